@@ -23,7 +23,7 @@ export const blockPayloadBytesMax: number = 4 * 1024 * 1024;
 export const appendPayloadBytesMax: number = 8 * 1024 * 1024;
 /** Blocks of one append. */
 export const appendBlocksMax: number = 4_096;
-/** What the headers of the blocks of one append take at most. */
+/** Bytes that the headers of the blocks of one append take at most. */
 export const appendHeadersBytesMax: number = 20 * appendBlocksMax + 1_024;
 export const frameFixedBytes = 16;
 const placeBytes = 16;

@@ -9,9 +9,9 @@
 import { assert } from "@stamp/base";
 
 export interface CopyPaceLimits {
-  /** Of one rest. */
+  /** Longest pause, in milliseconds. */
   readonly restMsMax: number;
-  /** Of one copy: slower than this it does not rest. */
+  /** Least rate of one copy: a slower copy does not pause. */
   readonly bytesPerSecondMin: number;
 }
 
@@ -27,9 +27,9 @@ const learnShare = 0.1;
 const samplesMin = 4;
 
 export interface CopyProgress {
-  /** What the last step took. */
+  /** Time of the last step, in milliseconds. */
   readonly stepMs: number;
-  /** Of the whole copy so far, rests included. */
+  /** Time of the whole copy so far, pauses included, in milliseconds. */
   readonly elapsedMs: number;
   readonly copiedBytes: number;
 }

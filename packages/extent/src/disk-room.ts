@@ -1,12 +1,16 @@
 /**
- * What a node takes while its disk fills. Beyond the high-water mark no new extents: what is open can still grow. Below the reserve no bytes:
- * what is left is for the journal, headers and the extent table, so that everything accepted can be brought to its end.
+ * Says what a node accepts while its disk fills. Beyond the high-water mark it takes no new extents; open ones can
+ * still grow. Below the reserve it takes no bytes: the rest is for the journal, headers and the extent table, so that
+ * everything accepted can be brought to its end.
  */
 export interface DiskRoom {
   readonly totalBytes: number;
-  /** As of the last look. */
+  /** Free bytes at the last look. */
   readonly freeBytes: number;
-  /** Of it: written since that look, or durable in the journal and still to be written. */
+  /**
+   * Part of the free bytes that is spoken for: written since that look, or durable in the journal and still to be
+   * written.
+   */
   readonly spokenForBytes: number;
   /** A write found no room, and none has succeeded since. */
   readonly full: boolean;

@@ -172,7 +172,7 @@ test("extent header: the newer valid slot counts, and one torn slot leaves the o
 
 const goldenFolder = join(import.meta.dirname, "../../../tests/golden");
 
-/** What is encoded is what is in the file; set GOLDEN=write to make a file that is not there yet. */
+/** Compares the encoded bytes with the file; set GOLDEN=write to make a file that is not there yet. */
 function golden(name: string, encoded: Uint8Array): Uint8Array {
   const path = join(goldenFolder, name);
   if (!existsSync(path) && process.env.GOLDEN === "write") {

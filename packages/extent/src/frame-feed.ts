@@ -14,9 +14,9 @@ export type FedFrames =
   | { readonly kind: "invalid"; readonly offsetBytes: number; readonly why: string };
 
 const nothing = new Uint8Array(0);
-/** Of a frame with one chunk. */
+/** Header of a frame with one chunk, in bytes. */
 const smallHeaderBytes = frameFixedBytes + 4;
-/** Of a small header what its checksum covers, behind the place. */
+/** Bytes of a small header that its checksum covers, behind the place. */
 const coveredBytes = smallHeaderBytes - 8;
 const placeBytes = 16;
 
@@ -29,7 +29,7 @@ export class FrameFeed {
   #endBytes: number;
   #held: Uint8Array[] = [];
   #heldBytes = 0;
-  /** Of the frame that is held, once its header is known. */
+  /** Length of the held frame, once its header is known. */
   #neededBytes = 0;
 
   /** `offsetBytes`: where the first piece begins, which is where a frame begins. */

@@ -81,7 +81,7 @@ test("I/O scheduler: no operation of any class starves on a slow disk, whatever 
         () => slowMs * (0.5 + prng.float()),
         (count) => count - 1,
       );
-      // As much as the disk can do, and at times more.
+      // The load is as much as the disk can do, and at times more.
       for (let i = 0; i < 300; i++) {
         disk.submit(`${i}`, prng.pick(ioClasses.filter((each) => each !== "journal" || prng.chance(0.3))), prng.below(4096));
         disk.run(disk.nowMs + slowMs * 2 * prng.float());

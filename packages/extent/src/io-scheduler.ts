@@ -1,5 +1,5 @@
 /**
- * Which operation of one disk goes next. Pure: operations and the time in, what to start and what to refuse out.
+ * Chooses the next operation of one disk. Pure: operations and the time in, what to start and what to refuse out.
  *
  *   journal   what appends wait for: the journal's own write, one at a time, and large appends on their way into extent files. Goes at
  *             once, but counts as work in hand
@@ -25,7 +25,7 @@ export interface IoLimits {
   /** No new operation while one in hand takes longer than this; one that waited longer goes next. */
   readonly overdueMs: number;
   readonly inHandMax: number;
-  /** Of each class. */
+  /** Queued operations of each class. */
   readonly queuedMax: number;
 }
 
@@ -98,7 +98,7 @@ export class IoScheduler<T> {
   get queued(): number {
     return this.#queues.append.length + this.#queues.read.length + this.#queues.repair.length + this.#queues.scrub.length;
   }
-  /** What the work in hand is expected to take. */
+  /** Time that the work in hand is expected to take, in milliseconds. */
   get expectedMs(): number {
     return this.#unitsInHand * this.#unitMs;
   }
@@ -203,7 +203,10 @@ export class IoScheduler<T> {
     this.#atStart.oldestMsMax = Math.max(this.#atStart.oldestMsMax, this.oldestInHandMs(nowMs));
   }
 
-  /** What forbids to start another one; undefined: nothing. With nothing in hand one always goes. */
+  /**
+   * Returns the bound that forbids to start another operation; undefined if none does. With nothing in hand one always
+   * goes.
+   */
   #bound(nowMs: number): IoBound | undefined {
     if (this.#inHand.size === 0) return undefined;
     const others = this.#inHand.size - (this.#hasInHand("journal") ? 1 : 0);

@@ -1,4 +1,4 @@
-/** What waits for the journal: held records, what waits behind them, and what fails with them. */
+/** The queue of the journal: held records, records that wait behind them, and records that fail with them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { extentId } from "@stamp/base";

@@ -1,7 +1,8 @@
 /**
- * What waits for the journal, and in which order it is written. A record may be held until something else is done (a pointer, until the bytes
- * it points to are synced). The records of one extent are written in the order in which they came, so those behind a held one wait as well;
- * those of other extents do not. When an append fails, those behind it of the same extent fail with it: none lands behind a hole.
+ * The records that wait for the journal, and the order in which they are written. A record may be held until something
+ * else is done (a pointer, until the bytes it points to are synced). The records of one extent are written in the order
+ * in which they came, so those behind a held one wait as well; those of other extents do not. When an append fails,
+ * those behind it of the same extent fail with it: none lands behind a hole.
  */
 import type { ExtentId } from "@stamp/base";
 import { journalHeaderBytes } from "./journal-record.ts";
@@ -31,7 +32,7 @@ export class JournalQueue<T> {
   #added = 0;
   #bodyBytes = 0;
 
-  /** Of the records that wait. */
+  /** Body bytes of the waiting records. */
   get bodyBytes(): number {
     return this.#bodyBytes;
   }
@@ -50,7 +51,7 @@ export class JournalQueue<T> {
     return this.#entries[0]?.number ?? Number.POSITIVE_INFINITY;
   }
 
-  /** What can't fail is never kept waiting for room. */
+  /** True if every waiting record is an append. Other records can't fail, and never wait for room. */
   get onlyAppends(): boolean {
     return this.#entries.every((entry) => entry.append);
   }
@@ -63,7 +64,7 @@ export class JournalQueue<T> {
     return this.#added;
   }
 
-  /** What this record was held for is done, or never will be (`why`). Gives what fails now. */
+  /** Releases a held record, or fails it for the reason `why`. Returns the records that fail now. */
   letGo(number: number, why?: string): readonly FailedRecord<T>[] {
     const entry = this.#entries.find((each) => each.number === number);
     if (entry === undefined) return [];
@@ -104,7 +105,10 @@ export class JournalQueue<T> {
     }
   }
 
-  /** What may be written now, in order: at least one record, if there is any, and more as far as they fit with their headers. */
+  /**
+   * Takes the records that may be written now, in order: at least one, if there is any, and more as far as they fit
+   * with their headers.
+   */
   take(spaceBytes: number): T[] {
     const taken = new Set<Entry<T>>();
     let bytes = 0;

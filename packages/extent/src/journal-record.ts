@@ -22,7 +22,7 @@ export type JournalType = "create" | "append" | "fence" | "seal" | "delete" | "d
 const types: readonly JournalType[] = ["create", "append", "fence", "seal", "delete", "damaged", "term", "repair", "pointer"];
 
 export const journalHeaderBytes = 72;
-/** Of a record's body: the largest append with its frame headers. */
+/** Largest body of a record, in bytes: the largest append with its frame headers. */
 export const journalBodyBytesMax: number = 9 * 1024 * 1024;
 
 export interface JournalRecord {

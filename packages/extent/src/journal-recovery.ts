@@ -1,5 +1,5 @@
 /**
- * What to make of the records found in a journal: which to replay, which to forget as the torn tail, which are damage.
+ * Judges the records found in a journal: which to replay, which to forget as the torn tail, which are damage.
  *
  * A record is *required* when somebody may have been told that it is durable:
  *  - in the last segment, every LSN up to the largest syncedLsn that an intact record of it carries (later batches are written only

@@ -97,7 +97,7 @@ export function decodeSegmentHeader(crc32c: Crc32c, bytes: Uint8Array): Versione
   return second.kind === "ok" && second.value.generation > first.value.generation ? second : first;
 }
 
-/** What the scan found, in the order of its place in the segment. */
+/** A record that the scan found, in the order of its place in the segment. */
 export interface ScannedRecord {
   readonly header: JournalHeader;
   /** Where the body begins in the segment. */

@@ -1,5 +1,5 @@
 /**
- * What the segment files found on a disk amount to, by their headers, before any record is looked at. Each way to be wrong has its own end:
+ * Judges the segment files found on a disk by their headers, before any record is looked at. Each way to be wrong has its own end:
  *
  *   none at all, where there was a journal before   `absent`: nobody starts on that by himself (an empty mount looks the same)
  *   the newest is missing                           `lostNewest`: records of which nothing is known; what was not sealed is suspect

@@ -1,6 +1,6 @@
 /**
- * What the pointer records of a journal say of extent files, to be held against the files when the journal is replayed: a later record may
- * have cut off what an earlier one points to, or have put another file in its place.
+ * Claims of a journal's pointer records about extent files, to be compared with the files when the journal is replayed.
+ * A later record may have cut off the bytes that an earlier one points to, or put another file in their place.
  */
 import type { ExtentId } from "@stamp/base";
 import type { PointerBody } from "./journal-record.ts";

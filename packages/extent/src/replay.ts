@@ -34,7 +34,7 @@ export class Replay {
   #obeyed: ObeyedTerm = { term: 0, lowerings: 0 };
   /** Records are lost of which it is not known what they were: the node must learn its SM term anew. */
   forgetful = false;
-  /** What the journal holds behind it is complete, or known to be lost: the checkpoint LSN of its newest segment. */
+  /** Checkpoint LSN of the journal's newest segment: records behind it are complete, or known to be lost. */
   checkpointLsn: number = Number.POSITIVE_INFINITY;
   readonly #rules: Rules;
   /** Unsealed when records were lost; cleared by an append that fits on seamlessly. */

@@ -1,6 +1,6 @@
 /**
- * What is durably known of one replica: the content of the extent file's header, of the journal's create and repair records and of the
- * node's extent table. See docs/formats/extent.md.
+ * Durable facts about one replica: the content of the extent file's header, of the journal's create and repair records
+ * and of the node's extent table. See docs/formats/extent.md.
  */
 import { type ExtentId, type ExtentVersion, extentId, extentVersion, type OwnerEpoch, ownerEpoch } from "@stamp/base";
 import { type Decoded, decoding, Malformed, Reader, Writer } from "./binary.ts";

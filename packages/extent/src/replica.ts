@@ -42,7 +42,7 @@ export class Replica {
   /** Acknowledged to the owner, as far as this replica knows. */
   committedBytes: number;
   appliedLsn: number;
-  /** Of the newest Fence; a process that is killed forgets it, and every call that was on its way to it. */
+  /** Version of the newest Fence. A killed process forgets it, and with it every call that was on its way. */
   #fencedVersion = 0;
   #primaryIncarnation: number | undefined;
   /** Content checksums at the end of recent appends, ascending; empty when the running checksum is not known. */

@@ -9,7 +9,7 @@
 import { ByteReader, ByteWriter, compareBytes, DecodeError, emptyBytes, type Outcome, ok, refused } from "@stamp/base";
 import type { Entry } from "./entry.ts";
 
-/** As the Digest port computes it. */
+/** CRC-32C, as the Digest port computes it. */
 export type Crc32c = (bytes: Uint8Array, seed?: number) => number;
 
 const restartEvery = 16;
@@ -148,7 +148,7 @@ export class Block {
     return u32At(this.encoded, this.#entries.length + 4 * number);
   }
 
-  /** Of a restart point, where the key is whole; a view. */
+  /** Returns the key of a restart point, where it is whole; a view. */
   #keyAt(at: number): Uint8Array {
     const reader = new ByteReader(this.#entries, at);
     if (reader.varint() !== 0) throw new DecodeError("a restart point that shares its key");
@@ -192,11 +192,11 @@ export class BlockWalk {
   }
 }
 
-/** What was written, and its checksum behind it. */
+/** Returns the written bytes with their checksum behind them. */
 export const withChecksum = (writer: ByteWriter, crc32c: Crc32c): Uint8Array<ArrayBuffer> =>
   checksummed(writer.finish(4), writer.length, crc32c);
 
-/** As `withChecksum`, without a copy: of a writer that is not used again. */
+/** Like `withChecksum`, without a copy. The writer is not used again. */
 export const takenWithChecksum = (writer: ByteWriter, crc32c: Crc32c): Uint8Array<ArrayBuffer> =>
   checksummed(writer.take(4), writer.length, crc32c);
 

@@ -36,7 +36,7 @@ type IndexFacts = Omit<IndexContent, "blocks">;
 const magic = [0x53, 0x49, 0x44, 0x58];
 const formatVersion = 1;
 
-/** Of each block, in order. */
+/** One entry for each block, in order. */
 interface BlockTable {
   /** Where its reference begins. */
   readonly at: Uint32Array;
@@ -55,7 +55,7 @@ const tableOf = (blocks: number): BlockTable => ({
 
 export interface EncodedIndex {
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** As it is read from `bytes`. */
+  /** The index, read from `bytes`. */
   readonly index: CheckpointIndex;
 }
 
@@ -176,7 +176,7 @@ export class CheckpointIndex {
     return this.#blocks.extentIds;
   }
 
-  /** Of the data blocks from one up to another, as they are stored. */
+  /** Stored size of the data blocks from one up to another, in bytes. */
   bytesOf(from: number, to: number): number {
     let bytes = 0;
     for (let at = from; at < to; at++) bytes += this.#blocks.lengths[at] as number;
@@ -188,7 +188,7 @@ export class CheckpointIndex {
     return this.blockCount > 0 && compareBytes(key, this.minKey) >= 0 && compareBytes(key, this.maxKey) <= 0;
   }
 
-  /** What the bloom filter says of a key that it spans. */
+  /** True if the bloom filter admits a key in the index's range. */
   mayHold(hash: KeyHash): boolean {
     return bloomMayHold(this.#content.bloom, hash);
   }
@@ -210,7 +210,10 @@ export class CheckpointIndex {
     return this.#readerAt(at).sized();
   }
 
-  /** As `compareBytes` of a block's last key and this one, where it lies: a search looks at one for every bit of the number of blocks. */
+  /**
+   * Compares a block's last key with this one, like `compareBytes`, without a copy: a search looks at one block for
+   * every bit of the number of blocks.
+   */
   #compareLastKey(block: number, key: Uint8Array): number {
     const bytes = this.#bytes;
     let at = this.#blocks.at[block] as number;

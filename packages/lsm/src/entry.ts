@@ -3,7 +3,7 @@ import { compareBytes } from "@stamp/base";
 
 export interface Entry {
   readonly key: Uint8Array;
-  /** Of the commit that wrote it. */
+  /** Sequence of the commit that wrote the entry. */
   readonly sequence: number;
   /** Undefined: a tombstone. */
   readonly value: Uint8Array | undefined;
@@ -16,7 +16,7 @@ export interface KeyRange {
   readonly reverse?: boolean;
   /** Read past the cache. */
   readonly background?: boolean;
-  /** Of a walk forwards, where its reader wants to go on. */
+  /** For a walk forwards: where its reader wants to go on. */
   readonly cursor?: Cursor;
 }
 

@@ -61,7 +61,7 @@ const state: PartitionState = {
 
 const withLogStart: PartitionState = { ...state, logStart: { extentId: 44, offsetBytes: 1_234_567 } };
 
-/** As it is left to the heirs of a merge. */
+/** State as a merge leaves it to its child range. */
 const leftState: PartitionState = {
   ...joinedState(
     state,

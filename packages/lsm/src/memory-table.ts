@@ -12,7 +12,7 @@ import type { Entry, KeyRange } from "./entry.ts";
 const levelsMax = 18;
 const chunkBytesMin = 4 * 1024;
 const chunkBytesMax = 1024 * 1024;
-/** What is longer lies in a chunk of its own. */
+/** Longer rows have a chunk of their own. */
 const sharedBytesMax = chunkBytesMax / 4;
 
 const levelSeed = 0x51ab1e;
@@ -53,11 +53,11 @@ export class MemoryTable {
   get count(): number {
     return this.#count;
   }
-  /** Of keys, values and nodes; up to 1 MiB more is there to be filled. */
+  /** Bytes of keys, values and nodes; up to 1 MiB more is allocated ahead. */
   get bytes(): number {
     return this.#count === 0 ? 0 : this.#rowBytes + this.#nodesEnd * Int32Array.BYTES_PER_ELEMENT;
   }
-  /** Of what it holds; 0 when empty. */
+  /** Sequence of the oldest commit in the table; 0 when empty. */
   get firstSequence(): number {
     return this.#firstSequence;
   }
@@ -131,7 +131,7 @@ export class MemoryTable {
   /** Keys in order, spread as what it holds is; about so many at most, and found without a look at all of it. */
   keySamples(countMax: number): Uint8Array[] {
     let level = 0;
-    // Of the nodes of a level every fourth is on the next one.
+    // Every fourth node of a level is on the next one, too.
     for (let count = this.#count; count > countMax && level < this.#levels - 1; count /= 4) level++;
     const keys: Uint8Array[] = [];
     for (let node = this.#next(head, level); node !== head; node = this.#next(node, level)) keys.push(this.#entry(node).key.slice());
@@ -197,7 +197,7 @@ export class MemoryTable {
     return this.#compareKey(node, key) || sequence - this.#sequence(node);
   }
 
-  /** As `compareBytes`, without a view of the node's key. */
+  /** Like `compareBytes`, without a view of the node's key. */
   #compareKey(node: Node, key: Uint8Array): number {
     const nodes = this.#nodes;
     const chunk = this.#chunks[nodes[node + chunkField] as number] as Uint8Array;
@@ -246,7 +246,7 @@ export class MemoryTable {
     return node;
   }
 
-  /** What a node had before stays where it was: an iterator may have given it away. */
+  /** The node's earlier bytes stay where they were: an iterator may have given them away. */
   #store(node: Node, key: Uint8Array, value: Uint8Array | undefined): void {
     const bytes = key.length + (value?.length ?? 0);
     const chunk = this.#room(bytes);

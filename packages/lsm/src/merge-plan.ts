@@ -1,6 +1,6 @@
 /**
- * Which neighbouring checkpoints to merge: size-tiered. Four or more neighbours of about one size become one, so that a byte is rewritten
- * about once a tier; and never more than `checkpointsMax` are left for a read to meet.
+ * Chooses neighbouring checkpoints to merge: size-tiered. Four or more neighbours of about one size become one, so that
+ * a byte is rewritten about once a tier; and a read never meets more than `checkpointsMax`.
  */
 export interface PlannedCheckpoint {
   readonly id: number;

@@ -30,14 +30,17 @@ import { decodeCommit, encodeCommit, type Write } from "./commit-record.ts";
 
 export interface StoredCheckpoint {
   readonly id: number;
-  /** Of the index, in pieces, in order. */
+  /** Places of the index, in pieces, in order. */
   readonly indexPlaces: readonly StoredPlace[];
-  /** Of data blocks and index. */
+  /** Size of data blocks and index, in bytes. */
   readonly bytes: number;
   readonly entryCount: number;
   readonly minSequence: number;
   readonly maxSequence: number;
-  /** What of it counts, when not all: the keys that its partition had before a merge. In hexadecimal, as KeyBounds. */
+  /**
+   * Keys of the checkpoint that count, if not all: the keys that its partition had before a merge. In hexadecimal, as
+   * KeyBounds.
+   */
   readonly bounds?: { readonly low: string; readonly high: string };
 }
 
@@ -49,7 +52,7 @@ export interface KeyBounds {
 
 export interface LogPlace {
   readonly extentId: number;
-  /** Of a block's header; 0 for the first. */
+  /** Offset of a block's header, in bytes; 0 for the first. */
   readonly offsetBytes: number;
 }
 
@@ -72,15 +75,17 @@ export interface PartitionState {
   /** Ids of the ranges that may be loaded from this record besides its own: it was left by a split or a merge. */
   readonly heirs?: readonly string[];
   /**
-   * What was in memory when it was left, and what was not durable, of one key the later write behind the earlier: the first commit behind
-   * `checkpointedSequence`, which is in no log. Every later record has it too, until it is in a checkpoint.
+   * Rows that were in memory at the handoff, and commits that were not durable; for one key the later write counts.
+   * They are the first commit behind `checkpointedSequence`, which is in no log. Every later record has it too, until
+   * it is in a checkpoint.
    */
   readonly rest?: readonly Write[] | undefined;
   /** Numbers of sealed extents of blob data in which no upload in progress has bytes, nor ever will (docs/decisions/0370). */
   readonly settledExtents?: readonly number[] | undefined;
   /**
-   * What the partition has rows inside of that was found gone: by `account/name/incarnation`, when first, in milliseconds since 1970. A hint: who
-   * does not know it begins anew (docs/decisions/0398).
+   * Containers, tables and queues that were found deleted while the partition has rows inside of them: by
+   * `account/name/incarnation`, the time of the first finding, in milliseconds since 1970. A hint: a reader that does
+   * not know it begins anew (docs/decisions/0398).
    */
   readonly goneSinceMs?: Readonly<Record<string, number>> | undefined;
   /**
@@ -99,7 +104,7 @@ export function intersect(a: KeyBounds, b: KeyBounds): KeyBounds {
   return { low, high };
 }
 
-/** What of the checkpoint counts in a partition that has the keys of `own`. */
+/** Returns the keys of the checkpoint that count in a partition with the keys of `own`. */
 export function boundsOf({ bounds }: StoredCheckpoint, own: KeyBounds): KeyBounds {
   const checked = bounds && keyBounds(bounds);
   return checked ? intersect(checked, own) : own;
@@ -124,7 +129,7 @@ export function boundedTo(stored: StoredCheckpoint, own: KeyBounds): StoredCheck
 export function joinedState(first: PartitionState, own: KeyBounds, second: PartitionState, secondOwn: KeyBounds): PartitionState {
   const shift = first.nextCheckpointId;
   const rest = [...(first.rest ?? []), ...(second.rest ?? [])];
-  // What is settled in both depends on their streams: `settledOfBoth` of @stamp/range-partition.
+  // The settled extents of both depend on their streams: `settledOfBoth` of @stamp/range-partition.
   const { settledExtents: _, ...facts } = withoutRest(first);
   return {
     ...facts,

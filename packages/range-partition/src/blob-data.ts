@@ -95,7 +95,7 @@ export class BlobData {
       );
   }
 
-  /** From now on no place in these is owned. For one collector at a time. */
+  /** Disowns the places in these extents from now on. For one collector at a time. */
   leave(extentIds: readonly number[]): void {
     this.#leaving = new Set(extentIds);
   }
@@ -108,7 +108,7 @@ export class BlobData {
     return dropped;
   }
 
-  /** What was to leave stays. */
+  /** Takes `leave` back: the extents stay owned. */
   #stay(): void {
     this.#leaving = new Set();
   }

@@ -8,7 +8,7 @@ import type { StoredPlace } from "@stamp/lsm";
 
 const segmentBytesMax = 4 * 1024 * 1024;
 const segmentsMin = 4;
-/** Of a segment that is filled again at most this part stays: what looking for room takes is bounded. */
+/** Largest part of a segment that stays when it is filled again. Bounds the work of finding room. */
 const keptShare = 3 / 4;
 /** A segment of which more is free, because it was forgotten, is filled again before more memory is taken. */
 const freeShare = 1 / 2;
@@ -20,7 +20,7 @@ interface Segment {
   /** In the order in which they lie there. */
   slots: Slot[];
   filledBytes: number;
-  /** Of `filledBytes`, what was not forgotten. */
+  /** Part of `filledBytes` that was not forgotten. */
   wantedBytes: number;
 }
 
@@ -49,7 +49,7 @@ export class BlockCache {
     this.#segmentsMax = Math.floor(bytesMax / this.#segmentBytes);
   }
 
-  /** Of the blocks that are there now. */
+  /** Bytes of the blocks that are cached now. */
   get bytes(): number {
     return this.#wantedBytes;
   }
@@ -57,12 +57,12 @@ export class BlockCache {
   /** Whether a block of so many bytes can be put here with nothing pushed out for it. */
   hasRoomFor(lengthBytes: number): boolean {
     if (this.#segments.length < this.#segmentsMax) return true;
-    // Of some segment there is at least as much free as of all of them on the average.
+    // At least one segment has as much free as the average.
     const freeBytes = this.#segmentBytes - this.#wantedBytes / this.#segments.length;
     return freeBytes > Math.max(freeShareWhenFull * this.#segmentBytes, lengthBytes);
   }
 
-  /** Of blocks that went for others, ever. */
+  /** Bytes of blocks that made room for others, since the start. */
   get pushedOutBytes(): number {
     return this.#pushedOutBytes;
   }
@@ -84,7 +84,7 @@ export class BlockCache {
     return slot && viewOf(slot);
   }
 
-  /** As `get`, but not a use of it. */
+  /** Like `get`, but does not count as a use. */
   peek(place: StoredPlace): Uint8Array | undefined {
     const slot = this.#find(place);
     return slot && viewOf(slot);
@@ -154,7 +154,7 @@ export class BlockCache {
     return best;
   }
 
-  /** What stays of it, at most `keptBytesMax`, moves to its front. */
+  /** Empties a segment. At most `keptBytesMax` of its blocks stay and move to its front. */
   #empty(segment: Segment, keptBytesMax: number, keepUnused: boolean): void {
     const { bytes, slots } = segment;
     segment.slots = [];

@@ -1,4 +1,4 @@
-/** What a partition holds is bounded by its limits, however fast clients write and however long a merge takes. */
+/** The memory of a partition is bounded by its limits, however fast clients write and however long a merge takes. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
@@ -64,7 +64,7 @@ test("merges: what is being written while another one ends is not dropped with w
     await stamp.sim.sleep(600_000);
     for (let i = 0; i < 3_000; i++) assert.equal(await read(partition, keyOf(i)), value);
     await partition.close();
-    // What is in the streams is all that there is.
+    // The next owner finds in the streams all that there is.
     const next = await stamp.open(2);
     for (let i = 0; i < 3_000; i += 7) assert.equal(await read(next, keyOf(i)), value);
     await next.close();
@@ -76,7 +76,7 @@ test("merges: checkpoints do not pile up when they are written faster than they 
   const stamp = new Stamp(23, { limits: { memoryTableBytesMax: 20_000, rowCacheBytesMax: 16 * 1024, checkpointsMax } });
   await stamp.sim.run(async () => {
     const partition = await stamp.open(1);
-    // What merges read comes late, what checkpoints and commits write goes to journals.
+    // Reads of merges are slow; writes of checkpoints and commits go to journals.
     for (const name of nodeNames) Object.assign(stamp.sim.disk(name), { options: { ...stamp.sim.disk(name).options, readUs: 20_000 } });
     let most = 0;
     await fill(partition, 8, 3_000, () => {

@@ -82,7 +82,7 @@ test("row cache: what a merge of one range pushes out of another is read again w
         unwrap(await partition.checkpoint());
       };
       await fill(still);
-      // What follows their loading is over.
+      // The work that follows loading is over.
       await stamp.sim.sleep(60_000);
       for (let round = 0; round < 6; round++) await fill(busy);
       await stamp.sim.sleep(60_000);

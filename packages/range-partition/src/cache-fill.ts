@@ -16,7 +16,7 @@ const fillAfterMs = 10_000;
 
 /** A range that shares the cache. */
 export interface Filled {
-  /** Of its checkpoints. */
+  /** Bytes of its checkpoints. */
   readonly bytes: () => number;
   /** Asks for it to be filled. */
   readonly fill: () => void;
@@ -60,12 +60,12 @@ export class FillQueue {
 
 export interface FillSource {
   readonly storage: Storage;
-  /** As they are now, newest first. */
+  /** The present checkpoints, newest first. */
   readonly checkpoints: () => readonly Checkpoint[];
   readonly over: () => boolean;
 }
 
-/** What is not there any more, or can't be read, is left out: whoever wants it will hear why. */
+/** Fills the cache. Blocks that are gone or unreadable are left out: a reader that wants one hears why. */
 export async function fillCache(world: World, { storage, checkpoints, over }: FillSource): Promise<void> {
   const pace = new MergePace(world, fillRestTimes(world.clock, storage.figures));
   for (const checkpoint of checkpoints()) {

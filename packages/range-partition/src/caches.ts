@@ -1,7 +1,7 @@
 /**
- * What of checkpoints is in memory, for reads only: data blocks (row data cache) and indexes (index cache). Both are bounded in bytes and
- * shared by the partitions of a process. Of indexes what was not asked for since the last look at it goes first, in the order in which it
- * came, and a hit writes one bit.
+ * Parts of checkpoints in memory, for reads only: data blocks (row data cache) and indexes (index cache). Both are
+ * bounded in bytes and shared by the partitions of a process. The index cache drops first the indexes that were not
+ * asked for since its last look at them, in the order in which they came; a hit writes one bit.
  */
 import { present } from "@stamp/base";
 import type { CheckpointIndex, StoredPlace } from "@stamp/lsm";
@@ -27,7 +27,7 @@ export class ByteCache<T extends { readonly bytes: number }> {
   #order: MapIterator<[string, Held<T>]> = this.#held.entries();
   #bytes = 0;
 
-  /** What is larger than `itemBytesMax` alone is not kept. */
+  /** Items larger than `itemBytesMax` are not kept. */
   constructor(bytesMax: number, itemBytesMax: number = bytesMax / 4) {
     this.#bytesMax = bytesMax;
     this.#itemBytesMax = itemBytesMax;

@@ -24,7 +24,9 @@ import type { StorageTimes } from "./storage-times.ts";
 
 const blockTimeoutMs = 10_000;
 const keySamplesMax = 128;
-/** What a merge asks for ahead of each checkpoint that it reads: one block at a time would wait for the network most of the time. */
+/**
+ * Bytes that a merge reads ahead of each checkpoint: one block at a time would wait for the network most of the time.
+ */
 const mergeAheadBytes = 256 * 1024;
 /** Blocks of which the places are looked at in one step. */
 const lookedAtInStep = 2_048;
@@ -48,7 +50,7 @@ interface SourceBlock {
   readonly cached: boolean;
 }
 
-/** What counts of one block, for merging. */
+/** The entries of one block that count, for merging. */
 export interface MergedBlock {
   readonly entries: Iterable<Entry>;
   /** It was in the row data cache. */
@@ -59,13 +61,13 @@ export class Checkpoint {
   readonly stored: StoredCheckpoint;
   /** Bytes of the blocks that may hold keys that count. */
   readonly liveBytes: number;
-  /** Of what counts, at most 128, in order. */
+  /** Samples of the keys that count, at most 128, in order. */
   readonly keySamples: readonly KeySample[];
   /** Where its data blocks and its index lie. */
   readonly extentIds: ReadonlySet<number>;
   readonly #bounds: KeyBounds;
   readonly #storage: Storage;
-  /** Of all it holds. */
+  /** Smallest and largest key of the checkpoint. */
   readonly #minKey: Uint8Array;
   readonly #maxKey: Uint8Array;
   #opening: Promise<CheckpointIndex> | undefined;
@@ -171,7 +173,7 @@ export class Checkpoint {
     }
   }
 
-  /** What is not in the cache is read, as much at once as lies together. */
+  /** Reads blocks that are not in the cache, neighbours in one call. */
   async #someBlocks(places: readonly Place[]): Promise<Outcome<readonly SourceBlock[]>> {
     const { caches, reader } = this.#storage;
     const blocks = places.map((place): SourceBlock | undefined => {
@@ -257,7 +259,7 @@ export class Checkpoint {
     }
   }
 
-  /** From the cache; undefined: it has to be read again. */
+  /** Returns the cached index; undefined if it has to be read again. */
   #heldIndex(): CheckpointIndex | undefined {
     const place = this.stored.indexPlaces[0];
     if (this.#held?.value === undefined) this.#held = place && this.#storage.caches.indexes.hold(place);
@@ -268,7 +270,7 @@ export class Checkpoint {
     return held.value;
   }
 
-  /** From the cache, or read again. */
+  /** Returns the index from the cache, or reads it again. */
   async #index(): Promise<CheckpointIndex> {
     return this.#heldIndex() ?? this.#readIndex();
   }
@@ -331,7 +333,7 @@ export class Checkpoint {
   }
 }
 
-/** What is cached of blocks that nobody reads again only takes room. */
+/** Forgets cached blocks that nobody reads again. */
 export async function forgetBlocks({ caches, world }: Pick<Storage, "caches" | "world">, places: Iterable<StoredPlace>): Promise<void> {
   let looked = 0;
   for (const place of places) {

@@ -1,4 +1,4 @@
-/** Which extents of blob data are settled, and over what changes they stay so. */
+/** Settled extents of blob data: which they are, and over which changes they stay so. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, type Rules, rulesWithout } from "@stamp/base";

@@ -1,5 +1,5 @@
 /**
- * Which extents of blob data the collector may look at (docs/decisions/0370, docs/design/model/pins.pml). Between the append of bytes and the
+ * Decides which extents of blob data the collector may look at (docs/decisions/0370, docs/design/model/pins.pml). Between the append of bytes and the
  * commit of the row that refers to them only the writer knows of them. So bytes pin their extent for a term, and whoever brought them renews
  * the pin until that commit. Decides; keeps no clock.
  *

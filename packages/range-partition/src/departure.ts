@@ -15,11 +15,11 @@ import type { PartitionStreams } from "./load.ts";
 import type { Frozen, Maintenance } from "./maintenance.ts";
 import type { Transactions } from "./transactions.ts";
 
-/** What is committed and in no checkpoint. */
+/** Commits that are in no checkpoint. */
 interface Memory {
   readonly table: MemoryTable;
   readonly lastSequence: number;
-  /** Of it in the log. */
+  /** Bytes of the table's commits in the log. */
   readonly logBytes: number;
 }
 
@@ -125,7 +125,7 @@ export class Departure {
     await Promise.all([data.hold(this.#becomes("others"), dataIdleTimeoutMs), streams.rowData.quiet({ timeoutMs: dataIdleTimeoutMs })]);
   }
 
-  /** Of one, or of two neighbours. */
+  /** Hands one partition over, or two neighbours. */
   static leave(departures: readonly Departure[], heirs: readonly string[]): Promise<Outcome<Left>> {
     const [first, second, ...others] = departures;
     assert(first !== undefined && others.length === 0, "one or two leave");
@@ -167,7 +167,10 @@ export class Departure {
     return ok({ ...told.value, ...times, log, became: cut.sealed });
   }
 
-  /** What is decided and not durable yet goes along in the last record, and is answered when either that or the log has it (rule drainBeforeLeaving). */
+  /**
+   * The last record carries commits that are decided and not durable yet. They are answered when either that record or
+   * the log has them (rule drainBeforeLeaving).
+   */
   async #leaveRecord(how: Leaving): Promise<Outcome<Left>> {
     const { world, maintenance, commit, transactions, memory, freeze, untilWritten, ended } = this.#leaver;
     this.#left = this.#becomes(how.heirs.join(" and "));

@@ -21,7 +21,7 @@ export const sourceOfMemory = (entries: Iterator<Entry, void>): EntrySource => (
   },
 });
 
-/** What is in the cache comes at once. */
+/** Parts of a checkpoint; cached ones come at once. */
 export interface CheckpointParts {
   readonly index: () => CheckpointIndex | Promise<CheckpointIndex>;
   readonly block: (index: CheckpointIndex, at: number) => Block | Promise<Block>;

@@ -1,4 +1,7 @@
-/** What is on its way to the log, or waits for its turn there, when a partition leaves: it happened when the log or the last record has it. */
+/**
+ * Commits that are on their way to the log, or wait for their turn there, when a partition leaves: they happened when
+ * the log or the last record has them.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Histogram, type Outcome, ok, refused, unknownOutcome, utf8 } from "@stamp/base";
@@ -108,7 +111,7 @@ async function isCut(log: Word, there: boolean) {
     noRoom: undefined,
     // The answer may take some turns to come here.
     append: async () => await (async () => await appended.promise)(),
-    // What was acknowledged right before was not heard yet; all else is answered because it is abandoned.
+    // The last acknowledgement was not heard yet; all other waiters are answered because the stream is abandoned.
     cut: () => {
       if (log === "done") appended.resolve(ok([place]));
       return true;

@@ -19,16 +19,16 @@ export interface Committed {
   readonly transactions: readonly (readonly RowWrite[])[];
   /** In the log, when it is durable there. */
   readonly place?: Place;
-  /** Of the record in the log. */
+  /** Size of the record in the log, in bytes. */
   readonly bytes: number;
 }
 
-/** What was decided and is not durable, of a partition that leaves. */
+/** Commits of a leaving partition that are decided and not durable. */
 export interface Undurable {
   /** In their order. */
   readonly writes: readonly RowWrite[];
   readonly bytes: number;
-  /** Of the last of them, or, without any, of the last commit. */
+  /** Sequence of the last of these commits, or of the last durable one if there are none. */
   readonly lastSequence: number;
   /** To be told what became of the record that they go along in. */
   readonly recorded: (outcome: Outcome<void>) => void;
@@ -44,7 +44,7 @@ export interface Cut {
 
 export interface GroupCommitOptions {
   readonly ownerEpoch: number;
-  /** Of one record; a transaction that is larger alone is refused. */
+  /** Size of one record, in bytes. A transaction that is larger alone is refused. */
   readonly groupBytesMax: number;
   readonly lastSequence: number;
   readonly lastTicket: number;
@@ -72,7 +72,7 @@ const recordOverheadBytes = 64;
 
 const bytesOf = (queued: readonly Queued[]): number => queued.reduce((sum, { bytes }) => sum + bytes, 0);
 
-/** Of what may have happened in two ways: only when it surely did in neither, it did not. */
+/** Outcome of a commit that may have happened in two ways: it is certain not to have happened only if neither did. */
 const neither = (one: Failed, other: Failed): Failed => (one.failure.applied === "no" ? other : one);
 
 export class GroupCommit {
@@ -91,7 +91,7 @@ export class GroupCommit {
   #appending: Promise<void> = Promise.resolve();
   /** Whether the log, which was cut, is sealed there; false: or nobody can say. */
   #sealed: { readonly promise: Promise<boolean>; readonly resolve: (there: boolean) => void } | undefined;
-  /** What becomes of the record that they go along in. */
+  /** Outcome of the record that carries them. */
   #elsewhere: Promise<Outcome<void>> | undefined;
 
   constructor(world: World, log: OwnedStream, options: GroupCommitOptions) {
@@ -186,7 +186,7 @@ export class GroupCommit {
     return { applied: this.#appending, sealed: this.#sealed.resolve };
   }
 
-  /** Of what is decided and not durable. */
+  /** Bytes of the commits that are decided and not durable. */
   get undurableBytes(): number {
     let bytes = bytesOf(this.#queue);
     for (const { queued } of this.#undurable) bytes += bytesOf(queued);
@@ -241,7 +241,7 @@ export class GroupCommit {
     while (this.#queue.length > 0) {
       await this.#options.room();
       const group = this.#take();
-      // What waited may have run out of time, or the end may have come.
+      // Waiting commits may have run out of time, or the end may have come.
       if (group.length === 0) continue;
       this.#appending = this.#append(group);
       await this.#appending;

@@ -22,14 +22,14 @@ export interface OwnedNames {
 }
 
 export interface Parent extends OwnedNames {
-  /** As it left them, when this process has it. */
+  /** Streams as the parent left them, if this process still has them. */
   readonly left?: PartitionStreams;
-  /** Of the first parent: `Left.recordExtentId`, and where the heirs' replay begins. */
+  /** For the first parent: `Left.recordExtentId`, and where replay of the children begins. */
   readonly recordExtentId?: number;
   readonly logFromExtentId?: number;
 }
 
-/** What is open already of the streams that were made, by name. */
+/** Open extents of the streams that were made, by name. */
 export type HandedOver = ReadonlyMap<string, Location>;
 
 /** The logs of two have each its own sequences. */
@@ -84,7 +84,7 @@ export async function prepareHeirs(
   );
 }
 
-/** Of the stream of a parent what from this extent on is in it; 0 and undefined: all. */
+/** Names a parent's stream from this extent on; 0 and undefined name all of it. */
 const rangeFrom = (stream: string, firstExtentId = 0) =>
   firstExtentId === 0 ? { stream } : { stream, firstExtentId: toWire(firstExtentId) };
 

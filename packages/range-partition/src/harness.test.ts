@@ -17,7 +17,7 @@ export interface StampOptions {
   readonly limits?: PartitionLimits;
   readonly memory?: MemoryBudget;
   readonly times?: StorageTimes;
-  /** Of all ranges. */
+  /** Caches that all ranges share. */
   readonly caches?: Caches;
   readonly restartAfterMs?: number;
   readonly journalSegmentBytes?: number;

@@ -46,7 +46,7 @@ export async function inheritPartition(
   return { streams, storage, state, checkpoints, replayed };
 }
 
-/** As replay of the log would find it. */
+/** Returns what a replay of the log would find. */
 function ofLog({ table: all, lastSequence, lastTicket, logBytes }: LeftLog, ownTicket: number, { low, high }: KeyBounds): Replayed {
   const table = new MemoryTable();
   for (const { key, sequence, value } of all.iterate({ gte: low, ...(high.length > 0 && { lt: high }) }, Number.MAX_SAFE_INTEGER)) {
@@ -70,7 +70,7 @@ function inherited(streams: readonly (OwnedStream | undefined)[]): readonly Stre
   return [...extents.values()];
 }
 
-/** From the one of this number on; all of them when it is none of them. */
+/** Returns the extents from this one on; all of them if it is none of them. */
 const extentsFrom = (extents: readonly StreamExtent[] | undefined, first: number): readonly StreamExtent[] | undefined =>
   extents?.slice(
     Math.max(

@@ -1,4 +1,7 @@
-/** What a range partition that leaves has in flight, and prepares before: answered, or not done, and with its heirs, whatever fails meanwhile. */
+/**
+ * A range partition that leaves, with commits in flight and preparations before: each commit is answered, or not done,
+ * and with the children, whatever fails meanwhile.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FailureError, fromUtf8, type Outcome, ownerEpoch, present, type RuleName, refused, unwrap, utf8 } from "@stamp/base";

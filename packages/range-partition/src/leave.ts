@@ -1,11 +1,14 @@
-/** What range partitions leave to those that get their rows: one, whose log goes on as theirs, to several; or two neighbours to one. */
+/**
+ * The handoff of rows to child ranges: from one partition, whose log goes on as theirs, to several; or from two
+ * neighbours to one.
+ */
 import { type Outcome, ok, type Rules } from "@stamp/base";
 import { joinedState, type KeyBounds, type MemoryTable, type PartitionState } from "@stamp/lsm";
 import { type SettledShare, settledOfBoth } from "./data-pins.ts";
 
-/** What the heirs are loaded from. */
+/** The record that the children are loaded from. */
 export interface Told {
-  /** As they find it in the metadata stream of the first one. */
+  /** State that the children find in the metadata stream of the first parent. */
   readonly told: PartitionState;
   /** The extent of that stream that this is recorded in. What lies before it is not needed by the heirs. */
   readonly recordExtentId: number;
@@ -17,13 +20,13 @@ export interface Left extends Told {
   /** How long they waited for what was being decided, and for the rest. */
   readonly drainMs: number;
   readonly writeMs: number;
-  /** Of one whose log was cut: the heirs' logs begin with it. */
+  /** Log of a partition whose log was cut: the logs of the children begin with it. */
   readonly log?: LeftLog;
   /** To be told whether the heirs have the streams now; false: or nobody can say. */
   readonly became: (happened: boolean) => void;
 }
 
-/** What is in the log that was cut, and not in the checkpoints, of all heirs. */
+/** Commits in the cut log that are in no checkpoint, for all children. */
 export interface LeftLog {
   /** Where replay begins; 0: at its first extent. */
   readonly fromExtentId: number;
@@ -33,7 +36,7 @@ export interface LeftLog {
   readonly logBytes: number;
 }
 
-/** What one of them has. */
+/** State and memory of one leaving partition. */
 export interface Share {
   readonly state: PartitionState;
   readonly own: KeyBounds;
@@ -41,20 +44,23 @@ export interface Share {
   readonly dataExtents: readonly number[];
 }
 
-/** What its last record says. */
+/** Writes the last record of a partition. */
 type Tell = (share: Share) => Promise<Outcome<PartitionState>>;
 
 /** How one of two leaves. */
 export interface Leaving {
   readonly heirs: readonly string[];
-  /** What is left in memory goes into the record itself up to so much, else into a checkpoint. */
+  /** Rows in memory up to this size go into the record; more are written to a checkpoint first. In bytes. */
   readonly restBytesMax: number;
   readonly tell: Tell;
 }
 
 type Leave = (how: Leaving) => Promise<Outcome<Left>>;
 
-/** Of both that leave together: the first one's record has it all, and is one block of 4 MiB. */
+/**
+ * Rows in memory that two leaving neighbours carry together, in bytes: the first one's record has them all and is one
+ * block of 4 MiB.
+ */
 export const restBytesMax: number = 3.5 * 1024 * 1024;
 
 const settledOf = ({ state, dataExtents }: Share): SettledShare => ({ settled: state.settledExtents ?? [], listed: dataExtents });

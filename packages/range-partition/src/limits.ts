@@ -1,4 +1,4 @@
-/** What a partition keeps to where nothing else is said. */
+/** Default limits of a partition. */
 import type { PartitionLimits } from "./types.ts";
 
 const mebibyte = 1024 * 1024;

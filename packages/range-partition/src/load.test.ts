@@ -1,4 +1,4 @@
-/** What a partition is loaded from is looked at: a log with a hole or the state of another range is refused, never served. */
+/** Loading checks what it finds: a log with a hole or the state of another range is refused, never served. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ownerEpoch, present, type RuleName, unwrap, utf8 } from "@stamp/base";

@@ -126,7 +126,7 @@ async function readState(world: World, metadata: OwnedStream, options: Partition
   );
 }
 
-/** What the range begins with that a partition left its rows to. */
+/** Returns the state with which a child range begins. */
 export const heirState = (left: PartitionState, rangeId: string, own: KeyBounds): PartitionState => ({
   ...withRestOf(withoutHeirs(left), own),
   rangeId,
@@ -149,7 +149,7 @@ function ticketBefore(rangeId: string): number {
 
 const withoutHeirs = ({ heirs: _, ...state }: PartitionState): PartitionState => state;
 
-/** What a partition that was left had in memory, to begin with. */
+/** Returns the rows in memory that a parent left, as the first memory table. */
 export function replayRest({ rest = [], checkpointedSequence, lastTicket }: PartitionState): Replayed {
   const table = new MemoryTable();
   const sequence = checkpointedSequence + 1;

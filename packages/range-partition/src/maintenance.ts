@@ -35,7 +35,7 @@ export interface MaintenanceStreams {
 /** A memory table that takes no more commits, and what the log needs of it. */
 export interface Frozen {
   readonly table: MemoryTable;
-  /** Of the last commit before it was frozen. Of those of a parent none may be in the table. */
+  /** Sequence of the last commit before the table was frozen. A parent's commits may all be outside of it. */
   readonly lastSequence: number;
   /** Behind its last commit: the log from here on holds everything after it. */
   readonly logStart: LogPlace;
@@ -44,9 +44,9 @@ export interface Frozen {
 
 /** Merges at once: a long one, one of what came meanwhile, and so on. */
 export const mergesMax = 3;
-/** What becomes of a memory table: it is waited for, merges are not. */
+/** Policy for writing out a memory table: callers wait for it, so it never pauses. Merges pause. */
 const ofMemory = { inMemory: () => true, givenUp: () => false, restTimes: () => 0 };
-/** As of blocks of checkpoints. */
+/** Timeout of metadata writes: none, as for blocks of checkpoints. */
 const metadataTimeoutMs = Number.POSITIVE_INFINITY;
 const truncateTimeoutMs = 30_000;
 
@@ -69,15 +69,18 @@ export class Maintenance {
   readonly #limits: { readonly checkpointsMax: number; readonly garbageBytesMax: number };
   readonly #own: KeyBounds;
   #stopped = false;
-  /** Of the last record. */
+  /** Extent of the last record. */
   #recordExtentId = 0;
   #state: PartitionState;
-  /** What a record says that is durable or on its way. */
+  /** Versions that a durable record, or one on its way, names. */
   #needs: PartitionState["needs"];
   /** Newest first. */
   #checkpoints: readonly Checkpoint[];
   #nextId: number;
-  /** Of every checkpoint that is being written: the last extent of row data when it began. What it writes lies there or later. */
+  /**
+   * For each checkpoint that is being written: the last extent of row data when it began. Its blocks lie there or
+   * later.
+   */
   readonly #writingFrom = new Map<number, number>();
   /** Checkpoints that merges under way read. */
   readonly #merging = new Set<number>();
@@ -153,7 +156,7 @@ export class Maintenance {
     this.#stopped = true;
   }
 
-  /** As if `stop` had not been asked. */
+  /** Takes `stop` back. */
   goOn(): void {
     this.#stopped = false;
   }
@@ -340,7 +343,7 @@ export class Maintenance {
     if (!dropped.ok) this.#warn(rowData.name, dropped.failure);
   }
 
-  /** What stays is only garbage: the next truncation takes it along. */
+  /** If this fails, only garbage stays: the next truncation takes it along. */
   async #truncate(stream: OwnedStream, beforeExtentId: number): Promise<void> {
     if (beforeExtentId === 0 || stream.extents[0]?.extentId === beforeExtentId || !stream.knows(beforeExtentId)) return;
     const truncated = await stream.truncateBefore(beforeExtentId, { timeoutMs: truncateTimeoutMs });

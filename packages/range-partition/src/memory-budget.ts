@@ -1,18 +1,18 @@
 /**
- * What the memory tables of several partitions may take together. When those that take commits are more than the budget, the largest is
- * written out; while all of them, with those that are being written out, are more than twice the budget, commits wait. So the memory of a
- * server, and what has to be replayed when it dies, do not grow with the number of its ranges.
+ * Budget that the memory tables of several partitions share. When the active ones exceed it, the largest is written
+ * out. While all of them, with those that are being written out, exceed twice the budget, commits wait. So the memory
+ * of a server, and the replay after its death, do not grow with the number of its ranges.
  */
 
 interface Member {
   activeBytes: number;
-  /** Of the table that is being written out. */
+  /** Bytes of the table that is being written out. */
   frozenBytes: number;
   /** Begins to write the active table out; says what it is then by `MemoryShare.set`, or does nothing. */
   readonly writeOut: () => void;
 }
 
-/** Of one partition. */
+/** Share of one partition. */
 export interface MemoryShare {
   readonly set: (activeBytes: number, frozenBytes: number) => void;
   /** It takes nothing any more. */
@@ -73,7 +73,7 @@ export class MemoryBudget {
     for (const wake of waiting) wake();
   }
 
-  /** Of those that write nothing out now. */
+  /** Returns the largest member that writes nothing out now. */
   #largest(): Member | undefined {
     let largest: Member | undefined;
     for (const member of this.#members) {

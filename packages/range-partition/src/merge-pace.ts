@@ -6,7 +6,7 @@
 import { type Clock, sleep, type World } from "@stamp/ports";
 import type { ServedFigures, StorageFigures } from "./storage-figures.ts";
 
-/** Of one step: at most about 2 ms of this process. */
+/** Bounds of one step: at most about 2 ms of this process. */
 const stepEntriesMax = 256;
 const stepBytesMax = 256 * 1024;
 /** A rest is at most so long. */
@@ -50,10 +50,10 @@ export class MergePace {
   }
 }
 
-/** What clients of this process asked for lately. */
+/** Kind of the requests that this process served lately. */
 export type Served = "nothing" | "reads" | "writes";
 
-/** Of one merge: what was served since it looked last, and whether it was written much lately. */
+/** Watches for one merge what was served since its last look, and whether much was written lately. */
 export class ServedWatch {
   #before: ServedFigures;
   #sinceMs: number;
@@ -94,7 +94,10 @@ export function restTimes(checkpoints: number, checkpointsMax: number, served: S
   return checkpoints > checkpointsMax / 2 ? 1 : 3;
 }
 
-/** Of reading ahead into the cache, which can always wait: beside clients it is one merge more, and at most half of the time it reads. */
+/**
+ * Returns the pauses of reading ahead into the cache, which can always wait: beside clients it is one merge more, and
+ * at most half of the time it reads.
+ */
 export function fillRestTimes(clock: Pick<Clock, "monotonicMs">, figures: StorageFigures): RestTimes {
   const watch = new ServedWatch(clock.monotonicMs(), figures.served);
   return () => {

@@ -1,4 +1,4 @@
-/** What a release that knows fewer versions must not load is in the record before it is in a row. */
+/** The record names the versions that a loading release must know before any row has them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatVersions, ok, unwrap, utf8 } from "@stamp/base";

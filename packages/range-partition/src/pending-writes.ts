@@ -1,5 +1,5 @@
 /**
- * What pipelined transactions have decided and is not yet durable and applied: a table over the others, which only they read.
+ * Writes that pipelined transactions decided and that are not durable and applied yet: a table above the others, which only they read.
  *
  * Two tables take turns. The newer one is written; the older one is dropped when everything in it is applied, and then the newer becomes
  * the older. So under constant load this holds at most what is decided during two commits. A row that stays a while after it was applied

@@ -2,7 +2,7 @@
 export class Pipelines {
   readonly #last = new Map<string, Promise<boolean>>();
 
-  /** What was decided under this key before now is durable when this resolves to true; undefined: it is already. */
+  /** Resolves to true when the earlier decisions under this key are durable; undefined if they are already. */
   last(lockKey: Uint8Array): Promise<boolean> | undefined {
     return this.#last.get(nameOfKey(lockKey));
   }

@@ -57,12 +57,12 @@ export class RangePartition {
   readonly #data: BlobData;
   readonly #slow: SlowLog;
   readonly #memory: MemoryShare;
-  /** What each open snapshot reads from. */
+  /** The tables that each open snapshot reads. */
   readonly #views = new WeakMap<Snapshot, TableView>();
   #active: MemoryTable;
   #frozen: Frozen | undefined;
   #visible: number;
-  /** Of what the active table holds. */
+  /** Bytes of the active table's commits in the log. */
   #activeLogBytes: number;
   /** Behind the last commit; before there is one, the last extent that the log was found with. */
   #logEnd: LogPlace;
@@ -95,7 +95,10 @@ export class RangePartition {
     return ok(partition);
   }
 
-  /** As `load` of what `parents` have left, by the process that handed their streams over. Undefined when that fails: then it has to be loaded. */
+  /**
+   * Like `load`, for the process that handed the parents' streams over: begins with what `parents` left. Undefined when
+   * that fails: then the range has to be loaded.
+   */
   static async inherit(
     world: World,
     client: StreamClient,
@@ -282,7 +285,7 @@ export class RangePartition {
   async settleExtents(): Promise<Outcome<readonly DataExtent[]>> {
     const ended = this.#ended;
     if (ended !== undefined) return { ok: false, failure: ended };
-    // What its heirs are loaded from is the last record of one that leaves.
+    // The children are loaded from the last record of a leaving partition.
     if (this.#departure.told === undefined) {
       this.#data.settle();
       const recorded = new Set(this.#maintenance.state.settledExtents);
@@ -293,7 +296,10 @@ export class RangePartition {
     return ok(this.#data.settledExtents);
   }
 
-  /** What rows here are inside of and was found gone: when first, by `account/name/incarnation`, in milliseconds since 1970. */
+  /**
+   * Containers, tables and queues that were found deleted while rows here lie inside of them: by
+   * `account/name/incarnation`, the time of the first finding, in milliseconds since 1970.
+   */
   get goneSinceMs(): Readonly<Record<string, number>> {
     return this.#maintenance.state.goneSinceMs ?? {};
   }
@@ -328,8 +334,9 @@ export class RangePartition {
   }
 
   /**
-   * From now on no row may begin to refer to these extents; resolves when every transaction that began before is over, so that a snapshot
-   * taken then shows every reference there is or ever will be (rule placesCheckedInRowOrder). For one collector at a time.
+   * Lets no row begin to refer to these extents from now on. Resolves when every transaction that began before is over,
+   * so that a snapshot taken then shows every reference there is or ever will be (rule placesCheckedInRowOrder). For
+   * one collector at a time.
    */
   async leaveExtents(extentIds: readonly number[]): Promise<void> {
     this.#data.leave(extentIds);
@@ -364,7 +371,7 @@ export class RangePartition {
     );
   }
 
-  /** What can be done of it before anything has to wait, in this order: see `Departure`. */
+  /** Prepares the handoff before anything has to wait, in this order: see `Departure`. */
   prepareToLeave(written: boolean): Promise<Outcome<void>> {
     this.#mergesLater?.cancel();
     return this.#departure.prepare(written);
@@ -427,7 +434,7 @@ export class RangePartition {
     await this.#closeStreams();
   }
 
-  /** Of a partition that was closed and is served elsewhere: what the row data cache has of it only takes room. */
+  /** Forgets what the row data cache has of a partition that was closed and is served elsewhere. */
   async forgetCached(): Promise<void> {
     for (const checkpoint of this.#maintenance.checkpoints) await checkpoint.forget();
   }

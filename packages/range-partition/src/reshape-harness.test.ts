@@ -22,7 +22,7 @@ export interface Place {
 }
 export const owned = ({ rangeId, epoch }: Place) => ({ streams: streamsOf(rangeId), ownerEpoch: epoch });
 
-/** As a partition server does it. */
+/** Takes a range over as a partition server does. */
 export async function become(
   stamp: Stamp,
   server: string,
@@ -36,7 +36,7 @@ export async function become(
   return handOverTo(stamp, server, parents, unwrap(left), heirs);
 }
 
-/** What they have left becomes that of the heirs. */
+/** Gives the children what the parents have left. */
 export async function handOverTo(
   stamp: Stamp,
   server: string,

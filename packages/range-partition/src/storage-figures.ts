@@ -1,4 +1,4 @@
-/** What reads of checkpoints met and what was written to them, counted since the partition was loaded (or the process started). */
+/** Counts of reads from checkpoints and writes to them, since the partition was loaded (or the process started). */
 
 export interface StorageCounts {
   /** Reads of one key. */
@@ -86,10 +86,10 @@ export class StorageFigures {
 }
 
 export interface StorageRatios {
-  /** Of looks into the row data cache, the share that found the block there. Undefined, as below: nothing was counted. */
+  /** Share of looks into the row data cache that found the block. Undefined, as below, if nothing was counted. */
   readonly rowCacheHitRate?: number;
   readonly indexCacheHitRate?: number;
-  /** Of reads of keys that a checkpoint does not hold, the share to which its bloom filter said "maybe". */
+  /** Share of reads of absent keys for which a checkpoint's bloom filter said "maybe". */
   readonly bloomFalsePositiveRate?: number;
   /** Bytes written to checkpoints for each byte of rows that was accepted. */
   readonly writeAmplification?: number;

@@ -3,12 +3,12 @@ import { Histogram } from "@stamp/base";
 import type { Clock } from "@stamp/ports";
 
 export class StorageTimes {
-  /** Of a transaction: until it had its rows, until it was decided, until what it wrote was durable and applied. */
+  /** Times of a transaction: until it had its rows, until it was decided, until its writes were durable and applied. */
   readonly phases: Readonly<Record<"turn" | "decide" | "commit", Histogram>>;
-  /** Of one group to the commit log. */
+  /** Time of one group's append to the commit log. */
   readonly append: Histogram;
   readonly checkpoints: Readonly<Record<"flush" | "merge", Histogram>>;
-  /** Of what was in no cache. */
+  /** Time to read blocks that were in no cache. */
   readonly blockRead: Histogram;
 
   constructor(clock: Clock) {

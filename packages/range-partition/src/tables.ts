@@ -1,6 +1,6 @@
 /**
- * What a partition holds, newest first: the memory table that takes commits, those that are being written out, and the checkpoints. A
- * `TableView` is one moment's list; it stays readable while commits, checkpoints and merges go on.
+ * The tables of a partition, newest first: the memory table that takes commits, those that are being written out, and
+ * the checkpoints. A `TableView` is one moment's list; it stays readable while commits, checkpoints and merges go on.
  */
 import { compareBytes } from "@stamp/base";
 import type { Entry, MemoryTable } from "@stamp/lsm";
@@ -142,7 +142,7 @@ export class MergedVersions implements AsyncIterable<Entry> {
 class VersionSource {
   readonly #blocks: AsyncGenerator<MergedBlock, void, void>;
   #entries: Iterator<Entry> | undefined;
-  /** Of the block that is being given. */
+  /** True if the present block came from the cache. */
   cached = false;
 
   constructor(checkpoint: Checkpoint) {

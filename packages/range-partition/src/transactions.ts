@@ -16,7 +16,7 @@ import type { StorageTimes } from "./storage-times.ts";
 import { getVersion, scanRows, type TableView } from "./tables.ts";
 import type { Decided, Row, RowWrite, ScanRange, Transaction, TransactOptions } from "./types.ts";
 
-/** What transactions see and need of their partition. */
+/** The part of a partition that transactions see and need. */
 export interface Surroundings {
   readonly rangeId: string;
   /** Inclusive, and exclusive: empty for to the end. */
@@ -29,14 +29,14 @@ export interface Surroundings {
   readonly closed: () => Failure | undefined;
   /** Why none can go on. */
   readonly ended: () => Failure | undefined;
-  /** Of what is committed. */
+  /** Reads of committed rows. */
   readonly get: (key: Uint8Array) => Promise<Uint8Array | undefined>;
   readonly scan: (range: ScanRange) => AsyncIterable<Row>;
   readonly view: () => TableView;
   readonly ownsPlace: (place: Place) => boolean;
 }
 
-/** Those that began within a time. */
+/** Transactions that began within one period. */
 interface Cohort {
   count: number;
   readonly emptied: { readonly promise: Promise<void>; readonly resolve: () => void };
@@ -74,7 +74,10 @@ export class Transactions {
     return this.#count;
   }
 
-  /** Of one that takes no more: resolves when none is being decided, so that what will be committed is queued, or by `wake`. */
+  /**
+   * For a partition that takes no more: resolves when no transaction is being decided, so that every later commit is
+   * queued, or by `wake`.
+   */
   async untilDecided(): Promise<void> {
     if (this.#deciding > 0 && this.#around.ended() === undefined) await new Promise<void>((resolve) => this.#decided.push(resolve));
   }
@@ -144,7 +147,7 @@ export class Transactions {
     }
     const decidedMs = clock.monotonicMs();
     phases.decide.since(lockedMs, decidedMs);
-    // What it writes is queued when this returns.
+    // The transaction's writes are queued when this returns.
     const ending = this.#end(lockKey, decided, options, begun, { release, leave });
     this.#isDecided();
     const outcome = await ending;

@@ -1,4 +1,4 @@
-/** What a range partition is given and gives: reads at a snapshot, writes under a row's order. */
+/** Interface of a range partition: reads at a snapshot, writes under a row's order. */
 import type { OwnerEpoch } from "@stamp/base";
 import type { Cursor } from "@stamp/lsm";
 import type { Place } from "@stamp/stream-client";
@@ -18,7 +18,7 @@ export interface ScanRange {
   readonly gte?: Uint8Array;
   readonly lt?: Uint8Array;
   readonly reverse?: boolean;
-  /** Of a scan forwards: where its reader wants to go on. */
+  /** For a scan forwards: where its reader wants to go on. */
   readonly cursor?: Cursor;
   /** Blocks that it reads are not kept in the cache, where they would push out what others read. */
   readonly background?: boolean;
@@ -44,7 +44,7 @@ export interface Snapshot {
   close(): void;
 }
 
-/** What a transaction may look at while it decides. Nobody else writes under its lock key meanwhile. */
+/** The view of a transaction while it decides. Nobody else writes under its lock key meanwhile. */
 export interface Transaction {
   /** A ticket: larger than every one given before that was committed, also by earlier owners (docs/decisions/0050). Not the place in the log. */
   readonly nextSequence: number;
@@ -114,11 +114,11 @@ export interface PartitionOptions {
   readonly limits?: PartitionLimits;
   /** Shared with other partitions. */
   readonly caches?: Caches;
-  /** Of the memory tables; shared with other partitions. */
+  /** Budget of the memory tables, shared with other partitions. */
   readonly memory?: MemoryBudget;
   /** Counts what all partitions together do. */
   readonly figures?: StorageFigures;
-  /** Of all partitions together. */
+  /** Times of all partitions together. */
   readonly times?: StorageTimes;
   /** Runs once when another owner took the streams over, or the partition can't go on. It serves nothing from then on. */
   readonly onLost?: (why: string) => void;
@@ -130,14 +130,17 @@ export interface PartitionStats {
   readonly sequence: number;
   readonly memoryTableBytes: number;
   readonly memoryTableEntries: number;
-  /** Of the oldest commit in memory, 0 when there is none: nothing is held in memory that a recorded checkpoint has. */
+  /**
+   * Sequence of the oldest commit in memory, 0 when there is none: nothing is held in memory that a recorded checkpoint
+   * has.
+   */
   readonly memoryTableFirstSequence: number;
-  /** What the recorded checkpoints hold. */
+  /** Last sequence that the recorded checkpoints hold. */
   readonly checkpointedSequence: number;
   readonly logBytes: number;
   readonly checkpoints: number;
   readonly checkpointBytes: number;
-  /** Of caches that it may share with others. */
+  /** Bytes of caches that it may share with others. */
   readonly cacheBytes: number;
   readonly indexCacheBytes: number;
   readonly storage: StorageCounts;
