@@ -95,10 +95,7 @@ export class RangePartition {
     return ok(partition);
   }
 
-  /**
-   * Like `load`, for the process that handed the parents' streams over: begins with what `parents` left. Undefined when
-   * that fails: then the range has to be loaded.
-   */
+  /** Like `load`, begun with what `parents` left in this process. Undefined if that fails: the range has to be loaded. */
   static async inherit(
     world: World,
     client: StreamClient,
@@ -296,10 +293,7 @@ export class RangePartition {
     return ok(this.#data.settledExtents);
   }
 
-  /**
-   * Containers, tables and queues that were found deleted while rows here lie inside of them: by
-   * `account/name/incarnation`, the time of the first finding, in milliseconds since 1970.
-   */
+  /** Deleted containers, tables and queues with rows here: `account/name/incarnation`, milliseconds since 1970. */
   get goneSinceMs(): Readonly<Record<string, number>> {
     return this.#maintenance.state.goneSinceMs ?? {};
   }
