@@ -35,6 +35,8 @@ export * from "./cors.ts";
 export * from "./dates.ts";
 export * from "./empty-values.ts";
 export * from "./error-codes.ts";
+export * from "./forwarded/host-names.ts";
+export * from "./forwarded/trusted-proxies.ts";
 export * from "./headers.ts";
 export * from "./names.ts";
 export * from "./other-services.ts";

@@ -6,7 +6,7 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { parseSourcePattern } from "@stamp/azure-rest";
+import { isHostPattern, parseNetwork, parseSourcePattern } from "@stamp/azure-rest";
 import { inWords, textAs, wrongValue } from "@stamp/ports-node";
 import { z } from "zod";
 import { olderKey, withoutOlderKey } from "./addresses.ts";
@@ -118,6 +118,14 @@ export const clusterConfigSchema = z.strictObject({
     .describe(
       "Serve devstoreaccount1, whose key is public, to everybody who can connect: on any address, through proxies, beside accounts",
     ),
+  developmentAccountHosts: structured(z.array(text().refine(isHostPattern, "a name of a host, *.NAME or *")).max(32))
+    .default([])
+    .describe("Names under which allowDevelopmentAccount serves, besides addresses, localhost and names without a dot"),
+  trustedProxies: structured(
+    z.array(text().refine((network) => parseNetwork(network) !== undefined, "an address or a network, such as 10.0.0.0/8")).max(32),
+  )
+    .default([])
+    .describe("Proxies whose X-Forwarded-For, -Proto and -Host are believed: addresses and networks (docs/guides/access.md); empty: none"),
   tlsCert: text()
     .optional()
     .describe("PEM file of a certificate chain: blob, queue and table are served over HTTPS (`stamp certs init` makes one)"),

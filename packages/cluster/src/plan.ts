@@ -224,7 +224,7 @@ function settingsOf(place: Place, config: ClusterConfig, ports: PlannedPorts): R
         allowDevelopmentAccount: config.allowDevelopmentAccount,
         ownAccounts: !config.accounts.some(isPublic),
         ...(config.strictVersions ? { strictVersions: true } : {}),
-        ...(config.copySources.length === 0 ? {} : { copySources: config.copySources.join(",") }),
+        ...listsOf(config),
         ...(config.tlsCert === undefined || config.tlsKey === undefined ? {} : { tlsCert: config.tlsCert, tlsKey: config.tlsKey }),
       };
     }
@@ -232,6 +232,14 @@ function settingsOf(place: Place, config: ClusterConfig, ports: PlannedPorts): R
 }
 
 export const hostOf = (address: string): string => (address.includes(":") ? `[${address}]` : address);
+
+/** Lists that are given to front-ends, as one text each; those that are empty are left out. */
+function listsOf(config: ClusterConfig): Readonly<Record<string, string>> {
+  const { copySources, trustedProxies, developmentAccountHosts } = config;
+  const lists = Object.entries({ copySources, trustedProxies, developmentAccountHosts });
+  return Object.fromEntries(lists.flatMap(([key, list]) => (list.length === 0 ? [] : [[key, list.join(",")]])));
+}
+
 /** Where processes of this machine call each other. */
 const callable = (host: string): string => (host === "0.0.0.0" ? "127.0.0.1" : host === "[::]" ? "[::1]" : host);
 /** Where clients on this machine call the REST doors. `[::]` takes IPv4, too, which more clients can name in a URL. */

@@ -24,7 +24,7 @@ export async function checkToken(
   if (!found) return refused("deadlineExceeded", "timeout", "the account was not read in time");
   if (!found.ok) return found;
   const known = found.value;
-  const keys = known.kind === "known" ? [...known.keys, ...known.localKeys] : [];
+  const keys = known.kind === "known" ? [...known.keys, ...known.wellKnownKeys] : [];
   const { hmacSha256, equal } = world.digest;
   const check = verifyToken(token, keys, world.clock.wallMs(), {
     hmacSha256: (key, message) => hmacSha256.call(world.digest, key, message),

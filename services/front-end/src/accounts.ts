@@ -14,10 +14,10 @@ export const wellKnownKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2
 
 export interface AccountKeys {
   readonly kind: "known";
-  /** Decoded. */
+  /** Decoded; without those that everybody knows. */
   readonly keys: readonly Uint8Array[];
-  /** Keys that everybody knows: good for requests from this machine only. */
-  readonly localKeys: readonly Uint8Array[];
+  /** Keys that everybody knows: good for the requests that `peers/well-known-key.ts` names. Empty if they are good for nobody. */
+  readonly wellKnownKeys: readonly Uint8Array[];
   /** A key was left out because everybody knows it. */
   readonly refusedWellKnown: boolean;
   /** From which user delegation keys are derived; empty until the first was asked for. */
@@ -128,14 +128,14 @@ export class Accounts {
         .filter(wanted)
         .map((text) => fromBase64(text))
         .filter((key) => key !== undefined);
-    const keys = decoded((text) => serves === "everybody" || text !== wellKnownKey);
-    const localKeys = decoded((text) => serves === "thisMachine" && text === wellKnownKey);
+    const keys = decoded((text) => text !== wellKnownKey);
+    const wellKnownKeys = decoded((text) => serves !== "nobody" && text === wellKnownKey);
     const refusedWellKnown = serves === "nobody" && texts.includes(wellKnownKey);
     const { publicAccessForbidden } = blob;
     return ok({
       kind: "known",
       keys,
-      localKeys,
+      wellKnownKeys,
       refusedWellKnown,
       delegationSecret,
       serviceProperties: { blob, queue, table },

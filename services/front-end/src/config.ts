@@ -1,5 +1,5 @@
 /** Configuration of a front-end: each key also by environment (STAMP_<UPPER_SNAKE>) and flag (--kebab-case). */
-import { type BearerRole, bearerRoles, parseSourcePattern } from "@stamp/azure-rest";
+import { type BearerRole, bearerRoles, isHostPattern, parseNetwork, parseSourcePattern } from "@stamp/azure-rest";
 import { z } from "zod";
 import type { DoorGateOptions } from "./door-gate.ts";
 
@@ -23,6 +23,13 @@ const sources = names.refine(
   (texts) => texts.every((text) => parseSourcePattern(text) !== undefined),
   "scheme://host[:port][=network], such as https://*.blob.core.windows.net or http://10.1.2.3:10000",
 );
+
+const networks = names.refine(
+  (texts) => texts.every((text) => parseNetwork(text) !== undefined),
+  "addresses or networks of at least one bit, such as 10.1.2.3, 10.0.0.0/8 or fd00::/8",
+);
+
+const hosts = names.refine((texts) => texts.every(isHostPattern), "names of hosts, *.NAME for every name below it, or * for all");
 
 const roles = z.preprocess(
   (value, context) => {
@@ -52,6 +59,8 @@ export interface FrontEndConfig {
   readonly tableHostSuffixes: readonly string[];
   readonly allowDevelopmentAccount: boolean;
   readonly ownAccounts: boolean;
+  readonly developmentAccountHosts: readonly string[];
+  readonly trustedProxies: readonly string[];
   readonly requestTimeoutMs: number;
   readonly readAttemptTimeoutMs: number;
   readonly requestsMax: number;
@@ -128,6 +137,16 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
     .default(false)
     .describe(
       "The stamp has accounts of its own: the well-known key of devstoreaccount1 is refused, unless allowDevelopmentAccount is set",
+    ),
+  developmentAccountHosts: hosts
+    .default([])
+    .describe(
+      "With allowDevelopmentAccount: hosts that requests with the well-known key may name, besides addresses, localhost and names without a dot",
+    ),
+  trustedProxies: networks
+    .default([])
+    .describe(
+      "Addresses and networks of proxies whose X-Forwarded-For, -Proto and -Host say who the client is and what it asked for; empty: none",
     ),
   requestTimeoutMs: count(30_000).describe("Time for an operation when the request does not say (`timeout`), counted from its last byte"),
   readAttemptTimeoutMs: count(5_000).describe("How long one attempt to read waits for a partition server before it is made again"),

@@ -2,6 +2,7 @@
  * The front-end: HTTP and gRPC in, authenticate, find the range, route, stream. It keeps nothing: what it knows (the partition map, keys of
  * accounts, where extents are) are copies that others check.
  */
+import { parseNetwork } from "@stamp/azure-rest";
 import { statusService } from "@stamp/metadata-store";
 import {
   type Clock,
@@ -39,6 +40,8 @@ import { MapCache } from "./map-cache.ts";
 import { frontEndMetrics } from "./metrics.ts";
 import { Objects } from "./objects.ts";
 import { ParentRows } from "./parent-rows.ts";
+import { throughProxies } from "./peers/forwarded-request.ts";
+import type { WellKnownKeyRules } from "./peers/well-known-key.ts";
 import { Queues } from "./queues.ts";
 import { type CallLimits, Router } from "./router.ts";
 import { Signals } from "./signals.ts";
@@ -144,7 +147,15 @@ export class FrontEndRole implements Role {
     const { objects, accounts } = { objects: this.#objects, accounts: this.#accounts };
     const gate = new DoorGate(world.clock, doorGateOf(config));
     this.#gate = gate;
-    const doorOf = (service: RestService): HttpDoor => new HttpDoor({ world, config, service, objects, accounts, tokens, gate });
+    const trustedProxies = config.trustedProxies.map(parseNetwork).filter((network) => network !== undefined);
+    const wellKnownKey: WellKnownKeyRules = {
+      servedTo: servesWellKnownKey(config),
+      trustedProxies,
+      hosts: config.developmentAccountHosts,
+      hostSuffixes: [...config.hostSuffixes, ...config.queueHostSuffixes, ...config.tableHostSuffixes],
+    };
+    const doorOf = (service: RestService): HttpDoor =>
+      new HttpDoor({ world, config, service, objects, accounts, tokens, gate, wellKnownKey });
     this.#blobDoor = doorOf(blobService(config.hostSuffixes));
     const website = websiteHandler({
       world,
@@ -153,11 +164,11 @@ export class FrontEndRole implements Role {
       hostSuffixes: config.webHostSuffixes,
       lookupTimeoutMs: config.requestTimeoutMs,
     });
-    this.blob = withWebsites(website, this.#blobDoor.handler);
+    this.blob = throughProxies(trustedProxies, withWebsites(website, this.#blobDoor.handler));
     this.#queueDoor = doorOf(queueService(config.queueHostSuffixes));
-    this.queue = this.#queueDoor.handler;
+    this.queue = throughProxies(trustedProxies, this.#queueDoor.handler);
     this.#tableDoor = doorOf(tableService(config.tableHostSuffixes));
-    this.table = this.#tableDoor.handler;
+    this.table = throughProxies(trustedProxies, this.#tableDoor.handler);
     this.#signals = new Signals(config.signalListenersMax);
     const doors = [this.#blobDoor, this.#queueDoor, this.#tableDoor];
     this.#availability = new Availability({

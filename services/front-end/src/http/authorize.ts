@@ -49,8 +49,8 @@ export interface ToAuthorize {
   readonly version: string;
   readonly remoteAddress: string;
   readonly secure: boolean;
-  /** Whether it comes from this machine (local-requests.ts). */
-  readonly local: boolean;
+  /** True if the key that everybody knows counts for it (peers/well-known-key.ts). */
+  readonly wellKnown: boolean;
 }
 
 export interface Judges {
@@ -145,12 +145,13 @@ function bySharedKey(
     nowMs: world.clock.wallMs(),
     ...digestsOf(world),
   });
-  const leftOut = account.refusedWellKnown || (!request.local && account.localKeys.length > 0);
+  const leftOut = account.refusedWellKnown || (!request.wellKnown && account.wellKnownKeys.length > 0);
   if (checked.ok || account.keys.length > 0 || !leftOut) return checked;
   return rejected("AuthenticationFailed", {
     AuthenticationErrorDetail:
       "The well-known key of devstoreaccount1 is refused where others than this machine can connect, behind a proxy, and once accounts are " +
-      "configured. Use an account of your own, or set allowDevelopmentAccount.",
+      "configured. Use an account of your own, or set allowDevelopmentAccount. With that, the host of the request must be an address, a name " +
+      "that no stranger can own (localhost, a name without a dot), or one of developmentAccountHosts.",
   });
 }
 
@@ -206,8 +207,8 @@ const digestsOf = ({ digest }: World) => ({
 });
 
 /** Keys of the account that are good for this request. */
-const keysFor = ({ keys, localKeys }: AccountKeys, { local }: ToAuthorize): readonly Uint8Array[] =>
-  local && localKeys.length > 0 ? [...keys, ...localKeys] : keys;
+const keysFor = ({ keys, wellKnownKeys }: AccountKeys, { wellKnown }: ToAuthorize): readonly Uint8Array[] =>
+  wellKnown && wellKnownKeys.length > 0 ? [...keys, ...wellKnownKeys] : keys;
 
 function signingKeys(
   world: World,

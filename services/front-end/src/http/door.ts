@@ -30,8 +30,8 @@ import { blobPolicyOf } from "../blob-policy.ts";
 import type { FrontEndConfig } from "../config.ts";
 import type { DoorGate } from "../door-gate.ts";
 import { busy, restErrorOf } from "../failures.ts";
-import { isLocalRequest } from "../local-requests.ts";
 import type { Objects } from "../objects.ts";
+import { takesWellKnownKey, type WellKnownKeyRules } from "../peers/well-known-key.ts";
 import type { CallLimits } from "../router.ts";
 import { type Asker, authenticate, authorize, findAccount, type Judges } from "./authorize.ts";
 import type { BearerTokens } from "./bearer.ts";
@@ -66,6 +66,7 @@ export interface DoorParts {
   readonly tokens: BearerTokens | undefined;
   /** Of all doors of this process. */
   readonly gate: DoorGate;
+  readonly wellKnownKey: WellKnownKeyRules;
 }
 
 export class HttpDoor {
@@ -116,7 +117,7 @@ export class HttpDoor {
 
   /** As one who may do everything, but only what is in `only`: for what is public by another way than its container. */
   handleAsOwner(request: HttpRequest, only: ReadonlySet<string>): Promise<HttpResponse> {
-    return this.#handle(request, { version: newestVersion, only, local: false, asker: { by: "key" } });
+    return this.#handle(request, { version: newestVersion, only, wellKnown: false, asker: { by: "key" } });
   }
 
   async #handle(request: HttpRequest, how?: Outer): Promise<HttpResponse> {
@@ -238,8 +239,8 @@ export class HttpDoor {
     if (!version.ok) return version;
     seen.version = version.value;
     const { remoteAddress, secure } = request;
-    const local = outer?.local ?? isLocalRequest(request);
-    const asking = { method, headers, target: target.value, asked: asked.value, version: version.value, remoteAddress, secure, local };
+    const wellKnown = outer?.wellKnown ?? takesWellKnownKey(this.#parts.wellKnownKey, request);
+    const asking = { method, headers, target: target.value, asked: asked.value, version: version.value, remoteAddress, secure, wellKnown };
     const asker = outer?.asker ? parsed(outer.asker) : await authenticate(this.#judges, account, asking, limits());
     if (!asker.ok) return asker;
     const said = withoutEmptyValues(target.value, headers);
@@ -266,10 +267,10 @@ export class HttpDoor {
       serviceProperties: properties,
       hostSuffixes: service.hostSuffixes,
       admit: async (inner, only) => {
-        const admitted = await this.#admit(innerRequest(request, inner), this.#seen(), { version: version.value, only, local });
+        const admitted = await this.#admit(innerRequest(request, inner), this.#seen(), { version: version.value, only, wellKnown });
         return admitted.ok ? parsed(admitted.value.exchange) : admitted;
       },
-      inner: (inner, only) => this.#inner(request, inner, { version: version.value, only, local }),
+      inner: (inner, only) => this.#inner(request, inner, { version: version.value, only, wellKnown }),
       limits: () => ({ ...limits(), ...policy }),
     };
     return parsed({ operation: operation.value, exchange });
@@ -377,8 +378,8 @@ interface Outer {
   /** It has no version of its own. */
   readonly version: string;
   readonly only: ReadonlySet<string>;
-  /** Whether the outer request came from this machine (local-requests.ts). */
-  readonly local: boolean;
+  /** True if the key that everybody knows counts for the outer request (peers/well-known-key.ts). */
+  readonly wellKnown: boolean;
   /** Undefined: it is let in on its own. */
   readonly asker?: Asker;
 }
