@@ -16,6 +16,7 @@ export type RuleName =
   | "knownCommittedLength"
   | "recordSealBeforeTelling"
   | "createdOnEveryReplica"
+  | "replicasApart"
   | "trimBeforeServing"
   | "minCopiesBeforeTelling"
   | "newerSealOnly"

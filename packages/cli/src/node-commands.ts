@@ -124,7 +124,7 @@ function untilRepaired(inspector: StampInspector): Promise<RepairStatus> {
   });
 }
 
-const setDuty = (inspector: StampInspector, nodeId: string, duty: NodeDuty): Promise<NodeInfo> =>
+export const setDuty = (inspector: StampInspector, nodeId: string, duty: NodeDuty): Promise<NodeInfo> =>
   inspector.change((manager, timeoutMs) => manager.setNodeDuty({ nodeId, duty }, { timeoutMs }));
 
 /** Starts an extent node and waits until it is ready, for a while: it goes on by itself. */
@@ -173,7 +173,7 @@ async function stopForGood(command: Command, nodeId: string): Promise<boolean> {
 }
 
 /** Says what it waits for. `again`: the command that waits on. */
-function untilEmpty(inspector: StampInspector, nodeId: string, again: string): Promise<NodeInfo> {
+export function untilEmpty(inspector: StampInspector, nodeId: string, again: string): Promise<NodeInfo> {
   const about = {
     what: `${nodeId} is being emptied`,
     afterwards: `${nodeId} goes on being emptied (./stamp node list). Wait on: ./stamp node ${again}; stop it: ./stamp node undrain ${nodeId}`,

@@ -10,7 +10,7 @@ export interface ReplicaHealth {
   readonly live: boolean;
   /** It is damaged, its disk is gone, or its node is away for longer than the grace. */
   readonly lost: boolean;
-  /** Its node is to be emptied. */
+  /** Its node is to be emptied, or it is the second replica in a fault domain while another domain has room. */
   readonly leaving: boolean;
 }
 

@@ -1,14 +1,13 @@
-/** Streams as state and transactions: lists over segments, ownership, the seal machine, placement, and the stored format. */
+/** Streams as state and transactions: lists over segments, ownership, the seal machine, and the stored format. */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import type { Rules } from "@stamp/base";
-import { allRules, extentId, extentVersion, ownerEpoch, Prng, rulesWithout, unwrap } from "@stamp/base";
+import { allRules, extentId, extentVersion, ownerEpoch, rulesWithout, unwrap } from "@stamp/base";
 import fc from "fast-check";
 import type { StoredRecord } from "./codec.ts";
 import { decodeStored, encodeStored, keyOf, streamKey } from "./codec.ts";
 import { checksum, refusal, replicas, Store } from "./harness.test.ts";
-import { place } from "./placement.ts";
 import {
   planAbandonRepair,
   planAllocate,
@@ -306,15 +305,6 @@ test("seal: whatever answers when, nothing that every replica holds is cut off, 
   assert.ok(fc.check(run(rulesWithout("knownCommittedLength")), { numRuns: 2_000, seed: 3 }).failed);
 });
 
-const node = (name: string, domain: string, free = 50) => ({
-  nodeId: name,
-  diskId: name,
-  faultDomain: domain,
-  freeBytes: free,
-  totalBytes: 100,
-  openReplicas: 0,
-});
-
 test("repair: the fewest intact copies first, each extent once; a lost replica before one of a node that is to be emptied", () => {
   const queue = new RepairQueue();
   queue.offer(extentId(1), 3, 10);
@@ -353,40 +343,6 @@ test("repair: the fewest intact copies first, each extent once; a lost replica b
     replaced: undefined,
     copiesLeft: 2,
   });
-});
-
-test("placement: different fault domains first, avoided nodes last, never fewer domains than it could", () => {
-  const prng = new Prng(4);
-  const random = (): number => prng.float();
-  const nodes = [node("a1", "a"), node("a2", "a"), node("b1", "b"), node("b2", "b"), node("c1", "c")];
-  const none = new Set<string>();
-  for (let i = 0; i < 200; i++) {
-    const chosen = place({ nodes, copies: 3, minCopies: 2, avoid: none, random });
-    assert.equal(new Set(chosen.map((one) => one.faultDomain)).size, 3);
-    const without = place({ nodes, copies: 3, minCopies: 2, avoid: new Set(["c1", "a1"]), random });
-    assert.ok(without.length === 3 && without.every((one) => one.nodeId !== "c1" && one.nodeId !== "a1"));
-    const forced = place({ nodes: nodes.slice(0, 3), copies: 3, minCopies: 2, avoid: new Set(["a1", "b1"]), random });
-    assert.deepEqual(forced.map((one) => one.nodeId).sort(), ["a2", "b1"], "an avoided node only to reach minCopies, in another domain");
-    const spare = new Set(["a1", "b1", "c1"]);
-    const spared = place({ nodes: nodes.slice(1), copies: 3, minCopies: 2, avoid: none, spare, random });
-    assert.deepEqual(spared.map((one) => one.nodeId).sort(), ["a2", "b2", "c1"], "one to spare when there are not enough others");
-    assert.ok(["a2", "b2"].includes(spared[0]?.nodeId ?? ""), "and not as the primary");
-  }
-  assert.equal(place({ nodes: [], copies: 3, minCopies: 2, avoid: none, random }).length, 0);
-  const repair = place({ nodes, copies: 1, minCopies: 1, avoid: none, usedDomains: new Set(["a", "b"]), random });
-  assert.equal(repair[0]?.nodeId, "c1");
-});
-
-test("placement: every good node is the primary at times, fuller ones more rarely", () => {
-  const prng = new Prng(9);
-  const nodes = [node("empty", "a", 95), node("half", "b", 50), node("full", "c", 2), node("other", "d", 50)];
-  const counts = new Map<string, number>();
-  for (let i = 0; i < 3_000; i++) {
-    const [primary] = place({ nodes, copies: 3, minCopies: 2, avoid: new Set(), random: () => prng.float() });
-    counts.set(primary?.nodeId ?? "", (counts.get(primary?.nodeId ?? "") ?? 0) + 1);
-  }
-  const of = (name: string): number => counts.get(name) ?? 0;
-  assert.ok(of("empty") > of("half") && of("half") > of("full") && of("full") > 0, JSON.stringify([...counts]));
 });
 
 const goldenFolder = new URL("../../../tests/golden/metadata/", import.meta.url);

@@ -20,6 +20,8 @@ export interface ClusterOptions {
   readonly without?: RuleName[];
   readonly managers?: string[];
   readonly nodes?: string[];
+  /** Fault domains by the names of nodes; a node without one stands alone. */
+  readonly domains?: Readonly<Record<string, string>>;
   readonly config?: Partial<StreamManagerConfig>;
 }
 
@@ -39,6 +41,7 @@ export class Cluster {
         lockService: "lock",
         journalSegmentBytes: 1 << 20,
         appendBytesMax: 900_000,
+        faultDomain: options.domains?.[name] ?? "",
       });
       this.sim.addProcess(name, (world) => new ExtentNodeRole(world, config));
     }

@@ -97,6 +97,64 @@ test("drain: what keeps a node from being empty is listed; undrained it stays as
   });
 });
 
+const domains: Readonly<Record<string, string>> = { en1: "a", en2: "a", en3: "b", en4: "b", en5: "c" };
+const isApart = ({ nodeIds }: { readonly nodeIds: readonly string[] }): boolean =>
+  new Set(nodeIds.map((nodeId) => domains[nodeId])).size === nodeIds.length;
+
+/** Sealed extents that were made while en5, the only node of host c, was away. */
+async function madeWithout(cluster: Cluster): Promise<() => Promise<Awaited<ReturnType<Cluster["extents"]>>>> {
+  const sealed = async () => (await cluster.extents()).filter(({ state }) => state === ExtentState.SEALED);
+  await fill(cluster, 10);
+  assert.deepEqual(
+    (await sealed()).filter((one) => !isApart(one)),
+    [],
+    "all three hosts have room",
+  );
+  const before = new Set((await sealed()).map((one) => one.location?.extentId));
+  cluster.sim.crash("en5", { stayDown: true });
+  await cluster.until("away", async () => (await nodeOf(cluster, "en5"))?.up === false);
+  await cluster.open("/t", 1);
+  let extentId = 0n;
+  for (let i = 0; i <= 5; i++) {
+    const extent = first(await cluster.next("/t", 1, extentId));
+    unwrap(await cluster.append(extent, 1, 0n, `${i}`));
+    extentId = extent.extentId;
+  }
+  const found = (await sealed()).filter(({ location, nodeIds }) => !before.has(location?.extentId) && !nodeIds.includes("en5"));
+  const made = new Set(found.map((one) => one.location?.extentId));
+  assert.ok(made.size >= 5, `${made.size} extents`);
+  const again = async () => (await sealed()).filter((one) => made.has(one.location?.extentId));
+  await cluster.until("copies sealed", async () => (await again()).every((one) => one.intactCopies === 3));
+  assert.ok(
+    (await again()).every((one) => !isApart(one)),
+    "three replicas on two hosts",
+  );
+  return again;
+}
+
+test("fault domains: while a host is away two replicas share one; when it is back each lies on a host of its own", async () => {
+  const cluster = new Cluster({ nodes: Object.keys(domains), domains, config: { deletionGraceMs: 3_000 } });
+  await cluster.sim.run(async () => {
+    const made = await madeWithout(cluster);
+    const placesOf = async () => (await made()).map((one) => String(one.nodeIds));
+    const places = await placesOf();
+    await cluster.sim.sleep(15_000);
+    assert.deepEqual(await placesOf(), places, "nothing is moved while no third host has room");
+    cluster.sim.restart("en5");
+    await cluster.until("apart", async () => (await made()).every((one) => isApart(one) && one.intactCopies === 3), 60_000);
+  });
+});
+
+test("fault domains: without the rule replicas stay where a missing host has put them", async () => {
+  const cluster = new Cluster({ nodes: Object.keys(domains), domains, without: ["replicasApart"] });
+  await cluster.sim.run(async () => {
+    const made = await madeWithout(cluster);
+    cluster.sim.restart("en5");
+    await cluster.sim.sleep(60_000);
+    assert.ok((await made()).some((one) => !isApart(one)));
+  });
+});
+
 test("repair: copies are not begun faster than the rate, progress and time left are told, and a third copy waits for the grace", async () => {
   const bytes = 20_000;
   const cluster = new Cluster({ config: { repairAfterMs: 8_000, repairBytesPerSecond: bytes, repairCopiesMax: 8 } });

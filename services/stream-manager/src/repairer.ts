@@ -162,11 +162,31 @@ export class Repairer {
     const { config, nodes, state } = this.#term;
     // A client may wait for the second copy: it is not kept waiting for as long as a third one.
     const afterMs = this.#completer.tellable(extent) ? config.repairAfterMs : Math.min(config.repairAfterMs, config.nodeDownAfterMs);
+    const crowded = this.#crowded(extent);
     return assess(extent, config.copies, (replica) => ({
       live: this.#isLive(extent, replica),
       lost: this.#completer.broken(extent.id, replica.nodeId) || nodes.gone(replica, afterMs),
-      leaving: state.node(replica.nodeId)?.duty === "draining",
+      leaving: state.node(replica.nodeId)?.duty === "draining" || replica === crowded,
     }));
+  }
+
+  /**
+   * Returns a replica that shares its fault domain with an earlier one, if a node of a domain without any can take a copy now; undefined if there is
+   * none. Extents get such replicas while hosts are away.
+   */
+  #crowded(extent: ExtentRecord): ReplicaRecord | undefined {
+    const { nodes, state } = this.#term;
+    const domains = new Set<string>();
+    let second: ReplicaRecord | undefined;
+    for (const replica of extent.replicas) {
+      const domain = state.node(replica.nodeId)?.faultDomain ?? replica.nodeId;
+      if (domains.has(domain)) second = replica;
+      domains.add(domain);
+    }
+    if (second === undefined || !this.#term.world.rules.on("replicasApart")) return undefined;
+    const distrusted = nodes.distrusted();
+    const takes = nodes.placeable().some((node) => !domains.has(node.faultDomain) && !distrusted.has(node.nodeId));
+    return takes ? second : undefined;
   }
 
   /**

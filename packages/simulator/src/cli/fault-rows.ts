@@ -356,6 +356,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["crash", "failpoints"],
   },
   {
+    fault: "a host is away while extents are made, and two replicas of each lie in one fault domain",
+    rules: ["replicasApart"],
+    tests: ["services/stream-manager/src/repair.test.ts", "packages/stream/src/placement.test.ts"],
+    faults: ["crash"],
+  },
+  {
     fault: "PM can't reach a server that the lock service reaches",
     rules: ["waitLeaseOut", "refusalDurable"],
     tests: ["packages/partition-map/src/assignment.test.ts"],
