@@ -9,7 +9,7 @@ import { hostAndPort } from "./address.ts";
 import { serializePrepared, streamCodec } from "./definitions.ts";
 import { cancelledFailure, fromServiceError, timeoutFailure } from "./failures.ts";
 import type { Prepared } from "./message-codec.ts";
-import { clientOptions, defaultLimits } from "./options.ts";
+import { foreignOptions } from "./options.ts";
 import { readAll, writeAll } from "./streams.ts";
 
 export class NodeForeignCalls implements ForeignCalls {
@@ -49,8 +49,8 @@ class Connection {
       tls === undefined
         ? ChannelCredentials.createInsecure()
         : ChannelCredentials.createSsl(pem(tls.ca), pem(tls.key), pem(tls.cert), verify);
-    const options = clientOptions(defaultLimits);
-    this.#client = new GrpcClient(address, credentials, byAddress ? { ...options, "grpc.ssl_target_name_override": "localhost" } : options);
+    const named = byAddress ? { "grpc.ssl_target_name_override": "localhost" } : {};
+    this.#client = new GrpcClient(address, credentials, { ...foreignOptions, ...named });
   }
 
   close(): void {

@@ -79,6 +79,16 @@ export const clientOptions = (limits: GrpcLimits): ChannelOptions => ({
   "grpc-node.flow_control_window": limits.windowBytes,
 });
 
+/**
+ * Options for a server that is none of ours. etcd drops a connection that is pinged every 5 s or more often, or while no call is on it
+ * ("excess pings"); grpc-go does so by default.
+ */
+export const foreignOptions: ChannelOptions = {
+  ...clientOptions(defaultLimits),
+  "grpc.keepalive_time_ms": 10_000,
+  "grpc.keepalive_permit_without_calls": 0,
+};
+
 export const serverOptions = (limits: GrpcLimits): ChannelOptions => ({
   "grpc.max_receive_message_length": receiveBytesMax(limits),
   "grpc.max_send_message_length": -1,
