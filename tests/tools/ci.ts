@@ -95,6 +95,11 @@ async function parts(): Promise<Part[]> {
       timeoutMs: 5 * minutes,
     },
     {
+      title: "three hosts that lose one another",
+      command: [node, "tests/tools/test.ts", "tests/hosts/hosts.slow.ts"],
+      timeoutMs: 4 * minutes,
+    },
+    {
       title: "full disks of a real cluster",
       // Longer than a file may take by tests/tools/test.ts.
       command: [node, "--test", "tests/drills/disk-full.slow.ts"],

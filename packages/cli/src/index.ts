@@ -6,6 +6,7 @@ export { type BlobAnswer, BlobClient, type BlobResult } from "./drills/blob-clie
 export { CheckingClient, type CheckingReport, contentOf, type WriteTime } from "./drills/checking-client.ts";
 export { attachCompose } from "./drills/compose/compose-target.ts";
 export { type Drill, drills } from "./drills/drills.ts";
+export type { MovingClients, Pause } from "./drills/histories/moving-clients.ts";
 export { type DrillReport, runDrill } from "./drills/run-drill.ts";
 export { attach, type DrillTarget, startOwn, untilReady } from "./drills/target.ts";
 /** The drill whose clients are the real SDKs, which are there in a clone only; loaded only by who asks. */

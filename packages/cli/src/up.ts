@@ -196,12 +196,13 @@ async function upForeground(command: Command): Promise<void> {
   process.exit();
 }
 
-/** True if nothing is served before a person acts. A lock service before an empty etcd waits "for a stamp". */
+/** True if nothing is served before a person acts. */
 const isStoreLost = ({ processes }: Pick<ClusterStatus, "processes">): boolean =>
-  processes.some(
-    ({ role, state, waitingFor }) =>
-      role === "lock-service" && (state === "empty" || state === "damaged" || waitingFor.some((each) => each.startsWith("a stamp: "))),
-  );
+  processes.some(({ role, state }) => role === "lock-service" && (state === "empty" || state === "damaged"));
+
+/** True if a lock service finds an empty etcd: another host may be about to make the stamp. */
+const waitsForStamp = ({ processes }: Pick<ClusterStatus, "processes">): boolean =>
+  processes.some(({ role, waitingFor }) => role === "lock-service" && waitingFor.some((each) => each.startsWith("a stamp: ")));
 
 /** Tells how a lost metadata store is put back; of several hosts, that an empty one may be new. */
 async function tellLostStore(status: ClusterStatus, { topology, host }: ClusterConfig): Promise<void> {
@@ -251,8 +252,7 @@ async function upDetached(command: Command, readyTimeoutMs: number): Promise<voi
     console.error(processTable(status));
     if (isStoreLost(status)) {
       await tellLostStore(status, config);
-      const what = config.topology === undefined ? "is lost or damaged, and nothing is served until it is put back" : "holds no stamp";
-      throw new CommandError(`the metadata store ${what}`, exitCodes.notReady);
+      throw new CommandError("the metadata store is lost or damaged, and nothing is served until it is put back", exitCodes.notReady);
     }
     throw new CommandError(
       `not ready after ${readyTimeoutMs / 1_000} s; it goes on trying. Logs: ${join(config.dataDir, "logs")}; stop it: ./stamp down${configHint(config.dataDir)}`,
@@ -292,8 +292,9 @@ async function untilReady(config: ClusterConfig, status: () => ClusterStatus, ga
         .join("; ");
       if (waiting !== toldLast) {
         console.log(`  ${waiting}`);
-        if (isStoreLost(now) && !toldLost) await tellLostStore(now, config);
-        toldLost ||= isStoreLost(now);
+        const lost = isStoreLost(now) || waitsForStamp(now);
+        if (lost && !toldLost) await tellLostStore(now, config);
+        toldLost ||= lost;
       }
       toldLast = waiting;
     }

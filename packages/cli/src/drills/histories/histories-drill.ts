@@ -12,6 +12,8 @@ import { Timeline, type TimelineEntry } from "../watch.ts";
 import { judgedInto, judgeHistory, stageInto } from "./real-stage.ts";
 import { SdkBlobDoor, SdkEntityDoor, SdkQueueDoor, SdkTransactionDoor } from "./sdk-doors.ts";
 
+export { MovingClients, type Pause } from "./moving-clients.ts";
+
 export interface HistoriesReport {
   readonly ok: boolean;
   readonly broken: readonly string[];

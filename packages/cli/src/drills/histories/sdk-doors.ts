@@ -21,9 +21,9 @@ import {
   wholeOf,
 } from "@stamp/histories";
 
-const timeoutMs = 15_000;
+const defaultTimeoutMs = 15_000;
 const pageSize = 3;
-const inTime = () => ({ abortSignal: AbortSignal.timeout(timeoutMs) });
+const inTime = (timeoutMs = defaultTimeoutMs) => ({ abortSignal: AbortSignal.timeout(timeoutMs) });
 
 interface SdkError {
   readonly statusCode?: number;
@@ -52,15 +52,18 @@ const answered = <T extends object>(work: Promise<T>): Promise<Answer<T>> =>
 
 export class SdkBlobDoor implements BlobDoor {
   readonly #service: BlobServiceClient;
+  readonly #timeoutMs: number | undefined;
 
-  constructor(connectionString: string) {
+  /** `timeoutMs`: time that an operation has for its answer. */
+  constructor(connectionString: string, timeoutMs?: number) {
+    this.#timeoutMs = timeoutMs;
     this.#service = BlobServiceClient.fromConnectionString(connectionString, { retryOptions: { maxTries: 1 } });
   }
 
   createContainer(container: string): Promise<Answer> {
     return answered(
       this.#of(container)
-        .create(inTime())
+        .create(inTime(this.#timeoutMs))
         .then(() => ({})),
     );
   }
@@ -68,7 +71,7 @@ export class SdkBlobDoor implements BlobDoor {
   deleteContainer(container: string): Promise<Answer> {
     return answered(
       this.#of(container)
-        .delete(inTime())
+        .delete(inTime(this.#timeoutMs))
         .then(() => ({})),
     );
   }
@@ -76,7 +79,7 @@ export class SdkBlobDoor implements BlobDoor {
   put(container: string, blob: string, bytes: Uint8Array, condition: BlobCondition): Promise<Answer> {
     const upload = this.#of(container)
       .getBlockBlobClient(blob)
-      .upload(bytes, bytes.length, { conditions: conditionsOf(condition), ...inTime() });
+      .upload(bytes, bytes.length, { conditions: conditionsOf(condition), ...inTime(this.#timeoutMs) });
     return answered(upload.then(({ etag }) => (etag === undefined ? {} : { etag })));
   }
 
@@ -84,7 +87,7 @@ export class SdkBlobDoor implements BlobDoor {
     const read = async () => {
       const answer = await this.#of(container)
         .getBlobClient(blob)
-        .download(0, undefined, { maxRetryRequests: 0, ...inTime() });
+        .download(0, undefined, { maxRetryRequests: 0, ...inTime(this.#timeoutMs) });
       const chunks: Buffer[] = [];
       for await (const chunk of answer.readableStreamBody ?? []) chunks.push(Buffer.from(chunk));
       return { etag: answer.etag ?? "", bytes: Buffer.concat(chunks) };
@@ -95,14 +98,14 @@ export class SdkBlobDoor implements BlobDoor {
   delete(container: string, blob: string, condition: BlobCondition): Promise<Answer> {
     const deleted = this.#of(container)
       .getBlobClient(blob)
-      .delete({ conditions: conditionsOf(condition), ...inTime() });
+      .delete({ conditions: conditionsOf(condition), ...inTime(this.#timeoutMs) });
     return answered(deleted.then(() => ({})));
   }
 
   list(container: string): Promise<Answer<{ readonly etags: ReadonlyMap<string, string> }>> {
     const list = async () => {
       const etags = new Map<string, string>();
-      for await (const { segment } of this.#of(container).listBlobsFlat(inTime()).byPage({ maxPageSize: pageSize })) {
+      for await (const { segment } of this.#of(container).listBlobsFlat(inTime(this.#timeoutMs)).byPage({ maxPageSize: pageSize })) {
         // Listed without its quotes.
         for (const { name, properties } of segment.blobItems) etags.set(name, `"${properties.etag.replaceAll('"', "")}"`);
       }

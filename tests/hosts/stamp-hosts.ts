@@ -1,0 +1,228 @@
+/**
+ * A stamp on three hosts of a `HostNetwork`, made with the commands of `docs/guides/deploy.md`: on each host an etcd and one `stamp up`.
+ *
+ *   a, b   lock service, extent node, partition server, front-end, stream manager, partition manager
+ *   c      lock service, extent node, partition server, front-end
+ */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { NodeClock, NodeForeignCalls } from "@stamp/ports-node";
+import { etcd } from "@stamp/wire";
+import { root } from "../tools/commands.ts";
+import { HostNetwork } from "./network.ts";
+
+const run = promisify(execFile);
+const account = { name: "shop", keys: [randomBytes(32).toString("base64")] };
+const cli = join(root, "packages/cli/src/main.ts");
+const portBase = 10_000;
+
+export const hosts = ["a", "b", "c"] as const;
+export type Host = (typeof hosts)[number];
+
+export interface StampStatus {
+  readonly ready: boolean;
+  readonly health: { readonly sentence: string };
+  readonly processes: readonly { readonly name: string; readonly host?: string; readonly state: string; readonly ready: boolean }[];
+  readonly extents: readonly { readonly stream: string; readonly state: number; readonly nodeIds: readonly string[] }[];
+  readonly ranges: readonly { readonly table: string; readonly server: string }[];
+}
+
+export class StampHosts {
+  readonly network: HostNetwork;
+  readonly folder: string;
+  readonly #etcd: string;
+  readonly #calls = new NodeForeignCalls(new NodeClock());
+  readonly #etcds = new Map<Host, ChildProcess>();
+  readonly #environments = new Map<Host, Readonly<Record<string, string>>>();
+
+  private constructor(network: HostNetwork, etcdProgram: string) {
+    this.network = network;
+    this.#etcd = etcdProgram;
+    this.folder = mkdtempSync(join(tmpdir(), "stamp-hosts-"));
+  }
+
+  /** `environments`: further environment of all processes of a host. */
+  static async start(etcdProgram: string, environments: Partial<Record<Host, Readonly<Record<string, string>>>> = {}): Promise<StampHosts> {
+    const stamp = new StampHosts(await HostNetwork.create(hosts), etcdProgram);
+    for (const host of hosts) stamp.#environments.set(host, environments[host] ?? {});
+    try {
+      await stamp.#start();
+      return stamp;
+    } catch (error) {
+      for (const host of hosts) console.log(stamp.logs(host));
+      await stamp.close();
+      throw error;
+    }
+  }
+
+  connectionString(host: Host): string {
+    const at = (port: number): string => `http://${this.network.address(host)}:${port}/${account.name}`;
+    return (
+      `DefaultEndpointsProtocol=http;AccountName=${account.name};AccountKey=${account.keys[0]};` +
+      `BlobEndpoint=${at(portBase)};QueueEndpoint=${at(portBase + 1)};TableEndpoint=${at(portBase + 2)};`
+    );
+  }
+
+  /** Runs a command of stamp on a host, and returns what it printed. Throws if it fails, unless its exit code is one of `codes`. */
+  async stamp(host: Host, args: readonly string[], codes: readonly number[] = []): Promise<string> {
+    const [program, all] = this.network.on(host, [process.execPath, cli, ...args, "--data-dir", this.#dataDir(host)]);
+    const env = { ...process.env, ...this.#environments.get(host) };
+    return run(program, all, { cwd: this.folder, env, timeout: 90_000, maxBuffer: 1 << 24 }).then(
+      ({ stdout }) => stdout,
+      (error: { readonly code?: number; readonly stdout?: string; readonly stderr?: string }) => {
+        if (codes.includes(error.code ?? -1)) return error.stdout ?? "";
+        throw new Error(`stamp ${args.join(" ")} on ${host} ended with ${error.code}: ${error.stdout}${error.stderr}`);
+      },
+    );
+  }
+
+  async status(host: Host): Promise<StampStatus> {
+    return JSON.parse(await this.stamp(host, ["status", "--json"], [4])) as StampStatus;
+  }
+
+  /** Waits until every process of every host is ready. */
+  async untilReady(withinMs = 60_000): Promise<void> {
+    for (const endMs = performance.now() + withinMs; ; await sleep(300)) {
+      const status = await this.status("a");
+      if (status.ready) return;
+      if (performance.now() < endMs) continue;
+      const late = status.processes.filter(({ ready }) => !ready).map(({ name, state }) => `${name} is ${state}`);
+      throw new Error(`not ready within ${withinMs} ms: ${late.join("; ")}`);
+    }
+  }
+
+  /** Starts a host again as its operator would. */
+  async restart(host: Host): Promise<void> {
+    this.startEtcd(host);
+    await this.stamp(host, ["up", "-d", "--ready-timeout-s", "60"]);
+  }
+
+  startEtcd(host: Host): void {
+    const url = (port: number): string => `http://${this.network.address(host)}:${port}`;
+    const args = [
+      ["--name", host, "--data-dir", join(this.folder, `etcd-${host}`), "--initial-cluster-token", this.folder],
+      ["--listen-client-urls", url(2379), "--advertise-client-urls", url(2379)],
+      ["--listen-peer-urls", url(2380), "--initial-advertise-peer-urls", url(2380)],
+      ["--initial-cluster", hosts.map((each) => `${each}=http://${this.network.address(each)}:2380`).join(",")],
+    ].flat();
+    const [program, all] = this.network.on(host, [this.#etcd, ...args]);
+    const child = spawn(program, all, { stdio: ["ignore", "pipe", "pipe"], env: { PATH: process.env.PATH } });
+    for (const output of [child.stdout, child.stderr])
+      output?.on("data", (text: Buffer) => appendFileSync(join(this.folder, `etcd-${host}.log`), text));
+    this.#etcds.set(host, child);
+  }
+
+  async killEtcd(host: Host): Promise<void> {
+    const child = this.#etcds.get(host);
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    child.kill("SIGKILL");
+    await ended;
+  }
+
+  /** Host of the etcd member that leads. */
+  async etcdLeader(withinMs = 20_000): Promise<Host> {
+    for (const endMs = performance.now() + withinMs; performance.now() < endMs; await sleep(100)) {
+      for (const host of hosts) {
+        const address = `${this.network.address(host)}:2379`;
+        const status = await this.#calls.client({ address }, etcd.Maintenance).status({}, { timeoutMs: 500 });
+        if (status.ok && status.value.leader !== 0n && status.value.leader === status.value.header?.memberId) return host;
+      }
+    }
+    throw new Error("no etcd member leads");
+  }
+
+  /** Host of the process that leads or is active in a role. */
+  async hostOf(role: "lock-service" | "stream-manager" | "partition-manager"): Promise<Host> {
+    const state = role === "lock-service" ? "serving" : "leader";
+    for (let i = 0; i < 60; i++, await sleep(250)) {
+      const { processes } = await this.status("a");
+      const leading = processes.find((each) => each.name.startsWith(`${role}-`) && each.state === state);
+      if (leading?.host !== undefined) return leading.host as Host;
+    }
+    throw new Error(`no ${role} leads`);
+  }
+
+  /** Host of the partition server that serves the blobs of the clients. */
+  async servingHost(): Promise<Host> {
+    for (let i = 0; i < 60; i++, await sleep(250)) {
+      const { ranges, processes } = await this.status("a");
+      const server = ranges.find(({ table }) => table === "Blob")?.server;
+      const host = processes.find(({ name }) => name === server)?.host;
+      if (host !== undefined) return host as Host;
+    }
+    throw new Error("nobody serves blobs");
+  }
+
+  async kill(host: Host): Promise<void> {
+    await this.network.kill(host);
+  }
+
+  logs(host: Host): string {
+    const read = (path: string): string => {
+      try {
+        return readFileSync(join(this.folder, path), "utf8").slice(-2_000);
+      } catch {
+        return "";
+      }
+    };
+    return `--- ${host}\n${read(`${host}/logs/supervisor.log`)}\n${read(`etcd-${host}.log`)}`;
+  }
+
+  /** Lines of all logs that contain a text. */
+  linesWith(text: string): string[] {
+    return hosts.flatMap((host) => {
+      const logs = join(this.#dataDir(host), "logs");
+      return readdirSync(logs).flatMap((name) =>
+        readFileSync(join(logs, name), "utf8")
+          .split("\n")
+          .filter((line) => line.includes(text))
+          .map((line) => `${name}: ${line}`),
+      );
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.network.close();
+    await this.#calls.close();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async #start(): Promise<void> {
+    writeFileSync(join(this.folder, "stamp.topology.json"), JSON.stringify(this.#topology()));
+    const secret = randomBytes(32).toString("base64");
+    for (const host of hosts) {
+      mkdirSync(this.#dataDir(host));
+      writeFileSync(join(this.#dataDir(host), "cluster-secret"), secret, { mode: 0o600 });
+      this.startEtcd(host);
+    }
+    await this.etcdLeader();
+    const up = (host: Host, ...more: readonly string[]): Promise<string> =>
+      this.stamp(host, ["up", "-d", "--host", host, "--ready-timeout-s", "60", ...more]);
+    await Promise.all([up("a", "--init"), up("b"), up("c")]);
+    await this.untilReady();
+  }
+
+  #topology(): object {
+    const part = (number: number, managers: boolean): object => ({
+      address: this.network.address(hosts[number - 1] as Host),
+      processes: ["lock-service", "extent-node", "partition-server", "front-end"]
+        .concat(managers ? ["stream-manager", "partition-manager"] : [])
+        .map((role) => `${role}-${number}`),
+    });
+    const etcdEndpoints = hosts.map((host) => `${this.network.address(host)}:2379`).join(",");
+    return {
+      hosts: { a: part(1, true), b: part(2, true), c: part(3, false) },
+      config: { accounts: [account], roles: { "lock-service": { metadataStore: "etcd", etcdEndpoints } } },
+    };
+  }
+
+  #dataDir(host: Host): string {
+    return join(this.folder, host);
+  }
+}
