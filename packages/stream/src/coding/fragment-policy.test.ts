@@ -75,13 +75,13 @@ test("repair of fragments: lost ones before those of nodes to be emptied, with t
     assessFragments(coded, code, (_, index) => ({ live: true, lost: false, leaving: false, ...states[index] }));
   const lost = { live: false, lost: true };
   assert.deepEqual(assess({}), { kind: "fine" });
-  assert.deepEqual(assess({ 4: { live: false } }), { kind: "grace" });
+  assert.deepEqual(assess({ 4: { live: false } }), { kind: "grace", lossesLeft: 2 });
   assert.deepEqual(assess({ 4: { live: false }, 9: lost }), { kind: "repair", index: 9, lossesLeft: 1 });
   assert.deepEqual(assess({ 2: { leaving: true }, 9: lost }), { kind: "repair", index: 9, lossesLeft: 2 });
   assert.deepEqual(assess({ 2: { leaving: true } }), { kind: "repair", index: 2, lossesLeft: 3 });
   assert.deepEqual(assess({ 0: lost, 1: lost, 2: lost }), { kind: "repair", index: 0, lossesLeft: 0 });
   // Four of one group and its global parities: not to be decoded. A loss in the other group still is.
   const four = { 0: lost, 1: lost, 2: lost, 3: lost };
-  assert.deepEqual(assess(four), { kind: "unreachable" });
+  assert.deepEqual(assess(four), { kind: "unreachable", lossesLeft: -1 });
   assert.deepEqual(assess({ ...four, 7: lost }), { kind: "repair", index: 7, lossesLeft: -2 });
 });
