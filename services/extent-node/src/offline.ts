@@ -8,6 +8,7 @@ import { type Disk, DiskError, type World } from "@stamp/ports";
 import { checkFile } from "./check.ts";
 import { DiskQueue, scrubIo } from "./disk-queue.ts";
 import { ExtentFiles, extentPath } from "./extent-files.ts";
+import { type CheckedFragment, checkFragments } from "./fragments/offline-fragments.ts";
 import { refuseNewerDisk } from "./newer-formats.ts";
 import { JournalBegun, readIdentity, readStarts } from "./node-disk.ts";
 import { extentFileNames, rebuildTable } from "./rebuild-table.ts";
@@ -29,6 +30,7 @@ export interface DiskProblem {
 export interface CheckedDisk {
   readonly identity: NodeIdentity | undefined;
   readonly replicas: readonly ReplicaMeta[];
+  readonly fragments: readonly CheckedFragment[];
   readonly problems: readonly DiskProblem[];
   readonly notes: readonly string[];
 }
@@ -41,6 +43,7 @@ export interface OfflineParts {
 }
 
 const openFilesMax = 64;
+const nothing = { replicas: [], fragments: [] } as const;
 const copiedAnew = "the stream manager has it copied anew when the node runs";
 const byRelease = "start the release that wrote it, or a later one";
 const byRebuild = "`stamp fsck --rebuild`, or the node itself at its next start";
@@ -53,21 +56,22 @@ export async function checkDisk({ world, nodeId, journalDisk }: OfflineParts, de
   const notes: string[] = [];
   const refusal = await refuseNewerDisk(world, journalDisk ?? world.disk);
   if (!refusal.ok) {
-    return { identity: undefined, replicas: [], problems: [{ kind: "newer", what: refusal.failure.message, cure: byRelease }], notes };
+    return { identity: undefined, ...nothing, problems: [{ kind: "newer", what: refusal.failure.message, cure: byRelease }], notes };
   }
   const held = await readIdentity(world, nodeId);
   if (!held.ok) {
     const cure = "bring the file back from a copy, or empty the node's folder: it then joins as a new disk";
-    return { identity: undefined, replicas: [], problems: [{ kind: "identity", what: held.failure.message, cure }], notes };
+    return { identity: undefined, ...nothing, problems: [{ kind: "identity", what: held.failure.message, cure }], notes };
   }
   const identity = held.value;
-  if (identity === undefined) return { identity, replicas: [], problems, notes: ["the disk is empty"] };
+  if (identity === undefined) return { identity, ...nothing, problems, notes: ["the disk is empty"] };
   try {
     await readStarts(world.disk);
   } catch (error) {
     problems.push({ kind: "identity", what: (error as Error).message, cure: "delete it when the store beside it is intact" });
   }
-  const files = new ExtentFiles(world, new DiskQueue(world), openFilesMax, identity);
+  const queue = new DiskQueue(world);
+  const files = new ExtentFiles(world, queue, openFilesMax, identity);
   const peeked = await ExtentTable.peek(world, identity.diskId);
   if (peeked.kind === "unusable") problems.push({ kind: "table", what: `the extent table: ${peeked.why}`, cure: byRebuild });
   const metas = peeked.kind === "complete" ? peeked.metas : await rebuildTable(world, files, identity);
@@ -96,8 +100,11 @@ export async function checkDisk({ world, nodeId, journalDisk }: OfflineParts, de
       cure: "look at it, and move it away",
     });
   }
+  const { fragments, strayPaths } = await checkFragments(world, files, queue, identity, deep);
+  for (const path of strayPaths)
+    problems.push({ kind: "strayFile", what: `${path} is no fragment's`, cure: "look at it, and move it away" });
   await files.closeAll();
-  return { identity, replicas: [...known.values()].map((replica) => replica.meta), problems, notes };
+  return { identity, replicas: [...known.values()].map((replica) => replica.meta), fragments, problems, notes };
 }
 
 async function isEmpty(files: ExtentFiles, id: ExtentId): Promise<boolean> {

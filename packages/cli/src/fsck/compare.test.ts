@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { compare, type ManagerExtent, type NodeReplica, type NodeView } from "./compare.ts";
+import { compare, type ManagerExtent, type NodeFragment, type NodeReplica, type NodeView } from "./compare.ts";
 
 const extent: ManagerExtent = { id: 7, phase: "sealed", sealedLengthBytes: 100, checksum: 5, nodes: ["a", "b", "c"], stream: "/s" };
 const whole: NodeReplica = { id: 7, state: "sealed", sealedLengthBytes: 100, checksum: 5, problems: [], foundNow: false };
@@ -8,6 +8,7 @@ const view = (node: string, ...replicas: NodeReplica[]): NodeView => ({
   node,
   unreached: undefined,
   replicas: new Map(replicas.map((replica) => [replica.id, replica])),
+  fragments: [],
   strayFiles: [],
 });
 const found = (extents: readonly ManagerExtent[], nodes: readonly NodeView[]): string[] =>
@@ -77,4 +78,43 @@ test("fsck: what a node found on its own disk is told, also when the replica was
     ),
     ["replica b 7"],
   );
+});
+
+const nodes = ["a", "b", "c", "d", "e", "f"];
+const coded: ManagerExtent = {
+  ...extent,
+  nodes: [],
+  coded: { profile: "rs-4-2", fragments: nodes.map((node) => ({ node, version: 5 })) },
+};
+const fragment: NodeFragment = { id: 7, version: 5, index: 0, damage: "" };
+/** Each node has its fragment, but for those that are named here. */
+const holding = (others: Readonly<Record<string, readonly NodeFragment[]>> = {}): NodeView[] =>
+  nodes.map((node, index) => ({ ...view(node), fragments: others[node] ?? [{ ...fragment, index }] }));
+
+test("fsck: a coded extent whose fragments are where the stream manager says is no problem", () => {
+  assert.deepEqual(found([coded], holding()), []);
+});
+
+test("fsck: fragments that are missing, damaged or another one; an extent is lost only if the others do not give it back", () => {
+  const two = { a: [], c: [{ ...fragment, index: 2, damage: "chunk 1" }] };
+  assert.deepEqual(found([coded], holding(two)), ["missingFragment a 7", "damagedFragment c 7"]);
+  assert.deepEqual(found([coded], holding({ ...two, f: [fragment] })), [
+    "missingFragment a 7",
+    "damagedFragment c 7",
+    "wrongFragment f 7",
+    "lostExtent - 7",
+  ]);
+  const away = holding(two).map((each) => (each.node === "f" ? { ...each, unreached: "down", fragments: [] } : each));
+  assert.deepEqual(found([coded], away), ["node f -", "missingFragment a 7", "damagedFragment c 7"], "of f nothing is known");
+});
+
+test("fsck: fragments that no record places there: of another version, of a replicated extent, of one that nobody knows", () => {
+  const own = { ...fragment, index: 1 };
+  const dropped: ManagerExtent = { ...coded, id: 9, phase: "dropped" };
+  const held = { b: [own, { ...own, version: 4 }, { ...own, id: 8 }, { ...own, id: 9 }, { ...own, id: 10 }] };
+  assert.deepEqual(found([coded, { ...extent, id: 8, nodes: [] }, dropped], holding(held)), [
+    "leftOver b 7",
+    "leftOver b 8",
+    "unknownFragment b 10",
+  ]);
 });

@@ -1,4 +1,5 @@
 /** What the stream manager knows against what the nodes have, both ways. Pure: two views in, problems out. */
+import { givesBack } from "@stamp/stream";
 
 export interface ManagerExtent {
   readonly id: number;
@@ -8,6 +9,23 @@ export interface ManagerExtent {
   /** Who should have a replica. */
   readonly nodes: readonly string[];
   readonly stream: string;
+  /** Set if it is stored as fragments; `nodes` is empty then. */
+  readonly coded?: CodedPlaces | undefined;
+}
+
+export interface CodedPlaces {
+  /** Name of the code. */
+  readonly profile: string;
+  /** Node and version of each fragment, by its index. */
+  readonly fragments: readonly { readonly node: string; readonly version: number }[];
+}
+
+export interface NodeFragment {
+  readonly id: number;
+  readonly version: number;
+  readonly index: number;
+  /** What is wrong with it, in words; empty if nothing is. */
+  readonly damage: string;
 }
 
 export interface NodeReplica {
@@ -26,6 +44,7 @@ export interface NodeView {
   /** Why nothing is known of it. */
   readonly unreached: string | undefined;
   readonly replicas: ReadonlyMap<number, NodeReplica>;
+  readonly fragments: readonly NodeFragment[];
   readonly strayFiles: readonly string[];
 }
 
@@ -44,6 +63,10 @@ export type ProblemKind =
   | "notSealed"
   | "unknownExtent"
   | "leftOver"
+  | "missingFragment"
+  | "damagedFragment"
+  | "wrongFragment"
+  | "unknownFragment"
   | "lostExtent";
 
 export interface Problem {
@@ -56,6 +79,7 @@ export interface Problem {
 
 export const problemKey = ({ kind, node, extent }: Problem): string => `${kind} ${node ?? ""} ${extent ?? ""}`;
 
+const madeAgain = "the stream manager has it made anew from the others by itself";
 const copied = "the stream manager has it copied anew by itself";
 
 export function compare(extents: readonly ManagerExtent[], nodes: readonly NodeView[]): Problem[] {
@@ -67,8 +91,15 @@ export function compare(extents: readonly ManagerExtent[], nodes: readonly NodeV
     for (const path of strayFiles)
       problems.push({ kind: "strayFile", node, what: `${path} is no replica's`, cure: "look at it, and move it away" });
   }
-  for (const extent of extents) problems.push(...ofExtent(extent, byName));
+  const fragments = new Map(
+    nodes.map(({ node, fragments: held }) => [node, new Map(held.map((each) => [`${each.id} ${each.version}`, each]))]),
+  );
+  for (const extent of extents) {
+    problems.push(...ofExtent(extent, byName));
+    if (extent.coded !== undefined && extent.phase === "sealed") problems.push(...ofCoded(extent, extent.coded, byName, fragments));
+  }
   for (const node of nodes) {
+    for (const fragment of node.fragments) problems.push(...ofFragment(node.node, fragment, byId.get(fragment.id)));
     for (const replica of node.replicas.values()) problems.push(...ofReplica(node.node, replica, byId.get(replica.id)));
   }
   return problems;
@@ -97,6 +128,56 @@ function ofExtent(extent: ManagerExtent, nodes: ReadonlyMap<string, NodeView>): 
     problems.push({ kind: "lostExtent", extent: extent.id, what, cure: "bring a node or disk that had one back" });
   }
   return problems;
+}
+
+type FragmentsByNode = ReadonlyMap<string, ReadonlyMap<string, NodeFragment>>;
+
+function ofCoded(
+  { id, stream }: ManagerExtent,
+  { profile, fragments: places }: CodedPlaces,
+  nodes: ReadonlyMap<string, NodeView>,
+  fragments: FragmentsByNode,
+): Problem[] {
+  const problems: Problem[] = [];
+  /** Indexes of fragments that are intact, and of those on nodes of which nothing is known. */
+  const left: number[] = [];
+  places.forEach(({ node, version }, index) => {
+    const view = nodes.get(node);
+    if (view === undefined || view.unreached !== undefined) {
+      left.push(index);
+      return;
+    }
+    const held = fragments.get(node)?.get(`${id} ${version}`);
+    if (held === undefined)
+      problems.push({ kind: "missingFragment", node, extent: id, what: `the node does not have fragment ${index}`, cure: madeAgain });
+    else if (held.index !== index)
+      problems.push({
+        kind: "wrongFragment",
+        node,
+        extent: id,
+        what: `version ${version} there is fragment ${held.index}, the stream manager says ${index}`,
+        cure: "a bug: keep all copies and report it",
+      });
+    else if (held.damage !== "")
+      problems.push({ kind: "damagedFragment", node, extent: id, what: `fragment ${index}: ${held.damage}`, cure: madeAgain });
+    else left.push(index);
+  });
+  if (!givesBack(profile, left)) {
+    const what = `too few fragments of an extent of stream ${stream} are left: ${left.length} of ${places.length}, ${profile}`;
+    problems.push({ kind: "lostExtent", extent: id, what, cure: "bring a node or disk that had one back" });
+  }
+  return problems;
+}
+
+function ofFragment(node: string, { id, version, index }: NodeFragment, extent: ManagerExtent | undefined): Problem[] {
+  if (extent?.phase === "dropped" || extent?.coded?.fragments.some((each) => each.node === node && each.version === version)) return [];
+  if (extent === undefined) {
+    const cure = "left alone; if no copy of the metadata knows the extent, move the file away";
+    return [{ kind: "unknownFragment", node, extent: id, what: `the stream manager does not know the extent of fragment ${index}`, cure }];
+  }
+  const what = `fragment ${index}, version ${version}, is not one that the extent is stored in`;
+  const cure = "it is being made, or is deleted after the grace period";
+  return [{ kind: "leftOver", node, extent: id, what, cure }];
 }
 
 function mismatch(extent: ManagerExtent, replica: NodeReplica): Pick<Problem, "kind" | "what" | "cure"> | undefined {

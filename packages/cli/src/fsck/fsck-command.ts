@@ -20,6 +20,7 @@ export interface FsckReport {
   readonly extents: number;
   readonly nodes: number;
   readonly replicas: number;
+  readonly fragments: number;
   readonly rebuilt: readonly Rebuilt[];
   readonly problems: readonly Problem[];
   readonly notes: readonly string[];
@@ -106,7 +107,7 @@ export async function fsckRunning(
 }
 
 const foundOnDisk = (problem: Problem): boolean =>
-  problem.kind === "replica" || problem.kind === "damagedReplica" || problem.kind === "node";
+  problem.kind === "replica" || problem.kind === "damagedReplica" || problem.kind === "damagedFragment" || problem.kind === "node";
 
 function reportOf(
   mode: FsckReport["mode"],
@@ -116,6 +117,7 @@ function reportOf(
   rebuilt: readonly Rebuilt[],
 ): FsckReport {
   const replicas = gathered.nodes.reduce((sum, node) => sum + node.replicas.size, 0);
+  const fragments = gathered.nodes.reduce((sum, node) => sum + node.fragments.length, 0);
   // A damaged replica is found by its disk and by the comparison.
   const seen = new Set<string>();
   const once = problems.filter((each) => {
@@ -128,11 +130,21 @@ function reportOf(
   const leftOver = once.filter((each) => each.kind === "leftOver");
   const notes = [...gathered.notes, ...leftOver.map((each) => `${each.node}: extent ${each.extent}: ${each.what}: ${each.cure}`)];
   const wrong = once.filter((each) => each.kind !== "leftOver");
-  return { mode, deep, extents: gathered.extents.length, nodes: gathered.nodes.length, replicas, rebuilt, problems: wrong, notes };
+  return {
+    mode,
+    deep,
+    extents: gathered.extents.length,
+    nodes: gathered.nodes.length,
+    replicas,
+    fragments,
+    rebuilt,
+    problems: wrong,
+    notes,
+  };
 }
 
 export function fsckText(report: FsckReport): string {
-  const { mode, deep, extents, replicas, nodes, problems, notes, rebuilt } = report;
+  const { mode, deep, extents, replicas, fragments, nodes, problems, notes, rebuilt } = report;
   const lines: string[] = [];
   for (const each of rebuilt.filter((one) => one.problem === "")) {
     lines.push(
@@ -150,6 +162,8 @@ export function fsckText(report: FsckReport): string {
   }
   const how = `${mode === "running" ? "the running cluster" : "the stopped cluster"}${deep ? ", every byte read" : ""}`;
   const found = problems.length === 0 ? "nothing is wrong" : `${problems.length} problem${problems.length === 1 ? "" : "s"}`;
-  lines.push(`${how}: ${extents} extents, ${replicas} replicas on ${nodes} nodes: ${found}`);
+  lines.push(
+    `${how}: ${extents} extents, ${replicas} replicas${fragments === 0 ? "" : ` and ${fragments} fragments`} on ${nodes} nodes: ${found}`,
+  );
   return lines.join("\n");
 }

@@ -5,13 +5,13 @@ import { unwrap } from "@stamp/base";
 import { type ClusterConfig, planCluster, type StampInspector } from "@stamp/cluster";
 import { checkDisk, rebuildDisk } from "@stamp/extent-node";
 import { metadataOffline } from "@stamp/lock-service";
-import { silentLogger, type Transport, type World } from "@stamp/ports";
+import { type Client, silentLogger, type Transport, type World } from "@stamp/ports";
 import { NodeDigest, NodeDisk, nodeWorld } from "@stamp/ports-node";
 import { StreamState } from "@stamp/stream";
-import { ExtentNode, ExtentState, ReplicaState } from "@stamp/wire";
+import { ExtentFragments, ExtentNode, ExtentState, ReplicaState } from "@stamp/wire";
 import { CommandError, closeNewFiles } from "../context.ts";
 import { nodesToAsk } from "../running.ts";
-import type { ManagerExtent, NodeReplica, NodeView, Problem } from "./compare.ts";
+import type { ManagerExtent, NodeFragment, NodeReplica, NodeView, Problem } from "./compare.ts";
 
 export interface Gathered {
   readonly extents: readonly ManagerExtent[];
@@ -22,6 +22,10 @@ export interface Gathered {
 }
 
 const pageTimeoutMs = 60_000;
+/** A fragment's length is a multiple of this. */
+const fragmentChunkBytes = 64 * 1024;
+/** Largest piece that is read of a fragment at once. */
+const fragmentPieceBytes = 16 * fragmentChunkBytes;
 
 const phases: Readonly<Record<number, ManagerExtent["phase"]>> = {
   [ExtentState.ALLOCATING]: "allocating",
@@ -49,7 +53,8 @@ export async function gatherRunning(
   for (const { nodeId, address, extentCount } of await nodesToAsk(inspector)) {
     const looked = (count: number): void =>
       tell(`${nodeId}: ${count} of ${Math.max(count, extentCount)} replicas ${deep ? "read" : "looked at"}`);
-    nodes.push(await askNode(transport, { node: nodeId, address }, deep, looked));
+    const view = await askNode(transport, { node: nodeId, address }, deep, looked);
+    nodes.push(view.unreached === undefined ? await withFragments(transport, address, view, deep, tell) : view);
   }
   const extents = (await inspector.extents()).map(
     (extent): ManagerExtent => ({
@@ -59,9 +64,59 @@ export async function gatherRunning(
       checksum: extent.checksum,
       nodes: extent.nodeIds,
       stream: extent.stream,
+      coded: extent.coded && {
+        profile: extent.coded.profile,
+        fragments: extent.coded.fragments.map(({ version }, index) => ({
+          node: extent.fragmentNodeIds[index] ?? "",
+          version: Number(version),
+        })),
+      },
     }),
   );
   return { extents, nodes, problems: [], notes: [] };
+}
+
+/** Adds the fragments of a node to its view. With `deep` all their bytes are read: a node sends none whose checksum it has not verified. */
+async function withFragments(
+  transport: Transport,
+  address: string,
+  view: NodeView,
+  deep: boolean,
+  tell: (what: string) => void,
+): Promise<NodeView> {
+  const client = transport.client(address, ExtentFragments);
+  const fragments: NodeFragment[] = [];
+  for (let after = 0n; ; ) {
+    const page = await client.listFragments({ afterExtentId: after, limit: deep ? 20 : 500 }, { timeoutMs: pageTimeoutMs });
+    // A node of a release before fragments has none.
+    if (!page.ok) return page.failure.reason === "unknownMethod" ? view : { ...view, unreached: page.failure.message };
+    for (const { extentId, version, index, damage } of page.value.fragments) {
+      const found = deep && damage === "" ? await readWhole(client, { extentId, version, index }) : damage;
+      fragments.push({ id: Number(extentId), version: Number(version), index, damage: found });
+      after = extentId;
+    }
+    tell(`${view.node}: ${fragments.length} fragments ${deep ? "read" : "looked at"}`);
+    if (!page.value.more || page.value.fragments.length === 0) return { ...view, fragments };
+  }
+}
+
+/** Reads a fragment to its end. Returns what is wrong with it, empty if nothing is. */
+async function readWhole(
+  client: Client<typeof ExtentFragments>,
+  name: { readonly extentId: bigint; readonly version: bigint; readonly index: number },
+): Promise<string> {
+  // The end is not known: a piece that lies beyond it is refused, and is asked for again by halves.
+  let piece = fragmentPieceBytes;
+  for (let at = 0; ; ) {
+    const request = { ...name, offsetBytes: BigInt(at), lengthBytes: piece, background: true };
+    const answer = await client.readFragment(request, { timeoutMs: pageTimeoutMs });
+    if (answer.ok) at += piece;
+    else if (answer.failure.reason === "badRequest") {
+      if (piece === fragmentChunkBytes) return "";
+      piece /= 2;
+    } else if (answer.failure.reason === "unknownExtent") return "";
+    else return answer.failure.message;
+  }
 }
 
 async function askNode(
@@ -72,11 +127,12 @@ async function askNode(
 ): Promise<NodeView> {
   const replicas = new Map<number, NodeReplica>();
   const strayFiles: string[] = [];
+  const fragments: NodeFragment[] = [];
   let after = 0n;
   for (;;) {
     const client = transport.client(address, ExtentNode);
     const page = await client.checkReplicas({ afterExtentId: after, limit: deep ? 20 : 500, deep }, { timeoutMs: pageTimeoutMs });
-    if (!page.ok) return { node, unreached: page.failure.message, replicas, strayFiles };
+    if (!page.ok) return { node, unreached: page.failure.message, replicas, fragments, strayFiles };
     strayFiles.push(...page.value.strayFiles);
     for (const { replica, checksum, problems, foundNow } of page.value.replicas) {
       if (replica === undefined) continue;
@@ -86,8 +142,8 @@ async function askNode(
       replicas.set(id, { id, state, sealedLengthBytes: optional(replica.sealedLengthBytes), checksum, problems, foundNow });
     }
     looked(replicas.size);
-    if (!page.value.more) return { node, unreached: undefined, replicas, strayFiles };
-    if (page.value.replicas.length === 0) return { node, unreached: "it gave an empty page", replicas, strayFiles };
+    if (!page.value.more) return { node, unreached: undefined, replicas, fragments, strayFiles };
+    if (page.value.replicas.length === 0) return { node, unreached: "it gave an empty page", replicas, fragments, strayFiles };
   }
 }
 
@@ -132,7 +188,8 @@ export async function gatherStopped(config: ClusterConfig, deep: boolean, tell: 
     }
     notes.push(...checked.notes.map((note) => `${stopped.name}: ${note}`));
     const unreached = checked.identity === undefined ? (checked.problems[0]?.what ?? "its disk is empty") : undefined;
-    nodes.push({ node: stopped.name, unreached, replicas, strayFiles: [] });
+    const fragments = checked.fragments.map(({ extentId: id, version, index, damage }) => ({ id, version, index, damage }));
+    nodes.push({ node: stopped.name, unreached, replicas, fragments, strayFiles: [] });
   }
   return { extents: await storedExtents(config), nodes, problems, notes };
 }
@@ -143,13 +200,14 @@ async function storedExtents(config: ClusterConfig): Promise<ManagerExtent[]> {
   const digest = new NodeDigest();
   const entries = unwrap(await metadataOffline(nodeWorld({ dataDir, name: "lock-service-1", logger: silentLogger }), "sm/"));
   const state = unwrap(StreamState.load(entries, (bytes) => digest.crc32c(bytes)));
-  return [...state.extents()].map(({ id, phase, sealedLengthBytes, checksum, replicas, stream }) => ({
+  return [...state.extents()].map(({ id, phase, sealedLengthBytes, checksum, replicas, stream, coded }) => ({
     id,
     phase,
     sealedLengthBytes,
     checksum,
     nodes: replicas.map((replica) => replica.nodeId),
     stream,
+    coded: coded && { profile: coded.profile, fragments: coded.fragments.map(({ nodeId: node, version }) => ({ node, version })) },
   }));
 }
 

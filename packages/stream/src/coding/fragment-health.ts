@@ -1,5 +1,5 @@
 /** Which fragment of a coded extent has to be made again, and how urgent that is. Pure: what is known of the nodes comes in. */
-import { type Profile, repairPlan } from "@stamp/erasure";
+import { decodable, type Profile, profileOf, repairPlan } from "@stamp/erasure";
 import type { CodedRecord, FragmentPlace } from "../records.ts";
 
 export interface FragmentHealth {
@@ -22,6 +22,12 @@ export type FragmentAssessment =
 interface LossesLeft {
   /** Number of further losses that the code bears for certain; negative when it has lost more than it promises. */
   readonly lossesLeft: number;
+}
+
+/** True if fragments with these indexes give the whole extent back. False for a code that this release does not know. */
+export function givesBack(profileName: string, indexes: readonly number[]): boolean {
+  const profile = profileOf(profileName);
+  return profile !== undefined && decodable(profile, indexes);
 }
 
 export function assessFragments(

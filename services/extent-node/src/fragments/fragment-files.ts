@@ -96,12 +96,13 @@ export class FragmentFiles {
     this.#identity = identity;
   }
 
-  /** Reads the names of all fragments and removes what was never finished. */
+  /** Reads the names of all fragments. Removes what was never finished, unless `changesNothing`. */
   static async open(
     world: World,
     files: ExtentFiles,
     queue: DiskQueue,
     identity: { readonly stampId: string; readonly diskId: string },
+    changesNothing = false,
   ): Promise<FragmentFiles> {
     const fragments = new FragmentFiles(world, files, queue, identity);
     for (const folder of await world.disk.list(fragmentsFolder)) {
@@ -109,7 +110,7 @@ export class FragmentFiles {
         const path = `${fragmentsFolder}/${folder}/${file}`;
         const name = fragmentNameOf(path);
         if (name !== undefined) fragments.#add(name);
-        else if (file.endsWith(makingSuffix)) await world.disk.remove(path);
+        else if (file.endsWith(makingSuffix)) await (changesNothing ? undefined : world.disk.remove(path));
         else world.logger.error("a file that is no fragment lies among them; it is left alone", { path });
       }
     }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { concatBytes, type RuleName, unwrap } from "@stamp/base";
 import { fragmentBytesOf, fragmentContentOffset } from "@stamp/extent";
+import { checkDisk } from "@stamp/extent-node";
 import { ExtentState, NodeDuty } from "@stamp/wire";
 import { Cluster } from "../cluster.test.ts";
 import { clusterOf, code, config, contentOf, filesOf, infoOf, isCoded, names, sealed, timeoutMs } from "./harness.test.ts";
@@ -271,4 +272,43 @@ test("coding: a coded extent becomes replicas again, also with as many nodes dea
       assert.deepEqual(await contentOf(cluster, extent), extent.content);
     });
   }
+});
+
+test("coding: the disk of a stopped node tells its fragments, their damage, and strays, and nothing on it is changed", async () => {
+  const cluster = clusterOf(61);
+  const { sim } = cluster;
+  await sim.run(async () => {
+    const extent = await sealed(cluster);
+    unwrap(await code(cluster, extent.id));
+    await cluster.until("coded", () => isCoded(cluster, extent.id));
+    const info = await infoOf(cluster, extent.id);
+    const nodeId = info?.fragmentNodeIds[1] ?? "";
+    sim.crash(nodeId, { stayDown: true });
+    const check = (deep: boolean) => checkDisk({ world: sim.offline(nodeId), nodeId }, deep);
+    const whole = await check(true);
+    const version = Number(info?.coded?.fragments[1]?.version);
+    assert.deepEqual(whole.fragments, [{ extentId: Number(extent.id), version, index: 1, damage: "" }]);
+    assert.deepEqual(whole.problems, []);
+    const disk = sim.disk(nodeId);
+    const path = disk.paths().find((each) => each.endsWith(".fragment")) ?? "";
+    const files = sim.offline(nodeId).disk;
+    for (const name of ["x.txt", "0-0-0.making"]) {
+      const file = await files.open(path.replace(/[^/]*$/, name), { create: true });
+      await file.write(0, [new Uint8Array(3)]);
+      await file.sync();
+      await file.close();
+    }
+    disk.corrupt(path, fragmentContentOffset(fragmentBytesOf(extent.content.length, 4)) + 9);
+    const before = disk.paths();
+    assert.equal((await check(false)).fragments[0]?.damage, "", "no content is read");
+    const deep = await check(true);
+    assert.match(deep.fragments[0]?.damage ?? "", /chunk 0/);
+    assert.deepEqual(
+      deep.problems.map(({ kind, what }) => `${kind}: ${what.replace(/.*\//, "")}`),
+      ["strayFile: x.txt is no fragment's"],
+    );
+    disk.corrupt(path, 20);
+    assert.notEqual((await check(false)).fragments[0]?.damage, "", "the head is read");
+    assert.deepEqual(disk.paths(), before);
+  });
 });
