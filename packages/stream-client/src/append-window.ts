@@ -95,10 +95,13 @@ export class AppendWindow<T> {
   #holding = false;
   /** The extent whose successor was asked for. */
   #aheadOf = 0;
-  /** Of the current extent: where the next append goes, and what is known to be acknowledged. */
+  /** Offset of the next append to the current extent, and end of its acknowledged bytes. */
   #nextOffsetBytes = 0;
   #committedBytes = 0;
-  /** What may be in flight now: it follows how long appends take, so that a busy primary gets less instead of missing deadlines. */
+  /**
+   * Bytes that may be in flight now. The bound follows how long appends take, so that a busy primary gets less instead
+   * of missing deadlines.
+   */
   #allowedBytes: number;
 
   /** `lastExtentId` is the sealed last extent of the stream, 0 when it has none; `openExtentId` the one behind it, when it is open and empty. */

@@ -221,7 +221,7 @@ test("coded reads: a place that a node disproves is looked up again at once, and
     const reader = coded.reader("reader");
     await coded.readAll(reader);
     assert.equal(coded.asked, 1);
-    // As after a repair: fragment 0 is on the spare node now, its old file is deleted.
+    // The state after a repair: fragment 0 is on the spare node now, its old file is deleted.
     const spare = coded.names.at(-1) as string;
     const world = coded.sim.world("tester");
     const facts = (name: string) => coded.sim.role(name)?.status.facts;

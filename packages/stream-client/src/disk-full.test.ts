@@ -58,7 +58,7 @@ test("disk full: with all nodes full writes are refused with the reason, reads g
     const full = await write(stream, 5, 10, 15_000);
     assert.equal(full.places.length, 0);
     assert.match(full.refused ?? "", /4 are up, 0 of them have room on their disks/);
-    // From now on the reason is told at once.
+    // The reason is told at once from now on.
     const askedMs = stamp.sim.nowMs;
     assert.match((await write(stream, 1, 10, 15_000)).refused ?? "", /^noPlacement: .*4 are up, 0 of them have room on their disks/);
     assert.ok(stamp.sim.nowMs - askedMs < 100, `${stamp.sim.nowMs - askedMs} ms`);

@@ -44,7 +44,7 @@ export class ExtentReader {
     this.#locations = new LocationCache(options.locationsMax);
   }
 
-  /** What a read need not ask for. */
+  /** Learns locations, so that a read need not ask for them. */
   learn(locations: readonly Location[]): void {
     for (const location of locations) {
       if (location.addresses.length > 0 || isCoded(location)) this.#locations.learn(location);
@@ -134,7 +134,10 @@ export class ExtentReader {
     return blocks.ok ? ok(blocksOnWire(blocks.value, at.sealedLengthBytes)) : blocks;
   }
 
-  /** As `readBlocks`, whatever a replica knows to be acknowledged, which may be nothing; each replica is asked at most once. */
+  /**
+   * Like `readBlocks`, up to whatever end a replica knows to be acknowledged, which may be nothing. Each replica is
+   * asked at most once.
+   */
   async readBlocksOnce(
     extentId: number,
     offsetBytes: number,
@@ -212,7 +215,7 @@ export class ExtentReader {
         if (answer.ok) return answer;
         last = answer;
         this.#locations.forget(extentId);
-        // That a fragment is lost or damaged may be mended by a repair; what lies beyond the end never comes.
+        // A lost or damaged fragment may be mended by a repair; bytes beyond the end never come.
         if (fresh && (answer.failure.reason === "outOfRange" || answer.failure.code === "invalidArgument")) return last;
         if (!fresh) continue;
       } else if (located.ok) {
@@ -282,7 +285,7 @@ const blocksOnWire = ({ offsetsBytes, payload, nextOffsetBytes }: RawBlocks, sea
     payload,
   });
 
-/** Of every replica of a fresh location: waiting will not help. */
+/** True if every replica of a fresh location answers so: waiting will not help. */
 const isFinal = (failure: Failure): boolean =>
   failure.reason === "unknownExtent" ||
   failure.reason === "outOfRange" ||

@@ -149,7 +149,7 @@ export class FragmentRace {
     this.#arrived.set(index, bytes);
     const plan = repairPlan(this.#range.profile, [this.#range.index], [...this.#arrived.keys()]);
     if (plan === undefined) return;
-    // Whom the reader did not wait for is asked later next time.
+    // A node whose answer the reader did not wait for is asked later next time.
     const slow = this.#waiting.has(this.#range.index) ? this.#addressOf(this.#range.index) : undefined;
     if (slow !== undefined) this.#parts.histories.failed(slow);
     this.#finish(ok(this.#decode(plan)));

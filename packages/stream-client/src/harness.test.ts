@@ -15,7 +15,7 @@ export interface StampOptions {
   readonly restartAfterMs?: number;
   readonly journalSegmentBytes?: number;
   readonly journalQueueBytesMax?: number;
-  /** Of single nodes; otherwise what fits a segment. */
+  /** Limit of single nodes, in bytes; otherwise the largest append that fits a segment. */
   readonly appendBytesMax?: Readonly<Record<string, number>>;
   /** Absent: four. */
   readonly nodes?: readonly string[];
@@ -55,7 +55,7 @@ export class Stamp {
     return unwrap(await this.client(process).openForOwner(name, ownerEpoch(epoch), { create: true, timeoutMs: 30_000 }));
   }
 
-  /** What an owner with this epoch finds in the stream, behind this block. */
+  /** Returns the blocks that an owner with this epoch finds in the stream, behind this block. */
   async content(name: string, epoch: number, behind?: Place): Promise<string[]> {
     const stream = await this.open(name, epoch, `reader-${epoch}`);
     const found: string[] = [];

@@ -1,8 +1,8 @@
-/** Which parts of a list stay when extents are taken out of it. Pure. */
+/** Computes the parts of a list that stay when extents are taken out of it. Pure. */
 import type { KeptRange } from "./manager-calls.ts";
 import type { StreamExtent } from "./types.ts";
 
-/** Of one change of the list (stream manager: rangesMax). */
+/** Ranges in one change of the list at most (stream manager: rangesMax). */
 const rangesMax = 256;
 
 /** `gone`: those of `extentIds` that go, sealed ones but never the last, as many as one change of the list allows. `kept`: the rest of it. */

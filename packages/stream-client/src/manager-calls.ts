@@ -1,4 +1,4 @@
-/** What the owner of a stream asks of the stream manager, under its name and owner epoch. */
+/** Calls of a stream's owner to the stream manager, under the owner's name and epoch. */
 import { type Outcome, type OwnerEpoch, ok, refused } from "@stamp/base";
 import type { LeaderCalls } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
@@ -6,7 +6,7 @@ import { type ExtentLocation, type SealAndAllocateResponse, StreamManager, toWir
 
 export const changeTimeoutMs = 5_000;
 
-/** Of a list, from one extent to before another (0: to its end). */
+/** A part of a list, from one extent to before another (0: to its end). */
 export interface KeptRange {
   readonly firstExtentId: number;
   readonly beforeExtentId: number;

@@ -246,7 +246,7 @@ test("owned stream: one that is cut ends at what is acknowledged, whatever lands
       const outcomes = await Promise.all(appends);
       const acknowledged = names.filter((_, i) => outcomes[i]?.ok);
       for (const outcome of outcomes) if (!outcome.ok) cutBehind.add(outcome.failure.applied);
-      // What was sent lands.
+      // The appends that were sent land.
       await stamp.sim.sleep(100);
       const end = stream.endsAt;
       assert.ok(end !== undefined);

@@ -57,7 +57,7 @@ export class OwnedStream {
   readonly #lastAtOpen: number;
   #extents: StreamExtent[];
   #known: Set<number>;
-  /** Of the open extent; the first is the primary. */
+  /** Addresses of the replicas of the open extent; the first is the primary. */
   #addresses: readonly string[] = [];
   /** Nodes that the last extent failed on. */
   #avoid: readonly string[] = [];
@@ -66,7 +66,7 @@ export class OwnedStream {
   #quiet: (() => void)[] = [];
   #steady: (() => void)[] = [];
   #closing = false;
-  /** Of a stream that was closed or cut. */
+  /** End of a stream that was closed or cut. */
   #endsAt: WindowEnd | undefined;
   #opened: (() => void)[] = [];
   /** Extents in a row that failed before they acknowledged anything. */
@@ -138,8 +138,9 @@ export class OwnedStream {
   }
 
   /**
-   * From now on it ends at what is acknowledged, for whoever seals it there (`multiModify`): what is behind that counts for nothing then.
-   * To be abandoned at once, before more is acknowledged. False when where it ends is not known.
+   * Ends the stream at its acknowledged bytes, for the caller that seals it there (`multiModify`): later bytes count
+   * for nothing then. The caller abandons the stream at once, before more is acknowledged. False if the end is not
+   * known.
    */
   cut(): boolean {
     const end = this.#unknownDrops > 0 ? undefined : this.#window.acknowledgedTo;
@@ -525,7 +526,7 @@ export class OwnedStream {
 
 const badRequest = (message: string): Outcome<never> => refused("invalidArgument", "badRequest", message);
 
-/** What no extent node will ever take: another extent is no help. */
+/** Reasons with which every extent node refuses: another extent is no help. */
 const hopeless: ReadonlySet<Failure["reason"]> = new Set(["messageTooLarge", "badRequest"]);
 const unreachable: ReadonlySet<Failure["reason"]> = new Set([
   "connectFailed",

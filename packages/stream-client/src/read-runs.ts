@@ -80,7 +80,7 @@ async function readRun(reader: Reader, run: readonly Place[], options: ReadOptio
   return ok(payloads);
 }
 
-/** Those of the first blocks that came. */
+/** Returns the payloads of the first blocks that came. */
 async function readTogether(reader: Reader, run: readonly Place[], options: ReadOptions): Promise<Uint8Array[]> {
   const { extentId, offsetBytes, lengthBytes } = run[0] as Place;
   const answer = await reader.readBlocksOnce(extentId, offsetBytes - frameHeaderBytes(lengthBytes), bytesOf(run), options);

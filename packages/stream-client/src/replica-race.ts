@@ -12,9 +12,9 @@ const hedgeStartMs = 50;
 const hedgeFloorMs = 5;
 const hedgeCeilingMs = 250;
 const learnShare = 0.1;
-/** What a node took is not believed for longer than this: it is asked again, to see. */
+/** A node's measured time is believed for this long, in milliseconds. Then the node is asked again. */
 const believedMs = 10_000;
-/** Of two nodes the other one is asked first when it lately took less than this part. */
+/** The other one of two nodes is asked first if it lately took less than this part of the time. */
 const quickerPart = 2 / 3;
 
 interface NodeHistory {

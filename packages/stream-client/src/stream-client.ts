@@ -16,7 +16,7 @@ const openAttemptMs = 5_000;
 const locateAttemptMs = 1_000;
 
 export interface OpenOptions {
-  /** What is not there is made. */
+  /** True to make streams that do not exist. */
   readonly create: boolean;
   readonly timeoutMs: number;
 }
@@ -75,7 +75,7 @@ export class StreamClient {
     return ok(streams);
   }
 
-  /** Of a stream manager of an earlier version, while the stamp is brought to this one. */
+  /** Fallback for a stream manager of an earlier version, while the stamp is upgraded. */
   async #openOneByOne(names: readonly string[], ownerEpoch: OwnerEpoch, options: OpenOptions): Promise<Outcome<OwnedStream[]>> {
     const deadlineMs = this.#world.clock.monotonicMs() + options.timeoutMs;
     const streams: OwnedStream[] = [];

@@ -1,10 +1,10 @@
-/** What the stream client speaks of: places, extents of a stream, bounds. */
+/** Types of the stream client: places, extents of a stream, bounds. */
 import type { Address } from "@stamp/ports";
 
 /** Bytes of one block (or a part of it) inside an extent. */
 export interface Place {
   readonly extentId: number;
-  /** Of the first payload byte, in the extent's address space (block headers included). */
+  /** Offset of the first payload byte in the extent's address space, block headers included. */
   readonly offsetBytes: number;
   readonly lengthBytes: number;
 }
@@ -29,7 +29,7 @@ export interface ExtentChange {
   readonly fromExtentId: number;
   readonly toExtentId: number;
   readonly why: "first" | "full" | "failed";
-  /** From when it was seen to be necessary until the next append was sent. */
+  /** Time from the moment when the change was necessary until the next append was sent, in milliseconds. */
   readonly tookMs: number;
 }
 
@@ -39,7 +39,7 @@ export interface StreamClientOptions {
   readonly lockService: Address;
   /** An extent that would grow beyond it is left for the next one. Default 64 MiB. */
   readonly extentTargetBytes?: number;
-  /** Of one append at an extent node. Default 800. */
+  /** Deadline of one append at an extent node, in milliseconds. Default 800. */
   readonly appendTimeoutMs?: number;
   /** Payload and headers of appends that were sent and not yet acknowledged, for one stream; less while the primary is slow. Default 16 MiB. */
   readonly inFlightBytesMax?: number;
@@ -59,7 +59,7 @@ export interface ReadOptions {
 export interface ReadPlacesOptions {
   /** Bytes that are asked for ahead of the reader. Default and at most 4 MiB. */
   readonly windowBytes?: number;
-  /** Of each single read. Default 10,000. */
+  /** Deadline of each single read, in milliseconds. Default 10,000. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }

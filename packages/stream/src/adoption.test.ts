@@ -1,4 +1,6 @@
-/** Which replicas in quarantine the record of an extent proves, and how one becomes a replica again. */
+/**
+ * Adoption of replicas in quarantine: which ones the record of an extent proves, and how one becomes a replica again.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { extentId, extentVersion, ownerEpoch } from "@stamp/base";

@@ -9,7 +9,7 @@ import { samePlace } from "./plan-extents.ts";
 import type { ExtentRecord, ReplicaPlace } from "./records.ts";
 import type { Plan, StreamState } from "./state.ts";
 
-/** What a node says of a replica after it has read all of it. */
+/** A node's report about a replica after it has read all of it. */
 export interface FoundReplica {
   readonly sealed: boolean;
   readonly version: number;
@@ -17,7 +17,7 @@ export interface FoundReplica {
   readonly sealedLengthBytes: number | undefined;
   /** crc32c of the whole content. */
   readonly checksum: number | undefined;
-  /** What is wrong with it, in words; empty if it is intact. */
+  /** Problems that the node found, in words; empty if the replica is intact. */
   readonly problems: readonly string[];
 }
 

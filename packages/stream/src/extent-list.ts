@@ -6,7 +6,7 @@ import type { ExtentId } from "@stamp/base";
 
 export interface ListPiece {
   readonly extents: readonly ExtentId[];
-  /** Those before it were truncated away. */
+  /** Index of the first extent that is not truncated. */
   readonly from: number;
 }
 
@@ -47,7 +47,7 @@ export class ExtentList {
     return -1;
   }
 
-  /** What follows it: undefined when it is the last; `absent` when it is not in the list. */
+  /** Returns the successor of an extent: undefined if it is the last; `absent` if it is not in the list. */
   successor(id: ExtentId): ExtentId | "absent" | undefined {
     if (id === this.last) return undefined;
     const at = this.indexOf(id);

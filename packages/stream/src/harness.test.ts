@@ -1,4 +1,4 @@
-/** What the tests of this folder share (no test itself): the metadata store as the lock service judges it. */
+/** Shared by the tests of this folder (no test itself): the metadata store as the lock service judges it. */
 import assert from "node:assert/strict";
 import type { Outcome, Rules } from "@stamp/base";
 import { allRules, extentId, ownerEpoch, unwrap } from "@stamp/base";
@@ -35,7 +35,7 @@ export class Store {
     unwrap(this.commit(planned));
   }
 
-  /** As the garbage collection of the stream manager does. */
+  /** Collects garbage as the stream manager does. */
   sweep(): void {
     const { state } = this;
     while (state.unreferenced().size > 0 || state.looseSegments().size > 0) {
@@ -45,7 +45,7 @@ export class Store {
     }
   }
 
-  /** What a new leader sees. */
+  /** Loads the state as a new leader does. */
   reload(): StreamState {
     const entries = [...this.keys].sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, { value, version }]) => ({ key, value, version }));
     const loaded = unwrap(StreamState.load(entries, checksum));
@@ -69,7 +69,7 @@ export class Store {
   }
 }
 
-/** What is kept of all extents is what one would count. */
+/** Compares the kept counts of all extents with a count of their records. */
 export function assertCounted(state: StreamState): void {
   const phases: Record<string, number> = { allocating: 0, open: 0, sealing: 0, sealed: 0, dropped: 0 };
   const byNode = new Map<string, number>();

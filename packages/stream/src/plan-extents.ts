@@ -10,7 +10,7 @@ import { ownedStream, withExtent } from "./plan-streams.ts";
 import type { ExtentRecord, ReplicaPlace } from "./records.ts";
 import type { Change, Plan, StreamState } from "./state.ts";
 
-/** What an owner's call about the successor of an extent finds. */
+/** Successor of an extent that an owner asks for. */
 export type Successor =
   /** It is in the list already. */
   | { readonly kind: "found"; readonly id: ExtentId }
@@ -91,8 +91,9 @@ export function planSealAndOpen(
 }
 
 /**
- * As `planOpenExtent`, for a predecessor that its owner has filled: every append to it is acknowledged, up to `endBytes`, and no other
- * will come, so it is sealed there without a fence. Refused with `conflict` when it is being sealed otherwise.
+ * Like `planOpenExtent`, for a predecessor that its owner has filled: every append to it is acknowledged, up to
+ * `endBytes`, and no other will come, so it is sealed there without a fence. Refused with `conflict` if it is being
+ * sealed otherwise.
  */
 export function planRoll(
   state: StreamState,
@@ -106,7 +107,10 @@ export function planRoll(
   return succeed(state, request, "open", segmentId, rules);
 }
 
-/** From a predecessor in this phase: sealed at `endBytes`, the successor open and the last of the list. */
+/**
+ * Plans the succession from a predecessor in this phase: it is sealed at `endBytes`, the successor is open and the last
+ * of the list.
+ */
 function succeed(
   state: StreamState,
   request: Omit<AllocationRequest, "replicas"> & { readonly predecessor: ExtentId; readonly endBytes: number },
@@ -192,7 +196,7 @@ export function planUnseal(state: StreamState, id: ExtentId): Outcome<Plan> {
   return ok({ changes: [{ kind: "extent", record }], reads: [] });
 }
 
-/** From here on its length may be told: as many replicas are recorded to hold the prefix. */
+/** Returns the record with its length free to be told, if as many replicas are recorded to hold the prefix. */
 function settled(extent: ExtentRecord, minCopies: number): ExtentRecord {
   if (extent.untold === undefined || completeCount(extent) < minCopies) return extent;
   const { untold: _untold, ...rest } = extent;

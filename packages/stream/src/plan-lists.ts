@@ -41,9 +41,9 @@ export interface StreamContent {
 
 export interface StreamEdit {
   readonly name: string;
-  /** That is recorded now; undefined: there must be no such stream. */
+  /** Recorded owner epoch; undefined if there must be no such stream. */
   readonly ownerEpoch: OwnerEpoch | undefined;
-  /** As `StreamState.versionOf` its key; undefined: whatever it is. */
+  /** Version of the list's key, as `StreamState.versionOf` gives it; undefined for any version. */
   readonly listVersion?: number;
   /** Undefined: it is removed. */
   readonly content: StreamContent | undefined;
@@ -197,7 +197,7 @@ class Minted {
 
 interface LastExtent {
   readonly id: ExtentId;
-  /** Whose list it comes from. */
+  /** Name of the stream whose list it comes from. */
   readonly stream: string;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What the stream manager knows, as it is kept in the metadata store: streams are lists of extents, extents have replicas on nodes.
+ * Records of the stream manager in the metadata store: streams are lists of extents, extents have replicas on nodes.
  *
  * A stream's list is a chain of immutable segments of at most 1,000 extents and a tail, so that a transaction stays small. What was
  * truncated away in front is `skipCount` of the first segment. Reference counts are not kept: they are derived from the lists.
@@ -60,7 +60,7 @@ export interface ExtentRecord {
   readonly phase: ExtentPhase;
   /** Raised by seal and repair, and by the beginning and the end of an attempt. */
   readonly version: ExtentVersion;
-  /** Of the owner that it was allocated for. */
+  /** Epoch of the owner that it was allocated for. */
   readonly ownerEpoch: OwnerEpoch;
   /** The stream that it was allocated for. */
   readonly stream: string;
@@ -95,7 +95,7 @@ export interface AcceptedLoss {
   /** Acknowledged bytes that were known of when it was sealed; those above the sealed length are lost. */
   readonly knownCommittedBytes: number;
   readonly wallMs: number;
-  /** Who, why. */
+  /** Name and reason of the person. */
   readonly note: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Which replicas have to be made again, and in what order: extents with the fewest intact copies first. Pure: what is known of the nodes
- * comes in, what to do goes out.
+ * Chooses the replicas that have to be made again, and their order: extents with the fewest intact copies first. Pure:
+ * facts about the nodes come in, work goes out.
  */
 import type { ExtentId } from "@stamp/base";
 import type { ExtentRecord, ReplicaRecord } from "./records.ts";

@@ -21,7 +21,7 @@ export type SealAnswer =
   | { readonly kind: "wrongDisk" };
 
 export interface SealPatience {
-  /** From the sending of the first Fence, with two answers that count. */
+  /** Time from the first Fence after which two counting answers are enough, in milliseconds. */
   readonly withTwoMs: number;
   /** With one. */
   readonly withOneMs: number;
@@ -33,7 +33,7 @@ export type SealDecision =
   | {
       readonly kind: "seal";
       readonly lengthBytes: number;
-      /** Whose durable length counted, longest first: sources for the others. */
+      /** Nodes whose durable length counted, longest first: sources for the others. */
       readonly counted: readonly string[];
       /** Answered with a length below a known committed one: they lost data. */
       readonly suspect: readonly string[];
@@ -60,12 +60,12 @@ export class SealMachine {
     this.#patience = patience;
   }
 
-  /** What a client who asks for the seal knows to be acknowledged. */
+  /** Records the acknowledged length that a client knows who asks for the seal. */
   clientKnows(committedBytes: number): void {
     this.#knownCommittedBytes = Math.max(this.#knownCommittedBytes, committedBytes);
   }
 
-  /** From now on an extent without an intact replica is sealed at what is left. */
+  /** Allows the extent to be sealed at what is left, without an intact replica. */
   acceptLoss(elapsedMs: number): void {
     this.#lossAcceptedMs ??= elapsedMs;
   }
@@ -81,13 +81,13 @@ export class SealMachine {
     this.#unreachable.add(nodeId);
   }
 
-  /** Whom it makes sense to ask (again): who has not answered, and who answered something that does not count. */
+  /** Nodes to ask (again): those without an answer, and those whose answer does not count. */
   get unanswered(): string[] {
     const committedBytes = this.#committedBytes();
     return this.#nodeIds.filter((nodeId) => !this.#counts(this.#answers.get(nodeId), committedBytes));
   }
 
-  /** Who has not answered at all. */
+  /** Nodes without any answer. */
   get silent(): string[] {
     return this.#nodeIds.filter((nodeId) => !this.#answers.has(nodeId));
   }

@@ -74,7 +74,7 @@ const isRemoval = (change: Change): change is Removal =>
 export const keysOf = (plan: Plan): string[] => [...plan.changes.map(changedKey), ...plan.reads];
 
 export class StreamState {
-  /** Of keys other than extents'. */
+  /** Versions of all keys but those of extents. */
   readonly #versions = new Map<string, number>();
   readonly #extentVersions = new Map<ExtentId, number>();
   readonly #streams = new Map<string, StreamEntry>();
@@ -93,14 +93,14 @@ export class StreamState {
   readonly #counts = new ExtentCounts();
   /** Equal ones are kept once: a million extents have few different sets of replicas. */
   readonly #replicaSets = new Map<string, readonly ReplicaRecord[]>();
-  /** Of whole segments whose extents are all sealed. */
+  /** Bytes of whole segments whose extents are all sealed. */
   #segmentBytes = new WeakMap<readonly ExtentId[], number>();
   #nextId = 1;
 
   /** Streams that were read and whose lists are not put together yet, because other keys are still being read; undefined afterwards. */
   #unlisted: Map<string, { readonly record: StreamRecord; readonly version: number }> | undefined = new Map();
 
-  /** From every key below `sm/`, all from one moment. */
+  /** Builds the state from every key below `sm/`, all from one moment. */
   static load(entries: Iterable<StoredEntry>, checksum: Checksum): Outcome<StreamState> {
     const state = new StreamState();
     const taken = state.take(entries, checksum);
@@ -110,8 +110,9 @@ export class StreamState {
   }
 
   /**
-   * What others wrote: keys as they are now, version 0 when they were deleted. Before `complete` the entries may be from different moments, as
-   * long as those of the last one are in the end. Afterwards each call is everything that was written between two moments.
+   * Applies changes that others wrote: keys as they are now, version 0 when they were deleted. Before `complete` the
+   * entries may be from different moments, as long as those of the last one are in the end. Afterwards each call has
+   * everything that was written between two moments.
    */
   take(entries: Iterable<StoredEntry>, checksum: Checksum): Outcome<void> {
     const streams: { record: StreamRecord; version: number }[] = [];
@@ -220,7 +221,10 @@ export class StreamState {
     return this.#counts.unsealedOn(nodeId);
   }
 
-  /** Of the sealed extents of a list. Whole segments were added up before: a list of a million extents costs as much as its segments. */
+  /**
+   * Returns the bytes of the sealed extents of a list. Whole segments were added up before: a list of a million extents
+   * costs as much as its segments.
+   */
   sealedBytes(name: string): number {
     const { segments, tail } = this.list(name);
     let bytes = this.#sealedBytesOf(tail, 0).bytes;

@@ -1,7 +1,7 @@
 /**
- * What fsck asks of a running node: its replicas one by one against the files on its disk, and the files that are no replica's. What is found
- * is treated as it would be when scrub or a reader found it: a hurt replica is marked damaged, so that it is copied anew; a header that does
- * not say what the node knows is written again.
+ * Answers fsck of a running node: compares its replicas one by one with the files on its disk, and finds files of no
+ * replica. Findings are treated like those of scrub or a reader: a hurt replica is marked damaged, so that it is copied
+ * anew; a header that differs from what the node knows is written again.
  */
 import { newerFormat, type Outcome, ok } from "@stamp/base";
 import { extentContentOffset, type NodeIdentity, type ReplicaMeta } from "@stamp/extent";
@@ -98,7 +98,7 @@ export async function checkReplicas(node: Node, request: CheckReplicasRequest) {
 async function checkOne(node: Node, extent: LocalExtent, deep: boolean): Promise<string[]> {
   const { replica } = extent;
   if (replica.state === "damaged") return [`it is marked damaged: ${replica.damage}`];
-  // What is under way is not looked at: its file is about to change.
+  // A replica with a change under way is skipped: its file is about to change.
   if (extent.flushing !== undefined || extent.before !== undefined) return [];
   const known = { inFileBytes: extent.flushedBytes, settled: replica.state === "sealed" && !extent.dirty };
   const version = replica.version;

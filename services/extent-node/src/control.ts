@@ -97,7 +97,7 @@ export async function fenceExtent(node: Node, request: FenceExtentRequest): Prom
   const { rules } = node.world;
   const lengthOnArrival = replica.durableBytes;
   if (replica.state !== "sealed" && rules.on("fenceBeforeLength")) {
-    // From here on nothing is accepted; the record behind what was accepted drains it.
+    // Nothing is accepted after this; the record behind the accepted appends drains them.
     replica.fence(fromWire(request.version));
     if (rules.on("fenceDurable")) {
       await node.journal.write(journalRecord("fence", id), nothing, (lsn, generation) => {

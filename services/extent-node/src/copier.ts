@@ -26,7 +26,7 @@ export interface CopyJob {
   readonly path: string;
   readonly fromBytes: number;
   readonly toBytes: number;
-  /** Of [0, fromBytes). */
+  /** Checksum of the bytes [0, fromBytes). */
   readonly checksum: number;
   /** Addresses of replicas, or other sources; asked one after another. */
   readonly sources: readonly (string | RawSource)[];
@@ -35,7 +35,7 @@ export interface CopyJob {
 }
 
 export interface CopyResult {
-  /** Of [0, toBytes). */
+  /** Checksum of the bytes [0, toBytes). */
   readonly checksum: number;
   /** Lengths of the frames from `beginBytes` on. */
   readonly totals: number[];

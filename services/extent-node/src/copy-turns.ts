@@ -18,7 +18,7 @@ export class CopyTurns {
     return this.#pace.facts;
   }
 
-  /** What an append at this node waited for the journal. */
+  /** Learns how long an append at this node waited for the journal. */
   appendDurable(arrivedMs: number): void {
     this.#pace.appendDurable(arrivedMs, this.#world.clock.monotonicMs());
   }

@@ -5,7 +5,7 @@ import { Cluster, names, pattern, reasonOf } from "./harness.test.ts";
 
 const mebibyte = 1 << 20;
 
-/** From now on the disk of the node has this much room beyond what is on it. */
+/** Leaves the node's disk this much room beyond its present content. */
 function leaveFree(cluster: Cluster, name: string, freeBytes: number): void {
   const disk = cluster.sim.disk(name);
   disk.options = { ...disk.options, totalBytes: disk.usedBytes() + freeBytes };

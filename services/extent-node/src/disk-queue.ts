@@ -6,7 +6,7 @@ import { FailureError } from "@stamp/base";
 import { type IoClass, type IoEffect, type IoLimits, IoScheduler } from "@stamp/extent";
 import type { Timer, World } from "@stamp/ports";
 
-/** Whose operation it is, and until when somebody waits for it (monotonic; absent: for ever). */
+/** Class of the operation, and its deadline (monotonic; absent: none). */
 export interface Io {
   readonly class: IoClass;
   readonly deadlineMs?: number;
@@ -107,7 +107,7 @@ export class DiskQueue {
     this.#watch();
   }
 
-  /** What waits is told at its deadline, also when the disk does not answer at all. */
+  /** Tells waiting operations at their deadline, also if the disk does not answer at all. */
   #watch(): void {
     if (this.#scheduler.queued === 0) return;
     const atMs = this.#scheduler.nextDeadlineMs;

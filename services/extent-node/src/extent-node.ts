@@ -43,7 +43,7 @@ const askTimeoutMs = 1_000;
 const askEveryMs = 200;
 const wrongStampAskEveryMs = 1_000;
 
-/** What a person does about damaged replicas; undefined: there are none. */
+/** Returns the text that tells a person what to do about damaged replicas; undefined if there are none. */
 function damageText({ damaged, ...others }: Readonly<Record<"open" | "closed" | "sealed" | "damaged", number>>): string | undefined {
   if (damaged === 0) return undefined;
   const all = damaged + others.open + others.closed + others.sealed;
@@ -69,7 +69,7 @@ export class ExtentNodeRole implements Role {
   readonly #journalDisk: Disk;
   readonly #ownJournalDisk: boolean;
   #queue: DiskQueue | undefined;
-  /** Of the journal's own disk. */
+  /** Queue of the journal's own disk. */
   #journalQueue: DiskQueue | undefined;
   #begun: JournalBegun | undefined;
   readonly #stop: AbortController = new AbortController();

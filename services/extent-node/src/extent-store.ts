@@ -64,7 +64,10 @@ export class ExtentStore {
     this.#journal = journal;
   }
 
-  /** What is durable can't be written to extent files: there is no room. Ends with the first write that succeeds. */
+  /**
+   * True while durable bytes can't be written to extent files, because the disk is full. Ends with the first write that
+   * succeeds.
+   */
   get full(): boolean {
     return this.#full;
   }
@@ -101,7 +104,7 @@ export class ExtentStore {
     return this.flush(extent);
   }
 
-  /** What is pending beyond the sealed length is dropped. */
+  /** Drops pending appends beyond the sealed length. */
   dropBeyond(extent: LocalExtent, lengthBytes: number): void {
     const kept = extent.pending.filter((append) => append.endBytes <= lengthBytes);
     for (const append of extent.pending) if (append.endBytes > lengthBytes) this.#pendingBytes -= inMemory(append);
@@ -416,7 +419,7 @@ export class ExtentStore {
 
 const inMemory = (append: PendingAppend): number => (append.slices === undefined ? 0 : append.endBytes - append.offsetBytes);
 
-/** What is not in the file yet, in as few writes as it takes. */
+/** Returns the writes that bring pending appends into the file, as few as possible. */
 function writesOf(batch: readonly PendingAppend[]): FileWrite[] {
   const writes: { offsetBytes: number; chunks: Uint8Array[] }[] = [];
   let last: PendingAppend | undefined;
@@ -430,7 +433,7 @@ function writesOf(batch: readonly PendingAppend[]): FileWrite[] {
   return writes;
 }
 
-/** What the header may say: no more than the file holds. */
+/** Returns the state for the file's header: no more than the file holds. */
 function inFile(extent: LocalExtent): ReplicaMeta {
   const { meta } = extent.replica;
   return { ...meta, durableBytes: Math.min(meta.durableBytes, extent.flushedBytes) };

@@ -63,7 +63,7 @@ test("far versions: no command is obeyed with one that was not recorded, whateve
       assert.equal(reasonOf(await command()), "staleTerm", `${name} of an older leader`);
     }
     cluster.smTerm = 5;
-    // What comes after is obeyed as ever.
+    // Later calls are obeyed as ever.
     assert.equal(reasonOf(await cluster.append("en-1", open.id, open.end, [pattern(5, 2)])), "ok");
     const { durableBytes } = unwrap(await cluster.fence(node, open.id));
     assert.equal(reasonOf(await cluster.seal(node, open.id, Number(durableBytes))), "ok");

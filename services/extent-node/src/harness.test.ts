@@ -57,14 +57,14 @@ export class Cluster {
     });
   }
 
-  /** What the metadata store holds, for those who keep a copy of it; raised by a test. */
+  /** Version of the metadata store, for nodes that keep a copy of it; raised by a test. */
   metadataVersion = 0;
   /** Number of the last transaction of the metadata store. */
   storeVersion = 0;
 
   /** Why it gives none while that is 0. */
   metadataRefusal: "notReady" | "throttled" = "notReady";
-  /** What that store says that it is. */
+  /** Identity that the metadata store claims. */
   metadataStore: { stampId?: string; lineage: string; takenAtMs: number } = { lineage: "first", takenAtMs: 1 };
 
   #snapshot(knownChecksum: number) {

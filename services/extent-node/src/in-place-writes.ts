@@ -29,7 +29,7 @@ export class InPlaceWrites {
   readonly #world: World;
   readonly #files: ExtentFiles;
   readonly #waiting: Map<ExtentId, Write[]> = new Map();
-  /** Of what is not synced yet: in memory. */
+  /** Bytes that are not synced yet, in memory. */
   queuedBytes = 0;
   #msPerByte = 0;
   readonly #inHand: Set<ExtentId> = new Set();
@@ -73,7 +73,7 @@ export class InPlaceWrites {
   async #begin(id: ExtentId): Promise<void> {
     if (this.#inHand.size === 0) this.#busySinceMs = this.#world.clock.monotonicMs();
     this.#inHand.add(id);
-    // What arrives in this tick is of one write.
+    // Appends that arrive in this tick share one write.
     await undefined;
     const writes = this.#waiting.get(id) ?? [];
     this.#waiting.delete(id);

@@ -1,4 +1,4 @@
-/** What a hurt journal amounts to. Each way to be hurt has an end of its own, and none is a replica that is silently shorter. */
+/** Hurt journals. Each way to be hurt has an end of its own, and none is a replica that is silently shorter. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type RuleName, unwrap } from "@stamp/base";

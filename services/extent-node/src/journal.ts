@@ -36,9 +36,12 @@ export interface JournalEntry {
   readonly bodyBytes: number;
   readonly bodyChecksum: number;
   readonly durable: (lsn: number, generation: number) => void;
-  /** Of an append: it was not written and never will be. */
+  /** Called for an append that was not written and never will be. */
   readonly failed?: (why: string) => void;
-  /** Of a pointer: it is written only when this has resolved, with the bytes it points to. Rejected, it and the appends behind it fail. */
+  /**
+   * For a pointer: it is written only when this has resolved, with the bytes it points to. If rejected, it and the
+   * appends behind it fail.
+   */
   readonly pointed?: { readonly lengthBytes: number; readonly synced: Promise<void> };
 }
 
@@ -60,7 +63,10 @@ export interface JournalStart {
 export interface JournalHooks {
   /** Resolves when there is room for more durable records; undefined when there is. */
   room(): Promise<void> | undefined;
-  /** What is durable can't be brought into extent files: the disk is full. `diskFilled` tells when that begins. */
+  /**
+   * True while durable records can't be brought into extent files, because the disk is full. `diskFilled` tells when
+   * that begins.
+   */
   full(): boolean;
   /** No more records go into this segment: `release` it when all of them are in extent files. */
   segmentClosed(generation: number): void;
@@ -72,7 +78,7 @@ export interface JournalHooks {
 const diskIsFull = "the disk is full";
 const smallBodyBytes = 16 * 1024;
 const smallBatchBytes = 64 * 1024;
-/** What the records of one segment point to, at most, in segments: recovery reads it again. */
+/** Bytes that the records of one segment point to at most, in segments: recovery reads them again. */
 const pointedSegmentsMax = 8;
 
 export class Journal {
@@ -96,10 +102,10 @@ export class Journal {
   /** Moving average: what one batch takes. */
   #batchMs = 1;
   #batches = 0;
-  /** Of one batch, written and synced, without its wait for a turn. */
+  /** Time of one batch to be written and synced, without its wait for a turn. */
   readonly synced: Histogram;
   #writtenBytes = 0;
-  /** Of the batch that is being written. */
+  /** Bytes of the batch that is being written. */
   #inHandBytes = 0;
   #drains: { readonly number: number; readonly resolve: () => void }[] = [];
   #filled: (() => void)[] = [];
@@ -133,7 +139,7 @@ export class Journal {
   get batches(): number {
     return this.#batches;
   }
-  /** Of records that wait or are being written. */
+  /** Bytes of the records that wait or are being written. */
   get undurableBytes(): number {
     return this.#queue.bodyBytes + this.#inHandBytes;
   }
@@ -259,7 +265,7 @@ export class Journal {
     for (const { resolve } of drained) resolve();
   }
 
-  /** What was not written yet: the node takes no bytes while its disk is full. */
+  /** Fails appends that were not written yet: the node takes no bytes while its disk is full. */
   #failAppends(): void {
     this.#fail(this.#queue.failAppends(diskIsFull));
   }

@@ -13,7 +13,7 @@ export class LocalExtents {
     return this.#extents.size;
   }
 
-  /** Of sealed ones. */
+  /** Bytes of sealed extents. */
   get sealedBytes(): number {
     return this.#sealedBytes;
   }

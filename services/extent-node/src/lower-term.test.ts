@@ -28,7 +28,7 @@ class OneNode extends Cluster {
     await this.ready("en-1");
   }
 
-  /** As if the lock service had given this term: the node makes it durable. */
+  /** Makes the node record this term, as if the lock service had given it. */
   async learnFarTerm(id: number): Promise<void> {
     this.smTerm = far;
     unwrap(await this.fence("en-1", id));

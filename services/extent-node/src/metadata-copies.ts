@@ -177,7 +177,7 @@ export class MetadataCopies {
     return undefined;
   }
 
-  /** Those whose header can be read; another file is left alone. */
+  /** Copies whose header can be read; other files are left alone. */
   async #here(): Promise<KeptCopy[]> {
     const { disk } = this.#world;
     const kept: KeptCopy[] = [];

@@ -4,7 +4,7 @@ import { counter, gauge, histogram, inside, type Metrics, summary } from "@stamp
 const en = "extent_node";
 const classes = ["journal", "append", "read", "repair", "scrub"] as const;
 
-/** Of one of its disks; a journal with a disk of its own has its own scheduler. */
+/** Metrics of one disk of the node; a journal with a disk of its own has its own scheduler. */
 const diskMetrics: Metrics = {
   inHand: gauge(`${en}_disk_operations_in_hand`, "Operations that were given to the disk and have not ended."),
   queued: gauge(`${en}_disk_operations_queued`, "Operations that wait for their turn."),

@@ -1,4 +1,4 @@
-/** What the parts of a running extent node share, once the disk is recovered and the identity is known. */
+/** State that the parts of a running extent node share, once the disk is recovered and the identity is known. */
 import {
   type ExtentId,
   extentId,
@@ -54,7 +54,7 @@ export class Node {
   readonly fragments: FragmentFiles;
   readonly fragmentJobs = new FragmentJobs();
   readonly versions: VouchedVersions;
-  /** Of the disk, as of the last look. */
+  /** Free bytes of the disk at the last look. */
   freeBytes = Number.MAX_SAFE_INTEGER;
   totalBytes = 0;
   /** When the journal has a disk of its own. */
@@ -63,7 +63,7 @@ export class Node {
   #writtenAtLook = 0;
   appends = 0;
   readonly took: Readonly<Record<"appendDone" | "appendFailed" | "replicate" | "read", Histogram>>;
-  /** Of the last report to a stream manager. */
+  /** Number of the last report to a stream manager. */
   reportNumber = 0;
   /** Gives the number of the last transaction in the newest copy of the metadata here; 0: there is none. */
   metadataVersion: () => number = () => 0;
@@ -144,12 +144,12 @@ export class Node {
     return inPlaceBytesMin > 0 && lengthBytes >= inPlaceBytesMin && this.journal.undurableBytes >= inPlaceBehindBytes;
   }
 
-  /** Of appends that were taken and are not durable here: in memory. */
+  /** Bytes of appends that were taken and are not durable here; in memory. */
   get queuedBytes(): number {
     return this.journal.queuedBytes + this.store.inPlace.queuedBytes;
   }
 
-  /** As well what is being written. */
+  /** The same with the batch that is being written. */
   get undurableBytes(): number {
     return this.journal.undurableBytes + this.store.inPlace.queuedBytes;
   }

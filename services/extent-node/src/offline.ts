@@ -23,7 +23,7 @@ export interface DiskProblem {
   readonly kind: "newer" | "identity" | "journal" | "table" | "replica" | "strayFile";
   readonly extentId?: number;
   readonly what: string;
-  /** What mends it. */
+  /** Command or step that mends it. */
   readonly cure: string;
 }
 
@@ -172,7 +172,7 @@ async function checkReplica(
 ): Promise<DiskProblem[]> {
   const { extentId, state } = meta;
   if (state === "damaged") return [{ kind: "replica", extentId, what: `it is marked damaged: ${meta.damage}`, cure: copiedAnew }];
-  // Of what is not sealed the table may be behind the file, never before it.
+  // The table of an unsealed extent may be behind the file, never before it.
   const found = await checkFile(world, files, identity, meta, { inFileBytes: meta.durableBytes, settled: state === "sealed" });
   const problems = found.map(({ kind, what }): DiskProblem => ({ kind: "replica", extentId, what, cure: curesOf[kind] }));
   if (!deep || found.some((each) => each.kind === "content")) return problems;

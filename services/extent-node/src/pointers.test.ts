@@ -48,7 +48,7 @@ async function assertContent(cluster: Cluster, name: string, id: number, all: re
   }
 }
 
-/** What the bodies of appends take in the node's journal. */
+/** Returns the bytes that the bodies of appends take in the node's journal. */
 function journaledBytes(cluster: Cluster, name: string): number {
   const disk = cluster.sim.disk(name);
   const { crc32c } = cluster.tester.digest;

@@ -1,4 +1,4 @@
-/** What takes long at the start says so in the log, every 2 seconds. */
+/** Logs long steps of the start, every 2 seconds. */
 import type { World } from "@stamp/ports";
 
 const tellEveryMs = 2_000;

@@ -1,4 +1,4 @@
-/** What a real extent node in a test asks of the stamp: its id, and the term of the stream manager. */
+/** The stamp's answers to a real extent node in a test: its id, and the term of the stream manager. */
 import assert from "node:assert/strict";
 import { type Outcome, ok, refused } from "@stamp/base";
 import { type Listener, served, type World } from "@stamp/ports";

@@ -7,7 +7,10 @@ import { type ExtentFiles, extentPath, extentsFolder } from "./extent-files.ts";
 import { progress } from "./progress.ts";
 import { walkFile } from "./walk.ts";
 
-/** Of what is in a file it is not known whether it was synced: a header says so, but one that is read after a failed sync may not be on the disk. */
+/**
+ * It is not known whether the bytes in a file were synced: a header says so, but one that is read after a failed sync
+ * may not be on the disk.
+ */
 export async function rebuildTable(world: World, files: ExtentFiles, identity: NodeIdentity): Promise<ReplicaMeta[]> {
   const metas: ReplicaMeta[] = [];
   const found = await extentFileNames(world);
@@ -36,7 +39,7 @@ export async function extentFileNames(world: World): Promise<{ readonly path: st
   return found;
 }
 
-/** What the file says of its replica; undefined: it is none of this disk's. */
+/** Returns the replica that the file's header describes; undefined if it is none of this disk's. */
 export async function metaOf(
   world: World,
   files: ExtentFiles,
@@ -77,6 +80,6 @@ async function measured(world: World, files: ExtentFiles, meta: ReplicaMeta): Pr
   if (walk.endBytes < meta.durableBytes) {
     return { ...meta, state: "damaged", damage: `blocks end at ${walk.endBytes}, ${meta.durableBytes} were synced` };
   }
-  // What lies behind, the journal knows, or it is of an append that never became durable.
+  // Later bytes are known to the journal, or belong to an append that never became durable.
   return meta;
 }

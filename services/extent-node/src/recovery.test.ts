@@ -249,7 +249,7 @@ async function sealedAfterRot(off: readonly RuleName[]): Promise<{ rotten: strin
     const { end } = await fill(cluster, id, 4, 50_000);
     for (const name of names) await cluster.fence(name, id);
     await cluster.sim.sleep(1_000);
-    // What a node that started again knows of the content it has to read.
+    // The restarted node knows how much content it has to read.
     for (const name of names) {
       cluster.sim.crash(name, { unsynced: "kept" });
       cluster.sim.restart(name);

@@ -168,7 +168,9 @@ interface JudgedSegment {
   readonly judged: SegmentJudgement;
 }
 
-/** Of a segment and its copies the one that says most: a copy was made at some moment and lacks what came later. */
+/**
+ * Returns the most complete one of a segment and its copies: a copy was made at some moment and lacks later records.
+ */
 export async function bestOf(
   world: World,
   journalDisk: Disk,

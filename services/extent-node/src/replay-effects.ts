@@ -1,4 +1,7 @@
-/** What the replay of the journal does to extent files and table; appends that follow one another are written together. */
+/**
+ * Applies the effects of the journal's replay to extent files and table; appends that follow one another are written
+ * together.
+ */
 import type { ExtentId } from "@stamp/base";
 import { type Pointed, PointedData, type ReplayEffect, type Replica, type ScannedRecord, Slices, walkFrames } from "@stamp/extent";
 import { DiskError, type KeyValueOperation, type World } from "@stamp/ports";
@@ -112,7 +115,10 @@ export class ReplayEffects {
     await this.#table.write(this.#index.splice(0), false);
   }
 
-  /** What the journal points to was synced before the journal said so: a replica that has it not, or otherwise, lost it. */
+  /**
+   * Bytes that the journal points to were synced before the pointer was written: a replica without them, or with
+   * others, lost them.
+   */
   async verifyPointed(): Promise<void> {
     for (const [id, pointed] of this.#pointed.all()) {
       const replica = this.#replicas.get(id);

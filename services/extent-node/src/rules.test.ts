@@ -14,7 +14,7 @@ async function restart(cluster: Cluster, name: string): Promise<void> {
   await cluster.ready(name);
 }
 
-/** What is seen with the rule on, and off. */
+/** The observation with the rule on, and off. */
 const rules: readonly { readonly rule: RuleName; readonly on: unknown; readonly off: unknown; readonly observe: Observe }[] = [
   {
     rule: "ackNeedsAllReplicas",

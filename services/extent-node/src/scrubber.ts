@@ -51,7 +51,7 @@ export class Scrubber {
     await this.#running;
   }
 
-  /** What `stamp scrub status` shows. */
+  /** Facts for `stamp scrub status`. */
   get facts(): Readonly<Record<string, unknown>> {
     const state = this.#state;
     if (state === undefined) return { enabled: this.#node.config.scrubBytesPerSecond > 0, pass: 0 };
@@ -118,7 +118,7 @@ export class Scrubber {
     try {
       verified = await verifyReplica(this.#node, extent, scrubIo, (bytes) => this.#pace(bytes));
     } catch (error) {
-      // Of the data nothing is known: the next pass comes to them.
+      // Nothing is known of the data: the next pass comes to them.
       if (!(error instanceof DiskError) && !(error instanceof FailureError)) throw error;
       world.logger.warn("an extent was not scrubbed", { extent: extent.replica.extentId, error: error.message });
       await sleep(world.clock, troublePauseMs, this.#stop.signal);
@@ -143,7 +143,7 @@ export class Scrubber {
     try {
       verified = await fragments.verify(name, scrubIo, (bytes) => this.#pace(bytes));
     } catch (error) {
-      // Of the data nothing is known: the next pass comes to them.
+      // Nothing is known of the data: the next pass comes to them.
       if (!(error instanceof DiskError) && !(error instanceof FailureError)) throw error;
       world.logger.warn("a fragment was not scrubbed", { extent: id, version, index, error: error.message });
       await sleep(world.clock, troublePauseMs, this.#stop.signal);

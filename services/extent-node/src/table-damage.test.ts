@@ -77,7 +77,7 @@ interface Known {
   readonly rebuilt: boolean;
 }
 
-/** What the node knows after a start on this disk. */
+/** Returns what the node knows after a start on this disk. */
 async function recovered(folder: string, rulesOff: readonly RuleName[]): Promise<Known> {
   const rules = rulesOff.length === 0 ? allRules : rulesWithout(...rulesOff);
   const world: World = nodeWorld({ dataDir: folder, name: "en-1", logger: silentLogger, rules });

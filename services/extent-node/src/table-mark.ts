@@ -27,7 +27,7 @@ export type FoundMark = { readonly kind: "absent" | "damaged" | "of another disk
 
 export class TableMark {
   readonly path: string;
-  /** What the file said when the table was opened. */
+  /** Content of the file when the table was opened. */
   readonly found: FoundMark;
   readonly #world: MarkWorld;
   readonly #lineage: Uint8Array;

@@ -106,7 +106,7 @@ export class ExtentTable {
     return { table: new ExtentTable(fresh.store, diskId, mark, sequence), complete: false, unlearned: false, why: why ?? "" };
   }
 
-  /** What it holds, without changing it. */
+  /** Reads the table without changing it. */
   static async peek(
     world: TableWorld,
     diskId: string,

@@ -16,7 +16,7 @@ export type Verified =
 export interface Content {
   readonly id: ExtentId;
   readonly lengthBytes: number;
-  /** Of everything, when it is known. */
+  /** Checksum of the whole content, if it is known. */
   readonly checksum: number | undefined;
   /** Exactly these bytes of the content, or fewer when they are not there. May throw DiskError. */
   read(offsetBytes: number, lengthBytes: number): Promise<Uint8Array>;
@@ -57,7 +57,9 @@ export async function verifyContent(
   return { kind: "intact", bytes: lengthBytes, checksum };
 }
 
-/** Of a sealed replica on this node. Undefined: it was changed, replaced or deleted meanwhile, or `pace` ended it. */
+/**
+ * Verifies a sealed replica on this node. Undefined: it was changed, replaced or deleted meanwhile, or `pace` ended it.
+ */
 export async function verifyReplica(
   node: Node,
   extent: LocalExtent,

@@ -7,7 +7,7 @@ import type { ExtentId, OwnerEpoch } from "@stamp/base";
 import type { Allocator } from "./allocator.ts";
 import type { Term } from "./term.ts";
 
-/** What is asked for streams that do not come is bounded. */
+/** Bounds of successors for streams that are to come: how many, and for how long. */
 const toComeMax = 256;
 const toComeMs = 60_000;
 

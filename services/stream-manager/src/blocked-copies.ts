@@ -22,7 +22,7 @@ export class BlockedCopies {
     return this.#reasons;
   }
 
-  /** Of those that have a replica on this node. */
+  /** Reasons of the extents that have a replica on this node. */
   reasonsOn(nodeId: string): ReadonlyMap<string, number> {
     return this.#byNode.get(nodeId) ?? new Map();
   }

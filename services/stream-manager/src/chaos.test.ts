@@ -19,7 +19,7 @@ class Owner {
   readonly #epoch: number;
   /** Numbers that were acknowledged, or found below a sealed length. */
   readonly done: number[] = [];
-  /** Of acknowledged appends only. */
+  /** Numbers of acknowledged appends only. */
   acknowledged: number[] = [];
   deposed = false;
   stop = false;

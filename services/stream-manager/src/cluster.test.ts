@@ -1,4 +1,4 @@
-/** What the tests of this folder share (no test itself): a stream layer on virtual time, and an owner's view of it. */
+/** Shared by the tests of this folder (no test itself): a stream layer on virtual time, and an owner's view of it. */
 import assert from "node:assert/strict";
 import type { Outcome, RuleName } from "@stamp/base";
 import { rulesWithout, unwrap, utf8 } from "@stamp/base";

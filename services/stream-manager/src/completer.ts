@@ -22,7 +22,7 @@ export class Completer {
   readonly #term: Term;
   /** Seen complete and perhaps not recorded yet. */
   readonly #complete = new Map<ExtentId, Set<string>>();
-  /** Of the whole content, from the first replica that told it; not recorded yet. */
+  /** Checksum of the whole content, from the first replica that told it; not recorded yet. */
   readonly #checksums = new Map<ExtentId, number>();
   /** Replicas that can't be completed where they are: repair copies them anew. */
   readonly #broken = new Map<ExtentId, Set<string>>();
@@ -128,7 +128,7 @@ export class Completer {
     this.#progress.notify();
   }
 
-  /** What a seal must never do; used only when the rule `recordSealBeforeTelling` is switched off in a simulation. */
+  /** A seal must never do this; used only when the rule `recordSealBeforeTelling` is switched off in a simulation. */
   async tellUnrecorded(id: ExtentId, sealedLengthBytes: number, counted: readonly string[]): Promise<void> {
     const extent = this.#term.state.extent(id);
     if (extent === undefined || this.#term.world.rules.on("recordSealBeforeTelling")) return;
@@ -157,7 +157,7 @@ export class Completer {
         pauseMs = againMinMs;
         if (!nodes.reachable(replica)) continue;
       }
-      // Those that waited for the node all go on in the turn in which it is heard of.
+      // All extents that waited for the node go on in the turn in which it is heard of.
       const turn = first ? undefined : this.#pace.enter();
       if (turn !== undefined) await turn;
       const result = await this.#sealOnce(extent, replica, extent.sealedLengthBytes, counted);
@@ -219,7 +219,7 @@ export class Completer {
     return false;
   }
 
-  /** Whom to copy from: replicas seen complete, then those whose length counted, then the others. */
+  /** Returns the nodes to copy from: replicas seen complete, then those whose length counted, then the others. */
   #sources(extent: ExtentRecord, except: string, counted: readonly string[]): string[] {
     const others = extent.replicas.filter((one) => one.nodeId !== except && !this.broken(extent.id, one.nodeId));
     const rank = (one: ReplicaRecord): number => {

@@ -10,7 +10,7 @@ const timeoutMs = 5_000;
 const maximum = toWire(Number.MAX_SAFE_INTEGER);
 
 class Stamp extends Cluster {
-  /** What a node says of itself; a stranger changes it. */
+  /** Returns a node's report; a test changes it. */
   async reportOf(node: string): Promise<NodeReport> {
     const smTerm = toWire(Number(this.sim.role("sm1")?.status.facts.term));
     return unwrap(await this.en(node).getNodeReport({ smTerm }, { timeoutMs }));

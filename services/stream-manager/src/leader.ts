@@ -85,7 +85,7 @@ export class Leader {
   readonly #number: SmTerm;
   readonly #copy: StateCopy;
   readonly #age: StoreAge;
-  /** What the nodes answered a leader that had just loaded; undefined: nothing. */
+  /** Answers of the nodes to a leader that had just loaded; undefined: none. */
   #reports: Promise<NodeReport | "refused" | undefined>[] = [];
   #waitsForReports = false;
   #serving: Serving | undefined;
@@ -263,7 +263,10 @@ export class Leader {
   }
 }
 
-/** What an older leader was allocating was told to nobody and never will be: its term can't open it, this one opens only its own. */
+/**
+ * An extent that an older leader was allocating was told to nobody and never will be: its term can't open it, this one
+ * opens only its own.
+ */
 async function dropAllocating({ ledger, state }: Term): Promise<void> {
   const allocating = [...state.unsealed()].filter((id) => state.extent(id)?.phase === "allocating");
   while (allocating.length > 0) {

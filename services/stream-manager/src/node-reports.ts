@@ -24,7 +24,7 @@ export const askReportTimeoutMs = 1_000;
 
 type Taken = Outcome<{ readonly smTerm: bigint; readonly wrongStamp: boolean }>;
 
-/** What was known of the node when it was asked: its recorded incarnation and the numbers of its last report. */
+/** Facts about the node when it was asked: its recorded incarnation and the numbers of its last report. */
 interface Known {
   readonly incarnation: number | undefined;
   readonly heard: ReportNumbers | undefined;

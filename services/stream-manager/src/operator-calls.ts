@@ -116,7 +116,7 @@ export class OperatorCalls {
     });
   }
 
-  /** What is remembered of a replica in quarantine that is still explained by no record. */
+  /** Returns the remembered facts about a replica in quarantine that no record explains. */
   #quarantined(nodeId: string, id: ExtentId): Outcome<Quarantined> {
     const { nodes, state } = this.#term;
     const found = nodes.quarantined(nodeId).get(id);
@@ -154,7 +154,7 @@ export class OperatorCalls {
 const lacksNone = (id: ExtentId): Outcome<never> =>
   refused("failedPrecondition", "conflict", `not adopted: extent ${id} lacks no replica that it does not get by itself`);
 
-/** What a node would find that has the extent as it is recorded. */
+/** Returns what a node with the recorded extent would find. */
 const foundLikeRecorded = (extent: ExtentRecord | undefined): FoundReplica => ({
   sealed: true,
   version: extent?.version ?? 0,

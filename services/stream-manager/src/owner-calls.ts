@@ -49,9 +49,9 @@ export interface Succession {
   readonly successor: ExtentId;
 }
 
-/** Of an edit that makes a stream. */
+/** An edit that makes a stream. */
 export interface WantedEdit extends StreamEdit {
-  /** What was made ahead for it is opened with it. */
+  /** True to open the extent that was made ahead for it. */
   readonly openAhead?: boolean;
 }
 
@@ -309,7 +309,10 @@ export class OwnerCalls {
     return opened;
   }
 
-  /** From a full extent to the one that was made ahead, in one transaction. Undefined: it has to be sealed and followed the usual way. */
+  /**
+   * Changes from a full extent to the one that was made ahead, in one transaction. Undefined: it has to be sealed and
+   * followed the usual way.
+   */
   async #roll(request: SealAndAllocate & { readonly extent: ExtentId }): Promise<Outcome<void> | undefined> {
     const { ledger, state, world } = this.#term;
     const { name: stream, ownerEpoch, extent: predecessor, knownCommittedBytes: endBytes } = request;
@@ -336,7 +339,10 @@ export class OwnerCalls {
     return tail < segmentExtentsMax ? ok<number | undefined>(undefined) : this.#allocator.mintId();
   }
 
-  /** What was just committed for this owner, when it may be told at once: it needs no second look at the store. */
+  /**
+   * Returns the succession that was just committed for this owner, if it may be told at once, without a second look at
+   * the store.
+   */
   #asCommitted({ name, ownerEpoch, extent }: SealAndAllocate): Succession | undefined {
     const { state, world } = this.#term;
     const successor = successorOf(state, name, extent);

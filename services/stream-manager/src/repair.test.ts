@@ -196,7 +196,7 @@ test("repair: what can't be copied now keeps nothing waiting that can, and no ti
     const one = sealed.length - both;
     assert.ok(both > 5 && one > 5, `${both} extents on both, ${one} on one of them`);
     for (const nodeId of ["en1", "en2"]) unwrap(await setDuty(cluster, nodeId, NodeDuty.DRAINING));
-    // Of those on both one replica can move; then, like those on one, they have nowhere to go.
+    // One replica can move for each extent on both nodes; then it has nowhere to go, like those on one.
     await cluster.until("done", async () => (await repairStatus(cluster)).replicasDone >= BigInt(both), 1_000 * (both + 4));
     await cluster.until("all others are known to be blocked", async () => {
       const { copiesRunning, etaMs, replicasWaiting, blocked } = await repairStatus(cluster);

@@ -25,7 +25,7 @@ const scanTroubledEveryMs = 2_000;
 const etaPart = 20;
 /** Extents that are known to lack something, looked at in one tick; the others wait for the next one. */
 const looksPerTickMax = 1_000;
-/** As many that can't be copied now are taken from the queue. */
+/** Extents that can't be copied now and are taken from the queue at once, at most. */
 const startAtOnce = 1_000;
 
 /** Numbers of the last whole look at all extents. */
@@ -69,7 +69,7 @@ export class Repairer {
     return this.#queue.size + this.#running.size + this.blocked.size + this.#survey.inGrace + this.#survey.unreachable;
   }
 
-  /** As facts, without what is counted since a time. */
+  /** The facts, without counts since a time. */
   figures() {
     return {
       waiting: this.#queue.size + this.#running.size + this.blocked.size,
@@ -264,7 +264,8 @@ export class Repairer {
     if (begun === undefined) return false;
     const { repair: pending, replicas } = begun;
     if (pending !== undefined && replaced === undefined && replicas.length >= this.#term.config.copies) {
-      // What it was begun for came back meanwhile. A copy in the place of a replica of the same node goes on.
+      // The replica for which it was begun came back meanwhile. A copy in the place of a replica of the same node goes
+      // on.
       if (!replicas.some((replica) => replica.nodeId === pending.nodeId)) {
         await ledger.commit((current) => planAbandonRepair(current, id));
         return false;

@@ -145,7 +145,7 @@ test("resume: the leader dies at any moment of a split: both halves are there, o
   ];
   const hit = await everywhere({
     before: async ({ cluster }) => void (await cluster.open("/s", 2)),
-    // As its caller must: after an unknown outcome it looks whether it happened.
+    // The caller looks after an unknown outcome whether it happened, as it must.
     call: async ({ cluster }) => {
       for (;;) {
         const made = await cluster.sm((sm, timeoutMs) => sm.statStream({ name: "/l" }, { timeoutMs }));

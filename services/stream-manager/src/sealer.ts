@@ -26,7 +26,7 @@ interface Job {
   readonly startedMs: number;
   together: RecordWithSuccessor | undefined;
   readonly steps: Steps | undefined;
-  /** Of a person, who accepts that acknowledged data may be lost. */
+  /** Note of a person who accepts that acknowledged data may be lost. */
   note: string | undefined;
   readonly done: Promise<Outcome<number>>;
   /** An answer came, or a person spoke. */
@@ -252,7 +252,7 @@ export class Sealer {
     }
   }
 
-  /** What a seal must never do; reached only when the rule `fenceBeforeLength` is switched off in a simulation. */
+  /** A seal must never do this; reached only when the rule `fenceBeforeLength` is switched off in a simulation. */
   async #unfencedLength(id: ExtentId, replica: ReplicaRecord): Promise<SealAnswer | undefined> {
     assert(!this.#term.world.rules.on("fenceBeforeLength"), "lengths are asked of fenced replicas");
     const node = extentNode(this.#term, replica.nodeId);

@@ -230,7 +230,7 @@ export function streamManagerHandlers(
   };
 }
 
-/** What became of an extent's record by a call that was answered so. */
+/** Returns an extent's record after a call with this outcome. */
 function recordAfter(leader: Serving, id: ExtentId, outcome: Outcome<void>): Outcome<ReturnType<Serving["views"]["extent"]>> {
   if (!outcome.ok) return outcome;
   const extent = leader.term.state.extent(id);

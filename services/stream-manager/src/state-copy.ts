@@ -16,7 +16,7 @@ import { notLeader } from "./ledger.ts";
 const followEveryMs = 250;
 /** While the store can't be asked. */
 const retryMs = 1_000;
-/** Whose lists are put together before others have their turn: this process renews a lease meanwhile. */
+/** Extents whose lists are put together in one turn: this process renews a lease meanwhile. */
 const extentsPerTurn = 10_000;
 /** Listings of everything that were overtaken by changes. */
 const listingsMax = 3;

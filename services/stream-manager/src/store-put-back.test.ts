@@ -206,7 +206,7 @@ test("store put back: a leader that two nodes tell of a newer one serves no more
     const smTerm = BigInt(Number(sim.role("sm1")?.status.facts.term));
     const tell = async (node: string): Promise<void> => {
       const report = unwrap(await cluster.en(node).getNodeReport({ smTerm }, { timeoutMs }));
-      // From here on another process answers in its place, and says nothing else.
+      // Another process answers in its place from here on.
       sim.crash(node, { stayDown: true });
       const told = { ...report, reportNumber: report.reportNumber + 100n, metadataVersion: 1_000n };
       const none = async (): Promise<Outcome<never>> => refused("unavailable", "notReady", "not in this test");

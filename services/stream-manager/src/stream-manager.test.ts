@@ -407,7 +407,7 @@ test("nodes: a silent node is passed over before its deadline, when the seal fin
   });
 });
 
-// What the rules of this service prevent, seen with each switched off.
+// Failures that the rules of this service prevent, seen with each rule switched off.
 test("rules: without ownerEpochAtManager a deposed owner gets a new extent", async () => {
   const cluster = new Cluster({ without: ["ownerEpochAtManager"] });
   await cluster.sim.run(async () => {

@@ -303,7 +303,7 @@ test("streams: no call records an owner epoch far above the last one that was gi
       assert.deepEqual(await tryAll(BigInt(Number.MAX_SAFE_INTEGER), "max"), Array(4).fill(expected));
       if (without.length > 0) return;
 
-      // What the minter recorded passes, and no more than a little above it. Terms are another count.
+      // Epochs that the issuer recorded pass, and no more than a little above them. Terms are another count.
       const lock = sim.world("pm").transport.client("lock", LockService);
       const lease = { name: "partition-manager", holder: "pm", address: "pm", instance: "1", identity: "1", termMs: 60_000 };
       const { leaseEpoch } = unwrap(await lock.acquireLease(lease, { timeoutMs: 1_000 }));

@@ -1,4 +1,7 @@
-/** What everything inside one leader's term shares. It ends as a whole: whoever waited sees `ended` and does nothing more. */
+/**
+ * State that everything inside one leader's term shares. The term ends as a whole: whoever waits sees `ended` and does
+ * nothing more.
+ */
 import type { Failure, SmTerm } from "@stamp/base";
 import type { StoreAge } from "@stamp/metadata-store";
 import type { Client, World } from "@stamp/ports";

@@ -1,4 +1,4 @@
-/** What callers see of streams, extents and nodes: the state in the words of stream_manager.proto. */
+/** Streams, extents and nodes as callers see them: the state in the words of stream_manager.proto. */
 import type { ExtentId } from "@stamp/base";
 import type {
   AcceptedLoss,
@@ -41,7 +41,7 @@ const lossOnWire = ({ knownCommittedBytes, wallMs, note }: AcceptedLoss) => ({
   note,
 });
 
-/** What the coder knows of fragments. */
+/** The coder's knowledge of fragments. */
 type FragmentKnowledge = Pick<Coder, "isIntact" | "blockedBecause">;
 
 export class Views {
@@ -176,7 +176,7 @@ export class Views {
     });
   }
 
-  /** What keeps a node from being empty, for people. */
+  /** Returns the reasons that keep a node from being empty, in words. */
   #blockedOn(nodeId: string): string[] {
     const { state } = this.#term;
     const reasons = new Map(this.#repairer.blocked.reasonsOn(nodeId));

@@ -5,7 +5,7 @@
 import { type Checksum, frameRecord, fromUtf8, type Outcome, ok, refused, unframeRecord, utf8 } from "@stamp/base";
 
 export interface CodingPause {
-  /** Who, why; may be empty. */
+  /** Name and reason of the person; may be empty. */
   readonly note: string;
   /** When, in milliseconds since 1970. */
   readonly wallMs: number;

@@ -1,4 +1,4 @@
-/** Which code the policy chooses, which extents it takes, and from when on an extent is old. */
+/** The policy of coding: the code it chooses, the extents it takes, and from when on an extent is old. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { extentId, extentVersion, ownerEpoch } from "@stamp/base";

@@ -236,7 +236,7 @@ function run(seed: number, rules: Rules, ends: Map<string, number> = new Map()):
       },
       () => {
         const place = extent.removed[0];
-        // As the garbage collection does: what is in use again is only taken from the list.
+        // Like garbage collection: a file that is in use again is only taken from the list.
         if (place === undefined) return;
         const used = [...extent.replicas, ...(extent.repair ? [extent.repair] : [])];
         if (extent.attempt?.kind === "decode") used.push(...extent.attempt.targets.map((each) => ({ ...each, complete: false })));

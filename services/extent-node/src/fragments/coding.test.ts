@@ -95,7 +95,7 @@ class Coding {
     return answer.ok ? { ok: true, value: answer.value.payload } : answer;
   }
 
-  /** What data fragment `index` must be. */
+  /** Returns the expected content of data fragment `index`. */
   expected(index: number): Uint8Array {
     const bytes = new Uint8Array(this.fragmentBytes);
     bytes.set(this.content.subarray(index * this.fragmentBytes, (index + 1) * this.fragmentBytes));

@@ -9,7 +9,7 @@ import type { Node } from "../node.ts";
 import { codedOf, type FragmentAt, fragmentsOf } from "./fragment-requests.ts";
 import { FragmentSources, readFragmentAt, stripeBytes } from "./fragment-sources.ts";
 
-/** As `CopyExtent`, with other sources: what is made has the extent's checksum, or nothing is made. */
+/** Like `CopyExtent`, with fragments as sources: the replica has the extent's checksum, or it is not made. */
 export async function decodeExtent(node: Node, request: DecodeExtentRequest): Promise<Outcome<{ checksum: number }>> {
   const coded = codedOf(request.extent);
   const fragments = fragmentsOf(coded, request.fragments);

@@ -1,4 +1,6 @@
-/** What the calls about fragments have in common: numbers are checked, and names of codes become codes, before anything is done. */
+/**
+ * Shared by the calls about fragments: numbers are checked, and names of codes become codes, before anything is done.
+ */
 import { extentId, extentVersion, FailureError, type Outcome } from "@stamp/base";
 import { type Profile, profileOf } from "@stamp/erasure";
 import { type FragmentSpec, fragmentBytesMax, fragmentBytesOf } from "@stamp/extent";

@@ -51,7 +51,7 @@ export class FragmentWriter {
     return this.#parts.spec;
   }
 
-  /** Who gives the content: another one may not go on with it. */
+  /** Node that gives the content: another one may not go on with it. */
   get maker(): string {
     return this.#parts.maker;
   }

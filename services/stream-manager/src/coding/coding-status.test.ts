@@ -1,4 +1,7 @@
-/** What people are told of erasure coding, and that a pause holds: under later leaders, after a restart of everything, and with a damaged record. */
+/**
+ * Status and pause of erasure coding. A pause holds under later leaders, after a restart of everything, and with a
+ * damaged record.
+ */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";

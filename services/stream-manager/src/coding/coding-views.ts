@@ -1,4 +1,4 @@
-/** What callers see of erasure coding: the chooser's and the coder's facts in the words of stream_manager.proto. */
+/** Erasure coding as callers see it: facts of the chooser and the coder in the words of stream_manager.proto. */
 import { toWire } from "@stamp/wire";
 import type { Serving } from "../leader.ts";
 

@@ -1,4 +1,4 @@
-/** What the tests of this folder share (no test itself): a stamp of eight extent nodes, and one sealed extent on it. */
+/** Shared by the tests of this folder (no test itself): a stamp of eight extent nodes, and one sealed extent on it. */
 import { concatBytes, type RuleName, unwrap } from "@stamp/base";
 import { fragmentBytesOf } from "@stamp/extent";
 import { ExtentFragments, type ExtentInfo } from "@stamp/wire";

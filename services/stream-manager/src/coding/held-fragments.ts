@@ -1,7 +1,7 @@
 /**
- * What nodes say of the fragments that the records place on them: missing or damaged ones are lost, and are made anew. A node is asked, page by
- * page, when it is first heard of in a term, after every restart or new disk, when it has found damage, and now and then. A fragment that no record explains is left alone
- * and counted.
+ * Compares the fragments that nodes hold with the records: missing or damaged ones are lost, and are made anew. A node
+ * is asked, page by page, when it is first heard of in a term, after every restart or new disk, when it has found
+ * damage, and now and then. A fragment that no record explains is left alone and counted.
  */
 import type { ExtentId } from "@stamp/base";
 import { extentId } from "@stamp/base";
@@ -80,7 +80,7 @@ export class HeldFragments {
   /** False: the node did not answer to the end; its next report asks for it again. */
   async #compare(place: ReplicaPlace): Promise<boolean> {
     const { ended, nodes, state, world } = this.#term;
-    // What is expected is taken first: a fragment that is made meanwhile is not missed.
+    // The expected fragments are read first: one that is made meanwhile is not missed.
     const expected = await this.#expectedOn(place);
     if (expected.size === 0 && state.codedCount === 0 && state.attempts().size === 0) return true;
     let strays = 0;
