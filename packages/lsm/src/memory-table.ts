@@ -10,6 +10,8 @@ import { assert, Prng } from "@stamp/base";
 import type { Entry, KeyRange } from "./entry.ts";
 
 const levelsMax = 18;
+/** Nodes that an iterator steps over before it looks for its reader's cursor from the top: that takes some dozens of comparisons. */
+const stepsBeforeSeek = 4;
 const chunkBytesMin = 4 * 1024;
 const chunkBytesMax = 1024 * 1024;
 /** Longer rows have a chunk of their own. */
@@ -110,8 +112,11 @@ export class MemoryTable {
     let last: Uint8Array | undefined;
     const { cursor } = range;
     for (; node !== head; node = this.#next(node, 0)) {
-      if (cursor?.from !== undefined && this.#compareKey(node, cursor.from) < 0) {
-        node = this.#seek(cursor.from, Number.MAX_SAFE_INTEGER);
+      if (cursor?.from !== undefined) {
+        // Where a reader goes on is often only a few rows away.
+        for (let steps = 0; steps < stepsBeforeSeek && node !== head && this.#compareKey(node, cursor.from) < 0; steps++)
+          node = this.#next(node, 0);
+        if (node !== head && this.#compareKey(node, cursor.from) < 0) node = this.#seek(cursor.from, Number.MAX_SAFE_INTEGER);
         if (node === head) return;
       }
       if (range.lt !== undefined && this.#compareKey(node, range.lt) >= 0) return;

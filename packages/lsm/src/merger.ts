@@ -12,6 +12,8 @@ export class Merger {
   readonly #heads: Head[];
   readonly #set: boolean[];
   readonly #reverse: boolean;
+  /** Sources that had the key that `nextKey` gave last. */
+  readonly advanced: number[] = [];
 
   /** Earlier sources win a tie (same key and sequence). */
   constructor(sources: number, options: { readonly reverse?: boolean } = {}) {
@@ -25,27 +27,24 @@ export class Merger {
     this.#set[source] = true;
   }
 
-  /** For reads, whose sources give one visible version a key: the newest of the next key, and the sources to move on. */
-  nextKey(): { readonly entry: Entry; readonly advance: readonly number[] } | undefined {
-    assert(
-      this.#set.every((set) => set),
-      "every source has its head",
-    );
+  /** For reads, whose sources give one visible version a key: the newest of the next key. The sources to move on are in `advanced`. */
+  nextKey(): Entry | undefined {
+    const heads = this.#heads;
+    const { advanced } = this;
+    advanced.length = 0;
     let best: Entry | undefined;
-    for (const head of this.#heads) {
+    for (let source = 0; source < heads.length; source++) {
+      assert(this.#set[source] === true, "every source has its head");
+      const head = heads[source];
       if (head === undefined) continue;
-      if (best === undefined || this.#order(head, best) < 0) best = head;
+      const order = best === undefined ? -1 : this.#order(head, best);
+      if (order > 0) continue;
+      if (order < 0) advanced.length = 0;
+      if (order < 0 || head.sequence > (best as Entry).sequence) best = head;
+      advanced.push(source);
     }
-    if (best === undefined) return undefined;
-    const advance: number[] = [];
-    for (const [source, head] of this.#heads.entries()) {
-      if (head !== undefined && compareBytes(head.key, best.key) === 0) {
-        if (head.sequence > best.sequence) best = head;
-        advance.push(source);
-        this.#set[source] = false;
-      }
-    }
-    return { entry: best, advance };
+    for (const source of advanced) this.#set[source] = false;
+    return best;
   }
 
   /** For merging checkpoints: every version, one after another, newest first within a key. */

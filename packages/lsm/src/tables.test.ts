@@ -266,7 +266,10 @@ test("merger: sources merged by key give the newest, merged by version give all 
       };
       const byKey = run(
         tables.map((table) => table.iterate({ reverse }, list.length)),
-        (merger) => merger.nextKey(),
+        (merger) => {
+          const entry = merger.nextKey();
+          return entry && { entry, advance: [...merger.advanced] };
+        },
       );
       const rows = rowsAt(list, list.length);
       assert.deepEqual(byKey.map(shown), expected(reverse ? rows.toReversed() : rows));

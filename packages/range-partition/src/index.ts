@@ -9,4 +9,5 @@ export { MemoryBudget } from "./memory-budget.ts";
 export { RangePartition } from "./range-partition.ts";
 export { type StorageCounts, StorageFigures, type StorageRatios, storageRatios } from "./storage-figures.ts";
 export { StorageTimes } from "./storage-times.ts";
+export type { RowScan } from "./tables.ts";
 export * from "./types.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { utf8 } from "@stamp/base";
 import { MemoryTable } from "@stamp/lsm";
-import { scanRows } from "./tables.ts";
+import { RowScan } from "./tables.ts";
 
 /** A clock that goes on with each look at it, and how often somebody gave way. */
 function surroundings() {
@@ -32,7 +32,7 @@ test("scans: one over rows that are all in memory gives way, over rows and over 
   const view = { memory: [table], checkpoints: [] };
   const rows: Uint8Array[] = [];
   let afterRows = 0;
-  for await (const [key] of scanRows(view, {}, 1, { clock })) {
+  for await (const [key] of new RowScan(view, {}, 1, { clock })) {
     rows.push(key);
     // Written meanwhile: later than what this scan sees.
     if (rows.length % 100 === 0) table.put(utf8(`${number(rows.length)}-new`), 2, utf8("w"));

@@ -23,7 +23,7 @@ import { limitDefaults } from "./limits.ts";
 import { type Loaded, loadPartition, type PartitionStreams } from "./load.ts";
 import { type Frozen, Maintenance, mergesMax } from "./maintenance.ts";
 import { MemoryBudget, type MemoryShare } from "./memory-budget.ts";
-import { getVersion, scanRows, type TableView } from "./tables.ts";
+import { getVersion, RowScan, type TableView } from "./tables.ts";
 import { Transactions } from "./transactions.ts";
 import type {
   DataExtent,
@@ -31,7 +31,6 @@ import type {
   PartitionLimits,
   PartitionOptions,
   PartitionStats,
-  Row,
   ScanRange,
   Snapshot,
   Transaction,
@@ -236,11 +235,11 @@ export class RangePartition {
   }
 
   /** Rows in key order, all from one moment. Throws FailureError. */
-  scan(range: ScanRange, snapshot?: Snapshot): AsyncGenerator<Row, void, void> {
+  scan(range: ScanRange, snapshot?: Snapshot): RowScan {
     this.#alive();
     const { figures } = this.#storage;
     const watch = { figures, check: () => this.#alive(), clock: this.#world.clock };
-    return scanRows(this.#view(snapshot), range, snapshot?.sequence ?? this.#visible, watch);
+    return new RowScan(this.#view(snapshot), range, snapshot?.sequence ?? this.#visible, watch);
   }
 
   /**

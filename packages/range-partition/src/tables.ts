@@ -47,66 +47,124 @@ export interface ScanWatch {
 const rowsPerLook = 64;
 
 /**
- * Rows in key order: per key the newest visible version, tombstones left out. One generator, that waits only where a block has to be
- * fetched, and gives way after a slice (Turns), work of the reader included: each more, and each wait, costs as much as the row itself. Throws
- * FailureError when storage can't be read.
+ * Rows in key order: per key the newest visible version, tombstones left out. A scan waits only where a block has to be fetched, and gives way
+ * after a slice (Turns), work of the reader included: each wait more costs as much as the row itself. So `pull` gives what is there at once;
+ * whoever iterates waits at each row.
  */
-export async function* scanRows(
-  view: TableView,
-  range: ScanRange,
-  snapshotSequence: number,
-  { figures, check, clock }: ScanWatch = {},
-): AsyncGenerator<Row, void, void> {
-  const sources: EntrySource[] = [
-    ...view.memory.map((table) => sourceOfMemory(table.iterate(range, snapshotSequence))),
-    ...view.checkpoints.map((checkpoint) => checkpoint.iterate(range, snapshotSequence)),
-  ];
-  const merger = new Merger(sources.length, range.reverse ? { reverse: true } : {});
-  const heads: (Entry | undefined)[] = [];
-  const advance = (at: number): Promise<void> | undefined => {
-    const next = (sources[at] as EntrySource).next();
-    if (next instanceof Promise) return next.then((head) => stand(at, head));
-    stand(at, next);
+export class RowScan implements AsyncIterable<Row> {
+  readonly #range: ScanRange;
+  readonly #watch: ScanWatch;
+  readonly #sources: readonly EntrySource[];
+  readonly #merger: Merger;
+  readonly #heads: (Entry | undefined)[] = [];
+  readonly #turns: Turns | undefined;
+  /** Sources that have to move on before the next row is known. */
+  readonly #moving: number[];
+  /** The next source that is compared with the reader's cursor; undefined: all were. */
+  #behindCursor: number | undefined;
+  #count = 0;
+  #bytes = 0;
+  #looked = 0;
+  #ended = false;
+
+  constructor(view: TableView, range: ScanRange, snapshotSequence: number, watch: ScanWatch = {}) {
+    this.#range = range;
+    this.#watch = watch;
+    this.#sources = [
+      ...view.memory.map((table) => sourceOfMemory(table.iterate(range, snapshotSequence))),
+      ...view.checkpoints.map((checkpoint) => checkpoint.iterate(range, snapshotSequence)),
+    ];
+    this.#merger = new Merger(this.#sources.length, range.reverse ? { reverse: true } : {});
+    this.#moving = this.#sources.map((_, at) => at);
+    this.#turns = watch.clock && new Turns(watch.clock);
+  }
+
+  /** The next row; undefined at the end. A promise if it has to wait. Throws, or rejects with, FailureError when storage can't be read. */
+  pull(): Row | undefined | Promise<Row | undefined> {
+    while (!this.#ended) {
+      const waits = this.#move();
+      if (waits !== undefined) return waits.then(() => this.pull());
+      const entry = this.#merger.nextKey();
+      if (entry === undefined) break;
+      this.#moving.push(...this.#merger.advanced);
+      this.#behindCursor = 0;
+      const row = this.#see(entry);
+      if (++this.#looked % rowsPerLook === 0 && this.#turns?.over)
+        return this.#turns.next().then(() => (row === undefined ? this.pull() : this.#given(row)));
+      if (row !== undefined) return this.#given(row);
+    }
+    this.close();
     return undefined;
-  };
-  const stand = (at: number, head: Entry | undefined): void => {
-    heads[at] = head;
-    merger.set(at, head);
-  };
-  const turns = clock && new Turns(clock);
-  let [count, bytes, looked] = [0, 0, 0];
-  try {
-    for (let at = 0; at < sources.length; at++) {
-      const waits = advance(at);
-      if (waits !== undefined) await waits;
+  }
+
+  /** Ends the scan: its rows are counted. */
+  close(): void {
+    if (this.#ended && this.#count === 0) return;
+    this.#ended = true;
+    this.#watch.figures?.add("rowsScanned", this.#count);
+    this.#watch.figures?.add("rowBytesScanned", this.#bytes);
+    this.#count = 0;
+    this.#bytes = 0;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Row, void, void> {
+    try {
+      for (;;) {
+        const next = this.pull();
+        const row = next instanceof Promise ? await next : next;
+        if (row === undefined) return;
+        yield row;
+      }
+    } finally {
+      this.close();
     }
-    for (let next = merger.nextKey(); next !== undefined; next = merger.nextKey()) {
-      const { key, value } = next.entry;
-      if (turns !== undefined && ++looked % rowsPerLook === 0 && turns.over) await turns.next();
-      if (value !== undefined) {
-        check?.();
-        count++;
-        bytes += key.length + value.length;
-        yield [key, value];
-      } else if (range.walk !== undefined && ++range.walk.deleted > range.walk.deletedMax) {
-        range.walk.stoppedAt = key;
-        return;
-      }
-      for (const at of next.advance) {
-        const waits = advance(at);
-        if (waits !== undefined) await waits;
-      }
-      // Sources that stand before the cursor go on to it.
-      const from = range.cursor?.from;
-      for (let at = 0; from !== undefined && at < heads.length; at++) {
-        const head = heads[at];
-        const waits = head !== undefined && compareBytes(head.key, from) < 0 ? advance(at) : undefined;
-        if (waits !== undefined) await waits;
-      }
+  }
+
+  /** Undefined for a tombstone, which may end the scan. */
+  #see({ key, value }: Entry): Row | undefined {
+    if (value !== undefined) return [key, value];
+    const { walk } = this.#range;
+    if (walk !== undefined && ++walk.deleted > walk.deletedMax) {
+      walk.stoppedAt = key;
+      this.#ended = true;
     }
-  } finally {
-    figures?.add("rowsScanned", count);
-    figures?.add("rowBytesScanned", bytes);
+    return undefined;
+  }
+
+  #given(row: Row): Row {
+    this.#watch.check?.();
+    this.#count++;
+    this.#bytes += row[0].length + row[1].length;
+    return row;
+  }
+
+  /** Moves the sources on that gave the last row, then those that stand before the reader's cursor. A promise if one has to wait. */
+  #move(): Promise<void> | undefined {
+    for (let at = this.#moving.pop(); at !== undefined; at = this.#moving.pop()) {
+      const waits = this.#advance(at);
+      if (waits !== undefined) return waits;
+    }
+    const from = this.#range.cursor?.from;
+    while (from !== undefined && this.#behindCursor !== undefined && this.#behindCursor < this.#heads.length) {
+      const at = this.#behindCursor++;
+      const head = this.#heads[at];
+      const waits = head !== undefined && compareBytes(head.key, from) < 0 ? this.#advance(at) : undefined;
+      if (waits !== undefined) return waits;
+    }
+    this.#behindCursor = undefined;
+    return undefined;
+  }
+
+  #advance(at: number): Promise<void> | undefined {
+    const next = (this.#sources[at] as EntrySource).next();
+    if (next instanceof Promise) return next.then((head) => this.#stand(at, head));
+    this.#stand(at, next);
+    return undefined;
+  }
+
+  #stand(at: number, head: Entry | undefined): void {
+    this.#heads[at] = head;
+    this.#merger.set(at, head);
   }
 }
 

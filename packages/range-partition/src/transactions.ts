@@ -13,8 +13,8 @@ import { KeyLocks } from "./key-locks.ts";
 import { PendingWrites } from "./pending-writes.ts";
 import { Pipelines } from "./pipelines.ts";
 import type { StorageTimes } from "./storage-times.ts";
-import { getVersion, scanRows, type TableView } from "./tables.ts";
-import type { Decided, Row, RowWrite, ScanRange, Transaction, TransactOptions } from "./types.ts";
+import { getVersion, RowScan, type TableView } from "./tables.ts";
+import type { Decided, RowWrite, ScanRange, Transaction, TransactOptions } from "./types.ts";
 
 /** The part of a partition that transactions see and need. */
 export interface Surroundings {
@@ -31,7 +31,7 @@ export interface Surroundings {
   readonly ended: () => Failure | undefined;
   /** Reads of committed rows. */
   readonly get: (key: Uint8Array) => Promise<Uint8Array | undefined>;
-  readonly scan: (range: ScanRange) => AsyncIterable<Row>;
+  readonly scan: (range: ScanRange) => RowScan;
   readonly view: () => TableView;
   readonly ownsPlace: (place: Place) => boolean;
 }
@@ -240,7 +240,7 @@ export class Transactions {
     return {
       ...common,
       get: async (key) => (await getVersion(view(), key, Number.MAX_SAFE_INTEGER))?.value,
-      scan: (range) => scanRows(view(), range, Number.MAX_SAFE_INTEGER, { clock: this.#world.clock }),
+      scan: (range) => new RowScan(view(), range, Number.MAX_SAFE_INTEGER, { clock: this.#world.clock }),
     };
   }
 

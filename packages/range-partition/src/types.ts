@@ -6,6 +6,7 @@ import type { Caches } from "./caches.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
 import type { StorageCounts, StorageFigures } from "./storage-figures.ts";
 import type { StorageTimes } from "./storage-times.ts";
+import type { RowScan } from "./tables.ts";
 
 export type { Cursor };
 
@@ -50,7 +51,7 @@ export interface Transaction {
   readonly nextSequence: number;
   /** Committed state; throws FailureError when storage can't be read. */
   get(key: Uint8Array): Promise<Uint8Array | undefined>;
-  scan(range: ScanRange): AsyncIterable<Row>;
+  scan(range: ScanRange): RowScan;
   /** Whether a row may refer to it: its extent is in this partition's blob data stream and stays there. */
   ownsPlace(place: Place): boolean;
 }

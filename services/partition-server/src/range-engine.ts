@@ -17,6 +17,7 @@ import {
   prepareHeirs,
   RangePartition,
   type Row,
+  type RowScan,
   type ScanRange,
   StorageFigures,
   StorageTimes,
@@ -143,7 +144,7 @@ function namesOf({ streams: { metadata, commitLog, rowData, blobData } }: Range)
 
 interface RowSource {
   get(key: Uint8Array): Promise<Uint8Array | undefined>;
-  scan(range: ScanRange): AsyncIterable<Row>;
+  scan(range: ScanRange): RowScan;
 }
 
 function engineOf(partition: RangePartition): RangeEngine {
@@ -221,24 +222,39 @@ function viewOf(source: RowSource): RowView {
         const rows: { key: Uint8Array; value: Uint8Array }[] = [];
         const walk: DeletedWalk = { deletedMax, deleted: 0, stoppedAt: undefined };
         let bytes = 0;
-        for await (const [key, value] of source.scan({ gte: low, lt: high, walk })) {
-          if (rows.length >= rowsMax || (rows.length > 0 && bytes + value.length > bytesMax)) {
-            return { rows, more: true, deleted: walk.deleted };
-          }
+        let full = false;
+        await eachRow(source.scan({ gte: low, lt: high, walk }), ([key, value]) => {
+          full = rows.length >= rowsMax || (rows.length > 0 && bytes + value.length > bytesMax);
+          if (full) return false;
           rows.push({ key, value });
           bytes += key.length + value.length;
-        }
+          return true;
+        });
+        if (full) return { rows, more: true, deleted: walk.deleted };
         return { rows, more: walk.stoppedAt !== undefined, deleted: walk.deleted, stoppedAt: walk.stoppedAt };
       }),
     walk: (low, high, visit) =>
       caught(async () => {
         const cursor: Cursor = { from: undefined };
-        for await (const [key, value] of source.scan({ gte: low, lt: high, cursor })) {
+        await eachRow(source.scan({ gte: low, lt: high, cursor }), ([key, value]) => {
           cursor.from = visit({ key, value });
-          if (cursor.from === undefined) return;
-        }
+          return cursor.from !== undefined;
+        });
       }),
   };
+}
+
+/** Gives row after row, until `take` returns false. It waits where the scan has to, and not at each row. */
+async function eachRow(scan: RowScan, take: (row: Row) => boolean): Promise<void> {
+  try {
+    for (;;) {
+      const pulled = scan.pull();
+      const row = pulled instanceof Promise ? await pulled : pulled;
+      if (row === undefined || !take(row)) return;
+    }
+  } finally {
+    scan.close();
+  }
 }
 
 async function caught<T>(work: () => Promise<T>): Promise<Outcome<T>> {

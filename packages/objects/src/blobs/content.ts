@@ -139,7 +139,11 @@ export function encodePieceStarts(starts: readonly number[]): Uint8Array {
   return out.finish();
 }
 
-export function decodePieceStarts(bytes: Uint8Array): Outcome<number[]> {
+/** Most blobs have one piece. */
+const onePiece: Outcome<readonly number[]> = ok([0]);
+
+export function decodePieceStarts(bytes: Uint8Array): Outcome<readonly number[]> {
+  if (bytes.length === 2 && bytes[0] === 1 && bytes[1] === 0) return onePiece;
   try {
     const reader = new ByteReader(bytes);
     const count = reader.varint();

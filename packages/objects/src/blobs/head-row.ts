@@ -1,30 +1,16 @@
 /** Head rows of blobs, and the kept rows of their snapshots and versions: between what is stored and what operations speak of. */
-import { concatBytes, emptyBytes, ok, refused } from "@stamp/base";
+import { emptyBytes, ok, refused } from "@stamp/base";
 import { etagOf } from "../etag.ts";
 import type { Blob, BlobHeaders, BlobType, CopyState, Metadata } from "../operation.ts";
 import { intact, type PlanContext } from "../plan.ts";
-import { dateTimeOfMs, decodeRow, encodeRow } from "../rows/row.ts";
+import { dateTimeOfMs, encodeRow } from "../rows/row.ts";
+import { RowCursor } from "../rows/row-cursor.ts";
 import { blobSchema } from "../rows/schemas.ts";
 import { decodePieceStarts, encodePieceStarts } from "./content.ts";
 import { decodeCopy, encodeCopy } from "./copy-state.ts";
-import { keyNameOf } from "./encryption.ts";
 import { type Lease, viewOf } from "./leases.ts";
 import { type Deleted, daysLeft } from "./retention.ts";
-import {
-  type BlobRow,
-  bigCount,
-  count,
-  decodeLease,
-  dictionaryOf,
-  encodeLease,
-  flag,
-  int,
-  metadataOf,
-  ms,
-  optionalMs,
-  optionalTime,
-  text,
-} from "./row-values.ts";
+import { bigCount, count, decodeLease, dictionaryOf, encodeLease, flag, metadataOf, noTexts, optionalTime, text } from "./row-values.ts";
 
 /** The blob itself has the head row; the others have kept rows. */
 export type Role = "base" | "snapshot" | "version";
@@ -166,50 +152,69 @@ export const encodeHead = (state: HeadState): Uint8Array =>
     encryptionScope: state.encryptionScope,
   });
 
-export function decodeHead(bytes: Uint8Array): HeadState {
-  const row = intact(decodeRow(blobSchema, bytes));
-  const immutableUntil = optionalMs(row.immutableUntil);
-  const deletedAt = optionalMs(row.deletedAt);
+const cursor = new RowCursor(blobSchema);
+const p = blobSchema;
+
+/** Throws FailureError for a row that is damaged, or of a newer format. */
+export const decodeHead = (bytes: Uint8Array): HeadState => cursor.read(bytes, headOf);
+
+function headOf(row: RowCursor): HeadState {
+  const tier = row.word(p.tier);
+  const immutableUntil = row.ms(p.immutableUntil);
+  const deletedAt = row.ms(p.deletedAt);
+  const key = row.bytes(p.encryptionKeySha256);
+  const pieces = row.bytes(p.pieces);
   return {
-    role: roles[row.role ?? 0] ?? "base",
-    etagSequence: int(row.etag),
-    lastModifiedMs: ms(row.lastModified),
-    createdMs: ms(row.created),
-    contentLengthBytes: int(row.contentLength),
+    role: roles[row.int32(p.role) ?? 0] ?? "base",
+    etagSequence: row.int64(p.etag),
+    lastModifiedMs: row.ms(p.lastModified) ?? 0,
+    createdMs: row.ms(p.created) ?? 0,
+    contentLengthBytes: row.int64(p.contentLength),
     headers: headersOf(row),
-    metadata: metadataOf(row.metadata),
-    generation: int(row.generation),
-    pieceStarts: intact(decodePieceStarts(row.pieces ?? Uint8Array.of(0))),
-    versionStamp: int(row.versionStamp),
-    lastStamp: int(row.lastStamp),
-    snapshotCount: row.snapshotCount ?? 0,
-    lease: decodeLease(row),
-    tags: metadataOf(row.tags),
-    tier: row.tier === undefined ? undefined : { name: row.tier, changedMs: ms(row.tierChanged) },
-    expiresMs: optionalMs(row.expires),
-    immutability: immutableUntil === undefined ? undefined : { untilMs: immutableUntil, mode: row.immutabilityMode ?? "" },
-    legalHold: row.legalHold ?? false,
-    deleted: deletedAt === undefined ? undefined : { atMs: deletedAt, purgeMs: ms(row.purgeAt) },
-    blobType: typeOfCode(row.blobType),
-    appendBlockCount: row.appendBlockCount ?? 0,
-    sealed: row.sealed ?? false,
-    sequenceNumber: int(row.sequenceNumber),
-    pageLayer: int(row.pageLayer),
-    copy: decodeCopy(row.copy),
-    encryptionKeySha256: row.encryptionKeySha256 && concatBytes([row.encryptionKeySha256]),
-    encryptionScope: row.encryptionScope,
+    metadata: metadataOf(row.dictionary(p.metadata)),
+    generation: row.int64(p.generation),
+    pieceStarts: pieces === undefined ? [] : intact(decodePieceStarts(pieces)),
+    versionStamp: row.int64(p.versionStamp),
+    lastStamp: row.int64(p.lastStamp),
+    snapshotCount: row.int32(p.snapshotCount) ?? 0,
+    lease: leaseOf(row),
+    tags: metadataOf(row.dictionary(p.tags)),
+    tier: tier === undefined ? undefined : { name: tier, changedMs: row.ms(p.tierChanged) ?? 0 },
+    expiresMs: row.ms(p.expires),
+    immutability: immutableUntil === undefined ? undefined : { untilMs: immutableUntil, mode: row.word(p.immutabilityMode) ?? "" },
+    legalHold: row.flag(p.legalHold),
+    deleted: deletedAt === undefined ? undefined : { atMs: deletedAt, purgeMs: row.ms(p.purgeAt) ?? 0 },
+    blobType: typeOfCode(row.int32(p.blobType)),
+    appendBlockCount: row.int32(p.appendBlockCount) ?? 0,
+    sealed: row.flag(p.sealed),
+    sequenceNumber: row.int64(p.sequenceNumber),
+    pageLayer: row.int64(p.pageLayer),
+    copy: decodeCopy(row.dictionary(p.copy)),
+    encryptionKeySha256: key && new Uint8Array(key),
+    encryptionScope: row.word(p.encryptionScope),
   };
 }
 
-const headersOf = (row: BlobRow): BlobHeaders => ({
-  contentType: row.contentType ?? "",
-  contentTypeCleared: row.contentType === "",
-  contentEncoding: row.contentEncoding ?? "",
-  contentLanguage: row.contentLanguage ?? "",
-  contentMd5: row.contentMd5 ? concatBytes([row.contentMd5]) : emptyBytes,
-  cacheControl: row.cacheControl ?? "",
-  contentDisposition: row.contentDisposition ?? "",
-});
+function leaseOf(row: RowCursor): Lease | undefined {
+  const leaseState = row.int32(p.leaseState);
+  if (leaseState === undefined) return undefined;
+  const [leaseId, durationMs, grant] = [row.guid(p.leaseId), row.int64(p.leaseDurationMs), row.int64(p.leaseGrant)];
+  return decodeLease({ leaseState, leaseId, leaseDurationMs: BigInt(durationMs), leaseGrant: BigInt(grant) });
+}
+
+function headersOf(row: RowCursor): BlobHeaders {
+  const contentType = row.word(p.contentType);
+  const md5 = row.bytes(p.contentMd5);
+  return {
+    contentType: contentType ?? "",
+    contentTypeCleared: contentType === "",
+    contentEncoding: row.word(p.contentEncoding) ?? "",
+    contentLanguage: row.word(p.contentLanguage) ?? "",
+    contentMd5: md5 === undefined ? emptyBytes : new Uint8Array(md5),
+    cacheControl: row.word(p.cacheControl) ?? "",
+    contentDisposition: row.word(p.contentDisposition) ?? "",
+  };
+}
 
 export const noHeaders: BlobHeaders = {
   contentType: "",
@@ -247,28 +252,43 @@ export const notListed: Blob = {
 
 const defaultTier = "Hot";
 
+/** Which of its texts a blob is shown with. */
+export interface ShownOfBlob {
+  readonly metadata: boolean;
+  readonly tags: boolean;
+}
+
+const shownWhole: ShownOfBlob = { metadata: true, tags: true };
+
 /** `stamp`: of a kept row. */
-export const blobOf = (context: Pick<PlanContext, "leases" | "wallMs">, name: string, state: HeadState, stamp = 0): Blob => ({
+export const blobOf = (
+  context: Pick<PlanContext, "leases" | "wallMs">,
+  name: string,
+  state: HeadState,
+  stamp = 0,
+  shown: ShownOfBlob = shownWhole,
+): Blob => ({
   name,
   etag: etagOf(state.etagSequence),
   lastModifiedMs: state.lastModifiedMs,
   createdMs: state.createdMs,
   contentLengthBytes: state.contentLengthBytes,
   headers: state.headers,
-  metadata: state.metadata,
+  metadata: shown.metadata ? state.metadata : notListed.metadata,
   blobType: state.blobType,
   uncommitted: false,
   committedBlockCount: state.appendBlockCount,
   sealed: state.sealed,
   sequenceNumber: state.sequenceNumber,
   copy: state.copy,
-  ...keyNameOf(state),
+  encryptionKeySha256: state.encryptionKeySha256,
+  encryptionScope: state.encryptionScope,
   snapshotStamp: state.role === "snapshot" ? stamp : 0,
   versionStamp: state.role === "version" ? stamp : state.role === "base" ? state.versionStamp : 0,
   isCurrentVersion: state.role === "base" && state.versionStamp > 0 && state.deleted === undefined,
   lease: viewOf(state.lease, context.leases),
-  tags: state.tags,
-  tagCount: Object.keys(state.tags).length,
+  tags: shown.tags ? state.tags : notListed.tags,
+  tagCount: state.tags === noTexts ? 0 : Object.keys(state.tags).length,
   accessTier: state.tier?.name ?? defaultTier,
   accessTierInferred: state.tier === undefined,
   accessTierChangedMs: state.tier?.changedMs,

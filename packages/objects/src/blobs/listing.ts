@@ -8,7 +8,6 @@ import { compareBytes } from "@stamp/base";
 import { pageSize, spanOf } from "../lists.ts";
 import {
   afterPrefix,
-  blobPrefix,
   blobsPrefix,
   containerRowsPrefix,
   containersPrefix,
@@ -22,10 +21,11 @@ import {
 import type { Blob, Container, FindBlobs, ListBlobs, ListContainers, ListedBlob, OperationValue } from "../operation.ts";
 import { answer, intact, type Plan, type PlanContext, type RowEntry, refuse, successor, walkRows } from "../plan.ts";
 import { routeOf } from "../routing.ts";
-import { decodeKey, type KeyComponent } from "../rows/key.ts";
+import { decodeKey } from "../rows/key.ts";
 import { holds, parseWhere, tagsOfWhere, type Where } from "../tags/where.ts";
+import { BlobKeys } from "./blob-keys.ts";
 import { type ContainerState, containerOf, decodeContainer } from "./container-row.ts";
-import { blobOf, decodeHead, type HeadState, notListed } from "./head-row.ts";
+import { blobOf, decodeHead, type HeadState, notListed, type ShownOfBlob } from "./head-row.ts";
 import { isOver, protectionOf } from "./protection.ts";
 import { isPurged } from "./retention.ts";
 import { decodeStaging, isGivenUp, uncommittedBlobOf } from "./staging-rows.ts";
@@ -88,20 +88,20 @@ function* listProtected(value: ListBlobs, context: PlanContext, span: ReturnType
   let nextMarker = "";
   let name: string | undefined;
   let searched = 0;
+  const keys = new BlobKeys(context.rules, value);
   const visit = (row: RowEntry): Uint8Array | undefined => {
-    const components = intact(decodeKey(row.key));
-    const found = String(components[1]?.[3]);
-    const [kind, stamp] = components[2] as KeyComponent;
+    keys.read(row.key);
+    const { name: found, kind, stamp } = keys;
     if (found !== name && searched >= searchedMax) {
       nextMarker = found;
       return undefined;
     }
     name = found;
     searched++;
-    if (kind !== headRow && kind !== keptRow) return afterPrefix(blobPrefix(context.rules, { ...value, blob: found }));
+    if (kind !== headRow && kind !== keptRow) return keys.behindBlob();
     const state = decodeHead(row.value);
     if (protectionOf(state, context) === undefined) return successor(row.key);
-    entries.push({ case: "blob", value: blobOf(context, found, state, Number(stamp ?? 0)) });
+    entries.push({ case: "blob", value: blobOf(context, found, state, stamp) });
     return undefined;
   };
   if (compareBytes(span.low, span.high) < 0) yield* walkRows(span.low, span.high, visit);
@@ -112,7 +112,6 @@ function* listProtected(value: ListBlobs, context: PlanContext, span: ReturnType
 /** Facts about one name, collected while its rows go by. */
 interface Name {
   readonly name: string;
-  readonly prefix: Uint8Array;
   /** State of its head row, which is listed last. */
   head: HeadState | undefined;
   hasVersions: boolean;
@@ -129,12 +128,16 @@ class Page {
   readonly #context: PlanContext;
   readonly #size: number;
   readonly #walksKept: boolean;
+  readonly #keys: BlobKeys;
+  readonly #shown: ShownOfBlob;
   #name: Name | undefined;
 
   constructor(value: ListBlobs, context: PlanContext) {
     this.#value = value;
     this.#context = context;
     this.#size = pageSize(value.maxResults);
+    this.#keys = new BlobKeys(context.rules, value);
+    this.#shown = { metadata: value.includeMetadata === true, tags: value.includeTags === true };
     const { includeSnapshots, includeVersions, includeDeleted, includeDeletedWithVersions, onlyDeleted } = value;
     const included = [includeSnapshots, includeVersions, includeDeleted, includeDeletedWithVersions, onlyDeleted];
     this.#walksKept = included.includes(true);
@@ -142,13 +145,11 @@ class Page {
 
   /** Where to look next, or undefined when the page is full. */
   visit(row: RowEntry): Uint8Array | undefined {
-    const components = intact(decodeKey(row.key));
-    const name = String(components[1]?.[3]);
-    const [kind, stamp] = components[2] as KeyComponent;
+    this.#keys.read(row.key);
+    const { name, kind, stamp } = this.#keys;
     if (this.#name?.name !== name) {
       if (!this.#finish()) return undefined;
-      const prefix = blobPrefix(this.#context.rules, { ...this.#value, blob: name });
-      this.#name = { name, prefix, head: undefined, hasVersions: false };
+      this.#name = { name, head: undefined, hasVersions: false };
     }
     const current = this.#name;
     if (kind === headRow) {
@@ -157,28 +158,27 @@ class Page {
       // Nothing else of the name is shown, or nothing else makes a difference to the prefix: what lies behind is not read.
       if (this.#showsHead(current.head) && (folded !== undefined || !this.#walksKept)) {
         if (!this.#finish()) return undefined;
-        return afterPrefix(folded === undefined ? current.prefix : blobsPrefix(this.#context.rules, this.#value, folded));
+        return folded === undefined ? this.#keys.behindBlob() : afterPrefix(blobsPrefix(this.#context.rules, this.#value, folded));
       }
     }
     if (kind === keptRow && this.#walksKept) {
-      if (!this.#kept(current, Number(stamp), decodeHead(row.value))) return undefined;
+      if (!this.#kept(current, stamp, decodeHead(row.value))) return undefined;
     } else if (kind === stagingRow && this.#value.includeUncommitted && current.head === undefined) {
       const staging = decodeStaging(row.value);
       const shown = !isGivenUp(staging, this.#context.wallMs);
       if (shown && !this.#add(current, uncommittedBlobOf(name, staging), baseStamp)) return undefined;
     }
-    return this.#next(current, Number(kind), row.key);
+    return this.#next(current, kind, row.key);
   }
 
   /** The rows of a name that matter after one of this kind, then those of the next name. */
   #next(current: Name, kind: number, key: Uint8Array): Uint8Array {
-    const { prefix } = current;
     const folded = this.#commonPrefix(current.name);
     if (folded !== undefined && this.#isLast(folded)) return afterPrefix(blobsPrefix(this.#context.rules, this.#value, folded));
-    if (kind === headRow && this.#walksKept) return keptKey(prefix, this.#resumeStamp(current));
+    if (kind === headRow && this.#walksKept) return keptKey(this.#keys.blobPrefix(), this.#resumeStamp(current));
     if (kind === keptRow && this.#walksKept) return successor(key);
-    if (kind < stagingRow && this.#value.includeUncommitted && current.head === undefined) return stagingKey(prefix);
-    return afterPrefix(prefix);
+    if (kind < stagingRow && this.#value.includeUncommitted && current.head === undefined) return stagingKey(this.#keys.blobPrefix());
+    return this.#keys.behindBlob();
   }
 
   /** Stamp behind which the first name of the page goes on: its earlier states may have been on the page before. */
@@ -189,7 +189,7 @@ class Page {
   #kept(current: Name, stamp: number, state: HeadState): boolean {
     if (stamp < this.#resumeStamp(current) || isOver(state, this.#context)) return true;
     if (state.role === "version" && state.deleted === undefined) current.hasVersions = true;
-    return !this.#isListed(state) || this.#add(current, blobOf(this.#context, current.name, state, stamp), stamp);
+    return !this.#isListed(state) || this.#add(current, blobOf(this.#context, current.name, state, stamp, this.#shown), stamp);
   }
 
   #isListed({ role, deleted }: HeadState): boolean {
@@ -205,7 +205,8 @@ class Page {
     this.#name = undefined;
     if (!current) return true;
     const { head, name } = current;
-    if (head && this.#isThere(head)) return !this.#showsHead(head) || this.#add(current, blobOf(this.#context, name, head), baseStamp);
+    if (head && this.#isThere(head))
+      return !this.#showsHead(head) || this.#add(current, blobOf(this.#context, name, head, 0, this.#shown), baseStamp);
     if (!current.hasVersions || !this.#value.includeDeletedWithVersions || this.#value.includeVersions) return true;
     return this.#add(current, { ...notListed, name, versionsOnly: true }, baseStamp);
   }
@@ -235,7 +236,7 @@ class Page {
       this.#name = undefined;
       return false;
     }
-    this.entries.push(folded === undefined ? { case: "blob", value: this.#shown(blob) } : { case: "prefix", value: folded });
+    this.entries.push(folded === undefined ? { case: "blob", value: blob } : { case: "prefix", value: folded });
     return true;
   }
 
@@ -249,12 +250,6 @@ class Page {
     if (delimiter === "") return undefined;
     const at = name.indexOf(delimiter, prefix.length);
     return at < 0 ? undefined : name.slice(0, at + delimiter.length);
-  }
-
-  #shown(blob: Blob): Blob {
-    const { includeMetadata, includeTags } = this.#value;
-    if (includeMetadata && includeTags) return blob;
-    return { ...blob, metadata: includeMetadata ? blob.metadata : {}, tags: includeTags ? blob.tags : {} };
   }
 }
 
@@ -270,36 +265,40 @@ export function* findBlobs(value: FindBlobs, context: PlanContext): Plan {
   return answer({ case: "blobs", value: { entries, nextMarker, nextMarkerStamp: 0, rangeEnded: nextMarker === "" && span.cut } });
 }
 
+const nameOnly: ShownOfBlob = { metadata: false, tags: false };
+
 class Search {
   readonly entries: ListedBlob[] = [];
   nextMarker = "";
   readonly #value: FindBlobs;
   readonly #context: PlanContext;
   readonly #where: Where;
+  readonly #keys: BlobKeys;
   #searched = 0;
 
   constructor(value: FindBlobs, context: PlanContext, where: Where) {
     this.#value = value;
     this.#context = context;
     this.#where = where;
+    this.#keys = new BlobKeys(context.rules, value);
   }
 
   visit(row: RowEntry): Uint8Array | undefined {
-    const components = intact(decodeKey(row.key));
-    const name = String(components[1]?.[3]);
+    this.#keys.read(row.key);
+    const { name, kind } = this.#keys;
     if (this.entries.length >= pageSize(this.#value.maxResults) || this.#searched >= searchedMax) {
       this.nextMarker = name;
       return undefined;
     }
     this.#searched++;
-    if ((components[2] as KeyComponent)[0] === headRow) this.#look(name, decodeHead(row.value));
-    return afterPrefix(blobPrefix(this.#context.rules, { ...this.#value, blob: name }));
+    if (kind === headRow) this.#look(name, decodeHead(row.value));
+    return this.#keys.behindBlob();
   }
 
   #look(name: string, head: HeadState): void {
     const hidden = head.deleted !== undefined || isOver(head, this.#context);
     if (hidden || !holds(this.#where, head.tags)) return;
-    const blob = { ...blobOf(this.#context, name, head), metadata: {}, tags: tagsOfWhere(this.#where, head.tags) };
+    const blob = { ...blobOf(this.#context, name, head, 0, nameOnly), tags: tagsOfWhere(this.#where, head.tags) };
     this.entries.push({ case: "blob", value: blob });
   }
 }

@@ -23,10 +23,14 @@ export function dictionaryOf(metadata: Metadata): DictionaryEntry[] | undefined 
   return entries.length > 0 ? entries : undefined;
 }
 
+/** Metadata or tags of an object that has none. */
+export const noTexts: Metadata = Object.freeze(Object.create(null));
+
 /** Without a prototype: a name may be anything. */
 export function metadataOf(entries: readonly DictionaryEntry[] | undefined): Metadata {
+  if (entries === undefined) return noTexts;
   const metadata: Record<string, string> = Object.create(null);
-  for (const entry of entries ?? []) metadata[entry.name] = String(entry.value);
+  for (const entry of entries) metadata[entry.name] = String(entry.value);
   return metadata;
 }
 

@@ -11,6 +11,7 @@
  * of another one with as many components.
  */
 import { assert, type Failed, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
+import { RepeatedTexts } from "./repeated-texts.ts";
 
 export type KeyElement = number | string | Uint8Array;
 export type KeyComponent = readonly KeyElement[];
@@ -20,6 +21,9 @@ const stringTag = 0x02;
 const componentTag = 0x05;
 const numberTag = 0x14;
 const numberBytesMax = 7;
+/** Neighbours often have the same account, container, table or PartitionKey: the texts of so many components are looked up first. */
+const sharedComponents = 2;
+const repeated = new RepeatedTexts();
 
 /** Encodes a whole key. */
 export function encodeKey(components: readonly KeyComponent[]): Uint8Array<ArrayBuffer> {
@@ -174,7 +178,8 @@ export function decodeKey(key: Uint8Array, componentsMax: number = Number.POSITI
       if (at >= key.length) return damaged("a component does not end");
       const tag = key[at++] as number;
       if (tag === 0x00) break;
-      const element = tag === bytesTag || tag === stringTag ? decodeText(key, at, tag) : decodeNumber(key, at, tag);
+      const isText = tag === bytesTag || tag === stringTag;
+      const element = isText ? decodeText(key, at, tag, components.length < sharedComponents) : decodeNumber(key, at, tag);
       if (!element.ok) return element;
       elements.push(element.value.element);
       at = element.value.next;
@@ -184,28 +189,30 @@ export function decodeKey(key: Uint8Array, componentsMax: number = Number.POSITI
   return ok(components);
 }
 
-function decodeText(key: Uint8Array, from: number, tag: number): Outcome<{ element: KeyElement; next: number }> {
-  const out: number[] = [];
-  let at = from;
-  for (;;) {
-    if (at >= key.length) return damaged("a string does not end");
-    const byte = key[at++] as number;
-    if (byte !== 0) {
-      out.push(byte);
-    } else if (key[at] === 0xff) {
-      out.push(0);
-      at++;
-    } else {
-      break;
-    }
-  }
-  const bytes = Uint8Array.from(out);
-  if (tag === bytesTag) return ok({ element: bytes, next: at });
+function decodeText(key: Uint8Array, from: number, tag: number, shared: boolean): Outcome<{ element: KeyElement; next: number }> {
+  let end = key.indexOf(0, from);
+  let escapes = 0;
+  for (; end >= 0 && key[end + 1] === 0xff; end = key.indexOf(0, end + 2)) escapes++;
+  if (end < 0) return damaged("a string does not end");
+  const next = end + 1;
+  if (tag === bytesTag) return ok({ element: unescaped(key, from, end, escapes), next });
   try {
-    return ok({ element: fromUtf8(bytes), next: at });
+    if (escapes > 0) return ok({ element: fromUtf8(unescaped(key, from, end, escapes)), next });
+    return ok({ element: shared ? repeated.get(key, from, end) : fromUtf8(key.subarray(from, end)), next });
   } catch {
     return damaged("a string is not UTF-8");
   }
+}
+
+/** A copy of the bytes, without the byte behind each 0. */
+function unescaped(key: Uint8Array, from: number, end: number, escapes: number): Uint8Array {
+  const bytes = new Uint8Array(end - from - escapes);
+  for (let at = from, to = 0; at < end; at++) {
+    const byte = key[at] as number;
+    bytes[to++] = byte;
+    if (byte === 0) at++;
+  }
+  return bytes;
 }
 
 function decodeNumber(key: Uint8Array, from: number, tag: number): Outcome<{ element: KeyElement; next: number }> {

@@ -13,6 +13,7 @@
  */
 import { assert, type Failed, fromUtf8, newerFormat, type Outcome, ok, refused } from "@stamp/base";
 import { type Place, readPlaces, writePlaces } from "./places.ts";
+import { RepeatedTexts } from "./repeated-texts.ts";
 import { Scratch, Slabs } from "./slabs.ts";
 import { ByteReader, ByteWriter, DecodeError } from "./varint.ts";
 
@@ -68,19 +69,23 @@ export const versionOfRow = (bytes: Uint8Array): number => bytes[0] ?? firstVers
 
 const typeNames = ["bool", "binary", "string", "DateTime", "double", "GUID", "int32", "int64", "DictionaryType", "BlobType"] as const;
 const typeCodes = new Map<PropertyType, number>(typeNames.map((name, index) => [name, index + 1]));
+/** As it stands in rows; 1 and more. */
+export const typeCodeOf = (type: PropertyType): number => typeCodes.get(type) as number;
 
 // Rows are encoded by the thousand each second and live until their commit: a few buffers for all of them instead of some for each.
 const rowScratch = new Scratch();
 /** Scratch for a value in a row that is itself a list. */
 const valueScratch = new Scratch();
 const slabs = new Slabs();
+/** Names in dictionaries: those of one table's entities are mostly the same. */
+const repeated = new RepeatedTexts();
 
 /** The places that a row refers to, whatever its schema: those of its properties of BlobType. Refused with `damaged`. */
 export function placesOfRow(bytes: Uint8Array): Outcome<readonly Place[]> {
   try {
     const reader = new ByteReader(bytes);
     const version = reader.byte();
-    if (!isKnown(version)) return otherVersion(version);
+    if (!isKnownVersion(version)) return otherVersion(version);
     const places: Place[] = [];
     for (let count = reader.varint(); count > 0; count--) {
       reader.varint();
@@ -90,7 +95,7 @@ export function placesOfRow(bytes: Uint8Array): Outcome<readonly Place[]> {
     }
     return ok(places);
   } catch (error) {
-    if (error instanceof DecodeError) return damaged(error.message);
+    if (error instanceof DecodeError) return damagedRow(error.message);
     throw error;
   }
 }
@@ -103,7 +108,7 @@ export function withPlaces(bytes: Uint8Array, placeFor: (place: Place) => Place)
   try {
     const reader = new ByteReader(bytes);
     const version = reader.byte();
-    if (!isKnown(version)) return otherVersion(version);
+    if (!isKnownVersion(version)) return otherVersion(version);
     const out = new ByteWriter(bytes.length + 64);
     out.byte(version);
     const count = reader.varint();
@@ -130,10 +135,10 @@ export function withPlaces(bytes: Uint8Array, placeFor: (place: Place) => Place)
         out.sized(encodePlaces(mapped));
       }
     }
-    if (reader.left !== 0) return damaged("bytes after the last property");
+    if (reader.left !== 0) return damagedRow("bytes after the last property");
     return ok(changed ? out.finish() : bytes);
   } catch (error) {
-    if (error instanceof DecodeError) return damaged(error.message);
+    if (error instanceof DecodeError) return damagedRow(error.message);
     throw error;
   }
 }
@@ -214,13 +219,13 @@ function encodePlaces(places: readonly Place[]): Uint8Array {
   return out.written;
 }
 
-const isKnown = (version: number): boolean => version >= firstVersion && version <= newestVersion;
+export const isKnownVersion = (version: number): boolean => version >= firstVersion && version <= newestVersion;
 
 /** A row has no checksum, but what it lies in has: a version that is not known is a later one. */
-const otherVersion = (version: number): Failed =>
-  version > newestVersion ? newerFormat("a row", { format: "row", version }) : damaged(`version ${version}`);
+export const otherVersion = (version: number): Failed =>
+  version > newestVersion ? newerFormat("a row", { format: "row", version }) : damagedRow(`version ${version}`);
 
-const damaged = (what: string): Failed => refused("dataLoss", "damaged", `row: ${what}`);
+export const damagedRow = (what: string): Failed => refused("dataLoss", "damaged", `row: ${what}`);
 
 /** Binary values are views of `bytes`. Refused with `damaged` for what encodeRow never makes, and for a known id with another type. */
 export function decodeRow<S extends Schema>(schema: S, bytes: Uint8Array): Outcome<RowOf<S>> {
@@ -229,14 +234,14 @@ export function decodeRow<S extends Schema>(schema: S, bytes: Uint8Array): Outco
   try {
     return ok(readRow(schema, new ByteReader(bytes)));
   } catch (error) {
-    if (error instanceof DecodeError || error instanceof TypeError) return damaged(error.message);
+    if (error instanceof DecodeError || error instanceof TypeError) return damagedRow(error.message);
     throw error;
   }
 }
 
 function readRow<S extends Schema>(schema: S, reader: ByteReader): RowOf<S> {
   const version = reader.byte();
-  if (!isKnown(version)) throw new DecodeError(`unknown version ${version}`);
+  if (!isKnownVersion(version)) throw new DecodeError(`unknown version ${version}`);
   const names = namesById(schema);
   const row: Record<string, unknown> = {};
   const count = reader.varint();
@@ -312,12 +317,13 @@ function sizedView(bytes: Uint8Array, length: number): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-function decodeDictionary(bytes: Uint8Array, version: number): DictionaryEntry[] {
+export function decodeDictionary(bytes: Uint8Array, version: number): DictionaryEntry[] {
   const reader = new ByteReader(bytes);
   const count = reader.varint();
   const entries: DictionaryEntry[] = [];
   for (let i = 0; i < count; i++) {
-    const name = fromUtf8(reader.sized());
+    const nameBytes = reader.sized();
+    const name = repeated.get(nameBytes, 0, nameBytes.length);
     const type = typeNames[reader.byte() - 1];
     if (type === undefined || type === "DictionaryType" || type === "BlobType") throw new DecodeError("a dictionary holds scalars only");
     entries.push({ name, type, value: decodeValue(type, reader.sized(), version) as ScalarTypes[ScalarType] });

@@ -1,7 +1,7 @@
 /** Rows of entities, and how large an entity counts. */
 
-import { intact } from "../plan.ts";
-import { type DictionaryEntry, dateTimeOfMs, decodeRow, encodeRow } from "../rows/row.ts";
+import { type DictionaryEntry, dateTimeOfMs, encodeRow } from "../rows/row.ts";
+import { RowCursor } from "../rows/row-cursor.ts";
 import { entitySchema } from "../rows/schemas.ts";
 import type { EntityProperties } from "./operation.ts";
 
@@ -12,10 +12,15 @@ export interface EntityState {
 
 export const encodeEntity = (state: EntityState): Uint8Array => encodeRow(entitySchema, state);
 
-export function decodeEntity(bytes: Uint8Array): EntityState {
-  const { timestamp, properties } = intact(decodeRow(entitySchema, bytes));
-  return { timestamp: timestamp ?? 0n, properties: properties ?? [] };
-}
+const cursor = new RowCursor(entitySchema);
+
+/** Throws FailureError for a row that is damaged, or of a newer format. */
+export const decodeEntity = (bytes: Uint8Array): EntityState => cursor.read(bytes, stateOf);
+
+const stateOf = (row: RowCursor): EntityState => ({
+  timestamp: row.ticks(entitySchema.timestamp) ?? 0n,
+  properties: row.dictionary(entitySchema.properties) ?? [],
+});
 
 /** Without PartitionKey, RowKey and Timestamp. */
 export const propertiesMax = 252;
