@@ -15,7 +15,7 @@ export interface LimitOptions {
   readonly limitMin: number;
   readonly limitMax: number;
   readonly targetMs: number;
-  /** What is compared with the target. */
+  /** Time that is compared with the target. */
   readonly compared: "quickest" | "mean";
 }
 
@@ -32,7 +32,7 @@ const probeEveryMs = 15_000;
 const slowerThanProbed = 2;
 const targetsMax = 4;
 
-/** What took how long in this interval. */
+/** Times of the operations of this interval. */
 class Times {
   #count = 0;
   #sumMs = 0;

@@ -27,7 +27,7 @@ export interface GateOptions extends LimitOptions {
 
 export interface Asked {
   readonly account: string;
-  /** Of one account only. */
+  /** PartitionName, within one account. */
   readonly partition: string;
   readonly kind: Kind;
 }
@@ -61,13 +61,13 @@ export interface GateFigures {
   /** Whether even the quickest operation takes longer than it should. */
   readonly standing: boolean;
   readonly started: number;
-  /** Of those that started, how many had to wait, and the sum of their times. */
+  /** Operations that started after a wait, and the sum of their waiting times in milliseconds. */
   readonly waited: number;
   readonly waitedMs: number;
   readonly refused: number;
   /** Accounts and PartitionNames that asked for most in the last interval. */
   readonly heaviest: readonly Heavy[];
-  /** Whose requests were refused in the last interval. */
+  /** Accounts whose requests were refused in the last interval. */
   readonly shed: readonly string[];
 }
 
@@ -77,7 +77,7 @@ const contendedForMs = 10_000;
 const heavyShare = 0.25;
 /** A PartitionName that is so much of everything that the others of its account suffer from it. */
 const hotShare = 0.6;
-/** Of fewer in an interval one that is asked for twice is no load. */
+/** With fewer than this many requests in an interval, a key that appears twice is not a hot key. */
 const hotOfMin = 32;
 const shedMax = 64;
 
@@ -87,7 +87,7 @@ interface Waiting<T> {
   readonly offeredMs: number;
 }
 
-/** Those of a PartitionName that wait. */
+/** Waiting operations of one PartitionName. */
 interface Flow<T> {
   readonly waiting: Waiting<T>[];
   /** In the ring since. */
@@ -106,9 +106,9 @@ export class Gate<T> {
   readonly #limit: ConcurrencyLimit;
   readonly #heavyAccounts: SampleAndHold;
   readonly #heavyPartitions: SampleAndHold;
-  /** Those that have something here. */
+  /** Accounts with an operation here. */
   readonly #accounts = new Map<string, Account<T>>();
-  /** Of which something waits, the next of equals first. */
+  /** Accounts with a waiting operation; of equals the first comes next. */
   readonly #ring = new Map<string, Account<T>>();
   #atWork = 0;
   #waiting = 0;
@@ -130,7 +130,7 @@ export class Gate<T> {
     this.#heavyPartitions = new SampleAndHold(prng);
   }
 
-  /** Of the moment; `nowMs` says what "in the last interval" means. */
+  /** Returns the figures of the moment; `nowMs` ends the last interval. */
   figures(nowMs: number): GateFigures {
     this.#turn(nowMs);
     return {
@@ -272,7 +272,7 @@ export class Gate<T> {
     return longest;
   }
 
-  /** Of the PartitionName of which most wait. */
+  /** Takes the newest operation of the PartitionName with the longest queue. */
   #takeNewest(account: Account<T>): Waiting<T> {
     let longest: readonly [string, Flow<T>] | undefined;
     for (const entry of account.ring) {

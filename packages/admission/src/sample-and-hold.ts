@@ -1,12 +1,13 @@
 /**
- * Who asks most, by sample and hold: one request of `sampleEvery` is looked at, and whoever was seen is counted from then on until the
- * interval ends. So the counters stay few, whatever number of names there is, and those of the heavy ones are nearly exact.
+ * Finds the names that ask most, by sample and hold: one request of `sampleEvery` is looked at, and its name is counted
+ * from then on until the interval ends. So the counters stay few, whatever number of names there is, and those of the
+ * heavy ones are nearly exact.
  */
 import type { Prng } from "@stamp/base";
 
 export interface Heavy {
   readonly name: string;
-  /** Of the requests of the interval. */
+  /** Share of the requests of the interval. */
   readonly share: number;
 }
 

@@ -1,4 +1,4 @@
-/** Whom an address of a connection stands for, where what one client may hold is bounded. */
+/** The client that an address of a connection stands for, where one client's share is bounded. */
 /** Returns what stands for a client: of an IPv6 address its /64, which is one client's; an IPv4 address is the same on an IPv6 socket. */
 export function clientAddress(remoteAddress: string): string {
   if (remoteAddress.startsWith("::ffff:")) return remoteAddress.slice("::ffff:".length);

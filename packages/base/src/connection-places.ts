@@ -8,7 +8,7 @@
  */
 export interface PlacesOptions {
   readonly connectionsMax: number;
-  /** Of one address. */
+  /** Connections from one address at most. */
   readonly connectionsPerAddressMax: number;
 }
 

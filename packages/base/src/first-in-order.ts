@@ -5,7 +5,7 @@
  */
 export function firstInOrder<T>(items: Iterable<T>, count: number, compare: (a: T, b: T) => number): T[] {
   const found: T[] = [];
-  /** Of the first `count` found so far, once there are as many: what is not before it is of no interest. */
+  /** The last of the first `count` found so far, once there are as many: later ones are of no interest. */
   let last: T | undefined;
   for (const item of items) {
     if (last !== undefined && compare(item, last) >= 0) continue;

@@ -32,7 +32,7 @@ export class Histogram {
     this.#endsMs = clock.monotonicMs() + periodMs;
   }
 
-  /** Of what began then, by the same clock, and ends now: who knows what time it is spares a look at the clock. */
+  /** Counts the time since `beganMs` by the same clock. `nowMs` spares a look at the clock. */
   since(beganMs: number, nowMs: number = this.#clock.monotonicMs()): void {
     if (nowMs >= this.#endsMs) this.#turn(nowMs);
     const tookMs = nowMs - beganMs;
@@ -48,7 +48,7 @@ export class Histogram {
   get sumMs(): number {
     return this.#sumMs;
   }
-  /** Of each bucket those in it and in the ones below; the last is all. */
+  /** Counts of each bucket with the lower ones; the last is the total. */
   get cumulative(): number[] {
     let sum = 0;
     return this.#counts.map((count) => {
@@ -69,7 +69,7 @@ export class Histogram {
   }
 
   #turn(nowMs: number): void {
-    // Of a period in which nobody came by nothing is to be told.
+    // A period without any measurement tells nothing.
     this.#before = nowMs - this.#endsMs < periodMs ? this.#begun : [...this.#counts];
     this.#begun = [...this.#counts];
     this.#endsMs = nowMs + periodMs;
@@ -80,7 +80,7 @@ const zeros = (): number[] => Array.from({ length: bucketsMs.length + 1 }, () =>
 
 const total = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0);
 
-/** As `histogram_quantile` of Prometheus says it. */
+/** Computes a quantile as `histogram_quantile` of Prometheus does. */
 function quantile(counts: readonly number[], share: number): number | undefined {
   const all = total(counts);
   if (all === 0) return undefined;

@@ -1,5 +1,5 @@
 /**
- * What every package stands on: assertions, `Outcome`, failures, branded units, bytes, seeded random numbers, names of
+ * Foundations of every package: assertions, `Outcome`, failures, branded units, bytes, seeded random numbers, names of
  * rules and versions of formats. Depends on nothing.
  */
 export * from "./absolute-form.ts";

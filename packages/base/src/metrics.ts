@@ -1,7 +1,7 @@
 /**
- * What `/metrics` tells of the facts of a role: each number among the facts has one line in the role's table, which gives its name, kind and
- * help by the conventions of Prometheus. Facts keep the units that the code counts in; where a fact's name ends with `Ms` and its metric is
- * one of seconds, whoever renders divides by 1,000.
+ * Tables for `/metrics`: each number among a role's facts has one line in the role's table, with its name, kind and
+ * help by the conventions of Prometheus. Facts keep the units that the code counts in. If a fact's name ends with `Ms`
+ * and its metric is one of seconds, the renderer divides by 1,000.
  */
 
 export interface Metric {
@@ -11,9 +11,12 @@ export interface Metric {
   readonly type: "counter" | "gauge" | "histogram" | "summary";
   /** One sentence, for people. */
   readonly help: string;
-  /** Of a summary: which of the two the fact is. */
+  /** For a summary: the part that the fact is. */
   readonly part?: "count" | "sum";
-  /** Of a histogram: the fact holds objects of objects …, of which the innermost hold histograms; for each level the label that its names are. */
+  /**
+   * For a histogram: the fact holds objects of objects …, and the innermost hold histograms. One label for the names of
+   * each level.
+   */
   readonly by?: readonly string[];
   /** Beside `role` and `name` of the process. A value `*` is what stands for the `*` of the path. */
   readonly labels?: Labels;

@@ -8,7 +8,7 @@ import { ByteReader, ByteWriter } from "./varint.ts";
 const text = fc.oneof(
   fc.string({ unit: "binary", maxLength: 200 }),
   fc.string({ unit: "binary-ascii", maxLength: 40 }),
-  // As UTF-8 some are one byte of length, though more than 127 bytes long, and the other way round.
+  // Some texts have one byte of length in UTF-8 although they are longer than 127 bytes, and the other way round.
   fc.integer({ min: 25, max: 140 }).map((length) => "ä".repeat(length)),
   fc.integer({ min: 5_400, max: 5_500 }).map((length) => "語".repeat(length)),
   fc.constantFrom("\ud800", "a\udfffb".repeat(40)),

@@ -25,7 +25,7 @@ export class ByteWriter {
     return this.#bytes.length;
   }
 
-  /** What was written: a view, good until more is. */
+  /** The written bytes: a view, valid until more is written. */
   get written(): Uint8Array<ArrayBuffer> {
     return this.#bytes.subarray(0, this.#length);
   }
@@ -129,7 +129,7 @@ export class ByteWriter {
     this.#length = 0;
   }
 
-  /** What was written, with room for so many bytes behind it, without a copy: write nothing more. */
+  /** Returns the written bytes with room for `moreBytes` behind them, without a copy. Nothing more may be written. */
   take(moreBytes = 0): Uint8Array<ArrayBuffer> {
     this.#room(moreBytes);
     return this.#bytes.subarray(0, this.#length + moreBytes);

@@ -31,7 +31,7 @@ class Lock {
     this.#rules = rules;
     this.table = new LeaseTable([], 0, rules);
   }
-  /** From now on its disk takes nothing, or it does again. */
+  /** Fills its disk, or empties it. */
   full(isFull: boolean): void {
     this.table.cannotRecord = isFull ? refused("resourceExhausted", "diskFull", "no room") : undefined;
   }

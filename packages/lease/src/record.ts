@@ -9,13 +9,13 @@ export interface LeaseRecord {
   readonly name: string;
   /** Name of the process that was granted it last. */
   readonly holder: string;
-  /** Of its folder; empty in records of older versions. */
+  /** Identity of the holder's folder; empty in records of older versions. */
   readonly identity: string;
-  /** Of that start of it. */
+  /** Identity of the holder's start. */
   readonly instance: string;
   readonly incarnation: number;
   readonly address: string;
-  /** Of the last grant; never falls. */
+  /** Epoch of the last grant; never falls. */
   readonly epoch: LeaseEpoch;
   readonly termMs: number;
   /** Recorded before anyone is told; a restart does not extend such a lease. */

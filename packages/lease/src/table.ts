@@ -25,9 +25,9 @@ export const leaseAheadMax = 16;
 export interface LeaseRequest {
   readonly name: string;
   readonly holder: string;
-  /** Of the process's folder. */
+  /** Identity of the process's folder. */
   readonly identity: string;
-  /** Of this start of it. */
+  /** Identity of this start of the process. */
   readonly instance: string;
   readonly incarnation: number;
   readonly address: string;

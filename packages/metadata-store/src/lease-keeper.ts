@@ -25,7 +25,10 @@ export interface LeaseKeeperOptions {
   readonly leaseName: string;
   /** Name of this process, unique inside the stamp. */
   readonly holder: string;
-  /** Of `openIdentity`: a higher incarnation ends the lease of a lower one at once. It is bound to the stamp that it met first. */
+  /**
+   * Identity from `openIdentity`: a higher incarnation ends the lease of a lower one at once. It is bound to the stamp
+   * that it met first.
+   */
   readonly identity: Pick<Identity, "id" | "incarnation" | "instance" | "stampId" | "bindStamp">;
   /** Where the holder is called. */
   readonly address: Address;
@@ -79,12 +82,12 @@ export class LeaseKeeper {
     this.#holder = new LeaseHolder(marginMs, world.rules);
   }
 
-  /** That the process belongs to; undefined before its first grant. */
+  /** Stamp that the process belongs to; undefined before its first grant. */
   get stampId(): string | undefined {
     return this.#options.identity.stampId;
   }
 
-  /** Of the last grant; 0 before the first. */
+  /** Epoch of the last grant; 0 before the first. */
   get epoch(): LeaseEpoch {
     return this.#epoch;
   }
@@ -254,7 +257,10 @@ export class LeaseKeeper {
   }
 }
 
-/** Whose lock service it was: a process belongs to the stamp of its first grant, or of the first lease that another held. */
+/**
+ * Returns the stamp of the lock service that answered: a process belongs to the stamp of its first grant, or of the
+ * first lease that another held.
+ */
 function stampMet(answer: Outcome<LeaseGrant>): string | undefined {
   if (answer.ok) return answer.value.stampId;
   return answer.failure.reason === "leaseHeld" ? answer.failure.details?.stampId : undefined;

@@ -18,7 +18,7 @@ const pauseMs = 100;
 /** For so long after a process did not answer, its attempts are short, in milliseconds. */
 const silentForMs = 5_000;
 const silentAttemptMs = 300;
-/** What must not be done twice. Everything else gives the same when it is repeated. */
+/** Calls that must not be made twice. Every other call has the same result when it is repeated. */
 const notIdempotent: ReadonlySet<string> = new Set(["acquireLease", "transact"]);
 
 type Callable = (request: object, options: CallOptions) => Promise<Outcome<object>>;

@@ -12,13 +12,13 @@ export interface StoredKey {
   readonly key: string;
   /** Owned; empty when absent. */
   readonly value: Uint8Array;
-  /** Of the transaction that last wrote it; 0 when absent. */
+  /** Version of the transaction that last wrote the key; 0 when absent. */
   readonly version: number;
 }
 
 /** Between two transactions of one start of the store. */
 export interface StorePosition {
-  /** Of the last transaction. */
+  /** Version of the last transaction. */
   readonly version: number;
   readonly instance: string;
 }

@@ -1,6 +1,6 @@
 /**
- * What every metadata store does, whatever keeps its keys. The stream manager and the partition manager rely on nothing else of it; a store
- * on another base has to pass this.
+ * Behaviour of every metadata store, whatever keeps its keys. The stream manager and the partition manager rely on
+ * nothing else; a store on another base has to pass this.
  */
 import { concatBytes, type Failure, type Outcome, unwrap, utf8 } from "@stamp/base";
 import type { RegisterTest } from "@stamp/ports";
@@ -10,7 +10,7 @@ import { inMemory, openSnapshot, type SeededChecksum } from "./snapshot.ts";
 
 export interface MetadataStoreUnderTest {
   readonly store: MetadataClient;
-  /** Of another stamp's process. */
+  /** Client of a process of another stamp. */
   readonly stranger: MetadataClient;
   /** A leader lease is acquired; the one before, if any, has ended. */
   readonly nextTerm: () => Promise<StoreFence>;

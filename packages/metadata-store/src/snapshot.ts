@@ -26,14 +26,17 @@ export interface SnapshotHeader {
   /** Number of the last transaction in it. */
   readonly version: number;
   readonly takenAtMs: number;
-  /** Of the store, in hexadecimal: another one after a restore. Empty in snapshots of version 1. */
+  /** Lineage of the store, in hexadecimal: a restore gives another one. Empty in snapshots of version 1. */
   readonly lineage: string;
 }
 
 export type SnapshotEntry = readonly [key: Uint8Array, value: Uint8Array];
 
 export interface OpenedSnapshot extends SnapshotHeader {
-  /** As they are in the store, in key order; owned. Throws FailureError `damaged` where the snapshot is damaged: the last step tells. */
+  /**
+   * The entries as they are in the store, in key order; owned. The last step throws FailureError `damaged` if the
+   * snapshot is damaged.
+   */
   entries(): AsyncIterable<SnapshotEntry>;
 }
 

@@ -7,7 +7,7 @@ import { type GetStatusResponseSchema, Status, toWire } from "@stamp/wire";
 
 export interface ProcessFacts {
   readonly pid?: number;
-  /** Of `openIdentity`; 0 while it is not known. */
+  /** Incarnation from `openIdentity`; 0 while it is not known. */
   readonly incarnation?: number;
 }
 
@@ -55,6 +55,6 @@ function secretFields({
   return { secretIds: [...ids], secretMadeMs: toWire(Math.floor(madeMs ?? 0)), secretProblem: problem };
 }
 
-/** What JSON can say of the facts: undefined is left out, a bigint becomes text. */
+/** Returns the facts as JSON: undefined is left out, a bigint becomes text. */
 const jsonObject = (facts: Readonly<Record<string, unknown>>): JsonObject =>
   JSON.parse(JSON.stringify(facts, (_key, value: unknown) => (typeof value === "bigint" ? String(value) : value))) as JsonObject;

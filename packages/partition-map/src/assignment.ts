@@ -1,5 +1,5 @@
 /**
- * Who serves what: decides, for every range, the next step of the partition manager. No I/O and no clock: the manager tells what it has
+ * Assignment of ranges to servers: decides, for every range, the next step of the partition manager. No I/O and no clock: the manager tells what it has
  * learned (the leases as the lock service gave them, the map as it is durable, what servers answered) and gets back what to do.
  *
  *     unassigned ──assign──> assigned ──load──> loaded
@@ -26,7 +26,7 @@ export interface ServerLease {
   readonly renewalsRefused: boolean;
 }
 
-/** What the manager knows of one range beyond the map; gone with its term. */
+/** The manager's knowledge of one range beyond the map; gone with its term. */
 export type Progress =
   /** Nothing under way. */
   | { readonly kind: "idle" }
@@ -89,7 +89,10 @@ export function heldCounts(ranges: readonly Range[], leases: readonly ServerLeas
   return counts;
 }
 
-/** What to do now. A range that is busy is left alone, unless its server's lease is over: nobody there will answer for it. */
+/**
+ * Returns the steps to do now. A busy range is left alone, unless its server's lease is over: nobody there will answer
+ * for it.
+ */
 export function nextSteps(state: AssignmentState): Step[] {
   const steps: Step[] = [];
   const toAssign: { readonly range: Range; readonly wanted: string | undefined }[] = [];
@@ -99,7 +102,7 @@ export function nextSteps(state: AssignmentState): Step[] {
   for (const range of state.ranges) {
     const progress = state.progress.get(range.rangeId) ?? { kind: "idle" };
     if (range.reshape !== undefined) {
-      // Whose streams its rows are in is not known before this is over.
+      // The streams of its rows are not known before this is over.
       if (progress.kind !== "busy" && !resolved.has(range.rangeId)) {
         steps.push({ kind: "resolve", range });
         if (range.reshape.kind === "merge") for (const id of range.reshape.parents) resolved.add(id);

@@ -1,5 +1,5 @@
 /**
- * What to do about load and size: which range to split, which neighbours to merge, which range to move to another server. Pure: figures and
+ * Plans for load and size: which range to split, which neighbours to merge, which range to move to another server. Pure: figures and
  * policy in, a plan with its reasons out; who carries it out does one step at a time and asks again.
  *
  * A range that is hot or large is split first (a server can't give half a range away), then load and rows are evened out by moving whole
@@ -8,7 +8,7 @@
 import { compareBytes } from "@stamp/base";
 import { byTableAndKey, type Range } from "./range.ts";
 
-/** Of one range, as its server reported last. */
+/** Figures of one range, from its server's last report. */
 export interface RangeFigures {
   readonly rangeId: string;
   /** Reads and writes. */
@@ -17,10 +17,10 @@ export interface RangeFigures {
   /** Requests in its server now. */
   readonly pending: number;
   readonly latencyMs: number;
-  /** What requests brought and had read. */
+  /** Bytes that requests brought, and bytes that they read. */
   readonly bytesInPerSecond: number;
   readonly bytesOutPerSecond: number;
-  /** Of rows, without blob data. */
+  /** Bytes of rows, without blob data. */
   readonly bytes: number;
   /** How long it has been as it is. */
   readonly ageMs: number;
@@ -48,7 +48,10 @@ export interface BalancePolicy {
   readonly rangesMax: number;
 }
 
-/** What a policy says against itself: with it ranges would be merged and split again for ever. Each begins with the key to change. */
+/**
+ * Returns the contradictions of a policy: with one, ranges would be merged and split again for ever. Each begins with
+ * the key to change.
+ */
 export function contradictions(policy: BalancePolicy): readonly string[] {
   const { mergeBytes, splitBytes, mergeRequestsPerSecond, splitRequestsPerSecond } = policy;
   const pairs = {
@@ -60,7 +63,7 @@ export function contradictions(policy: BalancePolicy): readonly string[] {
   );
 }
 
-/** What made it necessary: requests, bytes of rows, CPU; or that nearly nothing is asked of it. */
+/** Cause of a step: requests, bytes of rows, CPU; or nearly no requests. */
 export type BalanceCause = "byRequests" | "byBytes" | "byProcessors" | "byCold";
 
 export type BalanceStep = { readonly rangeId: string; readonly why: string; readonly cause: BalanceCause } & (
@@ -96,7 +99,7 @@ export function balancePlan(state: BalanceState, policy: BalancePolicy): Balance
 
 const figuresOf = (state: BalanceState, range: Range): RangeFigures => state.figures.get(range.rangeId) as RangeFigures;
 
-/** What a server has to do for a range: also what it refused. */
+/** Load of a range on its server, refused requests included. */
 const loadOf = ({ requestsPerSecond, throttledPerSecond }: RangeFigures): number => requestsPerSecond + throttledPerSecond;
 
 function splits(rested: readonly Range[], state: BalanceState, policy: BalancePolicy): BalanceStep[] {
@@ -121,7 +124,10 @@ function splits(rested: readonly Range[], state: BalanceState, policy: BalancePo
  */
 const movedPartMax = 3 / 4;
 
-/** What of a server's load one range is, and when servers are uneven by it: from both of a difference and a ratio on. */
+/**
+ * A measure of balance: the share of one range in a server's load, and the difference and ratio from which servers are
+ * uneven by it.
+ */
 interface Measure {
   readonly cause: BalanceCause;
   readonly least: number;
@@ -162,7 +168,7 @@ function measuresOf(state: BalanceState, policy: BalancePolicy): Measure[] {
     costOf: (range) => ((state.processors.get(range.server) ?? 0) * requestsOf(range)) / Math.max(totals.get(range.server) ?? 0, 1),
     text: (load) => `${load.toFixed(2)} processors at work`,
   };
-  // What a server serves has to find room in its memory.
+  // The rows that a server serves need room in its memory.
   const bytes: Measure = {
     cause: "byBytes",
     least: policy.moveBytes,
@@ -212,7 +218,7 @@ function moveBy(measure: Measure, before: readonly Measure[], rested: readonly R
   const distance = (range: Range): number => Math.abs(costOf(range) - difference / 2);
   const best = rested
     .filter((range) => range.server === from && costOf(range) <= difference * movedPartMax && costOf(range) >= least / 4)
-    // Of two that even out alike the smaller one: what is moved has to be loaded, and finds nothing in the cache.
+    // The smaller one of two equal moves wins: a moved range has to be loaded, and finds nothing in the cache.
     .sort((a, b) => distance(a) - distance(b) || costOf(a) - costOf(b) || (a.rangeId < b.rangeId ? -1 : 1))
     .find(noWorse);
   if (!best) return undefined;

@@ -1,5 +1,5 @@
 /**
- * What a server holds, by id and by key: who overlaps a range, and who holds a key, is found without a look at all of them, also when it
+ * The ranges that a server holds, by id and by key: overlaps of a range, and holders of a key, are found without a look at all of them, also when it
  * holds thousands.
  *
  * Nearly always no two of them overlap. Those that overlap one that was there before them (what became others is about to go, or a command
@@ -61,7 +61,7 @@ export class HeldRanges<T extends Holding> {
     this.#aside.clear();
   }
 
-  /** Those that can have a row that the range has. */
+  /** Returns the ranges that can have a row of this range. */
   overlapping(range: Pick<Range, "table" | "low" | "high">): readonly T[] {
     const found = [...this.#aside].filter((one) => overlap(one.range, range));
     const sorted = this.#sorted.get(range.table) ?? [];
@@ -74,7 +74,7 @@ export class HeldRanges<T extends Holding> {
     return found;
   }
 
-  /** Those that hold the key. */
+  /** Returns the ranges that hold the key. */
   holding(table: ObjectTable, key: Uint8Array): readonly T[] {
     const found = [...this.#aside].filter(({ range }) => range.table === table && holdsKey(range, key));
     const sorted = this.#sorted.get(table) ?? [];

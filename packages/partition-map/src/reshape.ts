@@ -60,8 +60,8 @@ export function mergeRecords(left: Range, right: Range, epoch: number): Outcome<
 }
 
 /**
- * What stands in place of the parents (by key, all of them) when their streams were left to the children: assigned to the server that had
- * the parents, under the lease that it had then.
+ * Returns the ranges that replace the parents (by key, all of them) when their streams were left to the children:
+ * assigned to the server that had the parents, under the lease that it had then.
  */
 export function childRanges(parents: readonly Range[], loaded: boolean): readonly Range[] {
   const first = parents[0] as Range;
@@ -86,10 +86,10 @@ export function childRanges(parents: readonly Range[], loaded: boolean): readonl
   }));
 }
 
-/** What stands there again when nothing came of it. */
+/** Returns the range as it is again after a split or merge that came to nothing. */
 export const withoutReshape = ({ reshape: _, ...range }: Range): Range => range;
 
-/** As it was known: given to nobody else since, and in the same change, or in none. */
+/** True if the range is as it was known: given to nobody else since, and in the same change, or in none. */
 export const isUnchanged = (now: Range | undefined, known: Range | undefined): boolean =>
   now !== undefined &&
   known !== undefined &&

@@ -1,5 +1,5 @@
 /**
- * Which commands of partition managers a partition server obeys: the part of model/move.pml that a server decides alone. One per process;
+ * Decides which commands of partition managers a partition server obeys: the part of model/move.pml that a server decides alone. One per process;
  * what is held goes with the lease, what was closed does not.
  *
  * Rules: pmTermAtServer (a lower PM term than one seen is refused), leaseEpochNamedInLoad (a command for another lease of this server is

@@ -1,10 +1,10 @@
 /** Tokens that somebody outside has issued (OpenID Connect), as the front-end sees them. */
 export interface TokenClaims {
-  /** Who: `oid`, or else `sub`. */
+  /** Subject of the token: `oid`, or else `sub`. */
   readonly subject: string;
   /** `tid`, or "". */
   readonly tenant: string;
-  /** Of the claim that the configuration names; as they came. */
+  /** Roles in the claim that the configuration names; as they came. */
   readonly roles: readonly string[];
 }
 

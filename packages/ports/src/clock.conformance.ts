@@ -1,4 +1,4 @@
-/** What every Clock does. */
+/** Behaviour of every Clock. */
 import type { Clock } from "./clock.ts";
 import { sleep, within } from "./clock.ts";
 import type { RegisterTest } from "./conformance.ts";

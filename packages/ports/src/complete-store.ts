@@ -208,7 +208,7 @@ export class CompleteStore implements KeyValue {
   readonly #name: string;
   readonly #store: KeyValue;
   readonly #lineage: Uint8Array;
-  /** Of what is in the store; undefined after a batch that failed: that one may be there or not. */
+  /** Proof of the store's content; undefined after a batch that failed: that one may be there or not. */
   #proof: StoreProof | undefined;
   #mark: DiskFile | undefined;
   #last: Promise<void> = Promise.resolve();
@@ -258,7 +258,7 @@ export class CompleteStore implements KeyValue {
     return done;
   }
 
-  /** As of the store below, without the proof. */
+  /** Like the store below, without the proof. */
   async *range(range: KeyRange): AsyncIterable<readonly [Uint8Array, Uint8Array]> {
     const { limit = Number.POSITIVE_INFINITY, ...bounds } = range;
     let given = 0;

@@ -1,7 +1,7 @@
 /**
- * What the conformance suites share. A suite is a function that registers tests: it is given the registrar of a test runner (or of a
- * simulation, which runs each test on virtual time) and a factory of the implementation. Suites use ports only, so that a real and a
- * simulated implementation pass the very same one. Files: `*.conformance.ts`.
+ * Shared by the conformance suites. A suite is a function that registers tests: it is given the registrar of a test
+ * runner (or of a simulation, which runs each test on virtual time) and a factory of the implementation. Suites use
+ * ports only, so that a real and a simulated implementation pass the very same one. Files: `*.conformance.ts`.
  */
 import { equalBytes, FailureError } from "@stamp/base";
 
@@ -34,7 +34,7 @@ export function checkEqual(actual: unknown, expected: unknown, what: string): vo
   if (!same(actual, expected)) throw new ConformanceError(`${what}: expected ${show(expected)}, got ${show(actual)}`);
 }
 
-/** What `work` throws; fails when it does not throw. */
+/** Returns the error that `work` throws; fails if it does not throw. */
 export async function thrown(work: () => Promise<unknown>, what: string): Promise<unknown> {
   try {
     await work();

@@ -1,4 +1,4 @@
-/** What every Digest computes: published check values, and that a value can be carried on over parts. */
+/** Behaviour of every Digest: published check values, and values carried on over parts. */
 import { concatBytes, fromHex, toHex, utf8 } from "@stamp/base";
 import type { RegisterTest } from "./conformance.ts";
 import { check, checkEqual } from "./conformance.ts";

@@ -1,4 +1,4 @@
-/** What every Disk does while nothing breaks. What a crash may take is the simulator's own test. */
+/** Behaviour of every Disk while nothing breaks. The losses of a crash are the simulator's own test. */
 import { utf8 } from "@stamp/base";
 import type { RegisterTest } from "./conformance.ts";
 import { check, checkEqual, thrown } from "./conformance.ts";

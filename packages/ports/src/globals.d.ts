@@ -1,4 +1,4 @@
-// What async code may use besides ports: cancellation. Both are deterministic (dispatch is synchronous).
+// Globals that async code may use besides ports: cancellation. Both are deterministic (dispatch is synchronous).
 interface AbortSignal {
   readonly aborted: boolean;
   readonly reason: unknown;

@@ -48,6 +48,6 @@ export type HttpRefusal =
 export interface HttpHandler {
   /** Never throws: a bug inside becomes a 500. */
   (request: HttpRequest): Promise<HttpResponse>;
-  /** What is answered to what is no request, before its connection ends. Absent: a bare status. */
+  /** Answers bytes that are no request, before their connection ends. Absent: a bare status. */
   readonly refused?: (why: HttpRefusal) => HttpResponse & { readonly body?: Uint8Array };
 }

@@ -9,15 +9,15 @@ import { uuid } from "./random.ts";
 import type { World } from "./world.ts";
 
 export interface Identity {
-  /** Of the folder: two folders never have the same one, a copied folder has. */
+  /** Identity of the folder: two folders never have the same one, a copied folder has. */
   readonly id: string;
   /** 1 at the first start; durable before it is given. */
   readonly incarnation: number;
-  /** Of this start alone, never kept: tells a process from one that runs on a copy of its folder. */
+  /** Identity of this start alone, never kept: tells a process from one that runs on a copy of its folder. */
   readonly instance: string;
   /** Undefined until it has met one. */
   readonly stampId: string | undefined;
-  /** From now on it belongs to this stamp, durably. Throws FailureError `wrongStamp` when it belongs to another. */
+  /** Binds the identity to this stamp, durably. Throws FailureError `wrongStamp` if it belongs to another. */
   bindStamp(stampId: string): Promise<void>;
   close(): Promise<void>;
 }

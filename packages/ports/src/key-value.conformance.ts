@@ -1,4 +1,4 @@
-/** What every KeyValueStores does while nothing breaks. */
+/** Behaviour of every KeyValueStores while nothing breaks. */
 import { compareBytes, utf8 } from "@stamp/base";
 import type { RegisterTest } from "./conformance.ts";
 import { check, checkEqual, thrownFailure } from "./conformance.ts";

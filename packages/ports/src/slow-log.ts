@@ -2,7 +2,7 @@
 import type { LogFields } from "./logger.ts";
 import type { World } from "./world.ts";
 
-/** What is told of; long enough that nothing is told of a healthy cluster. */
+/** Least time of an operation that is logged, in milliseconds; long enough that a healthy cluster logs nothing. */
 export const slowMs = 1_000;
 const linesMax = 5;
 const windowMs = 1_000;
@@ -11,7 +11,7 @@ export class SlowLog {
   readonly #world: Pick<World, "clock" | "logger">;
   #windowEndsMs = 0;
   #lines = 0;
-  /** That were not told of for want of lines. */
+  /** Slow operations that were not logged because the rate limit was reached. */
   #untold = 0;
 
   constructor(world: Pick<World, "clock" | "logger">) {

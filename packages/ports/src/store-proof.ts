@@ -1,5 +1,5 @@
 /**
- * What proves that a key-value store is complete (docs/formats/store-proof.md). LevelDB opens a log with a damaged record, drops it and what
+ * Proof that a key-value store is complete (docs/formats/store-proof.md). LevelDB opens a log with a damaged record, drops it and what
  * follows, and says nothing; tables are read without their checksums. So the store carries a proof of its own content, and a mark of the last
  * acknowledged batch lies outside it.
  *

@@ -1,6 +1,6 @@
 /**
- * What every Transport does while the network is whole: answers, failures in both directions, order, deadlines, cancellation, streams.
- * It uses the real services of the wire with handlers of its own.
+ * Behaviour of every Transport while the network is whole: answers, failures in both directions, order, deadlines,
+ * cancellation, streams. It uses the real services of the wire with handlers of its own.
  */
 import type { DescService } from "@bufbuild/protobuf";
 import type { Outcome } from "@stamp/base";
@@ -15,9 +15,9 @@ import type { Address, CallContext, Handlers, Listener, ServedService, Transport
 export interface TransportUnderTest {
   readonly clock: Clock;
   readonly server: Transport;
-  /** Of another process, where that means something. */
+  /** Transport of another process, where that means something. */
   readonly client: Transport;
-  /** What to give to `serve`. */
+  /** Address to give to `serve`. */
   readonly listen: Address;
   /** Where nobody listens. */
   readonly absent: Address;

@@ -28,13 +28,13 @@ import type { Outcome } from "@stamp/base";
 export type Address = string;
 
 export interface CallOptions {
-  /** What is left of the caller's deadline. */
+  /** Rest of the caller's deadline, in milliseconds. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** What a handler knows of its call. */
+/** A handler's knowledge of its call. */
 export interface CallContext {
   /** By this process's monotonic clock. */
   readonly deadlineMs: number;
@@ -45,8 +45,8 @@ export interface CallContext {
   readonly peer: string;
   readonly metadata: Readonly<Record<string, string>>;
   /**
-   * Of an open service: tells that the handler has authorized its caller. A connection without an authorized call gives way to others when
-   * there are many. Undefined where connections prove themselves otherwise.
+   * For an open service: tells that the handler has authorized its caller. A connection without an authorized call
+   * gives way to others when there are many. Undefined where connections prove themselves otherwise.
    */
   readonly authorized?: () => void;
 }
@@ -87,7 +87,7 @@ export interface ServedService {
 /** Pairs a service with its handlers, type-checked. */
 export const served = <S extends DescService>(service: S, handlers: Handlers<S>): ServedService => ({ service, handlers });
 
-/** As `served`, for callers that do not know the secret of the stamp. */
+/** Like `served`, for callers that do not know the secret of the stamp. */
 export const servedOpenly = <S extends DescService>(service: S, handlers: Handlers<S>): ServedService => ({
   service,
   handlers,

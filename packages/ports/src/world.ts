@@ -19,13 +19,16 @@ export interface World {
   readonly digest: Digest;
   readonly logger: Logger;
   readonly rules: Rules;
-  /** Of the operating-system process; absent where there is none of its own (simulator). */
+  /** Number of the operating-system process; absent where there is none of its own (simulator). */
   readonly pid?: number;
   /** CPU time of the operating-system process so far, user and system; absent where there is none of its own. */
   readonly cpuMs?: () => number;
   /** Memory of the machine, or of the container that the process runs in; absent where the process is not the role's own. */
   readonly memoryBytes?: number;
-  /** What this process proves itself with to the others of its stamp; absent where nothing is proven (one process, simulator). */
+  /**
+   * Secret with which this process proves itself to the others of its stamp; absent where nothing is proven (one
+   * process, simulator).
+   */
   readonly secret?: () => SecretFacts;
   /** Ends this process because it must not go on (failed fsync, lost term, broken invariant). Never returns in production. */
   fatal(reason: string): void;
@@ -52,10 +55,15 @@ export interface Role {
   readonly metrics?: Metrics;
 }
 
-/** What the Status service tells whoever proves the secret of the stamp; `/ready` tells everybody all but the facts. */
+/**
+ * State that the Status service tells to callers with the secret of the stamp; `/ready` tells everybody all but the
+ * facts.
+ */
 export interface RoleStatus {
   readonly ready: boolean;
-  /** Whom or what it waits for, in words a user understands; when it is ready: what is late, though everything is served. */
+  /**
+   * Processes or steps that it waits for, in words for users; if it is ready: late steps, though everything is served.
+   */
   readonly waitingFor: readonly string[];
   /** `leader`, `standby`, `serving`, … where that means something. */
   readonly state: string;

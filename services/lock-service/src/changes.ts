@@ -1,6 +1,7 @@
 /**
- * Which keys were written by the last transactions, so that a standby's copy of the metadata needs to read only those. In memory, bounded:
- * who is behind further, or comes after a restart, lists everything again. Values are not kept, they are read from the store.
+ * Keys that the last transactions wrote, so that a standby's copy of the metadata needs to read only those. In memory,
+ * bounded: a reader that is behind further, or comes after a restart, lists everything again. Values are not kept, they
+ * are read from the store.
  */
 import { assert } from "@stamp/base";
 

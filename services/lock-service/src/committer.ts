@@ -11,7 +11,7 @@ import { DiskError, sleep, type World } from "@stamp/ports";
 import { Changes } from "./changes.ts";
 import { type GroupSize, type KeyState, keySize, type LockStore, type StoredPage } from "./store.ts";
 
-/** What a request may do in its turn. */
+/** The part of the service that a request may use in its turn. */
 export interface Turn {
   readonly leases: LeaseTable;
   /** Why nothing may be written; undefined: it may. */
@@ -33,7 +33,7 @@ const oneLease: GroupSize = { leases: 1, keys: 0, keyBytes: 0 };
 interface Waiting {
   readonly deadlineMs: number;
   readonly alone: boolean;
-  /** What it may write. */
+  /** Bounds of what it may write. */
   readonly size: GroupSize;
   judge(turn: Turn): Promise<void>;
   answer(written: Outcome<void>): void;
@@ -77,7 +77,7 @@ export class Committer {
   #lastVersion: number;
   readonly #changes: Changes;
   #closed = false;
-  /** Of one group, written and synced. */
+  /** Time of one group to be written and synced. */
   readonly wrote: Histogram;
 
   constructor(world: World, store: LockStore, leases: LeaseTable, options: CommitterOptions) {

@@ -17,7 +17,7 @@ export interface TransactionInput {
   readonly writes: readonly { readonly key: string; readonly value?: Uint8Array }[];
 }
 
-/** What a transaction is, apart from the state: too large or malformed ones are refused before they wait. */
+/** Checks a transaction apart from the state: too large or malformed ones are refused before they wait. */
 export function checkTransaction(transaction: TransactionInput, writesMax: number = transactionKeysMax): Outcome<void> {
   const { conditions, writes } = transaction;
   if (writes.length > writesMax) return refused("invalidArgument", "badRequest", `a transaction writes at most ${writesMax} keys`);

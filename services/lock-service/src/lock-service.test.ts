@@ -293,7 +293,7 @@ test("leases: a restart extends what ran, never what was told to have ended, and
   });
 });
 
-// What each rule prevents, seen when it is off: a test that could not fail would pass here too.
+// Failures that each rule prevents, seen when it is off: a test that could not fail would pass here too.
 test("leases: without leasesExtendedOnRestart a running lease is gone after a restart", async () => {
   const sim = simOf({ without: ["leasesExtendedOnRestart"] });
   await sim.run(async () => {

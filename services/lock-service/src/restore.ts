@@ -33,7 +33,7 @@ const versionsPerSecond: number = 2 ** 20;
 /** 2026-01-01T00:00:00Z. */
 const epochMs = 1_767_225_600_000;
 
-/** What numbers become. Both stay below 2^53 until the year 2298. */
+/** Maps numbers of the copy to higher ones. Both stay below 2^53 until the year 2298. */
 interface Raise {
   readonly number: (given: number) => number;
   readonly version: (given: number) => number;
@@ -46,7 +46,7 @@ function raiseAt(wallMs: number): Raise {
     version: (given) => Math.max(given + versionRaisedBy, seconds * versionsPerSecond),
   };
 }
-/** Of the partition manager: a decimal number. */
+/** Key of the partition manager's owner epoch: a decimal number. */
 const ownerEpochKey = "partition-manager/owner-epoch";
 const batchSize = 1_000;
 
@@ -57,7 +57,7 @@ const batchSize = 1_000;
 export async function whileStopped<T>(world: World, work: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
   let identity: Identity;
   try {
-    // What can't be read is held by nobody, and is begun anew: nothing but starts is counted in it.
+    // An unreadable identity is held by nobody, and is begun anew: nothing but starts is counted in it.
     identity = await openIdentity(world, { formats: lockServiceFormats, kept: 0 });
   } catch (error) {
     if (!(error instanceof FailureError) || error.failure.reason !== "conflict") throw error;

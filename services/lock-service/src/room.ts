@@ -27,7 +27,7 @@ export class Room {
     this.#reserveBytes = reserveBytes;
   }
 
-  /** As of the last look. */
+  /** Free bytes at the last look. */
   get facts(): { readonly freeBytes: number; readonly diskFull: boolean } {
     return { freeBytes: this.#freeBytes, diskFull: this.#full };
   }

@@ -19,7 +19,7 @@ const changesBytesMax = 4 << 20;
 /** Where the handlers find the opened store; refused with `notReady` and the reason while there is none. */
 export interface OpenStore {
   readonly stampId: string;
-  /** Of this start. */
+  /** Identity of this start. */
   readonly instance: string;
   readonly committer: Committer;
   judge(transaction: TransactionInput, turn: Turn): Promise<Outcome<void>>;

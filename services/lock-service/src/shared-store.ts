@@ -52,7 +52,7 @@ export class SharedStore {
     this.#election = new Election(client, { keys, name: config.name, address, ttlSeconds: config.etcdTtlSeconds });
   }
 
-  /** What etcd failed with last, for people; undefined if it answered. */
+  /** Last failure of etcd, for people; undefined if it answered. */
   get trouble(): string | undefined {
     return this.#trouble();
   }

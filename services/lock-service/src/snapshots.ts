@@ -25,7 +25,7 @@ const files = ["snapshot-a", "snapshot-b"] as const;
 const spaceEveryBytes = 4 * 1024 * 1024;
 
 interface Taken {
-  /** Of the entries: the same as long as nothing changes. */
+  /** Checksum of the entries: the same as long as nothing changes. */
   readonly checksum: number;
   readonly version: number;
   readonly sequence: number;

@@ -48,11 +48,11 @@ const entryBytes = 128;
 /** Size of a lease's record with its key, at most: its five texts have up to 512 characters each, as JSON. */
 const leaseBytesMax = 16_000;
 
-/** What a group writes. */
+/** Size of a group's writes. */
 export interface GroupSize {
   readonly leases: number;
   readonly keys: number;
-  /** Of keys and values. */
+  /** Bytes of keys and values. */
   readonly keyBytes: number;
 }
 
@@ -182,7 +182,10 @@ export class LockStore {
     return ok({ entries, more: false });
   }
 
-  /** As it is at the first step. Throws FailureError `damaged` at the end when the entries are not what was written. */
+  /**
+   * Everything as it is at the first step. Throws FailureError `damaged` at the end if the entries are not what was
+   * written.
+   */
   everything(): AsyncIterable<readonly [Uint8Array, Uint8Array]> {
     return this.#store.everything();
   }

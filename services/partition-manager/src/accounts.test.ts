@@ -19,7 +19,7 @@ import type { Term } from "./term.ts";
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64");
 const key = (fill: number): string => Buffer.alloc(32, fill).toString("base64");
 
-/** What the partition server is asked, decided as @stamp/objects does but on plain accounts: what matters here is who asks what. */
+/** A partition server that decides as @stamp/objects does, on plain accounts: what matters here is who asks what. */
 class ServerOfAccounts {
   readonly held = new Map<string, Account>();
   refusals = 0;

@@ -21,7 +21,7 @@ const scopeKeyBytes = 32;
 const retentionDaysMax = 365;
 const listPageMax = 1_000;
 const attemptsMax = 8;
-/** Of one range. */
+/** Deadline of a listing of one range, in milliseconds. */
 const listTimeoutMs = 5_000;
 
 type ChangeInit = Partial<Omit<ChangeAccount, "$typeName" | "account">>;

@@ -111,7 +111,7 @@ test("assigner: a lock service that can't refuse renewals is asked about once a 
     assert.equal(parts.assigner.counts.serversRefused, 0);
   }));
 
-/** What may happen to a server that was given ranges and is asked to load them. */
+/** Events at a server that was given ranges and is asked to load them. */
 const meanwhile: readonly (readonly [text: string, happens: (parts: Parts) => Promise<void>, at: readonly string[]])[] = [
   [
     "its lease is lost",

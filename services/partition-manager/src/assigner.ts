@@ -30,7 +30,7 @@ type Assignment = Extract<Step, { kind: "assign" }>;
 
 export interface AssignerOptions {
   readonly pmTerm: number;
-  /** Of one server. */
+  /** Loads at once of one server at most. */
   readonly loadsAtOnceMax: number;
   /** Requests a second when the range was served last; 0 when that is not known. */
   readonly heatOf: (range: Range) => number;
@@ -47,7 +47,7 @@ export interface AssignerOptions {
 const retryMs = 100;
 const refuseAgainMs = 1_000;
 const assignedAtOnceMax = 500;
-/** Of more at once only the number is told; each one's load is told where it is loaded. */
+/** If more ranges change at once, only their number is logged; each load is logged where it happens. */
 const toldOneByOneMax = 10;
 /** Ranges that are gone, split or merged, of which something is still known. */
 const goneMax = 1_000;
@@ -72,7 +72,10 @@ export class Assigner {
   /** A server has had no range since then. */
   #idleSinceMs: number | undefined;
   #assigning = false;
-  /** What was decided in this term: owner epochs given to ranges, ranges taken from a server to give them to another, servers given up. */
+  /**
+   * Counts of this term: owner epochs given to ranges, ranges taken from a server to give them to another, servers
+   * given up.
+   */
   readonly counts = { assigned: 0, moved: 0, serversRefused: 0 };
 
   constructor(world: World, epochs: OwnerEpochs, map: MapState, servers: Servers, options: AssignerOptions) {
@@ -119,7 +122,7 @@ export class Assigner {
     if (steps.length === 0 && this.#evenOut && this.#options.hasRoom()) await this.#evenOutOne(state);
   }
 
-  /** What a server said that it serves: a range that it should have and has not is loaded again. */
+  /** Takes a server's report of what it serves: a range that it should have and has not is loaded again. */
   served(server: string, loadedBefore: readonly Range[], serves: ReadonlyMap<string, number>): void {
     for (const range of loadedBefore) {
       if (range.server !== server || serves.get(range.rangeId) === range.ownerEpoch) continue;
@@ -138,7 +141,7 @@ export class Assigner {
     return true;
   }
 
-  /** What is to be done with the range from now on. */
+  /** Sets the next step of the range. */
   release(range: Range, progress: Progress): void {
     this.#progress.set(range.rangeId, progress);
     this.#options.again();
@@ -329,7 +332,8 @@ export class Assigner {
       this.#attempts.loaded(range);
       this.#served.push(range);
       if (this.#served.length === 1) await this.#recordServed();
-      // What is to be done next needs every range to be loaded: a turn after each of a thousand would look at all of them a thousand times.
+      // The next step needs every range to be loaded: a turn after each of a thousand would look at all of them a
+      // thousand times.
       if (this.#loads.empty) this.#options.again();
       return;
     }
@@ -340,7 +344,7 @@ export class Assigner {
     this.#failed(range, answer.failure, to === undefined ? { kind: "idle" } : { kind: "closing", to }, restMs);
   }
 
-  /** Those that were loaded while the last ones were recorded are recorded together. */
+  /** Ranges that were loaded while the last ones were recorded are recorded together. */
   async #recordServed(): Promise<void> {
     let recorded = 0;
     while (recorded < this.#served.length) {

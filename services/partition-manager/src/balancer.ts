@@ -15,7 +15,7 @@ export interface Done {
 }
 
 const doneMax = 100;
-/** Of the policy's rest: so long a range stays where it was moved by CPU. */
+/** Rests of the policy during which a range stays where it was moved by CPU. */
 const guessRests = 10;
 
 export class Balancer {
@@ -52,7 +52,7 @@ export class Balancer {
     for (const why of contradictions(policy)) world.logger.warn("rebalance: the policy contradicts itself", { why });
   }
 
-  /** What a server said of a range that it serves under its present owner. */
+  /** Takes a server's figures of a range that it serves under its present owner. */
   told(figures: RangeFigures): void {
     this.#figures.set(figures.rangeId, figures);
   }
@@ -63,7 +63,7 @@ export class Balancer {
     return figures === undefined ? 0 : figures.requestsPerSecond + figures.throttledPerSecond;
   }
 
-  /** What a server said of itself. */
+  /** Takes a server's figures of itself. */
   toldOf(server: string, load: ServerLoad): void {
     this.#servers.set(server, load);
   }
@@ -103,7 +103,7 @@ export class Balancer {
     if (changed.ok) {
       this.counts[step.kind]++;
       this.counts[step.cause]++;
-      // What a range has of a server's CPU is a guess: one that was wrong would be made again, and the range moved to and fro.
+      // A range's share of a server's CPU is a guess: a wrong one would be repeated, and the range moved to and fro.
       if (step.kind === "move" && step.cause === "byProcessors") {
         this.#unmovedUntilMs.set(step.rangeId, clock.monotonicMs() + guessRests * this.#policy.restMs);
       }

@@ -1,6 +1,6 @@
 /**
- * What is made when a stamp is first started, and repeated safely at every start: the Schema table, one range per object table, and the
- * accounts of the configuration.
+ * Creates what a new stamp needs, and is repeated safely at every start: the Schema table, one range per object table,
+ * and the accounts of the configuration.
  */
 import type { Outcome } from "@stamp/base";
 import { compareBytes, ok, refused, utf8 } from "@stamp/base";

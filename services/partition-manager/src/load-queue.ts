@@ -3,7 +3,7 @@
  * Thousands of loads at once would all end late; one after another they would not use the machine.
  */
 interface Waiting {
-  /** What is larger goes first. */
+  /** Heat of the range; hotter ones go first. */
   readonly heat: number;
   /** In which they came: of equals the earlier goes first. */
   readonly number: number;
@@ -15,7 +15,7 @@ interface AtServer {
   /** By heat, the hottest last; sorted when the next one is taken. */
   readonly waiting: Waiting[];
   sorted: boolean;
-  /** Those that come in one turn are sorted before the first of them goes. */
+  /** Ranges that come in one turn are sorted before the first of them goes. */
   due: boolean;
 }
 

@@ -1,4 +1,7 @@
-/** Who follows the map by changes has what a reader of the whole map has, however far behind he was; or is told that he has to read it. */
+/**
+ * A reader that follows the map by changes has the whole map, however far behind it was; or is told that it has to read
+ * it.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, type Outcome, ok, present, rulesWithout, unknownOutcome, unwrap } from "@stamp/base";

@@ -8,7 +8,7 @@ import type { World } from "@stamp/ports";
 import type { OwnTable, TableRow } from "./map-table.ts";
 
 const waitersMax = 10_000;
-/** Of the last ones it is known what they changed: a front-end asks again within milliseconds of each. */
+/** Versions whose changes are kept: a front-end asks again within milliseconds of each. */
 const changesMax = 256;
 
 export interface MapChanges {
@@ -27,10 +27,13 @@ export class MapState {
   readonly #world: Pick<World, "clock" | "rules">;
   readonly #table: OwnTable;
   readonly #waiting = new Set<() => void>();
-  /** Which ranges are others, or gone, since which version; each from where the last one ended. */
+  /** Ids of ranges that changed or went, by the version since when; each begins where the last one ended. */
   readonly #changes: { readonly from: number; readonly ids: ReadonlySet<string> }[] = [];
   #map: RangeMap;
-  /** Of a write. What stands in the table is not known any more, and the term is over: those that wait for their turn are not written. */
+  /**
+   * Failure of a write. The content of the table is not known any more, and the term is over: waiting changes are not
+   * written.
+   */
   #failed: Failed | undefined;
   #writing: Promise<unknown> = Promise.resolve();
 
@@ -95,7 +98,10 @@ export class MapState {
     return ok();
   }
 
-  /** What makes the map of `version` the current one; undefined when that is not known (any more), or is as much as the whole map. */
+  /**
+   * Returns the changes from `version` to the current map; undefined if they are not known (any more), or are as much
+   * as the whole map.
+   */
   changesSince(version: number): MapChanges | undefined {
     if (version === this.#map.version) return { changed: [], gone: [] };
     const first = this.#changes.findLastIndex(({ from }) => from === version);

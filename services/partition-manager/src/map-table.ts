@@ -1,4 +1,7 @@
-/** What the partition manager needs of a table that it serves itself; range-table.ts gives it over streams, tests give another. */
+/**
+ * The partition manager's needs of a table that it serves itself; range-table.ts gives it over streams, tests give
+ * another.
+ */
 import type { Outcome } from "@stamp/base";
 
 export interface TableRow {
@@ -14,7 +17,7 @@ export interface OwnTable {
   readAll(): Promise<Outcome<TableRow[]>>;
   /** All or nothing; gives the sequence of the commit. After any failure but a refusal nothing more may be written in this term. */
   write(changes: readonly TableChange[]): Promise<Outcome<number>>;
-  /** Of the newest commit; 0: never written. Goes on where an earlier term left it. */
+  /** Sequence of the newest commit; 0 if never written. Goes on where an earlier term left it. */
   readonly sequence: number;
   close(): Promise<void>;
 }

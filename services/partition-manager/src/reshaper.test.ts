@@ -119,7 +119,7 @@ test("move: one that is asked for by a person is tried without room", () =>
     unwrap(await parts.reshaper.move(whole.rangeId, "ps-2"));
   }));
 
-/** What goes wrong with a split, and which ranges there are in the end. */
+/** Failures of a split, and the number of ranges in the end. */
 const waysOut: readonly (readonly [text: string, prepare: (parts: Parts) => void, rangesAfter: number])[] = [
   ["the metadata store is full", noMint, 1],
   ["the server refuses it", answering(refused("failedPrecondition", "staleOwnerEpoch", "not held here")), 1],

@@ -24,7 +24,7 @@ import type { MapChange, MapState } from "./map-state.ts";
 import { endsTerm, type OwnerEpochs } from "./owner-epochs.ts";
 import type { Servers } from "./servers.ts";
 
-/** What is asked of the stream manager: about a split or merge that was left, and whether there is room for another. */
+/** Calls to the stream manager: about an abandoned split or merge, and whether there is room for another. */
 export interface StreamLayer {
   /** Raises the owner epoch of a stream, so that nobody goes on under a lower one. `gone`: there is no such stream. */
   fence(stream: string, ownerEpoch: number, timeoutMs: number): Promise<Outcome<"fenced" | "gone">>;
@@ -41,7 +41,7 @@ export interface ReshaperOptions {
 
 export interface Changed {
   readonly ranges: readonly Range[];
-  /** Of a split or merge: how long the server held writes up, and where the time went. */
+  /** Times of a split or merge: how long the server held writes up, and where the time went. */
   readonly times?: ReshapeTimes;
 }
 
@@ -58,7 +58,7 @@ export class Reshaper {
   readonly #assigner: Assigner;
   readonly #streams: StreamLayer;
   readonly #options: ReshaperOptions;
-  /** What came of splits and merges in this term: done, never begun, or brought to an end afterwards, forward or back. */
+  /** Results of splits and merges in this term: done, never begun, or brought to an end afterwards, forward or back. */
   readonly counts = { splits: 0, merges: 0, notBegun: 0, settledForward: 0, settledBack: 0 };
 
   constructor(
@@ -252,7 +252,10 @@ export class Reshaper {
     if (written.ok) for (const parent of parents) this.#assigner.release(withoutReshape(parent), { kind: "loaded" });
   }
 
-  /** Of a split or merge that nobody carries out. Its parents are left alone until it is over; it is tried until it is. */
+  /**
+   * Ends a split or merge that nobody carries out. Its parents are left alone until it is over; it is tried until it
+   * is.
+   */
   async resolve(range: Range): Promise<void> {
     const parents = parentsOf(range, this.#map.current.ranges);
     for (const parent of parents) this.#assigner.release(parent, { kind: "busy" });

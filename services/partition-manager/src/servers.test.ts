@@ -1,4 +1,4 @@
-/** What is known of servers, by their names: who is silent, and for how long that is remembered. */
+/** Facts about servers, by their names: which are silent, and for how long that is remembered. */
 import { test } from "node:test";
 import { rangeOf, withParts } from "./term-harness.test.ts";
 

@@ -84,7 +84,8 @@ export class Servers {
       // one that took a new lease and still can't be called.
       if (before.get(server) !== leaseEpoch && !unreachable.has(server)) this.#silentSinceMs.delete(server);
     }
-    // Who has no lease any more, not even an ended one, is nobody: names come and go, what is known of them must not stay.
+    // A server without any lease, not even an ended one, is forgotten: names come and go, facts about them must not
+    // stay.
     const listed = new Set(this.#leases.map((lease) => lease.server));
     for (const server of this.#silentSinceMs.keys()) if (!listed.has(server)) this.#silentSinceMs.delete(server);
     this.#known = true;
@@ -166,7 +167,7 @@ export class Servers {
     return this.#world.transport.client(range.serverAddress, PartitionServer).collectPartition({ rangeId: range.rangeId }, { timeoutMs });
   }
 
-  /** What a server serves; it shows too whether it answers. */
+  /** Asks a server for the ranges that it serves; that shows, too, whether it answers. */
   async probe(lease: ServerLease): Promise<Outcome<{ readonly partitions: ServedPartition[]; readonly load: ServerLoad | undefined }>> {
     const client = this.#world.transport.client(lease.address, PartitionServer);
     const answer = await client.listPartitions({}, { timeoutMs: probeTimeoutMs });

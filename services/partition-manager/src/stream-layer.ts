@@ -1,4 +1,4 @@
-/** What the stream manager is asked: about the streams of a split or merge that was left, and whether there is room. */
+/** Calls to the stream manager: about the streams of an abandoned split or merge, and whether there is room. */
 import { ownerEpoch as epochOf, ok } from "@stamp/base";
 import { LeaderCalls } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";

@@ -1,4 +1,4 @@
-/** What a term is made of, over partition servers, a lock service and tables that do as a test says. */
+/** Parts of a term, over partition servers, a lock service and tables that do as a test says. */
 import { type Outcome, ok, refused, toHex, unwrap, utf8 } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
 import { firstRangeOf, isLive, type Progress, type Range } from "@stamp/partition-map";
@@ -24,7 +24,7 @@ const calls = [
 ] as const;
 export type ServerCall = (typeof calls)[number];
 
-/** What is around a term. */
+/** Surroundings of a term. */
 export interface Surroundings {
   readonly sim: Simulation;
   readonly world: World;
@@ -33,13 +33,13 @@ export interface Surroundings {
   readonly streams: StreamLayer;
   /** Epochs of the leases of the servers; 0: ended. */
   readonly leases: Record<string, number>;
-  /** What a server answers besides yes, and does before. */
+  /** Answers of a server other than yes, and its acts before them. */
   readonly answers: Record<string, Partial<Record<ServerCall, Handler>>>;
   /** `server call range`, in order; without the looks at what they serve. */
   readonly asked: string[];
   /** How long things take, in milliseconds. */
   readonly takes: { mintMs: number; writeMs: number };
-  /** What the metadata store, the stream manager and the lock service refuse, with what. */
+  /** Refusals of the metadata store, the stream manager and the lock service. */
   readonly refusals: { mint?: Outcome<never>; fence?: Outcome<never>; refuseRenewals?: Outcome<never>; lacks?: Outcome<never> };
   /** Whether the stream manager says that the children are there. */
   readonly happened: { value: boolean };

@@ -29,7 +29,7 @@ export interface ExtentUse {
   rows: Uint8Array[] | undefined;
 }
 
-/** Of a piece. */
+/** Garbage of a piece. */
 export interface PieceGarbage {
   /** Rows that are nobody's. */
   readonly rows: readonly Uint8Array[];
@@ -46,7 +46,7 @@ const stagingKind = 2;
 
 export class CollectorScan {
   rows = 0;
-  /** Of all extents that some row refers to. */
+  /** All extents that some row refers to. */
   readonly extents = new Map<number, ExtentUse>();
   /** Whoever reads the pieces clears it now and then. */
   readonly inside = new Map<string, Incarnation>();

@@ -1,4 +1,4 @@
-/** What is given back, and what never is: over the real stream layer on virtual time. */
+/** Space that is given back, and space that never is: over the real stream layer on virtual time. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { compareBytes, fromUtf8, Prng, utf8 } from "@stamp/base";
@@ -336,7 +336,7 @@ test("collector: extents that are mostly dead are rewritten: space comes back, b
     assert.ok(there.size <= 2 + Math.ceil(left.length / 3), `${there.size} extents for ${left.length} blobs, ${before.size} before`);
     assert.deepEqual(await contents(sim, client, left, incarnation), blobs);
     for (const blob of left) for (const { extentId } of (await placesOf(client, blob, incarnation)) ?? []) assert.ok(there.has(extentId));
-    // Who was told the old places reads them still.
+    // A reader that was told the old places still reads them.
     assert.ok(old?.every(({ extentId }) => !there.has(extentId)));
     const { StreamClient } = await import("@stamp/stream-client");
     const reader = new StreamClient(sim.world("client"), { lockService: "lock" }).reader;

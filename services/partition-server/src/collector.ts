@@ -36,7 +36,7 @@ export interface Collected {
   readonly bytesRewritten: number;
 }
 
-/** Which incarnations are there, wherever their rows are. */
+/** Asks which incarnations exist, wherever their rows are. */
 export type AskIncarnations = (table: ObjectTable, of: Pick<Incarnation, "account" | "name">) => Promise<Outcome<readonly number[]>>;
 
 export interface CollectorOptions {
@@ -49,23 +49,23 @@ export interface CollectorOptions {
   readonly rewriteBytesPerSecond: number;
 }
 
-/** Of one commit. */
+/** Bounds of one commit. */
 const deletedAtOnceMax = 500;
 const transactTimeoutMs = 30_000;
-/** Of one pass. */
+/** Bounds of one pass. */
 const extentsRewrittenMax = 64;
 /** Noted of one pass. */
 const ownersMax = 10_000;
 /** Incarnations that were found gone and rest, in the metadata of one range. */
 const goneRecordedMax = 500;
-/** What is purged by time alone is found without any change of the range. */
+/** A pass without any change of the range finds only what time purges. */
 const unchangedMs = 24 * 3_600_000;
 /** A range is looked at for at most a fifth of the time. */
 const restRatio = 4;
 
 /** The last pass over a range. */
 interface Pass {
-  /** Of the range when it began. */
+  /** Sequence of the range when the pass began. */
   readonly sequence: number;
   /** Every full extent was old enough to be looked at, and nothing was left to a later pass. */
   readonly complete: boolean;
@@ -74,10 +74,10 @@ interface Pass {
   readonly tookMs: number;
 }
 
-/** What a range has rows inside of. */
+/** Containers, tables or queues in which a range has rows. */
 interface Owners {
   readonly there: Incarnation[];
-  /** What is gone and has rows that rest: since when, by the wall clock. */
+  /** Deleted ones whose rows rest, with the time of the first finding by the wall clock. */
   readonly resting: Map<string, number>;
   /** More than could be noted. */
   more: boolean;
@@ -219,7 +219,7 @@ export class Collector {
     return ok(collected);
   }
 
-  /** Those of which least lives. */
+  /** Returns the extents with the smallest live part. */
   #mostlyDead(scan: CollectorScan): ReadonlyMap<number, readonly Uint8Array[]> {
     const found = [...scan.extents].flatMap(([extentId, { rows, liveBytes }]) =>
       rows === undefined ? [] : [{ extentId, rows, liveBytes }],
@@ -250,7 +250,7 @@ export class Collector {
     }
   }
 
-  /** What a piece had of rows that are nobody's, and of states whose time is over. */
+  /** Removes a piece's rows without an owner, and states whose time is over. */
   async #takeAway(held: Serving, { rows, blobs }: PieceGarbage): Promise<Outcome<number>> {
     let deleted = 0;
     for (let at = 0; at < rows.length; ) {

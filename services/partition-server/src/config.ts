@@ -80,7 +80,10 @@ export const rowCacheBytesOf = ({ rowCacheBytesMax }: PartitionServerConfig, mem
 
 /** Room for those that come while nobody waits, beside those that wait. */
 const waitingShare = 0.75;
-/** Of appends of blob data. They hold their bytes, and connections hold them back before so many wait. */
+/**
+ * Share of the budget for waiting appends of blob data. They hold their bytes, and connections hold them back before so
+ * many wait.
+ */
 const dataWaitingShare = 0.2;
 
 export function admissionOf(config: PartitionServerConfig): GateOptions {
@@ -96,7 +99,9 @@ export function admissionOf(config: PartitionServerConfig): GateOptions {
   };
 }
 
-/** As `admissionOf`, of appends of blob data: they take turns among themselves, and bound what is in the queues of the streams. */
+/**
+ * Like `admissionOf`, for appends of blob data: they take turns among themselves, and bound the queues of the streams.
+ */
 export function dataAdmissionOf(config: PartitionServerConfig): GateOptions {
   const { throttle, operationsMax, dataAtWorkMax, dataAtWorkMin, dataDelayTargetMs: targetMs } = config;
   const limits = throttle ? { limitMax: dataAtWorkMax, limitMin: Math.min(dataAtWorkMin, dataAtWorkMax) } : {};

@@ -1,4 +1,7 @@
-/** What a customer's key encrypts keeps its place in what one write encrypted, wherever the bytes go: over the real stream layer on virtual time. */
+/**
+ * Content under a customer's key keeps its place in its write's encryption, wherever the bytes go: over the real stream
+ * layer on virtual time.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptyBytes } from "@stamp/base";

@@ -1,4 +1,7 @@
-/** What a partition server needs of a loaded range partition; @stamp/range-partition gives it (range-engine.ts), tests give another. */
+/**
+ * A partition server's needs of a loaded range partition; @stamp/range-partition gives it (range-engine.ts), tests give
+ * another.
+ */
 import type { Outcome } from "@stamp/base";
 import type { Decision, Place, ScanAnswer, ScanLimits, VisitRow } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
@@ -41,9 +44,12 @@ export interface RangeEngine {
   readonly facts: EngineFacts;
   /** Sealed extents of blob data, in order. */
   sealedDataExtents(): readonly DataExtent[];
-  /** Those of them that no upload in progress has bytes in; recorded before they are returned. */
+  /** Returns the extents in which no upload in progress has bytes; they are recorded before. */
   settleExtents(): Promise<Outcome<readonly DataExtent[]>>;
-  /** What rows here are inside of and was found gone: when first, by `account/name/incarnation`, in milliseconds since 1970. */
+  /**
+   * Containers, tables and queues that were found deleted while rows here lie inside of them:
+   * `account/name/incarnation` and the time of the first finding, in milliseconds since 1970.
+   */
   goneSinceMs(): Readonly<Record<string, number>>;
   /** Records that, so that later owners count on. */
   recordGone(goneSinceMs: Readonly<Record<string, number>>): Promise<Outcome<void>>;
@@ -79,7 +85,10 @@ export interface RangeEngine {
   forgetCached(): Promise<void>;
 }
 
-/** What partitions left, as the engines know it; since when writes wait; how long they waited for what was being decided, and wrote. */
+/**
+ * State that partitions left, as the engines know it; since when writes wait; how long they waited for decisions, and
+ * wrote.
+ */
 export interface LeftState {
   readonly leftBy: string;
   readonly heldSinceMs: number;
@@ -102,7 +111,7 @@ export interface StorageTotals extends StorageCounts {
 /** All that a partition server needs of the stream layer. */
 export interface Engines {
   readonly load: LoadEngine;
-  /** What all ranges together did since the process started, and what their caches hold. */
+  /** Counts of all ranges together since the process started, and the content of their caches. */
   readonly storage?: () => StorageTotals;
   /** Where the time of all ranges together goes. */
   readonly times?: StorageTimes;

@@ -47,7 +47,7 @@ interface Asked {
 /** Operations that bring content. */
 const spilling: ReadonlySet<Operation["case"]> = new Set(["putBlob", "putBlock", "appendBlock", "putPages"]);
 
-/** Of one append to the blob data stream. */
+/** Largest append to the blob data stream, in bytes. */
 export const dataBytesMax: number = 4 * 1024 * 1024;
 
 const firstRowVersion = 1;
@@ -62,7 +62,7 @@ const keyBytesSeen = 256;
 
 export interface ExecutorOptions {
   readonly operationsMax: number;
-  /** Who is at work next, who waits, who is refused: of operations, and of appends of blob data. */
+  /** Admission of operations, and of appends of blob data. */
   readonly admission: GateOptions;
   readonly dataAdmission: GateOptions;
   /** How long bytes of blob data pin their extent, in milliseconds. */
@@ -79,7 +79,7 @@ export class Executor {
   readonly #admission: Admission;
   readonly #dataAdmission: Admission;
   readonly #slow: SlowLog;
-  /** Of operations that were let in, with what they waited for their turn, and of appends of blob data. */
+  /** Times of operations that were let in, waits for their turn included, and of appends of blob data. */
   readonly took: Readonly<Record<"read" | "write" | "scan" | "data", Histogram>>;
   #active = 0;
 
@@ -98,7 +98,7 @@ export class Executor {
     return this.#admission.figures;
   }
 
-  /** Of appends of blob data. */
+  /** Figures of appends of blob data. */
   get dataAdmission(): GateFigures {
     return this.#dataAdmission.figures;
   }
@@ -162,7 +162,10 @@ export class Executor {
     return this.#options.pinTermMs;
   }
 
-  /** What finds its range on the way to become others waits until that is over, and is done at the one that holds the key. */
+  /**
+   * An operation whose range is being split or merged waits until that is over, and is done at the child that holds the
+   * key.
+   */
   async #whereItIs<T>(
     rangeId: string,
     rangeVersion: number,
@@ -306,7 +309,7 @@ export class Executor {
     if (route.table !== range.table) {
       return refused("failedPrecondition", "wrongPartition", `${range.rangeId} is of table ${range.table}, not ${route.table}`);
     }
-    // What goes on from an earlier range starts at this one's low key.
+    // An operation that continues from an earlier range starts at this one's low key.
     if (holdsKey(range, route.key) || (goesOverRanges(operation) && compareBytes(route.key, range.low) < 0)) return undefined;
     return refused("failedPrecondition", "wrongPartition", `${range.rangeId} does not hold this key`);
   }
@@ -391,7 +394,7 @@ export class Executor {
 const moving: ReadonlySet<string> = new Set(["wrongPartition", "partitionLoading", "leaseLost", "stopping"]);
 const isMoving = ({ failure }: Failed): boolean => failure.applied === "no" && moving.has(failure.reason);
 
-/** What does not fit into one commit is the client's to shorten; nothing happened. */
+/** An operation that does not fit into one commit is the client's to shorten; nothing happened. */
 function tooLong(operation: Operation, failed: Failed): Outcome<OperationResult> {
   if (failed.failure.reason !== "messageTooLarge") return failed;
   const details = { reason: failed.failure.message };

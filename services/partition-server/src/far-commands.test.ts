@@ -133,7 +133,7 @@ test("far commands: while the lock service can't be asked nobody obeys a far num
     assert.equal(told(await client.closePartition({ ...numbers, rangeId: range.rangeId }, { timeoutMs })), "notReady");
     sim.heal();
 
-    // As a restore does it: the counter is a million ahead, and known to nobody yet.
+    // The counter is a million ahead, as after a restore, and nobody knows it yet.
     const fence = { leaseName: "partition-manager", leaseEpoch: pmTerm };
     const writes = [{ key: "partition-manager/owner-epoch", value: new TextEncoder().encode("1000000") }];
     unwrap(await new MetadataClient(sim.world("stranger"), "lock").transact({ fence, conditions: [], writes }, timeoutMs));

@@ -46,7 +46,7 @@ function tableRows(): string[] {
 
 const told = (outcome: Outcome<unknown>): string => (outcome.ok ? "ok" : outcome.failure.reason);
 
-/** What an attack works with. */
+/** Tools of an attack. */
 class Stranger {
   readonly sim: Simulation;
   readonly world: World;

@@ -98,7 +98,10 @@ const texts = {
 };
 /** With them most writes are refused before their other numbers are looked at. */
 const conditions = ["conditions", "sequence", "appendPosition", "maxSize", "ifTimestamp", "begun", "policy", "packedBlocks"];
-/** What stays empty, one after another: nothing; what refuses most writes; and more, so that a body is one that can be. */
+/**
+ * Fields that stay empty, one set after another: none; those that refuse most writes; and more, so that a body is
+ * possible.
+ */
 const omissions: readonly (readonly string[])[] = [
   [],
   conditions,
@@ -165,7 +168,7 @@ test("far operations: none ends a process, stops its range, or leaves a row that
         for (const without of omissions) {
           const right: Record<string, bigint> = without.length === 0 ? {} : { snapshotStamp: 0n, versionStamp: 0n };
           const named: Record<string, string> = { ...texts, blobType };
-          // What is filled next is filled with these.
+          // Prepares the names for the next operation.
           const next = async (): Promise<void> => {
             named.blob = `b${asked++}`;
             incarnation = await container1(client);

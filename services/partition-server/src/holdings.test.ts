@@ -1,4 +1,4 @@
-/** What a server holds while a split is on its way, and when it holds as many ranges as it may. */
+/** Holdings of a server while a split is on its way, and when it holds as many ranges as it may. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, ok, type Rules, rulesWithout, unwrap, utf8 } from "@stamp/base";

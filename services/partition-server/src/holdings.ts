@@ -21,7 +21,7 @@ export interface Held {
   state: "loading" | "serving" | "dropped";
   readonly load: RangeLoad;
   engine: RangeEngine | undefined;
-  /** Of leases of objects; they start with the load. */
+  /** Timers of leases of objects; they start with the load. */
   leases: LeaseTimers;
   readonly queueClocks: QueueClocks;
   /** Ends with the load. */
@@ -44,11 +44,11 @@ interface Becoming {
 }
 
 const closeWaitMs = 1_000;
-/** Of splits and merges that are over: front-ends have the new map by then. */
+/** Finished splits and merges that are remembered: front-ends have the new map by then. */
 const becameMax = 1_000;
 const beginTimeoutMs = 2_000;
 const handOverTimeoutMs = 10_000;
-/** Of the time that a split or merge may take; the rest is for what comes behind it. */
+/** Share of the time of a split or merge for its preparation; the rest is for the steps behind it. */
 const preparePart = 2 / 3;
 export const heldMax = 10_000;
 
@@ -60,7 +60,7 @@ export class Holdings {
   readonly #closing = new Set<Promise<void>>();
   readonly #becoming = new Map<string, Becoming>();
   readonly #serverLoad: ServerLoad;
-  /** Of the last split or merge; for people. */
+  /** Times of the last split or merge; for people. */
   lastReshape: ReshapeTimes | undefined;
   reshapes = 0;
 
@@ -71,14 +71,14 @@ export class Holdings {
     this.#serverLoad = new ServerLoad(world);
   }
 
-  /** Of everything that was asked here since the start. */
+  /** Totals of everything that was asked here since the start. */
   get totals(): Omit<LoadTotals, "ended" | "latencyMs"> {
-    // Those are in histograms, of the executor.
+    // Ended operations and their times are in histograms, of the executor.
     const { ended: _, latencyMs: __, ...totals } = this.#serverLoad.totals;
     return totals;
   }
 
-  /** Of everything that is served here. */
+  /** Figures of everything that is served here. */
   get figures(): ServerFigures {
     return this.#serverLoad.figures(
       this.all.map(({ load, engine }) => {
@@ -152,8 +152,8 @@ export class Holdings {
   }
 
   /**
-   * What has keys of a range that is loaded was split or merged into it, by the manager's word: it ends now, also when this server waits
-   * still to hear of it (rule childEndsParents).
+   * Ends a range whose keys were split or merged into a loaded one, by the manager's word, also when this server still
+   * waits to hear of it (rule childEndsParents).
    */
   #endParents(range: Range): void {
     if (!this.#world.rules.on("childEndsParents")) return;
@@ -162,7 +162,10 @@ export class Holdings {
     }
   }
 
-  /** What is closed before it was ever loaded here may be a child all the same, of parents that this server waits to be rid of. */
+  /**
+   * A range that is closed before it was ever loaded here may still be a child of parents that this server waits to
+   * release.
+   */
   #endParentsOf({ rangeId, ownerEpoch }: LoadCommand): void {
     if (!this.#world.rules.on("childEndsParents")) return;
     for (const [parent, { heirs }] of this.#becoming) {
@@ -360,8 +363,9 @@ export class Holdings {
   }
 
   /**
-   * Of a range at this version that becomes, or became, others here: which of what is served here holds the key, when that is over. So
-   * whoever knows the parent only needs no new map first. Undefined: it does not become others, or none is served here in time.
+   * For a range at this version that becomes, or became, others here: returns the served child that holds the key, when
+   * that is over. So a caller that knows only the parent needs no new map first. Undefined: the range does not become
+   * others, or no child is served here in time.
    */
   async heirOf(
     rangeId: string,
@@ -381,7 +385,7 @@ export class Holdings {
     return (await within(this.#world.clock, timeoutMs, becoming.over)) === true;
   }
 
-  /** What is served here, for a command about one range. */
+  /** Returns the served range, for a command about it. */
   servingAny(rangeId: string): Outcome<Serving> {
     const held = this.#held.get(rangeId);
     if (held?.state !== "serving" || !held.engine) return refused("failedPrecondition", "wrongPartition", `${rangeId} is not served here`);

@@ -1,4 +1,7 @@
-/** Which incarnations of a container, table or queue are there: asked of the server that has their rows, and answered of rows here. */
+/**
+ * Finds which incarnations of a container, table or queue exist: asks the server that has their rows, and answers for
+ * rows here.
+ */
 import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
 import { LeaderCalls } from "@stamp/metadata-store";
 import { type Incarnation, incarnationInRow, type ObjectTable, parentRows } from "@stamp/objects";
@@ -8,7 +11,7 @@ import type { AskIncarnations } from "./collector.ts";
 import type { Serving } from "./holdings.ts";
 
 const timeoutMs = 5_000;
-/** Of one name: rows that were deleted and are kept, and the one that is there. */
+/** Rows of one name at most: deleted ones that are kept, and the live one. */
 const rowsMax = 10_000;
 
 export async function incarnationsHere(

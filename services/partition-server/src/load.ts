@@ -14,9 +14,9 @@ export interface LoadFigures {
   readonly readsPerSecond: number;
   readonly writesPerSecond: number;
   readonly throttledPerSecond: number;
-  /** Of rows and blob data that requests brought. */
+  /** Bytes of rows and blob data that requests brought, per second. */
   readonly bytesInPerSecond: number;
-  /** Of rows that were read for requests. Blob data are read past this server. */
+  /** Bytes of rows that were read for requests, per second. Blob data is read past this server. */
   readonly bytesOutPerSecond: number;
   /** Mean, of those that ended. */
   readonly latencyMs: number;
@@ -32,7 +32,7 @@ export interface LoadTotals {
   readonly bytesIn: number;
   readonly bytesOut: number;
   readonly ended: number;
-  /** Of those that ended, together. */
+  /** Sum of the times of ended operations, in milliseconds. */
   readonly latencyMs: number;
 }
 
@@ -163,7 +163,7 @@ const noCounts = (): Counted => ({
 export interface ServerFigures extends LoadFigures {
   /** Processors that its process used over the last seconds: 1 is one core. 0 where that can't be known. */
   readonly processors: number;
-  /** Of its ranges together. */
+  /** Bytes of rows of its ranges together. */
   readonly rowBytes: number;
 }
 
@@ -172,10 +172,10 @@ export interface OneRange extends LoadFigures {
   readonly rowBytes: number;
 }
 
-/** Of everything that a server serves. */
+/** Load of everything that a server serves. */
 export class ServerLoad {
   readonly #world: Pick<World, "clock" | "cpuMs">;
-  /** Of everything that its ranges were asked, also those that it has no more. */
+  /** Totals of all its ranges, also of those that it has no more. */
   readonly totals: Counted = noCounts();
   /** CPU time at moments of the last seconds, a second apart. */
   readonly #moments: { readonly atMs: number; readonly cpuMs: number }[] = [];

@@ -4,7 +4,7 @@ import { allLabelled, counter, gauge, histogram, inside, type Metrics, summary }
 
 const ps = "partition_server";
 
-/** Of the whole server, or of a range. */
+/** Metrics of the whole server, or of a range. */
 const loadMetrics = (prefix: string): Metrics => ({
   "totals.reads": counter(`${prefix}_requests_total`, "Requests that were let in.", { kind: "read" }),
   "totals.writes": counter(`${prefix}_requests_total`, "Requests that were let in.", { kind: "write" }),
@@ -31,7 +31,7 @@ const loadMetrics = (prefix: string): Metrics => ({
 
 const requestHelp = "Of requests that ended, with the time that they waited for their turn.";
 
-/** Of the process: of each range they would be too many. */
+/** Metrics of the process: for each range they would be too many. */
 const timesMetrics: Metrics = {
   phases: histogram(
     `${ps}_transaction_phase_duration_seconds`,

@@ -124,7 +124,7 @@ export class Client {
     this.#rules = sim.rules;
   }
 
-  /** From any manager that believes to lead. */
+  /** Refreshes the map from any manager that believes to lead. */
   async refresh(): Promise<boolean> {
     for (const manager of managers) {
       const map = await this.#world.transport.client(manager, PartitionManager).getMap({}, { timeoutMs: 300 });

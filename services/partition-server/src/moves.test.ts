@@ -138,7 +138,7 @@ test("moves: traffic does not notice that the leading manager dies, and the next
   });
 });
 
-/** What is left over of another cluster: a process of a name that is taken, on a folder and an address of its own. */
+/** Starts a leftover of another cluster: a process with a name that is taken, on a folder and an address of its own. */
 function leftOver(sim: Simulation, streams: TestStreams, name: string): void {
   const config = partitionServerConfigSchema.parse({ name, listen: `left-over-${name}`, lockService: "lock", ...lease });
   sim.addProcess(`left-over-${name}`, (world) => new PartitionServerRole(world, config, streams.engines(world)), { restartAfterMs: 800 });

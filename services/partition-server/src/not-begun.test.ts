@@ -8,7 +8,10 @@ import { blob, Client, cluster, serveable } from "./moves-harness.test.ts";
 import type { TestStreams } from "./streams-in-test.ts";
 
 const timeoutMs = 30_000;
-/** Of a write on these streams, with the way there and back; a range that is loaded anew needs more than 20 ms for that alone. */
+/**
+ * Time of a write on these streams, with the way there and back; a range that is loaded anew needs more than 20 ms for
+ * that alone.
+ */
 const writeMsMax = 15;
 
 async function writesGoOn(prepare: (streams: TestStreams) => void, kind: "split" | "merge"): Promise<void> {

@@ -38,7 +38,7 @@ export function operationFromWire(operation: wire.Operation | undefined): Outcom
   }
 }
 
-/** What came with it of the account's service properties. Throws FailureError `badRequest`. */
+/** Returns the account's service properties that came with the operation. Throws FailureError `badRequest`. */
 export function policyFromWire(operation: wire.Operation | undefined): BlobPolicy {
   if (!operation?.policy) return noPolicy;
   const policy = plainOf(operation.policy);
@@ -48,7 +48,7 @@ export function policyFromWire(operation: wire.Operation | undefined): BlobPolic
   return policy;
 }
 
-/** As in the service. */
+/** Longest retention, in days, as in the service. */
 const retentionDaysMax = 365;
 
 function convert(operation: wire.Operation | undefined): Operation {

@@ -69,7 +69,9 @@ async function serves(sim: Simulation, { rangeId, serverAddress }: RangePartitio
   return listed.ok && listed.value.partitions.some((one) => one.rangeId === rangeId && one.state === "serving");
 }
 
-/** What becomes of the commit of an upload that is renewed for six terms, while passes follow one another and its server dies once. */
+/**
+ * Returns the end of an upload that is renewed for six terms, while passes follow one another and its server dies once.
+ */
 async function slowUpload(without: readonly RuleName[]): Promise<string> {
   const sim = stamp(5, servers, without);
   return sim.run(async () => {

@@ -131,7 +131,7 @@ async function load(
   return loaded.ok ? ok(engineOf(loaded.value)) : loaded;
 }
 
-/** What the tokens stand for, and the engines. */
+/** The partitions behind the tokens, and the engines. */
 const leftStates = new WeakMap<LeftState, Left>();
 const enginesPartitions = new WeakMap<RangeEngine, RangePartition>();
 const partitionOf = (engine: RangeEngine): RangePartition => present(enginesPartitions.get(engine), "the partition of an engine");

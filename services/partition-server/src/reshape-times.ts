@@ -6,7 +6,7 @@ export interface ReshapeTimes {
   readonly heldMs: number;
   /** Until nothing was being decided. */
   readonly drainMs: number;
-  /** Of a merge: the last records, with what is in memory and what is in flight. */
+  /** For a merge: time of the last records, with rows in memory and in flight, in milliseconds. */
   readonly writeMs: number;
   /** The change of the streams at the stream manager. */
   readonly handOverMs: number;

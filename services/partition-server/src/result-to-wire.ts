@@ -1,4 +1,4 @@
-/** What an operation came to, as it goes over the wire. */
+/** Results of operations as they go over the wire. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   type Account,

@@ -132,7 +132,7 @@ export function partitionServerHandlers(
   };
 }
 
-/** Whose extents the caller will want to read. */
+/** Returns the places whose extents the caller will want to read. */
 function placesOf(result: OperationResult): readonly Place[] {
   if (result.case === "content") return result.value.places.filter((place) => place.extentId !== zeroExtentId);
   return result.case === "copyParts" ? result.value.parts.flatMap((part) => part.blocks.flatMap((block) => block.places)) : [];

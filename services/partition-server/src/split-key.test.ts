@@ -10,7 +10,7 @@ import { findSplitKey, middleOf, suggestSplitKey } from "./split-key.ts";
 
 const blobKey = (blob: string): Uint8Array =>
   routeOf(allRules, { case: "getBlob", value: { name: { account: "acct", container: "c", containerIncarnation: 7, blob } } }).key;
-/** As `docs/formats/key.md` has them: the row of a queue, table or container, and what is inside. */
+/** Keys as in `docs/formats/key.md`: the row of a queue, table or container, and rows inside. */
 const rowOf = (queue: string): Uint8Array => encodeKey([["acct"], [0, queue], []]);
 const insideOf = (queue: string, ...partition: string[]): Uint8Array => encodeKey([["acct"], [1, queue, 3, ...partition], [0]]);
 const name = (i: number): string => `blob-${String(i).padStart(4, "0")}`;

@@ -23,8 +23,8 @@ export function suggestSplitKey({ range, load, engine }: Pick<Serving, "range" |
 }
 
 /**
- * As suggested; else by the PartitionNames that are there: of a range that has just come to be, all of whose rows lie in one block, neither
- * requests nor checkpoints say where its middle is.
+ * Returns the suggested key; else one between the PartitionNames that exist: for a new range whose rows all lie in one
+ * block, neither requests nor checkpoints say where its middle is.
  */
 export async function findSplitKey(held: Pick<Serving, "range" | "load" | "engine">): Promise<Outcome<Uint8Array | undefined>> {
   const suggested = suggestSplitKey(held);

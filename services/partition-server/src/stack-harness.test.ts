@@ -12,7 +12,7 @@ import { executeFields, type OperationResult, PartitionManager, PartitionServer,
 import { partitionServerConfigSchema } from "./config.ts";
 import { PartitionServerRole } from "./partition-server.ts";
 
-/** What happens to the lock service's disk before it starts. */
+/** Changes the lock service's disk before it starts. */
 export interface LockHook {
   beforeStart?: (world: World) => Promise<void>;
 }

@@ -24,16 +24,16 @@ interface SharedRange {
 export class TestStreams {
   /** By the name of the metadata stream. */
   readonly #ranges: Map<string, SharedRange> = new Map();
-  /** Of a load and of a commit. */
+  /** Times of a load and of a commit, in milliseconds. */
   readonly loadMs = 20;
   commitMs = 2;
-  /** Of an append of blob data; each range's are done one after another. */
+  /** Time of an append of blob data, in milliseconds; appends of one range are done one after another. */
   dataMs = 0;
-  /** Of the first extents of heirs. */
+  /** Time to make the first extents of children, in milliseconds. */
   prepareHeirsMs = 0;
-  /** Of what ranges write out before they leave, and how often they fail at it. */
+  /** Time of ranges to write out before they leave, in milliseconds, and how often they fail at it. */
   prepareMs = 0;
-  /** Of the last range that prepared to leave: whether it was told that somebody writes to it. */
+  /** For the last range that prepared to leave: whether it was told that somebody writes to it. */
   preparedWritten: boolean | undefined;
   /** In order. */
   readonly prepared: ("parent" | "heirs" | "light" | "told")[] = [];

@@ -1,4 +1,4 @@
-/** What an operation on tables or entities came to, as it goes over the wire. */
+/** Results of operations on tables or entities as they go over the wire. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Entity, Table, TableResult } from "@stamp/objects";
 import { type EntitySchema, propertyToWire, signedIdentifiersToWire, type TableResultSchema, type TableSchema, toWire } from "@stamp/wire";
