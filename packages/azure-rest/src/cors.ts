@@ -57,7 +57,7 @@ export function preflightHeaders(rules: readonly CorsRule[], headers: HttpHeader
   });
 }
 
-/** What the answer to an actual request carries besides. `answer`: the names of the headers that it has. */
+/** Returns the CORS headers of the answer to an actual request. `answer`: the names of the headers that it has. */
 export function corsHeaders(
   rules: readonly CorsRule[],
   method: string,

@@ -141,7 +141,10 @@ export function isCivilDate(text: string): boolean {
 export const formatIsoMicros = (micros: number): string =>
   `${formatIso(Math.floor(micros / 1000)).slice(0, 23)}${String(micros % 1000).padStart(3, "0")}0Z`;
 
-/** Of a time with up to seven digits behind the second, the last of which we never use; undefined for what is no time. */
+/**
+ * Parses a time with up to seven digits behind the second; the last one is never used. Undefined if the text is no
+ * time.
+ */
 export function parseIsoMicros(text: string): number | undefined {
   const match = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,7}))?Z$/.exec(text);
   const seconds = match ? parseIso(`${match[1]}Z`) : undefined;

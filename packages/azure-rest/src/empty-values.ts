@@ -94,7 +94,7 @@ export function withoutEmptyParameters(query: Query): Parsed<Query> {
   return parsed(rest ?? query);
 }
 
-/** What a request says: its target and its headers without empty values. */
+/** Returns the target and headers of a request without empty values. */
 export function withoutEmptyValues(
   target: Target,
   headers: HttpHeaders,

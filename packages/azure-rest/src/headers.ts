@@ -77,14 +77,14 @@ export function parseRange(headers: HttpHeaders, version: string = newestVersion
 const guid =
   /^(\{[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\}|\([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\)|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/i;
 
-/** Of any form that .NET takes; in lower case, with hyphens. Undefined for what is none. */
+/** Returns a GUID of any form that .NET takes in lower case, with hyphens. Undefined if the text is none. */
 export function canonicalGuid(text: string): string | undefined {
   if (!guid.test(text)) return undefined;
   const hex = text.replace(/[{}()-]/g, "").toLowerCase();
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
-/** What is stored with a blob and given back with it. */
+/** Properties that are stored with a blob and given back with it. */
 export interface ContentProperties {
   readonly contentType: string;
   readonly contentEncoding: string;
@@ -101,7 +101,7 @@ export interface StoredProperties extends ContentProperties {
   readonly contentTypeCleared?: boolean | undefined;
 }
 
-/** What Set Blob Properties makes of its headers: it clears whatever they leave out. */
+/** Properties of Set Blob Properties: it clears the ones that its headers leave out. */
 export const withTypeCleared = (properties: ContentProperties): ContentProperties & { readonly contentTypeCleared: boolean } => ({
   ...properties,
   contentTypeCleared: properties.contentType === "",

@@ -20,7 +20,7 @@ export interface OtherRequest {
   readonly service: OtherService;
   /** Name of the operation in the REST reference. */
   readonly title: string;
-  /** What the path names: the account, one segment (a file system or share), or more. */
+  /** Level of the path: the account, one segment (a file system or share), or more. */
   readonly level: Level;
   readonly method: string;
   /** Query parameters that the request has; "*" stands for any value. */

@@ -327,7 +327,7 @@ test("XML: a token that never ends is refused at 512 KiB, a tag at 256 attribute
       pieces++;
       error = reader.push(piece)?.code;
     }
-    // What came before it in its first piece may count, or not.
+    // The bytes before it in its first piece may count, or not.
     assert.ok(error === "InvalidXmlDocument" && [0, 1].includes(pieces - xmlTokenBytesMax / piece.length), `${begin}: ${pieces} ${error}`);
   }
   const attributes = (count: number): string => `<BlockList ${Array.from({ length: count }, (_, i) => `a${i}=""`).join(" ")}/>`;

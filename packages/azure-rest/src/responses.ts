@@ -19,7 +19,7 @@ export function metadataHeaders(metadata: Readonly<Record<string, string>>): Res
   return headers;
 }
 
-/** What answers a write. */
+/** Headers of the answer to a write. */
 export const writtenHeaders = (version: string, blob: ListedBlobProperties): ResponseHeaders => ({
   ...etagAndTime(version, blob),
   ...(blob.versionStamp > 0 ? { "x-ms-version-id": formatIsoMicros(blob.versionStamp) } : {}),
@@ -48,7 +48,7 @@ const containerScopeHeaders = ({ defaultEncryptionScope: scope, denyEncryptionSc
   "x-ms-deny-encryption-scope-override": String(deny),
 });
 
-/** What a blob, a snapshot or a version is besides its content. */
+/** Headers of a blob, snapshot or version apart from its content. */
 function stateHeaders(blob: ListedBlobProperties): ResponseHeaders {
   const isBase = blob.snapshotStamp === 0 && (blob.versionStamp === 0 || blob.isCurrentVersion);
   const result: ResponseHeaders = isBase ? leaseHeaders(blob.lease) : {};
@@ -69,7 +69,7 @@ function stateHeaders(blob: ListedBlobProperties): ResponseHeaders {
   return result;
 }
 
-/** Of Get Blob and Get Blob Properties, without those of the range. Content-MD5 is the whole blob's. */
+/** Headers of Get Blob and Get Blob Properties, without those of the range. Content-MD5 is the whole blob's. */
 export function blobHeaders(version: string, blob: ListedBlobProperties): ResponseHeaders {
   const { headers } = blob;
   const result: ResponseHeaders = {

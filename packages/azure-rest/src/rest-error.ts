@@ -52,8 +52,9 @@ export const badQuery = (name: string, value: string, reason: string): { readonl
   rejected("InvalidQueryParameterValue", { QueryParameterName: name, QueryParameterValue: value, Reason: reason });
 
 /**
- * What a partition server answered. `details.status` tells the two statuses of ConditionNotMet apart, `details.contentLength` is the size
- * that an InvalidRange is about. A code that is not in the table is a bug of ours: InternalError, with the code in the message.
+ * Returns the error for a partition server's answer. `details.status` tells the two statuses of ConditionNotMet apart,
+ * `details.contentLength` is the size that an InvalidRange is about. A code outside of the table is a bug of ours:
+ * InternalError, with the code in the message.
  */
 export function restErrorOfService(code: string, message: string, details: Readonly<Record<string, string>>): RestError {
   if (code === "AccountNotFound") return restError("ResourceNotFound");

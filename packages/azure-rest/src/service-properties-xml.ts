@@ -17,7 +17,7 @@ const corsMethods: ReadonlySet<string> = new Set(["DELETE", "GET", "HEAD", "MERG
 
 type Changes = { -readonly [K in keyof ServiceProperties]?: ServiceProperties[K] };
 
-/** What is set, put over what was. */
+/** Parses new properties and lays them over the present ones. */
 export function parseServiceProperties(body: Uint8Array, service: ServiceName, held: ServiceProperties): Parsed<ServiceProperties> {
   const root = parseXml(body, servicePropertiesBytesMax);
   if (!root.ok) return root;

@@ -67,7 +67,7 @@ export type ServiceName = (typeof serviceNames)[number];
 const off: RetentionPolicy = { enabled: false };
 const noMetrics: Metrics = { version: "1.0", enabled: false, retention: off };
 
-/** Of an account that nobody set any for. */
+/** Properties of an account for which nobody set any. */
 export const defaultServiceProperties: ServiceProperties = {
   logging: { version: "1.0", delete: false, read: false, write: false, retention: off },
   hourMetrics: noMetrics,

@@ -58,7 +58,7 @@ const behaviours = {
 } as const;
 export type Behaviour = keyof typeof behaviours;
 
-/** What the text that a SAS signs has since which `sv` (auth/sas-string.ts). */
+/** Fields of the text that a SAS signs, and the `sv` since which each is there (auth/sas-string.ts). */
 const signedFields = {
   responseOverrides: "2013-08-15",
   serviceInResource: "2015-02-21",

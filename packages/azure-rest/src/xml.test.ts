@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { XMLParser } from "fast-xml-parser";
 import { parseXml, type XmlElement, XmlTreeReader } from "./xml.ts";
 
-/** What a document says (an element's name, then its text or its children), and one way to write it. */
+/** Meaning of a document (an element's name, then its text or its children), and one way to write it. */
 interface Written {
   readonly says: XmlElement;
   readonly xml: string;

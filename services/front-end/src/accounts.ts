@@ -9,7 +9,7 @@ import { type World, within } from "@stamp/ports";
 import type { Account } from "@stamp/wire";
 import type { CallLimits, Router } from "./router.ts";
 
-/** Of devstoreaccount1, as every Azure Storage tool has it built in. */
+/** Key of devstoreaccount1, which every Azure Storage tool has built in. */
 export const wellKnownKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 export interface AccountKeys {
@@ -20,7 +20,7 @@ export interface AccountKeys {
   readonly wellKnownKeys: readonly Uint8Array[];
   /** A key was left out because everybody knows it. */
   readonly refusedWellKnown: boolean;
-  /** From which user delegation keys are derived; empty until the first was asked for. */
+  /** Secret from which user delegation keys are derived; empty until the first was asked for. */
   readonly delegationSecret: Uint8Array;
   readonly serviceProperties: Readonly<Record<ServiceName, ServiceProperties>>;
   /** True if the operator forbids anonymous reads of every container, whatever its access policy says. */

@@ -8,7 +8,7 @@ import type { AvailabilityControl, Availability as AvailabilityService } from "@
 
 export interface AvailabilityParts {
   readonly clock: Clock;
-  /** What is waited for before everything can be served; empty if nothing is. */
+  /** Processes or steps that it waits for before everything can be served; empty if none. */
   readonly waitingFor: () => readonly string[];
   readonly requests: () => number;
   readonly requestsMax: number;

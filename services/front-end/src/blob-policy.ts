@@ -1,4 +1,4 @@
-/** What the service properties of an account switch on for blobs and containers, as it goes with every operation. */
+/** Features that an account's service properties switch on for blobs and containers. They go with every operation. */
 import type { ServiceProperties } from "@stamp/azure-rest";
 import type { BlobPolicy } from "@stamp/objects";
 

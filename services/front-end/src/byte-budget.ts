@@ -30,7 +30,7 @@ export interface ByteBudgetOptions {
 
 export interface ByteHolder {
   readonly account: string;
-  /** Of the client; "" for work of the stamp itself, such as copies. */
+  /** Address of the client; "" for work of the stamp itself, such as copies. */
   readonly address: string;
 }
 
@@ -40,7 +40,7 @@ export interface ByteShare {
   tryTake(bytes: number): boolean;
   /** Refused when it waited too long: nothing was taken. */
   take(bytes: number): Promise<Outcome<void>>;
-  /** What was taken, in any parts. */
+  /** Gives bytes back, in any parts. */
   give(bytes: number): void;
   /**
    * Registers what is called when this request holds much and bytes are wanted. `waiting`: true if another request waits for them, false if
@@ -49,7 +49,7 @@ export interface ByteShare {
   whenWanted(giveBack: (waiting: boolean) => void): () => void;
 }
 
-/** What one account, or one address, holds. */
+/** Bytes that one account, or one address, holds. */
 interface Held {
   bytes: number;
   /** Shares that hold something or wait. */
@@ -82,7 +82,7 @@ export class ByteBudget {
   #refused = 0;
   readonly #accounts = new Map<string, Held>();
   readonly #addresses = new Map<string, Held>();
-  /** Who waits since longest first. */
+  /** Requests that wait, the longest first. */
   readonly #waiting = new Set<Waiting>();
   readonly #wanted = new Set<Wanted>();
   #asking: Timer | undefined;

@@ -7,10 +7,10 @@ export interface ContentDigests {
   readonly crc64?: bigint;
 }
 
-/** What the request says of its body. */
+/** Digests of the body in the request's headers. */
 export interface AnnouncedDigests {
   readonly md5: Uint8Array | undefined;
-  /** As in the header. */
+  /** CRC-64 as in the header. */
   readonly crc64: Uint8Array | undefined;
 }
 

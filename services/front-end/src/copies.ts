@@ -43,7 +43,7 @@ const givesUpAfterMs = copyStaleMs;
 interface CopyKeys {
   readonly sourceKey: ContentKey | undefined;
   readonly key: ContentKey | undefined;
-  /** What is stored of the source is good for the copy as it is. */
+  /** True if the stored content of the source is good for the copy as it is. */
   readonly shares: boolean;
 }
 
@@ -58,7 +58,7 @@ interface PartToCopy {
 
 export class Copies {
   readonly #objects: Objects;
-  /** Of this process, never used before. */
+  /** Name of this process as a copier, never used before. */
   readonly copier: string;
   readonly #waiting: (() => void)[] = [];
   /** By copy id. */
@@ -243,7 +243,7 @@ export class Copies {
       blocks.push({ ...block, places: [...places.value] });
     }
     if (part.inline.length === 0 || keys.key === undefined) return ok({ ...part, blocks });
-    // What is encrypted has a place.
+    // Encrypted content has a place.
     const places = await writeBytes(this.#objects, job.to, one(part.inline), options);
     if (!places.ok) return places;
     const whole = create(CopyBlockSchema, { sizeBytes: toWire(part.inline.length), places: [...places.value] });

@@ -37,7 +37,7 @@ class Loop {
   }
 }
 
-/** What happened to requests of this account, in order. */
+/** Returns the events of this account's requests, in order. */
 function ask(loop: Loop, account: string, count: number, address = "192.0.2.1"): string[] {
   const log: string[] = [];
   for (let i = 0; i < count; i++) {

@@ -14,9 +14,9 @@ import { Prng } from "@stamp/base";
 import type { Clock } from "@stamp/ports";
 
 export interface DoorGateOptions {
-  /** Of all accounts together. */
+  /** Requests of all accounts together, at most. */
   readonly requestsMax: number;
-  /** Of one account: a part of `requestsMax`. */
+  /** Requests of one account, at most: a part of `requestsMax`. */
   readonly accountShareMax: number;
   /** Requests started in one turn of the event loop, while turns are short. */
   readonly startsMax: number;

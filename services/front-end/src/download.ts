@@ -28,7 +28,7 @@ export interface DownloadOptions {
   readonly pieceBytes?: number;
   readonly readTimeoutMs: number;
   readonly signal?: AbortSignal;
-  /** What decrypts content that is encrypted. */
+  /** Key that decrypts encrypted content. */
   readonly decrypting?: { readonly digest: Digest; readonly key: ContentKey } | undefined;
   /** The content from here on, to `endBytes` (exclusive) or to where one answer ends, under the same ETag. */
   readonly again: (startBytes: number, endBytes: number) => Promise<Outcome<BlobContent>>;
@@ -58,7 +58,7 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
   #content: BlobContent | undefined;
   #known: Known | undefined;
   #chunks: AsyncIterator<Uint8Array> | undefined;
-  /** What came and was not handed out yet. */
+  /** Bytes that came and were not handed out yet. */
   #rest: Uint8Array = none;
   #first: Uint8Array | undefined;
   #fruitless = 0;
@@ -208,7 +208,7 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
     return decrypting ? decrypted(decrypting.digest, decrypting.key, run, stored) : stored;
   }
 
-  /** As much as there is room for, down to one piece: that one is held anyway. */
+  /** Takes as much as there is room for, down to one piece: that one is held anyway. */
   #takeAhead(): number {
     const { budget } = this.#options;
     for (let bytes = this.#runBytes; bytes > this.#pieceBytes; bytes = Math.floor(bytes / 2)) {
@@ -219,7 +219,7 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
     return this.#pieceBytes;
   }
 
-  /** What is known of the places from here on. */
+  /** Returns the known places from here on. */
   #from(at: number): readonly Place[] | undefined {
     const known = this.#known;
     if (!known) return undefined;
@@ -244,7 +244,7 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
 
   async #again(): Promise<BlobContent> {
     if (++this.#fruitless > fruitlessMax) throw broken(`nothing more after ${fruitlessMax} attempts`);
-    // Of many places a slow client is told only those of the run.
+    // A slow client of a blob with many places is told only the places of the run.
     const endBytes = this.#runBytes < this.#windowBytes ? Math.min(this.#endBytes, this.#at + this.#runBytes) : this.#endBytes;
     const answer = await this.#options.again(this.#at, endBytes);
     if (!answer.ok) throw new FailureError(answer.failure);

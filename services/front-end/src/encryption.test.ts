@@ -12,13 +12,13 @@ import { decrypted, placeFromWire, WriteCipher } from "./encryption.ts";
 const digest = new NodeDigest();
 const keyBytes = fromHex("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f") as Uint8Array<ArrayBuffer>;
 const key = { bytes: keyBytes, sha256: digest.sha256(keyBytes) };
-/** Of the first test: the format of encrypted bytes. It never changes. */
+/** Encrypted bytes of the first test: their format never changes. */
 const frozen = "3d04eb699198922a4de33ec1f3e7f1505342fdbbeea70ac186cc4d8d3b8a994739965dc3f44165d9a01eb391213bf5";
 
 /** A salt with this byte everywhere, and then the next one: as from the kernel, no two writes have the same. */
 const salts = (fill: number) => ({ uint32: () => 0, float: () => 0, bytes: (length: number) => new Uint8Array(length).fill(fill++) });
 
-/** What one write stores, in pieces of these lengths, and where. */
+/** Returns what one write stores, in pieces of these lengths, and where. */
 function written(text: Uint8Array, cuts: readonly number[], random = salts(1)) {
   const cipher = new WriteCipher({ digest, random }, key);
   const ends = [...new Set(cuts.map((cut) => cut % (text.length + 1)))].sort((a, b) => a - b);

@@ -18,7 +18,7 @@ import type { Digest, RunningCipher, World } from "@stamp/ports";
 import { CipherSchema, fromWire, PlaceSchema, toWire, type Place as WirePlace } from "@stamp/wire";
 import type { ContentKey } from "./content-key.ts";
 
-/** Of both kinds of keys. */
+/** Purpose of both kinds of keys. */
 const purpose = utf8("stamp: content under a customer-provided key, AES-256-CTR, 1");
 const cipherBlockBytes = 16;
 
@@ -28,7 +28,7 @@ function keyOfWrite(digest: Digest, key: ContentKey, salt: Uint8Array): Uint8Arr
   return digest.hmacSha256(extracted, concatBytes([purpose, Uint8Array.of(1)]));
 }
 
-/** What encrypts or decrypts the bytes of a write from this number on. */
+/** Returns the cipher for the bytes of a write from this offset on. */
 function cipherAt(digest: Digest, writeKey: Uint8Array, offsetBytes: number): RunningCipher {
   const counter = new Uint8Array(cipherBlockBytes);
   new DataView(counter.buffer).setBigUint64(8, BigInt(Math.floor(offsetBytes / cipherBlockBytes)));

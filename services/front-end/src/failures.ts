@@ -2,7 +2,10 @@
 import { type RestError, type RestErrorOptions, restError } from "@stamp/azure-rest";
 import type { Failure } from "@stamp/base";
 
-/** Of what did not happen and may go well soon: a second at least, and no more than a client will wait. */
+/**
+ * Retry-After of a request that did not happen and may succeed soon: at least a second, and no more than a client will
+ * wait.
+ */
 const retryAfterSecondsMax = 30;
 
 /** 503 of an overloaded server. */

@@ -49,7 +49,7 @@ export interface ForeignStepOptions {
   readonly onChunk: () => Promise<boolean>;
   /** Keeps what was put until it is committed. */
   readonly pins: UploadPins;
-  /** What is written is encrypted under it. */
+  /** Key that encrypts the written bytes. */
   readonly key: ContentKey | undefined;
 }
 
@@ -68,7 +68,7 @@ export async function foreignStep(objects: Objects, copy: ForeignCopy, options: 
   }
 }
 
-/** What the source refuses is final; what it can't do now is not. */
+/** A refusal of the source is final; a temporary failure is not. */
 function outcomeOf({ code, status, message, headers }: RestError): Outcome<ForeignStep> {
   const told = headers["x-ms-copy-source-status-code"];
   if (status >= 500 || told === "429" || told === "408") return refused("unavailable", "notReady", `${code}: ${message}`);
@@ -119,7 +119,8 @@ class Step {
     if (!first) return this.#end();
     const start = Math.floor(Math.max(first.startBytes, from) / chunkBytes) * chunkBytes;
     const window = Math.min(start + pageWindowBytes, totalBytes);
-    // Of a list that is not whole, the chunk of the last range may have others. One chunk has fewer ranges than fit into a list.
+    // The chunk of the last range in an incomplete list may have further ranges. One chunk has fewer ranges than fit
+    // into a list.
     const told = Math.floor((ranges.at(-1)?.endBytes ?? 0) / chunkBytes) * chunkBytes;
     const end = more ? Math.min(window, told) : window;
     if (end <= start) return ok({ kind: "failed", description: "The source lists too few of its pages at a time." });
@@ -210,7 +211,7 @@ interface Run {
   readonly endBytes: number;
 }
 
-/** What of the ranges lies between the two, cut at the ends of chunks. */
+/** Returns the parts of the ranges between the two, cut at the ends of chunks. */
 function runsOf(ranges: readonly Run[], from: number, to: number): Run[] {
   const runs: Run[] = [];
   for (const range of ranges) {
@@ -224,7 +225,7 @@ function runsOf(ranges: readonly Run[], from: number, to: number): Run[] {
   return runs;
 }
 
-/** Of bytes that begin at `startBytes`: those of the runs, one behind the other. */
+/** Yields the bytes of the runs, one behind the other, from bytes that begin at `startBytes`. */
 async function* onlyRuns(bytes: AsyncIterable<Uint8Array>, startBytes: number, runs: readonly Run[]): AsyncGenerator<Uint8Array> {
   let at = startBytes;
   let next = 0;

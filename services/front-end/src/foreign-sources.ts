@@ -39,7 +39,7 @@ export interface ForeignContent {
   readonly bytes: AsyncIterableIterator<Uint8Array>;
 }
 
-/** Of a body: this, and what it takes at this rate. */
+/** Time for a body: this, and its length at this rate. */
 const bodyTimeoutMs = 60_000;
 const bodyBytesPerMsMin = 64;
 const idleTimeoutMs = 30_000;
@@ -72,7 +72,10 @@ export class ForeignSources {
     return rejected("CannotVerifyCopySource", {}, { message: why, status: 400 });
   }
 
-  /** What it is. `headers`: all that are sent. Where HEAD is refused (a URL that is signed for GET alone), GET may tell it. */
+  /**
+   * Asks for the properties of the source. `headers`: all that are sent. If HEAD is refused (a URL that is signed for
+   * GET alone), GET may tell them.
+   */
   async head(source: ForeignSource, headers: HttpHeaders, limits: ForeignLimits): Promise<Parsed<Blob>> {
     const byHead = await this.#told("HEAD", source, headers, limits);
     if (!byHead.ok) return byHead;
@@ -185,7 +188,7 @@ export class ForeignSources {
   }
 }
 
-/** Of a client's error that is no condition: 304 and 412 mean the same for GET. */
+/** True for a client's error that is no condition: 304 and 412 mean the same for GET. */
 const refusesHead = (status: number): boolean => (status >= 400 && status < 500 && status !== 412 && status !== 429) || status === 501;
 
 function blobOfAnswer({ status, headers }: IncomingAnswer): Parsed<Blob> {
@@ -193,7 +196,7 @@ function blobOfAnswer({ status, headers }: IncomingAnswer): Parsed<Blob> {
   return read.ok ? parsed(blobOf(read.value)) : read;
 }
 
-/** What breaks off here is no fault of the request's client. */
+/** A body that breaks off here is no fault of the request's client. */
 const ofSource = (body: IncomingAnswer["body"]): IncomingAnswer["body"] => ({
   next: () =>
     body.next().catch((error: unknown) => {

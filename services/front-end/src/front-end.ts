@@ -48,7 +48,7 @@ import { Signals } from "./signals.ts";
 import { signalsHandlers } from "./signals-service.ts";
 import { Tables } from "./tables.ts";
 
-/** What reaches beyond the stamp. Without it there are no bearers, and no sources of copies elsewhere. */
+/** Adapters that reach beyond the stamp. Without them there are no bearers, and no sources of copies elsewhere. */
 export interface Outside {
   /** Makes the verifier of the configured issuer's tokens. */
   readonly issuerOf?: IssuerOf;

@@ -22,7 +22,7 @@ const rangeOf = (rangeId: string, low: string, high: string, server = "ps-1"): W
 type Answer = MessageInitShape<typeof PartitionMapSchema>;
 
 interface Leader {
-  /** What the manager answers that holds the lease, when the cache asks for the whole map because of a doubt. */
+  /** Answer of the manager that holds the lease, when the cache asks for the whole map because of a doubt. */
   readonly whole?: Answer;
   /** Epoch of the manager's lease, by how often the lock service was asked. */
   readonly leaseEpoch?: (asked: number) => bigint;

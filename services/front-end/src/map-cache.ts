@@ -188,7 +188,7 @@ export class MapCache {
   #become(map: PartitionMap): Outcome<void> {
     const version = fromWire(map.version);
     const ranges = this.#ranges(map);
-    // What can't be made of changes is asked for whole.
+    // If the changes do not make a map, the whole map is asked for.
     this.#whole = !ranges.ok;
     if (!ranges.ok) return refused("dataLoss", "damaged", ranges.failure.message);
     this.#current = new RangeMap(version, ranges.value);

@@ -4,7 +4,7 @@ import { allLabelled, counter, gauge, histogram, inside, type Metrics } from "@s
 
 const fe = "front_end";
 
-/** Of the door of one service. */
+/** Metrics of the door of one service. */
 const doorMetrics: Metrics = {
   requests: counter(`${fe}_requests_total`, "Requests that arrived."),
   inProgress: gauge(`${fe}_requests_in_progress`, "Requests that have arrived and not ended."),

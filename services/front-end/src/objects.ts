@@ -51,7 +51,7 @@ export interface BlobAddress {
 /** With the incarnation of its container, as a read of the row said that was sent after the request arrived. */
 export interface LocatedBlob extends BlobAddress {
   readonly containerIncarnation: bigint;
-  /** Of a snapshot, of a version; 0: the blob itself. */
+  /** Stamps of a snapshot and of a version; 0 for the blob itself. */
   readonly snapshotStamp: bigint;
   readonly versionStamp: bigint;
 }
@@ -129,7 +129,7 @@ type DeleteBlobInit = Extract<OperationKind, { case: "deleteBlob" }>["value"];
 export class Objects {
   readonly parts: ObjectsParts;
 
-  /** Those that go on after their request. */
+  /** Copies that go on after their request. */
   readonly copies: Copies;
 
   constructor(parts: ObjectsParts) {
@@ -137,7 +137,7 @@ export class Objects {
     this.copies = new Copies(this, `${parts.config.name}/${uuid(parts.world.random)}`);
   }
 
-  /** Of what the router answered. */
+  /** Returns the result that the router answered. */
   resultOf<C extends keyof ResultValues>(result: ResultKind, expected: C): Parsed<ResultValues[C]> {
     return answered({ ok: true, value: result }, expected);
   }
@@ -146,7 +146,7 @@ export class Objects {
     return this.parts.tables;
   }
 
-  /** As the server of its range answers it. */
+  /** Returns the answer of the range's server as it is. */
   run(kind: OperationKind, limits: CallLimits): Promise<Outcome<ResultKind>> {
     return executeProtecting(this, kind, limits);
   }
@@ -231,7 +231,10 @@ export class Objects {
     return nextMarker.ok ? parsed({ entries, nextMarker: nextMarker.value, nextMarkerStamp }) : nextMarker;
   }
 
-  /** Those whose tags fulfil the expression. A page may hold fewer than fit and not be the last: each reads a bounded number of blobs. */
+  /**
+   * Finds blobs whose tags fulfil the expression. A page may hold fewer than fit and not be the last: each reads a
+   * bounded number of blobs.
+   */
   async findBlobs(
     account: string,
     container: Container,

@@ -130,7 +130,7 @@ class Stage {
 /** So many steps are ordered: all of the hold, and of the deletion those up to its second try. */
 const stepsMax = 8;
 
-/** What was broken, by order of steps; `marked`: something in the container was held before. */
+/** Returns the breaches by order of steps; `marked`: something in the container was held before. */
 async function everyOrder(rules: Rules, marked: boolean): Promise<string[]> {
   const broken: string[] = [];
   for (let order = 0; order < 2 ** stepsMax; order++) {

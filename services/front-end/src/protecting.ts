@@ -1,5 +1,5 @@
 /**
- * What is about to protect something, and what deletes a container: the two meet at the container's row (docs/design/model/protect.pml).
+ * Protecting something in a container, and deleting the container: the two meet at the container's row (docs/design/model/protect.pml).
  *
  *   protect:  mark the row | the operation, in the blob's range | mark the row again: it is there still, and a deletion that began meanwhile
  *             has to begin anew | answer

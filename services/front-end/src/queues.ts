@@ -85,7 +85,7 @@ export class Queues {
     }
   }
 
-  /** Of all messages that have not expired, visible or not. */
+  /** Counts all messages that have not expired, visible or not. */
   async count(queue: LocatedQueue, limits: CallLimits): Promise<Parsed<bigint>> {
     for (;;) {
       const count = await this.execute({ case: "countMessages", value: { queue } }, "count", limits);

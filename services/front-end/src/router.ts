@@ -22,7 +22,7 @@ export interface CallLimits {
   /** By the monotonic clock. */
   readonly deadlineMs: number;
   readonly signal?: AbortSignal;
-  /** Of the account, for operations on its blobs. */
+  /** Policy of the account, for operations on its blobs. */
   readonly policy?: BlobPolicy;
 }
 
@@ -78,7 +78,7 @@ export class Router {
     return this.ask(route, kind, isRead(kind as Parameters<typeof isRead>[0]), limits);
   }
 
-  /** As it is, for what does not say by its message where it belongs. `repeatable`: twice is the same as once. */
+  /** Sends an operation as it is, by a given route. `repeatable`: twice is the same as once. */
   ask(route: Route, kind: OperationKind, repeatable: boolean, limits: CallLimits): Promise<Outcome<{ result: ResultKind; range: Range }>> {
     const fields = executeFields(messageOf(kind, limits.policy));
     return this.#atRange(kind.case, route, repeatable ? "soon" : "never", limits, async (range, options) => {
@@ -124,7 +124,7 @@ export class Router {
   ): Promise<Outcome<T>> {
     const { clock } = this.#world;
     const sinceMs = clock.monotonicMs();
-    /** What was tried, when, and what came of it. */
+    /** Attempts with their times and results. */
     const told: string[] = [];
     const tell = (text: string): void => {
       if (told.length < toldMax) told.push(`${Math.round(clock.monotonicMs() - sinceMs)} ms: ${text}`);
@@ -236,7 +236,7 @@ function mayAskAgain(failure: Failure, repeatable: boolean): boolean {
     case "staleOwnerEpoch":
     // A process of another role has the address that the map names, since a restart with other ports.
     case "unknownMethod":
-    // Of an attempt: its time may be shorter than the caller's.
+    // An attempt's time may be shorter than the caller's.
     case "timeout":
       return true;
     default:

@@ -31,7 +31,7 @@ import { entityFromWire, tableFromWire, tableOperationToWire } from "./tables-wi
 type ResultOf = Exclude<TableResult["kind"], { case: undefined }>;
 type ResultValue<C extends ResultOf["case"]> = Extract<ResultOf, { case: C }>["value"];
 
-/** Of one page of entities, as the service counts their bytes. */
+/** Bytes of one page of entities, as the service counts them. */
 export const pageBytesMax: number = 4 * 1024 * 1024;
 /** A page that takes longer ends where it is. */
 const pageTimeMs = 5_000;

@@ -82,7 +82,9 @@ export class UploadPins {
     });
   }
 
-  /** What fails is tried again at the next interval, or in vain: then the commit is refused, and nothing is lost. */
+  /**
+   * A failed renewal is tried again at the next interval, or in vain: then the commit is refused, and nothing is lost.
+   */
   async #renew(): Promise<void> {
     if (!this.#world.rules.on("pinsRenewed")) return;
     const { clock, logger } = this.#world;

@@ -157,7 +157,7 @@ class Upload {
     this.#givingBack = this.#send();
   }
 
-  /** What is held, as one piece, when the window has room for it. */
+  /** Sends what is held as one piece, when the window has room for it. */
   async #send(): Promise<Parsed<never> | undefined> {
     if (this.#held.lengthBytes === 0) return undefined;
     const { windowBytes, budget, writeData } = this.#options;

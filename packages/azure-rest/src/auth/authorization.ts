@@ -1,6 +1,6 @@
 /**
- * What an operation asks of callers without an account key: the types, and the function that turns the table (permissions.ts) into the
- * needs of one request. Nothing else adds to or takes from these needs.
+ * Needs of operations for callers without an account key: the types, and the function that turns the table
+ * (permissions.ts) into the needs of one request. Nothing else adds to or takes from these needs.
  */
 import type { HttpHeaders } from "../headers.ts";
 import { type Query, queryValue } from "../target.ts";
@@ -19,7 +19,7 @@ export const bearerRoles = ["read", "contribute", "own"] as const;
 export type BearerRole = (typeof bearerRoles)[number];
 
 export interface OperationAuthorization {
-  /** Which resource type an account SAS must have for it; several letters: one of them. */
+  /** Resource type that an account SAS must have for the operation; several letters: one of them. */
   readonly resourceType: string;
   readonly accountSas: PermissionGroups;
   /** Needs of a service SAS whose resource covers what the request names. */
@@ -116,7 +116,7 @@ function withWidening(needs: OperationAuthorization, { adds, instead, since, rol
   };
 }
 
-/** What a request names, as a service SAS is made for it. Names are decoded. */
+/** Resource of a request, as a service SAS is made for it. Names are decoded. */
 export type SignedResource =
   | { readonly kind: "account" }
   | { readonly kind: "container"; readonly container: string }

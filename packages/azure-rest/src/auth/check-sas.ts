@@ -70,7 +70,7 @@ export interface SasUse {
   readonly nowMs: number;
 }
 
-/** What does not depend on the operation. */
+/** Checks the parts of a SAS that do not depend on the operation. */
 export function checkSasUse(sas: Sas, terms: SasTerms, use: SasUse): Parsed<void> {
   if (sas.httpsOnly && !use.secure) return rejected("AuthorizationProtocolMismatch");
   if (sas.ip && !isInRange(sas.ip, use.remoteAddress)) return rejected("AuthorizationSourceIPMismatch", { SourceIP: use.remoteAddress });

@@ -25,7 +25,7 @@ export interface DelegationKeyFields {
   /** First letter of the service. */
   readonly service: string;
   readonly version: string;
-  /** Of the user that alone may use it, if it is one of another tenant; else "". */
+  /** Tenant of the user that alone may use the key, if it is another tenant; else "". */
   readonly delegatedTenantId: string;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Who may do what: one row for every operation of every service, and one for every header or parameter that makes a request ask for more.
+ * Permissions: one row for every operation of every service, and one for every header or parameter that makes a request ask for more.
  * Made from the REST reference ("Create an account SAS", "Create a service SAS", "Create a user delegation SAS", "Authorize with Microsoft
  * Entra ID": permissions for calling data operations, "Manage anonymous read access"). Total by type: an operation without a row does not
  * compile. The test that walks it (tests/conformance/authorization.slow.ts) has the expected answers in a table of its own.

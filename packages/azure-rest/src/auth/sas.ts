@@ -10,7 +10,7 @@ import { type Query, queryValue } from "../target.ts";
 import { isVersion, sasIsSince, signedSince } from "../version.ts";
 import { type IpRange, parseIpRange } from "./ip-range.ts";
 
-/** Of every field, as it was in the query; "" when it was not there. */
+/** Each field as it was in the query; "" if it was absent. */
 export type SasFields = Readonly<Record<SasField, string>>;
 
 export type SasField = (typeof sasParameters)[number];
@@ -27,11 +27,11 @@ export interface Sas {
   readonly permissions: string | undefined;
   readonly startMs: number | undefined;
   readonly expiryMs: number | undefined;
-  /** Of a stored access policy; "" without one. */
+  /** Id of a stored access policy; "" without one. */
   readonly identifier: string;
   readonly ip: IpRange | undefined;
   readonly httpsOnly: boolean;
-  /** Of the key of a user delegation SAS. */
+  /** Start and end of the key of a user delegation SAS, in milliseconds since 1970. */
   readonly keyStartMs: number;
   readonly keyExpiryMs: number;
 }
@@ -84,7 +84,7 @@ export function parseSas(query: Query): Parsed<Sas> {
   });
 }
 
-/** What the service has and we do not. */
+/** Returns the name of a feature of the service that Stamp does not have. */
 function unsupportedOf(fields: SasFields): string | undefined {
   if (fields.sr === "d" || fields.sdd !== "") return "Shared access signatures of a directory (hierarchical namespaces)";
   if (fields.suoid !== "") return "POSIX access control of an unauthorized user (suoid, hierarchical namespaces)";

@@ -90,7 +90,7 @@ function canonicalizedResource(scheme: SharedKeyScheme, parts: SignedParts): str
   return text;
 }
 
-/** Of the query only `comp`. */
+/** Returns the resource with only `comp` of the query. */
 function shortResource(parts: SignedParts): string {
   const comp = parts.query.get("comp");
   return `/${parts.account}${parts.rawPath}${comp === undefined ? "" : `?comp=${comp[0]}`}`;

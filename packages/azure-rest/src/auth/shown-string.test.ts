@@ -1,4 +1,4 @@
-/** What a refused signature shows of the string to sign. */
+/** The string to sign, as a refused signature shows it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { shownString } from "./shown-string.ts";

@@ -81,7 +81,7 @@ export function signedIdentifiersXml(identifiers: readonly SignedIdentifier[]): 
   return `${text}</SignedIdentifiers>`;
 }
 
-/** What a SAS allows, and when. */
+/** Permissions of a SAS, and their time. */
 export interface SasTerms {
   readonly permissions: string;
   readonly startMs: number | undefined;

@@ -14,7 +14,7 @@ export interface TokenClaims {
 }
 
 export const tokenCharactersMax = 1024;
-/** What is signed begins with it, so that no other signature by the key can serve as a token. */
+/** Begin of the signed text, so that no other signature by the key can serve as a token. */
 const purpose = "stamp token v1\n";
 
 export function makeToken(claims: TokenClaims, key: Uint8Array, hmacSha256: HmacSha256): string {
@@ -22,7 +22,7 @@ export function makeToken(claims: TokenClaims, key: Uint8Array, hmacSha256: Hmac
   return `${body}.${toBase64Url(hmacSha256(key, utf8(purpose + body)))}`;
 }
 
-/** What the token says of itself, not verified yet: whose keys to look up. Undefined when it is not a token. */
+/** Returns the claims of a token, not verified yet: they say whose keys to look up. Undefined if it is not a token. */
 export function claimsOfToken(token: string): TokenClaims | undefined {
   if (token.length > tokenCharactersMax) return undefined;
   const bytes = fromBase64Url(token.split(".")[0] ?? "");

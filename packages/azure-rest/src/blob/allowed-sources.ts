@@ -1,5 +1,5 @@
 /**
- * From where copies may be made besides this stamp: a list of patterns that the operator gives. It is what stands between a request's
+ * Sources of copies outside of this stamp: a list of patterns that the operator gives. It is what stands between a request's
  * `x-ms-copy-source` and networks that only the front-end can reach.
  *
  *     https://*.blob.core.windows.net          every name below it, port 443

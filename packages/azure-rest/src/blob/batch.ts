@@ -16,7 +16,7 @@ const boundaryCharactersMax = 70;
 const headersPerPartMax = 100;
 
 export interface BatchRequest {
-  /** As in the part's Content-ID; the answer has it too. */
+  /** Content-ID of the part; the answer repeats it. */
   readonly contentId: string | undefined;
   readonly method: string;
   /** Path and query. */

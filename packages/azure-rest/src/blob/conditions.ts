@@ -1,7 +1,8 @@
 /**
- * Which operation of the Blob service looks at which conditions. Sources: the table in "Specifying conditional headers for Blob service
- * operations" of the REST reference, and for operations that it does not have, the parameters of each operation in `@azure/storage-blob`
- * 12.34. Where both are silent the condition is refused, with one exception: Get Block List, whose own page says that it takes them.
+ * Conditions that each operation of the Blob service evaluates. Sources: the table in "Specifying conditional headers
+ * for Blob service operations" of the REST reference, and for operations that it does not have, the parameters of each
+ * operation in `@azure/storage-blob` 12.34. Where both are silent the condition is refused, with one exception: Get
+ * Block List, whose own page says that it takes them.
  */
 import type { HttpHeaders } from "../headers.ts";
 import { badHeader, type Parsed, parsed, rejected } from "../rest-error.ts";

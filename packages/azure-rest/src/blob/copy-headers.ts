@@ -1,4 +1,4 @@
-/** What requests that copy say in headers: the source, conditions and checksums of it, and its range. */
+/** Headers of requests that copy: the source, conditions and checksums of it, and its range. */
 import { urlWithoutSignature } from "@stamp/base";
 import type { ConditionHeaders } from "../conditions.ts";
 import { parseHttpDate } from "../dates.ts";
@@ -73,7 +73,7 @@ export function parseSourceRange(headers: HttpHeaders): Parsed<ByteRange | undef
 
 export interface SourceDigests {
   readonly md5: Uint8Array | undefined;
-  /** As in the header. */
+  /** CRC-64 as in the header. */
   readonly crc64: Uint8Array | undefined;
 }
 

@@ -81,7 +81,7 @@ export const requestEncryptedHeaders = (key: EncryptedUnder | undefined): Record
     ? { "x-ms-request-server-encrypted": "false" }
     : { "x-ms-request-server-encrypted": "true", ...encryptedUnderHeaders(key) };
 
-/** Which key content is encrypted under; nothing for content that is not encrypted. */
+/** Headers that name the key that content is encrypted under; none for content that is not encrypted. */
 export const encryptedUnderHeaders = ({ sha256, scope }: EncryptedUnder): Record<string, string> => ({
   ...(sha256 === undefined ? {} : { "x-ms-encryption-key-sha256": toBase64(sha256) }),
   ...(scope === undefined ? {} : { "x-ms-encryption-scope": scope }),
@@ -112,7 +112,7 @@ export interface ContainerScope {
   readonly denyEncryptionScopeOverride: boolean;
 }
 
-/** What a new container says of its blobs' encryption. The headers come both or not at all. */
+/** Parses the encryption of a new container's blobs. The headers come both or not at all. */
 export function parseContainerScope(headers: HttpHeaders, version: string): Parsed<ContainerScope> {
   const names = { scope: "x-ms-default-encryption-scope", deny: "x-ms-deny-encryption-scope-override" } as const;
   const { [names.scope]: scope, [names.deny]: denied } = headers;

@@ -7,11 +7,11 @@ export type LeaseActionName = (typeof leaseActions)[number];
 
 export interface LeaseHeaders {
   readonly action: LeaseActionName;
-  /** Of acquire and change; empty: acquire makes one. */
+  /** Lease id for acquire and change; if empty, acquire makes one. */
   readonly proposedLeaseId: string;
-  /** Of acquire; -1: without end. */
+  /** Duration for acquire, in seconds; -1 for a lease without end. */
   readonly durationSeconds: number;
-  /** Of break; undefined: what is left of the lease. */
+  /** Period for break, in seconds; undefined: the rest of the lease. */
   readonly breakPeriodSeconds?: number;
 }
 

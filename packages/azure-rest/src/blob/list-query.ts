@@ -14,17 +14,17 @@ export interface ListQuery {
   readonly delimiter: string;
   /** The first name of the page; empty for the start. */
   readonly marker: string;
-  /** Of the first name, from which snapshot, version or incarnation on; 0: from its first. */
+  /** Snapshot, version or incarnation from which the first name goes on; 0 begins with its first. */
   readonly markerStamp: number;
   readonly maxResults: number;
-  /** Of blobs: only what was deleted softly. */
+  /** For blobs: lists only soft-deleted ones. */
   readonly onlyDeleted: boolean;
   readonly include: ReadonlySet<string>;
-  /** As they came, to be repeated in the answer. */
+  /** Parameters as they came, to be repeated in the answer. */
   readonly echo: { prefix?: string; delimiter?: string; marker?: string; maxResults?: number };
 }
 
-/** What `include` may ask for. */
+/** Values that `include` may have. */
 const blobIncludes: ReadonlySet<string> = new Set([
   "copy",
   "deleted",
@@ -44,7 +44,7 @@ const markerStart = "2!";
 
 export const encodeMarker = (name: string): string => (name === "" ? "" : markerStart + toBase64Url(utf8(name)));
 
-/** Of a page that starts within what belongs to one name. */
+/** Marker of a page that starts among the states of one name. */
 export const encodeMarkerWithin = (name: string, stamp: number): string =>
   stamp === 0 ? encodeMarker(name) : `${encodeMarker(name)}!${stamp}`;
 

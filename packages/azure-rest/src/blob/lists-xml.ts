@@ -12,11 +12,11 @@ import { accountEncryptionKey, type ContainerScope } from "./encryption-headers.
 
 const declaration = '<?xml version="1.0" encoding="utf-8"?>';
 
-/** As it is now. */
+/** A lease as it is now. */
 export interface LeaseShown {
   readonly state: string;
   readonly status: string;
-  /** Of one that is held: infinite, fixed. */
+  /** Duration of a held lease: infinite, fixed. */
   readonly duration: string;
 }
 
@@ -46,10 +46,10 @@ export interface ListedBlobProperties {
   readonly blobType: string;
   /** It has no committed content yet, and so no ETag and no times. */
   readonly uncommitted: boolean;
-  /** Of an append blob. */
+  /** Number of committed blocks of an append blob. */
   readonly committedBlockCount: number;
   readonly sealed: boolean;
-  /** Of a page blob. */
+  /** Sequence number of a page blob. */
   readonly sequenceNumber: number;
   /** Microseconds since 1970. 0: not a snapshot; written without versioning. */
   readonly snapshotStamp: number;
@@ -73,13 +73,13 @@ export interface ListedBlobProperties {
   readonly encryptionKeySha256?: Uint8Array | undefined;
   /** Encryption scope that it is encrypted under. */
   readonly encryptionScope?: string | undefined;
-  /** That made it, or makes it. */
+  /** The copy that made the blob, or makes it. */
   readonly copy?: ShownCopy | undefined;
 }
 
 export type ListEntry = { readonly kind: "blob"; readonly blob: ListedBlobProperties } | { readonly kind: "prefix"; readonly name: string };
 
-/** What the request said, repeated in the answer. */
+/** Parts of the request that the answer repeats. */
 export interface ListEcho {
   readonly serviceEndpoint: string;
   readonly prefix?: string;
@@ -138,7 +138,7 @@ export function listContainersXml(echo: ListEcho, containers: readonly ListedCon
 const containerScopeXml = ({ defaultEncryptionScope: scope, denyEncryptionScopeOverride: deny }: ContainerScope): string =>
   `${element("DefaultEncryptionScope", scope === "" ? accountEncryptionKey : scope)}<DenyEncryptionScopeOverride>${deny}</DenyEncryptionScopeOverride>`;
 
-/** Of what was deleted and is kept. */
+/** Properties of a soft-deleted state. */
 const deletionXml = ({
   deletedMs = 0,
   remainingRetentionDays = 0,

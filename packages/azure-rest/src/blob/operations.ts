@@ -1,7 +1,7 @@
 /**
- * Which operation a request is: a table by resource, method, `restype` and `comp`. A row is an operation that we serve, or the name of
- * one that the service has and we do not: that is answered 501 with the name. What is in no row is the client's mistake: 400 for a query
- * that means nothing, 405 for a method that the resource does not have.
+ * Operation of a request: a table by resource, method, `restype` and `comp`. A row is an operation that Stamp serves,
+ * or the name of one that only the service has: that is answered 501 with the name. A request without a row is the
+ * client's mistake: 400 for a query without a meaning, 405 for a method that the resource does not have.
  */
 import type { HttpHeaders } from "../headers.ts";
 import { badQuery, notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";

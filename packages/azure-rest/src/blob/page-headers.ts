@@ -1,4 +1,4 @@
-/** What requests for page and append blobs say in headers. */
+/** Headers of requests for page and append blobs. */
 import { type ByteRange, byteRangeOf, type HttpHeaders, rangeHeaderOf } from "../headers.ts";
 import { badHeader, type Parsed, parsed, rejected } from "../rest-error.ts";
 
@@ -20,7 +20,7 @@ export interface NewBlobType {
   readonly sequenceNumber: number;
 }
 
-/** Of Put Blob. */
+/** Parses the type of the blob in Put Blob. */
 export function parseNewBlobType(headers: HttpHeaders): Parsed<NewBlobType> {
   const blobType = headers["x-ms-blob-type"];
   const length = parseCount(headers, "x-ms-blob-content-length");
@@ -80,7 +80,7 @@ export interface SequenceNumberChange {
   readonly sequenceNumber: number;
 }
 
-/** Of Set Blob Properties. */
+/** Parses the sequence number in Set Blob Properties. */
 export function parseSequenceNumberChange(headers: HttpHeaders): Parsed<SequenceNumberChange> {
   const number = parseCount(headers, "x-ms-blob-sequence-number");
   if (!number.ok) return number;

@@ -1,5 +1,5 @@
 /**
- * What the path of a Blob service request names: the account itself, a container, or a blob in it.
+ * Resource in the path of a Blob service request: the account itself, a container, or a blob in it.
  *
  * The path is decoded once and made canonical (names.ts) before it is divided, as the service does: `a%5Cb`, `x/../a/b` and `a./b` name the
  * blob `a/b`. Everything that needs the name takes it from here: operations, SAS, requests of a batch, sources of copies. A shared key signs

@@ -1,4 +1,7 @@
-/** What sources outside of the stamp say is not to be trusted: any answer is understood or refused, never thrown over, never believed too far. */
+/**
+ * Answers of sources outside of the stamp are not trusted: any answer is understood or refused, never thrown over,
+ * never believed too far.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { utf8 } from "@stamp/base";

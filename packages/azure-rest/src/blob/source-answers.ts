@@ -1,10 +1,12 @@
-/** What a source outside of this stamp is asked with, and what its answers say: about the blob, its pages, or why not. */
+/** Requests to a source outside of this stamp, and its answers: about the blob, its pages, or why not. */
 import type { HttpHeaders } from "../headers.ts";
 import { type ContentProperties, parseDigest, parseMetadata } from "../headers.ts";
 import { type Parsed, parsed, type RestError, rejected, restError } from "../rest-error.ts";
 import { childText, parseXml } from "../xml.ts";
 
-/** Of requests to sources: new enough for all that is asked there, and known to every service that may be asked. */
+/**
+ * Version of requests to sources: new enough for all that is asked there, and known to every service that may be asked.
+ */
 const sourceVersion = "2021-12-02";
 
 /** All headers of a request to a source. */
@@ -34,7 +36,7 @@ export interface SourceProperties {
   readonly headers: ContentProperties;
   readonly metadata: Readonly<Record<string, string>>;
   readonly blobType: "BlockBlob" | "AppendBlob" | "PageBlob";
-  /** Of the whole blob. */
+  /** Length of the whole blob, in bytes. */
   readonly contentLengthBytes: number;
   readonly sequenceNumber: number;
   readonly committedBlockCount: number;
@@ -43,12 +45,12 @@ export interface SourceProperties {
 
 export interface SourceAnswer {
   readonly properties: SourceProperties;
-  /** Of the body: which part of the blob it is. */
+  /** Start of the body within the blob, in bytes. */
   readonly startBytes: number;
   readonly lengthBytes: number;
 }
 
-/** Of an answer with content, or to HEAD. */
+/** Parses an answer with content, or to HEAD. */
 export function parseSourceAnswer(status: number, headers: HttpHeaders): Parsed<SourceAnswer> {
   const error = sourceError(status, headers);
   if (error) return { ok: false, error };
@@ -132,7 +134,7 @@ export interface SourcePages {
   readonly more: boolean;
 }
 
-/** Of Get Page Ranges. */
+/** Parses the answer to Get Page Ranges. */
 export function parseSourcePages(body: Uint8Array): Parsed<SourcePages> {
   const root = parseXml(body, sourcePageListBytesMax);
   if (!root.ok || root.value.name !== "PageList") return unusable("Its list of pages can't be understood.");

@@ -8,7 +8,7 @@ import { parseTagsHeader } from "./tags.ts";
 
 const missing = (name: string): ReturnType<typeof rejected> => rejected("MissingRequiredHeader", { HeaderName: name });
 
-/** Of block blobs. Those of page blobs are for accounts of another kind. */
+/** Tiers of block blobs. Those of page blobs are for accounts of another kind. */
 const tiers = ["Hot", "Cool", "Cold", "Archive"] as const;
 const pageBlobTier = /^P\d{1,2}$/;
 
@@ -61,7 +61,7 @@ export function requiredLegalHold(headers: HttpHeaders): Parsed<boolean> {
   return hold.value === undefined ? missing("x-ms-legal-hold") : parsed(hold.value);
 }
 
-/** What a request that makes a blob sets with it. */
+/** State that a request sets on the blob that it makes. */
 export interface NewBlobStateHeaders {
   readonly tags: Tags;
   /** Empty: the account's default. */
@@ -129,7 +129,10 @@ export function parseStamps(query: Query): Parsed<BlobStamps> {
   return parsed({ snapshotStamp: snapshot.value, versionStamp: version.value });
 }
 
-/** Of Get Page Ranges Diff, in the query or in a URL of the snapshot; undefined: no difference is asked for. */
+/**
+ * Parses the earlier snapshot of Get Page Ranges Diff, in the query or in a URL; undefined if no difference is asked
+ * for.
+ */
 export function parsePreviousSnapshot(query: Query, headers: HttpHeaders): Parsed<number | undefined> {
   const url = headers["x-ms-previous-snapshot-url"];
   const mark = url?.indexOf("?") ?? -1;

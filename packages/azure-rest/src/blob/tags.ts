@@ -26,7 +26,7 @@ export function parseTagsHeader(text: string | undefined): Parsed<Tags> {
   return parsed(tags);
 }
 
-/** As in a form: a plus sign is a space. */
+/** Decodes like a form: a plus sign is a space. */
 function decoded(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replaceAll("+", " "));

@@ -1,5 +1,5 @@
 /**
- * What proxies that the operator trusts say of a request: the address of its client, whether the client spoke HTTPS, and the host that the
+ * Headers of trusted proxies about a request: the address of its client, whether the client spoke HTTPS, and the host that the
  * client asked for (X-Forwarded-For, -Proto, -Host). Headers of any other peer say nothing.
  *
  * Each proxy adds what it saw at the right end of X-Forwarded-For, so an entry is as good as the peer that added it. Invariants:

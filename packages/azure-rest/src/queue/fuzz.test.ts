@@ -81,7 +81,7 @@ test("bodies of messages: any bytes are answered", () => {
   fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => answers(parseMessage(bytes))));
 });
 
-/** As clients write it. */
+/** Escapes as clients do. */
 const escaped = (value: string): string =>
   value.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("\r", "&#xD;");
 

@@ -5,9 +5,9 @@ import { type Parsed, parsed, rejected } from "../rest-error.ts";
 import { childOf, missingNode, parseXml, type XmlElement } from "../xml.ts";
 import { element, escapeXml, needsEncoding } from "../xml-text.ts";
 
-/** As the service counts it: UTF-8, after unescaping. */
+/** Largest text as the service counts it: UTF-8, after unescaping. */
 export const messageTextBytesMax: number = 64 * 1024;
-/** Of the XML: every character of the longest text may be escaped, in six bytes as `&quot;`. */
+/** Largest XML body: every character of the longest text may be escaped, in six bytes as `&quot;`. */
 export const messageBodyBytesMax: number = 6 * messageTextBytesMax + 512;
 
 const declaration = '<?xml version="1.0" encoding="utf-8"?>';
@@ -18,7 +18,7 @@ export function parseMessage(body: Uint8Array): Parsed<string> {
   return root.ok ? textOfMessage(root.value) : root;
 }
 
-/** As `parseMessage`, of a body that was read already. */
+/** Like `parseMessage`, for a body that was read already. */
 export function textOfMessage(root: XmlElement): Parsed<string> {
   if (root.name !== "QueueMessage") return rejected("InvalidXmlDocument");
   const text = childOf(root, "MessageText");
@@ -45,7 +45,7 @@ export interface ShownMessage {
   readonly text: string;
 }
 
-/** What the service shows for a message that never expires. */
+/** Expiry that the service shows for a message that never expires. */
 const never = "Fri, 31 Dec 9999 23:59:59 GMT";
 
 /** Put: all but the count and the text. Get: everything. Peek: neither receipt nor when it is visible. In pieces, one for each message. */

@@ -1,4 +1,4 @@
-/** Which operation of the Queue service a request is: a table by resource, method and `comp`, as blob/operations.ts. */
+/** Operation of a request to the Queue service: a table by resource, method and `comp`, like blob/operations.ts. */
 import { badQuery, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { refuseStatistics } from "../secondary.ts";
 import { queryValue, type Target } from "../target.ts";

@@ -50,7 +50,7 @@ export const takeTimeoutSecondsDefault = 30;
 export const checkTakeTimeout = (seconds: number): Parsed<number> =>
   checked("visibilitytimeout", seconds, { min: 1, max: visibilityTimeoutSecondsMax });
 
-/** Of Get Messages. */
+/** Parses the visibility timeout of Get Messages. */
 export function parseTakeTimeout(query: Query): Parsed<number> {
   const seconds = numberOf(query, "visibilitytimeout");
   return seconds.ok ? checkTakeTimeout(seconds.value ?? takeTimeoutSecondsDefault) : seconds;
@@ -77,7 +77,7 @@ export function checkPutTimes(times: PutTimes, version: string): Parsed<PutTimes
   return outOfRange("visibilitytimeout", String(visibilityTimeoutSeconds), { min: 0, max: timeToLiveSeconds - 1 });
 }
 
-/** Of Put Message. */
+/** Parses the times of Put Message. */
 export function parsePutTimes(query: Query, version: string): Parsed<PutTimes> {
   const visibility = numberOf(query, "visibilitytimeout");
   if (!visibility.ok) return visibility;
@@ -87,7 +87,7 @@ export function parsePutTimes(query: Query, version: string): Parsed<PutTimes> {
   return checkPutTimes(times, version);
 }
 
-/** Of Update Message, where it must be said. */
+/** Parses the visibility timeout of Update Message, where it is required. */
 export function parseUpdateTimeout(query: Query): Parsed<number> {
   const seconds = within(query, "visibilitytimeout", { min: 0, max: visibilityTimeoutSecondsMax });
   if (!seconds.ok) return seconds;

@@ -1,4 +1,4 @@
-/** What the path of a Queue service request names: the account itself, a queue, its messages, or one of them. */
+/** Resource in the path of a Queue service request: the account itself, a queue, its messages, or one of them. */
 import type { SignedResource } from "../auth/authorization.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
 import { decodePercent, type Target } from "../target.ts";

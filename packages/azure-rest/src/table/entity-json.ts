@@ -24,7 +24,7 @@ import {
 import { type FlatObject, type JsonScalar, readFlatObject } from "./json-reader.ts";
 import { checkKey, checkPropertyName } from "./names.ts";
 
-/** Of one string or binary property; strings are counted in UTF-16. */
+/** Largest string or binary property, in bytes; strings are counted in UTF-16. */
 export const propertyBytesMax: number = 64 * 1024;
 
 export interface EntityBody {
@@ -73,7 +73,7 @@ export function parseEntity(text: string): Parsed<EntityBody> {
   return parsed({ ...keys, properties });
 }
 
-/** Of the body of Create Table. */
+/** Parses the body of Create Table. */
 export function parseTableName(text: string): Parsed<string> {
   const read = readObject(text);
   if (!read.ok) return read;
@@ -105,7 +105,7 @@ function checkSize(name: string, typed: EdmValue): Parsed<EdmValue> {
   return bytes > propertyBytesMax ? rejected("PropertyValueTooLarge", { PropertyName: name }) : parsed(typed);
 }
 
-/** What `parseEntity` sees to, for an entity that did not come as JSON. */
+/** Checks an entity that did not come as JSON like `parseEntity` does. */
 export function checkEntity({ partitionKey = "", rowKey = "", properties }: EntityBody): Parsed<void> {
   for (const key of [checkKey("PartitionKey", partitionKey), checkKey("RowKey", rowKey)]) if (!key.ok) return key;
   const seen = new Set<string>(systemProperties);
@@ -223,13 +223,13 @@ function entityParts(form: JsonForm, table: string, entity: ShownEntity, select:
     if (form.metadata !== "none" && annotated(property)) parts.push(`${quoted(property.name + typeSuffix)}:"${edmNames[property.type]}"`);
     parts.push(`${quoted(property.name)}:${valueJson(property)}`);
   }
-  // What was asked for and is not there is shown as null.
+  // Selected properties that are absent are shown as null.
   const held = new Set<string>([...systemProperties, ...entity.properties.map(({ name }) => name)]);
   for (const name of wanted ?? []) if (!held.has(name)) parts.push(`${quoted(name)}:null`);
   return parts;
 }
 
-/** What its JSON does not show already. */
+/** True if the JSON does not show the type already. */
 const annotated = ({ type, value }: EdmValue): boolean =>
   type === "binary" || type === "DateTime" || type === "GUID" || type === "int64" || (type === "double" && !Number.isFinite(value));
 

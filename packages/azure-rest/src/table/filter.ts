@@ -10,7 +10,7 @@ import { type EdmValue, parseDateTime, parseDouble, parseGuid, parseInt32, parse
 
 /** The reference says 15; clients send hundreds, and the service serves them. */
 export const comparisonsMax = 500;
-/** Of parentheses and `not` inside each other. */
+/** Depth of parentheses and `not` inside each other at most. */
 export const filterDepthMax = 250;
 /** Number of steps of one program. A partition server takes 2,048 (`filterTermsMax`): a SAS's range of keys adds some. */
 export const filterStepsMax = 2_000;
@@ -82,7 +82,7 @@ class FilterParser {
     return condition;
   }
 
-  /** What binds at least as strongly as `weakest`. */
+  /** Parses an expression that binds at least as strongly as `weakest`. */
   #climb(weakest: number): Expression {
     let left = this.#unary();
     for (;;) {

@@ -55,7 +55,7 @@ function levelOf(range: string): Parsed<MetadataLevel> {
 export const jsonContentType = (level: MetadataLevel): string =>
   `application/json;odata=${level === "none" ? "nometadata" : `${level}metadata`};streaming=true;charset=utf-8`;
 
-/** Of a request with an entity. */
+/** Checks the type of a request with an entity. */
 export function checkContentType(headers: HttpHeaders): Parsed<void> {
   const type = (headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase();
   if (type === "application/json") return parsed(undefined);

@@ -1,4 +1,4 @@
-/** Which operation of the Table service a request is, by what its path names, its method and `comp`. */
+/** Operation of a request to the Table service, by the resource in its path, its method and `comp`. */
 import type { HttpHeaders } from "../headers.ts";
 import { badQuery, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { refuseStatistics } from "../secondary.ts";

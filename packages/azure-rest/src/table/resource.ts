@@ -1,4 +1,4 @@
-/** What the path of a Table service request names. */
+/** Resource in the path of a Table service request. */
 import type { SignedResource } from "../auth/authorization.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
 import { decodePercent, type Query, queryValue } from "../target.ts";

@@ -25,7 +25,7 @@ export const transactionChangesMax = 100;
 
 export interface TransactionRequest {
   readonly method: string;
-  /** As it is written: absolute, from the root, or from the account. */
+  /** URL as it is written: absolute, from the root, or from the account. */
   readonly url: string;
   /** Names in lower case. */
   readonly headers: HttpHeaders;
@@ -77,7 +77,7 @@ function boundaryOf(contentType: string | undefined): string | undefined {
   return match?.[1] ?? match?.[2];
 }
 
-/** What lies between the lines of the boundary. */
+/** Returns the parts between the lines of the boundary. */
 function partsOf(text: string, boundary: string): Parsed<Part[]> {
   const parts: Part[] = [];
   const delimiter = `--${boundary}`;

@@ -1,6 +1,6 @@
 /**
- * Who asks (`authenticate`), and whether that is enough for what is asked (`authorize`): the one place where requests of every service
- * are let in.
+ * Authentication (`authenticate`: who asks) and authorization (`authorize`: whether the caller may): the one place
+ * where requests of every service are let in.
  */
 import {
   type BearerRole,

@@ -24,7 +24,7 @@ const dataRoles: Readonly<Record<ServiceName, RoleMap>> = {
 
 export interface BearerTokens {
   readonly issuer: TokenIssuer;
-  /** Of the configuration, for every service. */
+  /** Roles in the configuration, for every service. */
   readonly roles: RoleMap;
 }
 
@@ -43,7 +43,7 @@ export async function checkBearer(tokens: BearerTokens | undefined, header: stri
   return parsed({ objectId: subject, tenantId: tenant, role });
 }
 
-/** Whose token it is, whatever roles it has. */
+/** Returns the claims of a token, whatever roles it has. */
 export async function claimsOf(tokens: BearerTokens | undefined, header: string): Promise<Parsed<TokenClaims>> {
   if (!tokens) {
     return rejected("AuthenticationFailed", { AuthenticationErrorDetail: "No issuer of bearer tokens is configured (oidcIssuer)." });

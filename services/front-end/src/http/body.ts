@@ -16,8 +16,8 @@ export function lengthWithin(exchange: Exchange, bytesMax: number): Parsed<numbe
 const patienceMs = 5_000;
 
 /**
- * What came of it counts while it is read, apart from content: a document can't be written in parts. When others want its bytes and it has
- * taken its time, the request is refused, and its client begins again.
+ * Reads a document whole. Its bytes count while it is read, apart from content: a document can't be written in parts.
+ * If others want its bytes and it has taken its time, the request is refused, and its client begins again.
  */
 export async function wholeBody(exchange: Exchange, lengthBytes: number): Promise<Parsed<Uint8Array>> {
   const { documents, world } = exchange.objects.parts;

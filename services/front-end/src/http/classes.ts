@@ -1,4 +1,4 @@
-/** Of what kind a request was, for its histogram: by operation they would be too many. */
+/** Class of a request, for its histogram: by operation they would be too many. */
 
 export type OperationClass = "read" | "write" | "list" | "other";
 
@@ -17,7 +17,7 @@ export function classOf(operation: string | undefined): OperationClass {
 }
 
 function find(operation: string): OperationClass {
-  // Of no object.
+  // Operations without an object.
   if (operation === "Preflight" || /Service|AccountInformation|UserDelegationKey/.test(operation)) return "other";
   if (/^(List|Query|Find)/.test(operation)) return "list";
   // Messages are taken by it.

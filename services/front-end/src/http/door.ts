@@ -52,7 +52,7 @@ export interface DoorCounters {
   refusedBusy: number;
   clientErrors: number;
   serverErrors: number;
-  /** From the arrival of the request to the head of its answer; by class of the operation and of the status. */
+  /** Times from the arrival of a request to the head of its answer, by class of the operation and of the status. */
   took: Record<string, Record<string, Histogram>>;
   byOperation: Record<string, number>;
 }
@@ -64,7 +64,7 @@ export interface DoorParts {
   readonly objects: Objects;
   readonly accounts: Accounts;
   readonly tokens: BearerTokens | undefined;
-  /** Of all doors of this process. */
+  /** Gate that all doors of this process share. */
   readonly gate: DoorGate;
   readonly wellKnownKey: WellKnownKeyRules;
 }
@@ -107,7 +107,7 @@ export class HttpDoor {
     return this.#handle(request);
   }
 
-  /** What never became a request: there is no account, no version and nobody to ask. */
+  /** Answers bytes that never became a request: there is no account, no version and nobody to ask. */
   #refused(why: HttpRefusal): ReturnType<NonNullable<HttpHandler["refused"]>> {
     this.counters.requests++;
     const seen = this.#seen();
@@ -115,7 +115,10 @@ export class HttpDoor {
     return body instanceof Uint8Array ? { ...rest, body } : rest;
   }
 
-  /** As one who may do everything, but only what is in `only`: for what is public by another way than its container. */
+  /**
+   * Serves a request with the rights of the owner, but only the operations in `only`: for content that is public by
+   * another way than its container.
+   */
   handleAsOwner(request: HttpRequest, only: ReadonlySet<string>): Promise<HttpResponse> {
     return this.#handle(request, { version: newestVersion, only, wellKnown: false, asker: { by: "key" } });
   }
@@ -206,7 +209,7 @@ export class HttpDoor {
     return { requestId: uuid(random), startMs: clock.monotonicMs(), version: newestVersion, operation: undefined, cors: [], leave: [] };
   }
 
-  /** Whose account it is, and its properties. */
+  /** Finds the account of the request, and its properties. */
   async #accountOf(target: Target, limits: CallLimits) {
     const account = await findAccount(this.#parts.accounts, target.account, limits);
     if (!account.ok) return account;
@@ -394,7 +397,7 @@ function innerRequest(outer: HttpRequest, { method, target, headers }: InnerRequ
   return { method, target, headers: { ...host, ...headers }, body: noBody, remoteAddress, secure, signal };
 }
 
-/** What is known of a request while it goes through. */
+/** Facts about a request while it goes through. */
 interface Seen {
   readonly requestId: string;
   readonly startMs: number;
@@ -402,7 +405,7 @@ interface Seen {
   operation: string | undefined;
   /** The rules of the account, as soon as it is known. */
   cors: readonly CorsRule[];
-  /** What is called when it is over, its answer's body included. */
+  /** Functions that are called when the request is over, its answer's body included. */
   readonly leave: (() => void)[];
 }
 
@@ -410,7 +413,7 @@ function over({ leave }: Seen): void {
   for (const one of leave.splice(0)) one();
 }
 
-/** What a SAS says of the headers of a read replaces what is stored. */
+/** Replaces stored headers of a read by those that a SAS overrides. */
 function overridden(response: HttpResponse, method: string, { overrides }: Access): Answer {
   const reads = (method === "GET" || method === "HEAD") && response.status < 300;
   return parsed(overrides && reads ? { ...response, headers: { ...response.headers, ...overrides } } : response);

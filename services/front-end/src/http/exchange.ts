@@ -26,15 +26,15 @@ export interface Exchange {
   readonly access: Access;
   readonly account: AccountKeys;
   readonly accounts: Accounts;
-  /** Of this service in this account, at most some seconds old. */
+  /** Properties of this service in this account, at most some seconds old. */
   readonly serviceProperties: ServiceProperties;
-  /** As the service has them (target.ts). */
+  /** Suffixes of host names that the service has (target.ts). */
   readonly hostSuffixes: readonly string[];
   /** A request that comes inside of this one, by this one's version: let in on its own, if it is one of these operations. */
   readonly admit: (request: InnerRequest, only: ReadonlySet<string>) => Promise<Parsed<Exchange>>;
   /** The same, served and answered. */
   readonly inner: (request: InnerRequest, only: ReadonlySet<string>) => Promise<HttpResponse>;
-  /** What is left of the time for this request, counted from now on. */
+  /** Rest of the time for this request, counted from now on. */
   readonly limits: () => CallLimits;
 }
 
@@ -67,13 +67,13 @@ export interface Access {
   readonly overrides?: ResponseHeaders;
   /** Encryption scope that a SAS gives to writes. */
   readonly encryptionScope?: string;
-  /** Of a table's SAS: which entities it is for. */
+  /** For a table's SAS: the entities it is for. */
   readonly entityRange?: EntityRange;
-  /** Of a bearer: in whose name a user delegation key is made. */
+  /** For a bearer: the caller in whose name a user delegation key is made. */
   readonly bearer?: Bearer;
 }
 
-/** What an operation answers; the door adds what every answer has. */
+/** Answer of an operation; the door adds what every answer has. */
 export type Answer = Parsed<HttpResponse>;
 
 export const respond = (status: number, headers: ResponseHeaders = {}, body?: HttpResponse["body"]): Answer =>

@@ -1,4 +1,4 @@
-/** What is answered to what never became a request: the HTTP parser refused it, or its headers did not come. */
+/** Answers to bytes that never became a request: the HTTP parser refused them, or the headers did not come. */
 import { type RestError, restError } from "@stamp/azure-rest";
 import type { HttpRefusal, HttpRequest } from "@stamp/ports";
 import { busy } from "../failures.ts";

@@ -22,7 +22,7 @@ const attemptsMax = 8;
 /** A feature of these properties that is not here, by name. */
 export type Unsupported = (properties: ServiceProperties) => string | undefined;
 
-/** What no service has here: there is no writer of $logs and $Metrics…. */
+/** Features that no service has here: there is no writer of $logs and $Metrics…. */
 export function analyticsUnsupported({ logging, hourMetrics, minuteMetrics }: ServiceProperties): string | undefined {
   if (logging.delete || logging.read || logging.write) return "Storage Analytics logging";
   if (hourMetrics.enabled || minuteMetrics.enabled) return "Storage Analytics metrics";

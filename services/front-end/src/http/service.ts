@@ -1,4 +1,4 @@
-/** What makes a service: the part of the REST API that the door (door.ts) serves on one port. */
+/** A service: the part of the REST API that the door (door.ts) serves on one port. */
 import type { HttpHeaders, OperationAuthorization, Parsed, RestError, SignedIdentifier, SignedResource, Target } from "@stamp/azure-rest";
 import type { Objects } from "../objects.ts";
 import type { CallLimits } from "../router.ts";
@@ -6,13 +6,13 @@ import type { Answer, Exchange } from "./exchange.ts";
 
 export interface RestService {
   readonly name: "blob" | "queue" | "table";
-  /** As in the Server header. */
+  /** Name in the Server header. */
   readonly serverName: string;
   /** Suffixes of host names whose first label is the account. */
   readonly hostSuffixes: readonly string[];
   /** Settles which of two names a path has, if it may have two; asked before anything that needs the name. `signed`: by key, SAS or token. */
   named?(objects: Objects, target: Target, signed: boolean, limits: CallLimits): Promise<Parsed<Target>>;
-  /** What the path names, for the signature of a service SAS; looked at before anybody knows which operation it is. */
+  /** Returns the resource in the path, for the signature of a service SAS; looked at before the operation is known. */
   resource(target: Target): Parsed<SignedResource>;
   /** The stored access policies of a container, queue or table. */
   storedPolicies(
@@ -23,16 +23,16 @@ export interface RestService {
   ): Promise<Parsed<readonly SignedIdentifier[]>>;
   /** Refuses a request that is another service's, whoever asks and whatever the account. */
   refuse?(method: string, target: Target, headers: HttpHeaders): RestError | undefined;
-  /** Which operation a request is, by method, target and headers; what can be refused without asking anybody is refused. */
+  /** Recognizes the operation by method, target and headers; refuses whatever can be refused without asking anybody. */
   recognize(method: string, target: Target, headers: HttpHeaders): Parsed<RecognizedOperation>;
   /** The body of an error, in the form that the request asks for. */
   errorBody(error: RestError, about: ErrorAbout): { readonly contentType: string; readonly text: string };
 }
 
 export interface RecognizedOperation {
-  /** As the REST reference names it, in one word: PutBlob. */
+  /** Name in the REST reference, in one word: PutBlob. */
   readonly name: string;
-  /** What this request needs of those who have no account key. */
+  /** Needs of this request from callers without an account key. */
   readonly authorization: OperationAuthorization;
   serve(exchange: Exchange): Promise<Answer>;
 }

@@ -12,7 +12,7 @@ import type { HttpDoor } from "./door.ts";
 export const websiteContainer = "$web";
 const nothing = "There is no website here.";
 const reads: ReadonlySet<string> = new Set(["GetBlob", "GetBlobProperties"]);
-/** What a browser says that counts for reading a blob; everything else is left out. */
+/** Headers of a browser that count for reading a blob; every other one is left out. */
 const headersKept = ["range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"] as const;
 
 export interface WebsiteParts {

@@ -23,7 +23,7 @@ import { lengthWithin, wholeBody } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
 import type { BlobExchange } from "./exchange.ts";
 
-/** What the service lets into a batch. */
+/** Operations that the service allows in a batch. */
 const batched: ReadonlySet<string> = new Set<BlobOperationName | "SetBlobTier">(["DeleteBlob", "SetBlobTier"]);
 const atOnceMax = 8;
 

@@ -1,4 +1,7 @@
-/** What is asked of a blob besides its content: snapshots, undeleting, tags, tier, expiry, immutability policy, legal hold. */
+/**
+ * Operations on a blob apart from its content: snapshots, undeleting, tags, tier, expiry, immutability policy, legal
+ * hold.
+ */
 import {
   encodeMarker,
   etagAndTime,

@@ -123,7 +123,7 @@ function readOf(source: Exchange, target: Target, key: CustomerKey | undefined):
   });
 }
 
-/** What is wrong with the source, under the code that the service has for it; its own code goes along. */
+/** Returns the error about the source under the code that the service has for it; its own code goes along. */
 function unverified(exchange: BlobExchange, error: RestError): RestError {
   if (error.code === "CannotVerifyCopySource" || error.status >= 500) return error;
   if (error.code === "ConditionNotMet") return sourceCondition(exchange, error.status);

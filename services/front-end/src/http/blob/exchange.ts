@@ -27,7 +27,7 @@ export interface BlobExchange extends Exchange {
   readonly key: ContentKey | undefined;
   /** Key that it brings for the content of the blob that is copied from. */
   readonly sourceKey: CustomerKey | undefined;
-  /** What `containerOfRequest` answered for this request. */
+  /** Answer of `containerOfRequest` for this request. */
   readonly containerRow: Promise<Parsed<Container>> | undefined;
 }
 
@@ -49,7 +49,7 @@ async function readContainer(exchange: BlobExchange): Promise<Parsed<Container>>
   return { ok: false, error: restError("ResourceNotFound") };
 }
 
-/** What may be asked of a snapshot or a version. */
+/** Operations that a snapshot or a version has. */
 const ofStates: ReadonlySet<BlobOperationName> = new Set([
   "GetBlob",
   "GetBlobProperties",
@@ -94,7 +94,7 @@ const ofTags: ReadonlySet<BlobOperationName> = new Set(["GetBlobTags", "SetBlobT
 /** Reads that combine conditions, since 2013-08-15. */
 const combining: ReadonlySet<BlobOperationName> = new Set(["GetBlob", "GetBlobProperties"]);
 
-/** Which blob, under which conditions. */
+/** Returns the blob of the request and its conditions. */
 export async function askedBlob(exchange: BlobExchange): Promise<Parsed<AskedBlob>> {
   const said = parseConditions(exchange.headers, ofTags.has(exchange.operation) ? "x-ms-blob-" : "");
   const combines = behaves(exchange.version, "combinedConditions") || !combining.has(exchange.operation);

@@ -1,4 +1,4 @@
-/** What a request that makes a blob sets with it: tags, tier, immutability policy, legal hold. */
+/** State that a request sets on the blob that it makes: tags, tier, immutability policy, legal hold. */
 import { type Parsed, parsed, parseNewBlobState } from "@stamp/azure-rest";
 import { toWire } from "@stamp/wire";
 import type { BlobExchange } from "./exchange.ts";

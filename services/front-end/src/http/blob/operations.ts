@@ -1,4 +1,4 @@
-/** Which function serves which operation of the Blob service. */
+/** Table of the functions that serve the operations of the Blob service. */
 import type { BlobOperationName } from "@stamp/azure-rest";
 import { getUserDelegationKey } from "../delegation-key.ts";
 import { getServiceProperties } from "../service-properties.ts";

@@ -52,7 +52,7 @@ const refused = (scope: string | undefined, reason: string): Parsed<never> => ba
 async function withFoundKey(exchange: BlobExchange): Promise<Parsed<BlobExchange>> {
   const { account, objects, operation, target } = exchange;
   const scopes = [...account.encryptionScopes.values()];
-  // What brings no content asks only whether it is allowed.
+  // A request without content asks only whether it is allowed.
   if (!scopes.some(({ disabled }) => disabled || extending.has(operation))) return parsed(exchange);
   const name = await blobOfRequest(exchange);
   if (!name.ok) return parsed(exchange);

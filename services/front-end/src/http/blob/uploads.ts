@@ -133,7 +133,7 @@ export async function putBlock(exchange: BlobExchange): Promise<Answer> {
 
 export interface CheckedBody {
   readonly body: { readonly inline: Uint8Array; readonly places: Place[] };
-  /** As headers of the answer: the MD5 that was announced, else the CRC64. */
+  /** Digest headers of the answer: the MD5 that was announced, else the CRC64. */
   readonly digests: ResponseHeaders;
 }
 

@@ -21,7 +21,7 @@ import { readInTurns, textInTurns } from "../turns.ts";
 import { type QueueExchange, queueOfRequest, queuesOf } from "./exchange.ts";
 
 const xml = { "Content-Type": "application/xml" } as const;
-/** What one poll sees is nothing for anybody in between to keep. */
+/** No cache between may keep the answer of a poll. */
 const uncached = { ...xml, "Cache-Control": "no-cache" } as const;
 
 const shown = (message: QueueMessage): ShownMessage => ({

@@ -1,4 +1,4 @@
-/** Which function serves which operation of the Queue service. */
+/** Table of the functions that serve the operations of the Queue service. */
 import type { QueueOperationName } from "@stamp/azure-rest";
 import { getUserDelegationKey } from "../delegation-key.ts";
 import { analyticsUnsupported, getServiceProperties, setServiceProperties } from "../service-properties.ts";

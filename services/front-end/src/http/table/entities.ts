@@ -91,7 +91,7 @@ export async function changeEntity(exchange: TableExchange, operation: ChangeNam
   return respond(answer.status, answer.headers, answer.body === "" ? undefined : utf8(answer.body));
 }
 
-/** What a change answers, alone and inside a transaction. */
+/** Answer of a change, alone and inside a transaction. */
 export function changeAnswer(
   operation: ChangeName,
   form: JsonForm,

@@ -1,4 +1,7 @@
-/** Which entities a table's SAS is for (spk, srk, epk, erk): of a request that names keys, a check; of a query, more of its filter. */
+/**
+ * The entities that a table's SAS is for (spk, srk, epk, erk): a check of requests that name keys, more terms in the
+ * filter of a query.
+ */
 import { type Parsed, parsed, rejected } from "@stamp/azure-rest";
 import { type ComparisonOperator, type EntityKey, type FilterTerm, fits } from "@stamp/objects";
 import type { EntityRange } from "../exchange.ts";

@@ -21,7 +21,7 @@ export interface TableExchange extends Exchange {
 
 export type TableOperationHandler = (exchange: TableExchange) => Promise<Answer>;
 
-/** Of a request that names a table. */
+/** Table of a request that names one. */
 export const tableOf = ({ resource }: TableExchange): string => ("table" in resource ? resource.table : "");
 
 export const addressOf = (exchange: TableExchange): { account: string; table: string } => ({

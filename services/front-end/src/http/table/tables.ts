@@ -31,7 +31,7 @@ export async function queryTables(exchange: TableExchange): Promise<Answer> {
   if (!after.ok) return after;
   const { account } = exchange.target;
   const question = { account, filter: query.value.filter, after: after.value ?? "", tablesMax: query.value.top };
-  // Of an empty page nothing goes on: a client that follows continuations would never end.
+  // An empty page has no continuation: a client that follows it would never end.
   const empty = parsed({ tables: [], next: undefined });
   const found = query.value.top === 0 ? empty : await exchange.objects.tables.list(question, exchange.limits());
   if (!found.ok) return found;

@@ -143,7 +143,7 @@ function checkPermission(exchange: TableExchange, operation: ChangeName | "Query
   return exchange.access.allows(operation, tableAuthorizationOf(operation));
 }
 
-/** What a URL inside the batch names: absolute, from the root, or from the account. It is the batch's account. */
+/** Resource of a URL inside the batch: absolute, from the root, or from the account. It is the batch's account. */
 function resourceOf(
   exchange: TableExchange,
   { url, headers }: TransactionRequest,
