@@ -48,7 +48,7 @@ RUN for main in services/*/src/main.ts; do node "$main" --help > /dev/null; done
 VOLUME /data
 ENV STAMP_DATA_DIR=/data
 
-# Which service: lock-service, extent-node, stream-manager, partition-manager, partition-server, front-end.
+# Which service: lock-service, extent-node, stream-manager, partition-manager, partition-server, front-end, location-service.
 ENV STAMP_SERVICE=front-end
 # As the supervisor starts them: docs/decisions/0090-buffers-count-as-heap.md.
 ENV MALLOC_MMAP_THRESHOLD_=524288 MALLOC_TRIM_THRESHOLD_=16777216 MALLOC_ARENA_MAX=2

@@ -29,6 +29,8 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "docs/guides/deploy.md: needs three hosts; tests/hosts/hosts.slow.ts has three network namespaces",
     "docs/guides/deploy.md: needs three hosts; tests/hosts/hosts.slow.ts has three network namespaces",
     "docs/guides/etcd.md: needs an etcd; tests/etcd/migrate.slow.ts has one",
+    "docs/guides/locations.md: needs processes beside the cluster; tests/location/processes.slow.ts starts them",
+    "docs/guides/locations.md: needs processes beside the cluster; tests/location/processes.slow.ts starts them",
     "docs/guides/metadata.md: needs a Docker engine; tests/drills/compose.slow.ts has one",
     "docs/guides/running.md: there is no other release to change to",
   ]);

@@ -23,7 +23,7 @@ const pure = [
   "geo",
 ];
 const async = ["ports", "wire", "etcd", "histories", "metadata-store", "stream-client", "range-partition"];
-const roles = ["lock-service", "stream-manager", "extent-node", "partition-manager", "partition-server", "front-end"];
+const roles = ["location-service", "lock-service", "stream-manager", "extent-node", "partition-manager", "partition-server", "front-end"];
 const hands = ["cluster", "embedded", "cli"];
 
 const service: Layer = { kind: "service", allowed: [...pure, ...async, "ports-node"] };
@@ -53,6 +53,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   "ports-node": { kind: "adapter", allowed: ["base", "ports", "wire"] },
   "virtual-time": { kind: "adapter", allowed: ["base", "ports", "wire", "histories"] },
 
+  "location-service": service,
   "lock-service": service,
   "stream-manager": service,
   "extent-node": service,

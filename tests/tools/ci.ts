@@ -141,6 +141,11 @@ async function parts(): Promise<Part[]> {
       timeoutMs: 15 * minutes,
     },
     {
+      title: "the location service beside a real stamp; its processes killed",
+      command: [node, "tests/tools/test.ts", "tests/location/processes.slow.ts"],
+      timeoutMs: 4 * minutes,
+    },
+    {
       title: "findings of a real cluster; its supervisor killed",
       command: [node, "tests/tools/test.ts", "packages/cli/src/health/health.slow.ts", "tests/drills/supervisor-killed.slow.ts"],
       timeoutMs: 10 * minutes,

@@ -26,6 +26,7 @@ export const formatVersions = {
   "store-proof": 1,
   lease: 1,
   metadata: 4,
+  location: 1,
   "partition-metadata": 4,
   "commit-log": 1,
   checkpoint: 1,

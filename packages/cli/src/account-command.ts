@@ -4,6 +4,7 @@ import type { Outcome } from "@stamp/base";
 import { type Account, Accounts } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "./context.ts";
+import { createLocated, withLocation } from "./location-command.ts";
 import { table } from "./print.ts";
 import { inspect, make as makeBelow, type Transport, tell } from "./running.ts";
 import { topLevel } from "./top-level.ts";
@@ -32,11 +33,15 @@ export function addAccount(program: Command): void {
     .action((name: string, { keys }: { keys?: boolean }, command: Command) =>
       shown(command, keys ? "keys" : "noKeys", (accounts) => accounts.get({ account: name }, call)),
     );
-  make("create <account>", "a new account; without --key it gets two random keys")
+  withLocation(make("create <account>", "a new account; without --key it gets two random keys"))
     .option("--key <base64...>", "its keys")
-    .action((name: string, { key }: { key?: string[] }, command: Command) =>
-      shown(command, "keys", (accounts) => accounts.create({ account: name, keys: key ?? [] }, call)),
-    );
+    .option("--location <name>", "place it on a stamp of this location, by the location service; without it: on the running stamp")
+    .addHelpText("after", "\nExample: stamp account create acme --location north --at 127.0.0.1:7900")
+    .action((name: string, { key, location }: { key?: string[]; location?: string }, command: Command) => {
+      if (location === undefined) return shown(command, "keys", (accounts) => accounts.create({ account: name, keys: key ?? [] }, call));
+      if (key !== undefined) throw new CommandError("--key and --location: the location service makes the keys", exitCodes.usage);
+      return createLocated(command, name, location);
+    });
   make("rotate-key <account> <number>", "a new key 1 or 2; the other one stays, so that clients can go over to it first")
     .option("--key <base64>", "the new key (default: 64 random bytes)")
     .action((name: string, number: string, { key }: { key?: string }, command: Command) => {

@@ -129,6 +129,7 @@ test("newer formats, the marker of any role names one: the start is refused with
   // The others lie in streams, in the cluster's folder or in no folder before they are needed: docs/formats/versions.md and their own tests.
   const elsewhere = [
     "fragment",
+    "location",
     "partition-metadata",
     "commit-log",
     "checkpoint",

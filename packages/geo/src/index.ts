@@ -5,6 +5,7 @@
  */
 export * from "./account-role.ts";
 export * from "./acknowledgements.ts";
+export * from "./location-records.ts";
 export * from "./operations.ts";
 export * from "./placement.ts";
 export * from "./range-cursor.ts";

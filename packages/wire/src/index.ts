@@ -13,6 +13,7 @@ export * from "./gen/stamp/v1/entities_pb.ts";
 export * from "./gen/stamp/v1/extent_fragments_pb.ts";
 export * from "./gen/stamp/v1/extent_node_pb.ts";
 export * from "./gen/stamp/v1/front_end_pb.ts";
+export * from "./gen/stamp/v1/location_pb.ts";
 export * from "./gen/stamp/v1/lock_service_pb.ts";
 export * from "./gen/stamp/v1/messages_pb.ts";
 export * from "./gen/stamp/v1/metadata_store_pb.ts";

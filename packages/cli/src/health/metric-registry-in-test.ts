@@ -2,6 +2,7 @@
 import type { Metrics } from "@stamp/base";
 import { extentNodeMetrics } from "@stamp/extent-node";
 import { frontEndMetrics } from "@stamp/front-end";
+import { locationServiceMetrics } from "@stamp/location-service";
 import { lockServiceMetrics } from "@stamp/lock-service";
 import { partitionManagerMetrics } from "@stamp/partition-manager";
 import { partitionServerMetrics } from "@stamp/partition-server";
@@ -19,6 +20,7 @@ export function registry(): ReadonlyMap<string, ReadonlySet<string>> {
   const tables = [
     extentNodeMetrics,
     frontEndMetrics,
+    locationServiceMetrics,
     lockServiceMetrics,
     partitionManagerMetrics,
     partitionServerMetrics,

@@ -1,0 +1,337 @@
+/**
+ * One term of the leading location service: it asks the stamps, pins accounts, and carries on what was begun with them
+ * (docs/design/geo.md "Location service").
+ *
+ * Invariants:
+ * - An account is recorded, with its stamp, before the stamp is told to create it. A crash at any step loses nothing.
+ * - An account that a stamp has is pinned to it, unless the name is pinned to another stamp already.
+ * - A stamp whose identity is not the recorded one is asked for nothing and told nothing.
+ */
+import { isAccountName, toBase64 } from "@stamp/azure-rest";
+import type { Outcome } from "@stamp/base";
+import { ok, refused } from "@stamp/base";
+import type { AccountRecord, PlacedStamp, StampRecord, StampState } from "@stamp/geo";
+import { commandToSend, notPlaceable, placeAccount, planAnswer, planCreate } from "@stamp/geo";
+import type { Transport, World } from "@stamp/ports";
+import { sleep } from "@stamp/ports";
+import type { LocationServiceConfig } from "./config.ts";
+import type { Registry } from "./registry.ts";
+import { type Capacity, StampLink, sameStamp } from "./stamp-link.ts";
+
+const keyBytes = 64;
+const takenMax = 100;
+
+/** What one stamp told last. */
+interface Seen {
+  readonly link: StampLink;
+  /** Why it did not answer; undefined: it did. */
+  trouble: string | undefined;
+  capacity: (Capacity & { readonly reportedMs: number }) | undefined;
+  /** Its accounts whose names are pinned to other stamps. */
+  taken: readonly string[];
+  accountsAskedMs: number | undefined;
+}
+
+export interface StampView {
+  readonly record: StampRecord;
+  readonly answers: boolean;
+  readonly trouble: string;
+  readonly capacity: Seen["capacity"];
+  readonly accounts: number;
+  readonly taken: readonly string[];
+}
+
+export interface NewAccount {
+  readonly account: AccountRecord;
+  readonly keys: readonly string[];
+}
+
+export interface LocationOptions {
+  readonly world: World;
+  readonly config: LocationServiceConfig;
+  readonly registry: Registry;
+  /**
+   * Transport that proves a stamp's secret: that of the named file, or the process's own secret. Refused if there is no
+   * such file.
+   */
+  readonly transportTo: (secret: string) => Outcome<Transport>;
+  readonly ended: AbortSignal;
+}
+
+export class Location {
+  readonly #options: LocationOptions;
+  readonly #seen = new Map<string, Seen>();
+  #created = 0;
+
+  constructor(options: LocationOptions) {
+    this.#options = options;
+  }
+
+  get facts() {
+    const { registry } = this.#options;
+    const { accounts } = registry;
+    const seen = [...this.#seen.values()];
+    return {
+      stamps: registry.stamps.length,
+      stampsSilent: seen.filter(({ trouble }) => trouble !== undefined).length,
+      accounts: accounts.length,
+      operations: accounts.filter(({ running }) => running !== undefined).length,
+      taken: seen.reduce((sum, { taken }) => sum + taken.length, 0),
+      created: this.#created,
+    };
+  }
+
+  /** Asks every stamp again and again, and repeats what was not answered, until the term ends. */
+  async run(): Promise<void> {
+    const { world, config, ended } = this.#options;
+    while (!ended.aborted) {
+      await this.askAll();
+      await sleep(world.clock, config.askEveryMs, ended);
+    }
+  }
+
+  async askAll(): Promise<void> {
+    const { registry } = this.#options;
+    await Promise.all(registry.stamps.map((stamp) => this.#ask(stamp)));
+    for (const { name, running } of registry.accounts) if (running !== undefined) await this.#carryOn(name);
+  }
+
+  async addStamp(added: Omit<StampRecord, "stampId" | "state">): Promise<Outcome<StampView>> {
+    const { registry } = this.#options;
+    const wrong = wrongStamp(added);
+    if (wrong !== undefined) return refused("invalidArgument", "badRequest", wrong);
+    const link = this.#linkTo(added);
+    if (!link.ok) return link;
+    const stampId = await link.value.stampId();
+    if (!stampId.ok) return stampId;
+    const recorded = await registry.turn(async () => {
+      const record: StampRecord = { ...added, stampId: stampId.value, state: "open" };
+      const conflict = conflictOf(record, registry.stamps);
+      if (conflict !== undefined) return refused("aborted", "conflict", conflict);
+      const held = registry.stamp(record.name);
+      return registry.put([{ kind: "stamp", record: { ...record, state: held?.state ?? "open" } }]);
+    });
+    if (!recorded.ok) return recorded;
+    this.#seen.delete(added.name);
+    const record = registry.stamp(added.name) as StampRecord;
+    await this.#ask(record);
+    return ok(this.#view(record));
+  }
+
+  async setState(name: string, state: StampState): Promise<Outcome<StampView>> {
+    const { registry } = this.#options;
+    return registry.turn(async () => {
+      const held = registry.stamp(name);
+      if (held === undefined) return unknownStamp(name, registry);
+      const record = { ...held, state };
+      const recorded = await registry.put([{ kind: "stamp", record }]);
+      return recorded.ok ? ok(this.#view(record)) : recorded;
+    });
+  }
+
+  get stamps(): StampView[] {
+    return this.#options.registry.stamps.map((stamp) => this.#view(stamp));
+  }
+
+  /** Places the account, records it and creates it. */
+  async createAccount(name: string, location: string): Promise<Outcome<NewAccount>> {
+    const { registry, world } = this.#options;
+    if (!isAccountName(name))
+      return refused("invalidArgument", "badRequest", `${name}: an account's name has 3 to 24 lower-case letters and digits`);
+    const elsewhere = await this.#found(name);
+    if (!elsewhere.ok) return elsewhere;
+    const keys = [0, 1].map(() => toBase64(world.random.bytes(keyBytes)));
+    const recorded = await registry.turn(async () => {
+      const held = registry.account(name);
+      if (held !== undefined) return isThere(held);
+      const stamp = placeAccount(this.#placed(), location, world.clock.monotonicMs());
+      if (!stamp.ok) return stamp;
+      const planned = planCreate(name, stamp.value);
+      return planned.ok ? registry.put([{ kind: "account", record: { ...planned.value, newKeys: keys } }]) : planned;
+    });
+    if (!recorded.ok) return recorded;
+    const created = await this.#carryOn(name);
+    return created.ok ? ok({ account: created.value, keys }) : created;
+  }
+
+  account(name: string): Outcome<AccountRecord> {
+    const held = this.#options.registry.account(name);
+    return held === undefined ? refused("notFound", "conflict", `no stamp is known to have account ${name}`) : ok(held);
+  }
+
+  accounts(after: string, limit: number): { readonly accounts: readonly AccountRecord[]; readonly more: boolean } {
+    const behind = this.#options.registry.accounts.filter(({ name }) => name > after);
+    return { accounts: behind.slice(0, limit), more: behind.length > limit };
+  }
+
+  locationOf({ primary }: AccountRecord): string {
+    return this.#options.registry.stamp(primary)?.location ?? "";
+  }
+
+  /** Refuses a name that a stamp has, also one that was made there since its accounts were asked for. */
+  async #found(name: string): Promise<Outcome<void>> {
+    const { registry } = this.#options;
+    if (registry.account(name) !== undefined) return ok();
+    for (const stamp of registry.stamps) {
+      const has = await this.#onStamp(stamp, (link) => link.hasAccount(name));
+      if (!has.ok || !has.value) continue;
+      await this.#pin(stamp, [name]);
+      const held = registry.account(name);
+      if (held !== undefined) return isThere(held);
+    }
+    return ok();
+  }
+
+  /** Sends the command of the account's step, and records the step after it. */
+  async #carryOn(name: string): Promise<Outcome<AccountRecord>> {
+    const { registry, world } = this.#options;
+    const account = registry.account(name);
+    const told = account === undefined ? undefined : commandToSend(account, account, world.rules);
+    if (account === undefined || told === undefined) return this.account(name);
+    const stamp = registry.stamp(told.stamp);
+    if (stamp === undefined) return unknownStamp(told.stamp, registry);
+    const created = await this.#onStamp(stamp, (link) => link.createAccount(name, account.newKeys ?? []));
+    const had = !created.ok && created.failure.code === "alreadyExists";
+    if (!created.ok && !had) {
+      const message = `account ${name} is recorded at stamp ${stamp.name}, and is created when that answers: ${created.failure.message}`;
+      return refused("unavailable", "notReady", message);
+    }
+    const { operation, running } = account;
+    const answered = await registry.turn(async () => {
+      const held = registry.account(name);
+      if (held?.operation !== operation || held.running?.step !== running?.step) return ok();
+      const next = planAnswer(held, { operation, step: "creating" });
+      if (!next.ok) return next;
+      const { newKeys: _newKeys, ...record } = next.value as AccountRecord;
+      return registry.put([{ kind: "account", record }]);
+    });
+    if (!answered.ok) return answered;
+    if (had)
+      return refused(
+        "alreadyExists",
+        "conflict",
+        `stamp ${stamp.name} had an account ${name} with other keys: that one is pinned there now`,
+      );
+    this.#created += 1;
+    return this.account(name);
+  }
+
+  async #ask(stamp: StampRecord): Promise<void> {
+    const { world, config } = this.#options;
+    const capacity = await this.#onStamp(stamp, (link) => link.capacity());
+    const seen = this.#seen.get(stamp.name);
+    if (seen === undefined || !capacity.ok) return;
+    const nowMs = world.clock.monotonicMs();
+    seen.capacity = { ...capacity.value, reportedMs: nowMs };
+    if (seen.accountsAskedMs !== undefined && nowMs - seen.accountsAskedMs < config.accountsEveryMs) return;
+    const accounts = await this.#onStamp(stamp, (link) => link.accounts());
+    if (!accounts.ok) return;
+    seen.accountsAskedMs = nowMs;
+    seen.taken = await this.#pin(stamp, accounts.value);
+  }
+
+  /** Pins accounts to the stamp that has them. Returns those that are pinned to another one. */
+  #pin(stamp: StampRecord, names: readonly string[]): Promise<string[]> {
+    const { registry } = this.#options;
+    return registry.turn(async () => {
+      for (const name of names) {
+        if (registry.account(name) !== undefined) continue;
+        const record: AccountRecord = { name, primary: stamp.name, epoch: 1, operation: 1, seeded: false };
+        const pinned = await registry.put([{ kind: "account", record }]);
+        if (!pinned.ok) break;
+      }
+      return names.filter((name) => (registry.account(name)?.primary ?? stamp.name) !== stamp.name);
+    });
+  }
+
+  /** Asks a stamp, if it is still the one that was added. */
+  async #onStamp<T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>): Promise<Outcome<T>> {
+    const answer = await this.#answerOf(stamp, work);
+    const seen = this.#seen.get(stamp.name);
+    if (seen !== undefined) seen.trouble = answer.ok || isAnswer(answer.failure.code) ? undefined : answer.failure.message;
+    return answer;
+  }
+
+  async #answerOf<T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>): Promise<Outcome<T>> {
+    let seen = this.#seen.get(stamp.name);
+    if (seen === undefined) {
+      const link = this.#linkTo(stamp);
+      if (!link.ok) return link;
+      seen = { link: link.value, trouble: undefined, capacity: undefined, taken: [], accountsAskedMs: undefined };
+      this.#seen.set(stamp.name, seen);
+    }
+    const stampId = await seen.link.stampId();
+    if (!stampId.ok) return stampId;
+    const same = sameStamp(stamp, stampId.value);
+    return same.ok ? work(seen.link) : same;
+  }
+
+  #linkTo(stamp: Pick<StampRecord, "name" | "lockService" | "secret">): Outcome<StampLink> {
+    const { world, config, transportTo } = this.#options;
+    const transport = transportTo(stamp.secret);
+    return transport.ok ? ok(new StampLink({ ...world, transport: transport.value }, stamp, config.stampTimeoutMs)) : transport;
+  }
+
+  #placed(): PlacedStamp[] {
+    return this.#options.registry.stamps.map(({ name, location, state }) => {
+      const capacity = this.#seen.get(name)?.capacity;
+      return { name, location, state, ...(capacity === undefined ? {} : { capacity: { ...capacity, requestsPerSecond: 0 } }) };
+    });
+  }
+
+  #view(record: StampRecord): StampView {
+    const { registry, world } = this.#options;
+    const seen = this.#seen.get(record.name);
+    const placed = this.#placed().find(({ name }) => name === record.name);
+    const closed = placed === undefined ? undefined : notPlaceable({ ...placed, state: record.state }, world.clock.monotonicMs());
+    return {
+      record,
+      answers: seen !== undefined && seen.trouble === undefined,
+      trouble: seen?.trouble ?? closed ?? "",
+      capacity: seen?.capacity,
+      accounts: registry.accounts.filter(({ primary }) => primary === record.name).length,
+      taken: seen?.taken.slice(0, takenMax) ?? [],
+    };
+  }
+}
+
+/** A refusal of the question itself: the stamp is there. */
+const isAnswer = (code: string): boolean => code === "alreadyExists" || code === "notFound" || code === "invalidArgument";
+
+const isThere = ({ name, primary, running }: AccountRecord) =>
+  refused(
+    "alreadyExists",
+    "conflict",
+    `account ${name} is at stamp ${primary} already${running === undefined ? "" : ", or will be when that stamp answers"}`,
+  );
+
+function unknownStamp(name: string, registry: Registry) {
+  const known = registry.stamps.map((stamp) => stamp.name).join(", ") || "none";
+  return refused("notFound", "conflict", `there is no stamp ${name}; stamps are: ${known}`);
+}
+
+const isName = (text: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(text);
+
+function wrongStamp({ name, location, lockService, secret }: Omit<StampRecord, "stampId" | "state">): string | undefined {
+  for (const [what, text] of [
+    ["name", name],
+    ["location", location],
+  ] as const) {
+    if (!isName(text)) return `${what} ${JSON.stringify(text)}: 1 to 63 lower-case letters, digits and hyphens, no hyphen first or last`;
+  }
+  if (secret !== "" && !isName(secret)) return `secret ${JSON.stringify(secret)}: the name of a file in stampSecretsDir, without a path`;
+  if (!/^[^\s,]+:\d+(?:,[^\s,]+:\d+)*$/.test(lockService))
+    return `lock service ${JSON.stringify(lockService)}: host:port, of several separated by commas`;
+  return undefined;
+}
+
+/** Why a stamp can't be recorded: another one has its name, or it has another name. */
+function conflictOf(record: StampRecord, stamps: readonly StampRecord[]): string | undefined {
+  for (const other of stamps) {
+    if (other.name === record.name && other.stampId !== record.stampId)
+      return `stamp ${record.name} is ${other.stampId}; the one at ${record.lockService} is ${record.stampId}: give it another name`;
+    if (other.name !== record.name && other.stampId === record.stampId)
+      return `the stamp at ${record.lockService} is known already, as ${other.name}`;
+  }
+  return undefined;
+}

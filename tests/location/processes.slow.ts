@@ -1,0 +1,140 @@
+/**
+ * The location service as processes, beside a stamp of real processes with a secret of its own: the commands of
+ * docs/guides/locations.md, and kill -9 of the location's processes with an account half made.
+ */
+import assert from "node:assert/strict";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { BlobServiceClient, StorageSharedKeyCredential } from "@azure/storage-blob";
+import { startOwn } from "@stamp/cli";
+import { root } from "../tools/commands.ts";
+
+interface Started {
+  readonly child: ChildProcess;
+  readonly address: string;
+}
+
+/** A process of a service, at its first start at any port, later at the same one. */
+async function start(service: string, dataDir: string, listen: string, settings: Readonly<Record<string, string>>): Promise<Started> {
+  const main = join(root, "services", service, "src/main.ts");
+  const env = { ...process.env, STAMP_DATA_DIR: dataDir, STAMP_LISTEN: listen, STAMP_NAME: service, ...settings };
+  const child = spawn(process.execPath, [main], { env, stdio: ["ignore", "pipe", "inherit"] });
+  let said = "";
+  const address = await new Promise<string>((resolve, reject) => {
+    child.stdout.on("data", (bytes: Buffer) => {
+      said += bytes.toString();
+      const found = /"address":"([^"]+)"[^\n]*"msg":"started"/.exec(said)?.[1];
+      if (found !== undefined) resolve(found);
+    });
+    child.once("exit", (code) => reject(new Error(`${service} ended with ${code}: ${said}`)));
+  });
+  return { child, address };
+}
+
+const kill = async ({ child }: Started): Promise<void> => {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill("SIGKILL");
+  await once(child, "exit");
+};
+
+const stamp = (...args: readonly string[]): Promise<{ readonly code: number; readonly output: string }> =>
+  new Promise((resolve) => {
+    const child = execFile(process.execPath, [join(root, "packages/cli/src/main.ts"), ...args], { timeout: 60_000 }, (_error, out, err) =>
+      resolve({ code: child.exitCode ?? -1, output: out + err }),
+    );
+  });
+
+async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+  for (const startMs = performance.now(); !(await holds()); await new Promise((resolve) => setTimeout(resolve, 300)))
+    assert.ok(performance.now() - startMs < 60_000, `not within 60 s: ${what}`);
+}
+
+test("location service, real processes: a stamp is added, accounts are placed and pinned, and kill -9 loses nothing", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "stamp-location-"));
+  const secrets = join(folder, "secrets");
+  mkdirSync(secrets, { mode: 0o700 });
+  const secretFile = join(folder, "location-secret");
+  writeFileSync(secretFile, `${"location".repeat(6)}\n`, { mode: 0o600 });
+  const target = await startOwn({ dataDir: join(folder, "north-1") }, false);
+  let lock: Started | undefined;
+  let location: Started | undefined;
+  t.after(async () => {
+    for (const each of [location, lock]) if (each !== undefined) await kill(each);
+    await target.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  copyFileSync(join(folder, "north-1", "cluster-secret"), join(secrets, "north-1"));
+  const { lockService } = await target.status();
+
+  const startBoth = async (lockAt: string, locationAt: string): Promise<void> => {
+    const own = { STAMP_CLUSTER_SECRET_FILE: secretFile };
+    lock = await start("lock-service", join(folder, "lock"), lockAt, { ...own, STAMP_INIT: "true" });
+    const settings = { ...own, STAMP_LOCK_SERVICE: lock.address, STAMP_STAMP_SECRETS_DIR: secrets, STAMP_ASK_EVERY_MS: "1000" };
+    location = await start("location-service", join(folder, "location"), locationAt, settings);
+  };
+  await startBoth("127.0.0.1:0", "127.0.0.1:0");
+  const [lockAt, locationAt] = [lock?.address ?? "", location?.address ?? ""];
+  const at = ["--at", locationAt, "--secret-file", secretFile];
+  const leads = () => until("a location service leads", async () => (await stamp("location", "status", ...at)).output.includes(": leader"));
+  await leads();
+
+  const stranger = await stamp("location", "stamps", "--at", locationAt);
+  assert.equal(stranger.code, 1, stranger.output);
+  const add = ["location", "add", "north-1", "--location", "north", "--lock-service", lockService];
+  assert.equal((await stamp(...add, ...at)).code, 1, "without the stamp's secret");
+  const added = await stamp(...add, "--secret", "north-1", ...at);
+  assert.equal(added.code, 0, added.output);
+  assert.match(added.output, /north-1 +north +open +\d+\.\d% +1 +yes/);
+  const again = await stamp(
+    "location",
+    "add",
+    "north-2",
+    "--location",
+    "north",
+    "--lock-service",
+    lockService,
+    "--secret",
+    "north-1",
+    ...at,
+  );
+  assert.match(again.output, /is known already, as north-1/);
+
+  const made = await stamp("account", "create", "acme", "--location", "north", "--json", ...at);
+  assert.equal(made.code, 0, made.output);
+  const { keys, stamp: home } = JSON.parse(made.output) as { keys: string[]; stamp: string };
+  assert.equal(home, "north-1");
+  const endpoint = new URL(/BlobEndpoint=([^;]+)/.exec(target.connectionString)?.[1] ?? "").origin;
+  const client = new BlobServiceClient(`${endpoint}/acme`, new StorageSharedKeyCredential("acme", keys[0] ?? ""));
+  await client.createContainer("made-by-the-location-service");
+  assert.match((await stamp("account", "create", "acme", "--location", "north", ...at)).output, /account acme is at stamp north-1 already/);
+  assert.match(
+    (await stamp("account", "create", "zeta", "--location", "west", ...at)).output,
+    /location west has no stamp that is a choice/,
+  );
+
+  // The account is recorded or not when both die; asked for again it is there once, or is made.
+  const half = stamp("account", "create", "halfway", "--location", "north", ...at);
+  await new Promise((resolve) => setTimeout(resolve, 500 + Math.random() * 400));
+  for (const each of [location, lock]) if (each !== undefined) await kill(each);
+  await half;
+  await startBoth(lockAt, locationAt);
+  await leads();
+  const second = await stamp("account", "create", "halfway", "--location", "north", ...at);
+  assert.ok(second.code === 0 || /halfway is at stamp north-1 already/.test(second.output), second.output);
+  await until("every account is made", async () => {
+    const { output } = await stamp("location", "accounts", "--json", ...at);
+    const accounts = JSON.parse(output) as { name: string; stamp: string; state: string }[];
+    return (
+      ["acme", "halfway"].every((name) => accounts.some((each) => each.name === name && each.stamp === "north-1")) &&
+      accounts.every(({ state }) => state === "single")
+    );
+  });
+  const closed = await stamp("location", "set-state", "north-1", "closed", ...at);
+  assert.match(closed.output, /north-1: it is closed/);
+  const refused = await stamp("account", "create", "later", "--location", "north", ...at);
+  assert.match(refused.output, /no stamp of location north takes a new account: north-1: it is closed/);
+});
