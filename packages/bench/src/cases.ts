@@ -1,4 +1,4 @@
-/** What is measured. */
+/** Cases of the benchmark. */
 export interface BenchCase {
   readonly name: string;
   readonly operation: "put" | "get";
@@ -17,7 +17,7 @@ export const cases: readonly BenchCase[] = sizes.flatMap(([size, bytes]) =>
   ),
 );
 
-/** What the load generator is told, as JSON in its last argument. */
+/** Request to the load generator, as JSON in its last argument. */
 export interface LoadRequest extends BenchCase {
   readonly connectionString: string;
   readonly container: string;
@@ -26,14 +26,14 @@ export interface LoadRequest extends BenchCase {
   readonly warmUpSeconds: number;
 }
 
-/** What it answers on standard output. */
+/** Answer of the load generator on standard output. */
 export interface LoadResult {
   readonly operations: number;
   readonly seconds: number;
   readonly failed: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Of the load generator itself. */
+  /** Processor time of the load generator itself, in milliseconds. */
   readonly cpuMs: number;
   /** Empty when none failed. */
   readonly firstFailure: string;

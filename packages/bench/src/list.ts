@@ -126,7 +126,7 @@ class Lister {
     for (let i = 0; i < 20; i++) await this.#page("maxresults=100&prefix=set/&delimiter=/", "");
   }
 
-  /** From the first page to the last. */
+  /** Lists from the first page to the last. */
   async pages(query: string): Promise<readonly ListedPage[]> {
     const pages: ListedPage[] = [];
     let before = await this.#counts();
@@ -155,7 +155,7 @@ class Lister {
     throw new Error(`a page: ${JSON.stringify(answer).slice(0, 300)}`);
   }
 
-  /** Of all partition servers. */
+  /** Counts of all partition servers. */
   async #counts(): Promise<StorageCounts> {
     const { processes } = await this.#target.status();
     const sum: Record<string, number> = {};

@@ -22,7 +22,7 @@ export class SignedClient {
   #dateMs = 0;
   readonly host: string;
   readonly port: number;
-  /** Of the account, before every target. */
+  /** Path of the account, before every target. */
   readonly path: string;
 
   constructor(connectionString: string, service: "queue" | "table") {
@@ -67,7 +67,7 @@ export class SignedClient {
     return `${method}\n\n${headers["content-type"] ?? ""}\n\nx-ms-date:${date}\nx-ms-version:${version}\n${resource}`;
   }
 
-  /** Of this second. */
+  /** Date of this second. */
   #now(): string {
     const nowMs = Date.now();
     if (nowMs - this.#dateMs >= 1_000) {
@@ -139,7 +139,7 @@ class Connection {
   }
 }
 
-/** Of an answer without a length; undefined while there is more to come. */
+/** Returns the body of an answer without a length; undefined while there is more to come. */
 function wholeBody(head: string, bytes: Buffer): Buffer | undefined {
   if (!/\r\ntransfer-encoding: chunked/i.test(head)) return Buffer.alloc(0);
   const pieces: Buffer[] = [];

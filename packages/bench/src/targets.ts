@@ -1,4 +1,7 @@
-/** What the load is put on: our cluster, embedded mode, and Azurite as a black box from npm (installed on demand, never a dependency). */
+/**
+ * Targets of the load: our cluster, embedded mode, and Azurite as a black box from npm (installed on demand, never a
+ * dependency).
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -12,7 +15,7 @@ export type TargetName = "cluster" | "embedded" | "azurite";
 export interface BenchTarget {
   readonly name: TargetName;
   readonly connectionString: string;
-  /** Of every process that serves it, by name. */
+  /** Pids of every process that serves it, by name. */
   readonly pids: ReadonlyMap<string, number>;
   stop(): Promise<void>;
 }

@@ -1,6 +1,7 @@
 /**
- * What a call between two processes costs: `node packages/bench/src/transport.ts [seconds]`. A server process answers at once; this process
- * calls it over loopback, in both lanes, and the same in one process. Prints throughput, latency and CPU of both sides per call.
+ * Measures the cost of a call between two processes: `node packages/bench/src/transport.ts [seconds]`. A server process
+ * answers at once; this process calls it over loopback, in both lanes, and the same in one process. Prints throughput,
+ * latency and CPU of both sides per call.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";

@@ -46,7 +46,10 @@ interface Place {
 
 const shortMs = 300;
 
-/** What a user calls, with the shortest deadlines; the error with which each must end, with and without an answer from the network. */
+/**
+ * Calls of a user with the shortest deadlines; the error with which each must end, with and without an answer from the
+ * network.
+ */
 const deadlines: Readonly<Record<string, (place: Place) => Promise<unknown>>> = {
   "ids in a blob": ({ container }) => generator(new BlobOptimisticSyncStore(container, "ids")).nextId(),
   "ids in an entity": ({ table }) => generator(new TableOptimisticSyncStore(table, "a", "b")).nextId(),
@@ -63,7 +66,7 @@ const deadlines: Readonly<Record<string, (place: Place) => Promise<unknown>>> = 
   publish: ({ channel }) => channel.publish("a"),
 };
 
-/** What waits until it is told to stop. */
+/** Calls that wait until they are told to stop. */
 const waits: Readonly<Record<string, (place: Place, signal: AbortSignal) => Promise<unknown>>> = {
   "ids in a blob": ({ container }, signal) => generator(new BlobOptimisticSyncStore(container, "ids")).nextId(signal),
   mutex: ({ container }, signal) => mutex(container).runTaskWhenMutexAcquired(async () => assert.fail("nobody gave the mutex"), signal),

@@ -34,7 +34,7 @@ const parse = (page: string): readonly Family[] =>
   );
 const histogramPart = /^stamp_(?!fact_)\w+_duration_seconds(?=_(bucket|sum|count)$)/;
 
-/** What issue 4 and the guides name. */
+/** Metrics that the guides name. */
 const named = [
   "range_requests_total",
   "range_throttled_requests_total",
@@ -175,7 +175,7 @@ function wellFormedBuckets(buckets: Family["metrics"], counts: Family["metrics"]
 
 const rising = (numbers: readonly number[]): boolean => numbers.every((each, at) => at === 0 || each >= (numbers[at - 1] ?? 0));
 
-/** Of counters, summaries and histograms. */
+/** Samples of counters, summaries and histograms. */
 function samplesOf(pages: Readonly<Record<string, string>>): Map<string, number> {
   const samples = new Map<string, number>();
   for (const page of Object.values(pages))

@@ -45,7 +45,7 @@ function files(folder: string): Map<string, string> {
 }
 
 interface Start {
-  /** What a start of the role threw. */
+  /** Error that a start of the role threw. */
   readonly said: FailureError | undefined;
   /** Files that are others afterwards. */
   readonly touched: string[];
@@ -200,7 +200,7 @@ test("newer formats in the files of an extent node without a marker: refused, no
       rmSync(markerOf(folder));
     };
     refusedAs(format, await startOn(node, unmarked));
-    // Of what is looked at in any case, also with a marker that an older release left.
+    // These files are looked at in any case, also with a marker that an older release left.
     if (format !== "extent" && format !== "fragment") refusedAs(format, await startOn(node, change));
   }
 });

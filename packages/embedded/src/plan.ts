@@ -1,4 +1,4 @@
-/** Which roles an embedded stamp has, with what configuration: the same as a local cluster, sized for one process. */
+/** Roles of an embedded stamp and their configuration: the same as a local cluster, sized for one process. */
 import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
 import { type FrontEndConfig, FrontEndRole, frontEndConfigSchema } from "@stamp/front-end";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";

@@ -44,8 +44,8 @@ export interface Stamp {
   readonly connectionString: string;
   readonly dataDir: string;
   /**
-   * What the REST API leaves to the operator: versioning of blobs, for how many days deleted containers are kept (0: not), and whether
-   * containers may be read without authorization.
+   * Sets what the REST API leaves to the operator: versioning of blobs, for how many days deleted containers are kept
+   * (0: not), and whether containers may be read without authorization.
    */
   setBlobSettings(settings: BlobSettings): Promise<void>;
   /** A key of the stamp, by whose name blobs are encrypted (`x-ms-encryption-scope`). It stays for good. */
@@ -61,7 +61,7 @@ export interface Stamp {
 const account = "devstoreaccount1";
 const accountKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const host = "127.0.0.1";
-/** Of every service that has a door. */
+/** Services that have a door. */
 const services = ["blob", "queue", "table"] as const;
 type ServiceName = (typeof services)[number];
 

@@ -1,5 +1,5 @@
 /**
- * Which node a caller uses, as a machine without clock or I/O (article "Load balancing private endpoints on worker roles", cooperative
+ * Chooses the node that a caller uses, as a machine without clock or I/O (article "Load balancing private endpoints on worker roles", cooperative
  * management): nodes stand in a ring; a caller begins at its own place and goes round until a node says that it is available.
  *
  *   caller 0 ─▶ [0] [1] [2] ◀─ caller 2         places: ordinal modulo number of nodes

@@ -36,7 +36,7 @@ export class Election {
     this.#options = options;
   }
 
-  /** Who was last seen to be elected; undefined: nobody. */
+  /** The candidate that was last seen to be elected; undefined if none. */
   get holder(): Candidate | undefined {
     return this.#holder;
   }
@@ -126,7 +126,7 @@ export class Election {
   }
 }
 
-/** What an elected process has until it is deposed. */
+/** Rights of an elected process until it is deposed. */
 export class Session {
   readonly createRevision: bigint;
   readonly keys: EtcdKeys;

@@ -99,7 +99,7 @@ export class EtcdClient {
     this.#at = (this.#at + 1) % this.#members.length;
   }
 
-  /** Of every call: the token of the configured user. */
+  /** Returns the metadata of every call: the token of the configured user. */
   async metadata(timeoutMs: number): Promise<Outcome<Metadata>> {
     const { user } = this.#options;
     if (user === undefined) return ok({});

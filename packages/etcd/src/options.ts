@@ -8,7 +8,7 @@ export interface EtcdOptions {
   readonly tls?: ForeignTls | undefined;
   /** Undefined: etcd asks for no user. */
   readonly user?: { readonly name: string; readonly password: string } | undefined;
-  /** What every key of the stamp begins with. Two stamps in one etcd have different ones. */
+  /** Prefix of every key of the stamp. Two stamps in one etcd have different ones. */
   readonly prefix: string;
 }
 

@@ -118,7 +118,7 @@ class Service implements BlobDoor {
   }
 }
 
-/** What is wrong with the history of such a service; undefined: nothing. */
+/** Returns the breach in the history of such a service; undefined if there is none. */
 async function judge(lie: Lie, seed: number): Promise<string | undefined> {
   const stage = virtualStage();
   const prng = new Prng(seed);

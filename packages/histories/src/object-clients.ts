@@ -13,7 +13,9 @@ export interface ObjectClientsOptions {
   /** Between two operations of a client. */
   readonly pauseMaxMs: number;
   readonly containersAtStart?: boolean;
-  /** Of the four operations of a hundred that delete a container and make it again, one in so many does; 0: none. */
+  /**
+   * Containers are deleted and made again by one of so many of the four operations of a hundred that may; 0 for none.
+   */
   readonly recreateOneIn?: number;
   readonly lengthBytesMax?: number;
   /** False: the door can't delete under If-Match. */

@@ -22,7 +22,7 @@ export function answerOfStatus(status: number, code: string | undefined): Answer
   return answerOfCode(code) ?? { kind: "notDone", why: `${status} ${code}` };
 }
 
-/** What the service says by its code; undefined for codes that say nothing of the object. */
+/** Returns the answer that a code means; undefined for codes that say nothing of the object. */
 export function answerOfCode(code: string | undefined): BlobAnswer | undefined {
   switch (code) {
     case "BlobNotFound":

@@ -1,4 +1,4 @@
-/** What clients saw, and the judgement over it. */
+/** Observations of clients, and the judgement over them. */
 import { Prng } from "@stamp/base";
 import type { BlobAnswer, BlobCall, Operation } from "@stamp/linearizability";
 import { checkBlob } from "@stamp/linearizability";
@@ -14,7 +14,7 @@ export function contentOf(write: number, lengthBytes: number): Uint8Array {
   return bytes;
 }
 
-/** Which write these bytes are; throws when they are no write's, or not all of it. */
+/** Returns the write that these bytes are; throws if they are no write's, or not all of it. */
 export function writeOf(bytes: Uint8Array, what: string): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   if (bytes.length < 12 || view.getUint32(8) !== 0xb10b5eed) throw new BrokenPromise(`${what}: ${bytes.length} bytes that nobody wrote`);
@@ -52,7 +52,7 @@ export class BlobHistory {
     this.#blobs.get(`${container}/${blob}`)?.push(operation);
   }
 
-  /** What is wrong, or undefined. */
+  /** Returns the breach, or undefined. */
   check(): string | undefined {
     for (const [name, operations] of this.#blobs) {
       const [container = ""] = name.split("/", 1);

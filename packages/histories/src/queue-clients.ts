@@ -8,13 +8,13 @@ import { QueueJudge } from "./queue-judge.ts";
 import type { Stage } from "./stage.ts";
 import { BrokenPromise, until } from "./stage.ts";
 
-/** What a client does for a while after it took them. */
+/** Messages that a client keeps for a while after it took them, at most. */
 const heldMax = 12;
 /** Taken so long when the queues are emptied: an answer that is lost then hides a message no longer than there is time for. */
 const emptyingS = 10;
 
 interface Held extends ToldMessage {
-  /** Which hand-out's receipt it is; an update gives another one for the same. */
+  /** Number of the hand-out whose receipt it is; an update gives another receipt for the same hand-out. */
   readonly count: number;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What is promised of messages, judged as the answers come. Times are those that the service tells, cut to seconds; that is all a client
+ * Judges the promises about messages as the answers come. Times are those that the service tells, cut to seconds; that is all a client
  * can know of the queue's clock.
  *
  *   once        every hand-out of a message has its own count: two with the same count are one message in two hands
@@ -62,7 +62,7 @@ export class QueueJudge {
   readonly #messages = new Map<string, Known>();
   /** Texts whose put was not answered. */
   readonly #unanswered = new Set<string>();
-  /** Those of them that were seen. */
+  /** Texts of unanswered puts that were seen in messages. */
   readonly #seenEarly = new Set<string>();
 
   constructor(name: string) {

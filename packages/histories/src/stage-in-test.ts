@@ -1,4 +1,4 @@
-/** Of tests: virtual time; whoever wakes first goes on. */
+/** A stage for tests: virtual time; the first to wake goes on. */
 import type { Stage } from "./stage.ts";
 
 /** Longer than any chain of promises between two sleeps. */

@@ -5,7 +5,7 @@
 import { concatBytes } from "@stamp/base";
 import { BrokenPromise } from "./stage.ts";
 
-/** Of one partition; a binary property holds 64 KiB. */
+/** Entities of one partition; a binary property holds 64 KiB. */
 export const entityCount = 8;
 
 export function partsOf(bytes: Uint8Array): readonly Uint8Array[] {

@@ -129,7 +129,7 @@ function withoutAnswer<State, Call>(model: Model<State, Call>, operation: Operat
   return call === undefined ? undefined : { ...operation, call, returnedAt: undefined };
 }
 
-/** What was known when the first answer came that can't be explained. */
+/** Returns the history as it was known when the first answer came that can't be explained. */
 function cutShort<State, Call>(
   model: Model<State, Call>,
   operations: readonly Operation<Call>[],

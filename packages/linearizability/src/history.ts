@@ -5,7 +5,7 @@
  */
 export interface Operation<Call> {
   readonly call: Call;
-  /** Who asked; shown to people only. */
+  /** Name of the client; shown to people only. */
   readonly client?: string;
   /** Milliseconds by one clock for the whole history. */
   readonly calledAt: number;

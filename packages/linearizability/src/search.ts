@@ -37,7 +37,7 @@ export type SearchResult<State> =
   | { readonly kind: "violation"; readonly longest: readonly number[]; readonly state: State; readonly steps: number }
   | { readonly kind: "unknown"; readonly why: string; readonly steps: number };
 
-/** What was placed, newest first. */
+/** Operations that were placed, newest first. */
 interface Placed {
   readonly index: number;
   readonly before: Placed | undefined;

@@ -37,7 +37,7 @@ export interface SimulationOptions {
   readonly clockStartSpreadMs?: number;
   /** The stamp has several lock services over a simulated etcd, not one over its own disk. */
   readonly overEtcd?: boolean;
-  /** Of virtual time; a run that reaches it fails. */
+  /** Limit of virtual time; a run that reaches it fails. */
   readonly timeLimitMs?: number;
   readonly eventsMax?: number;
   /** A handler that throws what is no `FailureError` fails the run. Off only where a test throws on purpose. */
@@ -175,7 +175,7 @@ export class Simulation {
     if (!process.incarnation) this.#start(process);
   }
 
-  /** What a tool on the machine of a process that does not run has: its disk, its stores, a clock. */
+  /** Returns the world of a tool on the machine of a process that does not run: its disk, its stores, a clock. */
   offline(name: string): World {
     const process = this.#process(name);
     assert(process.incarnation === undefined, `${name} is running`);
@@ -207,7 +207,7 @@ export class Simulation {
     for (const connection of incarnation.accepted) connection.serverPaused();
   }
 
-  /** As a pause, but of the whole machine: its monotonic clock stands still until `resume`, its wall clock does not. */
+  /** Like a pause, of the whole machine: its monotonic clock stands still until `resume`, its wall clock does not. */
   suspend(name: string): void {
     const incarnation = this.#process(name).incarnation;
     if (!incarnation || incarnation.paused) return;
@@ -231,7 +231,7 @@ export class Simulation {
     return this.#process(name).keyValue;
   }
 
-  /** From now on processes have ranks, which change a few times within `withinMs`. */
+  /** Gives processes ranks from now on, which change a few times within `withinMs`. */
   explorePriorities(changes: number, withinMs: number): void {
     this.#priorities = new Priorities(this.prng.fork(), { changes, withinMs, nowMs: this.nowMs });
     this.#priorities.begin([...this.#processes.values()]);

@@ -28,8 +28,8 @@ const numbers: Readonly<Record<BlockSourceName, number>> = {
 const names: readonly (BlockSourceName | undefined)[] = [undefined, "committed", "uncommitted", "latest"];
 
 /**
- * What a server of a release that does not know `packed_blocks` finds in `blocks`: a block without a source. It refuses the operation, instead of
- * taking it for an empty list.
+ * The block that a server of a release without `packed_blocks` finds in `blocks`: it has no source. The server refuses
+ * the operation, instead of taking it for an empty list.
  */
 const refusedByOlderServers = { blockId: new Uint8Array(0), source: BlockSource.UNSPECIFIED };
 

@@ -111,7 +111,7 @@ test("levels: an operation with a field that an older server would drop reaches 
     assert.ok(readByOlder(plain).operation !== undefined, `${field}: without it, older servers are asked as before`);
     assert.ok(operationOf(fromBinary(ExecuteRequestSchema, plain))?.kind.case === without.case);
 
-    // What happened before levels: the server reads the operation without its field, and does that.
+    // Before levels, the server read the operation without its field, and did that.
     assert.ok(readByOlder(sent({ operation: { kind: needing } })).operation !== undefined, field);
 
     const request = sent(executeFields({ kind: needing, policy: { versioning: true } }));

@@ -7,7 +7,7 @@ import { fromWire } from "./numbers.ts";
 import { initByName, plainByName } from "./plain-by-name.ts";
 import { compiledInit, compiledPlain } from "./plain-compiled.ts";
 
-/** What a message holds, without what makes it a message. */
+/** Content of a message, without the parts that make it a message. */
 export type Plain<T> = T extends bigint
   ? number
   : T extends Uint8Array | string | number | boolean | undefined
@@ -38,11 +38,11 @@ function plainQuickly(value: unknown): unknown {
     return compiled === undefined ? plainByName(value) : compiled(value);
   }
   const { case: name, value: held } = value as { readonly case?: unknown; readonly value?: unknown };
-  // What a oneof holds; `value` is absent if it holds nothing.
+  // Content of a oneof; `value` is absent if it is empty.
   if (typeof name === "string") return { case: name, value: plainQuickly(held) };
   return plainByName(value);
 }
 
-/** What `create(schema, …)` takes. */
+/** Value that `create(schema, …)` takes. */
 export const initOf = <S extends DescMessage>(schema: S, value: object): MessageInitShape<S> =>
   (mayCompile ? compiledInit(schema)(value) : initByName(schema, value)) as MessageInitShape<S>;

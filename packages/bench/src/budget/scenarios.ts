@@ -1,11 +1,11 @@
-/** What `stamp bench --budget` measures, with the size by which the yardstick is measured beside it. */
+/** Scenarios of `stamp bench --budget`, with the size by which the yardstick is measured beside each. */
 import { BlobClient, contentOf } from "@stamp/cli";
 import { TableClient, transactionStatus } from "../rows/table-client.ts";
 import { SignedClient } from "../signed-client.ts";
 
 export interface Scenario {
   readonly name: string;
-  /** What the yardstick does meanwhile. */
+  /** Work of the yardstick meanwhile. */
   readonly like: { readonly method: "PUT" | "GET"; readonly bytes: number };
   readonly concurrency: number;
   prepare?(): Promise<void>;

@@ -1,4 +1,4 @@
-/** What an answer has to be. */
+/** Checks of answers. */
 import type { SignedAnswer } from "../signed-client.ts";
 
 /** False: busy, nothing was done. */

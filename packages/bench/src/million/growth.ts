@@ -1,6 +1,6 @@
 /**
- * What `bench queues` and `bench tables` share: something is filled by many clients at once, and at some sizes on the way each operation is
- * measured for itself.
+ * Shared by `bench queues` and `bench tables`: many clients fill something at once, and at some sizes on the way each
+ * operation is measured for itself.
  */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -11,7 +11,7 @@ import { diskBytes, processUse } from "../rows/machine.ts";
 export type Attempt = () => Promise<boolean>;
 
 export interface Growing {
-  /** What is counted: messages, entities. */
+  /** Unit that is counted: messages, entities. */
   readonly unit: string;
   prepare(): Promise<void>;
   /** Adds `perFill` of them. */

@@ -26,7 +26,7 @@ const insertWindowMs = 15_000;
 /** At rest: all processes of the cluster together took less than this part of one core in this time. */
 const restingShare = 0.2;
 const restingLookMs = 3_000;
-/** What a server loads, or merges have pushed out, it reads into its cache from then on, where it has room: it only seems to be at rest before. */
+/** A server fills its cache after a load or after merges where it has room: it only seems to be at rest before. */
 const fillBeginsMs = 15_000;
 
 const usage = `pnpm bench rows [--rows 1000000] [--connections 8] [--readers 16] [--read-seconds 8] [--rest-seconds 300] [--set key=value]… [--skip-restarts] [--keep]

@@ -1,4 +1,4 @@
-/** What the processes of a cluster take of the machine: resident memory, processor time, disk. */
+/** Use of the machine by the processes of a cluster: resident memory, processor time, disk. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { DrillTarget } from "@stamp/cli";
@@ -25,7 +25,7 @@ function residentBytesOf(pid: number): number {
   }
 }
 
-/** What a folder takes on its disk. */
+/** Returns the bytes of a folder on its disk. */
 export function diskBytes(folder: string): number {
   let bytes = 0;
   for (const entry of readdirSync(folder, { withFileTypes: true })) {

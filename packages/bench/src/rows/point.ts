@@ -1,4 +1,4 @@
-/** What is known of the cluster at one size of the table, and how it is told. */
+/** Facts about the cluster at one size of the table, and their text. */
 import { join } from "node:path";
 import type { DrillTarget } from "@stamp/cli";
 import { type StorageCounts, storageRatios } from "@stamp/range-partition";
@@ -19,9 +19,9 @@ export interface PointInput {
   readonly rowBytes: number;
   readonly insert: Work;
   readonly read: Work;
-  /** Of the table of `besideRows` rows, in turns with `read`. */
+  /** Work on the table of `besideRows` rows, in turns with `read`. */
   readonly beside: Work;
-  /** What the partition servers did for `read`. */
+  /** Counts of the partition servers during `read`. */
   readonly readCounts: StorageCounts;
 }
 
@@ -36,7 +36,7 @@ export interface StorageNow {
   readonly servers: ReadonlyMap<string, { readonly checkpointBytes: number; readonly rowCacheBytes: number }>;
   readonly checkpointsMost: number;
   readonly diskBytes: number;
-  /** Of `diskBytes`, what is journals. */
+  /** Part of `diskBytes` that is journals. */
   readonly journalBytes: number;
 }
 
@@ -63,7 +63,7 @@ function summed(all: readonly StorageCounts[]): StorageCounts {
   return Object.fromEntries(names.map((name) => [name, all.reduce((sum, one) => sum + one[name], 0)])) as unknown as StorageCounts;
 }
 
-/** Of the partition servers since they started: what ranges that were split did is in them. */
+/** Counts of the partition servers since they started, those of ranges that were split included. */
 export const countsNow = async (target: DrillTarget): Promise<StorageCounts> => summed([...(await storageOfServers(target)).values()]);
 
 export async function storageNow(target: DrillTarget): Promise<StorageNow> {

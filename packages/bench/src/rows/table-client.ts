@@ -1,4 +1,4 @@
-/** What `bench rows` asks of the Table service. */
+/** Requests of `bench rows` to the Table service. */
 import { type SignedAnswer, SignedClient } from "../signed-client.ts";
 
 export interface TableRow {

@@ -106,7 +106,7 @@ async function measure(
   });
 }
 
-/** Of all extent nodes so far. (`write_bytes` of /proc counts large folios as a whole.) */
+/** Use of all extent nodes so far. (`write_bytes` of /proc counts large folios as a whole.) */
 async function use(target: DrillTarget, world: World): Promise<{ readonly writtenBytes: number; readonly cpuMs: number }> {
   let [writtenBytes, cpuMs] = [0, 0];
   for (const { role, pid, grpc } of (await target.status()).processes) {

@@ -1,4 +1,4 @@
-/** What these measurements share: a cluster, a client of its stream layer, distributions. */
+/** Shared by these measurements: a cluster, a client of its stream layer, distributions. */
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

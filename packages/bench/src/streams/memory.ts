@@ -20,7 +20,7 @@ export async function memory(args: string[]): Promise<void> {
   const checksum = (bytes: Uint8Array): number => digest.crc32c(bytes);
   const entries = function* () {
     for (const stored of records(count, streams, nodes)) {
-      // As from the store: every record with strings of its own.
+      // Records as they come from the store: each with strings of its own.
       yield { key: String(Buffer.from(utf8(keyOf(stored)))), value: encodeStored(stored, checksum), version: 7 };
     }
   };

@@ -15,7 +15,7 @@ const name = "/bench/seal";
 const kinds = ["connection cut", "primary killed", "secondary killed"] as const;
 type Kind = (typeof kinds)[number];
 const managers = ["stream-manager-1", "stream-manager-2"] as const;
-/** What the managers' logs say of an extent that took longer is printed. */
+/** Lines of the managers' logs about an extent that took longer are printed. */
 const slowMs = 1_000;
 
 export async function seal(args: string[]): Promise<void> {

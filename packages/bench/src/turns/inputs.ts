@@ -11,7 +11,7 @@ export interface Asked {
 
 export interface Input {
   readonly name: string;
-  /** What it is answered with; `false`: that is not for this benchmark to say. */
+  /** Expected status; `false` if this benchmark does not check it. */
   readonly status: number | false;
   /** Before each attempt, not measured. */
   readonly ready?: (attempt: number) => Promise<unknown>;

@@ -120,7 +120,7 @@ function mapInputs(count: number, serverCount: number): readonly MachineInput[] 
   };
   const { getMap } = PartitionManager.method;
   const { listPartitions } = PartitionServer.method;
-  // As the partition manager has them: messages of ranges are made in turns, and kept.
+  // Ranges as the partition manager has them: messages are made in turns, and kept.
   const whole = create(getMap.output, { version: toWire(1), ranges: map.ranges.map(rangeOnWire) });
   const bytes = toBinary(getMap.output, whole);
   const listed = create(listPartitions.output, { partitions: ranges.map(partitionOnWire) });

@@ -32,7 +32,7 @@ export interface TurnOptions {
 /** The input was answered otherwise than it must be. */
 export const isWrong = ({ status, expected }: TurnRow): boolean => expected !== false && status !== expected;
 
-/** What the measurement needs of its surroundings. */
+/** Surroundings of the measurement. */
 export interface Surroundings {
   readonly probe: Probe;
   /** Milliseconds of the calibration loop now. */

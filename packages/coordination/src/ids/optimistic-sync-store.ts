@@ -12,7 +12,7 @@ import { inContainer } from "../storage/create.ts";
 export interface StoredData {
   /** Undefined if nothing was stored yet. */
   readonly data: string | undefined;
-  /** What `tryOptimisticWrite` takes; undefined if nothing was stored yet. */
+  /** Version for `tryOptimisticWrite`; undefined if nothing was stored yet. */
   readonly version: string | undefined;
 }
 

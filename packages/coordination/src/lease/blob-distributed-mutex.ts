@@ -19,7 +19,7 @@ export interface MutexOptions extends LeaseOptions {
   readonly name?: string;
 }
 
-/** What a task knows of the mutex it runs under. */
+/** A task's knowledge of the mutex that it runs under. */
 export interface HeldMutex extends HeldLease {
   /** Higher than that of every earlier holder. */
   readonly fencingToken: bigint;

@@ -29,7 +29,7 @@ export interface LeaseOptions {
   readonly clock?: Clock;
 }
 
-/** What a task knows of the lease it runs under. */
+/** A task's knowledge of the lease that it runs under. */
 export interface HeldLease {
   /** For the conditions of writes to the leased blob. */
   readonly leaseId: string;

@@ -4,7 +4,7 @@ import { LeaseBlobInUseError } from "../errors.ts";
 import { isLeaseHeld, isMissing } from "../storage/classify.ts";
 import { createEmptyBlob } from "../storage/create.ts";
 
-/** What the lease blob says of its holder, in its metadata. */
+/** Facts about the holder in the metadata of the lease blob. */
 export interface LeadershipRecord {
   /** Name of the last one that was elected. */
   readonly leader: string;
@@ -33,7 +33,7 @@ export interface LeaseStore {
   release(leaseId: string, signal: AbortSignal): Promise<void>;
   /** Writes `leader` and the next fencing token under the lease. LeaseBlobInUseError if the blob holds anything else. */
   claim(leaseId: string, leader: string, signal: AbortSignal): Promise<bigint>;
-  /** Who leads or led last; undefined if nobody ever has. */
+  /** Returns the present or last leader; undefined if there never was one. */
   read(signal: AbortSignal): Promise<Leadership | undefined>;
 }
 

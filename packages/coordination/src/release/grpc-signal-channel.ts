@@ -144,7 +144,7 @@ export class GrpcSignalChannel implements SignalChannel {
     };
   }
 
-  /** As `stamp token` makes it. */
+  /** Returns the token that `stamp token` makes. */
   #metadata(): Metadata {
     const { account, accountKey } = this.#options;
     const body = Buffer.from(JSON.stringify({ account, expiresMs: Date.now() + tokenLastsMs })).toString("base64url");

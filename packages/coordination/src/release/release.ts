@@ -89,7 +89,7 @@ export class Release {
           pause.abort();
         },
       );
-      // What was told while subscribing is from before the first look.
+      // Signals that came while subscribing are from before the first look.
       pause = new AbortController();
       try {
         while (!released && !(await this.#polling.look(signal)) && !released) {

@@ -1,6 +1,6 @@
 /**
- * What an error of the storage SDKs means for the one who called. The codes are those of the REST reference ("Blob service error codes",
- * "Table service error codes", "Queue service error codes"; status and conditions of "Lease Blob").
+ * Meaning of the storage SDKs' errors for the caller. The codes are those of the REST reference ("Blob service error
+ * codes", "Table service error codes", "Queue service error codes"; status and conditions of "Lease Blob").
  */
 
 /** Status and code of an SDK's RestError. Undefined where the request got no answer. */

@@ -23,7 +23,7 @@ export const cooperativePolicyName = "stamp_cooperative";
 export interface PolicyOptions {
   /** Number of this caller among its like, from 0. */
   readonly ordinal: number;
-  /** As of `BalancerOptions`. */
+  /** Options of `BalancerOptions`. */
   readonly cacheMs?: number;
   readonly deadlineMs?: number;
 }

@@ -11,7 +11,7 @@ import type { SearchBounds } from "../search.ts";
 export type BlobCondition = { readonly kind: "none" } | { readonly kind: "match"; readonly etag: string } | { readonly kind: "absent" };
 
 export type BlobAnswer =
-  /** Of a put: the ETag it got. Of a get: which write it saw (undefined when only the ETag is known). */
+  /** For a put: its ETag. For a get: the write that it saw (undefined if only the ETag is known). */
   | { readonly kind: "ok"; readonly etag?: string; readonly write?: number }
   | { readonly kind: "noBlob" }
   | { readonly kind: "noContainer" }
@@ -37,7 +37,7 @@ export type BlobVerdict =
   /** `why` in words for people. */
   | { readonly kind: "violation" | "unknown"; readonly why: string };
 
-/** Which ETag belongs to which write; an ETag of two writes, or a write of two ETags, is wrong already. */
+/** Pairs of ETags and writes; an ETag of two writes, or a write of two ETags, is wrong already. */
 class ETags {
   readonly #writes = new Map<string, number>();
   readonly #etags = new Map<number, string>();

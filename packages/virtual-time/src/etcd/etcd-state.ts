@@ -36,7 +36,7 @@ export class EtcdState {
   compacted = 0n;
   /** Bytes of keys and values that are the most; the rest is refused as etcd does with its quota. */
   quotaBytes: number = Number.POSITIVE_INFINITY;
-  /** What is stored of a value: another one where etcd is faulty. */
+  /** Changes the stored value where etcd is faulty. */
   garble: (key: Uint8Array, value: Uint8Array) => Uint8Array = (_key, value) => value;
   #keys: Keys = new Map();
   readonly #history = new Map<bigint, Keys>();
@@ -110,7 +110,7 @@ export class EtcdState {
     return this.#keys;
   }
 
-  /** What a person does who restores the members from a backup. The elected process is not in it. */
+  /** Restores the members from a backup, as a person does. The elected process is not in it. */
   putBack(saved: unknown): void {
     this.revision += 1n;
     this.#keys = new Map([...(saved as Keys)].filter(([, { lease }]) => lease === 0n));

@@ -1,6 +1,6 @@
 /**
- * What happened, in order: time, kind, process, detail. Every entry goes into a running hash, so that two runs of one seed can be
- * compared without keeping them; the last `keptMax` entries are kept for people.
+ * Log of events in order: time, kind, process, detail. Every entry goes into a running hash, so that two runs of one
+ * seed can be compared without keeping them; the last `keptMax` entries are kept for people.
  */
 const keptMaxDefault = 4000;
 
@@ -59,7 +59,7 @@ export class EventLog {
     this.#next = (this.#next + 1) % this.#keptMax;
   }
 
-  /** Of everything so far: equal for equal runs. */
+  /** Hash of everything so far: equal for equal runs. */
   get hash(): string {
     return (this.#a >>> 0).toString(16).padStart(8, "0") + (this.#b >>> 0).toString(16).padStart(8, "0");
   }

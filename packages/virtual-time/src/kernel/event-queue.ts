@@ -8,7 +8,10 @@ import type { Incarnation } from "./process.ts";
 export interface SimEvent {
   timeUs: number;
   sequence: number;
-  /** Whose event it is: dropped when that incarnation is dead, put off while it is paused. Undefined: the world's own. */
+  /**
+   * Owner of the event: it is dropped when that incarnation is dead, put off while it is paused. Undefined: the world's
+   * own.
+   */
   readonly owner: Incarnation | undefined;
   readonly kind: string;
   readonly detail: string;

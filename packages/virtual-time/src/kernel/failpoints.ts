@@ -67,7 +67,7 @@ export class Failpoints {
     return this.#options?.pauseMaxMs ?? defaultFailpoints.pauseMaxMs;
   }
 
-  /** What is to happen now; undefined: nothing. */
+  /** Returns the action to take now; undefined if none. */
   at(name: string): FailAction | undefined {
     const options = this.#options;
     let point = this.#points.get(name);

@@ -15,7 +15,7 @@ export class Priorities {
 
   constructor(prng: Prng, options: { readonly changes: number; readonly withinMs: number; readonly nowMs: number }) {
     this.#prng = prng;
-    // From far below the network's delay to far above it.
+    // Steps reach from far below the network's delay to far above it.
     this.#stepUs = Math.round(20 * 10 ** (prng.float() * 3));
     this.#changesAtMs = Array.from({ length: options.changes }, () => options.nowMs + prng.float() * options.withinMs).sort(
       (a, b) => a - b,

@@ -14,7 +14,7 @@ import { shapeOf } from "./failpoints.ts";
 
 export type RoleFactory = (world: World) => Role;
 
-/** What an incarnation needs of its simulation. */
+/** An incarnation's needs of its simulation. */
 export interface Scheduler {
   readonly nowUs: number;
   schedule(delayUs: number, owner: Incarnation | undefined, kind: string, detail: string, work: () => void): SimEvent;
@@ -90,8 +90,8 @@ export class Incarnation {
   }
 
   /**
-   * As `later`, with a failpoint before the work is done and one between that and the process hearing of it. `failed` makes the error
-   * of one that is struck by an error: nothing was done.
+   * Like `later`, with a failpoint before the work is done and one between that and the moment when the process hears
+   * of it. `failed` makes the error of a call that an error strikes: nothing was done.
    */
   persist<T>(delayUs: number, kind: string, detail: string, work: () => T, failed: () => Error): Promise<T> {
     return new Promise<T>((resolve, reject) => {

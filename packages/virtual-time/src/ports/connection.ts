@@ -14,7 +14,7 @@ export interface ClientCall {
   lost(sent: boolean): void;
 }
 
-/** What a server process holds of a connection. */
+/** A server process's end of a connection. */
 export interface ServerEnd {
   readonly listener: SimListener;
   readonly calls: Map<number, ServerCall>;
@@ -76,7 +76,7 @@ export class Connection {
     else this.#send({ call, label, deliver });
   }
 
-  /** What is under way to the server, and all that follows on this connection, comes so much later. */
+  /** Delays the bytes on their way to the server, and all that follow on this connection. */
   holdToServer(delayUs: number): void {
     this.#toServer?.hold(delayUs);
   }
@@ -187,7 +187,7 @@ export class Connection {
     });
   }
 
-  /** From then on nothing comes through in either direction: what is sent before the ends know of it is lost too. */
+  /** After a break nothing comes through in either direction: bytes sent before the ends know of it are lost, too. */
   #breaksBySelf(): boolean {
     const { options, prng } = this.#network;
     if (this.#breaking) return true;

@@ -152,7 +152,7 @@ export class FileState {
     this.setSize(sizeBytes);
     this.#sizes = [];
     this.#durableSizeBytes = sizeBytes;
-    // What setSize cut off is cut off for good.
+    // Bytes that setSize cut off are cut off for good.
     this.makeDurable(this.#order);
     return lost;
   }

@@ -22,7 +22,7 @@ export interface DiskOptions {
   /** Operations done at once; 0: as many as are asked for. */
   readonly lanes: number;
   readonly totalBytes: number;
-  /** Of a changed page at a crash. */
+  /** Chance that a changed page is torn at a crash. */
   readonly tornChance: number;
 }
 
@@ -54,7 +54,7 @@ export class SimDiskState {
   slowFactor = 1;
   /** It says that it synced and has not: a loss of power takes what came since it began to lie. */
   lying = false;
-  /** What it reads before this time comes after it, and keeps its lane. */
+  /** Reads before this time come after it, and keep their lane. */
   readsHangUntilUs = 0;
   #waiting: Waiting[] = [];
   #inLanes = 0;

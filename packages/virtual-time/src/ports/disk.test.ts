@@ -1,4 +1,4 @@
-/** What a crash takes: the contract of `Disk` and `KeyValue` from its dark side. */
+/** Losses of a crash: the contract of `Disk` and `KeyValue` from its dark side. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { utf8 } from "@stamp/base";

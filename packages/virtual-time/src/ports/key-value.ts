@@ -23,11 +23,11 @@ interface UnderWay {
 
 class StoreState {
   readonly values = new Map<string, Uint8Array>();
-  /** Of `values`, sorted; undefined when it has to be made anew. */
+  /** Keys of `values`, sorted; undefined when they have to be sorted anew. */
   #sorted: string[] | undefined = [];
-  /** Of the batches applied since the last synced one, oldest first. */
+  /** Undo records of the batches applied since the last synced one, oldest first. */
   undos: Undo[] = [];
-  /** Of the synced batches before them, the newest few: what a store that forgets its end loses. */
+  /** Undo records of the newest few synced batches before them: what a store that forgets its end loses. */
   #history: Undo[] = [];
   /** Called for but not yet applied. */
   underWay: UnderWay[] = [];
@@ -63,7 +63,7 @@ class StoreState {
     this.undos.push(undo);
   }
 
-  /** Those that were called before it come before it, also when their own turn comes late. */
+  /** Batches that were called before it come before it, also when their own turn comes late. */
   applyUpTo(last: UnderWay, lying: boolean): void {
     while (this.underWay.includes(last)) {
       const { operations, sync } = this.underWay.shift() as UnderWay;
@@ -122,7 +122,7 @@ class StoreState {
     return putBack;
   }
 
-  /** Of the newest batches, oldest first. */
+  /** Undoes the newest batches, oldest first. */
   #undo(undos: readonly Undo[]): void {
     for (const undo of [...undos].reverse()) {
       for (const [key, before] of [...undo].reverse()) {
@@ -169,7 +169,7 @@ export class KeyValueState {
     this.#stores.clear();
   }
 
-  /** What a copy of the machine's disk holds, as of now. */
+  /** Makes this the content of a copy of the machine's disk, as of now. */
   copyFrom(other: KeyValueState): void {
     this.wipe();
     for (const [name, store] of other.#stores) this.store(name).copyFrom(store);

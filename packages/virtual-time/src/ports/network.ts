@@ -24,7 +24,10 @@ export interface NetworkOptions {
   /** A connection on which nothing comes through for this long is given up. */
   readonly keepAliveMs: number;
   readonly connectTimeoutMs: number;
-  /** What was sent on a connection that its caller gave up arrives up to so much later, also behind what is sent on the next one. */
+  /**
+   * Latest arrival of bytes on a connection that its caller gave up, in milliseconds; also behind those of the next
+   * one.
+   */
   readonly lingerMs: number;
   /** Encode and decode every message, as over a real wire; without it they are passed by reference. */
   readonly roundTrip: boolean;
@@ -63,7 +66,7 @@ export class Network {
   options: NetworkOptions;
   readonly prng: Prng;
   readonly listeners: Map<Address, SimListener> = new Map();
-  /** Who served an address last, alive or not: a cut concerns the machine. */
+  /** Machine that served an address last, alive or not: a cut concerns the machine. */
   readonly #hosts = new Map<Address, string>();
   /** Machines that are off: they don't even refuse. */
   readonly silentHosts: Set<string> = new Set();

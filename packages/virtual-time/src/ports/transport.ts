@@ -95,7 +95,7 @@ export class SimTransport implements Transport {
     return this.network.options.roundTrip ? fromBinary(schema, toBinary(schema, message)) : message;
   }
 
-  /** What a handler threw, as its caller sees it. */
+  /** Returns the failure that a caller sees for a handler's error. */
   failureOf(error: unknown, where: string): Failure {
     if (error instanceof FailureError) return error.failure;
     this.#onBug(error, where);
