@@ -6,7 +6,7 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./commands.ts";
-import { findPromtool } from "./promtool.ts";
+import { findProgram } from "./prometheus.ts";
 
 interface Part {
   readonly title: string;
@@ -25,7 +25,7 @@ const minutes = 60_000;
 
 async function parts(): Promise<Part[]> {
   const engine = await dockerEngine();
-  const promtool = await findPromtool();
+  const promtool = await findProgram("promtool");
   if ("path" in promtool) process.env.PROMTOOL = promtool.path;
   return [
     { title: "types, lint, generated code", command: [node, "tests/tools/check.ts"], timeoutMs: 5 * minutes },
@@ -118,9 +118,9 @@ async function parts(): Promise<Part[]> {
       missing: slow("tests/drills/big-upload.slow.ts"),
     },
     {
-      title: "rules for alerts, by promtool",
-      command: [node, "tests/tools/test.ts", "packages/cli/src/health/alerts.test.ts"],
-      timeoutMs: 3 * minutes,
+      title: "rules for alerts, by promtool, and by Prometheus beside a cluster",
+      command: [node, "tests/tools/test.ts", "packages/cli/src/health/alerts.test.ts", "tests/drills/prometheus.slow.ts"],
+      timeoutMs: 5 * minutes,
       missing: "missing" in promtool ? promtool.missing : undefined,
     },
     {
