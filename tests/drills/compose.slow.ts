@@ -8,7 +8,17 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { attachCompose, BlobClient, CheckingClient, type Drill, drills, runDrill } from "@stamp/cli";
+import {
+  attachCompose,
+  BlobClient,
+  CheckingClient,
+  copyOfAllMetadata,
+  type Drill,
+  damageRoles,
+  drills,
+  runDamageDrill,
+  runDrill,
+} from "@stamp/cli";
 import { DockerComposeEnvironment, type StartedDockerComposeEnvironment, Wait } from "testcontainers";
 import { root, run } from "../tools/commands.ts";
 
@@ -77,6 +87,16 @@ async function until(what: string, condition: (now: Status) => boolean): Promise
     if (condition(now)) return now;
     assert.ok(performance.now() < untilMs, `${what}: not within a minute\n${JSON.stringify(now.processes, null, 1)}`);
     await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+}
+
+/** Waits until a copy of the metadata on a node has every transaction: an extent that is made after it is lost by a restore. */
+async function newestCopy(): ReturnType<typeof copyOfAllMetadata> {
+  const target = await attachCompose({ project, variables: environment });
+  try {
+    return await copyOfAllMetadata(target);
+  } finally {
+    await target.close();
   }
 }
 
@@ -156,6 +176,26 @@ test("compose, a drill of the list on the containers: every promise kept", { tim
   assert.equal(output.trim().split("\n").length, processes.length, `the relay is gone: ${output}`);
 });
 
+test("compose, the drill damage: kinds that are done while a container runs, while it is down, and to the lock service", {
+  timeout: 300_000,
+}, async () => {
+  const target = await attachCompose({ project, variables: environment, roles: damageRoles });
+  try {
+    const report = await runDamageDrill(target, console.log, (name) =>
+      /one bit of a sealed|fsck --rebuild|until the bit is put back/.test(name),
+    );
+    assert.deepEqual(report.broken, []);
+    assert.equal(report.steps.length, 3);
+    const said = report.steps.map((step) => step.said.join());
+    assert.match(said[0] ?? "", /damagedReplica extent-node-\d/);
+    assert.match(said[1] ?? "", /rebuilt: \d+ extents, 0 damaged,afterwards: 0 problems/);
+    assert.match(said[2] ?? "", /lock-service-1 is damaged/);
+  } finally {
+    await target.close();
+  }
+  await until("the containers are as in the compose file, and ready", (now) => now.ready);
+});
+
 test("compose, docker kill of an extent node under writing clients: every promise kept, and it is brought back by hand", {
   timeout: 240_000,
 }, async () => {
@@ -209,14 +249,8 @@ test("compose, metadata restore: refused while the lock service runs; from a nod
   const folder = mkdtempSync(join(tmpdir(), "stamp-compose-"));
   after(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "copy.snapshot");
-  const copies = "/data/files/metadata-copies";
-  const versionOf = (name: string): number => Number.parseInt(name, 10);
-  const newest = async (): Promise<string> =>
-    (await compose("exec", "-T", "extent-node-1", "sh", "-c", `ls ${copies} 2>/dev/null | grep snapshot$ | tail -n 1 || true`)).trim();
-  // The node looks every 30 s; a copy that is made from now on knows every extent of these blobs.
-  const known = versionOf((await newest()) || "0");
-  for (let name = ""; versionOf(name || "0") <= known; name = await newest()) await new Promise((resolve) => setTimeout(resolve, 1_000));
-  await compose("cp", `extent-node-1:${copies}/${await newest()}`, file);
+  const { node, path } = await newestCopy();
+  await compose("cp", `${node}:/data/${path}`, file);
   // The container's user is not root.
   chmodSync(file, 0o644);
   const restore = (...args: string[]): Promise<string> =>
@@ -251,8 +285,7 @@ test("compose, the volume of the lock service is lost: health names the newest c
   assert.ok(put.kind === "answer" && put.status === 201, JSON.stringify(put));
   const health = async (): Promise<Findings["findings"]> =>
     (JSON.parse(await compose("exec", "-T", "front-end-1", "sh", "-c", "stamp health --json || true")) as Findings).findings;
-  // A copy is taken every 30 s if something has changed: one that is older than this time knows the blob.
-  await new Promise((resolve) => setTimeout(resolve, 35_000));
+  await newestCopy();
   await compose("stop");
   await compose("rm", "-f", "lock-service-1");
   await run("docker", ["volume", "rm", `${project}_lock-service-1`]);

@@ -5,6 +5,8 @@
 export { type BlobAnswer, BlobClient, type BlobResult } from "./drills/blob-client.ts";
 export { CheckingClient, type CheckingReport, contentOf, type WriteTime } from "./drills/checking-client.ts";
 export { attachCompose } from "./drills/compose/compose-target.ts";
+export { damageRoles, runDamageDrill } from "./drills/damage/damage-drill.ts";
+export { copyOfAllMetadata } from "./drills/damage/metadata-copies.ts";
 export { type Drill, drills } from "./drills/drills.ts";
 export type { MovingClients, Pause } from "./drills/histories/moving-clients.ts";
 export { type DrillReport, runDrill } from "./drills/run-drill.ts";

@@ -3,11 +3,13 @@ import type { Command } from "commander";
 import { CommandError, exitCodes } from "../context.ts";
 import { toJson } from "../print.ts";
 import { attachCompose } from "./compose/compose-target.ts";
-import { runDamageDrill } from "./damage-drill.ts";
+import { damageRoles, runDamageDrill } from "./damage/damage-drill.ts";
 import type { HistoriesReport } from "./histories/histories-drill.ts";
-import { runSlowClientsDrill } from "./slow-clients-drill.ts";
+import { runSlowClientsDrill } from "./slow-clients/slow-clients-drill.ts";
 import { type DrillTarget, startOwn } from "./target.ts";
 import { entryText } from "./watch.ts";
+
+const composeText = "on the containers of docker-compose.yml, which run (docker compose up --wait)";
 
 export function addOwnDrills(drill: Command): void {
   addDamage(drill);
@@ -23,12 +25,14 @@ function addSlowClients(drill: Command): void {
       "1,000 readers and 1,000 writers of 1 byte to 10 KiB a second beside a normal client: its latency, and what the front-end holds",
     )
     .option("--seconds <n>", "length of each of the three phases", "20")
+    .option("--compose", composeText)
     .option("--keep", "keep the temporary folder")
     .option("--port-base <port>", "port of Blob; the others follow")
     .option("--json", "for tools")
-    .action(async ({ seconds, keep, portBase, json }: Readonly<Record<"seconds" | "portBase", string>> & DrillFlags) => {
+    .action(async ({ seconds, keep, portBase, json, compose }: Readonly<Record<"seconds" | "portBase", string>> & DrillFlags) => {
       if (!/^[1-9]\d{0,3}$/.test(seconds)) throw new CommandError(`--seconds: ${seconds} is not a number of seconds`, exitCodes.usage);
-      const target = await startOwn(portBase === undefined ? {} : { portBase }, keep === true);
+      const own = (): Promise<DrillTarget> => startOwn(portBase === undefined ? {} : { portBase }, keep === true);
+      const target = await (compose === true ? attachCompose() : own());
       try {
         const report = await runSlowClientsDrill(target, Number(seconds) * 1_000, (line) => {
           if (json !== true) console.log(`  ${line}`);
@@ -47,20 +51,15 @@ function addSlowClients(drill: Command): void {
 function addDamage(drill: Command): void {
   drill
     .command("damage")
-    .description(
-      "hurt files, tables and journals of a cluster of its own, by hand, one after another; show what fsck says and what is mended",
-    )
+    .description("hurt files, tables and journals by hand, one after another; show what fsck says and what is mended")
+    .option("--compose", composeText)
     .option("--keep", "keep the temporary folder")
     .option("--port-base <port>", "port of Blob; the others follow")
     .option("--json", "for tools")
-    .action(async ({ keep, portBase, json }: { keep?: boolean; portBase?: string; json?: boolean }) => {
-      const mebibyte = 1024 * 1024;
-      // Small extents, so that many are sealed; small journal segments, so that a node that loses one has others.
-      const roles = JSON.stringify({
-        "partition-server": { extentTargetBytes: 8 * mebibyte },
-        "extent-node": { journalSegmentBytes: 9 * mebibyte, journalBatchBytesMax: 4 * mebibyte },
-      });
-      const target = await startOwn({ roles, ...(portBase === undefined ? {} : { portBase }) }, keep === true);
+    .action(async ({ keep, portBase, json, compose }: { readonly portBase?: string } & DrillFlags) => {
+      const own = (): Promise<DrillTarget> =>
+        startOwn({ roles: JSON.stringify(damageRoles), ...(portBase === undefined ? {} : { portBase }) }, keep === true);
+      const target = await (compose === true ? attachCompose({ roles: damageRoles }) : own());
       try {
         const report = await runDamageDrill(target, (line) => {
           if (json !== true) console.log(line);
@@ -85,7 +84,7 @@ function addHistories(drill: Command): void {
     .description("clients of the real SDKs record what they see while processes are killed and stopped; is one order of it all possible?")
     .option("--seconds <n>", "work at least so long (the faults take about a minute)", "0")
     .option("--seed <n>", "of what the clients do")
-    .option("--compose", "on the containers of docker-compose.yml, which run (docker compose up --wait)")
+    .option("--compose", composeText)
     .option("--keep", "keep the temporary folder")
     .option("--port-base <port>", "port of Blob; the others follow")
     .option("--json", "for tools")

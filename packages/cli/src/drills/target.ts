@@ -19,6 +19,7 @@ import {
 import type { Transport } from "@stamp/ports";
 import type { GrpcTransport } from "@stamp/ports-node";
 import { CommandError, root } from "../context.ts";
+import { type Act, actOn, type Told } from "./damage/hand.ts";
 
 export interface DrillTarget {
   readonly inspector: StampInspector;
@@ -29,9 +30,20 @@ export interface DrillTarget {
   readonly connectionStrings: readonly string[];
   status(): Promise<ClusterStatus>;
   ask(request: ControlRequest): Promise<ClusterStatus>;
+  /** Does something to the files of a process as a person would: while it runs, or while it is held. */
+  hand(name: string, act: Act): Promise<Told>;
+  /** Containers of their own beside the processes; undefined if the processes are on this machine. */
+  readonly beside?: Beside;
   /** Resident memory of a process, in MiB; 0 while it is down. */
   residentMebibytes(name: string): Promise<number>;
   close(): Promise<void>;
+}
+
+export interface Beside {
+  /** Where a container on the network of the processes reaches the Blob service of the front-end. */
+  readonly blob: { readonly host: string; readonly port: number };
+  /** Returns the command that runs a file of `packages/cli/src/drills` with one argument in a container, which has an address of its own. */
+  commandOf(file: string, argument: string): readonly [command: string, ...args: string[]];
 }
 
 const readyTimeoutMs = 60_000;
@@ -51,6 +63,7 @@ export async function attach(config: ClusterConfig): Promise<DrillTarget> {
     connectionStrings: planCluster(config).connectionStrings,
     status: () => ask({ do: "status" }),
     ask,
+    hand: (name, act) => actOn(join(config.dataDir, name), name, act),
     residentMebibytes: async (name) => residentOf((await ask({ do: "status" })).processes.find((each) => each.name === name)?.pid ?? null),
     close: () => transport.close(),
   };

@@ -30,7 +30,9 @@ test("drill on compose, call through the relay, proves itself for the port of th
   const listener = await server.serve("127.0.0.1:0", [served(LockService, { getLease: async () => ok({ address: "found" }) } as never)]);
   after(() => listener.close(0));
   const relayPort = await freePort();
-  const relay = spawn(process.execPath, [join(import.meta.dirname, "relay.ts"), `${relayPort}=${listener.address}`], { stdio: "inherit" });
+  const relay = spawn(process.execPath, [join(import.meta.dirname, "relay.ts"), `${relayPort}=${listener.address}`], {
+    stdio: ["pipe", "inherit", "inherit"],
+  });
   after(() => relay.kill());
 
   const relayed = new RelayedTransport(new Map([[listener.address, relayPort]]), credentialOf({ clusterSecret: secret }));
@@ -46,6 +48,9 @@ test("drill on compose, call through the relay, proves itself for the port of th
   after(() => direct.close());
   const refused = await direct.client(`127.0.0.1:${relayPort}`, LockService).getLease({ name: "any" }, { timeoutMs: 5_000 });
   assert.ok(!refused.ok && refused.failure.message.includes("reached at another port"), refused.ok ? "answered" : refused.failure.message);
+
+  relay.stdin?.end();
+  assert.deepEqual(await once(relay, "close"), [0, null], "it ends with the drill");
 });
 
 async function freePort(): Promise<number> {

@@ -5,6 +5,9 @@
  * The drill runs on this machine. Clients come by the published ports; whoever asks the processes themselves goes through a relay, a
  * container on the network of the stamp that lives as long as the drill.
  */
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import type { DescService } from "@bufbuild/protobuf";
 import { type ClusterStatus, type ControlRequest, environmentName, type ProcessStatus, StampInspector } from "@stamp/cluster";
 import type { Address, Client, Transport } from "@stamp/ports";
@@ -12,14 +15,24 @@ import { type Credential, credentialOf, GrpcTransport } from "@stamp/ports-node"
 import { Status } from "@stamp/wire";
 import { composeCluster } from "../../compose-status.ts";
 import { CommandError, exitCodes } from "../../exit.ts";
+import type { Act, Told } from "../damage/hand.ts";
 import type { DrillTarget } from "../target.ts";
 import { type ComposeOptions, DockerCompose, docker, type Environments } from "./docker-compose.ts";
 
 /** Service whose environment names all processes, and whose image and network the relay has. */
 const frontEnd = "front-end-1";
 const secretFile = "/secret/cluster-secret";
-const relayProgram = "/stamp/packages/cli/src/drills/compose/relay.ts";
+const drillsFolder = "/stamp/packages/cli/src/drills";
+const dataFolder = "/data";
+/** Port of Blob in the front-end's container. */
+const blobPort = 10_000;
+/**
+ * A client beside the processes shares the system's TCP memory with them. By default each connection of a slow reader holds up to 5 MiB that it
+ * has not read, 1.2 GiB for 1,000 (measured), so that the system throttles every connection. Clients elsewhere use memory of their own.
+ */
+const smallReceiveBuffers = ["--sysctl", "net.ipv4.tcp_rmem=4096 65536 131072"];
 const relayPortFrom = 20_000;
+const relayWithinMs = 60_000;
 const askTimeoutMs = 1_500;
 
 export interface ComposeTargetOptions extends ComposeOptions {
@@ -41,8 +54,9 @@ export async function attachCompose(options: ComposeTargetOptions = {}): Promise
   const settings = settingsOf(options.roles ?? {}, cluster.processes);
   const changed = Object.keys(settings);
   if (changed.length > 0) await compose.remake(changed, settings);
+  const place = await placeOf(compose);
   const relay = await startRelay(
-    compose,
+    place,
     cluster.processes.map(({ grpc }) => grpc),
   );
   const transport = new RelayedTransport(relay.ports, credentialOf({ clusterSecret: secret }));
@@ -54,10 +68,21 @@ export async function attachCompose(options: ComposeTargetOptions = {}): Promise
     connectionStrings: [connectionString],
     status: () => stage.status(),
     ask: (request) => stage.ask(request),
+    hand: (name, act) => stage.hand(name, act),
+    beside: {
+      blob: { host: frontEnd, port: blobPort },
+      commandOf: (file, argument) => [
+        "docker",
+        ...containerOf(place, ["--rm", "--interactive", ...smallReceiveBuffers]),
+        "node",
+        `${drillsFolder}/${file}`,
+        argument,
+      ],
+    },
     residentMebibytes: (name) => stage.residentMebibytes(name),
     close: async () => {
       await transport.close();
-      await docker(["rm", "--force", relay.container]);
+      await relay.end();
       if (changed.length > 0) await compose.remake(changed, {});
     },
   };
@@ -105,6 +130,15 @@ class ComposeStage {
         throw new CommandError(`a stamp of docker-compose.yml can't be asked to ${request.do}`);
     }
     return this.status();
+  }
+
+  /** The volume of a container is seen by the container, and while that is down by another one of the same service. */
+  async hand(name: string, act: Act): Promise<Told> {
+    const where = this.#held.has(name) ? ["run", "--rm", "--no-deps", "-T", name] : ["exec", "-T", name];
+    const program = ["node", `${drillsFolder}/damage/hand.ts`, dataFolder, name];
+    const output = await this.#compose.feed(JSON.stringify(act), ...where, ...program);
+    // Docker may have said something before it.
+    return JSON.parse(output.trimEnd().split("\n").at(-1) ?? "") as Told;
   }
 
   /** Resident memory of the container's process, in MiB. */
@@ -158,34 +192,58 @@ export function settingsOf(
 }
 
 interface Relay {
-  readonly container: string;
+  end(): Promise<void>;
   /** Port of this machine that leads to a process, by the process's address. */
   readonly ports: ReadonlyMap<Address, number>;
 }
 
-async function startRelay(compose: DockerCompose, addresses: readonly Address[]): Promise<Relay> {
+/** Image and network of the stamp's containers. */
+interface StampPlace {
+  readonly image: string;
+  readonly network: string;
+}
+
+async function placeOf(compose: DockerCompose): Promise<StampPlace> {
+  const like = (await compose.run("ps", "--quiet", frontEnd)).trim();
+  const format = "{{.Config.Image}} {{range $name, $_ := .NetworkSettings.Networks}}{{$name}} {{end}}";
+  const [image = "", network = ""] = (await docker(["inspect", "--format", format, like])).trim().split(" ");
+  return { image, network };
+}
+
+/**
+ * Arguments of Docker for a container on the network of the stamp. It is no container of the project: it would be killed together with
+ * the service that it was made of.
+ */
+function containerOf({ image, network }: StampPlace, options: readonly string[]): string[] {
+  const rights = ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges:true"];
+  return ["run", ...options, "--init", "--pull", "never", ...rights, "--network", network, image];
+}
+
+/** The relay ends when this process does, however it ends: its standard input ends then. */
+async function startRelay(place: StampPlace, addresses: readonly Address[]): Promise<Relay> {
   const ways = addresses.map((address, at) => ({ address, port: relayPortFrom + at }));
   const published = ways.flatMap(({ port }) => ["--publish", `127.0.0.1::${port}`]);
   const targets = ways.map(({ address, port }) => `${port}=${address}`);
-  // No container of the project: it would be killed together with the service that it was made of.
-  const like = (await compose.run("ps", "--quiet", frontEnd)).trim();
-  const found = await docker([
-    "inspect",
-    "--format",
-    "{{.Config.Image}} {{range $name, $_ := .NetworkSettings.Networks}}{{$name}} {{end}}",
-    like,
-  ]);
-  const [image = "", network = ""] = found.trim().split(" ");
-  const rights = ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges:true", "--memory", "256m"];
-  const run = ["run", "--detach", "--rm", "--init", "--pull", "never", ...rights, "--network", network, ...published, image];
-  const container = (await docker([...run, "node", relayProgram, ...targets])).trim();
-  try {
-    const told = await docker(["port", container]);
-    return { container, ports: new Map(ways.map(({ address, port }) => [address, publishedPort(told, port)])) };
-  } catch (error) {
-    await docker(["rm", "--force", container]);
-    throw error;
+  const name = `stamp-relay-${randomBytes(6).toString("hex")}`;
+  const run = containerOf(place, ["--rm", "--interactive", "--name", name, "--memory", "256m", ...published]);
+  // Ctrl-C reaches this process only.
+  const child = spawn("docker", [...run, "node", `${drillsFolder}/compose/relay.ts`, ...targets], { stdio: "pipe", detached: true });
+  let complaint = "";
+  child.stdout.resume();
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (complaint += text));
+  let hasEnded = false;
+  const ended = once(child, "close").then(() => (hasEnded = true));
+  const end = async (): Promise<void> => {
+    child.stdin.end();
+    await ended;
+  };
+  for (const endMs = performance.now() + relayWithinMs; !hasEnded && performance.now() < endMs; ) {
+    const told = await docker(["port", name]).catch(() => "");
+    if (told === "") await new Promise((resolve) => setTimeout(resolve, 100));
+    else return { end, ports: new Map(ways.map(({ address, port }) => [address, publishedPort(told, port)])) };
   }
+  await end();
+  throw new CommandError(`the relay did not start within ${relayWithinMs / 1_000} s: ${complaint.trim()}`);
 }
 
 /** Reads `20000/tcp -> 127.0.0.1:49153`, a line for each port. */

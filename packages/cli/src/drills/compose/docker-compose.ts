@@ -30,6 +30,11 @@ export class DockerCompose {
     return this.#compose([], args);
   }
 
+  /** As `run`, with standard input. */
+  feed(input: string, ...args: string[]): Promise<string> {
+    return this.#compose([], args, input);
+  }
+
   /** Makes containers anew with other settings; `{}` gives back those of the compose file. Returns when they were started. */
   async remake(services: readonly string[], settings: Environments): Promise<void> {
     const folder = await mkdtemp(join(tmpdir(), "stamp-compose-"));
@@ -45,18 +50,26 @@ export class DockerCompose {
     }
   }
 
-  #compose(files: readonly string[], args: readonly string[]): Promise<string> {
-    const { project, variables } = this.#options;
-    return docker(
-      ["compose", ...(project === undefined ? [] : ["-p", project]), "--project-directory", root, ...files, ...args],
+  #compose(files: readonly string[], args: readonly string[], input?: string): Promise<string> {
+    const { project, variables = {} } = this.#options;
+    return docker(["compose", ...(project === undefined ? [] : ["-p", project]), "--project-directory", root, ...files, ...args], {
       variables,
-    );
+      ...(input === undefined ? {} : { input }),
+    });
   }
 }
 
-export function docker(args: readonly string[], variables: Readonly<Record<string, string>> = {}): Promise<string> {
+export interface DockerOptions {
+  readonly variables?: Readonly<Record<string, string>>;
+  /** Standard input; none by default. */
+  readonly input?: string;
+}
+
+export function docker(args: readonly string[], { variables = {}, input }: DockerOptions = {}): Promise<string> {
   return new Promise((resolve, reject) => {
-    const child = spawn("docker", args, { cwd: root, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...variables } });
+    const child = spawn("docker", args, { cwd: root, stdio: "pipe", env: { ...process.env, ...variables } });
+    // A program that ends without reading it says why by its exit code.
+    child.stdin.on("error", () => {}).end(input);
     let output = "";
     let complaint = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));

@@ -3,6 +3,8 @@
  * Containers have no address that every machine with Docker can reach, published ports have. The processes take nothing from a caller
  * without the secret of the stamp, over this way as over any other.
  *
+ * It ends when its standard input does.
+ *
  *   node relay.ts 20000=lock-service-1:11100 20001=extent-node-1:11100 …
  */
 import { connect, createServer, type Socket } from "node:net";
@@ -16,7 +18,8 @@ for (const way of process.argv.slice(2)) {
     join(called, caller);
   }).listen(Number(port));
 }
-// A container that is stopped need not wait for connections.
+// The drill has ended, or a person stops the container: connections are not waited for.
+process.stdin.on("end", () => process.exit(0)).resume();
 process.on("SIGTERM", () => process.exit(0));
 
 /** What comes from one side goes to the other; when one is lost, so is the other. */

@@ -2,30 +2,13 @@
  * The drill `damage`: a cluster is hurt by hand, in one way after another, each on an extent or node of its own. After each, what fsck says,
  * and how long until nothing is wrong any more. In the end every blob is read back.
  */
-import {
-  closeSync,
-  existsSync,
-  openSync,
-  readdirSync,
-  readSync,
-  renameSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
-import { dirname, join } from "node:path";
-import { checkDisk, rebuildDisk } from "@stamp/extent-node";
-import { MetadataClient } from "@stamp/metadata-store";
-import { silentLogger, type Transport } from "@stamp/ports";
-import { NodeClock, nodeWorld } from "@stamp/ports-node";
+import { dirname } from "node:path";
 import { type ExtentInfo, ExtentState } from "@stamp/wire";
-import { fsckRunning } from "../fsck/fsck-command.ts";
-import { restoreStore } from "../metadata-command.ts";
-import { BlobClient } from "./blob-client.ts";
-import type { DrillTarget } from "./target.ts";
-import { untilReady } from "./target.ts";
+import { fsckRunning } from "../../fsck/fsck-command.ts";
+import { BlobClient } from "../blob-client.ts";
+import { type DrillTarget, untilReady } from "../target.ts";
+import type { Act, Told } from "./hand.ts";
+import { copyOfAllMetadata } from "./metadata-copies.ts";
 
 export interface DamageStep {
   readonly damage: string;
@@ -45,11 +28,10 @@ export interface DamageReport {
 
 interface Scene {
   readonly target: DrillTarget;
-  readonly transport: Transport;
-  readonly dataDir: string;
   /** Sealed extents with all their copies that no damage was done to yet. */
   readonly fresh: ExtentInfo[];
-  stray: string;
+  /** File that belongs to no extent, and the node that has it. */
+  stray: { readonly node: string; readonly path: string };
 }
 
 interface Damage {
@@ -59,67 +41,60 @@ interface Damage {
   /** fsck of the running cluster must name this (`kind`); undefined: it was mended before, or is only told offline. */
   readonly expected: string | undefined;
   /** What a person does when fsck has told him. */
-  readonly afterwards?: (scene: Scene) => void;
+  readonly afterwards?: (scene: Scene) => Promise<unknown>;
 }
 
+const mebibyte = 1024 * 1024;
+/** Settings of the cluster: small extents, so that many are sealed; small journal segments, so that a node that loses one has others. */
+export const damageRoles = {
+  "partition-server": { extentTargetBytes: 8 * mebibyte },
+  "extent-node": { journalSegmentBytes: 9 * mebibyte, journalBatchBytesMax: 4 * mebibyte },
+} as const;
 const headerBytes = 8192;
-const blobBytes = 4 * 1024 * 1024;
+const blobBytes = 4 * mebibyte;
 const blobs = 30;
 const mendWithinMs = 90_000;
-/** Nodes copy the metadata every 30 s. */
-const copyWithinMs = 300_000;
 const lockService = "lock-service-1";
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-function extentFile(dataDir: string, node: string, id: bigint): string {
+/** Path of an extent's file in the folder of a node. */
+function extentPath(id: bigint): string {
   const name = id.toString(16).padStart(14, "0");
-  return join(dataDir, node, "files", "extents", name.slice(-2), `${name}.extent`);
+  return `files/extents/${name.slice(-2)}/${name}.extent`;
 }
 
-function flip(path: string, offset: number, length = 1): void {
-  const file = openSync(path, "r+");
-  const bytes = Buffer.alloc(length);
-  readSync(file, bytes, 0, length, offset);
-  writeSync(
-    file,
-    bytes.map((byte) => byte ^ 0x55),
-    0,
-    length,
-    offset,
-  );
-  closeSync(file);
-}
-
-/** A sealed extent, and the file of one of its replicas. */
-function take(scene: Scene): { readonly file: string; readonly node: string; readonly id: bigint } {
+/** Takes a sealed extent that nothing was done to, and hurts the file of one of its replicas. Returns the node and the file. */
+async function hurtReplica(scene: Scene, ...acts: readonly ((path: string) => Act)[]): Promise<Scene["stray"]> {
   const extent = scene.fresh.shift();
   const node = extent?.nodeIds[scene.fresh.length % extent.nodeIds.length];
   if (extent === undefined || node === undefined) throw new Error("not enough sealed extents");
-  const id = extent.location?.extentId ?? 0n;
-  return { file: extentFile(scene.dataDir, node, id), node, id };
+  const path = extentPath(extent.location?.extentId ?? 0n);
+  for (const act of acts) await scene.target.hand(node, act(path));
+  return { node, path };
 }
 
-async function heldDown(scene: Scene, node: string, work: () => Promise<readonly string[]>): Promise<readonly string[]> {
-  await scene.target.ask({ do: "hold", name: node });
+/** Works on the folder of a node while the node is down. */
+async function heldDown(
+  { target }: Scene,
+  node: string,
+  work: (hand: (act: Act) => Promise<Told>) => Promise<readonly string[]>,
+): Promise<readonly string[]> {
+  await target.ask({ do: "hold", name: node });
   try {
-    return await work();
+    return await work((act) => target.hand(node, act));
   } finally {
-    await scene.target.ask({ do: "start", name: node });
-    await untilReady(scene.target);
+    await target.ask({ do: "start", name: node });
+    await untilReady(target);
   }
 }
 
-const offline = (scene: Scene, node: string) => ({
-  world: nodeWorld({ dataDir: join(scene.dataDir, node), name: node, logger: silentLogger }),
-  nodeId: node,
-});
+const strayName = "00ffffffffff.extent.bak";
 
 const damages: readonly Damage[] = [
   {
     name: "one bit of a sealed extent's content is flipped",
     inflict: async (scene) => {
-      const { file } = take(scene);
-      flip(file, headerBytes + 100_000);
+      await hurtReplica(scene, (path) => ({ do: "flip", path, offset: headerBytes + 100_000, length: 1 }));
       return [];
     },
     expected: "damagedReplica",
@@ -127,8 +102,7 @@ const damages: readonly Damage[] = [
   {
     name: "the last page of a sealed extent's file is cut off",
     inflict: async (scene) => {
-      const { file } = take(scene);
-      truncateSync(file, statSync(file).size - 4096);
+      await hurtReplica(scene, (path) => ({ do: "cut", path, bytes: 4096 }));
       return [];
     },
     expected: "damagedReplica",
@@ -136,7 +110,7 @@ const damages: readonly Damage[] = [
   {
     name: "a sealed extent's file is deleted",
     inflict: async (scene) => {
-      rmSync(take(scene).file);
+      await hurtReplica(scene, (path) => ({ do: "remove", path }));
       return [];
     },
     expected: "damagedReplica",
@@ -144,9 +118,8 @@ const damages: readonly Damage[] = [
   {
     name: "both headers of a sealed extent's file are destroyed",
     inflict: async (scene) => {
-      const { file } = take(scene);
-      flip(file, 0, 64);
-      flip(file, 4096, 64);
+      const header = (offset: number) => (path: string) => ({ do: "flip", path, offset, length: 64 }) as const;
+      await hurtReplica(scene, header(0), header(4096));
       return [];
     },
     expected: "replica",
@@ -154,141 +127,93 @@ const damages: readonly Damage[] = [
   {
     name: "a file that belongs to no extent lies among the others",
     inflict: async (scene) => {
-      const { file } = take(scene);
-      scene.stray = join(dirname(file), "00ffffffffff.extent.bak");
-      writeFileSync(scene.stray, "left behind");
+      const at = (path: string): string => `${dirname(path)}/${strayName}`;
+      scene.stray = await hurtReplica(scene, (path) => ({ do: "write", path: at(path), text: "left behind" }));
+      scene.stray = { ...scene.stray, path: at(scene.stray.path) };
       return [];
     },
     // A person looked at it and moved it away.
-    afterwards: (scene) => renameSync(scene.stray, join(scene.dataDir, "looked-at")),
+    afterwards: ({ target, stray: { node, path } }) => target.hand(node, { do: "move", path, to: "looked-at" }),
     expected: "strayFile",
   },
   {
     name: "LevelDB of a node is deleted while it is down; fsck --rebuild makes the table anew",
-    inflict: async (scene) =>
-      heldDown(scene, "extent-node-1", async () => {
-        rmSync(join(scene.dataDir, "extent-node-1", "stores"), { recursive: true });
-        const before = await checkDisk(offline(scene, "extent-node-1"), false);
-        const rebuilt = await rebuildDisk(offline(scene, "extent-node-1"));
-        const after = await checkDisk(offline(scene, "extent-node-1"), true);
-        const what = rebuilt.ok
-          ? `rebuilt: ${rebuilt.value.extents} extents, ${rebuilt.value.damaged} damaged`
-          : `not rebuilt: ${rebuilt.failure.message}`;
-        return [...before.problems.map((each) => `${each.kind}: ${each.what}`), what, `afterwards: ${after.problems.length} problems`];
+    inflict: (scene) =>
+      heldDown(scene, "extent-node-1", async (hand) => {
+        await hand({ do: "remove", path: "stores" });
+        const before = await hand({ do: "check", deep: false });
+        const rebuilt = await hand({ do: "rebuild" });
+        const after = await hand({ do: "check", deep: true });
+        return [...before.said, ...rebuilt.said, `afterwards: ${after.said.length} problems`];
       }),
     expected: undefined,
   },
   {
     name: "LevelDB of a node is deleted while it is down; it starts like that",
-    inflict: async (scene) =>
-      heldDown(scene, "extent-node-2", async () => {
-        rmSync(join(scene.dataDir, "extent-node-2", "stores"), { recursive: true });
+    inflict: (scene) =>
+      heldDown(scene, "extent-node-2", async (hand) => {
+        await hand({ do: "remove", path: "stores" });
         return ["the node rebuilds the table itself"];
       }),
     expected: undefined,
   },
   {
     name: "the newest journal segment of a node is deleted while it is down",
-    inflict: async (scene) =>
-      heldDown(scene, "extent-node-3", async () => {
-        const folder = join(scene.dataDir, "extent-node-3", "files", "journal");
-        const generation = (name: string): bigint => {
-          const file = openSync(join(folder, name), "r");
-          const bytes = Buffer.alloc(24);
-          readSync(file, bytes, 0, 24, 0);
-          closeSync(file);
-          return bytes.readBigUInt64LE(16);
-        };
-        const [newest] = readdirSync(folder)
-          .filter((name) => name.endsWith(".segment"))
-          .sort((a, b) => Number(generation(b) - generation(a)));
-        rmSync(join(folder, newest as string));
-        const checked = await checkDisk(offline(scene, "extent-node-3"), false);
-        return checked.problems.map((each) => `${each.kind}: ${each.what}`);
+    inflict: (scene) =>
+      heldDown(scene, "extent-node-3", async (hand) => {
+        await hand({ do: "remove-newest-segment" });
+        return (await hand({ do: "check", deep: false })).said;
       }),
     expected: undefined,
   },
   {
-    name: "a node's whole folder is deleted while it is down: a new, empty disk",
-    inflict: async (scene) =>
-      heldDown(scene, "extent-node-4", async () => {
-        rmSync(join(scene.dataDir, "extent-node-4"), { recursive: true });
+    name: "a node's whole folder is emptied while it is down: a new, empty disk",
+    inflict: (scene) =>
+      heldDown(scene, "extent-node-4", async (hand) => {
+        await hand({ do: "empty" });
         return ["its replicas are made anew elsewhere or on it"];
       }),
     expected: undefined,
   },
   {
     name: "one bit of the metadata store is flipped while the lock service is down; it refuses, until the bit is put back",
-    inflict: async (scene) => {
-      await scene.target.ask({ do: "hold", name: lockService });
-      const { said, flipBack } = await refusedWithFlippedBit(scene);
-      await scene.target.ask({ do: "hold", name: lockService });
-      flipBack();
-      await scene.target.ask({ do: "start", name: lockService });
-      await untilReady(scene.target);
+    inflict: async ({ target }) => {
+      await target.ask({ do: "hold", name: lockService });
+      const { said, flip } = await refusedWithFlippedBit(target);
+      await target.ask({ do: "hold", name: lockService });
+      await target.hand(lockService, flip);
+      await target.ask({ do: "start", name: lockService });
+      await untilReady(target);
       return [said];
     },
     expected: undefined,
   },
   {
     name: "one bit of the metadata store is flipped; it refuses, and is restored from the newest copy on a node",
-    inflict: async (scene) => {
-      const copy = await heldWithCopyOfAll(scene);
-      const { said } = await refusedWithFlippedBit(scene);
+    inflict: async ({ target }) => {
+      const { node, path } = await copyOfAllMetadata(target);
+      await target.ask({ do: "hold", name: lockService });
+      const { said } = await refusedWithFlippedBit(target);
       if (!said.includes("stamp metadata restore --replace FILE")) throw new Error(`the way back is not told: ${said}`);
-      const names = (await scene.target.status()).processes.map(({ name }) => name);
-      await Promise.all(names.map((name) => scene.target.ask({ do: "hold", name })));
-      const { keys, version } = await restoreStore(join(scene.dataDir, lockService), copy, true);
-      for (const name of names) await scene.target.ask({ do: "start", name });
-      await untilReady(scene.target);
-      return [said, `restored from ${copy}: ${keys} keys, as of transaction ${version}`];
+      await target.ask({ do: "power-loss" });
+      const { content = "" } = await target.hand(node, { do: "read", path });
+      const restored = await target.hand(lockService, { do: "restore", copy: content });
+      await target.ask({ do: "resume" });
+      await untilReady(target);
+      return [said, `restored from ${path} of ${node}: ${restored.said.join()}`];
     },
     expected: undefined,
   },
 ];
 
-/** Flips a bit of the store of the lock service, which is held, and starts it. Gives what the status says, and what flips the bit back. */
-async function refusedWithFlippedBit({ dataDir, target }: Scene): Promise<{ readonly said: string; readonly flipBack: () => void }> {
-  const store = join(dataDir, lockService, "stores", "metadata");
-  // The log is empty until the first transaction after a start: then all keys are in a table.
-  const sizes = readdirSync(store)
-    .filter((name) => /\.(log|ldb)$/.test(name))
-    .map((name) => ({ path: join(store, name), bytes: statSync(join(store, name)).size }));
-  const { path, bytes } = sizes.toSorted((a, b) => b.bytes - a.bytes)[0] as { path: string; bytes: number };
-  const at = Math.floor(bytes / 2);
-  flip(path, at);
+/** Flips a bit of the store of the lock service, which is held, and starts it. Returns what the status says, and what flips the bit back. */
+async function refusedWithFlippedBit(target: DrillTarget): Promise<{ readonly said: string; readonly flip: Act }> {
+  const { file } = await target.hand(lockService, { do: "largest-of-store" });
+  if (file === undefined) throw new Error("the metadata store has no file");
+  const flip: Act = { do: "flip", path: file.path, offset: Math.floor(file.bytes / 2), length: 1 };
+  await target.hand(lockService, flip);
   await target.ask({ do: "start", name: lockService });
-  return { said: await untilRefused(target, `bit flipped at byte ${at} of ${path}`), flipBack: () => flip(path, at) };
-}
-
-/**
- * Holds the lock service at a moment when the newest copy on a node has every transaction: what is made after a copy is lost by a restore.
- * Gives the path of the copy.
- */
-async function heldWithCopyOfAll({ dataDir, target }: Scene): Promise<string> {
-  const metadata = new MetadataClient({ clock: new NodeClock(), transport: target.transport }, (await target.status()).lockService);
-  const endMs = performance.now() + copyWithinMs;
-  while (performance.now() < endMs) {
-    const position = await metadata.position(1_000);
-    const newest = newestCopy(dataDir);
-    if (position.ok && newest !== undefined && newest.version >= position.value.version) {
-      await target.ask({ do: "hold", name: lockService });
-      return newest.path;
-    }
-    await pause(50);
-  }
-  throw new Error(`no copy of the metadata had every transaction within ${copyWithinMs / 1_000} s`);
-}
-
-/** The name of a copy is the number of its last transaction. */
-function newestCopy(dataDir: string): { readonly path: string; readonly version: number } | undefined {
-  const folders = readdirSync(dataDir).filter((name) => name.startsWith("extent-node-"));
-  const copies = folders.flatMap((node) => {
-    const folder = join(dataDir, node, "files", "metadata-copies");
-    const names = existsSync(folder) ? readdirSync(folder).filter((name) => /^\d+\.snapshot$/.test(name)) : [];
-    return names.map((name) => ({ path: join(folder, name), version: Number.parseInt(name, 10) }));
-  });
-  return copies.toSorted((a, b) => b.version - a.version)[0];
+  return { said: await untilRefused(target, `bit flipped at byte ${flip.offset} of ${flip.path}`), flip };
 }
 
 /** What `stamp status` shows of a lock service that does not serve its store. */
@@ -301,7 +226,12 @@ async function untilRefused(target: DrillTarget, what: string): Promise<string> 
   throw new Error(`${lockService} did not say that its store is damaged (${what})`);
 }
 
-export async function runDamageDrill(target: DrillTarget, tell: (line: string) => void): Promise<DamageReport> {
+/** `chosen`: only these kinds of damage; all of them by default. */
+export async function runDamageDrill(
+  target: DrillTarget,
+  tell: (line: string) => void,
+  chosen: (name: string) => boolean = () => true,
+): Promise<DamageReport> {
   const { transport } = target;
   const client = BlobClient.fromConnectionString(target.connectionString, { timeoutMs: 30_000 });
   const broken: string[] = [];
@@ -312,16 +242,15 @@ export async function runDamageDrill(target: DrillTarget, tell: (line: string) =
       const put = await client.put("damage", `blob-${i}`, contentOf(i));
       if (put.kind !== "answer" || put.status !== 201) throw new Error(`blob-${i} was not written`);
     }
-    const { dataDir } = await target.status();
-    const scene: Scene = { target, transport, dataDir, fresh: await sealedExtents(target), stray: "" };
+    const scene: Scene = { target, fresh: await sealedExtents(target), stray: { node: "", path: "" } };
     tell(`${blobs} blobs of ${blobBytes >> 20} MiB, ${scene.fresh.length} sealed extents with all their copies`);
-    for (const damage of damages) {
+    for (const damage of damages.filter(({ name }) => chosen(name))) {
       tell(`\n${damage.name}`);
       const said = [...(await damage.inflict(scene))];
       const report = await fsckRunning(target.inspector, transport, true);
       said.push(...report.problems.map((each) => `${each.kind} ${each.node ?? ""} ${each.extent ?? ""}: ${each.what}`));
       for (const line of said) tell(`  ${line}`);
-      damage.afterwards?.(scene);
+      await damage.afterwards?.(scene);
       const startMs = performance.now();
       const mended = await untilClean(target, transport);
       const mendedAfterMs = mended ? Math.round(performance.now() - startMs) : undefined;
@@ -360,7 +289,7 @@ async function sealedExtents(target: DrillTarget): Promise<ExtentInfo[]> {
   throw new Error("not enough extents were sealed");
 }
 
-async function untilClean(target: DrillTarget, transport: Transport): Promise<boolean> {
+async function untilClean(target: DrillTarget, transport: DrillTarget["transport"]): Promise<boolean> {
   const endMs = performance.now() + mendWithinMs;
   while (performance.now() < endMs) {
     try {

@@ -7,8 +7,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { BlobClient, type BlobResult } from "./blob-client.ts";
-import type { DrillTarget } from "./target.ts";
+import { CommandError } from "../../exit.ts";
+import { BlobClient, type BlobResult } from "../blob-client.ts";
+import type { DrillTarget } from "../target.ts";
 
 export interface SlowLoad {
   readonly host: string;
@@ -67,6 +68,11 @@ const tcpGrowthMebibytesMax = 700;
 const slowReaders = 1_000;
 const slowWriters = 1_000;
 const manyAddresses = 250;
+/** Number of containers that the slow clients are in where the processes are in containers, too. */
+const slowContainers = 10;
+/** Time in which all slow clients must be connected, in ms. */
+const beginWithinMs = 120_000;
+const loadProgram = "slow-clients-load.ts";
 /** The system takes the first bytes of each slow reader at once; its slowness shows afterwards. */
 const settleMs = 30_000;
 const container = "slow-clients";
@@ -93,7 +99,7 @@ export async function runSlowClientsDrill(target: DrillTarget, phaseMs: number, 
     addresses: 1,
   };
   const phases: SlowPhase[] = [];
-  const phase = async (name: string, slow?: SlowLoad): Promise<void> => {
+  const phase = async (name: string, slow?: readonly SlowPart[]): Promise<void> => {
     const beside = slow === undefined ? undefined : await slowSide(slow);
     if (beside) await pause(settleMs);
     const normal = await work(client, phaseMs);
@@ -107,13 +113,13 @@ export async function runSlowClientsDrill(target: DrillTarget, phaseMs: number, 
     };
     phases.push(one);
     tell(lineOf(one));
-    beside?.stop();
+    await beside?.stop();
     if (beside) await pause(5_000);
   };
   await work(client, phaseMs / 4);
   await phase("alone");
-  await phase("beside slow clients from one address", load);
-  await phase("beside slow clients from many addresses", { ...load, addresses: manyAddresses });
+  await phase("beside slow clients from one address", slowParts(target, load, false));
+  await phase("beside slow clients from many addresses", slowParts(target, load, true));
   client.close();
   const aloneMebibytes = phases[0]?.frontEndMebibytes ?? 0;
   const aloneTcpMebibytes = phases[0]?.tcpMebibytes ?? 0;
@@ -150,15 +156,71 @@ const lineOf = ({
     .join(", ")}), ` +
   `front-end ${frontEndMebibytes} MiB${tcp === undefined ? "" : `, TCP ${tcp} MiB`}${slow ? `; slow: ${slow.begun} begun, ${slow.ended} ended, ${slow.refused} refused` : ""}`;
 
-async function slowSide(load: SlowLoad): Promise<{ told: () => SlowTold | undefined; stop: () => void }> {
-  const child: ChildProcess = spawn(process.execPath, [join(import.meta.dirname, "slow-clients-load.ts"), JSON.stringify(load)], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
-  let last: SlowTold | undefined;
-  if (child.stdout) createInterface({ input: child.stdout }).on("line", (line) => (last = JSON.parse(line) as SlowTold));
-  while ((last?.begun ?? 0) < load.readers + load.writers && child.exitCode === null) await pause(100);
-  return { told: () => last, stop: () => child.stdin?.end() };
+/** A program with some of the slow clients. */
+interface SlowPart {
+  readonly load: SlowLoad;
+  readonly command: readonly [command: string, ...args: string[]];
 }
+
+/**
+ * Returns programs with slow clients from one address, or from many. Processes of this machine have as many addresses of its loopback as are
+ * wanted. In containers each program has an address of its own. A published port would give all the address of the gateway, and Docker's
+ * proxy would take what slow readers don't: 1.6 GiB in buffers of TCP, so that the system throttles every connection (decision 0511).
+ */
+function slowParts({ beside }: DrillTarget, load: SlowLoad, many: boolean): readonly SlowPart[] {
+  if (beside === undefined) {
+    const all = { ...load, addresses: many ? manyAddresses : 1 };
+    return [{ load: all, command: [process.execPath, join(import.meta.dirname, loadProgram), JSON.stringify(all)] }];
+  }
+  const parts = many ? slowContainers : 1;
+  return Array.from({ length: parts }, (_, at) => {
+    const writeTarget = `${load.writeTarget}-${at}`;
+    const part = { ...load, ...beside.blob, writeTarget, readers: load.readers / parts, writers: load.writers / parts };
+    return { load: part, command: beside.commandOf(`slow-clients/${loadProgram}`, JSON.stringify(part)) };
+  });
+}
+
+/** Returns when all slow clients have begun. */
+async function slowSide(parts: readonly SlowPart[]): Promise<{ told: () => SlowTold | undefined; stop: () => Promise<void> }> {
+  const sides = parts.map(({ load, command: [command, ...args] }) => {
+    const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
+    const side: { load: SlowLoad; child: ChildProcess; ended: Promise<unknown>; last: SlowTold | undefined } = {
+      load,
+      child,
+      ended: new Promise((resolve) => child.once("close", resolve)),
+      last: undefined,
+    };
+    createInterface({ input: child.stdout }).on("line", (line) => (side.last = JSON.parse(line) as SlowTold));
+    return side;
+  });
+  const hasBegun = (side: (typeof sides)[number]): boolean => (side.last?.begun ?? 0) >= side.load.readers + side.load.writers;
+  const endMs = performance.now() + beginWithinMs;
+  while (!sides.every(hasBegun)) {
+    if (performance.now() > endMs) {
+      for (const { child } of sides) child.stdin?.end();
+      throw new CommandError(`not all slow clients are connected after ${beginWithinMs / 1_000} s`);
+    }
+    const gone = sides.find(({ child }) => child.exitCode !== null);
+    if (gone !== undefined) throw new CommandError(`the slow clients ended with exit code ${gone.child.exitCode}`);
+    await pause(100);
+  }
+  return {
+    told: () => sumOf(sides.flatMap(({ last }) => last ?? [])),
+    stop: async () => {
+      for (const { child } of sides) child.stdin?.end();
+      await Promise.all(sides.map(({ ended }) => ended));
+    },
+  };
+}
+
+const sumOf = (parts: readonly SlowTold[]): SlowTold =>
+  parts.reduce((sum, each) => ({
+    begun: sum.begun + each.begun,
+    ended: sum.ended + each.ended,
+    refused: sum.refused + each.refused,
+    receivedBytes: sum.receivedBytes + each.receivedBytes,
+    sentBytes: sum.sentBytes + each.sentBytes,
+  }));
 
 /** Small and large, reads and writes in turn, four at a time. */
 async function work(client: BlobClient, forMs: number) {

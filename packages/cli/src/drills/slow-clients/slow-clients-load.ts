@@ -38,8 +38,9 @@ function headOf(reads: boolean, at: number): string {
 /** One client, for ever. Rates are spread evenly over the orders of magnitude. */
 function begin(at: number, reads: boolean, count: number): void {
   const rate = Math.max(1, Math.round(rateMax ** (Math.floor(at / 2) / (count / 2))));
-  const localAddress = load.addresses === 1 ? "127.0.0.1" : `127.0.1.${1 + (at % load.addresses)}`;
-  const socket = connect({ host: load.host, port: load.port, localAddress });
+  // With one address the system chooses it: in a container it is none of loopback.
+  const from = load.addresses === 1 ? {} : { localAddress: `127.0.1.${1 + (at % load.addresses)}` };
+  const socket = connect({ host: load.host, port: load.port, ...from });
   let answered = false;
   let timer: NodeJS.Timeout | undefined;
   const look = (chunk: Buffer | null): void => {

@@ -1,0 +1,175 @@
+/**
+ * What a person's hand does to the folder of one process in the drill `damage`. The folder is one of this machine, or a volume that only a
+ * container sees: there this file runs as a program, takes an act as JSON on standard input, and tells what came of it as JSON in its last line.
+ *
+ *   echo '{"do":"newest-copy"}' | node hand.ts /data extent-node-1
+ */
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+
+/** Paths are relative to the folder of the process. Offsets and lengths are in bytes. */
+export type Act =
+  | { readonly do: "flip"; readonly path: string; readonly offset: number; readonly length: number }
+  /** Cuts bytes off the end of a file. */
+  | { readonly do: "cut"; readonly path: string; readonly bytes: number }
+  | { readonly do: "remove"; readonly path: string }
+  | { readonly do: "write"; readonly path: string; readonly text: string }
+  | { readonly do: "move"; readonly path: string; readonly to: string }
+  /** Removes everything in the folder. */
+  | { readonly do: "empty" }
+  | { readonly do: "remove-newest-segment" }
+  /** Looks at the disk of an extent node that is down. */
+  | { readonly do: "check"; readonly deep: boolean }
+  /** Makes the extent table of a node that is down anew. */
+  | { readonly do: "rebuild" }
+  /** Names the largest file of the metadata store. */
+  | { readonly do: "largest-of-store" }
+  /** Names the newest copy of the metadata on an extent node. */
+  | { readonly do: "newest-copy" }
+  | { readonly do: "read"; readonly path: string }
+  /** Puts a copy of the metadata, in base64, in the place of the store of a lock service that is down. */
+  | { readonly do: "restore"; readonly copy: string };
+
+/** Lines for a person, and the file that the act names. */
+export interface Told {
+  readonly said: readonly string[];
+  readonly file?: { readonly path: string; readonly bytes: number };
+  /** Content of the file that was read, in base64. */
+  readonly content?: string;
+}
+
+/** `name`: of the process. */
+export async function actOn(folder: string, name: string, act: Act): Promise<Told> {
+  const at = (path: string): string => join(folder, path);
+  switch (act.do) {
+    case "flip":
+      flip(at(act.path), act.offset, act.length);
+      return silent;
+    case "cut":
+      truncateSync(at(act.path), statSync(at(act.path)).size - act.bytes);
+      return silent;
+    case "remove":
+      rmSync(at(act.path), { recursive: true });
+      return silent;
+    case "write":
+      writeFileSync(at(act.path), act.text);
+      return silent;
+    case "move":
+      renameSync(at(act.path), at(act.to));
+      return silent;
+    case "empty":
+      // The folder itself may be where a volume is mounted.
+      for (const each of readdirSync(folder)) rmSync(at(each), { recursive: true });
+      return silent;
+    case "remove-newest-segment":
+      rmSync(newestSegment(at("files/journal")));
+      return silent;
+    case "check":
+    case "rebuild":
+      return atDisk(folder, name, act);
+    case "largest-of-store":
+      return { said: [], ...fileOf(largest(folder, storeFiles(folder))) };
+    case "newest-copy":
+      return { said: [], ...fileOf(newestCopy(folder)) };
+    case "read":
+      return { said: [], content: readFileSync(at(act.path)).toString("base64") };
+    case "restore":
+      return { said: [await restore(folder, Buffer.from(act.copy, "base64"))] };
+  }
+}
+
+const silent: Told = { said: [] };
+const fileOf = (file: Told["file"]): Pick<Told, "file"> => (file === undefined ? {} : { file });
+
+function flip(path: string, offset: number, length: number): void {
+  const file = openSync(path, "r+");
+  const bytes = Buffer.alloc(length);
+  readSync(file, bytes, 0, length, offset);
+  const flipped = bytes.map((byte) => byte ^ 0x55);
+  writeSync(file, flipped, 0, length, offset);
+  closeSync(file);
+}
+
+/** The generation of a segment is in its header (docs/formats/journal.md). */
+function newestSegment(folder: string): string {
+  const generation = (name: string): bigint => {
+    const file = openSync(join(folder, name), "r");
+    const bytes = Buffer.alloc(24);
+    readSync(file, bytes, 0, 24, 0);
+    closeSync(file);
+    return bytes.readBigUInt64LE(16);
+  };
+  const segments = readdirSync(folder).filter((name) => name.endsWith(".segment"));
+  const [newest] = segments.sort((a, b) => Number(generation(b) - generation(a)));
+  return join(folder, newest as string);
+}
+
+async function atDisk(folder: string, name: string, act: Extract<Act, { do: "check" | "rebuild" }>): Promise<Told> {
+  const [{ checkDisk, rebuildDisk }, { nodeWorld }, { silentLogger }] = await Promise.all([
+    import("@stamp/extent-node"),
+    import("@stamp/ports-node"),
+    import("@stamp/ports"),
+  ]);
+  const parts = { world: nodeWorld({ dataDir: folder, name, logger: silentLogger }), nodeId: name };
+  if (act.do === "check") return { said: (await checkDisk(parts, act.deep)).problems.map((each) => `${each.kind}: ${each.what}`) };
+  const rebuilt = await rebuildDisk(parts);
+  if (!rebuilt.ok) return { said: [`not rebuilt: ${rebuilt.failure.message}`] };
+  return { said: [`rebuilt: ${rebuilt.value.extents} extents, ${rebuilt.value.damaged} damaged`] };
+}
+
+const storeFolder = "stores/metadata";
+const copiesFolder = "files/metadata-copies";
+
+/** The log is empty until the first transaction after a start: then all keys are in a table. */
+const storeFiles = (folder: string): string[] =>
+  readdirSync(join(folder, storeFolder)).flatMap((name) => (/\.(log|ldb)$/.test(name) ? [join(storeFolder, name)] : []));
+
+function largest(folder: string, paths: readonly string[]): Told["file"] {
+  const files = paths.map((path) => ({ path, bytes: statSync(join(folder, path)).size }));
+  return files.sort((a, b) => b.bytes - a.bytes)[0];
+}
+
+/** The name of a copy is the number of its last transaction. */
+function newestCopy(folder: string): Told["file"] {
+  if (!existsSync(join(folder, copiesFolder))) return undefined;
+  const names = readdirSync(join(folder, copiesFolder)).filter((name) => /^\d+\.snapshot$/.test(name));
+  const [newest] = names.sort((a, b) => Number.parseInt(b, 10) - Number.parseInt(a, 10));
+  if (newest === undefined) return undefined;
+  const path = join(copiesFolder, newest);
+  return { path, bytes: statSync(join(folder, path)).size };
+}
+
+async function restore(folder: string, copy: Buffer): Promise<string> {
+  const { restoreStore } = await import("../../metadata-command.ts");
+  const temporary = mkdtempSync(join(tmpdir(), "stamp-copy-"));
+  try {
+    const file = join(temporary, "copy.snapshot");
+    writeFileSync(file, copy);
+    const { keys, version } = await restoreStore(folder, file, true);
+    return `${keys} keys, as of transaction ${version}`;
+  } finally {
+    rmSync(temporary, { recursive: true, force: true });
+  }
+}
+
+if (import.meta.main) {
+  const [folder = "", name = ""] = process.argv.slice(2);
+  const act = JSON.parse(await text(process.stdin)) as Act;
+  console.log(JSON.stringify(await actOn(folder, name, act)));
+}
