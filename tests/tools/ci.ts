@@ -107,6 +107,11 @@ async function parts(): Promise<Part[]> {
       missing: process.getuid?.() === 0 ? undefined : "mounting needs root",
     },
     {
+      title: "coded extents: two of seven nodes killed and emptied under clients, and the commands of stamp coding",
+      command: [node, "tests/tools/test.ts", "tests/drills/coding.slow.ts"],
+      timeoutMs: 10 * minutes,
+    },
+    {
       title: "memory of every process under a large upload",
       command: [node, "tests/tools/test.ts", "tests/drills/upload-memory.slow.ts"],
       timeoutMs: 10 * minutes,

@@ -31,6 +31,10 @@ export const streamManagerMetrics: Metrics = {
     "Coded extents whose lost fragments can't be computed from those reached now.",
   ),
   "coding.inGrace": gauge("stream_manager_coded_extents_in_grace", "Coded extents that miss a node which may come back."),
+  "coding.endangered": gauge(
+    "stream_manager_endangered_coded_extents",
+    "Coded extents that bear no further loss of a fragment for certain.",
+  ),
   "coding.strays": gauge("stream_manager_stray_fragments", "Fragments on nodes that no record explains."),
   "coding.blocked.length": gauge("stream_manager_coding_blocked", "Reasons why fragments can't be made again now."),
   "coding.codedBytes": gauge("stream_manager_coded_bytes", "Sealed bytes of the extents that are stored as fragments."),

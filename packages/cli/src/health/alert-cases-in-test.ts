@@ -144,6 +144,11 @@ export const alertCases: Partial<Readonly<Record<Code, AlertCase>>> = {
   "replicas-missing": ofStreams("under_replicated_extents", 1, 0),
   "replicas-awaited": ofStreams("repair_grace_extents", 1, 0),
   "repair-blocked": ofStreams("repair_blocked_replicas", 1, 0),
+  "coded-unreachable": ofStreams("unreachable_coded_extents", 1, 0),
+  "coded-endangered": ofStreams("endangered_coded_extents", 1, 0),
+  "fragments-missing": ofStreams("fragments_waiting", 1, 0),
+  "fragments-awaited": ofStreams("coded_extents_in_grace", 1, 0),
+  "coding-stuck": ofStreams("coding_failing_extents", 1, 0),
   quarantine: ofStreams("nodes_with_quarantined_extents", 1, 0),
   "sealed-with-loss": {
     labels: process("stream-manager-1"),

@@ -13,7 +13,12 @@ export function findExtents(facts: StampFacts): Finding[] {
   // With no leader, no-stream-manager says more.
   if (leader === undefined) return [];
   if (facts.streamLayer === undefined) return [finding("extents-unknown", leader.name, `${leader.name} leads and did not answer in time`)];
-  return [...findRepair(facts), ...findQuarantine(facts), ...findOfLeader(leader.answer?.facts, leader.name)];
+  return [
+    ...findRepair(facts),
+    ...findCoded(facts, leader.answer?.facts),
+    ...findQuarantine(facts),
+    ...findOfLeader(leader.answer?.facts, leader.name),
+  ];
 }
 
 function findRepair({ streamLayer }: StampFacts): Finding[] {
@@ -34,6 +39,28 @@ function findRepair({ streamLayer }: StampFacts): Finding[] {
     found.push(finding("replicas-awaited", "", `${counted(replicasInGrace, "extent", ["misses", "miss"])} a node that may come back`));
   if (blocked.length > 0)
     found.push(finding("repair-blocked", "", few(blocked), streamLayer === undefined ? undefined : streamLayer.nodes.length + 1));
+  return found;
+}
+
+const miss = ["misses", "miss"] as const;
+
+function findCoded({ streamLayer }: StampFacts, leader: Readonly<Record<string, unknown>> | undefined): Finding[] {
+  const found: Finding[] = [];
+  const { fragmentsUnreachable = 0n, fragmentsEndangered = 0n, fragmentsWaiting = 0n, fragmentsInGrace = 0n } = streamLayer?.repair ?? {};
+  if (fragmentsUnreachable > 0n)
+    found.push(finding("coded-unreachable", "", `${counted(fragmentsUnreachable, "coded extent", miss)} too many fragments`));
+  if (fragmentsEndangered > 0n)
+    found.push(
+      finding("coded-endangered", "", `${counted(fragmentsEndangered, "coded extent", ["bears", "bear"])} no further loss for certain`),
+    );
+  if (fragmentsWaiting > 0n)
+    found.push(finding("fragments-missing", "", `${counted(fragmentsWaiting, "coded extent", wait)} for a fragment`));
+  if (fragmentsInGrace > 0n)
+    found.push(finding("fragments-awaited", "", `${counted(fragmentsInGrace, "coded extent", miss)} a node that may come back`));
+  const failing = numberAt(leader, "coding.failing");
+  const reasons = (factAt(leader, "coding.failures") as readonly string[] | undefined) ?? [];
+  if (failing > 0) found.push(finding("coding-stuck", "", `${counted(failing, "extent", wait)} for another attempt: ${few(reasons)}`));
+  if (factAt(leader, "coding.paused") === true) found.push(finding("coding-paused", "", "it was paused by a person"));
   return found;
 }
 

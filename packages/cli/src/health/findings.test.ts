@@ -253,6 +253,20 @@ const cases: Readonly<Record<Code, Case>> = {
     cause: /5 replicas wait \(2\.0 KiB\), 1 of them being copied, about 12 s left/,
   },
   "replicas-awaited": { change: withRepair({ replicasInGrace: 3n }), cause: /3 extents/ },
+  "coded-unreachable": { change: withRepair({ fragmentsUnreachable: 1n }), cause: /1 coded extent misses too many/ },
+  "coded-endangered": { change: withRepair({ fragmentsEndangered: 2n }), cause: /2 coded extents bear no further loss/ },
+  "fragments-missing": { change: withRepair({ fragmentsWaiting: 3n }), cause: /3 coded extents wait for a fragment/ },
+  "fragments-awaited": { change: withRepair({ fragmentsInGrace: 1n }), cause: /1 coded extent misses a node/ },
+  "coding-stuck": {
+    change: withFacts("stream-manager-1", { coding: { failing: 2, failures: ["node n1 can't be reached"] } }),
+    cause: /2 extents wait for another attempt: node n1 can't be reached/,
+    notYet: withFacts("stream-manager-1", { coding: { failing: 0, failures: [] } }),
+  },
+  "coding-paused": {
+    change: withFacts("stream-manager-1", { coding: { paused: true } }),
+    cause: /paused by a person/,
+    notYet: withFacts("stream-manager-1", { coding: { paused: false } }),
+  },
   "repair-blocked": { change: withRepair({ blocked: ["no node has room for extent 7"] }), cause: /extent 7/ },
   quarantine: {
     change: (facts) => ({

@@ -37,6 +37,42 @@ export const extentKinds = {
     help: "./stamp repair status; ./stamp up --extent-nodes N",
     alert: { expr: "stamp_stream_manager_repair_blocked_replicas > 0", lasts: "10m" },
   },
+  "coded-unreachable": {
+    severity: "critical",
+    stops: true,
+    means: "Coded extents have lost fragments that can't be computed from those that can be reached now. Parts of them can't be read.",
+    help: "bring the nodes that have fragments back: ./stamp node list; never wipe a disk meanwhile",
+    alert: { expr: "stamp_stream_manager_unreachable_coded_extents > 0", lasts: "30s" },
+  },
+  "coded-endangered": {
+    severity: "critical",
+    means: "Coded extents miss as many fragments as their code bears, or more. One more loss may lose their data.",
+    help: "bring nodes back, and watch: ./stamp repair status",
+    alert: { expr: "stamp_stream_manager_endangered_coded_extents > 0", lasts: "1m" },
+  },
+  "fragments-missing": {
+    severity: "warning",
+    means: "Fragments of coded extents are lost, damaged or on nodes that are being emptied, and wait to be made again.",
+    help: "watch it: ./stamp repair status",
+    alert: { expr: "stamp_stream_manager_fragments_waiting > 0", lasts: "5m" },
+  },
+  "fragments-awaited": {
+    severity: "warning",
+    means: "Coded extents have a fragment on a node that is away and may come back. After the grace (60 s) it is made again elsewhere.",
+    help: "bring the node back: ./stamp node list",
+    alert: { expr: "stamp_stream_manager_coded_extents_in_grace > 0", lasts: "2m" },
+  },
+  "coding-stuck": {
+    severity: "warning",
+    means: "Extents that the policy chose can't be coded: their last attempt was taken back. They stay replicas and take more disk.",
+    help: "see why: ./stamp coding status",
+    alert: { expr: "stamp_stream_manager_coding_failing_extents > 0", lasts: "30m" },
+  },
+  "coding-paused": {
+    severity: "note",
+    means: "A person has paused erasure coding. No further extent is coded until it is resumed.",
+    help: "./stamp coding resume",
+  },
   quarantine: {
     severity: "warning",
     means: "Extent nodes hold replicas that the metadata do not know. They are kept and never served: the metadata may be too old.",

@@ -1,0 +1,126 @@
+/**
+ * Extents that the policy has coded survive the loss of as many disks as the code bears: seven extent nodes, rs-4-2, two killed with SIGKILL and
+ * their disks emptied while clients write. Everything that was acknowledged is read back byte for byte, before the repair is over and after
+ * it, and then every fragment and replica is whole again.
+ */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { globSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { after, test } from "node:test";
+import { promisify } from "node:util";
+import { BlobClient, CheckingClient, contentOf, startOwn } from "@stamp/cli";
+import type { CodingStatus, RepairStatus } from "@stamp/wire";
+
+const mebibyte = 1_024 * 1_024;
+const blobs = 16;
+const blobBytes = 4 * mebibyte;
+const lost = ["extent-node-2", "extent-node-5"];
+const waitMs = 240_000;
+
+const target = await startOwn(
+  {
+    extentNodes: 7,
+    repairAfterMs: 20_000,
+    erasureCoding: { profile: "rs-4-2", afterSeconds: 2, minBytes: 2 * mebibyte },
+    roles: {
+      "partition-server": { extentTargetBytes: 12 * mebibyte },
+      "stream-manager": { deletionGraceMs: 3_000 },
+    },
+  },
+  false,
+);
+after(() => target.close());
+const client = BlobClient.fromConnectionString(target.connectionString, { connectionsMax: 16, timeoutMs: 60_000 });
+after(() => client.close());
+const { dataDir } = await target.status();
+
+/** Runs a command of the command line on the cluster; the answer of its `--json`. */
+async function stamp<T>(...words: readonly string[]): Promise<T> {
+  const args = [resolve(import.meta.dirname, "../../stamp.mjs"), ...words, "--json", "--data-dir", dataDir];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { encoding: "utf8", maxBuffer: 1 << 26 });
+  return JSON.parse(stdout) as T;
+}
+
+async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+  const startMs = performance.now();
+  while (!(await holds())) {
+    assert.ok(performance.now() - startMs < waitMs, `${what}: not within ${waitMs} ms`);
+    await new Promise((done) => setTimeout(done, 500));
+  }
+  console.log(`${what}: ${((performance.now() - startMs) / 1_000).toFixed(1)} s`);
+}
+
+/** Reads every blob of the beginning, which lie in coded extents. */
+async function readAll(when: string): Promise<void> {
+  for (let number = 0; number < blobs; number++) {
+    const got = await client.get("coded", `b${number}`);
+    assert.ok(got.kind === "answer" && got.status === 200, `${when}: b${number}: ${JSON.stringify(got).slice(0, 300)}`);
+    assert.ok(got.body.equals(contentOf(`b${number}`, blobBytes)), `${when}: b${number} is another`);
+  }
+}
+
+const coding = (): Promise<CodingStatus> => target.inspector.ask((manager, timeoutMs) => manager.getCodingStatus({}, { timeoutMs }));
+const repair = (): Promise<RepairStatus> => target.inspector.ask((manager, timeoutMs) => manager.getRepairStatus({}, { timeoutMs }));
+const extentFiles = (folder: "extents" | "fragments", pattern: string): number =>
+  globSync(join(dataDir, "extent-node-*", "files", folder, "**", pattern)).length;
+
+test("coded extents survive two nodes that are killed and emptied under writing clients", { timeout: 900_000 }, async () => {
+  await client.createContainer("coded");
+  for (let number = 0; number < blobs; number++) {
+    const put = await client.put("coded", `b${number}`, contentOf(`b${number}`, blobBytes));
+    assert.ok(put.kind === "answer" && put.status === 201, JSON.stringify(put));
+  }
+  // The last extents of the data streams stay open.
+  await until("coded by the policy", async () => (await coding()).codedBytes > BigInt((blobs * blobBytes * 5) / 8));
+  const replicas = extentFiles("extents", "*.extent");
+  await until("replicas of coded extents are deleted", async () => extentFiles("extents", "*.extent") <= replicas - 3);
+  const before = await coding();
+  const ratio = Number(before.fragmentBytes) / Number(before.codedBytes);
+  console.log(
+    `${before.codedExtents} extents, ${before.codedBytes} bytes, in ${before.fragmentBytes} bytes of fragments: ${ratio.toFixed(2)}`,
+  );
+  assert.ok(ratio < 1.7, "1.5, and the rounding of each fragment to 64 KiB");
+  await readAll("coded");
+
+  const writers = new CheckingClient({ client, container: "writers", smallWriters: 2, counters: 1, pauseMs: 20, largePauseMs: 1_000 });
+  await writers.start();
+  await Promise.all(lost.map((name) => target.ask({ do: "hold", name })));
+  for (const name of lost) rmSync(join(dataDir, name), { recursive: true });
+  await readAll("two nodes are away and emptied");
+  for (const name of lost) await target.ask({ do: "start", name });
+  await readAll("while fragments are made anew");
+  await until("whole again", async () => {
+    const { replicasWaiting, replicasInGrace, fragmentsWaiting, fragmentsInGrace, fragmentsUnreachable, fragmentsDone } = await repair();
+    const left = replicasWaiting + replicasInGrace + fragmentsWaiting + fragmentsInGrace + fragmentsUnreachable;
+    return left === 0n && fragmentsDone > 0n && (await coding()).lossesLeft.length === 0;
+  });
+  await writers.stop(60_000);
+  const report = await writers.verify();
+  assert.deepEqual(report.broken, []);
+  assert.ok(report.small.acknowledged > 20, `${report.small.acknowledged} small writes`);
+  await readAll("whole again");
+  const checked = await stamp<{ problems: object[]; fragments: number }>("fsck", "--deep");
+  assert.deepEqual(checked.problems, []);
+  assert.ok(checked.fragments >= 6 * Number(before.codedExtents), `${checked.fragments} fragments`);
+});
+
+test("stamp coding on a real cluster: status, plan, pause, decode, resume", { timeout: 600_000 }, async () => {
+  const status = await stamp<{ profile: string; codedExtents: number; savedBytes: number }>("coding", "status");
+  assert.equal(status.profile, "rs-4-2");
+  assert.ok(Number(status.savedBytes) > 0);
+  const plan = await stamp<{ extents: { stream: string; why: string }[] }>("coding", "plan");
+  assert.ok(plan.extents.some(({ stream, why }) => stream.endsWith("/commit-log") && /commit logs/.test(why)));
+  assert.ok((await stamp<{ pause?: object }>("coding", "pause", "--note", "a test")).pause !== undefined);
+  const extents = await target.inspector.extents();
+  const id = extents.find(({ coded, attempt }) => coded !== undefined && attempt === "")?.location?.extentId;
+  const shown = await stamp<{ fragments: { state: string }[] }>("extent", "show", String(id));
+  assert.deepEqual(
+    shown.fragments.map(({ state }) => state),
+    Array(6).fill("intact"),
+  );
+  const decoded = await stamp<{ intactCopies: number; coded?: object }>("coding", "decode", String(id), "--wait");
+  assert.deepEqual([decoded.coded, decoded.intactCopies], [undefined, 3]);
+  await readAll("one extent is decoded");
+  assert.equal((await stamp<{ pause?: object }>("coding", "resume")).pause, undefined);
+});
