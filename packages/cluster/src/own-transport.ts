@@ -8,7 +8,7 @@ import { type ClusterSecretFiles, secretFilesOf } from "./secret-files.ts";
 export const ownTransport = (config: ClusterSecretFiles): GrpcTransport => new GrpcTransport({ credential: () => ownCredential(config) });
 
 /** What a tool proves itself with, read now. Throws ConfigError. */
-export const ownCredential = (config: ClusterSecretFiles): SecretCredential => credentialOf(sourcesOf(config));
+export const ownCredential = (config: ClusterSecretFiles): SecretCredential => credentialOf(sourcesOf(config), "operator");
 
 function sourcesOf(config: ClusterSecretFiles) {
   const { current, previous } = secretFilesOf(config);

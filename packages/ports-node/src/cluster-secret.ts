@@ -6,6 +6,7 @@
 import { randomBytes } from "node:crypto";
 import { chmodSync, linkSync, lstatSync, mkdirSync, readFileSync, readlinkSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import type { Caller } from "@stamp/wire";
 import { ConfigError } from "./config.ts";
 import { openCredential, SecretCredential } from "./grpc/secret-credential.ts";
 import { inWords, isSystemError } from "./in-words.ts";
@@ -40,10 +41,11 @@ export interface SecretFiles {
 export const secretFilesBeside = (current: string): SecretFiles => ({ current, next: `${current}.next`, previous: `${current}.previous` });
 
 /** The credential that these name: open when they name none. Throws ConfigError for a secret that can't be read or is too short. */
-export function credentialOf(sources: SecretSources): SecretCredential {
-  const secrets = secretsOf(sources);
-  return secrets.length === 0 ? openCredential : new SecretCredential(secrets);
-}
+export const credentialOf = (sources: SecretSources, caller?: Caller): SecretCredential => credentialWith(secretsOf(sources), caller);
+
+/** The credential of a process with these secrets that says to have this role. */
+export const credentialWith = (secrets: readonly string[], caller?: Caller): SecretCredential =>
+  secrets.length === 0 ? openCredential : new SecretCredential(secrets, undefined, undefined, undefined, caller);
 
 /** The files that these name; empty names where a secret is not read from a file. */
 export function filesOf({ clusterSecretFile = "", clusterSecretPreviousFile = "" }: SecretSources): SecretFiles {

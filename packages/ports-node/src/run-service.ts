@@ -5,6 +5,7 @@
 import { flushCompileCache } from "node:module";
 import { release } from "@stamp/base";
 import { type HttpHandler, isLoopback, type Logger, type Role, type World } from "@stamp/ports";
+import { isCaller } from "@stamp/wire";
 import { z } from "zod";
 import type { TlsFiles } from "./certificates.ts";
 import { ConfigError, envName, HelpRequested, loadConfig, unknownNames } from "./config.ts";
@@ -158,7 +159,7 @@ function secretOrExit(role: string, common: z.infer<typeof commonSchema>, intern
     wrongConfiguration(role, `a secret is not given by a flag: name a file (--cluster-secret-file) or take ${envName("clusterSecret")}`);
   }
   try {
-    const secret = new WatchedSecret(common, logger);
+    const secret = new WatchedSecret(common, logger, isCaller(role) ? role : undefined);
     const reachable = internal.find((address) => address !== "" && !isLoopback(address));
     if (!secret.credential.open || reachable === undefined) return secret;
     return wrongConfiguration(

@@ -10,9 +10,10 @@
 import { statSync } from "node:fs";
 import type { Logger, SecretFacts } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
-import { filesOf, type SecretFiles, type SecretSources, secretsOf } from "./cluster-secret.ts";
+import type { Caller } from "@stamp/wire";
+import { credentialWith, filesOf, type SecretFiles, type SecretSources, secretsOf } from "./cluster-secret.ts";
 import { ConfigError } from "./config.ts";
-import { openCredential, SecretCredential } from "./grpc/secret-credential.ts";
+import type { SecretCredential } from "./grpc/secret-credential.ts";
 import { inWords } from "./in-words.ts";
 
 /** How often a process looks at the files of its secret, in milliseconds. */
@@ -27,15 +28,15 @@ export class WatchedSecret {
   #seen: string;
   #problem = "";
 
-  /** Throws ConfigError for a secret that can't be used. */
-  constructor(sources: SecretSources, logger: Logger = silentLogger) {
+  /** `caller`: role of the process, which it says to those it calls. Throws ConfigError for a secret that can't be used. */
+  constructor(sources: SecretSources, logger: Logger = silentLogger, caller?: Caller) {
     // Made once: a running process whose file is gone keeps what it knows, and makes no other secret.
     this.#sources = { ...sources, clusterSecretMake: false };
     this.#files = filesOf(sources);
     this.#logger = logger;
     const secrets = secretsOf(sources);
     this.#seen = stateOf(this.#files);
-    this.#credential = secrets.length === 0 ? openCredential : new SecretCredential(secrets);
+    this.#credential = credentialWith(secrets, caller);
     // A file that changed in between is read at the first look.
     if (secretsOf(this.#sources).join() !== secrets.join()) this.#seen = "";
   }

@@ -3,6 +3,7 @@
  * Numbers are safe integers inside; they are converted here and nowhere else.
  */
 export * from "./block-references.ts";
+export * from "./callers.ts";
 export * from "./entity-values.ts";
 export * as etcd from "./gen/etcdserverpb/etcd_pb.ts";
 export * from "./gen/stamp/v1/accounts_pb.ts";

@@ -9,8 +9,9 @@
  */
 import type { Failure, Outcome } from "@stamp/base";
 import type { Clock, Logger } from "@stamp/ports";
+import { type Caller, methodsFor } from "@stamp/wire";
 import { CallState } from "./call-state.ts";
-import { renewedFailure, stoppingFailure, timeoutFailure, unknownMethodFailure } from "./failures.ts";
+import { forbidden, renewedFailure, stoppingFailure, timeoutFailure, unknownMethodFailure } from "./failures.ts";
 import type { FrameLink, LinkEnd, LinkEvents } from "./frame-link.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import type { IncomingRequest, OutgoingAnswer } from "./frames.ts";
@@ -38,6 +39,9 @@ export interface BusServerContext {
   readonly methods: ReadonlyMap<string, ServedUnary>;
   /** False when what the caller proved itself with is no longer accepted: its calls are refused and the connection ends. */
   readonly stands: () => boolean;
+  /** Role of the caller; undefined if it says none. */
+  readonly caller: Caller | undefined;
+  readonly onForbidden: (why: string) => void;
 }
 
 export class BusServerConnection {
@@ -51,11 +55,14 @@ export class BusServerConnection {
   #paused = false;
   #draining = false;
   #expelled = false;
+  /** Names of the methods that the caller may call; undefined if it says no role. */
+  readonly #allowed: ReadonlySet<string> | undefined;
   #ended = false;
   readonly #onEnded: () => void;
 
   constructor(context: BusServerContext, peer: string, accept: (events: LinkEvents) => FrameLink, onEnded: () => void) {
     this.#context = context;
+    this.#allowed = context.caller === undefined ? undefined : methodsFor(context.caller);
     this.#peer = peer;
     this.#onEnded = onEnded;
     this.#link = accept({ open: () => {}, frame: (bytes) => this.#receive(bytes), closed: () => this.#end() });
@@ -105,6 +112,13 @@ export class BusServerConnection {
     const method = this.#context.methods.get(request.method);
     if (method === undefined) {
       this.#refuse(callId, unknownMethodFailure(request.method));
+      return;
+    }
+    const { caller, onForbidden } = this.#context;
+    if (caller !== undefined && !this.#allowed?.has(method.name)) {
+      const failure = forbidden(caller, method.name);
+      onForbidden(failure.message);
+      this.#refuse(callId, failure);
       return;
     }
     if (this.#expelled || this.#draining) {

@@ -6,15 +6,24 @@
  *   call over ordinary gRPC   `tokenFor` in the metadata of the call, `admit` before its message is read
  */
 
+import type { Caller } from "@stamp/wire";
+
 /** Names what a proof was made with, without telling it: the id of the secret's key, in hex. Empty where nothing is proven. */
 export type ProofId = string;
+
+/** What is known of the other side after its proof. */
+export interface Proven {
+  readonly id: ProofId;
+  /** Its role. With a secret, the role that it says to have. Undefined if it says none: no secret, a tool, or a release before roles. */
+  readonly caller: Caller | undefined;
+}
 
 /** What a side of a handshake does with the bytes that it has. `usedBytes` of them are taken; the rest belongs to the next step. */
 export type HandshakeStep =
   | { readonly kind: "more" }
   | { readonly kind: "send"; readonly usedBytes: number; readonly bytes: Buffer }
   /** Both sides have proven themselves as far as this side can know; `bytes` go out before anything else. */
-  | { readonly kind: "proven"; readonly usedBytes: number; readonly bytes: Buffer; readonly by: ProofId }
+  | { readonly kind: "proven"; readonly usedBytes: number; readonly bytes: Buffer; readonly by: Proven }
   /** The connection ends; `bytes` tell the other side why. */
   | { readonly kind: "refused"; readonly bytes: Buffer; readonly why: string; readonly unauthenticated: boolean };
 
@@ -34,7 +43,7 @@ export interface CallToken {
 
 export type Admission =
   /** `answer` proves this server to a caller that sent a token for one call; undefined for a reusable token. */
-  | { readonly kind: "admitted"; readonly answer: string | undefined; readonly by: ProofId }
+  | { readonly kind: "admitted"; readonly answer: string | undefined; readonly by: Proven }
   | { readonly kind: "refused"; readonly why: string };
 
 export interface Credential {

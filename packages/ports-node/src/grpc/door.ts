@@ -10,7 +10,7 @@
  */
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { hostAndPort } from "./address.ts";
-import type { Handshake, ProofId } from "./credential.ts";
+import type { Handshake, Proven } from "./credential.ts";
 
 export interface DoorOptions {
   readonly proveTimeoutMs: number;
@@ -18,7 +18,7 @@ export interface DoorOptions {
   /** Begins the handshake of a plain connection. */
   readonly handshake: () => Handshake;
   /** Of a proven caller; `begin`: what came behind its proof; `by`: what it was made with. */
-  readonly plain: (socket: Socket, begin: Buffer, by: ProofId) => void;
+  readonly plain: (socket: Socket, begin: Buffer, by: Proven) => void;
   readonly http2: (socket: Socket) => void;
   readonly onRefused: (peer: string, why: string) => void;
 }

@@ -134,3 +134,11 @@ export const renewedFailure: Failure = {
   applied: "no",
 };
 export const isRenewed = ({ reason, message }: Failure): boolean => reason === renewedFailure.reason && message === renewedFailure.message;
+
+/** The table of callers (packages/wire/src/callers.ts) does not name the role for this method. */
+export const forbidden = (caller: string, method: string): Failure => ({
+  code: "permissionDenied",
+  reason: "unauthorized",
+  message: `a process with the role ${caller} may not call ${method}`,
+  applied: "no",
+});

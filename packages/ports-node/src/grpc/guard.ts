@@ -4,10 +4,12 @@
  */
 import type { DescService } from "@bufbuild/protobuf";
 import { Metadata, ServerInterceptingCall, type ServerInterceptor, status } from "@grpc/grpc-js";
-import { type Credential, proofKey, tokenKey } from "./credential.ts";
+import { type Caller, isCaller, methodsFor } from "@stamp/wire";
+import { type Credential, type Proven, proofKey, tokenKey } from "./credential.ts";
+import { forbidden } from "./failures.ts";
 
 /** Metadata of an admitted call that the server adds itself: what its token was made with. A caller's own is taken away. */
-export const provenByKey = "stamp-proven-by";
+const provenByKey = "stamp-proven-by";
 
 const health = "/grpc.health.v1.Health/";
 
@@ -37,8 +39,15 @@ export function guard({ open, credential, ports, onAdmitted, onRefused }: GuardO
               call.sendStatus({ code: status.UNAUTHENTICATED, details: admission.why, metadata: refusedMetadata() });
               return;
             }
+            const { caller } = admission.by;
+            if (caller !== undefined && !mayCall(caller, method.path)) {
+              const { message } = forbidden(caller, method.path.slice(1));
+              onRefused(call.getPeer(), message);
+              call.sendStatus({ code: status.PERMISSION_DENIED, details: message, metadata: refusedMetadata() });
+              return;
+            }
             onAdmitted(call.getPeer());
-            metadata.set(provenByKey, admission.by);
+            metadata.set(provenByKey, provenText(admission.by));
             if (admission.answer !== undefined) {
               const answer = new Metadata();
               answer.set(proofKey, admission.answer);
@@ -49,6 +58,18 @@ export function guard({ open, credential, ports, onAdmitted, onRefused }: GuardO
         }),
     });
   };
+}
+
+/** Reflection is for people with tools. */
+const mayCall = (caller: Caller, path: string): boolean =>
+  path.startsWith("/grpc.reflection.") ? caller === "operator" : methodsFor(caller).has(path.slice(1));
+
+const provenText = ({ id, caller }: Proven): string => `${id} ${caller ?? ""}`;
+
+/** What the guard has noted of an admitted call. */
+export function provenOf(metadata: Metadata): Proven {
+  const [id = "", role = ""] = String(metadata.get(provenByKey)[0] ?? "").split(" ");
+  return { id, caller: isCaller(role) ? role : undefined };
 }
 
 function refusedMetadata(): Metadata {

@@ -1,7 +1,7 @@
 /**
  * Bytes of the handshake of a plain connection (docs/formats/bus.md, version 2), integers little-endian:
  *
- *     hello of the caller   | "SBUS" | version u8 = 2 | 0 | port u16 | nonce 32 | key id 8 | key id 8, or zeros |      56 bytes
+ *     hello of the caller   | "SBUS" | version u8 = 2 | role u8 | port u16 | nonce 32 | key id 8 | key id 8, or zeros |      56 bytes
  *     answer of the server  | "SBUS" | version u8 = 2 | 0 | 0 0 | nonce 32 | key id 8 | proof 32 |                     80 bytes
  *     proof of the caller   | proof 32 |
  *     refusal               | "SBUS" | version u8 = 2 | why u8 | 0 0 |, and the connection ends                         8 bytes
@@ -35,6 +35,8 @@ const words: Readonly<Record<number, { readonly why: string; readonly unauthenti
 };
 
 export interface Hello {
+  /** Number of the role that the caller says to have; 0: it says none. */
+  readonly role: number;
   /** Port that the caller dialed. */
   readonly port: number;
   readonly nonce: Buffer;
@@ -50,8 +52,8 @@ function head(third: number): Buffer {
   return bytes;
 }
 
-export function writeHello({ port, nonce, keyIds }: Hello): Buffer {
-  const begin = head(0);
+export function writeHello({ role, port, nonce, keyIds }: Hello): Buffer {
+  const begin = head(role);
   begin.writeUInt16LE(port, 6);
   const ids = Buffer.alloc(keysMax * keyIdBytes);
   keyIds.forEach((id, at) => {
@@ -77,7 +79,10 @@ export function readHello(bytes: Buffer): ReadHello {
     const from = headBytes + nonceBytes + at * keyIdBytes;
     return bytes.subarray(from, from + keyIdBytes);
   });
-  return { kind: "hello", hello: { port: bytes.readUInt16LE(6), nonce: bytes.subarray(headBytes, headBytes + nonceBytes), keyIds } };
+  return {
+    kind: "hello",
+    hello: { role: bytes[5] as number, port: bytes.readUInt16LE(6), nonce: bytes.subarray(headBytes, headBytes + nonceBytes), keyIds },
+  };
 }
 
 export function writeAnswer(keyId: Buffer, nonce: Buffer, prove: (said: Buffer) => Buffer): Buffer {

@@ -13,7 +13,8 @@
  *   that it knows, so that processes whose secrets are changed one after another keep understanding each other.
  */
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
-import type { Admission, CallToken, Credential, Handshake, HandshakeStep, ProofId } from "./credential.ts";
+import { type Caller, callerNumbers, callers, isCaller } from "@stamp/wire";
+import type { Admission, CallToken, Credential, Handshake, HandshakeStep, ProofId, Proven } from "./credential.ts";
 import {
   answerBytes,
   type Hello,
@@ -78,6 +79,7 @@ export class SecretCredential implements Credential {
   readonly #random: RandomBytes;
   readonly #used: UsedTokens;
   readonly accepts: readonly ProofId[];
+  readonly #caller: Caller | undefined;
 
   /** `secrets`: the preferred one first, at most `keysMax`; none: everybody is admitted. */
   constructor(
@@ -85,7 +87,9 @@ export class SecretCredential implements Credential {
     nowMs: () => number = Date.now,
     random: RandomBytes = randomBytes,
     used: UsedTokens = new UsedTokens(),
+    caller?: Caller,
   ) {
+    this.#caller = caller;
     if (secrets.length > keysMax) throw new Error(`more than ${keysMax} secrets`);
     this.open = secrets.length === 0;
     this.#keys = (this.open ? [""] : secrets).map(keyOf);
@@ -97,11 +101,11 @@ export class SecretCredential implements Credential {
 
   /** The credential of the same process with other secrets. A token that was used before stays used. */
   withSecrets(secrets: readonly string[]): SecretCredential {
-    return new SecretCredential(secrets, this.#nowMs, this.#random, this.#used);
+    return new SecretCredential(secrets, this.#nowMs, this.#random, this.#used, this.#caller);
   }
 
   dial(port: number): Handshake {
-    return new Dialing(this.#keys, port, this.#random);
+    return new Dialing(this.#keys, port, this.#caller, this.#random);
   }
 
   accept(ports: readonly number[]): Handshake {
@@ -122,7 +126,7 @@ export class SecretCredential implements Credential {
   }
 
   admit(given: string | undefined, ports: readonly number[]): Admission {
-    if (this.open) return { kind: "admitted", answer: undefined, by: "" };
+    if (this.open) return { kind: "admitted", answer: undefined, by: { id: "", caller: undefined } };
     if (given === undefined || given === "") return refusedCall("this port needs the secret of the stamp");
     if (given.length > tokenCharactersMax) return refusedCall("the token is too long");
     for (const text of given.split(",").slice(0, keysMax)) {
@@ -134,11 +138,11 @@ export class SecretCredential implements Credential {
 
   #admitted(key: Key, text: string, ports: readonly number[]): Admission {
     const end = text.lastIndexOf(".");
-    const [, , kind, expires, port, nonce] = text.slice(0, end).split(".");
+    const [, , kind, expires, port, nonce, role = ""] = text.slice(0, end).split(".");
     if (!equal(mac(key, "token", text.slice(0, end)), Buffer.from(text.slice(end + 1), "base64url")))
       return refusedCall("the token is forged");
     const leftMs = Number(expires) - this.#nowMs();
-    const by = proofIdOf(key);
+    const by: Proven = { id: proofIdOf(key), caller: kind === "tool" ? "operator" : isCaller(role) ? role : undefined };
     if (kind === "tool")
       return leftMs > 0 ? { kind: "admitted", answer: undefined, by } : refusedCall("the token has ended: make a new one");
     if (leftMs <= -clockSkewMs || leftMs > callTokenMs + clockSkewMs) {
@@ -150,7 +154,8 @@ export class SecretCredential implements Credential {
   }
 
   #token(key: Key, kind: "call" | "tool", expiresMs: number, port: number): string {
-    const body = ["stamp1", key.id.toString("hex"), kind, expiresMs, port, this.#random(16).toString("base64url")].join(".");
+    const role = kind === "tool" || this.#caller === undefined ? [] : [this.#caller];
+    const body = ["stamp1", key.id.toString("hex"), kind, expiresMs, port, this.#random(16).toString("base64url"), ...role].join(".");
     return `${body}.${mac(key, "token", body).toString("base64url")}`;
   }
 }
@@ -162,6 +167,7 @@ export const openCredential: SecretCredential = new SecretCredential([]);
 export const proofIdOfSecret = (secret: string): ProofId => proofIdOf(keyOf(secret));
 const proofIdOf = (key: Key): ProofId => key.id.toString("hex");
 const proofOf = (key: Key, token: string): Buffer => mac(key, "answer", token);
+const callerOf = (role: number): Caller | undefined => callers.find((each) => callerNumbers[each] === role);
 const refusedCall = (why: string): Admission => ({ kind: "refused", why: `${why} (metadata stamp-token: \`stamp token --internal\`)` });
 const wrongPort = (dialed: number, ports: readonly number[]): string =>
   `it was dialed as port ${dialed} and is port ${ports.join(", ")}: if a port is forwarded, \`advertise\` names it`;
@@ -170,9 +176,10 @@ class Dialing implements Handshake {
   readonly opening: Buffer;
   readonly #keys: readonly Key[];
 
-  constructor(keys: readonly Key[], port: number, random: RandomBytes) {
+  constructor(keys: readonly Key[], port: number, caller: Caller | undefined, random: RandomBytes) {
     this.#keys = keys;
-    this.opening = writeHello({ port, nonce: random(nonceBytes), keyIds: keys.map(({ id }) => id) });
+    const role = caller === undefined ? 0 : callerNumbers[caller];
+    this.opening = writeHello({ role, port, nonce: random(nonceBytes), keyIds: keys.map(({ id }) => id) });
   }
 
   received(bytes: Buffer): HandshakeStep {
@@ -184,7 +191,12 @@ class Dialing implements Handshake {
     if (key === undefined || !equal(mac(key, "server", this.opening, answer.said), answer.proof)) {
       return { kind: "refused", bytes: nothing, why: "the server does not know the secret of this stamp", unauthenticated: true };
     }
-    return { kind: "proven", usedBytes: answerBytes, bytes: mac(key, "caller", this.opening, answer.said), by: proofIdOf(key) };
+    return {
+      kind: "proven",
+      usedBytes: answerBytes,
+      bytes: mac(key, "caller", this.opening, answer.said),
+      by: { id: proofIdOf(key), caller: undefined },
+    };
   }
 }
 
@@ -194,7 +206,7 @@ class Accepting implements Handshake {
   readonly #ports: readonly number[];
   readonly #random: RandomBytes;
   /** What the caller's proof must be; undefined before its hello came. */
-  #expected: { readonly proof: Buffer; readonly by: ProofId } | undefined;
+  #expected: { readonly proof: Buffer; readonly by: Proven } | undefined;
 
   constructor(keys: readonly Key[], ports: readonly number[], random: RandomBytes) {
     this.#keys = keys;
@@ -225,11 +237,11 @@ class Accepting implements Handshake {
     if (key === undefined) return refused("secret", "the caller does not know the secret of this stamp", true);
     const said = bytes.subarray(0, helloBytes);
     const answer = writeAnswer(key.id, this.#random(nonceBytes), (text) => mac(key, "server", said, text));
-    this.#expected = { proof: mac(key, "caller", said, readAnswer(answer).said), by: proofIdOf(key) };
+    this.#expected = { proof: mac(key, "caller", said, readAnswer(answer).said), by: { id: proofIdOf(key), caller: callerOf(hello.role) } };
     return { kind: "send", usedBytes: helloBytes, bytes: answer };
   }
 
-  #proof(bytes: Buffer, { proof, by }: { readonly proof: Buffer; readonly by: ProofId }): HandshakeStep {
+  #proof(bytes: Buffer, { proof, by }: { readonly proof: Buffer; readonly by: Proven }): HandshakeStep {
     if (bytes.length < proofBytes) return { kind: "more" };
     if (!equal(bytes.subarray(0, proofBytes), proof)) return refused("proof", "the caller's proof is wrong", true);
     return { kind: "proven", usedBytes: proofBytes, bytes: nothing, by };

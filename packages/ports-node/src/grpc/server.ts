@@ -11,12 +11,12 @@ import { HealthImplementation } from "grpc-health-check";
 import { hostAndPort } from "./address.ts";
 import { BusServerConnection } from "./bus-server.ts";
 import type { CallState } from "./call-state.ts";
-import type { Credential, ProofId } from "./credential.ts";
+import type { Credential, Proven } from "./credential.ts";
 import { busDefinition, serverDefinition } from "./definitions.ts";
 import { Door, peerOf } from "./door.ts";
 import type { FrameLink, LinkEvents } from "./frame-link.ts";
 import { GrpcServerLink } from "./grpc-links.ts";
-import { guard, provenByKey } from "./guard.ts";
+import { guard, provenOf } from "./guard.ts";
 import { servedUnaries } from "./methods.ts";
 import { nativeHandlers } from "./native-server.ts";
 import type { GrpcLimits } from "./options.ts";
@@ -54,14 +54,15 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   const running = new Set<CallState>();
   const connections = new Set<BusServerConnection>();
   const methods = servedUnaries(services);
-  const connect = (peer: string, by: ProofId, accept: (events: LinkEvents) => FrameLink): void => {
+  const connect = (peer: string, { id, caller }: Proven, accept: (events: LinkEvents) => FrameLink): void => {
     // Asked at each frame: the credential is another object only after a secret was changed.
     const proven = context.credential();
     const stands = (): boolean => {
       const now = context.credential();
-      return now === proven || now.open || now.accepts.includes(by);
+      return now === proven || now.open || now.accepts.includes(id);
     };
-    const connection = new BusServerConnection({ ...context, methods, stands }, peer, accept, () => connections.delete(connection));
+    const served = { ...context, methods, stands, caller, onForbidden: (why: string) => onRefused(peer, why) };
+    const connection = new BusServerConnection(served, peer, accept, () => connections.delete(connection));
     connections.add(connection);
   };
   for (const given of services)
@@ -72,7 +73,7 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   server.addService(busDefinition, {
     Connect: (stream: ServerDuplexStream<Buffer, Buffer>) => {
       widenConnection(stream, limits.windowBytes);
-      connect(stream.getPeer(), String(stream.metadata.get(provenByKey)[0] ?? ""), (events) => new GrpcServerLink(stream, events));
+      connect(stream.getPeer(), provenOf(stream.metadata), (events) => new GrpcServerLink(stream, events));
     },
   });
   const descriptors = [...services.map(({ service }) => service), Bus];

@@ -176,7 +176,7 @@ export class TcpLink implements FrameLink {
     }
     assert(step.kind === "proven", "a caller's handshake has one step");
     this.#handshake = undefined;
-    this.#provenBy = step.by;
+    this.#provenBy = step.by.id;
     this.#socket?.write(step.bytes);
     this.#events.open();
     return step.usedBytes;

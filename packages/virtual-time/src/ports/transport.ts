@@ -4,8 +4,8 @@
  */
 import type { DescMessage, DescService, Message } from "@bufbuild/protobuf";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import type { Failure } from "@stamp/base";
-import { FailureError, unknownOutcome } from "@stamp/base";
+import type { Failure, Outcome } from "@stamp/base";
+import { FailureError, refused, unknownOutcome } from "@stamp/base";
 import type { Address, CallOptions, Client, Listener, ServedService, Transport } from "@stamp/ports";
 import type { Incarnation } from "../kernel/process.ts";
 import { Connection } from "./connection.ts";
@@ -100,6 +100,13 @@ export class SimTransport implements Transport {
     if (error instanceof FailureError) return error.failure;
     this.#onBug(error, where);
     return unknownOutcome("internal", "bug", `bug in ${where}: ${String(error)}`).failure;
+  }
+
+  /** A role calls what the table of callers (packages/wire/src/callers.ts) does not give it: a bug of the role or of the table. */
+  forbidden(caller: string, method: string): Outcome<never> {
+    const message = `a process with the role ${caller} may not call ${method}`;
+    this.#onBug(new Error(message), method);
+    return refused("permissionDenied", "unauthorized", message);
   }
 
   #makeClient(address: Address, service: DescService): Record<string, unknown> {

@@ -3,6 +3,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { Outcome } from "@stamp/base";
 import { refused, unknownOutcome } from "@stamp/base";
 import type { Address, CallOptions } from "@stamp/ports";
+import { callersOf, isCaller, methodsFor } from "@stamp/wire";
 import type { Connection, ServerEnd } from "./connection.ts";
 import type { Method } from "./network.ts";
 import { keyOf } from "./network.ts";
@@ -23,6 +24,10 @@ export function callUnary(
   if (signal?.aborted) return Promise.resolve(refused("cancelled", "cancelled", "cancelled before it was sent"));
   if (!(timeoutMs > 0)) return Promise.resolve(refused("deadlineExceeded", "timeout", "no time was left to send it"));
   const key = keyOf(method);
+  const { kind, factory } = incarnation.process;
+  // A person, or a judge, has no role.
+  if (factory !== undefined && isCaller(kind) && callersOf(key) !== undefined && !methodsFor(kind).has(key))
+    return Promise.resolve(transport.forbidden(kind, key));
   const request = transport.message(method.input, init);
   const connection = transport.connection(address, lane);
   const deadlineUs = incarnation.nowUs + Math.ceil(timeoutMs * 1000);

@@ -1,0 +1,37 @@
+/** Every method of every service between processes has a row in the table of callers (packages/wire/src/callers.ts). */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as wire from "@stamp/wire";
+import { callers, callersOf, methodsFor } from "@stamp/wire";
+
+interface Service {
+  readonly kind: "service";
+  readonly typeName: string;
+  readonly methods: readonly { readonly name: string }[];
+}
+const services = (Object.values(wire) as unknown[]).filter(
+  (each): each is Service => (each as { kind?: unknown } | null)?.kind === "service",
+);
+const methods = services.flatMap(({ typeName, methods }) => methods.map(({ name }) => `${typeName}/${name}`));
+
+test("callers: every method of every service has its callers in packages/wire/src/callers.ts", () => {
+  assert.ok(methods.length > 80, `${methods.length} methods`);
+  assert.deepEqual(
+    methods.filter((name) => callersOf(name) === undefined || callersOf(name)?.length === 0),
+    [],
+  );
+});
+
+test("callers: what changes or destroys is for few", () => {
+  const only = (method: string): string => String(callersOf(`stamp.v1.${method}`));
+  assert.equal(only("ExtentNode/Append"), "partition-server,partition-manager", "owners of streams append, and nobody else");
+  assert.equal(only("ExtentNode/SealExtent"), "stream-manager");
+  assert.equal(only("ExtentNode/DeleteExtent"), "stream-manager");
+  assert.equal(only("ExtentNode/Replicate"), "extent-node");
+  assert.equal(only("MetadataStore/Transact"), "stream-manager,partition-manager");
+  assert.equal(only("StreamManager/SealAcceptingLoss"), "operator");
+  assert.equal(only("PartitionServer/LoadPartition"), "partition-manager");
+  assert.equal(only("Accounts/RotateKey"), "operator");
+  assert.ok(!methodsFor("extent-node").has("stamp.v1.PartitionServer/Execute"), "an extent node reads no account keys");
+  for (const caller of callers) assert.ok(methodsFor(caller).size < methods.length, caller);
+});
