@@ -96,6 +96,8 @@ export type RuleName =
   | "fragmentsVerified"
   | "fragmentSynced"
   | "fragmentWrittenOnce"
+  | "fragmentReadsHedged"
+  | "doubtedPlacesRefreshed"
   | "geoCommandsInOrder"
   | "geoCachedRolesEnd"
   | "geoStepRecorded"

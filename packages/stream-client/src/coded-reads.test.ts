@@ -257,6 +257,34 @@ test("coded reads: a place that a node disproves is looked up again at once, and
   });
 });
 
+test("coded reads: places that are disproved are looked up again at once, also while a node of them is silent", async () => {
+  const coded = new Coded(47, "rs-4-2");
+  await coded.run(async () => {
+    const reader = coded.reader("reader");
+    const { place, bytes } = coded.written[2] as { place: Place; bytes: Uint8Array };
+    const part = { ...place, lengthBytes: 1_000 };
+    const current = coded.location;
+    const silent = coded.names.indexOf(coded.holderOf(place));
+    const elsewhere = coded.names.at(-1) as string;
+    // An earlier coding, of which the silent node is all that did not move.
+    const fragments = current.coded.fragments.map((each, index) => (index === silent ? each : { version: 2, address: elsewhere }));
+    for (const old of [
+      { ...current, version: 2, coded: { ...current.coded, fragments } },
+      { ...current, version: 2, coded: undefined, addresses: [elsewhere, current.coded.fragments[silent]?.address ?? ""] },
+    ]) {
+      coded.location = old as typeof current;
+      await reader.read(part, { timeoutMs: 1 });
+      reader.learn([coded.location]);
+      coded.location = current;
+      coded.sim.pause(coded.names[silent] as string);
+      const startMs = coded.sim.nowMs;
+      assert.deepEqual(unwrap(await reader.read(part, { timeoutMs })), bytes.subarray(0, 1_000));
+      assert.ok(coded.sim.nowMs - startMs < 1_200, `${coded.sim.nowMs - startMs} ms`);
+      coded.sim.resume(coded.names[silent] as string);
+    }
+  });
+});
+
 test("coded reads: with more nodes lost than the code bears a read fails by its deadline, and goes on when they are back", async () => {
   const coded = new Coded(46, "rs-4-2");
   await coded.run(async () => {

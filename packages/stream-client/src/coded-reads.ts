@@ -6,7 +6,7 @@ import { concatBytes, extentId, type Outcome, ok, refused } from "@stamp/base";
 import { Kernel, type Profile, profileNames, profileOf } from "@stamp/erasure";
 import { chunksIntact, fragmentBytesOf, frameFixedBytes, parseFrameHeader } from "@stamp/extent";
 import type { World } from "@stamp/ports";
-import { FragmentRace } from "./fragment-race.ts";
+import { FragmentRace, type KnownPlaces } from "./fragment-race.ts";
 import type { CodedPlaces, Location } from "./place.ts";
 import type { NodeHistories } from "./replica-race.ts";
 import type { ReadOptions } from "./types.ts";
@@ -44,13 +44,13 @@ export class CodedReads {
     this.#histories = histories;
   }
 
-  /** Returns bytes of the extent's address space. `disproved` is called when a node says that it has no such fragment. */
+  /** Returns bytes of the extent's address space. */
   async read(
     at: CodedAt,
     offsetBytes: number,
     lengthBytes: number,
     options: ReadOptions,
-    disproved: () => void,
+    places: KnownPlaces,
   ): Promise<Outcome<Uint8Array>> {
     const profile = profileOf(at.coded.profile);
     if (profile === undefined)
@@ -81,7 +81,7 @@ export class CodedReads {
         kernel: this.#lanes(),
         deadlineMs,
         signal: options.signal,
-        disproved,
+        places,
       };
       pieces.push(new FragmentRace(range, parts).run());
       from = end;
@@ -101,7 +101,7 @@ export class CodedReads {
     offsetBytes: number,
     maxBytes: number,
     options: ReadOptions,
-    disproved: () => void,
+    places: KnownPlaces,
   ): Promise<Outcome<RawBlocks>> {
     const deadlineMs = this.#world.clock.monotonicMs() + options.timeoutMs;
     const bytesMax = maxBytes === 0 ? blocksBytesDefault : maxBytes;
@@ -109,7 +109,7 @@ export class CodedReads {
     if (left <= 0) return ok({ offsetsBytes: [], payload: [], nextOffsetBytes: offsetBytes });
     for (let wanted = Math.min(left, bytesMax + headersBytes); ; ) {
       const timeoutMs = deadlineMs - this.#world.clock.monotonicMs();
-      const raw = await this.read(at, offsetBytes, wanted, { ...options, timeoutMs }, disproved);
+      const raw = await this.read(at, offsetBytes, wanted, { ...options, timeoutMs }, places);
       if (!raw.ok) return raw;
       const found = this.#blocksIn(at, offsetBytes, raw.value, bytesMax);
       if (typeof found !== "number") return found;

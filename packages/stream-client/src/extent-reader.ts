@@ -10,10 +10,11 @@ import type { World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
 import { ExtentNode, fromWire, type ReadBlocksResponse, ReadBlocksResponseSchema, toWire } from "@stamp/wire";
 import { type CodedAt, CodedReads, isCoded, type RawBlocks } from "./coded-reads.ts";
+import type { KnownPlaces } from "./fragment-race.ts";
 import { LocationCache } from "./location-cache.ts";
 import type { Location } from "./place.ts";
 import { lengthOfRun, type PlaceRun, runsOfPlaces } from "./place-runs.ts";
-import { NodeHistories, type ReplicaAttempt, raceReplicas } from "./replica-race.ts";
+import { NodeHistories, type RaceOptions, type ReplicaAttempt, raceReplicas } from "./replica-race.ts";
 import type { Place, ReadOptions, ReadPlacesOptions } from "./types.ts";
 
 export const readBytesMax: number = 4 * 1024 * 1024;
@@ -61,7 +62,7 @@ export class ExtentReader {
       place,
       options,
       (address, timeoutMs, signal) => this.#readAt(address, place, { timeoutMs, signal }),
-      (at, left) => this.#coded.read(at, offsetBytes, lengthBytes, left, () => this.#locations.forget(at.extentId)),
+      (at, left, places) => this.#coded.read(at, offsetBytes, lengthBytes, left, places),
     );
   }
 
@@ -93,14 +94,14 @@ export class ExtentReader {
       }
       return ok(concatBytes(pieces));
     };
-    return this.#fromReplicas(first, options, fromNode, (at, left) => this.#codedRun(at, run, left));
+    return this.#fromReplicas(first, options, fromNode, (at, left, places) => this.#codedRun(at, run, left, places));
   }
 
   /** A run spans little more than its places: all of it is read at once. */
-  async #codedRun(at: CodedAt, run: PlaceRun, options: ReadOptions): Promise<Outcome<Uint8Array>> {
+  async #codedRun(at: CodedAt, run: PlaceRun, options: ReadOptions, places: KnownPlaces): Promise<Outcome<Uint8Array>> {
     const begin = Math.min(...run.map(({ offsetBytes }) => offsetBytes));
     const end = Math.max(...run.map(({ offsetBytes, lengthBytes }) => offsetBytes + lengthBytes));
-    const span = await this.#coded.read(at, begin, end - begin, options, () => this.#locations.forget(at.extentId));
+    const span = await this.#coded.read(at, begin, end - begin, options, places);
     if (!span.ok) return span;
     const piece = ({ offsetBytes, lengthBytes }: Place): Uint8Array =>
       span.value.subarray(offsetBytes - begin, offsetBytes - begin + lengthBytes);
@@ -125,12 +126,18 @@ export class ExtentReader {
       }
       return answer;
     };
-    const coded = (at: CodedAt, left: ReadOptions) => this.#codedBlocks(at, offsetBytes, maxBytes, left);
+    const coded = (at: CodedAt, left: ReadOptions, places: KnownPlaces) => this.#codedBlocks(at, offsetBytes, maxBytes, left, places);
     return this.#fromReplicas({ extentId, offsetBytes }, options, fromNode, coded);
   }
 
-  async #codedBlocks(at: CodedAt, offsetBytes: number, maxBytes: number, options: ReadOptions): Promise<Outcome<ReadBlocksResponse>> {
-    const blocks = await this.#coded.readBlocks(at, offsetBytes, maxBytes, options, () => this.#locations.forget(at.extentId));
+  async #codedBlocks(
+    at: CodedAt,
+    offsetBytes: number,
+    maxBytes: number,
+    options: ReadOptions,
+    places: KnownPlaces,
+  ): Promise<Outcome<ReadBlocksResponse>> {
+    const blocks = await this.#coded.readBlocks(at, offsetBytes, maxBytes, options, places);
     return blocks.ok ? ok(blocksOnWire(blocks.value, at.sealedLengthBytes)) : blocks;
   }
 
@@ -146,12 +153,15 @@ export class ExtentReader {
   ): Promise<Outcome<ReadBlocksResponse>> {
     const request = { extentId: toWire(extentId), offsetBytes: toWire(offsetBytes), maxBytes };
     const deadlineMs = this.#world.clock.monotonicMs() + options.timeoutMs;
+    const isCached = this.#locations.get(extentId) !== undefined;
     const located = await this.#locationOf(extentId, options.timeoutMs);
     if (!located.ok) return located;
     const timeoutLeftMs = Math.max(1, deadlineMs - this.#world.clock.monotonicMs());
-    if (isCoded(located.value)) return this.#codedBlocks(located.value, offsetBytes, maxBytes, { ...options, timeoutMs: timeoutLeftMs });
+    const left = { ...options, timeoutMs: timeoutLeftMs };
+    if (isCoded(located.value)) return this.#codedBlocks(located.value, offsetBytes, maxBytes, left, this.#known(extentId, isCached));
     const { addresses } = located.value;
-    const result = await this.#race({ extentId, offsetBytes }, addresses, deadlineMs, options.signal, (address, timeoutMs, signal) =>
+    const race = { deadlineMs, signal: options.signal, isCached };
+    const result = await this.#race({ extentId, offsetBytes }, addresses, race, (address, timeoutMs, signal) =>
       this.#world.transport.client(address, ExtentNode).readBlocks(request, { timeoutMs, signal }),
     );
     return "answer" in result ? ok(result.answer) : (result.failures.at(-1) as Failed);
@@ -199,7 +209,7 @@ export class ExtentReader {
     at: Start,
     options: ReadOptions,
     attempt: ReplicaAttempt<T>,
-    coded: (at: CodedAt, options: ReadOptions) => Promise<Outcome<T>>,
+    coded: (at: CodedAt, options: ReadOptions, places: KnownPlaces) => Promise<Outcome<T>>,
   ): Promise<Outcome<T>> {
     const { clock, random } = this.#world;
     const { extentId } = at;
@@ -209,9 +219,12 @@ export class ExtentReader {
     for (;;) {
       if (options.signal?.aborted) return cancelled;
       const fresh = this.#locations.get(extentId) === undefined;
+      // Whoever has moved since would be waited for until the deadline if another node of the old location is silent.
+      const isCached = !fresh && this.#world.rules.on("doubtedPlacesRefreshed");
       const located = await this.#locationOf(extentId, deadlineMs - clock.monotonicMs());
       if (located.ok && isCoded(located.value)) {
-        const answer = await coded(located.value, { ...options, timeoutMs: Math.max(1, deadlineMs - clock.monotonicMs()) });
+        const left = { ...options, timeoutMs: Math.max(1, deadlineMs - clock.monotonicMs()) };
+        const answer = await coded(located.value, left, this.#known(extentId, isCached));
         if (answer.ok) return answer;
         last = answer;
         this.#locations.forget(extentId);
@@ -219,7 +232,8 @@ export class ExtentReader {
         if (fresh && (answer.failure.reason === "outOfRange" || answer.failure.code === "invalidArgument")) return last;
         if (!fresh) continue;
       } else if (located.ok) {
-        const result = await this.#race(at, located.value.addresses, deadlineMs, options.signal, attempt);
+        const race = { deadlineMs, signal: options.signal, isCached };
+        const result = await this.#race(at, located.value.addresses, race, attempt);
         if ("answer" in result) return ok(result.answer);
         last = result.failures.at(-1) as Failed;
         this.#locations.forget(extentId);
@@ -242,11 +256,15 @@ export class ExtentReader {
    * Everybody begins at the same replica of a region, so that it is in the page cache of one node and not of three; regions that follow each
    * other are at different ones, so that whoever reads much at once reads it from several disks.
    */
-  #race<T>(at: Start, addresses: readonly string[], deadlineMs: number, signal: AbortSignal | undefined, attempt: ReplicaAttempt<T>) {
+  #race<T>(at: Start, addresses: readonly string[], options: RaceOptions, attempt: ReplicaAttempt<T>) {
     const { clock } = this.#world;
     const first = (at.extentId + Math.floor(at.offsetBytes / regionBytes)) % addresses.length;
     const order = this.#histories.order(addresses, first, clock.monotonicMs());
-    return raceReplicas(clock, this.#histories, order, deadlineMs, signal, attempt);
+    return raceReplicas(clock, this.#histories, order, options, attempt);
+  }
+
+  #known(extentId: number, isCached: boolean): KnownPlaces {
+    return { isCached, disproved: () => this.#locations.forget(extentId) };
   }
 
   async #locationOf(extentId: number, timeoutMs: number): Promise<Outcome<Location>> {

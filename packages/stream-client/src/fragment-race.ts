@@ -8,7 +8,7 @@ import { type Kernel, laneUnit, type Plan, type Profile, repairPlan } from "@sta
 import type { Timer, World } from "@stamp/ports";
 import { ExtentFragments, toWire } from "@stamp/wire";
 import type { CodedPlaces } from "./place.ts";
-import type { NodeHistories } from "./replica-race.ts";
+import { doubtsPlaces, type NodeHistories } from "./replica-race.ts";
 
 /** A node that failed so often lately is not waited for: the others are asked at once beside it. */
 const failuresMax = 3;
@@ -23,6 +23,14 @@ export interface FragmentRange {
   readonly lengthBytes: number;
 }
 
+/** What a read begins with. */
+export interface KnownPlaces {
+  /** True: the places were looked up for an earlier read, and may be old. */
+  readonly isCached: boolean;
+  /** A node says that it has no such fragment: the places are old. */
+  disproved(): void;
+}
+
 export interface FragmentRaceParts {
   readonly world: World;
   readonly histories: NodeHistories;
@@ -30,8 +38,7 @@ export interface FragmentRaceParts {
   readonly kernel: Kernel;
   readonly deadlineMs: number;
   readonly signal: AbortSignal | undefined;
-  /** A node says that it has no such fragment: the place is an old one. */
-  disproved(): void;
+  readonly places: KnownPlaces;
 }
 
 export class FragmentRace {
@@ -44,6 +51,7 @@ export class FragmentRace {
   /** `others`: the sources of a plan are asked beside the fragment's node. `all`: everybody is. */
   #stage: "one" | "others" | "all" = "one";
   #hedge: Timer | undefined;
+  #isDoubted = false;
   #resolve: ((outcome: Outcome<Uint8Array>) => void) | undefined;
 
   constructor(range: FragmentRange, parts: FragmentRaceParts) {
@@ -82,7 +90,12 @@ export class FragmentRace {
   #wait(indices: readonly number[]): void {
     const { histories, world } = this.#parts;
     this.#hedge?.cancel();
-    if (this.#stage === "all" || this.#resolve === undefined) return;
+    if (this.#resolve === undefined) return;
+    if (this.#stage === "all") {
+      this.#giveUpIfOver();
+      return;
+    }
+    if (!world.rules.on("fragmentReadsHedged")) return;
     const hedgeMs = Math.max(...indices.map((index) => histories.hedgeMs(this.#addressOf(index))));
     this.#hedge = world.clock.after(hedgeMs, () => this.#widen());
   }
@@ -136,7 +149,8 @@ export class FragmentRace {
           return;
         }
         histories.failed(address);
-        if (!answer.ok && answer.failure.reason === "unknownExtent") this.#parts.disproved();
+        if (!answer.ok && answer.failure.reason === "unknownExtent") this.#parts.places.disproved();
+        this.#isDoubted ||= answer.ok || doubtsPlaces(answer.failure);
         this.#lost(index, answer.ok ? refused("internal", "outOfRange", `${address} gave ${answer.value.payload.length} bytes`) : answer);
       });
   }
@@ -166,8 +180,20 @@ export class FragmentRace {
     }
   }
 
+  /** Cached places that a node's refusal has put in doubt are looked up again, instead of waiting for nodes that are silent. */
   #giveUpIfOver(): void {
-    if (this.#waiting.size === 0) this.#finish(this.#last);
+    if (this.#waiting.size === 0) {
+      this.#finish(this.#last);
+      return;
+    }
+    const { histories, places, world } = this.#parts;
+    if (this.#stage !== "all" || !this.#isDoubted || !places.isCached) return;
+    const silent = [...this.#waiting.keys()].map((index) => this.#addressOf(index));
+    this.#hedge?.cancel();
+    this.#hedge = world.clock.after(Math.max(...silent.map((address) => histories.hedgeMs(address))), () => {
+      for (const address of silent) histories.failed(address);
+      this.#finish(this.#last);
+    });
   }
 
   /** Computes the range in steps of a lane, so that the memory of a reader has a bound. */

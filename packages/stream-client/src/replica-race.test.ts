@@ -12,12 +12,13 @@ interface Asked {
   cancelledAtMs: number | undefined;
 }
 
-/** Each replica answers after so many milliseconds; undefined: never; negative: refuses after as many. */
+/** Each replica answers after so many milliseconds; undefined: never; negative: refuses after as many; "unknown": does not know the extent. */
 async function race(
-  answers: Readonly<Record<string, number | undefined>>,
+  answers: Readonly<Record<string, number | "unknown" | undefined>>,
   histories = new NodeHistories(),
   timeoutMs = 5_000,
   caller?: AbortSignal,
+  isCached = false,
 ) {
   const sim = new Simulation({ seed: 1 });
   const asked: Asked[] = [];
@@ -28,6 +29,7 @@ async function race(
       const entry: Asked = { address, atMs: Math.round(clock.monotonicMs() - beganMs), cancelledAtMs: undefined };
       asked.push(entry);
       const takesMs = answers[address];
+      if (takesMs === "unknown") return refused("notFound", "unknownExtent", "not here");
       if ((await sleep(clock, Math.abs(takesMs ?? timeoutMs), signal)) === "aborted") {
         entry.cancelledAtMs = Math.round(clock.monotonicMs() - beganMs);
         return refused("cancelled", "cancelled", "cancelled");
@@ -35,7 +37,13 @@ async function race(
       if (takesMs === undefined) return refused("deadlineExceeded", "timeout", "no answer");
       return takesMs < 0 ? refused("resourceExhausted", "overloaded", "too late") : ok(address);
     };
-    const result = await raceReplicas(clock, histories, Object.keys(answers), beganMs + timeoutMs, caller, attempt);
+    const result = await raceReplicas(
+      clock,
+      histories,
+      Object.keys(answers),
+      { deadlineMs: beganMs + timeoutMs, signal: caller, isCached },
+      attempt,
+    );
     const tookMs = Math.round(clock.monotonicMs() - beganMs);
     await sim.sleep(1);
     return { result, asked, tookMs };
@@ -123,4 +131,23 @@ test("replica order: of two as good ones the quicker is asked first, failures co
   histories.succeeded("c", 6, 11_000);
   assert.deepEqual(firsts(11_000), ["a", "b", "c"], "a and b are not known any more");
   for (const start of [0, 1, 2]) assert.deepEqual(histories.order(nodes, start, 100).toSorted(), nodes);
+});
+
+test("replica race: when a node refuses, cached addresses are not waited for beyond the usual time of the others; fresh ones are", async () => {
+  const histories = new NodeHistories();
+  for (const answers of [
+    { b: undefined, a: "unknown", c: "unknown" },
+    { a: "unknown", b: undefined, c: "unknown" },
+    { a: "unknown", c: "unknown", b: undefined },
+  ] as const) {
+    const stale = await race(answers, histories, 5_000, undefined, true);
+    assert.ok("failures" in stale.result && stale.result.failures.every(({ failure }) => failure.reason === "unknownExtent"));
+    assert.ok(stale.tookMs <= 250, `${stale.tookMs} ms`);
+    assert.equal(stale.asked.find(({ address }) => address === "b")?.cancelledAtMs, stale.tookMs);
+  }
+  assert.equal(histories.failures("b"), 3, "the silent one is asked later next time");
+  const slow = await race({ a: "unknown", b: 40, c: "unknown" }, new NodeHistories(), 5_000, undefined, true);
+  assert.deepEqual(slow.result, { answer: "b" }, "one that is not late is waited for");
+  const fresh = await race({ a: "unknown", b: 2_000, c: "unknown" });
+  assert.deepEqual(fresh.result, { answer: "b" });
 });

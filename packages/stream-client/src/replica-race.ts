@@ -3,7 +3,7 @@
  * (hedging) or has failed; the first good answer wins and the others are cancelled. When two are silent the next one is asked, more slowly:
  * one intact replica is enough.
  */
-import type { Failed, Outcome } from "@stamp/base";
+import type { Failed, Failure, Outcome } from "@stamp/base";
 import type { Clock, Timer } from "@stamp/ports";
 
 const samplesMax = 64;
@@ -102,13 +102,25 @@ export class NodeHistories {
 
 export type ReplicaAttempt<T> = (address: string, timeoutMs: number, signal: AbortSignal) => Promise<Outcome<T>>;
 
-/** The first good answer, or every failure. `addresses` is not empty. */
+/** True: the extent may be elsewhere by now. One that has too much to do says nothing about that. */
+export const doubtsPlaces = ({ code }: Failure): boolean => code !== "resourceExhausted" && code !== "cancelled";
+
+export interface RaceOptions {
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal | undefined;
+  /** True: the addresses were looked up for an earlier read, and may be old. */
+  readonly isCached: boolean;
+}
+
+/**
+ * The first good answer, or every failure. `addresses` is not empty. Cached addresses are in doubt when a node of them refuses: the
+ * silent ones are then waited for as long as they usually take, and the reader looks the extent up again.
+ */
 export function raceReplicas<T>(
   clock: Clock,
   histories: NodeHistories,
   addresses: readonly string[],
-  deadlineMs: number,
-  signal: AbortSignal | undefined,
+  { deadlineMs, signal, isCached }: RaceOptions,
   attempt: ReplicaAttempt<T>,
 ): Promise<{ readonly answer: T } | { readonly failures: readonly Failed[] }> {
   return new Promise((resolve) => {
@@ -117,6 +129,7 @@ export function raceReplicas<T>(
     let next = 0;
     let done = false;
     let hedge: Timer | undefined;
+    let isDoubted = false;
     const askedSilent = new Set<string>();
     const cancelAll = (): void => {
       for (const controller of active) controller.abort();
@@ -128,6 +141,14 @@ export function raceReplicas<T>(
       cancelAll();
       resolve(result);
     };
+    const giveUpSilent = (): void => {
+      for (const silent of askedSilent) histories.failed(silent);
+      finish({ failures });
+    };
+    const giveUpIfLate = (): void => {
+      hedge?.cancel();
+      hedge = clock.after(Math.max(...[...askedSilent].map((silent) => histories.hedgeMs(silent))), giveUpSilent);
+    };
     const launch = (): void => {
       const address = addresses[next++] as string;
       const controller = new AbortController();
@@ -138,6 +159,7 @@ export function raceReplicas<T>(
       const hedgeMs = histories.hedgeMs(address) * 4 ** (active.size - 1);
       hedge = next < addresses.length ? clock.after(hedgeMs, launch) : undefined;
       askedSilent.add(address);
+      if (isDoubted && next === addresses.length) giveUpIfLate();
       void attempt(address, Math.max(1, deadlineMs - startMs), controller.signal).then((outcome) => {
         active.delete(controller);
         if (done) return;
@@ -150,9 +172,11 @@ export function raceReplicas<T>(
           return;
         }
         failures.push(outcome);
+        isDoubted ||= isCached && doubtsPlaces(outcome.failure);
         if (!signal?.aborted) histories.failed(address);
         if (next < addresses.length && !signal?.aborted && clock.monotonicMs() < deadlineMs) launch();
         else if (active.size === 0) finish({ failures });
+        else if (isDoubted) giveUpIfLate();
       });
     };
     signal?.addEventListener("abort", cancelAll, { once: true });

@@ -155,6 +155,13 @@ export const mutants: readonly Mutant[] = [
   },
   { rules: ["diskWorkBounded"], workload: "disks", why: "liveness: a disk that favours one file keeps all who want another waiting" },
   { rules: ["lateReadsRefused"], workload: "disks", why: "liveness: a reader waits for a disk that hangs until his time is over" },
+  // Coded extents.
+  { rules: ["fragmentReadsHedged"], workload: "coding", why: "liveness: a read waits for a node that stands still until its time is over" },
+  {
+    rules: ["doubtedPlacesRefreshed"],
+    workload: "coding",
+    why: "liveness: a reader whose places are old waits for a silent node of theirs, although others refused",
+  },
   // Leases, and who serves what.
   {
     rules: ["leaseCountsFromSending"],

@@ -94,22 +94,22 @@ export const notBySeeds: readonly NotBySeeds[] = [
   },
   {
     rule: "attemptVersionFresh",
-    why: "No workload codes extents: no policy of the stream manager begins an attempt yet. Model coding.pml has the rule as FRESH.",
+    why: "Workload coding attacks it, and no seed that notices it is kept yet. Model coding.pml has the rule as FRESH.",
     test: "packages/stream/src/coding/plan-coding.test.ts",
   },
   {
     rule: "fragmentsVerified",
-    why: "No workload codes extents: no policy of the stream manager begins an attempt yet. Model coding.pml has the rule as VERIFY.",
+    why: "Workload coding attacks it, and no seed that notices it is kept yet. Model coding.pml has the rule as VERIFY.",
     test: "services/stream-manager/src/coding/coding.test.ts",
   },
   {
     rule: "fragmentSynced",
-    why: "No workload codes extents: no policy of the stream manager begins an attempt yet. Model coding.pml has the rule as SYNC.",
+    why: "Workload coding attacks it, and no seed that notices it is kept yet. Model coding.pml has the rule as SYNC.",
     test: "services/extent-node/src/fragments/fragment-files.test.ts",
   },
   {
     rule: "fragmentWrittenOnce",
-    why: "No workload codes extents: no policy of the stream manager begins an attempt yet. Model coding.pml has the rule as WRITEONCE.",
+    why: "Workload coding attacks it, and no seed that notices it is kept yet. Model coding.pml has the rule as WRITEONCE.",
     test: "services/extent-node/src/fragments/fragment-files.test.ts",
   },
   {

@@ -14,7 +14,8 @@ export type WorkloadName =
   | "locks"
   | "disks"
   | "loads"
-  | "uploads";
+  | "uploads"
+  | "coding";
 
 export const workloadNames: readonly WorkloadName[] = [
   "streams",
@@ -30,6 +31,7 @@ export const workloadNames: readonly WorkloadName[] = [
   "disks",
   "loads",
   "uploads",
+  "coding",
 ];
 
 export interface SeedJob {

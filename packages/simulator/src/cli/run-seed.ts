@@ -4,6 +4,7 @@ import type { SimulationOptions } from "@stamp/virtual-time";
 import { BrokenPromise, Simulation } from "@stamp/virtual-time";
 import { bankWorkload } from "../workloads/bank.ts";
 import { blobWorkload, tableWorkload } from "../workloads/blobs.ts";
+import { codingWorkload } from "../workloads/coding/workload.ts";
 import { diskWorkload } from "../workloads/disks.ts";
 import type { Focus } from "../workloads/faults.ts";
 import { holdWorkload } from "../workloads/holds.ts";
@@ -42,6 +43,7 @@ const workloads: Readonly<Record<WorkloadName, Workload>> = {
   disks: diskWorkload,
   loads: loadWorkload,
   uploads: uploadWorkload,
+  coding: codingWorkload,
 };
 const tailLines = 60;
 

@@ -28,7 +28,7 @@ export interface ClusterOptions {
   readonly partitionManager: Readonly<Record<string, number>>;
   /** How soon garbage is given back (garbage.ts). */
   readonly partitionServer: Readonly<Record<string, number>>;
-  readonly streamManager: Readonly<Record<string, number>>;
+  readonly streamManager: Readonly<Record<string, unknown>>;
   readonly frontEnd: Readonly<Record<string, number>>;
   /** Address at which a process listens, asked at each of its starts. Its name by default; the lock service stays at its own. */
   readonly addressOf: (name: string) => string;

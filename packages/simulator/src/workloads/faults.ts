@@ -10,6 +10,7 @@ import type { Prng } from "@stamp/base";
 import { decodeSegmentHeader, segmentRecordsOffset } from "@stamp/extent";
 import type { FailpointOptions, NetworkOptions, Simulation } from "@stamp/virtual-time";
 import { defaultDiskOptions, defaultFailpoints, digest } from "@stamp/virtual-time";
+import { damageFragment } from "./fragment-faults.ts";
 import { type ReshapeOptions, Reshapes } from "./reshapes.ts";
 import { forgetTables, loseTable } from "./table-faults.ts";
 
@@ -43,6 +44,8 @@ export type FaultKind =
   | "replaced-disk"
   | "old-replica"
   | "lying-disk"
+  /** A fragment rots or is gone, on one of two machines; only where the workload says so. */
+  | "fragment-damage"
   /**
    * The leading stream manager reaches one extent node only, which often reaches no other; that one loses its disk; and the manager may be
    * deposed meanwhile, with what it sent still on its way. Only where a focus says so.
@@ -98,6 +101,8 @@ export interface FaultOptions {
   readonly matters?: () => string | undefined;
   /** Ranges that may be split, merged and moved; none when absent. */
   readonly reshapes?: ReshapeOptions;
+  /** Extents are coded: fragments on two machines may be damaged. */
+  readonly damagesFragments?: boolean;
   /** How long faults go on, for the moments at which priorities change. */
   readonly withinMs: number;
 }
@@ -105,7 +110,7 @@ export interface FaultOptions {
 /** Only where a focus names them. */
 const focusedOnly = ["broken-connection", "suspend", "lone-answer", "forgetful-store", "forgetful-table"] as const;
 
-const usualWeights: Record<Exclude<FaultKind, "reshape" | (typeof focusedOnly)[number]>, number> = {
+const usualWeights: Record<Exclude<FaultKind, "reshape" | "fragment-damage" | (typeof focusedOnly)[number]>, number> = {
   crash: 10,
   "rack-loss": 2,
   "power-loss": 1,
@@ -143,6 +148,8 @@ export class Faults {
   readonly #paused = new Set<string>();
   /** The machine that may lose what was durable. */
   readonly #weak: string;
+  /** Machines that may lose a fragment that was durable; the first one may lose everything. */
+  readonly fragile: readonly string[];
   #replacedTimes = 0;
   #usualNetwork: NetworkOptions;
   /** A lone answer is under way. */
@@ -176,6 +183,12 @@ export class Faults {
     if (options.reshapes) {
       this.reshapes = new Reshapes(sim, options.reshapes);
       this.#weights.push(weightOf("reshape", options.reshapes.weight));
+    }
+    this.fragile = [this.#weak];
+    if (options.damagesFragments) {
+      const others = options.targets.filter((name) => name.startsWith("extent-node-") && name !== this.#weak);
+      this.fragile = [this.#weak, prng.pick(others)];
+      this.#weights.push(weightOf("fragment-damage", 2));
     }
   }
 
@@ -337,6 +350,8 @@ export class Faults {
         return this.#replaceDisk();
       case "old-replica":
         return this.#oldReplica(lastsMs);
+      case "fragment-damage":
+        return damageFragment(sim, prng, prng.pick(this.fragile));
       case "lying-disk":
         return this.#lie(lastsMs);
       case "lone-answer":

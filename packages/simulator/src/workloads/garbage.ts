@@ -19,7 +19,7 @@ import { stageOf } from "./stage.ts";
 export interface Collecting {
   /** Within a run. */
   readonly soon: boolean;
-  readonly options: Pick<ClusterOptions, "partitionServer" | "streamManager">;
+  readonly options: Pick<ClusterOptions, "partitionServer"> & { readonly streamManager: Readonly<Record<string, number>> };
 }
 
 /** After everything was deleted it is gone within this, of the stream manager's grace apart. */

@@ -24,7 +24,7 @@ import type { RecordName } from "./stream-judge.ts";
 import { recordBytes, recordOf, StreamJudge } from "./stream-judge.ts";
 
 const streams = ["one", "second"];
-const owners = ["owner-1", "owner-2", "owner-3"];
+export const owners: readonly string[] = ["owner-1", "owner-2", "owner-3"];
 const usualWorkMs = 25_000;
 const readyWithinMs = 60_000;
 /** After the last fault every stream is owned again within this. */
@@ -51,9 +51,9 @@ export async function streamWorkload(sim: Simulation, tally: Tally, focus?: Focu
   const recordBytesMax = focus?.recordBytesMax;
   const accepting = focus?.acceptsLoss ? acceptLoss(sim, cluster, judge) : undefined;
   const puttingBack = focus?.putsFolderBack ? putFolderBack(sim, cluster, judge) : undefined;
-  const lasts = await Promise.all(
-    streams.map((stream) => takeOvers(sim, cluster, faults, stream, judge, { endMs, restMs, recordBytesMax })),
-  );
+  const read = (stream: string, extents: readonly ExtentLocation[]) => readList(sim.world("reader"), stream, extents, judge);
+  const scene: Scene = { sim, lockService: cluster.lockService, faults, judge, endMs, restMs, recordBytesMax, read };
+  const lasts = await Promise.all(streams.map((stream) => takeOvers(scene, stream)));
   await accepting;
   await puttingBack;
   await faults.heal();
@@ -83,22 +83,32 @@ export async function streamWorkload(sim: Simulation, tally: Tally, focus?: Focu
   judge.check();
 }
 
+/** What owners of streams that follow one another have in common. */
+export interface Scene {
+  readonly sim: Simulation;
+  readonly lockService: string;
+  readonly faults: Faults;
+  readonly judge: StreamJudge;
+  /** When they end, in milliseconds of virtual time. */
+  readonly endMs: number;
+  /** Longest rest between two appends, in milliseconds. */
+  readonly restMs: number;
+  /** Largest record, in bytes; undefined: usual ones. */
+  readonly recordBytesMax: number | undefined;
+  /** Reads all records of a list of sealed extents, in order. */
+  readonly read: (stream: string, extents: readonly ExtentLocation[]) => Promise<RecordName[]>;
+}
+
 /** Owners of one stream one after another, each on another process; an old one is never told to stop. Gives the last epoch. */
-async function takeOvers(
-  sim: Simulation,
-  cluster: SimulatedCluster,
-  faults: Faults,
-  stream: string,
-  judge: StreamJudge,
-  { endMs, restMs, recordBytesMax }: { readonly endMs: number; readonly restMs: number; readonly recordBytesMax: number | undefined },
-): Promise<number> {
+export async function takeOvers(scene: Scene, stream: string): Promise<number> {
+  const { sim, lockService, faults, judge, endMs, restMs } = scene;
   const prng = sim.prng.fork();
   let epoch = 0;
   while (sim.nowMs < endMs) {
     epoch += 1;
-    const owner = new RawOwner(sim.world(prng.pick(owners)), cluster.lockService, stream, epoch, judge, { restMs });
+    const owner = new RawOwner(sim.world(prng.pick(owners)), lockService, stream, epoch, judge, { restMs });
     const usualBytesMax = prng.chance(0.1) ? 40_000 : 1_500;
-    sim.background(own(sim, owner, judge, endMs, recordBytesMax ?? usualBytesMax));
+    sim.background(own(scene, owner, scene.recordBytesMax ?? usualBytesMax));
     // Often a new owner comes because of a fault: soon after it.
     if (prng.chance(0.5)) await faults.next(8_000);
     await sim.sleep(prng.chance(0.5) ? prng.float() * 1_000 : prng.float() * 8_000);
@@ -106,12 +116,12 @@ async function takeOvers(
   return epoch;
 }
 
-async function own(sim: Simulation, owner: RawOwner, judge: StreamJudge, endMs: number, recordBytesMax: number): Promise<void> {
+async function own({ sim, judge, endMs, read }: Scene, owner: RawOwner, recordBytesMax: number): Promise<void> {
   const opened = await owner.open();
   if (!opened) return;
   judge.count("streams opened");
   for (const extent of opened.extents) judge.told(extent.extentId, Number(extent.sealedLengthBytes));
-  judge.given(owner.stream, owner.epoch, await readList(sim.world("reader"), owner.stream, opened.extents, judge));
+  judge.given(owner.stream, owner.epoch, await read(owner.stream, opened.extents));
   await owner.write(opened.extents.at(-1)?.extentId ?? 0n, () => sim.nowMs >= endMs, recordBytesMax);
 }
 
@@ -158,7 +168,7 @@ async function fromAny<T>(
 }
 
 /** All copies are there, sealed at the length, and byte for byte the same; undefined: not yet. */
-async function isWhole(
+export async function isWhole(
   world: World,
   manager: LeaderCalls,
   extentId: bigint,
@@ -254,7 +264,7 @@ async function placesHold(world: World, stream: string, extents: readonly Extent
 }
 
 /** Tries until it gives something; fails the run when the bound passes. */
-async function by<T>(sim: Simulation, byMs: number, what: string, attempt: () => Promise<T | undefined>): Promise<T> {
+export async function by<T>(sim: Simulation, byMs: number, what: string, attempt: () => Promise<T | undefined>): Promise<T> {
   for (;;) {
     const value = await attempt();
     if (value !== undefined) return value;

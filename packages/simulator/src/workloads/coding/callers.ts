@@ -1,0 +1,88 @@
+/** Who asks for extents to be coded and replicated again, who drains nodes, and who reads, all while faults come. */
+import { equalBytes, type Prng } from "@stamp/base";
+import type { ExtentReader } from "@stamp/stream-client";
+import type { Simulation } from "@stamp/virtual-time";
+import { BrokenPromise } from "@stamp/virtual-time";
+import { ExtentState, NodeDuty } from "@stamp/wire";
+import type { JudgedPlace, StreamJudge } from "../stream-judge.ts";
+import { recordBytes } from "../stream-judge.ts";
+import { by } from "../streams.ts";
+import type { ManagerCaller } from "./manager-caller.ts";
+
+export const profileName = "rs-4-2";
+const readTimeoutMs = 2_000;
+/** Also while faults come. */
+const toldWithinMs = 300_000;
+
+export interface Stage {
+  readonly sim: Simulation;
+  readonly judge: StreamJudge;
+  readonly manager: ManagerCaller;
+  readonly endMs: number;
+  /** Longest time between two calls for an extent, in milliseconds. */
+  readonly codesEveryMs: number;
+}
+
+/** Asks for sealed extents, any of them, to be stored as fragments, or as replicas again. */
+export async function codeAndDecode({ sim, judge, manager, endMs, codesEveryMs }: Stage): Promise<void> {
+  const prng = sim.prng.fork();
+  while (sim.nowMs < endMs) {
+    await sim.sleep(prng.float() * codesEveryMs);
+    const extents = (await manager.extents())?.filter(({ state, attempt }) => state === ExtentState.SEALED && attempt === "");
+    if (extents === undefined || extents.length === 0) continue;
+    const replicated = extents.filter(({ coded }) => coded === undefined);
+    const isCoding = replicated.length > 0 && prng.chance(0.75);
+    const { location, coded } = prng.pick(isCoding ? replicated : extents);
+    const id = location?.extentId ?? 0n;
+    const call = coded === undefined ? "code" : "replicate";
+    const begun = await (coded === undefined ? manager.code(id, profileName) : manager.replicate(id));
+    judge.count(begun.ok ? `${call} begun` : `${call} ${begun.failure.reason}`);
+  }
+}
+
+/** One node after another is to be empty, and takes part again after a while. */
+export async function drainNodes({ sim, judge, manager, endMs }: Stage, nodes: readonly string[]): Promise<void> {
+  const prng = sim.prng.fork();
+  while (sim.nowMs < endMs) {
+    await sim.sleep(prng.float() * 12_000);
+    const node = prng.pick(nodes);
+    if (!(await manager.setDuty(node, NodeDuty.DRAINING))) continue;
+    judge.count("nodes drained");
+    await sim.sleep(prng.float() * 12_000);
+    await takesPart(sim, manager, node);
+  }
+}
+
+/** A drained node takes part again, as soon as a manager can be told. */
+export async function takesPart(sim: Simulation, manager: ManagerCaller, node: string): Promise<void> {
+  const what = `${node} takes part again`;
+  await by(sim, sim.nowMs + toldWithinMs, what, async () => ((await manager.setDuty(node, NodeDuty.SERVING)) ? true : undefined));
+}
+
+/** Reads places that were acknowledged. While faults come a read may fail; what it gives is what was written. */
+export async function readPlaces({ sim, judge, endMs }: Stage, reader: ExtentReader): Promise<void> {
+  const prng = sim.prng.fork();
+  while (sim.nowMs < endMs) {
+    await sim.sleep(prng.float() * 80);
+    const place = anyOf(prng, judge.places());
+    if (place === undefined) continue;
+    const read = await readPlace(reader, place, readTimeoutMs);
+    judge.count(read === undefined ? "places read" : "places not read while faults came");
+  }
+}
+
+const anyOf = (prng: Prng, places: readonly JudgedPlace[]): JudgedPlace | undefined =>
+  places.length === 0 ? undefined : prng.pick(places);
+
+/** Undefined: it holds what was written. Else why it could not be read. Other bytes break a promise. */
+export async function readPlace(
+  reader: ExtentReader,
+  { stream, record, place }: JudgedPlace,
+  timeoutMs: number,
+): Promise<string | undefined> {
+  const { offsetBytes, lengthBytes } = place;
+  const read = await reader.read({ extentId: Number(place.extent), offsetBytes, lengthBytes }, { timeoutMs });
+  if (!read.ok) return read.failure.message;
+  if (equalBytes(read.value, recordBytes(stream, record, lengthBytes))) return undefined;
+  throw new BrokenPromise(`${stream} record ${record.epoch}/${record.sequence}: other bytes were read at ${place.extent}:${offsetBytes}`);
+}
