@@ -19,6 +19,8 @@ import {
   X509CertificateGenerator,
 } from "@peculiar/x509";
 
+import { type PeerName, peerUri } from "@stamp/ports-node";
+
 export interface PemPair {
   readonly certificate: string;
   readonly key: string;
@@ -29,6 +31,7 @@ const dayMs = 24 * 60 * 60 * 1000;
 const authorityDays = 3650;
 /** What clients accept at most. */
 const serverDaysMax = 397;
+const peerDays = 365;
 const crypto = webcrypto as Crypto;
 
 const newKeys = (): Promise<webcrypto.CryptoKeyPair> => webcrypto.subtle.generateKey(signing, true, ["sign", "verify"]);
@@ -94,6 +97,33 @@ export async function makeServerCertificate(
     crypto,
   );
   return { certificate: `${certificate.toString("pem")}\n${authority.certificate}`, key: await keyPem(keys.privateKey) };
+}
+
+/** A certificate with which a process of a stamp proves who it is to others, as their caller and as their server. */
+export async function makePeerCertificate(authority: PemPair, name: PeerName, nowMs: number, days: number = peerDays): Promise<PemPair> {
+  const issuer = new X509Certificate(authority.certificate);
+  const signingKey = await crypto.subtle.importKey("pkcs8", PemConverter.decodeFirst(authority.key), signing, false, ["sign"]);
+  const keys = await newKeys();
+  const certificate = await X509CertificateGenerator.create(
+    {
+      serialNumber: newSerial(),
+      subject: `CN=${name.name}`,
+      issuer: issuer.subject,
+      ...times(nowMs, days),
+      signingAlgorithm: signing,
+      publicKey: keys.publicKey,
+      signingKey,
+      extensions: [
+        new BasicConstraintsExtension(false, undefined, true),
+        new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+        new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth, ExtendedKeyUsage.clientAuth]),
+        new SubjectAlternativeNameExtension([{ type: "url", value: peerUri(name) }]),
+        await SubjectKeyIdentifierExtension.create(keys.publicKey, false, crypto),
+      ],
+    },
+    crypto,
+  );
+  return { certificate: `${certificate.toString("pem")}\n`, key: await keyPem(keys.privateKey) };
 }
 
 /** Static websites have a suffix of their own. */

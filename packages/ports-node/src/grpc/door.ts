@@ -6,15 +6,21 @@
  * - A plain connection is handed over when its caller has proven that it belongs to the stamp; before, at most one read of it is kept.
  * - Connections that have not proven anything are at most `unprovenMax` of each kind, and live at most `proveTimeoutMs`. The oldest one
  *   gives way to a new one: who knows the secret proves it within milliseconds and is not kept out by those who wait.
+ * - With TLS, nothing is read before the caller has shown a certificate of this stamp. A connection in that handshake is one of the unproven.
  * - An HTTP/2 connection has proven itself when a call on it was admitted (`admitted`); until then health is all it gets.
  */
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from "node:tls";
+import type { Caller } from "@stamp/wire";
+import { inWords } from "../in-words.ts";
 import { hostAndPort } from "./address.ts";
 import type { Handshake, Proven } from "./credential.ts";
+import { callerBehind, minVersion, type PeerTls } from "./peer-tls.ts";
 
 export interface DoorOptions {
   readonly proveTimeoutMs: number;
   readonly unprovenMax: number;
+  readonly tls: (() => PeerTls) | undefined;
   /** Begins the handshake of a plain connection. */
   readonly handshake: () => Handshake;
   /** Of a proven caller; `begin`: what came behind its proof; `by`: what it was made with. */
@@ -28,6 +34,13 @@ export const peerOf = (socket: Socket): string => `${socket.remoteAddress}:${soc
 export class Door {
   readonly #options: DoorOptions;
   readonly #server: Server;
+  /** Takes the TLS off; listens nowhere itself. */
+  readonly #tls: TlsServer | undefined;
+  #tlsNow: PeerTls | undefined;
+  /** Ends of the time that connections have for their TLS handshake, by peer. */
+  readonly #shaking = new Map<string, () => void>();
+  /** Roles that certificates prove, by peer. */
+  readonly #callers = new Map<string, Caller>();
   /** Connections that have not proven anything, oldest first: without a handshake, or in it. */
   readonly #unproven = new Set<Socket>();
   /** HTTP/2 connections without an admitted call, by peer, oldest first. */
@@ -35,7 +48,14 @@ export class Door {
 
   constructor(options: DoorOptions) {
     this.#options = options;
-    this.#server = createServer({ noDelay: true }, (socket) => this.#greet(socket));
+    this.#tls = options.tls === undefined ? undefined : this.#makeTls(options.tls());
+    const greet = this.#tls === undefined ? (socket: Socket) => this.#greet(socket) : (socket: Socket) => this.#shake(socket);
+    this.#server = createServer({ noDelay: true }, greet);
+  }
+
+  /** Role that the certificate of the peer's connection proves; undefined without TLS. */
+  callerAt(peer: string): Caller | undefined {
+    return this.#callers.get(peer);
   }
 
   /** Resolves to the port that was bound. Throws what node throws. */
@@ -60,16 +80,70 @@ export class Door {
     this.#strangers.delete(peer);
   }
 
-  #greet(socket: Socket): void {
-    const { proveTimeoutMs, unprovenMax, onRefused } = this.#options;
-    const peer = peerOf(socket);
-    if (this.#unproven.size >= unprovenMax) {
-      const [oldest] = this.#unproven as Set<Socket | undefined>;
-      if (oldest !== undefined) {
-        this.#unproven.delete(oldest);
-        oldest.destroy();
-      }
+  #makeTls(tls: PeerTls): TlsServer {
+    this.#tlsNow = tls;
+    const server = createTlsServer({ ...tls.pem, requestCert: true, rejectUnauthorized: true, minVersion, ALPNProtocols: ["h2"] });
+    server.on("secureConnection", (socket) => this.#shook(socket));
+    server.on("tlsClientError", (error, socket) => {
+      this.#options.onRefused(peerOf(socket), `TLS: ${inWords(error)}`);
+      socket.destroy();
+    });
+    return server;
+  }
+
+  /** Begins the TLS handshake of a connection. */
+  #shake(socket: Socket): void {
+    const { proveTimeoutMs, onRefused, tls } = this.#options;
+    const [server, now] = [this.#tls as TlsServer, tls?.()];
+    if (now !== undefined && now !== this.#tlsNow) {
+      this.#tlsNow = now;
+      server.setSecureContext({ ...now.pem, minVersion });
     }
+    const peer = peerOf(socket);
+    this.#giveWay();
+    this.#unproven.add(socket);
+    const timer = setTimeout(() => {
+      onRefused(peer, `no TLS handshake within ${proveTimeoutMs} ms`);
+      socket.destroy();
+    }, proveTimeoutMs);
+    const over = (): void => {
+      clearTimeout(timer);
+      this.#unproven.delete(socket);
+      this.#shaking.delete(peer);
+    };
+    this.#shaking.set(peer, over);
+    socket.on("close", () => {
+      over();
+      this.#callers.delete(peer);
+    });
+    server.emit("connection", socket);
+  }
+
+  #shook(socket: TLSSocket): void {
+    const peer = peerOf(socket);
+    this.#shaking.get(peer)?.();
+    const caller = callerBehind(socket, (this.#tlsNow as PeerTls).own);
+    if (typeof caller === "string") {
+      this.#options.onRefused(peer, caller);
+      socket.destroy();
+      return;
+    }
+    this.#callers.set(peer, caller.role);
+    this.#greet(socket);
+  }
+
+  #giveWay(): void {
+    if (this.#unproven.size < this.#options.unprovenMax) return;
+    const [oldest] = this.#unproven as Set<Socket | undefined>;
+    if (oldest === undefined) return;
+    this.#unproven.delete(oldest);
+    oldest.destroy();
+  }
+
+  #greet(socket: Socket): void {
+    const { proveTimeoutMs, onRefused } = this.#options;
+    const peer = peerOf(socket);
+    this.#giveWay();
     const drop = (): void => void socket.destroy();
     const timer = setTimeout(() => {
       onRefused(peer, `it proved nothing within ${proveTimeoutMs} ms`);
@@ -105,7 +179,7 @@ export class Door {
       if (step.bytes.length > 0) socket.write(step.bytes);
       if (step.kind !== "proven") return;
       known();
-      this.#options.plain(socket, begin, step.by);
+      this.#options.plain(socket, begin, { ...step.by, caller: this.callerAt(peer) ?? step.by.caller });
     };
     this.#unproven.add(socket);
     socket.on("error", drop).on("close", known).on("readable", look);

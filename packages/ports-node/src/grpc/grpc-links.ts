@@ -4,7 +4,8 @@ import { Client, Metadata, status } from "@grpc/grpc-js";
 import { hostAndPort } from "./address.ts";
 import { type Credential, proofKey, tokenKey } from "./credential.ts";
 import type { FrameLink, LinkEnd, LinkEvents } from "./frame-link.ts";
-import { clientCredentials, clientOptions, type GrpcLimits } from "./options.ts";
+import { clientCredentials, clientOptions, type GrpcLimits, secured } from "./options.ts";
+import type { PeerTls } from "./peer-tls.ts";
 
 const connectPath = "/stamp.v1.Bus/Connect";
 const asIs = (bytes: Buffer): Buffer => bytes;
@@ -35,9 +36,9 @@ export class GrpcClientLink extends GrpcLink {
   readonly #client: Client;
   readonly stream: ClientDuplexStream<Buffer, Buffer>;
 
-  constructor(address: string, limits: GrpcLimits, credential: Credential, events: LinkEvents) {
+  constructor(address: string, limits: GrpcLimits, credential: Credential, tls: PeerTls | undefined, events: LinkEvents) {
     super();
-    this.#client = new Client(address, clientCredentials(), clientOptions(limits));
+    this.#client = new Client(address, clientCredentials(tls), secured(clientOptions(limits), tls));
     const token = credential.tokenFor(hostAndPort(address).port);
     const metadata = new Metadata();
     metadata.set(tokenKey, token.text);

@@ -18,11 +18,13 @@ export interface GuardOptions {
   readonly open: readonly DescService[];
   readonly credential: () => Credential;
   readonly ports: () => readonly number[];
+  /** Role that the certificate of the peer's connection proves; undefined without TLS. */
+  readonly callerAt: (peer: string) => Caller | undefined;
   readonly onAdmitted: (peer: string) => void;
   readonly onRefused: (peer: string, why: string) => void;
 }
 
-export function guard({ open, credential, ports, onAdmitted, onRefused }: GuardOptions): ServerInterceptor {
+export function guard({ open, credential, ports, callerAt, onAdmitted, onRefused }: GuardOptions): ServerInterceptor {
   const prefixes = [health, ...open.map(({ typeName }) => `/${typeName}/`)];
   return (method, call) => {
     if (prefixes.some((prefix) => method.path.startsWith(prefix))) return new ServerInterceptingCall(call);
@@ -39,7 +41,7 @@ export function guard({ open, credential, ports, onAdmitted, onRefused }: GuardO
               call.sendStatus({ code: status.UNAUTHENTICATED, details: admission.why, metadata: refusedMetadata() });
               return;
             }
-            const { caller } = admission.by;
+            const caller = callerAt(call.getPeer()) ?? admission.by.caller;
             if (caller !== undefined && !mayCall(caller, method.path)) {
               const { message } = forbidden(caller, method.path.slice(1));
               onRefused(call.getPeer(), message);
@@ -47,7 +49,7 @@ export function guard({ open, credential, ports, onAdmitted, onRefused }: GuardO
               return;
             }
             onAdmitted(call.getPeer());
-            metadata.set(provenByKey, provenText(admission.by));
+            metadata.set(provenByKey, provenText({ ...admission.by, caller }));
             if (admission.answer !== undefined) {
               const answer = new Metadata();
               answer.set(proofKey, admission.answer);

@@ -12,7 +12,8 @@ import { serializePrepared, streamCodec } from "./definitions.ts";
 import { cancelledFailure, fromServiceError, timeoutFailure } from "./failures.ts";
 import type { Prepared } from "./message-codec.ts";
 import type { GrpcLimits } from "./options.ts";
-import { clientCredentials, clientOptions } from "./options.ts";
+import { clientCredentials, clientOptions, secured } from "./options.ts";
+import type { PeerTls } from "./peer-tls.ts";
 import { readAll, writeAll } from "./streams.ts";
 
 interface Proof {
@@ -42,11 +43,11 @@ export class NativeClient {
   readonly #port: number;
   #closed = false;
 
-  constructor(address: string, limits: GrpcLimits, clock: Clock, credential: () => Credential) {
+  constructor(address: string, limits: GrpcLimits, clock: Clock, credential: () => Credential, tls: PeerTls | undefined) {
     this.#clock = clock;
     this.#credential = credential;
     this.#port = hostAndPort(address).port;
-    this.#client = new Client(address, clientCredentials(), clientOptions(limits));
+    this.#client = new Client(address, clientCredentials(tls), secured(clientOptions(limits), tls));
   }
 
   method(service: DescService, method: DescMethod): unknown {

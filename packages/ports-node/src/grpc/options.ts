@@ -2,6 +2,7 @@
 import type { ChannelOptions } from "@grpc/grpc-js";
 import { ChannelCredentials, ServerCredentials } from "@grpc/grpc-js";
 import type { Lane } from "./methods.ts";
+import { checkServer, type PeerTls } from "./peer-tls.ts";
 
 /** What carries the frames of a lane of the bus. */
 export type LinkKind = "gRPC" | "plain";
@@ -99,5 +100,15 @@ export const serverOptions = (limits: GrpcLimits): ChannelOptions => ({
   "grpc.enable_channelz": 1,
 });
 
-export const clientCredentials = (): ChannelCredentials => ChannelCredentials.createInsecure();
+/** A certificate names a process, not a host: grpc-js needs some host name all the same, and sends it as SNI. */
+const anyHost = "stamp.internal";
+
+export const secured = (options: ChannelOptions, tls: PeerTls | undefined): ChannelOptions =>
+  tls === undefined ? options : { ...options, "grpc.ssl_target_name_override": anyHost, "grpc.default_authority": anyHost };
+
+export const clientCredentials = (tls: PeerTls | undefined): ChannelCredentials =>
+  tls === undefined
+    ? ChannelCredentials.createInsecure()
+    : ChannelCredentials.createFromSecureContext(tls.context, { checkServerIdentity: checkServer(tls) });
+/** TLS is taken off before (`door.ts`). */
 export const serverCredentials = (): ServerCredentials => ServerCredentials.createInsecure();

@@ -21,6 +21,7 @@ import { servedUnaries } from "./methods.ts";
 import { nativeHandlers } from "./native-server.ts";
 import type { GrpcLimits } from "./options.ts";
 import { serverCredentials, serverOptions } from "./options.ts";
+import type { PeerTls } from "./peer-tls.ts";
 import { RefusalLog } from "./refusal-log.ts";
 import { TcpLink } from "./tcp-link.ts";
 import { widenConnection, widenStreams } from "./window.ts";
@@ -33,6 +34,8 @@ export interface ServerContext {
   readonly limits: GrpcLimits;
   /** What callers prove themselves with. */
   readonly credential: () => Credential;
+  /** Certificates, with which both sides prove who they are; undefined without TLS. */
+  readonly tls?: (() => PeerTls) | undefined;
   /** Where others reach this process, when that is not where it listens. */
   readonly advertised?: Address | undefined;
 }
@@ -46,6 +49,7 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
     open: services.filter(({ open }) => open === true).map(({ service }) => service),
     credential: context.credential,
     ports: () => ports,
+    callerAt: (peer) => door.callerAt(peer),
     onAdmitted: (peer) => door.admitted(peer),
     onRefused,
   });
@@ -89,6 +93,7 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   const door = new Door({
     proveTimeoutMs: limits.proveTimeoutMs,
     unprovenMax: limits.unprovenMax,
+    tls: context.tls,
     handshake: () => context.credential().accept(ports),
     plain: (socket, begin, by) => connect(peerOf(socket), by, (events) => TcpLink.accepted(socket, begin, limits, events)),
     http2: (socket) => injector.injectConnection(socket),

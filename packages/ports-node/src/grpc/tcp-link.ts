@@ -6,6 +6,7 @@
  * gives up while it does not read itself.
  */
 import { Socket, type SocketConstructorOpts } from "node:net";
+import { type ConnectionOptions, connect as connectTls, TLSSocket } from "node:tls";
 import { assert } from "@stamp/base";
 import { inWords } from "../in-words.ts";
 import { hostAndPort } from "./address.ts";
@@ -13,6 +14,7 @@ import type { Credential, Handshake, ProofId } from "./credential.ts";
 import { FrameAssembler, headBytes, kinds, writeHead } from "./frame-assembler.ts";
 import type { FrameLink, LinkEvents } from "./frame-link.ts";
 import { type GrpcLimits, receiveBytesMax } from "./options.ts";
+import { dialOptions, type PeerTls } from "./peer-tls.ts";
 
 const alive: Buffer = Buffer.alloc(headBytes);
 writeHead(alive, 0, kinds.alive);
@@ -44,6 +46,9 @@ export class TcpLink implements FrameLink {
   #handshake: Handshake | undefined;
   /** What a caller would prove itself with now; undefined at the side that is called. */
   readonly #credential: (() => Credential) | undefined;
+  #tls: (() => PeerTls) | undefined;
+  /** Certificates that a caller has shown; undefined without TLS, and at the side that is called. */
+  #shown: PeerTls | undefined;
   /** What it proved itself with. */
   #provenBy: ProofId | undefined;
 
@@ -61,7 +66,14 @@ export class TcpLink implements FrameLink {
     });
   }
 
-  static dial(address: string, limits: GrpcLimits, credential: () => Credential, events: LinkEvents): TcpLink {
+  /** `tls`: undefined without TLS. */
+  static dial(
+    address: string,
+    limits: GrpcLimits,
+    credential: () => Credential,
+    tls: (() => PeerTls) | undefined,
+    events: LinkEvents,
+  ): TcpLink {
     const { host, port } = hostAndPort(address);
     let handshake: Handshake | undefined;
     let wrong: unknown;
@@ -71,7 +83,12 @@ export class TcpLink implements FrameLink {
       wrong = error;
     }
     const link = new TcpLink(limits, events, handshake, credential);
-    const socket = new Socket({ onread: link.#readInto() });
+    link.#tls = tls;
+    link.#shown = tls?.();
+    const socket =
+      link.#shown === undefined || handshake === undefined
+        ? new Socket({ onread: link.#readInto() })
+        : connectTls({ ...dialOptions(link.#shown), host, port, onread: link.#readInto() } as ConnectionOptions);
     link.#use(socket);
     if (handshake === undefined) {
       socket.destroy(wrong as Error);
@@ -79,7 +96,7 @@ export class TcpLink implements FrameLink {
     }
     socket.setNoDelay(true);
     try {
-      socket.connect({ host, port });
+      if (link.#shown === undefined) socket.connect({ host, port });
     } catch (error) {
       socket.destroy(error as Error);
     }
@@ -100,6 +117,7 @@ export class TcpLink implements FrameLink {
   }
 
   get stale(): boolean {
+    if (this.#shown !== undefined && this.#shown !== this.#tls?.()) return true;
     return this.#provenBy !== undefined && !isPreferred(this.#credential, this.#provenBy);
   }
 
@@ -145,12 +163,15 @@ export class TcpLink implements FrameLink {
   #use(socket: Socket): void {
     this.#socket = socket;
     let why = closedByPeer;
-    socket.on("error", (error) => {
-      why = inWords(error);
+    let unauthenticated = false;
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      // With TLS 1.3 a server refuses a certificate after the caller's side of the handshake is over.
+      unauthenticated = this.#handshake !== undefined && this.#shown !== undefined && error.syscall === undefined;
+      why = unauthenticated ? `TLS: ${inWords(error)}` : inWords(error);
     });
     socket.on("close", () => {
-      const early = this.#handshake !== undefined ? " before it answered the hello: it may be of an older release" : "";
-      this.#close(why === closedByPeer ? why + early : why);
+      const early = this.#handshake !== undefined ? " before it answered the hello: it may be of an older release, or have no TLS" : "";
+      this.#close(why === closedByPeer ? why + early : why, unauthenticated);
     });
     this.#timer = setInterval(() => this.#look(), this.#limits.keepAliveEveryMs);
     this.#timer.unref();
@@ -197,6 +218,11 @@ export class TcpLink implements FrameLink {
    * to a new one. Where node's internals are not as known, what was read is copied instead: slower, never wrong.
    */
   #takeOver(socket: Socket): Socket {
+    if (socket instanceof TLSSocket) {
+      // Its handle is that of the TLS engine, which belongs to this socket.
+      socket.on("data", (chunk: Buffer) => this.#copyIn(chunk));
+      return socket;
+    }
     const handle = Reflect.get(socket, "_handle") as { useUserBuffer?: unknown } | null;
     if (typeof handle?.useUserBuffer !== "function") {
       socket.on("data", (chunk: Buffer) => this.#copyIn(chunk));

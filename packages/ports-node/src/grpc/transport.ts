@@ -19,6 +19,7 @@ import { laneOf, methodName } from "./methods.ts";
 import { NativeClient } from "./native-client.ts";
 import type { GrpcLimits, LinkKind } from "./options.ts";
 import { defaultLimits } from "./options.ts";
+import type { PeerTls } from "./peer-tls.ts";
 import { openCredential } from "./secret-credential.ts";
 import { TcpLink } from "./tcp-link.ts";
 
@@ -30,6 +31,8 @@ export interface GrpcTransportOptions {
   readonly limits?: Partial<GrpcLimits>;
   /** What this process and its peers prove themselves with, asked for at each connection; without it nobody proves anything. */
   readonly credential?: () => Credential;
+  /** Certificates with which this process and its peers prove who they are, asked for at each connection; without them there is no TLS. */
+  readonly tls?: (() => PeerTls) | undefined;
   /** Where others reach what this transport serves, when that is not where it listens. */
   readonly advertised?: Address | undefined;
 }
@@ -39,6 +42,7 @@ export class GrpcTransport implements Transport {
   readonly #logger: Logger;
   readonly #limits: GrpcLimits;
   readonly #credential: () => Credential;
+  readonly #tls: (() => PeerTls) | undefined;
   readonly #advertised: Address | undefined;
   readonly #dials: Dials;
   readonly #buses = new Map<string, BusClient>();
@@ -54,10 +58,12 @@ export class GrpcTransport implements Transport {
     const credential = options.credential ?? (() => openCredential);
     this.#limits = limits;
     this.#credential = credential;
+    const { tls } = options;
+    this.#tls = tls;
     this.#advertised = options.advertised;
     this.#dials = {
-      gRPC: (address, events) => new GrpcClientLink(address, limits, credential(), events),
-      plain: (address, events) => TcpLink.dial(address, limits, credential, events),
+      gRPC: (address, events) => new GrpcClientLink(address, limits, credential(), tls?.(), events),
+      plain: (address, events) => TcpLink.dial(address, limits, credential, tls, events),
     };
   }
 
@@ -78,7 +84,7 @@ export class GrpcTransport implements Transport {
   async serve(listen: Address, services: readonly ServedService[]): Promise<Listener> {
     // Only here: a command of a person calls and serves nothing, and the server brings health checks with it, which take long to load.
     const { listenGrpc } = await import("./server.ts");
-    const context = { clock: this.#clock, logger: this.#logger, limits: this.#limits, credential: this.#credential };
+    const context = { clock: this.#clock, logger: this.#logger, limits: this.#limits, credential: this.#credential, tls: this.#tls };
     return listenGrpc({ ...context, advertised: this.#advertised }, listen, services);
   }
 
@@ -121,7 +127,7 @@ export class GrpcTransport implements Transport {
   #native(address: Address): NativeClient {
     let native = this.#natives.get(address);
     if (native === undefined) {
-      native = new NativeClient(address, this.#limits, this.#clock, this.#credential);
+      native = new NativeClient(address, this.#limits, this.#clock, this.#credential, this.#tls?.());
       this.#natives.set(address, native);
     }
     return native;

@@ -1,0 +1,91 @@
+/**
+ * TLS between the processes of a stamp, below everything else that a connection carries: both sides show a certificate of the stamp's own
+ * authority, whose subject alternative name says who they are: stamp://STAMP/ROLE/NAME. The proof of the secret is made inside as well.
+ *
+ * Invariants:
+ * - No byte of the bus or of HTTP/2 is read from a caller, or sent to a server, before its certificate was verified.
+ * - A certificate has exactly one name of the stamp. Another stamp's is refused, also if the same authority signed it.
+ * - A caller accepts only a process as its server: the operator's certificate serves nothing.
+ */
+import type { X509Certificate } from "node:crypto";
+import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } from "node:tls";
+import { type Caller, isCaller } from "@stamp/wire";
+
+/** Name of a process as its certificate says it. */
+export interface PeerName {
+  readonly stamp: string;
+  readonly role: Caller;
+  readonly name: string;
+}
+
+/** What a process shows, and whom it trusts. Another object after its files were renewed. */
+export interface PeerTls {
+  readonly own: PeerName;
+  /** With the certificate, the key and the authorities. */
+  readonly context: SecureContext;
+  /** The same as PEM. */
+  readonly pem: { readonly cert: string; readonly key: string; readonly ca: string };
+  /** When the own certificate ends, in milliseconds since 1970. */
+  readonly endsAtMs: number;
+}
+
+const label = "[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?";
+const uri = new RegExp(`^stamp://(${label})/(${label})/(${label})$`);
+
+/** As a certificate holds it. Throws for a name that can't be in one. */
+export function peerUri({ stamp, role, name }: PeerName): string {
+  const text = `stamp://${stamp}/${role}/${name}`;
+  if (parsePeerUri(text) === undefined) throw new Error(`${text}: names have letters, digits, dots and dashes, at most 64`);
+  return text;
+}
+
+export function parsePeerUri(text: string): PeerName | undefined {
+  const [, stamp, role, name] = uri.exec(text) ?? [];
+  if (stamp === undefined || role === undefined || name === undefined || !isCaller(role)) return undefined;
+  return { stamp, role, name };
+}
+
+/** The one name of a certificate; a text that says why there is none. `names`: as node tells subject alternative names. */
+export function peerNameIn(names: string | undefined): PeerName | string {
+  // Node puts a name with a comma or a quote into quotes, as JSON: none of those can be ours.
+  const uris = (names ?? "").split(", ").filter((each) => each.startsWith("URI:"));
+  if (uris.length !== 1) return `its certificate has ${uris.length} names of a process, and needs one`;
+  const name = parsePeerUri((uris[0] ?? "").slice("URI:".length));
+  return name ?? `its certificate has no name of a process: ${uris[0]}`;
+}
+
+export const peerNameOf = (certificate: Pick<X509Certificate, "subjectAltName">): PeerName | string =>
+  peerNameIn(certificate.subjectAltName);
+
+/** Why a verified certificate is none for this use; undefined if it is one. */
+export function unfit(own: PeerName, peer: PeerName | string, use: "caller" | "server"): string | undefined {
+  if (typeof peer === "string") return peer;
+  if (peer.stamp !== own.stamp) return `its certificate is of the stamp ${peer.stamp}, this process is of ${own.stamp}`;
+  if (use === "server" && peer.role === "operator") return "its certificate is an operator's, which serves nothing";
+  return undefined;
+}
+
+/** Name of the caller behind a connection whose certificate was verified; a text that says why there is none. */
+export function callerBehind(socket: TLSSocket, own: PeerName): PeerName | string {
+  const certificate = socket.getPeerX509Certificate();
+  if (certificate === undefined) return "it showed no certificate";
+  const peer = peerNameOf(certificate);
+  return typeof peer === "string" ? peer : (unfit(own, peer, "caller") ?? peer);
+}
+
+/** Verifies the server's name in the place of its host name: addresses change, and a name is no address. */
+export const checkServer =
+  ({ own }: PeerTls) =>
+  (_host: string, { subjectaltname }: Pick<PeerCertificate, "subjectaltname">): Error | undefined => {
+    const why = unfit(own, peerNameIn(subjectaltname), "server");
+    return why === undefined ? undefined : new Error(why);
+  };
+
+export const minVersion = "TLSv1.3";
+
+export const dialOptions = (tls: PeerTls): ConnectionOptions => ({
+  secureContext: tls.context,
+  checkServerIdentity: checkServer(tls),
+  rejectUnauthorized: true,
+  minVersion,
+});
