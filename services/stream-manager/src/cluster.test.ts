@@ -28,24 +28,29 @@ export interface ClusterOptions {
 export class Cluster {
   readonly sim: Simulation;
   readonly calls: LeaderCalls;
+  /** Names of the extent nodes. */
+  readonly nodes = new Set<string>();
 
   constructor(options: ClusterOptions = {}) {
     this.sim = new Simulation({ seed: options.seed ?? 3, rules: rulesWithout(...(options.without ?? [])) });
     const lock = lockServiceSchema.parse({ name: "lock", listen: "lock", init: true });
     this.sim.addProcess("lock", (world) => new LockServiceRole(world, lock));
     for (const name of options.managers ?? ["sm1"]) this.addManager(name, options.config);
-    for (const name of options.nodes ?? nodeNames) {
-      const config = extentNodeSchema.parse({
-        name,
-        listen: name,
-        lockService: "lock",
-        journalSegmentBytes: 1 << 20,
-        appendBytesMax: 900_000,
-        faultDomain: options.domains?.[name] ?? "",
-      });
-      this.sim.addProcess(name, (world) => new ExtentNodeRole(world, config));
-    }
+    for (const name of options.nodes ?? nodeNames) this.addNode(name, options.domains?.[name]);
     this.calls = new LeaderCalls(this.sim.world("owner"), { lockService: "lock", leaseName: "stream-manager" });
+  }
+
+  addNode(name: string, faultDomain = ""): void {
+    this.nodes.add(name);
+    const config = extentNodeSchema.parse({
+      name,
+      listen: name,
+      lockService: "lock",
+      journalSegmentBytes: 1 << 20,
+      appendBytesMax: 900_000,
+      faultDomain,
+    });
+    this.sim.addProcess(name, (world) => new ExtentNodeRole(world, config));
   }
 
   addManager(name: string, more: Partial<StreamManagerConfig> = {}): void {

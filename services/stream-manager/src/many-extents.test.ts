@@ -8,6 +8,7 @@ import { encodeStored, keyOf, type StoredRecord, StreamState } from "@stamp/stre
 import { Completer } from "./completer.ts";
 import { NodeSync } from "./node-sync.ts";
 import { NodeTable } from "./node-table.ts";
+import { RepairPace } from "./repair-pace.ts";
 import { Repairer } from "./repairer.ts";
 import type { Sealer } from "./sealer.ts";
 import type { Term } from "./term.ts";
@@ -87,7 +88,7 @@ test("many extents: a scan for repairs gives way, and a tick looks at a bounded 
       return lookUp(extentId(id));
     },
   });
-  const repairer = new Repairer(term, new Completer(term));
+  const repairer = new Repairer(term, new Completer(term), new RepairPace(term.world.clock, 1e9));
   repairer.tick();
   assert.ok(seen.lookedUp < extents / 2, `${seen.lookedUp} extents in one turn`);
   await go(2 * turnsMin + 10);

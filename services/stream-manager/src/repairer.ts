@@ -11,6 +11,7 @@ import { assess, place, planAbandonRepair, planBeginRepair, planFinishRepair, Re
 import { toWire } from "@stamp/wire";
 import { BlockedCopies } from "./blocked-copies.ts";
 import type { Completer } from "./completer.ts";
+import type { RepairPace } from "./repair-pace.ts";
 import { Rounds } from "./rounds.ts";
 import type { Term } from "./term.ts";
 import { endIfStale, extentNode } from "./term.ts";
@@ -46,13 +47,13 @@ export class Repairer {
   #survey: Survey = { unreachable: 0, inGrace: 0 };
   #scanning = false;
   #nextScanMs = 0;
-  /** No copy begins before: the rate. */
-  #notBeforeMs = 0;
+  readonly #pace: RepairPace;
   #waking = false;
   #madeAnew = 0;
   #episode = { startedMs: 0, replicas: 0, bytes: 0 };
 
-  constructor(term: Term, completer: Completer) {
+  constructor(term: Term, completer: Completer, pace: RepairPace) {
+    this.#pace = pace;
     this.#term = term;
     this.#completer = completer;
     this.#broken = new Rounds(() => completer.brokenExtents(), looksPerTickMax);
@@ -210,15 +211,15 @@ export class Repairer {
 
   /** Begins copies as far as the number and the rate allow. What can't be copied now takes nothing of the rate. */
   #start(): void {
-    const { config, ended, world } = this.#term;
+    const { config, ended } = this.#term;
     for (let looked = 0; this.#running.size < config.repairCopiesMax && !ended.aborted; looked++) {
-      const nowMs = world.clock.monotonicMs();
       if (looked >= startAtOnce) {
         this.#wakeAfter(1);
         return;
       }
-      if (nowMs < this.#notBeforeMs) {
-        this.#wakeAfter(this.#notBeforeMs - nowMs);
+      const { waitMs } = this.#pace;
+      if (waitMs > 0) {
+        this.#wakeAfter(waitMs);
         return;
       }
       const id = this.#queue.take();
@@ -232,7 +233,7 @@ export class Repairer {
         continue;
       }
       const bytes = extent.sealedLengthBytes ?? 0;
-      this.#notBeforeMs = Math.max(nowMs, this.#notBeforeMs) + (bytes * 1_000) / config.repairBytesPerSecond;
+      this.#pace.spend(bytes);
       this.#running.add(id);
       void this.#repair(id, assessment.replaced, target).then((made) => {
         this.#running.delete(id);

@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Outcome, ok, present, type RuleName, refused, unwrap } from "@stamp/base";
-import { metadataStoreName, restoreMetadata } from "@stamp/lock-service";
-import { MetadataClient, openSnapshot, StoreAge } from "@stamp/metadata-store";
-import { type Clock, type Handlers, markPath, served } from "@stamp/ports";
+import { metadataStoreName } from "@stamp/lock-service";
+import { MetadataClient, StoreAge } from "@stamp/metadata-store";
+import { type Handlers, markPath, served } from "@stamp/ports";
 import { ExtentNode, LockService } from "@stamp/wire";
 import { Cluster, first, nodeNames } from "./cluster.test.ts";
+import { copiesFolder, newestCopy, restore } from "./restored-store.test.ts";
 
 const timeoutMs = 2_000;
-const copiesFolder = "metadata-copies";
 
 /** Copies the whole folder of the lock service, store and mark. Gives what puts it back; the lock service must be stopped then. */
 async function backUp({ sim }: Cluster): Promise<() => Promise<void>> {
@@ -97,28 +97,6 @@ for (const { who, managerRestarts, termsBetween } of [
 async function termOf({ sim }: Cluster): Promise<number> {
   const lock = sim.world("watcher").transport.client("lock", LockService);
   return Number(unwrap(await lock.getLease({ name: "stream-manager" }, { timeoutMs })).leaseEpoch);
-}
-
-/** Name of the newest copy of the first node. */
-const newestCopy = async ({ sim }: Cluster): Promise<string> =>
-  (await sim.world("en1").disk.list(copiesFolder)).toSorted().at(-1) ?? "none";
-
-/** Half a year: virtual time begins with the year from which a restore counts its seconds. */
-const laterMs = 180 * 86_400_000;
-
-/** Takes a copy of the first node, by default the newest, into an empty metadata store. */
-async function restore(cluster: Cluster, copy?: string): Promise<void> {
-  const { sim } = cluster;
-  await sim.stop("lock");
-  sim.keyValue("lock").drop(metadataStoreName);
-  const offline = sim.offline("lock");
-  const file = await sim.world("en1").disk.open(`${copiesFolder}/${copy ?? (await newestCopy(cluster))}`);
-  const snapshot = unwrap(await openSnapshot(file, (bytes, seed) => offline.digest.crc32c(bytes, seed)));
-  const { clock } = offline;
-  const wallMs = (): number => clock.wallMs() + laterMs;
-  const later: Clock = { monotonicMs: () => clock.monotonicMs(), suspendedMs: () => 0, after: (ms, call) => clock.after(ms, call), wallMs };
-  unwrap(await restoreMetadata({ ...offline, clock: later }, snapshot));
-  sim.restart("lock");
 }
 
 test("store put back from before a restore: its terms are refused, the managers find it damaged, and the restore brings all back", async () => {

@@ -8,7 +8,8 @@
  */
 import type { ExtentId, Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
-import { type Profile, profileOf } from "@stamp/erasure";
+import { type Profile, profileOf, repairPlan } from "@stamp/erasure";
+import { fragmentBytesOf } from "@stamp/extent";
 import type { Client } from "@stamp/ports";
 import { sleep, Turns } from "@stamp/ports";
 import type { AttemptRecord, ExtentRecord, ReplicaPlace } from "@stamp/stream";
@@ -31,6 +32,7 @@ import {
 import { ExtentFragments, toWire } from "@stamp/wire";
 import { addTo } from "../blocked-copies.ts";
 import type { Completer } from "../completer.ts";
+import type { RepairPace } from "../repair-pace.ts";
 import { Rounds } from "../rounds.ts";
 import type { Term } from "../term.ts";
 import { endIfStale } from "../term.ts";
@@ -63,11 +65,20 @@ const emptySurvey = (): Survey => ({ unreachable: 0, inGrace: 0, lossesLeft: new
 
 export type AttemptOver = (id: ExtentId, kind: AttemptRecord["kind"], why: string | undefined) => void;
 
+interface CoderParts {
+  readonly completer: Completer;
+  readonly held: HeldFragments;
+  readonly pace: RepairPace;
+  /** Called when an attempt has ended; `why`, if it was taken back. */
+  readonly over: AttemptOver;
+}
+
 export class Coder {
   readonly #term: Term;
   readonly #completer: Completer;
   readonly #held: HeldFragments;
   readonly #over: AttemptOver;
+  readonly #pace: RepairPace;
   readonly #attempts: Rounds<ExtentId>;
   readonly #running = new Set<ExtentId>();
   /** Extents whose fragment can't be made anew now, and why; looked at again by the next scan. */
@@ -76,13 +87,14 @@ export class Coder {
   #waiting: { readonly id: ExtentId; readonly lossesLeft: number }[] = [];
   #survey: Survey = emptySurvey();
   #scanning = false;
+  #waking = false;
   #nextScanMs = 0;
   #codedCount = 0;
   #repairedCount = 0;
 
-  /** `over`: called when an attempt has ended; `why`, if it was taken back. */
-  constructor(term: Term, completer: Completer, held: HeldFragments, over: AttemptOver = () => {}) {
+  constructor(term: Term, { completer, held, pace, over }: CoderParts) {
     this.#over = over;
+    this.#pace = pace;
     this.#term = term;
     this.#completer = completer;
     this.#held = held;
@@ -140,9 +152,12 @@ export class Coder {
     return reasons;
   }
 
-  /** Why a fragment of the extent can't be made again now; undefined: it can, or none is lost. */
-  blockedBecause(id: ExtentId): string | undefined {
-    return this.#blocked.get(id);
+  /** Why fragments of this node can't be made elsewhere now, with the number of extents. */
+  blockedOn(nodeId: string): ReadonlyMap<string, number> {
+    const reasons = new Map<string, number>();
+    for (const [id, why] of this.#blocked)
+      if (this.#term.state.extent(id)?.coded?.fragments.some((place) => place.nodeId === nodeId)) addTo(reasons, why, 1);
+    return reasons;
   }
 
   /** True if the fragment is there and intact, as far as is known, and its node is up with that disk. */
@@ -369,17 +384,47 @@ export class Coder {
   /** Begins repairs, of the extents with the fewest losses left first, as many at a time as copies of replicas. */
   #repairMost(): void {
     const { config, ended, state } = this.#term;
-    while (this.#waiting.length > 0 && this.#running.size < config.repairCopiesMax && !ended.aborted) {
+    while (this.#waiting.length > 0 && this.#repairing < config.repairCopiesMax && !ended.aborted) {
+      const { waitMs } = this.#pace;
+      if (waitMs > 0) {
+        this.#wakeAfter(waitMs);
+        return;
+      }
       const { id } = this.#waiting.pop() as { readonly id: ExtentId };
       const extent = state.extent(id);
       const assessment = extent && this.#assess(extent);
       if (extent === undefined || assessment?.kind !== "repair" || this.#running.has(id)) continue;
+      this.#pace.spend(this.#bytesToRead(extent, assessment.index));
       this.#running.add(id);
       void this.#begin(extent, assessment.index).finally(() => {
         this.#running.delete(id);
         this.#drive(id);
       });
     }
+  }
+
+  /** Number of repairs that run or begin: codings and decodings take no place of theirs. */
+  get #repairing(): number {
+    const kindOf = (id: ExtentId): string => this.#term.state.extent(id)?.attempt?.kind ?? "repair";
+    return [...this.#running].filter((id) => kindOf(id) === "repair").length;
+  }
+
+  #wakeAfter(delayMs: number): void {
+    if (this.#waking) return;
+    this.#waking = true;
+    this.#term.world.clock.after(delayMs, () => {
+      this.#waking = false;
+      this.#repairMost();
+    });
+  }
+
+  /** Bytes that the cheapest plan reads to make a fragment anew. */
+  #bytesToRead({ id, coded, sealedLengthBytes = 0 }: ExtentRecord, index: number): number {
+    const profile = profileOf(coded?.profile ?? "");
+    if (coded === undefined || profile === undefined || sealedLengthBytes === 0) return 0;
+    const live = coded.fragments.flatMap((place, other) => (other !== index && this.isIntact(id, place) ? [other] : []));
+    const sources = repairPlan(profile, [index], live)?.sources.length ?? profile.data;
+    return sources * fragmentBytesOf(sealedLengthBytes, profile.data);
   }
 
   async #begin(extent: ExtentRecord, index: number): Promise<void> {

@@ -78,7 +78,7 @@ async function readOnce(cluster: Cluster, { id, content }: Sealed): Promise<Uint
 
 /** Files of the extent on nodes that are up, as `node: kind`. */
 export function filesOf(cluster: Cluster): string[] {
-  return names.flatMap((name) =>
+  return [...cluster.nodes].flatMap((name) =>
     cluster.sim
       .disk(name)
       .paths()
