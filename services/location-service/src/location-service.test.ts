@@ -55,6 +55,11 @@ class Place {
     unwrap(await this.client().addStamp({ name, location, lockService: `${name}:1` }, call));
   }
 
+  /** Transactions that wrote to the metadata store so far. */
+  get transactions(): number {
+    return Number(this.sim.role("lock:1")?.status.facts.lastTransaction);
+  }
+
   /** Stamps that have an account of this name. */
   whoHas(account: string): string[] {
     return [...this.stamps].filter(([, { accounts }]) => accounts.has(account)).map(([address]) => address);
@@ -104,6 +109,23 @@ test("location service: an account goes to the emptiest open stamp of its locati
     assert.deepEqual([page.accounts.map(({ name }) => name), page.more], [["both", "byhand"], true]);
     assert.equal(unwrap(await location.getAccount({ account: "old" }, call)).stamp, "north-1");
     assert.match(said(await location.getAccount({ account: "nobody" }, call)), /no stamp is known to have account nobody/);
+  });
+});
+
+test("location service: the accounts of a stamp that joins are pinned together, however many there are", async () => {
+  const place = new Place(5);
+  await place.sim.run(async () => {
+    await place.leads();
+    const names = Array.from({ length: 250 }, (_, at) => `account${String(at).padStart(3, "0")}`);
+    const before = place.transactions;
+    await place.add("north-1", "north", stampState("id-1", 100, names));
+    assert.equal(place.transactions - before, 4, "one for the stamp, one for each 100 accounts");
+    const page = unwrap(await place.client().listAccounts({ limit: 240 }, call));
+    assert.deepEqual([page.accounts.map(({ name }) => name), page.more], [names.slice(0, 240), true]);
+    place.sim.crash("location-1:1", { unsynced: "lost", silent: false, stayDown: true });
+    place.sim.restart("location-1:1");
+    await place.leads();
+    assert.equal(unwrap(await place.client().listAccounts({}, call)).accounts.length, 250);
   });
 });
 

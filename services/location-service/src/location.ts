@@ -20,6 +20,8 @@ import { type Capacity, StampLink, sameStamp } from "./stamp-link.ts";
 
 const keyBytes = 64;
 const takenMax = 100;
+/** Accounts that one transaction pins; etcd takes at most 128 operations in one. */
+const pinnedTogetherMax = 100;
 
 /** What one stamp told last. */
 interface Seen {
@@ -234,10 +236,13 @@ export class Location {
   #pin(stamp: StampRecord, names: readonly string[]): Promise<string[]> {
     const { registry } = this.#options;
     return registry.turn(async () => {
-      for (const name of names) {
-        if (registry.account(name) !== undefined) continue;
-        const record: AccountRecord = { name, primary: stamp.name, epoch: 1, operation: 1, seeded: false };
-        const pinned = await registry.put([{ kind: "account", record }]);
+      const fresh = names.filter((name) => registry.account(name) === undefined);
+      for (let at = 0; at < fresh.length; at += pinnedTogetherMax) {
+        const records = fresh.slice(at, at + pinnedTogetherMax).map((name) => {
+          const record: AccountRecord = { name, primary: stamp.name, epoch: 1, operation: 1, seeded: false };
+          return { kind: "account", record } as const;
+        });
+        const pinned = await registry.put(records);
         if (!pinned.ok) break;
       }
       return names.filter((name) => (registry.account(name)?.primary ?? stamp.name) !== stamp.name);
