@@ -8,8 +8,7 @@
  */
 import type { ExtentId, Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
-import { type Profile, profileOf, repairPlan } from "@stamp/erasure";
-import { fragmentBytesOf } from "@stamp/extent";
+import { type Profile, profileOf } from "@stamp/erasure";
 import type { Client } from "@stamp/ports";
 import { sleep, Turns } from "@stamp/ports";
 import type { AttemptRecord, ExtentRecord, ReplicaPlace } from "@stamp/stream";
@@ -36,6 +35,7 @@ import type { RepairPace } from "../repair-pace.ts";
 import { Rounds } from "../rounds.ts";
 import type { Term } from "../term.ts";
 import { endIfStale } from "../term.ts";
+import { bytesToRepair, codedOnWire } from "./coded-extent.ts";
 import type { HeldFragments } from "./held-fragments.ts";
 
 const triesMax = 3;
@@ -394,7 +394,7 @@ export class Coder {
       const extent = state.extent(id);
       const assessment = extent && this.#assess(extent);
       if (extent === undefined || assessment?.kind !== "repair" || this.#running.has(id)) continue;
-      this.#pace.spend(this.#bytesToRead(extent, assessment.index));
+      this.#pace.spend(bytesToRepair(extent, assessment.index, (place) => this.isIntact(id, place)));
       this.#running.add(id);
       void this.#begin(extent, assessment.index).finally(() => {
         this.#running.delete(id);
@@ -418,15 +418,6 @@ export class Coder {
     });
   }
 
-  /** Bytes that the cheapest plan reads to make a fragment anew. */
-  #bytesToRead({ id, coded, sealedLengthBytes = 0 }: ExtentRecord, index: number): number {
-    const profile = profileOf(coded?.profile ?? "");
-    if (coded === undefined || profile === undefined || sealedLengthBytes === 0) return 0;
-    const live = coded.fragments.flatMap((place, other) => (other !== index && this.isIntact(id, place) ? [other] : []));
-    const sources = repairPlan(profile, [index], live)?.sources.length ?? profile.data;
-    return sources * fragmentBytesOf(sealedLengthBytes, profile.data);
-  }
-
   async #begin(extent: ExtentRecord, index: number): Promise<void> {
     const { ledger, nodes, state, world } = this.#term;
     const { coded, id } = extent;
@@ -444,10 +435,3 @@ export class Coder {
     await ledger.commit((current) => planBeginFragmentRepair(current, id, index, target, world.rules));
   }
 }
-
-const codedOnWire = ({ id, sealedLengthBytes, checksum }: ExtentRecord, profile: string) => ({
-  extentId: toWire(id),
-  profile,
-  sealedLengthBytes: toWire(sealedLengthBytes ?? 0),
-  checksum: checksum ?? 0,
-});
