@@ -55,13 +55,25 @@ export function civilTime(ms: number): CivilTime {
   };
 }
 
-const two = (value: number): string => (value < 10 ? `0${value}` : String(value));
+const twoDigits: readonly string[] = Array.from({ length: 100 }, (_, value) => String(value).padStart(2, "0"));
+/** Text of 0 to 99 in two digits. */
+const two = (value: number): string => twoDigits[value] as string;
+
+/** The day that was formatted last, in days since 1970, and its text: dates that follow one another are mostly of one day. */
+let lastDay = Number.NaN;
+let lastDayText = "";
 
 /** "Sun, 06 Nov 1994 08:49:37 GMT". Fractions of a second are cut. */
 export function formatRfc1123(ms: number): string {
-  const t = civilTime(ms);
-  const year = String(t.year).padStart(4, "0");
-  return `${dayNames[t.weekday]}, ${two(t.day)} ${monthNames[t.month - 1]} ${year} ${two(t.hour)}:${two(t.minute)}:${two(t.second)} GMT`;
+  const day = Math.floor(ms / dayMs);
+  const seconds = Math.floor((ms - day * dayMs) / 1000);
+  if (day !== lastDay) {
+    const t = civilTime(ms);
+    lastDayText = `${dayNames[t.weekday]}, ${two(t.day)} ${monthNames[t.month - 1]} ${String(t.year).padStart(4, "0")} `;
+    lastDay = day;
+  }
+  const minutes = Math.floor(seconds / 60);
+  return `${lastDayText}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}:${two(seconds % 60)} GMT`;
 }
 
 /** "1994-11-06T08:49:37.1230000Z", seven digits as the service writes it. */

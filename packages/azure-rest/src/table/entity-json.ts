@@ -223,9 +223,10 @@ function entityParts(form: JsonForm, table: string, entity: ShownEntity, select:
     if (form.metadata !== "none" && annotated(property)) parts.push(`${quoted(property.name + typeSuffix)}:"${edmNames[property.type]}"`);
     parts.push(`${quoted(property.name)}:${valueJson(property)}`);
   }
+  if (wanted === undefined) return parts;
   // Selected properties that are absent are shown as null.
   const held = new Set<string>([...systemProperties, ...entity.properties.map(({ name }) => name)]);
-  for (const name of wanted ?? []) if (!held.has(name)) parts.push(`${quoted(name)}:null`);
+  for (const name of wanted) if (!held.has(name)) parts.push(`${quoted(name)}:null`);
   return parts;
 }
 

@@ -1,12 +1,11 @@
 /** Documents of any length, read and written without keeping the event loop: after a slice (Turns) everybody else goes first. */
 import type { Parsed, RestError } from "@stamp/azure-rest";
-import { concatBytes, utf8 } from "@stamp/base";
 import { type Clock, Turns } from "@stamp/ports";
 
 /** Bytes of a document that are parsed at once. */
 const sliceBytes = 16 * 1024;
 /** Characters that are encoded at once. */
-const chunkCharacters = 64 * 1024;
+const chunkCharacters = 16 * 1024;
 
 export interface PieceReader<T> {
   /** Undefined: go on. */
@@ -24,19 +23,51 @@ export async function readInTurns<T>(clock: Clock, reader: PieceReader<T>, body:
   return reader.end();
 }
 
-/** The pieces one after another, in UTF-8. */
+/** Returns the pieces one after another, in UTF-8. */
 export async function textInTurns(clock: Clock, pieces: Iterable<string>): Promise<Uint8Array> {
   const turns = new Turns(clock);
-  const chunks: Uint8Array[] = [];
+  const encoded = new EncodedText();
   let text = "";
   for (const piece of pieces) {
     text += piece;
     if (text.length >= chunkCharacters) {
-      chunks.push(utf8(text));
+      encoded.add(text);
       text = "";
     }
     if (turns.over) await turns.next();
   }
-  chunks.push(utf8(text));
-  return chunks.length === 1 ? (chunks[0] as Uint8Array) : concatBytes(chunks);
+  encoded.add(text);
+  return encoded.finish();
+}
+
+const encoder = new TextEncoder();
+
+/** Texts in UTF-8, written one behind the other into one buffer. */
+class EncodedText {
+  #bytes = new Uint8Array(0);
+  #length = 0;
+
+  add(text: string): void {
+    // A character takes at most three bytes for each unit of UTF-16. Mostly it takes one: the buffer grows if it has to.
+    if (this.#bytes.length - this.#length < text.length) this.#grow(text.length);
+    let rest = text;
+    for (;;) {
+      const { read, written } = encoder.encodeInto(rest, this.#bytes.subarray(this.#length));
+      this.#length += written;
+      if (read === rest.length) return;
+      rest = rest.slice(read);
+      this.#grow(rest.length * 3);
+    }
+  }
+
+  /** The text so far. The buffer is the caller's from now on. */
+  finish(): Uint8Array {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  #grow(more: number): void {
+    const grown = new Uint8Array(Math.max(this.#length + more, this.#bytes.length * 2));
+    grown.set(this.#bytes.subarray(0, this.#length));
+    this.#bytes = grown;
+  }
 }

@@ -9,6 +9,7 @@ import {
   etagAndTime,
   etagHeader,
   fitsIfRange,
+  type ListEntry,
   type ListedBlobProperties,
   listBlobsXml,
   metadataHeaders,
@@ -49,6 +50,9 @@ interface Found {
 /** How many tags a blob has is told to those who may read them. */
 const shownTo = ({ access }: BlobExchange, blob: ListedBlobProperties): ListedBlobProperties =>
   access.may("t") ? blob : { ...blob, tagCount: 0 };
+
+const withoutTags = (exchange: BlobExchange, entry: ListEntry): ListEntry =>
+  entry.kind === "blob" ? { kind: "blob", blob: shownTo(exchange, entry.blob) } : entry;
 
 async function findContent(exchange: BlobExchange, range: ByteRange | undefined): Promise<Parsed<Found>> {
   const asked = await askedBlob(exchange);
@@ -253,9 +257,9 @@ export async function listBlobs(exchange: BlobExchange): Promise<Answer> {
     exchange.limits(),
   );
   if (!page.ok) return page;
-  const entries = entriesOf(page.value).map((entry) =>
-    entry.kind === "blob" ? { ...entry, blob: { ...entry.blob, ...shownTo(exchange, entry.blob) } } : entry,
-  );
+  const listed = entriesOf(page.value);
+  // Entries are not copied but for those who may not see all of them: a page has thousands.
+  const entries = exchange.access.may("t") ? listed : listed.map((entry) => withoutTags(exchange, entry));
   if (untellable(exchange.version, entries)) {
     const message = "The container has a blob whose name XML can't carry. It can be listed in version 2021-02-12 or newer.";
     return rejected("FeatureVersionMismatch", {}, { message });
