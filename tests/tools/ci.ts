@@ -135,11 +135,12 @@ async function parts(): Promise<Part[]> {
       timeoutMs: 12 * minutes,
     },
     {
-      title: "internal ports without the secret; formats of a later release; uploads slower than a collection",
+      title: "internal ports without the secret or a certificate; formats of a later release; uploads slower than a collection",
       command: [
         node,
         "tests/tools/test.ts",
         "tests/drills/internal-ports.slow.ts",
+        "tests/drills/cluster-tls.slow.ts",
         "packages/embedded/src/newer-formats.slow.ts",
         "tests/drills/slow-upload.slow.ts",
       ],

@@ -1,9 +1,10 @@
-/** `stamp certs init`: a private certificate authority and a certificate for the REST doors. */
+/** `stamp certs`: a private certificate authority and a certificate for the REST doors. */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { PemPair } from "./certificates.ts";
+import { addClusterCerts } from "./cluster-certs-command.ts";
 import { CommandError, configOf, exitCodes, withConfig } from "./context.ts";
 import { topLevel } from "./top-level.ts";
 
@@ -17,6 +18,7 @@ export function addCerts(program: Command): void {
     .option("--dir <dir>", "where they are put (default: `certs` in the data folder)")
     .option("--host <name...>", "further names and addresses under which clients reach this stamp")
     .option("--days <n>", "how long the certificate is good for, at most 397", "397");
+  addClusterCerts(certs);
   withConfig(init, ["dataDir"]).action(async (_options, command: Command) => {
     const { dir, host, days } = command.opts<{ dir?: string; host?: string[]; days: string }>();
     const wrong = (host ?? []).find((one) => isIP(one) === 0 && !hostName.test(one));

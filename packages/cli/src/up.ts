@@ -10,6 +10,7 @@ import {
   control,
   DataFolder,
   detach,
+  missingPeer,
   nodesLeftOut,
   ownTransport,
   type ProcessEvent,
@@ -49,6 +50,7 @@ export function addUp(program: Command): void {
       for (const line of await unknownSettings(process.env)) console.error(`stamp: ${line}`);
       await checkRoleSettings(config);
       checkCertificate(config);
+      checkPeers(config);
       tellRemembered(config);
       if (background === true) await upDetached(command, readySeconds * 1_000);
       else await upForeground(command);
@@ -153,6 +155,12 @@ function checkHost(config: ClusterConfig, isFirst: boolean): void {
   if (config.topology === undefined || config.host !== undefined) return;
   const hosts = Object.keys(readTopology(config.topology).hosts).join(", ");
   throw new CommandError(`which host is this? --host NAME, one of ${hosts} (${config.topology})`, exitCodes.usage);
+}
+
+/** Else each process would die of it again and again. */
+function checkPeers(config: ClusterConfig): void {
+  const missing = missingPeer(config, planCluster(config, readClusterRecord(config.dataDir)).processes);
+  if (missing !== undefined) throw new CommandError(missing, exitCodes.usage);
 }
 
 /** Else each front-end would die of it again and again. */

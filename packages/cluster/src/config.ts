@@ -135,6 +135,10 @@ export const clusterConfigSchema = z.strictObject({
     .describe(
       "File with the secret that processes prove to each other; default: cluster-secret in the data folder, made at the first start",
     ),
+  tls: z
+    .enum(["off", "cluster"])
+    .default("off")
+    .describe('TLS between processes: "cluster" needs the certificates of `stamp certs cluster init` (docs/guides/internal-ports.md)'),
   copySources: structured(
     z
       .array(

@@ -11,6 +11,7 @@ export { detach } from "./detach.ts";
 export { LogFile } from "./log-file.ts";
 export type { ProcessEvent } from "./managed-process.ts";
 export { ownCredential, ownTransport } from "./own-transport.ts";
+export { missingPeer, operatorName, peerFilesOf, peerFolder } from "./peer-files.ts";
 export { type Endpoints, isPublic, type Plan, type PlannedProcess, planCluster, type RemoteProcess } from "./plan.ts";
 export { identityOf, isAlive, type ProcessIdentity } from "./process-identity.ts";
 export { internalReachOf, noAccountServed, reachRemarks, restReachOf } from "./reach.ts";

@@ -1,11 +1,21 @@
 /** The gRPC transport of tools: supervisor, command line. They prove themselves with the secret of the cluster, as its processes do. */
 
 import { existsSync } from "node:fs";
-import { credentialOf, GrpcTransport, type SecretCredential } from "@stamp/ports-node";
+import { credentialOf, GrpcTransport, PeerCertificates, type PeerTls, type SecretCredential } from "@stamp/ports-node";
+import type { ClusterConfig } from "./config.ts";
+import { operatorName, peerFilesOf } from "./peer-files.ts";
 import { type ClusterSecretFiles, secretFilesOf } from "./secret-files.ts";
 
 /** Read at each connection: the first start makes the secret, and it may change while the tool runs. */
-export const ownTransport = (config: ClusterSecretFiles): GrpcTransport => new GrpcTransport({ credential: () => ownCredential(config) });
+export function ownTransport(config: ClusterSecretFiles & Partial<Pick<ClusterConfig, "tls">>): GrpcTransport {
+  let certificates: PeerCertificates | undefined;
+  const tls = (): PeerTls => {
+    certificates ??= new PeerCertificates(peerFilesOf(config, operatorName));
+    certificates.look();
+    return certificates.tls;
+  };
+  return new GrpcTransport({ credential: () => ownCredential(config), tls: config.tls === "cluster" ? tls : undefined });
+}
 
 /** What a tool proves itself with, read now. Throws ConfigError. */
 export const ownCredential = (config: ClusterSecretFiles): SecretCredential => credentialOf(sourcesOf(config), "operator");

@@ -18,6 +18,7 @@ import { bindsBeyondLoopback } from "./addresses.ts";
 import type { ClusterRecord } from "./cluster-record.ts";
 import type { ClusterConfig } from "./config.ts";
 import { developmentAccount, environmentName } from "./config.ts";
+import { peerFilesOf } from "./peer-files.ts";
 import { planHost } from "./plan-host.ts";
 import { type RoleName, roles } from "./roles.ts";
 import { secretFilesOf } from "./secret-files.ts";
@@ -145,6 +146,7 @@ export function processAt(place: Place, config: ClusterConfig, ports: PlannedPor
   ports.internal.set(place.httpPort, `readiness of ${name}`);
   const grpc = `${called}:${place.grpcPort}`;
   const secrets = secretFilesOf(config);
+  const peer = peerFilesOf(config, name);
   const settings: Record<string, string | number | boolean> = {
     name,
     listen: `${listen}:${place.grpcPort}`,
@@ -154,6 +156,7 @@ export function processAt(place: Place, config: ClusterConfig, ports: PlannedPor
     logLevel: config.logLevel,
     clusterSecretFile: secrets.current,
     clusterSecretPreviousFile: secrets.previous,
+    ...(config.tls === "cluster" ? { clusterCertFile: peer.cert, clusterKeyFile: peer.key, clusterCaFile: peer.ca } : {}),
     ...(role === "lock-service" ? {} : { lockService }),
     ...settingsOf(place, config, ports),
     ...config.roles[role],

@@ -8,6 +8,7 @@ import { type ClusterRecord, readClusterRecord, writeClusterRecord } from "./clu
 import { type ClusterConfig, clusterConfigSchema } from "./config.ts";
 import { DataFolder, type SupervisorRecord } from "./data-folder.ts";
 import { ManagedProcess, type ProcessEvent } from "./managed-process.ts";
+import { missingPeer } from "./peer-files.ts";
 import { type Plan, type PlannedProcess, planCluster } from "./plan.ts";
 import { type TakenPort, takenPorts } from "./ports-in-use.ts";
 import { prepareDisks, prepareSecret } from "./prepare-host.ts";
@@ -173,6 +174,8 @@ export class Supervisor {
       const added = plan.processes.find((each) => this.process(each.name) === undefined) as PlannedProcess;
       if (name !== undefined && added.name !== name) throw new Error(`${name} is not the next extent node, that is ${added.name}`);
       const ports = new Map([...plan.internalPorts].filter(([, wantedFor]) => wantedFor.endsWith(` ${added.name}`)));
+      const unproven = missingPeer(this.config, [added]);
+      if (unproven !== undefined) throw new Error(unproven);
       const taken = await takenPorts(this.config.internalBind, ports);
       if (taken.length > 0) throw new Error(takenText(taken));
       if (this.#cluster !== cluster || this.#stopping !== undefined) throw new Error("the cluster has changed in this moment; try again");

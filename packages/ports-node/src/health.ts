@@ -7,7 +7,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { release } from "@stamp/base";
 import type { HttpHandler, HttpResponse, Role, SecretFacts } from "@stamp/ports";
 import { NodeClock } from "./clock.ts";
-import { metricsText, type ServedCertificate } from "./metrics.ts";
+import { metricsText, type PeerFigures, type ServedCertificate } from "./metrics.ts";
 import { TurnWatch } from "./turn-watch.ts";
 
 const json = (status: number, value: unknown): HttpResponse => ({
@@ -23,6 +23,7 @@ export function healthHandler(
   role: Role,
   certificates: () => readonly ServedCertificate[] = () => [],
   secret: () => SecretFacts | undefined = () => undefined,
+  peer: () => PeerFigures | undefined = () => undefined,
 ): HttpHandler {
   const clock = new NodeClock();
   /** Wall clock minus the time that passed: stays the same unless somebody sets the clock. */
@@ -41,7 +42,7 @@ export function healthHandler(
       return json(ready ? 200 : 503, { role: roleName, name, release, ready, state, waitingFor });
     }
     if (path === "/metrics") {
-      const figures = { lag, wallSetMs: wallOffsetMs() - startOffsetMs, certificates: certificates(), secret: secret() };
+      const figures = { lag, wallSetMs: wallOffsetMs() - startOffsetMs, certificates: certificates(), secret: secret(), peer: peer() };
       const text = metricsText(roleName, name, role, figures);
       return { status: 200, headers: { "Content-Type": "text/plain; version=0.0.4" }, body: Buffer.from(text) };
     }

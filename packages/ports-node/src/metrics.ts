@@ -56,6 +56,14 @@ export interface ProcessFigures {
   readonly certificates: readonly ServedCertificate[];
   /** What the process knows of the stamp's secret; undefined where nothing is proven. */
   readonly secret?: SecretFacts | undefined;
+  /** Its certificate for other processes; undefined without TLS between them. */
+  readonly peer?: PeerFigures | undefined;
+}
+
+export interface PeerFigures {
+  readonly tls: { readonly endsAtMs: number };
+  /** Why its files can't be used; empty if they can. */
+  readonly problem: string;
 }
 
 /** Certificate of a door that is in use. */
@@ -98,7 +106,7 @@ function addProcess(page: Page, labels: Labels, lag: ELDHistogram | undefined): 
   lag.reset();
 }
 
-function addFigures(page: Page, labels: Labels, { wallSetMs, certificates, secret }: ProcessFigures): void {
+function addFigures(page: Page, labels: Labels, { wallSetMs, certificates, secret, peer }: ProcessFigures): void {
   page.add("stamp_wall_clock_seconds", "gauge", "Wall clock of its machine, since 1970.", labels, Date.now() / 1_000);
   const set = "How far the wall clock was set forward (below zero: back) since the process started.";
   page.add("stamp_wall_clock_set_seconds", "gauge", set, labels, wallSetMs / 1_000);
@@ -109,6 +117,12 @@ function addFigures(page: Page, labels: Labels, { wallSetMs, certificates, secre
   if (secret !== undefined) {
     const unusable = "1 if the files of the stamp's secret can't be used; the secrets that were read before stay in use.";
     page.add("stamp_cluster_secret_unusable", "gauge", unusable, labels, secret.problem === "" ? 0 : 1);
+  }
+  if (peer !== undefined) {
+    const ends = "When the certificate ends with which the process proves who it is to others, since 1970.";
+    page.add("stamp_cluster_certificate_end_time_seconds", "gauge", ends, labels, peer.tls.endsAtMs / 1_000);
+    const unusable = "1 if the files of that certificate can't be used; the one before stays in use.";
+    page.add("stamp_cluster_certificate_unusable", "gauge", unusable, labels, peer.problem === "" ? 0 : 1);
   }
   for (const { door, endsAtMs, successorUnusable } of certificates) {
     const ends = "When the certificate that is in use ends, since 1970.";

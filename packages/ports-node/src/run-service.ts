@@ -16,6 +16,7 @@ import { serveHttp } from "./http-server.ts";
 import { logLevels, nodeLogger } from "./logger.ts";
 import { countBuffersAsHeap, machineMemoryBytes } from "./memory.ts";
 import type { ServedCertificate } from "./metrics.ts";
+import { PeerCertificates } from "./peer-certificates.ts";
 import { WatchedSecret } from "./watched-secret.ts";
 import { nodeWorld } from "./world.ts";
 
@@ -37,6 +38,12 @@ const commonSchema = z.object({
     .string()
     .default("")
     .describe("File with it, by default clusterSecretFile with .previous; it need not exist."),
+  clusterCertFile: z
+    .string()
+    .default("")
+    .describe("PEM file of the certificate with which the process proves who it is to others (TLS); empty: no TLS between processes."),
+  clusterKeyFile: z.string().default("").describe("PEM file of that certificate's key."),
+  clusterCaFile: z.string().default("").describe("PEM file of the authorities whose certificates are trusted."),
   logLevel: z.enum(logLevels).default("info").describe("Least important lines that are written."),
 });
 
@@ -72,6 +79,7 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
   const { listen = "", advertise } = config as { listen?: string; advertise?: string };
   const logger = nodeLogger({ level: logLevel, fields: { name } });
   const secret = secretOrExit(service.role, common, [listen, common.http], logger);
+  const certificates = certificatesOrExit(service.role, common, logger);
   const world = nodeWorld({
     dataDir,
     name,
@@ -79,9 +87,11 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
     memoryBytes: machineMemoryBytes(),
     credential: () => secret.credential,
     secret: () => secret.facts,
+    tls: certificates === undefined ? undefined : () => certificates.tls,
     advertised: advertise,
   });
   secret.watch();
+  certificates?.watch();
   const unknown = unknownNames(
     process.env,
     [...Object.keys(service.schema.shape), ...Object.keys(commonSchema.shape)].map(envName).concat(surroundings),
@@ -95,7 +105,7 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
     });
   }
   const open: { readonly door: string; readonly listener: HttpListener }[] = [];
-  const certificates = (): ServedCertificate[] =>
+  const served = (): ServedCertificate[] =>
     open.flatMap(({ door, listener: { certificate } }) => (certificate === undefined ? [] : [{ door, ...certificate }]));
   let role: R;
   try {
@@ -106,7 +116,14 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
       await world.transport.close();
     });
     if (common.http !== "") {
-      const handler = healthHandler(service.role, common.name, role, certificates, () => secret.facts);
+      const handler = healthHandler(
+        service.role,
+        common.name,
+        role,
+        served,
+        () => secret.facts,
+        () => certificates,
+      );
       const listener = await serveHttp(handler, { listen: common.http, logger });
       open.push({ door: "health", listener });
       logger.info("health door open", { http: listener.address });
@@ -168,6 +185,24 @@ function secretOrExit(role: string, common: z.infer<typeof commonSchema>, intern
         `every process (docs/guides/internal-ports.md), or listen on 127.0.0.1:\n` +
         `  (umask 077; openssl rand -base64 32 > cluster-secret); export ${envName("clusterSecretFile")}=$PWD/cluster-secret`,
     );
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return wrongConfiguration(role, error.message);
+  }
+}
+
+/** The certificates that the configuration names; undefined if it names none. */
+function certificatesOrExit(role: string, common: z.infer<typeof commonSchema>, logger: Logger): PeerCertificates | undefined {
+  const { name, clusterCertFile: cert, clusterKeyFile: key, clusterCaFile: ca } = common;
+  const named = [cert, key, ca].filter((path) => path !== "").length;
+  if (named === 0) return undefined;
+  if (named < 3) wrongConfiguration(role, "clusterCertFile, clusterKeyFile, clusterCaFile: all three are given, or none");
+  try {
+    const certificates = new PeerCertificates({ cert, key, ca }, logger);
+    const { own } = certificates.tls;
+    if (own.role !== role || own.name !== name)
+      wrongConfiguration(role, `${cert} is for the ${own.role} ${own.name}, and this process is the ${role} ${name}`);
+    return certificates;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return wrongConfiguration(role, error.message);

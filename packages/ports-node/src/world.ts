@@ -9,6 +9,7 @@ import { NodeDigest } from "./digest.ts";
 import { NodeDisk } from "./disk.ts";
 import type { Credential } from "./grpc/credential.ts";
 import { NodeForeignCalls } from "./grpc/foreign-calls.ts";
+import type { PeerTls } from "./grpc/peer-tls.ts";
 import { openCredential } from "./grpc/secret-credential.ts";
 import { GrpcTransport } from "./grpc/transport.ts";
 import { NodeKeyValueStores } from "./key-value.ts";
@@ -30,6 +31,8 @@ export interface NodeWorldOptions {
   readonly transport?: Transport;
   /** What the process proves itself with over gRPC; without it nobody proves anything. */
   readonly credential?: () => Credential;
+  /** Certificates with which the process and its peers prove who they are; undefined without TLS. */
+  readonly tls?: (() => PeerTls) | undefined;
   /** What the process knows of the secret of its stamp; without it nothing is told of one. */
   readonly secret?: () => SecretFacts;
   /** Where others reach it, when that is not where it listens. */
@@ -55,7 +58,7 @@ export function nodeWorld(options: NodeWorldOptions): World {
     random: new NodeRandom(),
     disk: new NodeDisk(files),
     keyValue: new NodeKeyValueStores(stores),
-    transport: options.transport ?? new GrpcTransport({ clock, logger, credential, advertised: options.advertised }),
+    transport: options.transport ?? new GrpcTransport({ clock, logger, credential, tls: options.tls, advertised: options.advertised }),
     foreign: new NodeForeignCalls(clock),
     digest: new NodeDigest(),
     logger,

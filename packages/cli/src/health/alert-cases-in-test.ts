@@ -199,6 +199,9 @@ export const alertCases: Partial<Readonly<Record<Code, AlertCase>>> = {
     fires: [certificate(1_000_000)],
     quiet: [certificate(9_000_000)],
   },
+  "cluster-certificate-ended": figure("stamp_cluster_certificate_end_time_seconds", "front-end-1", 100, 1_000_000),
+  "cluster-certificate-ends": figure("stamp_cluster_certificate_end_time_seconds", "front-end-1", 1_000_000, 9_000_000),
+  "cluster-certificate-unusable": figure("stamp_cluster_certificate_unusable", "front-end-1", 1, 0),
   "secret-unusable": figure("stamp_cluster_secret_unusable", "front-end-1", 1, 0),
   // The clock of the test begins at 1970: a secret made long before fires.
   "secret-old": figure("stamp_cluster_secret_made_time_seconds", "front-end-1", -40_000_000, 0),

@@ -76,6 +76,8 @@ export interface SetUpFacts {
   /** Someone who knows the public key may use the stamp from another machine. */
   readonly developmentAccountForOthers: boolean;
   readonly tls: TlsFacts | undefined;
+  /** Certificates with which processes and the operator prove who they are, the one that ends first; undefined without them. */
+  readonly peers: TlsFacts | undefined;
   /** Extent nodes that have a disk in the folder and are not started. */
   readonly notStarted: readonly string[];
   /** Files and folders of the data folder that other users of the machine may read. */

@@ -9,7 +9,7 @@ const certificateDays = 30;
 
 export function findSetUp({ setUp, nowMs }: StampFacts): Finding[] {
   if (setUp === undefined) return [];
-  return [...findReach(setUp), ...findCertificate(setUp, nowMs), ...findShape(setUp), ...findFiles(setUp)];
+  return [...findReach(setUp), ...findCertificate(setUp, nowMs), ...findPeers(setUp, nowMs), ...findShape(setUp), ...findFiles(setUp)];
 }
 
 function findReach({ httpBind, internalBind, restReach, internalReach, ...setUp }: SetUpFacts): Finding[] {
@@ -34,6 +34,17 @@ function findCertificate({ tls }: SetUpFacts, nowMs: number): Finding[] {
   if (leftMs <= 0) return [finding("certificate-ended", certificate, `it ended at ${at}`)];
   if (leftMs > certificateDays * dayMs) return [];
   return [finding("certificate-ends", certificate, `it ends in ${counted(Math.floor(leftMs / dayMs), "day")}, at ${at}`)];
+}
+
+function findPeers({ peers }: SetUpFacts, nowMs: number): Finding[] {
+  if (peers === undefined) return [];
+  const { certificate, endsAtMs, problem } = peers;
+  if (endsAtMs === undefined) return [finding("cluster-certificate-unusable", certificate, problem)];
+  const leftMs = endsAtMs - nowMs;
+  const at = new Date(endsAtMs).toISOString();
+  if (leftMs <= 0) return [finding("cluster-certificate-ended", certificate, `it ended at ${at}`)];
+  if (leftMs > certificateDays * dayMs) return [];
+  return [finding("cluster-certificate-ends", certificate, `it ends in ${counted(Math.floor(leftMs / dayMs), "day")}, at ${at}`)];
 }
 
 function findShape({ copies, extentNodes, faultDomains, notStarted }: SetUpFacts): Finding[] {

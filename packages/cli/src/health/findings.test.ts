@@ -357,6 +357,24 @@ const cases: Readonly<Record<Code, Case>> = {
     subject: "/server.pem",
     cause: /not a certificate/,
   },
+  "cluster-certificate-ended": {
+    change: withSetUp({ peers: endsIn(-1).tls }),
+    subject: "/server.pem",
+    cause: /ended at 2026-11-24/,
+    notYet: withSetUp({ peers: endsIn(1).tls }),
+  },
+  "cluster-certificate-ends": {
+    change: withSetUp({ peers: endsIn(12).tls }),
+    subject: "/server.pem",
+    cause: /in 12 days/,
+    help: /certs cluster rotate/,
+    notYet: withSetUp({ peers: endsIn(31).tls }),
+  },
+  "cluster-certificate-unusable": {
+    change: withSetUp({ peers: { certificate: "/server.pem", endsAtMs: undefined, problem: "not the one of" } }),
+    subject: "/server.pem",
+    cause: /not the one of/,
+  },
   "secret-unusable": {
     change: withAnswer("front-end-1", { secret: { ids: ["aa"], madeMs: nowMs, problem: "/data/cluster-secret is a folder" } }),
     subject: "front-end-1",

@@ -96,6 +96,7 @@ export const healthy: StampFacts = {
     faultDomains: [],
     developmentAccountForOthers: false,
     tls: undefined,
+    peers: undefined,
     notStarted: [],
     openPaths: [],
   },

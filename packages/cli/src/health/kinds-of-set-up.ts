@@ -56,6 +56,28 @@ export const setUpKinds = {
       help: "put the files right that tlsCert and tlsKey name (./stamp config show); why: ./stamp logs --role SUBJECT --data DATA --level error",
     },
   },
+  "cluster-certificate-ended": {
+    severity: "critical",
+    means: "A certificate with which processes prove who they are has ended: new connections of that process are refused.",
+    help: "make new ones, which are taken without a restart: ./stamp certs cluster rotate",
+    alert: { expr: "stamp_cluster_certificate_end_time_seconds <= time()", lasts: "0m" },
+  },
+  "cluster-certificate-ends": {
+    severity: "warning",
+    means: "A certificate with which processes prove who they are to each other ends within 30 days.",
+    help: "make new ones, which are taken without a restart: ./stamp certs cluster rotate",
+    alert: {
+      expr: "stamp_cluster_certificate_end_time_seconds > time() and stamp_cluster_certificate_end_time_seconds - time() < 30 * 86400",
+      lasts: "1h",
+    },
+  },
+  "cluster-certificate-unusable": {
+    severity: "warning",
+    means:
+      "The files of a certificate between processes can't be used. The process goes on with what it read before; one that is started now does not start.",
+    help: "make what is missing: ./stamp certs cluster init; new ones for all: ./stamp certs cluster rotate",
+    alert: { expr: "stamp_cluster_certificate_unusable == 1", lasts: "1m" },
+  },
   "secret-unusable": {
     severity: "warning",
     means:

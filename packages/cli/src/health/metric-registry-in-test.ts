@@ -37,9 +37,13 @@ export function registry(): ReadonlyMap<string, ReadonlySet<string>> {
   const lag = { percentile: () => 0, max: 0, reset: () => {} } as unknown as NonNullable<Parameters<typeof metricsText>[3]>["lag"];
   const certificates = [{ door: "blob", endsAtMs: 0, successorUnusable: false }];
   const secret = { ids: ["3abd5a03c10e8859"], madeMs: 0, problem: "" };
-  for (const [, name = "", inside = ""] of metricsText("r", "n", role, { lag, wallSetMs: 0, certificates, secret }).matchAll(
-    /^(\w+)\{(.*?)\} /gm,
-  ))
+  for (const [, name = "", inside = ""] of metricsText("r", "n", role, {
+    lag,
+    wallSetMs: 0,
+    certificates,
+    secret,
+    peer: { tls: { endsAtMs: 0 }, problem: "" },
+  }).matchAll(/^(\w+)\{(.*?)\} /gm))
     add(
       name,
       [...inside.matchAll(/(\w+)="/g)].map(([, label = ""]) => label),

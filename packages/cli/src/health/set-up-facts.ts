@@ -9,11 +9,13 @@ import {
   isPublic,
   noAccountServed,
   nodesLeftOut,
+  operatorName,
+  peerFilesOf,
   planCluster,
   readClusterRecord,
   restReachOf,
 } from "@stamp/cluster";
-import { inWords, readPair } from "@stamp/ports-node";
+import { inWords, readPair, readPeerTls } from "@stamp/ports-node";
 import type { SetUpFacts, TlsFacts } from "./facts.ts";
 
 /** Mode bits of everybody but the owner. */
@@ -39,6 +41,7 @@ export function setUpFacts(config: ClusterConfig, running: readonly string[] | u
     faultDomains,
     developmentAccountForOthers: config.allowDevelopmentAccount && config.accounts.some(isPublic),
     tls: tlsFacts(config),
+    peers: peerFacts(config, planned),
     notStarted: nodesLeftOut(dataDir, running ?? planned, retired),
     openPaths: openPathsIn(dataDir, planned),
   };
@@ -56,6 +59,23 @@ function tlsFacts({ tlsCert, tlsKey }: ClusterConfig): TlsFacts | undefined {
   }
 }
 
+/** Of certificates that can't be used, the first; else of all, the one that ends first. */
+function peerFacts(config: ClusterConfig, planned: readonly string[]): TlsFacts | undefined {
+  if (config.tls !== "cluster") return undefined;
+  let first: TlsFacts | undefined;
+  for (const name of [operatorName, ...planned]) {
+    const files = peerFilesOf(config, name);
+    try {
+      // Also of one that has ended: that is told as such.
+      const { endsAtMs } = readPeerTls(files, 0);
+      if (first?.endsAtMs === undefined || endsAtMs < first.endsAtMs) first = { certificate: files.cert, endsAtMs, problem: "" };
+    } catch (error) {
+      return { certificate: files.cert, endsAtMs: undefined, problem: inWords(error) };
+    }
+  }
+  return first;
+}
+
 /** Only what the stamp makes there: the folder itself may be somebody's own, with other things in it. */
 function openPathsIn(dataDir: string, planned: readonly string[]): string[] {
   // A closed folder closes everything in it.
@@ -69,6 +89,7 @@ function openPathsIn(dataDir: string, planned: readonly string[]): string[] {
     "cluster-secret",
     "cluster-secret.next",
     "cluster-secret.previous",
+    "cluster-certs",
   ];
   return ours.map((name) => join(dataDir, name)).filter(isOpen);
 }
