@@ -30,6 +30,7 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "docs/guides/deploy.md: needs three hosts; tests/hosts/hosts.slow.ts has three network namespaces",
     "docs/guides/etcd.md: needs an etcd; tests/etcd/migrate.slow.ts has one",
     "docs/guides/internal-ports.md: the cluster of the guides has no TLS; tests/drills/cluster-tls.slow.ts makes and rotates certificates",
+    "docs/guides/keys-at-rest.md: the folder of this test has a key",
     "docs/guides/locations.md: needs processes beside the cluster; tests/location/processes.slow.ts starts them",
     "docs/guides/locations.md: needs processes beside the cluster; tests/location/processes.slow.ts starts them",
     "docs/guides/metadata.md: needs a Docker engine; tests/drills/compose.slow.ts has one",

@@ -135,12 +135,14 @@ async function parts(): Promise<Part[]> {
       timeoutMs: 12 * minutes,
     },
     {
-      title: "internal ports without the secret or a certificate; formats of a later release; uploads slower than a collection",
+      title:
+        "internal ports without the secret or a certificate; keys at rest; formats of a later release; uploads slower than a collection",
       command: [
         node,
         "tests/tools/test.ts",
         "tests/drills/internal-ports.slow.ts",
         "tests/drills/cluster-tls.slow.ts",
+        "tests/drills/keys-at-rest.slow.ts",
         "packages/embedded/src/newer-formats.slow.ts",
         "tests/drills/slow-upload.slow.ts",
       ],

@@ -73,6 +73,7 @@ export type FailureReason =
   | "badPlace"
   | "throttled"
   | "unauthorized"
+  | "masterKeyMissing"
   // replication between stamps
   | "staleRoleEpoch"
   | "notSeeded";

@@ -30,7 +30,7 @@ export const formatVersions = {
   "partition-metadata": 4,
   "commit-log": 1,
   checkpoint: 1,
-  row: 3,
+  row: 4,
   key: 1,
   "service-properties": 2,
   "partition-map": 1,

@@ -33,7 +33,7 @@ const ofEachProcess: ReadonlySet<string> = new Set(["name", "listen", "advertise
 /** Of every process, in no role's schema. */
 const ofAll: ReadonlySet<string> = new Set(["logLevel"]);
 /** Not shown: they hold keys. */
-const secret: ReadonlySet<string> = new Set(["accounts"]);
+const secret: ReadonlySet<string> = new Set(["accounts", "masterKey", "masterKeyCommand"]);
 
 export interface RoleSetting {
   readonly key: string;

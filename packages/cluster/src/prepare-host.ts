@@ -10,7 +10,7 @@
  */
 import { existsSync, lstatSync, mkdirSync, readlinkSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { makeSecretFile } from "@stamp/ports-node";
+import { goneText, makeMasterKeyFile, makeSecretFile, masterKeyIdFile } from "@stamp/ports-node";
 import type { ClusterConfig } from "./config.ts";
 import { secretFilesOf } from "./secret-files.ts";
 import { StartError } from "./start-error.ts";
@@ -25,6 +25,33 @@ export function prepareSecret(config: ClusterConfig): void {
       `the secret of the stamp is not on this host: ${current}. All hosts have the same one: make it on the first ` +
         `(umask 077; openssl rand -base64 32 > ${current}) and copy it to the others`,
     );
+}
+
+/**
+ * Returns the file with the master key that the partition servers of this folder seal secrets of accounts with: `master-key`, which the first
+ * start of a folder makes. Undefined for a folder of an older release that has none, and where `roles` gives the partition servers another
+ * source. Several hosts have the same key, which a person gives to them.
+ */
+export function masterKeyFileOf(config: ClusterConfig, isFirstStart: boolean): string | undefined {
+  const given = config.roles["partition-server"] ?? {};
+  if (["masterKey", "masterKeyFile", "masterKeyCommand"].some((key) => key in given)) return undefined;
+  const path = join(config.dataDir, "master-key");
+  const isMade = isFirstStart && config.topology === undefined;
+  return isMade || existsSync(path) || existsSync(masterKeyIdFile(path)) ? path : undefined;
+}
+
+/** The configuration that partition servers are planned by. The folder does not remember the file: it may move, and its key with it. */
+export function withMasterKey(config: ClusterConfig, path: string | undefined): ClusterConfig {
+  if (path === undefined) return config;
+  const settings = { masterKeyFile: path, masterKeyPreviousFile: `${path}.previous`, ...config.roles["partition-server"] };
+  return { ...config, roles: { ...config.roles, "partition-server": settings } };
+}
+
+/** Makes the master key at the first start. Throws StartError if there was one and it is gone. */
+export function prepareMasterKey(path: string | undefined): void {
+  if (path === undefined) return;
+  if (!existsSync(path) && existsSync(masterKeyIdFile(path))) throw new StartError(goneText(path));
+  makeMasterKeyFile(path);
 }
 
 /** Puts the folder of each extent node on its disk. Throws StartError. */

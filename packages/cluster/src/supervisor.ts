@@ -11,7 +11,7 @@ import { ManagedProcess, type ProcessEvent } from "./managed-process.ts";
 import { missingPeer } from "./peer-files.ts";
 import { type Plan, type PlannedProcess, planCluster } from "./plan.ts";
 import { type TakenPort, takenPorts } from "./ports-in-use.ts";
-import { prepareDisks, prepareSecret } from "./prepare-host.ts";
+import { masterKeyFileOf, prepareDisks, prepareMasterKey, prepareSecret, withMasterKey } from "./prepare-host.ts";
 import { nodesLeftOut, rememberedOf } from "./remembered.ts";
 import { StartError } from "./start-error.ts";
 import type { ClusterStatus, ProcessStatus } from "./status.ts";
@@ -45,6 +45,7 @@ export class Supervisor {
   readonly plan: Plan;
   readonly folder: DataFolder;
   readonly #options: SupervisorOptions;
+  readonly #masterKeyFile: string | undefined;
   readonly #processes: ManagedProcess[] = [];
   readonly #seen = new Map<string, Seen>();
   readonly #asking = new Set<string>();
@@ -61,7 +62,9 @@ export class Supervisor {
     this.#options = options;
     this.config = options.config;
     const known = readClusterRecord(options.config.dataDir);
-    this.plan = planCluster(options.config, known);
+    const mayBecomeStamp = new DataFolder(options.config.dataDir).mayBecomeStamp;
+    this.#masterKeyFile = masterKeyFileOf(options.config, mayBecomeStamp);
+    this.plan = planCluster(withMasterKey(options.config, this.#masterKeyFile), known);
     this.#cluster = { config: rememberedOf(options.config), retired: known?.retired ?? [], slots: this.#slotsOf(this.plan.processes) };
     this.folder = new DataFolder(options.config.dataDir);
   }
@@ -78,6 +81,7 @@ export class Supervisor {
         throw new StartError(`the cluster of ${config.dataDir} has changed in this moment; start it again`);
       const anyLeft = (await folder.endLeftOvers(leftOversGoneMs)) > 0;
       prepareSecret(config);
+      prepareMasterKey(this.#masterKeyFile);
       if (config.topology !== undefined) prepareDisks(config, readTopology(config.topology));
       const waitMs = anyLeft ? leftOversGoneMs : 0;
       const taken = [

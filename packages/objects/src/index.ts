@@ -4,6 +4,7 @@
  * commit for all writes of a decision.
  */
 export * from "./accounts/operation.ts";
+export { AccountSeals, masterKeyBytes, noSeals, type SealingCiphers, type Seals } from "./accounts/seals.ts";
 export { appendedBlocksMax } from "./blobs/append.ts";
 export { BlobGarbage, purgeBlob, purgeMarginMs } from "./blobs/blob-garbage.ts";
 export { contentPlacesMax } from "./blobs/blobs.ts";

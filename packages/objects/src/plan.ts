@@ -3,6 +3,7 @@
  * and looks at no clock; the partition server runs it, for writes inside the row's order, for reads at a snapshot.
  */
 import { assert, concatBytes, type Failure, FailureError, type Outcome, type Rules } from "@stamp/base";
+import type { Seals } from "./accounts/seals.ts";
 import type { LeaseClock } from "./blobs/leases.ts";
 import { type ServiceError, type ServiceErrorCode, serviceError } from "./errors.ts";
 import type { BlobPolicy, OperationResult } from "./operation.ts";
@@ -94,6 +95,8 @@ export interface PlanContext {
   readonly queueMs: (name: string, clockMs: number) => number;
   /** Makes 16 random bytes that nobody can guess: what the pop receipts of one operation on a queue carry. */
   readonly receiptSecret: () => Uint8Array;
+  /** Seals secrets of accounts in their rows. */
+  readonly seals: Seals;
 }
 
 export function* getRow(key: Uint8Array): Plan<Uint8Array | undefined> {

@@ -49,13 +49,13 @@ const blobOfOperation = ({ value }: Operation): BlobName | undefined =>
 function unguardedPlanOf(operation: Operation, context: PlanContext): Plan {
   switch (operation.case) {
     case "getAccount":
-      return getAccount(operation.value);
+      return getAccount(operation.value, context);
     case "putAccount":
       return putAccount(operation.value, context);
     case "listAccounts":
       return listAccounts(operation.value, context);
     case "changeAccount":
-      return changeAccount(operation.value);
+      return changeAccount(operation.value, context);
     case "createContainer":
       return createContainer(operation.value, context);
     case "getContainer":

@@ -1,5 +1,6 @@
 /** A table in memory for tests: runs plans over a sorted list of rows, as a range partition would. */
 import { allRules, compareBytes, emptyBytes, type Rules, toHex } from "@stamp/base";
+import { noSeals, type Seals } from "./accounts/seals.ts";
 import { BlobGarbage, purgeBlob } from "./blobs/blob-garbage.ts";
 import { type Lease, LeaseTimers } from "./blobs/leases.ts";
 import { ownerOfRow } from "./garbage.ts";
@@ -29,6 +30,9 @@ export class TestTable {
   rowBytesMax = 0;
   commitBytesMax = 0;
 
+  /** Of accounts; none by default. */
+  seals: Seals = noSeals;
+
   #secrets = 0;
   /** Bytes of the n-th secret that is asked for. */
   receiptSecret = (n: number): Uint8Array => Uint8Array.from({ length: 16 }, (_, index) => ((n * 2654435761) >>> ((index % 4) * 8)) & 0xff);
@@ -52,6 +56,7 @@ export class TestTable {
       leases: { nowMs: this.monotonicMs, endsMs: (lease: Lease) => this.#timers.endsMs(lease) },
       queueMs: (name, clockMs) => this.#queueClocks.actingMs(name, this, clockMs),
       receiptSecret: () => this.receiptSecret(++this.#secrets),
+      seals: this.seals,
     };
   }
 

@@ -24,6 +24,7 @@ export { InProcessNetwork } from "./in-process.ts";
 export { inWords, isSystemError } from "./in-words.ts";
 export * from "./key-value.ts";
 export * from "./logger.ts";
+export * from "./master-key.ts";
 export { metricsText } from "./metrics.ts";
 export * from "./oidc.ts";
 export { PeerCertificates, type PeerFiles, readPeerTls } from "./peer-certificates.ts";

@@ -81,6 +81,30 @@ export function digestConformance(register: RegisterTest, make: () => Digest | P
     checkEqual(toHex(digest.aes256Ctr(key, second).update(text.subarray(16))), encrypted.slice(32), "from the second block on");
   });
 
+  register("digest: AES-256-GCM has its published values, and opens nothing that was changed", async () => {
+    const digest = await make();
+    const hex = (text: string): Uint8Array => fromHex(text) as Uint8Array;
+    const key = hex("feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308");
+    const nonce = hex("cafebabefacedbaddecaf888");
+    const content = hex(
+      "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a721c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39",
+    );
+    const boundTo = hex("feedfacedeadbeeffeedfacedeadbeefabaddad2");
+    const sealed = digest.sealAes256Gcm(key, nonce, content, boundTo);
+    const encrypted =
+      "522dc1f099567d07f47f37a32a84427d643a8cdcbfe5c0c97598a2bd2555d1aa8cb08e48590dbb3da7b08b1056828838c5f61e6393ba7a0abcc9f662";
+    checkEqual(toHex(sealed), `${encrypted}76fc6ece0f4e1768cddf8853bb2d551b`, "McGrew and Viega, test case 16");
+    checkEqual(toHex(digest.openAes256Gcm(key, nonce, sealed, boundTo) ?? new Uint8Array(0)), toHex(content), "opened");
+    for (let at = 0; at < sealed.length; at++) {
+      const changed = sealed.map((byte, i) => (i === at ? byte ^ 1 : byte));
+      checkEqual(digest.openAes256Gcm(key, nonce, changed, boundTo), undefined, `byte ${at} changed`);
+    }
+    checkEqual(digest.openAes256Gcm(key, nonce, sealed.subarray(0, sealed.length - 1), boundTo), undefined, "cut");
+    checkEqual(digest.openAes256Gcm(key, nonce, sealed.subarray(0, 8), boundTo), undefined, "shorter than a tag");
+    checkEqual(digest.openAes256Gcm(key, nonce, sealed, boundTo.subarray(1)), undefined, "bound to something else");
+    checkEqual(digest.openAes256Gcm(content.subarray(0, 32), nonce, sealed, boundTo), undefined, "another key");
+  });
+
   register("digest: equal compares content, also of other lengths", async () => {
     const digest = await make();
     const bytes = fromHex("00ff10") as Uint8Array;

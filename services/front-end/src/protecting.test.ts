@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, compareBytes, emptyBytes, ok, type Rules, rulesWithout, toHex } from "@stamp/base";
-import { noPolicy, type Operation, type PlanContext, planOf, type Read, type ReadAnswer, type RowEntry } from "@stamp/objects";
+import { noPolicy, noSeals, type Operation, type PlanContext, planOf, type Read, type ReadAnswer, type RowEntry } from "@stamp/objects";
 import type { Objects } from "./objects.ts";
 import { deleteContainer, executeProtecting } from "./protecting.ts";
 import type { CallLimits, OperationKind } from "./router.ts";
@@ -43,6 +43,7 @@ class Rows {
       leases: { nowMs: 0, endsMs: () => 0 },
       queueMs: () => 0,
       receiptSecret: () => new Uint8Array(16),
+      seals: noSeals,
     };
     const plan = planOf(operation, context);
     let step = plan.next();

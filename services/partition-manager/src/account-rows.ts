@@ -1,6 +1,6 @@
 /** Rows of the Account table, read and changed through the partition servers that have its ranges. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Outcome, ok, refused } from "@stamp/base";
+import { type FailureReason, type Outcome, ok, refused } from "@stamp/base";
 import { type Routable, routeOf } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { type CallOptions, jittered, sleep, type World } from "@stamp/ports";
@@ -12,6 +12,9 @@ export type AccountOperation = Extract<
   { case: "getAccount" | "putAccount" | "listAccounts" | "changeAccount" }
 >;
 export type AccountResult = Exclude<OperationResult["kind"], { case: undefined }>;
+
+/** What stays as it is until a person acts. */
+const forAPerson: ReadonlySet<FailureReason> = new Set(["masterKeyMissing", "newerFormat", "damaged"]);
 
 const attemptTimeoutMs = 2_000;
 const retryMs = 100;
@@ -58,7 +61,7 @@ export class AccountRows {
       const leftMs = options.deadlineMs - clock.monotonicMs();
       const outcome = await this.once(operation, { timeoutMs: Math.max(1, Math.min(leftMs, attemptTimeoutMs)) });
       if (outcome.ok) return ok(outcome.value.result);
-      if (leftMs <= attemptTimeoutMs || options.signal?.aborted) return outcome;
+      if (leftMs <= attemptTimeoutMs || options.signal?.aborted || forAPerson.has(outcome.failure.reason)) return outcome;
       logger.debug("an account's row is not reached yet", { operation: operation.case, reason: outcome.failure.reason });
       if (outcome.failure.reason === "partitionLoading") await this.#map.newerThan(this.#map.current.version, mapWaitMs);
       else await sleep(clock, jittered(random, retryMs), options.signal);

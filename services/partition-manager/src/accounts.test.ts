@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { decodeServiceProperties } from "@stamp/azure-rest";
-import { allRules, compareBytes, emptyBytes, type Outcome, ok, refused, unwrap } from "@stamp/base";
+import { allRules, compareBytes, emptyBytes, type Failure, type Outcome, ok, refused, unwrap } from "@stamp/base";
 import { firstRangeOf, RangeMap } from "@stamp/partition-map";
 import { served } from "@stamp/ports";
 import { InProcessNetwork, nodeWorld } from "@stamp/ports-node";
@@ -94,7 +94,8 @@ async function started(t: TestContext) {
       accountsHandlers(world, () => ok({ map } as unknown as Term)),
     ),
   ]);
-  const insert = (accounts: { name: string; keys: string[] }[]) => insertAccounts(world, map, accounts, new AbortController().signal);
+  const insert = (accounts: { name: string; keys: string[] }[], onRefused?: (failure: Failure) => void) =>
+    insertAccounts(world, map, accounts, new AbortController().signal, onRefused);
   return { server, insert, accounts: world.transport.client("pm", Accounts) };
 }
 
@@ -195,6 +196,24 @@ test("accounts: a configuration that changed gives its keys; one that did not le
   const digest = text(server.held.get("acct")?.configuredDigest ?? emptyBytes);
   await insert([{ name: "acct", keys: [key(3), key(2)] }]);
   assert.equal(text(server.held.get("acct")?.configuredDigest ?? emptyBytes), digest);
+});
+
+test("accounts: a master key that is missing is told at once with its message, and insertion goes on when it is back", async (t) => {
+  const { accounts, insert, server } = await started(t);
+  const told: Failure[] = [];
+  let missing = 3;
+  server.afterApplying = () => (missing > 0 ? refused("failedPrecondition", "masterKeyMissing", "sealed by master key 0a") : undefined);
+  const got = await accounts.get({ account: "acct" }, options);
+  assert.ok(!got.ok && got.failure.reason === "masterKeyMissing" && /sealed by master key 0a/.test(got.failure.message));
+  await insert([{ name: "acct", keys: [key(1)] }], (failure) => {
+    told.push(failure);
+    missing--;
+  });
+  assert.deepEqual(
+    told.map(({ reason }) => reason),
+    ["masterKeyMissing", "masterKeyMissing", "masterKeyMissing"],
+  );
+  assert.equal(server.held.has("acct"), true);
 });
 
 test("accounts: a scope has a random key, which no answer tells; it is made once, disabled and enabled", async (t) => {

@@ -2,7 +2,7 @@
  * Creates what a new stamp needs, and is repeated safely at every start: the Schema table, one range per object table,
  * and the accounts of the configuration.
  */
-import type { Outcome } from "@stamp/base";
+import type { Failure, Outcome } from "@stamp/base";
 import { compareBytes, ok, refused, utf8 } from "@stamp/base";
 import {
   accountSchema,
@@ -62,14 +62,26 @@ export async function writeFirstRanges(map: MapState): Promise<Outcome<void>> {
 /**
  * Inserts the configured accounts that are absent, through the servers that have the ranges; repeats until it is done or the signal says
  * to stop. An account that is there gets the configuration's keys when the configuration has changed since it last said them; otherwise
- * what was rotated since stays.
+ * what was rotated since stays. `onRefused` is told why an account is not inserted yet.
  */
-export async function insertAccounts(world: World, map: MapState, accounts: readonly InitialAccount[], signal: AbortSignal): Promise<void> {
+export async function insertAccounts(
+  world: World,
+  map: MapState,
+  accounts: readonly InitialAccount[],
+  signal: AbortSignal,
+  onRefused: (failure: Failure) => void = () => {},
+): Promise<void> {
   const rows = new AccountRows(world, map);
+  let logged = "";
   for (const account of accounts) {
     while (!signal.aborted) {
       const inserted = await insertAccount(world, rows, account, signal);
-      if (inserted.ok) break;
+      if (inserted.ok || signal.aborted) break;
+      const { failure } = inserted;
+      onRefused(failure);
+      if (failure.message !== logged)
+        world.logger.warn("an account of the configuration can't be made or read yet", { account: account.name, failure });
+      logged = failure.message;
       await sleep(world.clock, jittered(world.random, retryMs), signal);
     }
   }

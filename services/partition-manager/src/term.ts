@@ -4,7 +4,7 @@
  * somebody else owns the streams), or when a server knows of a later term; what was done in it stays right, because every step was
  * durable before it was acted on. The next term, here or elsewhere, reads everything again.
  */
-import type { Outcome } from "@stamp/base";
+import type { FailureReason, Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
 import { isLive } from "@stamp/partition-map";
@@ -44,6 +44,8 @@ export class Term {
   #above = 0;
   readonly #tables: OwnTable[] = [];
   #running: Running | undefined;
+  /** Why one of them was not inserted in the last attempt. */
+  #accountsRefused: FailureReason | undefined;
   #accountsInserted = false;
   #why = "";
   #again: () => void = () => {};
@@ -128,7 +130,9 @@ export class Term {
       const named = ranges.slice(0, waitingNamedMax).map((range) => `range ${range.rangeId}`);
       return ranges.length > named.length ? [...named, `${ranges.length - named.length} more ranges`] : named;
     }
-    return this.#accountsInserted ? [] : ["the accounts of its configuration"];
+    if (this.#accountsInserted) return [];
+    // The reason alone: everybody may ask what a process waits for, and the message names an account.
+    return [`the accounts of its configuration${this.#accountsRefused === undefined ? "" : ` (${this.#accountsRefused}: see its log)`}`];
   }
 
   /** A higher term that a server, or the streams of the manager's own tables, obey; 0: none is known. */
@@ -262,7 +266,9 @@ export class Term {
   }
 
   async #accounts({ map }: Running): Promise<void> {
-    await insertAccounts(this.#world, map, this.#config.accounts, this.#ended.signal);
+    await insertAccounts(this.#world, map, this.#config.accounts, this.#ended.signal, ({ reason }) => {
+      this.#accountsRefused = reason;
+    });
     this.#accountsInserted = true;
   }
 

@@ -13,6 +13,15 @@ export const partitionServerConfigSchema = z.object({
   advertise: z.string().optional().describe("Address that others use, when it is not the one listened at"),
   lockService: z.string().default("127.0.0.1:7100").describe("Address of the lock service; of several, separated by commas"),
   dataDir: z.string().default(".stamp/partition-server-1").describe("Folder of this process's identity"),
+  masterKey: z
+    .string()
+    .default("")
+    .describe(
+      "Master key that seals secrets of accounts at rest, 32 bytes in base64; better a file or a command. None: they are stored openly",
+    ),
+  masterKeyFile: z.string().default("").describe("File with it, instead of masterKey"),
+  masterKeyCommand: z.string().default("").describe("Command of /bin/sh that prints it, instead of masterKey"),
+  masterKeyPreviousFile: z.string().default("").describe("File with the master key before, which still opens; it need not exist"),
   leaseTermMs: milliseconds(6_000).describe("Term of this server's lease"),
   leaseMarginMs: milliseconds(1_000).describe("How long before its end the lease is no longer relied on"),
   leaseRenewEveryMs: milliseconds(500).describe("Time between renewals of the lease"),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { GateOptions } from "@stamp/admission";
 import { emptyBytes, type Outcome, unwrap, utf8 } from "@stamp/base";
-import { accountKey, type Operation, type OperationResult, type Place, routeOf } from "@stamp/objects";
+import { accountKey, noSeals, type Operation, type OperationResult, type Place, routeOf } from "@stamp/objects";
 import { firstRangeOf, type Range } from "@stamp/partition-map";
 import { sleep, type World } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
@@ -57,6 +57,7 @@ class Bench {
       pinTermMs: 60_000,
       leaseHeld: () => this.leaseHeld,
       locate,
+      seals: noSeals,
     });
     this.holdings.leaseTaken(7);
   }

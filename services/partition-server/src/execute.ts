@@ -26,6 +26,7 @@ import {
   type Route,
   receiptSecretBytes,
   routeOf,
+  type Seals,
   versionOfRow,
 } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
@@ -70,6 +71,7 @@ export interface ExecutorOptions {
   /** Whether this server's lease is held now. */
   readonly leaseHeld: () => boolean;
   readonly locate: (extentIds: readonly number[], timeoutMs: number) => Promise<ExtentLocation[]>;
+  readonly seals: Seals;
 }
 
 export class Executor {
@@ -375,6 +377,7 @@ export class Executor {
       leases: { nowMs, endsMs: (lease: Lease) => held.leases.endsMs(lease) },
       queueMs: (name, clockMs) => held.queueClocks.actingMs(name, { wallMs, monotonicMs: nowMs }, clockMs),
       receiptSecret: () => this.#world.random.bytes(receiptSecretBytes),
+      seals: this.#options.seals,
     };
     const decided = await runPlan(clock, planOf(operation, context), view, (bytes) => held.load.moved(0, bytes));
     if (!decided.ok) return decided;

@@ -4,6 +4,7 @@
  *   lease taken ── Load by the partition manager ──> ranges served ── lease lost ──> everything dropped ── lease taken ...
  */
 import { LeaseKeeper, statusService } from "@stamp/metadata-store";
+import { AccountSeals } from "@stamp/objects";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { openIdentity, served } from "@stamp/ports";
 import { PartitionServer } from "@stamp/wire";
@@ -26,6 +27,7 @@ export class PartitionServerRole implements Role {
   readonly #holdings: Holdings;
   readonly #executor: Executor;
   readonly #collector: Collector;
+  readonly #seals: AccountSeals;
   #collecting: Promise<void> = Promise.resolve();
   readonly #stop = new AbortController();
   #identity: Identity | undefined;
@@ -34,8 +36,14 @@ export class PartitionServerRole implements Role {
   #running: Promise<void> = Promise.resolve();
   #leaseLost: () => void = () => {};
 
-  /** `engines` is given by tests that need no streams. */
-  constructor(world: World, config: PartitionServerConfig, engines: Engines = rangeEngines(world, config)) {
+  /** `engines` is given by tests that need no streams. `masterKeys`: of 32 bytes, the one that seals first; none: nothing is sealed. */
+  constructor(
+    world: World,
+    config: PartitionServerConfig,
+    engines: Engines = rangeEngines(world, config),
+    masterKeys: readonly Uint8Array[] = [],
+  ) {
+    this.#seals = new AccountSeals(world.digest, (length) => world.random.bytes(length), masterKeys);
     this.#world = world;
     this.#config = config;
     this.#engines = engines;
@@ -47,6 +55,7 @@ export class PartitionServerRole implements Role {
       pinTermMs: config.pinTermMs,
       leaseHeld: () => this.#lease?.holds() ?? false,
       locate: (extentIds, timeoutMs) => engines.locate(extentIds, timeoutMs),
+      seals: this.#seals,
     });
     this.#collector = this.#makeCollector();
   }
@@ -84,6 +93,7 @@ export class PartitionServerRole implements Role {
   #facts(): RoleStatus["facts"] {
     return {
       leaseEpoch: this.#lease?.holds() ? this.#lease.epoch : 0,
+      masterKeys: this.#seals.ids,
       operations: this.#executor.active,
       took: this.#executor.took,
       admission: this.#executor.admission,

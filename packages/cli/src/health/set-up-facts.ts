@@ -90,6 +90,8 @@ function openPathsIn(dataDir: string, planned: readonly string[]): string[] {
     "cluster-secret.next",
     "cluster-secret.previous",
     "cluster-certs",
+    "master-key",
+    "master-key.previous",
   ];
   return ours.map((name) => join(dataDir, name)).filter(isOpen);
 }

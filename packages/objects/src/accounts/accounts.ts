@@ -8,6 +8,7 @@ import { decodeKey } from "../rows/key.ts";
 import { type DictionaryEntry, dateTimeOfMs, decodeRow, encodeRow, msOfDateTime } from "../rows/row.ts";
 import { accountSchema } from "../rows/schemas.ts";
 import type { Account, ChangeAccount, EncryptionScope, ListAccounts } from "./operation.ts";
+import type { Seals } from "./seals.ts";
 
 export const accountsPageMax = 1_000;
 /** A front-end reads all of an account's scopes with the account, every few seconds. */
@@ -19,15 +20,17 @@ const texts = (entries: readonly (readonly [string, string])[]): DictionaryEntry
 const bytes = (value: Uint8Array): Uint8Array | undefined => (value.length > 0 ? value : undefined);
 const owned = (value: Uint8Array | undefined): Uint8Array => (value ? concatBytes([value]) : emptyBytes);
 
-function decodeAccount(name: string, row: Uint8Array): Account {
+function decodeAccount(name: string, row: Uint8Array, seals: Seals): Account {
   const held = intact(decodeRow(accountSchema, row));
+  // What a row seals is itself a row, of the properties that are secret.
+  const secrets = held.sealed === undefined ? held : intact(decodeRow(accountSchema, intact(seals.open(name, held.sealed))));
   return {
     name,
-    keys: (held.keys ?? []).map((entry) => String(entry.value)),
-    delegationSecret: owned(held.delegationSecret),
+    keys: (secrets.keys ?? []).map((entry) => String(entry.value)),
+    delegationSecret: owned(secrets.delegationSecret),
     serviceProperties: Object.fromEntries((held.serviceProperties ?? []).map((entry) => [entry.name, String(entry.value)])),
-    configuredDigest: owned(held.configuredDigest),
-    encryptionScopes: (held.encryptionScopes ?? []).map(({ name: scope, value }) => decodeScope(scope, value)),
+    configuredDigest: owned(secrets.configuredDigest),
+    encryptionScopes: (secrets.encryptionScopes ?? []).map(({ name: scope, value }) => decodeScope(scope, value)),
     createdMs: held.created === undefined ? 0 : msOfDateTime(held.created),
   };
 }
@@ -50,23 +53,27 @@ const scopesOf = (scopes: readonly EncryptionScope[]): DictionaryEntry[] | undef
     ? undefined
     : scopes.map(({ name, key, disabled }) => ({ name, type: "binary", value: concatBytes([Uint8Array.of(disabled ? 1 : 0), key]) }));
 
-const put = (account: Account) =>
-  ({
-    kind: "put",
-    key: accountKey(account.name),
-    value: encodeRow(accountSchema, {
-      keys: texts(account.keys.map((key, index) => [`key${index + 1}`, key])),
-      created: dateTimeOfMs(account.createdMs),
-      delegationSecret: bytes(account.delegationSecret),
-      serviceProperties: texts(Object.entries(account.serviceProperties)),
-      configuredDigest: bytes(account.configuredDigest),
-      encryptionScopes: scopesOf(account.encryptionScopes),
-    }),
-  }) as const;
+/** A row that was written before there was a master key is sealed when it is written next. */
+function put(account: Account, seals: Seals) {
+  const secrets = {
+    keys: texts(account.keys.map((key, index) => [`key${index + 1}`, key])),
+    delegationSecret: bytes(account.delegationSecret),
+    // It tells whether a guess of the keys is right.
+    configuredDigest: bytes(account.configuredDigest),
+    encryptionScopes: scopesOf(account.encryptionScopes),
+  };
+  const sealed = seals.seal(account.name, encodeRow(accountSchema, secrets));
+  const value = encodeRow(accountSchema, {
+    ...(sealed === undefined ? secrets : { sealed }),
+    created: dateTimeOfMs(account.createdMs),
+    serviceProperties: texts(Object.entries(account.serviceProperties)),
+  });
+  return { kind: "put", key: accountKey(account.name), value } as const;
+}
 
-export function* getAccount(value: OperationValue<"getAccount">): Plan {
+export function* getAccount(value: OperationValue<"getAccount">, { seals }: PlanContext): Plan {
   const row = yield* getRow(accountKey(value.account));
-  return row ? answer({ case: "account", value: decodeAccount(value.account, row) }) : fail("AccountNotFound");
+  return row ? answer({ case: "account", value: decodeAccount(value.account, row, seals) }) : fail("AccountNotFound");
 }
 
 /** Inserts it. One that is there stays as it is with `onlyIfAbsent`, otherwise it gets these keys. */
@@ -75,16 +82,16 @@ export function* putAccount(value: OperationValue<"putAccount">, context: PlanCo
   if (!account.encryptionScopes.every(isScope) || account.encryptionScopes.length > encryptionScopesMax)
     return refuse("badRequest", whatScopesAre);
   const row = yield* getRow(accountKey(account.name));
-  const held = row ? decodeAccount(account.name, row) : undefined;
+  const held = row ? decodeAccount(account.name, row, context.seals) : undefined;
   if (held && onlyIfAbsent) return answer({ case: "account", value: held });
   const next = held ? { ...held, keys: account.keys } : { ...account, createdMs: context.wallMs };
-  return answer({ case: "account", value: next }, [put(next)]);
+  return answer({ case: "account", value: next }, [put(next, context.seals)]);
 }
 
-export function* changeAccount(value: ChangeAccount): Plan {
+export function* changeAccount(value: ChangeAccount, { seals }: PlanContext): Plan {
   const row = yield* getRow(accountKey(value.account));
   if (!row) return fail("AccountNotFound");
-  const held = decodeAccount(value.account, row);
+  const held = decodeAccount(value.account, row, seals);
   if (!expectedIsSo(value.expected, held)) return errorAnswer(serviceError("ConditionNotMet", { status: "412" }));
   const scopes = changedScopes(value, held.encryptionScopes);
   if (!scopes.ok) return scopes.decision;
@@ -96,7 +103,7 @@ export function* changeAccount(value: ChangeAccount): Plan {
     configuredDigest: value.configuredDigest ?? held.configuredDigest,
     serviceProperties: { ...held.serviceProperties, ...value.serviceProperties },
   };
-  return answer({ case: "account", value: next }, [put(next)]);
+  return answer({ case: "account", value: next }, [put(next, seals)]);
 }
 
 type Scopes = { readonly ok: true; readonly value: EncryptionScope[] } | { readonly ok: false; readonly decision: Decision };
@@ -135,7 +142,7 @@ export function* listAccounts(value: ListAccounts, context: PlanContext): Plan {
     for (const row of page.rows) {
       const name = String(intact(decodeKey(row.key))[0]?.[0]);
       if (accounts.length === size) return answer({ case: "accounts", value: { accounts, nextMarker: name, rangeEnded: false } });
-      accounts.push(decodeAccount(name, row.value));
+      accounts.push(decodeAccount(name, row.value, context.seals));
       low = concatBytes([row.key, Uint8Array.of(0)]);
     }
     more = page.more;

@@ -28,6 +28,7 @@ export const accountSchema: {
   readonly serviceProperties: Property<"DictionaryType">;
   readonly configuredDigest: Property<"binary">;
   readonly encryptionScopes: Property<"DictionaryType">;
+  readonly sealed: Property<"binary">;
 } = {
   keys: property(1, "DictionaryType"),
   created: property(2, "DateTime"),
@@ -35,6 +36,7 @@ export const accountSchema: {
   serviceProperties: property(4, "DictionaryType"),
   configuredDigest: property(5, "binary"),
   encryptionScopes: propertySince3(6, "DictionaryType"),
+  sealed: { id: 7, type: "binary", since: 4 },
 };
 
 /** All rows of the Blob table; which properties a row has follows from the kind of its key (object-keys.ts). */

@@ -1,7 +1,10 @@
 /** Checksums are pure functions of their input: the simulation uses the native ones. */
-import { createCipheriv, createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { crc32c } from "@node-rs/crc32";
 import type { Digest } from "@stamp/ports";
+
+/** Of AES-256-GCM. */
+const tagBytes = 16;
 
 const table = new BigUint64Array(256);
 for (let i = 0; i < 256; i++) {
@@ -33,6 +36,21 @@ export const digest: Digest = {
   aes256Ctr: (key, counter) => {
     const cipher = createCipheriv("aes-256-ctr", key, counter);
     return { update: (chunk) => new Uint8Array(cipher.update(chunk)) };
+  },
+  sealAes256Gcm: (key, nonce, content, boundTo) => {
+    const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes }).setAAD(boundTo);
+    return new Uint8Array(Buffer.concat([cipher.update(content), cipher.final(), cipher.getAuthTag()]));
+  },
+  openAes256Gcm: (key, nonce, sealed, boundTo) => {
+    if (sealed.length < tagBytes) return undefined;
+    const cipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes }).setAAD(boundTo);
+    cipher.setAuthTag(sealed.subarray(sealed.length - tagBytes));
+    const content = cipher.update(sealed.subarray(0, sealed.length - tagBytes));
+    try {
+      return new Uint8Array(Buffer.concat([content, cipher.final()]));
+    } catch {
+      return undefined;
+    }
   },
   equal: (a, b) => a.length === b.length && timingSafeEqual(a, b),
 };

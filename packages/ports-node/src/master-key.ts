@@ -1,0 +1,127 @@
+/**
+ * The master key of a stamp, which seals the secrets of accounts at rest (docs/guides/keys-at-rest.md): 32 random bytes as base64 or
+ * base64url, one line. Given by a file, by the environment, or by a command that prints it (a key service, a password store).
+ *
+ * Beside a file FILE that `stamp up` has made lies FILE.id, the key's id. It goes along with every copy of the folder, also with one that leaves
+ * the key out; so a start without the key is refused by name instead of storing secrets openly.
+ */
+import { execFileSync } from "node:child_process";
+import { createHmac, randomBytes } from "node:crypto";
+import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { ConfigError } from "./config.ts";
+import { inWords } from "./in-words.ts";
+
+const keyBytes = 32;
+const fileBytesMax = 4_096;
+/** Longest time that a command may take to print a key, in milliseconds. */
+const commandTimeoutMs = 10_000;
+
+export interface MasterKeySources {
+  /** The key itself. */
+  readonly masterKey?: string;
+  readonly masterKeyFile?: string;
+  /** A command line for `/bin/sh` that prints the key. */
+  readonly masterKeyCommand?: string;
+  /** File with the key before, which opens what it has sealed; it need not exist. */
+  readonly masterKeyPreviousFile?: string;
+}
+
+/** Returns the keys, the one that seals first; none if none is given. Throws ConfigError for a key that can't be used. */
+export function masterKeysOf(sources: MasterKeySources): readonly Uint8Array[] {
+  const { masterKey = "", masterKeyFile = "", masterKeyCommand = "", masterKeyPreviousFile = "" } = sources;
+  const given = Object.entries({ masterKey, masterKeyFile, masterKeyCommand }).filter(([, value]) => value !== "");
+  if (given.length > 1) throw new ConfigError(`${given.map(([name]) => name).join(" and ")} are given: which of them counts?`);
+  const previous = masterKeyPreviousFile !== "" && existsSync(masterKeyPreviousFile) ? [keyIn(masterKeyPreviousFile)] : [];
+  const current = currentKey(masterKey, masterKeyFile, masterKeyCommand);
+  if (current === undefined) {
+    if (previous.length > 0) throw new ConfigError("a previous master key is given, and no current one");
+    return [];
+  }
+  return [current, ...previous.filter((key) => !Buffer.from(key).equals(current))];
+}
+
+function currentKey(text: string, file: string, command: string): Uint8Array | undefined {
+  if (text !== "") return decoded(text, "masterKey");
+  if (file !== "") return keyIn(file);
+  return command === "" ? undefined : decoded(printedBy(command), "masterKeyCommand");
+}
+
+function keyIn(path: string): Uint8Array {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") throw new ConfigError(goneText(path));
+    throw new ConfigError(`the master key ${inWords(error, path)}`);
+  }
+  return decoded(text.length > fileBytesMax ? "" : text, path);
+}
+
+function printedBy(command: string): string {
+  try {
+    const stdio = ["ignore", "pipe", "inherit"] as const;
+    return execFileSync("/bin/sh", ["-c", command], {
+      encoding: "utf8",
+      timeout: commandTimeoutMs,
+      maxBuffer: fileBytesMax,
+      stdio: [...stdio],
+    });
+  } catch (error) {
+    const { status, code } = error as { readonly status?: number | null; readonly code?: string };
+    // Neither its output nor its command line: both may hold secrets.
+    throw new ConfigError(`masterKeyCommand failed: ${typeof status === "number" ? `exit code ${status}` : (code ?? "it was killed")}`);
+  }
+}
+
+function decoded(text: string, where: string): Uint8Array {
+  const trimmed = text.trim();
+  const isBase64 = /^[A-Za-z0-9+/_-]{43}=?$/.test(trimmed);
+  const key = isBase64 ? new Uint8Array(Buffer.from(trimmed, "base64")) : undefined;
+  if (key?.length === keyBytes) return key;
+  throw new ConfigError(`${where}: a master key is 32 random bytes in base64, one line (openssl rand -base64 32)`);
+}
+
+/** Returns the id of a key, as sealed rows name it: 16 hex digits. */
+export const masterKeyId = (key: Uint8Array): string => createHmac("sha256", key).update("stamp master key id").digest("hex").slice(0, 16);
+
+/** File with the id of the key in `path`. */
+export const masterKeyIdFile = (path: string): string => `${path}.id`;
+
+/** Why a start without the key in `path` is refused, and what a person does. */
+export function goneText(path: string): string {
+  const id = idBeside(path);
+  return (
+    `the master key ${path} is gone${id === undefined ? "" : ` (id ${id})`}: without it nobody can read the keys of accounts. ` +
+    "Put it back from where you keep a copy. If there is none, the accounts have to be made anew, and content under encryption scopes is lost " +
+    "(docs/guides/keys-at-rest.md)"
+  );
+}
+
+function idBeside(path: string): string | undefined {
+  try {
+    return readFileSync(masterKeyIdFile(path), "utf8").trim();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Makes the file with a new key, and the one with its id, unless they are there. The id last: it says that there was a key. */
+export function makeMasterKeyFile(path: string): void {
+  const made = `${path}.${process.pid}.${randomBytes(6).toString("hex")}.new`;
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(made, `${randomBytes(keyBytes).toString("base64")}\n`, { flag: "wx", mode: 0o600, flush: true });
+    chmodSync(made, 0o600);
+    try {
+      linkSync(made, path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    } finally {
+      rmSync(made, { force: true });
+    }
+    writeFileSync(masterKeyIdFile(path), `${masterKeyId(keyIn(path))}\n`, { mode: 0o600, flush: true });
+  } catch (error) {
+    throw error instanceof ConfigError ? error : new ConfigError(`the master key can't be made: ${inWords(error, path)}`);
+  }
+}
