@@ -6,7 +6,7 @@ import { cpus } from "node:os";
 import { parseArgs } from "node:util";
 import { budgetBench } from "./budget/bench.ts";
 import { cases } from "./cases.ts";
-import { coding } from "./coding.ts";
+import { coding } from "./codes/coding.ts";
 import { list as benchList } from "./list.ts";
 import { combine, type Measurement, measure } from "./measure.ts";
 import { queues } from "./million/queues.ts";

@@ -1,11 +1,15 @@
 /** `pnpm bench coding`: bytes of data that a second of processor time encodes and repairs, for each code. */
 import { parseArgs } from "node:util";
 import { encodePlan, Kernel, type Plan, type Profile, profileNames, profileOf, repairPlan } from "@stamp/erasure";
+import { durabilityTable } from "./durability.ts";
 
 const usage = `pnpm bench coding [--ms 1000] [--lane-kib 64] [--plain]
+pnpm bench coding --durability [--failures-percent 2] [--hours 0.25,1,24]
 GB of an extent's data for each second of processor time: encoding, repairing one data fragment, repairing as many as the code promises.
 --lane-kib  bytes of each fragment that are computed at a time
---plain     the TypeScript that runs where WebAssembly can't be compiled`;
+--plain     the TypeScript that runs where WebAssembly can't be compiled
+--durability  measures nothing: cost, repair traffic and extents lost in a year by a formula (docs/guides/erasure-coding.md).
+              --failures-percent: of the machines' disks in a year; --hours: from a loss until it is mended, a column each`;
 
 export async function coding(args: string[]): Promise<void> {
   const { values } = parseArgs({
@@ -14,13 +18,20 @@ export async function coding(args: string[]): Promise<void> {
       ms: { type: "string", default: "1000" },
       "lane-kib": { type: "string", default: "64" },
       plain: { type: "boolean", default: false },
+      durability: { type: "boolean", default: false },
+      "failures-percent": { type: "string", default: "2" },
+      hours: { type: "string", default: "0.25,1,24" },
       help: { type: "boolean", default: false },
     },
   });
   const ms = Number(values.ms);
   const laneBytes = Number(values["lane-kib"]) * 1024;
   if (values.help) return console.log(usage);
-  if (!(ms > 0) || !(laneBytes > 0) || !Number.isInteger(laneBytes / 64)) {
+  const failuresPerYear = Number(values["failures-percent"]) / 100;
+  const hours = values.hours.split(",").map(Number);
+  if (values.durability && failuresPerYear > 0 && hours.every((each) => each > 0))
+    return console.log(durabilityTable(failuresPerYear, hours));
+  if (values.durability || !(ms > 0) || !(laneBytes > 0) || !Number.isInteger(laneBytes / 64)) {
     console.error(usage);
     process.exit(2);
   }
