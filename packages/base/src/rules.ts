@@ -96,6 +96,7 @@ export type RuleName =
   | "fragmentsVerified"
   | "fragmentSynced"
   | "fragmentWrittenOnce"
+  | "fragmentChunkVerified"
   | "fragmentReadsHedged"
   | "doubtedPlacesRefreshed"
   | "geoCommandsInOrder"

@@ -313,7 +313,7 @@ export const faultRows: readonly FaultRow[] = [
   },
   {
     fault: "a fragment rots on its disk, or its file is lost",
-    rules: ["checksumBeforeServing"],
+    rules: ["fragmentChunkVerified"],
     tests: ["services/extent-node/src/fragments/fragment-files.test.ts", "packages/stream-client/src/coded-reads.test.ts"],
     faults: ["fragment-damage"],
   },

@@ -5,7 +5,7 @@
  * Invariants:
  * - A file has its final name when table, content and head are synced (rule `fragmentSynced`). It is never changed afterwards.
  * - A node takes no second fragment of a version of an extent (rule `fragmentWrittenOnce`): a late write would replace what was verified.
- * - No byte leaves whose chunk is not what the table says. A bad chunk makes its fragment `damaged`; its other chunks are still read.
+ * - No byte leaves whose chunk is not what the table says (rule `fragmentChunkVerified`). A bad chunk makes its fragment `damaged`; its other chunks are still read.
  * - The format is named in the folder's marker before the first file is made.
  */
 import { type ExtentId, extentId, extentVersion, type Failed, newerFormat, OrderedIds, type Outcome, ok, refused } from "@stamp/base";
@@ -245,7 +245,7 @@ export class FragmentFiles {
     const wanted = Math.ceil((offsetBytes + lengthBytes) / fragmentChunkBytes) * fragmentChunkBytes - from;
     const bytes = await this.#bytes(name, fragmentContentOffset(head.fragmentBytes) + from, wanted, io);
     if (!bytes.ok) return bytes;
-    const bad = this.#world.rules.on("checksumBeforeServing")
+    const bad = this.#world.rules.on("fragmentChunkVerified")
       ? badFragmentChunk(this.#world.digest.crc32c, head, table, first, bytes.value)
       : undefined;
     if (bad !== undefined) return this.#hurt(name, `chunk ${bad} is not what was written`);
