@@ -156,6 +156,12 @@ export const mutants: readonly Mutant[] = [
   { rules: ["diskWorkBounded"], workload: "disks", why: "liveness: a disk that favours one file keeps all who want another waiting" },
   { rules: ["lateReadsRefused"], workload: "disks", why: "liveness: a reader waits for a disk that hangs until his time is over" },
   // Coded extents.
+  {
+    rules: ["fragmentsVerified"],
+    workload: "coding",
+    focus: "fragments",
+    why: "replicas go for fragments that rotted before anybody read them, or that were never made",
+  },
   { rules: ["fragmentChunkVerified"], workload: "coding", focus: "fragments", why: "bytes of a fragment that rotted are served" },
   { rules: ["fragmentReadsHedged"], workload: "coding", why: "liveness: a read waits for a node that stands still until its time is over" },
   {

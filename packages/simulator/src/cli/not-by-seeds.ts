@@ -98,11 +98,6 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "packages/stream/src/coding/plan-coding.test.ts",
   },
   {
-    rule: "fragmentsVerified",
-    why: "Workload coding attacks it, and no seed that notices it is kept yet. Model coding.pml has the rule as VERIFY.",
-    test: "services/stream-manager/src/coding/coding.test.ts",
-  },
-  {
     rule: "fragmentSynced",
     why: "Workload coding attacks it, and no seed that notices it is kept yet. Model coding.pml has the rule as SYNC.",
     test: "services/extent-node/src/fragments/fragment-files.test.ts",
