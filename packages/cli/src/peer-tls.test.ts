@@ -14,7 +14,9 @@ import { type Caller, ExtentNode, FrontEnd, LockService } from "@stamp/wire";
 import { makeAuthority, makePeerCertificate, makeServerCertificate, type PemPair } from "./certificates.ts";
 
 const secret = new SecretCredential(["the secret of this stamp, 32 characters and more"]);
-const call = { timeoutMs: 20_000 };
+const call = { timeoutMs: 60_000 };
+/** For machines with much to do. */
+const patient = { connectTimeoutMs: 30_000, proveTimeoutMs: 30_000 };
 const dayMs = 86_400_000;
 const authority = await makeAuthority("cluster", Date.now());
 const stranger = await makeAuthority("cluster", Date.now());
@@ -54,7 +56,7 @@ async function files(t: TestContext, role: Caller, name: string, issue: Issue = 
 
 async function server(t: TestContext, at: PeerFiles, limits = {}) {
   const certificates = new PeerCertificates(at);
-  const transport = new GrpcTransport({ credential: () => secret, tls: () => certificates.tls, limits });
+  const transport = new GrpcTransport({ credential: () => secret, tls: () => certificates.tls, limits: { ...patient, ...limits } });
   const payload = Buffer.alloc(300_000, 7);
   const listener = await transport.serve("127.0.0.1:0", [
     servedPartly(ExtentNode, {
@@ -76,7 +78,11 @@ async function server(t: TestContext, at: PeerFiles, limits = {}) {
 function client(t: TestContext, at: PeerFiles | undefined, link: "plain" | "gRPC" = "plain", credential = secret) {
   const certificates = at === undefined ? undefined : new PeerCertificates(at);
   const tls = certificates === undefined ? {} : { tls: () => certificates.tls };
-  const transport = new GrpcTransport({ credential: () => credential, ...tls, limits: { links: { control: link, bulk: link } } });
+  const transport = new GrpcTransport({
+    credential: () => credential,
+    ...tls,
+    limits: { ...patient, links: { control: link, bulk: link } },
+  });
   t.after(() => transport.close());
   return { transport, certificates };
 }
@@ -143,7 +149,7 @@ test("mutual TLS: without a certificate, with one of another authority, stamp or
     return outcome.failure.message;
   };
   for (const link of ["plain", "gRPC"] as const) {
-    const limits = { links: { control: link, bulk: link } };
+    const limits = { ...patient, links: { control: link, bulk: link } };
     await refused(client(t, undefined, link).transport, address, "no certificate");
     const foreign = await files(t, "front-end", "fe", { by: stranger, trusts: stranger.certificate });
     await refused(client(t, foreign, link).transport, address, "another authority, which it trusts alone");
@@ -162,6 +168,29 @@ test("mutual TLS: without a certificate, with one of another authority, stamp or
   ]);
   t.after(() => open.close(0));
   await refused(client(t, good).transport, open.address, "a server without TLS");
+});
+
+test("mutual TLS: a session is not resumed: every connection shows its certificate again", { timeout: 60_000 }, async (t) => {
+  const { port } = await server(t, await files(t, "extent-node", "extent-node-1"));
+  const { context } = readPeerTls(await files(t, "front-end", "fe"));
+  const sessions: Buffer[] = [];
+  const dial = (session?: Buffer): Promise<boolean> =>
+    new Promise((resolve, reject) => {
+      const options = { host: "127.0.0.1", port, secureContext: context, checkServerIdentity: () => undefined };
+      const socket = connectTls({ ...options, ...(session === undefined ? {} : { session }) });
+      socket.on("session", (each: Buffer) => sessions.push(each)).on("error", reject);
+      // The server sends what it has of sessions right behind its handshake.
+      socket.once("secureConnect", () =>
+        setTimeout(() => {
+          resolve(socket.isSessionReused());
+          socket.destroy();
+        }, 200),
+      );
+    });
+  await dial();
+  for (const session of [...sessions]) {
+    assert.equal(await dial(session), false);
+  }
 });
 
 test("mutual TLS: a certificate must be enough for its secret, and the secret for its certificate", { timeout: 60_000 }, async (t) => {

@@ -9,6 +9,7 @@
  * - With TLS, nothing is read before the caller has shown a certificate of this stamp. A connection in that handshake is one of the unproven.
  * - An HTTP/2 connection has proven itself when a call on it was admitted (`admitted`); until then health is all it gets.
  */
+import { constants } from "node:crypto";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from "node:tls";
 import type { Caller } from "@stamp/wire";
@@ -28,6 +29,9 @@ export interface DoorOptions {
   readonly http2: (socket: Socket) => void;
   readonly onRefused: (peer: string, why: string) => void;
 }
+
+/** No session is resumed: every connection shows a certificate that is valid now. */
+const secureOptions = constants.SSL_OP_NO_TICKET;
 
 export const peerOf = (socket: Socket): string => `${socket.remoteAddress}:${socket.remotePort}`;
 
@@ -53,9 +57,9 @@ export class Door {
     this.#server = createServer({ noDelay: true }, greet);
   }
 
-  /** Role that the certificate of the peer's connection proves; undefined without TLS. */
-  callerAt(peer: string): Caller | undefined {
-    return this.#callers.get(peer);
+  /** Role that the certificate of the peer's connection proves; undefined without TLS, `gone` if that connection has ended. */
+  callerAt(peer: string): Caller | "gone" | undefined {
+    return this.#tls === undefined ? undefined : (this.#callers.get(peer) ?? "gone");
   }
 
   /** Resolves to the port that was bound. Throws what node throws. */
@@ -82,7 +86,14 @@ export class Door {
 
   #makeTls(tls: PeerTls): TlsServer {
     this.#tlsNow = tls;
-    const server = createTlsServer({ ...tls.pem, requestCert: true, rejectUnauthorized: true, minVersion, ALPNProtocols: ["h2"] });
+    const server = createTlsServer({
+      ...tls.pem,
+      requestCert: true,
+      rejectUnauthorized: true,
+      minVersion,
+      secureOptions,
+      ALPNProtocols: ["h2"],
+    });
     server.on("secureConnection", (socket) => this.#shook(socket));
     server.on("tlsClientError", (error, socket) => {
       this.#options.onRefused(peerOf(socket), `TLS: ${inWords(error)}`);
@@ -97,7 +108,7 @@ export class Door {
     const [server, now] = [this.#tls as TlsServer, tls?.()];
     if (now !== undefined && now !== this.#tlsNow) {
       this.#tlsNow = now;
-      server.setSecureContext({ ...now.pem, minVersion });
+      server.setSecureContext({ ...now.pem, minVersion, secureOptions });
     }
     const peer = peerOf(socket);
     this.#giveWay();
@@ -121,7 +132,13 @@ export class Door {
 
   #shook(socket: TLSSocket): void {
     const peer = peerOf(socket);
-    this.#shaking.get(peer)?.();
+    const over = this.#shaking.get(peer);
+    if (over === undefined) {
+      // It has ended meanwhile, and has no address any more.
+      socket.destroy();
+      return;
+    }
+    over();
     const caller = callerBehind(socket, (this.#tlsNow as PeerTls).own);
     if (typeof caller === "string") {
       this.#options.onRefused(peer, caller);
@@ -179,7 +196,9 @@ export class Door {
       if (step.bytes.length > 0) socket.write(step.bytes);
       if (step.kind !== "proven") return;
       known();
-      this.#options.plain(socket, begin, { ...step.by, caller: this.callerAt(peer) ?? step.by.caller });
+      const caller = this.callerAt(peer) ?? step.by.caller;
+      if (caller === "gone") socket.destroy();
+      else this.#options.plain(socket, begin, { ...step.by, caller });
     };
     this.#unproven.add(socket);
     socket.on("error", drop).on("close", known).on("readable", look);

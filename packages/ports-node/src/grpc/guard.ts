@@ -18,8 +18,8 @@ export interface GuardOptions {
   readonly open: readonly DescService[];
   readonly credential: () => Credential;
   readonly ports: () => readonly number[];
-  /** Role that the certificate of the peer's connection proves; undefined without TLS. */
-  readonly callerAt: (peer: string) => Caller | undefined;
+  /** Role that the certificate of the peer's connection proves; undefined without TLS, `gone` if that connection has ended. */
+  readonly callerAt: (peer: string) => Caller | "gone" | undefined;
   readonly onAdmitted: (peer: string) => void;
   readonly onRefused: (peer: string, why: string) => void;
 }
@@ -42,6 +42,10 @@ export function guard({ open, credential, ports, callerAt, onAdmitted, onRefused
               return;
             }
             const caller = callerAt(call.getPeer()) ?? admission.by.caller;
+            if (caller === "gone") {
+              call.sendStatus({ code: status.UNAUTHENTICATED, details: "its connection has ended", metadata: refusedMetadata() });
+              return;
+            }
             if (caller !== undefined && !mayCall(caller, method.path)) {
               const { message } = forbidden(caller, method.path.slice(1));
               onRefused(call.getPeer(), message);
