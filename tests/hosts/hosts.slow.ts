@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { historiesDrill } from "@stamp/cli";
+import { historiesDrill, type MovingClients } from "@stamp/cli";
 import { findEtcd } from "../etcd/etcd-server.ts";
 import { allFaults, cutStreamManager, killEtcdLeader, killLockService, measured } from "./faults.ts";
 import { whyNoNamespaces } from "./network.ts";
@@ -16,7 +16,13 @@ const skip = none ?? ("skip" in found ? found.skip : undefined);
 const all = process.env.STAMP_HOSTS_ALL === "true";
 const options = skip === undefined ? { timeout: all ? 1_200_000 : 170_000 } : { skip };
 let stamp: StampHosts | undefined;
-after(() => stamp?.close());
+let clients: MovingClients | undefined;
+after(async () => {
+  await clients?.stop();
+  await stamp?.close();
+});
+// Whoever ends the test leaves no namespaces, and nothing that runs in them.
+process.once("SIGTERM", () => void stamp?.close().finally(() => process.exit(1)));
 
 test(
   "three hosts: one is killed, one is cut off, etcd's leader dies; histories are linearizable, and nothing is lost",
@@ -29,21 +35,22 @@ test(
       const { processes, health } = await started.status(host);
       assert.deepEqual([processes.length, new Set(processes.map((each) => each.host)).size], [16, 3], health.sentence);
     }
-    const { MovingClients } = await historiesDrill();
-    const clients = await MovingClients.start(hosts.map((host) => started.connectionString(host)));
+    const drill = await historiesDrill();
+    const working = await drill.MovingClients.start(hosts.map((host) => started.connectionString(host)));
+    clients = working;
     const faults = all ? allFaults : [killLockService, cutStreamManager, killEtcdLeader];
     const table = [];
     for (const fault of faults) {
-      const result = await measured(started, clients, fault);
+      const result = await measured(started, working, fault);
       console.log(JSON.stringify(result));
       table.push(result);
     }
-    const wrong = await clients.finish();
-    console.log(JSON.stringify({ acknowledged: clients.acknowledged, ...clients.counts }));
+    const wrong = await working.finish();
+    console.log(JSON.stringify({ acknowledged: working.acknowledged, ...working.counts }));
     assert.deepEqual(wrong, []);
     // etcd drops the connection of a client that pings too often: its calls would fail now and then.
     assert.deepEqual(started.linesWith("excess pings"), []);
-    assert.ok(clients.acknowledged > 100, "too few writes to judge by");
+    assert.ok(working.acknowledged > 100, "too few writes to judge by");
     for (const { fault, ms, aimMs } of table)
       if (aimMs !== undefined) console.log(`${ms <= aimMs ? "within" : "ABOVE"} ${aimMs} ms: ${fault}: ${ms}`);
   },

@@ -3,6 +3,7 @@
  *
  *   a, b   lock service, extent node, partition server, front-end, stream manager, partition manager
  *   c      lock service, extent node, partition server, front-end
+ *   d      empty until `addHost`; then as c, without an etcd
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -22,13 +23,19 @@ const cli = join(root, "packages/cli/src/main.ts");
 const portBase = 10_000;
 
 export const hosts = ["a", "b", "c"] as const;
-export type Host = (typeof hosts)[number];
+export const spare = "d";
+export type Host = (typeof hosts)[number] | typeof spare;
 
 export interface StampStatus {
   readonly ready: boolean;
   readonly health: { readonly sentence: string };
   readonly processes: readonly { readonly name: string; readonly host?: string; readonly state: string; readonly ready: boolean }[];
-  readonly extents: readonly { readonly stream: string; readonly state: number; readonly nodeIds: readonly string[] }[];
+  readonly extents: readonly {
+    readonly stream: string;
+    readonly state: number;
+    readonly references: number;
+    readonly nodeIds: readonly string[];
+  }[];
   readonly ranges: readonly { readonly table: string; readonly server: string }[];
 }
 
@@ -36,6 +43,7 @@ export class StampHosts {
   readonly network: HostNetwork;
   readonly folder: string;
   readonly #etcd: string;
+  readonly #secret = randomBytes(32).toString("base64");
   readonly #calls = new NodeForeignCalls(new NodeClock());
   readonly #etcds = new Map<Host, ChildProcess>();
   readonly #environments = new Map<Host, Readonly<Record<string, string>>>();
@@ -48,7 +56,7 @@ export class StampHosts {
 
   /** `environments`: further environment of all processes of a host. */
   static async start(etcdProgram: string, environments: Partial<Record<Host, Readonly<Record<string, string>>>> = {}): Promise<StampHosts> {
-    const stamp = new StampHosts(await HostNetwork.create(hosts), etcdProgram);
+    const stamp = new StampHosts(await HostNetwork.create([...hosts, spare]), etcdProgram);
     for (const host of hosts) stamp.#environments.set(host, environments[host] ?? {});
     try {
       await stamp.#start();
@@ -100,6 +108,16 @@ export class StampHosts {
   async restart(host: Host): Promise<void> {
     this.startEtcd(host);
     await this.stamp(host, ["up", "-d", "--ready-timeout-s", "60"]);
+  }
+
+  /** Adds the spare host as an operator would: topology, secret, `up`. */
+  async addHost(): Promise<void> {
+    const path = join(this.folder, "stamp.topology.json");
+    const topology = JSON.parse(readFileSync(path, "utf8")) as { hosts: Record<string, object> };
+    topology.hosts[spare] = this.#part(spare, 4, false);
+    writeFileSync(path, JSON.stringify(topology));
+    this.#makeFolder(spare);
+    await this.stamp(spare, ["up", "-d", "--host", spare, "--ready-timeout-s", "60"]);
   }
 
   startEtcd(host: Host): void {
@@ -195,10 +213,8 @@ export class StampHosts {
 
   async #start(): Promise<void> {
     writeFileSync(join(this.folder, "stamp.topology.json"), JSON.stringify(this.#topology()));
-    const secret = randomBytes(32).toString("base64");
     for (const host of hosts) {
-      mkdirSync(this.#dataDir(host));
-      writeFileSync(join(this.#dataDir(host), "cluster-secret"), secret, { mode: 0o600 });
+      this.#makeFolder(host);
       this.startEtcd(host);
     }
     await this.etcdLeader();
@@ -208,16 +224,21 @@ export class StampHosts {
     await this.untilReady();
   }
 
+  #makeFolder(host: Host): void {
+    mkdirSync(this.#dataDir(host));
+    writeFileSync(join(this.#dataDir(host), "cluster-secret"), this.#secret, { mode: 0o600 });
+  }
+
+  #part(host: Host, number: number, managers: boolean): object {
+    const roles = ["lock-service", "extent-node", "partition-server", "front-end"];
+    if (managers) roles.push("stream-manager", "partition-manager");
+    return { address: this.network.address(host), processes: roles.map((role) => `${role}-${number}`) };
+  }
+
   #topology(): object {
-    const part = (number: number, managers: boolean): object => ({
-      address: this.network.address(hosts[number - 1] as Host),
-      processes: ["lock-service", "extent-node", "partition-server", "front-end"]
-        .concat(managers ? ["stream-manager", "partition-manager"] : [])
-        .map((role) => `${role}-${number}`),
-    });
     const etcdEndpoints = hosts.map((host) => `${this.network.address(host)}:2379`).join(",");
     return {
-      hosts: { a: part(1, true), b: part(2, true), c: part(3, false) },
+      hosts: { a: this.#part("a", 1, true), b: this.#part("b", 2, true), c: this.#part("c", 3, false) },
       config: { accounts: [account], roles: { "lock-service": { metadataStore: "etcd", etcdEndpoints } } },
     };
   }

@@ -28,6 +28,8 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "README.md: needs a Docker engine; tests/drills/compose.slow.ts has one",
     "docs/guides/deploy.md: needs three hosts; tests/hosts/hosts.slow.ts has three network namespaces",
     "docs/guides/deploy.md: needs three hosts; tests/hosts/hosts.slow.ts has three network namespaces",
+    "docs/guides/deploy.md: needs three hosts; tests/hosts/replace.slow.ts has four network namespaces",
+    "docs/guides/deploy.md: installs a service; tests/hosts/systemd.test.ts has systemd check the unit",
     "docs/guides/erasure-coding.md: the cluster of the guides has four nodes, so no extent is coded",
     "docs/guides/etcd.md: needs an etcd; tests/etcd/migrate.slow.ts has one",
     "docs/guides/internal-ports.md: the cluster of the guides has no TLS; tests/drills/cluster-tls.slow.ts makes and rotates certificates",

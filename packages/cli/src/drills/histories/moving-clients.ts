@@ -127,10 +127,15 @@ export class MovingClients {
     return all.reduce((longest, each) => (each.ms > longest.ms ? each : longest));
   }
 
-  /** Stops, reads everything back, and returns what is wrong. */
-  async finish(): Promise<string[]> {
+  /** Ends the clients' work, also after a failure: nothing else ends it. */
+  async stop(): Promise<void> {
     this.#running = false;
     await Promise.all(this.#work);
+  }
+
+  /** Stops, reads everything back, and returns what is wrong. */
+  async finish(): Promise<string[]> {
+    await this.stop();
     const wrong: string[] = [];
     const door = this.#sharers[0] as MovingDoor;
     await this.#shared.readBack(door, this.#prng, 60_000);

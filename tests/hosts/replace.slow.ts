@@ -1,0 +1,79 @@
+/**
+ * A dead host is replaced by another one with the commands of docs/guides/deploy.md, while clients of the SDK work. Skipped with a reason where there
+ * are no network namespaces or no etcd.
+ */
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { historiesDrill, type MovingClients } from "@stamp/cli";
+import { ExtentState } from "@stamp/wire";
+import { findEtcd } from "../etcd/etcd-server.ts";
+import { whyNoNamespaces } from "./network.ts";
+import { type Host, StampHosts } from "./stamp-hosts.ts";
+
+const found = await findEtcd();
+const skip = (await whyNoNamespaces()) ?? ("skip" in found ? found.skip : undefined);
+const options = skip === undefined ? { timeout: 240_000 } : { skip };
+let stamp: StampHosts | undefined;
+let clients: MovingClients | undefined;
+after(async () => {
+  await clients?.stop();
+  await stamp?.close();
+});
+// Whoever ends the test leaves no namespaces, and nothing that runs in them.
+process.once("SIGTERM", () => void stamp?.close().finally(() => process.exit(1)));
+
+interface HostLine {
+  readonly host: string;
+  readonly processes: number;
+  readonly notReady: readonly string[];
+  readonly replicas: number;
+  readonly duty: string;
+}
+
+test(
+  "a host dies for ever: another one takes its place, every extent lies on three hosts again, and nothing is lost",
+  options,
+  async () => {
+    const started = await StampHosts.start((found as { readonly program: string }).program);
+    stamp = started;
+    const drill = await historiesDrill();
+    const working = await drill.MovingClients.start((["a", "b"] as const).map((host) => started.connectionString(host)));
+    clients = working;
+    await sleep(5_000);
+    await started.kill("c");
+    const list = async (): Promise<HostLine[]> => JSON.parse(await started.stamp("a", ["host", "list", "--json"])) as HostLine[];
+    const dead = (await list()).find(({ host }) => host === "c");
+    assert.deepEqual([dead?.processes, dead?.notReady.length, dead?.duty], [4, 4, "serving"]);
+    assert.ok((dead?.replicas ?? 0) > 0);
+    await assert.rejects(
+      started.stamp("a", ["host", "remove", "c"]),
+      /2 extent nodes would take replicas, and copies is 3.*Add a host first/s,
+    );
+    await assert.rejects(started.stamp("a", ["host", "remove", "a"]), /run it on another host/);
+    await started.addHost();
+    const left = "extent-node-1,extent-node-2,extent-node-4";
+    const said = await started.stamp("a", ["host", "remove", "c"]);
+    assert.match(said, /c is removed: extent-node-3 will never be used again/);
+    assert.deepEqual(
+      (await list()).map(({ host, notReady, duty }) => [host, notReady.length, duty]),
+      ["a", "b", "d"].map((host) => [host, 0, "serving"]),
+    );
+    // What nothing refers to any more is about to be deleted, and not copied.
+    const referred = async (host: Host) => (await started.status(host)).extents.filter(({ references }) => references > 0);
+    assert.deepEqual(
+      (await referred("a")).filter(({ nodeIds }) => nodeIds.includes("extent-node-3")),
+      [],
+    );
+    // An extent that was made before the new host had reported gets its third replica there, once it is sealed.
+    const elsewhere = async () =>
+      (await referred("a")).filter(({ state, nodeIds }) => state === ExtentState.SEALED && String(nodeIds.toSorted()) !== left);
+    for (let tries = 0; tries < 60 && (await elsewhere()).length > 0; tries++) await sleep(500);
+    assert.deepEqual(await elsewhere(), []);
+    for (const host of ["b", "d"] as const)
+      assert.deepEqual([...new Set((await started.status(host)).processes.map((each) => each.host))].sort(), ["a", "b", "d"]);
+    await assert.rejects(started.stamp("c", ["up", "-d", "--host", "c"]), /c is no host of .*its hosts: a, b, d/);
+    assert.deepEqual(await working.finish(), []);
+    assert.ok(working.acknowledged > 100);
+  },
+);
