@@ -32,6 +32,12 @@ test("config: several lock services need etcd, and everybody is told all of them
   assert.deepEqual([...told], [undefined, plan.lockService]);
 });
 
+test("configuration, front-ends that drain for longer than a process may take to stop: refused", () => {
+  const roles = { "front-end": { stopNotReadyMs: 5_000, stopDrainMs: 30_000 } };
+  assert.throws(() => from({ roles }), /stopTimeoutMs: front-ends take 35000 ms to stop .*killed after 8000/);
+  assert.equal(from({ roles, stopTimeoutMs: 60_000 }).stopTimeoutMs, 60_000);
+});
+
 test("configuration, nothing given: the defaults, data inside the repository", () => {
   const config = from({});
   assert.equal(config.extentNodes, 4);

@@ -309,6 +309,12 @@ function checked(config: ClusterConfig): ClusterConfig {
   if (config.minCopies > config.extentNodes) wrong.push(`extentNodes: ${config.extentNodes} is fewer than minCopies (${config.minCopies})`);
   if (config.topology !== undefined && config.portBase > 62_000)
     wrong.push(`portBase: ${config.portBase} is too high, the processes of a host have ports up to portBase + 2899`);
+  const { stopNotReadyMs = 0, stopDrainMs = 0 } = config.roles["front-end"] ?? {};
+  if (Number(stopNotReadyMs) + Number(stopDrainMs) >= config.stopTimeoutMs) {
+    wrong.push(
+      `stopTimeoutMs: front-ends take ${Number(stopNotReadyMs) + Number(stopDrainMs)} ms to stop (stopNotReadyMs, stopDrainMs), and would be killed after ${config.stopTimeoutMs}`,
+    );
+  }
   if (config.leaseRenewEveryMs + config.leaseMarginMs >= config.leaseTermMs) {
     wrong.push("leaseTermMs: must be longer than leaseRenewEveryMs and leaseMarginMs together");
   }

@@ -16,7 +16,7 @@ const json = (status: number, value: unknown): HttpResponse => ({
   body: Buffer.from(`${JSON.stringify(value)}\n`),
 });
 
-/** `certificates`: of the doors that are open now. */
+/** `certificates`: of the doors that are open now. `isStopping`: the process has been asked to stop, and is not ready any more. */
 export function healthHandler(
   roleName: string,
   name: string,
@@ -24,6 +24,7 @@ export function healthHandler(
   certificates: () => readonly ServedCertificate[] = () => [],
   secret: () => SecretFacts | undefined = () => undefined,
   peer: () => PeerFigures | undefined = () => undefined,
+  isStopping: () => boolean = () => false,
 ): HttpHandler {
   const clock = new NodeClock();
   /** Wall clock minus the time that passed: stays the same unless somebody sets the clock. */
@@ -38,7 +39,8 @@ export function healthHandler(
     const path = request.target.split("?")[0];
     if (path === "/live") return json(200, { live: true });
     if (path === "/ready") {
-      const { ready, state, waitingFor } = role.status;
+      const { waitingFor, ...status } = role.status;
+      const [ready, state] = isStopping() ? [false, "stopping"] : [status.ready, status.state];
       return json(ready ? 200 : 503, { role: roleName, name, release, ready, state, waitingFor });
     }
     if (path === "/metrics") {

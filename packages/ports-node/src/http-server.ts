@@ -48,8 +48,8 @@ export interface HttpListener {
   readonly address: string;
   /** Undefined for HTTP. */
   readonly certificate: CertificateInUse | undefined;
-  /** Takes no more requests; those in progress have `graceMs` to end. */
-  close(graceMs?: number): Promise<void>;
+  /** Takes no more requests; those in progress have `graceMs` to end. Returns how many were cut. */
+  close(graceMs?: number): Promise<number>;
 }
 
 /** An answer goes out in pieces of this size, so that no more of it waits in a socket. */
@@ -136,7 +136,7 @@ export class HttpDoor {
     }
     this.#server.on("error", (error) => this.#logger.error("the HTTP server reports an error", { error }));
     const { port } = this.#server.address() as AddressInfo;
-    let closing: Promise<void> | undefined;
+    let closing: Promise<number> | undefined;
     const certificate = (): CertificateInUse | undefined => this.#certificate;
     return {
       address: `${listen.slice(0, colon)}:${port}`,
@@ -150,16 +150,18 @@ export class HttpDoor {
     };
   }
 
-  async #close(graceMs: number): Promise<void> {
+  async #close(graceMs: number): Promise<number> {
     this.#endWatch?.();
     const closed = this.#acceptors.close();
     this.#server.closeIdleConnections();
     const deadlineMs = performance.now() + graceMs;
     while (this.#active > 0 && performance.now() < deadlineMs) await new Promise((resolve) => setTimeout(resolve, 10));
+    const cut = this.#active;
     this.#server.closeAllConnections();
     this.#acceptors.endAll();
     await closed;
     this.#paces.stop();
+    return cut;
   }
 
   async #serve(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean, refusal?: HttpRefusal): Promise<void> {

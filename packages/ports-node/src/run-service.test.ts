@@ -9,7 +9,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { counter, gauge, type Metrics, release } from "@stamp/base";
-import type { Role, World } from "@stamp/ports";
+import type { HttpHandler, Role, World } from "@stamp/ports";
 import { openIdentity } from "@stamp/ports";
 import { z } from "zod";
 import { runService } from "./run-service.ts";
@@ -18,7 +18,14 @@ const schema = z.object({
   name: z.string().min(1).default("test-1").describe("Name."),
   mode: z.string().default("").describe("What it does wrong."),
   listen: z.string().default(""),
+  other: z.string().default(""),
 });
+
+/** Answers after the time that the path names, in ms. */
+const slowly: HttpHandler = async ({ target }) => {
+  await new Promise((resolve) => setTimeout(resolve, Number(/\d+/.exec(target)?.[0] ?? 0)));
+  return { status: 200, headers: {}, body: Buffer.from("door") };
+};
 
 class TestRole implements Role {
   readonly #world: World;
@@ -101,7 +108,8 @@ if (process.env.TEST_OF_STAMP_PROCESS === "1") {
     schema,
     create: (world, config) => new TestRole(world, config.mode),
     doors: (_role, config) => [
-      { name: "door", listen: config.listen, handler: async () => ({ status: 200, headers: {}, body: Buffer.from("door") }) },
+      { name: "door", listen: config.listen, handler: slowly },
+      { name: "other", listen: config.other, handler: slowly },
     ],
   });
 } else {
@@ -184,5 +192,39 @@ if (process.env.TEST_OF_STAMP_PROCESS === "1") {
       assert.match(started.output(), words);
       assert.match(started.output(), /"unknown":\[\{"name":"STAMP_MOED","nearest":"STAMP_MODE"\}\]/);
     }
+  });
+
+  test("process, asked to stop: /ready turns 503 while the doors serve on, then all doors drain at once, and what takes too long is cut", {
+    timeout: 60_000,
+  }, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), "stamp-process-"));
+    t.after(() => rm(folder, { recursive: true }));
+    const flags = ["--http=127.0.0.1:0", "--listen=127.0.0.1:0", "--other=127.0.0.1:0", "--stop-not-ready-ms=1500", "--stop-drain-ms=2500"];
+    const started = await start(t, folder, ...flags);
+    const [, http] = await started.line(/"http":"([^"]+)"/);
+    const [, door] = await started.line(/"door":"door","listen":"([^"]+)"/);
+    const [, other] = await started.line(/"door":"other","listen":"([^"]+)"/);
+    await started.line(/"msg":"started"/);
+    const get = (address: string | undefined, path: string): Promise<string> =>
+      fetch(`http://${address}${path}`).then(
+        async (answer) => `${answer.status} ${await answer.text()}`,
+        () => "cut",
+      );
+    const [ends, tooLong, alsoTooLong] = [get(door, "/3000"), get(door, "/20000"), get(other, "/20000")];
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    started.process.kill("SIGTERM");
+    await started.line(/"msg":"stopping"/);
+    const ready = await get(http, "/ready");
+    assert.match(ready, /^503 .*"state":"stopping"/);
+    assert.deepEqual([await get(door, "/0"), await get(other, "/0")], ["200 door", "200 door"], "until load balancers have noticed");
+    assert.deepEqual([await ends, await tooLong, await alsoTooLong], ["200 door", "cut", "cut"]);
+    assert.equal(await exitOf(started), 0);
+    for (const name of ["door", "other"])
+      assert.match(started.output(), new RegExp(`"door":"${name}","requests":1,.*"requests were cut because the process stops"`));
+    const at = [...started.output().matchAll(/"time":"([^"]+)"[^\n]*requests were cut/g)].map(([, time = ""]) => Date.parse(time));
+    assert.ok(
+      at.length === 2 && Math.abs((at[0] ?? 0) - (at[1] ?? 0)) < 1_000,
+      "both doors drain in the same time, not one after the other",
+    );
   });
 }

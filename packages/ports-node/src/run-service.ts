@@ -9,9 +9,9 @@ import { isCaller } from "@stamp/wire";
 import { z } from "zod";
 import type { TlsFiles } from "./certificates.ts";
 import { ConfigError, envName, HelpRequested, loadConfig, unknownNames } from "./config.ts";
+import { closeDoors, type OpenDoor, stopKeys } from "./graceful-stop.ts";
 import { healthHandler } from "./health.ts";
 import type { HttpLimits } from "./http-limits.ts";
-import type { HttpListener } from "./http-server.ts";
 import { serveHttp } from "./http-server.ts";
 import { logLevels, nodeLogger } from "./logger.ts";
 import { countBuffersAsHeap, machineMemoryBytes } from "./memory.ts";
@@ -20,7 +20,9 @@ import { PeerCertificates } from "./peer-certificates.ts";
 import { WatchedSecret } from "./watched-secret.ts";
 import { nodeWorld } from "./world.ts";
 
+/** Time for everything but the drain of HTTP doors. */
 const stopTimeoutMs = 10_000;
+const healthDoor = "health";
 
 /** Keys that every process has; a role's schema may define its own variant of each. */
 const commonSchema = z.object({
@@ -45,6 +47,7 @@ const commonSchema = z.object({
   clusterKeyFile: z.string().default("").describe("PEM file of that certificate's key."),
   clusterCaFile: z.string().default("").describe("PEM file of the authorities whose certificates are trusted."),
   logLevel: z.enum(logLevels).default("info").describe("Least important lines that are written."),
+  ...stopKeys,
 });
 
 /** Known around the processes: of what starts them, of the command line in a container, of every process but one. */
@@ -104,16 +107,25 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
       process.exit(70);
     });
   }
-  const open: { readonly door: string; readonly listener: HttpListener }[] = [];
+  const open: OpenDoor[] = [];
   const served = (): ServedCertificate[] =>
     open.flatMap(({ door, listener: { certificate } }) => (certificate === undefined ? [] : [{ door, ...certificate }]));
+  let stopping = false;
   let role: R;
   try {
     role = await service.create(world, config);
-    stopOnSignals(logger, async () => {
-      for (const { listener } of open.splice(0)) await listener.close();
+    const { stopNotReadyMs, stopDrainMs } = common;
+    stopOnSignals(logger, stopTimeoutMs + stopNotReadyMs + stopDrainMs, async () => {
+      stopping = true;
+      const health = open.filter(({ door }) => door === healthDoor);
+      await closeDoors(
+        open.splice(0).filter((each) => !health.includes(each)),
+        { stopNotReadyMs, stopDrainMs },
+        logger,
+      );
       await role.stop();
       await world.transport.close();
+      for (const { listener } of health) await listener.close(0);
     });
     if (common.http !== "") {
       const handler = healthHandler(
@@ -123,9 +135,10 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
         served,
         () => secret.facts,
         () => certificates,
+        () => stopping,
       );
       const listener = await serveHttp(handler, { listen: common.http, logger });
-      open.push({ door: "health", listener });
+      open.push({ door: healthDoor, listener });
       logger.info("health door open", { http: listener.address });
     }
     await role.start();
@@ -209,7 +222,7 @@ function certificatesOrExit(role: string, common: z.infer<typeof commonSchema>, 
   }
 }
 
-function stopOnSignals(logger: Logger, stop: () => Promise<void>): void {
+function stopOnSignals(logger: Logger, timeoutMs: number, stop: () => Promise<void>): void {
   let stopping = false;
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     process.on(signal, () => {
@@ -217,9 +230,9 @@ function stopOnSignals(logger: Logger, stop: () => Promise<void>): void {
       stopping = true;
       logger.info("stopping", { signal });
       setTimeout(() => {
-        logger.error("it did not stop in time", { stopTimeoutMs });
+        logger.error("it did not stop in time", { timeoutMs });
         process.exit(75);
-      }, stopTimeoutMs);
+      }, timeoutMs);
       stop().then(
         () => {
           logger.info("stopped");
