@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -15,8 +16,15 @@ import { type Account, Accounts } from "@stamp/wire";
 const root = join(import.meta.dirname, "../..");
 const folder = mkdtempSync(join(tmpdir(), "stamp-keys-at-rest-"));
 const dataDir = join(folder, "data");
+/** Of the account in the connection string that a status shows. */
+const wellKnownKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+const configuredKey = randomBytes(64);
 const flags = {
   ...{ dataDir, extentNodes: 3, streamManagers: 1, partitionManagers: 1, partitionServers: 1 },
+  accounts: JSON.stringify([
+    { name: "devstoreaccount1", keys: [wellKnownKey] },
+    { name: "acctconfigured", keys: [configuredKey.toString("base64")] },
+  ]),
   ...{ journalSegmentBytes: 16 * 1024 * 1024, portBase: 12_000 + Math.floor(Math.random() * 65) * 300 },
 };
 const call = { timeoutMs: 15_000 };
@@ -74,12 +82,13 @@ async function heldBy({ inspector }: DrillTarget, account: string): Promise<Acco
 
 async function makeSecrets(running: DrillTarget): Promise<void> {
   const accounts = running.transport.client(await running.inspector.leader("partition-manager"), Accounts);
-  const made = unwrap(await accounts.create({ account: "sealed" }, call));
-  unwrap(await accounts.rotateKey({ account: "sealed", keyNumber: 1 }, call));
-  unwrap(await accounts.revokeDelegationKeys({ account: "sealed" }, call));
-  unwrap(await accounts.createEncryptionScope({ account: "sealed", scope: "tenant" }, call));
-  const { keys, delegationSecret, encryptionScopes } = await heldBy(running, "sealed");
+  const made = unwrap(await accounts.create({ account: "acctmade" }, call));
+  unwrap(await accounts.rotateKey({ account: "acctmade", keyNumber: 1 }, call));
+  unwrap(await accounts.revokeDelegationKeys({ account: "acctmade" }, call));
+  unwrap(await accounts.createEncryptionScope({ account: "acctmade", scope: "tenant" }, call));
+  const { keys, delegationSecret, encryptionScopes } = await heldBy(running, "acctmade");
   for (const [index, key] of [...made.keys, ...keys].entries()) addSecret(`account key ${index + 1}`, Buffer.from(key, "base64"));
+  addSecret("key of an account of the configuration", configuredKey);
   addSecret("delegation secret", delegationSecret);
   addSecret("key of an encryption scope", encryptionScopes[0]?.key ?? Buffer.alloc(0));
   for (const name of keptIn) {
@@ -109,8 +118,12 @@ test("keys at rest: in no file but their own, no log, no answer, no status, no b
   ])
     assert.deepEqual(found(await command(...args)), [], args.join(" "));
   for (const { http, name } of processes)
-    for (const path of ["/live", "/ready", "/metrics", "/turns"])
-      assert.deepEqual(found(Buffer.from(await (await fetch(`http://${http}${path}`)).arrayBuffer())), [], `${path} of ${name}`);
+    for (const path of ["/live", "/ready", "/metrics", "/turns"]) {
+      const told = Buffer.from(await (await fetch(`http://${http}${path}`)).arrayBuffer());
+      assert.deepEqual(found(told), [], `${path} of ${name}`);
+      // Everybody who reaches the port is answered, without any token.
+      for (const account of ["acctmade", "acctconfigured", "devstoreaccount1"]) assert.ok(!told.includes(account), `${path} of ${name}`);
+    }
   await stamp.close();
   stamp = undefined;
   const files = filesBelow(dataDir);
@@ -120,7 +133,7 @@ test("keys at rest: in no file but their own, no log, no answer, no status, no b
     const own = keptIn.includes(relative(dataDir, path));
     assert.equal(found(bytes).length > 0, own, `${path} holds ${found(bytes).join("; ")}`);
     if (own) assert.equal(statSync(path).mode & 0o777, 0o600, path);
-    else if (bytes.includes("sealed")) withRow++;
+    else if (bytes.includes("acctmade")) withRow++;
   }
   assert.ok(withRow >= 3, `the row of the account is in ${withRow} of ${files.length} files`);
 });
@@ -142,7 +155,7 @@ test("keys at rest: without the master key a start is refused and says what to d
   assert.ok(!filesBelow(dataDir).includes(path), "no other key is made in its place");
   renameSync(away, path);
   stamp = await startOwn(flags, true);
-  const { keys } = await heldBy(stamp, "sealed");
+  const { keys } = await heldBy(stamp, "acctmade");
   const texts = [...secrets.values()].map(String);
   assert.ok(keys.length === 2 && keys.every((key) => texts.includes(key)));
 });

@@ -35,7 +35,7 @@ export const formatVersions = {
   "service-properties": 2,
   "partition-map": 1,
   "stamp-folder": 1,
-  "cluster-record": 2,
+  "cluster-record": 3,
 } as const;
 
 export type FormatName = keyof typeof formatVersions;

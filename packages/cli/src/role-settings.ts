@@ -88,6 +88,7 @@ async function problemsOf(config: ClusterConfig, role: RoleName): Promise<readon
   const schema = await schemas[role]();
   const keys = given.flatMap((key) => {
     if (ofEachProcess.has(key)) return [`roles.${role}.${key}: each process is given its own`];
+    if (key === "masterKey") return [`roles.${role}.${key}: the data folder would remember it; give masterKeyFile or masterKeyCommand`];
     if (key in schema.shape || ofAll.has(key)) return [];
     return [`roles.${role}.${key}: no such key (./stamp config show ${role} lists them)`];
   });

@@ -11,9 +11,12 @@ import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync
 import { join } from "node:path";
 import { formatVersions, newerFormat, release } from "@stamp/base";
 import { inWords } from "@stamp/ports-node";
+import { openAccounts, type SealedAccounts, sealAccounts } from "./sealed-accounts.ts";
 import { StartError } from "./start-error.ts";
 
 const formatVersion = formatVersions["cluster-record"];
+/** Of a record whose accounts are not sealed. */
+const openVersion = 2;
 
 export interface ClusterRecord {
   /** Values by configuration key. The schema of the configuration checks them when they are used. */
@@ -37,20 +40,30 @@ export function readClusterRecord(dataDir: string): ClusterRecord | undefined {
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
     throw new StartError(inWords(error, path));
   }
-  const { format, release: writer, config, retired, slots = {} } = parsed(path, text);
+  const { format, release: writer, config, sealedAccounts, retired, slots = {} } = parsed(path, text);
   if (typeof format === "number" && format > formatVersion) {
     const by = typeof writer === "string" ? writer : undefined;
     throw new StartError(newerFormat(path, { format: "cluster-record", version: format }, by).failure.message);
   }
   const known = typeof format === "number" && Number.isInteger(format) && format >= 1;
   if (!known || !isObject(config) || !isNames(retired) || !isSlots(slots)) throw damaged(path, "not a record of a cluster");
-  return { config, retired, slots };
+  if (sealedAccounts === undefined) return { config, retired, slots };
+  if (!isSealed(sealedAccounts)) throw damaged(path, "its accounts are not as they are sealed");
+  const accounts = openAccounts(dataDir, sealedAccounts);
+  if (accounts === undefined) throw damaged(path, "its accounts do not open");
+  return { config: { ...config, accounts }, retired, slots };
 }
 
-/** Replaces the record of a data folder, durably. */
+/** Replaces the record of a data folder, durably. Without anything sealed it is of the version before, which older releases read. */
 export function writeClusterRecord(dataDir: string, { config, retired, slots = {} }: ClusterRecord): void {
   const path = clusterRecordPath(dataDir);
-  const text = `${JSON.stringify({ format: formatVersion, release, config, retired, slots }, null, 2)}\n`;
+  const { accounts, ...open } = config;
+  const sealedAccounts = accounts === undefined ? undefined : sealAccounts(dataDir, accounts);
+  const members =
+    sealedAccounts === undefined
+      ? { format: openVersion, release, config, retired, slots }
+      : { format: formatVersion, release, config: open, sealedAccounts, retired, slots };
+  const text = `${JSON.stringify(members, null, 2)}\n`;
   const file = openSync(`${path}.new`, "w", 0o600);
   try {
     writeFileSync(file, text);
@@ -67,6 +80,8 @@ export function writeClusterRecord(dataDir: string, { config, retired, slots = {
   }
 }
 
+const isSealed = (value: unknown): value is SealedAccounts =>
+  isObject(value) && typeof value.by === "string" && typeof value.value === "string";
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
 const isNames = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((each) => /^extent-node-\d+$/.test(String(each)));

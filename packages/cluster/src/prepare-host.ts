@@ -12,6 +12,7 @@ import { existsSync, lstatSync, mkdirSync, readlinkSync, symlinkSync } from "nod
 import { join } from "node:path";
 import { goneText, makeMasterKeyFile, makeSecretFile, masterKeyIdFile } from "@stamp/ports-node";
 import type { ClusterConfig } from "./config.ts";
+import { masterKeyPath } from "./sealed-accounts.ts";
 import { secretFilesOf } from "./secret-files.ts";
 import { StartError } from "./start-error.ts";
 import { processesOf, type Topology } from "./topology.ts";
@@ -35,7 +36,7 @@ export function prepareSecret(config: ClusterConfig): void {
 export function masterKeyFileOf(config: ClusterConfig, isFirstStart: boolean): string | undefined {
   const given = config.roles["partition-server"] ?? {};
   if (["masterKey", "masterKeyFile", "masterKeyCommand"].some((key) => key in given)) return undefined;
-  const path = join(config.dataDir, "master-key");
+  const path = masterKeyPath(config.dataDir);
   const isMade = isFirstStart && config.topology === undefined;
   return isMade || existsSync(path) || existsSync(masterKeyIdFile(path)) ? path : undefined;
 }

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { release } from "@stamp/base";
+import { makeMasterKeyFile } from "@stamp/ports-node";
 import { clusterRecordPath, readClusterRecord, writeClusterRecord } from "./cluster-record.ts";
 import { type ClusterConfig, ConfigError, configKeys, loadConfig } from "./config.ts";
 import { type Plan, planCluster } from "./plan.ts";
@@ -68,6 +69,43 @@ test("data folder of a release with one key for all addresses: REST stays open, 
   const local = load();
   assert.deepEqual([local.httpBind, local.internalBind], ["::1", "::1"]);
   assert.deepEqual(changesSince(recordOf("::1"), local), []);
+});
+
+test("data folder with a master key: the record seals the accounts, opens them, and is refused by name without that key", (t) => {
+  const { dataDir, load } = bench(t);
+  const secret = Buffer.alloc(64, "the key of the account").toString("base64");
+  const config = load({ accounts: JSON.stringify([{ name: "own", keys: [secret] }]) });
+  const [path, key] = [clusterRecordPath(dataDir), join(dataDir, "master-key")];
+  const record = { config: rememberedOf(config), retired: [] };
+  writeClusterRecord(dataDir, record);
+  assert.match(readFileSync(path, "utf8"), /"format": 2,/, "without a master key, as releases before wrote it");
+  makeMasterKeyFile(key);
+  assert.deepEqual(load().accounts, config.accounts, "a record of version 2 is read beside a master key");
+  writeClusterRecord(dataDir, record);
+  const text = readFileSync(path, "utf8");
+  assert.ok(/"format": 3,/.test(text) && !text.includes(secret) && !text.includes("own"));
+  assert.deepEqual(load(), config);
+  const sealed = JSON.parse(text) as { sealedAccounts: { by: string; value: string } };
+  const changed = Buffer.from(sealed.sealedAccounts.value, "base64").map((byte, i) => (i === 20 ? byte ^ 1 : byte));
+  writeFileSync(
+    path,
+    JSON.stringify({ ...sealed, sealedAccounts: { ...sealed.sealedAccounts, value: Buffer.from(changed).toString("base64") } }),
+  );
+  assert.throws(() => load(), /cluster\.json is damaged: its accounts do not open/);
+  writeFileSync(path, text);
+  const kept = readFileSync(key);
+  rmSync(key);
+  assert.throws(
+    () => load(),
+    (error) => error instanceof StartError && /master-key is gone \(id [0-9a-f]{16}\)/.test(error.message),
+  );
+  makeMasterKeyFile(key);
+  assert.throws(() => load(), new RegExp(`sealed by master key ${sealed.sealedAccounts.by}, .*master-key\\.previous`));
+  writeFileSync(`${key}.previous`, kept);
+  assert.deepEqual(load(), config, "a new key beside the one before");
+  const golden = new URL("../../../tests/golden/cluster-record/v3/", import.meta.url);
+  for (const name of ["cluster.json", "master-key"]) writeFileSync(join(dataDir, name), readFileSync(new URL(name, golden)));
+  assert.deepEqual(readClusterRecord(dataDir)?.config.accounts, [{ name: "own", keys: ["QQ=="] }]);
 });
 
 test("data folder, the shape of a cluster by defaults: recorded, so that other defaults do not change it", (t) => {
@@ -189,7 +227,7 @@ test("record of a cluster: frozen bytes are read; 0600; damage, a later version 
   refusedAs('{"format":2,"config":{},"retired":[],"slots":[]}', StartError, /is damaged/);
   refusedAs('{"format":2,"config":{},"retired":[],"slots":{"extent-node-1":3,"extent-node-2":3}}', StartError, /is damaged/);
   refusedAs('{"format":2,"config":{},"retired":[],"slots":{"extent-node-1":100}}', StartError, /is damaged/);
-  refusedAs('{"format":3,"release":"9.1.0"}', StartError, /version 3.*release 9\.1\.0 wrote it/);
+  refusedAs('{"format":4,"release":"9.1.0"}', StartError, /version 4.*release 9\.1\.0 wrote it/);
   refusedAs('{"format":1,"config":{"extentNode":3},"retired":[]}', ConfigError, /extentNode in .*no such key/);
   refusedAs('{"format":1,"config":{"extentNodes":"3"},"retired":[]}', ConfigError, /extentNodes in .*"3" is not allowed/);
 });
