@@ -134,6 +134,7 @@ export const alertCases: Partial<Readonly<Record<Code, AlertCase>>> = {
   "journal-slow": slow("stamp_extent_node_journal_sync_duration_seconds", "extent-node-2"),
   "journal-backlog": ofNode("pending_bytes", 49 * 2 ** 20, 47 * 2 ** 20),
   "replica-damaged": ofNode("replicas", 1, 0, { state: "damaged" }),
+  "fragment-damaged": ofNode("damaged_fragments", 1, 0),
   "scrub-found": ofNode("scrub_finished_pass_findings", 1, 0),
   "scrub-off": ofNode("scrub_enabled", 0, 1),
   "table-rebuilt": ofNode("recovery_table_rebuilt", 1, 0),

@@ -130,6 +130,8 @@ function findDamage(name: string, facts: RoleFacts): Finding[] {
   const found: Finding[] = [];
   const damaged = numberAt(facts, "extents.damaged");
   if (damaged > 0) found.push(finding("replica-damaged", name, `${counted(damaged, "replica", are)} damaged on it`));
+  const fragments = numberAt(facts, "damagedFragments");
+  if (fragments > 0) found.push(finding("fragment-damaged", name, `${counted(fragments, "fragment", are)} damaged on it`));
   const findings = numberAt(facts, "scrub.findings") + numberAt(facts, "scrub.finished.findings");
   if (findings > 0) found.push(finding("scrub-found", name, `${counted(findings, "finding")} in the pass that runs and in the one before`));
   if (factAt(facts, "scrub.enabled") === false) found.push(finding("scrub-off", name, "scrubBytesPerSecond is 0"));

@@ -210,6 +210,7 @@ const cases: Readonly<Record<Code, Case>> = {
     notYet: withFacts("extent-node-1", { pendingBytes: 40 * 1024 * 1024 }),
   },
   "replica-damaged": { change: withFacts("extent-node-1", { extents: { damaged: 2 } }), subject: "extent-node-1", cause: /2 replicas/ },
+  "fragment-damaged": { change: withFacts("extent-node-1", { damagedFragments: 1 }), subject: "extent-node-1", cause: /1 fragment is/ },
   "scrub-found": {
     change: withFacts("extent-node-1", { scrub: { enabled: true, findings: 1, finished: { findings: 2 } } }),
     subject: "extent-node-1",

@@ -101,6 +101,12 @@ export const diskKinds = {
     help: "./stamp scrub status; ./stamp repair status. If it comes again, replace the disk",
     alert: { expr: 'stamp_extent_node_replicas{state="damaged"} > 0', lasts: "10m" },
   },
+  "fragment-damaged": {
+    severity: "warning",
+    means: "An extent node found damaged fragments of coded extents on its disk. Bad chunks are never served; the fragments are made anew.",
+    help: "./stamp scrub status; ./stamp repair status. If it comes again, replace the disk",
+    alert: { expr: "stamp_extent_node_damaged_fragments > 0", lasts: "10m" },
+  },
   "scrub-found": {
     severity: "warning",
     means: "Reading everything again found damage: bytes that rotted on a disk.",
