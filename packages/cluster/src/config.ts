@@ -240,7 +240,10 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
     const lines = parsed.error.issues.map((issue) => {
       const [key = "", ...rest] = issue.path.map(String);
       const where = key === "" ? (issue.code === "unrecognized_keys" ? `in ${path}` : "") : nested(given.get(key) ?? key, key, rest);
-      if (issue.code === "unrecognized_keys") return `${issue.keys.join(", ")}: no such key (${where})`;
+      if (issue.code === "unrecognized_keys") {
+        const names = issue.keys.join(", ");
+        return key === "" ? `${names}: no such key (${where})` : `${where}: no such key: ${names}`;
+      }
       const schema = rest.length > 0 || issue.code === "custom" ? undefined : clusterConfigSchema.shape[key as ClusterConfigKey];
       return `${where}: ${wrongValue(schema, values[key], issue.message)}`;
     });

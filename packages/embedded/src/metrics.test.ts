@@ -100,9 +100,9 @@ test("metrics: every role's page is well formed, nothing is undeclared, counters
       named.filter((name) => !names.has(`stamp_${name}`)),
       [],
     );
-    // Embedded nodes do not scrub, and roles in one process tell no clock and no certificate of it;
+    // Embedded nodes do not scrub, and roles in one process tell no clock, no certificate and no secret;
     // packages/cli/src/health/health.slow.ts compares all with the pages of a real cluster.
-    const ofProcesses = /^stamp_(extent_node_scrub|certificate|wall_clock)_/;
+    const ofProcesses = /^stamp_(extent_node_scrub|certificate|cluster_certificate|cluster_secret|wall_clock)_/;
     const inRules = (alertRules.match(/\bstamp_\w+/g) ?? []).filter((name) => !ofProcesses.test(name));
     assert.ok(inRules.length > 20);
     assert.deepEqual(
