@@ -60,6 +60,7 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     );
     // Style.
     write("packages/base/src/breach-default.ts", "export default 1;\n");
+    write("packages/base/src/breach-fragment.ts", "/**\n * Of the last one.\n */\nexport const held = 1;\n");
     write("packages/base/src/breach-any.ts", "export const anything: any = 1;\n");
     write("packages/base/src/breach-enum.ts", "export enum Kind {\n  a,\n}\n");
     write("packages/base/src/breach-long.ts", "// A line.\n".repeat(601));
@@ -128,6 +129,7 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     tells("breach-leftover.ts", "leftover");
     tells("breach.test.ts", "skipped without a reason");
     tells("breach-path.ts", "machine path");
+    tells("breach-fragment.ts:1", "begins with a fragment: Of the last one");
     tells("docs/design/architecture.md", "never-there does not exist");
     tells("docs/design/architecture.md", "lsm is missing");
     tells("packages/lease/src/index.ts", "what the package is for");

@@ -1,6 +1,7 @@
 /** The rules of this repository that neither the compiler nor the linter can hold. Each breach is one line that names file and rule. */
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { fragments } from "./comments.ts";
 import { documents } from "./documents.ts";
 import { adapters, layers } from "./layers.ts";
 
@@ -32,6 +33,7 @@ export function tidy(root: string): string[] {
     ...cycles(root),
     ...linterScopes(root),
     ...layout(root),
+    ...fragments(root),
     ...documents(root),
     ...pathsInDocuments(root),
   ];

@@ -29,7 +29,7 @@ export interface PemPair {
 const signing = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const dayMs = 24 * 60 * 60 * 1000;
 const authorityDays = 3650;
-/** What clients accept at most. */
+/** Longest validity that clients accept, in days. */
 const serverDaysMax = 397;
 const peerDays = 365;
 const crypto = webcrypto as Crypto;

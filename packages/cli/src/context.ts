@@ -1,4 +1,4 @@
-/** What every command shares: where the repository is, what was asked for, how it ends. */
+/** Shared by every command: where the repository is, what was asked for, how it ends. */
 import { resolve } from "node:path";
 import {
   type ClusterConfig,

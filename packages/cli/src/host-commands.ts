@@ -64,7 +64,7 @@ function withTopology(command: Command): { readonly config: ClusterConfig; reado
   return { config, topology: readTopology(config.topology) };
 }
 
-/** What each host is and has. Pure. */
+/** Returns a line for each host: state and contents. Pure. */
 export function hostLines({ hosts }: Topology, facts: Pick<StampFacts, "processes" | "streamLayer">): HostLine[] {
   return Object.entries(hosts).map(([host, { address, faultDomain = host, upgradeDomain = host, processes }]) => {
     const nodes = (facts.streamLayer?.nodes ?? []).filter(({ nodeId }) => processes.includes(nodeId));

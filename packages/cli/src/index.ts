@@ -1,6 +1,6 @@
 /**
- * What tests and benchmarks use of the command line: drills and the clients that check promises. Everything else is a
- * command: `./stamp --help`.
+ * The command line for tests and benchmarks: drills and the clients that check promises. Everything else is a command:
+ * `./stamp --help`.
  */
 export { type BlobAnswer, BlobClient, type BlobResult } from "./drills/blob-client.ts";
 export { CheckingClient, type CheckingReport, contentOf, type WriteTime } from "./drills/checking-client.ts";
@@ -14,5 +14,5 @@ export { attach, type DrillTarget, startOwn, untilReady } from "./drills/target.
 /** The drill whose clients are the real SDKs, which are there in a clone only; loaded only by who asks. */
 export const historiesDrill = (): Promise<typeof import("./drills/histories/histories-drill.ts")> =>
   import("./drills/histories/histories-drill.ts");
-/** What makes certificates; loaded only by who asks. */
+/** Maker of certificates; loaded only when it is asked for. */
 export const certificates = (): Promise<typeof import("./certificates.ts")> => import("./certificates.ts");

@@ -12,7 +12,7 @@ export function keyText(key: Uint8Array): string {
   const decoded = decodeKey(key);
   if (!decoded.ok || decoded.value.length === 0) return shortened(`0x${toHex(key)}`);
   const [account = [], partition = [], object = []] = decoded.value;
-  // Of a PartitionName the first number says what kind of row it is, the second which incarnation.
+  // The first number of a PartitionName says what kind of row it is, the second which incarnation.
   const [, name, incarnation, ...inside] = partition;
   const parent = name === undefined ? [] : [incarnation === undefined ? textOf(name) : `${textOf(name)}@${textOf(incarnation)}`];
   return shortened([...account.map(textOf), ...parent, ...inside.map(textOf), ...object.map(textOf)].join("/"));

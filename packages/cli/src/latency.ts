@@ -24,7 +24,7 @@ const places: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "extent-node": { "took.appendDone": "append", "took.appendFailed": "failed append", "took.read": "read", journalSync: "journal sync" },
 };
 
-/** Of the facts that a process answered. */
+/** Returns the latencies among the facts that a process answered. */
 export function latenciesOf(role: string, process: string, facts: Facts): Latency[] {
   return Object.entries(places[role] ?? {}).flatMap(([path, name]) =>
     found(

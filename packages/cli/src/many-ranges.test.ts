@@ -1,4 +1,4 @@
-/** What people are shown of thousands of ranges is a page, and nothing that matters is left out of it. */
+/** People are shown a page of thousands of ranges, and nothing that matters is left out of it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";

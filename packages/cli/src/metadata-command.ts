@@ -51,7 +51,7 @@ export function addMetadata(program: Command): void {
         );
         await target.sync();
       } catch (error) {
-        // What was written of it would be in the way of the next try.
+        // The part that was written would be in the way of the next try.
         await target.close();
         await rm(file, { force: true });
         throw isSystemError(error) ? new CommandError(inWords(error, file)) : error;

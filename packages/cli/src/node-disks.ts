@@ -13,7 +13,7 @@ interface ClassFacts {
   readonly waitedMsMax: number;
 }
 
-/** As an extent node tells it (`DiskQueue.facts`). */
+/** Facts as an extent node tells them (`DiskQueue.facts`). */
 type DiskFacts = Readonly<Record<(typeof classes)[number], ClassFacts>> & {
   readonly inHand: number;
   readonly queued: number;

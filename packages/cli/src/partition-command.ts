@@ -168,7 +168,7 @@ function tellCollecting(inspector: StampInspector, transport: Transport, rangeId
   return () => clearInterval(timer);
 }
 
-/** As a partition server tells the pass that it makes now. */
+/** Facts of the pass that a partition server makes now. */
 interface CollectingFacts {
   readonly range?: string;
   readonly step?: "scan" | "rewrite";

@@ -57,7 +57,10 @@ export function bytesText(value: number | bigint): string {
   return `${unit === 0 ? size : size.toFixed(size < 10 ? 1 : 0)} ${units[unit]}`;
 }
 
-/** As JSON for tools: 64-bit numbers that a double can hold as numbers, others as text; protobuf's own marks left out. */
+/**
+ * Returns JSON for tools: 64-bit numbers that a double can hold as numbers, others as text; protobuf's own marks left
+ * out.
+ */
 export function toJson(value: unknown): string {
   return JSON.stringify(
     value,

@@ -1,4 +1,4 @@
-/** What a long command says while it works, and when it is left. */
+/** Lines of a long command while it works, and when it is left. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { join } from "node:path";

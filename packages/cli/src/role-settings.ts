@@ -30,14 +30,14 @@ const schemas: Readonly<Record<RoleName, () => Promise<Schema>>> = {
 
 /** Each process of a role has its own. */
 const ofEachProcess: ReadonlySet<string> = new Set(["name", "listen", "advertise", "http", "dataDir", "lockService"]);
-/** Of every process, in no role's schema. */
+/** Keys of every process, in no role's schema. */
 const ofAll: ReadonlySet<string> = new Set(["logLevel"]);
 /** Not shown: they hold keys. */
 const secret: ReadonlySet<string> = new Set(["accounts", "masterKey", "masterKeyCommand"]);
 
 export interface RoleSetting {
   readonly key: string;
-  /** As the processes have it. */
+  /** Value as the processes have it. */
   readonly value: string;
   readonly byDefault: string;
   readonly meaning: string;
@@ -66,7 +66,7 @@ export async function checkRoleSettings(config: ClusterConfig): Promise<void> {
   if (wrong.length > 0) throw new CommandError(`the configuration is not right:\n  ${wrong.join("\n  ")}`, exitCodes.usage);
 }
 
-/** Of the command line and of what starts it, besides the keys of the configuration. */
+/** Names of the command line and of its launcher, besides the keys of the configuration. */
 const ownNames = ["STAMP_CONFIG", "STAMP_ROOT", "STAMP_SERVICE", "STAMP_PROCESSES", "STAMP_CONNECTION_STRING", "STAMP_CLUSTER"];
 
 /** A line for every name of the environment that looks like a setting and is none. */

@@ -1,4 +1,4 @@
-/** What the commands that ask the running stamp share. */
+/** Shared by the commands that ask the running stamp. */
 import { ownTransport, StampInspector } from "@stamp/cluster";
 import { inWords } from "@stamp/ports-node";
 import { NodeDuty, type NodeInfo } from "@stamp/wire";
@@ -9,7 +9,7 @@ import { toJson } from "./print.ts";
 
 export type Transport = ReturnType<typeof ownTransport>;
 
-/** What `work` finds out about the running stamp. */
+/** Returns what `work` finds out about the running stamp. */
 export async function inspect<T>(
   command: Command,
   work: (inspector: StampInspector, transport: Transport, lockService: string) => Promise<T>,

@@ -98,7 +98,7 @@ export function streamTable(view: Pick<StampView, "streams">): string {
     ["STREAM", "OWNER EPOCH", "COUNT", "EXTENTS"],
     view.streams.map((stream) => {
       const ids = stream.extents.map((extent) => String(extent.extentId));
-      // Of a long list the stream manager tells the first and the last ones.
+      // The stream manager tells the first and the last ones of a long list.
       const half = ids.length / 2;
       const shown = stream.more ? [...ids.slice(0, half), "…", ...ids.slice(half)] : ids;
       return [stream.name, stream.ownerEpoch, stream.extentCount, shown.join(" ")];

@@ -84,7 +84,8 @@ describe("first words of the command line", () => {
     assert.equal(status.code, 3);
     const others = status.loaded.filter((each) => /\/services\/|\/drills\/|\/cli\/src\/(up|role-settings|metadata-command)\.ts/.test(each));
     assert.deepEqual(others, []);
-    // What only servers, terminals and verifiers of tokens need: together a seventh of the modules that a status loaded.
+    // Only servers, terminals and verifiers of tokens need these: together a seventh of the modules that a status
+    // loaded.
     const large = status.loaded.filter((each) => /\/(pino-pretty|jose|@grpc\+reflection)@/.test(each));
     assert.deepEqual(large, []);
   });

@@ -107,7 +107,7 @@ function deleteStored(dataDir: string): void {
     rmSync(path, { recursive: true, force: true });
   }
   const run = join(dataDir, "run");
-  // What begins so is of the process that holds the folder, or of one that waits for it.
+  // These files belong to the process that holds the folder, or to one that waits for it.
   for (const name of readdirSync(run)) if (!name.startsWith("supervisor.json")) rmSync(join(run, name), { recursive: true, force: true });
   rmSync(join(dataDir, "stamp.json"), { force: true });
 }

@@ -15,7 +15,7 @@ import { openAccounts, type SealedAccounts, sealAccounts } from "./sealed-accoun
 import { StartError } from "./start-error.ts";
 
 const formatVersion = formatVersions["cluster-record"];
-/** Of a record whose accounts are not sealed. */
+/** Version of a record whose accounts are not sealed. */
 const openVersion = 2;
 
 export interface ClusterRecord {

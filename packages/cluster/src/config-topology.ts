@@ -1,6 +1,7 @@
 /**
- * What a topology gives to the configuration: the numbers of processes, the address and folder of this host, and the keys under `config`.
- * A flag, the environment or the file wins over `config` of the topology, that over what the data folder remembers.
+ * Takes configuration from a topology: the numbers of processes, the address and folder of this host, and the keys
+ * under `config`. A flag, the environment or the file wins over `config` of the topology, that over what the data
+ * folder remembers.
  */
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";

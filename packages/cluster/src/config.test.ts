@@ -87,7 +87,7 @@ test("configuration, erasureCoding: a word or an object, taken by the stream man
   assert.equal(from({}, { STAMP_ERASURE_CODING: "off" }).erasureCoding, "off");
   assert.deepEqual(from({}, {}, { erasureCoding: '{"minBytes":5}' }).erasureCoding, { minBytes: 5 });
   for (const wrong of ["on", "rs-4-2", { profile: "rs-1-1" }, { afterSeconds: -1 }, { minBytes: 0 }, { after: 1 }, 5]) {
-    assert.throws(() => from({ erasureCoding: wrong }), /erasureCoding.* in .*stamp\.config\.json(: |\)$)/m, JSON.stringify(wrong));
+    assert.throws(() => from({ erasureCoding: wrong }), /erasureCoding.* in .*stamp\.config\.json: /, JSON.stringify(wrong));
     assert.ok(!streamManagerSchema.shape.erasureCoding.safeParse(wrong).success, JSON.stringify(wrong));
   }
 });
@@ -195,7 +195,7 @@ test("plan: what a process is given, its role knows and takes", () => {
     "partition-server": partitionServerConfigSchema,
     "front-end": frontEndConfigSchema,
   };
-  /** Of every process (run-service.ts). */
+  /** Keys of every process (run-service.ts). */
   const common = ["name", "dataDir", "http", "logLevel", "clusterSecretFile", "clusterSecretPreviousFile"];
   for (const { role, environment } of planCluster(from({ faultDomains: ["a"] })).processes) {
     const known = [...Object.keys(schemas[role].shape), ...common].map(environmentName);

@@ -29,7 +29,7 @@ const bytes = () => z.number().int().min(1);
 const milliseconds = () => z.number().int().min(1);
 const flag = () => z.boolean();
 
-/** From the environment and flags structured keys come as JSON text. */
+/** Structured keys come from the environment and flags as JSON text. */
 const structured = <T extends z.ZodType>(schema: T) =>
   z.preprocess((value, context) => {
     if (typeof value !== "string") return value;
@@ -46,7 +46,7 @@ const account = z.strictObject({
   keys: z.array(z.base64().min(1)).min(1).max(2),
 });
 
-/** As the stream manager takes it (`codingPolicyOf`): a test compares the two. */
+/** Profiles that the stream manager accepts (`codingPolicyOf`): a test compares the two. */
 const codingProfiles = ["auto", "rs-4-2", "rs-6-3", "rs-10-4", "lrc-12-2-2"] as const;
 const erasureCoding = z.union(
   [
@@ -172,7 +172,7 @@ export const configKeys: readonly ClusterConfigKey[] = Object.keys(clusterConfig
 export const environmentName = (key: string): string => `STAMP_${key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 export const flagName = (key: string): string => `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
-/** What a user must put right. */
+/** An error that a user must put right. */
 export class ConfigError extends Error {}
 
 export interface ConfigSources {
@@ -302,7 +302,7 @@ function readFile(path: string): Record<string, unknown> {
   }
 }
 
-/** What concerns several keys at once. */
+/** Checks that concern several keys at once. */
 function checked(config: ClusterConfig): ClusterConfig {
   const wrong: string[] = [];
   if (config.lockServices > 1 && config.roles["lock-service"]?.metadataStore !== "etcd") {

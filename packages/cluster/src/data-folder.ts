@@ -1,5 +1,5 @@
 /**
- * What a supervisor keeps in the data folder, besides the folders of the processes:
+ * Files of a supervisor in the data folder, besides the folders of the processes:
  *
  *   stamp.json            written when the first start has made a stamp here; without it the lock service may make one
  *   cluster.json          how its cluster was started last, and which nodes are gone for good (cluster-record.ts)
@@ -123,13 +123,13 @@ export class DataFolder {
     throw new StartError(`${join(this.path, "stamp.json")} has the format ${String(format)}, which this release does not know`);
   }
 
-  /** Who supervises this folder now. */
+  /** Returns the supervisor of this folder, if one runs. */
   supervisor(): SupervisorRecord | undefined {
     const record = this.#read<SupervisorRecord>(supervisorFile);
     return record !== undefined && isAlive(record) ? record : undefined;
   }
 
-  /** What runs on this folder. Whoever changes or deletes what lies in it asks this first. */
+  /** Returns the processes that run on this folder. Commands that change or delete its content ask this first. */
   running(): RunningOnFolder {
     const supervisor = this.supervisor();
     return { supervisor, orphans: supervisor === undefined ? this.leftOvers() : [] };

@@ -1,6 +1,6 @@
 /**
- * What a process says before it ends: the last line of level "error" of its log (JSON lines). The supervisor tells it beside the exit code,
- * which alone says nothing to who reads `stamp status`.
+ * Last words of a process: the last line of level "error" of its log (JSON lines). The supervisor tells it beside the
+ * exit code, which alone says nothing to a reader of `stamp status`.
  */
 
 /** A line with its stack; longer ones are not understood. */

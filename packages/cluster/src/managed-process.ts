@@ -49,7 +49,7 @@ export class ManagedProcess {
   readonly #options: ManagedOptions;
   readonly #log: LogFile;
   #child: ChildProcess | undefined;
-  /** Whose end `lastExit` is. */
+  /** Process whose end `lastExit` is. */
   #endedLast: ChildProcess | undefined;
   #identity: ProcessIdentity | undefined;
   #wanted = false;
@@ -169,7 +169,7 @@ export class ManagedProcess {
     this.restarts++;
     const ranMs = performance.now() - this.#startedMs;
     if (ranMs > settledAfterMs) this.#restartPauseMs = this.#options.restartAfterMs;
-    // What is configured wrongly does not heal by trying soon.
+    // A wrong configuration does not heal by trying soon.
     const pauseMs = code === wrongConfigurationExitCode ? restartPauseMaxMs : this.#restartPauseMs;
     this.#restartPauseMs = Math.min(this.#restartPauseMs * 2, restartPauseMaxMs);
     this.#restartTimer = setTimeout(() => {

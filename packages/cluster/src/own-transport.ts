@@ -17,7 +17,7 @@ export function ownTransport(config: ClusterSecretFiles & Partial<Pick<ClusterCo
   return new GrpcTransport({ credential: () => ownCredential(config), tls: config.tls === "cluster" ? tls : undefined });
 }
 
-/** What a tool proves itself with, read now. Throws ConfigError. */
+/** Credential of a tool, read now. Throws ConfigError. */
 export const ownCredential = (config: ClusterSecretFiles): SecretCredential => credentialOf(sourcesOf(config), "operator");
 
 function sourcesOf(config: ClusterSecretFiles) {

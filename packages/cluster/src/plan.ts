@@ -1,5 +1,5 @@
 /**
- * Which processes a local cluster is made of, and how each is started: a configuration in, a list out, in the order of a cold start.
+ * Plans the processes of a local cluster, and how each is started: a configuration in, a list out, in the order of a cold start.
  * If the configuration names a topology (which is read here), the list is one host's part of it (`plan-host.ts`).
  * The number of a decommissioned extent node is passed over: `extentNodes` counts those that run. A process that the record of the folder
  * gives a slot has the ports of that slot; the others take the lowest free ones, in order.
@@ -54,7 +54,7 @@ export interface Plan {
   readonly endpoints: Endpoints;
   /** For clients on this machine; empty if no account of the configuration is served. */
   readonly connectionString: string;
-  /** Of each front-end. */
+  /** Connection strings, one for each front-end. */
   readonly connectionStrings: readonly string[];
   /** Ports of the REST doors → what wants each. */
   readonly httpPorts: ReadonlyMap<number, string>;

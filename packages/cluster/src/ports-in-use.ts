@@ -1,4 +1,4 @@
-/** Which of the ports a cluster needs are taken, and by whom (Linux: from /proc; elsewhere only that they are). */
+/** Finds ports of a cluster that are taken, and by which process (Linux: from /proc; elsewhere only that they are). */
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { createServer } from "node:net";
 import { inWords } from "@stamp/ports-node";
@@ -7,7 +7,7 @@ const pauseMs = 50;
 
 export interface TakenPort {
   readonly port: number;
-  /** What of the cluster wants it. */
+  /** Part of the cluster that wants the port. */
   readonly wantedFor: string;
   /** `pid 123 (node server.js)`; undefined when it can't be found out. */
   readonly holder: string | undefined;

@@ -1,5 +1,5 @@
 /**
- * What a host needs before its processes start: the secret of the stamp, and the disks that the topology gives to its extent nodes.
+ * Prepares a host before its processes start: the secret of the stamp, and the disks that the topology gives to its extent nodes.
  *
  *   dataDir/extent-node-3 ──symbolic link──▶ /mnt/disk-1/extent-node-3
  *

@@ -1,4 +1,7 @@
-/** Who can reach the ports of a cluster, and as which account: what a person should know who binds it beyond loopback. */
+/**
+ * Reach of a cluster's ports, and the account with which strangers come in: warnings for a person who binds it beyond
+ * loopback.
+ */
 import { isBeyondLoopback } from "./addresses.ts";
 import type { ClusterConfig } from "./config.ts";
 import { isPublic, type Plan, servedAccount } from "./plan.ts";

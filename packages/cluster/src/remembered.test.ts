@@ -1,4 +1,4 @@
-/** What a data folder remembers of its cluster, and what a start says of it. */
+/** Memory of a data folder about its cluster, and the lines that a start prints about it. */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** What `stamp status --json` shows of the processes, and what the supervisor's control answers. */
+/** State of the processes for `stamp status --json` and for the supervisor's control. */
 import type { Endpoints } from "./plan.ts";
 
 export interface ProcessStatus {
@@ -13,7 +13,7 @@ export interface ProcessStatus {
   /** leader, standby, serving, …; starting, restarting, down, not answering. */
   readonly state: string;
   readonly ready: boolean;
-  /** Whom or what it waits for. */
+  /** Processes or steps that it waits for. */
   readonly waitingFor: readonly string[];
   readonly restarts: number;
   readonly lastExit: string;

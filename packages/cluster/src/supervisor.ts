@@ -223,7 +223,7 @@ export class Supervisor {
     for (const each of this.#processes) each.start();
   }
 
-  /** Those that serve first, the lock service last. Idempotent. */
+  /** Stops the processes that serve first, the lock service last. Idempotent. */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop();
     return this.#stopping;
@@ -257,7 +257,10 @@ export class Supervisor {
     }
   }
 
-  /** What runs, for the next supervisor. On a full disk it is done later: the cluster that runs is more than the note of it. */
+  /**
+   * Records the running processes for the next supervisor. On a full disk it is done later: the running cluster is more
+   * than the note of it.
+   */
   #record(): void {
     if (this.#recorded || this.#stopping !== undefined) return;
     try {

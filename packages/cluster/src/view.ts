@@ -1,6 +1,6 @@
 /**
- * What a stamp looks like from inside: streams, extents, replicas, nodes, ranges and where they are, asked of the managers by gRPC.
- * Works for any stamp whose lock service can be reached, supervised here or not.
+ * A stamp seen from inside: streams, extents, replicas, nodes, ranges and where they are, asked of the managers by
+ * gRPC. Works for any stamp whose lock service can be reached, supervised here or not.
  */
 import type { Outcome } from "@stamp/base";
 import { lockServices } from "@stamp/metadata-store";
@@ -38,12 +38,12 @@ export interface StampView {
   readonly streams: readonly StreamInfo[];
   /** The first 200. */
   readonly extents: readonly ExtentInfo[];
-  /** Of which there are others. */
+  /** True if there are further ones. */
   readonly more: { readonly streams: boolean; readonly extents: boolean };
   readonly nodes: readonly NodeInfo[];
   readonly ranges: readonly RangePartition[];
   readonly servers: readonly ServerInfo[];
-  /** What could not be asked, and why. */
+  /** Questions without an answer, and why. */
   readonly problems: readonly string[];
 }
 
@@ -177,7 +177,10 @@ export class StampInspector {
     return answered("partition manager", await client.listServers({}, { timeoutMs: callTimeoutMs })).servers;
   }
 
-  /** What the partition servers say of the ranges that they hold, by range. Servers that can't be asked are left out. */
+  /**
+   * Returns what the partition servers say of the ranges that they hold, by range. Servers that can't be asked are left
+   * out.
+   */
   async held(): Promise<ReadonlyMap<string, PartitionInfo>> {
     const held = new Map<string, PartitionInfo>();
     const addresses = new Set((await this.ranges()).map(({ serverAddress }) => serverAddress).filter((address) => address !== ""));

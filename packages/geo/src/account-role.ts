@@ -49,7 +49,7 @@ export interface AccountRole {
   readonly peer?: string;
   /** Where this stamp's copy ended when it was promoted. */
   readonly promotedAt?: GeoPoint;
-  /** What a deposed primary has to report: its commits behind `from`. */
+  /** Report that a deposed primary owes: its commits behind `from`. */
   readonly report?: { readonly from: GeoPoint; readonly complete: boolean };
 }
 
@@ -80,11 +80,11 @@ export const commandPhases: Readonly<Record<RoleCommand["kind"], number>> = {
   remove: 5,
 };
 
-/** What the stamp knows when it decides. */
+/** The stamp's knowledge when it decides. */
 export interface RoleFacts {
   /** Where this stamp's copy ends: what it has of each range of its primary. */
   readonly copied: GeoPoint;
-  /** What the secondary acknowledged to this stamp. Acknowledgements may have been lost. */
+  /** Point up to which the secondary acknowledged to this stamp. Acknowledgements may have been lost. */
   readonly acknowledged: GeoPoint;
 }
 

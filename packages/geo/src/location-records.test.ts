@@ -6,7 +6,7 @@ import { formatVersions, frameRecord, unwrap, utf8 } from "@stamp/base";
 import { accountKey, decodeLocationRecord, encodeLocationRecord, type LocationRecord, stampKey } from "./location-records.ts";
 import { planCreate } from "./operations.ts";
 
-/** As good as crc32c here: what matters is that it is checked. */
+/** Checksum as good as crc32c here: what matters is that it is checked. */
 const checksum = (bytes: Uint8Array): number => bytes.reduce((sum, byte) => (Math.imul(sum, 31) + byte + 1) >>> 0, 7);
 
 const records: readonly (readonly [string, LocationRecord])[] = [

@@ -232,7 +232,7 @@ export function commandToSend(recorded: GeoAccount, planned: GeoAccount, rules: 
   return commandOf(rules.on("geoStepRecorded") ? recorded : planned);
 }
 
-/** What a stamp answers to the command of a step. */
+/** Answer of a stamp to the command of a step. */
 export interface StepAnswer {
   readonly operation: number;
   readonly step: OperationStep;

@@ -1,6 +1,6 @@
 /**
- * Which stamp takes a new account, and which accounts should move (article 004: each stamp near 70% of its capacity,
- * never above 80%). A stamp whose capacity is unknown or old takes nothing.
+ * Chooses the stamp for a new account, and the accounts that should move (article 004: each stamp near 70% of its
+ * capacity, never above 80%). A stamp whose capacity is unknown or old takes nothing.
  */
 import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
@@ -118,7 +118,7 @@ interface MeasuredStamp extends PlacedStamp {
 
 class MovePlan {
   readonly moves: ProposedMove[] = [];
-  /** As they will be after the moves. */
+  /** Stamps as they will be after the moves. */
   readonly #stamps = new Map<string, MeasuredStamp>();
   readonly #left: Map<string, MovableAccount[]>;
   readonly #nowMs: number;

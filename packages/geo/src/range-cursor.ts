@@ -12,7 +12,7 @@
 import type { Rules } from "@stamp/base";
 import { assert } from "@stamp/base";
 
-/** What a new owner of a range finds. */
+/** Log of a range as a new owner finds it. */
 export interface RangeLog {
   /**
    * Durable cursor that the last owner left; of a child, its parent's; after a merge, the log of each parent has its
@@ -36,7 +36,7 @@ export class RangeCursor {
     assert(durable <= end && trimmed <= end, "a cursor is in its log");
     this.#rules = rules;
     this.#recorded = durable;
-    // What was trimmed was acknowledged before.
+    // The trimmed part was acknowledged before.
     this.#acknowledged = rules.on("geoHeirContinues") ? Math.max(durable, trimmed) : end;
     this.#sent = this.#acknowledged;
     this.#end = end;

@@ -1,5 +1,5 @@
 /**
- * What the receiver does with shipped rows (docs/design/geo.md "Shipping"). Rows of one PartitionName arrive in order
+ * Decides at the receiver which shipped rows are applied (docs/design/geo.md "Shipping"). Rows of one PartitionName arrive in order
  * on one connection; a connection that its sender has given up may still deliver.
  *
  * Invariants (docs/design/model/geo-shipping.pml):
@@ -21,7 +21,7 @@ export const compareVersions = (a: RowVersion, b: RowVersion): number => a.epoch
 
 const isAbove = (version: RowVersion, other: RowVersion | undefined): boolean => other === undefined || compareVersions(version, other) > 0;
 
-/** What the receiver has of the key of a shipped row. */
+/** The receiver's versions of the key of a shipped row. */
 export interface HeldVersions {
   /** Version of the row or tombstone of this key; undefined: neither is there. */
   readonly held: RowVersion | undefined;

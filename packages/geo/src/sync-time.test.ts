@@ -62,7 +62,7 @@ test("sync time: whatever comes when, no commit at or before it is missing, and 
           acknowledged += Math.round(each.share * (times.length - acknowledged));
           range.acknowledged(acknowledged);
         } else if (each.kind === "move") {
-          // What was told becomes a time that no later commit falls below, as the last commit's is.
+          // The told time becomes one that no later commit falls below, as the last commit's is.
           const last = Math.max(times.at(-1) ?? 0, told + 1);
           range = new RangeSyncTime(acknowledged, times.length, times[acknowledged], Number.isFinite(last) ? last : 0, pendingMax);
         }

@@ -30,7 +30,7 @@ export class TestTable {
   rowBytesMax = 0;
   commitBytesMax = 0;
 
-  /** Of accounts; none by default. */
+  /** Seals of accounts; none by default. */
   seals: Seals = noSeals;
 
   #secrets = 0;

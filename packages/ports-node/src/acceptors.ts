@@ -21,7 +21,10 @@ const shares = process.platform === "linux";
 /** Time between two looks at what idle connections hold, in milliseconds. */
 const headsEveryMs = 250;
 
-/** What this process holds of a TLS connection whose handshake has begun, in bytes. Measured: 69 KB (docs/decisions/0486-unfinished-handshakes-count-as-heads.md). */
+/**
+ * Memory of this process for a TLS connection whose handshake has begun, in bytes. Measured: 69 KB
+ * (docs/decisions/0486-unfinished-handshakes-count-as-heads.md).
+ */
 const handshakeBytes = 64 * 1024;
 
 export interface AcceptorsOptions extends PlacesOptions {
@@ -75,7 +78,7 @@ export class Acceptors {
     }
     await listening(this.#server, { host, port, reusePort: true });
     const bound = (this.#server.address() as AddressInfo).port;
-    // As the server itself has them: beneath TLS nobody else would end the half of a client that left.
+    // The same setting as the server's own: beneath TLS nobody else would end the half of a client that left.
     const allowHalfOpen = !(this.#server instanceof TlsServer);
     while (this.#more.length + 1 < acceptorsMax) {
       const one = createServer({ allowHalfOpen, noDelay: true }, (socket) => this.#server.emit("connection", socket));

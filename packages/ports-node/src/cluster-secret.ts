@@ -107,7 +107,7 @@ export function secretIn(path: string): string | undefined {
   return checked(text.trim(), named);
 }
 
-/** As `linkOf`, for reading: whatever keeps this from looking is told by the reading itself. */
+/** Like `linkOf`, for reading: a reading that fails tells why by itself. */
 function linked(path: string): string | undefined {
   try {
     return linkOf(path);

@@ -14,7 +14,7 @@ export interface ConfigProblem {
 
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
-  /** Of values, one each; empty when the command line or a file can't be read. */
+  /** Problems of values, one each; empty when the command line or a file can't be read. */
   readonly problems: readonly ConfigProblem[];
 
   constructor(message: string, problems: readonly ConfigProblem[] = []) {
@@ -40,7 +40,7 @@ interface Described {
   readonly optional: boolean;
 }
 
-/** What a key of the schema is, below defaults, optionals and refinements. */
+/** Returns the type of a key below defaults, optionals and refinements. */
 function describe(schema: z.ZodType): Described {
   let current = schema;
   let description = current.description ?? "";
@@ -66,10 +66,10 @@ const booleans: ReadonlyMap<string, boolean> = new Map([
   ...["false", "0", "no", "off"].map((text) => [text, false] as const),
 ]);
 
-/** As `fromText`, for one key of a schema. */
+/** Like `fromText`, for one key of a schema. */
 export const textAs = (schema: z.ZodType, text: string): unknown => fromText(text, describe(schema).type);
 
-/** What is wrong with a value, what was given, and what is allowed, where the schema says that in few words. */
+/** Says what is wrong with a value, what was given, and what is allowed, where the schema says that in few words. */
 export function wrongValue(schema: z.ZodType | undefined, given: unknown, message: string): string {
   const allowed = schema === undefined ? undefined : allowedBy(schema);
   if (allowed === undefined || (typeof given === "object" && given !== null)) return message;
@@ -115,7 +115,7 @@ function fromText(text: string, type: string): unknown {
   return text;
 }
 
-/** What every key of a schema means, and its default as JSON text; undefined: it has none. */
+/** Meaning of every key of a schema, and its default as JSON text; undefined if it has none. */
 export const describeKeys = (
   schema: z.ZodObject,
 ): { readonly key: string; readonly type: string; readonly meaning: string; readonly byDefault?: string }[] =>
@@ -237,7 +237,7 @@ export function loadConfig<S extends z.ZodObject>(
     const [key, ...rest] = issue.path.map(String);
     if (key === undefined || rest.length > 0)
       return { key, inside: rest.length > 0 ? ` at ${rest.join(".")}` : "", message: issue.message };
-    // What concerns several keys is told of one, whose value alone is allowed.
+    // A problem of several keys is told at one of them, whose value alone is allowed.
     const own = issue.code === "custom" ? issue.message : wrongValue(shape[key], values[key], issue.message);
     return { key, inside: "", message: own };
   });

@@ -7,7 +7,7 @@ import { endianness } from "node:os";
 const polynomialLow = 0xac4bc9b5 | 0;
 const polynomialHigh = 0x9a6c9329 | 0;
 
-/** Of table k the entry i is the remainder of byte i followed by k zero bytes; at k * 256 + i. */
+/** Entry i of table k is the remainder of byte i followed by k zero bytes; it lies at k * 256 + i. */
 const low = new Int32Array(8 * 256);
 const high = new Int32Array(8 * 256);
 

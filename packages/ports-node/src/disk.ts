@@ -15,7 +15,7 @@ import { DiskError } from "@stamp/ports";
 import { cut, type DirectSupport, DirectWrites, wholePages } from "./direct-writes.ts";
 
 const zeros = new Uint8Array(1024 * 1024);
-/** What one writev takes on Linux. */
+/** Chunks of one writev at most on Linux. */
 const chunksPerWriteMax = 1024;
 
 const codeOf = (error: unknown): string => (error as { code?: string }).code ?? "";
@@ -145,7 +145,7 @@ class NodeFile implements DiskFile {
   }
 }
 
-/** What is left after the first `count` bytes were taken (writev may write less than it was given). */
+/** Returns the rest after the first `count` bytes were taken (writev may write less than it was given). */
 function afterBytes(chunks: Uint8Array[], count: number): Uint8Array[] {
   let left = count;
   let i = 0;

@@ -51,7 +51,7 @@ export class NodeHttpClient implements HttpClient {
 
   request(request: OutgoingRequest, options: OutgoingOptions): Promise<Outcome<IncomingAnswer>> {
     const { hostname, secure, headers, method, port, target } = request;
-    // Of an address nothing is looked up, so the lookup below never sees it.
+    // An address needs no lookup, so the lookup below never sees it.
     if (isIP(hostname) !== 0 && !options.mayConnectTo(hostname)) return Promise.resolve(notAllowed(hostname));
     const wanted: RequestOptions = {
       agent: secure ? this.#https : this.#http,
@@ -158,7 +158,7 @@ class Body implements AsyncIterableIterator<Uint8Array> {
     this.#idleTimeoutMs = options.idleTimeoutMs;
     this.#signal = options.signal;
     this.#chunks = message.iterator({ destroyOnReturn: true })[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
-    // Of a body that nobody reads any more.
+    // An error of a body that nobody reads any more is of no interest.
     message.on("error", () => {});
     this.#deadline = setTimeout(() => this.#giveUp(`its body was not there after ${options.bodyTimeoutMs} ms`), options.bodyTimeoutMs);
     this.#deadline.unref();

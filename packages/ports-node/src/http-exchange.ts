@@ -132,8 +132,8 @@ export class Exchange implements HttpRequest {
 }
 
 /**
- * As `message.iterator({ destroyOnReturn: false })`, which costs a small request 10 µs: it waits for `close` as well. Throws FailureError
- * if the client sends too slowly.
+ * Yields the chunks of a body. `message.iterator({ destroyOnReturn: false })` would cost a small request 10 µs: it
+ * waits for `close` as well. Throws FailureError if the client sends too slowly.
  */
 async function* chunksOf(message: IncomingMessage, paces: Paces): AsyncGenerator<Buffer> {
   let changed = (): void => {};

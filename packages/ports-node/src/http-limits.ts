@@ -1,11 +1,11 @@
-/** What a door of HTTP (http-server.ts) holds and waits for at most. */
+/** Bounds of a door of HTTP (http-server.ts), in memory and time. */
 export interface HttpLimits {
   readonly headerBytesMax: number;
   /** Bytes of all heads that have not come to their end: beyond, the address that holds most loses its largest connections. */
   readonly headBytesMax: number;
   /** When so many are open, one of the address with most gives way to a new one (@stamp/base, connection-places.ts). */
   readonly connectionsMax: number;
-  /** Of one address: beyond, its own oldest idle one gives way. */
+  /** Connections from one address at most: beyond, its own oldest idle one gives way. */
   readonly connectionsPerAddressMax: number;
   /**
    * Requests of one connection that have no answer yet. One more is answered 503 in its turn, and the connection ends with that: a client that
@@ -22,7 +22,7 @@ export interface HttpLimits {
   readonly leastBytesPerSecond: number;
   /** Time that a client may stand still before its rate counts, in milliseconds. */
   readonly leastRateWindowMs: number;
-  /** Of an unread body: what is read and dropped to keep the connection, or to let the client read its answer. */
+  /** Bytes of an unread body that are read and dropped to keep the connection, or to let the client read its answer. */
   readonly drainBytesMax: number;
   readonly drainTimeoutMs: number;
 }

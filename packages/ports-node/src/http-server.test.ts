@@ -51,7 +51,7 @@ function ask(
   });
 }
 
-/** As `once`, which rejects when the peer resets the connection first. */
+/** Like `once`, which rejects when the peer resets the connection first. */
 const closed = (socket: Socket): Promise<void> => new Promise((resolve) => socket.once("close", () => resolve()));
 
 /** Sends raw bytes and gives all that comes until the server closes. */

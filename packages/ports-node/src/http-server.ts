@@ -95,7 +95,7 @@ export class HttpDoor {
       });
       this.#certificate = { endsAtMs: endOf(first), successorUnusable: false };
       this.#endWatch = watchPair(tls, (pair) => this.#renew(server, pair), this.#logger, options.tlsCheckEveryMs);
-      // Of a handshake that failed: that client's connection is gone, and nothing else.
+      // A failed handshake ends that client's connection, and nothing else.
       server.on("tlsClientError", () => {});
       this.#server = server;
     } else this.#server = createServer(serverOptions);
@@ -228,7 +228,7 @@ export class HttpDoor {
     return why === "pipelined" ? { ...answer, headers: { ...answer.headers, Connection: "close" } } : answer;
   }
 
-  /** What came on a connection is no HTTP. The parser reports it again with everything that follows. */
+  /** Refuses bytes that are no HTTP. The parser reports them again with everything that follows. */
   #refuse(socket: Duplex, why: HttpRefusal): void {
     const connection = this.#connectionOf(socket);
     if (connection.refusal) return;

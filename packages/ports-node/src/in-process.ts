@@ -67,7 +67,7 @@ interface Server {
   readonly running: Set<Run>;
 }
 
-/** What the transports of one process share: who serves where. */
+/** Network that the transports of one process share: the servers by address. */
 export class InProcessNetwork {
   readonly #servers = new Map<Address, Server>();
   #nextPort = 1;

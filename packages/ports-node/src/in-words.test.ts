@@ -1,4 +1,4 @@
-/** What the system refuses, in words: real refusals, one of each kind. */
+/** Refusals of the system in words: real refusals, one of each kind. */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";

@@ -1,12 +1,13 @@
 /**
- * What the operating system refused, as people read it. Node says `ENOENT: no such file or directory, open '/backups/a'`: not which part of
- * the path is missing, nor what to do. Everything that tells a user of a file, a folder or an address asks here.
+ * Refusals of the operating system in words for people. Node says `ENOENT: no such file or directory, open
+ * '/backups/a'`: not which part of the path is missing, nor what to do. Everything that tells a user of a file, a
+ * folder or an address asks here.
  */
 import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { getSystemErrorMessage } from "node:util";
 
-/** As Node throws them. */
+/** Errors as Node throws them. */
 export interface SystemError extends Error {
   readonly code: string;
   readonly errno: number;

@@ -201,8 +201,8 @@ export class NodeKeyValueStores implements KeyValueStores {
 const openHere = new Set<string>();
 
 /**
- * What is damaged in a store that nobody has open; LevelDB would drop some of that without a word. Whoever has it open may be writing, so a
- * damage counts only if it is still there while the store's lock is held.
+ * Finds damage in a store that nobody has open; LevelDB would drop some of it without a word. A process that has the
+ * store open may be writing, so damage counts only if it is still there while the store's lock is held.
  */
 async function damageFound(folder: string): Promise<string | undefined> {
   if ((await damageIn(folder)) === undefined) return undefined;

@@ -20,7 +20,7 @@ const trailerBytes = 5;
 const footerBytes = 48;
 const recordTypes = { full: 1, first: 2, middle: 3, last: 4 } as const;
 
-/** What is damaged, for people; undefined: nothing that could be seen, or what LevelDB itself refuses (a file that is missing). */
+/** Returns the damage, for people; undefined if none can be seen, or if LevelDB itself refuses it (a missing file). */
 export async function damageIn(folder: string): Promise<string | undefined> {
   const read = async (name: string): Promise<Uint8Array | undefined> =>
     readFile(join(folder, name)).catch((error: NodeJS.ErrnoException) => {
@@ -108,7 +108,7 @@ interface Live {
   readonly previousLog: number;
 }
 
-/** Of the version edits (LevelDB db/version_edit.cc); undefined: one is malformed. */
+/** Returns the live files of the version edits (LevelDB db/version_edit.cc); undefined if one is malformed. */
 function liveFiles(edits: readonly Uint8Array[]): Live | undefined {
   const tables = new Map<number, number>();
   let [logNumber, previousLog] = [0, 0];

@@ -7,11 +7,11 @@ import { fstatSync, writeSync } from "node:fs";
 
 const bufferedBytesMax = 1024 * 1024;
 const againMs = 5;
-/** What waits is written when the process ends, if there is room for it within this time. */
+/** Time in which waiting lines are written when the process ends, if there is room, in milliseconds. */
 const exitWaitMs = 500;
 
 export interface LogPipeOptions {
-  /** As `fs.writeSync`. Tests give another. */
+  /** Writes like `fs.writeSync`. Tests give another. */
   readonly write?: (fd: number, bytes: Uint8Array) => number;
   readonly bufferedBytesMax?: number;
 }
@@ -32,7 +32,7 @@ export class LogPipe {
     process.on("exit", () => this.#flushForLong());
   }
 
-  /** Of pino: a line with its end. */
+  /** Takes a line of pino with its end. */
   write(line: string): void {
     if (this.#waiting.length > 0) this.#flush();
     const bytes = Buffer.from(line);
@@ -45,7 +45,7 @@ export class LogPipe {
     this.#flush();
   }
 
-  /** As much as there is room for; the rest is tried again soon. */
+  /** Writes as much as there is room for; the rest is tried again soon. */
   #flush(): void {
     while (this.#waiting.length > 0) {
       const bytes = this.#waiting[0] as Uint8Array;

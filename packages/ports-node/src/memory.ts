@@ -50,12 +50,12 @@ function followLiveHeap(set: SetFlag): void {
   observer.observe({ entryTypes: ["gc"] });
 }
 
-/** Of the container that this process runs in, when it is bounded, else of the machine. */
+/** Returns the memory of the container that this process runs in, if it is bounded, else of the machine; in bytes. */
 export function machineMemoryBytes(): number {
   const constrained = process.constrainedMemory();
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
 }
 
-/** What node says of a collection is in no type of all its versions. */
+/** True for a mark-compact. Node's details of a collection are in no type of all its versions. */
 const isMarkCompact = (entry: object): boolean =>
   (entry as { readonly detail?: { readonly kind?: number } }).detail?.kind === constants.NODE_PERFORMANCE_GC_MAJOR;

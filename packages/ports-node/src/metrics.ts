@@ -6,7 +6,7 @@ import type { ELDHistogram } from "node:perf_hooks";
 import { bucketsMs, Histogram, type Labels, type Metric, type Metrics, release } from "@stamp/base";
 import type { Role, SecretFacts } from "@stamp/ports";
 
-/** That a page tells of. */
+/** Ranges on a page at most. */
 const rangesMax = 1_000;
 
 interface Family {
@@ -54,7 +54,7 @@ export interface ProcessFigures {
   /** How far the wall clock was set since the process started, in milliseconds; below zero: back. */
   readonly wallSetMs: number;
   readonly certificates: readonly ServedCertificate[];
-  /** What the process knows of the stamp's secret; undefined where nothing is proven. */
+  /** Facts about the stamp's secret; undefined where nothing is proven. */
   readonly secret?: SecretFacts | undefined;
   /** Its certificate for other processes; undefined without TLS between them. */
   readonly peer?: PeerFigures | undefined;

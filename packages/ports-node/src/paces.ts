@@ -14,7 +14,7 @@ const paceEveryMs = 1_000;
  */
 const sendCreditWindows = 5;
 
-/** Whom the server waits for, and what is done to a client that is too slow. */
+/** Clients that the server waits for, and the end of those that are too slow. */
 export class Paces {
   readonly #limits: PaceLimits;
   readonly #waiting = new Map<Pace, () => void>();

@@ -146,7 +146,7 @@ test("key-value: a store that another process has open is a failure that says so
   const child = fork(holder, { stdio: "inherit" });
   try {
     await once(child, "message");
-    // What looks damaged may be what its holder is writing.
+    // Apparent damage may be what the store's holder is writing.
     await flipInLog(join(root, "main"));
     await assert.rejects(
       new NodeKeyValueStores(root).open("main"),

@@ -48,7 +48,9 @@ export class SuspendWatch {
     return this.#suspendedMs;
   }
 
-  /** Of a few readings the one that took least: a process that was stopped between its two clocks would see a suspend. */
+  /**
+   * Returns the quickest one of a few readings: a process that was stopped between its two clocks would see a suspend.
+   */
   #read(bootMs: () => number): number {
     let best = { tookMs: Number.POSITIVE_INFINITY, suspendedMs: 0 };
     for (let i = 0; i < readingsMax && best.tookMs > exactMs; i++) {

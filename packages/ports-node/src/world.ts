@@ -17,23 +17,23 @@ import type { LogLevel } from "./logger.ts";
 import { nodeLogger } from "./logger.ts";
 import { NodeRandom } from "./random.ts";
 
-/** What the process ends with when `world.fatal` was called; the supervisor starts it again. */
+/** Exit code after `world.fatal`; the supervisor starts the process again. */
 export const fatalExitCode = 71;
 
 export interface NodeWorldOptions {
   /** Files in `<dataDir>/files`, stores in `<dataDir>/stores`. Made when absent. */
   readonly dataDir: string;
-  /** Of the process; in every log line. */
+  /** Name of the process; in every log line. */
   readonly name: string;
   readonly logLevel?: LogLevel;
   readonly logger?: Logger;
   /** gRPC when not given. */
   readonly transport?: Transport;
-  /** What the process proves itself with over gRPC; without it nobody proves anything. */
+  /** Credential of the process over gRPC; without it nobody proves anything. */
   readonly credential?: () => Credential;
   /** Certificates with which the process and its peers prove who they are; undefined without TLS. */
   readonly tls?: (() => PeerTls) | undefined;
-  /** What the process knows of the secret of its stamp; without it nothing is told of one. */
+  /** Facts about the secret of its stamp; without it nothing is told of one. */
   readonly secret?: () => SecretFacts;
   /** Where others reach it, when that is not where it listens. */
   readonly advertised?: string | undefined;

@@ -23,7 +23,7 @@ export interface FragmentRange {
   readonly lengthBytes: number;
 }
 
-/** What a read begins with. */
+/** Places with which a read begins. */
 export interface KnownPlaces {
   /** True: the places were looked up for an earlier read, and may be old. */
   readonly isCached: boolean;

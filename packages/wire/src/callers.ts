@@ -1,5 +1,5 @@
 /**
- * Who may call which method: for each service between processes, the roles that its methods serve. The server of a call checks it
+ * Callers of methods: for each service between processes, the roles that its methods serve. The server of a call checks it
  * (`packages/ports-node/src/grpc`), and the simulator does for every call of every seed. `operator` is the command line, the supervisor, and
  * tools with a token. Health is for everybody; a service that authorizes its callers itself says `everybody`.
  *
@@ -24,7 +24,9 @@ import { Signals } from "./gen/stamp/v1/signals_pb.ts";
 import { Status } from "./gen/stamp/v1/status_pb.ts";
 import { StreamManager } from "./gen/stamp/v1/stream_manager_pb.ts";
 
-/** Who calls. The numbers travel in the hello of the bus (docs/formats/bus.md): they are never given to another role. */
+/**
+ * Numbers of callers. They travel in the hello of the bus (docs/formats/bus.md) and are never given to another role.
+ */
 export const callerNumbers = {
   "lock-service": 1,
   "stream-manager": 2,

@@ -105,7 +105,7 @@ export class LocationServiceRole implements Role {
     await this.#identity?.close();
   }
 
-  /** What memory says is true while the lease is held. */
+  /** Memory is true while the lease is held. */
   #leading(): Outcome<Location> {
     if (this.#term !== undefined && this.#keeper?.holds() === true) return ok(this.#term.location);
     return refusedByStandby("location service", this.#keeper?.heldBy);

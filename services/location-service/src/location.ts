@@ -23,7 +23,7 @@ const takenMax = 100;
 /** Accounts that one transaction pins; etcd takes at most 128 operations in one. */
 const pinnedTogetherMax = 100;
 
-/** What one stamp told last. */
+/** Last report of one stamp. */
 interface Seen {
   readonly link: StampLink;
   /** Why it did not answer; undefined: it did. */

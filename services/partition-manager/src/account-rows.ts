@@ -13,7 +13,7 @@ export type AccountOperation = Extract<
 >;
 export type AccountResult = Exclude<OperationResult["kind"], { case: undefined }>;
 
-/** What stays as it is until a person acts. */
+/** Failures that stay until a person acts. */
 const forAPerson: ReadonlySet<FailureReason> = new Set(["masterKeyMissing", "newerFormat", "damaged"]);
 
 const attemptTimeoutMs = 2_000;

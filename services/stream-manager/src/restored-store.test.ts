@@ -1,4 +1,4 @@
-/** What tests share that restore the metadata store from a copy on an extent node (no test itself). */
+/** Shared by tests that restore the metadata store from a copy on an extent node (no test itself). */
 import { unwrap } from "@stamp/base";
 import { metadataStoreName, restoreMetadata } from "@stamp/lock-service";
 import { openSnapshot } from "@stamp/metadata-store";

@@ -1,4 +1,4 @@
-/** What people read about erasure coding. */
+/** Texts about erasure coding for people. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";

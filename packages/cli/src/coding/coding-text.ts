@@ -1,4 +1,4 @@
-/** What `stamp coding` prints for people. Pure: answers of the stream manager in, text out. */
+/** Output of `stamp coding` for people. Pure: answers of the stream manager in, text out. */
 import type { CodingStatus, PlannedExtent } from "@stamp/wire";
 import { counted } from "../health/counted.ts";
 import { bytesText, table } from "../print.ts";

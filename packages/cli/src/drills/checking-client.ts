@@ -56,7 +56,7 @@ const largeBytes = 4 * 1_024 * 1_024;
 const retryPauseMs = 20;
 const readPauseMs = 2;
 const brokenMax = 20;
-/** What a counter is before its first write. */
+/** Value of a counter before its first write. */
 const absent = -1;
 
 const digestOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("base64");

@@ -84,7 +84,7 @@ async function countAndLast(context: DrillContext): Promise<[count: number, last
   return [ranges.length, ranges.find(({ highKey }) => highKey.length === 0)?.rangeId ?? ""];
 }
 
-/** What load balancing does meanwhile, each step once. */
+/** Reports the steps of load balancing meanwhile, each once. */
 async function tellSteps(context: DrillContext, durationMs: number): Promise<readonly string[]> {
   const told = new Set<string>();
   const endMs = performance.now() + durationMs;

@@ -1,4 +1,7 @@
-/** What a drill does, step by step, and the terms of its lines, in words for who has not read the design: `stamp drill explain NAME`. */
+/**
+ * Explains a drill step by step, and the terms of its lines, for people who have not read the design: `stamp drill
+ * explain NAME`.
+ */
 import { type Drill, drills } from "./drills.ts";
 import { ratioToBefore } from "./verdict.ts";
 
@@ -17,7 +20,7 @@ export const ownDrills: readonly OwnDrill[] = [
   { name: "slow-clients", about: "`stamp drill slow-clients`: 1,000 slow readers and 1,000 slow writers beside a normal client" },
 ];
 
-/** What happens after the fault, one step each. */
+/** Steps after the fault. */
 const steps: Readonly<Record<string, readonly string[]>> = {
   "kill-extent-node": [
     "An extent node that keeps a secondary replica is killed. The append in flight fails at the primary.",

@@ -1,4 +1,4 @@
-/** Whom a drill strikes, and with what. */
+/** Processes that a drill strikes, and the blows. */
 import { compareBytes, prefixEnd } from "@stamp/base";
 import { blobsOfContainerName } from "@stamp/objects";
 import type { RangePartition } from "@stamp/wire";

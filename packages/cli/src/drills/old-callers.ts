@@ -29,7 +29,7 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 class Register {
   readonly #name = { account: `drill${process.pid}x`, queue: "register" };
 
-  /** What is read there; undefined: it does not say. */
+  /** Reads there; undefined if the server does not say. */
   async read(server: Server, range: RangePartition, withinMs: number): Promise<string | undefined> {
     const answer = await this.#ask(server, range, { case: "getQueue", value: this.#name }, withinMs);
     return answer?.case === "queue" ? (answer.value.metadata.value ?? "") : undefined;

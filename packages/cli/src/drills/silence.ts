@@ -17,7 +17,7 @@ export interface SilenceOptions {
   readonly timeline: Timeline;
   /** Every acknowledged write, in order of acknowledgement; grows. */
   readonly times: readonly WriteTime[];
-  /** What the stamp waits for now, in words; empty if it is not known to wait for anything. */
+  /** Returns what the stamp waits for now, in words; empty if it is not known to wait for anything. */
   readonly waitsFor: () => string;
   /** Current time, in ms, of the clock of `times`. */
   readonly nowMs: () => number;

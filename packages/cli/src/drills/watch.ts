@@ -21,7 +21,7 @@ const pollMs = 50;
 const beginWithinMs = 30_000;
 /** A look at thousands of ranges or extents is work for who is asked: that is left so many times as long as it took. */
 const restPerLook = 4;
-/** Of ranges whose state changed between two looks; of more only their number is told. */
+/** If more ranges change between two looks, only their number is told. */
 const toldOneByOneMax = 10;
 
 export class Timeline {
@@ -90,7 +90,10 @@ export class Watch {
     this.#timeline = timeline;
   }
 
-  /** What the stamp waits for, as of the last looks, in words; empty if every process is ready and every range served. */
+  /**
+   * Returns what the stamp waits for, as of the last looks, in words; empty if every process is ready and every range
+   * served.
+   */
   get waitsFor(): string {
     const waiting = this.#processStates.filter(({ ready }) => !ready);
     const shown = [...Map.groupBy(waiting, stateOfProcess)].map(([state, processes]) => {

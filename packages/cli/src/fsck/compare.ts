@@ -1,4 +1,4 @@
-/** What the stream manager knows against what the nodes have, both ways. Pure: two views in, problems out. */
+/** Compares the stream manager's records with what the nodes have, both ways. Pure: two views in, problems out. */
 import { givesBack } from "@stamp/stream";
 
 export interface ManagerExtent {
@@ -6,7 +6,7 @@ export interface ManagerExtent {
   readonly phase: "allocating" | "open" | "sealing" | "sealed" | "dropped";
   readonly sealedLengthBytes: number | undefined;
   readonly checksum: number | undefined;
-  /** Who should have a replica. */
+  /** Nodes that should have a replica. */
   readonly nodes: readonly string[];
   readonly stream: string;
   /** Set if it is stored as fragments; `nodes` is empty then. */
@@ -24,7 +24,7 @@ export interface NodeFragment {
   readonly id: number;
   readonly version: number;
   readonly index: number;
-  /** What is wrong with it, in words; empty if nothing is. */
+  /** Damage of the replica, in words; empty if none. */
   readonly damage: string;
 }
 

@@ -26,7 +26,7 @@ export interface FsckReport {
   readonly notes: readonly string[];
 }
 
-/** What was under way when the first look was taken is over by the second. */
+/** Changes that were under way at the first look are over by the second. */
 const secondLookMs = 2_500;
 
 export function addFsck(program: Command): void {
@@ -100,7 +100,7 @@ export async function fsckRunning(
     await new Promise((resolve) => setTimeout(resolve, secondLookMs));
     const second = await gatherRunning(inspector, transport, false);
     const still = new Set(compare(second.extents, second.nodes).map(problemKey));
-    // What a node found on its own disk is true even when it is mended by now.
+    // A node's finding on its own disk is true even when it is mended by now.
     problems = problems.filter((each) => still.has(problemKey(each)) || foundOnDisk(each));
   }
   return reportOf("running", deep, first, problems, []);

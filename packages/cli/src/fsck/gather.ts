@@ -16,7 +16,7 @@ import type { ManagerExtent, NodeFragment, NodeReplica, NodeView, Problem } from
 export interface Gathered {
   readonly extents: readonly ManagerExtent[];
   readonly nodes: readonly NodeView[];
-  /** Of single disks, which no comparison finds. */
+  /** Problems of single disks, which no comparison finds. */
   readonly problems: readonly Problem[];
   readonly notes: readonly string[];
 }

@@ -79,7 +79,7 @@ function missing(): string | false {
   }
 }
 
-/** What `promtool test rules` has to find of an alert after 70 minutes. */
+/** Returns what `promtool test rules` has to find of an alert after 70 minutes. */
 function expected(code: Code, fires: boolean): object {
   const { severity, means, help, alert }: Kind = kinds[code];
   const labels = alertCases[code]?.labels ?? {};

@@ -1,6 +1,6 @@
 /**
- * What `stamp health` and `stamp status` know of a stamp at one moment. Every process was asked once, all at the same
- * time, under one deadline: what did not answer in time is undefined here, and never taken for what was known before.
+ * Facts about a stamp at one moment for `stamp health` and `stamp status`. Every process was asked once, all at the
+ * same time, under one deadline: a missing answer is undefined here, and never replaced by an earlier one.
  */
 import type { ClusterStatus, ProcessStatus } from "@stamp/cluster";
 import type { SecretFacts } from "@stamp/ports";
@@ -19,14 +19,14 @@ import type { MetadataCopy } from "./newest-copy.ts";
 
 export type RoleFacts = Readonly<Record<string, unknown>>;
 
-/** What a process answered itself. */
+/** Answer of a process about itself. */
 export interface ProcessAnswer extends Pick<GetStatusResponse, "release" | "state" | "ready" | "waitingFor"> {
   readonly uptimeMs: number;
   /** How far the wall clock of its machine is ahead of ours, in milliseconds; undefined where it does not say. */
   readonly wallAheadMs: number | undefined;
   /** How far that clock was set since the process started, in milliseconds. */
   readonly wallSetMs: number;
-  /** What it told of the stamp's secret; undefined for a process that proves nothing, or is of an older release. */
+  /** Facts about the stamp's secret; undefined for a process that proves nothing, or is of an older release. */
   readonly secret?: SecretFacts | undefined;
   readonly facts: RoleFacts;
 }
@@ -38,7 +38,7 @@ export interface ProcessFacts extends ProcessStatus {
   readonly silence: string;
 }
 
-/** What the leading stream manager answered. */
+/** Answer of the leading stream manager. */
 export interface StreamLayerFacts {
   readonly nodes: readonly NodeInfo[];
   readonly repair: RepairStatus | undefined;
@@ -50,13 +50,13 @@ export interface StreamLayerFacts {
   readonly more: { readonly streams: boolean; readonly extents: boolean };
 }
 
-/** What the leading partition manager answered. */
+/** Answer of the leading partition manager. */
 export interface PartitionLayerFacts {
   readonly ranges: readonly RangePartition[];
   readonly servers: readonly ServerInfo[];
 }
 
-/** What the configuration and the data folder say; only where they are ours (a supervised cluster). */
+/** Configuration and data folder; only where they are ours (a supervised cluster). */
 export interface SetUpFacts {
   readonly dataDir: string;
   /** Address of the REST doors. */

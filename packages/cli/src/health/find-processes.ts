@@ -67,7 +67,7 @@ function findProcess(facts: StampFacts, process: ProcessFacts): Finding[] {
     const cause = `it is ${answer.state} and waits for ${answer.waitingFor.join(", ") || "itself"}, ${seconds(uptimeMs)} after its start`;
     found.push(finding(uptimeMs < startMs ? "process-starting" : "process-not-ready", name, cause));
   } else if (answer.ready && answer.waitingFor.length > 0 && process.role !== "extent-node") {
-    // What is late at an extent node is told by `find-disks.ts`, with numbers.
+    // Late steps of an extent node are told by `find-disks.ts`, with numbers.
     found.push(finding("process-late", name, `it waits for ${answer.waitingFor.join("; ")}`));
   }
   return answer === undefined ? found : [...found, ...findClock(process.name, answer)];
@@ -106,7 +106,7 @@ function withCopy(facts: StampFacts, found: Finding): Finding {
   return { ...found, cause: `${found.cause}; ${copyText(copy, facts.nowMs)}${silent}`, help };
 }
 
-/** What is to be done is done on the host of the process. */
+/** The help has to be carried out on the host of the process. */
 const atHost = ({ host }: ProcessFacts, found: Finding): Finding =>
   host === undefined ? found : { ...found, help: `on host ${host}: ${found.help}` };
 

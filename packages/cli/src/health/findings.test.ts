@@ -31,7 +31,7 @@ import { type Code, kinds } from "./kinds.ts";
 
 interface Case {
   readonly change: Change;
-  /** What the finding is about. */
+  /** Subject of the finding. */
   readonly subject?: string;
   readonly cause: RegExp;
   /** Only for help that depends on the facts. */

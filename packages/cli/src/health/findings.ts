@@ -1,4 +1,4 @@
-/** From facts to findings, and to the sentence that says how the stamp is. Pure. */
+/** Turns facts into findings, and into the sentence that says how the stamp is. Pure. */
 import { are, counted } from "./counted.ts";
 import type { StampFacts } from "./facts.ts";
 import { findDisks } from "./find-disks.ts";
@@ -45,7 +45,7 @@ export function healthOf(facts: StampFacts): Health {
   return { sentence: `${states[state]}: ${state === "healthy" ? countsOf(facts) : worstOf(findings)}`, state, findings };
 }
 
-/** What a healthy stamp is made of. */
+/** Returns the parts of a healthy stamp in words. */
 function countsOf(facts: StampFacts): string {
   const { processes, partitionLayer, streamLayer } = facts;
   const ready = processes.filter(serves).length;

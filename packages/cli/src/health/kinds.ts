@@ -16,7 +16,7 @@ export interface Alert {
   readonly expr: string;
   /** How long the expression must hold, e.g. `2m`. */
   readonly lasts: string;
-  /** What helps, if no label of the alert names the process that `help` of the kind calls SUBJECT. */
+  /** Help of the alert, if none of its labels names the process that `help` of the kind calls SUBJECT. */
   readonly help?: string;
 }
 
@@ -24,7 +24,7 @@ export interface Kind {
   readonly severity: Severity;
   /** True if requests are refused, or wait, because of it. */
   readonly stops?: boolean;
-  /** What it means, for the guide: a whole sentence, or several. */
+  /** Meaning for the guide: a whole sentence, or several. */
   readonly means: string;
   /**
    * The command that helps, or what a person does. `SUBJECT` stands for what was found, `N` for a number, `DATA` for
@@ -60,7 +60,7 @@ export interface Finding {
   readonly stops: boolean;
   /** The process, node, range or file that it is about; empty if it is about all. */
   readonly subject: string;
-  /** What was seen, with numbers. */
+  /** Observation, with numbers. */
   readonly cause: string;
   /** The command that helps. */
   readonly help: string;

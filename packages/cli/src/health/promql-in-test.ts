@@ -27,7 +27,7 @@ const functions: Readonly<Record<string, readonly Type[]>> = {
   vector: ["scalar"],
 };
 const aggregations = new Set(["sum", "count", "max", "min"]);
-/** From the loosest to the tightest. */
+/** Operators, from the loosest to the tightest. */
 const operators = [["or"], ["and", "unless"], ["==", "!=", ">=", "<=", ">", "<"], ["+", "-"], ["*", "/", "%"], ["^"]];
 const token = /\s*(?:(\d+(?:\.\d+)?(?:e\d+)?)|([a-zA-Z_:][\w:]*)|("[^"\n]*")|(==|!=|>=|<=|=~|!~|[-+*/%^<>=(){}[\],]))/y;
 

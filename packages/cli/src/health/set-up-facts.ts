@@ -59,7 +59,7 @@ function tlsFacts({ tlsCert, tlsKey }: ClusterConfig): TlsFacts | undefined {
   }
 }
 
-/** Of certificates that can't be used, the first; else of all, the one that ends first. */
+/** Returns the first certificate that can't be used; if all can, the one that ends first. */
 function peerFacts(config: ClusterConfig, planned: readonly string[]): TlsFacts | undefined {
   if (config.tls !== "cluster") return undefined;
   let first: TlsFacts | undefined;

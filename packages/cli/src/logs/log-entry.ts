@@ -11,7 +11,7 @@ export interface LogEntry {
   /** Undefined for text, and for notes of the supervisor. */
   readonly level: LogLevel | undefined;
   readonly message: string;
-  /** What else the line says, by name. */
+  /** Other fields of the line, by name. */
   readonly fields: Readonly<Record<string, unknown>>;
   /** The line as it stands in the file, if it is JSON. */
   readonly json: string | undefined;
@@ -59,7 +59,7 @@ function objectIn(line: string): Readonly<Record<string, unknown>> | undefined {
 export const isAtLeast = ({ level }: Pick<LogEntry, "level">, least: LogLevel): boolean =>
   level === undefined || logLevels.indexOf(level) >= logLevels.indexOf(least);
 
-/** As one object of JSON on a line: the line of the file, and first the process that it is of. */
+/** Returns one object of JSON on a line: the line of the file, and first the process that wrote it. */
 export function toolText({ process, atMs, message, json }: LogEntry): string {
   if (json === undefined) return JSON.stringify({ process, time: new Date(atMs).toISOString(), text: message });
   const rest = json.slice(1).trimStart();

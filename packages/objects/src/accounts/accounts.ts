@@ -22,7 +22,7 @@ const owned = (value: Uint8Array | undefined): Uint8Array => (value ? concatByte
 
 function decodeAccount(name: string, row: Uint8Array, seals: Seals): Account {
   const held = intact(decodeRow(accountSchema, row));
-  // What a row seals is itself a row, of the properties that are secret.
+  // The sealed part of a row is itself a row, of the secret properties.
   const secrets = held.sealed === undefined ? held : intact(decodeRow(accountSchema, intact(seals.open(name, held.sealed))));
   return {
     name,

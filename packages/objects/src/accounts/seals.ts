@@ -13,7 +13,7 @@
  */
 import { concatBytes, type Failed, type Outcome, ok, refused, toHex, utf8 } from "@stamp/base";
 
-/** What a plan asks of who holds the master key. */
+/** Sealing of secrets, which a plan asks of the holder of the master key. */
 export interface Seals {
   /** Seals the content for an account; undefined if there is no master key, and secrets stay in the row as they are. */
   seal(account: string, content: Uint8Array): Uint8Array | undefined;

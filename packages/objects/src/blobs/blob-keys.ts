@@ -45,7 +45,7 @@ export class BlobKeys {
     return end;
   }
 
-  /** What all keys of the blob that was read last begin with. */
+  /** Common prefix of all keys of the blob that was read last. */
   blobPrefix(): Uint8Array {
     return new Uint8Array(this.#key.subarray(0, this.#blobEnd));
   }

@@ -252,7 +252,7 @@ export const notListed: Blob = {
 
 const defaultTier = "Hot";
 
-/** Which of its texts a blob is shown with. */
+/** Texts with which a blob is shown. */
 export interface ShownOfBlob {
   readonly metadata: boolean;
   readonly tags: boolean;

@@ -85,7 +85,7 @@ const expectedOf = (row: RowOf<typeof schema>): ReturnType<typeof readAll> => ({
   entries: row.entries,
 });
 
-/** What reading gives, or the reason of its refusal. */
+/** Returns the result of reading, or the reason of its refusal. */
 function outcomeOf(bytes: Uint8Array): unknown {
   try {
     return cursor.read(bytes, readAll);

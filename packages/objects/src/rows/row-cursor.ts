@@ -145,7 +145,7 @@ export class RowCursor {
     return start < 0 ? undefined : this.#high(start);
   }
 
-  /** As `Number` of the value; 0 if the row does not have it. */
+  /** Returns the value as a number; 0 if the row does not have it. */
   int64(property: Property<"int64">): number {
     const start = this.#sized(property, 8);
     return start < 0 ? 0 : this.#high(start) * two32 + this.#low(start);

@@ -60,7 +60,7 @@ export type RowOf<S extends Schema> = { readonly [K in keyof S]?: PropertyTypes[
 const firstVersion = 1;
 /** The first that has places with a cipher. */
 const cipherVersion = 2;
-/** Of accounts whose secrets are sealed; 3 are rows that name an encryption scope. */
+/** Version of accounts whose secrets are sealed; version 3 is of rows that name an encryption scope. */
 const newestVersion = 4;
 
 /** The version of what `encodeRow` made. */
@@ -68,7 +68,7 @@ export const versionOfRow = (bytes: Uint8Array): number => bytes[0] ?? firstVers
 
 const typeNames = ["bool", "binary", "string", "DateTime", "double", "GUID", "int32", "int64", "DictionaryType", "BlobType"] as const;
 const typeCodes = new Map<PropertyType, number>(typeNames.map((name, index) => [name, index + 1]));
-/** As it stands in rows; 1 and more. */
+/** Code of a type in rows; 1 and more. */
 export const typeCodeOf = (type: PropertyType): number => typeCodes.get(type) as number;
 
 // Rows are encoded by the thousand each second and live until their commit: a few buffers for all of them instead of some for each.

@@ -67,7 +67,7 @@ function initOf(schema: DescMessage, depth = 0): fc.Arbitrary<object> {
 
 const kept = (schema: DescMessage, given: Uint8Array): Message => fromBinary(schema, new Uint8Array(given));
 
-/** Of messages with types that are not ours: answered seldom, to people. */
+/** Messages with types that are not ours: answered seldom, to people. */
 const left: ReadonlySet<string> = new Set(["stamp.v1.GetStatusResponse"]);
 
 test("compiled codec: no type of message is left to protobuf-es but those that are known", () => {
@@ -76,7 +76,7 @@ test("compiled codec: no type of message is left to protobuf-es but those that a
   assert.ok(schemas.length > 300);
 });
 
-/** What comes of bytes: a message, or that they are malformed. */
+/** Decodes bytes to a message, or says that they are malformed. */
 function outcomeOf(decode: () => Message): Message | "malformed" {
   try {
     return decode();

@@ -17,7 +17,7 @@ export interface CompiledCodec {
 type Write = (writer: WireWriter, message: object) => void;
 type Read = (reader: WireReader, end: number) => object;
 
-/** What compiled code of a type calls; filled when the type is compiled. */
+/** Functions that compiled code of a type calls; filled when the type is compiled. */
 interface Compiled {
   write: Write;
   read: Read;

@@ -120,7 +120,7 @@ class Session {
       () => call.settled || call.session !== this,
       () => {
         call.written = true;
-        // What is left after waiting for its turn.
+        // Time that is left after waiting for its turn.
         call.item.timeoutMs = Math.max(1, Math.ceil(call.deadlineMs - performance.now()));
       },
     );
@@ -262,7 +262,7 @@ export class BusClient {
     });
   }
 
-  /** As if the network had lost the connection; the next call makes a new one. */
+  /** Closes the connection as if the network had lost it; the next call makes a new one. */
   disconnect(): void {
     this.#session?.close();
     for (const session of [...this.#left]) session.close();

@@ -1,6 +1,6 @@
 /**
- * What a handler is told of its call. The signal is made only when a handler asks for it: most small calls never do, and it is the most
- * expensive part of starting one.
+ * A handler's context of its call. The signal is made only when a handler asks for it: most small calls never do, and
+ * it is the most expensive part of starting one.
  */
 import type { CallContext } from "@stamp/ports";
 

@@ -1,5 +1,5 @@
 /**
- * What one process of a stamp proves to another before either of them takes anything from it. The transport knows only these interfaces:
+ * Proofs of one process of a stamp to another before either of them takes anything from it. The transport knows only these interfaces:
  * a secret of the stamp stands behind them today (`secret-credential.ts`), an identity of TLS can take its place.
  *
  *   connection of the bus     `dial` and `accept`: each side proves itself before the first frame (docs/formats/bus.md)
@@ -11,14 +11,17 @@ import type { Caller } from "@stamp/wire";
 /** Names what a proof was made with, without telling it: the id of the secret's key, in hex. Empty where nothing is proven. */
 export type ProofId = string;
 
-/** What is known of the other side after its proof. */
+/** Facts about the other side after its proof. */
 export interface Proven {
   readonly id: ProofId;
   /** Its role. With a secret, the role that it says to have. Undefined if it says none: no secret, a tool, or a release before roles. */
   readonly caller: Caller | undefined;
 }
 
-/** What a side of a handshake does with the bytes that it has. `usedBytes` of them are taken; the rest belongs to the next step. */
+/**
+ * Step of a side of a handshake with the bytes that it has. `usedBytes` of them are taken; the rest belongs to the next
+ * step.
+ */
 export type HandshakeStep =
   | { readonly kind: "more" }
   | { readonly kind: "send"; readonly usedBytes: number; readonly bytes: Buffer }
@@ -49,7 +52,7 @@ export type Admission =
 export interface Credential {
   /** True where there is no secret: everybody is admitted, and proofs mean nothing. */
   readonly open: boolean;
-  /** What this process accepts a proof by, the one that it uses itself first; empty where there is no secret. */
+  /** Proofs that this process accepts, its own first; empty where there is no secret. */
   readonly accepts: readonly ProofId[];
   /** `port`: the one that is dialed. */
   dial(port: number): Handshake;

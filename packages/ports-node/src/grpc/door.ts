@@ -24,7 +24,7 @@ export interface DoorOptions {
   readonly tls: (() => PeerTls) | undefined;
   /** Begins the handshake of a plain connection. */
   readonly handshake: () => Handshake;
-  /** Of a proven caller; `begin`: what came behind its proof; `by`: what it was made with. */
+  /** Takes the connection of a proven caller; `begin`: bytes that came behind its proof; `by`: its proof. */
   readonly plain: (socket: Socket, begin: Buffer, by: Proven) => void;
   readonly http2: (socket: Socket) => void;
   readonly onRefused: (peer: string, why: string) => void;

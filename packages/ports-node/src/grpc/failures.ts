@@ -66,7 +66,7 @@ export function toStatus(failure: Failure): Pick<StatusObject, "code" | "details
   return { code: statusOf[failure.code], details: failure.message, metadata };
 }
 
-/** What a gRPC error says; without our metadata it comes from grpc-js itself or from a stranger. */
+/** Returns the failure in a gRPC error; without our metadata it comes from grpc-js itself or from a stranger. */
 export function fromServiceError(error: Partial<ServiceError>): Failure {
   const message = error.details ?? error.message ?? "unknown error";
   const code = codeOf.get(error.code ?? status.INTERNAL) ?? "internal";

@@ -15,7 +15,7 @@ function framed(content: Uint8Array, kind: number = kinds.frames): Buffer {
   return Buffer.concat([head, content]);
 }
 
-/** What comes out when the bytes come in pieces of these lengths, over and over. */
+/** Returns the frames when the bytes come in pieces of these lengths, over and over. */
 function assembled(bytes: Buffer, pieces: readonly number[]): { greeted: number; frames: Buffer[] } {
   const seen = { greeted: 0, frames: [] as Buffer[] };
   const assembler = new FrameAssembler(frameBytesMax, false, {

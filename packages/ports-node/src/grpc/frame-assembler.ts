@@ -32,7 +32,7 @@ export class FrameAssembler {
   readonly #frameBytesMax: number;
   readonly #take: Assembled;
   readonly #scratch: Buffer = Buffer.allocUnsafeSlow(scratchBytes);
-  /** Of the scratch: what is there and not yet taken. */
+  /** Part of the scratch that is there and not yet taken. */
   #begin = 0;
   #end = 0;
   #greeted: boolean;

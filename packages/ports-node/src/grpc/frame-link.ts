@@ -8,7 +8,7 @@ export interface FrameLink extends FrameSink {
   /** No more frames are taken from the connection, except what was read already. */
   pause(): void;
   resume(): void;
-  /** What was written still goes out, then it ends; `why` goes to the other side where there is a way to tell it. */
+  /** Ends the link after all written bytes went out; `why` goes to the other side where there is a way to tell it. */
   end(why?: LinkEnd): void;
   /** True if this process would prove itself with something else by now, and a new connection is due. */
   readonly stale?: boolean;

@@ -52,7 +52,7 @@ export class FrameWriter<T extends Outgoing> {
     return this.pendingCount === 0 && this.#cancelled.length === 0 && this.#writingBytes === 0;
   }
 
-  /** From now on frames may be written; before, everything waits. */
+  /** Opens the writer: frames may be written from now on; before, everything waits. */
   open(): void {
     this.#open = true;
     this.#schedule();

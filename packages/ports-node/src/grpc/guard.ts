@@ -1,6 +1,7 @@
 /**
- * Who may call over ordinary gRPC: holders of the stamp's secret, each call by a token in its metadata, before a message of it is read.
- * Health is for everybody, and so are services that authorize their callers themselves; reflection is not.
+ * Authenticates callers over ordinary gRPC: holders of the stamp's secret, each call by a token in its metadata, before
+ * a message of it is read. Health is for everybody, and so are services that authorize their callers themselves;
+ * reflection is not.
  */
 import type { DescService } from "@bufbuild/protobuf";
 import { Metadata, ServerInterceptingCall, type ServerInterceptor, status } from "@grpc/grpc-js";
@@ -72,7 +73,7 @@ const mayCall = (caller: Caller, path: string): boolean =>
 
 const provenText = ({ id, caller }: Proven): string => `${id} ${caller ?? ""}`;
 
-/** What the guard has noted of an admitted call. */
+/** Returns the guard's facts about an admitted call. */
 export function provenOf(metadata: Metadata): Proven {
   const [id = "", role = ""] = String(metadata.get(provenByKey)[0] ?? "").split(" ");
   return { id, caller: isCaller(role) ? role : undefined };

@@ -15,7 +15,7 @@ export const proofBytes = 32;
 export const keysMax = 2;
 const headBytes = 8;
 export const helloBytes: number = headBytes + nonceBytes + keysMax * keyIdBytes;
-/** What the server's proof covers of its answer. */
+/** Bytes of the server's answer that its proof covers. */
 const saidBytes = headBytes + nonceBytes + keyIdBytes;
 export const answerBytes: number = saidBytes + proofBytes;
 export const nothing: Buffer = Buffer.alloc(0);
@@ -40,7 +40,7 @@ export interface Hello {
   /** Port that the caller dialed. */
   readonly port: number;
   readonly nonce: Buffer;
-  /** Of the keys the caller knows, the preferred one first. */
+  /** Ids of the keys that the caller knows, the preferred one first. */
   readonly keyIds: readonly Buffer[];
 }
 
@@ -65,7 +65,7 @@ export function writeHello({ role, port, nonce, keyIds }: Hello): Buffer {
 export type ReadHello =
   | { readonly kind: "more" }
   | { readonly kind: "malformed" }
-  /** Of another version, which a caller tells with its first eight bytes. */
+  /** Hello of another version, which a caller tells with its first eight bytes. */
   | { readonly kind: "version"; readonly version: number }
   | { readonly kind: "hello"; readonly hello: Hello };
 
@@ -96,7 +96,7 @@ export interface Answer {
   readonly proof: Buffer;
 }
 
-/** Of at least `answerBytes`. */
+/** Reads an answer from at least `answerBytes`. */
 export const readAnswer = (bytes: Buffer): Answer => ({
   keyId: bytes.subarray(saidBytes - keyIdBytes, saidBytes),
   said: bytes.subarray(0, saidBytes),

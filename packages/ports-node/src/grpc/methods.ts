@@ -38,7 +38,10 @@ export function servedUnaries(services: readonly ServedService[]): Map<string, S
   return methods;
 }
 
-/** What a handler threw, as the failure its caller gets. Only a FailureError was meant; the rest is a bug of ours and is logged. */
+/**
+ * Returns the failure that the caller gets for a handler's error. Only a FailureError was meant; any other one is a bug
+ * of ours and is logged.
+ */
 export function failureOfThrown(error: unknown, what: string, logger: Logger): Failure {
   if (error instanceof FailureError) return error.failure;
   logger.error("a handler failed by a bug", { method: what, error });

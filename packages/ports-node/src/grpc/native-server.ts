@@ -100,7 +100,7 @@ async function sendAnswers(
     const complete = await writeAll(call, answers(), codec, state.signal);
     if (!complete) failure = cancelledFailure("unknown", name);
   } catch (error) {
-    // What a handler throws after its caller left is no bug.
+    // An error of a handler after its caller left is no bug.
     failure = state.aborted ? cancelledFailure("unknown", name) : failureOfThrown(error, name, native.logger);
   }
   if (failure) call.emit("error", toStatus(failure));

@@ -4,12 +4,12 @@ import { ChannelCredentials, ServerCredentials } from "@grpc/grpc-js";
 import type { Lane } from "./methods.ts";
 import { checkServer, type PeerTls } from "./peer-tls.ts";
 
-/** What carries the frames of a lane of the bus. */
+/** Carrier of the frames of a lane of the bus. */
 export type LinkKind = "gRPC" | "plain";
 
 export interface GrpcLimits {
   readonly links: Readonly<Record<Lane, LinkKind>>;
-  /** Of one encoded message. */
+  /** Largest encoded message, in bytes. */
   readonly messageBytesMax: number;
   /** A frame is closed when it holds this much; one message may be larger. */
   readonly frameBytes: number;

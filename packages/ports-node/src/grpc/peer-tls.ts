@@ -18,7 +18,9 @@ export interface PeerName {
   readonly name: string;
 }
 
-/** What a process shows, and whom it trusts. Another object after its files were renewed. */
+/**
+ * Certificate that a process shows, and the authorities that it trusts. Another object after its files were renewed.
+ */
 export interface PeerTls {
   readonly own: PeerName;
   /** With the certificate, the key and the authorities. */
@@ -32,7 +34,7 @@ export interface PeerTls {
 const label = "[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?";
 const uri = new RegExp(`^stamp://(${label})/(${label})/(${label})$`);
 
-/** As a certificate holds it. Throws for a name that can't be in one. */
+/** Returns the name as a certificate holds it. Throws for a name that can't be in one. */
 export function peerUri({ stamp, role, name }: PeerName): string {
   const text = `stamp://${stamp}/${role}/${name}`;
   if (parsePeerUri(text) === undefined) throw new Error(`${text}: names have letters, digits, dots and dashes, at most 64`);

@@ -1,4 +1,6 @@
-/** What gRPC tools need to list and call everything that is served: the descriptors of the services and of all they import. */
+/**
+ * Descriptors with which gRPC tools list and call everything that is served: of the services and of all they import.
+ */
 import type { DescFile, DescService } from "@bufbuild/protobuf";
 import { toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";

@@ -55,7 +55,7 @@ function keyOf(secret: string): Key {
   return { bytes, id: createHmac("sha256", bytes).update("id").digest().subarray(0, keyIdBytes) };
 }
 
-/** What a proof is for: one of these can't serve as another. */
+/** Purposes of proofs: a proof for one can't serve as another. */
 const labels = {
   server: "stamp bus v2 server\n",
   caller: "stamp bus v2 caller\n",
@@ -205,7 +205,7 @@ class Accepting implements Handshake {
   readonly #keys: readonly Key[];
   readonly #ports: readonly number[];
   readonly #random: RandomBytes;
-  /** What the caller's proof must be; undefined before its hello came. */
+  /** Proof that the caller must give; undefined before its hello came. */
   #expected: { readonly proof: Buffer; readonly by: Proven } | undefined;
 
   constructor(keys: readonly Key[], ports: readonly number[], random: RandomBytes) {

@@ -162,7 +162,7 @@ test("bus: many small requests for large answers are held back by what their ans
   unwrap(await node.read({}, { timeoutMs: 20_000 }));
   const outcomes = await Promise.all(Array.from({ length: 200 }, () => node.read({}, { timeoutMs: 20_000 })));
   for (const outcome of outcomes) assert.equal(unwrap(outcome).payload.length, 500_000);
-  // What 4 MB hold, and what one frame and the stream's own buffer of 16 frames bring beyond it.
+  // Bound: 4 MB of answers, one frame and the stream's own buffer of 16 frames.
   assert.ok(most >= 8 && most < 60, `${most} reads were running`);
 });
 
@@ -280,7 +280,7 @@ test("windows: the internals of grpc-js that are touched are where they are expe
     server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) => (error ? reject(error) : resolve(bound))),
   );
   t.after(() => server.forceShutdown());
-  // What the peer is told: the settings of the connection.
+  // The settings of the connection that the peer is told.
   const session = connect(`http://127.0.0.1:${port}`);
   t.after(() => session.destroy());
   const [settings] = (await once(session, "remoteSettings")) as [{ initialWindowSize: number }];

@@ -32,7 +32,7 @@ export interface ServerContext {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly limits: GrpcLimits;
-  /** What callers prove themselves with. */
+  /** Credential of callers. */
   readonly credential: () => Credential;
   /** Certificates, with which both sides prove who they are; undefined without TLS. */
   readonly tls?: (() => PeerTls) | undefined;

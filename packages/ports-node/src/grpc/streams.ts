@@ -4,7 +4,7 @@ import { FailureError } from "@stamp/base";
 import { cancelledFailure, fromServiceError } from "./failures.ts";
 import type { MessageCodec, Prepared } from "./message-codec.ts";
 
-/** What one stream may have written without it having left for the socket. */
+/** Bytes and messages that one stream may have written and that have not left for the socket. */
 const writingBytesMax = 2 * 1024 * 1024;
 const writingCountMax = 64;
 

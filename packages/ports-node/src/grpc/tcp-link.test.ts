@@ -35,7 +35,7 @@ function stranger(t: TestContext, address: string): Socket {
   return socket;
 }
 
-/** What a server that is none of ours does with each connection. */
+/** Starts a server that is none of ours; `greet` handles each connection. */
 async function strangeServer(t: TestContext, greet: (socket: Socket) => void): Promise<string> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -139,7 +139,7 @@ test("plain connection: frames that come with the caller's proof, whole and in p
     },
   });
   const { address } = await served(t, {}, counted);
-  // What a caller of ours sends, recorded by a server that never answers its calls.
+  // Bytes that a caller of ours sends, recorded by a server that never answers its calls.
   const recorded: Buffer[] = [];
   const frames = Promise.withResolvers<Buffer>();
   const sizes = [5, 70_000, 6];

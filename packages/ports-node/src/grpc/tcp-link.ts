@@ -44,12 +44,12 @@ export class TcpLink implements FrameLink {
   #silentMs = 0;
   /** Undefined when it is over. */
   #handshake: Handshake | undefined;
-  /** What a caller would prove itself with now; undefined at the side that is called. */
+  /** Credential that a caller would use now; undefined at the side that is called. */
   readonly #credential: (() => Credential) | undefined;
   #tls: (() => PeerTls) | undefined;
   /** Certificates that a caller has shown; undefined without TLS, and at the side that is called. */
   #shown: PeerTls | undefined;
-  /** What it proved itself with. */
+  /** Proof that it used. */
   #provenBy: ProofId | undefined;
 
   private constructor(limits: GrpcLimits, events: LinkEvents, handshake?: Handshake, credential?: () => Credential) {
@@ -104,7 +104,7 @@ export class TcpLink implements FrameLink {
     return link;
   }
 
-  /** Of a connection whose handshake is over; `begin` was read behind it. */
+  /** Makes the link of a connection whose handshake is over; `begin` was read behind it. */
   static accepted(socket: Socket, begin: Buffer, limits: GrpcLimits, events: LinkEvents): TcpLink {
     const link = new TcpLink(limits, events);
     // Before the socket asks where its next bytes belong; whoever takes frames is there one turn later.

@@ -29,7 +29,7 @@ export interface GrpcTransportOptions {
   readonly clock?: Clock;
   readonly logger?: Logger;
   readonly limits?: Partial<GrpcLimits>;
-  /** What this process and its peers prove themselves with, asked for at each connection; without it nobody proves anything. */
+  /** Credential of this process and its peers, asked for at each connection; without it nobody proves anything. */
   readonly credential?: () => Credential;
   /** Certificates with which this process and its peers prove who they are, asked for at each connection; without them there is no TLS. */
   readonly tls?: (() => PeerTls) | undefined;
@@ -50,7 +50,7 @@ export class GrpcTransport implements Transport {
   readonly #clients = new Map<Address, Map<DescService, unknown>>();
 
   constructor(options: GrpcTransportOptions = {}) {
-    // What grpc-js would print comes back as a failure and is reported by whoever asked.
+    // Errors that grpc-js would print come back as failures and are reported by the caller.
     setLogVerbosity(logVerbosity.NONE);
     this.#clock = options.clock ?? new NodeClock();
     this.#logger = options.logger ?? silentLogger;

@@ -29,7 +29,7 @@ export class FieldScanner {
   readonly #bytes: Uint8Array;
   readonly #end: number;
   #at: number;
-  /** Of the field that `next` found. */
+  /** Number and type of the field that `next` found. */
   number = 0;
   wireType = 0;
 

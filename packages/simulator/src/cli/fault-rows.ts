@@ -5,7 +5,7 @@
 import type { RuleName } from "@stamp/base";
 
 export interface FaultRow {
-  /** As the first cell of docs/design/faults.md has it. */
+  /** Text of the first cell in docs/design/faults.md. */
   readonly fault: string;
   /** Empty: what closes it is no switch (a format, a machine without an alternative); the tests and the simulator's faults attack it. */
   readonly rules: readonly RuleName[];

@@ -136,7 +136,7 @@ const focuses = {
       weights: { kill: 0, power: 0, pause: 0, delay: 1, error: 0 },
     },
   },
-  /** What was given up comes back with its nodes. Nothing else brings a node back before it is. */
+  /** A given-up replica comes back with its node. Nothing else brings a node back before that. */
   "accepted-losses": {
     weights: { crash: 3, "cut-pair": 10, swizzle: 0, "lost-file": 0, "replaced-disk": 0, "lost-table": 0 },
     targets: /^(stream-manager|extent-node)-/,
@@ -146,7 +146,7 @@ const focuses = {
     others: 0.1,
     acceptsLoss: true,
   },
-  /** What a leading manager writes is on its way for longer than it leads. */
+  /** Writes of a leading manager are on their way for longer than it leads. */
   "late-transactions": {
     weights: { crash: 3, pause: 3, partition: 2 },
     targets: /^(stream-manager|extent-node)-/,

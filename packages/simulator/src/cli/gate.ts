@@ -57,7 +57,7 @@ export async function writeFaultsPage(): Promise<void> {
   await writeFile(faultsPagePath, (await faultsPageAsItIs()).made);
 }
 
-/** What docs/faults.md holds, and what the seeds as they are kept make of it. */
+/** Returns docs/faults.md as it is written, and as the kept seeds make it. */
 export async function faultsPageAsItIs(): Promise<{ readonly written: string; readonly made: string }> {
   const kept = await readKeptSeeds();
   const seeds = mutants.flatMap((mutant) => kept.find((each) => sameRules(each, mutant)) ?? []);

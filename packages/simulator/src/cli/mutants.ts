@@ -13,7 +13,7 @@ export interface Mutant {
   readonly workload: WorkloadName;
   /** Faults that find it quickly. */
   readonly focus?: FocusName;
-  /** What goes wrong without it. */
+  /** Failure without the rule. */
   readonly why: string;
 }
 
@@ -276,7 +276,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     rules: ["pmTermAtServer"],
-    // What a manager had sent before it lost its lease was closed by the next one.
+    // Commands that a manager had sent before it lost its lease were closed by the next one.
     backedUpBy: ["closedEpochRefused"],
     workload: "registers",
     focus: "old-managers",

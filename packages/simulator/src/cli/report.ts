@@ -1,4 +1,4 @@
-/** What one run of one seed did, as plain data: it travels from worker to parent. */
+/** Report of one run of one seed, as plain data: it travels from worker to parent. */
 import type { RuleName } from "@stamp/base";
 
 export type WorkloadName =

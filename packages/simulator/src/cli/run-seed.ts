@@ -19,7 +19,7 @@ import { uploadWorkload } from "../workloads/uploads.ts";
 import { focusNamed } from "./focus.ts";
 import type { SeedJob, SeedReport, WorkloadName } from "./report.ts";
 
-/** What a workload fills while it runs, so that a failed run has it too. */
+/** Tally that a workload fills while it runs, so that a failed run has it too. */
 export interface Tally {
   faults: Readonly<Record<string, number>>;
   readonly counts: Record<string, number>;

@@ -30,7 +30,7 @@ export async function acceptLoss(sim: Simulation, cluster: SimulatedCluster, jud
   for (const node of nodes) void sim.sleep(prng.float() * spreadMs).then(() => sim.restart(node));
 }
 
-/** As the status says it to people. */
+/** Returns the extents that the status shows as unsealable. */
 function unsealable(sim: Simulation, cluster: SimulatedCluster): bigint[] {
   const waits = cluster.processes.flatMap((name) => (sim.role(name)?.status.facts.waits ?? []) as readonly string[]);
   return waits.flatMap((text) => /^extent (\d+) can't be sealed/.exec(text)?.[1] ?? []).map(BigInt);

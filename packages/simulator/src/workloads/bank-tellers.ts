@@ -38,7 +38,7 @@ export interface Page {
 
 export interface AccountChange {
   readonly number: number;
-  /** What it must be now; undefined: not there. */
+  /** Expected state of the account; undefined if it must not exist. */
   readonly from: Account | undefined;
   /** Undefined: it is deleted. */
   readonly to: Omit<Account, "timestamp"> | undefined;
@@ -49,7 +49,10 @@ export interface Teller {
   read(number: number): Promise<Page | undefined>;
   /** Accounts from `from` on, of its branch only or of all branches. Each page is of one moment; `next`: where the next answer begins. */
   scan(from: number, branchOnly: boolean): Promise<{ readonly pages: readonly Page[]; readonly next: number | undefined } | undefined>;
-  /** Of one branch, whole or not at all. The new timestamps, in order, as far as they were told. */
+  /**
+   * Changes accounts of one branch, whole or not at all. Returns the new timestamps, in order, as far as they were
+   * told.
+   */
   change(changes: readonly AccountChange[]): Promise<{ readonly kind: "done"; readonly timestamps: readonly bigint[] } | NotDone>;
 }
 
@@ -71,7 +74,7 @@ function numberOf(partitionKey: string, rowKey: string): number {
   return number;
 }
 
-/** From `first` up to `end`; those that are not listed are not there. */
+/** Returns the accounts from `first` up to `end`; those that are not listed do not exist. */
 function pageOf(first: number, end: number, listed: ReadonlyMap<number, Account>): Page {
   return { first, accounts: Array.from({ length: Math.max(0, end - first) }, (_, i) => listed.get(first + i)) };
 }

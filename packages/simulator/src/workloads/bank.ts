@@ -72,9 +72,9 @@ class Run {
   readonly #sim: Simulation;
   readonly #tally: Tally;
   readonly #history: Operation<BatchCall>[] = [];
-  /** What every write put into each of its accounts, by write and number. */
+  /** Values that every write put into each of its accounts, by write and number. */
   readonly #written = new Map<string, { readonly balance: number; readonly pad: string }>();
-  /** As they were seen last by anybody. */
+  /** Accounts as anybody saw them last. */
   readonly #known: (Account | undefined)[] = Array.from({ length: accountCount });
   readonly #padMax: number;
   #writeNext = 1;
@@ -112,7 +112,7 @@ class Run {
       else if (dice < 45) await this.#scan(teller, prng.chance(0.6) ? 0 : number, false);
       else {
         const first = number - (number % accountsPerBranch);
-        // What is not looked at before may be old: then it is refused.
+        // An account that is not looked at before may be old: then the transfer is refused.
         if (prng.chance(0.5)) await this.#scan(teller, first, true);
         await this.#transfer(teller, first, prng);
       }
@@ -237,7 +237,7 @@ class Run {
   }
 }
 
-/** What it says of the accounts of one branch. */
+/** Returns the part of an operation about the accounts of one branch. */
 function ofBranch(operation: Operation<BatchCall>, branch: number): Operation<BatchCall>[] {
   const { call } = operation;
   const low = branch * accountsPerBranch;

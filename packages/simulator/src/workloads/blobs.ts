@@ -29,7 +29,10 @@ const workMs = (operationsPerClient * pauseMaxMs) / 2;
 const readyWithinMs = 60_000;
 /** After the last fault everything is served again within this. */
 const healedWithinMs = 60_000;
-/** As commits of a run count; a key with one may lie between what a deleted container held and what its successor holds. */
+/**
+ * Largest incarnation, as commits of a run count; a key with one may lie between what a deleted container held and what
+ * its successor holds.
+ */
 const incarnationsMax = 200;
 
 type Names = ReadonlyMap<string, readonly string[]>;

@@ -14,17 +14,17 @@ import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
 import { EtcdState, type RoleFactory, SimulatedEtcd, type Simulation } from "@stamp/virtual-time";
 
 export interface ClusterOptions {
-  /** Of each kind: one leads, the others stand by. */
+  /** Managers of each kind: one leads, the others stand by. */
   readonly managers: number;
   readonly extentNodes: number;
   readonly partitionServers: number;
   readonly restartAfterMs: number;
-  /** Of the leases of partition servers. Clocks drift by less than 3 ms a term here. */
+  /** Margin and renewals of the leases of partition servers. Clocks drift by less than 3 ms a term here. */
   readonly leaseMarginMs: number;
   readonly leaseRenewEveryMs: number;
   /** How often the partition manager looks at the leases. */
   readonly lookEveryMs: number;
-  /** What else partition managers are told: how they balance. */
+  /** Further settings of partition managers: how they balance. */
   readonly partitionManager: Readonly<Record<string, number>>;
   /** How soon garbage is given back (garbage.ts). */
   readonly partitionServer: Readonly<Record<string, number>>;

@@ -23,10 +23,10 @@ export type FaultKind =
   | "split"
   /** Between two processes only. */
   | "cut-pair"
-  /** What one has open to another breaks, and both live; only where a focus says so. */
+  /** A connection of one process to another breaks, and both live; only where a focus says so. */
   | "broken-connection"
   | "pause"
-  /** As a pause, but monotonic time stands still meanwhile; only where a focus says so. */
+  /** Like a pause, but monotonic time stands still meanwhile; only where a focus says so. */
   | "suspend"
   | "bad-network"
   | "slow-disk"
@@ -69,7 +69,7 @@ export interface Focus {
   /** Multiplies the chance of kinds that are not named. */
   readonly others?: number;
   readonly failpoints?: Partial<FailpointOptions>;
-  /** Who is cut from whom. */
+  /** Pairs of processes that are cut from each other. */
   readonly pairs?: readonly (readonly [RegExp, RegExp])[];
   /** How often a lone answer has its manager deposed; a half when absent. */
   readonly deposedChance?: number;
@@ -97,7 +97,7 @@ export interface FaultOptions {
   /** Multiplies the time between faults: what recovers slowly must have time to. */
   readonly pace: number;
   readonly focus?: Focus | undefined;
-  /** Whom the workload depends on now: under a focus it is hit more often than others of its kind. */
+  /** Process that the workload depends on now: under a focus it is hit more often than others of its kind. */
   readonly matters?: () => string | undefined;
   /** Ranges that may be split, merged and moved; none when absent. */
   readonly reshapes?: ReshapeOptions;
@@ -453,7 +453,7 @@ export class Faults {
     return true;
   }
 
-  /** What was lost may never have been acknowledged: then the store is served. */
+  /** The lost part may never have been acknowledged: then the store is served. */
   async #untilPutBack(name: string, putBack: () => void): Promise<void> {
     const sim = this.#sim;
     for (;;) {

@@ -31,10 +31,10 @@ const collectTimeoutMs = 30_000;
 const pauseMs = 500;
 /** More than any run has. */
 const extentsMax = 10_000;
-/** Of what a range holds when everything in it was deleted: what was written last is not full yet. */
+/** Extents that a range still holds when everything in it was deleted: the last one is not full yet. */
 const extentsLeftMax = 1;
 
-/** From the seed, but not from the run's own sequence. */
+/** Values drawn from the seed, but not from the run's own sequence. */
 export function collectingOf(sim: Simulation): Collecting {
   const prng = new Prng(sim.seed ^ 0x6a7ba6e);
   if (prng.chance(0.35)) return { soon: false, options: { partitionServer: {}, streamManager: {} } };

@@ -70,7 +70,7 @@ class Holder {
   readonly #blob: string;
   readonly #count: (what: string) => void;
   readonly #prng: Prng;
-  /** What its acknowledged hold protects. */
+  /** State that its acknowledged hold protects. */
   #held: Held | undefined;
   #contents = 0;
 
@@ -137,7 +137,7 @@ class Holder {
     }
   }
 
-  /** What would take a blob away, were it not held: most of all the deletion of its container. */
+  /** Tries to take a held blob away, most of all by the deletion of its container. */
   async #attack(): Promise<void> {
     const path = `/${this.#prng.pick(containers)}/${this.#blob}`;
     const dice = this.#prng.below(10);

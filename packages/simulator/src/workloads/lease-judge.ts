@@ -1,5 +1,5 @@
 /**
- * What is promised of leases, judged from what clients saw of them: from the answer that granted or renewed a lease until its duration is over,
+ * Judges the promises about leases by what clients saw of them: from the answer that granted or renewed a lease until its duration is over,
  * counted from when it was asked for, nobody else gets the lease or writes without it, and its holder is not refused. Unless somebody asked to
  * release or break it meanwhile; and what was asked and not answered may happen for a while.
  */
@@ -52,7 +52,7 @@ export class LeaseJudge {
     this.#broken.push({ of, sentMs, untilMs });
   }
 
-  /** What is wrong, if anything. */
+  /** Returns the breaches. */
   check(): string | undefined {
     for (const one of this.#granted) {
       if (one.by !== "acquire") continue;

@@ -79,7 +79,7 @@ class LeaseClient {
   readonly #judge: LeaseJudge;
   readonly #count: (what: string) => void;
   readonly #prng: Prng;
-  /** What it thinks that it has. */
+  /** Leases that it believes to have. */
   readonly #held = new Map<string, Held>();
 
   constructor(sim: Simulation, http: HttpClient, judge: LeaseJudge, count: (what: string) => void) {

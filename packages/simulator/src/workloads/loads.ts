@@ -111,7 +111,7 @@ class CutOff {
     if (this.#stayedAway !== undefined) this.#sim.restart(this.#stayedAway);
   }
 
-  /** What it had loaded would stay with it. Resolves when it runs again, or is about to. */
+  /** Stops a server; its loaded ranges would stay with it. Resolves when it runs again, or is about to. */
   async #empty(): Promise<void> {
     const sim = this.#sim;
     const victim = this.#victim;

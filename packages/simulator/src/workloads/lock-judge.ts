@@ -1,5 +1,5 @@
 /**
- * What the lock service promises of one lease name, judged from what its callers were told and when:
+ * Judges the lock service's promises about one lease name by what its callers were told and when:
  *
  *   epochs      no epoch is granted twice, and nobody who asks later is told of a lower one
  *   held        whoever was granted or renewed an epoch has it for the whole term, counted from when he asked
@@ -81,7 +81,7 @@ export class LockJudge {
     this.#of(epoch).released = true;
   }
 
-  /** What a look, a release or a refusal of renewals was answered with. */
+  /** Takes the answer to a look, a release or a refusal of renewals. */
   shown({ epoch, ended, refused }: LeaseShown, called: Called): void {
     if (epoch === 0) return;
     const known = this.#of(epoch);

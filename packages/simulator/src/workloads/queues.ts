@@ -21,7 +21,7 @@ const readyWithinMs = 60_000;
 /** After the last fault everything is served again, and every message is found, within this. */
 const healedWithinMs = 120_000;
 const queues = ["left", "right"] as const;
-/** As commits count until the queues are made. */
+/** Largest incarnation, as commits count until the queues are made. */
 const incarnationsMax = 6;
 
 export async function queueWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {

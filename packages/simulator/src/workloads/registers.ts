@@ -88,7 +88,7 @@ class StickyClient {
   readonly #world: World;
   readonly #account: string;
   #rangeVersion: bigint | undefined;
-  /** Of the container. */
+  /** Incarnation of the container. */
   incarnation = 0n;
 
   constructor(world: World, account: string, server: string) {

@@ -57,7 +57,7 @@ export class Reshapes {
     return true;
   }
 
-  /** As the manager that leads has them; undefined: nobody answered. */
+  /** Ranges as the leading manager has them; undefined if nobody answered. */
   async ranges(): Promise<readonly RangePartition[] | undefined> {
     return (await this.#map())?.ranges;
   }
@@ -96,7 +96,7 @@ export class Reshapes {
     }
   }
 
-  /** Of the range that holds it: a key that is not its first. */
+  /** Returns a key of a range that is not its first, and the range that holds it. */
   #key(prng: Prng, ranges: readonly RangePartition[]): { readonly rangeId: string; readonly atKey: Uint8Array } | undefined {
     const atKey = this.#options.key(prng);
     const holder =

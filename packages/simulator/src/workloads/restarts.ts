@@ -19,7 +19,10 @@ import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
 
 const readyWithinMs = 60_000;
-/** Of the start of the last process, or the end of the last left-over one. */
+/**
+ * Bound of the time from the start of the last process, or the end of the last leftover one, until everything is
+ * served.
+ */
 const servedWithinMs = 30_000;
 /** Owner epochs of a range for each time that anything of the partition layer was started. */
 const epochsPerRangeMax = 6;
@@ -291,7 +294,7 @@ class Restarts {
     if (!this.#cluster.ready()) throw new BrokenPromise(`no longer served: ${await this.#why()}`);
   }
 
-  /** As the manager that leads has them; none: nobody leads. */
+  /** Number of ranges that the leading manager has; 0 if nobody leads. */
   #ranges(): number {
     for (const name of this.#cluster.processes) {
       const facts = name.startsWith("partition-manager-") ? this.#sim.role(name)?.status.facts : undefined;

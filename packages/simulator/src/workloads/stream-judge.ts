@@ -1,7 +1,7 @@
 /**
- * What the stream layer promised, and whether it keeps it: an acknowledged record is in the list that every later owner was given, at
- * its place, with its bytes; a sealed length, once told, never changes; all replicas of a sealed extent are the same; and the records
- * of one owner lie in order, none missing before one that is there.
+ * Judges the promises of the stream layer: an acknowledged record is in the list that every later owner was given, at
+ * its place, with its bytes; a sealed length, once told, never changes; all replicas of a sealed extent are the same;
+ * and the records of one owner lie in order, none missing before one that is there.
  */
 import { Prng } from "@stamp/base";
 import { BrokenPromise } from "@stamp/virtual-time";
@@ -108,7 +108,7 @@ export class StreamJudge {
     return this.#allPlaces().filter(({ place }) => place.extent === extent && this.#isGivenUp(place));
   }
 
-  /** What an owner read, in order, in the list it was given when it opened the stream. */
+  /** Takes the records that an owner read, in order, in the list it was given when it opened the stream. */
   given(stream: string, epoch: number, records: readonly RecordName[]): void {
     const memory = this.#memory(stream);
     const next = new Map<number, number>();

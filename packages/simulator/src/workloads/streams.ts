@@ -34,7 +34,7 @@ const wholeWithinMs = 180_000;
 const copies = 3;
 /** A node that says it holds a replica has its file within this after the last fault. What it has in its journal is written out sooner. */
 const filesWithinMs = 20_000;
-/** Of any replica, also while faults come. */
+/** Bound of a read from any replica, also while faults come. */
 const readableWithinMs = 300_000;
 
 export async function streamWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
@@ -83,7 +83,7 @@ export async function streamWorkload(sim: Simulation, tally: Tally, focus?: Focu
   judge.check();
 }
 
-/** What owners of streams that follow one another have in common. */
+/** Shared by owners of streams that follow one another. */
 export interface Scene {
   readonly sim: Simulation;
   readonly lockService: string;

@@ -10,7 +10,7 @@ const uploaders = 8;
 const uploadBytes = 100 * 1024;
 /** A synced write takes 15 to 60 ms. */
 const slowFactor = 60;
-/** As an SDK waits. */
+/** Timeout of an SDK. */
 const uploadTimeoutMs = 60_000;
 const options = { timeoutMs: 60_000 };
 
@@ -48,7 +48,10 @@ function slowDisks(sim: Simulation, cluster: SimulatedCluster): void {
 }
 
 interface Times {
-  /** Of every upload, in ms: of those that began before the first split, when all uploaders were at it, and of the others. */
+  /**
+   * Times of every upload, in ms: of those that began before the first split, when all uploaders were at it, and of the
+   * others.
+   */
   readonly before: number[];
   readonly meanwhile: number[];
   /** For how long each split and merge held writes up. */

@@ -1,4 +1,7 @@
-/** Which fragment of a coded extent has to be made again, and how urgent that is. Pure: what is known of the nodes comes in. */
+/**
+ * Finds fragments of a coded extent that have to be made again, and how urgent each is. Pure: facts about the nodes
+ * come in.
+ */
 import { decodable, type Profile, profileOf, repairPlan } from "@stamp/erasure";
 import type { CodedRecord, FragmentPlace } from "../records.ts";
 

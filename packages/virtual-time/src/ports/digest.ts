@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, createHash, createHmac, timingSafeEqu
 import { crc32c } from "@node-rs/crc32";
 import type { Digest } from "@stamp/ports";
 
-/** Of AES-256-GCM. */
+/** Bytes of the tag of AES-256-GCM. */
 const tagBytes = 16;
 
 const table = new BigUint64Array(256);

@@ -6,7 +6,7 @@ import type { ExtentFiles } from "../extent-files.ts";
 import { FragmentFiles, fragmentNameOf, fragmentsFolder } from "./fragment-files.ts";
 
 export interface CheckedFragment extends FragmentName {
-  /** What is wrong with it, in words; empty if nothing is. */
+  /** Damage of the fragment, in words; empty if none. */
   readonly damage: string;
 }
 

@@ -30,7 +30,7 @@ export class DockerCompose {
     return this.#compose([], args);
   }
 
-  /** As `run`, with standard input. */
+  /** Like `run`, with standard input. */
   feed(input: string, ...args: string[]): Promise<string> {
     return this.#compose([], args, input);
   }

@@ -12,9 +12,9 @@ import { copyOfAllMetadata } from "./metadata-copies.ts";
 
 export interface DamageStep {
   readonly damage: string;
-  /** What fsck said, in its words. */
+  /** Words of fsck. */
   readonly said: readonly string[];
-  /** From the end of fsck until it finds nothing any more. */
+  /** Time from the end of fsck until it finds nothing any more, in milliseconds. */
   readonly mendedAfterMs: number | undefined;
 }
 
@@ -40,7 +40,7 @@ interface Damage {
   readonly inflict: (scene: Scene) => Promise<readonly string[]>;
   /** fsck of the running cluster must name this (`kind`); undefined: it was mended before, or is only told offline. */
   readonly expected: string | undefined;
-  /** What a person does when fsck has told him. */
+  /** Acts of a person after fsck has told him. */
   readonly afterwards?: (scene: Scene) => Promise<unknown>;
 }
 
@@ -216,7 +216,7 @@ async function refusedWithFlippedBit(target: DrillTarget): Promise<{ readonly sa
   return { said: await untilRefused(target, `bit flipped at byte ${flip.offset} of ${flip.path}`), flip };
 }
 
-/** What `stamp status` shows of a lock service that does not serve its store. */
+/** Waits until `stamp status` shows that the lock service does not serve its store; returns its words. */
 async function untilRefused(target: DrillTarget, what: string): Promise<string> {
   for (let tries = 0; tries < 1_200; tries++) {
     const process = (await target.status()).processes.find((each) => each.name === lockService);

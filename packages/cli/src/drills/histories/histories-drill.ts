@@ -34,7 +34,10 @@ export interface HistoriesOptions {
 
 const clientsPerKind = 3;
 const pauseMaxMs = 60;
-/** Of four operations of a hundred, every so-manieth deletes a container and makes it again: about one in three seconds. */
+/**
+ * Four operations of a hundred may delete a container and make it again; one of so many does: about one in three
+ * seconds.
+ */
 const recreateOneIn = 10;
 /** An entity's binary property holds 64 KiB. */
 const entityBytesMax = 30_000;

@@ -7,7 +7,7 @@ import { type Answer, type BlobCondition, type BlobDoor, contentOf, ObjectClient
 import { judgeHistory } from "./real-stage.ts";
 import { SdkBlobDoor } from "./sdk-doors.ts";
 
-/** What one attempt of a client gets; a person's load balancer would have about as much. */
+/** Time of one attempt of a client, in milliseconds; a person's load balancer would have about as much. */
 const attemptMs = 3_000;
 const pauseMaxMs = 60;
 const freshPauseMs = 30;

@@ -19,7 +19,7 @@ export async function judgedInto(broken: string[], work: Promise<unknown>): Prom
   });
 }
 
-/** What is wrong with what they saw. A history that could not be decided is no proof, so it counts as wrong. */
+/** Returns the breaches in what they saw. A history that could not be decided is no proof, so it counts as a breach. */
 export function judgeHistory({ history }: ObjectClients): readonly string[] {
   const wrong = history.check();
   return [...(wrong === undefined ? [] : [wrong]), ...history.undecided.map((undecided) => `NOT DECIDED ${undecided}`)];

@@ -32,7 +32,10 @@ interface SdkError {
   readonly response?: { readonly headers?: { get(name: string): string | undefined } };
 }
 
-/** What an SDK threw: the service's refusal, certainly not sent, or not known. Errors that are no answer at all are ours. */
+/**
+ * Classifies an SDK's error: the service's refusal, certainly not sent, or not known. Errors that are no answer at all
+ * are ours.
+ */
 function refusal(error: unknown): { readonly status: number; readonly code: string | undefined } | "notSent" | "unknown" {
   if (error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError) throw error;
   const { statusCode, code, details, response } = error as SdkError;
@@ -126,7 +129,7 @@ interface Part {
   bytes: Uint8Array;
 }
 
-/** What both doors over tables have: tables as containers, pages as lists. */
+/** Shared by both doors over tables: tables as containers, pages as lists. */
 abstract class SdkTables {
   readonly #connectionString: string;
   readonly #service: TableServiceClient;

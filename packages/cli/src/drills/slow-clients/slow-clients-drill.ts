@@ -25,7 +25,7 @@ export interface SlowLoad {
   readonly addresses: number;
 }
 
-/** What became of the slow clients so far. */
+/** State of the slow clients so far. */
 export interface SlowTold {
   readonly begun: number;
   /** Connections that the front-end ended. */
@@ -266,7 +266,7 @@ async function residentOfFrontEnds(target: DrillTarget): Promise<number> {
 
 const pageBytes = 4_096;
 
-/** From the line `TCP: … mem PAGES`. */
+/** Reads the line `TCP: … mem PAGES`. */
 function tcpMebibytes(): number | undefined {
   try {
     const pages = /^TCP:.* mem (\d+)/m.exec(readFileSync("/proc/net/sockstat", "utf8"))?.[1];

@@ -1,4 +1,4 @@
-/** Who asks for extents to be coded and replicated again, who drains nodes, and who reads, all while faults come. */
+/** Callers that ask for extents to be coded and replicated again, drain nodes, and read, all while faults come. */
 import { equalBytes, type Prng } from "@stamp/base";
 import type { ExtentReader } from "@stamp/stream-client";
 import type { Simulation } from "@stamp/virtual-time";

@@ -1,5 +1,5 @@
 /**
- * What is promised of coded extents, judged from outside. While faults come: every fragment that a record names is on its disk, except on the
+ * Judges the promises about coded extents from outside. While faults come: every fragment that a record names is on its disk, except on the
  * machines that may lose what was durable. In the end: every fragment is read whole, the coding fragments are what the data fragments give, and
  * the data fragments hold every acknowledged record.
  */
