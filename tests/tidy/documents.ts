@@ -25,6 +25,9 @@ const elsewhere: Readonly<Record<string, readonly string[]>> = {
 
 /** Documents whose text stays as it was written. */
 const historic = /^docs\/(decisions\/\d|measurements\/archive\/)/;
+/** Documents that a program writes, or whose words a test compares. */
+const written = /^docs\/(api\/|faults\.md|guides\/health\.md)/;
+const proseCharactersMax = 120;
 const fileName = /^[\w.{},/-]+\.(ts|md|pml|sh|yml|mjs|jsonc|json|proto)$/;
 /** Made by a running stamp, by a build or by the user, and so not in the repository. */
 const madeLater = /^(\.tools|node_modules|run|data|files)\/|^(stamp\.config|stamp\.topology|stamp|cluster|formats)\.json$/;
@@ -45,7 +48,23 @@ export function documents(root: string): string[] {
   })
     .filter((path) => !historic.test(path))
     .sort()
-    .flatMap((path) => missing(path, readFileSync(join(root, path), "utf8"), exists));
+    .flatMap((path) => {
+      const text = readFileSync(join(root, path), "utf8");
+      return [...missing(path, text, exists), ...tooWide(path, text)];
+    });
+}
+
+/** Prose ends at 120 characters. Tables, code, and a command in a line of its own may be longer. */
+function tooWide(document: string, text: string): string[] {
+  const breaches: string[] = [];
+  let inCode = false;
+  text.split("\n").forEach((line, at) => {
+    if (/^\s*```/.test(line)) inCode = !inCode;
+    const isProse = !inCode && !/^(\s*\|| {4}|\s*<!--|`)/.test(line);
+    if (isProse && line.length > proseCharactersMax && !written.test(document))
+      breaches.push(`${document}:${at + 1}: prose is wider than 120 characters`);
+  });
+  return breaches;
 }
 
 function missing(document: string, text: string, exists: (document: string, name: string) => boolean): string[] {

@@ -75,7 +75,10 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     const described = readFileSync(join(copy, "packages/lsm/package.json"), "utf8");
     write("packages/lsm/package.json", described.replace(/ {2}"description.*\n/, ""));
     write("biome.jsonc", readFileSync(join(copy, "biome.jsonc"), "utf8").replace("{admission,", "{"));
-    write("packages/base/README.md", "See `base/never-there.test.ts` and [the rules](../../docs/never-there.md).\n");
+    write(
+      "packages/base/README.md",
+      `See \`base/never-there.test.ts\` and [the rules](../../docs/never-there.md).\n\n${"wide ".repeat(30)}\n`,
+    );
 
     const [pure, async] = await Promise.all([
       run("tsc", ["-p", "tsconfig.pure.json"], { cwd: copy }),
@@ -135,6 +138,7 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     tells("packages/lease/src/index.ts", "what the package is for");
     tells("packages/lsm/package.json", "no description");
     tells("biome.jsonc", "both overrides need it");
+    tells("packages/base/README.md:3", "wider than 120");
     tells("packages/base/README.md", "does not exist: base/never-there.test.ts");
     tells("packages/base/README.md", "does not exist: ../../docs/never-there.md");
     tells("packages/stream/package.json", "@stamp/ports-node is declared but not imported");

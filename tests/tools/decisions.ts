@@ -18,8 +18,9 @@ interface Decision {
 
 const head = `# Decisions
 
-Each page records one choice: the context, what was chosen, the alternatives, the consequences, and how it is tested. A page is not rewritten
-when the code moves on; a later page refers to it, and says so when it replaces a part. The current design is in [docs/design](../design/).
+Each page records one choice: the context, what was chosen, the alternatives, the consequences, and how it is tested.
+A page is not rewritten when the code moves on; a later page refers to it, and says so when it replaces a part. The
+current design is in [docs/design](../design/).
 
 \`node tests/tools/decisions.ts\` makes this list. Rooms are the packages and services that a page names most.
 
