@@ -7,22 +7,33 @@ import { createHmac } from "node:crypto";
 import { makeToken } from "@stamp/azure-rest";
 import { type ClusterConfig, ownCredential, secretFilesOf } from "@stamp/cluster";
 import { inWords } from "@stamp/ports-node";
+import { type Caller, callers, isCaller } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "./context.ts";
 import { topLevel } from "./top-level.ts";
 
+interface TokenOptions {
+  readonly account?: string;
+  readonly key?: string;
+  readonly minutes: string;
+  readonly internal?: boolean;
+  readonly as: string;
+}
+
 export function addToken(program: Command): void {
   const command = topLevel(program, "token")
     .option("--internal", "of the stamp's secret: metadata stamp-token of each call; it opens everything")
+    .option("--as <role>", `with --internal, for calls that only processes make: the role to say (${callers.join(", ")})`, "operator")
     .option("--account <name>", "account (default: the first of the configuration)")
     .option("--key <base64>", "account key, when the account is not in the configuration")
     .option("--minutes <n>", "how long it is good for", "60");
   withConfig(command, ["accounts", "dataDir", "clusterSecretFile"]).action((_options, command: Command) => {
-    const { account, key, minutes, internal } = command.opts<{ account?: string; key?: string; minutes: string; internal?: boolean }>();
+    const { account, key, minutes, internal, as } = command.opts<TokenOptions>();
     const lastsMs = Number(minutes) * 60_000;
     if (!(lastsMs > 0)) throw new CommandError(`--minutes: ${minutes} is not a time`, exitCodes.usage);
     if (internal === true) {
-      console.log(internalToken(configOf(command), Math.round(lastsMs)));
+      if (!isCaller(as)) throw new CommandError(`--as: ${as} is none of ${callers.join(", ")}`, exitCodes.usage);
+      console.log(internalToken(configOf(command), as, Math.round(lastsMs)));
       return;
     }
     const accounts = configOf(command).accounts;
@@ -38,10 +49,10 @@ export function addToken(program: Command): void {
   });
 }
 
-function internalToken(config: ClusterConfig, lastsMs: number): string {
+function internalToken(config: ClusterConfig, caller: Caller, lastsMs: number): string {
   let credential: ReturnType<typeof ownCredential>;
   try {
-    credential = ownCredential(config);
+    credential = ownCredential(config, caller);
   } catch (error) {
     throw new CommandError(inWords(error));
   }

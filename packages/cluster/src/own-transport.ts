@@ -2,6 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { credentialOf, GrpcTransport, PeerCertificates, type PeerTls, type SecretCredential } from "@stamp/ports-node";
+import type { Caller } from "@stamp/wire";
 import type { ClusterConfig } from "./config.ts";
 import { operatorName, peerFilesOf } from "./peer-files.ts";
 import { type ClusterSecretFiles, secretFilesOf } from "./secret-files.ts";
@@ -17,8 +18,9 @@ export function ownTransport(config: ClusterSecretFiles & Partial<Pick<ClusterCo
   return new GrpcTransport({ credential: () => ownCredential(config), tls: config.tls === "cluster" ? tls : undefined });
 }
 
-/** Credential of a tool, read now. Throws ConfigError. */
-export const ownCredential = (config: ClusterSecretFiles): SecretCredential => credentialOf(sourcesOf(config), "operator");
+/** Credential of a tool, read now. Throws ConfigError. `caller`: the role that the tool says to have. */
+export const ownCredential = (config: ClusterSecretFiles, caller: Caller = "operator"): SecretCredential =>
+  credentialOf(sourcesOf(config), caller);
 
 function sourcesOf(config: ClusterSecretFiles) {
   const { current, previous } = secretFilesOf(config);

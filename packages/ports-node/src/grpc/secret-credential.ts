@@ -120,7 +120,10 @@ export class SecretCredential implements Credential {
     };
   }
 
-  /** A token that may be used again and again at every port until it ends: for tools that send the same metadata with each call. */
+  /**
+   * A token that may be used again and again at every port until it ends: for tools that send the same metadata with each call. A token without
+   * a role is the operator's.
+   */
   reusableToken(lastsMs: number): string {
     return this.#token(this.#keys[0] as Key, "tool", this.#nowMs() + lastsMs, 0);
   }
@@ -142,7 +145,7 @@ export class SecretCredential implements Credential {
     if (!equal(mac(key, "token", text.slice(0, end)), Buffer.from(text.slice(end + 1), "base64url")))
       return refusedCall("the token is forged");
     const leftMs = Number(expires) - this.#nowMs();
-    const by: Proven = { id: proofIdOf(key), caller: kind === "tool" ? "operator" : isCaller(role) ? role : undefined };
+    const by: Proven = { id: proofIdOf(key), caller: isCaller(role) ? role : kind === "tool" ? "operator" : undefined };
     if (kind === "tool")
       return leftMs > 0 ? { kind: "admitted", answer: undefined, by } : refusedCall("the token has ended: make a new one");
     if (leftMs <= -clockSkewMs || leftMs > callTokenMs + clockSkewMs) {
@@ -154,7 +157,7 @@ export class SecretCredential implements Credential {
   }
 
   #token(key: Key, kind: "call" | "tool", expiresMs: number, port: number): string {
-    const role = kind === "tool" || this.#caller === undefined ? [] : [this.#caller];
+    const role = this.#caller === undefined || (kind === "tool" && this.#caller === "operator") ? [] : [this.#caller];
     const body = ["stamp1", key.id.toString("hex"), kind, expiresMs, port, this.#random(16).toString("base64url"), ...role].join(".");
     return `${body}.${mac(key, "token", body).toString("base64url")}`;
   }
