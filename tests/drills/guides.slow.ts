@@ -100,6 +100,7 @@ describe("guides", { timeout: 600_000 }, () => {
     if (blocks.length === 0) continue;
     test(`every command of ${guide} works as written`, { timeout: guideTimeoutMs }, async () => {
       await preparations[guide]?.();
+      if (!first.includes(guide)) await untilReady();
       const { code, output } = await bash(scriptOf(blocks), guideTimeoutMs);
       assert.equal(code, 0, output.slice(-6_000));
       await checks[guide]?.(output);
@@ -139,6 +140,13 @@ async function untilCopied(): Promise<void> {
     );
   const nodes = ["extent-node-1", "extent-node-2", "extent-node-3", "extent-node-4"];
   while (nodes.some((node) => copiedMs(node) < sinceMs)) await new Promise((resolve) => setTimeout(resolve, 200));
+}
+
+/** Waits until every process is ready after the guide before, which may have restarted some. A guide then says what is wrong. */
+async function untilReady(): Promise<void> {
+  for (let tries = 0; tries < 30 && (await bash("./stamp status", 60_000)).code !== 0; tries++) {
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+  }
 }
 
 /** What must have happened before a guide is followed. */
