@@ -51,6 +51,39 @@ test("gather, supervisor and processes hang: every call has a deadline, and no d
   assert.ok(facts.processes.every(({ answer }) => answer === undefined));
 });
 
+test("gather, half of the running processes are silent: everybody is asked once more, and only who is silent again is told", async (t) => {
+  const config = loadConfig({ directory: "/", root: "/", environment: {}, flags: { dataDir: folder(t) } });
+  const data = new DataFolder(config.dataDir);
+  data.prepare();
+  assert.equal(data.acquire(), undefined);
+  t.after(() => data.release());
+  const { processes, ...plan } = planCluster(config);
+  const runs = { state: "serving", ready: true, waitingFor: [], restarts: 0, lastExit: "" };
+  const listed = processes.map(({ role, name, grpc, http }, at) => ({ role, name, grpc, http, pid: 100 + at, ...runs }));
+  const told = { ...plan, running: true, ready: true, supervisorPid: 1, dataDir: config.dataDir, processes: listed };
+  /** Asks of Status, by address. `late`: processes that answer the second time only. */
+  const factsWith = async (late: number, dead: number) => {
+    const asks = new Map<string, number>();
+    const getStatus = (address: string) => async () => {
+      const count = (asks.get(address) ?? 0) + 1;
+      asks.set(address, count);
+      const at = listed.findIndex(({ grpc }) => grpc === address);
+      if (at < dead || (at < dead + late && count === 1)) return refused("deadlineExceeded", "timeout", "no answer");
+      return { ok: true, value: { ...runs, release: "", uptimeMs: 1n, wallMs: 0n, wallSetMs: 0n, facts: {}, pid: 1, secretIds: [] } };
+    };
+    const silent = async () => refused("unavailable", "connectFailed", "nobody is there");
+    const client = (address: string) => new Proxy({}, { get: (_, name) => (name === "getStatus" ? getStatus(address) : silent) });
+    const transport = { client } as unknown as Transport;
+    const facts = await gather(config, transport, { view: false, nowMs: () => 400, ask: async () => told });
+    const absent = facts.processes.filter(({ answer }) => answer === undefined).length;
+    return { absent, asks: Math.max(...asks.values()) };
+  };
+  const half = Math.ceil(listed.length / 2);
+  assert.deepEqual(await factsWith(half, 0), { absent: 0, asks: 2 });
+  assert.deepEqual(await factsWith(half, 1), { absent: 1, asks: 2 });
+  assert.deepEqual(await factsWith(0, 2), { absent: 2, asks: 1 });
+});
+
 test("gather, the supervisor answers late: what it knows of a process that is down is told all the same", async (t) => {
   const config = loadConfig({ directory: "/", root: "/", environment: {}, flags: { dataDir: folder(t) } });
   const data = new DataFolder(config.dataDir);

@@ -20,6 +20,13 @@ const deadlineMs = 1_500;
 const askingMinMs = 1_000;
 /** The supervisor answers in a few milliseconds. After this the plan of the cluster says whom to ask. */
 const supervisorFirstMs = 200;
+/**
+ * If at least half of the running processes are silent, this command or its machine was late, more likely than all of them: everybody is asked
+ * once more, and has this time.
+ */
+const askingAgainMs = 3_000;
+const silentShare = 0.5;
+const silentCountMin = 3;
 /** Streams and extents that a status shows. */
 const viewedMax = 200;
 
@@ -94,7 +101,15 @@ function withStatus(processes: readonly ProcessFacts[], told: readonly ProcessSt
 
 type Asked = Pick<StampFacts, "processes" | "streamLayer" | "partitionLayer">;
 
-async function askAll({ processes }: Cluster, transport: Transport, leftMs: () => number, view: boolean): Promise<Asked> {
+async function askAll(cluster: Cluster, transport: Transport, leftMs: () => number, view: boolean): Promise<Asked> {
+  const asked = await askOnce(cluster, transport, leftMs, view);
+  const running = asked.processes.filter(({ pid }) => pid !== null);
+  const silent = running.filter(({ answer }) => answer === undefined);
+  if (silent.length < silentCountMin || silent.length < silentShare * running.length) return asked;
+  return askOnce(cluster, transport, () => askingAgainMs, view);
+}
+
+async function askOnce({ processes }: Cluster, transport: Transport, leftMs: () => number, view: boolean): Promise<Asked> {
   const at = (role: string): string[] => processes.filter((each) => each.role === role).map(({ grpc }) => grpc);
   const [asked, streamLayers, partitionLayers] = await Promise.all([
     Promise.all(processes.map((each) => askProcess(each, transport, leftMs()))),
