@@ -29,13 +29,16 @@ export function withConfig(command: Command, keys: readonly string[] = configKey
   command.addOption(
     new Option("--config <file>", "configuration file (default: stamp.config.json here or in the repository)").env("STAMP_CONFIG"),
   );
-  command.addOption(new Option("--data <dir>", "the same as --data-dir").hideHelp());
+  const data = new Option("--data <dir>", `${clusterConfigSchema.shape.dataDir.description} (env: STAMP_DATA_DIR; default: .stamp)`);
+  if (!keys.includes("dataDir")) data.hideHelp();
+  command.addOption(data);
   const free = configKeys.filter((key) => !command.options.some(({ long }) => long === flagName(key)));
   flagged.set(command, free);
   for (const key of free) {
     const schema = clusterConfigSchema.shape[key];
     const option = new Option(`${flagName(key)} <value>`, schema.description);
-    if (!keys.includes(key)) option.hideHelp();
+    // Help and guides say `--data`; the name by the rule of all keys is taken, too.
+    if (!keys.includes(key) || key === "dataDir") option.hideHelp();
     command.addOption(option);
   }
   const bind = new Option(`${flagName(olderKey)} <value>`, "the same as --http-bind; an address of loopback also as --internal-bind");
