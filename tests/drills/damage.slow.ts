@@ -29,6 +29,6 @@ test("drill damage: eleven kinds of damage by hand are found and mended", { time
   assert.equal(report.steps.length, 11);
   assert.match(
     report.steps.at(-1)?.said.join() ?? "",
-    /lock-service-1 is damaged: .*`stamp metadata restore --replace FILE`.*restored from \S+: \d+ keys/,
+    /lock-service-1 is damaged: .*`stamp metadata restore --replace FILE`.*restored from \S+ of extent-node-\d+: \d+ keys/,
   );
 });
