@@ -113,6 +113,12 @@ async function parts(): Promise<Part[]> {
       timeoutMs: 10 * minutes,
     },
     {
+      title: "a node with fragments is slow: reads of coded blobs",
+      command: [node, cli, "drill", "run", "slow-fragment"],
+      timeoutMs: 4 * minutes,
+      passesWith: 8,
+    },
+    {
       title: "memory of every process under a large upload",
       command: [node, "tests/tools/test.ts", "tests/drills/upload-memory.slow.ts"],
       timeoutMs: 10 * minutes,

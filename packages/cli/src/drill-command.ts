@@ -63,7 +63,7 @@ function addRun(drill: Command): void {
     if (!/^[1-9]\d{0,3}$/.test(options.ranges)) throw new CommandError(`--ranges ${options.ranges}: 1 to 9,999`, exitCodes.usage);
     if (options.attach === true && options.compose === true)
       throw new CommandError("--attach and --compose: a drill runs on one cluster", exitCodes.usage);
-    const wanted = names.includes("all") ? drills : names.map((name) => drills.find((each) => each.name === name) ?? unknownDrill(name));
+    const wanted = wantedOf(names, options);
     const reports: DrillReport[] = [];
     for (const each of wanted) reports.push(await runOne(each, options, command));
     if (options.json === true) console.log(toJson(reports.length === 1 ? reports[0] : reports));
@@ -78,11 +78,27 @@ function addRun(drill: Command): void {
   });
 }
 
+function wantedOf(names: readonly string[], { compose, json }: RunOptions): readonly Drill[] {
+  const left = drills.filter(({ cluster }) => compose === true && cluster !== undefined);
+  if (names.includes("all")) {
+    if (left.length > 0 && json !== true) for (const { name } of left) console.log(`${name} is left out: ${notOnCompose}\n`);
+    return drills.filter((each) => !left.includes(each));
+  }
+  const named = left.find(({ name }) => names.includes(name));
+  if (named !== undefined) throw new CommandError(`${named.name}: ${notOnCompose}`, exitCodes.usage);
+  return names.map((name) => drills.find((each) => each.name === name) ?? unknownDrill(name));
+}
+
+const notOnCompose =
+  "it needs seven extent nodes, and docker-compose.yml has four. Without --compose it makes a cluster of its own; --attach takes one that runs";
+
 async function runOne(drill: Drill, options: RunOptions, command: Command): Promise<DrillReport> {
   const told = options.json !== true;
   if (told) console.log(`${drill.name}: ${drill.about}`);
   const target = await targetOf(drill, options, command);
   try {
+    const unfit = options.attach === true ? await drill.unfit?.(target) : undefined;
+    if (unfit !== undefined) throw new CommandError(`${drill.name} can't run here: ${unfit}`);
     const onEntry = told ? (entry: Parameters<typeof entryText>[0]): void => console.log(entryText(entry)) : undefined;
     const report = await runDrill(drill, target, { ...(onEntry === undefined ? {} : { onEntry }), ranges: Number(options.ranges) });
     if (told) console.log(summary(report));
@@ -101,8 +117,8 @@ async function targetOf(drill: Drill, options: RunOptions, command: Command): Pr
     return attach(configOf(command));
   }
   const flags = Object.fromEntries(Object.entries(command.opts<Record<string, unknown>>()).filter(([name]) => !ofThisCommand.has(name)));
-  const own = drill.roles === undefined ? flags : { roles: JSON.stringify(drill.roles), ...flags };
-  return startOwn(own, options.keep === true);
+  const roles = drill.roles === undefined ? {} : { roles: JSON.stringify(drill.roles) };
+  return startOwn({ ...drill.cluster, ...roles, ...flags }, options.keep === true);
 }
 
 /** Options that are no keys of the configuration of a cluster. */

@@ -3,6 +3,7 @@
 import { refused } from "@stamp/base";
 import { timesText } from "../partition-command.ts";
 import type { CheckingOptions } from "./checking-client.ts";
+import { codingDrills } from "./coding/coding-drills.ts";
 import { type DrillContext, kill, leaderOf, nodesWrittenTo, serverOf } from "./faults.ts";
 import { stopAndAskOn } from "./old-callers.ts";
 import type { DrillTarget } from "./target.ts";
@@ -17,6 +18,17 @@ export interface Drill {
   readonly run: (context: DrillContext) => Promise<void>;
   /** Other clients than there are by default. */
   readonly clients?: Pick<CheckingOptions, "smallWriters" | "largeWriters" | "largePauseMs" | "pauseMs">;
+  /**
+   * Other settings of a cluster of its own, as keys of the configuration. A drill that has some runs on no containers: the compose file
+   * decides those.
+   */
+  readonly cluster?: Readonly<Record<string, unknown>>;
+  /** Returns why the drill can't run on a cluster that runs already; undefined: it can. */
+  readonly unfit?: (target: DrillTarget) => Promise<string | undefined>;
+  /** Blobs that are meant to lie in coded extents are read beside the clients. `aimMs`: longest time that a read of one may take. */
+  readonly codedReads?: { readonly aimMs: number };
+  /** Comes before the clients. */
+  readonly prepare?: (context: DrillContext) => Promise<void>;
   /** Settings of a cluster of its own, as `roles` of the configuration. */
   readonly roles?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Brings back what was held down, before everything is read back. */
@@ -350,6 +362,7 @@ export const drills: readonly Drill[] = [
       context.note("every process started again");
     },
   },
+  ...codingDrills,
 ];
 
 async function startEverything(context: DrillContext): Promise<void> {

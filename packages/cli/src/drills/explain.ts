@@ -86,6 +86,25 @@ const steps: Readonly<Record<string, readonly string[]>> = {
     "The server is killed and held down. Its lease is waited out, and the other servers load every range.",
     "Ranges that were asked last are loaded first; the lines say when the first, half and all are served.",
   ],
+  "kill-fragments": [
+    "Blobs of 4 MiB fill extents, which the policy codes as rs-4-2: six fragments on six of seven nodes, two of which may be lost.",
+    "A node with a fragment is killed and held down, 4 s later a second one of the same extent. Every coded blob is read without them.",
+    "Both are started again with their disks. Nothing was made anew: they came back within repairAfterMs (20 s here).",
+    "Two other nodes with fragments of one extent are killed at once and their disks are emptied. Every coded blob is read without them.",
+    "They start with new disks. The stream manager has the lost fragments computed from the others, first of extents that bear no further loss.",
+  ],
+  "slow-fragment": [
+    "Blobs of 4 MiB fill extents, which the policy codes as rs-4-2.",
+    "The node with the most data fragments is stopped for 2 s and goes on for 0.5 s, eight times. It is never silent for long enough to be down.",
+    "A read of its fragments waits no longer than the node usually takes (hedge), then asks the other fragments and computes the bytes.",
+    "Appends to replicas on that node fail at their deadline; the next extents are made on other nodes.",
+  ],
+  "code-under-load": [
+    "Coding is paused. Blobs of 4 MiB fill extents, and wait as replicas.",
+    "The pause ends while clients write and read. Extents are coded, two at a time and at 32 MiB/s at most (codingsMax, codingBytesPerSecond).",
+    "Each is cut by a node with a replica, stored on six nodes, decoded by another node and compared; only then do the replicas go.",
+    "Readers that know the old places are refused and ask for the new ones. The drill ends after eight extents at the earliest.",
+  ],
   "power-loss": [
     "Every process is killed in the same moment and started again half a second later, all at once.",
     "In order: the lock service waits out what it gave; extent nodes replay their journals and report; a stream manager leads and",
@@ -112,9 +131,13 @@ const steps: Readonly<Record<string, readonly string[]>> = {
 const terms: Readonly<Record<string, string>> = {
   append: "Bytes added at the end of a stream. Acknowledged when every replica has them on disk.",
   "commit log": "Stream of a range with every change to its rows. Replayed when a server loads the range.",
+  disk: "Folder of an extent node with a number of its own. An emptied one is a new disk: what lay on the old one is lost.",
   epoch: "Number that grows with each holder of a lease or owner of a stream. Who comes with a lower one is refused.",
   extent: "Piece of a stream, with three replicas on three extent nodes. Appends go to the last extent of a stream.",
+  fragment:
+    "Part of a coded extent, or a sum of parts by the code. Any four of six give the extent back in rs-4-2 (docs/guides/erasure-coding.md).",
   fsck: "Comparison of extent tables, files and the stream manager against one another.",
+  hedge: "Second question for the same bytes, when the node that was asked first is later than it usually is.",
   "held up": "Time from the first attempt of a write to its acknowledgement, retries included. The longest one is judged.",
   journal: "File of an extent node that every append is written to first.",
   lease: "Right to serve, for 6 s after each renewal. Whoever waits 6 s knows that the holder has stopped.",
@@ -127,10 +150,17 @@ const terms: Readonly<Record<string, string>> = {
   term: "Number of a leadership of a manager; a later leader has a higher one. Also the length of a lease, 6 s.",
 };
 
+const clusterText = ({ cluster, roles }: Drill): string => {
+  const settings = Object.entries({ ...cluster, ...(roles === undefined ? {} : { roles }) });
+  const shown = settings.map(([key, value]) => `${key} ${JSON.stringify(value)}`).join(", ");
+  return `Its own, with ${shown}. Not with --compose: docker-compose.yml has four extent nodes.`;
+};
+
 const clientText = (drill: Drill): string => {
   const { smallWriters = 4, largeWriters = 1 } = drill.clients ?? {};
   const writers = `${smallWriters} writers of 1 KiB, ${largeWriters} of 4 MiB, 2 counters under ETags, a reader`;
-  return `${writers}, 3 clients whose history must be linearizable. They write for 3 s before the fault; the slowest write of this time is the machine's measure.`;
+  const reader = drill.codedReads === undefined ? "" : " A reader compares the coded blobs, one after another.";
+  return `${writers}, 3 clients whose history must be linearizable.${reader} They write for 3 s before the fault; the slowest write of this time is the machine's measure.`;
 };
 
 /** Returns the text of `stamp drill explain`; undefined if there is no such drill. */
@@ -143,6 +173,7 @@ export function explain(name: string): string | undefined {
   const used = Object.entries(terms).filter(([term]) => (drill !== undefined && term === "held up") || text.includes(term));
   return [
     `${name}: ${found.about}`,
+    ...(drill?.cluster === undefined ? [] : [`\nCluster\n  ${clusterText(drill)}`]),
     ...(drill === undefined ? [] : [`\nClients\n  ${clientText(drill)}`]),
     `\nWhat happens\n${told.map((each, at) => `  ${at + 1}. ${each}`).join("\n")}`,
     ...(drill === undefined ? [] : [`\nEnd\n${endText(drill)}`]),
@@ -150,10 +181,13 @@ export function explain(name: string): string | undefined {
   ].join("\n");
 }
 
-const endText = ({ holdUpAimMs }: Drill): string =>
+const endText = ({ holdUpAimMs, codedReads }: Drill): string =>
   [
     "  Every acknowledged write is read back, byte for byte.",
     `  KEPT    every promise was kept; writes were held up ${holdUpAimMs} ms at most, or ${ratioToBefore} times the slowest write before the fault`,
+    ...(codedReads === undefined
+      ? []
+      : [`          and reads of coded blobs took ${codedReads.aimMs} ms at most, or twice the slowest one before`]),
     "  SLOW    every promise was kept, and writes were held up longer (exit code 8; with --strict an error, 5)",
     "  BROKEN  a promise was broken (exit code 5)",
   ].join("\n");

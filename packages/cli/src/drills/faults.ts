@@ -2,6 +2,7 @@
 import { compareBytes, prefixEnd } from "@stamp/base";
 import { blobsOfContainerName } from "@stamp/objects";
 import type { RangePartition } from "@stamp/wire";
+import type { CodedBlobs } from "./coding/coded-blobs.ts";
 import type { DrillTarget } from "./target.ts";
 
 export interface DrillContext {
@@ -10,6 +11,8 @@ export interface DrillContext {
   readonly ranges?: number;
   /** Container that the clients of the drill write to. Undefined: they write to several tables. */
   readonly container?: { readonly account: string; readonly name: string };
+  /** Blobs in coded extents, of a drill of erasure coding. */
+  readonly blobs?: CodedBlobs;
   /** Marks the moment of the fault. */
   readonly fault: (what: string) => void;
   readonly note: (what: string) => void;

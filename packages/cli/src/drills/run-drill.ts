@@ -2,12 +2,13 @@
 import { randomBytes } from "node:crypto";
 import { BlobClient } from "./blob-client.ts";
 import { CheckingClient, type CheckingReport, type WriteTime } from "./checking-client.ts";
+import { CodedBlobs } from "./coding/coded-blobs.ts";
 import type { Drill } from "./drills.ts";
 import type { DrillContext } from "./faults.ts";
 import { RegisterClients } from "./histories/register-clients.ts";
 import { SilenceWatch } from "./silence.ts";
 import { type DrillTarget, untilReady } from "./target.ts";
-import { conclusionOf, type Verdict, verdictOf } from "./verdict.ts";
+import { conclusionOf, type ReadHoldUp, type Verdict, verdictOf } from "./verdict.ts";
 import { Timeline, type TimelineEntry, Watch } from "./watch.ts";
 
 export interface DrillReport extends CheckingReport {
@@ -25,6 +26,8 @@ export interface DrillReport extends CheckingReport {
   readonly holdUpAimMs: number;
   /** Longest time that a write took before the first fault, in ms. */
   readonly slowestBeforeMs: number;
+  /** Longest reads of coded blobs, in a drill of erasure coding. */
+  readonly codedReads?: ReadHoldUp;
 }
 
 export interface DrillOptions {
@@ -45,8 +48,19 @@ export async function runDrill(drill: Drill, target: DrillTarget, options: Drill
   const checking = new CheckingClient({ client, container, ...drill.clients });
   const registers = new RegisterClients(client);
   const broken: string[] = [];
+  const blobs = drill.codedReads === undefined ? undefined : new CodedBlobs(target, client, `${container}-coded`);
+  const context: DrillContext = {
+    target,
+    container: { account: client.account, name: container },
+    ...(options.ranges === undefined ? {} : { ranges: options.ranges }),
+    ...(blobs === undefined ? {} : { blobs }),
+    fault: (what) => timeline.fault(what),
+    note: (what) => timeline.note(what),
+  };
+  await drill.prepare?.(context);
   await checking.start();
   await registers.start();
+  blobs?.begin();
   await pause(options.beforeFaultMs ?? 3_000);
   const watch = new Watch(target, timeline);
   const silence = new SilenceWatch(
@@ -55,16 +69,9 @@ export async function runDrill(drill: Drill, target: DrillTarget, options: Drill
   );
   await watch.begin();
   silence.begin();
-  const context: DrillContext = {
-    target,
-    container: { account: client.account, name: container },
-    ...(options.ranges === undefined ? {} : { ranges: options.ranges }),
-    fault: (what) => timeline.fault(what),
-    note: (what) => timeline.note(what),
-  };
   const stopped = async (): Promise<void> => {
     // A write that never comes back would be held up for ever: those under way may take this long.
-    await Promise.all([checking.stop(30_000), registers.stop()]);
+    await Promise.all([checking.stop(30_000), registers.stop(), blobs?.stop()]);
   };
   try {
     await drill.run(context);
@@ -82,7 +89,9 @@ export async function runDrill(drill: Drill, target: DrillTarget, options: Drill
     await watch.stop();
   }
   const checked = await checking.verify();
-  broken.push(...checked.broken, ...(await registers.judge()));
+  const codedReads = blobs === undefined || drill.codedReads === undefined ? undefined : readsOf(blobs, timeline, drill.codedReads.aimMs);
+  await blobs?.readAll("afterwards");
+  broken.push(...checked.broken, ...(blobs?.broken ?? []), ...(await registers.judge()));
   client.close();
   const after = checking.times.filter((each) => each.endMs >= timeline.faultMs);
   if (after.length === 0) broken.push("no write was acknowledged after the fault");
@@ -90,6 +99,7 @@ export async function runDrill(drill: Drill, target: DrillTarget, options: Drill
     longestHoldUpMs: after.length === 0 ? Number.POSITIVE_INFINITY : Math.round(slowest(after)),
     holdUpAimMs: drill.holdUpAimMs,
     slowestBeforeMs: Math.round(slowest(checking.times.filter((each) => each.endMs < timeline.faultMs))),
+    ...(codedReads === undefined ? {} : { codedReads }),
   };
   return {
     ...checked,
@@ -104,7 +114,13 @@ export async function runDrill(drill: Drill, target: DrillTarget, options: Drill
   };
 }
 
-/** Longest time of a write, in ms; 0 if there is none. */
+/** Reads of coded blobs while the drill ran, before and after the first fault. */
+function readsOf({ times }: CodedBlobs, { faultMs }: Timeline, aimMs: number): ReadHoldUp {
+  const longest = (isAfter: boolean): number => Math.round(slowest(times.filter(({ endMs }) => endMs >= faultMs === isAfter)));
+  return { longestMs: longest(true), aimMs, slowestBeforeMs: longest(false) };
+}
+
+/** Longest time of an operation, in ms; 0 if there is none. */
 const slowest = (times: readonly WriteTime[]): number =>
   times.reduce((longest, { startMs, endMs }) => Math.max(longest, endMs - startMs), 0);
 

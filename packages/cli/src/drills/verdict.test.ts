@@ -31,3 +31,22 @@ test("drill, conclusion, is one line that names the measure it was judged by", (
   for (const broken of [[], ["a"], ["a", "b"], ["not ready:\n  front-end-1"]])
     assert.doesNotMatch(conclusionOf("reshape", broken, heldUp(9_000)), /\n/);
 });
+
+test("drill of coding, reads of coded blobs are judged as writes are, and the worse of the two decides", () => {
+  const withReads = (longestMs: number, slowestBeforeMs = 40) => ({
+    ...heldUp(120),
+    codedReads: { longestMs, aimMs: 1_000, slowestBeforeMs },
+  });
+  assert.equal(verdictOf([], withReads(1_000)), "kept");
+  assert.equal(verdictOf([], withReads(1_001)), "slow");
+  assert.equal(verdictOf([], withReads(1_200, 600)), "kept");
+  assert.equal(verdictOf([], { ...withReads(10), longestHoldUpMs: 251 }), "slow");
+  assert.equal(
+    conclusionOf("slow-fragment", [], withReads(300)),
+    "slow-fragment: KEPT. Every promise was kept; writes were held up 120 ms at most, within the aim of 250 ms; reads of coded blobs took 300 ms at most, within the aim of 1,000 ms.",
+  );
+  assert.match(
+    conclusionOf("slow-fragment", [], withReads(2_000)),
+    /SLOW.*2,000 ms at most: over the aim of 1,000 ms, and over 2 times the slowest read/,
+  );
+});

@@ -17,13 +17,37 @@ export interface HoldUp {
   readonly holdUpAimMs: number;
   /** Longest such time before the fault, in ms. */
   readonly slowestBeforeMs: number;
+  /** Longest reads of coded blobs. Undefined: the drill has none. */
+  readonly codedReads?: ReadHoldUp;
 }
 
-export const allowedMs = ({ holdUpAimMs, slowestBeforeMs }: HoldUp): number => Math.max(holdUpAimMs, ratioToBefore * slowestBeforeMs);
+export interface ReadHoldUp {
+  /** Longest time from the first attempt of a read to its answer, in ms. */
+  readonly longestMs: number;
+  readonly aimMs: number;
+  readonly slowestBeforeMs: number;
+}
+
+/** Times of one kind of operation and what they are measured by. */
+interface Measured {
+  readonly longestMs: number;
+  readonly aimMs: number;
+  readonly slowestBeforeMs: number;
+  /** Word for one operation. */
+  readonly word: string;
+  readonly told: string;
+}
+
+const measuredOf = ({ longestHoldUpMs, holdUpAimMs, slowestBeforeMs, codedReads }: HoldUp): readonly Measured[] => [
+  { longestMs: longestHoldUpMs, aimMs: holdUpAimMs, slowestBeforeMs, word: "write", told: "writes were held up" },
+  ...(codedReads === undefined ? [] : [{ ...codedReads, word: "read", told: "reads of coded blobs took" }]),
+];
+
+const isSlow = ({ longestMs, aimMs, slowestBeforeMs }: Measured): boolean => longestMs > Math.max(aimMs, ratioToBefore * slowestBeforeMs);
 
 export function verdictOf(broken: readonly string[], heldUp: HoldUp): Verdict {
   if (broken.length > 0) return "broken";
-  return heldUp.longestHoldUpMs > allowedMs(heldUp) ? "slow" : "kept";
+  return measuredOf(heldUp).some(isSlow) ? "slow" : "kept";
 }
 
 /** Returns the exit code of a run of drills: the worst verdict decides. `strict`: an aim that was missed is an error. */
@@ -40,11 +64,15 @@ export function conclusionOf(drill: string, broken: readonly string[], heldUp: H
   const verdict = verdictOf(broken, heldUp);
   if (verdict === "broken")
     return `${drill}: BROKEN. ${broken.length === 1 ? "One promise was" : `${broken.length} promises were`} broken: ${broken[0]?.split("\n")[0]}`;
-  const { longestHoldUpMs, holdUpAimMs, slowestBeforeMs } = heldUp;
-  const held = `${drill}: ${verdict.toUpperCase()}. Every promise was kept; writes were held up ${ms(longestHoldUpMs)} at most`;
-  if (longestHoldUpMs <= holdUpAimMs) return `${held}, within the aim of ${ms(holdUpAimMs)}.`;
-  const busy = `${ratioToBefore} times the slowest write before the fault (${ms(slowestBeforeMs)})`;
-  return verdict === "kept"
-    ? `${held}: over the aim of ${ms(holdUpAimMs)}, within ${busy} on this busy machine.`
-    : `${held}: over the aim of ${ms(holdUpAimMs)}, and over ${busy}.`;
+  return `${drill}: ${verdict.toUpperCase()}. Every promise was kept; ${measuredOf(heldUp).map(measuredText).join("; ")}.`;
+}
+
+function measuredText(measured: Measured): string {
+  const { longestMs, aimMs, slowestBeforeMs, word, told } = measured;
+  const longest = `${told} ${ms(longestMs)} at most`;
+  if (longestMs <= aimMs) return `${longest}, within the aim of ${ms(aimMs)}`;
+  const busy = `${ratioToBefore} times the slowest ${word} before the fault (${ms(slowestBeforeMs)})`;
+  return isSlow(measured)
+    ? `${longest}: over the aim of ${ms(aimMs)}, and over ${busy}`
+    : `${longest}: over the aim of ${ms(aimMs)}, within ${busy} on this busy machine`;
 }

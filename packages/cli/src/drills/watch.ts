@@ -2,6 +2,7 @@
 import type { ProcessStatus, StampInspector } from "@stamp/cluster";
 import { type ExtentInfo, ExtentState, type RangePartition } from "@stamp/wire";
 import { CommandError } from "../exit.ts";
+import { lacksPieces } from "./coding/coded-blobs.ts";
 import type { DrillTarget } from "./target.ts";
 
 export interface TimelineEntry {
@@ -81,7 +82,7 @@ export class Watch {
   #done: Promise<unknown> = Promise.resolve();
   #processStates: readonly ProcessStatus[] = [];
   #unserved = 0;
-  /** Every extent has as many intact copies as it is meant to have, and every range is served. */
+  /** Every extent has as many intact copies or fragments as it is meant to have, and every range is served. */
   whole = false;
 
   constructor(target: Pick<DrillTarget, "inspector" | "status">, timeline: Timeline) {
@@ -200,10 +201,14 @@ export class Watch {
       }
     }
     if (sealed.length > 0) this.#timeline.note(`sealed: extent ${sealed.join(", ")}`);
-    const missing = extents.filter((extent) => extent.state === ExtentState.SEALED && extent.intactCopies < extent.nodeIds.length);
-    const nowWhole = missing.length === 0 && extents.length > 0;
-    if (this.whole && !nowWhole) this.#timeline.note(`copies missing of ${missing.length} extents`);
-    if (!this.whole && nowWhole) this.#timeline.note("copies complete");
+    const [coded, replicated] = partition(extents.filter(lacksPieces), (extent) => extent.coded !== undefined);
+    const nowWhole = coded.length + replicated.length === 0 && extents.length > 0;
+    if (this.whole && !nowWhole) {
+      if (replicated.length > 0) this.#timeline.note(`copies missing of ${replicated.length} extents`);
+      if (coded.length > 0) this.#timeline.note(`fragments missing of ${coded.length} coded extents`);
+    }
+    if (!this.whole && nowWhole)
+      this.#timeline.note(extents.some((extent) => extent.coded !== undefined) ? "copies and fragments complete" : "copies complete");
     this.whole = nowWhole;
   }
 }
@@ -219,5 +224,10 @@ const stateOf = ({ server, loaded, ownerEpoch }: RangePartition, withEpoch: bool
   if (server === "") return "is unassigned";
   return loaded ? `is served by ${server}${withEpoch ? `, epoch ${ownerEpoch}` : ""}` : `is loading on ${server}`;
 };
+
+const partition = <T>(items: readonly T[], holds: (item: T) => boolean): readonly [T[], T[]] => [
+  items.filter(holds),
+  items.filter((item) => !holds(item)),
+];
 
 const idOf = (extent: ExtentInfo): string => String(extent.location?.extentId);
