@@ -48,7 +48,7 @@ function readSources(root: string): Source[] {
   return files.sort().map((path) => {
     const parts = path.split("/");
     const owner = parts[0] === "packages" || parts[0] === "services" ? (parts[1] ?? "") : "tests";
-    const isTest = /\.(test|slow|conformance)\.ts$/.test(path) || path.endsWith("/conformance.ts") || parts[0] === "tests";
+    const isTest = /\.(test|slow|conformance)\.ts$/.test(path) || /\/(testing\/.*|conformance\.ts)$/.test(path) || parts[0] === "tests";
     return { path, text: readFileSync(join(root, path), "utf8"), owner, isTest };
   });
 }
