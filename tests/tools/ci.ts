@@ -86,7 +86,7 @@ async function parts(): Promise<Part[]> {
     },
     {
       title: "damage by hand, fsck and repair; recovery of a large journal",
-      command: [node, "tests/tools/test.ts", "tests/drills/damage.slow.ts", "services/extent-node/src/recovery-large.slow.ts"],
+      command: [node, "tests/tools/test.ts", "tests/drills/damage.slow.ts", "services/extent-node/src/recovery/recovery-large.slow.ts"],
       timeoutMs: 20 * minutes,
     },
     {

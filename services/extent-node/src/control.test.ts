@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
-import { Cluster, names, pattern, reasonOf } from "./harness.test.ts";
+import { Cluster, names, pattern, reasonOf } from "./testing/harness.ts";
 
 const timeoutMs = 5_000;
 

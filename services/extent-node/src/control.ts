@@ -13,11 +13,11 @@ import {
   type SealExtentRequest,
   toWire,
 } from "@stamp/wire";
-import { type CopyResult, checksumOf, copyInto, type RawSource } from "./copier.ts";
-import { appendIo, repairIo } from "./disk-queue.ts";
-import { copyPath, extentPath } from "./extent-files.ts";
-import { LocalExtent } from "./local-extent.ts";
+import { appendIo, repairIo } from "./disk/disk-queue.ts";
+import { copyPath, extentPath } from "./disk/extent-files.ts";
+import { LocalExtent } from "./disk/local-extent.ts";
 import { journalRecord, type Node, unknownExtent } from "./node.ts";
+import { type CopyResult, checksumOf, copyInto, type RawSource } from "./repair/copier.ts";
 
 const nothing = new Uint8Array(0);
 const replicasMax = 16;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type RuleName, unwrap } from "@stamp/base";
-import { Cluster, pattern, reasonOf } from "./harness.test.ts";
+import { Cluster, pattern, reasonOf } from "./testing/harness.ts";
 
 const timeoutMs = 5_000;
 const most = BigInt(Number.MAX_SAFE_INTEGER);

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { unwrap } from "@stamp/base";
 import { extentNodeSchema } from "./config.ts";
 import { ExtentNodeRole } from "./extent-node.ts";
-import { Cluster, pattern, reasonOf } from "./harness.test.ts";
+import { Cluster, pattern, reasonOf } from "./testing/harness.ts";
 
 const far = Number.MAX_SAFE_INTEGER;
 

@@ -25,12 +25,12 @@ import { lockServices } from "@stamp/metadata-store";
 import type { Disk, World } from "@stamp/ports";
 import { fromWire, LockService } from "@stamp/wire";
 import type { ExtentNodeConfig } from "./config.ts";
-import { CopyTurns } from "./copy-turns.ts";
-import type { ExtentStore } from "./extent-store.ts";
+import type { ExtentStore } from "./disk/extent-store.ts";
+import type { LocalExtent } from "./disk/local-extent.ts";
 import type { FragmentFiles } from "./fragments/fragment-files.ts";
 import { FragmentJobs } from "./fragments/fragment-requests.ts";
-import type { Journal } from "./journal.ts";
-import type { LocalExtent } from "./local-extent.ts";
+import type { Journal } from "./journal/journal.ts";
+import { CopyTurns } from "./repair/copy-turns.ts";
 import { VouchedVersions } from "./vouched-versions.ts";
 
 /**

@@ -2,7 +2,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ReplicaState as State } from "@stamp/extent";
 import { type ExtentReplicaSchema, ReplicaState, toWire } from "@stamp/wire";
-import type { LocalExtent } from "./local-extent.ts";
+import type { LocalExtent } from "./disk/local-extent.ts";
 import type { Node } from "./node.ts";
 
 const states: Readonly<Record<State, ReplicaState>> = {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type RuleName, unwrap } from "@stamp/base";
 import { ReplicaState } from "@stamp/wire";
-import { Cluster, names, pattern, reasonOf } from "./harness.test.ts";
+import { Cluster, names, pattern, reasonOf } from "./testing/harness.ts";
 
 const timeoutMs = 5_000;
 type Observe = (cluster: Cluster) => Promise<unknown>;

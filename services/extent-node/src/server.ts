@@ -2,7 +2,9 @@
 import { type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { DiskError, type Handlers } from "@stamp/ports";
 import { type ExtentFragments, type ExtentNode, fromWire } from "@stamp/wire";
-import { checkReplicas } from "./check.ts";
+import { append } from "./append/primary.ts";
+import { replicate } from "./append/secondary.ts";
+import { checkReplicas } from "./check/check.ts";
 import { copyExtent, createExtent, deleteExtent, fenceExtent, sealExtent } from "./control.ts";
 import { decodeExtent } from "./fragments/decode-extent.ts";
 import { deleteFragment, listFragments, readFragment } from "./fragments/fragment-calls.ts";
@@ -11,11 +13,9 @@ import { repairFragment } from "./fragments/repair-fragment.ts";
 import { verifyFragments } from "./fragments/verify-fragments.ts";
 import { writeFragment } from "./fragments/write-fragment.ts";
 import { type Node, unknownExtent } from "./node.ts";
-import { append } from "./primary.ts";
-import { read, readBlocks, readPlaces, readRaw } from "./reader.ts";
+import { read, readBlocks, readPlaces, readRaw } from "./read/reader.ts";
 import { replicaOnWire } from "./replica-wire.ts";
 import { getNodeReport } from "./reporter.ts";
-import { replicate } from "./secondary.ts";
 
 const listMax = 1_000;
 

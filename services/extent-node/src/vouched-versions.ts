@@ -6,7 +6,7 @@ import { type Outcome, ok, refused } from "@stamp/base";
 import { LeaderCalls } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import { fromWire, StreamManager, toWire } from "@stamp/wire";
-import type { LocalExtent } from "./local-extent.ts";
+import type { LocalExtent } from "./disk/local-extent.ts";
 
 /**
  * Distance above the version of an unsealed replica, or above 0 for an extent that is not here, up to which a version is obeyed without

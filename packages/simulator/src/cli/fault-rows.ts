@@ -124,7 +124,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "primary dies after one secondary wrote",
     rules: ["ackNeedsAllReplicas", "ackOnlyDurable"],
-    tests: ["packages/extent/src/machines.test.ts", "services/extent-node/src/faults.test.ts"],
+    tests: ["packages/extent/src/machines.test.ts", "services/extent-node/src/append/faults.test.ts"],
     faults: ["crash", "partition", "power-loss"],
   },
   {
@@ -160,13 +160,13 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "torn write at the journal's tail, also out of order inside one batch",
     rules: [],
-    tests: ["packages/extent/src/journal-recovery.test.ts", "services/extent-node/src/recovery.test.ts"],
+    tests: ["packages/extent/src/journal-recovery.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
     faults: ["power-loss", "rack-loss"],
   },
   {
     fault: "power lost between a large append, its pointer in the journal and the acknowledgement; what is pointed to rots or is cut off",
     rules: ["pointedBytesSynced"],
-    tests: ["services/extent-node/src/pointers.test.ts", "services/extent-node/src/rules.test.ts"],
+    tests: ["services/extent-node/src/append/pointers.test.ts", "services/extent-node/src/rules.test.ts"],
     faults: ["power-loss", "rack-loss", "bit-rot", "failed-fsync"],
   },
   {
@@ -178,13 +178,13 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "damage in the middle of the journal",
     rules: [],
-    tests: ["packages/extent/src/journal-recovery.test.ts", "services/extent-node/src/recovery.test.ts"],
+    tests: ["packages/extent/src/journal-recovery.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
     faults: [],
   },
   {
     fault: "a journal segment lost, the newest too; the whole journal lost (or its disk not mounted)",
     rules: ["journalBegunRecorded"],
-    tests: ["services/extent-node/src/journal-loss.test.ts"],
+    tests: ["services/extent-node/src/journal/journal-loss.test.ts"],
     faults: ["lost-file"],
   },
   {
@@ -196,43 +196,43 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "a journal segment there twice; another node's journal",
     rules: [],
-    tests: ["services/extent-node/src/journal-loss.test.ts"],
+    tests: ["services/extent-node/src/journal/journal-loss.test.ts"],
     faults: [],
   },
   {
     fault: "an extent's file gone",
     rules: ["missingFileIsDamage"],
-    tests: ["services/extent-node/src/journal-loss.test.ts"],
+    tests: ["services/extent-node/src/journal/journal-loss.test.ts"],
     faults: ["lost-file", "replaced-disk"],
   },
   {
     fault: "a node's start counter lost with LevelDB",
     rules: [],
-    tests: ["services/extent-node/src/journal-loss.test.ts"],
+    tests: ["services/extent-node/src/journal/journal-loss.test.ts"],
     faults: [],
   },
   {
     fault: "replay of old records after a seal, a repair, a delete",
     rules: [],
-    tests: ["packages/extent/src/machines.test.ts", "services/extent-node/src/recovery.test.ts"],
+    tests: ["packages/extent/src/machines.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
     faults: ["crash", "power-loss"],
   },
   {
     fault: "bit rot in an extent file",
     rules: ["checksumBeforeServing"],
-    tests: ["services/extent-node/src/rules.test.ts", "services/extent-node/src/scrub.test.ts"],
+    tests: ["services/extent-node/src/rules.test.ts", "services/extent-node/src/repair/scrub.test.ts"],
     faults: ["bit-rot"],
   },
   {
     fault: "LevelDB of an EN lost or corrupt",
     rules: [],
-    tests: ["services/extent-node/src/recovery.test.ts", "services/extent-node/src/table-damage.test.ts"],
+    tests: ["services/extent-node/src/recovery/recovery.test.ts", "services/extent-node/src/disk/table-damage.test.ts"],
     faults: ["lost-table"],
   },
   {
     fault: "the LevelDB of an EN opens, but has lost its end",
     rules: ["tableNotBehind"],
-    tests: ["services/extent-node/src/table-damage.test.ts", "services/extent-node/src/rules.test.ts"],
+    tests: ["services/extent-node/src/disk/table-damage.test.ts", "services/extent-node/src/rules.test.ts"],
     faults: ["forgetful-table"],
   },
   {
@@ -332,7 +332,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "fsync fails",
     rules: [],
-    tests: ["services/extent-node/src/fail-stop-disk.test.ts", "services/extent-node/src/recovery.test.ts"],
+    tests: ["services/extent-node/src/disk/fail-stop-disk.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
     faults: ["failed-fsync", "failpoints"],
   },
   {
@@ -426,7 +426,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "the metadata store is empty or another stamp's",
     rules: [],
-    tests: ["services/lock-service/src/lock-service.test.ts", "services/extent-node/src/recovery.test.ts"],
+    tests: ["services/lock-service/src/lock-service.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
     faults: ["whole restarts with another stamp"],
   },
   {
@@ -480,7 +480,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "network cut in one direction; slow network; slow disk",
     rules: [],
-    tests: ["services/extent-node/src/faults.test.ts", "services/stream-manager/src/chaos.test.ts"],
+    tests: ["services/extent-node/src/append/faults.test.ts", "services/stream-manager/src/chaos.test.ts"],
     faults: ["partition-one-way", "bad-network", "slow-disk"],
   },
   {
@@ -492,13 +492,17 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "a read that can't be answered in time",
     rules: ["lateReadsRefused"],
-    tests: ["services/extent-node/src/io.test.ts"],
+    tests: ["services/extent-node/src/disk/io.test.ts"],
     faults: ["slow-disk", "unfair disks that hang"],
   },
   {
     fault: "disk full on one EN, on all",
     rules: [],
-    tests: ["services/extent-node/src/disk-full.test.ts", "packages/stream-client/src/disk-full.test.ts", "tests/drills/disk-full.slow.ts"],
+    tests: [
+      "services/extent-node/src/disk/disk-full.test.ts",
+      "packages/stream-client/src/disk-full.test.ts",
+      "tests/drills/disk-full.slow.ts",
+    ],
     faults: ["full-disk"],
   },
   {

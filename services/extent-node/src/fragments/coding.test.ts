@@ -5,8 +5,8 @@ import { concatBytes, type Outcome, unwrap } from "@stamp/base";
 import { type Profile, profileOf } from "@stamp/erasure";
 import { fragmentBytesOf, fragmentContentOffset } from "@stamp/extent";
 import { ExtentFragments } from "@stamp/wire";
-import { extentPath } from "../extent-files.ts";
-import { Cluster, pattern, reasonOf, stampId } from "../harness.test.ts";
+import { extentPath } from "../disk/extent-files.ts";
+import { Cluster, pattern, reasonOf, stampId } from "../testing/harness.ts";
 import { fragmentPath } from "./fragment-files.ts";
 
 const timeoutMs = 60_000;

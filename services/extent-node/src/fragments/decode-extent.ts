@@ -4,8 +4,8 @@ import { concatBytes, type ExtentId, type Outcome, ok, refused } from "@stamp/ba
 import type { Profile } from "@stamp/erasure";
 import { CopyExtentRequestSchema, type DecodeExtentRequest } from "@stamp/wire";
 import { copyExtent } from "../control.ts";
-import type { RawSource } from "../copier.ts";
 import type { Node } from "../node.ts";
+import type { RawSource } from "../repair/copier.ts";
 import { codedOf, type FragmentAt, fragmentsOf } from "./fragment-requests.ts";
 import { FragmentSources, readFragmentAt, stripeBytes } from "./fragment-sources.ts";
 

@@ -2,7 +2,7 @@
 import { type ExtentId, extentId, extentVersion, type Outcome, ok, refused } from "@stamp/base";
 import type { CallContext } from "@stamp/ports";
 import { type DeleteFragmentRequest, fromWire, type ListFragmentsRequest, type ReadFragmentRequest, toWire } from "@stamp/wire";
-import { repairIo } from "../disk-queue.ts";
+import { repairIo } from "../disk/disk-queue.ts";
 import type { Node } from "../node.ts";
 import { admit } from "./fragment-requests.ts";
 

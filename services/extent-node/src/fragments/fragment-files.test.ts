@@ -5,8 +5,8 @@ import { extentId, extentVersion, type Outcome, type RuleName, rulesWithout, unw
 import { type FragmentSpec, fragmentChunkBytes, fragmentContentOffset } from "@stamp/extent";
 import { DiskError, formatMarkerFile } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
-import { DiskQueue, repairIo, scrubIo } from "../disk-queue.ts";
-import { ExtentFiles } from "../extent-files.ts";
+import { DiskQueue, repairIo, scrubIo } from "../disk/disk-queue.ts";
+import { ExtentFiles } from "../disk/extent-files.ts";
 import { FragmentFiles, fragmentNameOf, fragmentPath } from "./fragment-files.ts";
 
 const identity = { stampId: "stamp", diskId: "disk" };

@@ -23,8 +23,8 @@ import {
   isFragmentSpec,
 } from "@stamp/extent";
 import { DiskError, raiseFormats, type World } from "@stamp/ports";
-import type { DiskQueue, Io } from "../disk-queue.ts";
-import type { ExtentFiles } from "../extent-files.ts";
+import type { DiskQueue, Io } from "../disk/disk-queue.ts";
+import type { ExtentFiles } from "../disk/extent-files.ts";
 import { FragmentWriter } from "./fragment-writer.ts";
 
 export const fragmentsFolder = "fragments";

@@ -5,7 +5,7 @@
 import { type ExtentId, type Outcome, ok, refused } from "@stamp/base";
 import { Kernel, type Plan, type Profile, repairPlan } from "@stamp/erasure";
 import { ExtentFragments, toWire } from "@stamp/wire";
-import { repairIo } from "../disk-queue.ts";
+import { repairIo } from "../disk/disk-queue.ts";
 import type { Node } from "../node.ts";
 import type { FragmentAt } from "./fragment-requests.ts";
 

@@ -13,8 +13,8 @@ import {
   fragmentHeadBytes,
 } from "@stamp/extent";
 import type { World } from "@stamp/ports";
-import { type DiskQueue, type Io, repairIo } from "../disk-queue.ts";
-import type { ExtentFiles } from "../extent-files.ts";
+import { type DiskQueue, type Io, repairIo } from "../disk/disk-queue.ts";
+import type { ExtentFiles } from "../disk/extent-files.ts";
 
 /** Content is synced after so many bytes: the sync of a journal on the same file system waits for what is unwritten. */
 const syncBytes = 4 * 1024 * 1024;

@@ -1,8 +1,8 @@
 /** The fragments on the disk of an extent node that does not run, for `stamp fsck`. Nothing is changed. */
 import type { FragmentName, NodeIdentity } from "@stamp/extent";
 import type { World } from "@stamp/ports";
-import { type DiskQueue, scrubIo } from "../disk-queue.ts";
-import type { ExtentFiles } from "../extent-files.ts";
+import { type DiskQueue, scrubIo } from "../disk/disk-queue.ts";
+import type { ExtentFiles } from "../disk/extent-files.ts";
 import { FragmentFiles, fragmentNameOf, fragmentsFolder } from "./fragment-files.ts";
 
 export interface CheckedFragment extends FragmentName {
