@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
-import { nodeNames, put, read, Stamp, write } from "./harness.test.ts";
 import { MemoryBudget, type RangePartition } from "./index.ts";
+import { nodeNames, put, read, Stamp, write } from "./testing/harness.ts";
 
 const value = "v".repeat(2_000);
 const keyOf = (i: number): string => `key-${((i * 7_919) % 100_003).toString().padStart(6, "0")}`;

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fromUtf8, unwrap, utf8 } from "@stamp/base";
-import { put, remove, Stamp, write } from "./harness.test.ts";
 import type { Cursor, RangePartition } from "./index.ts";
+import { put, remove, Stamp, write } from "./testing/harness.ts";
 
 /** The keys that a walk meets; `next` says where to look after each. */
 async function walk(partition: RangePartition, next: (key: string) => string | undefined): Promise<string[]> {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
-import { nodeNames, put, read, Stamp, write } from "./harness.test.ts";
+import { nodeNames, put, read, Stamp, write } from "./testing/harness.ts";
 
 const mebibyte = 1 << 20;
 

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap, utf8 } from "@stamp/base";
-import { put, read, remove, rows, Stamp, write } from "./harness.test.ts";
 import type { Snapshot } from "./index.ts";
+import { put, read, remove, rows, Stamp, write } from "./testing/harness.ts";
 
 type Model = Map<string, string>;
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatVersions, ok, unwrap, utf8 } from "@stamp/base";
-import { put, Stamp, write } from "./harness.test.ts";
+import { put, Stamp, write } from "./testing/harness.ts";
 
 const later = formatVersions.row + 1;
 

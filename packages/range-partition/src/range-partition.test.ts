@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FailureError, type Outcome, ownerEpoch, type RuleName, unwrap, utf8 } from "@stamp/base";
 import { StreamClient } from "@stamp/stream-client";
-import { nodeNames, put, read, remove, rows, Stamp, write } from "./harness.test.ts";
 import type { RangePartition } from "./index.ts";
+import { nodeNames, put, read, remove, rows, Stamp, write } from "./testing/harness.ts";
 
 async function increment(partition: RangePartition, key: string, timeoutMs = 60_000): Promise<Outcome<number>> {
   return partition.transact(

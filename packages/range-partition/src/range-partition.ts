@@ -9,22 +9,22 @@ import { compareBytes, type Failure, FailureError, type FormatName, type Outcome
 import { type LogPlace, MemoryTable } from "@stamp/lsm";
 import { jittered, SlowLog, sleep, type Timer, type World } from "@stamp/ports";
 import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
-import { BlobData } from "./blob-data.ts";
-import { type Filled, fillCache } from "./cache-fill.ts";
-import { makeCaches } from "./caches.ts";
-import { evenKeySamples, type Storage } from "./checkpoint-reader.ts";
-import { DataPins } from "./data-pins.ts";
-import { Departure } from "./departure.ts";
-import { type Committed, GroupCommit } from "./group-commit.ts";
-import type { HandedOver } from "./hand-over.ts";
-import { inheritPartition } from "./inherit.ts";
-import type { Left } from "./leave.ts";
+import { BlobData } from "./blob-data/blob-data.ts";
+import { DataPins } from "./blob-data/data-pins.ts";
+import { type Filled, fillCache } from "./cache/cache-fill.ts";
+import { makeCaches } from "./cache/caches.ts";
+import { MemoryBudget, type MemoryShare } from "./cache/memory-budget.ts";
+import { evenKeySamples, type Storage } from "./checkpoint/checkpoint-reader.ts";
+import { type Frozen, Maintenance, mergesMax } from "./checkpoint/maintenance.ts";
+import { type Committed, GroupCommit } from "./commit/group-commit.ts";
+import { Transactions } from "./commit/transactions.ts";
+import { Departure } from "./handoff/departure.ts";
+import type { HandedOver } from "./handoff/hand-over.ts";
+import { inheritPartition } from "./handoff/inherit.ts";
+import type { Left } from "./handoff/leave.ts";
 import { limitDefaults } from "./limits.ts";
-import { type Loaded, loadPartition, type PartitionStreams } from "./load.ts";
-import { type Frozen, Maintenance, mergesMax } from "./maintenance.ts";
-import { MemoryBudget, type MemoryShare } from "./memory-budget.ts";
+import { type Loaded, loadPartition, type PartitionStreams } from "./load/load.ts";
 import { getVersion, RowScan, type TableView } from "./tables.ts";
-import { Transactions } from "./transactions.ts";
 import type {
   DataExtent,
   Decided,

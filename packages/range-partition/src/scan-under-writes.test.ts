@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fromUtf8, unwrap } from "@stamp/base";
-import { put, remove, Stamp, write } from "./harness.test.ts";
+import { put, remove, Stamp, write } from "./testing/harness.ts";
 
 const rowCount = 600;
 const keyOf = (i: number): string => `k${String(i).padStart(4, "0")}`;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { unwrap, utf8 } from "@stamp/base";
-import { put, read, remove, Stamp, write } from "./harness.test.ts";
 import { storageRatios } from "./index.ts";
+import { put, read, remove, Stamp, write } from "./testing/harness.ts";
 
 const keyOf = (i: number): string => `key-${(i * 7_919).toString().padStart(9, "0")}`;
 

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
 import type { Clock } from "@stamp/ports";
-import { put, read, Stamp, write } from "./harness.test.ts";
 import { StorageTimes } from "./index.ts";
+import { put, read, Stamp, write } from "./testing/harness.ts";
 
 test("times: parts of transactions, groups, checkpoints and reads that no cache answers are counted where they are spent", async () => {
   let clock: Clock | undefined;

@@ -6,8 +6,8 @@ import { compareBytes } from "@stamp/base";
 import type { Entry, MemoryTable } from "@stamp/lsm";
 import { hashKey, Merger } from "@stamp/lsm";
 import { type Clock, Turns } from "@stamp/ports";
-import type { Checkpoint, MergedBlock } from "./checkpoint-reader.ts";
-import { type EntrySource, sourceOfMemory } from "./entry-source.ts";
+import type { Checkpoint, MergedBlock } from "./checkpoint/checkpoint-reader.ts";
+import { type EntrySource, sourceOfMemory } from "./checkpoint/entry-source.ts";
 import type { StorageFigures } from "./storage-figures.ts";
 import type { Row, ScanRange } from "./types.ts";
 

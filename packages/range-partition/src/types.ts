@@ -2,8 +2,8 @@
 import type { OwnerEpoch } from "@stamp/base";
 import type { Cursor } from "@stamp/lsm";
 import type { Place } from "@stamp/stream-client";
-import type { Caches } from "./caches.ts";
-import type { MemoryBudget } from "./memory-budget.ts";
+import type { Caches } from "./cache/caches.ts";
+import type { MemoryBudget } from "./cache/memory-budget.ts";
 import type { StorageCounts, StorageFigures } from "./storage-figures.ts";
 import type { StorageTimes } from "./storage-times.ts";
 import type { RowScan } from "./tables.ts";

@@ -266,13 +266,13 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "log truncated before its checkpoint is safe",
     rules: ["truncateAfterCheckpoint", "replayBySequence"],
-    tests: ["packages/range-partition/src/range-partition.test.ts", "packages/range-partition/src/load.test.ts"],
+    tests: ["packages/range-partition/src/range-partition.test.ts", "packages/range-partition/src/load/load.test.ts"],
     faults: ["crash", "failpoints"],
   },
   {
     fault: "an heir of a split or merge is loaded elsewhere before what its parent had in memory is in a checkpoint",
     rules: ["restUntilCheckpointed"],
-    tests: ["packages/range-partition/src/reshape.test.ts"],
+    tests: ["packages/range-partition/src/handoff/reshape.test.ts"],
     faults: ["reshape", "crash"],
   },
   {
@@ -348,8 +348,8 @@ export const faultRows: readonly FaultRow[] = [
       "childEndsParents",
     ],
     tests: [
-      "packages/range-partition/src/leave.test.ts",
-      "packages/range-partition/src/reshape.test.ts",
+      "packages/range-partition/src/handoff/leave.test.ts",
+      "packages/range-partition/src/handoff/reshape.test.ts",
       "packages/partition-map/src/reshape.test.ts",
       "services/partition-server/src/reshapes.test.ts",
     ],
@@ -462,7 +462,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "an upload takes hours; its range is split, moved or loaded anew meanwhile",
     rules: ["bytesPinTheirExtent", "pinsRenewed", "pinTermAfterLoad", "settledByAll"],
-    tests: ["packages/range-partition/src/data-pins.test.ts", "services/partition-server/src/pins.test.ts"],
+    tests: ["packages/range-partition/src/blob-data/data-pins.test.ts", "services/partition-server/src/pins.test.ts"],
     faults: ["crash", "reshape"],
   },
   {
@@ -530,7 +530,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "two take from one queue at once, and the server dies in between",
     rules: ["pipelineSeesPending", "pipelineAnswersDurable"],
-    tests: ["packages/range-partition/src/pipelined.test.ts"],
+    tests: ["packages/range-partition/src/commit/pipelined.test.ts"],
     faults: ["crash", "failpoints"],
   },
   {

@@ -70,7 +70,7 @@ export const notBySeeds: readonly NotBySeeds[] = [
   {
     rule: "settledByAll",
     why: "it takes a split, an upload that began before it, a pass at the sibling a term later and a merge before the commit; model pins.pml has it",
-    test: "packages/range-partition/src/data-pins.test.ts",
+    test: "packages/range-partition/src/blob-data/data-pins.test.ts",
   },
   {
     rule: "dropTimeRecorded",

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fromUtf8, type Outcome, type RuleName, unwrap, utf8 } from "@stamp/base";
-import { nodeNames, put, read, remove, rows, Stamp } from "./harness.test.ts";
-import type { RangePartition, RowWrite, Transaction } from "./index.ts";
+import type { RangePartition, RowWrite, Transaction } from "../index.ts";
+import { nodeNames, put, read, remove, rows, Stamp } from "../testing/harness.ts";
 
 const pipelined = <T>(
   partition: RangePartition,

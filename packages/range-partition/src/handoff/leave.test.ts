@@ -5,10 +5,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FailureError, fromUtf8, type Outcome, ownerEpoch, present, type RuleName, refused, unwrap, utf8 } from "@stamp/base";
-import { put, read, Stamp, streamsOf, write } from "./harness.test.ts";
-import { RangePartition } from "./index.ts";
+import { RangePartition } from "../index.ts";
+import { put, read, Stamp, streamsOf, write } from "../testing/harness.ts";
+import { become, expected, fill, from, handOverTo, keyOf, keysOf, limits, type Place, splitAt200 } from "../testing/reshape-harness.ts";
 import { restBytesMax } from "./leave.ts";
-import { become, expected, fill, from, handOverTo, keyOf, keysOf, limits, type Place, splitAt200 } from "./reshape-harness.test.ts";
 
 /** Two neighbours, r2 and r3, that meet at 200. */
 async function neighbours(stamp: Stamp): Promise<[[Place, RangePartition], [Place, RangePartition]]> {

@@ -1,8 +1,8 @@
 /** Range partitions that are split and merged as a partition server does it, for the tests of this package. */
 import { type Outcome, unwrap } from "@stamp/base";
-import type { HandedOver } from "./hand-over.ts";
-import { put, remove, rows, type Stamp, streamsOf, write } from "./harness.test.ts";
-import { handOver, type Left, RangePartition } from "./index.ts";
+import type { HandedOver } from "../handoff/hand-over.ts";
+import { handOver, type Left, RangePartition } from "../index.ts";
+import { put, remove, rows, type Stamp, streamsOf, write } from "./harness.ts";
 
 export const keyOf = (i: number): string => `k${String(i).padStart(4, "0")}`;
 

@@ -7,9 +7,9 @@
  * other ranges. When all ranges together fit they are filled again behind it.
  */
 import { type Clock, sleep, type World } from "@stamp/ports";
+import type { Checkpoint, Storage } from "../checkpoint/checkpoint-reader.ts";
+import { fillRestTimes, MergePace } from "../checkpoint/merge-pace.ts";
 import type { BlockCache } from "./block-cache.ts";
-import type { Checkpoint, Storage } from "./checkpoint-reader.ts";
-import { fillRestTimes, MergePace } from "./merge-pace.ts";
 
 /** Ranges that follow a server's death are all loaded first, and merges follow one another. */
 const fillAfterMs = 10_000;

@@ -8,13 +8,13 @@
 import { assert, compareBytes, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { SlowLog, type World, within } from "@stamp/ports";
 import type { Place } from "@stamp/stream-client";
+import type { StorageTimes } from "../storage-times.ts";
+import { getVersion, RowScan, type TableView } from "../tables.ts";
+import type { Decided, RowWrite, ScanRange, Transaction, TransactOptions } from "../types.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import { KeyLocks } from "./key-locks.ts";
 import { PendingWrites } from "./pending-writes.ts";
 import { Pipelines } from "./pipelines.ts";
-import type { StorageTimes } from "./storage-times.ts";
-import { getVersion, RowScan, type TableView } from "./tables.ts";
-import type { Decided, RowWrite, ScanRange, Transaction, TransactOptions } from "./types.ts";
 
 /** The part of a partition that transactions see and need. */
 export interface Surroundings {

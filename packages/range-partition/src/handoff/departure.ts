@@ -8,12 +8,12 @@
 import { assert, type Failure, type Outcome, ok, refused } from "@stamp/base";
 import type { MemoryTable } from "@stamp/lsm";
 import type { World } from "@stamp/ports";
-import type { BlobData } from "./blob-data.ts";
-import type { GroupCommit } from "./group-commit.ts";
+import type { BlobData } from "../blob-data/blob-data.ts";
+import type { Frozen, Maintenance } from "../checkpoint/maintenance.ts";
+import type { GroupCommit } from "../commit/group-commit.ts";
+import type { Transactions } from "../commit/transactions.ts";
+import type { PartitionStreams } from "../load/load.ts";
 import { type Leaving, type Left, leaveTogether, type Told } from "./leave.ts";
-import type { PartitionStreams } from "./load.ts";
-import type { Frozen, Maintenance } from "./maintenance.ts";
-import type { Transactions } from "./transactions.ts";
 
 /** Commits that are in no checkpoint. */
 interface Memory {

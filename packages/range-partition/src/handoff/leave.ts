@@ -4,7 +4,7 @@
  */
 import { type Outcome, ok, type Rules } from "@stamp/base";
 import { joinedState, type KeyBounds, type MemoryTable, type PartitionState } from "@stamp/lsm";
-import { type SettledShare, settledOfBoth } from "./data-pins.ts";
+import { type SettledShare, settledOfBoth } from "../blob-data/data-pins.ts";
 
 /** The record that the children are loaded from. */
 export interface Told {

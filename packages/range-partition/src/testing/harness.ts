@@ -6,8 +6,8 @@ import type { World } from "@stamp/ports";
 import { StreamClient } from "@stamp/stream-client";
 import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
 import { Simulation } from "@stamp/virtual-time";
-import type { Caches } from "./caches.ts";
-import { type MemoryBudget, type PartitionLimits, RangePartition, type RowWrite, type StorageTimes } from "./index.ts";
+import type { Caches } from "../cache/caches.ts";
+import { type MemoryBudget, type PartitionLimits, RangePartition, type RowWrite, type StorageTimes } from "../index.ts";
 
 export const nodeNames: readonly string[] = ["en1", "en2", "en3", "en4"];
 

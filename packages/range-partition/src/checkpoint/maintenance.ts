@@ -18,12 +18,12 @@ import {
   type Write,
 } from "@stamp/lsm";
 import type { OwnedStream } from "@stamp/stream-client";
+import type { Undurable } from "../commit/group-commit.ts";
+import type { Leaving, Told } from "../handoff/leave.ts";
+import { MergedVersions } from "../tables.ts";
 import type { Checkpoint, Storage } from "./checkpoint-reader.ts";
 import { type CheckpointRequest, writeCheckpoint } from "./checkpoint-store.ts";
-import type { Undurable } from "./group-commit.ts";
-import type { Leaving, Told } from "./leave.ts";
 import { type RestTimes, restTimes, ServedWatch } from "./merge-pace.ts";
-import { MergedVersions } from "./tables.ts";
 
 export interface MaintenanceStreams {
   readonly metadata: OwnedStream;

@@ -16,11 +16,11 @@ import {
 } from "@stamp/lsm";
 import { Turns, type World } from "@stamp/ports";
 import type { OwnedStream, StreamClient } from "@stamp/stream-client";
-import type { Caches } from "./caches.ts";
-import { Checkpoint, type Storage } from "./checkpoint-reader.ts";
-import { StorageFigures } from "./storage-figures.ts";
-import { StorageTimes } from "./storage-times.ts";
-import type { PartitionOptions } from "./types.ts";
+import type { Caches } from "../cache/caches.ts";
+import { Checkpoint, type Storage } from "../checkpoint/checkpoint-reader.ts";
+import { StorageFigures } from "../storage-figures.ts";
+import { StorageTimes } from "../storage-times.ts";
+import type { PartitionOptions } from "../types.ts";
 
 export interface PartitionStreams {
   readonly metadata: OwnedStream;

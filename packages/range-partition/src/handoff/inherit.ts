@@ -5,12 +5,12 @@
 import { type KeyBounds, MemoryTable } from "@stamp/lsm";
 import type { World } from "@stamp/ports";
 import type { OwnedStream, StreamClient, StreamExtent } from "@stamp/stream-client";
-import type { Caches } from "./caches.ts";
-import { Checkpoint } from "./checkpoint-reader.ts";
+import type { Caches } from "../cache/caches.ts";
+import { Checkpoint } from "../checkpoint/checkpoint-reader.ts";
+import { heirState, type Loaded, type PartitionStreams, type Replayed, replayRest, storageOf } from "../load/load.ts";
+import type { PartitionOptions } from "../types.ts";
 import type { HandedOver } from "./hand-over.ts";
 import type { Left, LeftLog } from "./leave.ts";
-import { heirState, type Loaded, type PartitionStreams, type Replayed, replayRest, storageOf } from "./load.ts";
-import type { PartitionOptions } from "./types.ts";
 
 /** Undefined when a checkpoint can't be opened, or a parent's streams were not all resolved. */
 export async function inheritPartition(

@@ -17,10 +17,10 @@ import {
 } from "@stamp/lsm";
 import { sleep, type World } from "@stamp/ports";
 import { type ExtentReader, type Place, readWholeBlocks } from "@stamp/stream-client";
-import type { Caches, Held } from "./caches.ts";
+import type { Caches, Held } from "../cache/caches.ts";
+import type { StorageFigures } from "../storage-figures.ts";
+import type { StorageTimes } from "../storage-times.ts";
 import { type EntrySource, ForwardSource, sourceOf } from "./entry-source.ts";
-import type { StorageFigures } from "./storage-figures.ts";
-import type { StorageTimes } from "./storage-times.ts";
 
 const blockTimeoutMs = 10_000;
 const keySamplesMax = 128;

@@ -3,12 +3,24 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fromUtf8, ownerEpoch, present, unwrap, utf8 } from "@stamp/base";
 import type { PartitionState } from "@stamp/lsm";
-import { makeCaches } from "./caches.ts";
-import { put, read, remove, rows, Stamp, streamsOf, write } from "./harness.test.ts";
-import { handOver, prepareHeirs, RangePartition } from "./index.ts";
-import { limitDefaults } from "./limits.ts";
-import { heirState, loadPartition, replayRest } from "./load.ts";
-import { become, expected, fill, from, handOverTo, keyOf, keysOf, limits, owned, type Place, splitAt200 } from "./reshape-harness.test.ts";
+import { makeCaches } from "../cache/caches.ts";
+import { handOver, prepareHeirs, RangePartition } from "../index.ts";
+import { limitDefaults } from "../limits.ts";
+import { heirState, loadPartition, replayRest } from "../load/load.ts";
+import { put, read, remove, rows, Stamp, streamsOf, write } from "../testing/harness.ts";
+import {
+  become,
+  expected,
+  fill,
+  from,
+  handOverTo,
+  keyOf,
+  keysOf,
+  limits,
+  owned,
+  type Place,
+  splitAt200,
+} from "../testing/reshape-harness.ts";
 
 test("split: each heir has its keys as they were, newest versions, no key of the other, and goes on", async () => {
   const stamp = new Stamp(1, { limits });

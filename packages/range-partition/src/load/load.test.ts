@@ -6,8 +6,8 @@ import { encodeCommit, encodeState, type LogPlace } from "@stamp/lsm";
 import type { Transport } from "@stamp/ports";
 import type { Place } from "@stamp/stream-client";
 import { StreamManager } from "@stamp/wire";
-import { put, read, Stamp, streamsOf, write } from "./harness.test.ts";
-import { RangePartition } from "./index.ts";
+import { RangePartition } from "../index.ts";
+import { put, read, Stamp, streamsOf, write } from "../testing/harness.ts";
 
 /** Appends a commit as an owner of this epoch would, beside everything that knows what comes next. */
 async function appendCommit(stamp: Stamp, epoch: number, firstSequence: number): Promise<void> {

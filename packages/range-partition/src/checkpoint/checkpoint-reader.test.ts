@@ -4,10 +4,10 @@ import { emptyBytes, ok, refused, unwrap, utf8 } from "@stamp/base";
 import { CheckpointWriter, type Entry, hashKey, type StoredPlace, withoutPause } from "@stamp/lsm";
 import type { ExtentReader } from "@stamp/stream-client";
 import { Simulation } from "@stamp/virtual-time";
-import { makeCaches } from "./caches.ts";
+import { makeCaches } from "../cache/caches.ts";
+import { StorageFigures } from "../storage-figures.ts";
+import { StorageTimes } from "../storage-times.ts";
 import { Checkpoint } from "./checkpoint-reader.ts";
-import { StorageFigures } from "./storage-figures.ts";
-import { StorageTimes } from "./storage-times.ts";
 
 const keyOf = (i: number): Uint8Array => utf8(`key-${i.toString().padStart(5, "0")}`);
 const rows = 200;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { Simulation } from "@stamp/virtual-time";
+import { StorageFigures } from "../storage-figures.ts";
 import { fillRestTimes, MergePace, restTimes, ServedWatch } from "./merge-pace.ts";
-import { StorageFigures } from "./storage-figures.ts";
 
 test("merge pace: work goes on in steps of so many entries or bytes; a rest is so many times the step, and bounded", async () => {
   const sim = new Simulation({ seed: 1 });

@@ -4,8 +4,8 @@
  */
 import { assert, type Failure, type Outcome, ok } from "@stamp/base";
 import type { ExtentReader, OwnedStream, Place } from "@stamp/stream-client";
+import type { DataExtent } from "../types.ts";
 import type { DataPins } from "./data-pins.ts";
-import type { DataExtent } from "./types.ts";
 
 export class BlobData {
   /** Undefined: this table has none. */

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
+import type { PartitionLimits, RangePartition } from "../index.ts";
+import { put, read, Stamp, write } from "../testing/harness.ts";
 import { type Filled, FillQueue } from "./cache-fill.ts";
 import { makeCaches } from "./caches.ts";
-import { put, read, Stamp, write } from "./harness.test.ts";
-import type { PartitionLimits, RangePartition } from "./index.ts";
 
 const rowsMax = 2_000;
 const keyOf = (i: number): string => `k${String(i).padStart(6, "0")}`;

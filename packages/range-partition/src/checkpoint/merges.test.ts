@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { unwrap } from "@stamp/base";
-import { put, read, Stamp, write } from "./harness.test.ts";
+import { put, read, Stamp, write } from "../testing/harness.ts";
 
 const checkpointsMax = 3;
 const value = "v".repeat(2_000);

@@ -11,7 +11,7 @@ import { assert, type Failed, type Failure, type Histogram, type Outcome, ok, re
 import { encodeCommit, writesBytes } from "@stamp/lsm";
 import type { Timer, World } from "@stamp/ports";
 import type { OwnedStream, Place } from "@stamp/stream-client";
-import type { RowWrite } from "./types.ts";
+import type { RowWrite } from "../types.ts";
 
 /** A group whose record is durable. */
 export interface Committed {

@@ -4,7 +4,7 @@
  * checkpoints faster than they are merged it goes on without rest.
  */
 import { type Clock, sleep, type World } from "@stamp/ports";
-import type { ServedFigures, StorageFigures } from "./storage-figures.ts";
+import type { ServedFigures, StorageFigures } from "../storage-figures.ts";
 
 /** Bounds of one step: at most about 2 ms of this process. */
 const stepEntriesMax = 256;

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
 import fc from "fast-check";
-import { put, rows, Stamp, write } from "./harness.test.ts";
-import { MemoryBudget, type RangePartition } from "./index.ts";
+import { MemoryBudget, type RangePartition } from "../index.ts";
+import { put, rows, Stamp, write } from "../testing/harness.ts";
 
 test("memory budget: the largest are written out until the rest is within it; who wants to add waits beyond twice as much", async () => {
   const step = fc.record({ member: fc.nat(5), bytes: fc.nat(40), done: fc.boolean() });

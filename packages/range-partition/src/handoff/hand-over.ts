@@ -13,8 +13,8 @@ import { ownerEpoch as epochOf, type Outcome } from "@stamp/base";
 import type { World } from "@stamp/ports";
 import type { Location, StreamClient } from "@stamp/stream-client";
 import { type StreamEditSchema, toWire } from "@stamp/wire";
-import type { PartitionStreams } from "./load.ts";
-import type { PartitionStreamNames } from "./types.ts";
+import type { PartitionStreams } from "../load/load.ts";
+import type { PartitionStreamNames } from "../types.ts";
 
 export interface OwnedNames {
   readonly streams: PartitionStreamNames;

@@ -6,7 +6,7 @@
  * hides nothing: its key is written by pipelined transactions only, all of which pass through here.
  */
 import { MemoryTable } from "@stamp/lsm";
-import type { RowWrite } from "./types.ts";
+import type { RowWrite } from "../types.ts";
 
 interface Generation {
   readonly table: MemoryTable;
