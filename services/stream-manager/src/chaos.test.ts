@@ -9,7 +9,7 @@ import type { RuleName } from "@stamp/base";
 import { fromUtf8, unwrap } from "@stamp/base";
 import type { ExtentLocation, StreamInfo } from "@stamp/wire";
 import { ExtentState } from "@stamp/wire";
-import { Cluster, nodeNames } from "./cluster.test.ts";
+import { Cluster, nodeNames } from "./testing/cluster.ts";
 
 const stream = "/chaos";
 

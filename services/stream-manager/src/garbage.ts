@@ -17,9 +17,9 @@ import {
 } from "@stamp/stream";
 import { ExtentFragments, toWire } from "@stamp/wire";
 import { fragmentsOf } from "./coding/held-fragments.ts";
-import { Rounds } from "./rounds.ts";
-import type { Term } from "./term.ts";
-import { endIfStale, extentNode } from "./term.ts";
+import { Rounds } from "./term/rounds.ts";
+import type { Term } from "./term/term.ts";
+import { endIfStale, extentNode } from "./term/term.ts";
 
 const extentsPerTickMax = 32;
 /** Looked at in one tick; most only wait for their grace to be over. */

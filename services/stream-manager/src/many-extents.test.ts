@@ -5,13 +5,13 @@ import { extentId, extentVersion, ok, ownerEpoch, rulesWithout, unwrap } from "@
 import { silentLogger } from "@stamp/ports";
 import { NodeDigest } from "@stamp/ports-node";
 import { encodeStored, keyOf, type StoredRecord, StreamState } from "@stamp/stream";
-import { Completer } from "./completer.ts";
-import { NodeSync } from "./node-sync.ts";
-import { NodeTable } from "./node-table.ts";
-import { RepairPace } from "./repair-pace.ts";
-import { Repairer } from "./repairer.ts";
-import type { Sealer } from "./sealer.ts";
-import type { Term } from "./term.ts";
+import { NodeSync } from "./nodes/node-sync.ts";
+import { NodeTable } from "./nodes/node-table.ts";
+import { RepairPace } from "./repair/repair-pace.ts";
+import { Repairer } from "./repair/repairer.ts";
+import { Completer } from "./seal/completer.ts";
+import type { Sealer } from "./seal/sealer.ts";
+import type { Term } from "./term/term.ts";
 
 const digest = new NodeDigest();
 const crc32c = (bytes: Uint8Array): number => digest.crc32c(bytes);

@@ -6,11 +6,11 @@ import { within } from "@stamp/ports";
 import type { NodeDuty as RecordedDuty } from "@stamp/stream";
 import type { StreamManager, StreamEdit as WireEdit } from "@stamp/wire";
 import { fromWire, NodeDuty, toWire } from "@stamp/wire";
+import type { WantedEdit } from "./calls/owner-calls.ts";
+import { listPageMax } from "./calls/views.ts";
 import { codingPlan, codingStatus } from "./coding/coding-views.ts";
-import type { Serving } from "./leader.ts";
-import { lacksOf, waitsOf } from "./leader.ts";
-import type { WantedEdit } from "./owner-calls.ts";
-import { listPageMax } from "./views.ts";
+import type { Serving } from "./term/leader.ts";
+import { lacksOf, waitsOf } from "./term/leader.ts";
 
 const pageMax = 1_000;
 const locateMax = 10_000;

@@ -6,8 +6,8 @@ import { metadataStoreName } from "@stamp/lock-service";
 import { MetadataClient, StoreAge } from "@stamp/metadata-store";
 import { type Handlers, markPath, served } from "@stamp/ports";
 import { ExtentNode, LockService } from "@stamp/wire";
-import { Cluster, first, nodeNames } from "./cluster.test.ts";
-import { copiesFolder, newestCopy, restore } from "./restored-store.test.ts";
+import { Cluster, first, nodeNames } from "./testing/cluster.ts";
+import { copiesFolder, newestCopy, restore } from "./testing/restored-store.ts";
 
 const timeoutMs = 2_000;
 

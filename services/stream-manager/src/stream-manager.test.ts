@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { unwrap } from "@stamp/base";
 import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
 import { ExtentNode, ExtentState, ReplicaState } from "@stamp/wire";
-import { Cluster, first, nodeNames } from "./cluster.test.ts";
+import { Cluster, first, nodeNames } from "./testing/cluster.ts";
 
 test("stream manager: a stream gets extents, each sealed before its successor, and every open replica is durable everywhere", async () => {
   const cluster = new Cluster();

@@ -9,12 +9,12 @@ import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { jittered, openIdentity, served, sleep } from "@stamp/ports";
 import { StreamManager } from "@stamp/wire";
 import type { StreamManagerConfig } from "./config.ts";
-import type { Serving } from "./leader.ts";
-import { farTermsOf, Leader, waitsOf } from "./leader.ts";
-import { leaseName } from "./ledger.ts";
 import { streamManagerMetrics } from "./metrics.ts";
 import { streamManagerHandlers } from "./server.ts";
-import { StateCopy } from "./state-copy.ts";
+import type { Serving } from "./term/leader.ts";
+import { farTermsOf, Leader, waitsOf } from "./term/leader.ts";
+import { leaseName } from "./term/ledger.ts";
+import { StateCopy } from "./term/state-copy.ts";
 
 const pauseBetweenTermsMs = 100;
 /** While the store is refused. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Histogram } from "@stamp/base";
 import { unwrap } from "@stamp/base";
-import { Cluster, first } from "./cluster.test.ts";
+import { Cluster, first } from "./testing/cluster.ts";
 
 test("times: seals and allocations are counted when they are done, with what a dead replica cost", async () => {
   const cluster = new Cluster({ nodes: ["en1", "en2", "en3", "en4"], managers: ["sm1"] });

@@ -43,7 +43,7 @@ export const faultRows: readonly FaultRow[] = [
     tests: [
       "services/lock-service/src/lock-service.test.ts",
       "services/extent-node/src/rules.test.ts",
-      "services/stream-manager/src/failover.test.ts",
+      "services/stream-manager/src/term/failover.test.ts",
     ],
     faults: ["pause", "partition", "crash"],
   },
@@ -53,20 +53,20 @@ export const faultRows: readonly FaultRow[] = [
     tests: [
       "services/extent-node/src/control.test.ts",
       "services/extent-node/src/rules.test.ts",
-      "services/stream-manager/src/failover.test.ts",
+      "services/stream-manager/src/term/failover.test.ts",
     ],
     faults: [],
   },
   {
     fault: "a node obeys a term that no leader can have (its journal holds one since an older release)",
     rules: ["farTermsEndNothing"],
-    tests: ["services/stream-manager/src/failover.test.ts"],
+    tests: ["services/stream-manager/src/term/failover.test.ts"],
     faults: [],
   },
   {
     fault: "a process opens a stream with an owner epoch that nobody was given, far ahead of the last one",
     rules: ["mintedEpochsOnly"],
-    tests: ["services/stream-manager/src/streams.test.ts", "services/partition-server/src/far-epochs.test.ts"],
+    tests: ["services/stream-manager/src/calls/streams.test.ts", "services/partition-server/src/far-epochs.test.ts"],
     faults: [],
   },
   {
@@ -112,7 +112,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "a process reports a node with an incarnation or a report number that the node never had",
     rules: ["reportsVouched"],
-    tests: ["services/stream-manager/src/far-reports.test.ts", "packages/stream/src/stream.test.ts"],
+    tests: ["services/stream-manager/src/nodes/far-reports.test.ts", "packages/stream/src/stream.test.ts"],
     faults: [],
   },
   {
@@ -244,20 +244,20 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "two seals of one extent at once",
     rules: ["recordSealBeforeTelling", "storeCompareAndSet"],
-    tests: ["services/stream-manager/src/stream-manager.test.ts", "services/stream-manager/src/failover.test.ts"],
+    tests: ["services/stream-manager/src/stream-manager.test.ts", "services/stream-manager/src/term/failover.test.ts"],
     faults: ["pause", "partition"],
   },
   {
     fault: "a seal that was given up (told to nobody) still on its way to a node when the extent is sealed again",
     rules: ["newerSealOnly"],
-    tests: ["services/extent-node/src/rules.test.ts", "services/stream-manager/src/seal-again.test.ts"],
+    tests: ["services/extent-node/src/rules.test.ts", "services/stream-manager/src/seal/seal-again.test.ts"],
     faults: ["lone-answer", "failpoints"],
   },
   {
     fault: "garbage collection against a split or a reader",
     rules: [],
     tests: [
-      "services/stream-manager/src/streams.test.ts",
+      "services/stream-manager/src/calls/streams.test.ts",
       "services/partition-server/src/collector.test.ts",
       "packages/range-partition/src/bounds.test.ts",
     ],
@@ -358,7 +358,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "SM dies mid-seal, PM mid-split, PS mid-checkpoint",
     rules: ["recordSealBeforeTelling", "assignmentBeforeLoad"],
-    tests: ["services/stream-manager/src/failover.test.ts"],
+    tests: ["services/stream-manager/src/term/failover.test.ts"],
     faults: ["crash", "failpoints"],
   },
   {
@@ -370,13 +370,13 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "SM dies while creating an extent",
     rules: ["createdOnEveryReplica"],
-    tests: ["services/stream-manager/src/failover.test.ts", "services/stream-manager/src/chaos.test.ts"],
+    tests: ["services/stream-manager/src/term/failover.test.ts", "services/stream-manager/src/chaos.test.ts"],
     faults: ["crash", "failpoints"],
   },
   {
     fault: "a host is away while extents are made, and two replicas of each lie in one fault domain",
     rules: ["replicasApart"],
-    tests: ["services/stream-manager/src/repair.test.ts", "packages/stream/src/placement.test.ts"],
+    tests: ["services/stream-manager/src/repair/repair.test.ts", "packages/stream/src/placement.test.ts"],
     faults: ["crash"],
   },
   {
@@ -468,7 +468,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "ranges and managers change more often than garbage is old enough",
     rules: ["settledRecorded", "dropTimeRecorded"],
-    tests: ["services/partition-server/src/pins.test.ts", "services/stream-manager/src/streams.test.ts"],
+    tests: ["services/partition-server/src/pins.test.ts", "services/stream-manager/src/calls/streams.test.ts"],
     faults: ["crash", "reshape"],
   },
   {

@@ -20,7 +20,7 @@ export const notBySeeds: readonly NotBySeeds[] = [
   {
     rule: "mintedEpochsOnly",
     why: "only a faulty process opens a stream with an epoch that nobody was given; every process of a workload runs this code",
-    test: "services/stream-manager/src/streams.test.ts",
+    test: "services/stream-manager/src/calls/streams.test.ts",
   },
   {
     rule: "commandsVouched",
@@ -55,12 +55,12 @@ export const notBySeeds: readonly NotBySeeds[] = [
   {
     rule: "farTermsEndNothing",
     why: "only a faulty process brings a node to such a term; every process of a workload runs this code",
-    test: "services/stream-manager/src/failover.test.ts",
+    test: "services/stream-manager/src/term/failover.test.ts",
   },
   {
     rule: "reportsVouched",
     why: "only a faulty process reports a number that its node never had; every process of a workload runs this code",
-    test: "services/stream-manager/src/far-reports.test.ts",
+    test: "services/stream-manager/src/nodes/far-reports.test.ts",
   },
   {
     rule: "settledRecorded",
@@ -75,7 +75,7 @@ export const notBySeeds: readonly NotBySeeds[] = [
   {
     rule: "dropTimeRecorded",
     why: "the grace begins anew when another stream manager leads; no seed deposes one in every grace",
-    test: "services/stream-manager/src/streams.test.ts",
+    test: "services/stream-manager/src/calls/streams.test.ts",
   },
   {
     rule: "protectionConfirmed",
@@ -110,7 +110,7 @@ export const notBySeeds: readonly NotBySeeds[] = [
   {
     rule: "replicasApart",
     why: "every node of a workload is a fault domain of its own, and no workload loses a whole domain after another one came back",
-    test: "services/stream-manager/src/repair.test.ts",
+    test: "services/stream-manager/src/repair/repair.test.ts",
   },
   {
     rule: "geoCommandsInOrder",

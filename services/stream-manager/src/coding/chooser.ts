@@ -12,10 +12,10 @@ import { fragmentBytesOf, fragmentContentOffset } from "@stamp/extent";
 import { sleep, Turns } from "@stamp/ports";
 import type { AttemptRecord, CodingPause, CodingPolicy, ExtentRecord } from "@stamp/stream";
 import { chooseProfile, ExtentAges, whyNotCoded } from "@stamp/stream";
-import type { Completer } from "../completer.ts";
 import { codingPolicyOf } from "../config.ts";
-import type { Repairer } from "../repairer.ts";
-import type { Term } from "../term.ts";
+import type { Repairer } from "../repair/repairer.ts";
+import type { Completer } from "../seal/completer.ts";
+import type { Term } from "../term/term.ts";
 import type { Coder } from "./coder.ts";
 import type { CodingPauses } from "./pauses.ts";
 

@@ -29,12 +29,12 @@ import {
   targetsOf,
 } from "@stamp/stream";
 import { ExtentFragments, toWire } from "@stamp/wire";
-import { addTo } from "../blocked-copies.ts";
-import type { Completer } from "../completer.ts";
-import type { RepairPace } from "../repair-pace.ts";
-import { Rounds } from "../rounds.ts";
-import type { Term } from "../term.ts";
-import { endIfStale } from "../term.ts";
+import { addTo } from "../repair/blocked-copies.ts";
+import type { RepairPace } from "../repair/repair-pace.ts";
+import type { Completer } from "../seal/completer.ts";
+import { Rounds } from "../term/rounds.ts";
+import type { Term } from "../term/term.ts";
+import { endIfStale } from "../term/term.ts";
 import { bytesToRepair, codedOnWire } from "./coded-extent.ts";
 import type { HeldFragments } from "./held-fragments.ts";
 

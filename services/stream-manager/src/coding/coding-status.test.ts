@@ -8,9 +8,9 @@ import { test } from "node:test";
 import { ok, unwrap } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
 import { codingPauseKey, decodeCodingPause, encodeCodingPause } from "@stamp/stream";
-import type { Cluster } from "../cluster.test.ts";
-import type { Term } from "../term.ts";
-import { clusterOf, code, infoOf, isCoded, sealed } from "./harness.test.ts";
+import type { Term } from "../term/term.ts";
+import type { Cluster } from "../testing/cluster.ts";
+import { clusterOf, code, infoOf, isCoded, sealed } from "../testing/coding-harness.ts";
 import { CodingPauses } from "./pauses.ts";
 
 const policy = { profile: "auto" as const, afterSeconds: 5, minBytes: 500_000 };

@@ -5,8 +5,8 @@ import { concatBytes, type RuleName, unwrap } from "@stamp/base";
 import { fragmentBytesOf, fragmentContentOffset } from "@stamp/extent";
 import { checkDisk } from "@stamp/extent-node";
 import { ExtentState, NodeDuty } from "@stamp/wire";
-import { Cluster } from "../cluster.test.ts";
-import { clusterOf, code, config, contentOf, filesOf, infoOf, isCoded, names, sealed, timeoutMs } from "./harness.test.ts";
+import { Cluster } from "../testing/cluster.ts";
+import { clusterOf, code, config, contentOf, filesOf, infoOf, isCoded, names, sealed, timeoutMs } from "../testing/coding-harness.ts";
 
 test("coding: an extent becomes fragments; its replicas go after the grace, and nothing else is left", async () => {
   const cluster = clusterOf(51);

@@ -3,8 +3,20 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { concatBytes, unwrap } from "@stamp/base";
 import { NodeDuty } from "@stamp/wire";
-import { Cluster } from "../cluster.test.ts";
-import { clusterOf, code, config, contentOf, filesOf, infoOf, isCoded, names, type Sealed, sealed, timeoutMs } from "./harness.test.ts";
+import { Cluster } from "../testing/cluster.ts";
+import {
+  clusterOf,
+  code,
+  config,
+  contentOf,
+  filesOf,
+  infoOf,
+  isCoded,
+  names,
+  type Sealed,
+  sealed,
+  timeoutMs,
+} from "../testing/coding-harness.ts";
 
 /** Several coded extents, each of a stream of its own. */
 async function coded(cluster: Cluster, count: number): Promise<Sealed[]> {

@@ -9,7 +9,7 @@ import { sleep, Turns } from "@stamp/ports";
 import type { AttemptRecord, ExtentRecord, FragmentPlace, ReplicaPlace } from "@stamp/stream";
 import { samePlace, targetsOf } from "@stamp/stream";
 import { ExtentFragments, fromWire, type HeldFragment } from "@stamp/wire";
-import type { Term } from "../term.ts";
+import type { Term } from "../term/term.ts";
 
 const pageExtents = 1_000;
 const pageTimeoutMs = 5_000;

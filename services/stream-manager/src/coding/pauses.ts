@@ -7,8 +7,8 @@
 import { type Outcome, ok, refused } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
 import { type CodingPause, codingPauseKey, decodeCodingPause, encodeCodingPause } from "@stamp/stream";
-import { leaseName } from "../ledger.ts";
-import type { Term } from "../term.ts";
+import { leaseName } from "../term/ledger.ts";
+import type { Term } from "../term/term.ts";
 
 const noteMax = 1_000;
 

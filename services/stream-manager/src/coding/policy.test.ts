@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
 import { Status } from "@stamp/wire";
-import { Cluster } from "../cluster.test.ts";
-import { clusterOf, config, contentOf, filesOf, infoOf, isCoded, names, type Sealed, sealed } from "./harness.test.ts";
+import { Cluster } from "../testing/cluster.ts";
+import { clusterOf, config, contentOf, filesOf, infoOf, isCoded, names, type Sealed, sealed } from "../testing/coding-harness.ts";
 
 const policy = { profile: "auto" as const, afterSeconds: 30, minBytes: 500_000 };
 const byPolicy = (seed: number, more: object = {}): Cluster => clusterOf(seed, ["sm1"], [], { erasureCoding: policy, ...more });

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { concatBytes, unwrap } from "@stamp/base";
-import type { Cluster } from "../cluster.test.ts";
-import { newestCopy, restore } from "../restored-store.test.ts";
-import { clusterOf, code, contentOf, filesOf, infoOf, isCoded, type Sealed, sealed, timeoutMs } from "./harness.test.ts";
+import type { Cluster } from "../testing/cluster.ts";
+import { clusterOf, code, contentOf, filesOf, infoOf, isCoded, type Sealed, sealed, timeoutMs } from "../testing/coding-harness.ts";
+import { newestCopy, restore } from "../testing/restored-store.ts";
 
 async function leadsAgain(cluster: Cluster): Promise<void> {
   await cluster.until("it leads again", async () => cluster.sim.role("sm1")?.status.state === "leader", 120_000);

@@ -10,10 +10,10 @@ import { jittered, sleep, within } from "@stamp/ports";
 import type { ExtentRecord, ReplicaPlace, ReplicaRecord } from "@stamp/stream";
 import { planMarkReplicas } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
-import { Bell } from "./bell.ts";
-import { StartPace } from "./start-pace.ts";
-import type { Term } from "./term.ts";
-import { endIfStale, extentNode } from "./term.ts";
+import { Bell } from "../bell.ts";
+import { StartPace } from "../term/start-pace.ts";
+import type { Term } from "../term/term.ts";
+import { endIfStale, extentNode } from "../term/term.ts";
 
 const againMinMs = 50;
 const againMaxMs = 5_000;

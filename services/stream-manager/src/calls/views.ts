@@ -11,11 +11,11 @@ import type {
 } from "@stamp/stream";
 import { streamKey } from "@stamp/stream";
 import { ExtentState, NodeDuty, toWire } from "@stamp/wire";
-import { addTo } from "./blocked-copies.ts";
-import type { Coder } from "./coding/coder.ts";
-import type { Completer } from "./completer.ts";
-import type { Repairer } from "./repairer.ts";
-import type { Term } from "./term.ts";
+import type { Coder } from "../coding/coder.ts";
+import { addTo } from "../repair/blocked-copies.ts";
+import type { Repairer } from "../repair/repairer.ts";
+import type { Completer } from "../seal/completer.ts";
+import type { Term } from "../term/term.ts";
 
 const dutyOnWire: Readonly<Record<RecordedDuty, NodeDuty>> = {
   serving: NodeDuty.SERVING,

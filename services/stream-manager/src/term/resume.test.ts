@@ -10,7 +10,7 @@ import { MetadataClient } from "@stamp/metadata-store";
 import { decodeStored } from "@stamp/stream";
 import type { ExtentLocation } from "@stamp/wire";
 import { ExtentState } from "@stamp/wire";
-import { Cluster, first } from "./cluster.test.ts";
+import { Cluster, first } from "../testing/cluster.ts";
 
 interface Prepared {
   readonly cluster: Cluster;

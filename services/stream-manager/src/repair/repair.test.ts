@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
 import { type ExtentLocation, ExtentState, NodeDuty, ReplicaState } from "@stamp/wire";
-import { Cluster, first } from "./cluster.test.ts";
+import { Cluster, first } from "../testing/cluster.ts";
 
 const repairStatus = async (cluster: Cluster) => unwrap(await cluster.sm((sm, timeoutMs) => sm.getRepairStatus({}, { timeoutMs })));
 const nodesOf = async (cluster: Cluster) => unwrap(await cluster.sm((sm, timeoutMs) => sm.listNodes({}, { timeoutMs }))).nodes;

@@ -8,10 +8,10 @@ import { sleep } from "@stamp/ports";
 import type { ExtentRecord, PlacementNode } from "@stamp/stream";
 import { place, planAllocate, planDropAllocating, planReserveIds } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
-import { Bell } from "./bell.ts";
-import type { Steps } from "./steps.ts";
-import type { Term } from "./term.ts";
-import { endIfStale, extentNode } from "./term.ts";
+import { Bell } from "../bell.ts";
+import type { Steps } from "../seal/steps.ts";
+import type { Term } from "../term/term.ts";
+import { endIfStale, extentNode } from "../term/term.ts";
 
 export interface Wanted {
   readonly stream: string;

@@ -9,9 +9,9 @@ import type { Client } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import type { ExtentLocation, SealAndAllocateResponse, StreamInfo } from "@stamp/wire";
 import { ExtentNode, StreamManager } from "@stamp/wire";
-import type { StreamManagerConfig } from "./config.ts";
-import { streamManagerSchema } from "./config.ts";
-import { StreamManagerRole } from "./stream-manager.ts";
+import type { StreamManagerConfig } from "../config.ts";
+import { streamManagerSchema } from "../config.ts";
+import { StreamManagerRole } from "../stream-manager.ts";
 
 export const nodeNames = ["en1", "en2", "en3", "en4"];
 

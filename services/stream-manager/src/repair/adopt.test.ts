@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { unwrap, utf8 } from "@stamp/base";
 import type { Disk } from "@stamp/ports";
 import { type ExtentLocation, ExtentState, ReplicaState } from "@stamp/wire";
-import { Cluster, first } from "./cluster.test.ts";
+import { Cluster, first } from "../testing/cluster.ts";
 
 const text = "the only copy that is left";
 

@@ -22,14 +22,14 @@ import {
   segmentExtentsMax,
   successorOf,
 } from "@stamp/stream";
-import type { Ahead } from "./ahead.ts";
-import type { Allocator } from "./allocator.ts";
-import type { Completer } from "./completer.ts";
-import { notLeader } from "./ledger.ts";
+import type { Ahead } from "../allocation/ahead.ts";
+import type { Allocator } from "../allocation/allocator.ts";
+import type { Completer } from "../seal/completer.ts";
+import type { Sealer } from "../seal/sealer.ts";
+import { Steps } from "../seal/steps.ts";
+import { notLeader } from "../term/ledger.ts";
+import type { Term } from "../term/term.ts";
 import { MintedEpochs } from "./minted-epochs.ts";
-import type { Sealer } from "./sealer.ts";
-import { Steps } from "./steps.ts";
-import type { Term } from "./term.ts";
 
 export interface SealAndAllocate {
   readonly name: string;

@@ -2,8 +2,8 @@
 import { concatBytes, type RuleName, unwrap } from "@stamp/base";
 import { fragmentBytesOf } from "@stamp/extent";
 import { ExtentFragments, type ExtentInfo } from "@stamp/wire";
-import { Cluster, first } from "../cluster.test.ts";
 import type { StreamManagerConfig } from "../config.ts";
+import { Cluster, first } from "./cluster.ts";
 
 export const timeoutMs = 5_000;
 export const names = ["en1", "en2", "en3", "en4", "en5", "en6", "en7", "en8"];

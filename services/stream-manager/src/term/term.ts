@@ -7,9 +7,9 @@ import type { StoreAge } from "@stamp/metadata-store";
 import type { Client, World } from "@stamp/ports";
 import type { StreamState } from "@stamp/stream";
 import { ExtentNode } from "@stamp/wire";
-import type { StreamManagerConfig } from "./config.ts";
+import type { StreamManagerConfig } from "../config.ts";
+import type { NodeTable } from "../nodes/node-table.ts";
 import type { Ledger } from "./ledger.ts";
-import type { NodeTable } from "./node-table.ts";
 
 /**
  * Number of terms above a leader's own that later leaders can have had by the time the leader hears of them. Extent nodes obey as many

@@ -4,12 +4,12 @@ import { ok, refused } from "@stamp/base";
 import type { ExtentRecord, FoundReplica, NodeDuty } from "@stamp/stream";
 import { planAdopt, planNodeDuty, refuseAdoption } from "@stamp/stream";
 import { fromWire, ReplicaState, toWire } from "@stamp/wire";
-import type { Completer } from "./completer.ts";
-import type { Quarantined } from "./node-table.ts";
-import type { Repairer } from "./repairer.ts";
-import type { Sealer } from "./sealer.ts";
-import type { Term } from "./term.ts";
-import { endIfStale, extentNode } from "./term.ts";
+import type { Quarantined } from "../nodes/node-table.ts";
+import type { Repairer } from "../repair/repairer.ts";
+import type { Completer } from "../seal/completer.ts";
+import type { Sealer } from "../seal/sealer.ts";
+import type { Term } from "../term/term.ts";
+import { endIfStale, extentNode } from "../term/term.ts";
 
 const deleteTimeoutMs = 5_000;
 /** A replica is read whole before it is adopted, at this rate or a higher one. */

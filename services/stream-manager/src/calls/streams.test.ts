@@ -5,7 +5,7 @@ import { fromUtf8, type RuleName, unwrap, utf8 } from "@stamp/base";
 import { MetadataClient } from "@stamp/metadata-store";
 import type { ExtentLocation } from "@stamp/wire";
 import { ExtentState, LockService, StreamManager } from "@stamp/wire";
-import { Cluster, first } from "./cluster.test.ts";
+import { Cluster, first } from "../testing/cluster.ts";
 
 /** Appends one block to a new last extent of the stream; gives that extent and its end. */
 async function write(cluster: Cluster, name: string, epoch: number, last: bigint, text: string) {

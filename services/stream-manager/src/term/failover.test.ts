@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type RuleName, unwrap } from "@stamp/base";
 import { LockService, StreamManager, toWire } from "@stamp/wire";
-import { Cluster, first, nodeNames } from "./cluster.test.ts";
+import { Cluster, first, nodeNames } from "../testing/cluster.ts";
 
 const managers = ["sm1", "sm2"];
 

@@ -8,7 +8,7 @@
 import type { Outcome, OwnerEpoch } from "@stamp/base";
 import { type CommandNumbers, GivenNumbers } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
-import type { StreamManagerConfig } from "./config.ts";
+import type { StreamManagerConfig } from "../config.ts";
 
 const numbersOf = (stream: string, epoch: OwnerEpoch): CommandNumbers =>
   stream.startsWith("/pm/") ? { term: epoch } : { ownerEpoch: epoch };

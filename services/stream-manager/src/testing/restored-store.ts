@@ -3,7 +3,7 @@ import { unwrap } from "@stamp/base";
 import { metadataStoreName, restoreMetadata } from "@stamp/lock-service";
 import { openSnapshot } from "@stamp/metadata-store";
 import type { Clock } from "@stamp/ports";
-import type { Cluster } from "./cluster.test.ts";
+import type { Cluster } from "./cluster.ts";
 
 export const copiesFolder = "metadata-copies";
 

@@ -9,12 +9,12 @@ import { sleep, Turns } from "@stamp/ports";
 import type { Assessment, ExtentRecord, ReplicaPlace, ReplicaRecord } from "@stamp/stream";
 import { assess, place, planAbandonRepair, planBeginRepair, planFinishRepair, RepairQueue, samePlace } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
+import type { Completer } from "../seal/completer.ts";
+import { Rounds } from "../term/rounds.ts";
+import type { Term } from "../term/term.ts";
+import { endIfStale, extentNode } from "../term/term.ts";
 import { BlockedCopies } from "./blocked-copies.ts";
-import type { Completer } from "./completer.ts";
 import type { RepairPace } from "./repair-pace.ts";
-import { Rounds } from "./rounds.ts";
-import type { Term } from "./term.ts";
-import { endIfStale, extentNode } from "./term.ts";
 
 const attemptsMax = 3;
 const attemptPauseMs = 500;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
 import { type ExtentLocation, ExtentState } from "@stamp/wire";
-import { Cluster, first } from "./cluster.test.ts";
+import { Cluster, first } from "../testing/cluster.ts";
 
 const nodes = ["en1", "en2", "en3"];
 

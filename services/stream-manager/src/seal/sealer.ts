@@ -9,11 +9,11 @@ import { jittered, sleep, within } from "@stamp/ports";
 import type { ReplicaRecord, SealAnswer } from "@stamp/stream";
 import { planBeginSeal, planRecordSealed, planUnseal, SealMachine } from "@stamp/stream";
 import { fromWire, ReplicaState, toWire } from "@stamp/wire";
-import { Bell } from "./bell.ts";
+import { Bell } from "../bell.ts";
+import type { Term } from "../term/term.ts";
+import { endIfStale, extentNode } from "../term/term.ts";
 import type { Completer } from "./completer.ts";
 import type { Steps } from "./steps.ts";
-import type { Term } from "./term.ts";
-import { endIfStale, extentNode } from "./term.ts";
 
 /**
  * Records the length together with the opening of the successor, when that is ready. Undefined: not possible, the length is recorded

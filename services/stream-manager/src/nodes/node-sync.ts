@@ -10,10 +10,10 @@ import type { ReplicaPlace } from "@stamp/stream";
 import { samePlace } from "@stamp/stream";
 import type { ExtentReplica } from "@stamp/wire";
 import { fromWire, ReplicaState, toWire } from "@stamp/wire";
-import type { Completer } from "./completer.ts";
-import type { Sealer } from "./sealer.ts";
-import type { Term } from "./term.ts";
-import { extentNode } from "./term.ts";
+import type { Completer } from "../seal/completer.ts";
+import type { Sealer } from "../seal/sealer.ts";
+import type { Term } from "../term/term.ts";
+import { extentNode } from "../term/term.ts";
 
 const pageReplicas = 1_000;
 const pageTimeoutMs = 5_000;

@@ -6,7 +6,7 @@ import { LeaseKeeper, MetadataClient } from "@stamp/metadata-store";
 import { openIdentity } from "@stamp/ports";
 import { type ExtentRecord, encodeStored, keyOf, managerPrefix, type StoredRecord, StreamState } from "@stamp/stream";
 import { LockService } from "@stamp/wire";
-import { Cluster, first } from "./cluster.test.ts";
+import { Cluster, first } from "../testing/cluster.ts";
 import { StateCopy } from "./state-copy.ts";
 
 const timeoutMs = 2_000;

@@ -4,8 +4,8 @@
  * made anew elsewhere when one of its nodes is down or to be emptied. One for a stream that is to come waits for that a while.
  */
 import type { ExtentId, OwnerEpoch } from "@stamp/base";
+import type { Term } from "../term/term.ts";
 import type { Allocator } from "./allocator.ts";
-import type { Term } from "./term.ts";
 
 /** Bounds of successors for streams that are to come: how many, and for how long. */
 const toComeMax = 256;

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { RuleName } from "@stamp/base";
 import { unwrap } from "@stamp/base";
 import { type NodeReport, toWire } from "@stamp/wire";
-import { Cluster, first, nodeNames } from "./cluster.test.ts";
+import { Cluster, first, nodeNames } from "../testing/cluster.ts";
 
 const timeoutMs = 5_000;
 const maximum = toWire(Number.MAX_SAFE_INTEGER);

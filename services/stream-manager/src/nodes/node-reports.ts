@@ -12,13 +12,13 @@ import { Turns } from "@stamp/ports";
 import { isDoubtful, planNode, type ReportNumbers } from "@stamp/stream";
 import type { ExtentReplica, NodeReport } from "@stamp/wire";
 import { ExtentNode, fromWire, ReplicaState, toWire } from "@stamp/wire";
-import type { HeldFragments } from "./coding/held-fragments.ts";
-import type { Completer } from "./completer.ts";
+import type { HeldFragments } from "../coding/held-fragments.ts";
+import type { Repairer } from "../repair/repairer.ts";
+import type { Completer } from "../seal/completer.ts";
+import type { Sealer } from "../seal/sealer.ts";
+import type { Term } from "../term/term.ts";
+import { endIfStale, extentNode } from "../term/term.ts";
 import type { NodeSync } from "./node-sync.ts";
-import type { Repairer } from "./repairer.ts";
-import type { Sealer } from "./sealer.ts";
-import type { Term } from "./term.ts";
-import { endIfStale, extentNode } from "./term.ts";
 
 export const askReportTimeoutMs = 1_000;
 
