@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { fromUtf8, unwrap } from "@stamp/base";
 import { MetadataClient } from "@stamp/metadata-store";
 import { StreamManager } from "@stamp/wire";
-import { Client, container, container1, stamp } from "./stack-harness.test.ts";
+import { Client, container, container1, stamp } from "./testing/stack-harness.ts";
 
 const timeoutMs = 5_000;
 const everybody = ["lock", "sm", "en-1", "en-2", "en-3", "en-4", "ps-1", "ps-2", "pm"];

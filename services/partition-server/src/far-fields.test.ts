@@ -16,7 +16,7 @@ import {
   PartitionServer,
   StreamManager,
 } from "@stamp/wire";
-import { Client, container, container1, stamp } from "./stack-harness.test.ts";
+import { Client, container, container1, stamp } from "./testing/stack-harness.ts";
 
 const timeoutMs = 2_000;
 const roles: readonly (readonly [process: string, service: DescService])[] = [

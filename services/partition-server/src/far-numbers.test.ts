@@ -19,7 +19,7 @@ import {
   StreamManager,
   toWire,
 } from "@stamp/wire";
-import { blobRange, Client, container, container1, stamp } from "./stack-harness.test.ts";
+import { blobRange, Client, container, container1, stamp } from "./testing/stack-harness.ts";
 
 const root = new URL("../../../", import.meta.url);
 const timeoutMs = 5_000;

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { create, type DescEnum, type DescField, type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
 import { routeOf } from "@stamp/objects";
 import { type Operation, OperationSchema, PartitionServer } from "@stamp/wire";
-import { Client, container1, name, stamp, tableRange } from "./stack-harness.test.ts";
+import { Client, container1, name, stamp, tableRange } from "./testing/stack-harness.ts";
 
 const timeoutMs = 2_000;
 const bits: Readonly<Partial<Record<ScalarType, 32 | 64>>> = {

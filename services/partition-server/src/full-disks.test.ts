@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { utf8 } from "@stamp/base";
 import type { Simulation } from "@stamp/virtual-time";
 import { PartitionManager, type RangePartition } from "@stamp/wire";
-import { Client, container1, name, stamp } from "./stack-harness.test.ts";
+import { Client, container1, name, stamp } from "./testing/stack-harness.ts";
 
 const nodes = ["en-1", "en-2", "en-3", "en-4"];
 

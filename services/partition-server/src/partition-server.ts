@@ -8,16 +8,16 @@ import { AccountSeals } from "@stamp/objects";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { openIdentity, served } from "@stamp/ports";
 import { PartitionServer } from "@stamp/wire";
-import { Collector } from "./collector.ts";
+import { Collector } from "./collector/collector.ts";
 import { admissionOf, dataAdmissionOf, type PartitionServerConfig } from "./config.ts";
-import type { Engines } from "./engine.ts";
-import { Executor } from "./execute.ts";
-import { Holdings } from "./holdings.ts";
-import { incarnationsAnywhere } from "./incarnations.ts";
 import { partitionServerMetrics } from "./metrics.ts";
-import { rangeEngines } from "./range-engine.ts";
+import type { Engines } from "./operations/engine.ts";
+import { Executor } from "./operations/execute.ts";
+import { incarnationsAnywhere } from "./operations/incarnations.ts";
+import { Holdings } from "./ranges/holdings.ts";
+import { rangeEngines } from "./ranges/range-engine.ts";
+import { VouchedCommands } from "./ranges/vouched-commands.ts";
 import { partitionServerHandlers } from "./server.ts";
-import { VouchedCommands } from "./vouched-commands.ts";
 
 export class PartitionServerRole implements Role {
   readonly metrics = partitionServerMetrics;

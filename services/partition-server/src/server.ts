@@ -5,15 +5,15 @@ import type { Range } from "@stamp/partition-map";
 import type { Handlers } from "@stamp/ports";
 import type { StorageCounts } from "@stamp/range-partition";
 import { answerable, fromWire, operationOf, type PartitionServer, toWire } from "@stamp/wire";
-import type { Collector } from "./collector.ts";
-import type { Executor } from "./execute.ts";
-import type { Held, Holdings } from "./holdings.ts";
-import { incarnationsHere } from "./incarnations.ts";
-import { operationFromWire, policyFromWire } from "./operation-from-wire.ts";
-import { rangeFromWire } from "./range-from-wire.ts";
-import { levelOfAnswer, placeToWire, resultToWire } from "./result-to-wire.ts";
-import { findSplitKey } from "./split-key.ts";
-import type { VouchedCommands } from "./vouched-commands.ts";
+import type { Collector } from "./collector/collector.ts";
+import type { Executor } from "./operations/execute.ts";
+import { incarnationsHere } from "./operations/incarnations.ts";
+import type { Held, Holdings } from "./ranges/holdings.ts";
+import { findSplitKey } from "./ranges/split-key.ts";
+import type { VouchedCommands } from "./ranges/vouched-commands.ts";
+import { operationFromWire, policyFromWire } from "./wire/operation-from-wire.ts";
+import { rangeFromWire } from "./wire/range-from-wire.ts";
+import { levelOfAnswer, placeToWire, resultToWire } from "./wire/result-to-wire.ts";
 
 export function partitionServerHandlers(
   holdings: Holdings,

@@ -7,7 +7,7 @@ import { inMemory, openSnapshot } from "@stamp/metadata-store";
 import { routeOf } from "@stamp/objects";
 import type { Simulation } from "@stamp/virtual-time";
 import { PartitionManager, PartitionServer, type RangePartition } from "@stamp/wire";
-import { Client, container, container1, type LockHook, name, stamp } from "./stack-harness.test.ts";
+import { Client, container, container1, type LockHook, name, stamp } from "./testing/stack-harness.ts";
 
 test("stack: from nothing to an account, a container, blobs, blocks and a listing", async () => {
   const sim = stamp(1);

@@ -5,7 +5,7 @@ import { allRules, present, type Rules, rulesWithout } from "@stamp/base";
 import { metadataStoreName } from "@stamp/lock-service";
 import { markPath } from "@stamp/ports";
 import type { Simulation } from "@stamp/virtual-time";
-import { cluster } from "./moves-harness.test.ts";
+import { cluster } from "./testing/moves-harness.ts";
 
 const states = (sim: Simulation): string[] => ["pm-1", "pm-2"].map((name) => sim.role(name)?.status.state ?? "");
 

@@ -27,7 +27,7 @@ export const faultRows: readonly FaultRow[] = [
     tests: [
       "packages/lease/src/lease.test.ts",
       "packages/partition-map/src/assignment.test.ts",
-      "services/partition-server/src/moves.test.ts",
+      "services/partition-server/src/ranges/moves.test.ts",
     ],
     faults: ["pause", "cut-pair"],
   },
@@ -72,13 +72,13 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "a process sends a partition server a command with a term or an owner epoch that nobody was given, far ahead of the last one",
     rules: ["commandsVouched"],
-    tests: ["services/partition-server/src/far-commands.test.ts", "packages/metadata-store/src/given-numbers.test.ts"],
+    tests: ["services/partition-server/src/ranges/far-commands.test.ts", "packages/metadata-store/src/given-numbers.test.ts"],
     faults: [],
   },
   {
     fault: "a process loads a range at a partition server with a range version that nobody gave",
     rules: ["epochHasOneVersion"],
-    tests: ["services/partition-server/src/holdings.test.ts", "services/partition-server/src/far-numbers.test.ts"],
+    tests: ["services/partition-server/src/ranges/holdings.test.ts", "services/partition-server/src/far-numbers.test.ts"],
     faults: [],
   },
   {
@@ -258,7 +258,7 @@ export const faultRows: readonly FaultRow[] = [
     rules: [],
     tests: [
       "services/stream-manager/src/calls/streams.test.ts",
-      "services/partition-server/src/collector.test.ts",
+      "services/partition-server/src/collector/collector.test.ts",
       "packages/range-partition/src/bounds.test.ts",
     ],
     faults: ["reshape", "crash"],
@@ -351,7 +351,7 @@ export const faultRows: readonly FaultRow[] = [
       "packages/range-partition/src/handoff/leave.test.ts",
       "packages/range-partition/src/handoff/reshape.test.ts",
       "packages/partition-map/src/reshape.test.ts",
-      "services/partition-server/src/reshapes.test.ts",
+      "services/partition-server/src/ranges/reshapes.test.ts",
     ],
     faults: ["reshape", "crash", "cut-pair", "failpoints"],
   },
@@ -391,7 +391,7 @@ export const faultRows: readonly FaultRow[] = [
     tests: [
       "services/partition-manager/src/assigner.test.ts",
       "packages/partition-map/src/assignment.test.ts",
-      "services/partition-server/src/holdings.test.ts",
+      "services/partition-server/src/ranges/holdings.test.ts",
     ],
     faults: ["cut off from the streams"],
   },
@@ -462,13 +462,13 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "an upload takes hours; its range is split, moved or loaded anew meanwhile",
     rules: ["bytesPinTheirExtent", "pinsRenewed", "pinTermAfterLoad", "settledByAll"],
-    tests: ["packages/range-partition/src/blob-data/data-pins.test.ts", "services/partition-server/src/pins.test.ts"],
+    tests: ["packages/range-partition/src/blob-data/data-pins.test.ts", "services/partition-server/src/collector/pins.test.ts"],
     faults: ["crash", "reshape"],
   },
   {
     fault: "ranges and managers change more often than garbage is old enough",
     rules: ["settledRecorded", "dropTimeRecorded"],
-    tests: ["services/partition-server/src/pins.test.ts", "services/stream-manager/src/calls/streams.test.ts"],
+    tests: ["services/partition-server/src/collector/pins.test.ts", "services/stream-manager/src/calls/streams.test.ts"],
     faults: ["crash", "reshape"],
   },
   {
@@ -536,7 +536,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "process paused for long (GC, SIGSTOP) and resumed",
     rules: ["leaseRecheckedAfterAnswer", "dropBeforeNewLease"],
-    tests: ["services/partition-server/src/moves.test.ts"],
+    tests: ["services/partition-server/src/ranges/moves.test.ts"],
     faults: ["pause"],
   },
   {

@@ -25,12 +25,12 @@ export const notBySeeds: readonly NotBySeeds[] = [
   {
     rule: "commandsVouched",
     why: "only a faulty process sends a command with a number that was never given; every process of a workload runs this code",
-    test: "services/partition-server/src/far-commands.test.ts",
+    test: "services/partition-server/src/ranges/far-commands.test.ts",
   },
   {
     rule: "epochHasOneVersion",
     why: "only a faulty process loads a range with a version that nobody gave; every process of a workload runs this code",
-    test: "services/partition-server/src/holdings.test.ts",
+    test: "services/partition-server/src/ranges/holdings.test.ts",
   },
   {
     rule: "leaseAheadBounded",
@@ -65,7 +65,7 @@ export const notBySeeds: readonly NotBySeeds[] = [
   {
     rule: "settledRecorded",
     why: "garbage is late, not lost; workload uploads moves ranges until it is gone, but no range so often that none of its owners serves for a term",
-    test: "services/partition-server/src/pins.test.ts",
+    test: "services/partition-server/src/collector/pins.test.ts",
   },
   {
     rule: "settledByAll",

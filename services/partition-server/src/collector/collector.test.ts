@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { compareBytes, fromUtf8, Prng, utf8 } from "@stamp/base";
 import type { Simulation } from "@stamp/virtual-time";
 import { type CollectRangeResponse, PartitionManager, PartitionServer, type RangePartition, StreamManager } from "@stamp/wire";
-import { blobRange, Client, container, container1, name, stamp } from "./stack-harness.test.ts";
+import { blobRange, Client, container, container1, name, stamp } from "../testing/stack-harness.ts";
 
 /** Small extents that are looked at as soon as they are full. */
 const servers = { extentTargetBytes: 64 * 1024, pinTermMs: 1, collectGoneMs: 1, collectEveryMs: 86_400_000 };

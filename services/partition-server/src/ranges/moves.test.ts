@@ -9,10 +9,10 @@ import { test } from "node:test";
 import { allRules, type RuleName, rulesWithout } from "@stamp/base";
 import type { Simulation } from "@stamp/virtual-time";
 import { LockService, PartitionManager } from "@stamp/wire";
-import { partitionServerConfigSchema } from "./config.ts";
-import { Client, cluster, lease, managers, runSeed, serveable, servers } from "./moves-harness.test.ts";
-import { PartitionServerRole } from "./partition-server.ts";
-import type { TestStreams } from "./streams-in-test.ts";
+import { partitionServerConfigSchema } from "../config.ts";
+import { PartitionServerRole } from "../partition-server.ts";
+import { Client, cluster, lease, managers, runSeed, serveable, servers } from "../testing/moves-harness.ts";
+import type { TestStreams } from "../testing/streams.ts";
 
 test("moves: under crashes, pauses and cut networks nobody reads less than was acknowledged, and all is served again", async () => {
   let reads = 0;

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { emptyBytes } from "@stamp/base";
 import { saltBytes } from "@stamp/objects";
 import { executeFields, PartitionManager, PartitionServer } from "@stamp/wire";
-import { blobRange, Client, container1, name, stamp } from "./stack-harness.test.ts";
+import { blobRange, Client, container1, name, stamp } from "../testing/stack-harness.ts";
 
 const servers = { extentTargetBytes: 64 * 1024, pinTermMs: 1, collectGoneMs: 1, collectEveryMs: 86_400_000 };
 const pieceBytes = 10_000;

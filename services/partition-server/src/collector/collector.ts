@@ -21,11 +21,11 @@ import {
 } from "@stamp/objects";
 import { endOf, type Range } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
+import type { RangeEngine, RowView } from "../operations/engine.ts";
+import { runPlan } from "../operations/run-plan.ts";
+import type { Holdings, Serving } from "../ranges/holdings.ts";
 import { CollectorScan, type PieceGarbage } from "./collector-scan.ts";
-import type { RangeEngine, RowView } from "./engine.ts";
 import { rewriteExtents } from "./extent-rewriter.ts";
-import type { Holdings, Serving } from "./holdings.ts";
-import { runPlan } from "./run-plan.ts";
 
 export interface Collected {
   readonly rows: number;

@@ -9,8 +9,8 @@ import type { Role, World } from "@stamp/ports";
 import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
 import { Simulation } from "@stamp/virtual-time";
 import { executeFields, type OperationResult, PartitionManager, PartitionServer, type Place, type RangePartition } from "@stamp/wire";
-import { partitionServerConfigSchema } from "./config.ts";
-import { PartitionServerRole } from "./partition-server.ts";
+import { partitionServerConfigSchema } from "../config.ts";
+import { PartitionServerRole } from "../partition-server.ts";
 
 /** Changes the lock service's disk before it starts. */
 export interface LockHook {

@@ -5,9 +5,9 @@ import { allRules, ok, type Rules, rulesWithout, unwrap, utf8 } from "@stamp/bas
 import { childRanges, firstRangeOf, type Range, splitRecord } from "@stamp/partition-map";
 import { sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
-import type { Engines, RangeEngine } from "./engine.ts";
+import type { Engines, RangeEngine } from "../operations/engine.ts";
+import { TestStreams } from "../testing/streams.ts";
 import { Holdings, heldMax } from "./holdings.ts";
-import { TestStreams } from "./streams-in-test.ts";
 
 const command = (range: Range) => ({ pmTerm: 1, leaseEpoch: 1, rangeId: range.rangeId, ownerEpoch: range.ownerEpoch });
 const parent: Range = { ...firstRangeOf("Entity"), ownerEpoch: 1 };

@@ -9,7 +9,18 @@ import { allRules, compareBytes, type Outcome, type RuleName, type Rules, rulesW
 import { routeOf } from "@stamp/objects";
 import type { Simulation } from "@stamp/virtual-time";
 import { PartitionManager, type RangePartition } from "@stamp/wire";
-import { blob, Client, cluster, type Floor, faults, managers, readerLoop, serveable, servers, writerLoop } from "./moves-harness.test.ts";
+import {
+  blob,
+  Client,
+  cluster,
+  type Floor,
+  faults,
+  managers,
+  readerLoop,
+  serveable,
+  servers,
+  writerLoop,
+} from "../testing/moves-harness.ts";
 
 const timeoutMs = 5_000;
 

@@ -7,8 +7,8 @@ import { LeaderCalls } from "@stamp/metadata-store";
 import { type Incarnation, incarnationInRow, type ObjectTable, parentRows } from "@stamp/objects";
 import type { World } from "@stamp/ports";
 import { fromWire, PartitionManager, PartitionServer, type RangePartition } from "@stamp/wire";
-import type { AskIncarnations } from "./collector.ts";
-import type { Serving } from "./holdings.ts";
+import type { AskIncarnations } from "../collector/collector.ts";
+import type { Serving } from "../ranges/holdings.ts";
 
 const timeoutMs = 5_000;
 /** Rows of one name at most: deleted ones that are kept, and the live one. */

@@ -5,7 +5,7 @@ import { allRules } from "@stamp/base";
 import { routeOf } from "@stamp/objects";
 import { firstRangeOf, type Range, streamsOf } from "@stamp/partition-map";
 import { LockService, PartitionServer } from "@stamp/wire";
-import { blob, Client, cluster, lease, servers } from "./moves-harness.test.ts";
+import { blob, Client, cluster, lease, servers } from "../testing/moves-harness.ts";
 
 const count = 1_000;
 const loadsAtOnceMax = 64;

@@ -6,9 +6,9 @@ import { accountKey, noSeals, type Operation, type OperationResult, type Place, 
 import { firstRangeOf, type Range } from "@stamp/partition-map";
 import { sleep, type World } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
+import { Holdings } from "../ranges/holdings.ts";
+import { dataExtent, TestStreams } from "../testing/streams.ts";
 import { dataBytesMax, Executor } from "./execute.ts";
-import { Holdings } from "./holdings.ts";
-import { dataExtent, TestStreams } from "./streams-in-test.ts";
 
 const name = { account: "acct", container: "c", containerIncarnation: 1, blob: "b" };
 const headers = {

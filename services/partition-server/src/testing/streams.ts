@@ -8,7 +8,7 @@ import { type Place, type RowEntry, versionOfRow } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { sleep } from "@stamp/ports";
-import type { Engines, RangeEngine, RowView } from "./engine.ts";
+import type { Engines, RangeEngine, RowView } from "../operations/engine.ts";
 
 /** The only extent of blob data. */
 export const dataExtent = 7;

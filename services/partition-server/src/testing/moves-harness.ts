@@ -8,9 +8,9 @@ import { encodeMapRow, mapKey, type Range } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { type OperationResult, PartitionManager, PartitionServer, type RangePartition } from "@stamp/wire";
-import { partitionServerConfigSchema } from "./config.ts";
-import { PartitionServerRole } from "./partition-server.ts";
-import { TestStreams } from "./streams-in-test.ts";
+import { partitionServerConfigSchema } from "../config.ts";
+import { PartitionServerRole } from "../partition-server.ts";
+import { TestStreams } from "./streams.ts";
 
 /** Tables of the partition manager, as they are in streams: the newest term owns them. */
 export class TestTables {

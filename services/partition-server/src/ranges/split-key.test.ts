@@ -4,7 +4,7 @@ import { allRules, compareBytes, ok, unwrap } from "@stamp/base";
 import { encodeKey, partitionStart, routeOf } from "@stamp/objects";
 import { firstRangeOf } from "@stamp/partition-map";
 import { Simulation } from "@stamp/virtual-time";
-import type { RangeEngine, RowView } from "./engine.ts";
+import type { RangeEngine, RowView } from "../operations/engine.ts";
 import { RangeLoad } from "./load.ts";
 import { findSplitKey, middleOf, suggestSplitKey } from "./split-key.ts";
 

@@ -20,7 +20,7 @@ import {
   successor,
 } from "@stamp/objects";
 import type { DataExtent } from "@stamp/range-partition";
-import type { RowView } from "./engine.ts";
+import type { RowView } from "../operations/engine.ts";
 
 export interface ExtentUse {
   /** Referred to by rows; bytes that several rows name count several times. */

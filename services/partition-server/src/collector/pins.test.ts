@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { RuleName } from "@stamp/base";
 import type { Simulation } from "@stamp/virtual-time";
 import { PartitionManager, PartitionServer, type Place, type RangePartition } from "@stamp/wire";
-import { blobRange, Client, container1, name, stamp } from "./stack-harness.test.ts";
+import { blobRange, Client, container1, name, stamp } from "../testing/stack-harness.ts";
 
 const pinTermMs = 10_000;
 const servers = { extentTargetBytes: 64 * 1024, pinTermMs, collectGoneMs: 1, collectEveryMs: 86_400_000, collectRewriteBelow: 0 };

@@ -23,8 +23,8 @@ import {
   StorageTimes,
 } from "@stamp/range-partition";
 import { StreamClient } from "@stamp/stream-client";
-import { type PartitionServerConfig, rowCacheBytesOf } from "./config.ts";
-import type { Engines, LeftState, RangeEngine, RowView } from "./engine.ts";
+import { type PartitionServerConfig, rowCacheBytesOf } from "../config.ts";
+import type { Engines, LeftState, RangeEngine, RowView } from "../operations/engine.ts";
 
 const loadTimeoutMs = 30_000;
 

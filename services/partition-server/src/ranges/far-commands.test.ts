@@ -6,7 +6,7 @@ import { MetadataClient, unvouchedEpochsMax, unvouchedTermsMax } from "@stamp/me
 import { sleep } from "@stamp/ports";
 import type { Simulation } from "@stamp/virtual-time";
 import { LockService, PartitionManager, PartitionServer, type RangePartition, StreamManager, toWire } from "@stamp/wire";
-import { blobRange, Client, container, container1, stamp } from "./stack-harness.test.ts";
+import { blobRange, Client, container, container1, stamp } from "../testing/stack-harness.ts";
 
 const timeoutMs = 5_000;
 const most = Number.MAX_SAFE_INTEGER;

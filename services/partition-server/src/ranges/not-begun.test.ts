@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { allRules } from "@stamp/base";
 import { routeOf } from "@stamp/objects";
 import { PartitionManager } from "@stamp/wire";
-import { blob, Client, cluster, serveable } from "./moves-harness.test.ts";
-import type { TestStreams } from "./streams-in-test.ts";
+import { blob, Client, cluster, serveable } from "../testing/moves-harness.ts";
+import type { TestStreams } from "../testing/streams.ts";
 
 const timeoutMs = 30_000;
 /**

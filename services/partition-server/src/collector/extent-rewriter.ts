@@ -9,7 +9,7 @@
 import { type Failed, FailureError, type Outcome, ok, present, refused } from "@stamp/base";
 import { type Decision, type Place, partitionStart, placesOfRow, withPlaces } from "@stamp/objects";
 import { sleep, type World } from "@stamp/ports";
-import type { RangeEngine } from "./engine.ts";
+import type { RangeEngine } from "../operations/engine.ts";
 
 /** Copied before the row is changed. */
 const stepBytes = 4 * 1024 * 1024;

@@ -12,7 +12,7 @@ import type { LoadCommand, Range } from "@stamp/partition-map";
 import { HeldRanges, ServerRules } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { within } from "@stamp/ports";
-import type { Engines, LeftState, LoadEngine, RangeEngine } from "./engine.ts";
+import type { Engines, LeftState, LoadEngine, RangeEngine } from "../operations/engine.ts";
 import { type LoadTotals, RangeLoad, type ServerFigures, ServerLoad } from "./load.ts";
 import type { ReshapeTimes } from "./reshape-times.ts";
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { allRules } from "@stamp/base";
 import { routeOf } from "@stamp/objects";
 import { PartitionManager, PartitionServer } from "@stamp/wire";
-import { blob, Client, cluster, serveable } from "./moves-harness.test.ts";
+import { blob, Client, cluster, serveable } from "../testing/moves-harness.ts";
 
 const timeoutMs = 10_000;
 const prepareHeirsMs = 1_500;

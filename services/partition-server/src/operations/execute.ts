@@ -32,9 +32,9 @@ import {
 import { holdsKey } from "@stamp/partition-map";
 import { SlowLog, type World } from "@stamp/ports";
 import type { ExtentLocation } from "@stamp/wire";
+import type { Held, Holdings } from "../ranges/holdings.ts";
 import { Admission, type Leave } from "./admission.ts";
 import type { RangeEngine, RowView } from "./engine.ts";
-import type { Held, Holdings } from "./holdings.ts";
 import { runPlan } from "./run-plan.ts";
 
 type HeldEngine = Held & { readonly engine: RangeEngine };
