@@ -7,15 +7,15 @@ import { LeaseKeeper, MetadataClient, refusedByStandby, StoreAge, statusService 
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { jittered, openIdentity, served, sleep } from "@stamp/ports";
 import { Accounts, PartitionManager } from "@stamp/wire";
-import { accountsHandlers } from "./accounts.ts";
+import { accountsHandlers } from "./accounts/accounts.ts";
 import type { PartitionManagerConfig } from "./config.ts";
-import type { OpenTable } from "./map-table.ts";
+import type { OpenTable } from "./map/map-table.ts";
+import { tableOpener } from "./map/range-table.ts";
 import { partitionManagerMetrics } from "./metrics.ts";
-import { tableOpener } from "./range-table.ts";
-import type { StreamLayer } from "./reshaper.ts";
+import type { StreamLayer } from "./reshape/reshaper.ts";
+import { streamLayer } from "./reshape/stream-layer.ts";
 import { partitionManagerHandlers } from "./server.ts";
-import { streamLayer } from "./stream-layer.ts";
-import { Term } from "./term.ts";
+import { Term } from "./term/term.ts";
 
 const pauseAfterTermMs = 200;
 /** Between two looks at whether the metadata store went back. */

@@ -3,9 +3,9 @@ import { type Outcome, ok, refused } from "@stamp/base";
 import { heldCounts } from "@stamp/partition-map";
 import type { Clock, Handlers } from "@stamp/ports";
 import { type PartitionManager, type ServerLoad, toWire } from "@stamp/wire";
-import { rangesToWire, rangeToWire } from "./range-to-wire.ts";
-import type { Changed, Reshaper } from "./reshaper.ts";
-import type { Term } from "./term.ts";
+import { rangesToWire, rangeToWire } from "./map/range-to-wire.ts";
+import type { Changed, Reshaper } from "./reshape/reshaper.ts";
+import type { Term } from "./term/term.ts";
 
 const waitMaxMs = 60_000;
 const loadFor = (load: ServerLoad | undefined) => (load ? { load } : {});

@@ -389,7 +389,7 @@ export const faultRows: readonly FaultRow[] = [
     fault: "a partition server holds its lease and can't load (cut off from the streams, full, a load that hangs)",
     rules: ["loadElsewhere"],
     tests: [
-      "services/partition-manager/src/assigner.test.ts",
+      "services/partition-manager/src/assign/assigner.test.ts",
       "packages/partition-map/src/assignment.test.ts",
       "services/partition-server/src/ranges/holdings.test.ts",
     ],

@@ -5,8 +5,8 @@
 import { type BalancePolicy, type BalanceStep, balancePlan, contradictions, type RangeFigures } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import type { ServerLoad } from "@stamp/wire";
-import type { MapState } from "./map-state.ts";
-import type { Reshaper } from "./reshaper.ts";
+import type { MapState } from "../map/map-state.ts";
+import type { Reshaper } from "../reshape/reshaper.ts";
 
 export interface Done {
   readonly step: BalanceStep;

@@ -5,7 +5,7 @@ import { type Routable, routeOf } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { type CallOptions, jittered, sleep, type World } from "@stamp/ports";
 import { executeFields, type OperationResult, type OperationSchema, PartitionServer, toWire } from "@stamp/wire";
-import type { MapState } from "./map-state.ts";
+import type { MapState } from "../map/map-state.ts";
 
 export type AccountOperation = Extract<
   NonNullable<MessageInitShape<typeof OperationSchema>["kind"]>,

@@ -5,12 +5,12 @@ import { firstRangeOf, isLive, type Progress, type Range } from "@stamp/partitio
 import { served, sleep, type World } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { LockService, PartitionServer, toWire } from "@stamp/wire";
-import { Assigner, type AssignerOptions } from "./assigner.ts";
-import { MapState } from "./map-state.ts";
-import type { OwnTable } from "./map-table.ts";
-import { OwnerEpochs, ownerEpochKey } from "./owner-epochs.ts";
-import { Reshaper, type StreamLayer } from "./reshaper.ts";
-import { Servers } from "./servers.ts";
+import { Assigner, type AssignerOptions } from "../assign/assigner.ts";
+import { OwnerEpochs, ownerEpochKey } from "../assign/owner-epochs.ts";
+import { Servers } from "../assign/servers.ts";
+import { MapState } from "../map/map-state.ts";
+import type { OwnTable } from "../map/map-table.ts";
+import { Reshaper, type StreamLayer } from "../reshape/reshaper.ts";
 
 type Handler = (request: never) => Promise<Outcome<object>>;
 const calls = [

@@ -12,8 +12,8 @@ import {
 import { equalBytes, type Outcome, ok, refused } from "@stamp/base";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import type { Account, AccountPage, Accounts, ChangeAccount } from "@stamp/wire";
+import type { Term } from "../term/term.ts";
 import { type AccountOperation, type AccountResult, AccountRows } from "./account-rows.ts";
-import type { Term } from "./term.ts";
 
 const keyBytes = 64;
 const secretBytes = 32;

@@ -17,10 +17,10 @@ import {
 } from "@stamp/objects";
 import { firstRangeOf, partitionMapSchema } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
-import { AccountRows } from "./account-rows.ts";
-import type { InitialAccount } from "./config.ts";
-import type { MapState } from "./map-state.ts";
-import type { OwnTable, TableRow } from "./map-table.ts";
+import { AccountRows } from "../accounts/account-rows.ts";
+import type { InitialAccount } from "../config.ts";
+import type { MapState } from "../map/map-state.ts";
+import type { OwnTable, TableRow } from "../map/map-table.ts";
 
 const schemas: readonly (readonly [string, Schema])[] = [
   ["Account", accountSchema],

@@ -19,10 +19,10 @@ import {
 } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
 import type { ReshapeTimes } from "@stamp/wire";
-import type { Assigner } from "./assigner.ts";
-import type { MapChange, MapState } from "./map-state.ts";
-import { endsTerm, type OwnerEpochs } from "./owner-epochs.ts";
-import type { Servers } from "./servers.ts";
+import type { Assigner } from "../assign/assigner.ts";
+import { endsTerm, type OwnerEpochs } from "../assign/owner-epochs.ts";
+import type { Servers } from "../assign/servers.ts";
+import type { MapChange, MapState } from "../map/map-state.ts";
 
 /** Calls to the stream manager: about an abandoned split or merge, and whether there is room for another. */
 export interface StreamLayer {

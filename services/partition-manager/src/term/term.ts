@@ -9,16 +9,16 @@ import { ok, refused } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
 import { isLive } from "@stamp/partition-map";
 import { sleep, type World } from "@stamp/ports";
-import { Assigner } from "./assigner.ts";
-import { Balancer } from "./balancer.ts";
-import { balancePolicyOf, type PartitionManagerConfig } from "./config.ts";
+import { Assigner } from "../assign/assigner.ts";
+import { OwnerEpochs } from "../assign/owner-epochs.ts";
+import { Servers } from "../assign/servers.ts";
+import { Balancer } from "../balance/balancer.ts";
+import { Room } from "../balance/room.ts";
+import { balancePolicyOf, type PartitionManagerConfig } from "../config.ts";
+import { MapState } from "../map/map-state.ts";
+import type { OpenTable, OwnTable } from "../map/map-table.ts";
+import { Reshaper, type StreamLayer } from "../reshape/reshaper.ts";
 import { insertAccounts, writeFirstRanges, writeSchemas } from "./init.ts";
-import { MapState } from "./map-state.ts";
-import type { OpenTable, OwnTable } from "./map-table.ts";
-import { OwnerEpochs } from "./owner-epochs.ts";
-import { Reshaper, type StreamLayer } from "./reshaper.ts";
-import { Room } from "./room.ts";
-import { Servers } from "./servers.ts";
 
 const quickPollMs = 50;
 /** Ranges that are not served, told by their names. */

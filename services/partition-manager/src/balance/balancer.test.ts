@@ -5,9 +5,9 @@ import { create } from "@bufbuild/protobuf";
 import { type Outcome, ok, refused, utf8 } from "@stamp/base";
 import { sleep } from "@stamp/ports";
 import { ServerLoadSchema } from "@stamp/wire";
+import { balancePolicyOf, partitionManagerConfigSchema } from "../config.ts";
+import { type Parts, rangeOf, withParts } from "../testing/term-harness.ts";
 import { Balancer } from "./balancer.ts";
-import { balancePolicyOf, partitionManagerConfigSchema } from "./config.ts";
-import { type Parts, rangeOf, withParts } from "./term-harness.test.ts";
 
 const low = rangeOf("Entity", "entity-1", { high: utf8("m") });
 const high = rangeOf("Entity", "entity-2", { low: utf8("m") });

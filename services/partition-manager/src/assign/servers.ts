@@ -7,7 +7,7 @@ import { lockServices } from "@stamp/metadata-store";
 import { isLive, leaseOver, type Range, type RangeFigures, type ServerLease } from "@stamp/partition-map";
 import { type CallOptions, type Client, sleep, type World } from "@stamp/ports";
 import { fromWire, LockService, type PartitionInfo, PartitionServer, type ReshapeTimes, type ServerLoad, toWire } from "@stamp/wire";
-import { rangeToWire } from "./range-to-wire.ts";
+import { rangeToWire } from "../map/range-to-wire.ts";
 
 export interface ServersOptions {
   readonly lockService: string;

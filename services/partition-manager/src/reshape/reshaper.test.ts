@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { type Outcome, ok, refused, unknownOutcome, unwrap, utf8 } from "@stamp/base";
 import type { Range } from "@stamp/partition-map";
 import { sleep } from "@stamp/ports";
-import { type Parts, rangeOf, withParts } from "./term-harness.test.ts";
+import { type Parts, rangeOf, withParts } from "../testing/term-harness.ts";
 
 const left = rangeOf("Entity", "entity-1", { high: utf8("m") });
 const right = rangeOf("Entity", "entity-2", { low: utf8("m") });

@@ -11,10 +11,10 @@ import { firstRangeOf, RangeMap } from "@stamp/partition-map";
 import { served } from "@stamp/ports";
 import { InProcessNetwork, nodeWorld } from "@stamp/ports-node";
 import { type Account, Accounts, type ChangeAccount, type ExecuteRequest, operationOf, PartitionServer } from "@stamp/wire";
+import type { MapState } from "../map/map-state.ts";
+import { insertAccounts } from "../term/init.ts";
+import type { Term } from "../term/term.ts";
 import { accountsHandlers } from "./accounts.ts";
-import { insertAccounts } from "./init.ts";
-import type { MapState } from "./map-state.ts";
-import type { Term } from "./term.ts";
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64");
 const key = (fill: number): string => Buffer.alloc(32, fill).toString("base64");

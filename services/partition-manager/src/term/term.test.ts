@@ -5,10 +5,10 @@ import { ok, refused, unwrap } from "@stamp/base";
 import { encodeMapRow, mapKey } from "@stamp/partition-map";
 import { sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
-import { partitionManagerConfigSchema } from "./config.ts";
-import { partitionManagerHandlers } from "./server.ts";
+import { partitionManagerConfigSchema } from "../config.ts";
+import { partitionManagerHandlers } from "../server.ts";
+import { rangeOf, type Surroundings, surroundings } from "../testing/term-harness.ts";
 import { Term } from "./term.ts";
-import { rangeOf, type Surroundings, surroundings } from "./term-harness.test.ts";
 
 const busy = rangeOf("Entity", "entity-1");
 

@@ -1,6 +1,6 @@
 /** Facts about servers, by their names: which are silent, and for how long that is remembered. */
 import { test } from "node:test";
-import { rangeOf, withParts } from "./term-harness.test.ts";
+import { rangeOf, withParts } from "../testing/term-harness.ts";
 
 test("servers: who is silent and has no lease any more, not even an ended one, is forgotten", () =>
   withParts([rangeOf("Entity", "entity-1")], async ({ servers, leases, until }) => {

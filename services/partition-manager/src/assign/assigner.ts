@@ -20,9 +20,9 @@ import {
   type Step,
 } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
+import type { MapState } from "../map/map-state.ts";
 import { Attempts } from "./attempts.ts";
 import { LoadQueue } from "./load-queue.ts";
-import type { MapState } from "./map-state.ts";
 import { endsTerm, type OwnerEpochs } from "./owner-epochs.ts";
 import type { Servers } from "./servers.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Outcome, ok, refused, utf8 } from "@stamp/base";
 import { sleep } from "@stamp/ports";
-import { type Parts, rangeOf, withParts } from "./term-harness.test.ts";
+import { type Parts, rangeOf, withParts } from "../testing/term-harness.ts";
 
 const low = rangeOf("Entity", "entity-1", { high: utf8("m") });
 const high = rangeOf("Entity", "entity-2", { low: utf8("m") });
