@@ -9,7 +9,7 @@ import { assert, FailureError, Histogram, ok, refused, unknownOutcome } from "@s
 import type { LeaseDecision, LeaseRecord, LeaseTable } from "@stamp/lease";
 import { DiskError, sleep, type World } from "@stamp/ports";
 import { Changes } from "./changes.ts";
-import { type GroupSize, type KeyState, keySize, type LockStore, type StoredPage } from "./store.ts";
+import { type GroupSize, type KeyState, keySize, type LockStore, type StoredPage } from "./store/store.ts";
 
 /** The part of the service that a request may use in its turn. */
 export interface Turn {

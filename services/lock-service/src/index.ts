@@ -3,10 +3,10 @@
  * `LockServiceRole` takes a `World`.
  */
 export { type LockServiceConfig, lockServiceSchema } from "./config.ts";
-export { type EtcdSecrets, etcdAccess, etcdSecrets } from "./etcd-access.ts";
 export { LockServiceRole } from "./lock-service.ts";
+export { type MetadataPlace, type Migrated, migrateMetadata } from "./metadata/migrate.ts";
+export { metadataOffline } from "./metadata/offline.ts";
+export { restoreMetadata, whileStopped } from "./metadata/restore.ts";
 export { lockServiceMetrics } from "./metrics.ts";
-export { type MetadataPlace, type Migrated, migrateMetadata } from "./migrate.ts";
-export { metadataOffline } from "./offline.ts";
-export { restoreMetadata, whileStopped } from "./restore.ts";
-export { metadataStoreName } from "./store.ts";
+export { type EtcdSecrets, etcdAccess, etcdSecrets } from "./store/etcd-access.ts";
+export { metadataStoreName } from "./store/store.ts";

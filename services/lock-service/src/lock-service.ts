@@ -12,14 +12,14 @@ import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { openIdentity, refuseNewer, served } from "@stamp/ports";
 import { LockService, MetadataStore } from "@stamp/wire";
 import type { LockServiceConfig } from "./config.ts";
-import type { EtcdSecrets } from "./etcd-access.ts";
 import { lockServiceMetrics } from "./metrics.ts";
-import { type Opened, openedStore } from "./opened-store.ts";
 import { Room } from "./room.ts";
 import type { OpenStore } from "./server.ts";
 import { lockServiceHandlers, metadataStoreHandlers } from "./server.ts";
-import { SharedStore } from "./shared-store.ts";
-import { LockStore, lockServiceFormats, metadataStoreName, refuseNewerRecords } from "./store.ts";
+import type { EtcdSecrets } from "./store/etcd-access.ts";
+import { type Opened, openedStore } from "./store/opened-store.ts";
+import { SharedStore } from "./store/shared-store.ts";
+import { LockStore, lockServiceFormats, metadataStoreName, refuseNewerRecords } from "./store/store.ts";
 
 export class LockServiceRole implements Role {
   readonly metrics = lockServiceMetrics;

@@ -7,8 +7,8 @@ import { fromWire, type LockService, type MetadataStore, toWire } from "@stamp/w
 import type { Committer, Turn } from "./committer.ts";
 import type { TransactionInput } from "./judge.ts";
 import { checkTransaction, judgeTransaction } from "./judge.ts";
-import type { Snapshots } from "./snapshots.ts";
-import { type GroupSize, keySize } from "./store.ts";
+import type { Snapshots } from "./store/snapshots.ts";
+import { type GroupSize, keySize } from "./store/store.ts";
 
 export const leaseNameMax = 512;
 export const leasesMax = 100_000;

@@ -400,8 +400,8 @@ export const faultRows: readonly FaultRow[] = [
     rules: ["storeComplete", "storeNotBehind"],
     tests: [
       "packages/virtual-time/src/ports/complete-store.test.ts",
-      "services/lock-service/src/every-byte.test.ts",
-      "services/lock-service/src/store.test.ts",
+      "services/lock-service/src/store/every-byte.test.ts",
+      "services/lock-service/src/store/store.test.ts",
     ],
     faults: ["forgetful-store"],
   },
@@ -414,7 +414,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "an active lock service over etcd is deposed and does not know it: a pause, a cut, an etcd lease that ran out",
     rules: ["electionConditional", "answersConfirmed"],
-    tests: ["packages/etcd/src/etcd-key-value.test.ts", "services/lock-service/src/etcd.test.ts", "tests/etcd/adapter.slow.ts"],
+    tests: ["packages/etcd/src/etcd-key-value.test.ts", "services/lock-service/src/store/etcd.test.ts", "tests/etcd/adapter.slow.ts"],
     faults: ["pause", "cut-pair", "crash", "partition"],
   },
   {

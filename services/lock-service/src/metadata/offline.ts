@@ -1,7 +1,7 @@
 /** The metadata of a stamp whose lock service does not run, read only; its store's lock keeps a running one out. */
 import { type Outcome, ok, refused } from "@stamp/base";
 import type { World } from "@stamp/ports";
-import { LockStore, type StoredPage } from "./store.ts";
+import { LockStore, type StoredPage } from "../store/store.ts";
 
 const pageLimit = 10_000;
 

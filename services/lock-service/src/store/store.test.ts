@@ -6,12 +6,12 @@ import type { Outcome } from "@stamp/base";
 import { concatBytes, unwrap, utf8 } from "@stamp/base";
 import { inMemory, openSnapshot, type SeededChecksum, type SnapshotEntry, SnapshotWriter, verifySnapshot } from "@stamp/metadata-store";
 import { Simulation } from "@stamp/virtual-time";
-import { lockServiceSchema } from "./config.ts";
-import { LockServiceRole } from "./lock-service.ts";
+import { lockServiceSchema } from "../config.ts";
+import { LockServiceRole } from "../lock-service.ts";
 import { decodeKeyState, decodeStamp, decodeVersion, encodeKeyState, encodeStamp, encodeVersion } from "./store.ts";
 
 const checksum = (bytes: Uint8Array): number => bytes.reduce((sum, byte) => (Math.imul(sum, 31) + byte + 1) >>> 0, 7);
-const folder = new URL("../../../tests/golden/lock-service/", import.meta.url);
+const folder = new URL("../../../../tests/golden/lock-service/", import.meta.url);
 
 const golden: readonly { name: string; bytes: Uint8Array; decode: (bytes: Uint8Array) => Outcome<unknown>; value: unknown }[] = [
   {
@@ -52,7 +52,7 @@ test("metadata snapshot: both versions are read as they always were; any flipped
   const writer = new SnapshotWriter(header, seeded);
   const written = concatBytes([writer.begin(), ...entries.flatMap((entry) => writer.add(entry) ?? []), writer.end()]);
   for (const version of [1, 2]) {
-    const url = new URL(`../../../tests/golden/metadata-snapshot/v${version}/small.bin`, import.meta.url);
+    const url = new URL(`../../../../tests/golden/metadata-snapshot/v${version}/small.bin`, import.meta.url);
     if (process.env.STAMP_WRITE_GOLDEN && version === 2) {
       mkdirSync(new URL(".", url), { recursive: true });
       writeFileSync(url, written);
@@ -146,7 +146,7 @@ test("lock service: a corrupt or partly lost store is not served, also with init
 });
 
 test("metadata snapshot of a later version: told as newer, never as damage", async () => {
-  const bytes = new Uint8Array(readFileSync(new URL("../../../tests/golden/metadata-snapshot/v2/small.bin", import.meta.url)));
+  const bytes = new Uint8Array(readFileSync(new URL("../../../../tests/golden/metadata-snapshot/v2/small.bin", import.meta.url)));
   bytes[4] = 3;
   const opened = await openSnapshot(inMemory(bytes), (content) => checksum(content));
   assert.ok(!opened.ok && opened.failure.reason === "newerFormat");

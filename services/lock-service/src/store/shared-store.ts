@@ -10,10 +10,10 @@ import { type Failed, FailureError, type Outcome, refused } from "@stamp/base";
 import { Election, EtcdKeyValue, keepCompact, type Session } from "@stamp/etcd";
 import { refusedByStandby } from "@stamp/metadata-store";
 import { type Address, DiskError, sleep, type World } from "@stamp/ports";
-import type { LockServiceConfig } from "./config.ts";
+import type { LockServiceConfig } from "../config.ts";
+import type { Room } from "../room.ts";
 import { type EtcdSecrets, etcdAccess } from "./etcd-access.ts";
 import { type Opened, openedStore } from "./opened-store.ts";
-import type { Room } from "./room.ts";
 import { LockStore } from "./store.ts";
 
 /** After a store that can't be served was looked at, before the next look. */

@@ -5,9 +5,9 @@ import { unwrap, utf8 } from "@stamp/base";
 import { LeaseKeeper, MetadataClient, type StoredKey } from "@stamp/metadata-store";
 import type { Simulation } from "@stamp/virtual-time";
 import { fromWire, LockService } from "@stamp/wire";
-import { lockServiceSchema } from "./config.ts";
-import { type EtcdScene, etcdScene } from "./etcd-harness.test.ts";
-import { LockServiceRole } from "./lock-service.ts";
+import { lockServiceSchema } from "../config.ts";
+import { LockServiceRole } from "../lock-service.ts";
+import { type EtcdScene, etcdScene } from "../testing/etcd-harness.ts";
 import { type MetadataPlace, migrateMetadata } from "./migrate.ts";
 
 const name = "lock-level";

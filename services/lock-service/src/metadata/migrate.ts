@@ -10,10 +10,10 @@
 import { compareBytes, equalBytes, FailureError, fromHex, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
 import { Election, EtcdKeyValue, type Session } from "@stamp/etcd";
 import { type CompleteStore, type KeyValue, type KeyValueOperation, sleep, type World } from "@stamp/ports";
-import type { LockServiceConfig } from "./config.ts";
-import { type EtcdSecrets, etcdAccess } from "./etcd-access.ts";
+import type { LockServiceConfig } from "../config.ts";
+import { type EtcdSecrets, etcdAccess } from "../store/etcd-access.ts";
+import { openEtcdStore, openLevelStore } from "../store/store.ts";
 import { whileStopped } from "./restore.ts";
-import { openEtcdStore, openLevelStore } from "./store.ts";
 
 export type MetadataPlace = LockServiceConfig["metadataStore"];
 

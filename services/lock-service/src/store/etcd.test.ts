@@ -5,7 +5,7 @@ import { type RuleName, rulesWithout, unwrap, utf8 } from "@stamp/base";
 import { LeaseKeeper, lockServices, MetadataClient, metadataStoreConformance } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import { fromWire, LockService, MetadataStore } from "@stamp/wire";
-import { type EtcdScene, etcdScene } from "./etcd-harness.test.ts";
+import { type EtcdScene, etcdScene } from "../testing/etcd-harness.ts";
 
 let scene: EtcdScene;
 const readyWithinMs = 30_000;

@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { concatBytes, unwrap } from "@stamp/base";
 import { inMemory, LeaseKeeper, MetadataClient, verifySnapshot } from "@stamp/metadata-store";
 import { Simulation } from "@stamp/virtual-time";
-import { lockServiceSchema } from "./config.ts";
-import { LockServiceRole } from "./lock-service.ts";
+import { lockServiceSchema } from "../config.ts";
+import { LockServiceRole } from "../lock-service.ts";
 import type { SnapshotFacts } from "./snapshots.ts";
 
 interface Stage {

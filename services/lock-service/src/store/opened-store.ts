@@ -2,9 +2,9 @@
 import { type Failed, type Outcome, ok, refused } from "@stamp/base";
 import { LeaseTable } from "@stamp/lease";
 import { uuid, type World } from "@stamp/ports";
-import { Committer } from "./committer.ts";
-import type { LockServiceConfig } from "./config.ts";
-import { judgeInTurn, type OpenStore } from "./server.ts";
+import { Committer } from "../committer.ts";
+import type { LockServiceConfig } from "../config.ts";
+import { judgeInTurn, type OpenStore } from "../server.ts";
 import { Snapshots } from "./snapshots.ts";
 import type { LockStore } from "./store.ts";
 

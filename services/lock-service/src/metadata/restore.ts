@@ -22,7 +22,7 @@ import {
   encodeVersion,
   lockServiceFormats,
   metadataStoreName,
-} from "./store.ts";
+} from "../store/store.ts";
 
 /** More than is given between two snapshots, which are seconds apart; and more than is given in a second. */
 const raisedBy = 1_000_000;

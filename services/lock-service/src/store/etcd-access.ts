@@ -2,7 +2,7 @@
 import { type Outcome, ok, refused } from "@stamp/base";
 import { EtcdClient, EtcdKeys, type EtcdOptions } from "@stamp/etcd";
 import type { ForeignTls, World } from "@stamp/ports";
-import type { LockServiceConfig } from "./config.ts";
+import type { LockServiceConfig } from "../config.ts";
 
 /** Contents of the files that the configuration names. */
 export interface EtcdSecrets {

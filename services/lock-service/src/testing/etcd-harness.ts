@@ -1,7 +1,7 @@
 /** Several lock services over a simulated etcd. */
 import { calm, type EtcdHabits, EtcdState, SimulatedEtcd, Simulation, type SimulationOptions } from "@stamp/virtual-time";
-import { lockServiceSchema } from "./config.ts";
-import { LockServiceRole } from "./lock-service.ts";
+import { lockServiceSchema } from "../config.ts";
+import { LockServiceRole } from "../lock-service.ts";
 
 export interface EtcdScene {
   readonly sim: Simulation;
