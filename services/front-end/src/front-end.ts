@@ -21,14 +21,16 @@ import {
 } from "@stamp/ports";
 import { StreamClient } from "@stamp/stream-client";
 import { AvailabilityControl, Availability as AvailabilityService, FrontEnd, Signals as SignalsService } from "@stamp/wire";
-import { Accounts, type AccountsOptions } from "./accounts.ts";
-import { Availability, availabilityControlHandlers, availabilityHandlers } from "./availability.ts";
-import { ByteBudget } from "./byte-budget.ts";
+import { Accounts, type AccountsOptions } from "./accounts/accounts.ts";
+import { ScopeKeys } from "./accounts/content-key.ts";
 import { doorGateOf, type FrontEndConfig } from "./config.ts";
-import { ScopeKeys } from "./content-key.ts";
+import { ByteBudget } from "./content/byte-budget.ts";
+import { ForeignSources } from "./copy/foreign-sources.ts";
 import { DoorGate } from "./door-gate.ts";
-import { ForeignSources } from "./foreign-sources.ts";
-import { frontEndHandlers } from "./grpc.ts";
+import { Availability, availabilityControlHandlers, availabilityHandlers } from "./grpc/availability.ts";
+import { frontEndHandlers } from "./grpc/grpc.ts";
+import { Signals } from "./grpc/signals.ts";
+import { signalsHandlers } from "./grpc/signals-service.ts";
 import type { BearerTokens } from "./http/bearer.ts";
 import { blobService } from "./http/blob/service.ts";
 import { HttpDoor } from "./http/door.ts";
@@ -36,17 +38,15 @@ import { queueService } from "./http/queue/service.ts";
 import type { RestService } from "./http/service.ts";
 import { tableService } from "./http/table/service.ts";
 import { websiteHandler, withWebsites } from "./http/website.ts";
-import { MapCache } from "./map-cache.ts";
 import { frontEndMetrics } from "./metrics.ts";
-import { Objects } from "./objects.ts";
-import { ParentRows } from "./parent-rows.ts";
+import { Objects } from "./objects/objects.ts";
+import { ParentRows } from "./objects/parent-rows.ts";
+import { Queues } from "./objects/queues.ts";
+import { Tables } from "./objects/tables.ts";
 import { throughProxies } from "./peers/forwarded-request.ts";
 import type { WellKnownKeyRules } from "./peers/well-known-key.ts";
-import { Queues } from "./queues.ts";
-import { type CallLimits, Router } from "./router.ts";
-import { Signals } from "./signals.ts";
-import { signalsHandlers } from "./signals-service.ts";
-import { Tables } from "./tables.ts";
+import { MapCache } from "./routing/map-cache.ts";
+import { type CallLimits, Router } from "./routing/router.ts";
 
 /** Adapters that reach beyond the stamp. Without them there are no bearers, and no sources of copies elsewhere. */
 export interface Outside {

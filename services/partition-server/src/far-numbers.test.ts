@@ -226,8 +226,8 @@ const attacks: Readonly<Record<string, Attack | { readonly test: string; readonl
     const asked = told(await stranger.server(server).execute(execute, { timeoutMs }));
     return [[asked, "wrongPartition"], ...(await command("rangeVersion", "any")(stranger)).map(([answer]) => [answer, answer] as const)];
   },
-  "range version @ front-ends": { test: "services/front-end/src/map-cache.test.ts", contains: "a map that servers refuse" },
-  "map version @ front-ends": { test: "services/front-end/src/map-cache.test.ts", contains: "MAX_SAFE_INTEGER" },
+  "range version @ front-ends": { test: "services/front-end/src/routing/map-cache.test.ts", contains: "a map that servers refuse" },
+  "map version @ front-ends": { test: "services/front-end/src/routing/map-cache.test.ts", contains: "MAX_SAFE_INTEGER" },
 };
 
 test("far numbers: each number of the epochs table has an attack at each role that checks it, and no other", () => {

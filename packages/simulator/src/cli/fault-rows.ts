@@ -90,7 +90,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "a process tells a front-end a partition map with a version, or a range version, that the partition manager never gave",
     rules: ["mapsVouched"],
-    tests: ["services/front-end/src/map-cache.test.ts", "services/front-end/src/router.test.ts"],
+    tests: ["services/front-end/src/routing/map-cache.test.ts", "services/front-end/src/routing/router.test.ts"],
     faults: [],
   },
   {
@@ -99,7 +99,7 @@ export const faultRows: readonly FaultRow[] = [
     tests: [
       "packages/simulator/src/cluster.test.ts",
       "services/lock-service/src/lock-service.test.ts",
-      "services/front-end/src/router.test.ts",
+      "services/front-end/src/routing/router.test.ts",
     ],
     faults: [],
   },
@@ -432,7 +432,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "delete of a container while blobs are put into it elsewhere",
     rules: ["incarnationInKey", "containerRowReadAfterArrival"],
-    tests: ["packages/objects/src/blobs/blobs.test.ts", "services/front-end/src/parent-rows.test.ts"],
+    tests: ["packages/objects/src/blobs/blobs.test.ts", "services/front-end/src/objects/parent-rows.test.ts"],
     faults: ["crash", "partition"],
   },
   {
@@ -444,7 +444,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "a policy or a hold is placed in a container while it is deleted",
     rules: ["protectionConfirmed", "deletionAsksMarks"],
-    tests: ["services/front-end/src/protecting.test.ts"],
+    tests: ["services/front-end/src/objects/protecting.test.ts"],
     faults: ["failpoints", "crash", "partition"],
   },
   {
@@ -456,7 +456,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "container deleted while a slow download runs; blob data rewritten under it",
     rules: ["placesCheckedInRowOrder"],
-    tests: ["services/front-end/src/download.test.ts", "packages/objects/src/blobs/blobs.test.ts"],
+    tests: ["services/front-end/src/content/download.test.ts", "packages/objects/src/blobs/blobs.test.ts"],
     faults: [],
   },
   {

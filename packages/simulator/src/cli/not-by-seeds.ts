@@ -40,7 +40,7 @@ export const notBySeeds: readonly NotBySeeds[] = [
   {
     rule: "mapsVouched",
     why: "only a faulty process tells a map that its manager never had; every process of a workload runs this code",
-    test: "services/front-end/src/map-cache.test.ts",
+    test: "services/front-end/src/routing/map-cache.test.ts",
   },
   {
     rule: "versionsVouched",
@@ -80,12 +80,12 @@ export const notBySeeds: readonly NotBySeeds[] = [
   {
     rule: "protectionConfirmed",
     why: "a hold has to end between two neighbouring calls of a deletion; one seed of eight had such a run, with twice the rounds",
-    test: "services/front-end/src/protecting.test.ts",
+    test: "services/front-end/src/objects/protecting.test.ts",
   },
   {
     rule: "deletionAsksMarks",
     why: "a whole hold has to lie between two neighbouring calls of a deletion; eighteen seeds of holds had no such run",
-    test: "services/front-end/src/protecting.test.ts",
+    test: "services/front-end/src/objects/protecting.test.ts",
   },
   {
     rule: "newerFormatsRefused",

@@ -33,9 +33,9 @@ import {
   unknownAccount,
 } from "@stamp/azure-rest";
 import type { World } from "@stamp/ports";
-import type { AccountKeys, Accounts } from "../accounts.ts";
-import { restErrorOf } from "../failures.ts";
-import type { CallLimits } from "../router.ts";
+import type { AccountKeys, Accounts } from "../accounts/accounts.ts";
+import { restErrorOf } from "../objects/failures.ts";
+import type { CallLimits } from "../routing/router.ts";
 import { type Bearer, type BearerTokens, challenge, checkBearer, claimsOf } from "./bearer.ts";
 import type { Access } from "./exchange.ts";
 import type { RestService } from "./service.ts";

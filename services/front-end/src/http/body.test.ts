@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeClock } from "@stamp/ports-node";
-import { ByteBudget } from "../byte-budget.ts";
+import { ByteBudget } from "../content/byte-budget.ts";
 import { wholeBody } from "./body.ts";
 import type { Exchange } from "./exchange.ts";
 

@@ -1,9 +1,9 @@
 /** Bodies that are documents, not content: read whole, within a bound, and checked against the checksums that the request announces. */
 import { type Parsed, parseContentLength, parsed, rejected } from "@stamp/azure-rest";
 import { clientAddress } from "@stamp/base";
-import { announcedDigests, compareDigests } from "../content-digests.ts";
-import { CountedBuffer } from "../counted-buffer.ts";
-import { busy, restErrorOf } from "../failures.ts";
+import { announcedDigests, compareDigests } from "../content/content-digests.ts";
+import { CountedBuffer } from "../content/counted-buffer.ts";
+import { busy, restErrorOf } from "../objects/failures.ts";
 import type { Exchange } from "./exchange.ts";
 
 export function lengthWithin(exchange: Exchange, bytesMax: number): Parsed<number> {

@@ -9,9 +9,9 @@ import {
   type Target,
 } from "@stamp/azure-rest";
 import type { HttpRequest, HttpResponse } from "@stamp/ports";
-import type { AccountKeys, Accounts } from "../accounts.ts";
-import type { Objects } from "../objects.ts";
-import type { CallLimits } from "../router.ts";
+import type { AccountKeys, Accounts } from "../accounts/accounts.ts";
+import type { Objects } from "../objects/objects.ts";
+import type { CallLimits } from "../routing/router.ts";
 import type { Bearer } from "./bearer.ts";
 
 export interface Exchange {

@@ -1,7 +1,7 @@
 /** Answers to bytes that never became a request: the HTTP parser refused them, or the headers did not come. */
 import { type RestError, restError } from "@stamp/azure-rest";
 import type { HttpRefusal, HttpRequest } from "@stamp/ports";
-import { busy } from "../failures.ts";
+import { busy } from "../objects/failures.ts";
 
 const errors: Readonly<Record<HttpRefusal, () => RestError>> = {
   verb: () => restError("InvalidHttpVerb"),

@@ -1,7 +1,7 @@
 /** A service: the part of the REST API that the door (door.ts) serves on one port. */
 import type { HttpHeaders, OperationAuthorization, Parsed, RestError, SignedIdentifier, SignedResource, Target } from "@stamp/azure-rest";
-import type { Objects } from "../objects.ts";
-import type { CallLimits } from "../router.ts";
+import type { Objects } from "../objects/objects.ts";
+import type { CallLimits } from "../routing/router.ts";
 import type { Answer, Exchange } from "./exchange.ts";
 
 export interface RestService {

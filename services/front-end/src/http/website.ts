@@ -6,7 +6,7 @@
 import { accountOfHost, canonicalPath, decodePercent, isAccountName, type StaticWebsite } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
 import type { HttpHandler, HttpRequest, HttpResponse, World } from "@stamp/ports";
-import type { Accounts } from "../accounts.ts";
+import type { Accounts } from "../accounts/accounts.ts";
 import type { HttpDoor } from "./door.ts";
 
 export const websiteContainer = "$web";

@@ -1,7 +1,7 @@
 /** For which requests the key that everybody knows is good. */
 import { isOwnHost, isTrusted, type Network } from "@stamp/azure-rest";
 import type { HttpRequest } from "@stamp/ports";
-import { isLocalRequest } from "../local-requests.ts";
+import { isLocalRequest } from "../accounts/local-requests.ts";
 
 export interface WellKnownKeyRules {
   readonly servedTo: "everybody" | "thisMachine" | "nobody";

@@ -26,7 +26,7 @@ import {
 import { utf8 } from "@stamp/base";
 import { containerOfWhere, parseWhere } from "@stamp/objects";
 import { toWire } from "@stamp/wire";
-import { blobOf } from "../../wire-to-rest.ts";
+import { blobOf } from "../../objects/wire-to-rest.ts";
 import { documentBody } from "../body.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
 import { askedBlob, type BlobExchange, containerOfRequest, encryptedAs } from "./exchange.ts";

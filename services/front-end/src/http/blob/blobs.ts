@@ -30,14 +30,14 @@ import {
 import { concatBytes, FailureError } from "@stamp/base";
 import type { Blob, BlobContent } from "@stamp/wire";
 import { fromWire, toWire } from "@stamp/wire";
-import type { Download } from "../../download.ts";
-import { restErrorOf } from "../../failures.ts";
-import { endOf, type LocatedBlob } from "../../objects.ts";
-import { blobOf, entriesOf } from "../../wire-to-rest.ts";
+import type { Download } from "../../content/download.ts";
+import { restErrorOf } from "../../objects/failures.ts";
+import { endOf, type LocatedBlob } from "../../objects/objects.ts";
+import { blobOf, entriesOf } from "../../objects/wire-to-rest.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
 import { textInTurns } from "../turns.ts";
+import { setPageBlobProperties } from "./content/pages.ts";
 import { askedBlob, type BlobExchange, containerOfRequest, encryptedAs } from "./exchange.ts";
-import { setPageBlobProperties } from "./pages.ts";
 
 export const rangeDigestBytesMax: number = 4 * 1024 * 1024;
 

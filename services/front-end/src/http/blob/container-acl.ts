@@ -2,8 +2,8 @@
 import { etagAndTime, parseConditions, parseSignedIdentifiers, signedIdentifiersXml } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
 import { signedIdentifiersFromWire, signedIdentifiersToWire } from "@stamp/wire";
-import { conditionsToWire } from "../../objects.ts";
-import { containerOf } from "../../wire-to-rest.ts";
+import { conditionsToWire } from "../../objects/objects.ts";
+import { containerOf } from "../../objects/wire-to-rest.ts";
 import { documentBody } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { conditionedContainer, publicAccessOf } from "./containers.ts";

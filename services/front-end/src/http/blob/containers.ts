@@ -19,8 +19,8 @@ import {
 } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
 import { fromWire, toWire } from "@stamp/wire";
-import { conditionsToWire } from "../../objects.ts";
-import { containerOf } from "../../wire-to-rest.ts";
+import { conditionsToWire } from "../../objects/objects.ts";
+import { containerOf } from "../../objects/wire-to-rest.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
 import { type BlobExchange, containerOfRequest } from "./exchange.ts";
 

@@ -16,8 +16,8 @@ import {
   uncombined,
 } from "@stamp/azure-rest";
 import { type Blob, type Container, toWire } from "@stamp/wire";
-import { type ContentKey, underKey } from "../../content-key.ts";
-import { type BlobAddress, conditionsToWire, type LocatedBlob, type WireConditions } from "../../objects.ts";
+import { type ContentKey, underKey } from "../../accounts/content-key.ts";
+import { type BlobAddress, conditionsToWire, type LocatedBlob, type WireConditions } from "../../objects/objects.ts";
 import type { Answer, Exchange } from "../exchange.ts";
 
 export interface BlobExchange extends Exchange {

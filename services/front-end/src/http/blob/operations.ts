@@ -2,7 +2,6 @@
 import type { BlobOperationName } from "@stamp/azure-rest";
 import { getUserDelegationKey } from "../delegation-key.ts";
 import { getServiceProperties } from "../service-properties.ts";
-import { appendBlock, sealAppendBlob } from "./append.ts";
 import { blobBatch } from "./batch.ts";
 import {
   deleteImmutabilityPolicy,
@@ -29,13 +28,14 @@ import {
   restoreContainer,
   setContainerMetadata,
 } from "./containers.ts";
-import { abortCopyBlob, copyBlob, copyBlobFromUrl } from "./copy.ts";
+import { appendBlock, sealAppendBlob } from "./content/append.ts";
+import { abortCopyBlob, copyBlob, copyBlobFromUrl } from "./content/copy.ts";
+import { appendBlockFromUrl, putBlobFromUrl, putBlockFromUrl, putPageFromUrl } from "./content/from-url.ts";
+import { getPageRanges, putPage } from "./content/pages.ts";
+import { getBlockList, putBlob, putBlock, putBlockList } from "./content/uploads.ts";
 import type { BlobOperationHandler } from "./exchange.ts";
-import { appendBlockFromUrl, putBlobFromUrl, putBlockFromUrl, putPageFromUrl } from "./from-url.ts";
 import { leaseBlob, leaseContainer } from "./leases.ts";
-import { getPageRanges, putPage } from "./pages.ts";
 import { setBlobServiceProperties } from "./service-properties.ts";
-import { getBlockList, putBlob, putBlock, putBlockList } from "./uploads.ts";
 
 export const operationHandlers: Readonly<Record<BlobOperationName, BlobOperationHandler>> = {
   ListContainers: listContainers,

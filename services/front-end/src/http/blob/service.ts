@@ -16,10 +16,10 @@ import {
 } from "@stamp/azure-rest";
 import { parseWhere } from "@stamp/objects";
 import { signedIdentifiersFromWire } from "@stamp/wire";
-import { targetAsNamed } from "../../older-names.ts";
+import { targetAsNamed } from "../../objects/older-names.ts";
 import type { RestService } from "../service.ts";
+import { seeAgain, withKey } from "./content/scopes.ts";
 import { operationHandlers } from "./operations.ts";
-import { seeAgain, withKey } from "./scopes.ts";
 
 export const blobService = (hostSuffixes: readonly string[]): RestService => ({
   name: "blob",

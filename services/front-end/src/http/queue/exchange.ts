@@ -1,6 +1,6 @@
 /** A request of the Queue service whose operation is known. */
 import type { Parsed, QueueResource, Target } from "@stamp/azure-rest";
-import type { LocatedQueue, QueueAddress, Queues } from "../../queues.ts";
+import type { LocatedQueue, QueueAddress, Queues } from "../../objects/queues.ts";
 import type { Answer, Exchange } from "../exchange.ts";
 
 export interface QueueExchange extends Exchange {

@@ -1,0 +1,146 @@
+/**
+ * Keys of accounts, read from the Account table and used for some seconds (the one thing a front-end may cache, which is documented).
+ * The key that everybody knows is no key where others than this machine can connect.
+ */
+
+import { decodeServiceProperties, fromBase64, type ServiceName, type ServiceProperties, unreadableProperties } from "@stamp/azure-rest";
+import { type Outcome, ok } from "@stamp/base";
+import { type World, within } from "@stamp/ports";
+import type { Account } from "@stamp/wire";
+import type { CallLimits, Router } from "../routing/router.ts";
+
+/** Key of devstoreaccount1, which every Azure Storage tool has built in. */
+export const wellKnownKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
+export interface AccountKeys {
+  readonly kind: "known";
+  /** Decoded; without those that everybody knows. */
+  readonly keys: readonly Uint8Array[];
+  /** Keys that everybody knows: good for the requests that `peers/well-known-key.ts` names. Empty if they are good for nobody. */
+  readonly wellKnownKeys: readonly Uint8Array[];
+  /** A key was left out because everybody knows it. */
+  readonly refusedWellKnown: boolean;
+  /** Secret from which user delegation keys are derived; empty until the first was asked for. */
+  readonly delegationSecret: Uint8Array;
+  readonly serviceProperties: Readonly<Record<ServiceName, ServiceProperties>>;
+  /** True if the operator forbids anonymous reads of every container, whatever its access policy says. */
+  readonly publicAccessForbidden: boolean;
+  /** By name. */
+  readonly encryptionScopes: ReadonlyMap<string, { readonly key: Uint8Array; readonly disabled: boolean }>;
+}
+export type AccountLookup = AccountKeys | { readonly kind: "unknown" };
+
+export interface AccountsOptions {
+  readonly accountCacheMs: number;
+  readonly accountsMax: number;
+  /** For whom the key that everybody knows is good. */
+  readonly wellKnownKey: "everybody" | "thisMachine" | "nobody";
+  readonly lookupTimeoutMs: number;
+}
+
+interface Entry {
+  readonly lookup: Promise<Outcome<AccountLookup>>;
+  readonly untilMs: number;
+  readonly sentMs: number;
+}
+
+/** An account that is not there may be made any moment. */
+const unknownCacheMs = 200;
+/** How often at most an account is read again because a signature did not fit. */
+const rereadAfterMs = 200;
+
+export class Accounts {
+  readonly #world: World;
+  readonly #router: Router;
+  readonly #options: AccountsOptions;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(world: World, router: Router, options: AccountsOptions) {
+    this.#world = world;
+    this.#router = router;
+    this.#options = options;
+  }
+
+  async find(account: string, limits: CallLimits): Promise<Outcome<AccountLookup> | undefined> {
+    const { clock } = this.#world;
+    const nowMs = clock.monotonicMs();
+    const held = this.#entries.get(account);
+    const entry = held && held.untilMs > nowMs ? held : this.#newEntry(account, nowMs);
+    return within(clock, limits.deadlineMs - nowMs, entry.lookup);
+  }
+
+  /** Read anew, unless what is known is only just read: then undefined. */
+  async findAgain(account: string, limits: CallLimits): Promise<Outcome<AccountLookup> | undefined> {
+    const { clock } = this.#world;
+    const nowMs = clock.monotonicMs();
+    const held = this.#entries.get(account);
+    if (held && held.sentMs + rereadAfterMs > nowMs) return undefined;
+    const entry = this.#newEntry(account, nowMs);
+    return within(clock, limits.deadlineMs - nowMs, entry.lookup);
+  }
+
+  /** It was changed from here: the next who asks reads it anew. */
+  forget(account: string): void {
+    this.#entries.delete(account);
+  }
+
+  #newEntry(account: string, nowMs: number): Entry {
+    const entry = { lookup: this.#read(account, nowMs), untilMs: nowMs + this.#options.accountCacheMs, sentMs: nowMs };
+    this.#remember(account, entry);
+    return entry;
+  }
+
+  #remember(account: string, entry: Entry): void {
+    this.#entries.delete(account);
+    this.#entries.set(account, entry);
+    if (this.#entries.size <= this.#options.accountsMax) return;
+    const oldest = this.#entries.keys().next().value;
+    if (oldest !== undefined) this.#entries.delete(oldest);
+  }
+
+  async #read(account: string, sentMs: number): Promise<Outcome<AccountLookup>> {
+    const { clock } = this.#world;
+    const deadlineMs = sentMs + this.#options.lookupTimeoutMs;
+    const answer = await this.#router.execute({ case: "getAccount", value: { account } }, { deadlineMs });
+    const lookup: Outcome<AccountLookup> = answer.ok
+      ? answer.value.case === "account"
+        ? this.#usable(answer.value.value)
+        : ok({ kind: "unknown" })
+      : answer;
+    if (!lookup.ok) this.#entries.delete(account);
+    else if (lookup.value.kind === "unknown") {
+      const known = this.#entries.get(account);
+      if (known) this.#entries.set(account, { ...known, untilMs: clock.monotonicMs() + unknownCacheMs });
+    }
+    return lookup;
+  }
+
+  #usable({ name, keys: texts, delegationSecret, serviceProperties, encryptionScopes }: Account): Outcome<AccountKeys> {
+    const held = [serviceProperties.blob, serviceProperties.queue, serviceProperties.table].map((text) => text ?? "");
+    const [blob, queue, table] = held.map(decodeServiceProperties);
+    if (!blob || !queue || !table) {
+      const unreadable = held.find((text) => decodeServiceProperties(text) === undefined) ?? "";
+      return unreadableProperties(`the service properties of account ${name}`, unreadable);
+    }
+    const { wellKnownKey: serves } = this.#options;
+    const decoded = (wanted: (text: string) => boolean): Uint8Array[] =>
+      texts
+        .filter(wanted)
+        .map((text) => fromBase64(text))
+        .filter((key) => key !== undefined);
+    const keys = decoded((text) => text !== wellKnownKey);
+    const wellKnownKeys = decoded((text) => serves !== "nobody" && text === wellKnownKey);
+    const refusedWellKnown = serves === "nobody" && texts.includes(wellKnownKey);
+    const { publicAccessForbidden } = blob;
+    return ok({
+      kind: "known",
+      keys,
+      wellKnownKeys,
+      refusedWellKnown,
+      delegationSecret,
+      serviceProperties: { blob, queue, table },
+      publicAccessForbidden,
+      encryptionScopes: new Map(encryptionScopes.map((scope) => [scope.name, scope])),
+    });
+  }
+}

@@ -1,0 +1,168 @@
+/** Whatever is taken and given: never more than the budget, nothing lost, fair shares, and nobody waits for ever. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { CountedClock, settled } from "../testing/clock.ts";
+import { ByteBudget, type ByteShare } from "./byte-budget.ts";
+
+function budgetOf(bytesMax: number, waitMaxMs = 10_000): { budget: ByteBudget; clock: CountedClock } {
+  const clock = new CountedClock();
+  return { budget: new ByteBudget(clock, { bytesMax, waitMaxMs }), clock };
+}
+
+test("byte budget: a quarter is kept for an account or an address that holds nothing", () => {
+  const { budget } = budgetOf(100);
+  const at = (account: string, address: string): ByteShare => budget.of({ account, address });
+  assert.equal(at("many", "1").tryTake(50), true);
+  assert.equal(at("many", "1").tryTake(30), false);
+  assert.equal(at("many", "1").tryTake(25), true);
+  assert.equal(at("few", "1").tryTake(10), true, "another account at the same address");
+  assert.equal(at("many", "2").tryTake(10), true, "the same account from another address");
+  assert.equal(at("few", "2").tryTake(5), false, "both hold something");
+  assert.equal(at("none", "3").tryTake(6), false, "more than there is");
+  assert.equal(budget.usedBytes, 95);
+});
+
+test("byte budget: who brings little does not wait behind all that another account or address brings", async () => {
+  for (const [many, few] of [
+    [
+      { account: "many", address: "1" },
+      { account: "few", address: "1" },
+    ],
+    [
+      { account: "many", address: "1" },
+      { account: "many", address: "2" },
+    ],
+  ] as const) {
+    const { budget } = budgetOf(100);
+    const order: string[] = [];
+    const taking = budget.of(many);
+    for (let i = 0; i < 10; i++) void taking.take(25).then(() => order.push("many"));
+    await settled();
+    assert.deepEqual([order.length, budget.usedBytes], [3, 75]);
+    const little = budget.of(few);
+    void little.take(20).then(() => order.push("few"));
+    await settled();
+    void little.take(20).then(() => order.push("few"));
+    taking.give(50);
+    await settled();
+    assert.deepEqual(order.slice(3), ["few", "few"]);
+  }
+});
+
+test("byte budget: who waits too long is refused, holds nothing, and is told when to come again", async () => {
+  const { budget, clock } = budgetOf(100, 5_000);
+  const many = budget.of({ account: "many", address: "1" });
+  assert.ok(many.tryTake(75));
+  const late = many.take(25);
+  await clock.pass(4_999);
+  assert.equal(budget.waiting, 1);
+  await clock.pass(1);
+  const outcome = await late;
+  assert.ok(!outcome.ok && outcome.failure.applied === "no" && outcome.failure.details?.retryAfterSeconds === "1");
+  assert.deepEqual([budget.waiting, budget.usedBytes, budget.refusedLate], [0, 75, 1]);
+  many.give(75);
+  assert.equal(budget.usedBytes, 0);
+});
+
+test("byte budget: while somebody waits who holds less, the one who holds most is asked to give back", async () => {
+  const { budget, clock } = budgetOf(100);
+  const asked: string[] = [];
+  const holder = (name: string, bytes: number): void => {
+    const share = budget.of({ account: name, address: name });
+    assert.ok(share.tryTake(bytes));
+    share.whenWanted((waiting) => {
+      if (!waiting) return;
+      asked.push(name);
+      share.give(bytes);
+    });
+  };
+  holder("large", 70);
+  holder("small", 30);
+  let got = false;
+  void budget
+    .of({ account: "new", address: "new" })
+    .take(30)
+    .then(({ ok }) => (got = ok));
+  await clock.pass(100);
+  assert.deepEqual([asked, got, budget.usedBytes], [["large"], true, 60]);
+});
+
+test("byte budget: holders give back before it is full, so that a quick upload beside many slow ones never waits", async () => {
+  const { budget, clock } = budgetOf(3_200);
+  const writtenAfterMs = 20;
+  const slow = (bytes: number): void => {
+    const share = budget.of({ account: "a", address: "1" });
+    let held = 0;
+    const bring = (): void => {
+      if (share.tryTake(bytes)) held += bytes;
+      clock.after(1_000, bring);
+    };
+    bring();
+    share.whenWanted(() => {
+      const given = held;
+      held = 0;
+      clock.after(writtenAfterMs, () => share.give(given));
+    });
+  };
+  for (let i = 0; i < 200; i++) slow(1);
+  const quick = budget.of({ account: "a", address: "1" });
+  let waits = 0;
+  for (let i = 0; i < 400; i++) {
+    await clock.pass(100);
+    if (!quick.tryTake(64)) waits++;
+    else quick.give(64);
+  }
+  assert.equal(waits, 0);
+  assert.ok(budget.usedBytes <= 2_400, "the open part");
+});
+
+test("byte budget, whatever is asked: within the bound, in order within a holder, everybody gets it in the end", () =>
+  fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.record({ who: fc.nat(2), bytes: fc.integer({ min: 1, max: 150 }), tries: fc.boolean() }), { maxLength: 60 }),
+      async (requests) => {
+        const { budget } = budgetOf(100);
+        const held: { share: ByteShare; bytes: number }[] = [];
+        const got: { who: number; at: number }[] = [];
+        const check = (): void => {
+          const sum = held.reduce((total, { bytes }) => total + bytes, 0);
+          assert.equal(budget.usedBytes, sum);
+          assert.ok(sum <= 100 || held.length === 1, `${sum} held`);
+        };
+        for (const [at, { who, bytes, tries }] of requests.entries()) {
+          const share = budget.of({ account: `a${who}`, address: "1" });
+          if (tries) {
+            if (share.tryTake(bytes)) held.push({ share, bytes });
+          } else {
+            void share.take(bytes).then(() => {
+              held.push({ share, bytes });
+              got.push({ who, at });
+            });
+          }
+          await settled();
+          check();
+          if (at % 3 === 2) {
+            const one = held.shift();
+            one?.share.give(one.bytes);
+            await settled();
+            check();
+          }
+        }
+        for (let one = held.shift(); one; one = held.shift()) {
+          one.share.give(one.bytes);
+          await settled();
+        }
+        assert.equal(budget.usedBytes, 0);
+        for (const who of [0, 1, 2]) {
+          const order = got.filter((one) => one.who === who).map(({ at }) => at);
+          assert.deepEqual(
+            order,
+            order.toSorted((a, b) => a - b),
+          );
+        }
+        assert.equal(got.length, requests.filter(({ tries }) => !tries).length, "everybody got it");
+      },
+    ),
+    { numRuns: 60 },
+  ));

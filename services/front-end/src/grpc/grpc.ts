@@ -1,0 +1,222 @@
+/**
+ * The same objects over gRPC (`stamp.v1.FrontEnd`), for gRPC tools. Each call carries `authorization: Bearer <token>`; what the service
+ * would answer as an error is a gRPC error with the service's code in `x-ms-error-code`.
+ */
+import { checkBlobName, checkContainerName, type Parsed, parsed, type RestError, rejected } from "@stamp/azure-rest";
+import { type Failed, type FailureCode, FailureError, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
+import type { CallContext, Handlers, World } from "@stamp/ports";
+import type { Conditions, Container, FrontEnd, GetBlobRequest, ListedBlob, PutBlobRequest } from "@stamp/wire";
+import { fromWire } from "@stamp/wire";
+import { checkToken } from "../accounts/account-token.ts";
+import type { Accounts } from "../accounts/accounts.ts";
+import { underKey } from "../accounts/content-key.ts";
+import { endOf, type LocatedBlob, type Objects } from "../objects/objects.ts";
+import { checkLiteralName } from "../objects/older-names.ts";
+import type { CallLimits } from "../routing/router.ts";
+import { deleteQueueMessage, getQueueMessages, putQueueMessage } from "./grpc-messages.ts";
+import { tableHandlers } from "./grpc-tables.ts";
+
+const codes: Readonly<Record<number, FailureCode>> = {
+  304: "failedPrecondition",
+  401: "unauthenticated",
+  403: "permissionDenied",
+  404: "notFound",
+  409: "alreadyExists",
+  412: "failedPrecondition",
+  416: "outOfRange",
+  501: "unimplemented",
+  503: "unavailable",
+};
+
+function failedBy(error: RestError): Failed {
+  const details = { "x-ms-error-code": error.code };
+  if (error.status === 500) return unknownOutcome("internal", "conflict", error.message, details);
+  return refused(codes[error.status] ?? "invalidArgument", "conflict", error.message, details);
+}
+
+const outcomeOf = <T>(result: Parsed<T>): Outcome<T> => (result.ok ? ok(result.value) : failedBy(result.error));
+
+export interface GrpcDoorParts {
+  readonly world: World;
+  readonly objects: Objects;
+  readonly accounts: Accounts;
+}
+
+/** A handler of requests whose token is for their account. */
+export type AuthorizedCall = <R extends { readonly account: string }, T>(
+  work: (request: R, limits: CallLimits) => Promise<Parsed<T>>,
+) => (request: R, context: CallContext) => Promise<Outcome<T>>;
+
+export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd> {
+  const { objects } = parts;
+  const call: AuthorizedCall = (work) => {
+    return async (request, context) => {
+      const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
+      const policy = await checkToken(parts, request.account, context, limits);
+      return policy.ok ? outcomeOf(await work(request, { ...limits, policy: policy.value })) : policy;
+    };
+  };
+  const done = <T>(result: Parsed<T>): Parsed<Record<string, never>> => (result.ok ? parsed({}) : result);
+  return {
+    createContainer: call(async ({ account, container, metadata }, limits) => {
+      const name = checkContainerName(container);
+      if (!name.ok) return name;
+      return objects.execute({ case: "createContainer", value: { account, container, metadata } }, "container", limits);
+    }),
+    deleteContainer: call(async ({ account, container, conditions }, limits) => {
+      const value = conditions ? { account, container, conditions } : { account, container };
+      return done(await objects.deleteContainer(value, () => limits));
+    }),
+    listContainers: call(({ account, prefix, marker, maxResults }, limits) =>
+      objects.listContainers({ account, prefix, marker, maxResults: pageSize(maxResults) }, limits),
+    ),
+    putBlob: (requests, context) => putBlob(parts, requests, context),
+    getBlob: (request, context) => getBlob(parts, request, context),
+    getBlobProperties: call(async (request, limits) => {
+      const name = await locate(objects, request, limits);
+      if (!name.ok) return name;
+      const value = { name: name.value, withoutContent: true, ...(request.conditions ? { conditions: request.conditions } : {}) };
+      const blob = await objects.execute({ case: "getBlob", value }, "blob", limits);
+      const readable = blob.ok ? await objects.parts.scopes.ofBlob(request.account, blob.value, undefined, limits) : blob;
+      return readable.ok ? blob : readable;
+    }),
+    listBlobs: call(async ({ account, container, prefix, delimiter, marker, maxResults }, limits) => {
+      const row = await objects.container(account, container, limits);
+      if (!row.ok) return row;
+      const question = { prefix, delimiter, marker, maxResults: pageSize(maxResults), includeMetadata: true, includeUncommitted: false };
+      const page = await objects.listBlobs(account, row.value, question, limits);
+      return page.ok ? parsed({ ...page.value, entries: page.value.entries.map(withoutHiddenMetadata) }) : page;
+    }),
+    ...tableHandlers(call, objects.tables),
+    deleteBlob: call(async (request, limits) => {
+      const name = await locate(objects, request, limits);
+      if (!name.ok) return name;
+      const value = request.conditions ? { name: name.value, conditions: request.conditions } : { name: name.value };
+      return done(await objects.deleteBlob(value, () => limits));
+    }),
+    putQueueMessage: call((request, limits) => putQueueMessage(objects.parts.queues, request, limits)),
+    getQueueMessages: call((request, limits) => getQueueMessages(objects.parts.queues, request, limits)),
+    deleteQueueMessage: call(async (request, limits) => done(await deleteQueueMessage(objects.parts.queues, request, limits))),
+  };
+
+  async function putBlob(_: GrpcDoorParts, requests: AsyncIterable<PutBlobRequest>, context: CallContext) {
+    const iterator = requests[Symbol.asyncIterator]();
+    const first = await iterator.next();
+    if (first.done) return refused("invalidArgument", "badRequest", "no message: the first one names the blob");
+    const head: PutBlobRequest = first.value;
+    const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
+    const policy = await checkToken(parts, head.account, context, limits);
+    if (!policy.ok) return policy;
+    const blobName = checkBlobName(head.blob, true);
+    if (!blobName.ok) return failedBy(blobName.error);
+    const row = await objects.container(head.account, head.container, limits);
+    if (!row.ok) return failedBy(row.error);
+    const name = await locateIn(objects, row.value, head, limits);
+    if (!name.ok) return failedBy(name.error);
+    const { defaultEncryptionScope: scope } = row.value;
+    const key = scope === "" ? parsed(undefined) : await objects.parts.scopes.key(head.account, scope, limits);
+    if (!key.ok) return failedBy(key.error);
+    const wants = { md5: true, crc64: false };
+    // How long it is shows only at its end: it never goes inline, and the largest Put Blob is the limit.
+    const received = await objects.receive(name.value, payloads(head, iterator), {
+      contentLengthBytes: undefined,
+      wants,
+      key: key.value,
+      from: grpcClients,
+      signal: context.signal,
+    });
+    if (!received.ok) return failedBy(received.error);
+    const { inline, places, md5 } = received.value;
+    const { contentType, contentEncoding, contentLanguage, cacheControl, contentDisposition } = head.headers ?? noHeaders;
+    const given = {
+      contentType: contentType || "application/octet-stream",
+      contentEncoding,
+      contentLanguage,
+      cacheControl,
+      contentDisposition,
+    };
+    const headers = { ...given, contentMd5: md5 ?? new Uint8Array(0) };
+    const value = { name: name.value, metadata: head.metadata, headers, body: { inline, places: [...places] } };
+    const conditions = key.value ? { ...head.conditions, ...underKey(key.value, {}) } : head.conditions;
+    const kind = { case: "putBlob", value: conditions ? { ...value, conditions } : value } as const;
+    return outcomeOf(await objects.execute(kind, "blob", { ...limits, policy: policy.value }));
+  }
+
+  async function* getBlob(_: GrpcDoorParts, request: GetBlobRequest, context: CallContext) {
+    const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
+    const who = await checkToken(parts, request.account, context, limits);
+    if (!who.ok) throw new FailureError(who.failure);
+    const found = await findBlob(objects, request, limits);
+    if (!found.ok) throw new FailureError(failedBy(found.error).failure);
+    const { name, blob, content } = found.value;
+    yield { blob };
+    const endBytes = endOf(blob, request.endBytes === undefined ? undefined : fromWire(request.endBytes));
+    if (fromWire(content.startBytes) === endBytes) return;
+    const download = await objects.download(name, blob, content, endBytes, { to: grpcClients, signal: context.signal });
+    if (!download.ok) throw new FailureError(failedBy(download.error).failure);
+    for await (const payload of download.value) yield { payload };
+  }
+}
+
+/** Calls do not tell whence they came: all clients of gRPC count as one address. */
+const grpcClients = "grpc";
+
+const noHeaders = { contentType: "", contentEncoding: "", contentLanguage: "", cacheControl: "", contentDisposition: "" };
+
+const pageSize = (asked: number): number => (asked < 1 ? 5000 : Math.min(asked, 5000));
+
+interface NamesBlob {
+  readonly account: string;
+  readonly container: string;
+  readonly blob: string;
+  readonly conditions?: Conditions | undefined;
+}
+
+async function locate(objects: Objects, request: NamesBlob, limits: CallLimits): Promise<Parsed<LocatedBlob>> {
+  const row = await objects.container(request.account, request.container, limits);
+  return row.ok ? locateIn(objects, row.value, request, limits) : row;
+}
+
+/**
+ * Locates the blob of a call. Refuses conditions that name a key: over HTTPS the front-end has seen the customer's key by then, but a call
+ * brings no key, and its digest is in every list. The scope of a call's content is that of its container.
+ */
+async function locateIn(objects: Objects, row: Container, request: NamesBlob, limits: CallLimits): Promise<Parsed<LocatedBlob>> {
+  const { account, container, blob, conditions } = request;
+  if (conditions?.encryptionKeySha256 !== undefined) {
+    return rejected("InvalidInput", { Reason: "A call brings no customer-provided key: encryption_key_sha256 is not for clients." });
+  }
+  if (conditions?.encryptionScope !== undefined || conditions?.encryptionAsFound) {
+    return rejected("InvalidInput", { Reason: "A call names no encryption scope: encryption_scope is not for clients." });
+  }
+  const name = await checkLiteralName(objects, account, row, blob, limits);
+  return name.ok ? parsed(objects.located({ account, container, blob }, row)) : name;
+}
+
+/** Returns the entry of a list without metadata if the blob is under a customer's key: whoever lists brings no key. */
+function withoutHiddenMetadata(entry: ListedBlob): ListedBlob {
+  const { kind } = entry;
+  if (kind.case !== "blob" || kind.value.encryptionKeySha256 === undefined) return entry;
+  return { ...entry, kind: { case: "blob", value: { ...kind.value, metadata: {} } } };
+}
+
+async function findBlob(objects: Objects, request: GetBlobRequest, limits: CallLimits) {
+  const name = await locate(objects, request, limits);
+  if (!name.ok) return name;
+  const value = {
+    name: name.value,
+    ...(request.conditions ? { conditions: request.conditions } : {}),
+    ...(request.startBytes === undefined ? {} : { startBytes: request.startBytes }),
+    ...(request.endBytes === undefined ? {} : { endBytes: request.endBytes }),
+  };
+  const answer = await objects.execute({ case: "getBlob", value }, "content", limits);
+  if (!answer.ok) return answer;
+  const { blob } = answer.value;
+  if (!blob) throw new FailureError({ code: "internal", reason: "bug", message: "content without its blob", applied: "no" });
+  return parsed({ name: name.value, blob, content: answer.value });
+}
+
+async function* payloads(first: PutBlobRequest, rest: AsyncIterator<PutBlobRequest>): AsyncGenerator<Uint8Array, void, void> {
+  if (first.payload.length > 0) yield first.payload;
+  for (let step = await rest.next(); !step.done; step = await rest.next()) if (step.value.payload.length > 0) yield step.value.payload;
+}

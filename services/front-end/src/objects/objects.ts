@@ -1,0 +1,434 @@
+/**
+ * Operations on objects for both doors (HTTP and gRPC): containers are looked up, operations go to their range, lists go on over ranges.
+ * Answers are values; a `RestError` says what the service would.
+ */
+import { bodyLimitsOf, type ConditionHeaders, newestVersion, type Parsed, parsed, restError, restErrorOfService } from "@stamp/azure-rest";
+import { clientAddress, type Outcome, refused } from "@stamp/base";
+import { uuid, type World } from "@stamp/ports";
+import type { ExtentReader } from "@stamp/stream-client";
+import type { Blob, BlobContent, Container, ListedBlob, Place } from "@stamp/wire";
+import { fromWire, toWire } from "@stamp/wire";
+import { type ContentKey, type ScopeKeys, underKey } from "../accounts/content-key.ts";
+import type { FrontEndConfig } from "../config.ts";
+import type { ByteBudget, ByteHolder } from "../content/byte-budget.ts";
+import { Download } from "../content/download.ts";
+import { WriteCipher } from "../content/encryption.ts";
+import { receiveBody, type Uploaded } from "../content/upload.ts";
+import { UploadPins } from "../content/upload-pins.ts";
+import { Copies } from "../copy/copies.ts";
+import type { ForeignSources } from "../copy/foreign-sources.ts";
+import { overRanges } from "../routing/over-ranges.ts";
+import type { CallLimits, OperationKind, ResultKind, ResultValues, Router } from "../routing/router.ts";
+import { restErrorOf } from "./failures.ts";
+import type { ParentRows } from "./parent-rows.ts";
+import { type ContainerDeletion, deleteContainer, executeProtecting } from "./protecting.ts";
+import type { Queues } from "./queues.ts";
+import type { Tables } from "./tables.ts";
+
+export interface ObjectsParts {
+  readonly world: World;
+  readonly config: FrontEndConfig;
+  readonly router: Router;
+  readonly containers: ParentRows;
+  readonly queues: Queues;
+  readonly tables: Tables;
+  readonly scopes: ScopeKeys;
+  readonly reader: ExtentReader;
+  readonly foreignSources: ForeignSources;
+  /** Content on its way in. */
+  readonly uploads: ByteBudget;
+  /** Documents that are read whole. */
+  readonly documents: ByteBudget;
+  readonly downloads: ByteBudget;
+}
+
+export interface BlobAddress {
+  readonly account: string;
+  readonly container: string;
+  readonly blob: string;
+}
+
+/** With the incarnation of its container, as a read of the row said that was sent after the request arrived. */
+export interface LocatedBlob extends BlobAddress {
+  readonly containerIncarnation: bigint;
+  /** Stamps of a snapshot and of a version; 0 for the blob itself. */
+  readonly snapshotStamp: bigint;
+  readonly versionStamp: bigint;
+}
+
+export interface WireConditions {
+  readonly ifMatch?: string;
+  readonly ifNoneMatch?: string;
+  readonly ifModifiedSinceMs?: bigint;
+  readonly ifUnmodifiedSinceMs?: bigint;
+  readonly leaseId?: string;
+  readonly createOnly?: boolean;
+  readonly encryptionKeySha256?: Uint8Array;
+  readonly encryptionScope?: string;
+  readonly encryptionAsFound?: boolean;
+}
+
+/** With `access`, for what makes an object or replaces it: whoever may only create is told when it is there. */
+export function conditionsToWire(conditions: ConditionHeaders, access?: { may(permission: string): boolean }): WireConditions {
+  const { ifModifiedSinceMs, ifUnmodifiedSinceMs, ...rest } = conditions;
+  return {
+    ...rest,
+    ...(access && !access.may("w") ? { createOnly: true } : {}),
+    ...(ifModifiedSinceMs === undefined ? {} : { ifModifiedSinceMs: BigInt(ifModifiedSinceMs) }),
+    ...(ifUnmodifiedSinceMs === undefined ? {} : { ifUnmodifiedSinceMs: BigInt(ifUnmodifiedSinceMs) }),
+  };
+}
+
+export interface ListContainersQuestion {
+  readonly account: string;
+  readonly prefix: string;
+  readonly marker: string;
+  readonly markerStamp?: bigint;
+  readonly maxResults: number;
+  readonly includeDeleted?: boolean;
+}
+
+export interface FindBlobsQuestion {
+  readonly where: string;
+  /** The only one to look in. */
+  readonly container: string | undefined;
+  readonly marker: string;
+  readonly maxResults: number;
+}
+
+export interface FoundBlob {
+  readonly name: string;
+  readonly container: string;
+  readonly tags: Readonly<Record<string, string>>;
+}
+
+export interface ListBlobsQuestion {
+  readonly prefix: string;
+  readonly delimiter: string;
+  readonly marker: string;
+  readonly maxResults: number;
+  readonly includeMetadata: boolean;
+  readonly includeUncommitted: boolean;
+  readonly markerStamp?: bigint;
+  readonly includeSnapshots?: boolean;
+  readonly includeVersions?: boolean;
+  readonly includeDeleted?: boolean;
+  readonly includeDeletedWithVersions?: boolean;
+  readonly includeTags?: boolean;
+  readonly onlyDeleted?: boolean;
+  readonly onlyProtected?: boolean;
+}
+
+/** A search in an account looks into so many containers at most in one go. */
+const containersPerSearchMax = 100;
+
+const blobItself: Pick<LocatedBlob, "snapshotStamp" | "versionStamp"> = { snapshotStamp: 0n, versionStamp: 0n };
+
+type DeleteBlobInit = Extract<OperationKind, { case: "deleteBlob" }>["value"];
+
+export class Objects {
+  readonly parts: ObjectsParts;
+
+  /** Copies that go on after their request. */
+  readonly copies: Copies;
+
+  constructor(parts: ObjectsParts) {
+    this.parts = parts;
+    this.copies = new Copies(this, `${parts.config.name}/${uuid(parts.world.random)}`);
+  }
+
+  /** Returns the result that the router answered. */
+  resultOf<C extends keyof ResultValues>(result: ResultKind, expected: C): Parsed<ResultValues[C]> {
+    return answered({ ok: true, value: result }, expected);
+  }
+
+  get tables(): Tables {
+    return this.parts.tables;
+  }
+
+  /** Returns the answer of the range's server as it is. */
+  run(kind: OperationKind, limits: CallLimits): Promise<Outcome<ResultKind>> {
+    return executeProtecting(this, kind, limits);
+  }
+
+  /** Refused while a policy or a hold protects anything inside. */
+  deleteContainer(asked: ContainerDeletion, limits: () => CallLimits): Promise<Parsed<undefined>> {
+    return deleteContainer(this, asked, limits);
+  }
+
+  /** A result of the case that the operation has when it went well. */
+  async execute<C extends keyof ResultValues>(kind: OperationKind, expected: C, limits: CallLimits): Promise<Parsed<ResultValues[C]>> {
+    return answered(await this.run(kind, limits), expected);
+  }
+
+  async container(account: string, container: string, limits: CallLimits): Promise<Parsed<Container>> {
+    const row = await this.parts.containers.read(account, container, limits);
+    if (!row) return { ok: false, error: restErrorOf(late.failure) };
+    return answered(row, "container");
+  }
+
+  /** `containerIncarnation` from a row that the caller has read for this request. */
+  located(blob: BlobAddress, container: Container, stamps = blobItself): LocatedBlob {
+    return { ...blob, containerIncarnation: container.incarnation, ...stamps };
+  }
+
+  /** Deletes, step by step where there is much; whether nothing is kept. */
+  async deleteBlob(value: DeleteBlobInit, limits: () => CallLimits): Promise<Parsed<boolean>> {
+    for (;;) {
+      const gone = await this.execute({ case: "deleteBlob", value }, "deleted", limits());
+      if (!gone.ok) return gone;
+      if (!gone.value.more) return parsed(gone.value.permanent);
+    }
+  }
+
+  async listContainers(
+    question: ListContainersQuestion,
+    limits: CallLimits,
+  ): Promise<Parsed<{ containers: Container[]; nextMarker: string; nextMarkerStamp: bigint }>> {
+    const containers: Container[] = [];
+    let nextMarkerStamp = 0n;
+    const kind = (maxResults: number): OperationKind => ({ case: "listContainers", value: { ...question, maxResults } });
+    const nextMarker = await overRanges(this.parts.router, kind, question.maxResults, limits, {
+      read: (outcome) => answered(outcome, "containers"),
+      take: (page) => {
+        containers.push(...page.containers);
+        nextMarkerStamp = page.nextMarkerStamp;
+        return page.containers.length;
+      },
+      first: (page) => page.containers[0]?.name,
+    });
+    return nextMarker.ok ? parsed({ containers, nextMarker: nextMarker.value, nextMarkerStamp }) : nextMarker;
+  }
+
+  async listBlobs(
+    account: string,
+    container: Container,
+    question: ListBlobsQuestion,
+    limits: CallLimits,
+  ): Promise<Parsed<{ entries: ListedBlob[]; nextMarker: string; nextMarkerStamp: bigint }>> {
+    const entries: ListedBlob[] = [];
+    let nextMarkerStamp = 0n;
+    const value = { account, container: container.name, containerIncarnation: container.incarnation, ...question };
+    const kind = (maxResults: number): OperationKind => ({ case: "listBlobs", value: { ...value, maxResults } });
+    // A common prefix may lie in two ranges; it is listed once.
+    const isNew = ({ kind: { case: of, value: name } }: ListedBlob): boolean => {
+      const last = entries.at(-1)?.kind;
+      return !(of === "prefix" && last?.case === "prefix" && last.value === name);
+    };
+    const nextMarker = await overRanges(this.parts.router, kind, question.maxResults, limits, {
+      read: (outcome) => answered(outcome, "blobs"),
+      take: (page) => {
+        const fresh = page.entries.filter((entry, index) => index > 0 || isNew(entry));
+        entries.push(...fresh);
+        nextMarkerStamp = page.nextMarkerStamp;
+        return fresh.length;
+      },
+      first: (page) => {
+        const entry = page.entries.find(isNew)?.kind;
+        return entry?.case === "blob" ? entry.value.name : entry?.value;
+      },
+    });
+    return nextMarker.ok ? parsed({ entries, nextMarker: nextMarker.value, nextMarkerStamp }) : nextMarker;
+  }
+
+  /**
+   * Finds blobs whose tags fulfil the expression. A page may hold fewer than fit and not be the last: each reads a
+   * bounded number of blobs.
+   */
+  async findBlobs(
+    account: string,
+    container: Container,
+    { where, marker, maxResults }: Omit<FindBlobsQuestion, "container">,
+    limits: CallLimits,
+  ): Promise<Parsed<{ found: FoundBlob[]; nextMarker: string }>> {
+    const found: FoundBlob[] = [];
+    const { name, incarnation } = container;
+    const value = { account, container: name, containerIncarnation: incarnation, where, marker };
+    const kind = (left: number): OperationKind => ({ case: "findBlobs", value: { ...value, maxResults: left } });
+    const nextMarker = await overRanges(this.parts.router, kind, maxResults, limits, {
+      read: (outcome) => answered(outcome, "blobs"),
+      take: (page) => {
+        for (const { kind: entry } of page.entries) {
+          if (entry.case === "blob") found.push({ name: entry.value.name, container: name, tags: entry.value.tags });
+        }
+        return page.entries.length;
+      },
+      first: (page) => (page.entries[0]?.kind.case === "blob" ? page.entries[0].kind.value.name : undefined),
+    });
+    return nextMarker.ok ? parsed({ found, nextMarker: nextMarker.value }) : nextMarker;
+  }
+
+  /** Container after container. A marker is a container's name, and behind a slash where to go on in it. */
+  async findBlobsInAccount(
+    account: string,
+    question: FindBlobsQuestion,
+    limits: () => CallLimits,
+  ): Promise<Parsed<{ found: FoundBlob[]; nextMarker: string }>> {
+    const found: FoundBlob[] = [];
+    const slash = question.marker.indexOf("/");
+    let from = slash < 0 ? question.marker : question.marker.slice(0, slash);
+    let marker = slash < 0 ? "" : question.marker.slice(slash + 1);
+    for (let looked = 0; looked < containersPerSearchMax && found.length < question.maxResults; looked++) {
+      const next = await this.listContainers({ account, prefix: question.container ?? "", marker: from, maxResults: 1 }, limits());
+      if (!next.ok) return next;
+      const container = next.value.containers[0];
+      if (!container || (question.container ?? container.name) !== container.name) return parsed({ found, nextMarker: "" });
+      const here = { ...question, maxResults: question.maxResults - found.length, marker: container.name === from ? marker : "" };
+      const page = await this.findBlobs(account, container, here, limits());
+      if (!page.ok) return page;
+      found.push(...page.value.found);
+      if (page.value.nextMarker !== "") return parsed({ found, nextMarker: `${container.name}/${page.value.nextMarker}` });
+      // The first name behind this one.
+      from = `${container.name}\0`;
+      marker = "";
+    }
+    return parsed({ found, nextMarker: from });
+  }
+
+  /** Everything of the body, verified by the caller before something refers to it. */
+  async receive(
+    name: LocatedBlob,
+    body: AsyncIterable<Uint8Array>,
+    options: {
+      readonly contentLengthBytes: number | undefined;
+      readonly wants: { md5: boolean; crc64: boolean };
+      /** Address of the client that sends it; undefined: the stamp itself reads it somewhere. */
+      readonly from?: string;
+      readonly signal?: AbortSignal;
+      /** The content is encrypted under it. */
+      readonly key?: ContentKey | undefined;
+      /** Keeps the bytes for a commit that comes much later, until the caller drops it; by default they stay long enough for one that comes now. */
+      readonly pins?: UploadPins;
+    },
+  ): Promise<Parsed<Uploaded>> {
+    const pins = options.pins ?? this.pins(name);
+    const startedMs = this.parts.world.clock.monotonicMs();
+    try {
+      const received = await this.#receive(name, body, { ...options, pins });
+      if (!received.ok) return received;
+      if (options.pins === undefined) await pins.close();
+      return (await this.#stillThere(name, startedMs)) ?? received;
+    } finally {
+      if (options.pins === undefined) pins.drop();
+    }
+  }
+
+  /** Keeps the extents of an upload to this blob. */
+  pins(name: LocatedBlob): UploadPins {
+    const { world, router } = this.parts;
+    const route = router.routeOf({ case: "deleteBlob", value: { name } });
+    return new UploadPins(world, route, (to, extentIds, limits) => router.pinData(to, extentIds, limits));
+  }
+
+  /** Rows inside a deleted container are collected after a time that is long for a request, but not for a body. */
+  async #stillThere(name: LocatedBlob, startedMs: number): Promise<Parsed<never> | undefined> {
+    const { world, config } = this.parts;
+    const nowMs = world.clock.monotonicMs();
+    if (nowMs - startedMs < config.requestTimeoutMs) return undefined;
+    const row = await this.container(name.account, name.container, { deadlineMs: nowMs + config.requestTimeoutMs });
+    if (!row.ok) return row;
+    return row.value.incarnation === name.containerIncarnation ? undefined : { ok: false, error: restError("ContainerNotFound") };
+  }
+
+  #receive(
+    name: LocatedBlob,
+    body: AsyncIterable<Uint8Array>,
+    options: {
+      readonly contentLengthBytes: number | undefined;
+      readonly wants: { md5: boolean; crc64: boolean };
+      readonly from?: string;
+      readonly signal?: AbortSignal;
+      readonly key?: ContentKey | undefined;
+      readonly pins: UploadPins;
+    },
+  ): Promise<Parsed<Uploaded>> {
+    const { world, config, router, uploads } = this.parts;
+    const { pins } = options;
+    const route = router.routeOf({ case: "deleteBlob", value: { name } });
+    return receiveBody(body, {
+      contentLengthBytes: options.contentLengthBytes,
+      bytesMax: bodyLimitsOf(newestVersion).putBlobBytesMax,
+      wants: options.wants,
+      inlineBytesMax: config.inlineBytesMax,
+      pieceBytes: config.pieceBytes,
+      windowBytes: config.uploadWindowBytes,
+      budget: uploads.of(holderOf(name, options.from)),
+      digest: world.digest,
+      cipher: options.key && new WriteCipher(world, options.key),
+      writeData: async (payload): Promise<Outcome<readonly Place[]>> => {
+        if (pins.goneExtentId !== undefined) {
+          return refused(
+            "unavailable",
+            "badPlace",
+            `extent ${pins.goneExtentId}, with bytes of this upload, left blob data: write the data again`,
+          );
+        }
+        const deadlineMs = world.clock.monotonicMs() + config.requestTimeoutMs;
+        const written = await router.writeData(route, payload, options.signal ? { deadlineMs, signal: options.signal } : { deadlineMs });
+        if (!written.ok) return written;
+        pins.add(written.value.places, written.value.pinTermMs);
+        return { ok: true, value: written.value.places };
+      },
+    });
+  }
+
+  /** The bytes of what a GetBlob answered, to the end of what it was asked for. `key`: one that the client brings. */
+  async download(
+    name: LocatedBlob,
+    blob: Blob,
+    content: BlobContent,
+    endBytes: number,
+    /** `to`: address of the client that gets it; undefined: the stamp itself writes it somewhere. */
+    { to, signal, key }: { readonly to?: string; readonly signal: AbortSignal; readonly key?: ContentKey | undefined },
+  ): Promise<Parsed<Download>> {
+    const { world, config, router, reader, downloads } = this.parts;
+    const openMs = world.clock.monotonicMs() + config.requestTimeoutMs;
+    const under = await this.parts.scopes.ofBlob(name.account, blob, key, { deadlineMs: openMs, signal });
+    if (!under.ok) return under;
+    const download = new Download(content, endBytes, {
+      clock: world.clock,
+      reader,
+      budget: downloads.of(holderOf(name, to)),
+      windowBytes: config.downloadWindowBytes,
+      readTimeoutMs: config.requestTimeoutMs,
+      signal,
+      decrypting: under.value && { digest: world.digest, key: under.value },
+      again: async (startBytes, endBytes) => {
+        const deadlineMs = world.clock.monotonicMs() + config.requestTimeoutMs;
+        const conditions = underKey(key, { ifMatch: blob.etag });
+        const value = { name, conditions, startBytes: toWire(startBytes), endBytes: toWire(endBytes) };
+        const answer = await router.execute({ case: "getBlob", value }, { deadlineMs, signal });
+        if (!answer.ok) return answer;
+        if (answer.value.case === "content") return { ok: true, value: answer.value.value };
+        return refused("aborted", "conflict", `${name.blob} was changed or deleted while it was read`);
+      },
+    });
+    const opened = await download.open();
+    return opened.ok ? parsed(download) : { ok: false, error: restErrorOf(opened.failure) };
+  }
+}
+
+const holderOf = ({ account }: LocatedBlob, address = ""): ByteHolder => ({ account, address: clientAddress(address) });
+
+const late = refused("deadlineExceeded", "timeout", "the container's row was not read in time");
+
+export function answered<C extends keyof ResultValues>(outcome: Outcome<ResultKind>, expected: C): Parsed<ResultValues[C]> {
+  if (!outcome.ok) return { ok: false, error: restErrorOf(outcome.failure) };
+  const result = outcome.value;
+  if (result.case === "error") {
+    return { ok: false, error: restErrorOfService(result.value.code, result.value.message, result.value.details) };
+  }
+  if (result.case !== expected) {
+    return {
+      ok: false,
+      error: restError("InternalError", {}, { message: `A partition server answered ${result.case}, not ${expected}.` }),
+    };
+  }
+  return parsed(result.value as unknown as ResultValues[C]);
+}
+
+/** End of what is sent when a blob is read: all of it, or what the range says, clipped to the blob. */
+export function endOf(blob: Blob, endBytes: number | undefined): number {
+  const length = fromWire(blob.contentLengthBytes);
+  return endBytes === undefined ? length : Math.min(endBytes, length);
+}
