@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, type ExtentId, extentId, extentVersion, ownerEpoch, rulesWithout } from "@stamp/base";
 import fc from "fast-check";
-import { encodePointerBody, encodeSealBody, type JournalHeader, type JournalType } from "./journal-record.ts";
-import { PointedData } from "./pointed-data.ts";
-import { PrimaryWindow } from "./primary-window.ts";
-import { Replay, type ReplayEffect } from "./replay.ts";
-import { Replica } from "./replica.ts";
-import { encodeMeta, type ReplicaMeta, unreadableMeta } from "./replica-meta.ts";
+import { encodePointerBody, encodeSealBody, type JournalHeader, type JournalType } from "./journal/journal-record.ts";
+import { PointedData } from "./journal/pointed-data.ts";
+import { Replay, type ReplayEffect } from "./journal/replay.ts";
+import { PrimaryWindow } from "./replica/primary-window.ts";
+import { Replica } from "./replica/replica.ts";
+import { encodeMeta, type ReplicaMeta, unreadableMeta } from "./replica/replica-meta.ts";
 
 const meta: ReplicaMeta = {
   extentId: extentId(1),

@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, extentId, extentVersion, ownerEpoch } from "@stamp/base";
-import { PrimaryWindow } from "./primary-window.ts";
-import { Replica } from "./replica.ts";
-import type { ReplicaMeta } from "./replica-meta.ts";
+import { PrimaryWindow } from "./replica/primary-window.ts";
+import { Replica } from "./replica/replica.ts";
+import type { ReplicaMeta } from "./replica/replica-meta.ts";
 
 const meta: ReplicaMeta = {
   extentId: extentId(1),

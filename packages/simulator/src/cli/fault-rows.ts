@@ -160,7 +160,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "torn write at the journal's tail, also out of order inside one batch",
     rules: [],
-    tests: ["packages/extent/src/journal-recovery.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
+    tests: ["packages/extent/src/journal/journal-recovery.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
     faults: ["power-loss", "rack-loss"],
   },
   {
@@ -172,13 +172,13 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "stale valid records of a reused journal segment",
     rules: [],
-    tests: ["packages/extent/src/journal-recovery.test.ts"],
+    tests: ["packages/extent/src/journal/journal-recovery.test.ts"],
     faults: ["crash"],
   },
   {
     fault: "damage in the middle of the journal",
     rules: [],
-    tests: ["packages/extent/src/journal-recovery.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
+    tests: ["packages/extent/src/journal/journal-recovery.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
     faults: [],
   },
   {
@@ -486,7 +486,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "one read or write hangs, or the disk favours some over others",
     rules: ["diskWorkBounded"],
-    tests: ["packages/extent/src/io-scheduler.test.ts"],
+    tests: ["packages/extent/src/disk/io-scheduler.test.ts"],
     faults: ["slow-disk", "unfair disks that hang"],
   },
   {

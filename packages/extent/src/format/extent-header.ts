@@ -10,9 +10,9 @@
  * crc32c covers everything from byte 8 to the end of the body. The valid slot with the higher generation counts. Kind 1: replicated.
  */
 import { assert } from "@stamp/base";
+import { type ReplicaMeta, readMeta, writeMeta } from "../replica/replica-meta.ts";
 import { checkVersion, decodingVersioned, getU64, Malformed, putU64, Reader, type Versioned, viewOf, Writer } from "./binary.ts";
 import type { Crc32c } from "./crc.ts";
-import { type ReplicaMeta, readMeta, writeMeta } from "./replica-meta.ts";
 
 export const extentMagic = 0x54584553;
 export const extentFormatVersion = 1;

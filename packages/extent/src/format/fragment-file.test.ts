@@ -60,7 +60,7 @@ function readFile(bytes: Uint8Array): Uint8Array | string {
 
 test("golden fragment/v1/fragment.bin: encodes as frozen, decodes to the same", () => {
   // Content is left out of the golden file: the table holds it.
-  const path = join(import.meta.dirname, "../../../tests/golden/fragment/v1/fragment.bin");
+  const path = join(import.meta.dirname, "../../../../tests/golden/fragment/v1/fragment.bin");
   const encoded = file.subarray(0, fragmentContentOffset(content.length));
   if (!existsSync(path) && process.env.GOLDEN === "write") {
     mkdirSync(dirname(path), { recursive: true });

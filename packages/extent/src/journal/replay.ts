@@ -4,9 +4,9 @@
  * the journal lost marks the replicas that it may have concerned.
  */
 import { type ExtentId, extentVersion, type Rules } from "@stamp/base";
+import { Replica } from "../replica/replica.ts";
+import { decodeMeta, isUnreadable } from "../replica/replica-meta.ts";
 import { decodePointerBody, decodeSealBody, type JournalHeader, type PointerBody } from "./journal-record.ts";
-import { Replica } from "./replica.ts";
-import { decodeMeta, isUnreadable } from "./replica-meta.ts";
 
 export type ReplayEffect =
   | { readonly kind: "none" }

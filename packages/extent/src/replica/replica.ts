@@ -9,7 +9,7 @@
  * in its version; appends are taken in `open` only, at `end` only.
  */
 import { type ExtentId, type ExtentVersion, type Failure, type OwnerEpoch, type Rules, refused } from "@stamp/base";
-import { combineCrc32c } from "./crc.ts";
+import { combineCrc32c } from "../format/crc.ts";
 import type { ReplicaMeta, ReplicaPlace, ReplicaState } from "./replica-meta.ts";
 
 /** Ends of recent appends whose content checksum is remembered: a seal usually cuts at one of them. */

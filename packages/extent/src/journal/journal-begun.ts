@@ -9,8 +9,8 @@
  *
  * Written in place, so that it needs no room on a full disk; a torn write leaves the slot of the generation before.
  */
-import { getU64, putU64, viewOf } from "./binary.ts";
-import type { Crc32c } from "./crc.ts";
+import { getU64, putU64, viewOf } from "../format/binary.ts";
+import type { Crc32c } from "../format/crc.ts";
 import { pageBytes } from "./journal-segment.ts";
 
 const magic = 0x47424a53;

@@ -2,8 +2,8 @@
  * The identity of an extent node's disk: which stamp it belongs to, and which disk it is. Written once, when an empty disk is
  * formatted; a disk of another stamp is never served.
  */
-import { checkVersion, decodingVersioned, Malformed, Reader, type Versioned, viewOf, Writer } from "./binary.ts";
-import type { Crc32c } from "./crc.ts";
+import { checkVersion, decodingVersioned, Malformed, Reader, type Versioned, viewOf, Writer } from "../format/binary.ts";
+import type { Crc32c } from "../format/crc.ts";
 
 export interface NodeIdentity {
   readonly stampId: string;

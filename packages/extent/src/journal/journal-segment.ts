@@ -13,8 +13,8 @@
  * after a bad record the scan goes on at the next page. The header is there twice, since without it no record of the segment could be
  * told from an old one. Records up to the checkpoint LSN were in the extent files, synced, when this use began. The header also carries the highest SM term, so that the term survives the reuse of the segment that recorded it.
  */
-import { checkVersion, decodingVersioned, getU64, Malformed, putU64, type Versioned, viewOf } from "./binary.ts";
-import type { Crc32c } from "./crc.ts";
+import { checkVersion, decodingVersioned, getU64, Malformed, putU64, type Versioned, viewOf } from "../format/binary.ts";
+import type { Crc32c } from "../format/crc.ts";
 import { decodeJournalHeader, type JournalHeader, journalHeaderBytes } from "./journal-record.ts";
 
 export const segmentMagic = 0x4c4e4a53;

@@ -6,11 +6,9 @@ import { test } from "node:test";
 import { concatBytes, extentId, extentVersion, ownerEpoch } from "@stamp/base";
 import { NodeDigest } from "@stamp/ports-node";
 import fc from "fast-check";
-import { encodeFrameHeader, frameBytes, parseFrameHeader, payloadBytesOf, walkFrames } from "./block-frame.ts";
-import { BlockIndex, encodeFrameRun, indexFromRuns } from "./block-index.ts";
-import { combineCrc32c } from "./crc.ts";
-import { decodeExtentHeader, encodeExtentHeader, extentSlotOffset } from "./extent-header.ts";
-import { decodeJournalBegun, encodeJournalBegun, journalBegunBytes, journalBegunOffset } from "./journal-begun.ts";
+import { decodeNodeIdentity, encodeNodeIdentity } from "../disk/node-identity.ts";
+import { decodeScrubState, encodeScrubState } from "../disk/scrub-pass.ts";
+import { decodeJournalBegun, encodeJournalBegun, journalBegunBytes, journalBegunOffset } from "../journal/journal-begun.ts";
 import {
   decodeJournalHeader,
   decodePointerBody,
@@ -19,11 +17,13 @@ import {
   encodePointerBody,
   encodeSealBody,
   type JournalHeader,
-} from "./journal-record.ts";
-import { decodeSegmentHeader, encodeSegmentHeader } from "./journal-segment.ts";
-import { decodeNodeIdentity, encodeNodeIdentity } from "./node-identity.ts";
-import { decodeMeta, encodeMeta, type ReplicaMeta } from "./replica-meta.ts";
-import { decodeScrubState, encodeScrubState } from "./scrub-pass.ts";
+} from "../journal/journal-record.ts";
+import { decodeSegmentHeader, encodeSegmentHeader } from "../journal/journal-segment.ts";
+import { decodeMeta, encodeMeta, type ReplicaMeta } from "../replica/replica-meta.ts";
+import { encodeFrameHeader, frameBytes, parseFrameHeader, payloadBytesOf, walkFrames } from "./block-frame.ts";
+import { BlockIndex, encodeFrameRun, indexFromRuns } from "./block-index.ts";
+import { combineCrc32c } from "./crc.ts";
+import { decodeExtentHeader, encodeExtentHeader, extentSlotOffset } from "./extent-header.ts";
 import { Slices } from "./slices.ts";
 
 const digest = new NodeDigest();
@@ -170,7 +170,7 @@ test("extent header: the newer valid slot counts, and one torn slot leaves the o
   assert.equal(decodeExtentHeader(crc32c, file).kind, "invalid");
 });
 
-const goldenFolder = join(import.meta.dirname, "../../../tests/golden");
+const goldenFolder = join(import.meta.dirname, "../../../../tests/golden");
 
 /** Compares the encoded bytes with the file; set GOLDEN=write to make a file that is not there yet. */
 function golden(name: string, encoded: Uint8Array): Uint8Array {

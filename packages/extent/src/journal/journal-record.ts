@@ -13,8 +13,8 @@
  * when this one was written.
  */
 import { assert, type ExtentId, extentId, type OwnerEpoch, ownerEpoch } from "@stamp/base";
-import { type Decoded, decoding, getU64, Malformed, putU64, Reader, viewOf, Writer } from "./binary.ts";
-import type { Crc32c } from "./crc.ts";
+import { type Decoded, decoding, getU64, Malformed, putU64, Reader, viewOf, Writer } from "../format/binary.ts";
+import type { Crc32c } from "../format/crc.ts";
 
 export type JournalType = "create" | "append" | "fence" | "seal" | "delete" | "damaged" | "term" | "repair" | "pointer";
 

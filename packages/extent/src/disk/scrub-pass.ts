@@ -6,7 +6,7 @@
  * The state lies in the file `scrub-state` of the node's disk (docs/formats/extent.md), as JSON.
  */
 import { fromUtf8, utf8 } from "@stamp/base";
-import { checkVersion, decodingVersioned, Malformed, type Versioned } from "./binary.ts";
+import { checkVersion, decodingVersioned, Malformed, type Versioned } from "../format/binary.ts";
 
 export interface ScrubFinding {
   readonly extentId: number;

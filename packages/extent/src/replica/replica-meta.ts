@@ -3,7 +3,7 @@
  * and of the node's extent table. See docs/formats/extent.md.
  */
 import { type ExtentId, type ExtentVersion, extentId, extentVersion, type OwnerEpoch, ownerEpoch } from "@stamp/base";
-import { type Decoded, decoding, Malformed, Reader, Writer } from "./binary.ts";
+import { type Decoded, decoding, Malformed, Reader, Writer } from "../format/binary.ts";
 
 export interface ReplicaPlace {
   readonly nodeId: string;
