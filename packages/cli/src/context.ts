@@ -14,8 +14,8 @@ import {
 } from "@stamp/cluster";
 import { inWords } from "@stamp/ports-node";
 import { type Command, Option } from "commander";
+import { plannedCluster } from "./cluster/planned-cluster.ts";
 import { CommandError, exitCodes } from "./exit.ts";
-import { plannedCluster } from "./planned-cluster.ts";
 
 export { CommandError, exitCodes };
 

@@ -15,4 +15,4 @@ export { attach, type DrillTarget, startOwn, untilReady } from "./drills/target.
 export const historiesDrill = (): Promise<typeof import("./drills/histories/histories-drill.ts")> =>
   import("./drills/histories/histories-drill.ts");
 /** Maker of certificates; loaded only when it is asked for. */
-export const certificates = (): Promise<typeof import("./certificates.ts")> => import("./certificates.ts");
+export const certificates = (): Promise<typeof import("./certificates/certificates.ts")> => import("./certificates/certificates.ts");

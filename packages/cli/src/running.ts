@@ -3,7 +3,7 @@ import { ownTransport, StampInspector } from "@stamp/cluster";
 import { inWords } from "@stamp/ports-node";
 import { NodeDuty, type NodeInfo } from "@stamp/wire";
 import type { Command } from "commander";
-import { composeCluster } from "./compose-status.ts";
+import { composeCluster } from "./cluster/compose-status.ts";
 import { CommandError, configOf, runningCluster, withConfig } from "./context.ts";
 import { toJson } from "./print.ts";
 

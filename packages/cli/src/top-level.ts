@@ -37,34 +37,34 @@ const words = {
 export type Word = keyof typeof words;
 export const topLevelWords = Object.keys(words) as Word[];
 
-const up = async (): Promise<Add> => (await import("./up.ts")).addUp;
-const node = async (): Promise<Add> => (await import("./node-commands.ts")).addNode;
+const up = async (): Promise<Add> => (await import("./cluster/up.ts")).addUp;
+const node = async (): Promise<Add> => (await import("./nodes/node-commands.ts")).addNode;
 
 const modules: Readonly<Record<Word, () => Promise<Add>>> = {
   up,
   down: up,
   reset: up,
   health: async () => (await import("./health/health-command.ts")).addHealth,
-  status: async () => (await import("./status.ts")).addStatus,
+  status: async () => (await import("./status/status.ts")).addStatus,
   logs: async () => (await import("./logs/logs-command.ts")).addLogs,
-  stream: async () => (await import("./stream-commands.ts")).addStream,
-  extent: async () => (await import("./extent-commands.ts")).addExtent,
+  stream: async () => (await import("./streams/stream-commands.ts")).addStream,
+  extent: async () => (await import("./streams/extent-commands.ts")).addExtent,
   node,
-  host: async () => (await import("./host-commands.ts")).addHost,
+  host: async () => (await import("./cluster/host-commands.ts")).addHost,
   repair: node,
   coding: async () => (await import("./coding/coding-command.ts")).addCoding,
-  metadata: async () => (await import("./metadata-command.ts")).addMetadata,
-  partition: async () => (await import("./partition-command.ts")).addPartition,
-  rebalance: async () => (await import("./rebalance-command.ts")).addRebalance,
-  config: async () => (await import("./config-show.ts")).addConfig,
+  metadata: async () => (await import("./metadata/metadata-command.ts")).addMetadata,
+  partition: async () => (await import("./partitions/partition-command.ts")).addPartition,
+  rebalance: async () => (await import("./partitions/rebalance-command.ts")).addRebalance,
+  config: async () => (await import("./cluster/config-show.ts")).addConfig,
   fsck: async () => (await import("./fsck/fsck-command.ts")).addFsck,
-  scrub: async () => (await import("./scrub-command.ts")).addScrub,
-  drill: async () => (await import("./drill-command.ts")).addDrill,
-  account: async () => (await import("./account-command.ts")).addAccount,
-  location: async () => (await import("./location-command.ts")).addLocation,
-  token: async () => (await import("./token-command.ts")).addToken,
+  scrub: async () => (await import("./nodes/scrub-command.ts")).addScrub,
+  drill: async () => (await import("./drills/drill-command.ts")).addDrill,
+  account: async () => (await import("./accounts/account-command.ts")).addAccount,
+  location: async () => (await import("./accounts/location-command.ts")).addLocation,
+  token: async () => (await import("./accounts/token-command.ts")).addToken,
   secret: async () => (await import("./secret/secret-command.ts")).addSecret,
-  certs: async () => (await import("./certs-command.ts")).addCerts,
+  certs: async () => (await import("./certificates/certs-command.ts")).addCerts,
 };
 
 /** Adds the command of a first word to the program, with its description. */

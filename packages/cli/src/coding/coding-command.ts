@@ -3,10 +3,10 @@ import type { StampInspector } from "@stamp/cluster";
 import type { CodingStatus, ExtentInfo, PlannedExtent } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "../context.ts";
-import { extentNumber } from "../extent-commands.ts";
 import { withProgress } from "../progress.ts";
 import { inspect, make, tell } from "../running.ts";
-import { extentTable } from "../status.ts";
+import { extentTable } from "../status/status.ts";
+import { extentNumber } from "../streams/extent-commands.ts";
 import { topLevel } from "../top-level.ts";
 import { codingText, planText, workLines } from "./coding-text.ts";
 

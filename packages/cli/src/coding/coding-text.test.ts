@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CodingStatusSchema, ExtentInfoSchema, ExtentState, PlannedExtentSchema, RepairStatusSchema } from "@stamp/wire";
-import { repairText } from "../node-commands.ts";
-import { extentTable } from "../status.ts";
+import { repairText } from "../nodes/node-commands.ts";
+import { extentTable } from "../status/status.ts";
 import { codingText, planText } from "./coding-text.ts";
 
 test("coding status for people: the policy, what is saved, what waits, and why the others stay replicas", () => {

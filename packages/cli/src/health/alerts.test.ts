@@ -9,11 +9,11 @@ import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it, test } from "node:test";
-import { alertCases, type Series } from "./alert-cases-in-test.ts";
 import { alertName, alertsPath, scrapePath } from "./guide.ts";
-import { type Code, type Kind, kinds } from "./kinds.ts";
-import { registry } from "./metric-registry-in-test.ts";
-import { selectorsOf } from "./promql-in-test.ts";
+import { type Code, type Kind, kinds } from "./kinds/kinds.ts";
+import { alertCases, type Series } from "./testing/alert-cases.ts";
+import { registry } from "./testing/metric-registry.ts";
+import { selectorsOf } from "./testing/promql.ts";
 
 const root = join(import.meta.dirname, "../../../..");
 const alerts = Object.entries<Kind>(kinds).flatMap(([code, kind]) =>

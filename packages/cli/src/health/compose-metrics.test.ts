@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { composeCluster } from "../compose-status.ts";
+import { composeCluster } from "../cluster/compose-status.ts";
 import { scrapeText } from "./guide.ts";
-import { registry } from "./metric-registry-in-test.ts";
-import { selectorsOf } from "./promql-in-test.ts";
+import { registry } from "./testing/metric-registry.ts";
+import { selectorsOf } from "./testing/promql.ts";
 
 const root = join(import.meta.dirname, "../../../..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");

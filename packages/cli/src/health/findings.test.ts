@@ -4,6 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { NodeDuty, QuarantinedReplicaSchema } from "@stamp/wire";
 import { findingsOf, healthOf } from "./findings.ts";
 import { healthText } from "./health-text.ts";
+import { type Code, kinds } from "./kinds/kinds.ts";
 import {
   all,
   type Change,
@@ -26,8 +27,7 @@ import {
   withRepair,
   withServer,
   withSetUp,
-} from "./healthy.test.ts";
-import { type Code, kinds } from "./kinds.ts";
+} from "./testing/healthy.ts";
 
 interface Case {
   readonly change: Change;

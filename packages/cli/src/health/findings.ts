@@ -1,13 +1,13 @@
 /** Turns facts into findings, and into the sentence that says how the stamp is. Pure. */
 import { are, counted } from "./counted.ts";
 import type { StampFacts } from "./facts.ts";
-import { findDisks } from "./find-disks.ts";
-import { findExtents } from "./find-extents.ts";
-import { findProcesses, of, serves } from "./find-processes.ts";
-import { findRanges } from "./find-ranges.ts";
-import { findSecret } from "./find-secret.ts";
-import { findSetUp } from "./find-set-up.ts";
-import { type Finding, severities } from "./kinds.ts";
+import { findDisks } from "./find/find-disks.ts";
+import { findExtents } from "./find/find-extents.ts";
+import { findProcesses, of, serves } from "./find/find-processes.ts";
+import { findRanges } from "./find/find-ranges.ts";
+import { findSecret } from "./find/find-secret.ts";
+import { findSetUp } from "./find/find-set-up.ts";
+import { type Finding, severities } from "./kinds/kinds.ts";
 
 /** Worst first: what stops requests, then by severity; else in the order of the areas. */
 export function findingsOf(facts: StampFacts): Finding[] {

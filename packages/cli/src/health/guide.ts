@@ -2,7 +2,7 @@
  * The guide to health and the rules for alerts, made from the list of kinds. `write-guide.ts` writes them; a test
  * compares them.
  */
-import { areas, type Kind, kinds } from "./kinds.ts";
+import { areas, type Kind, kinds } from "./kinds/kinds.ts";
 
 export const guidePath = "docs/guides/health.md";
 export const alertsPath = "docs/guides/stamp-alerts.yml";

@@ -1,5 +1,5 @@
 /** Health for people. */
-import { inContainers } from "../compose-status.ts";
+import { inContainers } from "../cluster/compose-status.ts";
 import { type Health, subjectOf } from "./findings.ts";
 
 /** The sentence, then of each finding: severity and code, what was seen, what helps. */

@@ -8,7 +8,7 @@ import { readdirSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { factAt, numberAt, type StampFacts } from "./facts.ts";
-import { seconds } from "./find-processes.ts";
+import { seconds } from "./find/find-processes.ts";
 
 export interface MetadataCopy {
   readonly node: string;

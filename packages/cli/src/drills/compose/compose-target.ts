@@ -13,7 +13,7 @@ import { type ClusterStatus, type ControlRequest, environmentName, type ProcessS
 import type { Address, Client, Transport } from "@stamp/ports";
 import { type Credential, credentialOf, GrpcTransport } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
-import { composeCluster } from "../../compose-status.ts";
+import { composeCluster } from "../../cluster/compose-status.ts";
 import { CommandError, exitCodes } from "../../exit.ts";
 import type { Act, Told } from "../damage/hand.ts";
 import type { DrillTarget } from "../target.ts";

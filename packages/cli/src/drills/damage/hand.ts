@@ -156,7 +156,7 @@ function newestCopy(folder: string): Told["file"] {
 }
 
 async function restore(folder: string, copy: Buffer): Promise<string> {
-  const { restoreStore } = await import("../../metadata-command.ts");
+  const { restoreStore } = await import("../../metadata/metadata-command.ts");
   const temporary = mkdtempSync(join(tmpdir(), "stamp-copy-"));
   try {
     const file = join(temporary, "copy.snapshot");

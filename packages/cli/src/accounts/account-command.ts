@@ -1,0 +1,170 @@
+/** `stamp account list|show|create|rotate-key|revoke-delegation|set|scope`: accounts of the running stamp. */
+import { decodeServiceProperties } from "@stamp/azure-rest";
+import type { Outcome } from "@stamp/base";
+import { type Account, Accounts } from "@stamp/wire";
+import type { Command } from "commander";
+import { CommandError, exitCodes } from "../context.ts";
+import { table } from "../print.ts";
+import { inspect, make as makeBelow, type Transport, tell } from "../running.ts";
+import { topLevel } from "../top-level.ts";
+import { createLocated, withLocation } from "./location-command.ts";
+
+const callTimeoutMs = 15_000;
+const pageSize = 1_000;
+const call = { timeoutMs: callTimeoutMs } as const;
+
+type AccountsClient = ReturnType<typeof accountsAt>;
+const accountsAt = (transport: Transport, address: string) => transport.client(address, Accounts);
+
+export function addAccount(program: Command): void {
+  const account = topLevel(program, "account");
+  const make = (name: string, about: string): Command => makeBelow(account, name, about);
+
+  make("list", "all accounts").action(async (_options, command: Command) => {
+    tell(command, await asked(command, listAll), (accounts) =>
+      table(
+        ["ACCOUNT", "CREATED", "VERSIONING", "DELETED CONTAINERS", "PUBLIC ACCESS"],
+        accounts.map((one) => [one.name, ...settingsOf(one)]),
+      ),
+    );
+  });
+  make("show <account>", "an account; its keys only with --keys")
+    .option("--keys", "print the keys, too")
+    .action((name: string, { keys }: { keys?: boolean }, command: Command) =>
+      shown(command, keys ? "keys" : "noKeys", (accounts) => accounts.get({ account: name }, call)),
+    );
+  withLocation(make("create <account>", "a new account; without --key it gets two random keys"))
+    .option("--key <base64...>", "its keys")
+    .option("--location <name>", "place it on a stamp of this location, by the location service; without it: on the running stamp")
+    .addHelpText("after", "\nExample: stamp account create acme --location north --at 127.0.0.1:7900")
+    .action((name: string, { key, location }: { key?: string[]; location?: string }, command: Command) => {
+      if (location === undefined) return shown(command, "keys", (accounts) => accounts.create({ account: name, keys: key ?? [] }, call));
+      if (key !== undefined) throw new CommandError("--key and --location: the location service makes the keys", exitCodes.usage);
+      return createLocated(command, name, location);
+    });
+  make("rotate-key <account> <number>", "a new key 1 or 2; the other one stays, so that clients can go over to it first")
+    .option("--key <base64>", "the new key (default: 64 random bytes)")
+    .action((name: string, number: string, { key }: { key?: string }, command: Command) => {
+      if (number !== "1" && number !== "2") throw new CommandError(`${number}: an account has key 1 and key 2`, exitCodes.usage);
+      return shown(command, "keys", (accounts) =>
+        accounts.rotateKey({ account: name, keyNumber: Number(number), newKey: key ?? "" }, call),
+      );
+    });
+  make("revoke-delegation <account>", "end every user delegation key, and every SAS made with one").action(
+    (name: string, _options, command: Command) =>
+      shown(command, "noKeys", (accounts) => accounts.revokeDelegationKeys({ account: name }, call)),
+  );
+  make("set <account>", "settings of its blob service")
+    .option("--versioning <on|off>", "whether every write keeps what was there as a version")
+    .option("--keep-deleted-containers <days>", "1 to 365; 0: not at all")
+    .option("--public-access <on|off>", "whether containers may be read without authorization; off counts for public ones, too")
+    .action((name: string, { versioning, keepDeletedContainers, publicAccess }: SetOptions, command: Command) => {
+      const versions = switchOf("--versioning", versioning);
+      const allowPublicAccess = switchOf("--public-access", publicAccess);
+      if (keepDeletedContainers !== undefined && !/^\d{1,3}$/.test(keepDeletedContainers)) {
+        throw new CommandError(`--keep-deleted-containers: ${keepDeletedContainers} is no number of days`, exitCodes.usage);
+      }
+      const changes = {
+        ...(versions === undefined ? {} : { versioning: versions }),
+        ...(allowPublicAccess === undefined ? {} : { allowPublicAccess }),
+        ...(keepDeletedContainers === undefined ? {} : { containerDeleteRetentionDays: Number(keepDeletedContainers) }),
+      };
+      return shown(command, "noKeys", (accounts) => accounts.setBlobSettings({ account: name, ...changes }, call));
+    });
+  addScopes(account);
+}
+
+/** `stamp account scope create|list|disable|enable` */
+function addScopes(account: Command): void {
+  // Without options of its own: commander would take those of the commands below for this one.
+  const scope = account.command("scope").description("encryption scopes: keys of the stamp, by whose names blobs are encrypted");
+  const make = (name: string, about: string): Command => makeBelow(scope, `${name} <account>${name === "list" ? "" : " <scope>"}`, about);
+  const listed = async (command: Command, work: (accounts: AccountsClient) => Promise<Outcome<Account>>): Promise<void> => {
+    const { encryptionScopes } = await asked(command, work);
+    const shownScopes = encryptionScopes.map(({ name, disabled }) => ({ name, state: disabled ? "disabled" : "enabled" }));
+    tell(command, shownScopes, (scopes) =>
+      table(
+        ["SCOPE", "STATE"],
+        scopes.map(({ name, state }) => [name, state]),
+      ),
+    );
+  };
+  make("list", "the scopes of an account").action((name: string, _options, command: Command) =>
+    listed(command, (accounts) => accounts.get({ account: name }, call)),
+  );
+  make("create", "a scope with a key of its own, which stays for good").action(
+    (name: string, scopeName: string, _options, command: Command) =>
+      listed(command, (accounts) => accounts.createEncryptionScope({ account: name, scope: scopeName }, call)),
+  );
+  for (const [verb, disabled, about] of [
+    ["disable", true, "refuse reads and writes of what is encrypted under it"],
+    ["enable", false, "let them in again"],
+  ] as const) {
+    make(verb, about).action((name: string, scopeName: string, _options, command: Command) =>
+      listed(command, (accounts) => accounts.setEncryptionScopeState({ account: name, scope: scopeName, disabled }, call)),
+    );
+  }
+}
+
+interface SetOptions {
+  readonly versioning?: string;
+  readonly keepDeletedContainers?: string;
+  readonly publicAccess?: string;
+}
+
+function switchOf(option: string, text: string | undefined): boolean | undefined {
+  if (text === undefined) return undefined;
+  if (text !== "on" && text !== "off") throw new CommandError(`${option}: on or off`, exitCodes.usage);
+  return text === "on";
+}
+
+const asked = <T>(command: Command, work: (accounts: AccountsClient) => Promise<Outcome<T>>): Promise<T> =>
+  inspect(command, async (inspector, transport) => {
+    const answer = await work(accountsAt(transport, await inspector.leader("partition-manager")));
+    if (answer.ok) return answer.value;
+    throw new CommandError(answer.failure.message);
+  });
+
+async function listAll(accounts: AccountsClient): Promise<Outcome<Account[]>> {
+  const all: Account[] = [];
+  for (let marker = ""; ; ) {
+    const page = await accounts.list({ marker, maxResults: pageSize }, call);
+    if (!page.ok) return page;
+    all.push(...page.value.accounts);
+    marker = page.value.nextMarker;
+    if (marker === "") return { ok: true, value: all };
+  }
+}
+
+/** Tells the account. Its keys, as text and as JSON, only to a command that is about them. */
+async function shown(command: Command, what: "keys" | "noKeys", work: (accounts: AccountsClient) => Promise<Outcome<Account>>) {
+  const account = await asked(command, work);
+  tell(command, what === "keys" ? account : withoutKeys(account), () => accountText(account, what));
+}
+
+export const withoutKeys = ({ keys: _, ...rest }: Account): Omit<Account, "keys"> => rest;
+
+export function accountText(account: Account, what: "keys" | "noKeys"): string {
+  const [created, versioning, deleted, publicAccess] = settingsOf(account);
+  return [
+    `account             ${account.name}`,
+    ...(what === "keys" ? account.keys.map((key, index) => `key ${index + 1}               ${key}`) : []),
+    `created             ${created}`,
+    `versioning          ${versioning}`,
+    `deleted containers  ${deleted}`,
+    `public access       ${publicAccess}`,
+  ].join("\n");
+}
+
+function settingsOf(account: Account): [string, string, string, string] {
+  const properties = decodeServiceProperties(account.serviceProperties.blob ?? "");
+  const created = new Date(Number(account.createdMs)).toISOString();
+  if (!properties) return [created, "?", "?", "?"];
+  const { versioning, containerDeleteRetention, publicAccessForbidden } = properties;
+  return [
+    created,
+    versioning ? "on" : "off",
+    containerDeleteRetention.enabled ? `kept ${containerDeleteRetention.days} days` : "gone at once",
+    publicAccessForbidden ? "off" : "on",
+  ];
+}

@@ -1,0 +1,164 @@
+/**
+ * `stamp location status|stamps|accounts|add|set-state`: the location service over several stamps
+ * (docs/guides/locations.md).
+ */
+import type { Outcome } from "@stamp/base";
+import { credentialOf, GrpcTransport } from "@stamp/ports-node";
+import { type LocatedAccount, LocationService, type LocationStamp, StampState, Status } from "@stamp/wire";
+import { type Command, Option } from "commander";
+import { CommandError, exitCodes } from "../exit.ts";
+import { table } from "../print.ts";
+import { tell } from "../running.ts";
+import { topLevel } from "../top-level.ts";
+
+const call = { timeoutMs: 20_000 } as const;
+const pageSize = 1_000;
+const defaultAddress = "127.0.0.1:7900";
+
+interface LocationOptions {
+  readonly at: string;
+  readonly secretFile: string;
+}
+
+const states: Readonly<Record<string, StampState>> = { open: StampState.OPEN, closed: StampState.CLOSED, draining: StampState.DRAINING };
+
+export function addLocation(program: Command): void {
+  const location = topLevel(program, "location");
+  const make = (name: string, about: string, example: string): Command =>
+    withLocation(location.command(name).description(about).option("--json", "for tools")).addHelpText(
+      "after",
+      `\nExample: stamp location ${example}`,
+    );
+
+  make("status", "who leads, how many stamps and accounts there are", "status --at 127.0.0.1:7900").action(
+    async (_options, command: Command) => {
+      const found = await onLocation(command, async (transport, { at }) => transport.client(at, Status).getStatus({}, call));
+      const facts = (found.facts ?? {}) as Readonly<Record<string, unknown>>;
+      tell(command, { name: found.name, state: found.state, ready: found.ready, waitingFor: found.waitingFor, ...facts }, () =>
+        [`${found.name}: ${found.state}`, ...found.waitingFor.map((each) => `waits for ${each}`), ...countsOf(facts)].join("\n"),
+      );
+    },
+  );
+  make("stamps", "all stamps: where they are, how full, whether they take new accounts", "stamps --json").action(
+    async (_options, command: Command) => {
+      const { stamps } = await onLocation(command, (transport, { at }) => transport.client(at, LocationService).listStamps({}, call));
+      tell(command, stamps.map(stampFacts), () => stampsText(stamps));
+    },
+  );
+  make("accounts", "all accounts, and the stamp that each is pinned to", "accounts").action(async (_options, command: Command) => {
+    const accounts = await onLocation(command, (transport, { at }) => everyAccount(transport, at));
+    tell(command, accounts.map(accountFacts), (rows) =>
+      table(
+        ["ACCOUNT", "STAMP", "LOCATION", "STATE"],
+        rows.map(({ name, stamp, location: place, state }) => [name, stamp, place, state]),
+      ),
+    );
+  });
+  make("add <stamp>", "add a running stamp; its accounts are pinned to it", "add north-1 --location north --lock-service 10.0.0.1:10100")
+    .requiredOption("--location <name>", "location of the stamp")
+    .requiredOption("--lock-service <addresses>", "host:port of the stamp's lock service; of several, separated by commas")
+    .option("--secret <name>", "file with the stamp's secret, in the folder stampSecretsDir of the location service", "")
+    .action(async (name: string, options: { location: string; lockService: string; secret: string }, command: Command) => {
+      const request = { name, location: options.location, lockService: options.lockService, secret: options.secret };
+      const added = await onLocation(command, (transport, { at }) => transport.client(at, LocationService).addStamp(request, call));
+      tell(command, stampFacts(added), () => stampsText([added]));
+    });
+  make("set-state <stamp> <open|closed|draining>", "whether a stamp takes new accounts", "set-state north-1 closed").action(
+    async (name: string, wanted: string, _options, command: Command) => {
+      const state = states[wanted];
+      if (state === undefined) throw new CommandError(`${wanted}: a state is open, closed or draining`, exitCodes.usage);
+      const changed = await onLocation(command, (transport, { at }) =>
+        transport.client(at, LocationService).setStampState({ name, state }, call),
+      );
+      tell(command, stampFacts(changed), () => stampsText([changed]));
+    },
+  );
+}
+
+/** Adds the options that say where the location service is. */
+export function withLocation(command: Command): Command {
+  return command
+    .addOption(new Option("--at <host:port>", "the leading location service").default(defaultAddress))
+    .addOption(new Option("--secret-file <file>", "file with the secret of the location service; none: it has no secret").default(""));
+}
+
+/** `stamp account create --location`: the account and its keys. */
+export async function createLocated(command: Command, account: string, location: string): Promise<void> {
+  const made = await onLocation(command, (transport, { at }) =>
+    transport.client(at, LocationService).createAccount({ account, location }, call),
+  );
+  const facts = { ...(made.account === undefined ? {} : accountFacts(made.account)), keys: made.keys };
+  tell(command, facts, () =>
+    [
+      `account             ${account}`,
+      ...made.keys.map((key, at) => `key ${at + 1}               ${key}`),
+      `stamp               ${made.account?.stamp ?? ""}`,
+      `location            ${made.account?.location ?? ""}`,
+    ].join("\n"),
+  );
+}
+
+async function onLocation<T>(
+  command: Command,
+  work: (transport: GrpcTransport, options: LocationOptions) => Promise<Outcome<T>>,
+): Promise<T> {
+  const options = command.opts<LocationOptions>();
+  const transport = new GrpcTransport({ credential: () => credentialOf({ clusterSecretFile: options.secretFile }) });
+  try {
+    const answer = await work(transport, options);
+    if (answer.ok) return answer.value;
+    throw new CommandError(answer.failure.message);
+  } finally {
+    await transport.close();
+  }
+}
+
+async function everyAccount(transport: GrpcTransport, at: string): Promise<Outcome<LocatedAccount[]>> {
+  const all: LocatedAccount[] = [];
+  for (;;) {
+    const page = await transport.client(at, LocationService).listAccounts({ after: all.at(-1)?.name ?? "", limit: pageSize }, call);
+    if (!page.ok) return page;
+    all.push(...page.value.accounts);
+    if (!page.value.more) return { ok: true, value: all };
+  }
+}
+
+const stateName = (state: StampState): string => Object.entries(states).find(([, each]) => each === state)?.[0] ?? "?";
+
+const stampFacts = (stamp: LocationStamp) => ({
+  name: stamp.name,
+  location: stamp.location,
+  lockService: stamp.lockService,
+  stampId: stamp.stampId,
+  state: stateName(stamp.state),
+  answers: stamp.answers,
+  trouble: stamp.trouble,
+  usedBytes: Number(stamp.usedBytes),
+  totalBytes: Number(stamp.totalBytes),
+  toldMsAgo: Number(stamp.toldMsAgo),
+  accounts: stamp.accounts,
+  taken: stamp.taken,
+});
+
+const accountFacts = ({ name, stamp, location, state, epoch }: LocatedAccount) => ({ name, stamp, location, state, epoch: Number(epoch) });
+
+function stampsText(stamps: readonly LocationStamp[]): string {
+  const rows = stamps.map((stamp) => {
+    const used = stamp.totalBytes === 0n ? "?" : `${((100 * Number(stamp.usedBytes)) / Number(stamp.totalBytes)).toFixed(1)}%`;
+    return [stamp.name, stamp.location, stateName(stamp.state), used, String(stamp.accounts), stamp.answers ? "yes" : "no"];
+  });
+  const troubles = stamps.flatMap(({ name, trouble, taken }) => [
+    ...(trouble === "" ? [] : [`${name}: ${trouble}`]),
+    ...(taken.length === 0 ? [] : [`${name} has accounts whose names are pinned to other stamps: ${taken.join(", ")}`]),
+  ]);
+  return [table(["STAMP", "LOCATION", "STATE", "USED", "ACCOUNTS", "ANSWERS"], rows), ...troubles].join("\n");
+}
+
+const countsOf = (facts: Readonly<Record<string, unknown>>): string[] =>
+  Object.keys(facts).length === 0
+    ? []
+    : [
+        `stamps              ${facts.stamps} (${facts.stampsSilent} do not answer)`,
+        `accounts            ${facts.accounts} (${facts.operations} with an operation under way)`,
+        `names taken         ${facts.taken}`,
+      ];

@@ -1,0 +1,64 @@
+/**
+ * `stamp token`: what gRPC tools send in the metadata of a call. With --internal a token of the stamp's secret, which every internal port
+ * asks for (`stamp-token: …`); without it a token of an account, which the calls of stamp.v1.FrontEnd carry besides
+ * (`authorization: Bearer …`).
+ */
+import { createHmac } from "node:crypto";
+import { makeToken } from "@stamp/azure-rest";
+import { type ClusterConfig, ownCredential, secretFilesOf } from "@stamp/cluster";
+import { inWords } from "@stamp/ports-node";
+import { type Caller, callers, isCaller } from "@stamp/wire";
+import type { Command } from "commander";
+import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
+import { topLevel } from "../top-level.ts";
+
+interface TokenOptions {
+  readonly account?: string;
+  readonly key?: string;
+  readonly minutes: string;
+  readonly internal?: boolean;
+  readonly as: string;
+}
+
+export function addToken(program: Command): void {
+  const command = topLevel(program, "token")
+    .option("--internal", "of the stamp's secret: metadata stamp-token of each call; it opens everything")
+    .option("--as <role>", `with --internal, for calls that only processes make: the role to say (${callers.join(", ")})`, "operator")
+    .option("--account <name>", "account (default: the first of the configuration)")
+    .option("--key <base64>", "account key, when the account is not in the configuration")
+    .option("--minutes <n>", "how long it is good for", "60");
+  withConfig(command, ["accounts", "dataDir", "clusterSecretFile"]).action((_options, command: Command) => {
+    const { account, key, minutes, internal, as } = command.opts<TokenOptions>();
+    const lastsMs = Number(minutes) * 60_000;
+    if (!(lastsMs > 0)) throw new CommandError(`--minutes: ${minutes} is not a time`, exitCodes.usage);
+    if (internal === true) {
+      if (!isCaller(as)) throw new CommandError(`--as: ${as} is none of ${callers.join(", ")}`, exitCodes.usage);
+      console.log(internalToken(configOf(command), as, Math.round(lastsMs)));
+      return;
+    }
+    const accounts = configOf(command).accounts;
+    const found = account === undefined ? accounts[0] : accounts.find((each) => each.name === account);
+    const name = account ?? found?.name;
+    const usedKey = key ?? found?.keys[0];
+    if (name === undefined || usedKey === undefined)
+      throw new CommandError(`no key of the account ${account} is known: give --key`, exitCodes.usage);
+    if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(usedKey) || usedKey === "")
+      throw new CommandError("--key: what is given is not base64", exitCodes.usage);
+    const sign = (by: Uint8Array, message: Uint8Array): Uint8Array => createHmac("sha256", by).update(message).digest();
+    console.log(makeToken({ account: name, expiresMs: Date.now() + Math.round(lastsMs) }, Buffer.from(usedKey, "base64"), sign));
+  });
+}
+
+function internalToken(config: ClusterConfig, caller: Caller, lastsMs: number): string {
+  let credential: ReturnType<typeof ownCredential>;
+  try {
+    credential = ownCredential(config, caller);
+  } catch (error) {
+    throw new CommandError(inWords(error));
+  }
+  if (credential.open) {
+    const { current } = secretFilesOf(config);
+    throw new CommandError(`there is no cluster secret: neither ${current} nor STAMP_CLUSTER_SECRET (the first start makes it)`);
+  }
+  return credential.reusableToken(lastsMs);
+}

@@ -1,0 +1,345 @@
+/** `stamp up`, `stamp down`, `stamp reset`. */
+import { existsSync, lstatSync, readdirSync, realpathSync, rmdirSync, rmSync } from "node:fs";
+import { networkInterfaces } from "node:os";
+import { join } from "node:path";
+import { FailureError } from "@stamp/base";
+import {
+  type ClusterConfig,
+  type ClusterStatus,
+  changesSince,
+  control,
+  DataFolder,
+  detach,
+  missingPeer,
+  nodesLeftOut,
+  ownTransport,
+  type ProcessEvent,
+  type ProcessStatus,
+  planCluster,
+  reachRemarks,
+  readClusterRecord,
+  readTopology,
+  remarksOf,
+  rememberedLine,
+  roles,
+  runSupervisor,
+  type Supervisor,
+} from "@stamp/cluster";
+import { inWords, readPair } from "@stamp/ports-node";
+import type { Command } from "commander";
+import { CommandError, configOf, exitCodes, orphansRun, root, withConfig } from "../context.ts";
+import { copiesIn, copyText, newestCopy, restoreCommand } from "../health/newest-copy.ts";
+import { connectionLines, endpointLines, processTable } from "../print.ts";
+import { topLevel } from "../top-level.ts";
+import { checkRoleSettings, unknownSettings } from "./role-settings.ts";
+
+const tellWaitingEveryMs = 2_000;
+const pollMs = 100;
+
+export function addUp(program: Command): void {
+  const up = topLevel(program, "up")
+    .option("-d, --detach", "in the background: see it with `stamp status`, stop it with `stamp down`")
+    .option("--init", "with --host: make a new stamp; said once, on one host, at its very first start")
+    .option("--ready-timeout-s <seconds>", "with -d: how long to wait until everything is ready", "60")
+    .action(async (_options, command: Command) => {
+      const { detach: background, readyTimeoutS } = command.opts<{ detach?: boolean; readyTimeoutS: string }>();
+      const readySeconds = Number(readyTimeoutS);
+      if (!(readySeconds > 0)) throw new CommandError(`--ready-timeout-s: ${readyTimeoutS} is not a number of seconds`, exitCodes.usage);
+      const config = configOf(command);
+      checkHost(config, isFirst(command));
+      for (const line of await unknownSettings(process.env)) console.error(`stamp: ${line}`);
+      await checkRoleSettings(config);
+      checkCertificate(config);
+      checkPeers(config);
+      tellRemembered(config);
+      if (background === true) await upDetached(command, readySeconds * 1_000);
+      else await upForeground(command);
+    });
+  withConfig(up);
+
+  withConfig(topLevel(program, "down"), ["dataDir"]).action(async (_options, command: Command) => {
+    const config = configOf(command, { withoutRecord: true });
+    const folder = new DataFolder(config.dataDir);
+    const { supervisor, orphans } = folder.running();
+    if (orphans.length > 0) {
+      console.log(`the supervisor of ${config.dataDir} is gone; stopping what it left: pid ${orphans.map(({ pid }) => pid).join(", ")}`);
+      await folder.stopOrphans(config.stopTimeoutMs);
+      console.log("stopped");
+      return;
+    }
+    if (supervisor === undefined) {
+      console.log(`no cluster runs on ${config.dataDir}`);
+      return;
+    }
+    await control(folder.control, { do: "stop" });
+    console.log("stopped");
+  });
+
+  withConfig(topLevel(program, "reset").option("--yes", "do it"), ["dataDir"]).action(async (_options, command: Command) => {
+    const config = configOf(command, { withoutRecord: true });
+    const folder = new DataFolder(config.dataDir);
+    const { supervisor, orphans } = folder.running();
+    if (orphans.length > 0) throw new CommandError(orphansRun(config, orphans));
+    if (supervisor !== undefined)
+      throw new CommandError(`a cluster runs on ${config.dataDir}; stop it first: ./stamp down${configHint(config.dataDir)}`);
+    if (!existsSync(join(config.dataDir, "stamp.json")) && !existsSync(join(config.dataDir, "run"))) {
+      throw new CommandError(`${config.dataDir} holds no stamp`);
+    }
+    if (command.opts<{ yes?: boolean }>().yes !== true) {
+      throw new CommandError(`this deletes everything stored in ${config.dataDir}; say --yes`, exitCodes.usage);
+    }
+    // A start in this moment must not begin beside what is deleted.
+    await folder.whileHeld(() => deleteStored(config.dataDir));
+    removeIfEmpty(join(config.dataDir, "run"));
+    console.log(`deleted what was stored in ${config.dataDir}`);
+  });
+}
+
+/** Only what a stamp makes there; stamp.json last, so that a reset that broke off is not taken for a new folder. */
+function deleteStored(dataDir: string): void {
+  const ours = new RegExp(
+    `^(logs|cluster\\.json(\\.new)?|cluster-secret(\\.previous)?|master-key(\\.id|\\.previous)?|(${roles.join("|")})-\\d+)$`,
+  );
+  for (const name of readdirSync(dataDir).filter((each) => ours.test(each))) {
+    const path = join(dataDir, name);
+    // The folder of an extent node may be a link to its disk (prepare-host.ts).
+    if (lstatSync(path).isSymbolicLink() && existsSync(path)) rmSync(realpathSync(path), { recursive: true, force: true });
+    rmSync(path, { recursive: true, force: true });
+  }
+  const run = join(dataDir, "run");
+  // These files belong to the process that holds the folder, or to one that waits for it.
+  for (const name of readdirSync(run)) if (!name.startsWith("supervisor.json")) rmSync(join(run, name), { recursive: true, force: true });
+  rmSync(join(dataDir, "stamp.json"), { force: true });
+}
+
+/** A folder in which a start has put something meanwhile stays. */
+function removeIfEmpty(path: string): void {
+  try {
+    rmdirSync(path);
+  } catch (error) {
+    if (!["ENOTEMPTY", "EEXIST", "ENOENT"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+  }
+}
+
+/** Tells what this start takes from the last one, what it changes, and what a person may not expect of it. */
+function tellRemembered(config: ClusterConfig): void {
+  // Nothing is started beside a cluster that runs: its supervisor says so.
+  if (new DataFolder(config.dataDir).supervisor() !== undefined) return;
+  const record = readClusterRecord(config.dataDir);
+  const remembered = rememberedLine(record, config);
+  if (remembered !== undefined) console.log(remembered);
+  for (const line of changesSince(record, config)) console.log(line);
+  for (const line of remarks(config)) console.error(`stamp: ${line}`);
+}
+
+/** Extent nodes with a disk in the folder that this start leaves out. */
+function leftOutBy(config: ClusterConfig): string[] {
+  const known = readClusterRecord(config.dataDir);
+  const planned = planCluster(config, known).processes.map(({ name }) => name);
+  return nodesLeftOut(config.dataDir, planned, known?.retired ?? []);
+}
+
+function remarks(config: ClusterConfig): string[] {
+  const known = readClusterRecord(config.dataDir);
+  const retired = known?.retired ?? [];
+  const plan = planCluster(config, known);
+  const planned = plan.processes.map(({ name }) => name);
+  const addresses = Object.values(networkInterfaces()).flatMap((all = []) => all.flatMap((one) => (one.internal ? [] : [one.address])));
+  return [...remarksOf(config, planned, retired), ...reachRemarks(config, plan, addresses)];
+}
+
+/** True if this start is to make a new stamp on several hosts. */
+const isFirst = (command: Command): boolean => command.opts<{ init?: boolean }>().init === true;
+
+function checkHost(config: ClusterConfig, isFirst: boolean): void {
+  if (isFirst && config.host === undefined)
+    throw new CommandError("--init is for a stamp of several hosts (--host); one host makes its stamp by itself", exitCodes.usage);
+  if (config.topology === undefined || config.host !== undefined) return;
+  const hosts = Object.keys(readTopology(config.topology).hosts).join(", ");
+  throw new CommandError(`which host is this? --host NAME, one of ${hosts} (${config.topology})`, exitCodes.usage);
+}
+
+/** Else each process would die of it again and again. */
+function checkPeers(config: ClusterConfig): void {
+  const missing = missingPeer(config, planCluster(config, readClusterRecord(config.dataDir)).processes);
+  if (missing !== undefined) throw new CommandError(missing, exitCodes.usage);
+}
+
+/** Else each front-end would die of it again and again. */
+function checkCertificate({ tlsCert, tlsKey }: ClusterConfig): void {
+  if (tlsCert === undefined || tlsKey === undefined) return;
+  try {
+    readPair({ certificatePath: tlsCert, keyPath: tlsKey });
+  } catch (error) {
+    const why = error instanceof FailureError ? error.failure.message : inWords(error);
+    throw new CommandError(`tlsCert, tlsKey: ${why}`, exitCodes.usage);
+  }
+}
+
+async function upForeground(command: Command): Promise<void> {
+  const config = configOf(command);
+  const transport = ownTransport(config);
+  const startMs = performance.now();
+  let stopping = false;
+  const running = await runSupervisor({
+    config,
+    root,
+    transport,
+    initialise: isFirst(command),
+    onEvent: tellEvent,
+    onStopping: (why) => {
+      stopping = true;
+      console.log(`\nstopping (${why}) …`);
+    },
+  });
+  console.log(`starting ${running.supervisor.plan.processes.length} processes …`);
+  await untilReady(
+    config,
+    () => running.supervisor.status(),
+    () => stopping,
+    Number.POSITIVE_INFINITY,
+  );
+  if (!stopping) tellReady(config, running.supervisor.status(), startMs, "Ctrl-C stops it; the data stay.");
+  await running.stopped;
+  await transport.close();
+  console.log("stopped");
+  process.exit();
+}
+
+/** True if nothing is served before a person acts. */
+const isStoreLost = ({ processes }: Pick<ClusterStatus, "processes">): boolean =>
+  processes.some(({ role, state }) => role === "lock-service" && (state === "empty" || state === "damaged"));
+
+/** True if a lock service finds an empty etcd: another host may be about to make the stamp. */
+const waitsForStamp = ({ processes }: Pick<ClusterStatus, "processes">): boolean =>
+  processes.some(({ role, waitingFor }) => role === "lock-service" && waitingFor.some((each) => each.startsWith("a stamp: ")));
+
+/** Tells how a lost metadata store is put back; of several hosts, that an empty one may be new. */
+async function tellLostStore(status: ClusterStatus, { topology, host }: ClusterConfig): Promise<void> {
+  const { dataDir } = status;
+  if (topology !== undefined)
+    console.error(
+      `stamp: the metadata store holds no stamp. If this stamp is new, start one host so, once: ./stamp up --host ${host} --init. ` +
+        "If it is not, its metadata are lost: do not say --init",
+    );
+  const copy = newestCopy({ processes: [], copies: await copiesIn(dataDir) });
+  console.error(
+    copy === undefined
+      ? "stamp: no copy of the metadata was found on the extent nodes of this folder (docs/guides/metadata.md)"
+      : `stamp: ${copyText(copy, Date.now())}.\nPut it back: ${restoreCommand(copy, dataDir)}`,
+  );
+}
+
+async function upDetached(command: Command, readyTimeoutMs: number): Promise<void> {
+  const config = configOf(command);
+  const startMs = performance.now();
+  let status = await detach(config, root, isFirst(command));
+  console.log(`starting ${status.processes.length} processes in the background …`);
+  process.once("SIGINT", () => {
+    console.error(
+      `\nleft. The cluster goes on starting: ./stamp status${configHint(config.dataDir)}; stop it: ./stamp down${configHint(config.dataDir)}`,
+    );
+    process.exit(exitCodes.left);
+  });
+  const path = new DataFolder(config.dataDir).control;
+  const asking = setInterval(() => {
+    control(path, { do: "status" }).then(
+      (answer) => {
+        status = answer;
+      },
+      () => {},
+    );
+  }, 200);
+  const isReady = await untilReady(
+    config,
+    () => status,
+    // Waiting does not bring back what is lost.
+    () => isStoreLost(status),
+    readyTimeoutMs,
+  );
+  clearInterval(asking);
+  if (!isReady) {
+    console.error(processTable(status));
+    if (isStoreLost(status)) {
+      await tellLostStore(status, config);
+      throw new CommandError("the metadata store is lost or damaged, and nothing is served until it is put back", exitCodes.notReady);
+    }
+    throw new CommandError(
+      `not ready after ${readyTimeoutMs / 1_000} s; it goes on trying. Logs: ${join(config.dataDir, "logs")}; stop it: ./stamp down${configHint(config.dataDir)}`,
+      exitCodes.notReady,
+    );
+  }
+  tellReady(
+    config,
+    status,
+    startMs,
+    `stop it:  ./stamp down${configHint(config.dataDir)}   see it:  ./stamp status${configHint(config.dataDir)}`,
+  );
+}
+
+const configHint = (dataDir: string): string => (dataDir === join(root, ".stamp") ? "" : ` --data ${dataDir}`);
+
+const endOf = ({ lastExit }: ProcessStatus): string => (lastExit === "" ? "" : ` (ended with ${lastExit})`);
+
+/** Tells who waits for whom while it does. False when the time was up. */
+async function untilReady(config: ClusterConfig, status: () => ClusterStatus, gaveUp: () => boolean, timeoutMs: number): Promise<boolean> {
+  const startMs = performance.now();
+  let tellAtMs = startMs + tellWaitingEveryMs;
+  let toldLast = "";
+  let toldLost = false;
+  for (;;) {
+    const now = status();
+    if (now.ready || gaveUp()) return now.ready;
+    if (performance.now() - startMs > timeoutMs) return false;
+    if (performance.now() > tellAtMs) {
+      tellAtMs = performance.now() + tellWaitingEveryMs;
+      const waiting = now.processes
+        .filter((each) => !each.ready)
+        .map(
+          (each) =>
+            `${each.name} ${each.waitingFor.length > 0 ? `waits for ${each.waitingFor.join(", ")}` : `is ${each.state}${endOf(each)}`}`,
+        )
+        .join("; ");
+      if (waiting !== toldLast) {
+        console.log(`  ${waiting}`);
+        const lost = isStoreLost(now) || waitsForStamp(now);
+        if (lost && !toldLost) await tellLostStore(now, config);
+        toldLost ||= lost;
+      }
+      toldLast = waiting;
+    }
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
+  }
+}
+
+function tellEvent(supervisor: Supervisor, name: string, event: ProcessEvent): void {
+  if (event.kind === "exited" && !event.asked) {
+    console.log(`${name} ended unasked (${event.how}); starting it again`);
+    const said = supervisor.tail(name, 8);
+    if (said !== "" && !supervisor.ready) console.log(said.replaceAll(/^/gm, "    "));
+  }
+  if (event.kind === "started" && supervisor.process(name)?.restarts) console.log(`${name} runs again, pid ${event.pid}`);
+}
+
+/** Tells that what was started serves. "Ready" is only a cluster of which no node is left out: `up` ends with another code without one. */
+function tellReady(config: ClusterConfig, status: ClusterStatus, startMs: number, how: string): void {
+  const leftOut = leftOutBy(config);
+  const took = `after ${((performance.now() - startMs) / 1000).toFixed(1)} s`;
+  const conclusion =
+    leftOut.length === 0 ? `ready ${took}` : `${status.processes.length} processes serve ${took}; NOT STARTED: ${leftOut.join(", ")}`;
+  if (leftOut.length > 0) process.exitCode = exitCodes.leftOut;
+  console.log(`
+${processTable(status)}
+
+${conclusion}
+
+Endpoints
+${endpointLines(status)}
+
+${connectionLines(status)}
+
+data:  ${status.dataDir}
+${how}`);
+  // Again, because the first time is far above now.
+  for (const line of remarks(config)) console.error(`stamp: ${line}`);
+}

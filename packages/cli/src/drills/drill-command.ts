@@ -1,0 +1,144 @@
+/** `stamp drill list|explain|run`: break something on purpose and see what it does to clients. */
+import type { Command } from "commander";
+import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
+import { table, toJson } from "../print.ts";
+import { topLevel } from "../top-level.ts";
+import { attachCompose } from "./compose/compose-target.ts";
+import { type Drill, drills } from "./drills.ts";
+import { explain, ownDrills } from "./explain.ts";
+import { addOwnDrills } from "./own-commands.ts";
+import { type DrillReport, runDrill } from "./run-drill.ts";
+import { attach, type DrillTarget, startOwn } from "./target.ts";
+import { exitCodeOf } from "./verdict.ts";
+import { entryText } from "./watch.ts";
+
+export function addDrill(program: Command): void {
+  const drill = topLevel(program, "drill");
+  drill
+    .command("list")
+    .description("all drills")
+    .option("--json", "for tools")
+    .action((options: { json?: boolean }) => {
+      if (options.json === true) console.log(toJson(drills.map(({ name, about, holdUpAimMs }) => ({ name, about, holdUpAimMs }))));
+      else
+        console.log(
+          table(
+            ["DRILL", "WRITES HELD UP (AIM)", "WHAT IT DOES"],
+            [
+              ...drills.map((each) => [each.name, `${each.holdUpAimMs} ms`, each.about]),
+              ...ownDrills.map(({ name, about }) => [name, "-", about]),
+            ],
+          ),
+        );
+    });
+  drill
+    .command("explain <name>")
+    .description("what a drill does, step by step, how it is judged, and the terms of its lines")
+    .action((name: string) => console.log(explain(name) ?? unknownDrill(name)));
+  addOwnDrills(drill);
+  addRun(drill);
+}
+
+interface RunOptions {
+  readonly attach?: boolean;
+  readonly compose?: boolean;
+  readonly keep?: boolean;
+  readonly json?: boolean;
+  readonly strict?: boolean;
+  readonly ranges: string;
+}
+
+function addRun(drill: Command): void {
+  const run = drill
+    .command("run <names...>")
+    .description("run drills (`all` for every one) on a cluster of their own in a temporary folder")
+    .option("--attach", "on the cluster that runs on the configured data folder instead")
+    .option("--compose", "on the containers of docker-compose.yml, which run (docker compose up --wait)")
+    .option("--strict", "writes that are held up for longer than the aim are an error (exit code 5 instead of 8)")
+    .option("--keep", "keep the temporary folder")
+    .option("--ranges <count>", "of the Blob table, for drills that make many", "20")
+    .option("--json", "for tools");
+  withConfig(run).action(async (names: string[], _options, command: Command) => {
+    const options = command.opts<RunOptions>();
+    if (!/^[1-9]\d{0,3}$/.test(options.ranges)) throw new CommandError(`--ranges ${options.ranges}: 1 to 9,999`, exitCodes.usage);
+    if (options.attach === true && options.compose === true)
+      throw new CommandError("--attach and --compose: a drill runs on one cluster", exitCodes.usage);
+    const wanted = wantedOf(names, options);
+    const reports: DrillReport[] = [];
+    for (const each of wanted) reports.push(await runOne(each, options, command));
+    if (options.json === true) console.log(toJson(reports.length === 1 ? reports[0] : reports));
+    else if (reports.length > 1) console.log(reports.map(({ conclusion }) => conclusion).join("\n"));
+    // Signal handlers and sockets of the drill's own supervisor must not keep the process.
+    process.exit(
+      exitCodeOf(
+        reports.map(({ verdict }) => verdict),
+        options.strict === true,
+      ),
+    );
+  });
+}
+
+function wantedOf(names: readonly string[], { compose, json }: RunOptions): readonly Drill[] {
+  const left = drills.filter(({ cluster }) => compose === true && cluster !== undefined);
+  if (names.includes("all")) {
+    if (left.length > 0 && json !== true) for (const { name } of left) console.log(`${name} is left out: ${notOnCompose}\n`);
+    return drills.filter((each) => !left.includes(each));
+  }
+  const named = left.find(({ name }) => names.includes(name));
+  if (named !== undefined) throw new CommandError(`${named.name}: ${notOnCompose}`, exitCodes.usage);
+  return names.map((name) => drills.find((each) => each.name === name) ?? unknownDrill(name));
+}
+
+const notOnCompose =
+  "it needs seven extent nodes, and docker-compose.yml has four. Without --compose it makes a cluster of its own; --attach takes one that runs";
+
+async function runOne(drill: Drill, options: RunOptions, command: Command): Promise<DrillReport> {
+  const told = options.json !== true;
+  if (told) console.log(`${drill.name}: ${drill.about}`);
+  const target = await targetOf(drill, options, command);
+  try {
+    const unfit = options.attach === true ? await drill.unfit?.(target) : undefined;
+    if (unfit !== undefined) throw new CommandError(`${drill.name} can't run here: ${unfit}`);
+    const onEntry = told ? (entry: Parameters<typeof entryText>[0]): void => console.log(entryText(entry)) : undefined;
+    const report = await runDrill(drill, target, { ...(onEntry === undefined ? {} : { onEntry }), ranges: Number(options.ranges) });
+    if (told) console.log(summary(report));
+    return report;
+  } finally {
+    await target.close();
+  }
+}
+
+/** Settings of a cluster that runs already are its own: a drill that needs others is told so. */
+async function targetOf(drill: Drill, options: RunOptions, command: Command): Promise<DrillTarget> {
+  if (options.compose === true) return attachCompose(drill.roles === undefined ? {} : { roles: drill.roles });
+  if (options.attach === true) {
+    if (drill.roles !== undefined && options.json !== true)
+      console.log(`  this drill is meant for a cluster with the settings ${JSON.stringify(drill.roles)}`);
+    return attach(configOf(command));
+  }
+  const flags = Object.fromEntries(Object.entries(command.opts<Record<string, unknown>>()).filter(([name]) => !ofThisCommand.has(name)));
+  const roles = drill.roles === undefined ? {} : { roles: JSON.stringify(drill.roles) };
+  return startOwn({ ...drill.cluster, ...roles, ...flags }, options.keep === true);
+}
+
+/** Options that are no keys of the configuration of a cluster. */
+const ofThisCommand: ReadonlySet<string> = new Set(["attach", "compose", "strict", "keep", "json", "ranges", "config", "data"]);
+
+function unknownDrill(name: string): never {
+  throw new CommandError(`there is no drill ${name}; see: ./stamp drill list`, exitCodes.usage);
+}
+
+function summary(report: DrillReport): string {
+  const { small, large, counter } = report;
+  const line = (name: string, counts: typeof small): string =>
+    `  ${name.padEnd(12)} ${counts.acknowledged} acknowledged, ${counts.unknown} attempts without an answer, ${counts.refused} refused for now`;
+  return [
+    line("1 KiB", small),
+    line("4 MiB", large),
+    line("counters", counter),
+    `  read back    ${report.readBack} afterwards, ${report.readsWhileRunning} while it ran`,
+    `  history      ${report.registerOperations} operations of clients that share blobs`,
+    ...report.broken.map((each) => `  BROKEN       ${each}`),
+    `${report.conclusion}\n`,
+  ].join("\n");
+}

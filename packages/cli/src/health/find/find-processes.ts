@@ -1,0 +1,191 @@
+/** Findings about processes, clocks, managers and the lock service. */
+import { bytesText } from "../../print.ts";
+import { counted } from "../counted.ts";
+import { factAt, numberAt, type ProcessAnswer, type ProcessFacts, type StampFacts } from "../facts.ts";
+import { few } from "../few.ts";
+import { type Finding, finding } from "../kinds/kinds.ts";
+import { copyText, newestCopy, restoreCommand } from "../newest-copy.ts";
+
+const startMs = 30_000;
+const restartsInRow = 3;
+const restartsRecentMs = 600_000;
+const clockSetMaxMs = 1_000;
+const clockApartMaxMs = 2_000;
+const keysMaxShare = 0.8;
+const slowWriteMs = 200;
+/** Fewer say nothing of one in a hundred. */
+const writesMin = 20;
+
+export const seconds = (ms: number): string => `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+export const of = (facts: StampFacts, role: string): ProcessFacts[] => facts.processes.filter((each) => each.role === role);
+
+/** True if the process answered and is ready. */
+export const serves = ({ answer }: ProcessFacts): boolean => answer?.ready === true;
+
+/** Why a process does not answer, for people. */
+export function absence(process: ProcessFacts): string {
+  const { pid, state, lastExit, silence, host } = process;
+  if (host !== undefined && pid === null && state === "not answering") return `it does not answer on host ${host} (${silence})`;
+  const ended = lastExit === "" ? "" : `; it ended last with ${lastExit}`;
+  if (pid === null) return `it is ${state === "restarting" ? "being started again" : state}${ended}`;
+  return `process ${pid} does not answer (${silence})`;
+}
+
+export function findProcesses(facts: StampFacts): Finding[] {
+  return [
+    ...findSupervisor(facts),
+    ...facts.processes.flatMap((process) => findProcess(facts, process)),
+    ...findOtherStamp(facts),
+    ...findReleases(facts),
+    ...findManagers(facts),
+    ...findStore(facts),
+  ];
+}
+
+function findSupervisor({ supervisor, supervisorPid }: StampFacts): Finding[] {
+  if (supervisor === "gone")
+    return [finding("supervisor-gone", "", "no supervisor runs on the data folder, but processes of the last one do")];
+  if (supervisor !== "silent") return [];
+  return [finding("supervisor-silent", String(supervisorPid), `process ${supervisorPid} did not answer on its socket`)];
+}
+
+function findProcess(facts: StampFacts, process: ProcessFacts): Finding[] {
+  const { name, answer, restarts, lastExit } = process;
+  const found: Finding[] = [];
+  const uptimeMs = answer?.uptimeMs ?? 0;
+  const again = restarts >= restartsInRow && uptimeMs < restartsRecentMs;
+  const failing = again && answer?.ready !== true && (process.pid === null || uptimeMs < startMs);
+  if (failing)
+    found.push(finding("process-cannot-start", name, `it was started again ${counted(restarts, "time")} and ended with ${lastExit}`));
+  else if (again)
+    found.push(
+      finding("process-restarts", name, `it was started again ${counted(restarts, "time")}, the last time ${seconds(uptimeMs)} ago`),
+    );
+  if (answer !== undefined && isLost(process)) found.push(...findLost(facts, name, answer));
+  else if (answer === undefined) found.push(...findAbsent(facts, process, failing).map((each) => atHost(process, each)));
+  else if (!answer.ready && !failing) {
+    const cause = `it is ${answer.state} and waits for ${answer.waitingFor.join(", ") || "itself"}, ${seconds(uptimeMs)} after its start`;
+    found.push(finding(uptimeMs < startMs ? "process-starting" : "process-not-ready", name, cause));
+  } else if (answer.ready && answer.waitingFor.length > 0 && process.role !== "extent-node") {
+    // Late steps of an extent node are told by `find-disks.ts`, with numbers.
+    found.push(finding("process-late", name, `it waits for ${answer.waitingFor.join("; ")}`));
+  }
+  return answer === undefined ? found : [...found, ...findClock(process.name, answer)];
+}
+
+/** True if the metadata store is empty, damaged or too old: as the lock service says, or a manager that refuses it. */
+const isLost = ({ role, answer }: ProcessFacts): boolean =>
+  answer?.state === "damaged" ? role !== "extent-node" : answer?.state === "empty" && role === "lock-service";
+
+function findLost(facts: StampFacts, name: string, { state, waitingFor }: ProcessAnswer): Finding[] {
+  if (state === "damaged") return [withCopy(facts, finding("store-damaged", name, waitingFor.join("; ")))];
+  return [withCopy(facts, finding("store-empty", name, "there is no stamp in its folder"))];
+}
+
+/** The store is whole, but that of another stamp than the extent nodes: it was made anew after its disk was lost. */
+function findOtherStamp(facts: StampFacts): Finding[] {
+  return of(facts, "lock-service").flatMap(({ name, answer }) => {
+    const stampId = String(factAt(answer?.facts, "stampId") ?? "");
+    if (stampId === "") return [];
+    const others = of(facts, "extent-node").filter(
+      ({ answer: node }) => ![stampId, ""].includes(String(factAt(node?.facts, "stampId") ?? "")),
+    );
+    if (others.length === 0) return [];
+    const cause = `it is stamp ${stampId}, but ${counted(others.length, "extent node", ["holds", "hold"])} data of another: ${few(others.map((each) => each.name))}`;
+    return [withCopy(facts, finding("store-of-another-stamp", name, cause))];
+  });
+}
+
+/** Adds the newest copy of the metadata to the cause, and the command that puts it back to the help. */
+function withCopy(facts: StampFacts, found: Finding): Finding {
+  const copy = newestCopy(facts);
+  const stopped = of(facts, "extent-node").filter(({ answer }) => answer === undefined).length;
+  const silent = stopped === 0 ? "" : ` (${counted(stopped, "extent node", ["does", "do"])} not answer)`;
+  if (copy === undefined) return { ...found, cause: `${found.cause}; no copy of the metadata was found on the extent nodes${silent}` };
+  const help = `put the newest copy back: ${restoreCommand(copy, facts.setUp === undefined ? undefined : facts.cluster.dataDir)}`;
+  return { ...found, cause: `${found.cause}; ${copyText(copy, facts.nowMs)}${silent}`, help };
+}
+
+/** The help has to be carried out on the host of the process. */
+const atHost = ({ host }: ProcessFacts, found: Finding): Finding =>
+  host === undefined ? found : { ...found, help: `on host ${host}: ${found.help}` };
+
+/** An extent node is told by `find-disks.ts`, with what is on it. Without one of several lock services the others serve. */
+function findAbsent(facts: StampFacts, process: ProcessFacts, failing: boolean): Finding[] {
+  if (process.role === "lock-service" && !of(facts, "lock-service").some(serves))
+    return [finding("lock-service-away", process.name, absence(process))];
+  if (process.role === "extent-node" || failing) return [];
+  if (process.pid === null) return [finding("process-down", process.name, absence(process))];
+  const silent = finding("process-silent", process.name, absence(process));
+  return [{ ...silent, help: silent.help.replaceAll("PID", String(process.pid)) }];
+}
+
+function findClock(name: string, { wallSetMs, wallAheadMs = 0 }: NonNullable<ProcessFacts["answer"]>): Finding[] {
+  const found: Finding[] = [];
+  const way = (ms: number, [ahead, behind]: readonly [string, string]): string => `${seconds(Math.abs(ms))} ${ms > 0 ? ahead : behind}`;
+  if (Math.abs(wallSetMs) > clockSetMaxMs)
+    found.push(finding("clock-set", name, `its clock was set ${way(wallSetMs, ["forward", "back"])} since it started`));
+  if (Math.abs(wallAheadMs) > clockApartMaxMs)
+    found.push(finding("clock-apart", name, `its clock is ${way(wallAheadMs, ["ahead", "behind"])}`));
+  return found;
+}
+
+function findReleases({ processes }: StampFacts): Finding[] {
+  const answered = processes.flatMap(({ name, answer }) => (answer === undefined ? [] : [{ name, release: answer.release }]));
+  const groups = [...Map.groupBy(answered, ({ release }) => release)];
+  if (groups.length < 2) return [];
+  const told = groups.map(
+    ([release, all]) => `${release === "" ? "an unknown release" : release}: ${all.map(({ name }) => name).join(", ")}`,
+  );
+  return [finding("release-mix", "", told.join("; "))];
+}
+
+function findManagers(facts: StampFacts): Finding[] {
+  const found: Finding[] = [];
+  for (const [role, code] of [
+    ["stream-manager", "no-stream-manager"],
+    ["partition-manager", "no-partition-manager"],
+  ] as const) {
+    const all = of(facts, role);
+    if (all.length === 0) continue;
+    const states = all.map(({ name, answer }) => `${name} ${answer?.state ?? "does not answer"}`).join(", ");
+    if (!all.some(({ answer }) => answer?.state === "leader")) found.push(finding(code, "", states));
+    else if (!all.some((each) => each.answer?.state === "standby" && serves(each))) found.push(finding("no-standby", role, states));
+  }
+  for (const role of ["front-end", "partition-server"]) {
+    const all = of(facts, role);
+    if (all.length > 0 && !all.some(serves)) found.push(finding("role-absent", role, `none of ${all.length} is ready`));
+  }
+  return found;
+}
+
+interface LeaseFact {
+  readonly name: string;
+  readonly holder: string;
+  readonly ended: boolean;
+  readonly refused: boolean;
+}
+
+function findStore(facts: StampFacts): Finding[] {
+  return of(facts, "lock-service").flatMap(({ name, answer }) => {
+    if (answer === undefined) return [];
+    const found: Finding[] = [];
+    const { facts: own } = answer;
+    const keys = numberAt(own, "keys");
+    const keysMax = numberAt(own, "keysMax");
+    if (keysMax > 0 && keys > keysMaxShare * keysMax) found.push(finding("metadata-keys-many", name, `${keys} of ${keysMax} keys`));
+    if (factAt(own, "diskFull") === true)
+      found.push(finding("metadata-disk-full", name, `${bytesText(numberAt(own, "freeBytes"))} are free`));
+    const p99Ms = numberAt(own, "wrote.recent.p99Ms");
+    if (p99Ms > slowWriteMs && numberAt(own, "wrote.recent.count") >= writesMin)
+      found.push(finding("metadata-slow", name, `1 of 100 writes took ${p99Ms.toFixed(0)} ms in the last minute`));
+    const leases = (factAt(own, "leases") as readonly LeaseFact[] | undefined) ?? [];
+    const known = new Set(of(facts, "partition-server").map((each) => each.name));
+    for (const lease of leases.filter((each) => each.name.startsWith("ps/") && known.has(each.name.slice(3)))) {
+      const server = lease.name.slice(3);
+      if (lease.ended) found.push(finding("lease-ended", server, `its lease ${lease.name} has ended`));
+      else if (lease.refused) found.push(finding("lease-refused", server, `its lease ${lease.name} is refused`));
+    }
+    return found;
+  });
+}

@@ -1,0 +1,233 @@
+/** `stamp node list|disks|add|drain|undrain|remove` and `stamp repair status`. */
+import {
+  control,
+  DataFolder,
+  nodesLeftOut,
+  type ProcessStatus,
+  readClusterRecord,
+  refuseRemoval,
+  type StampInspector,
+} from "@stamp/cluster";
+import { inWords } from "@stamp/ports-node";
+import { NodeDuty, type NodeInfo, type RepairStatus } from "@stamp/wire";
+import type { Command } from "commander";
+import { CommandError, configOf, exitCodes, runningCluster } from "../context.ts";
+import { counted } from "../health/counted.ts";
+import { bytesText } from "../print.ts";
+import { withProgress } from "../progress.ts";
+import { inspect, make, tell } from "../running.ts";
+import { nodeTable } from "../status/status.ts";
+import { topLevel } from "../top-level.ts";
+import { addNodeDisks } from "./node-disks.ts";
+
+const pollMs = 500;
+/** Time that a node which was added gets to become ready before the command ends. */
+const addedReadyMs = 30_000;
+
+export function addNode(program: Command): void {
+  const node = topLevel(program, "node");
+  make(node, "list", "all extent nodes as the stream manager sees them").action(async (_options, command: Command) => {
+    const nodes = await inspect(command, (inspector) => inspector.nodes());
+    tell(command, nodes, () => nodesText(nodes));
+  });
+  addNodeDisks(node);
+  make(
+    node,
+    "add [node]",
+    "start one more extent node, now and at every later start: the next one, or one that the last start left out",
+  ).action(async (name: string | undefined, _options, command: Command) => {
+    const added = await addNodeNow(command, name);
+    tell(command, added, () => `${added.name} is added and ${added.ready ? "ready" : `not ready yet: ./stamp health`}`);
+  });
+  make(node, "drain <node>", "give it nothing new and make its replicas again elsewhere")
+    .option("--wait", "until it is empty")
+    .action(async (nodeId: string, _options, command: Command) => {
+      const wait = command.opts<{ wait?: boolean }>().wait === true;
+      const drained = await inspect(command, async (inspector) => {
+        const begun = await setDuty(inspector, nodeId, NodeDuty.DRAINING);
+        return wait ? untilEmpty(inspector, nodeId, `drain ${nodeId} --wait`) : begun;
+      });
+      tell(command, drained, (one) => nodesText([one]));
+    });
+  make(node, "undrain <node>", "use it again; what was made elsewhere stays there").action(
+    async (nodeId: string, _options, command: Command) => {
+      const node = await inspect(command, (inspector) => setDuty(inspector, nodeId, NodeDuty.SERVING));
+      tell(command, node, (one) => nodesText([one]));
+    },
+  );
+  addRemove(node);
+  addRepair(program);
+}
+
+function addRemove(node: Command): void {
+  make(node, "remove <node>", "drain it, wait until it is empty, forget it and stop it: no later start brings it back")
+    .alias("decommission")
+    .option("--no-wait", "fail when it is not empty yet, and say what it waits for")
+    .action(async (nodeId: string, _options, command: Command) => {
+      const { wait } = command.opts<{ wait: boolean }>();
+      if (!inContainers()) {
+        const config = configOf(command);
+        const why = refuseRemoval(
+          config,
+          nodeId,
+          (await runningCluster(config)).processes.map(({ name }) => name),
+        );
+        if (why !== undefined) throw new CommandError(why);
+      }
+      const gone = await inspect(command, async (inspector) => {
+        const known = (await inspector.nodes()).find((each) => each.nodeId === nodeId);
+        // A command that was left after this was recorded has not stopped the process.
+        if (known?.duty === NodeDuty.DECOMMISSIONED) return known;
+        const begun = await setDuty(inspector, nodeId, NodeDuty.DRAINING);
+        if (begun.replicas > 0n && !wait) {
+          const why = begun.blocked.join("\n  ");
+          throw new CommandError(
+            `${nodeId} still holds ${begun.replicas} replicas and is being emptied (stop that: node undrain):\n  ${why}`,
+          );
+        }
+        await untilEmpty(inspector, nodeId, `remove ${nodeId}`);
+        return setDuty(inspector, nodeId, NodeDuty.DECOMMISSIONED);
+      });
+      const stopped = await stopForGood(command, nodeId);
+      const then = stopped ? "was stopped, and no start of this folder brings it back" : "may be switched off for ever";
+      tell(command, gone, () => `${nodeId} is decommissioned: it holds nothing that is needed, and ${then}`);
+    });
+}
+
+function addRepair(program: Command): void {
+  const repair = topLevel(program, "repair");
+  make(repair, "status", "how many, how fast, how long still")
+    .option("--wait", "until no replica and no fragment waits to be made again")
+    .action(async (_options, command: Command) => {
+      const wait = command.opts<{ wait?: boolean }>().wait === true;
+      const status = await inspect(command, (inspector) => (wait ? untilRepaired(inspector) : repairOf(inspector)));
+      tell(command, status, repairText);
+    });
+}
+
+/** True if no supervisor of ours runs the processes. */
+const inContainers = (): boolean => (process.env.STAMP_PROCESSES ?? "") !== "";
+
+const repairOf = (inspector: StampInspector): Promise<RepairStatus> =>
+  inspector.ask((manager, timeoutMs) => manager.getRepairStatus({}, { timeoutMs }));
+
+function untilRepaired(inspector: StampInspector): Promise<RepairStatus> {
+  const about = { what: "replicas are made again", afterwards: "Replicas go on being made again: ./stamp repair status" };
+  return withProgress(about, async (tellProgress) => {
+    for (;;) {
+      const status = await repairOf(inspector);
+      const { replicasWaiting, replicasInGrace, fragmentsWaiting, fragmentsInGrace } = status;
+      if (replicasWaiting + replicasInGrace + fragmentsWaiting + fragmentsInGrace === 0n) return status;
+      tellProgress(repairText(status).replaceAll("\n", "; "));
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+    }
+  });
+}
+
+export const setDuty = (inspector: StampInspector, nodeId: string, duty: NodeDuty): Promise<NodeInfo> =>
+  inspector.change((manager, timeoutMs) => manager.setNodeDuty({ nodeId, duty }, { timeoutMs }));
+
+/** Starts an extent node and waits until it is ready, for a while: it goes on by itself. */
+async function addNodeNow(command: Command, name: string | undefined): Promise<ProcessStatus> {
+  if (inContainers())
+    throw new CommandError("these processes are run by containers: add the node there (docker-compose.yml)", exitCodes.usage);
+  const config = configOf(command);
+  const before = new Set((await runningCluster(config)).processes.map((each) => each.name));
+  const path = new DataFolder(config.dataDir).control;
+  const request = { do: "add-node", ...(name === undefined ? {} : { name }) } as const;
+  let { processes } = await control(path, request).catch((error: Error) => {
+    throw new CommandError(inWords(error));
+  });
+  const added = processes.find((each) => !before.has(each.name));
+  if (added === undefined) throw new CommandError("another command changed the cluster in this moment; see ./stamp node list");
+  const { extentNodes } = configOf(command);
+  const recorded = readClusterRecord(config.dataDir)?.config.extentNodes;
+  if (recorded !== extentNodes)
+    console.error(
+      `stamp: the data folder remembers ${recorded} extent nodes, but the file or environment gives extentNodes ${extentNodes}: change it there`,
+    );
+  const about = { what: `${added.name} starts`, afterwards: `${added.name} goes on starting: ./stamp health` };
+  return withProgress(about, async (tellProgress) => {
+    let now = added;
+    for (const endMs = performance.now() + addedReadyMs; !now.ready && performance.now() < endMs; ) {
+      tellProgress(`${added.name} is ${now.state}${now.waitingFor.length === 0 ? "" : ` and waits for ${now.waitingFor.join(", ")}`}`);
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+      ({ processes } = await control(path, { do: "status" }));
+      now = processes.find((each) => each.name === added.name) ?? now;
+    }
+    return now;
+  });
+}
+
+/** Stops the process of a decommissioned node, and has the data folder remember it. False where no supervisor of ours runs it. */
+async function stopForGood(command: Command, nodeId: string): Promise<boolean> {
+  if (inContainers()) return false;
+  const config = configOf(command);
+  const { processes } = await runningCluster(config);
+  const names = processes.map(({ name }) => name);
+  // A node that was not started has a disk here too, and would be missed at every later start.
+  const leftOut = nodesLeftOut(config.dataDir, names, readClusterRecord(config.dataDir)?.retired ?? []);
+  if (!names.includes(nodeId) && !leftOut.includes(nodeId)) return false;
+  await control(new DataFolder(config.dataDir).control, { do: "retire", name: nodeId });
+  return true;
+}
+
+/** Says what it waits for. `again`: the command that waits on. */
+export function untilEmpty(inspector: StampInspector, nodeId: string, again: string): Promise<NodeInfo> {
+  const about = {
+    what: `${nodeId} is being emptied`,
+    afterwards: `${nodeId} goes on being emptied (./stamp node list). Wait on: ./stamp node ${again}; stop it: ./stamp node undrain ${nodeId}`,
+  };
+  return withProgress(about, async (tellProgress) => {
+    for (let most = 0n; ; ) {
+      const node = (await inspector.nodes()).find((each) => each.nodeId === nodeId);
+      if (node === undefined) throw new CommandError(`there is no extent node ${nodeId}`);
+      if (node.duty !== NodeDuty.DRAINING) throw new CommandError(`somebody else changed the duty of ${nodeId}`);
+      if (node.replicas === 0n) return node;
+      if (node.replicas > most) most = node.replicas;
+      const why = node.blocked.length === 0 ? "" : `: ${node.blocked.join("; ")}`;
+      tellProgress(`${nodeId} holds ${node.replicas} of ${counted(most, "replica")} still${why}`);
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+    }
+  });
+}
+
+function nodesText(nodes: readonly NodeInfo[]): string {
+  const blocked = nodes.filter((node) => node.blocked.length > 0).map((node) => `${node.nodeId} is not empty: ${node.blocked.join("; ")}`);
+  return [nodeTable({ nodes }), ...blocked].join("\n");
+}
+
+export function repairText(status: RepairStatus): string {
+  const lines = [
+    status.replicasWaiting === 0n
+      ? "no replica waits to be made again"
+      : `${status.replicasWaiting} replicas (${bytesText(status.bytesWaiting)}) wait to be made again, ${status.copiesRunning} are being copied`,
+  ];
+  if (status.endangered > 0n) lines.push(`${status.endangered} of them are of extents with one intact copy left`);
+  if (status.replicasDone > 0n) {
+    const seconds = Number(status.runningMs) / 1000;
+    const after = seconds === 0 ? "" : ` in ${seconds.toFixed(1)} s`;
+    lines.push(`done: ${status.replicasDone} replicas, ${bytesText(status.bytesDone)}${after}`);
+  }
+  if (status.etaMs !== undefined) lines.push(`about ${(Number(status.etaMs) / 1000).toFixed(1)} s left at this rate`);
+  if (status.replicasInGrace > 0n) lines.push(`${status.replicasInGrace} extents miss a node that may still come back`);
+  if (status.unreachable > 0n) lines.push(`${status.unreachable} SEALED EXTENTS HAVE NO REPLICA THAT CAN BE REACHED`);
+  lines.push(...fragmentLines(status));
+  for (const why of status.blocked) lines.push(`can't be made now: ${why}`);
+  lines.push(`at most ${bytesText(status.bytesPerSecondMax)}/s`);
+  return lines.join("\n");
+}
+
+/** Lines about coded extents; none if they are whole. */
+function fragmentLines(status: RepairStatus): string[] {
+  const { fragmentsWaiting, fragmentsInGrace, fragmentsUnreachable, fragmentsEndangered, fragmentsDone } = status;
+  const lines: string[] = [];
+  if (fragmentsWaiting > 0n) lines.push(`${counted(fragmentsWaiting, "coded extent", ["waits", "wait"])} for a fragment to be made again`);
+  if (fragmentsEndangered > 0n)
+    lines.push(`${counted(fragmentsEndangered, "coded extent", ["bears", "bear"])} no further loss for certain`);
+  if (fragmentsDone > 0n) lines.push(`done: ${counted(fragmentsDone, "fragment")} since this stream manager leads`);
+  if (fragmentsInGrace > 0n) lines.push(`${counted(fragmentsInGrace, "coded extent", ["misses", "miss"])} a node that may still come back`);
+  if (fragmentsUnreachable > 0n)
+    lines.push(`${fragmentsUnreachable} CODED EXTENTS CAN'T BE COMPUTED FROM THE FRAGMENTS THAT CAN BE REACHED`);
+  return lines;
+}

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ProcessFacts, StampFacts } from "../health/facts.ts";
+import { statusOf } from "./status.ts";
+
+const seenLast = { state: "serving", ready: true, waitingFor: [], restarts: 2, lastExit: "signal SIGKILL" };
+const processOf = (name: string, more: Partial<ProcessFacts>): ProcessFacts => ({
+  ...seenLast,
+  role: "extent-node",
+  name,
+  pid: 7,
+  grpc: "127.0.0.1:1",
+  http: "127.0.0.1:2",
+  answer: undefined,
+  silence: "no answer in time",
+  ...more,
+});
+
+const answer = { release: "0.1.0", uptimeMs: 1, wallAheadMs: 0, wallSetMs: 0, facts: {} };
+
+const factsOf = (...processes: readonly ProcessFacts[]): StampFacts => ({
+  nowMs: 0,
+  supervisor: "answers",
+  supervisorPid: 1,
+  cluster: { dataDir: "/data", endpoints: { blob: "", queue: "", table: "" }, connectionString: "", lockService: "" },
+  processes,
+  streamLayer: undefined,
+  partitionLayer: undefined,
+  setUp: undefined,
+  copies: [],
+});
+
+test("status: a process that does not answer is not shown as serving, whatever the supervisor saw last", () => {
+  const { processes, ready } = statusOf(
+    factsOf(
+      processOf("paused", {}),
+      processOf("down", { pid: null, state: "restarting", ready: false }),
+      processOf("waits", { answer: { ...answer, state: "starting", ready: false, waitingFor: ["its disk"] } }),
+      processOf("up", { answer: { ...answer, state: "serving", ready: true, waitingFor: [] } }),
+    ),
+  );
+  const told = processes.map(({ name, state, ready, waitingFor, restarts }) => [name, state, ready, waitingFor, restarts]);
+  assert.deepEqual(told, [
+    ["paused", "not answering", false, [], 2],
+    ["down", "restarting", false, [], 2],
+    ["waits", "starting", false, ["its disk"], 2],
+    ["up", "serving", true, [], 2],
+  ]);
+  assert.equal(ready, false);
+});
+
+test("status: everything is ready if every process says so", () => {
+  assert.ok(statusOf(factsOf(processOf("up", { answer: { ...answer, state: "serving", ready: true, waitingFor: [] } }))).ready);
+});
