@@ -1,6 +1,6 @@
 /** Time of this machine. Timers do not keep the process alive. */
 import type { Clock, Timer } from "@stamp/ports";
-import { SuspendWatch, systemTimes } from "./suspend.ts";
+import { SuspendWatch, systemTimes } from "./process/suspend.ts";
 
 /** The longest delay setTimeout takes; longer ones are re-armed. */
 const delayMaxMs = 2 ** 31 - 1;

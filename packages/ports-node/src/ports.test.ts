@@ -10,8 +10,8 @@ import { FailureError, utf8 } from "@stamp/base";
 import { clockConformance, digestConformance, diskConformance, keyValueConformance } from "@stamp/ports";
 import { NodeClock } from "./clock.ts";
 import { NodeDigest } from "./digest.ts";
-import { NodeDisk } from "./disk.ts";
-import { NodeKeyValueStores } from "./key-value.ts";
+import { NodeDisk } from "./disk/disk.ts";
+import { NodeKeyValueStores } from "./disk/key-value.ts";
 import { NodeRandom } from "./random.ts";
 
 const register = (name: string, run: () => Promise<void>): void => void test(name, run);
@@ -135,7 +135,7 @@ test("key-value: a record of the log that is damaged before another one is corru
 test("key-value: a store that another process has open is a failure that says so, not corrupt", async () => {
   const root = await temporaryFolder();
   const holder = join(root, "holder.mjs");
-  const module = new URL("./key-value.ts", import.meta.url).href;
+  const module = new URL("./disk/key-value.ts", import.meta.url).href;
   await writeFile(
     holder,
     `import { NodeKeyValueStores } from ${JSON.stringify(module)};

@@ -6,15 +6,15 @@ import { allRules } from "@stamp/base";
 import type { Logger, SecretFacts, Transport, World } from "@stamp/ports";
 import { NodeClock } from "./clock.ts";
 import { NodeDigest } from "./digest.ts";
-import { NodeDisk } from "./disk.ts";
-import type { Credential } from "./grpc/credential.ts";
+import { NodeDisk } from "./disk/disk.ts";
+import { NodeKeyValueStores } from "./disk/key-value.ts";
+import type { Credential } from "./grpc/credentials/credential.ts";
+import type { PeerTls } from "./grpc/credentials/peer-tls.ts";
+import { openCredential } from "./grpc/credentials/secret-credential.ts";
 import { NodeForeignCalls } from "./grpc/foreign-calls.ts";
-import type { PeerTls } from "./grpc/peer-tls.ts";
-import { openCredential } from "./grpc/secret-credential.ts";
 import { GrpcTransport } from "./grpc/transport.ts";
-import { NodeKeyValueStores } from "./key-value.ts";
-import type { LogLevel } from "./logger.ts";
-import { nodeLogger } from "./logger.ts";
+import type { LogLevel } from "./process/logger.ts";
+import { nodeLogger } from "./process/logger.ts";
 import { NodeRandom } from "./random.ts";
 
 /** Exit code after `world.fatal`; the supervisor starts the process again. */

@@ -116,7 +116,7 @@ test("healthy: one sentence, exit code 0, and status begins with it; the rules f
   // Times of requests are told from the first request on, findings of scrubs from the first scrub on.
   await (await fetch(endpoints.blob)).arrayBuffer();
   const named = readFileSync(join(root, "docs/guides/stamp-alerts.yml"), "utf8").match(/\bstamp_\w+/g) ?? [];
-  // Without TLS there is nothing to tell of certificates (packages/ports-node/src/metrics.test.ts).
+  // Without TLS there is nothing to tell of certificates (packages/ports-node/src/process/metrics.test.ts).
   const rules = named.filter((name) => !/^stamp_(cluster_)?certificate_/.test(name));
   const endMs = performance.now() + foundWithinMs;
   for (;;) {

@@ -1,5 +1,5 @@
 /**
- * Leads a rotation of the stamp's secret through its steps (packages/ports-node/src/secret-rotation.ts). Where it stands is read from the files,
+ * Leads a rotation of the stamp's secret through its steps (packages/ports-node/src/secrets/secret-rotation.ts). Where it stands is read from the files,
  * so whoever runs the command again goes on where it was left. Before each step every process that runs has to be ready for it:
  *
  *     use     every process accepts the next secret

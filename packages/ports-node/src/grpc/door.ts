@@ -13,10 +13,10 @@ import { constants } from "node:crypto";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from "node:tls";
 import type { Caller } from "@stamp/wire";
-import { inWords } from "../in-words.ts";
+import { inWords } from "../process/in-words.ts";
 import { hostAndPort } from "./address.ts";
-import type { Handshake, Proven } from "./credential.ts";
-import { callerBehind, minVersion, type PeerTls } from "./peer-tls.ts";
+import type { Handshake, Proven } from "./credentials/credential.ts";
+import { callerBehind, minVersion, type PeerTls } from "./credentials/peer-tls.ts";
 
 export interface DoorOptions {
   readonly proveTimeoutMs: number;

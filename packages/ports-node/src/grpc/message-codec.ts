@@ -12,7 +12,7 @@ import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { assert } from "@stamp/base";
 import { type CompiledCodec, compiledCodec } from "../codec/compiled-codec.ts";
-import { varintSize, writeVarint } from "./varint.ts";
+import { varintSize, writeVarint } from "./bus/varint.ts";
 
 const none: readonly Uint8Array[] = [];
 const emptyBytes = new Uint8Array(0);

@@ -1,8 +1,8 @@
 /** Every number of the transport, and the options of grpc-js that follow from them. Credentials are made here and nowhere else. */
 import type { ChannelOptions } from "@grpc/grpc-js";
 import { ChannelCredentials, ServerCredentials } from "@grpc/grpc-js";
+import { checkServer, type PeerTls } from "./credentials/peer-tls.ts";
 import type { Lane } from "./methods.ts";
-import { checkServer, type PeerTls } from "./peer-tls.ts";
 
 /** Carrier of the frames of a lane of the bus. */
 export type LinkKind = "gRPC" | "plain";

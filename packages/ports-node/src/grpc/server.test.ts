@@ -14,10 +14,10 @@ import { ok, refused, unwrap } from "@stamp/base";
 import type { ServedService } from "@stamp/ports";
 import { served, servedPartly } from "@stamp/ports";
 import { ExtentNode, GetLeaseRequestSchema, LockService, Status } from "@stamp/wire";
+import { widenConnection, widenStreams } from "./bus/window.ts";
 import { busDefinition } from "./definitions.ts";
 import type { GrpcLimits } from "./options.ts";
 import { GrpcTransport } from "./transport.ts";
-import { widenConnection, widenStreams } from "./window.ts";
 
 const asIs = (bytes: Buffer): Buffer => bytes;
 const tick = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 10));

@@ -9,22 +9,22 @@ import type { Address, Clock, Listener, Logger, ServedService } from "@stamp/por
 import { Bus } from "@stamp/wire";
 import { HealthImplementation } from "grpc-health-check";
 import { hostAndPort } from "./address.ts";
-import { BusServerConnection } from "./bus-server.ts";
+import { BusServerConnection } from "./bus/bus-server.ts";
+import type { FrameLink, LinkEvents } from "./bus/frame-link.ts";
+import { GrpcServerLink } from "./bus/grpc-links.ts";
+import { TcpLink } from "./bus/tcp-link.ts";
+import { widenConnection, widenStreams } from "./bus/window.ts";
 import type { CallState } from "./call-state.ts";
-import type { Credential, Proven } from "./credential.ts";
+import type { Credential, Proven } from "./credentials/credential.ts";
+import { guard, provenOf } from "./credentials/guard.ts";
+import type { PeerTls } from "./credentials/peer-tls.ts";
+import { RefusalLog } from "./credentials/refusal-log.ts";
 import { busDefinition, serverDefinition } from "./definitions.ts";
 import { Door, peerOf } from "./door.ts";
-import type { FrameLink, LinkEvents } from "./frame-link.ts";
-import { GrpcServerLink } from "./grpc-links.ts";
-import { guard, provenOf } from "./guard.ts";
 import { servedUnaries } from "./methods.ts";
 import { nativeHandlers } from "./native-server.ts";
 import type { GrpcLimits } from "./options.ts";
 import { serverCredentials, serverOptions } from "./options.ts";
-import type { PeerTls } from "./peer-tls.ts";
-import { RefusalLog } from "./refusal-log.ts";
-import { TcpLink } from "./tcp-link.ts";
-import { widenConnection, widenStreams } from "./window.ts";
 
 const graceDefaultMs = 1_000;
 

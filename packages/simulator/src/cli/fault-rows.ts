@@ -516,7 +516,7 @@ export const faultRows: readonly FaultRow[] = [
     rules: ["leaseCountsSuspends"],
     tests: [
       "packages/lease/src/lease.test.ts",
-      "packages/ports-node/src/suspend.test.ts",
+      "packages/ports-node/src/process/suspend.test.ts",
       "services/lock-service/src/lock-service.test.ts",
     ],
     faults: ["suspend"],
@@ -548,7 +548,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "a poisoned request (huge header, bad XML, endless body, bad protobuf)",
     rules: [],
-    tests: ["packages/azure-rest/src/fuzz.test.ts", "packages/ports-node/src/http-server.test.ts"],
+    tests: ["packages/azure-rest/src/fuzz.test.ts", "packages/ports-node/src/http/http-server.test.ts"],
     faults: [],
   },
 ];

@@ -14,7 +14,6 @@
  */
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import { type Caller, callerNumbers, callers, isCaller } from "@stamp/wire";
-import type { Admission, CallToken, Credential, Handshake, HandshakeStep, ProofId, Proven } from "./credential.ts";
 import {
   answerBytes,
   type Hello,
@@ -32,7 +31,8 @@ import {
   version,
   writeAnswer,
   writeHello,
-} from "./handshake-format.ts";
+} from "../bus/handshake-format.ts";
+import type { Admission, CallToken, Credential, Handshake, HandshakeStep, ProofId, Proven } from "./credential.ts";
 
 export type { ProofId } from "./credential.ts";
 

@@ -3,9 +3,10 @@
  * into the socket at a time, and what has to wait makes the next frame larger. An idle connection sends at once, a busy one in batches;
  * there are no timers.
  */
+
+import type { GrpcLimits } from "../options.ts";
 import type { FrameShape, Outgoing } from "./frames.ts";
 import { encodeFrames, outgoingSize } from "./frames.ts";
-import type { GrpcLimits } from "./options.ts";
 
 export interface FrameSink extends FrameShape {
   /** One frame in parts, which are borrowed until `written`. */

@@ -7,8 +7,8 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import type { TokenCheck } from "@stamp/ports";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
-import { NodeClock } from "./clock.ts";
-import { serveHttp } from "./http-server.ts";
+import { NodeClock } from "../clock.ts";
+import { serveHttp } from "../http/http-server.ts";
 import { type OidcOptions, oidcIssuer } from "./oidc.ts";
 
 const issuer = "https://issuer.example/tenant";

@@ -6,8 +6,8 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { Metadata, ServerInterceptingCall, type ServerInterceptor, status } from "@grpc/grpc-js";
 import { type Caller, isCaller, methodsFor } from "@stamp/wire";
+import { forbidden } from "../failures.ts";
 import { type Credential, type Proven, proofKey, tokenKey } from "./credential.ts";
-import { forbidden } from "./failures.ts";
 
 /** Metadata of an admitted call that the server adds itself: what its token was made with. A caller's own is taken away. */
 const provenByKey = "stamp-proven-by";

@@ -8,13 +8,13 @@
 import { Socket, type SocketConstructorOpts } from "node:net";
 import { type ConnectionOptions, connect as connectTls, TLSSocket } from "node:tls";
 import { assert } from "@stamp/base";
-import { inWords } from "../in-words.ts";
-import { hostAndPort } from "./address.ts";
-import type { Credential, Handshake, ProofId } from "./credential.ts";
+import { inWords } from "../../process/in-words.ts";
+import { hostAndPort } from "../address.ts";
+import type { Credential, Handshake, ProofId } from "../credentials/credential.ts";
+import { dialOptions, type PeerTls } from "../credentials/peer-tls.ts";
+import { type GrpcLimits, receiveBytesMax } from "../options.ts";
 import { FrameAssembler, headBytes, kinds, writeHead } from "./frame-assembler.ts";
 import type { FrameLink, LinkEvents } from "./frame-link.ts";
-import { type GrpcLimits, receiveBytesMax } from "./options.ts";
-import { dialOptions, type PeerTls } from "./peer-tls.ts";
 
 const alive: Buffer = Buffer.alloc(headBytes);
 writeHead(alive, 0, kinds.alive);

@@ -7,9 +7,9 @@ import { readFileSync, statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import type { Logger } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
-import { ConfigError } from "./config.ts";
-import { minVersion, type PeerTls, peerNameOf } from "./grpc/peer-tls.ts";
-import { inWords } from "./in-words.ts";
+import { minVersion, type PeerTls, peerNameOf } from "../grpc/credentials/peer-tls.ts";
+import { ConfigError } from "../process/config.ts";
+import { inWords } from "../process/in-words.ts";
 
 export interface PeerFiles {
   /** PEM: the certificate of the process, and what is between it and an authority. */

@@ -7,7 +7,7 @@ import { readFileSync, statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { FailureError } from "@stamp/base";
 import type { Logger } from "@stamp/ports";
-import { inWords } from "./in-words.ts";
+import { inWords } from "../process/in-words.ts";
 
 export interface TlsFiles {
   /** PEM, the door's own certificate first, then those between it and the root. */

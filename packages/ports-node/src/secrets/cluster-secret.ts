@@ -7,9 +7,9 @@ import { randomBytes } from "node:crypto";
 import { chmodSync, linkSync, lstatSync, mkdirSync, readFileSync, readlinkSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Caller } from "@stamp/wire";
-import { ConfigError } from "./config.ts";
-import { openCredential, SecretCredential } from "./grpc/secret-credential.ts";
-import { inWords, isSystemError } from "./in-words.ts";
+import { openCredential, SecretCredential } from "../grpc/credentials/secret-credential.ts";
+import { ConfigError } from "../process/config.ts";
+import { inWords, isSystemError } from "../process/in-words.ts";
 
 export const secretCharactersMin = 32;
 /** A larger file is no secret, in bytes. */

@@ -13,10 +13,10 @@ import {
   TransactRequestSchema,
 } from "@stamp/wire";
 import fc from "fast-check";
+import { codecOf, preparedNothing, preparedToBuffer } from "../message-codec.ts";
+import { laneOf } from "../methods.ts";
 import type { Outgoing } from "./frames.ts";
 import { decodeFrames, encodeFrames, failureField, metadataFields, methodField } from "./frames.ts";
-import { codecOf, preparedNothing, preparedToBuffer } from "./message-codec.ts";
-import { laneOf } from "./methods.ts";
 
 const whole = { headBytes: 0, referencedFromBytes: Number.POSITIVE_INFINITY };
 

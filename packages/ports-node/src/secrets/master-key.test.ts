@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { ConfigError } from "./config.ts";
+import { ConfigError } from "../process/config.ts";
 import { goneText, makeMasterKeyFile, masterKeyId, masterKeyIdFile, masterKeysOf } from "./master-key.ts";
 
 const one = Buffer.alloc(32, 0xfb);

@@ -9,8 +9,8 @@ import { execFileSync } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
 import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { ConfigError } from "./config.ts";
-import { inWords } from "./in-words.ts";
+import { ConfigError } from "../process/config.ts";
+import { inWords } from "../process/in-words.ts";
 
 const keyBytes = 32;
 const fileBytesMax = 4_096;

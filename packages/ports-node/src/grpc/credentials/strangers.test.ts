@@ -10,11 +10,11 @@ import { ok, unwrap } from "@stamp/base";
 import { type ServedService, servedPartly } from "@stamp/ports";
 import * as wire from "@stamp/wire";
 import { ExtentNode, FrontEnd, LockService } from "@stamp/wire";
+import { answerBytes, helloBytes } from "../bus/handshake-format.ts";
+import type { GrpcLimits } from "../options.ts";
+import { GrpcTransport } from "../transport.ts";
 import { proofKey, tokenKey } from "./credential.ts";
-import { answerBytes, helloBytes } from "./handshake-format.ts";
-import type { GrpcLimits } from "./options.ts";
 import { openCredential, SecretCredential } from "./secret-credential.ts";
-import { GrpcTransport } from "./transport.ts";
 
 const secret = "the secret of this stamp, 32 characters and more";
 const credential = new SecretCredential([secret]);

@@ -18,11 +18,11 @@ import type { Duplex } from "node:stream";
 import { FailureError, loggedTarget, type Pace } from "@stamp/base";
 import type { HttpHandler, HttpRefusal, HttpResponse, Logger } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
+import { inWords } from "../process/in-words.ts";
+import { type CertificatePair, endOf, readPair, type TlsFiles, watchPair } from "../secrets/certificates.ts";
 import { Acceptors } from "./acceptors.ts";
-import { type CertificatePair, endOf, readPair, type TlsFiles, watchPair } from "./certificates.ts";
 import { Exchange, type LastAnswer } from "./http-exchange.ts";
 import { defaultHttpLimits, type HttpLimits } from "./http-limits.ts";
-import { inWords } from "./in-words.ts";
 import { Paces } from "./paces.ts";
 
 export interface HttpServeOptions {

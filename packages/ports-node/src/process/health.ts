@@ -6,7 +6,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { release } from "@stamp/base";
 import type { HttpHandler, HttpResponse, Role, SecretFacts } from "@stamp/ports";
-import { NodeClock } from "./clock.ts";
+import { NodeClock } from "../clock.ts";
 import { metricsText, type PeerFigures, type ServedCertificate } from "./metrics.ts";
 import { TurnWatch } from "./turn-watch.ts";
 

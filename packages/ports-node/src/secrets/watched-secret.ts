@@ -11,10 +11,10 @@ import { statSync } from "node:fs";
 import type { Logger, SecretFacts } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
 import type { Caller } from "@stamp/wire";
+import type { SecretCredential } from "../grpc/credentials/secret-credential.ts";
+import { ConfigError } from "../process/config.ts";
+import { inWords } from "../process/in-words.ts";
 import { credentialWith, filesOf, type SecretFiles, type SecretSources, secretsOf } from "./cluster-secret.ts";
-import { ConfigError } from "./config.ts";
-import type { SecretCredential } from "./grpc/secret-credential.ts";
-import { inWords } from "./in-words.ts";
 
 /** How often a process looks at the files of its secret, in milliseconds. */
 export const secretLookEveryMs = 1_000;

@@ -20,11 +20,11 @@ import { inspect } from "node:util";
 import { ok } from "@stamp/base";
 import { servedPartly } from "@stamp/ports";
 import { LockService } from "@stamp/wire";
+import type { Credential } from "../grpc/credentials/credential.ts";
+import { proofIdOfSecret } from "../grpc/credentials/secret-credential.ts";
+import { GrpcTransport } from "../grpc/transport.ts";
+import { ConfigError } from "../process/config.ts";
 import { makeSecretFile, type SecretFiles, secretFilesBeside } from "./cluster-secret.ts";
-import { ConfigError } from "./config.ts";
-import type { Credential } from "./grpc/credential.ts";
-import { proofIdOfSecret } from "./grpc/secret-credential.ts";
-import { GrpcTransport } from "./grpc/transport.ts";
 import { addNextSecret, dropPreviousSecret, rotationState, useNextSecret } from "./secret-rotation.ts";
 import { WatchedSecret } from "./watched-secret.ts";
 

@@ -12,10 +12,10 @@
  */
 import { randomBytes } from "node:crypto";
 import { chmodSync, chownSync, linkSync, readFileSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:fs";
+import { type ProofId, proofIdOfSecret } from "../grpc/credentials/secret-credential.ts";
+import { ConfigError } from "../process/config.ts";
+import { inWords } from "../process/in-words.ts";
 import { linkOf, newSecret, type SecretFiles, secretIn } from "./cluster-secret.ts";
-import { ConfigError } from "./config.ts";
-import { type ProofId, proofIdOfSecret } from "./grpc/secret-credential.ts";
-import { inWords } from "./in-words.ts";
 
 /** Ids of the secrets in the files; undefined where there is none. */
 export interface RotationState {

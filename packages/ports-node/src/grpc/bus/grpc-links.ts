@@ -1,11 +1,11 @@
 /** Bus frames as messages of a gRPC stream in both directions: `stamp.v1.Bus/Connect`. */
 import type { ClientDuplexStream, ServerDuplexStream, ServiceError } from "@grpc/grpc-js";
 import { Client, Metadata, status } from "@grpc/grpc-js";
-import { hostAndPort } from "./address.ts";
-import { type Credential, proofKey, tokenKey } from "./credential.ts";
+import { hostAndPort } from "../address.ts";
+import { type Credential, proofKey, tokenKey } from "../credentials/credential.ts";
+import type { PeerTls } from "../credentials/peer-tls.ts";
+import { clientCredentials, clientOptions, type GrpcLimits, secured } from "../options.ts";
 import type { FrameLink, LinkEnd, LinkEvents } from "./frame-link.ts";
-import { clientCredentials, clientOptions, type GrpcLimits, secured } from "./options.ts";
-import type { PeerTls } from "./peer-tls.ts";
 
 const connectPath = "/stamp.v1.Bus/Connect";
 const asIs = (bytes: Buffer): Buffer => bytes;

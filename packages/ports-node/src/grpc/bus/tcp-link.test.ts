@@ -7,10 +7,10 @@ import { test } from "node:test";
 import { ok, unwrap } from "@stamp/base";
 import { type ServedService, servedPartly } from "@stamp/ports";
 import { ExtentNode } from "@stamp/wire";
+import { openCredential } from "../credentials/secret-credential.ts";
+import type { GrpcLimits } from "../options.ts";
+import { GrpcTransport } from "../transport.ts";
 import { kinds, writeHead } from "./frame-assembler.ts";
-import type { GrpcLimits } from "./options.ts";
-import { openCredential } from "./secret-credential.ts";
-import { GrpcTransport } from "./transport.ts";
 
 const append = servedPartly(ExtentNode, { append: async (request) => ok({ endBytes: BigInt(request.payload[0]?.length ?? 0) }) });
 

@@ -8,7 +8,7 @@
  */
 import type { Logger } from "@stamp/ports";
 import { z } from "zod";
-import type { HttpListener } from "./http-server.ts";
+import type { HttpListener } from "../http/http-server.ts";
 
 /** Keys of every process. */
 export const stopKeys = {

@@ -5,9 +5,9 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { Failure } from "@stamp/base";
 import { BusFailureSchema } from "@stamp/wire";
-import { fromBusFailure, toBusFailure } from "./failures.ts";
-import type { Prepared } from "./message-codec.ts";
-import { copyPayload, writePrepared } from "./message-codec.ts";
+import { fromBusFailure, toBusFailure } from "../failures.ts";
+import type { Prepared } from "../message-codec.ts";
+import { copyPayload, writePrepared } from "../message-codec.ts";
 import { FieldScanner, varintSize, writeVarint } from "./varint.ts";
 
 export interface OutgoingRequest {

@@ -7,9 +7,9 @@ import { type Outcome, ok } from "@stamp/base";
 import { type CallOptions, type ServedService, servedPartly } from "@stamp/ports";
 import * as wire from "@stamp/wire";
 import { Bus, type Caller, callers, callersOf, LockService } from "@stamp/wire";
+import { GrpcTransport } from "../transport.ts";
 import { tokenKey } from "./credential.ts";
 import { SecretCredential } from "./secret-credential.ts";
-import { GrpcTransport } from "./transport.ts";
 
 const secret = "the secret of this stamp, 32 characters and more";
 const as = (caller: Caller | undefined): SecretCredential => new SecretCredential([secret], undefined, undefined, undefined, caller);

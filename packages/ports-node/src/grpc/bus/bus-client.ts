@@ -13,13 +13,13 @@
 import type { Failure, Outcome } from "@stamp/base";
 import { refused } from "@stamp/base";
 import type { CallOptions } from "@stamp/ports";
-import { cancelledFailure, isRenewed, timeoutFailure } from "./failures.ts";
+import { cancelledFailure, isRenewed, timeoutFailure } from "../failures.ts";
+import type { MessageCodec, Prepared } from "../message-codec.ts";
+import type { GrpcLimits } from "../options.ts";
 import type { FrameLink, LinkEvents } from "./frame-link.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import type { IncomingAnswer, OutgoingRequest } from "./frames.ts";
 import { decodeFrames, metadataFields } from "./frames.ts";
-import type { MessageCodec, Prepared } from "./message-codec.ts";
-import type { GrpcLimits } from "./options.ts";
 
 /** Makes a connection; what becomes of it is told to `events`, never before the call returns. */
 export type Dial = (address: string, events: LinkEvents) => FrameLink;

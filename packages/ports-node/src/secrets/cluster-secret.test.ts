@@ -6,9 +6,9 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
+import type { SecretCredential } from "../grpc/credentials/secret-credential.ts";
+import { ConfigError } from "../process/config.ts";
 import { credentialOf, makeSecretFile } from "./cluster-secret.ts";
-import { ConfigError } from "./config.ts";
-import type { SecretCredential } from "./grpc/secret-credential.ts";
 
 function folder(t: TestContext): string {
   const path = mkdtempSync(join(tmpdir(), "stamp-secret-"));

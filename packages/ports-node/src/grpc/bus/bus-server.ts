@@ -10,17 +10,17 @@
 import type { Failure, Outcome } from "@stamp/base";
 import type { Clock, Logger } from "@stamp/ports";
 import { type Caller, methodsFor } from "@stamp/wire";
-import { CallState } from "./call-state.ts";
-import { forbidden, renewedFailure, stoppingFailure, timeoutFailure, unknownMethodFailure } from "./failures.ts";
+import { CallState } from "../call-state.ts";
+import { forbidden, renewedFailure, stoppingFailure, timeoutFailure, unknownMethodFailure } from "../failures.ts";
+import type { Prepared } from "../message-codec.ts";
+import { preparedNothing } from "../message-codec.ts";
+import type { ServedUnary } from "../methods.ts";
+import { failureOfThrown } from "../methods.ts";
+import type { GrpcLimits } from "../options.ts";
 import type { FrameLink, LinkEnd, LinkEvents } from "./frame-link.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import type { IncomingRequest, OutgoingAnswer } from "./frames.ts";
 import { decodeFrames, failureField, outgoingSize } from "./frames.ts";
-import type { Prepared } from "./message-codec.ts";
-import { preparedNothing } from "./message-codec.ts";
-import type { ServedUnary } from "./methods.ts";
-import { failureOfThrown } from "./methods.ts";
-import type { GrpcLimits } from "./options.ts";
 
 /** Expected of an answer with a payload before one was seen. */
 const answerBytesFirst = 64 * 1024;

@@ -7,18 +7,18 @@ import { release } from "@stamp/base";
 import { type HttpHandler, isLoopback, type Logger, type Role, type World } from "@stamp/ports";
 import { isCaller } from "@stamp/wire";
 import { z } from "zod";
-import type { TlsFiles } from "./certificates.ts";
+import type { HttpLimits } from "../http/http-limits.ts";
+import { serveHttp } from "../http/http-server.ts";
+import type { TlsFiles } from "../secrets/certificates.ts";
+import { PeerCertificates } from "../secrets/peer-certificates.ts";
+import { WatchedSecret } from "../secrets/watched-secret.ts";
+import { nodeWorld } from "../world.ts";
 import { ConfigError, envName, HelpRequested, loadConfig, unknownNames } from "./config.ts";
 import { closeDoors, type OpenDoor, stopKeys } from "./graceful-stop.ts";
 import { healthHandler } from "./health.ts";
-import type { HttpLimits } from "./http-limits.ts";
-import { serveHttp } from "./http-server.ts";
 import { logLevels, nodeLogger } from "./logger.ts";
 import { countBuffersAsHeap, machineMemoryBytes } from "./memory.ts";
 import type { ServedCertificate } from "./metrics.ts";
-import { PeerCertificates } from "./peer-certificates.ts";
-import { WatchedSecret } from "./watched-secret.ts";
-import { nodeWorld } from "./world.ts";
 
 /** Time for everything but the drain of HTTP doors. */
 const stopTimeoutMs = 10_000;
