@@ -1,7 +1,7 @@
 /**
  * The outcome tables of the REST reference, each row run over raw HTTP: condition × operation ("Specifying conditional headers for Blob
  * service operations"), lease × operation ("Lease Blob", "Lease Container": use attempts), error code per cause ("Blob service error codes"),
- * and what differs by version. Lease actions by state are in packages/objects/src/blobs/leases.test.ts, where time can be moved; expired
+ * and what differs by version. Lease actions by state are in packages/objects/src/blobs/protect/leases.test.ts, where time can be moved; expired
  * leases over HTTP in expired.ts. Rows that can't be had here: docs/api/outcomes.md.
  */
 import assert from "node:assert/strict";

@@ -5,8 +5,8 @@
  * incarnation). What is inside an incarnation of which no row is left is unreachable for good: incarnations are never used again.
  */
 import { purgeMarginMs } from "./blobs/blob-garbage.ts";
-import { decodeContainer } from "./blobs/container-row.ts";
-import { isPurged } from "./blobs/retention.ts";
+import { isPurged } from "./blobs/protect/retention.ts";
+import { decodeContainer } from "./blobs/state/container-row.ts";
 import { afterPrefix } from "./object-keys.ts";
 import { insideKind, parentKind } from "./parents.ts";
 import { intact } from "./plan.ts";

@@ -5,7 +5,7 @@
  */
 
 import type { Account, ChangeAccount, ListAccounts } from "./accounts/operation.ts";
-import type { LeaseAction, LeaseView } from "./blobs/leases.ts";
+import type { LeaseAction, LeaseView } from "./blobs/protect/leases.ts";
 import type { ServiceError } from "./errors.ts";
 import type { BlobName, BlobReference } from "./object-keys.ts";
 import type { QueueOperation, QueueResult } from "./queues/operation.ts";

@@ -4,7 +4,7 @@
  */
 import { assert, concatBytes, type Failure, FailureError, type Outcome, type Rules } from "@stamp/base";
 import type { Seals } from "./accounts/seals.ts";
-import type { LeaseClock } from "./blobs/leases.ts";
+import type { LeaseClock } from "./blobs/protect/leases.ts";
 import { type ServiceError, type ServiceErrorCode, serviceError } from "./errors.ts";
 import type { BlobPolicy, OperationResult } from "./operation.ts";
 import type { Place } from "./rows/row.ts";

@@ -1,14 +1,6 @@
 /** The plan of every operation. */
 import { changeAccount, getAccount, listAccounts, putAccount } from "./accounts/accounts.ts";
 import { appendBlock, sealBlob } from "./blobs/append.ts";
-import {
-  deleteImmutabilityPolicy,
-  setBlobExpiry,
-  setBlobTags,
-  setBlobTier,
-  setImmutabilityPolicy,
-  setLegalHold,
-} from "./blobs/blob-properties.ts";
 import { getBlob, putBlob, setBlobHeaders, setBlobMetadata } from "./blobs/blobs.ts";
 import { getBlockList, putBlock, putBlockList } from "./blobs/blocks.ts";
 import {
@@ -23,11 +15,19 @@ import {
 } from "./blobs/containers.ts";
 import { abortCopy, addToCopy, claimCopy, endCopy, readParts, startCopy } from "./blobs/copy.ts";
 import { deleteBlob, undeleteBlob } from "./blobs/deletion.ts";
-import { leaseBlob, leaseContainer } from "./blobs/lease-operations.ts";
 import { findBlobs, listBlobs, listContainers } from "./blobs/listing.ts";
-import { clearPages, getPageRanges, putPages, setPageBlobProperties } from "./blobs/pages.ts";
-import { guarded } from "./blobs/protection.ts";
+import { clearPages, getPageRanges, putPages, setPageBlobProperties } from "./blobs/pages/pages.ts";
+import { leaseBlob, leaseContainer } from "./blobs/protect/lease-operations.ts";
+import { guarded } from "./blobs/protect/protection.ts";
 import { snapshotBlob } from "./blobs/snapshots.ts";
+import {
+  deleteImmutabilityPolicy,
+  setBlobExpiry,
+  setBlobTags,
+  setBlobTier,
+  setImmutabilityPolicy,
+  setLegalHold,
+} from "./blobs/state/blob-properties.ts";
 import { type BlobName, blobPrefix } from "./object-keys.ts";
 import { isRead, type Operation } from "./operation.ts";
 import type { Plan, PlanContext } from "./plan.ts";

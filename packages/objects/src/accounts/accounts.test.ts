@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { emptyBytes } from "@stamp/base";
 import { versionOfRow } from "../rows/row.ts";
-import { TestTable } from "../table-in-test.ts";
+import { TestTable } from "../testing/table.ts";
 import { encryptionScopesMax } from "./accounts.ts";
 import type { Account, ChangeAccount } from "./operation.ts";
 

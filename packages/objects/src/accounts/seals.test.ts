@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { emptyBytes, unwrap, utf8 } from "@stamp/base";
 import { versionOfRow } from "../rows/row.ts";
-import { TestTable } from "../table-in-test.ts";
+import { TestTable } from "../testing/table.ts";
 import type { Account } from "./operation.ts";
 import { AccountSeals, type SealingCiphers } from "./seals.ts";
 

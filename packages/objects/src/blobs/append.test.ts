@@ -4,10 +4,10 @@ import { allRules, emptyBytes, toHex } from "@stamp/base";
 import fc from "fast-check";
 import { blobPrefix, headKey } from "../object-keys.ts";
 import type { OperationValue } from "../operation.ts";
-import { TestTable } from "../table-in-test.ts";
+import { TestTable } from "../testing/table.ts";
 import { appendedBlocksMax, appendPieceBytesMax } from "./append.ts";
 import { contentPlacesMax } from "./blobs.ts";
-import { decodeHead, encodeHead, noHeaders as headers } from "./head-row.ts";
+import { decodeHead, encodeHead, noHeaders as headers } from "./state/head-row.ts";
 
 const name = { account: "a", container: "c", containerIncarnation: 1, blob: "log" };
 const conditions = {};

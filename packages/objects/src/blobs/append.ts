@@ -6,10 +6,10 @@ import { emptyBytes } from "@stamp/base";
 import { contentKey, headKey } from "../object-keys.ts";
 import type { OperationValue } from "../operation.ts";
 import { answer, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, type RowWrite, refuse } from "../plan.ts";
-import { changedHead, changeHead, checkPlaces, checkWrite, readBlob, sizeOfBody } from "./blob-state.ts";
-import { type ContentBlock, type ContentPiece, decodePiece, encodePiece, placesBytesGuess, placesPerBlockMax } from "./content.ts";
 import { checkKey, unusableUnderKey } from "./encryption.ts";
-import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
+import { changedHead, changeHead, checkPlaces, checkWrite, readBlob, sizeOfBody } from "./state/blob-state.ts";
+import { type ContentBlock, type ContentPiece, decodePiece, encodePiece, placesBytesGuess, placesPerBlockMax } from "./state/content.ts";
+import { blobOf, encodeHead, type HeadState } from "./state/head-row.ts";
 
 export const appendedBlocksMax = 50_000;
 /** Largest content row of an append blob, in bytes. A block that is larger by itself has its own row. */

@@ -3,10 +3,10 @@ import { test } from "node:test";
 import { emptyBytes, utf8 } from "@stamp/base";
 import fc from "fast-check";
 import type { Place } from "../rows/row.ts";
-import { TestTable } from "../table-in-test.ts";
+import { TestTable } from "../testing/table.ts";
 import { purgeMarginMs } from "./blob-garbage.ts";
-import { noHeaders as headers } from "./head-row.ts";
-import { chunkBytes } from "./page-runs.ts";
+import { chunkBytes } from "./pages/page-runs.ts";
+import { noHeaders as headers } from "./state/head-row.ts";
 
 const name = { account: "a", container: "c", containerIncarnation: 1, blob: "b" };
 const conditions = {};

@@ -24,11 +24,11 @@ import {
 } from "../object-keys.ts";
 import { answer, done, getRow, type Plan, type RowEntry, type RowWrite, remove, successor, walkRows } from "../plan.ts";
 import type { KeyComponent } from "../rows/key.ts";
-import { dropStaging } from "./blob-state.ts";
-import { ContentUsers } from "./content-users.ts";
-import { decodeHead, type HeadState } from "./head-row.ts";
-import { guarded, hasExpired, isOver, type Moment, protectionOf } from "./protection.ts";
-import { decodeStaging, isGivenUp } from "./staging-rows.ts";
+import { guarded, hasExpired, isOver, type Moment, protectionOf } from "./protect/protection.ts";
+import { dropStaging } from "./state/blob-state.ts";
+import { ContentUsers } from "./state/content-users.ts";
+import { decodeHead, type HeadState } from "./state/head-row.ts";
+import { decodeStaging, isGivenUp } from "./state/staging-rows.ts";
 
 /** So long after its time is over nobody's clock thinks that a state may still be restored. */
 export const purgeMarginMs = 3_600_000;

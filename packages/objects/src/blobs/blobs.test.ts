@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { emptyBytes, rulesWithout, utf8 } from "@stamp/base";
 import { etagOf, sequenceOfEtag } from "../etag.ts";
 import type { BlobContent, BlobHeaders, Conditions, Container, OperationKind, OperationValue } from "../operation.ts";
-import { TestTable } from "../table-in-test.ts";
+import { TestTable } from "../testing/table.ts";
 
 const headers: BlobHeaders = {
   contentType: "text/plain",

@@ -5,6 +5,10 @@ import { contentKey } from "../object-keys.ts";
 import type { BlobContent, OperationValue } from "../operation.ts";
 import { answer, type Decision, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, type RowWrite, refuse } from "../plan.ts";
 import type { Place } from "../rows/row.ts";
+import { checkKeyIfGiven, checkKeyOrScope, keyNameOf, unusableUnderKey } from "./encryption.ts";
+import { pageBytes } from "./pages/page-runs.ts";
+import { pageBlobBytesMax, readPages } from "./pages/pages.ts";
+import { checkLeaseOfRead } from "./protect/leases.ts";
 import {
   becomesVersion,
   changeHead,
@@ -18,14 +22,10 @@ import {
   retireAsVersion,
   sizeOfBody,
   stampOfNow,
-} from "./blob-state.ts";
-import { type ContentPiece, clipPiece, clipPlaces, decodePiece, inlineBytesMax, placesPerBlockMax } from "./content.ts";
-import { ContentUsers } from "./content-users.ts";
-import { checkKeyIfGiven, checkKeyOrScope, keyNameOf, unusableUnderKey } from "./encryption.ts";
-import { blobOf, type HeadState } from "./head-row.ts";
-import { checkLeaseOfRead } from "./leases.ts";
-import { pageBytes } from "./page-runs.ts";
-import { pageBlobBytesMax, readPages } from "./pages.ts";
+} from "./state/blob-state.ts";
+import { type ContentPiece, clipPiece, clipPlaces, decodePiece, inlineBytesMax, placesPerBlockMax } from "./state/content.ts";
+import { ContentUsers } from "./state/content-users.ts";
+import { blobOf, type HeadState } from "./state/head-row.ts";
 
 export function* putBlob(value: OperationValue<"putBlob">, context: PlanContext): Plan {
   const { name, conditions, body, headers, metadata } = value;

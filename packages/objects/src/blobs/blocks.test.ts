@@ -4,9 +4,9 @@ import { emptyBytes, toHex, utf8 } from "@stamp/base";
 import fc from "fast-check";
 import type { BlockSource } from "../operation.ts";
 import { itemsPerPause } from "../plan.ts";
-import { TestTable } from "../table-in-test.ts";
-import { noHeaders as headers } from "./head-row.ts";
-import { uncommittedBlocksKeptMs } from "./staging-rows.ts";
+import { TestTable } from "../testing/table.ts";
+import { noHeaders as headers } from "./state/head-row.ts";
+import { uncommittedBlocksKeptMs } from "./state/staging-rows.ts";
 
 const name = { account: "a", container: "c", containerIncarnation: 1, blob: "b" };
 const conditions = {};

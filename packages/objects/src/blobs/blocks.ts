@@ -24,6 +24,9 @@ import {
   withPauses,
 } from "../plan.ts";
 import { decodeKey } from "../rows/key.ts";
+import { readPiece } from "./blobs.ts";
+import { checkKey, type KeyName, keyNameOf, unusableUnderKey } from "./encryption.ts";
+import { checkLeaseOfRead, checkLeaseOfWrite } from "./protect/leases.ts";
 import {
   checkNotArchived,
   checkNotPending,
@@ -37,13 +40,17 @@ import {
   readStaging,
   replaceContent,
   sizeOfBody,
-} from "./blob-state.ts";
-import { readPiece } from "./blobs.ts";
-import { type ContentBlock, piecesOf, placesPerBlockMax } from "./content.ts";
-import { checkKey, type KeyName, keyNameOf, unusableUnderKey } from "./encryption.ts";
-import { blobOf } from "./head-row.ts";
-import { checkLeaseOfRead, checkLeaseOfWrite } from "./leases.ts";
-import { decodeStagedBlock, encodeStagedBlock, encodeStaging, isGivenUp, type StagedBlock, type StagingState } from "./staging-rows.ts";
+} from "./state/blob-state.ts";
+import { type ContentBlock, piecesOf, placesPerBlockMax } from "./state/content.ts";
+import { blobOf } from "./state/head-row.ts";
+import {
+  decodeStagedBlock,
+  encodeStagedBlock,
+  encodeStaging,
+  isGivenUp,
+  type StagedBlock,
+  type StagingState,
+} from "./state/staging-rows.ts";
 
 export const committedBlocksMax = 50_000;
 export const uncommittedBlocksMax = 100_000;

@@ -7,8 +7,8 @@ import { test } from "node:test";
 import { emptyBytes, fromUtf8, utf8 } from "@stamp/base";
 import fc from "fast-check";
 import type { Blob, OperationValue } from "../operation.ts";
-import { TestTable } from "../table-in-test.ts";
-import { noHeaders as headers } from "./head-row.ts";
+import { TestTable } from "../testing/table.ts";
+import { noHeaders as headers } from "./state/head-row.ts";
 
 const dayMs = 86_400_000;
 const leaseId = "aaaaaaaa-1111-2222-3333-444444444444";

@@ -9,9 +9,9 @@ import { lastModifiedMs } from "../etag.ts";
 import { containerKey, deletedContainerKey } from "../object-keys.ts";
 import type { Conditions, ContainerName, OperationValue } from "../operation.ts";
 import { answer, done, errorAnswer, fail, getRow, type Plan, type PlanContext, put, type RowWrite, remove } from "../plan.ts";
-import { type ContainerState, containerOf, decodeContainer, encodeContainer } from "./container-row.ts";
-import { afterWrite, checkLeaseOfRead, checkLeaseOfWrite } from "./leases.ts";
-import { deletedAt, isPurged } from "./retention.ts";
+import { afterWrite, checkLeaseOfRead, checkLeaseOfWrite } from "./protect/leases.ts";
+import { deletedAt, isPurged } from "./protect/retention.ts";
+import { type ContainerState, containerOf, decodeContainer, encodeContainer } from "./state/container-row.ts";
 
 function* readContainer(name: ContainerName): Plan<ContainerState | undefined> {
   const row = yield* getRow(containerKey(name.account, name.container));

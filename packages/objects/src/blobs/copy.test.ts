@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptyBytes, utf8 } from "@stamp/base";
 import type { Blob, CopyPart, CopyState, OperationResult, OperationValue } from "../operation.ts";
-import { TestTable } from "../table-in-test.ts";
+import { TestTable } from "../testing/table.ts";
 import { copyPartBytesMax, copyStaleMs } from "./copy.ts";
-import { noHeaders as headers } from "./head-row.ts";
+import { noHeaders as headers } from "./state/head-row.ts";
 
 const named = (blob: string) => ({ account: "a", container: "c", containerIncarnation: 1, blob });
 const from = named("source");

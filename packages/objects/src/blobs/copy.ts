@@ -25,14 +25,14 @@ import {
   refuse,
   remove,
 } from "../plan.ts";
-import { changedHead, checkPlaces, checkReplace, findState, isArchived, isPending, readBlob, replaceContent } from "./blob-state.ts";
 import { readPiece } from "./blobs.ts";
-import { type ContentPiece, encodePiece, placesBytesGuess, sizeOfPiece } from "./content.ts";
 import { checkKeyOrScope, type KeyName, keyNameOf, unusableUnderKey } from "./encryption.ts";
-import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
-import { checkLeaseOfRead, checkLeaseOfWrite } from "./leases.ts";
-import { chunkBytes, encodePages } from "./page-runs.ts";
-import { type Chunks, readChunks } from "./pages.ts";
+import { chunkBytes, encodePages } from "./pages/page-runs.ts";
+import { type Chunks, readChunks } from "./pages/pages.ts";
+import { checkLeaseOfRead, checkLeaseOfWrite } from "./protect/leases.ts";
+import { changedHead, checkPlaces, checkReplace, findState, isArchived, isPending, readBlob, replaceContent } from "./state/blob-state.ts";
+import { type ContentPiece, encodePiece, placesBytesGuess, sizeOfPiece } from "./state/content.ts";
+import { blobOf, encodeHead, type HeadState } from "./state/head-row.ts";
 
 /** Bytes of the parts in one answer, and in one message that adds them. A single part may be larger. */
 export const copyPartBytesMax: number = 1024 * 1024;

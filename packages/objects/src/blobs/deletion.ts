@@ -20,12 +20,21 @@ import {
   successor,
   walkRows,
 } from "../plan.ts";
-import { type BlobState, becomesVersion, checkWrite, dropStaging, findKept, readBlob, readStaging, retireAsVersion } from "./blob-state.ts";
-import { ContentUsers } from "./content-users.ts";
-import { decodeHead, encodeHead, type HeadState } from "./head-row.ts";
-import { checkLeaseOfRead } from "./leases.ts";
-import { isOver, protectionOf } from "./protection.ts";
-import { deletedAt } from "./retention.ts";
+import { checkLeaseOfRead } from "./protect/leases.ts";
+import { isOver, protectionOf } from "./protect/protection.ts";
+import { deletedAt } from "./protect/retention.ts";
+import {
+  type BlobState,
+  becomesVersion,
+  checkWrite,
+  dropStaging,
+  findKept,
+  readBlob,
+  readStaging,
+  retireAsVersion,
+} from "./state/blob-state.ts";
+import { ContentUsers } from "./state/content-users.ts";
+import { decodeHead, encodeHead, type HeadState } from "./state/head-row.ts";
 
 /** Bytes of kept rows that one commit changes at most. */
 const changedBytesMax = 1024 * 1024;

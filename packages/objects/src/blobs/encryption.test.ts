@@ -4,8 +4,8 @@ import { emptyBytes, utf8 } from "@stamp/base";
 import { type BlockSource, noPolicy, type Operation, type OperationKind, type OperationValue } from "../operation.ts";
 import { saltBytes } from "../rows/places.ts";
 import { placesOfRow, versionOfRow } from "../rows/row.ts";
-import { TestTable } from "../table-in-test.ts";
-import { noHeaders as headers } from "./head-row.ts";
+import { TestTable } from "../testing/table.ts";
+import { noHeaders as headers } from "./state/head-row.ts";
 
 const name = { account: "a", container: "c", containerIncarnation: 1, blob: "b" };
 const digestOf = (key: number): Uint8Array => new Uint8Array(32).fill(key);

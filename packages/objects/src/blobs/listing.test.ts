@@ -4,8 +4,8 @@ import { emptyBytes, utf8 } from "@stamp/base";
 import fc from "fast-check";
 import { blobPrefix } from "../object-keys.ts";
 import type { OperationValue } from "../operation.ts";
-import { TestTable } from "../table-in-test.ts";
-import { noHeaders as headers } from "./head-row.ts";
+import { TestTable } from "../testing/table.ts";
+import { noHeaders as headers } from "./state/head-row.ts";
 
 const name = (blob: string) => ({ account: "a", container: "c", containerIncarnation: 1, blob });
 const request: OperationValue<"listBlobs"> = {

@@ -23,12 +23,12 @@ import { answer, intact, type Plan, type PlanContext, type RowEntry, refuse, suc
 import { routeOf } from "../routing.ts";
 import { decodeKey } from "../rows/key.ts";
 import { holds, parseWhere, tagsOfWhere, type Where } from "../tags/where.ts";
-import { BlobKeys } from "./blob-keys.ts";
-import { type ContainerState, containerOf, decodeContainer } from "./container-row.ts";
-import { blobOf, decodeHead, type HeadState, notListed, type ShownOfBlob } from "./head-row.ts";
-import { isOver, protectionOf } from "./protection.ts";
-import { isPurged } from "./retention.ts";
-import { decodeStaging, isGivenUp, uncommittedBlobOf } from "./staging-rows.ts";
+import { isOver, protectionOf } from "./protect/protection.ts";
+import { isPurged } from "./protect/retention.ts";
+import { BlobKeys } from "./state/blob-keys.ts";
+import { type ContainerState, containerOf, decodeContainer } from "./state/container-row.ts";
+import { blobOf, decodeHead, type HeadState, notListed, type ShownOfBlob } from "./state/head-row.ts";
+import { decodeStaging, isGivenUp, uncommittedBlobOf } from "./state/staging-rows.ts";
 
 /** A search reads so many blobs at most in one go, found or not. */
 export const searchedMax = 20_000;

@@ -4,11 +4,11 @@ import { lastModifiedMs } from "../etag.ts";
 import { headKey } from "../object-keys.ts";
 import type { OperationValue } from "../operation.ts";
 import { answer, errorAnswer, fail, type Plan, type PlanContext, put, type RowWrite } from "../plan.ts";
-import { freeStamp, isArchived, isPending, keep, readBlob, retireAsVersion, stampOfNow } from "./blob-state.ts";
-import { ContentUsers } from "./content-users.ts";
 import { checkKeyOrScope } from "./encryption.ts";
-import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
-import { checkLeaseOfRead } from "./leases.ts";
+import { checkLeaseOfRead } from "./protect/leases.ts";
+import { freeStamp, isArchived, isPending, keep, readBlob, retireAsVersion, stampOfNow } from "./state/blob-state.ts";
+import { ContentUsers } from "./state/content-users.ts";
+import { blobOf, encodeHead, type HeadState } from "./state/head-row.ts";
 
 export const snapshotsMax = 100_000;
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Bench, pollsAfter } from "./cost-harness.test.ts";
+import { Bench, pollsAfter } from "../testing/queue-costs.ts";
 import type { Message } from "./operation.ts";
 
 test("a poll after 100,000 deleted messages costs what the first one does", () => pollsAfter(100_000));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rulesWithout } from "@stamp/base";
-import { TestTable } from "../table-in-test.ts";
+import { TestTable } from "../testing/table.ts";
 import type { Message, QueueName, QueueOperationKind, QueueResultKind } from "./operation.ts";
 
 const queue: QueueName = { account: "acct", queue: "jobs", incarnation: 7 };

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { TestTable } from "../table-in-test.ts";
+import { TestTable } from "../testing/table.ts";
 import type { Message, QueueName, QueueOperationKind, QueueResultKind } from "./operation.ts";
 import { messagesPrefix, stateKey } from "./queue-keys.ts";
 import { decodeState } from "./queue-rows.ts";

@@ -1,6 +1,6 @@
 /** Rows of the Message table: between what is stored and what operations speak of. */
 import { concatBytes } from "@stamp/base";
-import { dictionaryOf, metadataOf } from "../blobs/row-values.ts";
+import { dictionaryOf, metadataOf } from "../blobs/state/row-values.ts";
 import type { Metadata } from "../operation.ts";
 import { intact } from "../plan.ts";
 import { dateTimeOfMs, decodeRow, encodeRow, msOfDateTime } from "../rows/row.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rulesWithout } from "@stamp/base";
 import type { DictionaryEntry } from "../rows/row.ts";
-import { TestTable } from "../table-in-test.ts";
+import { TestTable } from "../testing/table.ts";
 import type { EntityChange, LocatedTable, TableOperation, TableResult } from "./operation.ts";
 
 const text = (name: string, value: string): DictionaryEntry => ({ name, type: "string", value });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { emptyBytes } from "@stamp/base";
 import fc from "fast-check";
 import { compareText } from "../rows/key.ts";
-import { TestTable } from "../table-in-test.ts";
+import { TestTable } from "../testing/table.ts";
 import { type ComparisonOperator, comparisonOperators, type FilterConstant, type FilterTerm, fits, isFilter } from "./filter.ts";
 import { entityKey, partitionPrefix } from "./keys.ts";
 import type { EntityKey, EntityPage, LocatedTable, QueryEntities } from "./operation.ts";

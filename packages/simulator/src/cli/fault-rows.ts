@@ -438,7 +438,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "a blob under a policy or a hold expires, is written, deleted or collected",
     rules: ["protectedStatesStay"],
-    tests: ["packages/objects/src/blobs/protection.test.ts", "tests/conformance/immutability.ts"],
+    tests: ["packages/objects/src/blobs/protect/protection.test.ts", "tests/conformance/immutability.ts"],
     faults: ["clock-jump", "crash", "reshape"],
   },
   {
@@ -450,7 +450,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "a blob or container lease across a server change",
     rules: ["leaseRestartedOnLoad"],
-    tests: ["packages/objects/src/blobs/leases.test.ts"],
+    tests: ["packages/objects/src/blobs/protect/leases.test.ts"],
     faults: ["crash", "pause", "reshape"],
   },
   {

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptyBytes } from "@stamp/base";
 import fc from "fast-check";
-import type { OperationValue } from "../operation.ts";
-import type { Place } from "../rows/row.ts";
-import { TestTable } from "../table-in-test.ts";
-import { noHeaders as headers } from "./head-row.ts";
+import type { OperationValue } from "../../operation.ts";
+import type { Place } from "../../rows/row.ts";
+import { TestTable } from "../../testing/table.ts";
+import { noHeaders as headers } from "../state/head-row.ts";
 import { chunkBytes, decodePages, differences, encodePages, overlay, type PageRun, pageBytes } from "./page-runs.ts";
 import { zeroExtentId } from "./pages.ts";
 

@@ -7,11 +7,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptyBytes, fromUtf8, rulesWithout, utf8 } from "@stamp/base";
 import fc from "fast-check";
-import type { BlobReference } from "../object-keys.ts";
-import type { Blob, OperationKind, OperationValue } from "../operation.ts";
-import { plainState } from "../operation.ts";
-import { TestTable } from "../table-in-test.ts";
-import { noHeaders } from "./head-row.ts";
+import type { BlobReference } from "../../object-keys.ts";
+import type { Blob, OperationKind, OperationValue } from "../../operation.ts";
+import { plainState } from "../../operation.ts";
+import { TestTable } from "../../testing/table.ts";
+import { noHeaders } from "../state/head-row.ts";
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;

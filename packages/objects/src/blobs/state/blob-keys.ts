@@ -5,9 +5,9 @@
  * Invariant: `read` was given a key that begins with `blobsPrefix` of the container and an empty prefix.
  */
 import { fromUtf8, type Rules } from "@stamp/base";
-import { type BlobName, blobsPrefix } from "../object-keys.ts";
-import { intact } from "../plan.ts";
-import { decodeKey, encodeKey, type KeyComponent } from "../rows/key.ts";
+import { type BlobName, blobsPrefix } from "../../object-keys.ts";
+import { intact } from "../../plan.ts";
+import { decodeKey, encodeKey, type KeyComponent } from "../../rows/key.ts";
 
 const componentTag = 0x05;
 const numberTag = 0x14;

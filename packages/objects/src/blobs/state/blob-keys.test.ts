@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, concatBytes, prefixEnd } from "@stamp/base";
 import fc from "fast-check";
-import { blobPrefix, headKey, keptKey } from "../object-keys.ts";
-import { appendComponents, decodeKey, type KeyComponent } from "../rows/key.ts";
+import { blobPrefix, headKey, keptKey } from "../../object-keys.ts";
+import { appendComponents, decodeKey, type KeyComponent } from "../../rows/key.ts";
 import { BlobKeys } from "./blob-keys.ts";
 
 const container = { account: "acct", container: "cont", containerIncarnation: 70_000 };

@@ -2,10 +2,10 @@
  * Users of a content. A snapshot shares the content of its blob, and so does a version of which only the metadata
  * changed; a users row counts them. Without that row there is one user. With the last user the content goes.
  */
-import { contentKey, usersKey } from "../object-keys.ts";
-import { getRow, intact, type Plan, put, type RowWrite, remove } from "../plan.ts";
-import { decodeRow, encodeRow } from "../rows/row.ts";
-import { blobSchema } from "../rows/schemas.ts";
+import { contentKey, usersKey } from "../../object-keys.ts";
+import { getRow, intact, type Plan, put, type RowWrite, remove } from "../../plan.ts";
+import { decodeRow, encodeRow } from "../../rows/row.ts";
+import { blobSchema } from "../../rows/schemas.ts";
 import type { HeadState } from "./head-row.ts";
 
 type OfContent = Pick<HeadState, "generation" | "pieceStarts">;

@@ -1,9 +1,9 @@
 /** Conversions that rows of containers and blobs share: between stored types and those of operations. */
 import { fromHex, present, toHex } from "@stamp/base";
-import type { Metadata } from "../operation.ts";
-import { type DictionaryEntry, dateTimeOfMs, msOfDateTime, type RowOf } from "../rows/row.ts";
-import type { blobSchema } from "../rows/schemas.ts";
-import type { Lease } from "./leases.ts";
+import type { Metadata } from "../../operation.ts";
+import { type DictionaryEntry, dateTimeOfMs, msOfDateTime, type RowOf } from "../../rows/row.ts";
+import type { blobSchema } from "../../rows/schemas.ts";
+import type { Lease } from "../protect/leases.ts";
 
 export type BlobRow = RowOf<typeof blobSchema>;
 

@@ -8,10 +8,10 @@
  *   pieces  = count varint | count × ( bytes before it varint )
  */
 import { concatBytes, emptyBytes, type Outcome, ok, refused } from "@stamp/base";
-import { partOfPlace } from "../rows/places.ts";
-import { decodeRow, encodeRow, type Place } from "../rows/row.ts";
-import { blobSchema } from "../rows/schemas.ts";
-import { ByteReader, ByteWriter, DecodeError } from "../rows/varint.ts";
+import { partOfPlace } from "../../rows/places.ts";
+import { decodeRow, encodeRow, type Place } from "../../rows/row.ts";
+import { blobSchema } from "../../rows/schemas.ts";
+import { ByteReader, ByteWriter, DecodeError } from "../../rows/varint.ts";
 
 /** Content of one Put Blob is a block without id. */
 export interface ContentBlock {

@@ -6,10 +6,10 @@
  *          A run takes so many of the row's places.
  */
 import { emptyBytes, type Outcome, ok, refused } from "@stamp/base";
-import { decodeRow, encodeRow, type Place } from "../rows/row.ts";
-import { blobSchema } from "../rows/schemas.ts";
-import { ByteReader, ByteWriter, DecodeError } from "../rows/varint.ts";
-import { clipPlaces } from "./content.ts";
+import { decodeRow, encodeRow, type Place } from "../../rows/row.ts";
+import { blobSchema } from "../../rows/schemas.ts";
+import { ByteReader, ByteWriter, DecodeError } from "../../rows/varint.ts";
+import { clipPlaces } from "../state/content.ts";
 
 export const pageBytes = 512;
 export const chunkBytes: number = 256 * 1024;

@@ -1,12 +1,12 @@
 /** Lease Blob and Lease Container: the lease is part of the row of what is leased (leases.ts). */
-import { checkWriteConditions } from "../conditions.ts";
-import { etagOf } from "../etag.ts";
-import { containerKey, headKey } from "../object-keys.ts";
-import type { OperationValue } from "../operation.ts";
-import { answer, type Decision, errorAnswer, fail, getRow, type Plan, type PlanContext, put, refuse } from "../plan.ts";
-import { readBlob } from "./blob-state.ts";
-import { decodeContainer, encodeContainer } from "./container-row.ts";
-import { encodeHead } from "./head-row.ts";
+import { checkWriteConditions } from "../../conditions.ts";
+import { etagOf } from "../../etag.ts";
+import { containerKey, headKey } from "../../object-keys.ts";
+import type { OperationValue } from "../../operation.ts";
+import { answer, type Decision, errorAnswer, fail, getRow, type Plan, type PlanContext, put, refuse } from "../../plan.ts";
+import { readBlob } from "../state/blob-state.ts";
+import { decodeContainer, encodeContainer } from "../state/container-row.ts";
+import { encodeHead } from "../state/head-row.ts";
 import { actOnLease, infinite, type Lease } from "./leases.ts";
 
 interface Leasable {

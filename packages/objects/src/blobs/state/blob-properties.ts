@@ -1,9 +1,9 @@
 /** Tags, tier, expiry, immutability policy and legal hold of a blob, or of one of its snapshots or versions where the service has that. */
-import { checkWriteConditions } from "../conditions.ts";
-import { lastModifiedMs } from "../etag.ts";
-import type { OperationValue } from "../operation.ts";
-import { answer, errorAnswer, fail, type Plan, type PlanContext, put } from "../plan.ts";
-import { timeMsMax } from "../rows/row.ts";
+import { checkWriteConditions } from "../../conditions.ts";
+import { lastModifiedMs } from "../../etag.ts";
+import type { OperationValue } from "../../operation.ts";
+import { answer, errorAnswer, fail, type Plan, type PlanContext, put } from "../../plan.ts";
+import { timeMsMax } from "../../rows/row.ts";
 import { changeHead, checkWrite, type FoundState, findState, isArchived, readBlob } from "./blob-state.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
 

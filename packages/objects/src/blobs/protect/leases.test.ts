@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, rulesWithout, utf8 } from "@stamp/base";
-import type { OperationValue } from "../operation.ts";
-import { TestTable } from "../table-in-test.ts";
-import { noHeaders as headers } from "./head-row.ts";
+import type { OperationValue } from "../../operation.ts";
+import { TestTable } from "../../testing/table.ts";
+import { noHeaders as headers } from "../state/head-row.ts";
 import { type Lease, type LeaseAction, LeaseTimers, stateOf } from "./leases.ts";
 
 /** The outcome tables of "Lease Blob" and "Lease Container": lease state × action, and lease state × use. A has the lease. */

@@ -1,15 +1,15 @@
 /** Head rows of blobs, and the kept rows of their snapshots and versions: between what is stored and what operations speak of. */
 import { emptyBytes, ok, refused } from "@stamp/base";
-import { etagOf } from "../etag.ts";
-import type { Blob, BlobHeaders, BlobType, CopyState, Metadata } from "../operation.ts";
-import { intact, type PlanContext } from "../plan.ts";
-import { dateTimeOfMs, encodeRow } from "../rows/row.ts";
-import { RowCursor } from "../rows/row-cursor.ts";
-import { blobSchema } from "../rows/schemas.ts";
+import { etagOf } from "../../etag.ts";
+import type { Blob, BlobHeaders, BlobType, CopyState, Metadata } from "../../operation.ts";
+import { intact, type PlanContext } from "../../plan.ts";
+import { dateTimeOfMs, encodeRow } from "../../rows/row.ts";
+import { RowCursor } from "../../rows/row-cursor.ts";
+import { blobSchema } from "../../rows/schemas.ts";
+import { type Lease, viewOf } from "../protect/leases.ts";
+import { type Deleted, daysLeft } from "../protect/retention.ts";
 import { decodePieceStarts, encodePieceStarts } from "./content.ts";
 import { decodeCopy, encodeCopy } from "./copy-state.ts";
-import { type Lease, viewOf } from "./leases.ts";
-import { type Deleted, daysLeft } from "./retention.ts";
 import { bigCount, count, decodeLease, dictionaryOf, encodeLease, flag, metadataOf, noTexts, optionalTime, text } from "./row-values.ts";
 
 /** The blob itself has the head row; the others have kept rows. */

@@ -1,7 +1,7 @@
 /** State of the copy that made a blob or makes it, in the blob's head row. Format: docs/formats/row.md. */
-import type { BlobReference } from "../object-keys.ts";
-import type { CopyState, CopyWork } from "../operation.ts";
-import type { DictionaryEntry } from "../rows/row.ts";
+import type { BlobReference } from "../../object-keys.ts";
+import type { CopyState, CopyWork } from "../../operation.ts";
+import type { DictionaryEntry } from "../../rows/row.ts";
 
 type Texts = Readonly<Record<string, string | number | undefined>>;
 

@@ -1,14 +1,14 @@
 /** A table in memory for tests: runs plans over a sorted list of rows, as a range partition would. */
 import { allRules, compareBytes, emptyBytes, type Rules, toHex } from "@stamp/base";
-import { noSeals, type Seals } from "./accounts/seals.ts";
-import { BlobGarbage, purgeBlob } from "./blobs/blob-garbage.ts";
-import { type Lease, LeaseTimers } from "./blobs/leases.ts";
-import { ownerOfRow } from "./garbage.ts";
-import { type BlobPolicy, noPolicy, type Operation, type OperationKind, type OperationResult, type OperationValue } from "./operation.ts";
-import type { Decision, Plan, PlanContext, Read, ReadAnswer, RowEntry, RowWrite } from "./plan.ts";
-import { planOf } from "./planning.ts";
-import { QueueClocks } from "./queues/queue-clocks.ts";
-import { partitionStart } from "./rows/key.ts";
+import { noSeals, type Seals } from "../accounts/seals.ts";
+import { BlobGarbage, purgeBlob } from "../blobs/blob-garbage.ts";
+import { type Lease, LeaseTimers } from "../blobs/protect/leases.ts";
+import { ownerOfRow } from "../garbage.ts";
+import { type BlobPolicy, noPolicy, type Operation, type OperationKind, type OperationResult, type OperationValue } from "../operation.ts";
+import type { Decision, Plan, PlanContext, Read, ReadAnswer, RowEntry, RowWrite } from "../plan.ts";
+import { planOf } from "../planning.ts";
+import { QueueClocks } from "../queues/queue-clocks.ts";
+import { partitionStart } from "../rows/key.ts";
 
 export class TestTable {
   readonly rows: Map<string, { key: Uint8Array; value: Uint8Array }> = new Map();

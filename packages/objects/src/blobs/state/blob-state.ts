@@ -5,11 +5,11 @@
  * the head row, hidden, until another takes its place. What is hidden, deleted or purged is found by nobody; the next write that meets
  * it takes it away.
  */
-import { checkWriteConditions } from "../conditions.ts";
-import { type ServiceError, serviceError } from "../errors.ts";
-import { lastModifiedMs } from "../etag.ts";
-import type { BlobName, BlobReference } from "../object-keys.ts";
-import { afterPrefix, blobPrefix, blocksPrefix, contentKey, headKey, keptKey, stagingKey } from "../object-keys.ts";
+import { checkWriteConditions } from "../../conditions.ts";
+import { type ServiceError, serviceError } from "../../errors.ts";
+import { lastModifiedMs } from "../../etag.ts";
+import type { BlobName, BlobReference } from "../../object-keys.ts";
+import { afterPrefix, blobPrefix, blocksPrefix, contentKey, headKey, keptKey, stagingKey } from "../../object-keys.ts";
 import {
   type BlobHeaders,
   type BlobType,
@@ -19,7 +19,7 @@ import {
   type Metadata,
   type NewBlobState,
   plainState,
-} from "../operation.ts";
+} from "../../operation.ts";
 import {
   answer,
   type Decision,
@@ -31,14 +31,14 @@ import {
   type RowWrite,
   remove,
   scanRows,
-} from "../plan.ts";
+} from "../../plan.ts";
+import type { KeyName } from "../encryption.ts";
+import { afterWrite, checkLeaseOfWrite } from "../protect/leases.ts";
+import { isOver } from "../protect/protection.ts";
+import { deletedAt, nextStamp, stampOfMs } from "../protect/retention.ts";
 import { type ContentPiece, encodePiece, sizeOfPiece } from "./content.ts";
 import { ContentUsers } from "./content-users.ts";
-import type { KeyName } from "./encryption.ts";
 import { blobOf, decodeHead, encodeHead, type HeadState, plainHead } from "./head-row.ts";
-import { afterWrite, checkLeaseOfWrite } from "./leases.ts";
-import { isOver } from "./protection.ts";
-import { deletedAt, nextStamp, stampOfMs } from "./retention.ts";
 import { decodeStaging, isGivenUp, type StagingState } from "./staging-rows.ts";
 
 export interface BlobState {

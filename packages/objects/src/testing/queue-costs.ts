@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { MemoryTable } from "@stamp/lsm";
 import type { PlanContext, Read } from "../plan.ts";
 import { planOf } from "../planning.ts";
-import { TestTable } from "../table-in-test.ts";
-import type { Message, QueueOperationKind, QueueResultKind } from "./operation.ts";
+import type { Message, QueueOperationKind, QueueResultKind } from "../queues/operation.ts";
+import { TestTable } from "./table.ts";
 
 const queue = { account: "acct", queue: "jobs", incarnation: 7 };
 

@@ -1,12 +1,12 @@
 /** The row of a container: between what is stored and what operations speak of. */
-import { etagOf } from "../etag.ts";
-import type { Container, ContainerEncryption, Metadata } from "../operation.ts";
-import { intact, type PlanContext } from "../plan.ts";
-import { dateTimeOfMs, decodeRow, encodeRow } from "../rows/row.ts";
-import { blobSchema } from "../rows/schemas.ts";
-import { decodeSignedIdentifiers, encodeSignedIdentifiers, type SignedIdentifier } from "../signed-identifiers.ts";
-import { type Lease, viewOf } from "./leases.ts";
-import { type Deleted, daysLeft } from "./retention.ts";
+import { etagOf } from "../../etag.ts";
+import type { Container, ContainerEncryption, Metadata } from "../../operation.ts";
+import { intact, type PlanContext } from "../../plan.ts";
+import { dateTimeOfMs, decodeRow, encodeRow } from "../../rows/row.ts";
+import { blobSchema } from "../../rows/schemas.ts";
+import { decodeSignedIdentifiers, encodeSignedIdentifiers, type SignedIdentifier } from "../../signed-identifiers.ts";
+import { type Lease, viewOf } from "../protect/leases.ts";
+import { type Deleted, daysLeft } from "../protect/retention.ts";
 import {
   bigCount,
   decodeLease,

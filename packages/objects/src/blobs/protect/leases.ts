@@ -12,7 +12,7 @@
  * last longer than its holder thinks, and one that had run out unnoticed runs once more; two holders there are never.
  */
 import type { Rules } from "@stamp/base";
-import { type ServiceError, type ServiceErrorCode, serviceError } from "../errors.ts";
+import { type ServiceError, type ServiceErrorCode, serviceError } from "../../errors.ts";
 
 /** A lease in its row; undefined means available. */
 export interface Lease {

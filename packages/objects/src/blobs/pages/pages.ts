@@ -7,18 +7,29 @@
  * page, and what changed since is what has rows in later layers.
  */
 import { present } from "@stamp/base";
-import { checkReadConditions } from "../conditions.ts";
-import { type ServiceError, serviceError } from "../errors.ts";
-import { headKey, pageKey, pagesFrom } from "../object-keys.ts";
-import type { Body, OperationValue, PageRange, SequenceNumberConditions, SetPageBlobProperties } from "../operation.ts";
-import { answer, type Decision, errorAnswer, fail, intact, type Plan, type PlanContext, type RowWrite, refuse, scanRows } from "../plan.ts";
-import { decodeKey } from "../rows/key.ts";
-import type { Place } from "../rows/row.ts";
-import { changedHead, checkPlaces, checkWrite, findKept, findState, readBlob, sizeOfBody } from "./blob-state.ts";
-import { clipPlaces, placesPerBlockMax } from "./content.ts";
-import { checkKey, checkKeyIfGiven, checkKeyOrScope, unusableUnderKey } from "./encryption.ts";
-import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
-import { checkLeaseOfRead } from "./leases.ts";
+import { checkReadConditions } from "../../conditions.ts";
+import { type ServiceError, serviceError } from "../../errors.ts";
+import { headKey, pageKey, pagesFrom } from "../../object-keys.ts";
+import type { Body, OperationValue, PageRange, SequenceNumberConditions, SetPageBlobProperties } from "../../operation.ts";
+import {
+  answer,
+  type Decision,
+  errorAnswer,
+  fail,
+  intact,
+  type Plan,
+  type PlanContext,
+  type RowWrite,
+  refuse,
+  scanRows,
+} from "../../plan.ts";
+import { decodeKey } from "../../rows/key.ts";
+import type { Place } from "../../rows/row.ts";
+import { checkKey, checkKeyIfGiven, checkKeyOrScope, unusableUnderKey } from "../encryption.ts";
+import { checkLeaseOfRead } from "../protect/leases.ts";
+import { changedHead, checkPlaces, checkWrite, findKept, findState, readBlob, sizeOfBody } from "../state/blob-state.ts";
+import { clipPlaces, placesPerBlockMax } from "../state/content.ts";
+import { blobOf, encodeHead, type HeadState } from "../state/head-row.ts";
 import {
   type ChangedRange,
   chunkBytes,

@@ -9,10 +9,10 @@
  * Tags, tier and lease of a protected state may change: they are no part of what is protected (docs/api/outcomes.md).
  */
 import { compareBytes, type Rules } from "@stamp/base";
-import { serviceError } from "../errors.ts";
-import { headKey, keptPrefix } from "../object-keys.ts";
-import { errorAnswer, getRow, type Plan, type RowEntry, type RowWrite } from "../plan.ts";
-import { decodeHead, type HeadState } from "./head-row.ts";
+import { serviceError } from "../../errors.ts";
+import { headKey, keptPrefix } from "../../object-keys.ts";
+import { errorAnswer, getRow, type Plan, type RowEntry, type RowWrite } from "../../plan.ts";
+import { decodeHead, type HeadState } from "../state/head-row.ts";
 import { isPurged } from "./retention.ts";
 
 /** When and by which rules a state is looked at. */
