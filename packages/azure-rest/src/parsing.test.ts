@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { utf8 } from "@stamp/base";
 import { BlockListReader, blockListBytesMax, parseBlockList } from "./blob/block-list-xml.ts";
-import { parseSourceConditions, parseSourceRange } from "./blob/copy-headers.ts";
 import { blobOperationNames, recognizeBlob } from "./blob/operations.ts";
 import { parsePageRange } from "./blob/page-headers.ts";
 import { type BlobResource, checkNames, parseBlobResource } from "./blob/resource.ts";
+import { parseSourceConditions, parseSourceRange } from "./blob/sources/copy-headers.ts";
 import { checkUnsupported } from "./blob/unsupported.ts";
 import { fitsIfRange, parseConditions } from "./conditions.ts";
 import { isCivilDate, parseHttpDate, parseRfc1123 } from "./dates.ts";
@@ -13,7 +13,7 @@ import { parseMetadata, parseRange } from "./headers.ts";
 import { type Parsed, restErrorOfService } from "./rest-error.ts";
 import { parseTarget, type Target } from "./target.ts";
 import { bodyLimitsOf, etagHeader, isVersion, newestVersion, parseVersion } from "./version.ts";
-import { xmlTokenBytesMax } from "./xml-reader.ts";
+import { xmlTokenBytesMax } from "./xml/xml-reader.ts";
 
 const options = { hostSuffixes: ["blob.localhost", "blob.core.windows.net"] };
 const at = (target: string, host = "127.0.0.1:10000"): Parsed<Target & BlobResource> => {

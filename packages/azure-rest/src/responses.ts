@@ -1,8 +1,8 @@
 /** Response headers of blobs and containers, under the names that the service uses. */
 import { toBase64 } from "./base64.ts";
-import type { ShownCopy } from "./blob/copy-headers.ts";
 import { accountEncryptionKey, encryptedUnderHeaders } from "./blob/encryption-headers.ts";
 import { contentTypeOf, type LeaseShown, type ListedBlobProperties, type ListedContainer } from "./blob/lists-xml.ts";
+import type { ShownCopy } from "./blob/sources/copy-headers.ts";
 import { formatIsoMicros, formatRfc1123 } from "./dates.ts";
 import { behaves, etagHeader } from "./version.ts";
 

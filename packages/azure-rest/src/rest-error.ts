@@ -3,7 +3,7 @@
  * `Parsed`; nothing in this package throws for what a client sent.
  */
 import { type ErrorCode, infoOf, isErrorCode } from "./error-codes.ts";
-import { escapeXml } from "./xml-text.ts";
+import { escapeXml } from "./xml/xml-text.ts";
 
 export interface RestError {
   readonly code: ErrorCode;

@@ -6,7 +6,7 @@ import { utf8 } from "@stamp/base";
 import { toBase64 } from "../base64.ts";
 import { formatIso } from "../dates.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
-import type { ServiceName } from "../service-properties.ts";
+import type { ServiceName } from "../service-properties/service-properties.ts";
 import { lettersThatCount, sasIsSince, signedSince } from "../version.ts";
 import { type OperationAuthorization, permits, type SignedResource } from "./authorization.ts";
 import { isInRange } from "./ip-range.ts";

@@ -6,8 +6,8 @@
 import { utf8 } from "@stamp/base";
 import { formatIso, parseIso } from "../dates.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
-import { badNode, childText, missingNode, parseXml } from "../xml.ts";
-import { element } from "../xml-text.ts";
+import { badNode, childText, missingNode, parseXml } from "../xml/xml.ts";
+import { element } from "../xml/xml-text.ts";
 import { type BearerRole, bearerRoles } from "./authorization.ts";
 import type { SasFields } from "./sas.ts";
 import type { HmacSha256 } from "./shared-key.ts";

@@ -22,7 +22,7 @@
  * The resource is /service/account/name since 2015-02-21, /account/name before.
  */
 import type { HttpHeaders } from "../headers.ts";
-import type { ServiceName } from "../service-properties.ts";
+import type { ServiceName } from "../service-properties/service-properties.ts";
 import { type Query, queryValue } from "../target.ts";
 import { signedSince } from "../version.ts";
 import type { SignedResource } from "./authorization.ts";

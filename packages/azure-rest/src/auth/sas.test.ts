@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { toBase64 } from "../base64.ts";
 import { formatIso, parseIso } from "../dates.ts";
 import type { Parsed } from "../rest-error.ts";
-import type { ServiceName } from "../service-properties.ts";
+import type { ServiceName } from "../service-properties/service-properties.ts";
 import { parseQuery } from "../target.ts";
 import { type OperationAuthorization, permits, type SignedResource } from "./authorization.ts";
 import { checkSasOperation, checkSasSignature, checkSasUse, responseOverrides } from "./check-sas.ts";

@@ -15,7 +15,7 @@ import { fromBase64, toBase64 } from "../base64.ts";
 import { formatRfc1123, parseHttpDate } from "../dates.ts";
 import type { HttpHeaders } from "../headers.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
-import type { ServiceName } from "../service-properties.ts";
+import type { ServiceName } from "../service-properties/service-properties.ts";
 import { parseQuery, type Query } from "../target.ts";
 import { behaves } from "../version.ts";
 import { compareByCulture } from "./header-order.ts";

@@ -4,9 +4,9 @@
  */
 import { formatIso, parseIso } from "../dates.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
-import type { ServiceName } from "../service-properties.ts";
-import { badNode, childOf, childText, missingNode, parseXml, type XmlElement } from "../xml.ts";
-import { element } from "../xml-text.ts";
+import type { ServiceName } from "../service-properties/service-properties.ts";
+import { badNode, childOf, childText, missingNode, parseXml, type XmlElement } from "../xml/xml.ts";
+import { element } from "../xml/xml-text.ts";
 import type { Sas } from "./sas.ts";
 
 /** Undefined fields are left to the SAS. */

@@ -6,8 +6,8 @@
 import { fromBase64 } from "../base64.ts";
 import type { ErrorCode } from "../error-codes.ts";
 import { type Parsed, parsed, type RestError, restError } from "../rest-error.ts";
-import { type XmlEvents, XmlReader } from "../xml-reader.ts";
-import { trimXml } from "../xml-text.ts";
+import { type XmlEvents, XmlReader } from "../xml/xml-reader.ts";
+import { trimXml } from "../xml/xml-text.ts";
 
 /** Size of 50,000 blocks with ids of 64 bytes, and some white space. */
 export const blockListBytesMax: number = 8 * 1024 * 1024;

@@ -4,7 +4,7 @@ import { fromBase64Url, toBase64Url } from "../base64.ts";
 import { badQuery, notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { decodeUtf8, type Query, queryValue } from "../target.ts";
 import { behaves } from "../version.ts";
-import { needsEncoding } from "../xml-text.ts";
+import { needsEncoding } from "../xml/xml-text.ts";
 
 export const listResultsMax = 5000;
 

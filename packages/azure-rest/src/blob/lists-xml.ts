@@ -6,9 +6,9 @@ import { toBase64 } from "../base64.ts";
 import { formatIsoMicros, formatRfc1123 } from "../dates.ts";
 import type { StoredProperties } from "../headers.ts";
 import { behaves } from "../version.ts";
-import { element, elementIfAny, escapeXml, named, needsEncoding } from "../xml-text.ts";
-import type { ShownCopy } from "./copy-headers.ts";
+import { element, elementIfAny, escapeXml, named, needsEncoding } from "../xml/xml-text.ts";
 import { accountEncryptionKey, type ContainerScope } from "./encryption-headers.ts";
+import type { ShownCopy } from "./sources/copy-headers.ts";
 
 const declaration = '<?xml version="1.0" encoding="utf-8"?>';
 

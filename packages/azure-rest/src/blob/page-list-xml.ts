@@ -1,5 +1,5 @@
 /** The answer of Get Page Ranges. Ends of ranges are inclusive there. */
-import { element } from "../xml-text.ts";
+import { element } from "../xml/xml-text.ts";
 
 export interface ListedPageRange {
   readonly startBytes: number;

@@ -1,8 +1,8 @@
 /** Tags of blobs, as headers and as XML, and the answer to Find Blobs by Tags. */
 import { isTagKey, isTagValue } from "@stamp/base";
 import { badHeader, type Parsed, parsed, rejected } from "../rest-error.ts";
-import { badNode, childOf, missingNode, parseXml } from "../xml.ts";
-import { element, escapeXml, named } from "../xml-text.ts";
+import { badNode, childOf, missingNode, parseXml } from "../xml/xml.ts";
+import { element, escapeXml, named } from "../xml/xml-text.ts";
 import { type Tags, tagSetXml } from "./lists-xml.ts";
 
 export const tagsMax = 10;

@@ -2,8 +2,8 @@
 import { utf8 } from "@stamp/base";
 import { formatRfc1123 } from "../dates.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
-import { childOf, missingNode, parseXml, type XmlElement } from "../xml.ts";
-import { element, escapeXml, needsEncoding } from "../xml-text.ts";
+import { childOf, missingNode, parseXml, type XmlElement } from "../xml/xml.ts";
+import { element, escapeXml, needsEncoding } from "../xml/xml-text.ts";
 
 /** Largest text as the service counts it: UTF-8, after unescaping. */
 export const messageTextBytesMax: number = 64 * 1024;

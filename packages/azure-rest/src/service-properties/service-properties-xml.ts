@@ -2,11 +2,11 @@
  * The bodies of Get and Set Blob (Queue, Table) Service Properties. A root element that Set leaves out stays as it was; one that is there
  * replaces what was set before as a whole.
  */
-import { type Parsed, parsed, rejected } from "./rest-error.ts";
+import { type Parsed, parsed, rejected } from "../rest-error.ts";
+import { behaves, isVersion } from "../version.ts";
+import { badNode, childOf, childText, missingNode, parseXml, type XmlElement } from "../xml/xml.ts";
+import { element, trimXml } from "../xml/xml-text.ts";
 import type { CorsRule, Logging, Metrics, RetentionPolicy, ServiceName, ServiceProperties, StaticWebsite } from "./service-properties.ts";
-import { behaves, isVersion } from "./version.ts";
-import { badNode, childOf, childText, missingNode, parseXml, type XmlElement } from "./xml.ts";
-import { element, trimXml } from "./xml-text.ts";
 
 export const servicePropertiesBytesMax: number = 64 * 1024;
 const corsRulesMax = 5;

@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import fc from "fast-check";
+import type { Parsed } from "../rest-error.ts";
+import { newestVersion } from "../version.ts";
+import { parseXml, type XmlElement } from "../xml/xml.ts";
 import { corsHeaders, originFits, preflightHeaders } from "./cors.ts";
-import type { Parsed } from "./rest-error.ts";
 import {
   type CorsRule,
   decodeServiceProperties,
@@ -14,8 +16,6 @@ import {
   type ServiceProperties,
 } from "./service-properties.ts";
 import { parseServiceProperties, servicePropertiesXml } from "./service-properties-xml.ts";
-import { newestVersion } from "./version.ts";
-import { parseXml, type XmlElement } from "./xml.ts";
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
 const retention = fc.oneof(
@@ -82,7 +82,7 @@ test("service properties: what the operator set is not in the XML and stays; a q
   assert.equal(codeOf(parseServiceProperties(utf8(website), "table", held)), "UnsupportedXmlNode");
 });
 
-const golden = new URL("../../../tests/golden/service-properties/v1/blob.json", import.meta.url);
+const golden = new URL("../../../../tests/golden/service-properties/v1/blob.json", import.meta.url);
 const goldenProperties: ServiceProperties = {
   ...defaultServiceProperties,
   cors: [{ allowedOrigins: ["*"], allowedMethods: ["GET"], allowedHeaders: ["x-ms-*"], exposedHeaders: [], maxAgeSeconds: 9 }],
@@ -103,7 +103,7 @@ test("service properties: the golden text is written and read as it was; damage 
     assert.equal(decodeServiceProperties(damaged), undefined, damaged);
 });
 
-const golden2 = new URL("../../../tests/golden/service-properties/v2/blob.json", import.meta.url);
+const golden2 = new URL("../../../../tests/golden/service-properties/v2/blob.json", import.meta.url);
 
 test("service properties: what version 1 can't say is version 2, and only that", () => {
   const forbidden: ServiceProperties = { ...goldenProperties, publicAccessForbidden: true };

@@ -1,9 +1,9 @@
 /** Headers of requests that copy: the source, conditions and checksums of it, and its range. */
 import { urlWithoutSignature } from "@stamp/base";
-import type { ConditionHeaders } from "../conditions.ts";
-import { parseHttpDate } from "../dates.ts";
-import { type ByteRange, byteRangeOf, canonicalGuid, type HttpHeaders, parseDigest } from "../headers.ts";
-import { badHeader, type Parsed, parsed, rejected } from "../rest-error.ts";
+import type { ConditionHeaders } from "../../conditions.ts";
+import { parseHttpDate } from "../../dates.ts";
+import { type ByteRange, byteRangeOf, canonicalGuid, type HttpHeaders, parseDigest } from "../../headers.ts";
+import { badHeader, type Parsed, parsed, rejected } from "../../rest-error.ts";
 
 export const copySourceCharactersMax = 2048;
 export const copyFromUrlBytesMax: number = 256 * 1024 * 1024;

@@ -1,8 +1,8 @@
 /** Requests to a source outside of this stamp, and its answers: about the blob, its pages, or why not. */
-import type { HttpHeaders } from "../headers.ts";
-import { type ContentProperties, parseDigest, parseMetadata } from "../headers.ts";
-import { type Parsed, parsed, type RestError, rejected, restError } from "../rest-error.ts";
-import { childText, parseXml } from "../xml.ts";
+import type { HttpHeaders } from "../../headers.ts";
+import { type ContentProperties, parseDigest, parseMetadata } from "../../headers.ts";
+import { type Parsed, parsed, type RestError, rejected, restError } from "../../rest-error.ts";
+import { childText, parseXml } from "../../xml/xml.ts";
 
 /**
  * Version of requests to sources: new enough for all that is asked there, and known to every service that may be asked.

@@ -6,9 +6,9 @@
  *   actual request   origin and method must fit; the answer then says who may see it. For GET and HEAD, answers that other origins would
  *                    not get carry `Vary: Origin`, so that no cache gives them to the wrong one.
  */
-import type { HttpHeaders } from "./headers.ts";
-import type { ResponseHeaders } from "./responses.ts";
-import { type Parsed, parsed, rejected } from "./rest-error.ts";
+import type { HttpHeaders } from "../headers.ts";
+import type { ResponseHeaders } from "../responses.ts";
+import { type Parsed, parsed, rejected } from "../rest-error.ts";
 import type { CorsRule } from "./service-properties.ts";
 
 /** "*", an origin as it is sent, or `https://*.example.org`. Upper and lower case differ. */

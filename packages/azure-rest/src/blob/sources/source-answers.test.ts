@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { utf8 } from "@stamp/base";
 import fc from "fast-check";
-import { isErrorCode } from "../error-codes.ts";
+import { isErrorCode } from "../../error-codes.ts";
 import { allowedSource, parseSourcePattern } from "./allowed-sources.ts";
 import { parseCopySource, urlOf } from "./copy-headers.ts";
 import { parseSourceAnswer, parseSourcePages, sourceError, sourceRequestHeaders } from "./source-answers.ts";

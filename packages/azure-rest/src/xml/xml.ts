@@ -3,7 +3,7 @@
  * InvalidXmlDocument (xml-reader.ts), and so is an element with text beside elements, or one that stands twice: no body of the service
  * has it. Text keeps its white space.
  */
-import { type Parsed, parsed, type RestError, rejected, restError } from "./rest-error.ts";
+import { type Parsed, parsed, type RestError, rejected, restError } from "../rest-error.ts";
 import { type XmlEvents, XmlReader } from "./xml-reader.ts";
 import { trimXml } from "./xml-text.ts";
 
@@ -100,8 +100,8 @@ export const childText = (element: XmlElement, name: string): string | undefined
   return child && trimXml(child.text);
 };
 
-export const badNode = (name: string, value: string): { readonly ok: false; readonly error: import("./rest-error.ts").RestError } =>
+export const badNode = (name: string, value: string): { readonly ok: false; readonly error: import("../rest-error.ts").RestError } =>
   rejected("InvalidXmlNodeValue", { XmlNodeName: name, XmlNodeValue: value });
 
-export const missingNode = (name: string): { readonly ok: false; readonly error: import("./rest-error.ts").RestError } =>
+export const missingNode = (name: string): { readonly ok: false; readonly error: import("../rest-error.ts").RestError } =>
   rejected("MissingRequiredXmlNode", { XmlNodeName: name });
