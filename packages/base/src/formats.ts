@@ -10,7 +10,7 @@ import { type Failed, refused } from "./failure.ts";
 export const release = "0.1.0";
 
 export const formatVersions = {
-  /** Marker of a folder (packages/ports/src/format-marker.ts). */
+  /** Marker of a folder (packages/ports/src/stores/format-marker.ts). */
   formats: 1,
   "identity-store": 1,
   "node-identity": 1,

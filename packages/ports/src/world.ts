@@ -4,9 +4,9 @@ import type { Clock } from "./clock.ts";
 import type { Digest } from "./digest.ts";
 import type { Disk } from "./disk.ts";
 import type { ForeignCalls } from "./foreign-calls.ts";
-import type { KeyValueStores } from "./key-value.ts";
 import type { Logger } from "./logger.ts";
 import type { Random } from "./random.ts";
+import type { KeyValueStores } from "./stores/key-value.ts";
 import type { Transport } from "./transport.ts";
 
 export interface World {

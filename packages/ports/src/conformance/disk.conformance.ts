@@ -1,9 +1,9 @@
 /** Behaviour of every Disk while nothing breaks. The losses of a crash are the simulator's own test. */
 import { utf8 } from "@stamp/base";
+import type { Disk, DiskErrorKind } from "../disk.ts";
+import { DiskError } from "../disk.ts";
 import type { RegisterTest } from "./conformance.ts";
 import { check, checkEqual, thrown } from "./conformance.ts";
-import type { Disk, DiskErrorKind } from "./disk.ts";
-import { DiskError } from "./disk.ts";
 
 export interface DiskUnderTest {
   readonly disk: Disk;

@@ -1,6 +1,6 @@
 /** Behaviour of every Clock. */
-import type { Clock } from "./clock.ts";
-import { sleep, within } from "./clock.ts";
+import type { Clock } from "../clock.ts";
+import { sleep, within } from "../clock.ts";
 import type { RegisterTest } from "./conformance.ts";
 import { check, checkEqual } from "./conformance.ts";
 

@@ -6,11 +6,11 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { Outcome } from "@stamp/base";
 import { FailureError, ok, refused, unknownOutcome } from "@stamp/base";
 import { ExtentNode, FrontEnd, LockService } from "@stamp/wire";
-import type { Clock } from "./clock.ts";
-import { sleep } from "./clock.ts";
+import type { Clock } from "../clock.ts";
+import { sleep } from "../clock.ts";
+import type { Address, CallContext, Handlers, Listener, ServedService, Transport } from "../transport.ts";
 import type { RegisterTest } from "./conformance.ts";
 import { check, checkEqual, thrownFailure } from "./conformance.ts";
-import type { Address, CallContext, Handlers, Listener, ServedService, Transport } from "./transport.ts";
 
 export interface TransportUnderTest {
   readonly clock: Clock;

@@ -8,7 +8,8 @@
  *   - Opening reads every entry; content that is not the proof's, or a store behind its mark, is refused and nothing is written to it.
  */
 import { equalBytes, FailureError, type Outcome, ok, type Rules, refused, toHex, utf8 } from "@stamp/base";
-import { DiskError, type DiskFile } from "./disk.ts";
+import { DiskError, type DiskFile } from "../disk.ts";
+import type { World } from "../world.ts";
 import type { BatchMax, KeyRange, KeyValue, KeyValueOperation } from "./key-value.ts";
 import {
   added,
@@ -26,7 +27,6 @@ import {
   type Sum,
   sameContent,
 } from "./store-proof.ts";
-import type { World } from "./world.ts";
 
 export type CompleteStoreWorld = Pick<World, "keyValue" | "disk" | "digest" | "random" | "rules" | "logger">;
 

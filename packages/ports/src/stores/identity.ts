@@ -3,10 +3,10 @@
  * to once it has met one. The store stays open, and its lock keeps a second process from starting on the same folder.
  */
 import { FailureError, type FormatName, fromUtf8, utf8 } from "@stamp/base";
+import { uuid } from "../random.ts";
+import type { World } from "../world.ts";
 import { claimFolder } from "./format-marker.ts";
 import type { KeyValue } from "./key-value.ts";
-import { uuid } from "./random.ts";
-import type { World } from "./world.ts";
 
 export interface Identity {
   /** Identity of the folder: two folders never have the same one, a copied folder has. */

@@ -14,7 +14,7 @@
  *   - A slot that is torn by a power cut leaves the other one, of the batch before, which is the last acknowledged one then.
  */
 import { equalBytes, frameRecord, type Outcome, ok, refused, unframeRecord, utf8 } from "@stamp/base";
-import type { Digest } from "./digest.ts";
+import type { Digest } from "../digest.ts";
 
 export const proofKey: Uint8Array = utf8("proof");
 export const markSlotBytes = 4_096;

@@ -1,8 +1,8 @@
 /** Behaviour of every KeyValueStores while nothing breaks. */
 import { compareBytes, utf8 } from "@stamp/base";
+import type { KeyRange, KeyValue, KeyValueOperation, KeyValueStores } from "../stores/key-value.ts";
 import type { RegisterTest } from "./conformance.ts";
 import { check, checkEqual, thrownFailure } from "./conformance.ts";
-import type { KeyRange, KeyValue, KeyValueOperation, KeyValueStores } from "./key-value.ts";
 
 export interface KeyValueUnderTest {
   readonly stores: KeyValueStores;

@@ -21,7 +21,7 @@ import {
   unknownFormat,
   utf8,
 } from "@stamp/base";
-import type { World } from "./world.ts";
+import type { World } from "../world.ts";
 
 export const formatMarkerFile = "formats";
 

@@ -1,8 +1,8 @@
 /** Behaviour of every Digest: published check values, and values carried on over parts. */
 import { concatBytes, fromHex, toHex, utf8 } from "@stamp/base";
+import type { Digest } from "../digest.ts";
 import type { RegisterTest } from "./conformance.ts";
 import { check, checkEqual } from "./conformance.ts";
-import type { Digest } from "./digest.ts";
 
 export function digestConformance(register: RegisterTest, make: () => Digest | Promise<Digest>): void {
   const digits = utf8("123456789");
