@@ -1,5 +1,5 @@
 /** Little-endian base-128 numbers (0 .. 2^53-1), and a reader that never runs over the end. */
-import { assert } from "./assert.ts";
+import { assert } from "../assert.ts";
 
 /** Collects bytes; grows by doubling. */
 const encoder = new TextEncoder();

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { utf8 } from "./bytes.ts";
+import { utf8 } from "../bytes.ts";
 import { ByteReader, ByteWriter } from "./varint.ts";
 
 const text = fc.oneof(

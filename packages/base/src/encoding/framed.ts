@@ -5,9 +5,9 @@
  *
  * A truncated or flipped byte is a typed failure, never another value. An intact record of a later version is `newerFormat`, never `damaged`.
  */
-import type { Outcome } from "./failure.ts";
-import { ok, refused } from "./failure.ts";
-import { type FormatName, newerFormat } from "./formats.ts";
+import type { Outcome } from "../failure.ts";
+import { ok, refused } from "../failure.ts";
+import { type FormatName, newerFormat } from "../formats.ts";
 
 /** crc32c, as the Digest port computes it. */
 export type Checksum = (bytes: Uint8Array) => number;
