@@ -9,10 +9,10 @@ import { dirname, join, resolve } from "node:path";
 import { isHostPattern, parseNetwork, parseSourcePattern } from "@stamp/azure-rest";
 import { inWords, textAs, wrongValue } from "@stamp/ports-node";
 import { z } from "zod";
-import { olderKey, withoutOlderKey } from "./addresses.ts";
-import { clusterRecordPath, readClusterRecord } from "./cluster-record.ts";
-import { addTopology } from "./config-topology.ts";
+import { clusterRecordPath, readClusterRecord } from "./record/cluster-record.ts";
 import { roles } from "./roles.ts";
+import { olderKey, withoutOlderKey } from "./topology/addresses.ts";
+import { addTopology } from "./topology/config-topology.ts";
 
 const mebibyte = 1024 * 1024;
 

@@ -4,8 +4,8 @@ import { existsSync } from "node:fs";
 import { credentialOf, GrpcTransport, PeerCertificates, type PeerTls, type SecretCredential } from "@stamp/ports-node";
 import type { Caller } from "@stamp/wire";
 import type { ClusterConfig } from "./config.ts";
-import { operatorName, peerFilesOf } from "./peer-files.ts";
 import { type ClusterSecretFiles, secretFilesOf } from "./secret-files.ts";
+import { operatorName, peerFilesOf } from "./topology/peer-files.ts";
 
 /** Read at each connection: the first start makes the secret, and it may change while the tool runs. */
 export function ownTransport(config: ClusterSecretFiles & Partial<Pick<ClusterConfig, "tls">>): GrpcTransport {

@@ -14,15 +14,15 @@
  * machine, they reach each other over loopback: nobody can call 0.0.0.0.
  */
 import { join } from "node:path";
-import { bindsBeyondLoopback } from "./addresses.ts";
-import type { ClusterRecord } from "./cluster-record.ts";
 import type { ClusterConfig } from "./config.ts";
 import { developmentAccount, environmentName } from "./config.ts";
-import { peerFilesOf } from "./peer-files.ts";
-import { planHost } from "./plan-host.ts";
+import type { ClusterRecord } from "./record/cluster-record.ts";
 import { type RoleName, roles } from "./roles.ts";
 import { secretFilesOf } from "./secret-files.ts";
-import { readTopology } from "./topology.ts";
+import { bindsBeyondLoopback } from "./topology/addresses.ts";
+import { peerFilesOf } from "./topology/peer-files.ts";
+import { planHost } from "./topology/plan-host.ts";
+import { readTopology } from "./topology/topology.ts";
 
 export interface PlannedProcess {
   readonly role: RoleName;

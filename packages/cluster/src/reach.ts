@@ -2,9 +2,10 @@
  * Reach of a cluster's ports, and the account with which strangers come in: warnings for a person who binds it beyond
  * loopback.
  */
-import { isBeyondLoopback } from "./addresses.ts";
+
 import type { ClusterConfig } from "./config.ts";
 import { isPublic, type Plan, servedAccount } from "./plan.ts";
+import { isBeyondLoopback } from "./topology/addresses.ts";
 
 /** Returns the REST ports that other machines can reach, in words; undefined if none. */
 export function restReachOf(config: ClusterConfig, plan: Pick<Plan, "httpPorts">): string | undefined {

@@ -14,8 +14,8 @@ import { isIP } from "node:net";
 import { isAbsolute } from "node:path";
 import { inWords } from "@stamp/ports-node";
 import { z } from "zod";
-import { type RoleName, roles } from "./roles.ts";
-import { StartError } from "./start-error.ts";
+import { type RoleName, roles } from "../roles.ts";
+import { StartError } from "../start-error.ts";
 
 const hostName = /^[a-z0-9][a-z0-9-]{0,62}$/;
 const processName = new RegExp(`^(${roles.join("|")})-([1-9]\\d{0,2})$`);

@@ -6,7 +6,7 @@ import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { goneText, masterKeyId, masterKeysOf } from "@stamp/ports-node";
-import { StartError } from "./start-error.ts";
+import { StartError } from "../start-error.ts";
 
 export interface SealedAccounts {
   /** Id of the master key. */

@@ -1,9 +1,9 @@
 /** Compares a start with what the data folder remembers and holds. Every line is for a person, and says what to do where something is. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { asRecorded } from "./addresses.ts";
+import { type ClusterConfig, type ClusterConfigKey, clusterConfigSchema, configKeys, flagName } from "../config.ts";
+import { asRecorded } from "../topology/addresses.ts";
 import type { ClusterRecord } from "./cluster-record.ts";
-import { type ClusterConfig, type ClusterConfigKey, clusterConfigSchema, configKeys, flagName } from "./config.ts";
 
 /** Keys that are recorded also when they have the default: a later release's default must not change a cluster that exists. */
 const shape: ReadonlySet<ClusterConfigKey> = new Set([

@@ -11,10 +11,10 @@
 import { existsSync, lstatSync, mkdirSync, readlinkSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { goneText, makeMasterKeyFile, makeSecretFile, masterKeyIdFile } from "@stamp/ports-node";
-import type { ClusterConfig } from "./config.ts";
-import { masterKeyPath } from "./sealed-accounts.ts";
-import { secretFilesOf } from "./secret-files.ts";
-import { StartError } from "./start-error.ts";
+import type { ClusterConfig } from "../config.ts";
+import { masterKeyPath } from "../record/sealed-accounts.ts";
+import { secretFilesOf } from "../secret-files.ts";
+import { StartError } from "../start-error.ts";
 import { processesOf, type Topology } from "./topology.ts";
 
 /** Makes the secret of a stamp on one host; asks for it if the topology has several. Throws StartError. */

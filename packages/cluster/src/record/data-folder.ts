@@ -26,8 +26,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { formatVersions, newerFormat, release } from "@stamp/base";
 import { inWords } from "@stamp/ports-node";
-import { identityOf, isAlive, type ProcessIdentity, signal } from "./process-identity.ts";
-import { StartError } from "./start-error.ts";
+import { StartError } from "../start-error.ts";
+import { identityOf, isAlive, type ProcessIdentity, signal } from "../supervise/process-identity.ts";
 
 /** Version of what lies in the folder. Any other is refused: a program that reads it wrongly may write it wrongly. */
 const formatVersion = formatVersions["stamp-folder"];

@@ -5,10 +5,10 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, write
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { StartError } from "../start-error.ts";
+import { LogFile } from "../supervise/log-file.ts";
+import { identityOf, isAlive } from "../supervise/process-identity.ts";
 import { DataFolder } from "./data-folder.ts";
-import { LogFile } from "./log-file.ts";
-import { identityOf, isAlive } from "./process-identity.ts";
-import { StartError } from "./start-error.ts";
 
 async function withFolder(work: (folder: DataFolder) => Promise<void> | void): Promise<void> {
   const path = mkdtempSync(join(tmpdir(), "stamp-folder-"));

@@ -4,18 +4,18 @@
  */
 import { type GrpcTransport, inWords } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
-import { type ClusterRecord, readClusterRecord, writeClusterRecord } from "./cluster-record.ts";
-import { type ClusterConfig, clusterConfigSchema } from "./config.ts";
-import { DataFolder, type SupervisorRecord } from "./data-folder.ts";
+import { type ClusterConfig, clusterConfigSchema } from "../config.ts";
+import { type Plan, type PlannedProcess, planCluster } from "../plan.ts";
+import { type TakenPort, takenPorts } from "../ports-in-use.ts";
+import { type ClusterRecord, readClusterRecord, writeClusterRecord } from "../record/cluster-record.ts";
+import { DataFolder, type SupervisorRecord } from "../record/data-folder.ts";
+import { nodesLeftOut, rememberedOf } from "../record/remembered.ts";
+import { StartError } from "../start-error.ts";
+import type { ClusterStatus, ProcessStatus } from "../status.ts";
+import { missingPeer } from "../topology/peer-files.ts";
+import { masterKeyFileOf, prepareDisks, prepareMasterKey, prepareSecret, withMasterKey } from "../topology/prepare-host.ts";
+import { readTopology } from "../topology/topology.ts";
 import { ManagedProcess, type ProcessEvent } from "./managed-process.ts";
-import { missingPeer } from "./peer-files.ts";
-import { type Plan, type PlannedProcess, planCluster } from "./plan.ts";
-import { type TakenPort, takenPorts } from "./ports-in-use.ts";
-import { masterKeyFileOf, prepareDisks, prepareMasterKey, prepareSecret, withMasterKey } from "./prepare-host.ts";
-import { nodesLeftOut, rememberedOf } from "./remembered.ts";
-import { StartError } from "./start-error.ts";
-import type { ClusterStatus, ProcessStatus } from "./status.ts";
-import { readTopology } from "./topology.ts";
 
 export interface SupervisorOptions {
   readonly config: ClusterConfig;

@@ -11,8 +11,8 @@ import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync
 import { join } from "node:path";
 import { formatVersions, newerFormat, release } from "@stamp/base";
 import { inWords } from "@stamp/ports-node";
+import { StartError } from "../start-error.ts";
 import { openAccounts, type SealedAccounts, sealAccounts } from "./sealed-accounts.ts";
-import { StartError } from "./start-error.ts";
 
 const formatVersion = formatVersions["cluster-record"];
 /** Version of a record whose accounts are not sealed. */

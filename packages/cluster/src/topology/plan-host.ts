@@ -9,8 +9,7 @@
  * Processes listen on the address of their host, or on `internalBind` and `httpBind` if those are given, and are called at the address.
  */
 import { join } from "node:path";
-import type { ClusterRecord } from "./cluster-record.ts";
-import type { ClusterConfig } from "./config.ts";
+import type { ClusterConfig } from "../config.ts";
 import {
   connectionStringOf,
   endpointsOf,
@@ -21,7 +20,8 @@ import {
   portsPerFrontEnd,
   processAt,
   type RemoteProcess,
-} from "./plan.ts";
+} from "../plan.ts";
+import type { ClusterRecord } from "../record/cluster-record.ts";
 import { type NamedProcess, processesOf, type Topology, type TopologyHost } from "./topology.ts";
 
 const grpcPorts = 1_000;

@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { z } from "zod";
-import { writeClusterRecord } from "./cluster-record.ts";
-import { type ClusterConfig, loadConfig } from "./config.ts";
-import { planCluster } from "./plan.ts";
+import { type ClusterConfig, loadConfig } from "../config.ts";
+import { planCluster } from "../plan.ts";
+import { writeClusterRecord } from "../record/cluster-record.ts";
+import { rememberedOf } from "../record/remembered.ts";
 import { prepareDisks, prepareSecret } from "./prepare-host.ts";
-import { rememberedOf } from "./remembered.ts";
 import { parseTopology, readTopology, topologySchema } from "./topology.ts";
 
 const root = mkdtempSync(join(tmpdir(), "stamp-topology-"));
@@ -232,9 +232,9 @@ test("a host's disks: each extent node lies on its own, and is not started on on
 });
 
 test("topology, its JSON Schema in the documents is that of the code", () => {
-  const path = join(import.meta.dirname, "../../../docs/formats/topology.schema.json");
+  const path = join(import.meta.dirname, "../../../../docs/formats/topology.schema.json");
   const schema: unknown = JSON.parse(JSON.stringify(z.toJSONSchema(topologySchema, { io: "input" })));
   if (process.env.STAMP_WRITE_SCHEMA === "true") writeFileSync(path, JSON.stringify(schema));
-  const how = "write it anew: STAMP_WRITE_SCHEMA=true node --test packages/cluster/src/topology.test.ts, then biome";
+  const how = "write it anew: STAMP_WRITE_SCHEMA=true node --test packages/cluster/src/topology/topology.test.ts, then biome";
   assert.deepEqual(JSON.parse(readFileSync(path, "utf8")), schema, how);
 });

@@ -2,11 +2,11 @@
 import { spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { ClusterConfig } from "./config.ts";
+import type { ClusterConfig } from "../config.ts";
+import { DataFolder } from "../record/data-folder.ts";
+import { StartError } from "../start-error.ts";
+import type { ClusterStatus } from "../status.ts";
 import { control } from "./control.ts";
-import { DataFolder } from "./data-folder.ts";
-import { StartError } from "./start-error.ts";
-import type { ClusterStatus } from "./status.ts";
 
 /** Resolves when it takes commands; throws StartError with what it said when it could not start. */
 export async function detach(config: ClusterConfig, root: string, initialise = false): Promise<ClusterStatus> {

@@ -5,10 +5,10 @@
  */
 
 import { inWords, isSystemError } from "@stamp/ports-node";
-import { ConfigError, clusterConfigSchema } from "./config.ts";
-import { ownTransport } from "./own-transport.ts";
+import { ConfigError, clusterConfigSchema } from "../config.ts";
+import { ownTransport } from "../own-transport.ts";
+import { StartError } from "../start-error.ts";
 import { runSupervisor } from "./run-supervisor.ts";
-import { StartError } from "./start-error.ts";
 
 const config = clusterConfigSchema.parse(JSON.parse(process.env.STAMP_CLUSTER ?? "{}"));
 const root = process.env.STAMP_ROOT ?? process.cwd();

@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { release } from "@stamp/base";
 import { makeMasterKeyFile } from "@stamp/ports-node";
+import { type ClusterConfig, ConfigError, configKeys, loadConfig } from "../config.ts";
+import { type Plan, planCluster } from "../plan.ts";
+import { StartError } from "../start-error.ts";
 import { clusterRecordPath, readClusterRecord, writeClusterRecord } from "./cluster-record.ts";
-import { type ClusterConfig, ConfigError, configKeys, loadConfig } from "./config.ts";
-import { type Plan, planCluster } from "./plan.ts";
 import { changesSince, nodesLeftOut, refuseRemoval, remarksOf, rememberedLine, rememberedOf } from "./remembered.ts";
-import { StartError } from "./start-error.ts";
 
 interface Bench {
   readonly dataDir: string;
@@ -103,7 +103,7 @@ test("data folder with a master key: the record seals the accounts, opens them, 
   assert.throws(() => load(), new RegExp(`sealed by master key ${sealed.sealedAccounts.by}, .*master-key\\.previous`));
   writeFileSync(`${key}.previous`, kept);
   assert.deepEqual(load(), config, "a new key beside the one before");
-  const golden = new URL("../../../tests/golden/cluster-record/v3/", import.meta.url);
+  const golden = new URL("../../../../tests/golden/cluster-record/v3/", import.meta.url);
   for (const name of ["cluster.json", "master-key"]) writeFileSync(join(dataDir, name), readFileSync(new URL(name, golden)));
   assert.deepEqual(readClusterRecord(dataDir)?.config.accounts, [{ name: "own", keys: ["QQ=="] }]);
 });
@@ -195,7 +195,7 @@ test("record of a cluster: frozen bytes are read; 0600; damage, a later version 
   const { dataDir, load } = bench(t);
   const path = clusterRecordPath(dataDir);
   const frozen = (version: number): string =>
-    readFileSync(new URL(`../../../tests/golden/cluster-record/v${version}/cluster.json`, import.meta.url), "utf8");
+    readFileSync(new URL(`../../../../tests/golden/cluster-record/v${version}/cluster.json`, import.meta.url), "utf8");
   const golden = frozen(2);
   assert.equal(readClusterRecord(dataDir), undefined);
   writeFileSync(path, golden);

@@ -1,8 +1,8 @@
 /** Where the certificates of a cluster's processes lie, when they prove who they are to each other (`tls: "cluster"`). */
 import { join } from "node:path";
 import { ConfigError, type PeerFiles, readPeerTls } from "@stamp/ports-node";
-import type { ClusterConfig } from "./config.ts";
-import type { PlannedProcess } from "./plan.ts";
+import type { ClusterConfig } from "../config.ts";
+import type { PlannedProcess } from "../plan.ts";
 
 /** The name that tools, commands and the supervisor have. */
 export const operatorName = "operator";

@@ -4,7 +4,7 @@
  */
 import { chmodSync, rmSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
-import type { ClusterStatus } from "./status.ts";
+import type { ClusterStatus } from "../status.ts";
 import type { Supervisor } from "./supervisor.ts";
 
 export type ControlRequest =

@@ -6,15 +6,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { GrpcTransport } from "@stamp/ports-node";
-import { readClusterRecord } from "./cluster-record.ts";
-import { type ClusterConfig, loadConfig } from "./config.ts";
+import { type ClusterConfig, loadConfig } from "../config.ts";
+import { takenPorts } from "../ports-in-use.ts";
+import { readClusterRecord } from "../record/cluster-record.ts";
+import { DataFolder } from "../record/data-folder.ts";
+import { roles } from "../roles.ts";
+import { StartError } from "../start-error.ts";
 import { ControlServer, control } from "./control.ts";
-import { DataFolder } from "./data-folder.ts";
-import { takenPorts } from "./ports-in-use.ts";
 import { isAlive } from "./process-identity.ts";
-import { roles } from "./roles.ts";
 import { type RunningSupervisor, runSupervisor } from "./run-supervisor.ts";
-import { StartError } from "./start-error.ts";
 import { Supervisor } from "./supervisor.ts";
 
 /** Says when it starts and when it is asked to stop; ignores that when it is told to be stubborn. */

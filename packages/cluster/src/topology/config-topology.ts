@@ -5,7 +5,7 @@
  */
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { StartError } from "./start-error.ts";
+import { StartError } from "../start-error.ts";
 import { countsOf, readTopology, type Topology } from "./topology.ts";
 
 /** Keys whose relative paths are meant from the folder of the file that they stand in. */

@@ -4,9 +4,9 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
+import type { PlannedProcess } from "../plan.ts";
 import { LastError } from "./last-error.ts";
 import { LogFile } from "./log-file.ts";
-import type { PlannedProcess } from "./plan.ts";
 import { identityOf, type ProcessIdentity, signal } from "./process-identity.ts";
 
 const restartPauseMaxMs = 5_000;
