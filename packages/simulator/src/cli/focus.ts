@@ -1,5 +1,5 @@
 /** Tempers by name: which faults come often, so that a missing rule is noticed within few seeds. */
-import type { Focus } from "../workloads/faults.ts";
+import type { Focus } from "../workloads/faults/faults.ts";
 
 const focuses = {
   /** Several lock services over etcd: the active one is paused, killed or cut from etcd until another one takes over, in every workload. */

@@ -6,7 +6,7 @@ import { bankWorkload } from "../workloads/bank.ts";
 import { blobWorkload, tableWorkload } from "../workloads/blobs.ts";
 import { codingWorkload } from "../workloads/coding/workload.ts";
 import { diskWorkload } from "../workloads/disks.ts";
-import type { Focus } from "../workloads/faults.ts";
+import type { Focus } from "../workloads/faults/faults.ts";
 import { holdWorkload } from "../workloads/holds.ts";
 import { leaseWorkload } from "../workloads/leases.ts";
 import { loadWorkload } from "../workloads/loads.ts";

@@ -10,11 +10,11 @@ import { batchModel, checkHistory, describeVerdict } from "@stamp/linearizabilit
 import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
 import type { Tally } from "../cli/run-seed.ts";
-import type { Account, AccountChange, Page, Teller } from "./bank-tellers.ts";
-import { accountCount, accountsPerBranch, branchCount, branchOf, HttpTeller, OldMapTeller } from "./bank-tellers.ts";
+import type { Account, AccountChange, Page, Teller } from "./clients/bank-tellers.ts";
+import { accountCount, accountsPerBranch, branchCount, branchOf, HttpTeller, OldMapTeller } from "./clients/bank-tellers.ts";
 import { simulatedCluster } from "./cluster.ts";
-import type { Focus } from "./faults.ts";
-import { Faults } from "./faults.ts";
+import type { Focus } from "./faults/faults.ts";
+import { Faults } from "./faults/faults.ts";
 
 const workMs = 40_000;
 const pauseMaxMs = 400;

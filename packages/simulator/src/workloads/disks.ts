@@ -13,9 +13,9 @@ import { ExtentNode } from "@stamp/wire";
 import type { Tally } from "../cli/run-seed.ts";
 import type { SimulatedCluster } from "./cluster.ts";
 import { simulatedStreamLayer } from "./cluster.ts";
+import type { RecordName, RecordPlace } from "./judges/stream-judge.ts";
+import { recordBytes, StreamJudge } from "./judges/stream-judge.ts";
 import { RawOwner } from "./raw-owner.ts";
-import type { RecordName, RecordPlace } from "./stream-judge.ts";
-import { recordBytes, StreamJudge } from "./stream-judge.ts";
 
 const stream = "one";
 const readyWithinMs = 60_000;

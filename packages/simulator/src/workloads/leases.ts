@@ -8,10 +8,10 @@ import { until } from "@stamp/histories";
 import { routeOf } from "@stamp/objects";
 import { BrokenPromise, type Simulation } from "@stamp/virtual-time";
 import type { Workload } from "../cli/run-seed.ts";
+import { HttpClient, type Received } from "./clients/http-client.ts";
 import { simulatedCluster } from "./cluster.ts";
-import { Faults } from "./faults.ts";
-import { HttpClient, type Received } from "./http-client.ts";
-import { type Asked, LeaseJudge } from "./lease-judge.ts";
+import { Faults } from "./faults/faults.ts";
+import { type Asked, LeaseJudge } from "./judges/lease-judge.ts";
 import { stageOf } from "./stage.ts";
 
 const clientCount = 3;

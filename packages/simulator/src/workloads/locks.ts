@@ -12,9 +12,9 @@ import type { LeaseState } from "@stamp/wire";
 import { fromWire, LockService, toWire } from "@stamp/wire";
 import type { Tally } from "../cli/run-seed.ts";
 import { simulatedStreamLayer } from "./cluster.ts";
-import type { Focus } from "./faults.ts";
-import { Faults } from "./faults.ts";
-import { type Called, LockJudge } from "./lock-judge.ts";
+import type { Focus } from "./faults/faults.ts";
+import { Faults } from "./faults/faults.ts";
+import { type Called, LockJudge } from "./judges/lock-judge.ts";
 
 const names = ["lock/a", "lock/b", "lock/c", "lock/d"];
 const callerCount = 4;

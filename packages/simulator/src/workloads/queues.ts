@@ -7,10 +7,10 @@ import { QueueClients, until } from "@stamp/histories";
 import { routeOf } from "@stamp/objects";
 import type { Simulation } from "@stamp/virtual-time";
 import type { Tally } from "../cli/run-seed.ts";
+import { QueueClient } from "./clients/queue-client.ts";
 import { simulatedCluster } from "./cluster.ts";
-import type { Focus } from "./faults.ts";
-import { Faults } from "./faults.ts";
-import { QueueClient } from "./queue-client.ts";
+import type { Focus } from "./faults/faults.ts";
+import { Faults } from "./faults/faults.ts";
 import { stageOf } from "./stage.ts";
 
 const clientCount = 4;

@@ -11,8 +11,8 @@ import { sleep } from "@stamp/ports";
 import { BrokenPromise } from "@stamp/virtual-time";
 import type { ExtentLocation, StreamInfo } from "@stamp/wire";
 import { ExtentNode, StreamManager } from "@stamp/wire";
-import type { RecordName, StreamJudge } from "./stream-judge.ts";
-import { recordBytes } from "./stream-judge.ts";
+import type { RecordName, StreamJudge } from "./judges/stream-judge.ts";
+import { recordBytes } from "./judges/stream-judge.ts";
 
 interface Pending {
   readonly record: RecordName;

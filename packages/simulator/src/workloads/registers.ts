@@ -17,9 +17,9 @@ import { ExtentNode, PartitionServer } from "@stamp/wire";
 import type { Tally } from "../cli/run-seed.ts";
 import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
-import type { Focus } from "./faults.ts";
-import { Faults } from "./faults.ts";
-import { collectingOf } from "./garbage.ts";
+import type { Focus } from "./faults/faults.ts";
+import { Faults } from "./faults/faults.ts";
+import { collectingOf } from "./faults/garbage.ts";
 
 const container = "registers";
 const names = ["a", "b"];

@@ -14,7 +14,7 @@ import { MetadataClient } from "@stamp/metadata-store";
 import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
 import type { Tally } from "../cli/run-seed.ts";
-import { BlobClient } from "./blob-client.ts";
+import { BlobClient } from "./clients/blob-client.ts";
 import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
 

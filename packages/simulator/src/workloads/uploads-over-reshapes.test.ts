@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Simulation } from "@stamp/virtual-time";
 import { PartitionManager, type RangePartition } from "@stamp/wire";
+import { HttpClient } from "./clients/http-client.ts";
 import { type SimulatedCluster, simulatedCluster } from "./cluster.ts";
-import { HttpClient } from "./http-client.ts";
 
 const uploaders = 8;
 const uploadBytes = 100 * 1024;

@@ -12,9 +12,9 @@ import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
 import type { Tally } from "../cli/run-seed.ts";
 import { blobDoor } from "./blobs.ts";
+import { HttpClient } from "./clients/http-client.ts";
 import { simulatedCluster, type WholeCluster } from "./cluster.ts";
-import { type Collecting, GarbageJudge } from "./garbage.ts";
-import { HttpClient } from "./http-client.ts";
+import { type Collecting, GarbageJudge } from "./faults/garbage.ts";
 import { Reshapes } from "./reshapes.ts";
 
 const uploaders = 2;

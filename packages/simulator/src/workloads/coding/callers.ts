@@ -4,8 +4,8 @@ import type { ExtentReader } from "@stamp/stream-client";
 import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
 import { ExtentState, NodeDuty } from "@stamp/wire";
-import type { JudgedPlace, StreamJudge } from "../stream-judge.ts";
-import { recordBytes } from "../stream-judge.ts";
+import type { JudgedPlace, StreamJudge } from "../judges/stream-judge.ts";
+import { recordBytes } from "../judges/stream-judge.ts";
 import { by } from "../streams.ts";
 import type { ManagerCaller } from "./manager-caller.ts";
 

@@ -10,8 +10,8 @@ import type { World } from "@stamp/ports";
 import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
 import { ExtentFragments, type ExtentInfo, ExtentState } from "@stamp/wire";
-import type { StreamJudge } from "../stream-judge.ts";
-import { recordBytes } from "../stream-judge.ts";
+import type { StreamJudge } from "../judges/stream-judge.ts";
+import { recordBytes } from "../judges/stream-judge.ts";
 import type { Stage } from "./callers.ts";
 
 const lookEveryMs = 1_000;

@@ -8,7 +8,7 @@ import type { FrontEndRole } from "@stamp/front-end";
 import type { HttpResponse, World } from "@stamp/ports";
 import { sleep, within } from "@stamp/ports";
 import type { Simulation } from "@stamp/virtual-time";
-import type { WholeCluster } from "./cluster.ts";
+import type { WholeCluster } from "../cluster.ts";
 
 export interface Received {
   readonly status: number;

@@ -5,7 +5,7 @@ import type { QueueAnswer, QueueDoor, ToldMessage } from "@stamp/histories";
 import { BrokenPromise } from "@stamp/histories";
 import type { World } from "@stamp/ports";
 import type { Simulation } from "@stamp/virtual-time";
-import type { WholeCluster } from "./cluster.ts";
+import type { WholeCluster } from "../cluster.ts";
 import { HttpClient, type Received } from "./http-client.ts";
 
 export class QueueClient implements QueueDoor {

@@ -6,7 +6,7 @@ import { answerOfStatus, BrokenPromise, entityCount, keyOf, nameOf, partsOf, who
 import type { BlobCondition as Condition } from "@stamp/linearizability";
 import type { World } from "@stamp/ports";
 import type { Simulation } from "@stamp/virtual-time";
-import type { WholeCluster } from "./cluster.ts";
+import type { WholeCluster } from "../cluster.ts";
 import { HttpClient, type Received } from "./http-client.ts";
 import { changeRequest, entityPath, lengthOf, queryPage, transaction } from "./table-http.ts";
 

@@ -8,8 +8,8 @@ import { sleep } from "@stamp/ports";
 import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
 import { ExtentNode, StreamManager } from "@stamp/wire";
-import type { SimulatedCluster } from "./cluster.ts";
-import type { StreamJudge } from "./stream-judge.ts";
+import type { SimulatedCluster } from "../cluster.ts";
+import type { StreamJudge } from "../judges/stream-judge.ts";
 
 /** The stream manager says after 10 s that it can't seal an extent. */
 const patienceMs = 20_000;

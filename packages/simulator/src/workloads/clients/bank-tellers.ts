@@ -14,7 +14,7 @@ import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
 import type { Entity, OperationResult, RangePartition, TableOperationSchema } from "@stamp/wire";
 import { EntityAction, PartitionManager, PartitionServer, propertyFromWire, propertyToWire } from "@stamp/wire";
-import type { WholeCluster } from "./cluster.ts";
+import type { WholeCluster } from "../cluster.ts";
 import { HttpClient, type Received } from "./http-client.ts";
 import { changeRequest, entityPath, lengthOf, queryPage, transaction } from "./table-http.ts";
 

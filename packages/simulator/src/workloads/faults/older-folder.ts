@@ -11,8 +11,8 @@ import { metadataStoreName } from "@stamp/lock-service";
 import { MetadataClient } from "@stamp/metadata-store";
 import { markPath } from "@stamp/ports";
 import type { Simulation } from "@stamp/virtual-time";
-import type { SimulatedCluster } from "./cluster.ts";
-import type { StreamJudge } from "./stream-judge.ts";
+import type { SimulatedCluster } from "../cluster.ts";
+import type { StreamJudge } from "../judges/stream-judge.ts";
 
 /** Copies are taken every 30 s. */
 const copiesWithinMs = 90_000;

@@ -10,8 +10,8 @@ import type { Prng } from "@stamp/base";
 import { decodeSegmentHeader, segmentRecordsOffset } from "@stamp/extent";
 import type { FailpointOptions, NetworkOptions, Simulation } from "@stamp/virtual-time";
 import { defaultDiskOptions, defaultFailpoints, digest } from "@stamp/virtual-time";
+import { type ReshapeOptions, Reshapes } from "../reshapes.ts";
 import { damageFragment } from "./fragment-faults.ts";
-import { type ReshapeOptions, Reshapes } from "./reshapes.ts";
 import { forgetTables, loseTable } from "./table-faults.ts";
 
 export type FaultKind =
