@@ -6,7 +6,7 @@ import { type BlobCall, checkBlob, type Operation } from "@stamp/linearizability
 import { ObjectClients } from "./object-clients.ts";
 import type { Answer, BlobCondition, BlobDoor } from "./object-door.ts";
 import { BrokenPromise } from "./stage.ts";
-import { virtualStage } from "./stage-in-test.ts";
+import { virtualStage } from "./testing/stage.ts";
 
 interface Held {
   readonly etag: string;

@@ -5,7 +5,7 @@ import { Prng } from "@stamp/base";
 import { QueueClients } from "./queue-clients.ts";
 import type { QueueAnswer, QueueDoor, ToldMessage } from "./queue-door.ts";
 import { BrokenPromise } from "./stage.ts";
-import { virtualStage } from "./stage-in-test.ts";
+import { virtualStage } from "./testing/stage.ts";
 
 interface Lie {
   readonly losesPut?: boolean;

@@ -6,8 +6,8 @@ import { type Profile, profileOf } from "@stamp/erasure";
 import { fragmentBytesOf } from "@stamp/extent";
 import { ExtentFragments, fromWire, StreamManager } from "@stamp/wire";
 import { ExtentReader } from "./extent-reader.ts";
-import { Stamp } from "./harness.test.ts";
 import type { Location, Place } from "./index.ts";
+import { Stamp } from "./testing/harness.ts";
 
 const timeoutMs = 5_000;
 const forever = { timeoutMs: Number.POSITIVE_INFINITY };

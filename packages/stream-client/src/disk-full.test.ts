@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
-import { nodeNames, Stamp } from "./harness.test.ts";
 import type { OwnedStream, Place } from "./index.ts";
+import { nodeNames, Stamp } from "./testing/harness.ts";
 
 const mebibyte = 1 << 20;
 const content = (i: number): Uint8Array => new Uint8Array(200_000).fill(i + 1);

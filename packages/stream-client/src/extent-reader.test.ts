@@ -4,9 +4,9 @@ import { concatBytes, type FailureError, ok, ownerEpoch, refused, unwrap } from 
 import type { Transport } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { ExtentReader } from "./extent-reader.ts";
-import { block, nodeNames, Stamp } from "./harness.test.ts";
 import type { OwnedStream, Place, StreamClient } from "./index.ts";
 import { runBytesMax, runPlacesMax } from "./place-runs.ts";
+import { block, nodeNames, Stamp } from "./testing/harness.ts";
 
 const forever = { timeoutMs: Number.POSITIVE_INFINITY };
 

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { ownerEpoch, refused, unwrap } from "@stamp/base";
 import type { Client, Transport, World } from "@stamp/ports";
 import { StreamManager } from "@stamp/wire";
-import { block, Stamp } from "./harness.test.ts";
 import { StreamClient } from "./index.ts";
+import { block, Stamp } from "./testing/harness.ts";
 
 type Manager = Client<typeof StreamManager>;
 

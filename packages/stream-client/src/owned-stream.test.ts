@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Outcome, ownerEpoch, unwrap } from "@stamp/base";
 import { fromWire, StreamManager, toWire } from "@stamp/wire";
-import { block, nodeNames, Stamp } from "./harness.test.ts";
 import type { OwnedStream, Place } from "./index.ts";
+import { block, nodeNames, Stamp } from "./testing/harness.ts";
 
 const forever = { timeoutMs: Number.POSITIVE_INFINITY };
 

@@ -5,12 +5,12 @@ import { allRules, type ExtentId, extentId, extentVersion, type Outcome, ownerEp
 import fc from "fast-check";
 import { encodeStored, keyOf, type StoredRecord, streamKey } from "./codec.ts";
 import { ExtentList } from "./extent-list.ts";
-import { checksum, refusal, replicas, Store } from "./harness.test.ts";
 import { planAllocate, planBeginSeal, planDropAllocating, planRecordSealed, planReserveIds } from "./plan-extents.ts";
 import { planMultiModify, type StreamEdit } from "./plan-lists.ts";
 import { planCreateStream, planDeleteStream, planOpenStream, planTruncate } from "./plan-streams.ts";
 import { type ExtentPhase, segmentExtentsMax } from "./records.ts";
 import { type Plan, StreamState } from "./state.ts";
+import { checksum, refusal, replicas, Store } from "./testing/harness.ts";
 
 const epoch = ownerEpoch(1);
 

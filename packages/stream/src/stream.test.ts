@@ -7,7 +7,6 @@ import { allRules, extentId, extentVersion, ownerEpoch, rulesWithout, unwrap } f
 import fc from "fast-check";
 import type { StoredRecord } from "./codec.ts";
 import { decodeStored, encodeStored, keyOf, streamKey } from "./codec.ts";
-import { checksum, refusal, replicas, Store } from "./harness.test.ts";
 import {
   planAbandonRepair,
   planAllocate,
@@ -28,6 +27,7 @@ import { segmentExtentsMax } from "./records.ts";
 import { assess, RepairQueue } from "./repair.ts";
 import type { SealAnswer } from "./seal-machine.ts";
 import { SealMachine } from "./seal-machine.ts";
+import { checksum, refusal, replicas, Store } from "./testing/harness.ts";
 
 test("streams: a list over several segments is the same for its leader and for the next one, also truncated", () => {
   const store = new Store();

@@ -10,8 +10,8 @@ import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { Simulation } from "@stamp/virtual-time";
 import { LocationService, StampState as WireState } from "@stamp/wire";
 import { locationServiceSchema } from "./config.ts";
-import { FakeStamp, type StampState, stampState } from "./fake-stamp-in-test.ts";
 import { LocationServiceRole } from "./location-service.ts";
+import { FakeStamp, type StampState, stampState } from "./testing/fake-stamp.ts";
 
 const call = { timeoutMs: 20_000 };
 const said = (outcome: Outcome<unknown>): string => (outcome.ok ? "ok" : `${outcome.failure.reason}: ${outcome.failure.message}`);

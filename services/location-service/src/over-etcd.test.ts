@@ -6,8 +6,8 @@ import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { calm, EtcdState, SimulatedEtcd, Simulation } from "@stamp/virtual-time";
 import { LocationService } from "@stamp/wire";
 import { locationServiceSchema } from "./config.ts";
-import { FakeStamp, stampState } from "./fake-stamp-in-test.ts";
 import { LocationServiceRole } from "./location-service.ts";
+import { FakeStamp, stampState } from "./testing/fake-stamp.ts";
 
 const call = { timeoutMs: 20_000 };
 const locks = ["lock-1:1", "lock-2:1"] as const;

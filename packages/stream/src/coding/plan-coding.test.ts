@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, extentId, ownerEpoch, Prng, type Rules, rulesWithout, unwrap } from "@stamp/base";
-import { refusal, replicas, Store } from "../harness.test.ts";
 import {
   planBeginRepair,
   planBeginSeal,
@@ -14,6 +13,7 @@ import {
 import { planCreateStream, planDeleteStream } from "../plan-streams.ts";
 import type { ExtentRecord, FragmentPlace, ReplicaPlace } from "../records.ts";
 import { assess } from "../repair.ts";
+import { refusal, replicas, Store } from "../testing/harness.ts";
 import {
   notCodable,
   planAbandonAttempt,

@@ -1,5 +1,5 @@
 /** A stage for tests: virtual time; the first to wake goes on. */
-import type { Stage } from "./stage.ts";
+import type { Stage } from "../stage.ts";
 
 /** Longer than any chain of promises between two sleeps. */
 const turnsMax = 40;

@@ -5,7 +5,7 @@ import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
 import { Simulation } from "@stamp/virtual-time";
-import { type OwnedStream, type Place, StreamClient, type StreamClientOptions } from "./index.ts";
+import { type OwnedStream, type Place, StreamClient, type StreamClientOptions } from "../index.ts";
 
 export const nodeNames: readonly string[] = ["en1", "en2", "en3", "en4"];
 
