@@ -38,6 +38,7 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "docs/guides/locations.md: needs processes beside the cluster; tests/location/processes.slow.ts starts them",
     "docs/guides/locations.md: needs processes beside the cluster; tests/location/processes.slow.ts starts them",
     "docs/guides/metadata.md: needs a Docker engine; tests/drills/compose.slow.ts has one",
-    "docs/guides/running.md: there is no other release to change to",
+    "docs/guides/upgrade.md: there is no other release to change to",
+    "docs/guides/upgrade.md: there is no other release to change to",
   ]);
 });

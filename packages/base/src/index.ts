@@ -16,6 +16,7 @@ export * from "./connections/shown-url.ts";
 export * from "./encoding/framed.ts";
 export * from "./encoding/varint.ts";
 export * from "./failure.ts";
+export * from "./feature-level.ts";
 export * from "./first-in-order.ts";
 export * from "./formats.ts";
 export * from "./histogram.ts";

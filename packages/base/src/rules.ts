@@ -87,6 +87,7 @@ export type RuleName =
   | "checksumOfVerified"
   | "journalBegunRecorded"
   | "newerFormatsRefused"
+  | "formatsAwaitTheirLevel"
   | "missingFileIsDamage"
   | "pointedBytesSynced"
   | "diskWorkBounded"

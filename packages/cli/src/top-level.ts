@@ -31,6 +31,7 @@ const words = {
   location: "the location service over several stamps: stamps, and which of them has which account",
   token: "print a token for gRPC tools: of the stamp for every internal port, or of an account for stamp.v1.FrontEnd",
   certs: "certificates for HTTPS",
+  upgrade: "the feature level of the stamp: what an upgrade waits for, and its end",
   secret: "the secret that processes prove to each other: its age, and its rotation without a stop",
 } as const;
 
@@ -63,6 +64,7 @@ const modules: Readonly<Record<Word, () => Promise<Add>>> = {
   account: async () => (await import("./accounts/account-command.ts")).addAccount,
   location: async () => (await import("./accounts/location-command.ts")).addLocation,
   token: async () => (await import("./accounts/token-command.ts")).addToken,
+  upgrade: async () => (await import("./upgrade/upgrade-command.ts")).addUpgrade,
   secret: async () => (await import("./secret/secret-command.ts")).addSecret,
   certs: async () => (await import("./certificates/certs-command.ts")).addCerts,
 };

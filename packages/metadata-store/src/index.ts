@@ -3,6 +3,9 @@
  * (`LeaderCalls`). A transaction is conditional on the caller's epoch and on versions of keys. The caller owes: taking
  * an unknown outcome for unknown.
  */
+export * from "./feature-level/level-record.ts";
+export * from "./feature-level/level-watch.ts";
+export * from "./feature-level/process-versions.ts";
 export * from "./given-numbers.ts";
 export * from "./leader-calls.ts";
 export * from "./lease-keeper.ts";

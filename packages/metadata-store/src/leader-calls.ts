@@ -35,14 +35,14 @@ const lookupTimeoutMs = 1_000;
 const doubtAfterMs = 250;
 
 export class LeaderCalls {
-  readonly #world: World;
+  readonly #world: Pick<World, "clock" | "random" | "transport">;
   readonly #leaseName: string;
   readonly #lockService: Client<typeof LockService>;
   #leader: Address | undefined;
   #lookup: Promise<Outcome<Address>> | undefined;
   #doubt: Promise<Outcome<Address>> | undefined;
 
-  constructor(world: World, options: LeaderCallsOptions) {
+  constructor(world: Pick<World, "clock" | "random" | "transport">, options: LeaderCallsOptions) {
     this.#world = world;
     this.#leaseName = options.leaseName;
     this.#lockService = lockServices(world, options.lockService, LockService);

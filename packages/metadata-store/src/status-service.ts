@@ -4,11 +4,14 @@ import { ok, release } from "@stamp/base";
 import type { RoleStatus, ServedService, World } from "@stamp/ports";
 import { served } from "@stamp/ports";
 import { type GetStatusResponseSchema, Status, toWire } from "@stamp/wire";
+import { processVersions } from "./feature-level/process-versions.ts";
 
 export interface ProcessFacts {
   readonly pid?: number;
   /** Incarnation from `openIdentity`; 0 while it is not known. */
   readonly incarnation?: number;
+  /** Feature level under which it writes; undefined while it has not heard it. */
+  readonly level?: number | undefined;
 }
 
 export function statusService(
@@ -26,7 +29,7 @@ export function statusService(
   return served(Status, {
     getStatus: async ({ withoutFacts }) => {
       const now = status();
-      const { pid, incarnation } = process();
+      const { pid, incarnation, level } = process();
       return ok({
         role,
         name,
@@ -39,6 +42,7 @@ export function statusService(
         release,
         wallMs: toWire(Math.floor(clock.wallMs())),
         wallSetMs: BigInt(Math.round(wallOffsetMs() - startOffsetMs)),
+        versions: processVersions(level),
         ...secretFields(world),
         ...(withoutFacts ? {} : { facts: jsonObject(now.facts) }),
       });

@@ -14,6 +14,7 @@ import { Availability, AvailabilityControl } from "./gen/stamp/v1/availability_p
 import { Bus } from "./gen/stamp/v1/bus_pb.ts";
 import { ExtentFragments } from "./gen/stamp/v1/extent_fragments_pb.ts";
 import { ExtentNode } from "./gen/stamp/v1/extent_node_pb.ts";
+import { FeatureLevels } from "./gen/stamp/v1/feature_levels_pb.ts";
 import { FrontEnd } from "./gen/stamp/v1/front_end_pb.ts";
 import { LocationService } from "./gen/stamp/v1/location_pb.ts";
 import { LockService } from "./gen/stamp/v1/lock_service_pb.ts";
@@ -193,6 +194,12 @@ const tables: readonly ServiceCallers[] = [
     createAccount: ["operator"],
     getAccount: ["operator"],
     listAccounts: ["operator"],
+  }),
+  // A lock service reads the level in its own store.
+  table(FeatureLevels, {
+    announce: [...leased, "extent-node", "front-end"],
+    getFeatureLevel: ["operator"],
+    setFeatureLevel: ["operator"],
   }),
   table(Status, { getStatus: ["operator"] }),
   table(AvailabilityControl, { disableNode: ["operator"] }),

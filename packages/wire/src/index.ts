@@ -3,6 +3,7 @@
  * Numbers are safe integers inside; they are converted here and nowhere else.
  */
 export * from "./block-references.ts";
+export * from "./bus-version.ts";
 export * from "./callers.ts";
 export * from "./entity-values.ts";
 export * as etcd from "./gen/etcdserverpb/etcd_pb.ts";
@@ -13,6 +14,7 @@ export * from "./gen/stamp/v1/common_pb.ts";
 export * from "./gen/stamp/v1/entities_pb.ts";
 export * from "./gen/stamp/v1/extent_fragments_pb.ts";
 export * from "./gen/stamp/v1/extent_node_pb.ts";
+export * from "./gen/stamp/v1/feature_levels_pb.ts";
 export * from "./gen/stamp/v1/front_end_pb.ts";
 export * from "./gen/stamp/v1/location_pb.ts";
 export * from "./gen/stamp/v1/lock_service_pb.ts";

@@ -5,7 +5,7 @@
  */
 import { type Failed, type Outcome, ok, refused, unwrap } from "@stamp/base";
 import type { NodeIdentity } from "@stamp/extent";
-import { MetadataClient, statusService } from "@stamp/metadata-store";
+import { LevelWatch, MetadataClient, statusService } from "@stamp/metadata-store";
 import {
   type Disk,
   type Identity,
@@ -73,6 +73,7 @@ export class ExtentNodeRole implements Role {
   #journalQueue: DiskQueue | undefined;
   #begun: JournalBegun | undefined;
   readonly #stop: AbortController = new AbortController();
+  readonly #level: LevelWatch;
   #listener: Listener | undefined;
   #identity: Identity | undefined;
   #store: ExtentStore | undefined;
@@ -93,6 +94,7 @@ export class ExtentNodeRole implements Role {
   constructor(world: World, config: ExtentNodeConfig, options: { readonly journalDisk?: Disk } = {}) {
     this.#world = { ...world, disk: failStopDisk(world.disk, world.fatal) };
     this.#config = config;
+    this.#level = new LevelWatch(this.#world);
     this.#ownJournalDisk = options.journalDisk !== undefined;
     this.#journalDisk = options.journalDisk === undefined ? this.#world.disk : failStopDisk(options.journalDisk, world.fatal);
   }
@@ -122,9 +124,11 @@ export class ExtentNodeRole implements Role {
         "extent-node",
         this.#config.name,
         () => this.status,
-        () => ({ incarnation }),
+        () => ({ incarnation, level: this.#level.level }),
       ),
     ]);
+    const { lockService, name } = this.#config;
+    await this.#level.start({ lockService, role: "extent-node", name, incarnation });
     this.#preparing = this.#prepare(incarnation).catch((error: unknown) => {
       if (!this.#stop.signal.aborted) this.#world.fatal(`the extent node can't start: ${String(error)}`);
     });
@@ -138,6 +142,7 @@ export class ExtentNodeRole implements Role {
     await this.#reporter?.stop();
     await this.#scrubber?.stop();
     await this.#metadataCopies?.stop();
+    await this.#level.stop();
     await this.#listener?.close(1_000);
     await this.#journal?.drained();
     await this.#store?.flushAll();

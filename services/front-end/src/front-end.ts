@@ -3,7 +3,7 @@
  * accounts, where extents are) are copies that others check.
  */
 import { parseNetwork } from "@stamp/azure-rest";
-import { statusService } from "@stamp/metadata-store";
+import { LevelWatch, statusService } from "@stamp/metadata-store";
 import {
   type Clock,
   type HttpClient,
@@ -111,10 +111,12 @@ export class FrontEndRole implements Role {
   #identity: Identity | undefined;
   #listener: Listener | undefined;
   #stopping = false;
+  readonly #level: LevelWatch;
 
   constructor(world: World, config: FrontEndConfig, outside: Outside = {}) {
     const tokens = tokensOf(world, config, outside.issuerOf);
     this.#world = world;
+    this.#level = new LevelWatch(world);
     this.#config = config;
     this.#map = new MapCache(world, config);
     this.#router = new Router(world, this.#map, config);
@@ -196,9 +198,11 @@ export class FrontEndRole implements Role {
         "front-end",
         this.#config.name,
         () => this.status,
-        () => ({ incarnation }),
+        () => ({ incarnation, level: this.#level.level }),
       ),
     ]);
+    const { lockService, name } = this.#config;
+    await this.#level.start({ lockService, role: "front-end", name, incarnation });
     this.#map.start();
   }
 
@@ -206,6 +210,7 @@ export class FrontEndRole implements Role {
     this.#stopping = true;
     await this.#objects.copies.stop();
     await this.#map.stop();
+    await this.#level.stop();
     await this.#listener?.close(1_000);
     await this.#identity?.close();
   }

@@ -108,7 +108,7 @@ export class LockServiceRole implements Role {
         "lock-service",
         this.#config.name,
         () => this.status,
-        () => ({ incarnation }),
+        () => ({ incarnation, level: this.#opened?.access.level.level }),
       ),
     ]);
     if (this.#shared !== undefined) this.#why = "it has not been elected, or reads the metadata store";

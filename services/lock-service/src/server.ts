@@ -9,6 +9,7 @@ import type { TransactionInput } from "./judge.ts";
 import { checkTransaction, judgeTransaction } from "./judge.ts";
 import type { Snapshots } from "./store/snapshots.ts";
 import { type GroupSize, keySize } from "./store/store.ts";
+import type { StoredLevel } from "./store/stored-level.ts";
 
 export const leaseNameMax = 512;
 export const leasesMax = 100_000;
@@ -22,6 +23,8 @@ export interface OpenStore {
   /** Identity of this start. */
   readonly instance: string;
   readonly committer: Committer;
+  /** Feature level in the store. */
+  readonly level: StoredLevel;
   judge(transaction: TransactionInput, turn: Turn): Promise<Outcome<void>>;
   readonly snapshots: Snapshots;
   /** Number of keys, and from how many on none is made. */
@@ -184,6 +187,8 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
       };
       const wellFormed = checkTransaction(transaction, store.value.writesMax);
       if (!wellFormed.ok) return wellFormed;
+      const levelKnown = await store.value.level.before(transaction);
+      if (!levelKnown.ok) return levelKnown;
       const judged = async (current: Turn) => {
         if (current.refusal !== undefined) return current.refusal;
         const { keys, keysMax } = store.value;

@@ -3,7 +3,7 @@
  * keep their copy of the map, servers their leases.
  */
 import { type Outcome, ok } from "@stamp/base";
-import { LeaseKeeper, MetadataClient, refusedByStandby, StoreAge, statusService } from "@stamp/metadata-store";
+import { LeaseKeeper, LevelWatch, MetadataClient, refusedByStandby, StoreAge, statusService } from "@stamp/metadata-store";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { jittered, openIdentity, served, sleep } from "@stamp/ports";
 import { Accounts, PartitionManager } from "@stamp/wire";
@@ -34,6 +34,7 @@ export class PartitionManagerRole implements Role {
   #age: StoreAge | undefined;
   #term: Term | undefined;
   #running: Promise<void> = Promise.resolve();
+  readonly #level: LevelWatch;
 
   readonly #streams: StreamLayer;
 
@@ -46,6 +47,7 @@ export class PartitionManagerRole implements Role {
   ) {
     this.#streams = streams;
     this.#world = world;
+    this.#level = new LevelWatch(world);
     this.#config = config;
     this.#openTable = openTable;
   }
@@ -119,9 +121,11 @@ export class PartitionManagerRole implements Role {
         "partition-manager",
         this.#config.name,
         () => this.status,
-        () => ({ incarnation }),
+        () => ({ incarnation, level: this.#level.level }),
       ),
     ]);
+    const { lockService, name } = this.#config;
+    await this.#level.start({ lockService, role: "partition-manager", name, incarnation });
     this.#running = this.#lead(this.#identity);
   }
 
@@ -190,6 +194,7 @@ export class PartitionManagerRole implements Role {
     this.#stop.abort();
     this.#term?.end("this process stops");
     await this.#running;
+    await this.#level.stop();
     await this.#listener?.close(1_000);
     await this.#identity?.close();
   }

@@ -3,7 +3,7 @@
  *
  *   lease taken ── Load by the partition manager ──> ranges served ── lease lost ──> everything dropped ── lease taken ...
  */
-import { LeaseKeeper, statusService } from "@stamp/metadata-store";
+import { LeaseKeeper, LevelWatch, statusService } from "@stamp/metadata-store";
 import { AccountSeals } from "@stamp/objects";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { openIdentity, served } from "@stamp/ports";
@@ -34,6 +34,7 @@ export class PartitionServerRole implements Role {
   #listener: Listener | undefined;
   #lease: LeaseKeeper | undefined;
   #running: Promise<void> = Promise.resolve();
+  readonly #level: LevelWatch;
   #leaseLost: () => void = () => {};
 
   /** `engines` is given by tests that need no streams. `masterKeys`: of 32 bytes, the one that seals first; none: nothing is sealed. */
@@ -45,6 +46,7 @@ export class PartitionServerRole implements Role {
   ) {
     this.#seals = new AccountSeals(world.digest, (length) => world.random.bytes(length), masterKeys);
     this.#world = world;
+    this.#level = new LevelWatch(world);
     this.#config = config;
     this.#engines = engines;
     this.#holdings = new Holdings(world, engines);
@@ -127,9 +129,11 @@ export class PartitionServerRole implements Role {
         "partition-server",
         this.#config.name,
         () => this.status,
-        () => ({ incarnation }),
+        () => ({ incarnation, level: this.#level.level }),
       ),
     ]);
+    const { lockService, name } = this.#config;
+    await this.#level.start({ lockService, role: "partition-server", name, incarnation });
     this.#collecting = this.#collector.run(this.#stop.signal);
     this.#running = this.#keepLease(this.#identity);
   }
@@ -175,6 +179,7 @@ export class PartitionServerRole implements Role {
     await this.#holdings.closeAll();
     await this.#lease?.release();
     await this.#running;
+    await this.#level.stop();
     await this.#collecting;
     await this.#identity?.close();
   }

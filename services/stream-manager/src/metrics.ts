@@ -3,6 +3,7 @@ import { counter, gauge, histogram, type Metrics } from "@stamp/base";
 
 export const streamManagerMetrics: Metrics = {
   term: gauge("stream_manager_term", "Its term as the leader."),
+  featureLevel: gauge("stream_manager_feature_level", "Feature level of the stamp (docs/guides/upgrade.md)."),
   streams: gauge("stream_manager_streams", "Streams there are."),
   "extents.*": gauge("stream_manager_extents", "Extents there are.", { state: "*" }),
   nodesUp: gauge("stream_manager_extent_nodes_up", "Extent nodes that report."),

@@ -3,12 +3,13 @@
  * process gives the lease back and stands by again: the next term, here or elsewhere, loads everything from the metadata store
  * (docs/decisions/0041).
  */
-import { FailureError } from "@stamp/base";
-import { LeaseKeeper, refusedByStandby, StoreAge, statusService } from "@stamp/metadata-store";
+import { FailureError, ok } from "@stamp/base";
+import { LeaseKeeper, LevelWatch, refusedByStandby, StoreAge, statusService } from "@stamp/metadata-store";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { jittered, openIdentity, served, sleep } from "@stamp/ports";
-import { StreamManager } from "@stamp/wire";
+import { FeatureLevels, StreamManager } from "@stamp/wire";
 import type { StreamManagerConfig } from "./config.ts";
+import { featureLevelHandlers } from "./feature-level/level-server.ts";
 import { streamManagerMetrics } from "./metrics.ts";
 import { streamManagerHandlers } from "./server.ts";
 import type { Serving } from "./term/leader.ts";
@@ -31,8 +32,10 @@ export class StreamManagerRole implements Role {
   #age: StoreAge | undefined;
   #leader: Leader | undefined;
   #running: Promise<void> = Promise.resolve();
+  readonly #level: LevelWatch;
 
   constructor(world: World, config: StreamManagerConfig) {
+    this.#level = new LevelWatch(world);
     this.#world = world;
     this.#config = config;
   }
@@ -72,14 +75,22 @@ export class StreamManagerRole implements Role {
           () => refusedByStandby("stream manager", this.#keeper?.heldBy),
         ),
       ),
+      served(
+        FeatureLevels,
+        featureLevelHandlers(() => {
+          const serving = this.#leader?.serving;
+          return serving === undefined ? refusedByStandby("stream manager", this.#keeper?.heldBy) : ok(serving.term.level);
+        }),
+      ),
       statusService(
         world,
         "stream-manager",
         config.name,
         () => this.status,
-        () => ({ incarnation }),
+        () => ({ incarnation, level: this.#level.level }),
       ),
     ]);
+    await this.#level.start({ lockService: config.lockService, role: "stream-manager", name: config.name, incarnation });
     this.#keeper = new LeaseKeeper(world, {
       lockService: config.lockService,
       leaseName,
@@ -98,6 +109,7 @@ export class StreamManagerRole implements Role {
     this.#stopping.abort();
     this.#leader?.end("it was stopped");
     await this.#running;
+    await this.#level.stop();
     await this.#listener?.close(0);
     await this.#identity?.close();
   }
@@ -148,6 +160,7 @@ function leading(serving: Serving): RoleStatus {
     state: "leader",
     facts: {
       term: term.number,
+      featureLevel: term.level.level,
       streams: state.streamCount,
       extents: state.phaseCounts,
       nodesUp: nodes.upCount,

@@ -6,8 +6,10 @@ import type { ClusterStatus, ProcessStatus } from "@stamp/cluster";
 import type { SecretFacts } from "@stamp/ports";
 import type {
   ExtentInfo,
+  FeatureLevelStatus,
   GetStatusResponse,
   NodeInfo,
+  ProcessVersions,
   QuarantinedReplica,
   RangePartition,
   RepairStatus,
@@ -21,6 +23,8 @@ export type RoleFacts = Readonly<Record<string, unknown>>;
 
 /** Answer of a process about itself. */
 export interface ProcessAnswer extends Pick<GetStatusResponse, "release" | "state" | "ready" | "waitingFor"> {
+  /** Formats and protocols that it reads and writes; absent from a release before feature levels. */
+  readonly versions?: ProcessVersions | undefined;
   readonly uptimeMs: number;
   /** How far the wall clock of its machine is ahead of ours, in milliseconds; undefined where it does not say. */
   readonly wallAheadMs: number | undefined;
@@ -42,6 +46,8 @@ export interface ProcessFacts extends ProcessStatus {
 export interface StreamLayerFacts {
   readonly nodes: readonly NodeInfo[];
   readonly repair: RepairStatus | undefined;
+  /** Absent if the stream manager is of a release before feature levels. */
+  readonly level?: FeatureLevelStatus | undefined;
   readonly quarantine: readonly QuarantinedReplica[];
   /** The first 200. */
   readonly streams: readonly StreamInfo[];

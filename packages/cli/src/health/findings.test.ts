@@ -19,6 +19,7 @@ import {
   slow,
   withAnswer,
   withFacts,
+  withLevel,
   withNode,
   withNodes,
   without,
@@ -103,7 +104,22 @@ const cases: Readonly<Record<Code, Case>> = {
     cause: /3 times, the last time 60 s ago/,
     notYet: withProcess("front-end-1", { restarts: 3 }),
   },
-  "release-mix": { change: withAnswer("front-end-1", { release: "0.2.0" }), cause: /0\.1\.0: lock-service-1.*; 0\.2\.0: front-end-1/ },
+  "release-mix": {
+    change: withAnswer("front-end-1", { release: "0.2.0" }),
+    cause: /0\.1\.0 of level 1: lock-service-1.*; 0\.2\.0 of level 1: front-end-1/,
+  },
+  "process-too-old": {
+    change: withAnswer("partition-server-2", { versions: undefined }),
+    subject: "partition-server-2",
+    cause: /^it knows level 0, and the stamp has level 1$/,
+    notYet: all(withLevel(0), withAnswer("partition-server-2", { versions: undefined })),
+  },
+  "upgrade-open": {
+    change: withLevel(0),
+    cause: /^every process knows level 1, and the stamp has level 0$/,
+    // A node that is in no plan, and one process that does not answer.
+    notYet: all(withLevel(0, ["extent-node-9 (extent-node) is down"])),
+  },
   "clock-set": {
     change: withAnswer("front-end-1", { wallSetMs: -3_000 }),
     subject: "front-end-1",

@@ -3,6 +3,7 @@ import { are, counted } from "./counted.ts";
 import type { StampFacts } from "./facts.ts";
 import { findDisks } from "./find/find-disks.ts";
 import { findExtents } from "./find/find-extents.ts";
+import { findLevels } from "./find/find-levels.ts";
 import { findProcesses, of, serves } from "./find/find-processes.ts";
 import { findRanges } from "./find/find-ranges.ts";
 import { findSecret } from "./find/find-secret.ts";
@@ -13,6 +14,7 @@ import { type Finding, severities } from "./kinds/kinds.ts";
 export function findingsOf(facts: StampFacts): Finding[] {
   const found = [
     ...findProcesses(facts),
+    ...findLevels(facts),
     ...findDisks(facts),
     ...findExtents(facts),
     ...findRanges(facts),

@@ -44,7 +44,7 @@ test("gather, supervisor and processes hang: every call has a deadline, and no d
       throw new Error("no answer");
     },
   });
-  const managers = config.streamManagers * 5 + config.partitionManagers * 2;
+  const managers = config.streamManagers * 6 + config.partitionManagers * 2;
   assert.equal(ends.length, 1 + planCluster(config).processes.length + managers, "all were asked");
   assert.deepEqual([...new Set(ends)], [waitsEndMs]);
   assert.equal(facts.supervisor, "silent");

@@ -6,7 +6,7 @@
 import type { Outcome } from "@stamp/base";
 import { type ClusterConfig, type ClusterStatus, control, DataFolder, type ProcessStatus } from "@stamp/cluster";
 import type { Transport } from "@stamp/ports";
-import { PartitionManager, Status, StreamManager } from "@stamp/wire";
+import { FeatureLevels, PartitionManager, Status, StreamManager } from "@stamp/wire";
 import { composeCluster } from "../cluster/compose-status.ts";
 import { plannedCluster, processesElsewhere } from "../cluster/planned-cluster.ts";
 import { CommandError, exitCodes } from "../exit.ts";
@@ -125,10 +125,11 @@ async function askProcess(process: ProcessStatus, transport: Transport, timeoutM
   const sentMs = Date.now();
   const answer = await transport.client(process.grpc, Status).getStatus({}, { timeoutMs });
   if (!answer.ok) return { ...process, answer: undefined, silence: answer.failure.message };
-  const { release, state, ready, waitingFor, uptimeMs, wallMs, wallSetMs, facts, pid, secretIds, secretMadeMs, secretProblem } =
+  const { release, state, ready, waitingFor, uptimeMs, wallMs, wallSetMs, facts, pid, secretIds, secretMadeMs, secretProblem, versions } =
     answer.value;
   const answered: ProcessAnswer = {
     release,
+    versions,
     state,
     ready,
     waitingFor,
@@ -159,10 +160,11 @@ async function askStreamManager(
   const manager = transport.client(address, StreamManager);
   const options = { timeoutMs };
   const none = Promise.resolve(undefined);
-  const [nodes, repair, quarantine, streams, extents] = await Promise.all([
+  const [nodes, repair, quarantine, level, streams, extents] = await Promise.all([
     manager.listNodes({}, options),
     manager.getRepairStatus({}, options),
     manager.listQuarantine({}, options),
+    transport.client(address, FeatureLevels).getFeatureLevel({}, options),
     view ? manager.listStreams({ prefix: "", after: "", limit: viewedMax }, options) : none,
     view ? manager.listExtents({ afterExtentId: 0n, limit: viewedMax }, options) : none,
   ]);
@@ -171,6 +173,7 @@ async function askStreamManager(
   return {
     nodes: nodes.value.nodes,
     repair: answerOf(repair),
+    level: answerOf(level),
     quarantine: answerOf(quarantine)?.replicas ?? [],
     streams: someStreams?.streams ?? [],
     extents: someExtents?.extents ?? [],

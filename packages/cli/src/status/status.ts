@@ -12,6 +12,7 @@ import { helpIn } from "../health/health-text.ts";
 import { keyText } from "../key-text.ts";
 import { bytesText, connectionLines, endpointLines, processTable, table, toJson } from "../print.ts";
 import { topLevel } from "../top-level.ts";
+import { upgradeLine, upgradeStateOf } from "../upgrade/upgrade-state.ts";
 import { type Latency, latenciesOf, latencyTable } from "./latency.ts";
 
 export function addStatus(program: Command): void {
@@ -29,7 +30,7 @@ export function addStatus(program: Command): void {
       answer === undefined ? [] : latenciesOf(role, name, answer.facts),
     );
     if (command.opts<{ json?: boolean }>().json === true)
-      console.log(toJson({ health, ...status, processes: withFacts(status, facts), ...view, latency }));
+      console.log(toJson({ health, ...status, upgrade: upgradeStateOf(facts), processes: withFacts(status, facts), ...view, latency }));
     else console.log(statusText(health, status, view, latency, facts));
     process.exitCode = status.ready ? 0 : exitCodes.notReady;
   });
@@ -52,8 +53,8 @@ function withFacts(status: ClusterStatus, { processes }: StampFacts): readonly o
   return status.processes.map((each) => {
     const answer = processes.find(({ name }) => name === each.name)?.answer;
     if (answer === undefined) return each;
-    const { release, uptimeMs, facts } = answer;
-    return { ...each, release, uptimeMs, facts };
+    const { release, uptimeMs, versions, facts } = answer;
+    return { ...each, release, uptimeMs, versions, facts };
   });
 }
 
@@ -207,7 +208,7 @@ function statusText(health: Health, status: ClusterStatus, view: StampView, late
   const parts = [
     [health.sentence, ...help, ...findings, ""].join("\n"),
     processTable(status),
-    `\nEndpoints\n${endpointLines(status)}\n\n${connectionLines(status)}\n\ndata:  ${status.dataDir}${secretLine(facts)}`,
+    `\nEndpoints\n${endpointLines(status)}\n\n${connectionLines(status)}\n\ndata:  ${status.dataDir}${secretLine(facts)}\nlevel:   ${upgradeLine(upgradeStateOf(facts))}`,
     `\nExtent nodes\n${nodeTable(view)}`,
     `\nPartition servers\n${serverTable(view)}`,
     ...(latency.length > 0 ? [`\nLatency, of the last 30 to 60 s\n${latencyTable(latency)}`] : []),

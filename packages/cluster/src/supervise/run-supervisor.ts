@@ -1,5 +1,6 @@
 /** A supervisor with its control socket and the signals that stop it. */
 import { ControlServer } from "./control.ts";
+import { finalizeByItself } from "./own-finalize.ts";
 import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 
 export interface RunningSupervisor {
@@ -22,10 +23,12 @@ export async function runSupervisor(
   const supervisor = new Supervisor(options);
   await supervisor.start();
   const { promise: stopped, resolve } = Promise.withResolvers<void>();
+  const ending = new AbortController();
   let stopping: Promise<void> | undefined;
   const stop = (why: string): Promise<void> => {
     if (stopping === undefined) {
       options.onStopping?.(why);
+      ending.abort();
       stopping = supervisor.stop();
       // The answer to whoever asked still goes out: the server ends when its connections have.
       void stopping.then(() => server.close()).then(resolve);
@@ -34,6 +37,7 @@ export async function runSupervisor(
   };
   const server = new ControlServer(supervisor, () => stop("asked to"));
   await server.listen();
+  if (options.config.topology === undefined) void finalizeByItself(options.transport, () => supervisor.status(), ending.signal);
   let firstSignalMs = 0;
   const onSignal = (signal: NodeJS.Signals): void => {
     if (firstSignalMs === 0) firstSignalMs = performance.now();

@@ -8,10 +8,14 @@
  *  3. Only then is anything else written, so a format never lies in a folder whose marker does not name it.
  *
  * An intact marker therefore vouches for the whole folder. Without one (older releases wrote none) the role looks at the data themselves.
+ *
+ * The marker also holds the feature level that the process has heard, as the format `feature-level`: a release that knows a lower level, or none,
+ * does not start in the folder. A version that a level brings is named only at that level (`versionAtLevel`).
  */
 import {
   FailureError,
   type FormatName,
+  featureLevel,
   formatVersions,
   fromUtf8,
   newerFormat,
@@ -20,6 +24,7 @@ import {
   release,
   unknownFormat,
   utf8,
+  versionAtLevel,
 } from "@stamp/base";
 import type { World } from "../world.ts";
 
@@ -76,12 +81,32 @@ export async function refuseNewer(
   return look(marker !== undefined);
 }
 
-/** Names `formats` in the folder's marker, durably, with the versions that this release writes. What the marker has is never lowered. */
+/** Names `formats`, which are about to be written, in the folder's marker, durably, with the versions of this release. Lowers nothing. */
 export async function raiseFormats(world: MarkerWorld, formats: readonly FormatName[]): Promise<void> {
-  const held = (await readMarker(world)) ?? {};
+  await inTurn(world.disk, async () => raise(world, (await readMarker(world)) ?? {}, formats, featureLevel));
+}
+
+/** Notes a feature level of the stamp in the folder's marker, durably, with the versions that it brings of the formats written here. */
+export async function raiseFeatureLevel(world: MarkerWorld, level: number): Promise<void> {
+  if (level === 0) return;
+  await inTurn(world.disk, async () => {
+    const held = (await readMarker(world)) ?? {};
+    const known = Object.keys(held).filter((format): format is FormatName => Object.hasOwn(formatVersions, format));
+    await raise(world, held, [...known, "feature-level"], level);
+  });
+}
+
+/** Feature level that was noted in the folder; 0: none. */
+export async function notedFeatureLevel(world: MarkerWorld): Promise<number> {
+  return levelIn((await readMarker(world)) ?? {});
+}
+
+const levelIn = (marker: FormatMarker): number => marker["feature-level"]?.version ?? 0;
+
+async function raise(world: MarkerWorld, held: FormatMarker, formats: readonly FormatName[], level: number): Promise<void> {
   const raised: Record<string, MarkedFormat> = { ...held };
-  for (const format of ["formats", "identity-store", ...formats] as const) {
-    const version = formatVersions[format];
+  for (const format of formats) {
+    const version = format === "feature-level" ? level : versionAtLevel(format, formatVersions[format], level);
     if ((held[format]?.version ?? 0) < version) raised[format] = { version, release };
   }
   if (Object.keys(raised).every((format) => raised[format] === held[format])) return;
@@ -91,9 +116,27 @@ export async function raiseFormats(world: MarkerWorld, formats: readonly FormatN
   );
 }
 
+/** Last change of the marker of each disk: a change reads the marker and writes it whole, so two at a time would lose one. */
+const turns = new WeakMap<MarkerWorld["disk"], Promise<void>>();
+
+async function inTurn(disk: MarkerWorld["disk"], change: () => Promise<void>): Promise<void> {
+  const before = turns.get(disk) ?? Promise.resolve();
+  const made = before.then(change);
+  // A failed change is told to its caller, and does not stop the next.
+  turns.set(
+    disk,
+    made.catch(() => {}),
+  );
+  await made;
+}
+
 /** Both, for a role whose folder holds nothing to look at. Throws FailureError `newerFormat`. */
 export async function claimFolder(world: MarkerWorld, formats: readonly FormatName[] = []): Promise<void> {
   const refusal = await refuseNewer(world);
   if (!refusal.ok) throw new FailureError(refusal.failure);
-  await raiseFormats(world, formats);
+  await inTurn(world.disk, async () => {
+    const held = (await readMarker(world)) ?? {};
+    // Below a level, nothing that it brings is written yet, and the release before may still start here.
+    await raise(world, held, ["formats", "identity-store", ...formats], levelIn(held));
+  });
 }

@@ -194,6 +194,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: [],
   },
   {
+    fault: "a release is rolled back before its upgrade is finalized",
+    rules: ["formatsAwaitTheirLevel"],
+    tests: ["services/stream-manager/src/feature-level/stamp-level.test.ts"],
+    faults: [],
+  },
+  {
     fault: "a journal segment there twice; another node's journal",
     rules: [],
     tests: ["services/extent-node/src/journal/journal-loss.test.ts"],

@@ -7,6 +7,7 @@ import type { LockServiceConfig } from "../config.ts";
 import { judgeInTurn, type OpenStore } from "../server.ts";
 import { Snapshots } from "./snapshots.ts";
 import type { LockStore } from "./store.ts";
+import { StoredLevel } from "./stored-level.ts";
 
 export interface Opened {
   readonly access: OpenStore;
@@ -49,6 +50,8 @@ export async function openedStore(world: World, config: LockServiceConfig, store
   if (!lastVersion.ok) return failed(lastVersion);
   const records = await store.leases();
   if (!records.ok) return failed(records);
+  const level = await StoredLevel.open(world, store);
+  if (!level.ok) return failed(level);
   const leases = new LeaseTable(records.value, clock.monotonicMs(), rules);
   const { waitingMax, groupMax } = config;
   const committer = new Committer(world, store, leases, { waitingMax, groupMax, lastVersion: lastVersion.value, ...room });
@@ -56,6 +59,7 @@ export async function openedStore(world: World, config: LockServiceConfig, store
     stampId: stampId.value,
     instance: uuid(random),
     committer,
+    level: level.value,
     judge: (transaction, turn) => judgeInTurn(transaction, turn, rules),
     snapshots: new Snapshots(world, store, stampId.value, config.reserveBytes),
     keys: () => store.count,

@@ -16,7 +16,7 @@ import { codingPolicyOf } from "../config.ts";
 import type { Repairer } from "../repair/repairer.ts";
 import type { Completer } from "../seal/completer.ts";
 import type { Term } from "../term/term.ts";
-import type { Coder } from "./coder.ts";
+import { type Coder, whyCodingWaits } from "./coder.ts";
 import type { CodingPauses } from "./pauses.ts";
 
 const scanEveryMs = 10_000;
@@ -136,6 +136,8 @@ export class Chooser {
 
   /** The code that extents get now, or why they get none. */
   choice(): Profile | string {
+    const why = whyCodingWaits(this.#term.level);
+    if (why !== undefined && this.policy.profile !== "off") return why;
     const nodes = [...this.#term.state.nodes()].filter(({ duty }) => duty === undefined || duty === "serving");
     return chooseProfile(
       this.policy,

@@ -7,7 +7,7 @@
  * - No replica and no fragment is deleted here: they are recorded as removed, and the garbage collection deletes them after its grace.
  */
 import type { ExtentId, Outcome } from "@stamp/base";
-import { ok, refused } from "@stamp/base";
+import { neededLevels, ok, refused } from "@stamp/base";
 import { type Profile, profileOf } from "@stamp/erasure";
 import type { Client } from "@stamp/ports";
 import { sleep, Turns } from "@stamp/ports";
@@ -29,6 +29,7 @@ import {
   targetsOf,
 } from "@stamp/stream";
 import { ExtentFragments, toWire } from "@stamp/wire";
+import type { StampLevel } from "../feature-level/stamp-level.ts";
 import { addTo } from "../repair/blocked-copies.ts";
 import type { RepairPace } from "../repair/repair-pace.ts";
 import type { Completer } from "../seal/completer.ts";
@@ -72,6 +73,12 @@ interface CoderParts {
   /** Called when an attempt has ended; `why`, if it was taken back. */
   readonly over: AttemptOver;
 }
+
+/** Why no extent becomes fragments at the level of the stamp; undefined: extents may. What is stored as fragments already is read and repaired at every level. */
+export const whyCodingWaits = (level: Pick<StampLevel, "allows" | "level">): string | undefined =>
+  level.allows(neededLevels.fragments)
+    ? undefined
+    : `fragments need feature level ${neededLevels.fragments}, and the stamp has level ${level.level}: ./stamp upgrade status`;
 
 export class Coder {
   readonly #term: Term;
@@ -182,6 +189,8 @@ export class Coder {
     const { ledger, nodes, world } = this.#term;
     const profile = profileOf(profileName);
     if (profile === undefined) return refused("invalidArgument", "badRequest", `there is no code ${profileName}`);
+    const why = whyCodingWaits(this.#term.level);
+    if (why !== undefined) return refused("failedPrecondition", "conflict", why);
     const distrusted = nodes.distrusted();
     const usable = nodes.placeable().filter(({ nodeId }) => !distrusted.has(nodeId));
     const targets = placeFragments(profile, usable, () => world.random.float());

@@ -20,6 +20,7 @@ import { Coder } from "../coding/coder.ts";
 import { HeldFragments } from "../coding/held-fragments.ts";
 import { CodingPauses } from "../coding/pauses.ts";
 import type { StreamManagerConfig } from "../config.ts";
+import { StampLevel } from "../feature-level/stamp-level.ts";
 import { Garbage } from "../garbage.ts";
 import { askReport, askReportTimeoutMs, NodeReports } from "../nodes/node-reports.ts";
 import { NodeSync } from "../nodes/node-sync.ts";
@@ -166,17 +167,19 @@ export class Leader {
       end,
     });
     const nodes = new NodeTable(world.clock, state, config.nodeDownAfterMs);
+    const around = { world, config, number: this.#number, state, nodes, end };
+    const level = await StampLevel.load(around, metadata);
+    if (!level.ok) {
+      if (level.failure.reason === "newerFormat") world.fatal(level.failure.message);
+      return level;
+    }
     const term: Term = {
-      world,
-      config,
-      number: this.#number,
+      ...around,
       stampId: stampId.value,
-      state,
       ledger,
-      nodes,
+      level: level.value,
       age: this.#age,
       ended: this.#ended.signal,
-      end,
     };
     const pauses = await CodingPauses.load(term, metadata);
     if (!pauses.ok) return pauses;

@@ -8,6 +8,7 @@ import type { Client, World } from "@stamp/ports";
 import type { StreamState } from "@stamp/stream";
 import { ExtentNode } from "@stamp/wire";
 import type { StreamManagerConfig } from "../config.ts";
+import type { StampLevel } from "../feature-level/stamp-level.ts";
 import type { NodeTable } from "../nodes/node-table.ts";
 import type { Ledger } from "./ledger.ts";
 
@@ -26,6 +27,7 @@ export interface Term {
   readonly ledger: Ledger;
   readonly nodes: NodeTable;
   readonly age: StoreAge;
+  readonly level: StampLevel;
   readonly ended: AbortSignal;
   /** `above`: the term that ends this one, if it is known. */
   readonly end: (why: string, above?: number) => void;

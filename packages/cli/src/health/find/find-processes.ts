@@ -130,13 +130,14 @@ function findClock(name: string, { wallSetMs, wallAheadMs = 0 }: NonNullable<Pro
   return found;
 }
 
+const releaseText = ({ release, versions }: ProcessAnswer): string =>
+  `${release === "" ? "an unknown release" : release}${versions === undefined ? " before feature levels" : ` of level ${versions.featureLevel}`}`;
+
 function findReleases({ processes }: StampFacts): Finding[] {
-  const answered = processes.flatMap(({ name, answer }) => (answer === undefined ? [] : [{ name, release: answer.release }]));
+  const answered = processes.flatMap(({ name, answer }) => (answer === undefined ? [] : [{ name, release: releaseText(answer) }]));
   const groups = [...Map.groupBy(answered, ({ release }) => release)];
   if (groups.length < 2) return [];
-  const told = groups.map(
-    ([release, all]) => `${release === "" ? "an unknown release" : release}: ${all.map(({ name }) => name).join(", ")}`,
-  );
+  const told = groups.map(([release, all]) => `${release}: ${all.map(({ name }) => name).join(", ")}`);
   return [finding("release-mix", "", told.join("; "))];
 }
 

@@ -98,6 +98,18 @@ export const processKinds = {
     help: "end the upgrade: ./stamp down --data DATA && ./stamp up -d --data DATA",
     alert: { expr: "count(count by (release) (stamp_build_info)) > 1", lasts: "1h" },
   },
+  "process-too-old": {
+    severity: "critical",
+    means:
+      "A process does not know the feature level of the stamp. It can refuse, or not see, what the others write; it must be of the release that " +
+      "finalized, or a later one (docs/guides/upgrade.md).",
+    help: "start it with the release of the others; which: ./stamp upgrade status --data DATA",
+  },
+  "upgrade-open": {
+    severity: "note",
+    means: "All processes know a higher feature level than the stamp has. Until it is finalized, the release before can be started again.",
+    help: "when the new release has proven itself: ./stamp upgrade finalize --data DATA",
+  },
   "clock-set": {
     severity: "warning",
     means:

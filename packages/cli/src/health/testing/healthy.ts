@@ -1,6 +1,15 @@
 /** A healthy stamp as facts, and changes of it, for the tests of findings. */
 import { create } from "@bufbuild/protobuf";
-import { NodeDuty, type NodeInfo, NodeInfoSchema, RangePartitionSchema, RepairStatusSchema, ServerInfoSchema } from "@stamp/wire";
+import {
+  FeatureLevelStatusSchema,
+  NodeDuty,
+  type NodeInfo,
+  NodeInfoSchema,
+  ProcessVersionsSchema,
+  RangePartitionSchema,
+  RepairStatusSchema,
+  ServerInfoSchema,
+} from "@stamp/wire";
 import type { ProcessAnswer, ProcessFacts, SetUpFacts, StampFacts } from "../facts.ts";
 
 export const nowMs = Date.parse("2026-11-25T12:00:00Z");
@@ -8,6 +17,7 @@ export const gibibyte = 1024 ** 3;
 
 const answerOf = (state: string, facts: ProcessAnswer["facts"]): ProcessAnswer => ({
   release: "0.1.0",
+  versions: create(ProcessVersionsSchema, { featureLevel: 1, levelInUse: 1 }),
   state,
   ready: true,
   waitingFor: [],
@@ -60,6 +70,7 @@ export const healthy: StampFacts = {
     processOf("front-end", 1, "serving", { mapAgeMs: 100, took: {} }),
   ],
   streamLayer: {
+    level: create(FeatureLevelStatusSchema, { level: 1, known: 1, recordedBy: "0.1.0" }),
     nodes: [1, 2, 3, 4].map((number) =>
       create(NodeInfoSchema, {
         nodeId: `extent-node-${number}`,
@@ -189,3 +200,14 @@ export const slow = { recent: { count: 500, p99Ms: 900 } };
 export const endsIn = (days: number) => ({ tls: { certificate: "/server.pem", endsAtMs: nowMs + days * 24 * 3_600_000, problem: "" } });
 
 export const open = { httpBind: "0.0.0.0", restReach: "REST on 10000-10002" };
+
+/** The level that is recorded for the stamp, and those that have told the stream manager that they do not know the next one. */
+export const withLevel =
+  (level: number, inTheWay: readonly string[] = []): Change =>
+  (facts) => ({
+    ...facts,
+    streamLayer: facts.streamLayer && {
+      ...facts.streamLayer,
+      level: create(FeatureLevelStatusSchema, { level, known: 1, inTheWay: [...inTheWay] }),
+    },
+  });

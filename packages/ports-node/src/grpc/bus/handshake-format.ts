@@ -6,7 +6,9 @@
  *     proof of the caller   | proof 32 |
  *     refusal               | "SBUS" | version u8 = 2 | why u8 | 0 0 |, and the connection ends                         8 bytes
  */
-export const version = 2;
+import { busVersion } from "@stamp/wire";
+
+export const version = busVersion;
 export const magic: Buffer = Buffer.from("SBUS");
 export const nonceBytes = 32;
 export const keyIdBytes = 8;

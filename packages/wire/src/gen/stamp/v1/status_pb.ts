@@ -5,13 +5,15 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
+import type { ProcessVersions } from "./feature_levels_pb.ts";
+import { file_stamp_v1_feature_levels } from "./feature_levels_pb.ts";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file stamp/v1/status.proto.
  */
 export const file_stamp_v1_status: GenFile = /*@__PURE__*/
-  fileDesc("ChVzdGFtcC92MS9zdGF0dXMucHJvdG8SCHN0YW1wLnYxIikKEEdldFN0YXR1c1JlcXVlc3QSFQoNd2l0aG91dF9mYWN0cxgBIAEoCCK6AgoRR2V0U3RhdHVzUmVzcG9uc2USDAoEcm9sZRgBIAEoCRIMCgRuYW1lGAIgASgJEgsKA3BpZBgDIAEoDRINCgVzdGF0ZRgEIAEoCRINCgVyZWFkeRgFIAEoCBITCgt3YWl0aW5nX2ZvchgGIAMoCRIRCgl1cHRpbWVfbXMYByABKAQSEwoLaW5jYXJuYXRpb24YCCABKAQSJgoFZmFjdHMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg8KB3JlbGVhc2UYCiABKAkSDwoHd2FsbF9tcxgLIAEoBBITCgt3YWxsX3NldF9tcxgMIAEoEhISCgpzZWNyZXRfaWRzGA0gAygJEhYKDnNlY3JldF9tYWRlX21zGA4gASgEEhYKDnNlY3JldF9wcm9ibGVtGA8gASgJMk4KBlN0YXR1cxJECglHZXRTdGF0dXMSGi5zdGFtcC52MS5HZXRTdGF0dXNSZXF1ZXN0Ghsuc3RhbXAudjEuR2V0U3RhdHVzUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_struct]);
+  fileDesc("ChVzdGFtcC92MS9zdGF0dXMucHJvdG8SCHN0YW1wLnYxIikKEEdldFN0YXR1c1JlcXVlc3QSFQoNd2l0aG91dF9mYWN0cxgBIAEoCCLnAgoRR2V0U3RhdHVzUmVzcG9uc2USDAoEcm9sZRgBIAEoCRIMCgRuYW1lGAIgASgJEgsKA3BpZBgDIAEoDRINCgVzdGF0ZRgEIAEoCRINCgVyZWFkeRgFIAEoCBITCgt3YWl0aW5nX2ZvchgGIAMoCRIRCgl1cHRpbWVfbXMYByABKAQSEwoLaW5jYXJuYXRpb24YCCABKAQSJgoFZmFjdHMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg8KB3JlbGVhc2UYCiABKAkSDwoHd2FsbF9tcxgLIAEoBBITCgt3YWxsX3NldF9tcxgMIAEoEhISCgpzZWNyZXRfaWRzGA0gAygJEhYKDnNlY3JldF9tYWRlX21zGA4gASgEEhYKDnNlY3JldF9wcm9ibGVtGA8gASgJEisKCHZlcnNpb25zGBAgASgLMhkuc3RhbXAudjEuUHJvY2Vzc1ZlcnNpb25zMk4KBlN0YXR1cxJECglHZXRTdGF0dXMSGi5zdGFtcC52MS5HZXRTdGF0dXNSZXF1ZXN0Ghsuc3RhbXAudjEuR2V0U3RhdHVzUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_struct, file_stamp_v1_feature_levels]);
 
 /**
  * @generated from message stamp.v1.GetStatusRequest
@@ -137,6 +139,13 @@ export type GetStatusResponse = Message<"stamp.v1.GetStatusResponse"> & {
    * @generated from field: string secret_problem = 15;
    */
   secretProblem: string;
+
+  /**
+   * Formats and protocols that it reads and writes; absent: a release before this field.
+   *
+   * @generated from field: stamp.v1.ProcessVersions versions = 16;
+   */
+  versions?: ProcessVersions | undefined;
 };
 
 /**

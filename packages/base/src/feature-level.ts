@@ -1,0 +1,37 @@
+/**
+ * Feature levels of a stamp (docs/design/mixed-releases.md). A release reads everything up to its own level, and writes only what the recorded level
+ * of the stamp allows. So processes of the release before can be started again until a person raises the level (`stamp upgrade finalize`).
+ *
+ * Invariants:
+ *  - The level of a stamp only rises. A release never lowers, renames or reuses one.
+ *  - What a level brings is absent from the streams, disks and metadata of a stamp below it, unless a release before feature levels wrote it.
+ */
+import { formatVersions } from "./formats.ts";
+import type { Rules } from "./rules.ts";
+
+/** Highest level of this release. */
+export const featureLevel: number = formatVersions["feature-level"];
+
+/** Words for the formats that each level brings, by level. */
+export const featureLevels: Readonly<Record<number, string>> = {
+  0: "formats of releases before feature levels",
+  1: "extents as fragments (erasure coding); secrets of accounts, sealed in their rows",
+};
+
+/** Level that each thing needs which is written only above level 0. */
+export const neededLevels = { fragments: 1, sealedAccounts: 1 } as const;
+
+/** First level at which a version of a format is written. Those that are absent are written at every level. */
+const levelOfVersion: Readonly<Record<string, Readonly<Record<number, number>>>> = {
+  fragment: { 1: neededLevels.fragments },
+};
+
+/** Returns the highest version of a format, up to `known`, that is written at this level; 0: the format is not written at all. */
+export function versionAtLevel(format: string, known: number, level: number): number {
+  const since = levelOfVersion[format] ?? {};
+  for (let version = known; version > 0; version--) if ((since[version] ?? 0) <= level) return version;
+  return 0;
+}
+
+/** True if what `needed` brings may be written in a stamp of this level (rule `formatsAwaitTheirLevel`). */
+export const levelAllows = (rules: Rules, level: number, needed: number): boolean => level >= needed || !rules.on("formatsAwaitTheirLevel");
