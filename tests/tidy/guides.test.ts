@@ -31,6 +31,7 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "docs/guides/deploy.md: needs three hosts; tests/hosts/replace.slow.ts has four network namespaces",
     "docs/guides/deploy.md: installs a service; tests/hosts/systemd.test.ts has systemd check the unit",
     "docs/guides/erasure-coding.md: the cluster of the guides has four nodes, so no extent is coded",
+    "docs/guides/erasure-coding.md: the cluster of the guides has four nodes, so no extent is coded",
     "docs/guides/erasure-coding.md: three minutes of drills; .ci/run runs slow-fragment",
     "docs/guides/etcd.md: needs an etcd; tests/etcd/migrate.slow.ts has one",
     "docs/guides/internal-ports.md: the cluster of the guides has no TLS; tests/drills/cluster-tls.slow.ts makes and rotates certificates",

@@ -121,8 +121,11 @@ export class StampInspector {
   }
 
   /** A question to the stream manager that leads; asked again until one does. Throws what it refuses with. */
-  ask<T>(work: (manager: Client<typeof StreamManager>, timeoutMs: number) => Promise<Outcome<T>>): Promise<T> {
-    return this.#ofManager(work, callTimeoutMs, true);
+  ask<T>(
+    work: (manager: Client<typeof StreamManager>, timeoutMs: number) => Promise<Outcome<T>>,
+    timeoutMs: number = callTimeoutMs,
+  ): Promise<T> {
+    return this.#ofManager(work, timeoutMs, true);
   }
 
   /** A change: repeated only when it certainly did not happen. */

@@ -106,6 +106,8 @@ const tables: readonly ServiceCallers[] = [
     listQuarantine: ["operator"],
     deleteQuarantined: ["operator"],
     adoptQuarantined: ["operator"],
+    listStrayFragments: ["operator"],
+    deleteStrayFragment: ["operator"],
     reportNode: ["extent-node"],
   }),
   table(ExtentNode, {

@@ -367,7 +367,8 @@ export async function deleteExtent(node: Node, request: DeleteExtentRequest): Pr
   const version = fromWire(request.version);
   return extent.exclusively(async () => {
     if (node.find(id) !== extent) return ok({});
-    if (version < extent.replica.version) {
+    // A replica that was made in the place of the one that the deletion is for.
+    if (version < extent.replica.version && node.world.rules.on("deletionsNameVersions")) {
       return refused("failedPrecondition", "conflict", `extent ${id} has version ${extent.replica.version}, the delete is for ${version}`);
     }
     extent.replica.fence();

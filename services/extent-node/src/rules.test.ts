@@ -243,6 +243,21 @@ const rules: readonly { readonly rule: RuleName; readonly on: unknown; readonly 
       return [late, unwrap(await cluster.fence("en-2", id, 1, 3)).durableBytes];
     },
   },
+  {
+    // Version 2, which the deletion was for, was replaced by version 5 before the deletion arrived.
+    rule: "deletionsNameVersions",
+    on: ["conflict", "ok"],
+    off: ["ok", "unknownExtent"],
+    observe: async (cluster) => {
+      const id = await cluster.create();
+      unwrap(await cluster.append("en-1", id, 0, [pattern(10, 1)]));
+      const diskId = String(cluster.facts("en-2").diskId);
+      const seal = { smTerm: 1n, extentId: BigInt(id), sealedLengthBytes: 30n, version: 5n, diskId };
+      unwrap(await cluster.node("en-2").sealExtent(seal, { timeoutMs }));
+      const late = await cluster.node("en-2").deleteExtent({ smTerm: 1n, extentId: BigInt(id), version: 2n }, { timeoutMs });
+      return [reasonOf(late), reasonOf(await cluster.read("en-2", id, 20n, 10))];
+    },
+  },
 ];
 
 for (const { rule, on, off, observe } of rules) {

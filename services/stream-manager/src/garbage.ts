@@ -102,7 +102,7 @@ export class Garbage {
       tried = true;
       // A current replica may have been made in its place since: that one stays. One on another disk of the same node is none.
       const inUse = [...extent.replicas, ...(extent.repair ? [extent.repair] : []), ...decodedOn(extent)];
-      const current = inUse.some((other) => samePlace(other, place));
+      const current = this.#term.world.rules.on("namedReplicasStay") && inUse.some((other) => samePlace(other, place));
       if (!current && !(await this.#delete(extent, place))) continue;
       const forgotten = await this.#term.ledger.commit((state) => planForgetRemoved(state, extent.id, place));
       if (forgotten.ok) this.#seenMs.delete(key);

@@ -224,6 +224,15 @@ export function streamManagerHandlers(
         const adopted = await inTime(context, leader, work, `adopting extent ${request.extentId}`);
         return adopted.ok ? ok(leader.views.extent(adopted.value)) : adopted;
       }),
+    listStrayFragments: (_request, context) =>
+      led((leader) => inTime(context, leader, leader.strays.list(), "the list of stray fragments")),
+    deleteStrayFragment: (request) =>
+      led(async (leader) => {
+        const { nodeId, extentId: id, version } = request;
+        if (id === 0n || version === 0n) return refused("invalidArgument", "badRequest", "a fragment has an extent and a version");
+        const deleted = await leader.strays.delete(nodeId, extentId(fromWire(id)), fromWire(version));
+        return deleted.ok ? ok({}) : deleted;
+      }),
     listNodes: () => led((leader) => ok({ nodes: leader.views.nodes() })),
     getRoom: () => led((leader) => ok({ lacks: lacksOf(leader) })),
     reportNode: (request) => led((leader) => leader.reports.take(request)),

@@ -1,4 +1,4 @@
-/** `stamp coding status|plan|pause|resume|decode`: extents that are stored as fragments (docs/design/erasure-coding.md). */
+/** `stamp coding status|plan|pause|resume|decode|strays`: extents that are stored as fragments (docs/design/erasure-coding.md). */
 import type { StampInspector } from "@stamp/cluster";
 import type { CodingStatus, ExtentInfo, PlannedExtent } from "@stamp/wire";
 import type { Command } from "commander";
@@ -9,6 +9,7 @@ import { extentTable } from "../status/status.ts";
 import { extentNumber } from "../streams/extent-commands.ts";
 import { topLevel } from "../top-level.ts";
 import { codingText, planText, workLines } from "./coding-text.ts";
+import { addStrays } from "./strays-command.ts";
 
 const pollMs = 500;
 const pageExtents = 1_000;
@@ -53,6 +54,7 @@ Which extents are coded: the setting erasureCoding (stamp config show).`,
     tell(command, await setPaused(command, false, ""), codingText);
   });
   addDecode(coding);
+  addStrays(coding);
 }
 
 function addDecode(coding: Command): void {

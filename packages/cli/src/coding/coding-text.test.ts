@@ -2,10 +2,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { CodingStatusSchema, ExtentInfoSchema, ExtentState, PlannedExtentSchema, RepairStatusSchema } from "@stamp/wire";
+import {
+  CodingStatusSchema,
+  ExtentInfoSchema,
+  ExtentState,
+  ListStrayFragmentsResponseSchema,
+  PlannedExtentSchema,
+  RepairStatusSchema,
+} from "@stamp/wire";
 import { repairText } from "../nodes/node-commands.ts";
 import { extentTable } from "../status/status.ts";
 import { codingText, planText } from "./coding-text.ts";
+import { straysText } from "./strays-command.ts";
 
 test("coding status for people: the policy, what is saved, what waits, and why the others stay replicas", () => {
   const status = create(CodingStatusSchema, {
@@ -76,4 +84,23 @@ test("an extent and repairs for people: fragments are counted, and so are coded 
   for (const part of [/^1 coded extent waits for a fragment/m, /^2 coded extents bear no/m, /^3 coded extents miss a/m, /^4 CODED/m])
     assert.match(text, part);
   assert.doesNotMatch(repairText(create(RepairStatusSchema)), /coded|fragment/i);
+});
+
+test("stray fragments for people: each with what becomes of it, and the nodes of which nothing is known", () => {
+  const strays = { nodeId: "n1", extentId: 17n, index: 3 };
+  const found = create(ListStrayFragmentsResponseSchema, {
+    fragments: [
+      { ...strays, version: 4n },
+      { ...strays, version: 9n, keptBecause: "an attempt makes it: code" },
+    ],
+    more: true,
+    unreached: ["n2"],
+  });
+  assert.deepEqual(straysText(found).split(/\n/).slice(1), [
+    "n1    17      4        3      may be deleted",
+    "n1    17      9        3      an attempt makes it: code",
+    "… and more than are listed",
+    "n2 did not answer: nothing is known of its fragments",
+  ]);
+  assert.match(straysText(create(ListStrayFragmentsResponseSchema, { unreached: ["n2"] })), /^every fragment .*\nn2 did not answer/);
 });

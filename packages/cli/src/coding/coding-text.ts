@@ -22,7 +22,7 @@ export function codingText(status: CodingStatus): string {
     const bear = losses < 0 ? "MISS MORE FRAGMENTS THAN THE CODE BEARS FOR CERTAIN" : `bear ${counted(losses, "further loss")}`;
     lines.push(`${counted(count, "coded extent")} with lost fragments ${bear}`);
   }
-  if (strays > 0n) lines.push(`${counted(strays, "fragment")} on nodes that no record explains; they are left alone`);
+  if (strays > 0n) lines.push(`${counted(strays, "fragment")} on nodes that no record explains: ./stamp coding strays list`);
   if (reasons.length > 0) {
     const rows = reasons.map(({ why, extents: count, bytes }) => [count, bytesText(bytes), why]);
     lines.push("", table(["EXTENTS", "LENGTH", "NOT CODED BECAUSE"], rows));

@@ -172,11 +172,11 @@ function ofCoded(
 function ofFragment(node: string, { id, version, index }: NodeFragment, extent: ManagerExtent | undefined): Problem[] {
   if (extent?.phase === "dropped" || extent?.coded?.fragments.some((each) => each.node === node && each.version === version)) return [];
   if (extent === undefined) {
-    const cure = "left alone; if no copy of the metadata knows the extent, move the file away";
+    const cure = "left alone; if no copy of the metadata knows the extent: `stamp coding strays`";
     return [{ kind: "unknownFragment", node, extent: id, what: `the stream manager does not know the extent of fragment ${index}`, cure }];
   }
   const what = `fragment ${index}, version ${version}, is not one that the extent is stored in`;
-  const cure = "it is being made, or is deleted after the grace period";
+  const cure = "it is being made, is deleted after the grace period, or no record explains it: `stamp coding strays`";
   return [{ kind: "leftOver", node, extent: id, what, cure }];
 }
 

@@ -301,8 +301,8 @@ export const faultRows: readonly FaultRow[] = [
   },
   {
     fault: "two nodes make the fragments of one attempt, one of them from a damaged replica",
-    rules: ["fragmentWrittenOnce"],
-    tests: ["services/extent-node/src/fragments/fragment-files.test.ts"],
+    rules: ["fragmentWrittenOnce", "makersMeasureReplicas"],
+    tests: ["services/extent-node/src/fragments/fragment-files.test.ts", "services/extent-node/src/fragments/coding.test.ts"],
     faults: ["bit-rot", "pause", "failpoints"],
   },
   {
@@ -310,6 +310,24 @@ export const faultRows: readonly FaultRow[] = [
     rules: ["attemptVersionFresh"],
     tests: ["packages/stream/src/coding/plan-coding.test.ts"],
     faults: ["cut-pair", "pause", "failpoints"],
+  },
+  {
+    fault: "an attempt at coding comes to nothing, or its manager is deposed, after files were given up for it",
+    rules: ["replicasGoAtCommit", "fragmentsGoAfterAbort"],
+    tests: ["packages/stream/src/coding/plan-coding.test.ts"],
+    faults: ["cut-pair", "crash", "pause"],
+  },
+  {
+    fault: "a decoding makes a replica where an older one is to be deleted, or its deletion is on its way",
+    rules: ["namedReplicasStay", "deletionsNameVersions"],
+    tests: ["services/stream-manager/src/coding/fragment-repair.test.ts", "services/extent-node/src/rules.test.ts"],
+    faults: ["failpoints", "crash"],
+  },
+  {
+    fault: "a person deletes a fragment that no record explains, and an attempt makes it or a record that was lost named it",
+    rules: ["attemptFragmentsStay", "newerFragmentsStay"],
+    tests: ["packages/stream/src/coding/stray-fragments.test.ts", "services/stream-manager/src/coding/stray-calls.test.ts"],
+    faults: ["failpoints"],
   },
   {
     fault: "a replica, or a fragment that was just made, is damaged while its extent becomes fragments",

@@ -1,5 +1,6 @@
 /** Tempers by name: which faults come often, so that a missing rule is noticed within few seeds. */
 import type { Focus } from "../workloads/faults/faults.ts";
+import { codingFocuses } from "./focus-coding.ts";
 
 const focuses = {
   /** Several lock services over etcd: the active one is paused, killed or cut from etcd until another one takes over, in every workload. */
@@ -62,39 +63,7 @@ const focuses = {
   "new-disks": { weights: { "replaced-disk": 20, crash: 6, partition: 4 }, targets: /^extent-node-/, everyMs: 1_000, others: 0.2 },
   "lost-files": { weights: { "lost-file": 30, crash: 3 }, targets: /^extent-node-/, everyMs: 2_000, others: 0.1 },
   rot: { weights: { "bit-rot": 40, crash: 2, "power-loss": 2 }, everyMs: 700, others: 0.2 },
-  /** Fragments rot and are lost, nodes die while they are made, and several attempts at each extent follow one another. */
-  fragments: {
-    weights: { "fragment-damage": 40, crash: 6, "cut-pair": 3 },
-    targets: /^extent-node-/,
-    pairs: [[/^stream-manager-/, /^extent-node-/]],
-    everyMs: 250,
-    lastsMaxMs: 3_000,
-    others: 0.1,
-  },
-  /** The power goes while fragments are made and right after. */
-  "fragment-power": {
-    weights: { "power-loss": 10, "rack-loss": 10, "slow-disk": 4 },
-    everyMs: 1_500,
-    lastsMaxMs: 3_000,
-    others: 0.1,
-  },
-  /** Pieces of fragments, the commands to make them and deletions are late, and managers are deposed meanwhile. */
-  "late-fragments": {
-    weights: { "cut-pair": 10, pause: 10, crash: 4 },
-    targets: /^(stream-manager|extent-node)-/,
-    pairs: [[/^stream-manager-/, /^extent-node-/]],
-    everyMs: 700,
-    lastsMaxMs: 8_000,
-    others: 0.1,
-    network: { keepAliveMs: 10_000 },
-    failpoints: {
-      hotShare: 1,
-      hotChance: 0.2,
-      delayMaxMs: 9_000,
-      only: /^(stream-manager|extent-node) (send|receive) ExtentFragments\/(Make|Write|Delete|Verify|Repair)/,
-      weights: { kill: 1, power: 0, pause: 1, delay: 6, error: 1 },
-    },
-  },
+  ...codingFocuses,
   /** One replica answers a seal, and its disk is lost. */
   "lone-answers": {
     weights: { "lone-answer": 20 },

@@ -271,6 +271,25 @@ test("coding: after any transactions the extent is stored once, each file is in 
   for (const way of ways) assert.ok((ends.get(way) ?? 0) > 20, `${way}: ${ends.get(way)}`);
 });
 
+test("coding, rule replicasGoAtCommit: without it an attempt that was taken back leaves an extent that is stored nowhere", () => {
+  for (const rules of [allRules, rulesWithout("replicasGoAtCommit")]) {
+    const { store, id } = sealedExtent();
+    store.do(planBeginCoding(store.state, id, "rs-4-2", six, rules));
+    store.do(planAbandonAttempt(store.state, id, recordOf(store, id).version));
+    assert.equal(recordOf(store, id).replicas.length, rules === allRules ? 3 : 0);
+  }
+});
+
+test("coding, rule fragmentsGoAfterAbort: without it fragments that are in use are garbage", () => {
+  for (const rules of [allRules, rulesWithout("fragmentsGoAfterAbort")]) {
+    const { store, id } = sealedExtent();
+    store.do(planBeginCoding(store.state, id, "rs-4-2", six, rules));
+    store.do(planFinishCoding(store.state, id, recordOf(store, id).version));
+    const { coded, removedFragments = [] } = recordOf(store, id);
+    assert.deepEqual(removedFragments, rules === allRules ? [] : coded?.fragments);
+  }
+});
+
 test("coding, rule attemptVersionFresh: without it a later attempt makes files of the same names as an earlier one", () => {
   assert.throws(() => {
     for (let seed = 0; seed < 400; seed++) run(seed, rulesWithout("attemptVersionFresh"));

@@ -6,8 +6,10 @@
  * - An attempt is recorded before any of its files is made, so a new leader finds it, and goes on with it or takes it back.
  * - An attempt has a version that no attempt of its extent had before (rule `attemptVersionFresh`): late writes and deletions of an older one
  *   meet other files.
- * - Replicas, or fragments, go from the record in the transaction that puts the others in their place. What goes is recorded as removed, with its
- *   version, until its deletion was answered: no file is forgotten.
+ * - Replicas, or fragments, go from the record in the transaction that puts the others in their place (rule `replicasGoAtCommit`). What goes is
+ *   recorded as removed, with its version, until its deletion was answered: no file is forgotten.
+ * - Fragments of an attempt are recorded as removed by the transaction that takes the attempt back, not before (rule `fragmentsGoAfterAbort`):
+ *   garbage collection would delete what a later commit names.
  * - Everything here needs that the caller names the attempt by its version. Another attempt, or none, is refused with `conflict`.
  */
 import type { ExtentId, Outcome, Rules } from "@stamp/base";
@@ -80,7 +82,23 @@ function begin(extent: ExtentRecord, attempt: NewAttempt, rules: Rules): Outcome
   const begun = { ...attempt, version: rules.on("attemptVersionFresh") ? version : extentVersion(2) } as AttemptRecord;
   const nodes = targetsOf(begun).map(({ nodeId }) => nodeId);
   assert(nodes.length > 0 && new Set(nodes).size === nodes.length, "each target of an attempt is another node");
-  return change({ ...extent, version, attempt: begun });
+  return change({ ...goneAtBegin(extent, begun, rules), version, attempt: begun });
+}
+
+/** Returns the extent without what an attempt gives up when it begins: nothing, by the rules. */
+function goneAtBegin(extent: ExtentRecord, begun: AttemptRecord, rules: Rules): ExtentRecord {
+  const kept = rules.on("replicasGoAtCommit") || begun.kind !== "code" ? extent : withoutReplicas(extent);
+  return rules.on("fragmentsGoAfterAbort") ? kept : withRemoved(kept, filesOf(begun));
+}
+
+/** Fragments that an attempt makes. A decoding makes none. */
+const filesOf = (attempt: AttemptRecord): FragmentPlace[] =>
+  attempt.kind === "decode" ? [] : targetsOf(attempt).map((target) => ({ ...target, version: attempt.version }));
+
+/** Returns the extent with its replicas recorded as removed. */
+function withoutReplicas(extent: ExtentRecord): ExtentRecord {
+  const replicas = extent.replicas.filter((replica) => !extent.removed.some((other) => same(other, replica)));
+  return { ...extent, replicas: [], removed: [...extent.removed, ...replicas.map(placeOf)] };
 }
 
 /** Every fragment is durable, and what was stored was decoded and compared: the extent is coded from here on, its replicas are garbage. */
@@ -93,9 +111,7 @@ export function planFinishCoding(state: StreamState, id: ExtentId, attemptVersio
     profile: attempt.profile,
     fragments: attempt.targets.map((target) => ({ ...target, version: attempt.version })),
   };
-  const replicas = extent.replicas.filter((replica) => !extent.removed.some((other) => same(other, replica)));
-  const removed = [...extent.removed, ...replicas.map(placeOf)];
-  return change({ ...rest, version: extentVersion(extent.version + 1), replicas: [], removed, coded });
+  return change({ ...withoutReplicas(rest), version: extentVersion(extent.version + 1), coded });
 }
 
 /** The new fragment is durable: it takes the place of the old one, which is garbage. */
@@ -134,11 +150,7 @@ export function planAbandonAttempt(state: StreamState, id: ExtentId, attemptVers
 export function withoutAttempt(extent: ExtentRecord): ExtentRecord {
   const { attempt, ...rest } = extent;
   if (attempt === undefined) return extent;
-  if (attempt.kind !== "decode")
-    return withRemoved(
-      rest,
-      targetsOf(attempt).map((target) => ({ ...target, version: attempt.version })),
-    );
+  if (attempt.kind !== "decode") return withRemoved(rest, filesOf(attempt));
   const known = (target: ReplicaPlace): boolean => extent.removed.some((place) => same(place, target));
   return { ...rest, removed: [...extent.removed, ...attempt.targets.filter((target) => !known(target))] };
 }

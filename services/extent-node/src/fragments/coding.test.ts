@@ -1,7 +1,7 @@
 /** A sealed extent becomes fragments on other nodes: made, verified, repaired, under damage, crashes and makers that meet. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { concatBytes, type Outcome, unwrap } from "@stamp/base";
+import { concatBytes, type Outcome, type RuleName, unwrap } from "@stamp/base";
 import { type Profile, profileOf } from "@stamp/erasure";
 import { fragmentBytesOf, fragmentContentOffset } from "@stamp/extent";
 import { ExtentFragments } from "@stamp/wire";
@@ -21,10 +21,10 @@ class Coding {
   content: Uint8Array = new Uint8Array(0);
   checksum = 0;
 
-  constructor(seed: number, profileName: string, spare = 1, config: object = { scrubBytesPerSecond: 0 }) {
+  constructor(seed: number, profileName: string, spare = 1, config: object = { scrubBytesPerSecond: 0 }, off: RuleName[] = []) {
     this.profile = profileOf(profileName) as Profile;
     this.names = nodeNames(this.profile.fragments + spare);
-    this.cluster = new Cluster(seed, { nodes: this.names, config });
+    this.cluster = new Cluster(seed, { nodes: this.names, config, off });
   }
 
   run(body: () => Promise<void>): Promise<void> {
@@ -150,6 +150,16 @@ for (const profileName of ["rs-4-2", "lrc-12-2-2"]) {
     });
   });
 }
+
+test("coding, rule makersMeasureReplicas: without it a rotten replica becomes fragments, which the verification finds", async () => {
+  const coding = new Coding(12, "rs-4-2", 1, { scrubBytesPerSecond: 0 }, ["makersMeasureReplicas"]);
+  await coding.run(async () => {
+    coding.cluster.sim.disk("en-1").corrupt(extentPath(coding.id as never), 8_192 + 777_777);
+    unwrap(await coding.make("en-1"));
+    assert.equal(await coding.heldCount(), 6);
+    assert.equal(reasonOf(await coding.verify()), "damaged");
+  });
+});
 
 test("coding: a replica that rots is found while fragments are made; none is finished, and another replica makes them", async () => {
   const coding = new Coding(12, "rs-4-2");

@@ -1,7 +1,7 @@
 /** The order and the rate of repairs of fragments, what keeps a draining node's fragments, and a decoding onto old replicas. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { concatBytes, unwrap } from "@stamp/base";
+import { concatBytes, type RuleName, unwrap } from "@stamp/base";
 import { NodeDuty } from "@stamp/wire";
 import { Cluster } from "../testing/cluster.ts";
 import {
@@ -79,6 +79,21 @@ test("repair of fragments: not faster than the rate of repairs, counted by the b
   });
 });
 
+test("drain: the coder looks at all extents at once when a node's duty is set, not when its next look is due", async () => {
+  for (const restMs of [1_000, 4_000, 7_000]) {
+    const cluster = clusterOf(190);
+    await cluster.sim.run(async () => {
+      const [extent] = (await coded(cluster, 1)) as [Sealed];
+      // Looks are 10 s apart while nothing is wrong.
+      await cluster.sim.sleep(10_000 + restMs);
+      const nodeId = (await infoOf(cluster, extent.id))?.fragmentNodeIds[0] ?? "";
+      unwrap(await cluster.sm((sm, left) => sm.setNodeDuty({ nodeId, duty: NodeDuty.DRAINING }, { timeoutMs: left })));
+      const moved = async (): Promise<boolean> => !(await infoOf(cluster, extent.id))?.fragmentNodeIds.includes(nodeId);
+      await cluster.until("moved", moved, 2_000);
+    });
+  }
+});
+
 test("drain: a node whose fragments have no other place says so, and is emptied when a node is added", async () => {
   const cluster = new Cluster({ seed: 173, nodes: names.slice(0, 6), config });
   const { sim } = cluster;
@@ -104,22 +119,31 @@ test("drain: a node whose fragments have no other place says so, and is emptied 
   });
 });
 
+const overOldReplicas = (seed: number, without: RuleName[] = []): Cluster =>
+  new Cluster({ seed, nodes: names.slice(0, 6), config: { ...config, deletionGraceMs: 1_500 }, without });
+
+/** Codes an extent and begins to decode it; the grace of the old replicas ends while some targets make no progress. */
+async function decodeOverTheGrace(cluster: Cluster): Promise<{ readonly extent: Sealed; readonly old: readonly string[] }> {
+  const { sim } = cluster;
+  const extent = await sealed(cluster);
+  const old = (await infoOf(cluster, extent.id))?.nodeIds ?? [];
+  unwrap(await code(cluster, extent.id));
+  await cluster.until("coded", () => isCoded(cluster, extent.id));
+  unwrap(await cluster.sm((sm, left) => sm.replicateExtent({ extentId: extent.id }, { timeoutMs: left })));
+  const others = names.slice(0, 6).filter((name) => !old.includes(name));
+  for (const name of others) sim.pause(name);
+  await sim.sleep(2_600);
+  for (const name of others) sim.resume(name);
+  return { extent, old };
+}
+
 test("decoding: a target that holds an old replica whose grace ends meanwhile keeps what the decoding makes", async () => {
   let onOld = 0;
   for (let seed = 180; seed < 186; seed++) {
-    const cluster = new Cluster({ seed, nodes: names.slice(0, 6), config: { ...config, deletionGraceMs: 1_500 } });
+    const cluster = overOldReplicas(seed);
     const { sim } = cluster;
     await sim.run(async () => {
-      const extent = await sealed(cluster);
-      const old = (await infoOf(cluster, extent.id))?.nodeIds ?? [];
-      unwrap(await code(cluster, extent.id));
-      await cluster.until("coded", () => isCoded(cluster, extent.id));
-      unwrap(await cluster.sm((sm, left) => sm.replicateExtent({ extentId: extent.id }, { timeoutMs: left })));
-      // The other targets make no progress until the grace of the old replicas is over.
-      const others = names.slice(0, 6).filter((name) => !old.includes(name));
-      for (const name of others) sim.pause(name);
-      await sim.sleep(2_600);
-      for (const name of others) sim.resume(name);
+      const { extent, old } = await decodeOverTheGrace(cluster);
       const isWhole = async (): Promise<boolean> => {
         const info = await infoOf(cluster, extent.id);
         return info?.coded === undefined && info?.attempt === "" && info.intactCopies === 3;
@@ -141,4 +165,19 @@ test("decoding: a target that holds an old replica whose grace ends meanwhile ke
     });
   }
   assert.ok(onOld > 0, "some target had an old replica");
+});
+
+test("decoding, rule namedReplicasStay: without it what the decoding makes is deleted in the place of the old replica", async () => {
+  let lost = 0;
+  for (let seed = 180; seed < 186; seed++) {
+    const cluster = overOldReplicas(seed, ["namedReplicasStay"]);
+    await cluster.sim.run(async () => {
+      const { extent } = await decodeOverTheGrace(cluster);
+      await cluster.until("over", async () => (await infoOf(cluster, extent.id))?.attempt === "", 120_000);
+      const { nodeIds = [], coded } = (await infoOf(cluster, extent.id)) ?? {};
+      const held = new Set(filesOf(cluster));
+      if (coded === undefined && nodeIds.some((name) => !held.has(`${name}: .extent`))) lost += 1;
+    });
+  }
+  assert.ok(lost > 0, "a replica that the record names is gone");
 });

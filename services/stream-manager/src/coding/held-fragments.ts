@@ -1,7 +1,8 @@
 /**
  * Compares the fragments that nodes hold with the records: missing or damaged ones are lost, and are made anew. A node
  * is asked, page by page, when it is first heard of in a term, after every restart or new disk, when it has found
- * damage, and now and then. A fragment that no record explains is left alone and counted.
+ * damage, and now and then. A fragment that no record explains is left alone and counted; people list and delete
+ * it (stray-calls.ts).
  */
 import type { ExtentId } from "@stamp/base";
 import { extentId } from "@stamp/base";
@@ -40,6 +41,12 @@ export class HeldFragments {
 
   get strays(): number {
     return [...this.#strays.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  /** A person deleted a stray of this node. */
+  strayGone(nodeId: string): void {
+    const count = this.#strays.get(nodeId) ?? 0;
+    if (count > 0) this.#strays.set(nodeId, count - 1);
   }
 
   /** At every report of a node. `damaged`: number of fragments in which it has found damage; another number means that it has found more. */

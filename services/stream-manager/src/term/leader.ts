@@ -19,6 +19,7 @@ import { Chooser } from "../coding/chooser.ts";
 import { Coder } from "../coding/coder.ts";
 import { HeldFragments } from "../coding/held-fragments.ts";
 import { CodingPauses } from "../coding/pauses.ts";
+import { StrayCalls } from "../coding/stray-calls.ts";
 import type { StreamManagerConfig } from "../config.ts";
 import { StampLevel } from "../feature-level/stamp-level.ts";
 import { Garbage } from "../garbage.ts";
@@ -55,6 +56,7 @@ interface Serving {
   readonly garbage: Garbage;
   readonly coder: Coder;
   readonly chooser: Chooser;
+  readonly strays: StrayCalls;
 }
 
 /** For people: what takes long, and why. */
@@ -199,11 +201,12 @@ export class Leader {
     const sync = new NodeSync(term, sealer, completer);
     const reports = new NodeReports(term, { sealer, completer, repairer, sync, held });
     const operator = new OperatorCalls(term, { sealer, repairer, completer });
+    const strays = new StrayCalls(term, held);
     const garbage = new Garbage(term);
 
     void dropAllocating(term);
     void goOn(term, sealer, completer);
-    return ok({ term, calls, views, sealer, completer, allocator, ahead, repairer, reports, operator, garbage, coder, chooser });
+    return ok({ term, calls, views, sealer, completer, allocator, ahead, repairer, reports, operator, garbage, coder, chooser, strays });
   }
 
   /**

@@ -3,7 +3,7 @@ import { equalBytes, type Prng } from "@stamp/base";
 import type { ExtentReader } from "@stamp/stream-client";
 import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
-import { ExtentState, NodeDuty } from "@stamp/wire";
+import { type ExtentInfo, ExtentState, NodeDuty } from "@stamp/wire";
 import type { JudgedPlace, StreamJudge } from "../judges/stream-judge.ts";
 import { recordBytes } from "../judges/stream-judge.ts";
 import { by } from "../streams.ts";
@@ -21,23 +21,37 @@ export interface Stage {
   readonly endMs: number;
   /** Longest time between two calls for an extent, in milliseconds. */
   readonly codesEveryMs: number;
+  /** Number of extents that are coded again and again, the oldest; undefined: any extents. */
+  readonly codesFew: number | undefined;
+  /** Node whose extents are coded: those that have their first replica on it; undefined: any extents. */
+  readonly codesOf: string | undefined;
 }
 
 /** Asks for sealed extents, any of them, to be stored as fragments, or as replicas again. */
-export async function codeAndDecode({ sim, judge, manager, endMs, codesEveryMs }: Stage): Promise<void> {
+export async function codeAndDecode({ sim, judge, manager, endMs, codesEveryMs, codesFew, codesOf }: Stage): Promise<void> {
   const prng = sim.prng.fork();
   while (sim.nowMs < endMs) {
     await sim.sleep(prng.float() * codesEveryMs);
-    const extents = (await manager.extents())?.filter(({ state, attempt }) => state === ExtentState.SEALED && attempt === "");
-    if (extents === undefined || extents.length === 0) continue;
+    const sealed = (await manager.extents())?.filter(({ state }) => state === ExtentState.SEALED);
+    const extents = few(sealed ?? [], codesFew, codesOf).filter(({ attempt }) => attempt === "");
+    if (extents.length === 0) continue;
     const replicated = extents.filter(({ coded }) => coded === undefined);
-    const isCoding = replicated.length > 0 && prng.chance(0.75);
-    const { location, coded } = prng.pick(isCoding ? replicated : extents);
+    const isCoding = replicated.length > 0 && prng.chance(codesFew === undefined ? 0.75 : 0.5);
+    // Any of them, or a coded one if the few are to change as often as can be.
+    const others = codesFew === undefined ? [] : extents.filter((each) => each.coded !== undefined);
+    const { location, coded } = prng.pick(isCoding ? replicated : others.length > 0 ? others : extents);
     const id = location?.extentId ?? 0n;
     const call = coded === undefined ? "code" : "replicate";
     const begun = await (coded === undefined ? manager.code(id, profileName) : manager.replicate(id));
     judge.count(begun.ok ? `${call} begun` : `${call} ${begun.failure.reason}`);
   }
+}
+
+/** The oldest ones that hold bytes; all, if their number is not given. */
+function few(sealed: readonly ExtentInfo[], count: number | undefined, node: string | undefined): readonly ExtentInfo[] {
+  if (count === undefined) return sealed;
+  const some = sealed.filter(({ location, nodeIds }) => location?.sealedLengthBytes !== 0n && (node === undefined || nodeIds[0] === node));
+  return some.slice(0, count);
 }
 
 /** One node after another is to be empty, and takes part again after a while. */
@@ -50,6 +64,23 @@ export async function drainNodes({ sim, judge, manager, endMs }: Stage, nodes: r
     judge.count("nodes drained");
     await sim.sleep(prng.float() * 12_000);
     await takesPart(sim, manager, node);
+  }
+}
+
+/** A person takes any fragment on any node for a stray, and has it deleted: only what no record explains goes. */
+export async function deleteStrays({ sim, judge, manager, endMs }: Stage, nodes: readonly string[]): Promise<void> {
+  const prng = sim.prng.fork();
+  while (sim.nowMs < endMs) {
+    await sim.sleep(prng.float() * 400);
+    const node = prng.pick(nodes);
+    const paths = sim
+      .disk(node)
+      .paths()
+      .filter((path) => path.endsWith(".fragment"));
+    if (paths.length === 0) continue;
+    const [id, version] = /([0-9a-f]{14})-([0-9a-f]{14})-/.exec(prng.pick(paths))?.slice(1) ?? [];
+    const deleted = await manager.deleteStray(node, BigInt(`0x${id}`), BigInt(`0x${version}`));
+    judge.count(deleted.ok ? "strays deleted" : `strays ${deleted.failure.reason}`);
   }
 }
 

@@ -40,6 +40,10 @@ export class ManagerCaller {
     return this.#call((manager, timeoutMs) => manager.replicateExtent({ extentId }, { timeoutMs }));
   }
 
+  deleteStray(nodeId: string, extentId: bigint, version: bigint): Promise<Outcome<unknown>> {
+    return this.#call((manager, timeoutMs) => manager.deleteStrayFragment({ nodeId, extentId, version }, { timeoutMs }));
+  }
+
   async setDuty(nodeId: string, duty: NodeDuty): Promise<boolean> {
     return (await this.#call((manager, timeoutMs) => manager.setNodeDuty({ nodeId, duty }, { timeoutMs }))).ok;
   }

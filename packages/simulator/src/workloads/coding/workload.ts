@@ -19,7 +19,7 @@ import type { RecordName } from "../judges/stream-judge.ts";
 import { recordOf, StreamJudge } from "../judges/stream-judge.ts";
 import { RawOwner } from "../raw-owner.ts";
 import { by, isWhole, owners, type Scene, takeOvers } from "../streams.ts";
-import { codeAndDecode, drainNodes, profileName, readPlace, readPlaces, type Stage, takesPart } from "./callers.ts";
+import { codeAndDecode, deleteStrays, drainNodes, profileName, readPlace, readPlaces, type Stage, takesPart } from "./callers.ts";
 import { fragmentsAreThere, fragmentsAreWhole } from "./fragment-judge.ts";
 import { ManagerCaller } from "./manager-caller.ts";
 
@@ -67,6 +67,8 @@ class Run {
   readonly #faults: Faults;
   readonly #client: StreamClient;
   readonly #stage: Stage;
+  /** In every fifth run, and where a focus says so. */
+  readonly #deletesStrays: boolean;
   readonly #scene: Scene;
   readonly #prng: Prng;
 
@@ -76,6 +78,7 @@ class Run {
     this.#tally = tally;
     this.#cluster = cluster;
     this.#prng = sim.prng.fork();
+    this.#deletesStrays = focus?.deletesStrays ?? sim.seed % 5 === 0;
     this.#nodes = processes.filter((name) => name.startsWith("extent-node-"));
     this.#judge = new StreamJudge(tally.counts);
     for (const name of owners) sim.world(name);
@@ -85,7 +88,8 @@ class Run {
     this.#client = new StreamClient(sim.world("reader"), { lockService });
     const [judge, endMs] = [this.#judge, sim.nowMs + workMs];
     const manager = new ManagerCaller(sim.world("coder"), lockService);
-    this.#stage = { sim, judge, manager, endMs, codesEveryMs: habits.pick([300, 1_000, 2_000]) };
+    const codesOf = focus?.codesOfWeak === true ? this.#faults.fragile[0] : undefined;
+    this.#stage = { sim, judge, manager, endMs, codesEveryMs: habits.pick([300, 1_000, 2_000]), codesFew: focus?.codesFew, codesOf };
     const recordBytesMax = focus?.recordBytesMax ?? habits.pick([undefined, undefined, 120_000]);
     const read = (stream: string, extents: readonly ExtentLocation[]) => this.#readList(stream, extents);
     this.#scene = { sim, lockService, faults: this.#faults, judge, endMs, restMs: focus?.ownersRestMs ?? 0, recordBytesMax, read };
@@ -99,6 +103,7 @@ class Run {
       drainNodes(stage, this.#nodes),
       readPlaces(stage, this.#client.reader),
       fragmentsAreThere(stage, this.#faults.fragile),
+      ...(this.#deletesStrays ? [deleteStrays(stage, this.#nodes)] : []),
     ];
     for (const work of beside) sim.background(work);
     const lasts = await Promise.all(streams.map((stream) => takeOvers(this.#scene, stream)));

@@ -83,6 +83,12 @@ export interface Focus {
   readonly workMs?: number;
   /** The stamp has two lock services over a simulated etcd. */
   readonly overEtcd?: boolean;
+  /** Callers of workload `coding` ask for so many extents, the oldest, again and again; any extents when absent. */
+  readonly codesFew?: number;
+  /** They ask for extents whose first replica is on the machine that may lose what was durable, as long as there are some. */
+  readonly codesOfWeak?: boolean;
+  /** A person asks for the deletion of any fragment all the time; in every fifth run when absent. */
+  readonly deletesStrays?: boolean;
   /** Once the folder of the lock service is put back from a backup (older-folder.ts). */
   readonly putsFolderBack?: boolean;
   /** Once every extent node is down, and a person accepts what is lost by it (accepted-loss.ts). */

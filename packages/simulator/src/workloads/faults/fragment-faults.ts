@@ -10,8 +10,10 @@ export function damageFragment(sim: Simulation, prng: Prng, name: string): boole
   const fragments = disk.paths().filter((path) => path.endsWith(".fragment"));
   if (fragments.length === 0) return false;
   const path = prng.pick(fragments);
-  if (prng.chance(0.6)) {
-    const at = prng.below(disk.sizeOf(path) as number);
+  const sizeBytes = disk.sizeOf(path) ?? 0;
+  // Without rule `fragmentSynced` a fragment may be empty after a power loss.
+  if (prng.chance(0.6) && sizeBytes > 0) {
+    const at = prng.below(sizeBytes);
     sim.note("fragment rots", `${name} ${path} at ${at}`);
     disk.corrupt(path, at, 1 << prng.below(8));
     return true;
