@@ -36,10 +36,14 @@ after(() => client.close());
 const { dataDir } = await target.status();
 
 /** Runs a command of the command line on the cluster; the answer of its `--json`. */
-async function stamp<T>(...words: readonly string[]): Promise<T> {
-  const args = [resolve(import.meta.dirname, "../../stamp.mjs"), ...words, "--json", "--data-dir", dataDir];
-  const { stdout } = await promisify(execFile)(process.execPath, args, { encoding: "utf8", maxBuffer: 1 << 26 });
-  return JSON.parse(stdout) as T;
+async function stamp<T>(...given: readonly string[]): Promise<T> {
+  return JSON.parse(await words(...given, "--json")) as T;
+}
+
+/** Runs a command of the command line on the cluster; what it says to people. */
+async function words(...given: readonly string[]): Promise<string> {
+  const args = [resolve(import.meta.dirname, "../../stamp.mjs"), ...given, "--data-dir", dataDir];
+  return (await promisify(execFile)(process.execPath, args, { encoding: "utf8", maxBuffer: 1 << 26 })).stdout;
 }
 
 async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
@@ -91,10 +95,15 @@ test("coded extents survive two nodes that are killed and emptied under writing 
   for (const name of lost) await target.ask({ do: "start", name });
   await readAll("while fragments are made anew");
   await until("whole again", async () => {
-    const { replicasWaiting, replicasInGrace, fragmentsWaiting, fragmentsInGrace, fragmentsUnreachable, fragmentsDone } = await repair();
+    const { replicasWaiting, replicasInGrace, fragmentsWaiting, fragmentsInGrace, fragmentsUnreachable, fragmentsDone, ...rest } =
+      await repair();
+    if (rest.fragmentEtaMs !== undefined) console.log(`${rest.fragmentBytesWaiting} bytes left, ${rest.fragmentEtaMs} ms`);
     const left = replicasWaiting + replicasInGrace + fragmentsWaiting + fragmentsInGrace + fragmentsUnreachable;
     return left === 0n && fragmentsDone > 0n && (await coding()).lossesLeft.length === 0;
   });
+  const { fragmentBytesDone, fragmentBytesRead } = await repair();
+  assert.equal(fragmentBytesRead, 4n * fragmentBytesDone, "rs-4-2 reads four bytes for a byte");
+  assert.match(await words("coding", "status"), /^done: \d+ fragments since .* in \d+\.\d s, 4\.00 bytes read for a byte$/m);
   await writers.stop(60_000);
   const report = await writers.verify();
   assert.deepEqual(report.broken, []);

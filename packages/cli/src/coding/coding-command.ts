@@ -3,6 +3,7 @@ import type { StampInspector } from "@stamp/cluster";
 import type { CodingStatus, ExtentInfo, PlannedExtent } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "../context.ts";
+import { fragmentLines, repairOf } from "../nodes/node-commands.ts";
 import { withProgress } from "../progress.ts";
 import { inspect, make, tell } from "../running.ts";
 import { extentTable } from "../status/status.ts";
@@ -32,8 +33,11 @@ Which extents are coded: the setting erasureCoding (stamp config show).`,
     .option("--wait", "until no extent waits to be coded")
     .action(async (_options, command: Command) => {
       const wait = command.opts<{ wait?: boolean }>().wait === true;
-      const status = await inspect(command, (inspector) => (wait ? untilCoded(inspector) : statusOf(inspector)));
-      tell(command, status, codingText);
+      const told = await inspect(command, async (inspector) => {
+        const status = await (wait ? untilCoded(inspector) : statusOf(inspector));
+        return { ...status, repair: await repairOf(inspector) };
+      });
+      tell(command, told, ({ repair, ...status }) => codingText(status, fragmentLines(repair)));
     });
   make(coding, "plan", "sealed extents that are not coded, and why")
     .option("--after <id>", "those with a higher id", "0")
@@ -48,10 +52,10 @@ Which extents are coded: the setting erasureCoding (stamp config show).`,
     .option("--note <text>", "who, why", "")
     .action(async (_options, command: Command) => {
       const { note } = command.opts<{ note: string }>();
-      tell(command, await setPaused(command, true, note), codingText);
+      tell(command, await setPaused(command, true, note), (status) => codingText(status));
     });
   make(coding, "resume", "go on after a pause").action(async (_options, command: Command) => {
-    tell(command, await setPaused(command, false, ""), codingText);
+    tell(command, await setPaused(command, false, ""), (status) => codingText(status));
   });
   addDecode(coding);
   addStrays(coding);

@@ -10,7 +10,7 @@ import {
   PlannedExtentSchema,
   RepairStatusSchema,
 } from "@stamp/wire";
-import { repairText } from "../nodes/node-commands.ts";
+import { fragmentLines, repairText } from "../nodes/node-commands.ts";
 import { extentTable } from "../status/status.ts";
 import { codingText, planText } from "./coding-text.ts";
 import { straysText } from "./strays-command.ts";
@@ -103,4 +103,16 @@ test("stray fragments for people: each with what becomes of it, and the nodes of
     "n2 did not answer: nothing is known of its fragments",
   ]);
   assert.match(straysText(create(ListStrayFragmentsResponseSchema, { unreached: ["n2"] })), /^every fragment .*\nn2 did not answer/);
+});
+
+test("repair of fragments for people: what is left, how long at this rate, and what was read for a byte; coding status says it too", () => {
+  const repair = create(RepairStatusSchema, {
+    ...{ fragmentsWaiting: 3n, fragmentBytesWaiting: 12n << 20n, fragmentRepairsRunning: 2, fragmentEtaMs: 4_250n },
+    ...{ fragmentsDone: 9n, fragmentBytesDone: 8n << 20n, fragmentBytesRead: 32n << 20n, fragmentRunningMs: 2_800n },
+  });
+  const left = "3 coded extents wait for a fragment to be made again: 12 MiB, 2 being made, about 4.3 s left at this rate";
+  const done = "done: 9 fragments since this stream manager leads; this time 8.0 MiB in 2.8 s, 4.00 bytes read for a byte";
+  assert.deepEqual(fragmentLines(repair), [left, done]);
+  const text = codingText(create(CodingStatusSchema, { profile: "rs-4-2", policy: "rs-4-2" }), fragmentLines(repair));
+  assert.ok(text.includes(`${left}\n${done}`), text);
 });

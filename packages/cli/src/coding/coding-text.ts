@@ -6,7 +6,8 @@ import { bytesText, table } from "../print.ts";
 const seconds = (ms: bigint): string => `${Math.ceil(Number(ms) / 1_000)} s`;
 const extents = (count: bigint, bytes: bigint): string => `${counted(count, "extent")}, ${bytesText(bytes)}`;
 
-export function codingText(status: CodingStatus): string {
+/** `repair`: lines about fragments that are made again. */
+export function codingText(status: CodingStatus, repair: readonly string[] = []): string {
   const { codedExtents, codedBytes, fragmentBytes, savedBytes, reasons, failing, failures, strays, lossesLeft } = status;
   const lines = [policyLine(status)];
   if (status.pause !== undefined) lines.push(pauseLine(status.pause));
@@ -22,6 +23,7 @@ export function codingText(status: CodingStatus): string {
     const bear = losses < 0 ? "MISS MORE FRAGMENTS THAN THE CODE BEARS FOR CERTAIN" : `bear ${counted(losses, "further loss")}`;
     lines.push(`${counted(count, "coded extent")} with lost fragments ${bear}`);
   }
+  lines.push(...repair);
   if (strays > 0n) lines.push(`${counted(strays, "fragment")} on nodes that no record explains: ./stamp coding strays list`);
   if (reasons.length > 0) {
     const rows = reasons.map(({ why, extents: count, bytes }) => [count, bytesText(bytes), why]);

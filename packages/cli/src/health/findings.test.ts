@@ -272,7 +272,10 @@ const cases: Readonly<Record<Code, Case>> = {
   "replicas-awaited": { change: withRepair({ replicasInGrace: 3n }), cause: /3 extents/ },
   "coded-unreachable": { change: withRepair({ fragmentsUnreachable: 1n }), cause: /1 coded extent misses too many/ },
   "coded-endangered": { change: withRepair({ fragmentsEndangered: 2n }), cause: /2 coded extents bear no further loss/ },
-  "fragments-missing": { change: withRepair({ fragmentsWaiting: 3n }), cause: /3 coded extents wait for a fragment/ },
+  "fragments-missing": {
+    change: withRepair({ fragmentsWaiting: 3n, fragmentEtaMs: 12_000n }),
+    cause: /3 coded extents wait for a fragment, about 12 s left$/,
+  },
   "fragments-awaited": { change: withRepair({ fragmentsInGrace: 1n }), cause: /1 coded extent misses a node/ },
   "coding-stuck": {
     change: withFacts("stream-manager-1", { coding: { failing: 2, failures: ["node n1 can't be reached"] } }),

@@ -108,7 +108,7 @@ function addRepair(program: Command): void {
 /** True if no supervisor of ours runs the processes. */
 const inContainers = (): boolean => (process.env.STAMP_PROCESSES ?? "") !== "";
 
-const repairOf = (inspector: StampInspector): Promise<RepairStatus> =>
+export const repairOf = (inspector: StampInspector): Promise<RepairStatus> =>
   inspector.ask((manager, timeoutMs) => manager.getRepairStatus({}, { timeoutMs }));
 
 function untilRepaired(inspector: StampInspector): Promise<RepairStatus> {
@@ -219,15 +219,27 @@ export function repairText(status: RepairStatus): string {
 }
 
 /** Lines about coded extents; none if they are whole. */
-function fragmentLines(status: RepairStatus): string[] {
+export function fragmentLines(status: RepairStatus): string[] {
   const { fragmentsWaiting, fragmentsInGrace, fragmentsUnreachable, fragmentsEndangered, fragmentsDone } = status;
   const lines: string[] = [];
-  if (fragmentsWaiting > 0n) lines.push(`${counted(fragmentsWaiting, "coded extent", ["waits", "wait"])} for a fragment to be made again`);
+  if (fragmentsWaiting > 0n) {
+    const { fragmentBytesWaiting: bytes, fragmentRepairsRunning: running, fragmentEtaMs: etaMs } = status;
+    const left = etaMs === undefined ? "" : `, about ${(Number(etaMs) / 1000).toFixed(1)} s left at this rate`;
+    const wait = counted(fragmentsWaiting, "coded extent", ["waits", "wait"]);
+    lines.push(`${wait} for a fragment to be made again: ${bytesText(bytes)}, ${running} being made${left}`);
+  }
   if (fragmentsEndangered > 0n)
     lines.push(`${counted(fragmentsEndangered, "coded extent", ["bears", "bear"])} no further loss for certain`);
-  if (fragmentsDone > 0n) lines.push(`done: ${counted(fragmentsDone, "fragment")} since this stream manager leads`);
+  if (fragmentsDone > 0n) lines.push(`done: ${counted(fragmentsDone, "fragment")} since this stream manager leads${episodeText(status)}`);
   if (fragmentsInGrace > 0n) lines.push(`${counted(fragmentsInGrace, "coded extent", ["misses", "miss"])} a node that may still come back`);
   if (fragmentsUnreachable > 0n)
     lines.push(`${fragmentsUnreachable} CODED EXTENTS CAN'T BE COMPUTED FROM THE FRAGMENTS THAT CAN BE REACHED`);
   return lines;
+}
+
+/** Size and time of the episode of repair that goes on, or of the last one. */
+function episodeText({ fragmentBytesDone: bytes, fragmentBytesRead: read, fragmentRunningMs: runningMs }: RepairStatus): string {
+  if (bytes === 0n) return "";
+  const seconds = (Number(runningMs) / 1000).toFixed(1);
+  return `; this time ${bytesText(bytes)} in ${seconds} s, ${(Number(read) / Number(bytes)).toFixed(2)} bytes read for a byte`;
 }

@@ -1,7 +1,7 @@
 /** A coded extent in the words of extent_fragments.proto, and what its repair costs. */
 import { profileOf, repairPlan } from "@stamp/erasure";
 import { fragmentBytesOf } from "@stamp/extent";
-import type { ExtentRecord, FragmentPlace } from "@stamp/stream";
+import type { ExtentRecord, FragmentHealth, FragmentPlace } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
 
 export const codedOnWire = ({ id, sealedLengthBytes, checksum }: ExtentRecord, profile: string) => ({
@@ -22,4 +22,23 @@ export function bytesToRepair(
   const live = coded.fragments.flatMap((place, other) => (other !== index && isIntact(place) ? [other] : []));
   const sources = repairPlan(profile, [index], live)?.sources.length ?? profile.data;
   return sources * fragmentBytesOf(sealedLengthBytes, profile.data);
+}
+
+/** Size of one fragment of a coded extent, in bytes; 0 if this release does not know its code. */
+export function bytesOfFragment({ coded, sealedLengthBytes = 0 }: ExtentRecord): number {
+  const profile = profileOf(coded?.profile ?? "");
+  return profile === undefined ? 0 : fragmentBytesOf(sealedLengthBytes, profile.data);
+}
+
+/** Size of the fragments of an extent that are to be made again, and what is read for them, in bytes. */
+export function fragmentsToMake(
+  extent: ExtentRecord,
+  healthOf: (place: FragmentPlace) => FragmentHealth,
+): { readonly bytes: number; readonly reads: number } {
+  const isIntact = (place: FragmentPlace): boolean => healthOf(place).live;
+  const reads = [...(extent.coded?.fragments ?? []).entries()].flatMap(([index, place]) => {
+    const { lost, leaving } = healthOf(place);
+    return lost || leaving ? [bytesToRepair(extent, index, isIntact)] : [];
+  });
+  return { bytes: reads.length * bytesOfFragment(extent), reads: reads.reduce((sum, each) => sum + each, 0) };
 }

@@ -15,6 +15,7 @@ import type { AttemptRecord, ExtentRecord, ReplicaPlace } from "@stamp/stream";
 import {
   assessFragments,
   type FragmentAssessment,
+  type FragmentHealth,
   type FragmentPlace,
   place,
   placeFragment,
@@ -28,7 +29,7 @@ import {
   planFinishFragmentRepair,
   targetsOf,
 } from "@stamp/stream";
-import { ExtentFragments, toWire } from "@stamp/wire";
+import { ExtentFragments, fromWire, toWire } from "@stamp/wire";
 import type { StampLevel } from "../feature-level/stamp-level.ts";
 import { addTo } from "../repair/blocked-copies.ts";
 import type { RepairPace } from "../repair/repair-pace.ts";
@@ -36,7 +37,9 @@ import type { Completer } from "../seal/completer.ts";
 import { Rounds } from "../term/rounds.ts";
 import type { Term } from "../term/term.ts";
 import { endIfStale } from "../term/term.ts";
-import { bytesToRepair, codedOnWire } from "./coded-extent.ts";
+import { bytesOfFragment, bytesToRepair, codedOnWire } from "./coded-extent.ts";
+import { FragmentProgress } from "./fragment-progress.ts";
+import { FragmentSurvey } from "./fragment-survey.ts";
 import type { HeldFragments } from "./held-fragments.ts";
 
 const triesMax = 3;
@@ -53,16 +56,6 @@ type Repair = Extract<AttemptRecord, { readonly kind: "repair" }>;
 type Decoding = Extract<AttemptRecord, { readonly kind: "decode" }>;
 
 const finishes = { code: planFinishCoding, repair: planFinishFragmentRepair, decode: planFinishDecoding } as const;
-
-/** Numbers of the last whole look at all coded extents. */
-interface Survey {
-  unreachable: number;
-  inGrace: number;
-  /** Coded extents that miss fragments, by the number of losses that they still bear. */
-  readonly lossesLeft: Map<number, number>;
-}
-
-const emptySurvey = (): Survey => ({ unreachable: 0, inGrace: 0, lossesLeft: new Map() });
 
 export type AttemptOver = (id: ExtentId, kind: AttemptRecord["kind"], why: string | undefined) => void;
 
@@ -86,13 +79,15 @@ export class Coder {
   readonly #held: HeldFragments;
   readonly #over: AttemptOver;
   readonly #pace: RepairPace;
+  readonly #progress: FragmentProgress;
   readonly #attempts: Rounds<ExtentId>;
   readonly #running = new Set<ExtentId>();
   /** Extents whose fragment can't be made anew now, and why; looked at again by the next scan. */
   readonly #blocked = new Map<ExtentId, string>();
   /** Extents with a lost fragment, by the number of losses that are left. */
-  #waiting: { readonly id: ExtentId; readonly lossesLeft: number }[] = [];
-  #survey: Survey = emptySurvey();
+  #waiting: ReturnType<FragmentSurvey["waiting"]> = [];
+  /** The last whole look at all coded extents. */
+  #survey = new FragmentSurvey();
   #scanning = false;
   #waking = false;
   #nextScanMs = 0;
@@ -105,6 +100,7 @@ export class Coder {
     this.#term = term;
     this.#completer = completer;
     this.#held = held;
+    this.#progress = new FragmentProgress(term.world.clock, term.config.repairBytesPerSecond);
     this.#attempts = new Rounds(() => term.state.attempts(), looksPerTickMax);
   }
 
@@ -118,7 +114,7 @@ export class Coder {
       fragmentsWaiting: this.#waiting.length + this.#blocked.size,
       unreachable: this.#survey.unreachable,
       inGrace: this.#survey.inGrace,
-      endangered: this.endangered,
+      endangered: this.#survey.endangered,
       blocked: [...new Set(this.#blocked.values())],
       strays: this.#held.strays,
     };
@@ -129,14 +125,9 @@ export class Coder {
     return this.#waiting.length > 0;
   }
 
-  /** Number of coded extents that bear no further loss for certain, as of the last look. */
-  get endangered(): number {
-    return [...this.#survey.lossesLeft].reduce((sum, [losses, count]) => (losses <= 0 ? sum + count : sum), 0);
-  }
-
   /** Coded extents that miss fragments, by the number of losses that they still bear, the fewest first. */
-  get lossesLeft(): readonly (readonly [losses: number, extents: number])[] {
-    return [...this.#survey.lossesLeft].sort(([a], [b]) => a - b);
+  get lossesLeft() {
+    return this.#survey.lossesLeft;
   }
 
   /** For the status of repairs. */
@@ -147,8 +138,10 @@ export class Coder {
       fragmentsWaiting: toWire(this.#waiting.length + this.#blocked.size + repairing.length),
       fragmentsInGrace: toWire(inGrace),
       fragmentsUnreachable: toWire(unreachable),
-      fragmentsEndangered: toWire(this.endangered),
+      fragmentsEndangered: toWire(this.#survey.endangered),
       fragmentsDone: toWire(this.#repairedCount),
+      fragmentRepairsRunning: repairing.length,
+      ...this.#progress.status(),
     };
   }
 
@@ -236,7 +229,7 @@ export class Coder {
       const done =
         away === undefined ? await this.#try(extent, attempt, tried) : refused("unavailable", "notReady", "nodes are not heard of yet");
       if (ended.aborted) return;
-      if (done.ok) return this.#finish(id, attempt);
+      if (done.ok) return this.#finish(extent, attempt, done.value);
       why = done.failure.message;
       // Files of this version are there, and are not what they should be: only another attempt can make others.
       if (done.failure.reason === "damaged" || done.failure.reason === "conflict") break;
@@ -249,21 +242,27 @@ export class Coder {
     this.#over(id, attempt.kind, why);
   }
 
-  async #finish(id: ExtentId, attempt: AttemptRecord): Promise<void> {
+  /** `bytesRead`: by the repair of a fragment. */
+  async #finish(extent: ExtentRecord, attempt: AttemptRecord, bytesRead: number): Promise<void> {
     const { ledger, world } = this.#term;
+    const { id } = extent;
     const finished = await ledger.commit((state) => finishes[attempt.kind](state, id, attempt.version));
     if (!finished.ok) return;
     if (attempt.kind === "code") this.#codedCount += 1;
-    if (attempt.kind === "repair") this.#repairedCount += 1;
+    if (attempt.kind === "repair") {
+      this.#repairedCount += 1;
+      this.#progress.made(bytesOfFragment(extent), bytesRead);
+    }
     this.#held.made(id, attempt);
     this.#over(id, attempt.kind, undefined);
     world.logger.info("attempt finished", { extent: id, kind: attempt.kind, version: attempt.version });
   }
 
-  #try(extent: ExtentRecord, attempt: AttemptRecord, tried: number): Promise<Outcome<unknown>> {
-    if (attempt.kind === "code") return this.#code(extent, attempt, tried);
+  /** Returns the bytes that the repair of a fragment read; 0 of the other kinds. */
+  async #try(extent: ExtentRecord, attempt: AttemptRecord, tried: number): Promise<Outcome<number>> {
     if (attempt.kind === "repair") return this.#repair(extent, attempt);
-    return this.#decode(extent, attempt);
+    const done = await (attempt.kind === "code" ? this.#code(extent, attempt, tried) : this.#decode(extent, attempt));
+    return done.ok ? ok(0) : done;
   }
 
   async #code(extent: ExtentRecord, attempt: Coding, tried: number): Promise<Outcome<unknown>> {
@@ -292,14 +291,15 @@ export class Coder {
     return !verified.ok && !made.ok ? made : verified;
   }
 
-  async #repair(extent: ExtentRecord, attempt: Repair): Promise<Outcome<unknown>> {
+  async #repair(extent: ExtentRecord, attempt: Repair): Promise<Outcome<number>> {
     const { number, stampId } = this.#term;
     const { coded } = extent;
     if (coded === undefined) return refused("aborted", "conflict", "the extent is not coded");
     const sources = this.#intact(extent.id, coded.fragments).filter(({ index }) => index !== attempt.index);
     const target = this.#at(attempt.target, attempt.index, attempt.version);
     const request = { smTerm: toWire(number), extent: codedOnWire(extent, coded.profile), target, sources, stampId };
-    return this.#call(attempt.target, extent, (node, timeoutMs) => node.repairFragment(request, { timeoutMs }));
+    const made = await this.#call(attempt.target, extent, (node, timeoutMs) => node.repairFragment(request, { timeoutMs }));
+    return made.ok ? ok(fromWire(made.value.bytesRead)) : made;
   }
 
   async #decode(extent: ExtentRecord, attempt: Decoding): Promise<Outcome<unknown>> {
@@ -321,10 +321,6 @@ export class Coder {
       ),
     );
     return made.find((each) => !each.ok) ?? ok();
-  }
-
-  #isShort({ id, coded }: ExtentRecord): boolean {
-    return coded?.fragments.some((place) => !this.isIntact(id, place)) ?? false;
   }
 
   /** Fragments that can be read now, as far as is known. */
@@ -354,25 +350,19 @@ export class Coder {
     const { ended, nodes, state, world } = this.#term;
     this.#scanning = true;
     this.#blocked.clear();
-    const survey = emptySurvey();
-    const waiting: { readonly id: ExtentId; readonly lossesLeft: number }[] = [];
+    const survey = new FragmentSurvey();
     const turns = new Turns(world.clock);
     if (state.codedCount > 0) {
       for (const extent of state.extents()) {
-        const assessment = this.#assess(extent);
-        if (assessment?.kind === "unreachable") survey.unreachable += 1;
-        if (assessment?.kind === "grace") survey.inGrace += 1;
-        // A fragment that is to leave a draining node is not missing.
-        const isMissing = assessment !== undefined && assessment.kind !== "fine" && this.#isShort(extent);
-        if (isMissing) addTo(survey.lossesLeft, assessment.lossesLeft, 1);
-        if (assessment?.kind === "repair") waiting.push({ id: extent.id, lossesLeft: assessment.lossesLeft });
+        survey.add(extent, this.#assess(extent), (place) => this.#healthOf(extent.id, place));
         if (turns.over) await turns.next();
         if (ended.aborted) return;
       }
     }
-    this.#waiting = waiting.sort((a, b) => b.lossesLeft - a.lossesLeft);
+    this.#waiting = survey.waiting();
     this.#survey = survey;
-    const troubled = waiting.length > 0 || [...state.nodes()].some((node) => node.duty === "draining" || !nodes.up(node.nodeId));
+    this.#progress.looked(survey.toMake);
+    const troubled = this.#waiting.length > 0 || [...state.nodes()].some((node) => node.duty === "draining" || !nodes.up(node.nodeId));
     this.#nextScanMs = world.clock.monotonicMs() + (troubled ? scanTroubledEveryMs : scanEveryMs);
     this.#scanning = false;
     this.#repairMost();
@@ -380,14 +370,18 @@ export class Coder {
 
   /** Undefined: it is not coded, or an attempt is under way. */
   #assess(extent: ExtentRecord): FragmentAssessment | undefined {
-    const { config, nodes, state } = this.#term;
     const profile = extent.coded && profileOf(extent.coded.profile);
     if (extent.phase !== "sealed" || extent.coded === undefined || profile === undefined || extent.attempt !== undefined) return undefined;
-    return assessFragments(extent.coded, profile, (place) => ({
-      live: this.isIntact(extent.id, place),
-      lost: this.#held.isLost(extent.id, place) || nodes.gone(place, config.repairAfterMs),
+    return assessFragments(extent.coded, profile, (place) => this.#healthOf(extent.id, place));
+  }
+
+  #healthOf(id: ExtentId, place: FragmentPlace): FragmentHealth {
+    const { config, nodes, state } = this.#term;
+    return {
+      live: this.isIntact(id, place),
+      lost: this.#held.isLost(id, place) || nodes.gone(place, config.repairAfterMs),
       leaving: state.node(place.nodeId)?.duty === "draining",
-    }));
+    };
   }
 
   /** Begins repairs, of the extents with the fewest losses left first, as many at a time as copies of replicas. */

@@ -111,7 +111,16 @@ test("coding status: lost fragments are told with the losses that are left, and 
     const [left] = (await statusOf(cluster)).lossesLeft;
     assert.deepEqual([left?.losses, left?.extents], [0, 1n]);
     assert.equal((await repairOf(cluster)).fragmentsEndangered, 1n);
-    await cluster.until("made anew", async () => (await repairOf(cluster)).fragmentsDone === 2n, 60_000);
+    const seen: (readonly [waiting: bigint, etaMs: bigint | undefined])[] = [];
+    await cluster.until(
+      "made anew",
+      async () => {
+        const { fragmentsDone, fragmentBytesWaiting, fragmentEtaMs } = await repairOf(cluster);
+        if (fragmentBytesWaiting > 0n) seen.push([fragmentBytesWaiting, fragmentEtaMs]);
+        return fragmentsDone === 2n;
+      },
+      60_000,
+    );
     await cluster.until("whole", async () => (await statusOf(cluster)).lossesLeft.length === 0, 20_000);
     const repaired = await repairOf(cluster);
     assert.deepEqual(
@@ -119,6 +128,13 @@ test("coding status: lost fragments are told with the losses that are left, and 
       [0n, 0n, 0n, 0n],
     );
     assert.equal((await infoOf(cluster, extent.id))?.intactFragments, 6);
+    const { fragmentBytesDone, fragmentBytesRead, fragmentBytesWaiting, fragmentRunningMs, fragmentEtaMs } = repaired;
+    assert.ok(fragmentBytesDone > 0n && fragmentBytesDone % 2n === 0n, `${fragmentBytesDone} bytes of two fragments`);
+    assert.equal(fragmentBytesRead, 4n * fragmentBytesDone, "rs-4-2 reads four bytes for a byte");
+    assert.deepEqual([fragmentBytesWaiting, fragmentEtaMs], [0n, undefined]);
+    assert.ok(seen.length > 0 && seen.every(([, etaMs]) => etaMs !== undefined), "there is an estimate as long as any waits");
+    await sim.sleep(5_000);
+    assert.equal((await repairOf(cluster)).fragmentRunningMs, fragmentRunningMs, "an episode that is over takes no more time");
   });
 });
 

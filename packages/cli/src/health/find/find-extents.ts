@@ -53,8 +53,11 @@ function findCoded({ streamLayer }: StampFacts, leader: Readonly<Record<string, 
     found.push(
       finding("coded-endangered", "", `${counted(fragmentsEndangered, "coded extent", ["bears", "bear"])} no further loss for certain`),
     );
-  if (fragmentsWaiting > 0n)
-    found.push(finding("fragments-missing", "", `${counted(fragmentsWaiting, "coded extent", wait)} for a fragment`));
+  if (fragmentsWaiting > 0n) {
+    const etaMs = streamLayer?.repair?.fragmentEtaMs;
+    const left = etaMs === undefined ? "" : `, about ${seconds(Number(etaMs))} left`;
+    found.push(finding("fragments-missing", "", `${counted(fragmentsWaiting, "coded extent", wait)} for a fragment${left}`));
+  }
   if (fragmentsInGrace > 0n)
     found.push(finding("fragments-awaited", "", `${counted(fragmentsInGrace, "coded extent", miss)} a node that may come back`));
   const failing = numberAt(leader, "coding.failing");
