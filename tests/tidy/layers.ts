@@ -48,7 +48,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   etcd: { kind: "async", allowed: ["base", "ports", "wire"] },
   "metadata-store": { kind: "async", allowed: ["base", "ports", "wire", "lease"] },
   "stream-client": { kind: "async", allowed: ["base", "ports", "wire", "erasure", "extent", "metadata-store"] },
-  "range-partition": { kind: "async", allowed: ["base", "ports", "wire", "lsm", "stream-client"] },
+  "range-partition": { kind: "async", allowed: ["base", "geo", "ports", "wire", "lsm", "stream-client"] },
 
   "ports-node": { kind: "adapter", allowed: ["base", "ports", "wire"] },
   "virtual-time": { kind: "adapter", allowed: ["base", "ports", "wire", "histories"] },

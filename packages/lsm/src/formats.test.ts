@@ -9,16 +9,19 @@ import fc from "fast-check";
 import {
   CheckpointWriter,
   type CommitRecord,
+  coveredByRest,
   decodeBlock,
   decodeCommit,
   decodeIndex,
   decodeState,
   encodeCommit,
   encodeState,
+  followersFor,
   hashKey,
   joinedState,
   type LogPlace,
   type PartitionState,
+  type StoredFollowers,
   withoutPause,
   withRestOf,
   writesBytes,
@@ -187,6 +190,29 @@ test("partition states: what was found gone comes back, of neighbours together; 
   assert.deepEqual(joined.goneSinceMs, { ...first.goneSinceMs, ...second.goneSinceMs });
   const odd = decodeState(encodeState({ ...state, goneSinceMs: { "a/c/7": 1.5 } }, crc32c), crc32c);
   assert.ok(!odd.ok && odd.failure.reason === "damaged");
+});
+
+test("partition states: followers come back; of neighbours those that both name, or whose keys only one has; what is malformed is damage", () => {
+  const one = { sequence: 700, low: toHex(utf8("a")), high: toHex(utf8("c")), note: "n" };
+  const both = { ...one, high: "", from: { extentId: 44, offsetBytes: 7 } };
+  const first = { ...state, checkpointedSequence: 700, followers: { for: ["r1", "heir"], cursors: { one, both, alone: both } } };
+  const second = { ...state, checkpointedSequence: 800, followers: { for: ["r2", "heir"], cursors: { both: { ...both, sequence: 3 } } } };
+  assert.deepEqual(unwrap(decodeState(encodeState(first, crc32c), crc32c)), first);
+  const own = { low: utf8("a"), high: utf8("m") };
+  const joined = joinedState(first, own, second, { low: utf8("m"), high: new Uint8Array(0) });
+  const { from: _, ...begun } = both;
+  assert.deepEqual(joined.followers, {
+    for: ["r1", "heir"],
+    cursors: { one: { ...one, sequence: 800 }, both: { ...begun, sequence: 800 } },
+  });
+  assert.deepEqual(followersFor(joined.followers, "heir", { low: utf8("c"), high: utf8("d") }), { both: { ...begun, sequence: 800 } });
+  assert.deepEqual(followersFor(joined.followers, "other", own), {}, "a range that an older release has made");
+  assert.deepEqual(coveredByRest({ one }, 702, 900), {});
+  assert.deepEqual(coveredByRest({ both: { ...both, sequence: 701 } }, 702, 900), { both: { ...begun, sequence: 899 } });
+  for (const odd of [null, 7, { for: ["r1"] }, { for: [1], cursors: {} }, { for: [], cursors: { one: { ...one, low: "x" } } }]) {
+    const decoded = decodeState(encodeState({ ...state, followers: odd as unknown as StoredFollowers }, crc32c), crc32c);
+    assert.ok(!decoded.ok && decoded.failure.reason === "damaged", JSON.stringify(odd));
+  }
 });
 
 test("partition states: where in the log replay begins is a place, or the state is refused as damaged", () => {

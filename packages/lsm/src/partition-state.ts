@@ -27,6 +27,7 @@ import {
 import type { Crc32c } from "./checkpoint-block.ts";
 import type { StoredPlace } from "./checkpoint-index.ts";
 import { decodeCommit, encodeCommit, type Write } from "./commit-record.ts";
+import { areFollowers, joinedFollowers, type StoredFollowers } from "./log-followers.ts";
 
 export interface StoredCheckpoint {
   readonly id: number;
@@ -93,6 +94,11 @@ export interface PartitionState {
    * that writes a later one records it here first. Every later record keeps it. This release writes none.
    */
   readonly needs?: Readonly<Record<string, number>> | undefined;
+  /**
+   * Readers of the commit log for which it is kept. A release that does not know them cuts the log: their places are
+   * gone then, and they scan the rows again (docs/decisions/0469).
+   */
+  readonly followers?: StoredFollowers | undefined;
 }
 
 export const holdsKey = ({ low, high }: KeyBounds, key: Uint8Array): boolean =>
@@ -130,9 +136,13 @@ export function joinedState(first: PartitionState, own: KeyBounds, second: Parti
   const shift = first.nextCheckpointId;
   const rest = [...(first.rest ?? []), ...(second.rest ?? [])];
   // The settled extents of both depend on their streams: `settledOfBoth` of @stamp/range-partition.
-  const { settledExtents: _, ...facts } = withoutRest(first);
+  const { settledExtents: _, followers, ...facts } = withoutRest(first);
+  const checkpointedSequence = Math.max(first.checkpointedSequence, second.checkpointedSequence);
+  const cursors = joinedFollowers(followers?.cursors ?? {}, own, second.followers?.cursors ?? {}, secondOwn, checkpointedSequence);
+  const ranges = followers?.for ?? second.followers?.for ?? [];
   return {
     ...facts,
+    ...(Object.keys(cursors).length > 0 && { followers: { for: ranges, cursors } }),
     ...(rest.length > 0 && { rest }),
     checkpoints: [
       ...first.checkpoints.map((stored) => boundedTo(stored, own)),
@@ -140,7 +150,7 @@ export function joinedState(first: PartitionState, own: KeyBounds, second: Parti
     ],
     ...((first.needs ?? second.needs) && { needs: bothNeeds(first.needs, second.needs) }),
     ...((first.goneSinceMs ?? second.goneSinceMs) && { goneSinceMs: { ...second.goneSinceMs, ...first.goneSinceMs } }),
-    checkpointedSequence: Math.max(first.checkpointedSequence, second.checkpointedSequence),
+    checkpointedSequence,
     lastTicket: Math.max(first.lastTicket, second.lastTicket),
     nextCheckpointId: shift + second.nextCheckpointId,
   };
@@ -218,6 +228,7 @@ function decodeFacts(json: Uint8Array): Outcome<PartitionState> {
     ...(state?.logStart === undefined ? [] : [state.logStart?.extentId, state.logStart?.offsetBytes]),
   ];
   if (typeof state?.rangeId !== "string" || !Array.isArray(state.checkpoints) || !numbers.every(Number.isSafeInteger)) return malformed();
+  if (!areFollowers(state.followers)) return malformed();
   for (const [format, version] of Object.entries(state.needs ?? {})) {
     if (!Object.hasOwn(formatVersions, format)) return unknownFormat("the state of a partition", format);
     const name = format as FormatName;

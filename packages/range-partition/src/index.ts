@@ -4,6 +4,8 @@
  */
 export { type Caches, makeCaches } from "./cache/caches.ts";
 export { MemoryBudget } from "./cache/memory-budget.ts";
+export { type FollowerStatus, LogFollowers } from "./followers/log-followers.ts";
+export type { LoggedCommit } from "./followers/recent-commits.ts";
 export { handOver, type OwnedNames, type Parent, prepareHeirs } from "./handoff/hand-over.ts";
 export type { Left } from "./handoff/leave.ts";
 export { RangePartition } from "./range-partition.ts";

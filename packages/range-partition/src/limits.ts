@@ -11,4 +11,5 @@ export const limitDefaults: Required<PartitionLimits> = {
   groupBytesMax: 3.5 * mebibyte,
   transactionsMax: 10_000,
   checkpointsMax: 8,
+  followedBytesMax: 4 * mebibyte,
 };

@@ -18,6 +18,7 @@ import { evenKeySamples, type Storage } from "./checkpoint/checkpoint-reader.ts"
 import { type Frozen, Maintenance, mergesMax } from "./checkpoint/maintenance.ts";
 import { type Committed, GroupCommit } from "./commit/group-commit.ts";
 import { Transactions } from "./commit/transactions.ts";
+import { LogFollowers } from "./followers/log-followers.ts";
 import { Departure } from "./handoff/departure.ts";
 import type { HandedOver } from "./handoff/hand-over.ts";
 import { inheritPartition } from "./handoff/inherit.ts";
@@ -54,6 +55,8 @@ export class RangePartition {
   readonly #commit: GroupCommit;
   readonly #transactions: Transactions;
   readonly #data: BlobData;
+  /** Readers of the commit log. */
+  readonly followers: LogFollowers;
   readonly #slow: SlowLog;
   readonly #memory: MemoryShare;
   /** The tables that each open snapshot reads. */
@@ -121,16 +124,13 @@ export class RangePartition {
     this.#limits = limits;
     this.#streams = streams;
     this.#storage = loaded.storage;
-    this.#maintenance = new Maintenance(
-      loaded.storage,
-      streams,
-      loaded,
-      {
-        checkpointsMax: limits.checkpointsMax,
-        garbageBytesMax: 4 * limits.memoryTableBytesMax,
-      },
-      { low: options.lowKey, high: options.highKey },
-    );
+    const own = { low: options.lowKey, high: options.highKey };
+    this.followers = new LogFollowers(world, { ...options, own, recentBytesMax: limits.followedBytesMax }, loaded, async () => {
+      const ended = this.#ended ?? this.#departure.told;
+      return ended === undefined ? this.#maintenance.recordFollowers() : { ok: false, failure: ended };
+    });
+    const sizes = { checkpointsMax: limits.checkpointsMax, garbageBytesMax: 4 * limits.memoryTableBytesMax };
+    this.#maintenance = new Maintenance(loaded.storage, streams, loaded, sizes, own, this.followers);
     this.#slow = new SlowLog(world);
     const { clock, rules } = world;
     const settled = loaded.state.settledExtents ?? [];
@@ -416,6 +416,7 @@ export class RangePartition {
     this.#memory.close();
     this.#storage.caches.fills.leave(this.#filled);
     this.#transactions.wake();
+    this.followers.stop();
     this.#commit.end(stopping);
     await new Promise<void>((resolve) => {
       const timer = this.#world.clock.after(options.timeoutMs ?? 5_000, resolve);
@@ -460,6 +461,8 @@ export class RangePartition {
       this.#activeLogBytes += bytes;
       this.#logEnd = { extentId: place.extentId, offsetBytes: place.offsetBytes + place.lengthBytes };
     }
+    const end = place && this.#logEnd;
+    this.followers.committed({ firstSequence, transactions, lastTicket: this.#commit.lastTicket, end });
     this.#tellMemory();
     this.#maintain();
   }
@@ -541,6 +544,7 @@ export class RangePartition {
       lastTicket: this.#commit.lastTicket,
     };
     this.#frozen = frozen;
+    this.followers.mark(frozen.lastSequence, frozen.logStart);
     this.#active = new MemoryTable();
     this.#activeLogBytes = 0;
     this.#tellMemory();
@@ -572,6 +576,7 @@ export class RangePartition {
     this.#memory.close();
     this.#storage.caches.fills.leave(this.#filled);
     this.#transactions.wake();
+    this.followers.stop();
     this.#lost = true;
     this.#commit.end(failure);
     void this.#closeStreams();

@@ -100,6 +100,8 @@ export interface PartitionLimits {
   readonly transactionsMax?: number;
   /** Checkpoints that a read may meet before they are merged. Default 8. */
   readonly checkpointsMax?: number;
+  /** Recent commits kept in memory for followers of the log, in bytes, while there is a follower. Default 4 MiB. */
+  readonly followedBytesMax?: number;
 }
 
 export interface PartitionOptions {

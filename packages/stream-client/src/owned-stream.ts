@@ -43,6 +43,9 @@ const dropBackoffMaxMs = 30_000;
 const overloadedPauseMs = 15;
 const readTimeoutMs = 10_000;
 
+/** Offset in an extent, in bytes, at which the header of a block begins or the blocks end. */
+export type StreamPlace = Pick<Place, "extentId" | "offsetBytes">;
+
 export class OwnedStream {
   readonly name: string;
   readonly ownerEpoch: OwnerEpoch;
@@ -489,6 +492,24 @@ export class OwnedStream {
       signal: this.#stop.signal,
       fromOffsetBytes: from?.offsetBytes ?? 0,
     });
+  }
+
+  /**
+   * Acknowledged blocks in order, while appends go on. `from`: place of the first block; undefined: the first of the list.
+   * `to`: place behind the last one; undefined: the end of what was in the stream when it was opened. Throws FailureError.
+   */
+  async *readBetween(from: StreamPlace | undefined, to: StreamPlace | undefined): AsyncIterable<StoredBlock> {
+    const listed = to === undefined ? this.#sealedAtOpen.filter(({ extentId }) => this.#known.has(extentId)) : this.#extents;
+    const [start, end] = [from, to].map((place) => listed.findIndex(({ extentId }) => extentId === place?.extentId));
+    if ((from !== undefined && start === -1) || (to !== undefined && end === -1)) {
+      const message = `extent ${(start === -1 ? from : to)?.extentId} is not in stream ${this.name}`;
+      throw new FailureError({ code: "notFound", reason: "unknownExtent", message, applied: "no" });
+    }
+    const extents = listed.slice(from && start, to && (end ?? 0) + 1).map((extent) => {
+      return extent.extentId === to?.extentId ? { ...extent, sealedLengthBytes: to.offsetBytes } : extent;
+    });
+    const options = { timeoutMs: readTimeoutMs, signal: this.#stop.signal, fromOffsetBytes: from?.offsetBytes ?? 0 };
+    yield* readSealed(this.#parts.reader, extents, options);
   }
 
   /** No new appends; resolves when those in flight are resolved or `timeoutMs` has passed, after which they are unknown. */

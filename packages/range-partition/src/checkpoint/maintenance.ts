@@ -7,8 +7,10 @@
  */
 import { type Failure, type FormatName, type Outcome, ok, type Rules } from "@stamp/base";
 import {
+  coveredByRest,
   type Entry,
   encodeState,
+  type FollowerCursors,
   type KeyBounds,
   type LogPlace,
   type MemoryTable,
@@ -42,6 +44,14 @@ export interface Frozen {
   readonly lastTicket: number;
 }
 
+/** Readers of the log, whose cursors go into every record. */
+export interface RecordedFollowers {
+  /** `hasRest`: the record has rows that parents left. */
+  cursors(hasRest: boolean): FollowerCursors;
+  /** The record with these cursors is durable. */
+  recorded(cursors: FollowerCursors): void;
+}
+
 /** Merges at once: a long one, one of what came meanwhile, and so on. */
 export const mergesMax = 3;
 /** Policy for writing out a memory table: callers wait for it, so it never pauses. Merges pause. */
@@ -63,11 +73,19 @@ const newestWrites = (table: MemoryTable): readonly Write[] =>
     value === undefined ? { kind: "delete", key } : { kind: "put", key, value },
   );
 
+/** Returns the extent from which the log is kept, for replay and for its recorded followers; 0: from its beginning. */
+export function keptFromExtentId({ extents }: OwnedStream, { logStartExtentId, followers }: PartitionState): number {
+  const wanted = new Set([logStartExtentId]);
+  for (const { from } of Object.values(followers?.cursors ?? {})) wanted.add(from?.extentId ?? 0);
+  return wanted.has(0) ? 0 : (extents.find(({ extentId }) => wanted.has(extentId))?.extentId ?? 0);
+}
+
 export class Maintenance {
   readonly #storage: Storage;
   readonly #streams: MaintenanceStreams;
   readonly #limits: { readonly checkpointsMax: number; readonly garbageBytesMax: number };
   readonly #own: KeyBounds;
+  readonly #followers: RecordedFollowers;
   #stopped = false;
   /** Extent of the last record. */
   #recordExtentId = 0;
@@ -94,8 +112,10 @@ export class Maintenance {
     opened: { readonly state: PartitionState; readonly checkpoints: readonly Checkpoint[] },
     limits: { readonly checkpointsMax: number; readonly garbageBytesMax: number },
     own: KeyBounds,
+    followers: RecordedFollowers,
   ) {
     this.#own = own;
+    this.#followers = followers;
     this.#storage = storage;
     this.#streams = streams;
     this.#state = opened.state;
@@ -144,6 +164,14 @@ export class Maintenance {
     return recorded.ok ? ok() : recorded;
   }
 
+  /** Records the cursors of the log's followers, and lets the log before them go. */
+  async recordFollowers(): Promise<Outcome<void>> {
+    const recorded = await this.#record((checkpoints) => checkpoints, {});
+    if (!recorded.ok) return recorded;
+    await this.#truncateLog(this.#state.logStartExtentId);
+    return ok();
+  }
+
   /** Records the version of a format that the streams will hold from now on: a release that does not know it refuses the load. */
   async need(format: FormatName, version: number): Promise<Outcome<void>> {
     this.#needs = { ...this.#needs, [format]: Math.max(version, this.#needs?.[format] ?? 0) };
@@ -180,11 +208,13 @@ export class Maintenance {
     const { value: checkpoint } = written;
     this.#storage.figures.add("flushedBytes", checkpoint?.stored.bytes ?? 0);
     const rest = [...(isLittle ? newestWrites(frozen.table) : []), ...undurable.writes];
+    const inRestFrom = (isLittle ? this.#state.checkpointedSequence : frozen.lastSequence) + 1;
     const left = await this.#record(
       (checkpoints) => (checkpoint === undefined ? checkpoints : [checkpoint, ...checkpoints]),
       { ...factsOf(frozen), checkpointedSequence: undurable.lastSequence, rest: rest.length > 0 ? rest : undefined, heirs },
       async (state) =>
         tell({ state, own: this.#own, dataExtents: (this.#streams.blobData?.extents ?? []).map(({ extentId }) => extentId) }),
+      () => coveredByRest(this.#followers.cursors(true), inRestFrom, undurable.lastSequence + 1),
     );
     return left.ok ? ok({ told: left.value, recordExtentId: this.#recordExtentId }) : left;
   }
@@ -287,14 +317,19 @@ export class Maintenance {
     change: (checkpoints: readonly Checkpoint[]) => readonly Checkpoint[],
     facts: Partial<PartitionState>,
     tell = async (state: PartitionState): Promise<Outcome<PartitionState>> => ok(state),
+    followed = (cursors: FollowerCursors): FollowerCursors => cursors,
   ): Promise<Outcome<PartitionState>> {
     const recorded = this.#recording.then(async (): Promise<Outcome<PartitionState>> => {
       const checkpoints = change(this.#checkpoints);
       const { heirs: _, ...last } = this.#state;
       const before = this.#storage.world.rules.on("restUntilCheckpointed") ? last : { ...last, rest: undefined };
+      const { rest } = { ...before, ...facts };
+      const cursors = followed(this.#followers.cursors(rest !== undefined));
+      const ranges = [this.#state.rangeId, ...(facts.heirs ?? [])];
       const state: PartitionState = {
         ...before,
         ...facts,
+        followers: Object.keys(cursors).length > 0 ? { for: ranges, cursors } : undefined,
         ownerEpoch: this.#streams.metadata.ownerEpoch,
         recordNumber: this.#state.recordNumber + 1,
         nextCheckpointId: this.#nextId,
@@ -307,6 +342,7 @@ export class Maintenance {
       if (!places.ok) return places;
       this.#state = state;
       this.#checkpoints = checkpoints;
+      this.#followers.recorded(cursors);
       for (const { stored } of checkpoints) this.#writingFrom.delete(stored.id);
       const place = places.value[0];
       this.#recordExtentId = place?.extentId ?? 0;
@@ -318,7 +354,8 @@ export class Maintenance {
   }
 
   #truncateLog(startExtentId: number): Promise<void> {
-    return this.#truncate(this.#streams.commitLog, startExtentId);
+    const { commitLog } = this.#streams;
+    return this.#truncate(commitLog, keptFromExtentId(commitLog, { ...this.#state, logStartExtentId: startExtentId }));
   }
 
   /** One at a time: each is computed from the list that the one before left. */

@@ -9,7 +9,7 @@ import { assert, type Failure, type Outcome, ok, refused } from "@stamp/base";
 import type { MemoryTable } from "@stamp/lsm";
 import type { World } from "@stamp/ports";
 import type { BlobData } from "../blob-data/blob-data.ts";
-import type { Frozen, Maintenance } from "../checkpoint/maintenance.ts";
+import { type Frozen, keptFromExtentId, type Maintenance } from "../checkpoint/maintenance.ts";
 import type { GroupCommit } from "../commit/group-commit.ts";
 import type { Transactions } from "../commit/transactions.ts";
 import type { PartitionStreams } from "../load/load.ts";
@@ -157,11 +157,11 @@ export class Departure {
     const cut = commit.cut(this.#left);
     if (cut === undefined) return refused("unavailable", "partitionLoading", `the log of ${rangeId} goes to another extent`);
     await cut.applied;
-    const { logStartExtentId } = told.value.told;
+    const isKnown = streams.commitLog.knows(told.value.told.logStartExtentId);
     const log = {
       ...memory(),
       lastTicket: commit.lastTicket,
-      fromExtentId: streams.commitLog.knows(logStartExtentId) ? logStartExtentId : 0,
+      fromExtentId: isKnown ? keptFromExtentId(streams.commitLog, told.value.told) : 0,
     };
     const times = { heldSinceMs, drainMs: 0, writeMs: world.clock.monotonicMs() - heldSinceMs };
     return ok({ ...told.value, ...times, log, became: cut.sealed });

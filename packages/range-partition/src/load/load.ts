@@ -7,6 +7,7 @@ import {
   type CommitRecord,
   decodeCommit,
   decodeState,
+  followersFor,
   holdsKey,
   type KeyBounds,
   MemoryTable,
@@ -130,6 +131,7 @@ async function readState(world: World, metadata: OwnedStream, options: Partition
 export const heirState = (left: PartitionState, rangeId: string, own: KeyBounds): PartitionState => ({
   ...withRestOf(withoutHeirs(left), own),
   rangeId,
+  followers: { for: [rangeId], cursors: followersFor(left.followers, rangeId, own) },
   lastTicket: Math.max(left.lastTicket, ticketBefore(rangeId)),
 });
 

@@ -155,12 +155,12 @@ export const notBySeeds: readonly NotBySeeds[] = [
   {
     rule: "geoCursorAcknowledged",
     why: "No workload has two stamps: no role ships yet. Model geo-shipping.pml has the rule as CURSOR; the test's own seeds run the machines.",
-    test: "packages/geo/src/shipping-model.test.ts",
+    test: "packages/range-partition/src/followers/log-followers.test.ts",
   },
   {
     rule: "geoHeirContinues",
     why: "No workload has two stamps: no role ships yet. Model geo-shipping.pml has the rule as HEIR; the test's own seeds run the machines.",
-    test: "packages/geo/src/shipping-model.test.ts",
+    test: "packages/range-partition/src/followers/log-followers.test.ts",
   },
   {
     rule: "geoFloorRefuses",
