@@ -18,6 +18,7 @@ import type { Completer } from "../seal/completer.ts";
 import type { Term } from "../term/term.ts";
 import { type Coder, whyCodingWaits } from "./coder.ts";
 import type { CodingPauses } from "./pauses.ts";
+import type { SavedAges } from "./saved-ages.ts";
 
 const scanEveryMs = 10_000;
 /** Extents that a scan chooses at most; the next scan finds the others. */
@@ -34,6 +35,7 @@ interface Parts {
   readonly completer: Completer;
   readonly repairer: Repairer;
   readonly pauses: CodingPauses;
+  readonly savedAges: SavedAges;
 }
 
 interface Failed {
@@ -80,6 +82,7 @@ export class Chooser {
     this.#parts = parts;
     this.policy = codingPolicyOf(term.config);
     this.#ages = new ExtentAges(this.policy.afterSeconds * 1_000);
+    parts.savedAges.restore(this.#ages);
   }
 
   /** For the status. */
@@ -153,7 +156,10 @@ export class Chooser {
 
   /** An attempt has ended; `why`, if it was taken back. */
   over(id: ExtentId, kind: AttemptRecord["kind"], why: string | undefined): void {
-    if (kind === "decode" && why === undefined) this.#ages.renew(id);
+    if (kind === "decode" && why === undefined) {
+      this.#ages.renew(id);
+      this.#saveAges(this.choice());
+    }
     if (kind !== "code") return;
     if (why === undefined) {
       const bytes = this.#term.state.extent(id)?.sealedLengthBytes ?? 0;
@@ -177,6 +183,11 @@ export class Chooser {
     if (typeof choice === "string") return choice;
     const failed = this.#failed.get(extent.id);
     return failed !== undefined && nowMs < failed.untilMs ? `an attempt was taken back, and rests: ${failed.why}` : undefined;
+  }
+
+  /** Ages that no code waits for are not written. */
+  #saveAges(choice: Profile | string): void {
+    if (typeof choice !== "string") void this.#parts.savedAges.save(this.#ages, this.policy.afterSeconds * 1_000);
   }
 
   #isWhole(extent: ExtentRecord): boolean {
@@ -226,7 +237,7 @@ export class Chooser {
       if (ended.aborted) return;
     }
     for (const id of this.#failed.keys()) if (state.extent(id) === undefined) this.#failed.delete(id);
-    this.#ages.looked(world.clock.monotonicMs(), lastId, unsealed);
+    if (this.#ages.looked(world.clock.monotonicMs(), lastId, unsealed)) this.#saveAges(choice);
     this.#chosen = chosen.sort((a, b) => b - a);
     this.#survey = counted.survey();
     this.#scanning = false;

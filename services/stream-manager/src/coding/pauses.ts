@@ -17,23 +17,20 @@ export class CodingPauses {
   readonly #metadata: MetadataClient;
   #pause: CodingPause | undefined;
 
-  private constructor(term: Term, metadata: MetadataClient, pause: CodingPause | undefined) {
+  /** `stored`: bytes of the record; undefined: there is none. */
+  constructor(term: Term, metadata: MetadataClient, stored: Uint8Array | undefined) {
     this.#term = term;
     this.#metadata = metadata;
-    this.#pause = pause;
-  }
-
-  static async load(term: Term, metadata: MetadataClient): Promise<Outcome<CodingPauses>> {
-    const { config, world } = term;
-    const read = await metadata.get([codingPauseKey], config.metadataTimeoutMs);
-    if (!read.ok) return read;
-    const [stored] = read.value;
-    if (stored === undefined || stored.version === 0) return ok(new CodingPauses(term, metadata, undefined));
-    const decoded = decodeCodingPause(stored.value, (bytes) => world.digest.crc32c(bytes));
-    if (decoded.ok) return ok(new CodingPauses(term, metadata, decoded.value));
+    if (stored === undefined) return;
+    const { digest, logger } = term.world;
+    const decoded = decodeCodingPause(stored, (bytes) => digest.crc32c(bytes));
+    if (decoded.ok) {
+      this.#pause = decoded.value;
+      return;
+    }
     const { message } = decoded.failure;
-    world.logger.error("the record of a pause of erasure coding can't be read: no extent is coded", { key: codingPauseKey, message });
-    return ok(new CodingPauses(term, metadata, { note: `its record can't be read: ${message}`, wallMs: 0 }));
+    logger.error("the record of a pause of erasure coding can't be read: no extent is coded", { key: codingPauseKey, message });
+    this.#pause = { note: `its record can't be read: ${message}`, wallMs: 0 };
   }
 
   /** Undefined: it is not paused. */

@@ -17,8 +17,8 @@ import { OwnerCalls } from "../calls/owner-calls.ts";
 import { Views } from "../calls/views.ts";
 import { Chooser } from "../coding/chooser.ts";
 import { Coder } from "../coding/coder.ts";
+import { loadCodingRecords } from "../coding/coding-records.ts";
 import { HeldFragments } from "../coding/held-fragments.ts";
-import { CodingPauses } from "../coding/pauses.ts";
 import { StrayCalls } from "../coding/stray-calls.ts";
 import type { StreamManagerConfig } from "../config.ts";
 import { StampLevel } from "../feature-level/stamp-level.ts";
@@ -183,8 +183,8 @@ export class Leader {
       age: this.#age,
       ended: this.#ended.signal,
     };
-    const pauses = await CodingPauses.load(term, metadata);
-    if (!pauses.ok) return pauses;
+    const records = await loadCodingRecords(term, metadata);
+    if (!records.ok) return records;
     const heard = await this.#hear(term);
     if (!heard.ok) return heard;
     const completer = new Completer(term);
@@ -197,7 +197,7 @@ export class Leader {
     const views = new Views(term, completer, repairer, () => coder);
     const held: HeldFragments = new HeldFragments(term, () => coder.rescan());
     const coder: Coder = new Coder(term, { completer, held, pace, over: (id, kind, why) => chooser.over(id, kind, why) });
-    const chooser = new Chooser(term, { coder, completer, repairer, pauses: pauses.value });
+    const chooser = new Chooser(term, { coder, completer, repairer, ...records.value });
     const sync = new NodeSync(term, sealer, completer);
     const reports = new NodeReports(term, { sealer, completer, repairer, sync, held });
     const operator = new OperatorCalls(term, { sealer, repairer, completer });
