@@ -52,12 +52,14 @@ test("names are decoded once, and must be UTF-8", () => {
   for (const bad of ["/acct/c/%", "/acct/c/%G0", "/acct/c/%C3", "/acct/c/%ED%A0%80"]) assert.equal(codeOf(at(bad)), "InvalidUri", bad);
 });
 
-test("a secondary account is refused by name, also where the primary exists", () => {
+test("the secondary location of an account is named in the path and in the host, and the account is the part before", () => {
   for (const result of [at("/acct-secondary/c/b"), at("/c/b", "acct-secondary.blob.localhost")]) {
-    assert.ok(!result.ok);
-    assert.deepEqual([result.error.status, result.error.code], [403, "InsufficientAccountPermissions"]);
-    assert.match(result.error.message, /no secondary location/);
+    const { account, secondary, container, blob } = value(result);
+    assert.deepEqual([account, secondary, container, blob], ["acct", true, "c", "b"]);
   }
+  assert.equal(value(at("/acct/c/b")).secondary, undefined);
+  for (const bad of ["/-secondary/c/b", "/ab-secondary/c/b", "/acct-secondary-secondary/c/b"])
+    assert.equal(codeOf(at(bad)), "InvalidUri", bad);
 });
 
 test("container names follow the rules of the service", () => {

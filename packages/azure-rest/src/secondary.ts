@@ -1,7 +1,6 @@
 /**
- * Answers to requests for the secondary location of an account. A stamp has one location only, and the primary is never served as a
- * secondary. The codes are the service's for an account without read access to its secondary (decision 0435). SDKs retry
- * neither of them.
+ * Names and answers of the secondary location of an account. The primary is never served as a secondary. The codes are the service's: for an
+ * account without read access to its secondary (decision 0435), and for a write at one. SDKs retry none of them.
  */
 import { infoOf } from "./error-codes.ts";
 import { isAccountName } from "./names.ts";
@@ -10,18 +9,28 @@ import { type RestError, rejected } from "./rest-error.ts";
 type Refusal = { readonly ok: false; readonly error: RestError };
 
 const suffix = "-secondary";
-const statement = "This stamp has no secondary location: geo-replication is not supported here.";
+const statement = "The account has no secondary location at this stamp.";
 
-/** True for the name of a valid account with `-secondary` behind it. */
-export const isSecondaryName = (account: string): boolean => account.endsWith(suffix) && isAccountName(account.slice(0, -suffix.length));
+/** Name of the account whose secondary location has this name; undefined for any other name. */
+export function accountOfSecondary(name: string): string | undefined {
+  const account = name.endsWith(suffix) ? name.slice(0, -suffix.length) : "";
+  return isAccountName(account) ? account : undefined;
+}
 
-/** Refuses any request that is sent to a secondary location. */
+/** Name of the secondary location of an account. */
+export const secondaryName = (account: string): string => account + suffix;
+
+/** Refuses any request to the secondary location of an account that has none. */
 export const refuseSecondary = (account: string): Refusal =>
   rejected(
     "InsufficientAccountPermissions",
-    { Account: account },
+    { Account: secondaryName(account) },
     { message: `${infoOf("InsufficientAccountPermissions").text} ${statement}` },
   );
+
+/** Refuses a write at a secondary location. */
+export const refuseWriteAtSecondary = (): Refusal =>
+  rejected("InsufficientAccountPermissions", {}, { message: "Write operations are not allowed." });
 
 /** Refuses Get Blob, Queue or Table Service Stats at the primary location: the operation exists at a secondary only. */
 export const refuseStatistics = (): Refusal =>

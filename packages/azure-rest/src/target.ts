@@ -6,7 +6,7 @@
 import { fromUtf8 } from "@stamp/base";
 import { isAccountName } from "./names.ts";
 import { badQuery, type Parsed, parsed, rejected } from "./rest-error.ts";
-import { isSecondaryName, refuseSecondary } from "./secondary.ts";
+import { accountOfSecondary } from "./secondary.ts";
 import { singleParameters } from "./single-parameters.ts";
 
 export const targetCharactersMax = 16_384;
@@ -17,6 +17,8 @@ export type Query = ReadonlyMap<string, readonly string[]>;
 
 export interface Target {
   readonly account: string;
+  /** The name ends with `-secondary`; `account` is the part before. */
+  readonly secondary?: true;
   readonly addressing: "host" | "path";
   /** The path behind the account, without the slash before it, not decoded; empty: the account itself. */
   readonly resource: string;
@@ -50,7 +52,8 @@ export function parseTarget(target: string, host: string, options: TargetOptions
 }
 
 function atAccount(account: string, addressing: "host" | "path", resource: string, rawPath: string, query: Query): Parsed<Target> {
-  if (isSecondaryName(account)) return refuseSecondary(account);
+  const primary = accountOfSecondary(account);
+  if (primary !== undefined) return parsed({ account: primary, secondary: true, addressing, resource, rawPath, query });
   if (!isAccountName(account)) return unknownAccount(account);
   return parsed({ account, addressing, resource, rawPath, query });
 }

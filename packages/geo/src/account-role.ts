@@ -47,20 +47,28 @@ export interface AccountRole {
   readonly obeyed: CommandOrder;
   /** Name of the other stamp; undefined if the account has one stamp. */
   readonly peer?: string;
+  /** Addresses of the other stamp's front-ends for stamps, host:port. Undefined: none is known. */
+  readonly peerDoors?: readonly string[];
   /** Where this stamp's copy ended when it was promoted. */
   readonly promotedAt?: GeoPoint;
   /** Report that a deposed primary owes: its commits behind `from`. */
   readonly report?: { readonly from: GeoPoint; readonly complete: boolean };
 }
 
+/** The other stamp of a command. */
+interface Peer {
+  readonly peer: string;
+  readonly peerDoors?: readonly string[];
+}
+
 export type RoleCommand =
   | { readonly kind: "create"; readonly operation: number }
-  | { readonly kind: "follow"; readonly operation: number; readonly epoch: number; readonly peer: string }
-  | { readonly kind: "pair"; readonly operation: number; readonly peer: string }
+  | ({ readonly kind: "follow"; readonly operation: number; readonly epoch: number } & Peer)
+  | ({ readonly kind: "pair"; readonly operation: number } & Peer)
   | { readonly kind: "drain"; readonly operation: number }
   | { readonly kind: "undrain"; readonly operation: number }
-  | { readonly kind: "promote"; readonly operation: number; readonly peer: string }
-  | { readonly kind: "demote"; readonly operation: number; readonly peer: string; readonly point: GeoPoint }
+  | ({ readonly kind: "promote"; readonly operation: number } & Peer)
+  | ({ readonly kind: "demote"; readonly operation: number; readonly point: GeoPoint } & Peer)
   | { readonly kind: "unpair"; readonly operation: number }
   | { readonly kind: "remove"; readonly operation: number };
 
@@ -138,12 +146,20 @@ function begin(command: RoleCommand, obeyed: CommandOrder): Outcome<Obeyed> {
   return refused("notFound", "conflict", `command ${command.kind}: this stamp has nothing of the account`);
 }
 
-const followed = ({ epoch, peer }: Extract<RoleCommand, { kind: "follow" }>, obeyed: CommandOrder): AccountRole => ({
+const peerOf = ({ peer, peerDoors }: Peer): Peer => (peerDoors === undefined ? { peer } : { peer, peerDoors });
+
+const followed = (command: Extract<RoleCommand, { kind: "follow" }>, obeyed: CommandOrder): AccountRole => ({
   role: "unseeded",
-  epoch,
+  epoch: command.epoch,
   obeyed,
-  peer,
+  ...peerOf(command),
 });
+
+/**
+ * Role of an account without a role row: the stamp made it by itself, or the location service made it there by its first
+ * operation.
+ */
+export const roleWithoutRow: AccountRole = { role: "primary", epoch: 1, obeyed: { operation: 1, phase: 0 } };
 
 function change(row: AccountRole, command: RoleCommand, obeyed: CommandOrder, facts: RoleFacts, rules: Rules): Outcome<Obeyed> {
   const { role, epoch } = row;
@@ -155,7 +171,7 @@ function change(row: AccountRole, command: RoleCommand, obeyed: CommandOrder, fa
     case "follow":
       return role === "removed" ? to(followed(command, obeyed)) : not(command, row);
     case "pair":
-      return role === "primary" ? to({ ...row, obeyed, peer: command.peer }) : not(command, row);
+      return role === "primary" ? to({ ...row, obeyed, ...peerOf(command) }) : not(command, row);
     case "drain":
       return takesPart ? to({ ...row, role: "drained", obeyed }) : not(command, row);
     case "undrain":
@@ -163,15 +179,15 @@ function change(row: AccountRole, command: RoleCommand, obeyed: CommandOrder, fa
     case "promote":
       if (role === "unseeded") return refused("failedPrecondition", "notSeeded", "this stamp's copy of the account is not complete");
       if (role !== "secondary") return not(command, row);
-      return to({ role: "primary", epoch: command.operation, obeyed, peer: command.peer, promotedAt: facts.copied });
+      return to({ role: "primary", epoch: command.operation, obeyed, ...peerOf(command), promotedAt: facts.copied });
     case "demote": {
       if (role === "removed" || epoch >= command.operation) return not(command, row);
       const from = rules.on("geoReportFromPromotion") ? command.point : facts.acknowledged;
-      return to({ role: "unseeded", epoch: command.operation, obeyed, peer: command.peer, report: { from, complete: false } });
+      return to({ role: "unseeded", epoch: command.operation, obeyed, ...peerOf(command), report: { from, complete: false } });
     }
     case "unpair": {
       if (!takesPart) return not(command, row);
-      const { peer: _peer, ...alone } = row;
+      const { peer: _peer, peerDoors: _doors, ...alone } = row;
       return to({ ...alone, role: "primary", obeyed });
     }
     case "remove":
@@ -191,8 +207,26 @@ export const takesWrites = ({ role }: AccountRole): boolean => role === "primary
 /** True if a range of this stamp sends its commits to the peer. */
 export const ships = ({ role, peer }: AccountRole): boolean => peer !== undefined && (role === "primary" || role === "drained");
 
+const singleTermMs = 5_000;
+const pairedTermMs = 1_000;
+
 /**
- * Monotonic time from which `drain` and `demote` may be answered, in milliseconds. `writtenMs`: when the row became
+ * How long a front-end acts on a row that it has read, in milliseconds from when it asked. Without a second stamp nothing
+ * can change the role but `pair`, which is answered when every front-end knows of the second stamp.
+ */
+export const roleTermMs = (row: AccountRole | undefined): number => (row?.peer === undefined ? singleTermMs : pairedTermMs);
+
+/** Part by which a front-end's clock may be slower than that of the process which answers commands. */
+const clockAllowance = 0.1;
+
+/** How long the answer of a command waits after its row was written, in milliseconds; 0: not at all. */
+export function commandWaitMs({ kind }: Pick<RoleCommand, "kind">): number {
+  if (kind === "pair") return singleTermMs * (1 + clockAllowance);
+  return kind === "drain" || kind === "demote" ? pairedTermMs * (1 + clockAllowance) : 0;
+}
+
+/**
+ * Monotonic time from which `pair`, `drain` and `demote` may be answered, in milliseconds. `writtenMs`: when the row became
  * durable, or when this process read it, if it did not write it itself. `cacheTermMs`: how long a front-end acts on a
  * row that it has read.
  */

@@ -9,6 +9,7 @@ export * from "./location-records.ts";
 export * from "./operations.ts";
 export * from "./placement.ts";
 export * from "./range-cursor.ts";
+export * from "./role-row.ts";
 export * from "./row-versions.ts";
 export * from "./seeding.ts";
 export * from "./sync-time.ts";

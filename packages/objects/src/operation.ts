@@ -4,7 +4,7 @@
  * is decided here.
  */
 
-import type { Account, ChangeAccount, ListAccounts } from "./accounts/operation.ts";
+import type { Account, ChangeAccount, ListAccounts, PutAccount } from "./accounts/operation.ts";
 import type { LeaseAction, LeaseView } from "./blobs/protect/leases.ts";
 import type { ServiceError } from "./errors.ts";
 import type { BlobName, BlobReference } from "./object-keys.ts";
@@ -348,7 +348,7 @@ export interface GetPageRanges extends OnBlobState {
 
 export type Operation =
   | { readonly case: "getAccount"; readonly value: { readonly account: string } }
-  | { readonly case: "putAccount"; readonly value: { readonly account: Account; readonly onlyIfAbsent: boolean } }
+  | { readonly case: "putAccount"; readonly value: PutAccount }
   | { readonly case: "listAccounts"; readonly value: ListAccounts }
   | { readonly case: "changeAccount"; readonly value: ChangeAccount }
   | { readonly case: "createContainer"; readonly value: CreateContainer }

@@ -170,6 +170,12 @@ const tables: readonly ServiceCallers[] = [
     setBlobSettings: ["operator"],
     createEncryptionScope: ["operator"],
     setEncryptionScopeState: ["operator"],
+    obey: ["operator"],
+    getRole: ["operator"],
+    getForCopy: ["operator"],
+    copySettings: ["operator"],
+    endSeeding: ["front-end", "partition-server"],
+    endReport: ["partition-server"],
   }),
   table(FrontEnd, {
     createContainer: ["operator"],

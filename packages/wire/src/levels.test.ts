@@ -68,6 +68,22 @@ const demanding: Readonly<Record<string, { readonly without: Kind; readonly with
     without: { case: "setBlobHeaders", value: { name, headers: { contentLanguage: "de" } } },
     with: { case: "setBlobHeaders", value: { name, headers: { contentLanguage: "de", contentTypeCleared: true } } },
   },
+  "Account.geo_role": {
+    without: { case: "putAccount", value: { account: { name: "a", geoRole: "" } } },
+    with: { case: "putAccount", value: { account: { name: "a", geoRole: "role" } } },
+  },
+  "PutAccount.expected_geo_role": {
+    without: { case: "putAccount", value: { account: { name: "a" } } },
+    with: { case: "putAccount", value: { account: { name: "a" }, expectedGeoRole: "" } },
+  },
+  "ChangeAccount.geo_role": {
+    without: { case: "changeAccount", value: { account: "a" } },
+    with: { case: "changeAccount", value: { account: "a", geoRole: "role" } },
+  },
+  "ChangeAccount.expected_geo_role": {
+    without: { case: "changeAccount", value: { account: "a" } },
+    with: { case: "changeAccount", value: { account: "a", expectedGeoRole: "" } },
+  },
 };
 
 /** An ExecuteRequest as a release before levels reads it: its descriptors, without the fields that came later. */

@@ -16,7 +16,7 @@ import { type Operation, OperationSchema } from "./gen/stamp/v1/objects_pb.ts";
 import type { ExecuteRequestSchema } from "./gen/stamp/v1/partition_server_pb.ts";
 
 /** Level of this release. */
-export const fieldLevel = 1;
+export const fieldLevel = 2;
 
 type Levels = Readonly<Record<string, number>>;
 
@@ -32,6 +32,10 @@ export const operationLevels: Levels = {
   "ChangeAccount.encryption_scope_state": 1,
   "Account.encryption_scopes": 1,
   "BlobHeaders.content_type_cleared": 1,
+  "Account.geo_role": 2,
+  "PutAccount.expected_geo_role": 2,
+  "ChangeAccount.geo_role": 2,
+  "ChangeAccount.expected_geo_role": 2,
 };
 
 /** FeatureSet_FieldPresence.IMPLICIT of protobuf. */

@@ -206,7 +206,9 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
     .default(1_024)
     .describe("Least rate of a client while this front-end waits for it, in a body or an answer; slower ones are ended. 0: any rate"),
   leastRateWindowMs: count(60_000).describe("How long a client may stand still before leastBytesPerSecond counts"),
-  accountCacheMs: count(5_000).describe("How long the keys of an account are used before they are read again"),
+  accountCacheMs: count(5_000).describe(
+    "How long the keys of an account are used before they are read again; more than 5,000 counts as 5,000",
+  ),
   accountsMax: count(10_000).describe("Accounts whose keys are held"),
   mapWaitMs: count(5_000).describe("How long the partition manager holds a question for a newer map"),
   signalListenersMax: count(10_000).describe("Listeners of stamp.v1.Signals at this front-end; one account has at most half of them"),

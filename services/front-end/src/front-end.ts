@@ -136,6 +136,7 @@ export class FrontEndRole implements Role {
       world,
       config,
       router: this.#router,
+      accounts: this.#accounts,
       containers: this.#containers,
       queues: new Queues(world, this.#router, config),
       tables: new Tables(world, this.#router, config),

@@ -15,6 +15,7 @@ const account = (name: string, keys: string[]): Account => ({
   configuredDigest: emptyBytes,
   encryptionScopes: [],
   createdMs: 0,
+  geoRole: "",
 });
 
 const change = (name: string, changes: Partial<Omit<ChangeAccount, "expected">>, expected: Partial<ChangeAccount["expected"]> = {}) => ({
@@ -64,6 +65,7 @@ test("accounts: a change touches what it names, and nothing when what it expects
     configuredDigest: Uint8Array.of(5),
     encryptionScopes: [],
     createdMs: table.wallMs,
+    geoRole: "",
   });
   assert.equal(table.outcome("changeAccount", change("none", {})), "AccountNotFound");
 });
@@ -83,6 +85,33 @@ test("accounts: listed in order of their names, page by page", () => {
     }
     assert.deepEqual(seen, names, `pages of ${maxResults}`);
   }
+});
+
+const goldenRole = new URL("../../../../tests/golden/row/v5/account-with-role.bin", import.meta.url);
+
+test("accounts: a role is changed where it is as expected, and its row is of version 5", () => {
+  const table = new TestTable();
+  table.run({ case: "putAccount", value: { account: account("a", ["k1"]), onlyIfAbsent: true } });
+  const become = (geoRole: string, expected: string) => table.outcome("changeAccount", change("a", { geoRole }, { geoRole: expected }));
+  assert.equal(become("secondary", "other"), "ConditionNotMet 412");
+  assert.equal(become("secondary", ""), "account");
+  table.run({ case: "changeAccount", value: change("a", { keys: ["k2"] }) });
+  assert.deepEqual(held(table, "a"), { ...account("a", ["k2"]), createdMs: table.wallMs, geoRole: "secondary" }, "other changes leave it");
+  const replace = (expectedGeoRole: string) =>
+    table.outcome("putAccount", { account: { ...account("a", ["k3"]), geoRole: "primary" }, onlyIfAbsent: false, expectedGeoRole });
+  assert.equal(replace(""), "ConditionNotMet 412");
+  table.run({ case: "changeAccount", value: change("a", { serviceProperties: { blob: "text" } }) });
+  assert.equal(replace("secondary"), "account");
+  assert.deepEqual(held(table, "a"), { ...account("a", ["k3"]), createdMs: table.wallMs, geoRole: "primary" }, "everything is replaced");
+  const bytes = table.sorted()[0]?.value ?? emptyBytes;
+  assert.equal(versionOfRow(bytes), 5);
+  if (process.env.STAMP_WRITE_GOLDEN && !existsSync(goldenRole)) {
+    mkdirSync(new URL(".", goldenRole), { recursive: true });
+    writeFileSync(goldenRole, bytes);
+  }
+  assert.deepEqual(bytes, new Uint8Array(readFileSync(goldenRole)));
+  assert.equal(become("", "primary"), "account");
+  assert.equal(versionOfRow(table.sorted()[0]?.value ?? emptyBytes), 1, "without a role an older release reads it");
 });
 
 const scope = (name: string, fill: number, disabled = false) => ({ name, key: new Uint8Array(32).fill(fill), disabled });

@@ -32,6 +32,7 @@ function decodeAccount(name: string, row: Uint8Array, seals: Seals): Account {
     configuredDigest: owned(secrets.configuredDigest),
     encryptionScopes: (secrets.encryptionScopes ?? []).map(({ name: scope, value }) => decodeScope(scope, value)),
     createdMs: held.created === undefined ? 0 : msOfDateTime(held.created),
+    geoRole: held.geoRole ?? "",
   };
 }
 
@@ -67,6 +68,7 @@ function put(account: Account, seals: Seals) {
     ...(sealed === undefined ? secrets : { sealed }),
     created: dateTimeOfMs(account.createdMs),
     serviceProperties: texts(Object.entries(account.serviceProperties)),
+    geoRole: account.geoRole === "" ? undefined : account.geoRole,
   });
   return { kind: "put", key: accountKey(account.name), value } as const;
 }
@@ -76,15 +78,19 @@ export function* getAccount(value: OperationValue<"getAccount">, { seals }: Plan
   return row ? answer({ case: "account", value: decodeAccount(value.account, row, seals) }) : fail("AccountNotFound");
 }
 
-/** Inserts it. One that is there stays as it is with `onlyIfAbsent`, otherwise it gets these keys. */
+/**
+ * Inserts it. One that is there stays as it is with `onlyIfAbsent`, is replaced if it has the expected role, and otherwise gets these keys.
+ */
 export function* putAccount(value: OperationValue<"putAccount">, context: PlanContext): Plan {
-  const { account, onlyIfAbsent } = value;
+  const { account, onlyIfAbsent, expectedGeoRole } = value;
   if (!account.encryptionScopes.every(isScope) || account.encryptionScopes.length > encryptionScopesMax)
     return refuse("badRequest", whatScopesAre);
   const row = yield* getRow(accountKey(account.name));
   const held = row ? decodeAccount(account.name, row, context.seals) : undefined;
   if (held && onlyIfAbsent) return answer({ case: "account", value: held });
-  const next = held ? { ...held, keys: account.keys } : { ...account, createdMs: context.wallMs };
+  if (expectedGeoRole !== undefined && expectedGeoRole !== held?.geoRole) return conditionNotMet();
+  const changed = expectedGeoRole === undefined ? { keys: account.keys } : { ...account, createdMs: held?.createdMs ?? 0 };
+  const next = held ? { ...held, ...changed } : { ...account, createdMs: context.wallMs };
   return answer({ case: "account", value: next }, [put(next, context.seals)]);
 }
 
@@ -92,7 +98,7 @@ export function* changeAccount(value: ChangeAccount, { seals }: PlanContext): Pl
   const row = yield* getRow(accountKey(value.account));
   if (!row) return fail("AccountNotFound");
   const held = decodeAccount(value.account, row, seals);
-  if (!expectedIsSo(value.expected, held)) return errorAnswer(serviceError("ConditionNotMet", { status: "412" }));
+  if (!expectedIsSo(value.expected, held)) return conditionNotMet();
   const scopes = changedScopes(value, held.encryptionScopes);
   if (!scopes.ok) return scopes.decision;
   const next: Account = {
@@ -102,9 +108,12 @@ export function* changeAccount(value: ChangeAccount, { seals }: PlanContext): Pl
     delegationSecret: value.delegationSecret ?? held.delegationSecret,
     configuredDigest: value.configuredDigest ?? held.configuredDigest,
     serviceProperties: { ...held.serviceProperties, ...value.serviceProperties },
+    geoRole: value.geoRole ?? held.geoRole,
   };
   return answer({ case: "account", value: next }, [put(next, seals)]);
 }
+
+const conditionNotMet = () => errorAnswer(serviceError("ConditionNotMet", { status: "412" }));
 
 type Scopes = { readonly ok: true; readonly value: EncryptionScope[] } | { readonly ok: false; readonly decision: Decision };
 
@@ -123,7 +132,9 @@ function changedScopes(change: ChangeAccount, held: readonly EncryptionScope[]):
   return { ok: true, value: scopes.map((scope) => (scope.name === state.name ? { ...scope, disabled: state.disabled } : scope)) };
 }
 
-function expectedIsSo({ keys, delegationSecret, configuredDigest, serviceProperties }: ChangeAccount["expected"], held: Account): boolean {
+function expectedIsSo(expected: ChangeAccount["expected"], held: Account): boolean {
+  const { keys, delegationSecret, configuredDigest, serviceProperties, geoRole } = expected;
+  if (geoRole !== undefined && geoRole !== held.geoRole) return false;
   if (keys !== undefined && (keys.length !== held.keys.length || keys.some((key, index) => key !== held.keys[index]))) return false;
   if (delegationSecret !== undefined && compareBytes(delegationSecret, held.delegationSecret) !== 0) return false;
   if (configuredDigest !== undefined && compareBytes(configuredDigest, held.configuredDigest) !== 0) return false;

@@ -15,6 +15,8 @@ export interface Account {
   /** In order of their names. */
   readonly encryptionScopes: readonly EncryptionScope[];
   readonly createdMs: number;
+  /** Role of the account at this stamp, as @stamp/geo writes it. Empty: the stamp is primary and has no second one. */
+  readonly geoRole: string;
 }
 
 /** A key of the stamp, by whose name blobs of an account are encrypted. */
@@ -24,6 +26,18 @@ export interface EncryptionScope {
   readonly key: Uint8Array;
   /** Nothing is read or written under it. */
   readonly disabled: boolean;
+}
+
+/** A new account, or other values for one that is there. */
+export interface PutAccount {
+  readonly account: Account;
+  /** An account that is there stays as it is. */
+  readonly onlyIfAbsent: boolean;
+  /**
+   * Replaces everything but the time of creation, if the role is still this one. Undefined: replaces the keys only,
+   * whatever the role.
+   */
+  readonly expectedGeoRole?: string | undefined;
 }
 
 /**
@@ -39,11 +53,13 @@ export interface ChangeAccount {
   /** Added if the account has none of this name; else that one stays as it is. */
   readonly newEncryptionScope?: EncryptionScope | undefined;
   readonly encryptionScopeState?: Omit<EncryptionScope, "key"> | undefined;
+  readonly geoRole?: string | undefined;
   readonly expected: {
     readonly keys?: readonly string[] | undefined;
     readonly delegationSecret?: Uint8Array | undefined;
     readonly configuredDigest?: Uint8Array | undefined;
     readonly serviceProperties: Readonly<Record<string, string>>;
+    readonly geoRole?: string | undefined;
   };
 }
 

@@ -43,6 +43,7 @@ const account: Account = {
   configuredDigest: utf8("the digest of the keys"),
   encryptionScopes: [{ name: "scope", key: utf8("the key of the encryption scope."), disabled: true }],
   createdMs: 0,
+  geoRole: "",
 };
 const secrets = [secretKey, "c2Vjb25k", "the delegation secret", "the digest of the keys", "the key of the encryption scope."];
 

@@ -6,7 +6,8 @@
  *
  * The version is the least one whose readers take the row for what it is: 2 for one with encrypted places, else the latest of which one of its
  * properties is `since`, else 1. So a release that knows version 1 refuses encrypted bytes instead of serving them, and one that knows version 2
- * does not write a row anew without the name of its encryption scope; one that knows version 3 takes no sealed account for one without keys.
+ * does not write a row anew without the name of its encryption scope; one that knows version 3 takes no sealed account for one without keys,
+ * and one that knows version 4 no copy of an account for its primary.
  *
  * Checksums belong to the layers below (commit records, checkpoint blocks). A truncated row is always refused, and so is whatever is
  * not of this form; a flipped bit inside a value is caught below.
@@ -61,7 +62,7 @@ const firstVersion = 1;
 /** The first that has places with a cipher. */
 const cipherVersion = 2;
 /** Version of accounts whose secrets are sealed; version 3 is of rows that name an encryption scope. */
-const newestVersion = 4;
+const newestVersion = 5;
 
 /** The version of what `encodeRow` made. */
 export const versionOfRow = (bytes: Uint8Array): number => bytes[0] ?? firstVersion;

@@ -29,6 +29,7 @@ export const accountSchema: {
   readonly configuredDigest: Property<"binary">;
   readonly encryptionScopes: Property<"DictionaryType">;
   readonly sealed: Property<"binary">;
+  readonly geoRole: Property<"string">;
 } = {
   keys: property(1, "DictionaryType"),
   created: property(2, "DateTime"),
@@ -37,6 +38,8 @@ export const accountSchema: {
   configuredDigest: property(5, "binary"),
   encryptionScopes: propertySince3(6, "DictionaryType"),
   sealed: { id: 7, type: "binary", since: 4 },
+  // A release that skips it would take writes at a stamp that only has a copy.
+  geoRole: { id: 8, type: "string", since: 5 },
 };
 
 /** All rows of the Blob table; which properties a row has follows from the kind of its key (object-keys.ts). */

@@ -1,18 +1,23 @@
 /** Tokens of accounts on gRPC calls: `authorization: Bearer <token>` (`stamp token`). */
-import { claimsOfToken, verifyToken } from "@stamp/azure-rest";
+import { claimsOfToken, type RestError, verifyToken } from "@stamp/azure-rest";
 import { type Outcome, ok, refused } from "@stamp/base";
+import type { AccountRole } from "@stamp/geo";
 import type { BlobPolicy } from "@stamp/objects";
 import type { CallContext, World } from "@stamp/ports";
 import type { CallLimits } from "../routing/router.ts";
 import type { Accounts } from "./accounts.ts";
 import { blobPolicyOf } from "./blob-policy.ts";
 
-/** Checks that the call carries a token of the account, and returns the policy of the account. */
+/**
+ * Checks that the call carries a token of the account, and returns the policy of the account. `serves`: refuses an account whose primary is
+ * another stamp, and a write to one that is being moved.
+ */
 export async function checkToken(
   { world, accounts }: { readonly world: World; readonly accounts: Accounts },
   account: string,
   context: CallContext,
   limits: CallLimits,
+  serves: (role: AccountRole | undefined) => RestError | undefined = () => undefined,
 ): Promise<Outcome<BlobPolicy>> {
   const match = /^bearer\s+(\S+)$/i.exec((context.metadata.authorization ?? "").trim());
   const token = match?.[1];
@@ -32,5 +37,7 @@ export async function checkToken(
   });
   if (check.kind !== "valid" || known.kind !== "known") return refused("unauthenticated", "unauthorized", `the token is ${check.kind}`);
   context.authorized?.();
+  const elsewhere = serves(known.role);
+  if (elsewhere) return refused("unavailable", "notReady", elsewhere.message, { "x-ms-error-code": elsewhere.code });
   return ok(blobPolicyOf(known.serviceProperties.blob));
 }

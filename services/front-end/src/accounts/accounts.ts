@@ -4,7 +4,8 @@
  */
 
 import { decodeServiceProperties, fromBase64, type ServiceName, type ServiceProperties, unreadableProperties } from "@stamp/azure-rest";
-import { type Outcome, ok } from "@stamp/base";
+import { type Outcome, ok, refused } from "@stamp/base";
+import { type AccountRole, decodeRole, roleTermMs } from "@stamp/geo";
 import { type World, within } from "@stamp/ports";
 import type { Account } from "@stamp/wire";
 import type { CallLimits, Router } from "../routing/router.ts";
@@ -25,6 +26,8 @@ export interface AccountKeys {
   readonly serviceProperties: Readonly<Record<ServiceName, ServiceProperties>>;
   /** True if the operator forbids anonymous reads of every container, whatever its access policy says. */
   readonly publicAccessForbidden: boolean;
+  /** Role of the account at this stamp; undefined: it has one stamp only. */
+  readonly role: AccountRole | undefined;
   /** By name. */
   readonly encryptionScopes: ReadonlyMap<string, { readonly key: Uint8Array; readonly disabled: boolean }>;
 }
@@ -40,9 +43,14 @@ export interface AccountsOptions {
 
 interface Entry {
   readonly lookup: Promise<Outcome<AccountLookup>>;
-  readonly untilMs: number;
+  /** The answer, once it is there. */
+  known: AccountLookup | undefined;
+  /** An account with two stamps may not be acted on for longer than its role's term. */
+  untilMs: number;
   readonly sentMs: number;
 }
+
+const notHere = (account: string) => refused("unavailable", "notReady", `account ${account} is not at this stamp any more`);
 
 /** An account that is not there may be made any moment. */
 const unknownCacheMs = 200;
@@ -79,14 +87,39 @@ export class Accounts {
     return within(clock, limits.deadlineMs - nowMs, entry.lookup);
   }
 
+  /** Role by a row that was asked for less than its term ago; undefined if there is none in memory. */
+  roleKnown(account: string): Outcome<AccountRole | undefined> | undefined {
+    const entry = this.#entries.get(account);
+    if (entry?.known === undefined || entry.untilMs <= this.#world.clock.monotonicMs()) return undefined;
+    return entry.known.kind === "known" ? ok(entry.known.role) : notHere(account);
+  }
+
+  /** Role by a row that was asked for less than its term ago; undefined if it was not read in time. */
+  async roleNow(account: string, limits: CallLimits): Promise<Outcome<AccountRole | undefined> | undefined> {
+    for (;;) {
+      const found = await this.find(account, limits);
+      if (found === undefined || !found.ok) return found;
+      // An answer that came after its term has told of a role that may have ended.
+      const known = this.roleKnown(account);
+      if (known !== undefined) return known;
+      if (found.value.kind === "unknown") return notHere(account);
+    }
+  }
+
   /** It was changed from here: the next who asks reads it anew. */
   forget(account: string): void {
     this.#entries.delete(account);
   }
 
   #newEntry(account: string, nowMs: number): Entry {
-    const entry = { lookup: this.#read(account, nowMs), untilMs: nowMs + this.#options.accountCacheMs, sentMs: nowMs };
+    const untilMs = nowMs + Math.min(this.#options.accountCacheMs, roleTermMs(undefined));
+    const entry: Entry = { lookup: this.#read(account, nowMs), known: undefined, untilMs, sentMs: nowMs };
     this.#remember(account, entry);
+    void entry.lookup.then((lookup) => {
+      if (!lookup.ok) return;
+      entry.known = lookup.value;
+      if (lookup.value.kind === "known") entry.untilMs = Math.min(entry.untilMs, nowMs + roleTermMs(lookup.value.role));
+    });
     return entry;
   }
 
@@ -110,12 +143,15 @@ export class Accounts {
     if (!lookup.ok) this.#entries.delete(account);
     else if (lookup.value.kind === "unknown") {
       const known = this.#entries.get(account);
-      if (known) this.#entries.set(account, { ...known, untilMs: clock.monotonicMs() + unknownCacheMs });
+      if (known) known.untilMs = clock.monotonicMs() + unknownCacheMs;
     }
     return lookup;
   }
 
-  #usable({ name, keys: texts, delegationSecret, serviceProperties, encryptionScopes }: Account): Outcome<AccountKeys> {
+  #usable({ name, keys: texts, delegationSecret, serviceProperties, encryptionScopes, geoRole }: Account): Outcome<AccountLookup> {
+    const role = decodeRole(geoRole);
+    if (!role.ok) return role;
+    if (role.value?.role === "removed") return ok({ kind: "unknown" });
     const held = [serviceProperties.blob, serviceProperties.queue, serviceProperties.table].map((text) => text ?? "");
     const [blob, queue, table] = held.map(decodeServiceProperties);
     if (!blob || !queue || !table) {
@@ -140,6 +176,7 @@ export class Accounts {
       delegationSecret,
       serviceProperties: { blob, queue, table },
       publicAccessForbidden,
+      role: role.value,
       encryptionScopes: new Map(encryptionScopes.map((scope) => [scope.name, scope])),
     });
   }

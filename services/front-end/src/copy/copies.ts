@@ -108,6 +108,8 @@ export class Copies {
 
   async #claim(to: LocatedBlob, copyId: string): Promise<void> {
     const { router } = this.#objects.parts;
+    const here = await this.#isPrimary(to.account);
+    if (!here.ok || !here.value) return;
     const claimed = await router.execute({ case: "claimCopy", value: { name: to, copyId, copier: this.copier } }, this.#limits());
     if (!claimed.ok || claimed.value.case !== "blob") return;
     const { copy, blobType, encryptionScope: scope } = claimed.value.value;
@@ -143,7 +145,10 @@ export class Copies {
     const signal = this.#stop.signal;
     let position = job.position;
     for (let failedSinceMs: number | undefined; !signal.aborted; ) {
-      const step = await this.#step({ ...job, position });
+      // The copy goes on at the account's primary, whichever stamp that is.
+      const here = await this.#isPrimary(job.to.account);
+      if (here.ok && !here.value) return;
+      const step = here.ok ? await this.#step({ ...job, position }) : here;
       if (step.ok) {
         if (step.value === undefined) return;
         position = step.value;
@@ -157,6 +162,14 @@ export class Copies {
       }
       await sleep(clock, jittered(random, 1_000), signal);
     }
+  }
+
+  /** True if this stamp is the primary of the account. */
+  async #isPrimary(account: string): Promise<Outcome<boolean>> {
+    const { accounts } = this.#objects.parts;
+    const role = accounts.roleKnown(account) ?? (await accounts.roleNow(account, this.#limits()));
+    if (role === undefined) return refused("deadlineExceeded", "timeout", "the account was not read in time");
+    return role.ok ? ok(role.value === undefined || role.value.role === "primary") : role;
   }
 
   /** Some parts more: the next position; undefined when it is over. */

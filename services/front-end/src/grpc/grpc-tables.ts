@@ -10,13 +10,13 @@ type TableHandlers = Pick<Handlers<typeof FrontEnd>, "createTable" | "insertEnti
 
 export function tableHandlers(call: AuthorizedCall, tables: Tables): TableHandlers {
   return {
-    createTable: call(async ({ account, table }: { account: string; table: string }, limits) => {
+    createTable: call("CreateTable", async ({ account, table }: { account: string; table: string }, limits) => {
       const name = checkTableName(table);
       if (!name.ok) return name;
       const made = await tables.create({ account, table }, limits);
       return made.ok ? parsed({}) : made;
     }),
-    insertEntity: call(async (request: Parameters<TableHandlers["insertEntity"]>[0], limits) => {
+    insertEntity: call("InsertEntity", async (request: Parameters<TableHandlers["insertEntity"]>[0], limits) => {
       const key = keyOf(request.key);
       if (!key.ok) return key;
       const properties = request.properties.map(propertyFromWire).filter((property): property is NamedValue => property !== undefined);
@@ -31,7 +31,7 @@ export function tableHandlers(call: AuthorizedCall, tables: Tables): TableHandle
       const timestamp = made.value[0] ?? 0n;
       return parsed({ timestamp, etag: entityEtag(timestamp) });
     }),
-    getEntity: call(async (request: Parameters<TableHandlers["getEntity"]>[0], limits) => {
+    getEntity: call("GetEntity", async (request: Parameters<TableHandlers["getEntity"]>[0], limits) => {
       const key = keyOf(request.key);
       if (!key.ok) return key;
       const table = await tables.locate(request, limits);
@@ -39,7 +39,7 @@ export function tableHandlers(call: AuthorizedCall, tables: Tables): TableHandle
       const found = await tables.get(table.value, key.value, request.select, limits);
       return found.ok ? parsed(entityToWire(found.value)) : found;
     }),
-    queryEntities: call(async (request: Parameters<TableHandlers["queryEntities"]>[0], limits) => {
+    queryEntities: call("QueryEntities", async (request: Parameters<TableHandlers["queryEntities"]>[0], limits) => {
       const filter = parseFilter(request.filter);
       if (!filter.ok) return filter;
       const table = await tables.locate(request, limits);

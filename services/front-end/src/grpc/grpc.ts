@@ -4,12 +4,14 @@
  */
 import { checkBlobName, checkContainerName, type Parsed, parsed, type RestError, rejected } from "@stamp/azure-rest";
 import { type Failed, type FailureCode, FailureError, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
+import type { AccountRole } from "@stamp/geo";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import type { Conditions, Container, FrontEnd, GetBlobRequest, ListedBlob, PutBlobRequest } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
 import { checkToken } from "../accounts/account-token.ts";
 import type { Accounts } from "../accounts/accounts.ts";
 import { underKey } from "../accounts/content-key.ts";
+import { refuseAt, refuseOperation, unacknowledged, writes } from "../geo/account-here.ts";
 import { endOf, type LocatedBlob, type Objects } from "../objects/objects.ts";
 import { checkLiteralName } from "../objects/older-names.ts";
 import type { CallLimits } from "../routing/router.ts";
@@ -42,37 +44,41 @@ export interface GrpcDoorParts {
   readonly accounts: Accounts;
 }
 
-/** A handler of requests whose token is for their account. */
+/** A handler of requests whose token is for their account. `operation`: its name in the REST reference. */
 export type AuthorizedCall = <R extends { readonly account: string }, T>(
+  operation: string,
   work: (request: R, limits: CallLimits) => Promise<Parsed<T>>,
 ) => (request: R, context: CallContext) => Promise<Outcome<T>>;
 
 export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd> {
   const { objects } = parts;
-  const call: AuthorizedCall = (work) => {
+  const call: AuthorizedCall = (operation, work) => {
     return async (request, context) => {
       const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
-      const policy = await checkToken(parts, request.account, context, limits);
-      return policy.ok ? outcomeOf(await work(request, { ...limits, policy: policy.value })) : policy;
+      const policy = await checkToken(parts, request.account, context, limits, servedHere(request.account, operation));
+      if (!policy.ok) return policy;
+      const done = await work(request, { ...limits, policy: policy.value });
+      const lost = done.ok && writes(operation) ? await unacknowledged(parts.accounts, request.account, limits) : undefined;
+      return lost ? unknownOutcome("unavailable", "conflict", lost.message, { "x-ms-error-code": lost.code }) : outcomeOf(done);
     };
   };
   const done = <T>(result: Parsed<T>): Parsed<Record<string, never>> => (result.ok ? parsed({}) : result);
   return {
-    createContainer: call(async ({ account, container, metadata }, limits) => {
+    createContainer: call("CreateContainer", async ({ account, container, metadata }, limits) => {
       const name = checkContainerName(container);
       if (!name.ok) return name;
       return objects.execute({ case: "createContainer", value: { account, container, metadata } }, "container", limits);
     }),
-    deleteContainer: call(async ({ account, container, conditions }, limits) => {
+    deleteContainer: call("DeleteContainer", async ({ account, container, conditions }, limits) => {
       const value = conditions ? { account, container, conditions } : { account, container };
       return done(await objects.deleteContainer(value, () => limits));
     }),
-    listContainers: call(({ account, prefix, marker, maxResults }, limits) =>
+    listContainers: call("ListContainers", ({ account, prefix, marker, maxResults }, limits) =>
       objects.listContainers({ account, prefix, marker, maxResults: pageSize(maxResults) }, limits),
     ),
     putBlob: (requests, context) => putBlob(parts, requests, context),
     getBlob: (request, context) => getBlob(parts, request, context),
-    getBlobProperties: call(async (request, limits) => {
+    getBlobProperties: call("GetBlobProperties", async (request, limits) => {
       const name = await locate(objects, request, limits);
       if (!name.ok) return name;
       const value = { name: name.value, withoutContent: true, ...(request.conditions ? { conditions: request.conditions } : {}) };
@@ -80,7 +86,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
       const readable = blob.ok ? await objects.parts.scopes.ofBlob(request.account, blob.value, undefined, limits) : blob;
       return readable.ok ? blob : readable;
     }),
-    listBlobs: call(async ({ account, container, prefix, delimiter, marker, maxResults }, limits) => {
+    listBlobs: call("ListBlobs", async ({ account, container, prefix, delimiter, marker, maxResults }, limits) => {
       const row = await objects.container(account, container, limits);
       if (!row.ok) return row;
       const question = { prefix, delimiter, marker, maxResults: pageSize(maxResults), includeMetadata: true, includeUncommitted: false };
@@ -88,15 +94,17 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
       return page.ok ? parsed({ ...page.value, entries: page.value.entries.map(withoutHiddenMetadata) }) : page;
     }),
     ...tableHandlers(call, objects.tables),
-    deleteBlob: call(async (request, limits) => {
+    deleteBlob: call("DeleteBlob", async (request, limits) => {
       const name = await locate(objects, request, limits);
       if (!name.ok) return name;
       const value = request.conditions ? { name: name.value, conditions: request.conditions } : { name: name.value };
       return done(await objects.deleteBlob(value, () => limits));
     }),
-    putQueueMessage: call((request, limits) => putQueueMessage(objects.parts.queues, request, limits)),
-    getQueueMessages: call((request, limits) => getQueueMessages(objects.parts.queues, request, limits)),
-    deleteQueueMessage: call(async (request, limits) => done(await deleteQueueMessage(objects.parts.queues, request, limits))),
+    putQueueMessage: call("PutMessage", (request, limits) => putQueueMessage(objects.parts.queues, request, limits)),
+    getQueueMessages: call("GetMessages", (request, limits) => getQueueMessages(objects.parts.queues, request, limits)),
+    deleteQueueMessage: call("DeleteMessage", async (request, limits) =>
+      done(await deleteQueueMessage(objects.parts.queues, request, limits)),
+    ),
   };
 
   async function putBlob(_: GrpcDoorParts, requests: AsyncIterable<PutBlobRequest>, context: CallContext) {
@@ -105,7 +113,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     if (first.done) return refused("invalidArgument", "badRequest", "no message: the first one names the blob");
     const head: PutBlobRequest = first.value;
     const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
-    const policy = await checkToken(parts, head.account, context, limits);
+    const policy = await checkToken(parts, head.account, context, limits, servedHere(head.account, "PutBlob"));
     if (!policy.ok) return policy;
     const blobName = checkBlobName(head.blob, true);
     if (!blobName.ok) return failedBy(blobName.error);
@@ -139,12 +147,14 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     const value = { name: name.value, metadata: head.metadata, headers, body: { inline, places: [...places] } };
     const conditions = key.value ? { ...head.conditions, ...underKey(key.value, {}) } : head.conditions;
     const kind = { case: "putBlob", value: conditions ? { ...value, conditions } : value } as const;
-    return outcomeOf(await objects.execute(kind, "blob", { ...limits, policy: policy.value }));
+    const done = await objects.execute(kind, "blob", { ...limits, policy: policy.value });
+    const lost = done.ok ? await unacknowledged(parts.accounts, head.account, limits) : undefined;
+    return lost ? unknownOutcome("unavailable", "conflict", lost.message, { "x-ms-error-code": lost.code }) : outcomeOf(done);
   }
 
   async function* getBlob(_: GrpcDoorParts, request: GetBlobRequest, context: CallContext) {
     const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
-    const who = await checkToken(parts, request.account, context, limits);
+    const who = await checkToken(parts, request.account, context, limits, servedHere(request.account, "GetBlob"));
     if (!who.ok) throw new FailureError(who.failure);
     const found = await findBlob(objects, request, limits);
     if (!found.ok) throw new FailureError(failedBy(found.error).failure);
@@ -157,6 +167,10 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
     for await (const payload of download.value) yield { payload };
   }
 }
+
+/** Calls name an account by its own name only. */
+const servedHere = (account: string, operation: string) => (role: AccountRole | undefined) =>
+  refuseAt({ account }, role) ?? refuseOperation({ account }, role, operation);
 
 /** Calls do not tell whence they came: all clients of gRPC count as one address. */
 const grpcClients = "grpc";

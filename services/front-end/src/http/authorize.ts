@@ -19,6 +19,7 @@ import {
   parseAuthorization,
   parsed,
   parseSas,
+  refuseSecondary,
   rejected,
   responseOverrides,
   roleOfLetter,
@@ -34,6 +35,7 @@ import {
 } from "@stamp/azure-rest";
 import type { World } from "@stamp/ports";
 import type { AccountKeys, Accounts } from "../accounts/accounts.ts";
+import type { Endpoint } from "../geo/account-here.ts";
 import { restErrorOf } from "../objects/failures.ts";
 import type { CallLimits } from "../routing/router.ts";
 import { type Bearer, type BearerTokens, challenge, checkBearer, claimsOf } from "./bearer.ts";
@@ -69,11 +71,16 @@ export type Asker =
   | { readonly by: "sas"; readonly sas: Sas; readonly terms: SasTerms; readonly delegatedBy: BearerRole | undefined }
   | { readonly by: "bearer"; readonly bearer: Bearer };
 
-export async function findAccount(accounts: Accounts, name: string, limits: CallLimits): Promise<Parsed<AccountKeys>> {
+export async function findAccount(
+  accounts: Accounts,
+  { account: name, secondary }: Endpoint,
+  limits: CallLimits,
+): Promise<Parsed<AccountKeys>> {
   const found = await accounts.find(name, limits);
   if (!found) return rejected("ServerBusy");
   if (!found.ok) return { ok: false, error: restErrorOf(found.failure) };
-  return found.value.kind === "unknown" ? unknownAccount(name) : parsed(found.value);
+  if (found.value.kind !== "unknown") return parsed(found.value);
+  return secondary ? refuseSecondary(name) : unknownAccount(name);
 }
 
 /**

@@ -9,6 +9,7 @@ import {
   parseDelegationKeyRequest,
   parsed,
   rejected,
+  restError,
   type ServiceName,
   toBase64,
 } from "@stamp/azure-rest";
@@ -50,8 +51,12 @@ async function delegationSecret(exchange: Exchange): Promise<Parsed<Uint8Array>>
   const row = await exchange.objects.execute({ case: "getAccount", value: { account } }, "account", exchange.limits());
   if (!row.ok) return row;
   if (row.value.delegationSecret.length > 0) return parsed(row.value.delegationSecret);
+  // A copy's secret is its primary's.
+  if (exchange.account.role !== undefined && exchange.account.role.role !== "primary") return { ok: false, error: restError("ServerBusy") };
+  const sameRole = row.value.geoRole === "" ? {} : { expectedGeoRole: row.value.geoRole };
   const value = {
     account,
+    ...sameRole,
     delegationSecret: exchange.objects.parts.world.random.bytes(delegationSecretBytes),
     expectedDelegationSecret: new Uint8Array(0),
   };

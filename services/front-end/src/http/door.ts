@@ -29,6 +29,7 @@ import type { Accounts } from "../accounts/accounts.ts";
 import { blobPolicyOf } from "../accounts/blob-policy.ts";
 import type { FrontEndConfig } from "../config.ts";
 import type { DoorGate } from "../door-gate.ts";
+import { refuseAt, refuseOperation, unacknowledged, writes } from "../geo/account-here.ts";
 import { busy, restErrorOf } from "../objects/failures.ts";
 import type { Objects } from "../objects/objects.ts";
 import { takesWellKnownKey, type WellKnownKeyRules } from "../peers/well-known-key.ts";
@@ -153,6 +154,10 @@ export class HttpDoor {
       if (refused) return refused;
     }
     const served = await operation.serve(exchange);
+    if (served.ok && writes(operation.name)) {
+      const error = await unacknowledged(this.#parts.accounts, exchange.target.account, exchange.limits());
+      if (error) return { ok: false, error };
+    }
     const answer = served.ok ? overridden(served.value, request.method, exchange.access) : served;
     return gated && answer.ok ? this.#counted(request, exchange.target.account, answer.value, seen) : answer;
   }
@@ -211,8 +216,10 @@ export class HttpDoor {
 
   /** Finds the account of the request, and its properties. */
   async #accountOf(target: Target, limits: CallLimits) {
-    const account = await findAccount(this.#parts.accounts, target.account, limits);
+    const account = await findAccount(this.#parts.accounts, target, limits);
     if (!account.ok) return account;
+    const elsewhere = refuseAt(target, account.value.role);
+    if (elsewhere) return { ok: false as const, error: elsewhere };
     return parsed({ account: account.value, properties: account.value.serviceProperties[this.#parts.service.name] });
   }
 
@@ -257,6 +264,8 @@ export class HttpDoor {
     const asks = { asker: asker.value, service: service.name, account, tokens };
     const access = authorize(asks, operation.value.name, operation.value.authorization);
     if (!access.ok) return access;
+    const notHere = refuseOperation(asked.value, account.role, operation.value.name);
+    if (notHere) return { ok: false, error: notHere };
     const exchange: Exchange = {
       requestId: seen.requestId,
       objects,

@@ -6,6 +6,7 @@ import {
   parsed,
   type ResponseHeaders,
   type ServiceProperties,
+  secondaryName,
   type Target,
 } from "@stamp/azure-rest";
 import type { HttpRequest, HttpResponse } from "@stamp/ports";
@@ -83,5 +84,6 @@ export const respond = (status: number, headers: ResponseHeaders = {}, body?: Ht
 export function serviceEndpoint(exchange: Exchange): string {
   const scheme = exchange.request.secure ? "https" : "http";
   const host = exchange.headers.host ?? "localhost";
-  return exchange.target.addressing === "host" ? `${scheme}://${host}/` : `${scheme}://${host}/${exchange.target.account}/`;
+  const { account, secondary, addressing } = exchange.target;
+  return addressing === "host" ? `${scheme}://${host}/` : `${scheme}://${host}/${secondary ? secondaryName(account) : account}/`;
 }

@@ -29,13 +29,16 @@ export function analyticsUnsupported({ logging, hourMetrics, minuteMetrics }: Se
   return undefined;
 }
 
-async function propertiesHeld(exchange: Exchange, service: ServiceName): Promise<Parsed<{ text: string; properties: ServiceProperties }>> {
+async function propertiesHeld(
+  exchange: Exchange,
+  service: ServiceName,
+): Promise<Parsed<{ text: string; geoRole: string; properties: ServiceProperties }>> {
   const { account } = exchange.target;
   const row = await exchange.objects.execute({ case: "getAccount", value: { account } }, "account", exchange.limits());
   if (!row.ok) return row;
   const text = row.value.serviceProperties[service] ?? "";
   const properties = decodeServiceProperties(text);
-  return properties ? parsed({ text, properties }) : { ok: false, error: restError("InternalError") };
+  return properties ? parsed({ text, geoRole: row.value.geoRole, properties }) : { ok: false, error: restError("InternalError") };
 }
 
 export async function getServiceProperties(exchange: Exchange, service: ServiceName): Promise<Answer> {
@@ -60,6 +63,7 @@ export async function setServiceProperties(exchange: Exchange, service: ServiceN
       account,
       serviceProperties: { [service]: encodeServiceProperties(next.value) },
       expectedServiceProperties: { [service]: held.value.text },
+      ...(held.value.geoRole === "" ? {} : { expectedGeoRole: held.value.geoRole }),
     };
     const changed = await exchange.objects.execute({ case: "changeAccount", value }, "account", exchange.limits());
     if (changed.ok) {

@@ -8,6 +8,7 @@ import { uuid, type World } from "@stamp/ports";
 import type { ExtentReader } from "@stamp/stream-client";
 import type { Blob, BlobContent, Container, ListedBlob, Place } from "@stamp/wire";
 import { fromWire, toWire } from "@stamp/wire";
+import type { Accounts } from "../accounts/accounts.ts";
 import { type ContentKey, type ScopeKeys, underKey } from "../accounts/content-key.ts";
 import type { FrontEndConfig } from "../config.ts";
 import type { ByteBudget, ByteHolder } from "../content/byte-budget.ts";
@@ -29,6 +30,7 @@ export interface ObjectsParts {
   readonly world: World;
   readonly config: FrontEndConfig;
   readonly router: Router;
+  readonly accounts: Accounts;
   readonly containers: ParentRows;
   readonly queues: Queues;
   readonly tables: Tables;

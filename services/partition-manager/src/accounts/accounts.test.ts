@@ -7,6 +7,7 @@ import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { decodeServiceProperties } from "@stamp/azure-rest";
 import { allRules, compareBytes, emptyBytes, type Failure, type Outcome, ok, refused, unwrap } from "@stamp/base";
+import { encodeRole } from "@stamp/geo";
 import { firstRangeOf, RangeMap } from "@stamp/partition-map";
 import { served } from "@stamp/ports";
 import { InProcessNetwork, nodeWorld } from "@stamp/ports-node";
@@ -51,6 +52,7 @@ class ServerOfAccounts {
     const differs =
       (change.expectedKeys.length > 0 && String(change.expectedKeys) !== String(account.keys)) ||
       (change.expectedConfiguredDigest !== undefined && compareBytes(change.expectedConfiguredDigest, account.configuredDigest) !== 0) ||
+      (change.expectedGeoRole !== undefined && change.expectedGeoRole !== account.geoRole) ||
       Object.entries(change.expectedServiceProperties ?? {}).some(([service, text]) => (account.serviceProperties[service] ?? "") !== text);
     if (differs) return error("ConditionNotMet");
     const { newEncryptionScope: added, encryptionScopeState: state } = change;
@@ -266,4 +268,45 @@ test("accounts: a scope whose making was answered late is the one that was made"
   server.afterApplying = () => (lost-- > 0 ? refused("unavailable", "connectionLost", "the answer is lost") : undefined);
   unwrap(await accounts.createEncryptionScope({ account: "acct", scope: "one" }, options));
   assert.equal(server.held.get("acct")?.encryptionScopes.length, 1);
+});
+
+test("accounts: at a stamp that is not the primary no setting is changed, also by the configuration; an account that was removed is not listed", async (t) => {
+  const { accounts, insert, server } = await started(t);
+  unwrap(await accounts.create({ account: "acct", keys: [key(1)] }, options));
+  const become = (role: "primary" | "secondary" | "drained" | "removed") => {
+    const held = server.held.get("acct") as Account;
+    server.held.set("acct", { ...held, geoRole: encodeRole({ role, epoch: 2, obeyed: { operation: 2, phase: 1 }, peer: "south-1" }) });
+  };
+  for (const role of ["secondary", "drained"] as const) {
+    become(role);
+    const refusals = [
+      await accounts.rotateKey({ account: "acct", keyNumber: 1 }, options),
+      await accounts.revokeDelegationKeys({ account: "acct" }, options),
+      await accounts.setBlobSettings({ account: "acct", versioning: true }, options),
+      await accounts.createEncryptionScope({ account: "acct", scope: "one" }, options),
+      await accounts.setEncryptionScopeState({ account: "acct", scope: "one" }, options),
+    ];
+    assert.deepEqual(refusals.map(failure), Array(5).fill("failedPrecondition"), role);
+    await insert([{ name: "acct", keys: [key(5)] }]);
+    assert.deepEqual(server.held.get("acct")?.keys, [key(1)]);
+  }
+  assert.equal(unwrap(await accounts.list({}, options)).accounts.length, 1);
+  become("removed");
+  assert.equal(unwrap(await accounts.list({}, options)).accounts.length, 0);
+  assert.equal(failure(await accounts.get({ account: "acct" }, options)), "notFound");
+  assert.equal(failure(await accounts.create({ account: "acct", keys: [key(1)] }, options)), "notFound");
+  become("primary");
+  unwrap(await accounts.rotateKey({ account: "acct", keyNumber: 1, newKey: key(7) }, options));
+  assert.equal(failure(await accounts.setEncryptionScopeState({ account: "acct", scope: "none" }, options)), "notFound");
+});
+
+test("accounts: what a copy needs is told with the secrets, to whoever copies", async (t) => {
+  const { accounts } = await started(t);
+  unwrap(await accounts.create({ account: "acct", keys: [key(1)] }, options));
+  unwrap(await accounts.createEncryptionScope({ account: "acct", scope: "one" }, options));
+  const copied = unwrap(await accounts.getForCopy({ account: "acct" }, options));
+  assert.deepEqual([copied.keys, copied.encryptionScopes.map(({ key: secret }) => secret.length)], [[key(1)], [32]]);
+  assert.equal(unwrap(await accounts.getRole({ account: "acct" }, options)).geoRole, "");
+  assert.equal(failure(await accounts.getRole({ account: "none" }, options)), "notFound");
+  assert.equal(failure(await accounts.obey({ account: "acct", command: 0, operation: 2n }, options)), "invalidArgument");
 });

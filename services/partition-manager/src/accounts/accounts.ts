@@ -10,8 +10,11 @@ import {
   unreadableProperties,
 } from "@stamp/azure-rest";
 import { equalBytes, type Outcome, ok, refused } from "@stamp/base";
+import { roleOf } from "@stamp/geo";
 import type { CallContext, Handlers, World } from "@stamp/ports";
-import type { Account, AccountPage, Accounts, ChangeAccount } from "@stamp/wire";
+import type { Account, AccountPage, Accounts } from "@stamp/wire";
+import { type CopiedOf, RoleCommands } from "../roles/role-commands.ts";
+import { roleHandlers } from "../roles/role-handlers.ts";
 import type { Term } from "../term/term.ts";
 import { type AccountOperation, type AccountResult, AccountRows } from "./account-rows.ts";
 
@@ -24,9 +27,11 @@ const attemptsMax = 8;
 /** Deadline of a listing of one range, in milliseconds. */
 const listTimeoutMs = 5_000;
 
-type ChangeInit = Partial<Omit<ChangeAccount, "$typeName" | "account">>;
+type ChangeInit = Omit<Extract<AccountOperation, { case: "changeAccount" }>["value"], "$typeName" | "account">;
 
-export function accountsHandlers(world: World, leading: () => Outcome<Term>): Handlers<typeof Accounts> {
+/** `copied`: how far this stamp's copy of an account has come. */
+export function accountsHandlers(world: World, leading: () => Outcome<Term>, copied: CopiedOf = notKnown): Handlers<typeof Accounts> {
+  const roles = new RoleCommands(world, copied);
   const rows = (): Outcome<AccountRows> => {
     const term = leading();
     if (!term.ok) return term;
@@ -41,7 +46,10 @@ export function accountsHandlers(world: World, leading: () => Outcome<Term>): Ha
   const read = async (account: string, context: CallContext): Promise<Outcome<Account>> =>
     accountOf(account, await execute({ case: "getAccount", value: { account } }, context));
 
-  /** `decide` says what is changed in the account as it was read, and what of it must still be so. */
+  /**
+   * `decide` says what is changed in the account as it was read, and what of it must still be so. Refused where the account is not at its
+   * primary: the primary's settings would replace the change.
+   */
   const change = async (
     account: string,
     context: CallContext,
@@ -50,11 +58,17 @@ export function accountsHandlers(world: World, leading: () => Outcome<Term>): Ha
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const held = await read(account, context);
       if (!held.ok) return held;
+      const atPrimary = changesHere(held.value);
+      if (!atPrimary.ok) return atPrimary;
       const changes = decide(held.value);
       if (!changes.ok) return changes;
-      const changed = await execute({ case: "changeAccount", value: { account, ...changes.value } }, context);
+      const value = { account, ...changes.value, ...atPrimary.value };
+      const changed = await execute({ case: "changeAccount", value }, context);
+      if (changed.ok && changed.value.case === "error" && changed.value.value.code === "ResourceNotFound") {
+        return refused("notFound", "badRequest", `account ${account} has no scope ${changes.value.encryptionScopeState?.name}`);
+      }
       if (changed.ok && changed.value.case === "error" && changed.value.value.code === "ConditionNotMet") continue;
-      return withoutSecrets(accountOf(account, changed));
+      return accountOf(account, changed);
     }
     return refused("aborted", "conflict", `account ${account} is changed by others again and again`);
   };
@@ -66,6 +80,8 @@ export function accountsHandlers(world: World, leading: () => Outcome<Term>): Ha
       return listed(opened.value, marker, maxResults < 1 ? listPageMax : Math.min(maxResults, listPageMax), context);
     },
     get: async ({ account }, context) => withoutSecrets(await read(account, context)),
+    getForCopy: ({ account }, context) => read(account, context),
+    ...roleHandlers(roles, execute),
     create: async ({ account, keys }, context) => {
       if (!isAccountName(account)) return wrong(`${account}: an account's name has 3 to 24 lower-case letters and digits`);
       if (keys.length > 2 || keys.some((key) => !isKey(key))) return wrong("one or two keys, in base64");
@@ -80,16 +96,17 @@ export function accountsHandlers(world: World, leading: () => Outcome<Term>): Ha
       if (keyNumber !== 1 && keyNumber !== 2) return wrong("an account has key 1 and key 2");
       if (given !== "" && !isKey(given)) return wrong("the new key is not base64");
       const fresh = given === "" ? newKey(world) : given;
-      return change(account, context, ({ keys }) => {
+      const changed = await change(account, context, ({ keys }) => {
         const next = [...keys];
         if (keyNumber > keys.length + 1) return wrong(`account ${account} has no key 1 yet`);
         next[keyNumber - 1] = fresh;
         return sameKeys(keys, next) ? ok({}) : ok({ keys: next, expectedKeys: keys });
       });
+      return withoutSecrets(changed);
     },
     revokeDelegationKeys: async ({ account }, context) => {
       const delegationSecret = world.random.bytes(secretBytes);
-      return withoutKeys(await change(account, context, () => ok({ delegationSecret })));
+      return withoutKeys(withoutSecrets(await change(account, context, () => ok({ delegationSecret }))));
     },
     setBlobSettings: async ({ account, versioning, containerDeleteRetentionDays: days, allowPublicAccess }, context) => {
       if (days !== undefined && days > retentionDaysMax) return wrong(`deleted containers are kept for at most ${retentionDaysMax} days`);
@@ -105,14 +122,13 @@ export function accountsHandlers(world: World, leading: () => Outcome<Term>): Ha
         };
         return ok({ serviceProperties: { blob: encodeServiceProperties(next) }, expectedServiceProperties: { blob: text } });
       });
-      return withoutKeys(changed);
+      return withoutKeys(withoutSecrets(changed));
     },
     createEncryptionScope: async ({ account, scope: name }, context) => {
       if (!isScopeName(name))
         return wrong(`${name}: a scope's name has 3 to 63 lower-case letters, digits and single hyphens between them`);
       const newEncryptionScope = { name, key: world.random.bytes(scopeKeyBytes), disabled: false };
-      const changed = await execute({ case: "changeAccount", value: { account, newEncryptionScope } }, context);
-      const made = accountOf(account, changed);
+      const made = await change(account, context, () => ok({ newEncryptionScope }));
       if (!made.ok) return made;
       const held = made.value.encryptionScopes.find((scope) => scope.name === name);
       if (!held || !equalBytes(held.key, newEncryptionScope.key)) {
@@ -121,14 +137,26 @@ export function accountsHandlers(world: World, leading: () => Outcome<Term>): Ha
       return withoutKeys(withoutSecrets(made));
     },
     setEncryptionScopeState: async ({ account, scope: name, disabled }, context) => {
-      const value = { account, encryptionScopeState: { name, disabled } };
-      const changed = await execute({ case: "changeAccount", value }, context);
-      if (changed.ok && changed.value.case === "error" && changed.value.value.code === "ResourceNotFound") {
-        return refused("notFound", "badRequest", `account ${account} has no scope ${name}`);
-      }
-      return withoutKeys(withoutSecrets(accountOf(account, changed)));
+      return withoutKeys(withoutSecrets(await change(account, context, () => ok({ encryptionScopeState: { name, disabled } }))));
     },
   };
+}
+
+const notKnown: CopiedOf = async (account) =>
+  refused("unavailable", "notReady", `how far the copy of account ${account} has come is not known at this stamp`);
+
+/** Refuses a change of settings at a stamp that is not the account's primary. Returns the role that must still be so. */
+function changesHere({ name, geoRole }: Account): Outcome<Pick<ChangeInit, "expectedGeoRole">> {
+  if (geoRole === "") return ok({});
+  const role = roleOf(geoRole);
+  if (!role.ok) return role;
+  if (role.value.role === "primary") return ok({ expectedGeoRole: geoRole });
+  const where = role.value.peer === undefined ? "" : `; its other stamp is ${role.value.peer}`;
+  return refused(
+    "failedPrecondition",
+    "conflict",
+    `account ${name} is ${role.value.role} at this stamp, and is changed at its primary${where}`,
+  );
 }
 
 const wrong = (message: string) => refused("invalidArgument", "badRequest", message);
@@ -140,11 +168,18 @@ const sameKeys = (a: readonly string[], b: readonly string[]): boolean =>
 function accountOf(name: string, outcome: Outcome<AccountResult>): Outcome<Account> {
   if (!outcome.ok) return outcome;
   const result = outcome.value;
-  if (result.case === "account") return ok(result.value);
+  if (result.case === "account") return isRemoved(result.value.geoRole) ? removed(name) : ok(result.value);
   if (result.case === "error" && result.value.code === "AccountNotFound")
     return refused("notFound", "badRequest", `there is no account ${name}`);
   return refused("internal", "bug", `an account was answered by ${result.case}`);
 }
+
+/** The row of an account that has gone to another stamp stays, to keep late commands out. */
+function isRemoved(geoRole: string): boolean {
+  const role = roleOf(geoRole);
+  return role.ok && role.value.role === "removed";
+}
+const removed = (name: string) => refused("notFound", "badRequest", `account ${name} has been at this stamp, and is at another one now`);
 
 const bare = (account: Account): Account => ({
   ...account,
@@ -171,7 +206,8 @@ async function listed(
     if (!outcome.ok) return outcome;
     const { result, range } = outcome.value;
     if (result.case !== "accounts") return refused("internal", "bug", `a list of accounts was answered by ${result.case}`);
-    accounts.push(...result.value.accounts.map((account) => ({ ...bare(account), keys: [] })));
+    const here = result.value.accounts.filter(({ geoRole }) => !isRemoved(geoRole));
+    accounts.push(...here.map((account) => ({ ...bare(account), keys: [] })));
     const { nextMarker, rangeEnded } = result.value;
     if (nextMarker !== "" || !rangeEnded || range.high.length === 0) return ok({ accounts, nextMarker });
     if (accounts.length === size) return ok({ accounts, nextMarker: `${accounts.at(-1)?.name ?? ""}0` });

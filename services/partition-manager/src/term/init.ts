@@ -4,6 +4,7 @@
  */
 import type { Failure, Outcome } from "@stamp/base";
 import { compareBytes, ok, refused, utf8 } from "@stamp/base";
+import { roleOf } from "@stamp/geo";
 import {
   accountSchema,
   blobSchema,
@@ -99,9 +100,13 @@ async function insertAccount(world: World, rows: AccountRows, account: InitialAc
   if (!put.ok) return put;
   if (put.value.case !== "account") return refused("internal", "bug", `an account was answered by ${put.value.case}`);
   const held = put.value.value;
+  // Where the account is not at its primary, its keys are those of the primary.
+  const role = roleOf(held.geoRole);
+  if (!role.ok || role.value.role !== "primary") return role.ok ? ok() : role;
   if (compareBytes(held.configuredDigest, configuredDigest) === 0) return ok();
   const expectedConfiguredDigest = Uint8Array.from(held.configuredDigest);
-  const change = { account: account.name, keys, configuredDigest, expectedConfiguredDigest };
+  const sameRole = held.geoRole === "" ? {} : { expectedGeoRole: held.geoRole };
+  const change = { account: account.name, keys, configuredDigest, expectedConfiguredDigest, ...sameRole };
   const changed = await rows.execute({ case: "changeAccount", value: change }, options);
   if (!changed.ok) return changed;
   if (changed.value.case !== "account") return refused("aborted", "conflict", "the account was changed meanwhile");

@@ -61,10 +61,11 @@ function convert(operation: wire.Operation | undefined): Operation {
     case "putAccount": {
       const account = kind.value.account;
       if (!account) throw missing("an account");
-      const { name, keys, delegationSecret, serviceProperties, configuredDigest, createdMs, encryptionScopes } = account;
+      const { name, keys, delegationSecret, serviceProperties, configuredDigest, createdMs, encryptionScopes, geoRole } = account;
       const own = { keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes: encryptionScopes.map(plainOf) };
-      const converted = { name, ...own, createdMs: Number(createdMs) };
-      return { case: kind.case, value: { account: converted, onlyIfAbsent: kind.value.onlyIfAbsent } };
+      const converted = { name, ...own, createdMs: Number(createdMs), geoRole };
+      const { onlyIfAbsent, expectedGeoRole } = kind.value;
+      return { case: kind.case, value: { account: converted, onlyIfAbsent, expectedGeoRole } };
     }
     case "listAccounts":
       return { case: kind.case, value: kind.value };
@@ -217,11 +218,13 @@ function changeOf(change: wire.ChangeAccount): ChangeAccount {
     serviceProperties: change.serviceProperties,
     newEncryptionScope: change.newEncryptionScope && plainOf(change.newEncryptionScope),
     encryptionScopeState: change.encryptionScopeState && plainOf(change.encryptionScopeState),
+    geoRole: change.geoRole,
     expected: {
       keys: given(change.expectedKeys),
       delegationSecret: change.expectedDelegationSecret,
       configuredDigest: change.expectedConfiguredDigest,
       serviceProperties: change.expectedServiceProperties,
+      geoRole: change.expectedGeoRole,
     },
   };
 }

@@ -92,6 +92,10 @@ export function levelOfAnswer(operation: Operation, result: OperationResult): nu
       return result.value.parts.some(({ blocks }) => blocks.some(({ places }) => places.some(isEncrypted))) ? encryptionLevel : 0;
     case "container":
       return result.value.defaultEncryptionScope !== "" || result.value.denyEncryptionScopeOverride ? encryptionLevel : 0;
+    case "account":
+      return result.value.geoRole === "" ? 0 : geoLevel;
+    case "accounts":
+      return result.value.accounts.some(({ geoRole }) => geoRole !== "") ? geoLevel : 0;
     default:
       return 0;
   }
@@ -99,6 +103,8 @@ export function levelOfAnswer(operation: Operation, result: OperationResult): nu
 
 /** Level of the release that brought encrypted places and encryption scopes. */
 const encryptionLevel = 1;
+/** Level of the release that brought roles of accounts. A front-end that skips the role would take writes at a copy. */
+const geoLevel = 2;
 
 const isEncrypted = ({ cipher }: Place): boolean => cipher !== undefined;
 
@@ -110,6 +116,7 @@ const accountToWire = (account: Account): MessageInitShape<typeof AccountSchema>
   configuredDigest: account.configuredDigest,
   encryptionScopes: account.encryptionScopes.map((scope) => ({ ...scope })),
   createdMs: toWire(account.createdMs),
+  geoRole: account.geoRole,
 });
 
 const containerToWire = (container: Container): MessageInitShape<typeof ContainerSchema> => initOf(ContainerSchema, container);

@@ -2,17 +2,218 @@
 // @generated from file stamp/v1/accounts.proto (package stamp.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { AccountPageSchema, AccountSchema } from "./objects_pb.ts";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Account, AccountPageSchema, AccountSchema } from "./objects_pb.ts";
 import { file_stamp_v1_objects } from "./objects_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file stamp/v1/accounts.proto.
  */
 export const file_stamp_v1_accounts: GenFile = /*@__PURE__*/
-  fileDesc("ChdzdGFtcC92MS9hY2NvdW50cy5wcm90bxIIc3RhbXAudjEiOgoTTGlzdEFjY291bnRzUmVxdWVzdBIOCgZtYXJrZXIYASABKAkSEwoLbWF4X3Jlc3VsdHMYAiABKA0iJAoRR2V0QWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSI1ChRDcmVhdGVBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEgwKBGtleXMYAiADKAkiSAoQUm90YXRlS2V5UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhIKCmtleV9udW1iZXIYAiABKA0SDwoHbmV3X2tleRgDIAEoCSIuChtSZXZva2VEZWxlZ2F0aW9uS2V5c1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSLdAQoWU2V0QmxvYlNldHRpbmdzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhcKCnZlcnNpb25pbmcYAiABKAhIAIgBARIsCh9jb250YWluZXJfZGVsZXRlX3JldGVudGlvbl9kYXlzGAMgASgNSAGIAQESIAoTYWxsb3dfcHVibGljX2FjY2VzcxgEIAEoCEgCiAEBQg0KC192ZXJzaW9uaW5nQiIKIF9jb250YWluZXJfZGVsZXRlX3JldGVudGlvbl9kYXlzQhYKFF9hbGxvd19wdWJsaWNfYWNjZXNzIj4KHENyZWF0ZUVuY3J5cHRpb25TY29wZVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzY29wZRgCIAEoCSJSCh5TZXRFbmNyeXB0aW9uU2NvcGVTdGF0ZVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzY29wZRgCIAEoCRIQCghkaXNhYmxlZBgDIAEoCDK+BAoIQWNjb3VudHMSPAoETGlzdBIdLnN0YW1wLnYxLkxpc3RBY2NvdW50c1JlcXVlc3QaFS5zdGFtcC52MS5BY2NvdW50UGFnZRI1CgNHZXQSGy5zdGFtcC52MS5HZXRBY2NvdW50UmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSOwoGQ3JlYXRlEh4uc3RhbXAudjEuQ3JlYXRlQWNjb3VudFJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EjoKCVJvdGF0ZUtleRIaLnN0YW1wLnYxLlJvdGF0ZUtleVJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50ElAKFFJldm9rZURlbGVnYXRpb25LZXlzEiUuc3RhbXAudjEuUmV2b2tlRGVsZWdhdGlvbktleXNSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBJGCg9TZXRCbG9iU2V0dGluZ3MSIC5zdGFtcC52MS5TZXRCbG9iU2V0dGluZ3NSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBJSChVDcmVhdGVFbmNyeXB0aW9uU2NvcGUSJi5zdGFtcC52MS5DcmVhdGVFbmNyeXB0aW9uU2NvcGVSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBJWChdTZXRFbmNyeXB0aW9uU2NvcGVTdGF0ZRIoLnN0YW1wLnYxLlNldEVuY3J5cHRpb25TY29wZVN0YXRlUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnRiBnByb3RvMw", [file_stamp_v1_objects]);
+  fileDesc("ChdzdGFtcC92MS9hY2NvdW50cy5wcm90bxIIc3RhbXAudjEi1AEKC09iZXlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSJgoHY29tbWFuZBgCIAEoDjIVLnN0YW1wLnYxLlJvbGVDb21tYW5kEhEKCW9wZXJhdGlvbhgDIAEoBBINCgVlcG9jaBgEIAEoBBIMCgRwZWVyGAUgASgJEhIKCnBlZXJfZG9vcnMYBiADKAkSIwoFcG9pbnQYByADKAsyFC5zdGFtcC52MS5SYW5nZVBvaW50EiMKCHNldHRpbmdzGAggASgLMhEuc3RhbXAudjEuQWNjb3VudCItCgpSYW5nZVBvaW50Eg0KBXJhbmdlGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEIjEKDE9iZXlSZXNwb25zZRIQCghnZW9fcm9sZRgBIAEoCRIPCgd3YWl0X21zGAIgASgNIiAKDFJvbGVSZXNwb25zZRIQCghnZW9fcm9sZRgBIAEoCSJaChNDb3B5U2V0dGluZ3NSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSIwoIc2V0dGluZ3MYAyABKAsyES5zdGFtcC52MS5BY2NvdW50IjIKEFJvbGVFcG9jaFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBCI6ChNMaXN0QWNjb3VudHNSZXF1ZXN0Eg4KBm1hcmtlchgBIAEoCRITCgttYXhfcmVzdWx0cxgCIAEoDSIkChFHZXRBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJIjUKFENyZWF0ZUFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDAoEa2V5cxgCIAMoCSJIChBSb3RhdGVLZXlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEgoKa2V5X251bWJlchgCIAEoDRIPCgduZXdfa2V5GAMgASgJIi4KG1Jldm9rZURlbGVnYXRpb25LZXlzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJIt0BChZTZXRCbG9iU2V0dGluZ3NSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSFwoKdmVyc2lvbmluZxgCIAEoCEgAiAEBEiwKH2NvbnRhaW5lcl9kZWxldGVfcmV0ZW50aW9uX2RheXMYAyABKA1IAYgBARIgChNhbGxvd19wdWJsaWNfYWNjZXNzGAQgASgISAKIAQFCDQoLX3ZlcnNpb25pbmdCIgogX2NvbnRhaW5lcl9kZWxldGVfcmV0ZW50aW9uX2RheXNCFgoUX2FsbG93X3B1YmxpY19hY2Nlc3MiPgocQ3JlYXRlRW5jcnlwdGlvblNjb3BlUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXNjb3BlGAIgASgJIlIKHlNldEVuY3J5cHRpb25TY29wZVN0YXRlUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXNjb3BlGAIgASgJEhAKCGRpc2FibGVkGAMgASgIKvIBCgtSb2xlQ29tbWFuZBIcChhST0xFX0NPTU1BTkRfVU5TUEVDSUZJRUQQABIXChNST0xFX0NPTU1BTkRfRk9MTE9XEAESFQoRUk9MRV9DT01NQU5EX1BBSVIQAhIWChJST0xFX0NPTU1BTkRfRFJBSU4QAxIYChRST0xFX0NPTU1BTkRfVU5EUkFJThAEEhgKFFJPTEVfQ09NTUFORF9QUk9NT1RFEAUSFwoTUk9MRV9DT01NQU5EX0RFTU9URRAGEhcKE1JPTEVfQ09NTUFORF9VTlBBSVIQBxIXChNST0xFX0NPTU1BTkRfUkVNT1ZFEAgyvQcKCEFjY291bnRzEjwKBExpc3QSHS5zdGFtcC52MS5MaXN0QWNjb3VudHNSZXF1ZXN0GhUuc3RhbXAudjEuQWNjb3VudFBhZ2USNQoDR2V0Ehsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EjsKBkNyZWF0ZRIeLnN0YW1wLnYxLkNyZWF0ZUFjY291bnRSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBI6CglSb3RhdGVLZXkSGi5zdGFtcC52MS5Sb3RhdGVLZXlSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBJQChRSZXZva2VEZWxlZ2F0aW9uS2V5cxIlLnN0YW1wLnYxLlJldm9rZURlbGVnYXRpb25LZXlzUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSRgoPU2V0QmxvYlNldHRpbmdzEiAuc3RhbXAudjEuU2V0QmxvYlNldHRpbmdzUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSUgoVQ3JlYXRlRW5jcnlwdGlvblNjb3BlEiYuc3RhbXAudjEuQ3JlYXRlRW5jcnlwdGlvblNjb3BlUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSVgoXU2V0RW5jcnlwdGlvblNjb3BlU3RhdGUSKC5zdGFtcC52MS5TZXRFbmNyeXB0aW9uU2NvcGVTdGF0ZVJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EjUKBE9iZXkSFS5zdGFtcC52MS5PYmV5UmVxdWVzdBoWLnN0YW1wLnYxLk9iZXlSZXNwb25zZRI+CgdHZXRSb2xlEhsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaFi5zdGFtcC52MS5Sb2xlUmVzcG9uc2USPAoKR2V0Rm9yQ29weRIbLnN0YW1wLnYxLkdldEFjY291bnRSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBJFCgxDb3B5U2V0dGluZ3MSHS5zdGFtcC52MS5Db3B5U2V0dGluZ3NSZXF1ZXN0GhYuc3RhbXAudjEuUm9sZVJlc3BvbnNlEkAKCkVuZFNlZWRpbmcSGi5zdGFtcC52MS5Sb2xlRXBvY2hSZXF1ZXN0GhYuc3RhbXAudjEuUm9sZVJlc3BvbnNlEj8KCUVuZFJlcG9ydBIaLnN0YW1wLnYxLlJvbGVFcG9jaFJlcXVlc3QaFi5zdGFtcC52MS5Sb2xlUmVzcG9uc2ViBnByb3RvMw", [file_stamp_v1_objects]);
+
+/**
+ * @generated from message stamp.v1.ObeyRequest
+ */
+export type ObeyRequest = Message<"stamp.v1.ObeyRequest"> & {
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * One of the commands of docs/design/geo.md.
+   *
+   * @generated from field: stamp.v1.RoleCommand command = 2;
+   */
+  command: RoleCommand;
+
+  /**
+   * Number of the location service's operation, from 1, e.g. 7.
+   *
+   * @generated from field: uint64 operation = 3;
+   */
+  operation: bigint;
+
+  /**
+   * Of follow: role epoch of the primary, e.g. 6.
+   *
+   * @generated from field: uint64 epoch = 4;
+   */
+  epoch: bigint;
+
+  /**
+   * Of follow, pair, promote and demote: name of the other stamp, e.g. "south-1".
+   *
+   * @generated from field: string peer = 5;
+   */
+  peer: string;
+
+  /**
+   * Of the same: addresses of the other stamp's front-ends, e.g. "10.0.0.7:7400"; none: not known.
+   *
+   * @generated from field: repeated string peer_doors = 6;
+   */
+  peerDoors: string[];
+
+  /**
+   * Of demote: where the promotion found the other stamp.
+   *
+   * @generated from field: repeated stamp.v1.RangePoint point = 7;
+   */
+  point: RangePoint[];
+
+  /**
+   * Of follow: keys and settings of the primary. Of promote: those that a drained primary had at last; absent: the copy's stay.
+   *
+   * @generated from field: stamp.v1.Account settings = 8;
+   */
+  settings?: Account | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.ObeyRequest.
+ * Use `create(ObeyRequestSchema)` to create a new message.
+ */
+export const ObeyRequestSchema: GenMessage<ObeyRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_accounts, 0);
+
+/**
+ * How far the log of one range has come.
+ *
+ * @generated from message stamp.v1.RangePoint
+ */
+export type RangePoint = Message<"stamp.v1.RangePoint"> & {
+  /**
+   * Name of the range at the primary, e.g. "12".
+   *
+   * @generated from field: string range = 1;
+   */
+  range: string;
+
+  /**
+   * Last commit, e.g. 4711; 0: none.
+   *
+   * @generated from field: uint64 sequence = 2;
+   */
+  sequence: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.RangePoint.
+ * Use `create(RangePointSchema)` to create a new message.
+ */
+export const RangePointSchema: GenMessage<RangePoint> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_accounts, 1);
+
+/**
+ * @generated from message stamp.v1.ObeyResponse
+ */
+export type ObeyResponse = Message<"stamp.v1.ObeyResponse"> & {
+  /**
+   * Role after the command, JSON (docs/formats/account.md), e.g. {"role":"drained",...}.
+   *
+   * @generated from field: string geo_role = 1;
+   */
+  geoRole: string;
+
+  /**
+   * Time until the command counts as answered, in milliseconds, e.g. 1100: front-ends may still act on the old role, and the same is to be asked
+   * again. 0: it is answered.
+   *
+   * @generated from field: uint32 wait_ms = 2;
+   */
+  waitMs: number;
+};
+
+/**
+ * Describes the message stamp.v1.ObeyResponse.
+ * Use `create(ObeyResponseSchema)` to create a new message.
+ */
+export const ObeyResponseSchema: GenMessage<ObeyResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_accounts, 2);
+
+/**
+ * @generated from message stamp.v1.RoleResponse
+ */
+export type RoleResponse = Message<"stamp.v1.RoleResponse"> & {
+  /**
+   * JSON (docs/formats/account.md), e.g. {"role":"secondary",...}; empty: primary, and the account has one stamp.
+   *
+   * @generated from field: string geo_role = 1;
+   */
+  geoRole: string;
+};
+
+/**
+ * Describes the message stamp.v1.RoleResponse.
+ * Use `create(RoleResponseSchema)` to create a new message.
+ */
+export const RoleResponseSchema: GenMessage<RoleResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_accounts, 3);
+
+/**
+ * @generated from message stamp.v1.CopySettingsRequest
+ */
+export type CopySettingsRequest = Message<"stamp.v1.CopySettingsRequest"> & {
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Role epoch of the primary that the settings are of, e.g. 6.
+   *
+   * @generated from field: uint64 epoch = 2;
+   */
+  epoch: bigint;
+
+  /**
+   * Keys and settings of the primary, as GetForCopy tells them.
+   *
+   * @generated from field: stamp.v1.Account settings = 3;
+   */
+  settings?: Account | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.CopySettingsRequest.
+ * Use `create(CopySettingsRequestSchema)` to create a new message.
+ */
+export const CopySettingsRequestSchema: GenMessage<CopySettingsRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_accounts, 4);
+
+/**
+ * @generated from message stamp.v1.RoleEpochRequest
+ */
+export type RoleEpochRequest = Message<"stamp.v1.RoleEpochRequest"> & {
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Role epoch under which it happened, e.g. 6.
+   *
+   * @generated from field: uint64 epoch = 2;
+   */
+  epoch: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.RoleEpochRequest.
+ * Use `create(RoleEpochRequestSchema)` to create a new message.
+ */
+export const RoleEpochRequestSchema: GenMessage<RoleEpochRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_accounts, 5);
 
 /**
  * @generated from message stamp.v1.ListAccountsRequest
@@ -38,7 +239,7 @@ export type ListAccountsRequest = Message<"stamp.v1.ListAccountsRequest"> & {
  * Use `create(ListAccountsRequestSchema)` to create a new message.
  */
 export const ListAccountsRequestSchema: GenMessage<ListAccountsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 0);
+  messageDesc(file_stamp_v1_accounts, 6);
 
 /**
  * @generated from message stamp.v1.GetAccountRequest
@@ -57,7 +258,7 @@ export type GetAccountRequest = Message<"stamp.v1.GetAccountRequest"> & {
  * Use `create(GetAccountRequestSchema)` to create a new message.
  */
 export const GetAccountRequestSchema: GenMessage<GetAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 1);
+  messageDesc(file_stamp_v1_accounts, 7);
 
 /**
  * @generated from message stamp.v1.CreateAccountRequest
@@ -83,7 +284,7 @@ export type CreateAccountRequest = Message<"stamp.v1.CreateAccountRequest"> & {
  * Use `create(CreateAccountRequestSchema)` to create a new message.
  */
 export const CreateAccountRequestSchema: GenMessage<CreateAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 2);
+  messageDesc(file_stamp_v1_accounts, 8);
 
 /**
  * @generated from message stamp.v1.RotateKeyRequest
@@ -116,7 +317,7 @@ export type RotateKeyRequest = Message<"stamp.v1.RotateKeyRequest"> & {
  * Use `create(RotateKeyRequestSchema)` to create a new message.
  */
 export const RotateKeyRequestSchema: GenMessage<RotateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 3);
+  messageDesc(file_stamp_v1_accounts, 9);
 
 /**
  * @generated from message stamp.v1.RevokeDelegationKeysRequest
@@ -135,7 +336,7 @@ export type RevokeDelegationKeysRequest = Message<"stamp.v1.RevokeDelegationKeys
  * Use `create(RevokeDelegationKeysRequestSchema)` to create a new message.
  */
 export const RevokeDelegationKeysRequestSchema: GenMessage<RevokeDelegationKeysRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 4);
+  messageDesc(file_stamp_v1_accounts, 10);
 
 /**
  * @generated from message stamp.v1.SetBlobSettingsRequest
@@ -175,7 +376,7 @@ export type SetBlobSettingsRequest = Message<"stamp.v1.SetBlobSettingsRequest"> 
  * Use `create(SetBlobSettingsRequestSchema)` to create a new message.
  */
 export const SetBlobSettingsRequestSchema: GenMessage<SetBlobSettingsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 5);
+  messageDesc(file_stamp_v1_accounts, 11);
 
 /**
  * @generated from message stamp.v1.CreateEncryptionScopeRequest
@@ -201,7 +402,7 @@ export type CreateEncryptionScopeRequest = Message<"stamp.v1.CreateEncryptionSco
  * Use `create(CreateEncryptionScopeRequestSchema)` to create a new message.
  */
 export const CreateEncryptionScopeRequestSchema: GenMessage<CreateEncryptionScopeRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 6);
+  messageDesc(file_stamp_v1_accounts, 12);
 
 /**
  * @generated from message stamp.v1.SetEncryptionScopeStateRequest
@@ -234,12 +435,79 @@ export type SetEncryptionScopeStateRequest = Message<"stamp.v1.SetEncryptionScop
  * Use `create(SetEncryptionScopeStateRequestSchema)` to create a new message.
  */
 export const SetEncryptionScopeStateRequestSchema: GenMessage<SetEncryptionScopeStateRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 7);
+  messageDesc(file_stamp_v1_accounts, 13);
+
+/**
+ * Command about the role of an account, by its name in docs/design/geo.md.
+ *
+ * @generated from enum stamp.v1.RoleCommand
+ */
+export const RoleCommand = {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: ROLE_COMMAND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: ROLE_COMMAND_FOLLOW = 1;
+   */
+  FOLLOW: 1,
+
+  /**
+   * @generated from enum value: ROLE_COMMAND_PAIR = 2;
+   */
+  PAIR: 2,
+
+  /**
+   * @generated from enum value: ROLE_COMMAND_DRAIN = 3;
+   */
+  DRAIN: 3,
+
+  /**
+   * @generated from enum value: ROLE_COMMAND_UNDRAIN = 4;
+   */
+  UNDRAIN: 4,
+
+  /**
+   * @generated from enum value: ROLE_COMMAND_PROMOTE = 5;
+   */
+  PROMOTE: 5,
+
+  /**
+   * @generated from enum value: ROLE_COMMAND_DEMOTE = 6;
+   */
+  DEMOTE: 6,
+
+  /**
+   * @generated from enum value: ROLE_COMMAND_UNPAIR = 7;
+   */
+  UNPAIR: 7,
+
+  /**
+   * @generated from enum value: ROLE_COMMAND_REMOVE = 8;
+   */
+  REMOVE: 8,
+} as const;
+
+/**
+ * Command about the role of an account, by its name in docs/design/geo.md.
+ *
+ * @generated from enum stamp.v1.RoleCommand
+ */
+export type RoleCommand = (typeof RoleCommand)[keyof typeof RoleCommand] | UnknownEnum;
+
+/**
+ * Describes the enum stamp.v1.RoleCommand.
+ */
+export const RoleCommandSchema: GenEnum<RoleCommand> = /*@__PURE__*/
+  enumDesc(file_stamp_v1_accounts, 0);
 
 /**
  * The operator's hand on accounts, at the leading partition manager; others refuse with notLeader. Not for clients: nothing here is
  * authorized. In every answer `delegation_secret`, `configured_digest` and the keys
- * of encryption scopes are empty.
+ * of encryption scopes are empty, but for GetForCopy. An account that is not at its primary here refuses every change of its settings.
  *
  * @generated from service stamp.v1.Accounts
  */
@@ -321,6 +589,67 @@ export const Accounts: GenService<{
     methodKind: "unary";
     input: typeof SetEncryptionScopeStateRequestSchema;
     output: typeof AccountSchema;
+  },
+  /**
+   * Obeys a command of the location service about the role of the account at this stamp (docs/design/geo.md). Repeated, it changes nothing more.
+   * Refused with staleRoleEpoch if the stamp has obeyed a later command, with notSeeded if its copy is not complete.
+   *
+   * @generated from rpc stamp.v1.Accounts.Obey
+   */
+  obey: {
+    methodKind: "unary";
+    input: typeof ObeyRequestSchema;
+    output: typeof ObeyResponseSchema;
+  },
+  /**
+   * Role of the account at this stamp, also of one that was removed. Refused with notFound if the stamp never had it.
+   *
+   * @generated from rpc stamp.v1.Accounts.GetRole
+   */
+  getRole: {
+    methodKind: "unary";
+    input: typeof GetAccountRequestSchema;
+    output: typeof RoleResponseSchema;
+  },
+  /**
+   * The account with its keys and secrets, for its copy at another stamp.
+   *
+   * @generated from rpc stamp.v1.Accounts.GetForCopy
+   */
+  getForCopy: {
+    methodKind: "unary";
+    input: typeof GetAccountRequestSchema;
+    output: typeof AccountSchema;
+  },
+  /**
+   * Gives a copy the keys and settings of its primary. Refused with staleRoleEpoch if this stamp follows another role epoch, or none.
+   *
+   * @generated from rpc stamp.v1.Accounts.CopySettings
+   */
+  copySettings: {
+    methodKind: "unary";
+    input: typeof CopySettingsRequestSchema;
+    output: typeof RoleResponseSchema;
+  },
+  /**
+   * The copy is complete: unseeded becomes secondary. Under another role epoch, or repeated, it changes nothing.
+   *
+   * @generated from rpc stamp.v1.Accounts.EndSeeding
+   */
+  endSeeding: {
+    methodKind: "unary";
+    input: typeof RoleEpochRequestSchema;
+    output: typeof RoleResponseSchema;
+  },
+  /**
+   * The report of what only this deposed primary has is durable. Under another role epoch, or repeated, it changes nothing.
+   *
+   * @generated from rpc stamp.v1.Accounts.EndReport
+   */
+  endReport: {
+    methodKind: "unary";
+    input: typeof RoleEpochRequestSchema;
+    output: typeof RoleResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_stamp_v1_accounts, 0);

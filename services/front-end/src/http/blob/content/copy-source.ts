@@ -74,7 +74,11 @@ export async function sourceOf(exchange: BlobExchange): Promise<Parsed<CopySourc
   if (!conditions.ok) return conditions;
   const { host, shown } = url.value;
   const target = parseTarget(url.value.target, host, { hostSuffixes: exchange.hostSuffixes });
-  if (!target.ok || (target.value.addressing !== "host" && host !== (exchange.headers.host ?? "").toLowerCase())) {
+  if (
+    !target.ok ||
+    target.value.secondary ||
+    (target.value.addressing !== "host" && host !== (exchange.headers.host ?? "").toLowerCase())
+  ) {
     const source = exchange.objects.parts.foreignSources.locate(url.value);
     if (exchange.sourceKey && !url.value.secure) return badHeader("x-ms-source-encryption-key", "", "It is sent on over HTTPS only.");
     return source.ok ? parsed({ kind: "elsewhere", source: source.value, headers: sourceRequestHeaders(exchange.headers), shown }) : source;

@@ -1,0 +1,153 @@
+/** Commands about an account's role, over rows in memory that decide as @stamp/objects does. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { allRules, type Outcome, ok, type RuleName, refused, unwrap } from "@stamp/base";
+import { type AccountRole, decodeRole, type GeoPoint, type RoleCommand } from "@stamp/geo";
+import type { World } from "@stamp/ports";
+import { type Account, AccountSchema } from "@stamp/wire";
+import type { AccountOperation, AccountResult } from "../accounts/account-rows.ts";
+import { RoleCommands } from "./role-commands.ts";
+
+const account = "acct";
+const point: GeoPoint = [{ range: "r1", sequence: 7 }];
+const settings = create(AccountSchema, { name: "other", keys: ["a2V5"], serviceProperties: { blob: "text" } });
+
+/** Rows of accounts, and a clock that is set by hand. */
+class Stamp {
+  readonly rows = new Map<string, Account>();
+  nowMs = 1_000;
+  writes = 0;
+  /** Called once, before the next write. */
+  beforeWrite: (() => void) | undefined;
+  commands = this.restarted();
+
+  restarted(off?: RuleName): RoleCommands {
+    const rules = off === undefined ? allRules : { on: (name: RuleName) => name !== off };
+    const world = { rules, clock: { monotonicMs: () => this.nowMs } } as unknown as World;
+    this.commands = new RoleCommands(world, async () => ok(point));
+    return this.commands;
+  }
+
+  readonly execute = async (operation: AccountOperation): Promise<Outcome<AccountResult>> => {
+    const error = (code: string): Outcome<AccountResult> => ok({ case: "error", value: { code } } as unknown as AccountResult);
+    const answer = (value: Account): Outcome<AccountResult> => ok({ case: "account", value } as AccountResult);
+    if (operation.case === "getAccount") {
+      const held = this.rows.get(account);
+      return held === undefined ? error("AccountNotFound") : answer(held);
+    }
+    const race = this.beforeWrite;
+    this.beforeWrite = undefined;
+    race?.();
+    const held = this.rows.get(account);
+    const value = operation.value as { account: unknown; geoRole?: string; expectedGeoRole?: string; onlyIfAbsent?: boolean };
+    if (value.onlyIfAbsent && held) return answer(held);
+    if (value.expectedGeoRole !== undefined && value.expectedGeoRole !== held?.geoRole) return error("ConditionNotMet");
+    const next = operation.case === "putAccount" ? create(AccountSchema, value.account as object) : { ...held, geoRole: value.geoRole };
+    this.rows.set(account, next as Account);
+    this.writes++;
+    return answer(next as Account);
+  };
+
+  obey(command: RoleCommand, given?: Account) {
+    return this.commands.obey(account, command, given, this.execute);
+  }
+
+  get role(): AccountRole | undefined {
+    return unwrap(decodeRole(this.rows.get(account)?.geoRole ?? ""));
+  }
+}
+
+const failure = (outcome: Outcome<unknown>): string => (outcome.ok ? "ok" : `${outcome.failure.code} ${outcome.failure.reason}`);
+const peer = "south-1";
+
+/** A stamp that made the account by itself, as every stamp does today. */
+function alone(): Stamp {
+  const stamp = new Stamp();
+  stamp.rows.set(account, create(AccountSchema, { name: account, keys: ["a2V5"] }));
+  return stamp;
+}
+
+test("role commands: an account without a role is a primary that is paired, drained, and demoted; each answer waits until caches have ended", async () => {
+  const stamp = alone();
+  assert.equal(stamp.role, undefined);
+  const paired = unwrap(await stamp.obey({ kind: "pair", operation: 2, peer, peerDoors: ["h:1"] }));
+  assert.deepEqual([paired.role.role, paired.role.peer, paired.role.epoch, paired.waitMs], ["primary", peer, 1, 5_500]);
+  stamp.nowMs += 5_499;
+  assert.equal(unwrap(await stamp.obey({ kind: "pair", operation: 2, peer })).waitMs, 1);
+  stamp.nowMs += 1;
+  assert.equal(unwrap(await stamp.obey({ kind: "pair", operation: 2, peer })).waitMs, 0);
+  assert.equal(unwrap(await stamp.obey({ kind: "drain", operation: 3 })).waitMs, 1_100);
+  stamp.nowMs += 400;
+  assert.equal(unwrap(await stamp.obey({ kind: "drain", operation: 3 })).waitMs, 700);
+  assert.equal(stamp.writes, 2, "what is repeated is not written again");
+  stamp.restarted();
+  assert.equal(unwrap(await stamp.obey({ kind: "drain", operation: 3 })).waitMs, 1_100, "another process counts from its first look");
+  const demoted = unwrap(await stamp.obey({ kind: "demote", operation: 3, peer, point }));
+  assert.deepEqual([demoted.role.role, demoted.role.report, demoted.waitMs], ["unseeded", { from: point, complete: false }, 1_100]);
+  assert.deepEqual(stamp.rows.get(account)?.keys, ["a2V5"], "keys and settings stay");
+});
+
+test("role commands: rule geoCachedRolesEnd off, a drained primary answers while front-ends still take writes", async () => {
+  const stamp = alone();
+  stamp.restarted("geoCachedRolesEnd");
+  unwrap(await stamp.obey({ kind: "pair", operation: 2, peer }));
+  assert.equal(unwrap(await stamp.obey({ kind: "drain", operation: 3 })).waitMs, 0);
+});
+
+test("role commands: a copy gets the primary's keys with `follow`, its last settings with `promote`, and a late command changes nothing", async () => {
+  const stamp = new Stamp();
+  assert.equal(failure(await stamp.obey({ kind: "promote", operation: 3, peer })), "notFound conflict");
+  unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer: "north-1" }, settings));
+  const held = () => stamp.rows.get(account);
+  assert.deepEqual([held()?.name, held()?.keys, held()?.serviceProperties], [account, ["a2V5"], { blob: "text" }]);
+  assert.equal(failure(await stamp.obey({ kind: "promote", operation: 3, peer })), "failedPrecondition notSeeded");
+  assert.equal(unwrap(await stamp.commands.endSeeding(account, 9, stamp.execute)).role, "unseeded", "under another epoch");
+  assert.equal(unwrap(await stamp.commands.endSeeding(account, 1, stamp.execute)).role, "secondary");
+  const last = create(AccountSchema, { ...settings, keys: ["bmV3"] });
+  const promoted = unwrap(await stamp.obey({ kind: "promote", operation: 3, peer: "north-1" }, last));
+  assert.deepEqual([promoted.role.role, promoted.role.epoch, promoted.role.promotedAt, promoted.waitMs], ["primary", 3, point, 0]);
+  assert.deepEqual(held()?.keys, ["bmV3"]);
+  assert.equal(failure(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings)), "failedPrecondition staleRoleEpoch");
+  assert.equal(unwrap(await stamp.commands.endSeeding(account, 1, stamp.execute)).role, "primary", "late");
+  assert.deepEqual(unwrap(await stamp.obey({ kind: "promote", operation: 3, peer: "north-1" }, settings)).role, promoted.role);
+  assert.deepEqual(held()?.keys, ["bmV3"], "what is repeated gives no older settings");
+});
+
+test("role commands: settings of a primary are taken by a copy under the same role epoch only", async () => {
+  const stamp = new Stamp();
+  const copied = (epoch: number) =>
+    stamp.commands.copySettings(account, epoch, create(AccountSchema, { ...settings, keys: ["bmV3"] }), stamp.execute);
+  assert.equal(failure(await copied(1)), "failedPrecondition staleRoleEpoch");
+  unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings));
+  assert.equal(failure(await copied(2)), "failedPrecondition staleRoleEpoch");
+  unwrap(await copied(1));
+  assert.deepEqual(stamp.rows.get(account)?.keys, ["bmV3"]);
+  unwrap(await stamp.commands.endSeeding(account, 1, stamp.execute));
+  unwrap(await stamp.obey({ kind: "promote", operation: 3, peer }));
+  assert.equal(failure(await copied(1)), "failedPrecondition staleRoleEpoch");
+});
+
+test("role commands: a row that another process changed meanwhile is read again, and the newer command stays", async () => {
+  const stamp = alone();
+  unwrap(await stamp.obey({ kind: "pair", operation: 2, peer }));
+  const before = stamp.rows.get(account) as Account;
+  const other = new Stamp();
+  other.rows.set(account, before);
+  unwrap(await other.obey({ kind: "drain", operation: 4 }));
+  stamp.beforeWrite = () => stamp.rows.set(account, other.rows.get(account) as Account);
+  assert.equal(failure(await stamp.obey({ kind: "drain", operation: 3 })), "failedPrecondition staleRoleEpoch");
+  assert.deepEqual(stamp.role?.obeyed, { operation: 4, phase: 2 });
+});
+
+test("role commands: how far a copy has come must be known before it is promoted, and nothing else needs it", async () => {
+  const stamp = new Stamp();
+  unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings));
+  unwrap(await stamp.commands.endSeeding(account, 1, stamp.execute));
+  const world = { rules: allRules, clock: { monotonicMs: () => stamp.nowMs } } as unknown as World;
+  stamp.commands = new RoleCommands(world, async () => refused("unavailable", "notReady", "not known"));
+  assert.equal(failure(await stamp.obey({ kind: "promote", operation: 3, peer })), "unavailable notReady");
+  assert.equal(stamp.role?.role, "secondary");
+  unwrap(await stamp.obey({ kind: "remove", operation: 4 }));
+  assert.equal(stamp.role?.role, "removed");
+});

@@ -1,0 +1,188 @@
+/**
+ * Role of an account at this stamp, changed by the location service's commands (docs/design/geo.md "Operations"). The
+ * decision is `obey` of @stamp/geo; here its row is read, written and answered.
+ *
+ * Invariants:
+ * - A row is written only if it is still the one that the decision was made by.
+ * - A command is answered after its row is durable, and after front-ends have ceased to act on the row before (rule
+ *   `geoCachedRolesEnd`). A process that did not write the row itself counts from its first look at it.
+ */
+import { type Outcome, ok, refused } from "@stamp/base";
+import {
+  type AccountRole,
+  answersFromMs,
+  commandWaitMs,
+  decodeRole,
+  encodeRole,
+  type GeoPoint,
+  obey,
+  type RoleCommand,
+  reportComplete,
+  roleWithoutRow,
+  seedingEnded,
+} from "@stamp/geo";
+import type { World } from "@stamp/ports";
+import type { Account } from "@stamp/wire";
+import type { AccountOperation, AccountResult } from "../accounts/account-rows.ts";
+
+/** Runs an operation at the range of the account's row. */
+export type Execute = (operation: AccountOperation) => Promise<Outcome<AccountResult>>;
+
+/** How far this stamp's copy of an account has come. */
+export type CopiedOf = (account: string) => Promise<Outcome<GeoPoint>>;
+
+/** The row as it was read; `account` undefined: there is none. */
+interface Held {
+  readonly account: Account | undefined;
+  /** Undefined: the stamp has never heard of the account. */
+  readonly role: AccountRole | undefined;
+}
+
+export interface Obeyed {
+  readonly role: AccountRole;
+  /** Time until the command counts as answered, in milliseconds. */
+  readonly waitMs: number;
+}
+
+type PutAccountInit = Extract<AccountOperation, { case: "putAccount" }>["value"];
+
+const attemptsMax = 8;
+/** Commands whose rows are remembered as written by this process; of a forgotten one the wait begins anew. */
+const writtenMax = 10_000;
+
+export class RoleCommands {
+  readonly #world: World;
+  readonly #copied: CopiedOf;
+  /** When the row of a command became durable, or was first seen: by account, operation and phase. */
+  readonly #written = new Map<string, number>();
+
+  constructor(world: World, copied: CopiedOf) {
+    this.#world = world;
+    this.#copied = copied;
+  }
+
+  async obey(name: string, command: RoleCommand, settings: Account | undefined, execute: Execute): Promise<Outcome<Obeyed>> {
+    const { rules, clock } = this.#world;
+    const facts = command.kind === "promote" ? await this.#copied(name) : ok([]);
+    for (let attempt = 0; attempt < attemptsMax; attempt++) {
+      const held = await heldOf(name, execute);
+      if (!held.ok) return held;
+      // Acknowledgements are not looked at: the report begins where the promotion found the copy.
+      const copied = facts.ok ? facts.value : [];
+      const obeyed = obey(held.value.role, command, { copied, acknowledged: [] }, rules);
+      if (!obeyed.ok) return obeyed;
+      const { row, changed } = obeyed.value;
+      if (changed && !facts.ok) return facts;
+      const written = changed ? await write(name, held.value, row, settings, execute) : ok(true);
+      if (!written.ok) return written;
+      if (!written.value) continue;
+      const fromMs = answersFromMs(this.#writtenMs(name, row, changed), commandWaitMs(command), rules);
+      return ok({ role: row, waitMs: Math.max(0, Math.ceil(fromMs - clock.monotonicMs())) });
+    }
+    return refused("aborted", "conflict", `the role of account ${name} is changed by others again and again`);
+  }
+
+  /** Role of the account; refused if the stamp never had it. */
+  async roleOf(name: string, execute: Execute): Promise<Outcome<string>> {
+    const held = await heldOf(name, execute);
+    if (!held.ok) return held;
+    return held.value.account === undefined ? unknown(name) : ok(held.value.account.geoRole);
+  }
+
+  /** The copy of the account under `epoch` is complete. */
+  endSeeding(name: string, epoch: number, execute: Execute): Promise<Outcome<AccountRole>> {
+    return change(name, (role) => seedingEnded(role, epoch, this.#world.rules), execute);
+  }
+
+  /** The report of the primary that `epoch` deposed is durable. */
+  endReport(name: string, epoch: number, execute: Execute): Promise<Outcome<AccountRole>> {
+    return change(name, (role) => (role.epoch === epoch ? reportComplete(role) : role), execute);
+  }
+
+  /** Replaces keys and settings of a copy that follows `epoch`. */
+  async copySettings(name: string, epoch: number, settings: Account, execute: Execute): Promise<Outcome<string>> {
+    const held = await heldOf(name, execute);
+    if (!held.ok) return held;
+    const { role, account } = held.value;
+    if (account === undefined || (role?.role !== "secondary" && role?.role !== "unseeded") || role.epoch !== epoch) {
+      const is = role === undefined ? "has nothing of it" : `is ${role.role} of it under role epoch ${role.epoch}`;
+      return refused("failedPrecondition", "staleRoleEpoch", `settings of account ${name} under role epoch ${epoch}: this stamp ${is}`);
+    }
+    const { geoRole } = account;
+    const value = { account: { ...settingsOf(settings), name, geoRole }, onlyIfAbsent: false, expectedGeoRole: geoRole };
+    const put = await execute({ case: "putAccount", value });
+    if (!put.ok) return put;
+    return put.value.case === "account"
+      ? ok(geoRole)
+      : refused("aborted", "conflict", `the role of account ${name} was changed meanwhile: ask again`);
+  }
+
+  #writtenMs(name: string, { obeyed }: AccountRole, changed: boolean): number {
+    const key = `${name} ${obeyed.operation} ${obeyed.phase}`;
+    const known = changed ? undefined : this.#written.get(key);
+    if (known !== undefined) return known;
+    const nowMs = this.#world.clock.monotonicMs();
+    this.#written.delete(key);
+    this.#written.set(key, nowMs);
+    const oldest = this.#written.keys().next().value;
+    if (this.#written.size > writtenMax && oldest !== undefined) this.#written.delete(oldest);
+    return nowMs;
+  }
+}
+
+/** Part of an account that its copy shares with it. */
+const settingsOf = ({ keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes }: Account) => ({
+  keys,
+  delegationSecret,
+  serviceProperties,
+  configuredDigest,
+  encryptionScopes,
+});
+
+const unknown = (name: string) => refused("notFound", "badRequest", `there is no account ${name}`);
+
+async function heldOf(name: string, execute: Execute): Promise<Outcome<Held>> {
+  const answer = await execute({ case: "getAccount", value: { account: name } });
+  if (!answer.ok) return answer;
+  if (answer.value.case !== "account") return ok({ account: undefined, role: undefined });
+  const account = answer.value.value;
+  const role = decodeRole(account.geoRole);
+  return role.ok ? ok({ account, role: role.value ?? roleWithoutRow }) : role;
+}
+
+/** False if the row is another one by now. */
+async function write(
+  name: string,
+  { account }: Held,
+  row: AccountRole,
+  settings: Account | undefined,
+  execute: Execute,
+): Promise<Outcome<boolean>> {
+  const geoRole = encodeRole(row);
+  if (settings === undefined && account !== undefined) return changed(name, account, geoRole, execute);
+  const put = { ...(settings === undefined ? {} : settingsOf(settings)), name, geoRole };
+  const value: PutAccountInit =
+    account === undefined ? { account: put, onlyIfAbsent: true } : { account: put, expectedGeoRole: account.geoRole };
+  const answer = await execute({ case: "putAccount", value });
+  return answer.ok ? ok(answer.value.case === "account" && answer.value.value.geoRole === geoRole) : answer;
+}
+
+async function changed(name: string, account: Account, geoRole: string, execute: Execute): Promise<Outcome<boolean>> {
+  const answer = await execute({ case: "changeAccount", value: { account: name, geoRole, expectedGeoRole: account.geoRole } });
+  return answer.ok ? ok(answer.value.case === "account") : answer;
+}
+
+async function change(name: string, next: (role: AccountRole) => AccountRole, execute: Execute): Promise<Outcome<AccountRole>> {
+  for (let attempt = 0; attempt < attemptsMax; attempt++) {
+    const held = await heldOf(name, execute);
+    if (!held.ok) return held;
+    const { account, role } = held.value;
+    if (account === undefined || role === undefined) return unknown(name);
+    const wanted = next(role);
+    if (wanted === role) return ok(role);
+    const written = await changed(name, account, encodeRole(wanted), execute);
+    if (!written.ok) return written;
+    if (written.value) return ok(wanted);
+  }
+  return refused("aborted", "conflict", `the role of account ${name} is changed by others again and again`);
+}
