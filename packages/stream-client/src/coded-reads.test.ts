@@ -175,7 +175,7 @@ test("coded reads: with as many nodes dead as the code bears, everything is read
   }
 });
 
-test("coded reads: one silent node delays a read by its hedge, not by a timeout; after a few it is not waited for", async () => {
+test("coded reads, reported: one slow fragment stalls a read until a timeout; here by its hedge, and after a few it is not waited for", async () => {
   const coded = new Coded(43, "lrc-12-2-2");
   await coded.run(async () => {
     const reader = coded.reader("reader");
@@ -215,7 +215,7 @@ test("coded reads: a damaged chunk is a lost chunk", async () => {
   });
 });
 
-test("coded reads: a place that a node disproves is looked up again at once, and the read does not fail", async () => {
+test("coded reads, reported: a disproved place is trusted for minutes; here it is looked up again at once, and the read does not fail", async () => {
   const coded = new Coded(45, "rs-4-2");
   await coded.run(async () => {
     const reader = coded.reader("reader");
