@@ -3,7 +3,7 @@
  * implementation passes. Start at `World`. An implementation owes what the comments of each port say; roles owe: no
  * other way to time, randomness, disks or sockets.
  */
-export * from "./bearer.ts";
+
 export * from "./clock.ts";
 export * from "./conformance/clock.conformance.ts";
 export { check, checkEqual, type RegisterTest } from "./conformance/conformance.ts";
@@ -13,11 +13,12 @@ export * from "./conformance/key-value.conformance.ts";
 export * from "./conformance/transport.conformance.ts";
 export * from "./digest.ts";
 export * from "./disk.ts";
-export * from "./foreign-calls.ts";
 export * from "./http.ts";
-export * from "./http-client.ts";
 export * from "./logger.ts";
 export * from "./loopback.ts";
+export * from "./outside/bearer.ts";
+export * from "./outside/foreign-calls.ts";
+export * from "./outside/http-client.ts";
 export * from "./random.ts";
 export * from "./slow-log.ts";
 export * from "./stores/complete-store.ts";

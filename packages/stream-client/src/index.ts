@@ -4,9 +4,9 @@
  * of a stream.
  */
 export * from "./append-window.ts";
-export * from "./extent-reader.ts";
 export * from "./owned-stream.ts";
 export * from "./place.ts";
-export { readWholeBlocks } from "./read-runs.ts";
+export * from "./read/extent-reader.ts";
+export { readWholeBlocks } from "./read/read-runs.ts";
 export * from "./stream-client.ts";
 export * from "./types.ts";

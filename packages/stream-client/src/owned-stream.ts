@@ -11,11 +11,11 @@ import type { Timer, World } from "@stamp/ports";
 import { jittered, sleep, within } from "@stamp/ports";
 import { type ExtentLocation, ExtentNode, fromWire, toWire } from "@stamp/wire";
 import { AppendWindow, type PendingAppend, type WindowEffect, type WindowEnd, type WindowLimits } from "./append-window.ts";
-import type { ExtentReader } from "./extent-reader.ts";
 import { keptRanges } from "./kept-ranges.ts";
 import { changeTimeoutMs, ManagerCalls } from "./manager-calls.ts";
 import { type Location, locationFromWire } from "./place.ts";
-import { readSealed } from "./read-sealed.ts";
+import type { ExtentReader } from "./read/extent-reader.ts";
+import { readSealed } from "./read/read-sealed.ts";
 import type { ExtentChange, Place, StoredBlock, StreamExtent } from "./types.ts";
 
 export interface OwnedStreamLimits extends WindowLimits {

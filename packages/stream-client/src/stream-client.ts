@@ -4,10 +4,10 @@ import { type Outcome, type OwnerEpoch, ok, present, refused } from "@stamp/base
 import { LeaderCalls } from "@stamp/metadata-store";
 import type { Address, Client, World } from "@stamp/ports";
 import { type ExtentLocation, type StreamEditSchema, type StreamInfo, StreamManager, type StreamStat, toWire } from "@stamp/wire";
-import { ExtentReader } from "./extent-reader.ts";
 import { ManagerCalls } from "./manager-calls.ts";
 import { OwnedStream, type OwnedStreamLimits } from "./owned-stream.ts";
 import { type Location, locationFromWire } from "./place.ts";
+import { ExtentReader } from "./read/extent-reader.ts";
 import type { StreamClientOptions, StreamExtent } from "./types.ts";
 
 const mebibyte = 1024 * 1024;

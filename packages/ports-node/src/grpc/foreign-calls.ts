@@ -6,9 +6,9 @@ import { ChannelCredentials, type CallOptions as GrpcCallOptions, Client as Grpc
 import { FailureError, type Outcome, ok, refused } from "@stamp/base";
 import type { CallOptions, Client, Clock, ForeignCalls, ForeignServer } from "@stamp/ports";
 import { hostAndPort } from "./address.ts";
-import { serializePrepared, streamCodec } from "./definitions.ts";
 import { cancelledFailure, fromServiceError, timeoutFailure } from "./failures.ts";
 import type { Prepared } from "./message-codec.ts";
+import { serializePrepared, streamCodec } from "./native/definitions.ts";
 import { foreignOptions } from "./options.ts";
 import { readAll, writeAll } from "./streams.ts";
 

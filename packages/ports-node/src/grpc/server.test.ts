@@ -15,7 +15,7 @@ import type { ServedService } from "@stamp/ports";
 import { served, servedPartly } from "@stamp/ports";
 import { ExtentNode, GetLeaseRequestSchema, LockService, Status } from "@stamp/wire";
 import { widenConnection, widenStreams } from "./bus/window.ts";
-import { busDefinition } from "./definitions.ts";
+import { busDefinition } from "./native/definitions.ts";
 import type { GrpcLimits } from "./options.ts";
 import { GrpcTransport } from "./transport.ts";
 

@@ -19,10 +19,10 @@ import type { Credential, Proven } from "./credentials/credential.ts";
 import { guard, provenOf } from "./credentials/guard.ts";
 import type { PeerTls } from "./credentials/peer-tls.ts";
 import { RefusalLog } from "./credentials/refusal-log.ts";
-import { busDefinition, serverDefinition } from "./definitions.ts";
 import { Door, peerOf } from "./door.ts";
 import { servedUnaries } from "./methods.ts";
-import { nativeHandlers } from "./native-server.ts";
+import { busDefinition, serverDefinition } from "./native/definitions.ts";
+import { nativeHandlers } from "./native/native-server.ts";
 import type { GrpcLimits } from "./options.ts";
 import { serverCredentials, serverOptions } from "./options.ts";
 
@@ -86,7 +86,7 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   );
   health.addToServer(server);
   // Only here: it is large, and a process that only calls needs none of it.
-  const { addReflection } = await import("./reflection.ts");
+  const { addReflection } = await import("./native/reflection.ts");
   addReflection(server, descriptors);
 
   const injector = server.createConnectionInjector(serverCredentials());

@@ -19,7 +19,7 @@ import { openCredential } from "./credentials/secret-credential.ts";
 import { codecOf } from "./message-codec.ts";
 import type { Lane } from "./methods.ts";
 import { laneOf, methodName } from "./methods.ts";
-import { NativeClient } from "./native-client.ts";
+import { NativeClient } from "./native/native-client.ts";
 import type { GrpcLimits, LinkKind } from "./options.ts";
 import { defaultLimits } from "./options.ts";
 

@@ -338,19 +338,19 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "a fragment rots on its disk, or its file is lost",
     rules: ["fragmentChunkVerified"],
-    tests: ["services/extent-node/src/fragments/fragment-files.test.ts", "packages/stream-client/src/coded-reads.test.ts"],
+    tests: ["services/extent-node/src/fragments/fragment-files.test.ts", "packages/stream-client/src/read/coded-reads.test.ts"],
     faults: ["fragment-damage"],
   },
   {
     fault: "a node with a fragment stands still while somebody reads",
     rules: ["fragmentReadsHedged"],
-    tests: ["packages/stream-client/src/coded-reads.test.ts"],
+    tests: ["packages/stream-client/src/read/coded-reads.test.ts"],
     faults: ["pause", "partition"],
   },
   {
     fault: "a reader's places are old, and a node of them is silent",
     rules: ["doubtedPlacesRefreshed"],
-    tests: ["packages/stream-client/src/replica-race.test.ts", "packages/stream-client/src/coded-reads.test.ts"],
+    tests: ["packages/stream-client/src/read/replica-race.test.ts", "packages/stream-client/src/read/coded-reads.test.ts"],
     faults: ["pause", "partition"],
   },
   {

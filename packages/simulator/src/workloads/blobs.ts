@@ -20,7 +20,7 @@ import { simulatedCluster } from "./cluster.ts";
 import type { Focus } from "./faults/faults.ts";
 import { Faults } from "./faults/faults.ts";
 import { collectingOf, GarbageJudge } from "./faults/garbage.ts";
-import { stageOf } from "./stage.ts";
+import { stageOf } from "./run/stage.ts";
 
 const clientCount = 4;
 const operationsPerClient = 50;

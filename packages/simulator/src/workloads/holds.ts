@@ -12,7 +12,7 @@ import { HttpClient, type Received } from "./clients/http-client.ts";
 import { simulatedCluster } from "./cluster.ts";
 import { Faults } from "./faults/faults.ts";
 import { collectingOf } from "./faults/garbage.ts";
-import { stageOf } from "./stage.ts";
+import { stageOf } from "./run/stage.ts";
 
 const clientCount = 3;
 const roundsPerClient = 12;

@@ -13,7 +13,7 @@ import type { Tally } from "../cli/run-seed.ts";
 import { blobDoor } from "./blobs.ts";
 import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
-import { stageOf } from "./stage.ts";
+import { stageOf } from "./run/stage.ts";
 
 const clientCount = 2;
 const pauseMaxMs = 2_000;

@@ -11,7 +11,7 @@ import { QueueClient } from "./clients/queue-client.ts";
 import { simulatedCluster } from "./cluster.ts";
 import type { Focus } from "./faults/faults.ts";
 import { Faults } from "./faults/faults.ts";
-import { stageOf } from "./stage.ts";
+import { stageOf } from "./run/stage.ts";
 
 const clientCount = 4;
 const operationsPerClient = 70;

@@ -14,7 +14,7 @@ import { ExtentState, PartitionManager, StreamManager } from "@stamp/wire";
 import type { Tally } from "../../cli/run-seed.ts";
 import type { ClusterOptions, SimulatedCluster } from "../cluster.ts";
 import { extentFileName } from "../cluster.ts";
-import { stageOf } from "../stage.ts";
+import { stageOf } from "../run/stage.ts";
 
 export interface Collecting {
   /** Within a run. */

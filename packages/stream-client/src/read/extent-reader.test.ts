@@ -3,10 +3,10 @@ import { test } from "node:test";
 import { concatBytes, type FailureError, ok, ownerEpoch, refused, unwrap } from "@stamp/base";
 import type { Transport } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
+import type { OwnedStream, Place, StreamClient } from "../index.ts";
+import { block, nodeNames, Stamp } from "../testing/harness.ts";
 import { ExtentReader } from "./extent-reader.ts";
-import type { OwnedStream, Place, StreamClient } from "./index.ts";
 import { runBytesMax, runPlacesMax } from "./place-runs.ts";
-import { block, nodeNames, Stamp } from "./testing/harness.ts";
 
 const forever = { timeoutMs: Number.POSITIVE_INFINITY };
 

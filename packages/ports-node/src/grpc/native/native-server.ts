@@ -15,13 +15,13 @@ import type {
 } from "@grpc/grpc-js";
 import type { Failure, Outcome } from "@stamp/base";
 import type { CallContext, Clock, Logger, ServedService } from "@stamp/ports";
-import { CallState } from "./call-state.ts";
-import { cancelledFailure, toStatus } from "./failures.ts";
-import type { MessageCodec, Prepared } from "./message-codec.ts";
-import { codecOf } from "./message-codec.ts";
-import { failureOfThrown, methodName, type UnaryHandler } from "./methods.ts";
-import type { GrpcLimits } from "./options.ts";
-import { readAll, writeAll } from "./streams.ts";
+import { CallState } from "../call-state.ts";
+import { cancelledFailure, toStatus } from "../failures.ts";
+import type { MessageCodec, Prepared } from "../message-codec.ts";
+import { codecOf } from "../message-codec.ts";
+import { failureOfThrown, methodName, type UnaryHandler } from "../methods.ts";
+import type { GrpcLimits } from "../options.ts";
+import { readAll, writeAll } from "../streams.ts";
 
 export interface NativeContext {
   readonly clock: Clock;

@@ -6,8 +6,8 @@
 import { FailureError, type Outcome, ok } from "@stamp/base";
 import { frameHeaderBytes } from "@stamp/extent";
 import { fromWire } from "@stamp/wire";
+import type { Place, ReadOptions } from "../types.ts";
 import type { ExtentReader } from "./extent-reader.ts";
-import type { Place, ReadOptions } from "./types.ts";
 
 type Reader = Pick<ExtentReader, "read" | "readBlocksOnce">;
 

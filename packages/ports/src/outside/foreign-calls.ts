@@ -3,7 +3,7 @@
  * unary, or streams in both directions. A failure carries the server's own words in `message`.
  */
 import type { DescService } from "@bufbuild/protobuf";
-import type { Address, Client } from "./transport.ts";
+import type { Address, Client } from "../transport.ts";
 
 /** Contents of PEM files. */
 export interface ForeignTls {

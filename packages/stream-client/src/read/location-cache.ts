@@ -1,5 +1,5 @@
 /** Where the replicas of extents are, as last heard: bounded, the least recently used forgotten first. */
-import type { Location } from "./place.ts";
+import type { Location } from "../place.ts";
 
 export class LocationCache {
   readonly #max: number;

@@ -1,8 +1,8 @@
 /** Reads extents of a stream one after another, to the lengths at which they are sealed: none has a tail that changes. */
 import { FailureError, present } from "@stamp/base";
 import { fromWire } from "@stamp/wire";
+import type { StoredBlock, StreamExtent } from "../types.ts";
 import type { ExtentReader } from "./extent-reader.ts";
-import type { StoredBlock, StreamExtent } from "./types.ts";
 
 const readChunkBytes = 1024 * 1024;
 

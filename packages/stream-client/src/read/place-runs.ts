@@ -7,7 +7,7 @@
  *   `runBytesMax`).
  * - No place of a run is longer than `chunkBytesMax`: longer places are cut.
  */
-import type { Place } from "./types.ts";
+import type { Place } from "../types.ts";
 
 export const runPlacesMax = 1_024;
 export const runBytesMax: number = 256 * 1024;

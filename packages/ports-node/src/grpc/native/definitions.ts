@@ -1,8 +1,8 @@
 /** Ordinary gRPC definitions from protobuf-es descriptors. Answers and requests travel prepared, so that payloads are copied once. */
 import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
-import type { MessageCodec, Prepared } from "./message-codec.ts";
-import { codecOf, preparedToBuffer } from "./message-codec.ts";
+import type { MessageCodec, Prepared } from "../message-codec.ts";
+import { codecOf, preparedToBuffer } from "../message-codec.ts";
 
 const asIs = (bytes: Buffer): Buffer => bytes;
 

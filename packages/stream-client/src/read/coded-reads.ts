@@ -6,10 +6,10 @@ import { concatBytes, extentId, type Outcome, ok, refused } from "@stamp/base";
 import { Kernel, type Profile, profileNames, profileOf } from "@stamp/erasure";
 import { chunksIntact, fragmentBytesOf, frameFixedBytes, parseFrameHeader } from "@stamp/extent";
 import type { World } from "@stamp/ports";
+import type { CodedPlaces, Location } from "../place.ts";
+import type { ReadOptions } from "../types.ts";
 import { FragmentRace, type KnownPlaces } from "./fragment-race.ts";
-import type { CodedPlaces, Location } from "./place.ts";
 import type { NodeHistories } from "./replica-race.ts";
-import type { ReadOptions } from "./types.ts";
 
 /** Bytes of each fragment that are decoded at a time. */
 const laneBytes = 64 * 1024;

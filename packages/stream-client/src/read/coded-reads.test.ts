@@ -5,9 +5,9 @@ import { concatBytes, type Outcome, ok, ownerEpoch, unwrap } from "@stamp/base";
 import { type Profile, profileOf } from "@stamp/erasure";
 import { fragmentBytesOf } from "@stamp/extent";
 import { ExtentFragments, fromWire, StreamManager } from "@stamp/wire";
+import type { Location, Place } from "../index.ts";
+import { Stamp } from "../testing/harness.ts";
 import { ExtentReader } from "./extent-reader.ts";
-import type { Location, Place } from "./index.ts";
-import { Stamp } from "./testing/harness.ts";
 
 const timeoutMs = 5_000;
 const forever = { timeoutMs: Number.POSITIVE_INFINITY };

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FailureError, ok, ownerEpoch, refused, unwrap } from "@stamp/base";
-import { type ExtentReader, type OwnedStream, type Place, readWholeBlocks, type StreamClient } from "./index.ts";
-import { Stamp } from "./testing/harness.ts";
+import { type ExtentReader, type OwnedStream, type Place, readWholeBlocks, type StreamClient } from "../index.ts";
+import { Stamp } from "../testing/harness.ts";
 
 const forever = { timeoutMs: Number.POSITIVE_INFINITY };
 const payloadOf = (at: number, bytes: number): Uint8Array => new Uint8Array(bytes).map((_, i) => (i * 7 + at) % 251);

@@ -7,7 +7,7 @@ import { type Failed, type Outcome, ok, refused } from "@stamp/base";
 import { type Kernel, laneUnit, type Plan, type Profile, repairPlan } from "@stamp/erasure";
 import type { Timer, World } from "@stamp/ports";
 import { ExtentFragments, toWire } from "@stamp/wire";
-import type { CodedPlaces } from "./place.ts";
+import type { CodedPlaces } from "../place.ts";
 import { doubtsPlaces, type NodeHistories } from "./replica-race.ts";
 
 /** A node that failed so often lately is not waited for: the others are asked at once beside it. */

@@ -9,13 +9,13 @@ import { concatBytes, type Failed, type Failure, FailureError, type Outcome, ok,
 import type { World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
 import { ExtentNode, fromWire, type ReadBlocksResponse, ReadBlocksResponseSchema, toWire } from "@stamp/wire";
+import type { Location } from "../place.ts";
+import type { Place, ReadOptions, ReadPlacesOptions } from "../types.ts";
 import { type CodedAt, CodedReads, isCoded, type RawBlocks } from "./coded-reads.ts";
 import type { KnownPlaces } from "./fragment-race.ts";
 import { LocationCache } from "./location-cache.ts";
-import type { Location } from "./place.ts";
 import { lengthOfRun, type PlaceRun, runsOfPlaces } from "./place-runs.ts";
 import { NodeHistories, type RaceOptions, type ReplicaAttempt, raceReplicas } from "./replica-race.ts";
-import type { Place, ReadOptions, ReadPlacesOptions } from "./types.ts";
 
 export const readBytesMax: number = 4 * 1024 * 1024;
 const windowBytesMax = 4 * 1024 * 1024;
