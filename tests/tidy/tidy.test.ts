@@ -68,6 +68,15 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     write("packages/base/src/breach.test.ts", `import { test } from "node:test";\ntest.sk${""}ip("never", () => {});\n`);
     write("packages/base/src/breach-path.ts", `export const where = "/ro${""}ot/somewhere";\n`);
 
+    // Folders and cycles.
+    write("packages/lsm/src/breach-one.ts", 'import { two } from "./breach-two.ts";\nexport const one = (): unknown => two;\n');
+    write("packages/lsm/src/breach-two.ts", 'import { one } from "./breach-one.ts";\nexport const two = (): unknown => one;\n');
+    write("packages/geo/src/breach-left.ts", 'import type { Right } from "./breach-right.ts";\nexport type Left = Right | 1;\n');
+    write("packages/geo/src/breach-right.ts", 'import { type Left } from "./breach-left.ts";\nexport type Right = Left | 2;\n');
+    write("packages/stream/src/breach-helper.ts", 'export * from "./testing/harness.ts";\n');
+    mkdirSync(join(copy, "packages/erasure/src/crowd"));
+    for (let at = 0; at < 17; at++) write(`packages/erasure/src/crowd/breach-${at}.ts`, `export const at = ${at};\n`);
+
     mkdirSync(join(copy, "docs/design"), { recursive: true });
     const layout = readFileSync(join(root, "docs/design/architecture.md"), "utf8");
     write("docs/design/architecture.md", layout.replace("      lsm/ ", "      never-there/ "));
@@ -138,6 +147,10 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     tells("packages/lease/src/index.ts", "what the package is for");
     tells("packages/lsm/package.json", "no description");
     tells("biome.jsonc", "both overrides need it");
+    tells("packages/lsm/src/breach-one.ts", "imports itself over packages/lsm/src/breach-two.ts");
+    tells("packages/geo/src/breach-left.ts", "imports itself by types over packages/geo/src/breach-right.ts");
+    tells("packages/stream/src/breach-helper.ts", "imports a helper of tests");
+    tells("packages/erasure/src/crowd", "holds 17 source files, at most 16");
     tells("packages/base/README.md:3", "wider than 120");
     tells("packages/base/README.md", "does not exist: base/never-there.test.ts");
     tells("packages/base/README.md", "does not exist: ../../docs/never-there.md");

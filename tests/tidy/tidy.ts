@@ -3,6 +3,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fragments } from "./comments.ts";
 import { documents } from "./documents.ts";
+import { folders } from "./folders.ts";
 import { adapters, layers } from "./layers.ts";
 
 const linesMax = 600;
@@ -31,6 +32,7 @@ export function tidy(root: string): string[] {
     ...sources.flatMap((source) => [...layering(source), ...door(source), ...size(source), ...leftovers(source), ...machinePaths(source)]),
     ...manifests(root, sources),
     ...cycles(root),
+    ...folders(sources),
     ...linterScopes(root),
     ...layout(root),
     ...fragments(root),

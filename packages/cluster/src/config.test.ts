@@ -11,7 +11,7 @@ import { partitionServerConfigSchema } from "@stamp/partition-server";
 import { loadConfig as loadRoleConfig } from "@stamp/ports-node";
 import { streamManagerSchema } from "@stamp/stream-manager";
 import { ConfigError, configKeys, environmentName, flagName, loadConfig } from "./config.ts";
-import { planCluster } from "./plan.ts";
+import { planCluster } from "./plan-cluster.ts";
 
 const root = mkdtempSync(join(tmpdir(), "stamp-config-"));
 after(() => rmSync(root, { recursive: true, force: true }));

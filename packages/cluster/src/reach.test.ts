@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type ClusterConfig, clusterConfigSchema, developmentAccount } from "./config.ts";
-import { planCluster } from "./plan.ts";
+import { planCluster } from "./plan-cluster.ts";
 import { internalReachOf, noAccountServed, reachRemarks, restReachOf } from "./reach.ts";
 
 const own = { name: "acct", keys: ["b3duIGtleQ=="] };

@@ -7,8 +7,8 @@
 import { readdirSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
+import { seconds } from "./counted.ts";
 import { factAt, numberAt, type StampFacts } from "./facts.ts";
-import { seconds } from "./find/find-processes.ts";
 
 export interface MetadataCopy {
   readonly node: string;

@@ -5,7 +5,8 @@
 import { type GrpcTransport, inWords } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
 import { type ClusterConfig, clusterConfigSchema } from "../config.ts";
-import { type Plan, type PlannedProcess, planCluster } from "../plan.ts";
+import type { Plan, PlannedProcess } from "../plan.ts";
+import { planCluster } from "../plan-cluster.ts";
 import { type TakenPort, takenPorts } from "../ports-in-use.ts";
 import { type ClusterRecord, readClusterRecord, writeClusterRecord } from "../record/cluster-record.ts";
 import { DataFolder, type SupervisorRecord } from "../record/data-folder.ts";

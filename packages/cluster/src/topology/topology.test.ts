@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { z } from "zod";
 import { type ClusterConfig, loadConfig } from "../config.ts";
-import { planCluster } from "../plan.ts";
+import { planCluster } from "../plan-cluster.ts";
 import { writeClusterRecord } from "../record/cluster-record.ts";
 import { rememberedOf } from "../record/remembered.ts";
 import { prepareDisks, prepareSecret } from "./prepare-host.ts";

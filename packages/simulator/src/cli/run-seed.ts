@@ -6,7 +6,6 @@ import { bankWorkload } from "../workloads/bank.ts";
 import { blobWorkload, tableWorkload } from "../workloads/blobs.ts";
 import { codingWorkload } from "../workloads/coding/workload.ts";
 import { diskWorkload } from "../workloads/disks.ts";
-import type { Focus } from "../workloads/faults/faults.ts";
 import { holdWorkload } from "../workloads/holds.ts";
 import { leaseWorkload } from "../workloads/leases.ts";
 import { loadWorkload } from "../workloads/loads.ts";
@@ -14,20 +13,11 @@ import { lockWorkload } from "../workloads/locks.ts";
 import { queueWorkload } from "../workloads/queues.ts";
 import { registerWorkload } from "../workloads/registers.ts";
 import { restartWorkload } from "../workloads/restarts.ts";
+import type { Tally, Workload } from "../workloads/run/workload.ts";
 import { streamWorkload } from "../workloads/streams.ts";
 import { uploadWorkload } from "../workloads/uploads.ts";
 import { focusNamed } from "./focus.ts";
 import type { SeedJob, SeedReport, WorkloadName } from "./report.ts";
-
-/** Tally that a workload fills while it runs, so that a failed run has it too. */
-export interface Tally {
-  faults: Readonly<Record<string, number>>;
-  readonly counts: Record<string, number>;
-  /** The largest of what was measured. */
-  readonly most: Record<string, number>;
-}
-
-export type Workload = (sim: Simulation, tally: Tally, focus?: Focus) => Promise<void>;
 
 const workloads: Readonly<Record<WorkloadName, Workload>> = {
   blobs: blobWorkload,

@@ -9,12 +9,12 @@ import type { BatchCall, Operation } from "@stamp/linearizability";
 import { batchModel, checkHistory, describeVerdict } from "@stamp/linearizability";
 import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
-import type { Tally } from "../cli/run-seed.ts";
 import type { Account, AccountChange, Page, Teller } from "./clients/bank-tellers.ts";
 import { accountCount, accountsPerBranch, branchCount, branchOf, HttpTeller, OldMapTeller } from "./clients/bank-tellers.ts";
 import { simulatedCluster } from "./cluster.ts";
 import type { Focus } from "./faults/faults.ts";
 import { Faults } from "./faults/faults.ts";
+import type { Tally } from "./run/workload.ts";
 
 const workMs = 40_000;
 const pauseMaxMs = 400;

@@ -11,7 +11,6 @@ import { HttpBlobDoor, keyOf, ObjectClients } from "@stamp/histories";
 import { routeOf } from "@stamp/objects";
 import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
-import type { Tally, Workload } from "../cli/run-seed.ts";
 import { BlobClient } from "./clients/blob-client.ts";
 import { HttpClient } from "./clients/http-client.ts";
 import { TransactionClient } from "./clients/transaction-client.ts";
@@ -21,6 +20,7 @@ import type { Focus } from "./faults/faults.ts";
 import { Faults } from "./faults/faults.ts";
 import { collectingOf, GarbageJudge } from "./faults/garbage.ts";
 import { stageOf } from "./run/stage.ts";
+import type { Tally, Workload } from "./run/workload.ts";
 
 const clientCount = 4;
 const operationsPerClient = 50;

@@ -10,12 +10,12 @@ import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
 import type { ExtentLocation } from "@stamp/wire";
 import { ExtentNode } from "@stamp/wire";
-import type { Tally } from "../cli/run-seed.ts";
 import type { SimulatedCluster } from "./cluster.ts";
 import { simulatedStreamLayer } from "./cluster.ts";
 import type { RecordName, RecordPlace } from "./judges/stream-judge.ts";
 import { recordBytes, StreamJudge } from "./judges/stream-judge.ts";
 import { RawOwner } from "./raw-owner.ts";
+import type { Tally } from "./run/workload.ts";
 
 const stream = "one";
 const readyWithinMs = 60_000;

@@ -7,12 +7,12 @@ import type { Prng } from "@stamp/base";
 import { until } from "@stamp/histories";
 import { routeOf } from "@stamp/objects";
 import { BrokenPromise, type Simulation } from "@stamp/virtual-time";
-import type { Workload } from "../cli/run-seed.ts";
 import { HttpClient, type Received } from "./clients/http-client.ts";
 import { simulatedCluster } from "./cluster.ts";
 import { Faults } from "./faults/faults.ts";
 import { type Asked, LeaseJudge } from "./judges/lease-judge.ts";
 import { stageOf } from "./run/stage.ts";
+import type { Workload } from "./run/workload.ts";
 
 const clientCount = 3;
 const operationsPerClient = 60;

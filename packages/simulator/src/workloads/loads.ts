@@ -9,11 +9,11 @@ import type { Prng } from "@stamp/base";
 import { ObjectClients } from "@stamp/histories";
 import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
-import type { Tally } from "../cli/run-seed.ts";
 import { blobDoor } from "./blobs.ts";
 import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
 import { stageOf } from "./run/stage.ts";
+import type { Tally } from "./run/workload.ts";
 
 const clientCount = 2;
 const pauseMaxMs = 2_000;

@@ -10,11 +10,11 @@ import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
 import type { LeaseState } from "@stamp/wire";
 import { fromWire, LockService, toWire } from "@stamp/wire";
-import type { Tally } from "../cli/run-seed.ts";
 import { simulatedStreamLayer } from "./cluster.ts";
 import type { Focus } from "./faults/faults.ts";
 import { Faults } from "./faults/faults.ts";
 import { type Called, LockJudge } from "./judges/lock-judge.ts";
+import type { Tally } from "./run/workload.ts";
 
 const names = ["lock/a", "lock/b", "lock/c", "lock/d"];
 const callerCount = 4;

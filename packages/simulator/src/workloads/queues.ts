@@ -6,12 +6,12 @@ import type { Prng } from "@stamp/base";
 import { QueueClients, until } from "@stamp/histories";
 import { routeOf } from "@stamp/objects";
 import type { Simulation } from "@stamp/virtual-time";
-import type { Tally } from "../cli/run-seed.ts";
 import { QueueClient } from "./clients/queue-client.ts";
 import { simulatedCluster } from "./cluster.ts";
 import type { Focus } from "./faults/faults.ts";
 import { Faults } from "./faults/faults.ts";
 import { stageOf } from "./run/stage.ts";
+import type { Tally } from "./run/workload.ts";
 
 const clientCount = 4;
 const operationsPerClient = 70;

@@ -14,12 +14,12 @@ import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
 import type { BlobContent, OperationResult, OperationSchema } from "@stamp/wire";
 import { ExtentNode, PartitionServer } from "@stamp/wire";
-import type { Tally } from "../cli/run-seed.ts";
 import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
 import type { Focus } from "./faults/faults.ts";
 import { Faults } from "./faults/faults.ts";
 import { collectingOf } from "./faults/garbage.ts";
+import type { Tally } from "./run/workload.ts";
 
 const container = "registers";
 const names = ["a", "b"];

@@ -13,10 +13,10 @@ import { contentOf, writeOf } from "@stamp/histories";
 import { MetadataClient } from "@stamp/metadata-store";
 import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
-import type { Tally } from "../cli/run-seed.ts";
 import { BlobClient } from "./clients/blob-client.ts";
 import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
+import type { Tally } from "./run/workload.ts";
 
 const readyWithinMs = 60_000;
 /**

@@ -12,7 +12,6 @@ import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
 import type { ExtentLocation } from "@stamp/wire";
 import { ExtentNode, ReplicaState, StreamManager } from "@stamp/wire";
-import type { Tally } from "../cli/run-seed.ts";
 import type { SimulatedCluster } from "./cluster.ts";
 import { extentFileName, simulatedStreamLayer } from "./cluster.ts";
 import { acceptLoss } from "./faults/accepted-loss.ts";
@@ -22,6 +21,7 @@ import { putFolderBack } from "./faults/older-folder.ts";
 import type { RecordName } from "./judges/stream-judge.ts";
 import { recordBytes, recordOf, StreamJudge } from "./judges/stream-judge.ts";
 import { RawOwner } from "./raw-owner.ts";
+import type { Tally } from "./run/workload.ts";
 
 const streams = ["one", "second"];
 export const owners: readonly string[] = ["owner-1", "owner-2", "owner-3"];

@@ -10,12 +10,12 @@
 import type { Prng } from "@stamp/base";
 import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
-import type { Tally } from "../cli/run-seed.ts";
 import { blobDoor } from "./blobs.ts";
 import { HttpClient } from "./clients/http-client.ts";
 import { simulatedCluster, type WholeCluster } from "./cluster.ts";
 import { type Collecting, GarbageJudge } from "./faults/garbage.ts";
 import { Reshapes } from "./reshapes.ts";
+import type { Tally } from "./run/workload.ts";
 
 const uploaders = 2;
 const uploadsEach = 1;

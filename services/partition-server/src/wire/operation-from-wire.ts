@@ -23,11 +23,9 @@ import {
 } from "@stamp/objects";
 import * as wire from "@stamp/wire";
 import { fromWire, plainOf, signedIdentifiersFromWire } from "@stamp/wire";
+import { missing } from "./missing.ts";
 import { queueOperationFromWire } from "./queue-on-wire.ts";
 import { tableOperationFromWire } from "./tables-from-wire.ts";
-
-export const missing = (what: string): FailureError =>
-  new FailureError({ code: "invalidArgument", reason: "badRequest", message: `an operation without ${what}`, applied: "no" });
 
 export function operationFromWire(operation: wire.Operation | undefined): Outcome<Operation> {
   try {

@@ -3,7 +3,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Message, Queue, QueueName, QueueOperation, QueueResult } from "@stamp/objects";
 import type * as wire from "@stamp/wire";
 import { fromWire, signedIdentifiersFromWire, signedIdentifiersToWire, toWire } from "@stamp/wire";
-import { missing } from "./operation-from-wire.ts";
+import { missing } from "./missing.ts";
 
 export function queueOperationFromWire({ kind }: wire.QueueOperation): QueueOperation {
   switch (kind.case) {

@@ -1,10 +1,10 @@
 /** Findings about extent nodes and their disks. */
 import { NodeDuty, type NodeInfo } from "@stamp/wire";
 import { bytesText } from "../../print.ts";
-import { are, counted } from "../counted.ts";
+import { are, counted, seconds } from "../counted.ts";
 import { factAt, numberAt, type ProcessFacts, type RoleFacts, type StampFacts } from "../facts.ts";
 import { type Finding, finding } from "../kinds/kinds.ts";
-import { absence, of, seconds } from "./find-processes.ts";
+import { absence, of } from "./find-processes.ts";
 
 const mebibyte = 1024 * 1024;
 const fillingShare = 0.15;

@@ -1,10 +1,10 @@
 /** Findings about extents and their replicas, as the leading stream manager tells them. */
 import { bytesText } from "../../print.ts";
-import { counted } from "../counted.ts";
+import { counted, seconds } from "../counted.ts";
 import { factAt, numberAt, type StampFacts } from "../facts.ts";
 import { few } from "../few.ts";
 import { type Finding, finding } from "../kinds/kinds.ts";
-import { of, seconds } from "./find-processes.ts";
+import { of } from "./find-processes.ts";
 
 const have = ["has", "have"] as const;
 const wait = ["waits", "wait"] as const;

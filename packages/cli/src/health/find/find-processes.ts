@@ -1,6 +1,6 @@
 /** Findings about processes, clocks, managers and the lock service. */
 import { bytesText } from "../../print.ts";
-import { counted } from "../counted.ts";
+import { counted, seconds } from "../counted.ts";
 import { factAt, numberAt, type ProcessAnswer, type ProcessFacts, type StampFacts } from "../facts.ts";
 import { few } from "../few.ts";
 import { type Finding, finding } from "../kinds/kinds.ts";
@@ -16,7 +16,6 @@ const slowWriteMs = 200;
 /** Fewer say nothing of one in a hundred. */
 const writesMin = 20;
 
-export const seconds = (ms: number): string => `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
 export const of = (facts: StampFacts, role: string): ProcessFacts[] => facts.processes.filter((each) => each.role === role);
 
 /** True if the process answered and is ready. */

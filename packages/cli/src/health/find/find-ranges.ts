@@ -1,10 +1,10 @@
 /** Findings about ranges, partition servers and the requests of clients. */
 import type { RangePartition } from "@stamp/wire";
-import { counted } from "../counted.ts";
+import { counted, seconds } from "../counted.ts";
 import { factAt, numberAt, type ProcessFacts, type RoleFacts, type StampFacts } from "../facts.ts";
 import { few } from "../few.ts";
 import { type Code, type Finding, finding } from "../kinds/kinds.ts";
-import { of, seconds, serves } from "./find-processes.ts";
+import { of, serves } from "./find-processes.ts";
 
 const slowMs = 1_000;
 /** Fewer say nothing of one in a hundred. */

@@ -11,10 +11,10 @@ import { LeaderCalls } from "@stamp/metadata-store";
 import type { Simulation } from "@stamp/virtual-time";
 import type { CollectRangeResponse, RangePartition } from "@stamp/wire";
 import { ExtentState, PartitionManager, StreamManager } from "@stamp/wire";
-import type { Tally } from "../../cli/run-seed.ts";
 import type { ClusterOptions, SimulatedCluster } from "../cluster.ts";
 import { extentFileName } from "../cluster.ts";
 import { stageOf } from "../run/stage.ts";
+import type { Tally } from "../run/workload.ts";
 
 export interface Collecting {
   /** Within a run. */

@@ -1,7 +1,7 @@
 /** Virtual time as a stage for clients; what they count goes into the run's tally. */
 import type { Stage } from "@stamp/histories";
 import type { Simulation } from "@stamp/virtual-time";
-import type { Tally } from "../../cli/run-seed.ts";
+import type { Tally } from "./workload.ts";
 
 export const stageOf = (sim: Simulation, tally: Tally): Stage => ({
   nowMs: () => sim.nowMs,

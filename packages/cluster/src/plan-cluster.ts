@@ -1,0 +1,118 @@
+/**
+ * Plans the processes of a local cluster, and how each is started: a configuration in, a list out, in the order of a cold start.
+ * If the configuration names a topology (which is read here), the list is one host's part of it (`plan-host.ts`).
+ * The number of a decommissioned extent node is passed over: `extentNodes` counts those that run. A process that the record of the folder
+ * gives a slot has the ports of that slot; the others take the lowest free ones, in order.
+ *
+ *   portBase         blob          (the second front-end: + 10, …)
+ *   portBase + 1     queue
+ *   portBase + 2     table
+ *   portBase + 100…  gRPC of each process
+ *   portBase + 200…  readiness and liveness of each process (`/ready`, `/live`)
+ *
+ * The REST doors are on `httpBind`, all other ports on `internalBind` (`addresses.ts`). If the processes listen on every address of the
+ * machine, they reach each other over loopback: nobody can call 0.0.0.0.
+ */
+import { join } from "node:path";
+import type { ClusterConfig } from "./config.ts";
+import {
+  connectionStringOf,
+  type Endpoints,
+  endpointsOf,
+  hostOf,
+  type Plan,
+  type PlannedPorts,
+  type PlannedProcess,
+  portsPerFrontEnd,
+  processAt,
+} from "./plan.ts";
+import type { ClusterRecord } from "./record/cluster-record.ts";
+import { type RoleName, roles } from "./roles.ts";
+import { planHost } from "./topology/plan-host.ts";
+import { readTopology } from "./topology/topology.ts";
+
+/** `known`: what the data folder remembers; undefined for a folder that remembers nothing. */
+export function planCluster(config: ClusterConfig, known?: Pick<ClusterRecord, "retired" | "slots">): Plan {
+  if (config.topology !== undefined) return planHost(config, readTopology(config.topology), known);
+  const counts: Readonly<Record<RoleName, number>> = {
+    "lock-service": config.lockServices,
+    "extent-node": config.extentNodes,
+    "stream-manager": config.streamManagers,
+    "partition-manager": config.partitionManagers,
+    "partition-server": config.partitionServers,
+    "front-end": config.frontEnds,
+  };
+  const host = hostOf(config.internalBind);
+  const called = callable(host);
+  const ports: PlannedPorts = { http: new Map(), internal: new Map() };
+  const processes: PlannedProcess[] = [];
+  const placed = placedIn(namesOf(counts, known?.retired ?? []), known?.slots ?? {});
+  const lockService = placed
+    .flatMap(({ role, slot }) => (role === "lock-service" ? [`${called}:${config.portBase + 100 + slot}`] : []))
+    .join(",");
+  for (const { number, slot, ...named } of placed) {
+    const blobFor = number === 1 ? "" : ` of ${named.name}`;
+    const place = {
+      ...{ ...named, slot, listen: host, called, lockService, blobFor },
+      grpcPort: config.portBase + 100 + slot,
+      httpPort: config.portBase + 200 + slot,
+      dataDir: join(config.dataDir, named.name),
+      faultDomain: config.faultDomains[(number - 1) % Math.max(config.faultDomains.length, 1)],
+      blobPort: blobPortOf(config, number),
+    };
+    processes.push(processAt(place, config, ports));
+  }
+  const endpoints = Array.from({ length: config.frontEnds }, (_, i) =>
+    endpointsOf(config, hostOf(config.httpBind), blobPortOf(config, i + 1)),
+  );
+  const [first] = endpoints as [Endpoints];
+  const connectionStrings = endpoints.map((each) => connectionStringOf(config, each));
+  const connectionString = connectionStrings[0] as string;
+  return {
+    processes,
+    elsewhere: [],
+    lockService,
+    endpoints: first,
+    connectionString,
+    connectionStrings,
+    httpPorts: ports.http,
+    internalPorts: ports.internal,
+  };
+}
+
+interface Named {
+  readonly role: RoleName;
+  readonly number: number;
+  readonly name: string;
+}
+
+/** Names the processes, in the order of a cold start. */
+function namesOf(counts: Readonly<Record<RoleName, number>>, retired: readonly string[]): Named[] {
+  return roles.flatMap((role) => {
+    const named: Named[] = [];
+    for (let number = 1; named.length < counts[role]; number++) {
+      const name = `${role}-${number}`;
+      if (!retired.includes(name)) named.push({ role, number, name });
+    }
+    return named;
+  });
+}
+
+type Placed = Named & Pick<PlannedProcess, "slot">;
+
+/** Gives each process its known slot, or else the lowest free one. */
+function placedIn(named: readonly Named[], known: Readonly<Record<string, number>>): Placed[] {
+  const held = new Set(named.flatMap(({ name }) => known[name] ?? []));
+  let next = 0;
+  return named.map((each) => {
+    const own = known[each.name];
+    if (own !== undefined) return { ...each, slot: own };
+    while (held.has(next)) next++;
+    return { ...each, slot: next++ };
+  });
+}
+
+/** Where processes of this machine call each other. */
+const callable = (host: string): string => (host === "0.0.0.0" ? "127.0.0.1" : host === "[::]" ? "[::1]" : host);
+
+const blobPortOf = (config: ClusterConfig, frontEnd: number): number => config.portBase + (frontEnd - 1) * portsPerFrontEnd;
