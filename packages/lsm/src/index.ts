@@ -5,6 +5,7 @@
 export * from "./checkpoint.ts";
 export * from "./commit-record.ts";
 export * from "./entry.ts";
+export * from "./key-bounds.ts";
 export * from "./log-followers.ts";
 export * from "./memory-table.ts";
 export * from "./merge-plan.ts";

@@ -6,8 +6,7 @@
  * record. A follower of which this is not certain is not named any more: it has to scan the rows.
  */
 import { fromHex, toHex } from "@stamp/base";
-import type { KeyBounds, LogPlace } from "./partition-state.ts";
-import { intersect } from "./partition-state.ts";
+import { intersect, type KeyBounds, type LogPlace } from "./key-bounds.ts";
 
 /** Durable cursor of one follower. */
 export interface StoredFollower {

@@ -8,7 +8,6 @@
 import {
   ByteReader,
   ByteWriter,
-  compareBytes,
   DecodeError,
   type FormatName,
   formatVersions,
@@ -27,6 +26,7 @@ import {
 import type { Crc32c } from "./checkpoint-block.ts";
 import type { StoredPlace } from "./checkpoint-index.ts";
 import { decodeCommit, encodeCommit, type Write } from "./commit-record.ts";
+import { holdsKey, intersect, type KeyBounds, type LogPlace } from "./key-bounds.ts";
 import { areFollowers, joinedFollowers, type StoredFollowers } from "./log-followers.ts";
 
 export interface StoredCheckpoint {
@@ -43,18 +43,6 @@ export interface StoredCheckpoint {
    * KeyBounds.
    */
   readonly bounds?: { readonly low: string; readonly high: string };
-}
-
-/** `low` inclusive, `high` exclusive; an empty `high` is no end. */
-export interface KeyBounds {
-  readonly low: Uint8Array;
-  readonly high: Uint8Array;
-}
-
-export interface LogPlace {
-  readonly extentId: number;
-  /** Offset of a block's header, in bytes; 0 for the first. */
-  readonly offsetBytes: number;
 }
 
 export interface PartitionState {
@@ -99,15 +87,6 @@ export interface PartitionState {
    * gone then, and they scan the rows again (docs/decisions/0469).
    */
   readonly followers?: StoredFollowers | undefined;
-}
-
-export const holdsKey = ({ low, high }: KeyBounds, key: Uint8Array): boolean =>
-  compareBytes(key, low) >= 0 && (high.length === 0 || compareBytes(key, high) < 0);
-
-export function intersect(a: KeyBounds, b: KeyBounds): KeyBounds {
-  const low = compareBytes(a.low, b.low) >= 0 ? a.low : b.low;
-  const high = a.high.length === 0 ? b.high : b.high.length === 0 || compareBytes(a.high, b.high) <= 0 ? a.high : b.high;
-  return { low, high };
 }
 
 /** Returns the keys of the checkpoint that count in a partition with the keys of `own`. */

@@ -70,7 +70,7 @@ export class GarbageJudge {
     const world = sim.world("garbage-judge");
     this.#streams = new LeaderCalls(world, { lockService: cluster.lockService, leaseName: "stream-manager" });
     this.#map = new LeaderCalls(world, { lockService: cluster.lockService, leaseName: "partition-manager" });
-    this.#graceMs = collecting.options.streamManager["deletionGraceMs"] ?? 0;
+    this.#graceMs = collecting.options.streamManager.deletionGraceMs ?? 0;
   }
 
   async allGoes(door: BlobDoor, containers: Iterable<string>): Promise<void> {
