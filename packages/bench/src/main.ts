@@ -6,6 +6,7 @@ import { cpus } from "node:os";
 import { parseArgs } from "node:util";
 import { budgetBench } from "./budget/bench.ts";
 import { cases } from "./cases.ts";
+import { coded } from "./coded/bench.ts";
 import { coding } from "./codes/coding.ts";
 import { list as benchList } from "./list.ts";
 import { combine, type Measurement, measure } from "./measure.ts";
@@ -31,6 +32,7 @@ const measurements: Readonly<Record<string, (args: string[]) => Promise<void>>> 
   tables,
   turns,
   coding,
+  coded,
 };
 if (Object.hasOwn(measurements, what)) {
   await measurements[what]?.(others);
@@ -45,7 +47,8 @@ pnpm bench rows [--rows 1000000]                a table that grows: inserts and 
 pnpm bench queues|tables [--count 1000000]      a queue, a table that grows: each operation at each size, see --help
 pnpm bench list [--blobs 1000000]               pages of a container with that many blobs, see --help
 pnpm bench turns [--scale 1]                    the longest turn of every process under the largest requests, see --help
-pnpm bench coding                               erasure codes: data for each second of processor time, see --help`;
+pnpm bench coding                               erasure codes: data for each second of processor time, see --help
+pnpm bench coded [--nodes 7]                    extents that become fragments: space, time, reads, repair; see --help`;
 const { values } = parseArgs({
   options: {
     seconds: { type: "string", default: "3" },

@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { ownerEpoch, unwrap } from "@stamp/base";
 import { type DrillTarget, startOwn } from "@stamp/cli";
 import { silentLogger, type World } from "@stamp/ports";
-import { GrpcTransport, nodeWorld } from "@stamp/ports-node";
+import { credentialOf, GrpcTransport, nodeWorld } from "@stamp/ports-node";
 import { type OwnedStream, StreamClient, type StreamClientOptions } from "@stamp/stream-client";
 
 export const forever = { timeoutMs: Number.POSITIVE_INFINITY };
@@ -25,7 +25,7 @@ export interface Bench {
 export async function withCluster(flags: Readonly<Record<string, unknown>>, work: (bench: Bench) => Promise<void>): Promise<void> {
   const target = await startOwn(flags, false);
   const dataDir = mkdtempSync(join(tmpdir(), "stamp-bench-client-"));
-  const transport = new GrpcTransport();
+  const transport = await ownerTransport(target);
   const world = nodeWorld({ dataDir, name: "bench", logger: silentLogger, transport });
   // The supervisor, which lives in this process, stops the cluster by itself; whatever is asked of it then fails.
   let interrupted = false;
@@ -52,6 +52,13 @@ export async function withCluster(flags: Readonly<Record<string, unknown>>, work
     await target.close();
     rmSync(dataDir, { recursive: true, force: true });
   }
+}
+
+/** Transport of a client that owns streams: it says to be a partition server, and proves itself with the cluster's secret. */
+export async function ownerTransport(target: DrillTarget): Promise<GrpcTransport> {
+  const { dataDir } = await target.status();
+  const clusterSecretFile = join(dataDir, "cluster-secret");
+  return new GrpcTransport({ credential: () => credentialOf({ clusterSecretFile }, "partition-server") });
 }
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -5,10 +5,11 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { unwrap } from "@stamp/base";
-import { BlobClient, contentOf, type DrillTarget } from "@stamp/cli";
+import type { DrillTarget } from "@stamp/cli";
 import { ExtentState, StreamManager } from "@stamp/wire";
 import { processUse } from "../rows/machine.ts";
 import { distribution, forever, numbers, pause, until, withCluster } from "./bench.ts";
+import { startLoad } from "./small-load.ts";
 
 const mebibyte = 1024 * 1024;
 const victim = "extent-node-2";
@@ -98,60 +99,5 @@ async function processorTime(target: DrillTarget): Promise<() => Promise<string>
     const parts = (await processUse(target)).map(({ name, cpuMs }) => [name, (cpuMs - (before.get(name) ?? 0)) / tookMs] as const);
     const shown = parts.filter(([, part]) => part >= 0.01).toSorted(([, a], [, b]) => b - a);
     return `processors ${shown.map(([name, part]) => `${name} ${(100 * part).toFixed(0)}%`).join(", ")}`;
-  };
-}
-
-interface Taken {
-  readonly putsMs: number[];
-  readonly getsMs: number[];
-  readonly failed: number;
-}
-
-/** Four clients that put and get small blobs, 50 operations a second together at most. */
-function startLoad(connectionString: string) {
-  const client = BlobClient.fromConnectionString(connectionString, { connectionsMax: 8, timeoutMs: 30_000 });
-  const body = contentOf("repair", 1_024);
-  let taken = { putsMs: [] as number[], getsMs: [] as number[], failed: 0 };
-  let running = true;
-  let workers: Promise<void>[] = [];
-  const timed = async (into: (taken: Taken) => number[], status: number, work: () => ReturnType<BlobClient["put"]>): Promise<void> => {
-    const startMs = performance.now();
-    const result = await work();
-    if (result.kind === "answer" && result.status === status) into(taken).push(performance.now() - startMs);
-    else taken.failed += 1;
-  };
-  const worker = async (number: number): Promise<void> => {
-    for (let i = 0; running; i++) {
-      const blob = `${number}-${i % 50}`;
-      await timed(
-        ({ putsMs }) => putsMs,
-        201,
-        () => client.put("bench", blob, body),
-      );
-      await pause(40);
-      await timed(
-        ({ getsMs }) => getsMs,
-        200,
-        () => client.get("bench", blob),
-      );
-      await pause(40);
-    }
-  };
-  return {
-    warm: async (): Promise<void> => {
-      await client.createContainer("bench");
-      workers = [1, 2, 3, 4].map(worker);
-      await pause(3_000);
-      taken = { putsMs: [], getsMs: [], failed: 0 };
-    },
-    take: (): Taken => {
-      const now = taken;
-      taken = { putsMs: [], getsMs: [], failed: 0 };
-      return now;
-    },
-    stop: async (): Promise<void> => {
-      running = false;
-      await Promise.all(workers);
-    },
   };
 }
