@@ -26,7 +26,8 @@ const backoffMaxMs = 250;
 /** So much of an extent, from one multiple to the next, is asked of the same replica first. */
 const regionBytes = 1024 * 1024;
 
-type Start = Pick<Place, "extentId" | "offsetBytes">;
+/** Where a read begins, and its length if that is known. */
+type Start = Pick<Place, "extentId" | "offsetBytes"> & Partial<Pick<Place, "lengthBytes">>;
 
 export type Locate = (extentIds: readonly number[], timeoutMs: number) => Promise<Outcome<readonly Location[]>>;
 
@@ -94,7 +95,9 @@ export class ExtentReader {
       }
       return ok(concatBytes(pieces));
     };
-    return this.#fromReplicas(first, options, fromNode, (at, left, places) => this.#codedRun(at, run, left, places));
+    return this.#fromReplicas({ ...first, lengthBytes: lengthOfRun(run) }, options, fromNode, (at, left, places) =>
+      this.#codedRun(at, run, left, places),
+    );
   }
 
   /** A run spans little more than its places: all of it is read at once. */
@@ -260,7 +263,7 @@ export class ExtentReader {
     const { clock } = this.#world;
     const first = (at.extentId + Math.floor(at.offsetBytes / regionBytes)) % addresses.length;
     const order = this.#histories.order(addresses, first, clock.monotonicMs());
-    return raceReplicas(clock, this.#histories, order, options, attempt);
+    return raceReplicas(clock, this.#histories, order, { ...options, bytes: at.lengthBytes }, attempt);
   }
 
   #known(extentId: number, isCached: boolean): KnownPlaces {

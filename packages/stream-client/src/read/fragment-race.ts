@@ -96,7 +96,7 @@ export class FragmentRace {
       return;
     }
     if (!world.rules.on("fragmentReadsHedged")) return;
-    const hedgeMs = Math.max(...indices.map((index) => histories.hedgeMs(this.#addressOf(index))));
+    const hedgeMs = Math.max(...indices.map((index) => histories.hedgeMs(this.#addressOf(index), this.#range.lengthBytes)));
     this.#hedge = world.clock.after(hedgeMs, () => this.#widen());
   }
 
@@ -144,7 +144,7 @@ export class FragmentRace {
         this.#waiting.delete(index);
         if (answer.ok && answer.value.payload.length === lengthBytes) {
           const nowMs = world.clock.monotonicMs();
-          histories.succeeded(address, nowMs - startMs, nowMs);
+          histories.succeeded(address, nowMs - startMs, nowMs, lengthBytes);
           this.#came(index, answer.value.payload);
           return;
         }
@@ -189,8 +189,9 @@ export class FragmentRace {
     const { histories, places, world } = this.#parts;
     if (this.#stage !== "all" || !this.#isDoubted || !places.isCached) return;
     const silent = [...this.#waiting.keys()].map((index) => this.#addressOf(index));
+    const { lengthBytes } = this.#range;
     this.#hedge?.cancel();
-    this.#hedge = world.clock.after(Math.max(...silent.map((address) => histories.hedgeMs(address))), () => {
+    this.#hedge = world.clock.after(Math.max(...silent.map((address) => histories.hedgeMs(address, lengthBytes))), () => {
       for (const address of silent) histories.failed(address);
       this.#finish(this.#last);
     });

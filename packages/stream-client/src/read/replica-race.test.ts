@@ -19,6 +19,7 @@ async function race(
   timeoutMs = 5_000,
   caller?: AbortSignal,
   isCached = false,
+  bytes?: number,
 ) {
   const sim = new Simulation({ seed: 1 });
   const asked: Asked[] = [];
@@ -41,7 +42,7 @@ async function race(
       clock,
       histories,
       Object.keys(answers),
-      { deadlineMs: beganMs + timeoutMs, signal: caller, isCached },
+      { deadlineMs: beganMs + timeoutMs, signal: caller, isCached, bytes },
       attempt,
     );
     const tookMs = Math.round(clock.monotonicMs() - beganMs);
@@ -105,6 +106,19 @@ test("replica race: the hedge comes after the p95 of this node's answers, within
   const slow = new NodeHistories();
   for (let i = 0; i < 64; i++) slow.succeeded("a", 10_000, i);
   assert.equal(slow.hedgeMs("a"), 250);
+});
+
+test("replica race: a large read is late by the usual time of large reads, however quick the small ones are", async () => {
+  const histories = new NodeHistories();
+  for (let i = 0; i < 64; i++) histories.succeeded("a", 2, i, 65_536);
+  for (let i = 0; i < 32; i++) histories.succeeded("a", 40, i, 1_048_576);
+  assert.deepEqual([histories.hedgeMs("a"), histories.hedgeMs("a", 65_536), histories.hedgeMs("a", 1_048_576)], [5, 5, 60]);
+  const large = await race({ a: 40, b: 1, c: 1 }, histories, 5_000, undefined, false, 4_194_304);
+  assert.deepEqual([large.result, large.asked.length], [{ answer: "a" }, 1]);
+  const late = await race({ a: 1_000, b: 1, c: 1 }, histories, 5_000, undefined, false, 4_194_304);
+  assert.equal(late.asked[1]?.atMs, 60);
+  const small = await race({ a: 40, b: 1, c: 1 }, histories, 5_000, undefined, false, 16_384);
+  assert.deepEqual([small.result, small.asked[1]?.atMs], [{ answer: "b" }, 5]);
 });
 
 test("replica race: when nobody answers it ends with every failure, by the deadline", async () => {

@@ -17,10 +17,21 @@ const believedMs = 10_000;
 /** The other one of two nodes is asked first if it lately took less than this part of the time. */
 const quickerPart = 2 / 3;
 
-interface NodeHistory {
+/** A read of more bytes than this is large. Its usual time is kept apart: small reads are many, and much quicker. */
+const smallBytesMax = 256 * 1_024;
+
+/** The last answers of one node to small, or to large reads. */
+interface Latencies {
   readonly latenciesMs: number[];
   at: number;
   hedgeMs: number;
+}
+
+const noLatencies = (): Latencies => ({ latenciesMs: [], at: 0, hedgeMs: hedgeStartMs });
+
+interface NodeHistory {
+  readonly small: Latencies;
+  readonly large: Latencies;
   /** Decays with every success. */
   failures: number;
   /** Moving average, and when it was last learned. */
@@ -35,24 +46,26 @@ export class NodeHistories {
   #of(address: string): NodeHistory {
     let node = this.#nodes.get(address);
     if (node === undefined) {
-      node = { latenciesMs: [], at: 0, hedgeMs: hedgeStartMs, failures: 0, recentMs: 0, learnedMs: Number.NEGATIVE_INFINITY };
+      node = { small: noLatencies(), large: noLatencies(), failures: 0, recentMs: 0, learnedMs: Number.NEGATIVE_INFINITY };
       this.#nodes.set(address, node);
       if (this.#nodes.size > addressesMax) this.#nodes.delete(this.#nodes.keys().next().value as string);
     }
     return node;
   }
 
-  succeeded(address: string, latencyMs: number, nowMs: number): void {
+  /** `bytes`: size of the answer; 0 if it is not known. */
+  succeeded(address: string, latencyMs: number, nowMs: number, bytes = 0): void {
     const node = this.#of(address);
     node.recentMs = nowMs - node.learnedMs > believedMs ? latencyMs : node.recentMs * (1 - learnShare) + latencyMs * learnShare;
     node.learnedMs = nowMs;
     node.failures = Math.floor(node.failures / 2);
-    node.latenciesMs[node.at] = latencyMs;
-    node.at = (node.at + 1) % samplesMax;
-    if (node.latenciesMs.length >= 16 && node.at % 8 === 0) {
-      const sorted = node.latenciesMs.toSorted((a, b) => a - b);
+    const known = node[sizeOf(bytes)];
+    known.latenciesMs[known.at] = latencyMs;
+    known.at = (known.at + 1) % samplesMax;
+    if (known.latenciesMs.length >= 16 && known.at % 8 === 0) {
+      const sorted = known.latenciesMs.toSorted((a, b) => a - b);
       const p95 = sorted[Math.floor(sorted.length * 0.95)] as number;
-      node.hedgeMs = Math.min(Math.max(p95 * 1.5, hedgeFloorMs), hedgeCeilingMs);
+      known.hedgeMs = Math.min(Math.max(p95 * 1.5, hedgeFloorMs), hedgeCeilingMs);
     }
   }
 
@@ -61,8 +74,9 @@ export class NodeHistories {
     node.failures = Math.min(node.failures + 1, 8);
   }
 
-  hedgeMs(address: string): number {
-    return this.#nodes.get(address)?.hedgeMs ?? hedgeStartMs;
+  /** Time after which a read of so many bytes is late at this node, in ms. */
+  hedgeMs(address: string, bytes = 0): number {
+    return this.#nodes.get(address)?.[sizeOf(bytes)].hedgeMs ?? hedgeStartMs;
   }
 
   /**
@@ -100,6 +114,8 @@ export class NodeHistories {
   }
 }
 
+const sizeOf = (bytes: number): "small" | "large" => (bytes > smallBytesMax ? "large" : "small");
+
 export type ReplicaAttempt<T> = (address: string, timeoutMs: number, signal: AbortSignal) => Promise<Outcome<T>>;
 
 /** True: the extent may be elsewhere by now. One that has too much to do says nothing about that. */
@@ -110,6 +126,8 @@ export interface RaceOptions {
   readonly signal: AbortSignal | undefined;
   /** True: the addresses were looked up for an earlier read, and may be old. */
   readonly isCached: boolean;
+  /** Size of the answer, in bytes. Undefined: it is not known. */
+  readonly bytes?: number | undefined;
 }
 
 /**
@@ -120,7 +138,7 @@ export function raceReplicas<T>(
   clock: Clock,
   histories: NodeHistories,
   addresses: readonly string[],
-  { deadlineMs, signal, isCached }: RaceOptions,
+  { deadlineMs, signal, isCached, bytes }: RaceOptions,
   attempt: ReplicaAttempt<T>,
 ): Promise<{ readonly answer: T } | { readonly failures: readonly Failed[] }> {
   return new Promise((resolve) => {
@@ -147,7 +165,7 @@ export function raceReplicas<T>(
     };
     const giveUpIfLate = (): void => {
       hedge?.cancel();
-      hedge = clock.after(Math.max(...[...askedSilent].map((silent) => histories.hedgeMs(silent))), giveUpSilent);
+      hedge = clock.after(Math.max(...[...askedSilent].map((silent) => histories.hedgeMs(silent, bytes))), giveUpSilent);
     };
     const launch = (): void => {
       const address = addresses[next++] as string;
@@ -156,7 +174,7 @@ export function raceReplicas<T>(
       const startMs = clock.monotonicMs();
       hedge?.cancel();
       // Each silent replica makes the next one wait longer: a slow moment of all must not become three times the load.
-      const hedgeMs = histories.hedgeMs(address) * 4 ** (active.size - 1);
+      const hedgeMs = histories.hedgeMs(address, bytes) * 4 ** (active.size - 1);
       hedge = next < addresses.length ? clock.after(hedgeMs, launch) : undefined;
       askedSilent.add(address);
       if (isDoubted && next === addresses.length) giveUpIfLate();
@@ -166,7 +184,7 @@ export function raceReplicas<T>(
         askedSilent.delete(address);
         if (outcome.ok) {
           const nowMs = clock.monotonicMs();
-          histories.succeeded(address, nowMs - startMs, nowMs);
+          histories.succeeded(address, nowMs - startMs, nowMs, bytes);
           for (const silent of askedSilent) histories.failed(silent);
           finish({ answer: outcome.value });
           return;
