@@ -98,7 +98,7 @@ export const clusterConfigSchema = z.strictObject({
   journalSegmentBytes: bytes()
     .min(16 * mebibyte)
     .default(64 * mebibyte)
-    .describe("Size of a journal segment of an extent node, preallocated"),
+    .describe("Size of a journal segment of an extent node, preallocated; the first of a disk is smaller"),
   leaseTermMs: milliseconds().default(6_000).describe("Term of server and leader leases"),
   leaseRenewEveryMs: milliseconds()
     .default(500)

@@ -27,7 +27,7 @@ const extentNodeKeys = z.object({
     .describe(
       "Obey the lock service's stream manager although this node knows a higher term: one that was never given (docs/guides/metadata.md)",
     ),
-  journalSegmentBytes: bytes(32 * mebibyte, mebibyte).describe("Size of a journal segment, preallocated"),
+  journalSegmentBytes: bytes(32 * mebibyte, mebibyte).describe("Size of a journal segment, preallocated; the first of a disk is smaller"),
   appendBytesMax: bytes(appendPayloadBytesMax, 1_024, appendPayloadBytesMax).describe(
     "Largest append that is taken (payload): the same on every extent node; it must fit into a journal segment",
   ),

@@ -26,7 +26,7 @@ import {
 } from "@stamp/extent";
 import type { Disk, World } from "@stamp/ports";
 import type { DiskQueue } from "../disk/disk-queue.ts";
-import { type Segment, SegmentPool } from "./segment-pool.ts";
+import { firstSegmentBytes, type Segment, SegmentPool } from "./segment-pool.ts";
 import { joinSmall } from "./slices.ts";
 
 export interface JournalEntry {
@@ -150,9 +150,9 @@ export class Journal {
   get segments(): { readonly total: number; readonly waiting: number } {
     return { total: this.#pool.total, waiting: this.#pool.waiting };
   }
-  /** The largest body that fits into a segment. */
+  /** The largest body that fits into every segment. */
   get bodyBytesMax(): number {
-    return this.#config.journalSegmentBytes - segmentRecordsOffset - journalHeaderBytes;
+    return firstSegmentBytes(this.#config) - segmentRecordsOffset - journalHeaderBytes;
   }
 
   /** How long a record added now will probably wait until it is durable. */
@@ -324,6 +324,7 @@ export class Journal {
     });
     this.#inHandBytes = 0;
     this.#at += pageAligned(bytes);
+    this.#pool.filled(this.#at);
     this.#writtenBytes += pageAligned(bytes);
     this.#pointedBytes += pointedBy(batch);
     this.#syncedLsn = this.#nextLsn - 1;

@@ -2,8 +2,12 @@
  * The files of the journal: free ones, written ones that wait until everything in them is in extent files, and a small reserve. The reserve
  * is made while there is room and used only when the disk is full: then nothing written is given back, but fences, seals and terms must
  * still be recorded.
+ *
+ * The first segment of a disk is small, and no spare is made before it is half full: a stamp at rest takes little room, and is ready soon. A
+ * segment may have any size in which the largest batch finds room, and keeps its size as long as it is used.
  */
 import { present } from "@stamp/base";
+import { appendHeadersBytesMax, appendPayloadBytesMax, journalHeaderBytes, segmentRecordsOffset } from "@stamp/extent";
 import { type Disk, DiskError, type DiskFile, type World } from "@stamp/ports";
 
 export interface Segment {
@@ -17,6 +21,7 @@ export interface Segment {
 
 export interface PoolConfig {
   readonly journalSegmentBytes: number;
+  readonly journalBatchBytesMax: number;
   readonly journalSegmentsMax: number;
   /** A segment that the journal can do without is made only when so much is left free besides. */
   readonly reserveBytes: number;
@@ -26,6 +31,15 @@ export const journalFolder = "journal";
 const reserveName = "reserve.segment";
 /** A fence or seal takes a page: room for about a thousand, and more when several are recorded together. */
 const reserveBytes = 4 * 1024 * 1024;
+const mebibyte = 1024 * 1024;
+/** The largest record that any node sends, in bytes. */
+const recordBytesMax = journalHeaderBytes + appendPayloadBytesMax + appendHeadersBytesMax;
+
+/** Size of the first segment of a disk, in bytes: room for any record and any batch, in whole MiB; never more than that of the others. */
+export function firstSegmentBytes({ journalSegmentBytes, journalBatchBytesMax }: PoolConfig): number {
+  const neededBytes = segmentRecordsOffset + Math.max(recordBytesMax, journalHeaderBytes + journalBatchBytesMax);
+  return Math.min(journalSegmentBytes, Math.ceil(neededBytes / mebibyte) * mebibyte);
+}
 
 export class SegmentPool {
   readonly #world: World;
@@ -66,13 +80,13 @@ export class SegmentPool {
     }
   }
 
-  /** The next to write to. Waits until one is free, or until `reserve` says that the reserve may be taken. */
+  /** The next to write to; the first of a disk is small. Waits until one is free, or until `reserve` says that the reserve may be taken. */
   async next(reserve: () => boolean): Promise<Segment> {
     for (;;) {
-      const segment = this.#free.shift() ?? (this.total === 0 ? await this.#make() : undefined);
+      const segment = this.#free.shift() ?? (this.total === 0 ? await this.#make(firstSegmentBytes(this.#config)) : undefined);
       if (segment !== undefined) {
         this.#current = segment;
-        this.#makeSpare();
+        this.#makeSpare(!this.#isSmall(segment));
         return segment;
       }
       if (this.#reserve !== undefined && reserve()) {
@@ -88,6 +102,15 @@ export class SegmentPool {
       });
       if (this.#stopped) throw new Error("the journal was closed while it waited for a segment");
     }
+  }
+
+  /** The current segment is filled up to here. */
+  filled(bytes: number): void {
+    if (this.#current !== undefined && this.#isSmall(this.#current) && 2 * bytes >= this.#current.sizeBytes) this.#makeSpare();
+  }
+
+  #isSmall({ sizeBytes, reserve }: Segment): boolean {
+    return !reserve && sizeBytes < this.#config.journalSegmentBytes;
   }
 
   get hasFree(): boolean {
@@ -132,13 +155,13 @@ export class SegmentPool {
     for (const segment of [...this.#free, ...this.#written, ...current, ...reserve]) await segment.file.close();
   }
 
-  /** Preallocating takes long: the next segment, and the reserve, are made while this one fills. */
-  #makeSpare(): void {
-    const spare = this.#free.length === 0 && this.total < this.#config.journalSegmentsMax;
+  /** Preallocating takes long: the next segment, if it is wanted, and the reserve are made while this one fills. */
+  #makeSpare(wanted = true): void {
+    const spare = wanted && this.#free.length === 0 && this.total < this.#config.journalSegmentsMax;
     const reserve = this.#reserve === undefined && this.#current?.reserve !== true && !this.#written.some((each) => each.reserve);
     if ((!spare && !reserve) || this.#making !== undefined || this.#stopped) return;
     const making = async (): Promise<void> => {
-      if (spare && (await this.#hasRoom())) this.#free.push(await this.#make());
+      if (spare && (await this.#hasRoom())) this.#free.push(await this.#make(this.#config.journalSegmentBytes));
       this.wake();
       if (reserve) this.#reserve = await this.#allocated(reserveName, reserveBytes);
     };
@@ -162,9 +185,9 @@ export class SegmentPool {
     return has;
   }
 
-  #make(): Promise<Segment> {
+  #make(sizeBytes: number): Promise<Segment> {
     this.#made += 1;
-    return this.#allocated(`${String(this.#made).padStart(6, "0")}.segment`, this.#config.journalSegmentBytes);
+    return this.#allocated(`${String(this.#made).padStart(6, "0")}.segment`, sizeBytes);
   }
 
   async #allocated(name: string, sizeBytes: number): Promise<Segment> {
@@ -187,8 +210,10 @@ export class SegmentPool {
   async #opened(name: string): Promise<Segment | undefined> {
     const reserve = name === reserveName;
     const file = await this.#disk.open(`${journalFolder}/${name}`);
-    const wanted = reserve ? reserveBytes : this.#config.journalSegmentBytes;
     const held = await file.sizeBytes();
+    const firstBytes = firstSegmentBytes(this.#config);
+    const segmentBytes = held <= firstBytes ? firstBytes : this.#config.journalSegmentBytes;
+    const wanted = reserve ? reserveBytes : segmentBytes;
     if (held < wanted) {
       try {
         await file.allocate(wanted);

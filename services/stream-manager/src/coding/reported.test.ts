@@ -107,7 +107,8 @@ test("reported: encoding leaves too few fragments when a copy fails half-way; he
       void code(cluster, extent.id);
       const holder = (): string | undefined =>
         names.find((name) => !replicas.includes(name) && filesOf(cluster).some((file) => file.startsWith(`${name}:`)));
-      while (holder() === undefined) await sim.sleep(0.1);
+      for (let i = 0; i < 50_000 && holder() === undefined; i++) await sim.sleep(0.1);
+      assert.notEqual(holder(), undefined, "a fragment is made");
       await sim.sleep(delayMs);
       const victim = holder() ?? "";
       sim.crash(victim, { stayDown: true, unsynced: "lost" });
