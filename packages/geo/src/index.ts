@@ -12,4 +12,5 @@ export * from "./range-cursor.ts";
 export * from "./role-row.ts";
 export * from "./row-versions.ts";
 export * from "./seeding.ts";
+export * from "./shipping-window.ts";
 export * from "./sync-time.ts";

@@ -8,6 +8,7 @@ import { hashKey, Merger } from "@stamp/lsm";
 import { type Clock, Turns } from "@stamp/ports";
 import type { Checkpoint, MergedBlock } from "./checkpoint/checkpoint-reader.ts";
 import { type EntrySource, sourceOfMemory } from "./checkpoint/entry-source.ts";
+import { isMarkerKey } from "./shipping/marker.ts";
 import type { StorageFigures } from "./storage-figures.ts";
 import type { Row, ScanRange } from "./types.ts";
 
@@ -120,9 +121,9 @@ export class RowScan implements AsyncIterable<Row> {
     }
   }
 
-  /** Undefined for a tombstone, which may end the scan. */
+  /** Undefined for a hidden row, and for a tombstone, which may end the scan. */
   #see({ key, value }: Entry): Row | undefined {
-    if (value !== undefined) return [key, value];
+    if (value !== undefined) return isMarkerKey(key) ? undefined : [key, value];
     const { walk } = this.#range;
     if (walk !== undefined && ++walk.deleted > walk.deletedMax) {
       walk.stoppedAt = key;

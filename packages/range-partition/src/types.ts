@@ -49,6 +49,8 @@ export interface Snapshot {
 export interface Transaction {
   /** A ticket: larger than every one given before that was committed, also by earlier owners (docs/decisions/0050). Not the place in the log. */
   readonly nextSequence: number;
+  /** Every ticket given from now on is above this one: another stamp has used it for rows that are written here. */
+  raiseTicket(ticket: number): void;
   /** Committed state; throws FailureError when storage can't be read. */
   get(key: Uint8Array): Promise<Uint8Array | undefined>;
   scan(range: ScanRange): RowScan;

@@ -119,6 +119,11 @@ export class GroupCommit {
     return this.#lastTicket;
   }
 
+  /** Gives no ticket up to this one any more. */
+  raiseTicket(ticket: number): void {
+    this.#lastTicket = Math.max(this.#lastTicket, ticket);
+  }
+
   /** Why these writes can't be queued; undefined when they can. */
   refusal(writes: readonly RowWrite[]): Failed | undefined {
     if (this.#ended !== undefined) return { ok: false, failure: { ...this.#ended, applied: "no" } };

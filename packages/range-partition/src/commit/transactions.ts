@@ -229,7 +229,7 @@ export class Transactions {
   #transaction(ticket: number, pipelined: boolean): Transaction {
     const { get, scan, ownsPlace } = this.#around;
     const pending = pipelined ? this.#pending.tables : [];
-    const common = { nextSequence: ticket, ownsPlace };
+    const common = { nextSequence: ticket, ownsPlace, raiseTicket: (used: number) => this.#around.commit.raiseTicket(used) };
     if (pending.length === 0) return { ...common, get, scan };
     // Everything committed and, over it, everything decided.
     const view = (): TableView => {

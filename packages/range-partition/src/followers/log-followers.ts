@@ -89,7 +89,7 @@ export class LogFollowers {
   readonly #rest: LoggedCommit | undefined;
   #end: number;
   #logEnd: LogPlace | undefined;
-  #waiting: (() => void)[] = [];
+  readonly #waiting = new Set<() => void>();
   #over = false;
 
   constructor(world: World, range: FollowedRange, { state, streams, replayed }: LoadedLog, record: () => Promise<Outcome<void>>) {
@@ -142,6 +142,7 @@ export class LogFollowers {
   /** Ends a follower: the log is not kept for it any more. */
   async end(name: string): Promise<Outcome<void>> {
     this.#followers.delete(name);
+    this.#wake();
     if (this.#followers.size === 0) this.#recent.clear();
     return this.#record();
   }
@@ -168,7 +169,12 @@ export class LogFollowers {
 
   /** The follower has everything up to this sequence, durably. Returns false if that was never sent. */
   acknowledged(name: string, sequence: number): boolean {
-    return this.#followers.get(name)?.cursor.acknowledged(sequence) ?? false;
+    const cursor = this.#followers.get(name)?.cursor;
+    const lackedRest = cursor !== undefined && cursor.from < (this.#rest?.sequence ?? 0);
+    const isSent = cursor?.acknowledged(sequence) ?? false;
+    // The record may not have named a follower that lacked the rest: it can now.
+    if (lackedRest && cursor.from >= (this.#rest?.sequence ?? 0)) void this.#record();
+    return isSent;
   }
 
   /** Makes the cursors durable, so that the log before them can go. */
@@ -226,9 +232,26 @@ export class LogFollowers {
     this.#wake();
   }
 
-  /** Resolves when there is a commit behind this sequence, or when the range is over. */
-  async whenBehind(sequence: number): Promise<void> {
-    if (this.#end <= sequence && !this.#over) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  /** Resolves when there is a commit behind this sequence, when the range is over, or when the signal says so. */
+  async whenBehind(sequence: number, signal: AbortSignal): Promise<void> {
+    if (this.#end > sequence || this.#over || signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const onAbort = (): void => {
+        this.#waiting.delete(wake);
+        resolve();
+      };
+      const wake = (): void => {
+        signal.removeEventListener("abort", onAbort);
+        resolve();
+      };
+      this.#waiting.add(wake);
+      signal.addEventListener("abort", onAbort, { once: true });
+    });
+  }
+
+  /** True if the range gives nothing more: it was lost or closed. */
+  get isOver(): boolean {
+    return this.#over;
   }
 
   /** The range gives nothing more. */
@@ -238,7 +261,9 @@ export class LogFollowers {
   }
 
   #wake(): void {
-    for (const resolve of this.#waiting.splice(0)) resolve();
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    for (const wake of waiting) wake();
   }
 
   /**

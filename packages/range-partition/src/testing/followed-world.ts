@@ -8,11 +8,11 @@ import type { LoggedCommit, RangePartition, RowWrite } from "../index.ts";
 import { put, rows, Stamp, write } from "./harness.ts";
 import { become } from "./reshape-harness.ts";
 
-const names = "abcdefgh";
+export const names = "abcdefgh";
 export const follower = "f";
-const allKeys = { low: utf8(""), high: utf8("~") };
+export const allKeys = { low: utf8(""), high: utf8("~") };
 
-interface Range {
+export interface Range {
   readonly rangeId: string;
   readonly epoch: number;
   readonly low: string;
@@ -22,7 +22,7 @@ interface Range {
   readonly partition: RangePartition;
 }
 
-type Bounds = Pick<Range, "rangeId" | "low" | "high" | "merged">;
+export type Bounds = Pick<Range, "rangeId" | "low" | "high" | "merged">;
 
 /** Copy of one PartitionName. */
 interface Copied {
@@ -30,24 +30,26 @@ interface Copied {
   rows: Map<string, string>;
 }
 
-const stateOf = (held: ReadonlyMap<string, string>): string => JSON.stringify([...held].sort());
+export const stateOf = (held: ReadonlyMap<string, string>): string => JSON.stringify([...held].sort());
 
 export class FollowedWorld {
   readonly stamp: Stamp;
-  readonly #seed: number;
+  protected readonly seed: number;
   ranges: Range[] = [];
-  #epoch = 0;
+  protected epoch = 0;
   #count = 0;
   /** Rows of each PartitionName, as they were after each of its commits. */
-  readonly #model = new Map<string, Map<string, string>>();
-  readonly #history = new Map<string, string[]>();
+  protected readonly model = new Map<string, Map<string, string>>();
+  protected readonly history = new Map<string, string[]>();
   readonly #copy = new Map<string, Copied>();
   /** Followers that had to begin anew, each after a merge that left commits behind. */
   begunAnew = 0;
+  /** Highest ticket that was used for each PartitionName. */
+  protected readonly tickets = new Map<string, number>();
   merges = 0;
 
   constructor(seed: number, without: readonly RuleName[] = []) {
-    this.#seed = seed;
+    this.seed = seed;
     this.stamp = new Stamp(seed, {
       without,
       extentTargetBytes: 4_000,
@@ -55,45 +57,46 @@ export class FollowedWorld {
     });
   }
 
-  get #prng() {
+  protected get prng() {
     return this.stamp.sim.prng;
   }
 
   async begin(): Promise<void> {
-    this.ranges = [await this.#load({ rangeId: "r1", low: "", high: "~", merged: false }, true)];
+    this.ranges = [await this.load({ rangeId: "r1", low: "", high: "~", merged: false }, true)];
     await this.#scan(this.ranges[0] as Range);
   }
 
-  async #load(bounds: Bounds, create = false, epoch = ++this.#epoch): Promise<Range> {
+  protected async load(bounds: Bounds, create = false, epoch = ++this.epoch): Promise<Range> {
     const { rangeId, low, high, merged } = bounds;
     const partition = unwrap(await this.stamp.load(epoch, `server-${epoch % 3}`, { rangeId, low, high, create }));
     return { rangeId, epoch, low, high, merged, partition };
   }
 
   #pick(): Range {
-    return this.#prng.pick(this.ranges);
+    return this.prng.pick(this.ranges);
   }
 
-  #of(name: string): Range {
+  protected of(name: string): Range {
     return this.ranges.find(({ low, high }) => name >= low && name < high) as Range;
   }
 
   /** Commits a transaction of one PartitionName. */
   async write(): Promise<void> {
-    const name = this.#prng.pick([...names]);
-    const model = this.#model.get(name) ?? new Map<string, string>();
-    this.#model.set(name, model);
+    const name = this.prng.pick([...names]);
+    const model = this.model.get(name) ?? new Map<string, string>();
+    this.model.set(name, model);
     const writes: RowWrite[] = [];
-    for (let i = 0; i <= this.#prng.below(3); i++) {
-      const key = `${name}/${this.#prng.below(5)}`;
-      const value = this.#prng.chance(0.3) ? undefined : `${++this.#count} ${"x".repeat(this.#prng.below(150))}`;
+    for (let i = 0; i <= this.prng.below(3); i++) {
+      const key = `${name}/${this.prng.below(5)}`;
+      const value = this.prng.chance(0.3) ? undefined : `${++this.#count} ${"x".repeat(this.prng.below(150))}`;
       writes.push(value === undefined ? { kind: "delete", key: utf8(key) } : put(key, value));
       if (value === undefined) model.delete(key);
       else model.set(key, value);
     }
-    unwrap(await write(this.#of(name).partition, name, writes));
-    const history = this.#history.get(name) ?? [stateOf(new Map())];
-    this.#history.set(name, [...history, stateOf(model)]);
+    const ticket = unwrap(await write(this.of(name).partition, name, writes));
+    this.tickets.set(name, ticket);
+    const history = this.history.get(name) ?? [stateOf(new Map())];
+    this.history.set(name, [...history, stateOf(model)]);
   }
 
   /** The follower of one range copies commits, some or all, acknowledges them or not, and makes its cursor durable or not. */
@@ -101,27 +104,27 @@ export class FollowedWorld {
     const { followers } = range.partition;
     const status = followers.status(follower);
     if (status === undefined) {
-      assert.ok(range.merged, `seed ${this.#seed}: ${range.rangeId} lost its follower without a merge`);
+      assert.ok(range.merged, `seed ${this.seed}: ${range.rangeId} lost its follower without a merge`);
       this.begunAnew++;
       return this.#scan(range);
     }
-    let left = all ? Number.POSITIVE_INFINITY : this.#prng.below(12);
+    let left = all ? Number.POSITIVE_INFINITY : this.prng.below(12);
     for await (const commit of followers.commitsFor(follower, status.acknowledged)) {
       if (left-- <= 0) break;
       followers.sent(follower, commit.sequence);
       // The connection breaks: the commit is lost on its way.
-      if (!all && this.#prng.chance(0.1)) break;
+      if (!all && this.prng.chance(0.1)) break;
       this.#apply(commit, range);
-      if (all || this.#prng.chance(0.5)) assert.ok(followers.acknowledged(follower, commit.sequence));
+      if (all || this.prng.chance(0.5)) assert.ok(followers.acknowledged(follower, commit.sequence));
     }
-    if (all || this.#prng.chance(0.4)) unwrap(await followers.record());
+    if (all || this.prng.chance(0.4)) unwrap(await followers.record());
   }
 
   #apply({ sequence, writes }: LoggedCommit, { low, high }: Range): void {
     const touched = new Map<string, RowWrite[]>();
     for (const each of writes) {
       const name = fromUtf8(each.key).slice(0, 1);
-      assert.ok(name >= low && name < high, `seed ${this.#seed}: ${name} is not in the range`);
+      assert.ok(name >= low && name < high, `seed ${this.seed}: ${name} is not in the range`);
       touched.set(name, [...(touched.get(name) ?? []), each]);
     }
     for (const [name, own] of touched) {
@@ -133,8 +136,8 @@ export class FollowedWorld {
         if (each.kind === "put") copied.rows.set(fromUtf8(each.key), fromUtf8(each.value));
         else copied.rows.delete(fromUtf8(each.key));
       }
-      const known = this.#history.get(name) ?? [];
-      assert.ok(known.includes(stateOf(copied.rows)), `seed ${this.#seed}: ${name} at commit ${sequence} is as it never was`);
+      const known = this.history.get(name) ?? [];
+      assert.ok(known.includes(stateOf(copied.rows)), `seed ${this.seed}: ${name} at commit ${sequence} is as it never was`);
     }
   }
 
@@ -155,15 +158,15 @@ export class FollowedWorld {
 
   async move(): Promise<void> {
     const range = this.#pick();
-    if (this.#prng.chance(0.5)) await range.partition.close();
-    this.ranges[this.ranges.indexOf(range)] = await this.#load(range);
+    if (this.prng.chance(0.5)) await range.partition.close();
+    this.ranges[this.ranges.indexOf(range)] = await this.load(range);
   }
 
   async split(): Promise<void> {
     const range = this.#pick();
     const inside = [...names].filter((name) => name > range.low && name < range.high);
     if (inside.length === 0) return;
-    const at = this.#prng.pick(inside);
+    const at = this.prng.pick(inside);
     const heirs = [this.#newRange(), this.#newRange()] as const;
     unwrap(await range.partition.prepareToLeave(true));
     const parents: Parameters<typeof become>[2] = [[range, range.partition]];
@@ -171,34 +174,34 @@ export class FollowedWorld {
     const { low, high, merged } = range;
     const lower = { ...heirs[0], low, high: at, merged };
     const upper = { ...heirs[1], low: at, high, merged };
-    const loaded = [await this.#load(lower, false, lower.epoch), await this.#load(upper, false, upper.epoch)];
+    const loaded = [await this.load(lower, false, lower.epoch), await this.load(upper, false, upper.epoch)];
     this.ranges.splice(this.ranges.indexOf(range), 1, ...loaded);
   }
 
   #newRange(): { readonly rangeId: string; readonly epoch: number } {
-    const epoch = ++this.#epoch;
+    const epoch = ++this.epoch;
     return { rangeId: `r-e${epoch}`, epoch };
   }
 
   async merge(): Promise<void> {
     if (this.ranges.length < 2) return;
-    const at = this.#prng.below(this.ranges.length - 1);
+    const at = this.prng.below(this.ranges.length - 1);
     const [first, second] = this.ranges.slice(at, at + 2) as [Range, Range];
-    if (this.#prng.chance(0.5)) for (const range of [first, second]) await this.follow(range, true);
+    if (this.prng.chance(0.5)) for (const range of [first, second]) await this.follow(range, true);
     const heir = this.#newRange();
     const parents: Parameters<typeof become>[2] = [first, second].map((range) => [range, range.partition]);
-    if (this.#prng.chance(0.3)) for (const { partition } of [first, second]) unwrap(await partition.prepareToLeave(true));
+    if (this.prng.chance(0.3)) for (const { partition } of [first, second]) unwrap(await partition.prepareToLeave(true));
     const lagging = [first, second].some(({ partition }) => (partition.followers.status(follower)?.pending ?? 1) > 0);
     unwrap(await become(this.stamp, `server-${first.epoch % 3}`, parents, [heir]));
-    const merged = await this.#load({ rangeId: heir.rangeId, low: first.low, high: second.high, merged: true }, false, heir.epoch);
+    const merged = await this.load({ rangeId: heir.rangeId, low: first.low, high: second.high, merged: true }, false, heir.epoch);
     this.ranges.splice(at, 2, merged);
     this.merges++;
     if (merged.partition.followers.status(follower) !== undefined) return;
-    assert.ok(lagging, `seed ${this.#seed}: a merge lost a follower that had everything`);
+    assert.ok(lagging, `seed ${this.seed}: a merge lost a follower that had everything`);
   }
 
   async step(): Promise<void> {
-    const dice = this.#prng.below(100);
+    const dice = this.prng.below(100);
     if (dice < 55) await this.write();
     else if (dice < 80) await this.follow();
     else if (dice < 86) await this.checkpoint();
@@ -211,8 +214,8 @@ export class FollowedWorld {
   async end(): Promise<void> {
     for (const range of this.ranges) await this.follow(range, true);
     for (const name of names) {
-      const [copied, model] = [this.#copy.get(name)?.rows, this.#model.get(name)].map((held) => stateOf(held ?? new Map()));
-      assert.equal(copied, model, `seed ${this.#seed}: ${name} at the end`);
+      const [copied, model] = [this.#copy.get(name)?.rows, this.model.get(name)].map((held) => stateOf(held ?? new Map()));
+      assert.equal(copied, model, `seed ${this.seed}: ${name} at the end`);
     }
   }
 }

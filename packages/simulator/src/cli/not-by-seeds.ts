@@ -145,7 +145,7 @@ export const notBySeeds: readonly NotBySeeds[] = [
   {
     rule: "geoRowVersionsRise",
     why: "No workload has two stamps: no role ships yet. Model geo-shipping.pml has the rule as VERSION; the test's own seeds run the machines.",
-    test: "packages/geo/src/shipping-model.test.ts",
+    test: "packages/range-partition/src/shipping/shipping.test.ts",
   },
   {
     rule: "geoAcknowledgedIsSynced",

@@ -1,0 +1,157 @@
+/**
+ * The sender's side of one range: which commits are on their way to the other stamp (docs/design/geo.md "Shipping").
+ * Commits come in order and are divided by PartitionName into lanes. Each lane has one batch on its way at most, so that
+ * its commits arrive in order; lanes go in parallel. What is acknowledged is a position of the range's log.
+ *
+ *     add(1: a) add(2: b) add(3: a) ──► lane a: 1 3 ──► take() ──► delivered(a) ──► acknowledged = 1
+ *                                  └──► lane b: 2   ──► take() ──► delivered(b) ──► acknowledged = 3
+ *
+ * Invariants:
+ * - A batch begins with the oldest commit of its lane that was not delivered.
+ * - Every commit up to `acknowledged` was delivered in each of its lanes.
+ */
+import { assert, present } from "@stamp/base";
+
+/** Part of one commit that belongs to one PartitionName. */
+export interface LanePart<T> {
+  /** PartitionName, as a text that no other one has. */
+  readonly lane: string;
+  /** Size of the rows, in bytes. */
+  readonly bytes: number;
+  readonly rows: T;
+}
+
+export interface LaneBatch<T> {
+  readonly lane: string;
+  /** Oldest first. */
+  readonly parts: readonly { readonly sequence: number; readonly rows: T }[];
+}
+
+export interface WindowLimits {
+  /** Bound of everything that is on its way or waits, in bytes. A larger commit goes alone. */
+  readonly windowBytesMax: number;
+  /** Bound of one batch, in bytes. A larger commit goes alone. */
+  readonly batchBytesMax: number;
+  /** Number of batches on their way at once. */
+  readonly batchesMax: number;
+}
+
+interface Part<T> {
+  readonly sequence: number;
+  readonly bytes: number;
+  readonly rows: T;
+}
+
+interface Lane<T> {
+  /** Not delivered, oldest first. */
+  parts: Part<T>[];
+  /** Number of parts at the beginning that are on their way. */
+  onTheirWay: number;
+}
+
+export class ShippingWindow<T> {
+  readonly #limits: WindowLimits;
+  readonly #lanes = new Map<string, Lane<T>>();
+  /** Lanes with something to send and nothing on its way, in the order in which they take turns. */
+  readonly #ready = new Set<string>();
+  /** Commits in order, each with the number of lanes in which it was not delivered. */
+  #commits: { readonly sequence: number; left: number }[] = [];
+  readonly #bySequence = new Map<number, { readonly sequence: number; left: number }>();
+  #added: number;
+  #bytes = 0;
+  #batches = 0;
+
+  /** `from`: every commit up to it is acknowledged. */
+  constructor(from: number, limits: WindowLimits) {
+    this.#limits = limits;
+    this.#added = from;
+  }
+
+  /** True if another commit may be added. */
+  get hasRoom(): boolean {
+    return this.#bytes < this.#limits.windowBytesMax;
+  }
+
+  /** Size of everything that was added and not delivered, in bytes. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** True if everything that was added was delivered. */
+  get isEmpty(): boolean {
+    return this.#commits.length === 0;
+  }
+
+  /** Every commit up to this sequence is acknowledged. */
+  get acknowledged(): number {
+    const oldest = this.#commits[0];
+    return oldest === undefined ? this.#added : oldest.sequence - 1;
+  }
+
+  /** Adds the next commit. Without parts there is nothing to deliver. */
+  add(sequence: number, parts: readonly LanePart<T>[]): void {
+    assert(sequence === this.#added + 1, "commits are added in order, without a gap");
+    this.#added = sequence;
+    const commit = { sequence, left: parts.length };
+    this.#commits.push(commit);
+    this.#bySequence.set(sequence, commit);
+    for (const { lane: name, bytes, rows } of parts) {
+      const lane = this.#lanes.get(name) ?? { parts: [], onTheirWay: 0 };
+      this.#lanes.set(name, lane);
+      lane.parts.push({ sequence, bytes, rows });
+      this.#bytes += bytes;
+      if (lane.onTheirWay === 0) this.#ready.add(name);
+    }
+    this.#forgetDelivered();
+  }
+
+  /** The next batch to send; undefined if no lane has one, or enough are on their way. */
+  take(): LaneBatch<T> | undefined {
+    const [name] = this.#ready;
+    if (name === undefined || this.#batches >= this.#limits.batchesMax) return undefined;
+    this.#ready.delete(name);
+    const lane = present(this.#lanes.get(name), "a ready lane");
+    let bytes = 0;
+    for (const part of lane.parts) {
+      if (lane.onTheirWay > 0 && bytes + part.bytes > this.#limits.batchBytesMax) break;
+      bytes += part.bytes;
+      lane.onTheirWay++;
+    }
+    this.#batches++;
+    return { lane: name, parts: lane.parts.slice(0, lane.onTheirWay).map(({ sequence, rows }) => ({ sequence, rows })) };
+  }
+
+  /** The receiver has the lane's batch, durably. */
+  delivered(name: string): void {
+    const lane = this.#ended(name);
+    const delivered = lane.parts.slice(0, lane.onTheirWay);
+    lane.parts = lane.parts.slice(lane.onTheirWay);
+    lane.onTheirWay = 0;
+    for (const { sequence, bytes } of delivered) {
+      this.#bytes -= bytes;
+      present(this.#bySequence.get(sequence), "a commit of the window").left--;
+    }
+    if (lane.parts.length > 0) this.#ready.add(name);
+    else this.#lanes.delete(name);
+    this.#forgetDelivered();
+  }
+
+  /** Nobody knows what became of the lane's batch: it is sent again, with what came meanwhile. */
+  failed(name: string): void {
+    this.#ended(name).onTheirWay = 0;
+    this.#ready.add(name);
+  }
+
+  #ended(name: string): Lane<T> {
+    const lane = present(this.#lanes.get(name), "a lane");
+    assert(lane.onTheirWay > 0, "a batch of the lane was on its way");
+    this.#batches--;
+    return lane;
+  }
+
+  #forgetDelivered(): void {
+    let count = 0;
+    while (this.#commits[count]?.left === 0) this.#bySequence.delete(present(this.#commits[count++], "a commit").sequence);
+    if (count > 0) this.#commits = this.#commits.slice(count);
+  }
+}

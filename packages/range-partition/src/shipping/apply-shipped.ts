@@ -1,0 +1,88 @@
+/**
+ * Applies at the receiver what another stamp has shipped of one PartitionName (docs/design/geo.md "Shipping"). Shipped
+ * rows are taken as they are: keys, values, ETags and times do not change.
+ *
+ *     batch of commits ──► marker of the PartitionName ──► commits above its version ──► one transaction, with the marker
+ *
+ * The marker is a hidden row: its key is the bytes with which the keys of the PartitionName begin, and one byte that no
+ * row has there. So it goes with its rows through every split, and no scan gives it.
+ *
+ * Invariants:
+ * - A commit is applied only if its version is above that of the PartitionName (rule `geoRowVersionsRise`): the rows are
+ *   what the first commits of the PartitionName made.
+ * - Rows and marker change in one transaction, which is durable when the batch is answered (rule
+ *   `geoAcknowledgedIsSynced`).
+ * - A ticket that this range gives later is above all that the shipped commits used: ETags and incarnations stay unique
+ *   when the account is promoted here.
+ */
+import { type Failed, FailureError, type Outcome, refused } from "@stamp/base";
+import { appliesRow } from "@stamp/geo";
+import type { World } from "@stamp/ports";
+import type { LoggedCommit } from "../followers/recent-commits.ts";
+import type { Decided, RowWrite, Transaction, TransactOptions } from "../types.ts";
+import { decodeMarker, encodeMarker, isMarkerKey, markerKey } from "./marker.ts";
+
+/** Consecutive commits of one PartitionName. */
+export interface Shipment {
+  /** Role epoch of the primary that ships. */
+  readonly epoch: number;
+  /** Bytes with which the keys of the PartitionName begin. */
+  readonly name: Uint8Array;
+  /** Oldest first; only writes to keys of the PartitionName. */
+  readonly commits: readonly LoggedCommit[];
+}
+
+/** The range at the receiver. */
+export interface ShippedRange {
+  transact<T>(key: Uint8Array, decide: (transaction: Transaction) => Promise<Decided<T>>, options: TransactOptions): Promise<Outcome<T>>;
+}
+
+const startsWith = (key: Uint8Array, name: Uint8Array): boolean => name.every((byte, at) => key[at] === byte);
+
+function malformed({ name, commits }: Shipment): Failed | undefined {
+  const bad = (message: string): Failed => refused("invalidArgument", "badRequest", message);
+  if (name.length === 0) return bad("a shipment without a PartitionName");
+  let last = 0;
+  for (const { sequence, writes } of commits) {
+    if (sequence <= last) return bad(`commit ${sequence} is shipped behind commit ${last}`);
+    last = sequence;
+    if (writes.some(({ key }) => !startsWith(key, name) || isMarkerKey(key)))
+      return bad(`commit ${sequence} writes outside of its PartitionName`);
+  }
+  return undefined;
+}
+
+/** Returns the number of commits that were new, when they are durable. */
+export async function applyShipped(
+  world: World,
+  range: ShippedRange,
+  shipment: Shipment,
+  options: { readonly timeoutMs: number },
+): Promise<Outcome<number>> {
+  const refusal = malformed(shipment);
+  if (refusal !== undefined) return refusal;
+  const { epoch, name, commits } = shipment;
+  const key = markerKey(name);
+  return range.transact(
+    name,
+    async (transaction) => {
+      const stored = await transaction.get(key);
+      const marker = stored && decodeMarker(stored);
+      if (marker && !marker.ok) throw new FailureError(marker.failure);
+      let held = marker?.value;
+      let applied = 0;
+      const writes: RowWrite[] = [];
+      for (const commit of commits) {
+        const version = { epoch, number: commit.sequence };
+        if (!appliesRow(version, { held, floor: undefined }, world.rules)) continue;
+        held = version;
+        transaction.raiseTicket(commit.lastTicket);
+        writes.push(...commit.writes);
+        applied++;
+      }
+      if (applied > 0 && held !== undefined) writes.push({ kind: "put", key, value: encodeMarker(held) });
+      return { writes, result: applied };
+    },
+    options,
+  );
+}
