@@ -7,7 +7,7 @@
 import { type Failed, refused } from "./failure.ts";
 
 /** Version of this software, as in package.json. */
-export const release = "0.1.0";
+export const release = "0.2.0";
 
 export const formatVersions = {
   /** Marker of a folder (packages/ports/src/stores/format-marker.ts). */

@@ -46,15 +46,16 @@ async function startAzurite(): Promise<BenchTarget> {
   const folder = join(root, ".tools", `azurite-${azuriteVersion}`);
   if (!existsSync(join(folder, "node_modules", "azurite"))) await install(folder);
   const location = await mkdtemp(join(tmpdir(), "stamp-bench-azurite-"));
-  const [blobPort, queuePort, tablePort] = [await freePort(), await freePort(), await freePort()];
-  const program = join(folder, "node_modules", "azurite", "dist", "src", "azurite.js");
+  const port = await freePort();
+  const program = join(folder, "node_modules", "azurite", "dist", "src", "blob", "main.js");
   const child = spawn(
     process.execPath,
     [
       program,
-      ...["--blobHost", "127.0.0.1", "--blobPort", String(blobPort)],
-      ...["--queueHost", "127.0.0.1", "--queuePort", String(queuePort)],
-      ...["--tableHost", "127.0.0.1", "--tablePort", String(tablePort)],
+      "--blobHost",
+      "127.0.0.1",
+      "--blobPort",
+      String(port),
       "--location",
       location,
       "--silent",
@@ -63,13 +64,11 @@ async function startAzurite(): Promise<BenchTarget> {
     ],
     { stdio: "ignore" },
   );
-  const endpoint = (port: number): string => `http://127.0.0.1:${port}/devstoreaccount1`;
-  for (const port of [blobPort, queuePort, tablePort]) await answering(endpoint(port), child);
+  const endpoint = `http://127.0.0.1:${port}/devstoreaccount1`;
+  await answering(endpoint, child);
   return {
     name: "azurite",
-    connectionString:
-      `DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=${developmentKey};BlobEndpoint=${endpoint(blobPort)};` +
-      `QueueEndpoint=${endpoint(queuePort)};TableEndpoint=${endpoint(tablePort)};`,
+    connectionString: `DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=${developmentKey};BlobEndpoint=${endpoint};`,
     pids: pidOf("azurite", child),
     stop: async () => {
       await end(child);

@@ -3,6 +3,7 @@
  *
  *   lease taken ── Load by the partition manager ──> ranges served ── lease lost ──> everything dropped ── lease taken ...
  */
+import { neededLevels } from "@stamp/base";
 import { LeaseKeeper, LevelWatch, statusService } from "@stamp/metadata-store";
 import { AccountSeals } from "@stamp/objects";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
@@ -44,9 +45,11 @@ export class PartitionServerRole implements Role {
     engines: Engines = rangeEngines(world, config),
     masterKeys: readonly Uint8Array[] = [],
   ) {
-    this.#seals = new AccountSeals(world.digest, (length) => world.random.bytes(length), masterKeys);
+    const level = new LevelWatch(world);
+    const maySeal = (): boolean | undefined => level.allows(neededLevels.sealedAccounts) || (level.level === undefined ? undefined : false);
+    this.#seals = new AccountSeals(world.digest, (length) => world.random.bytes(length), masterKeys, maySeal);
     this.#world = world;
-    this.#level = new LevelWatch(world);
+    this.#level = level;
     this.#config = config;
     this.#engines = engines;
     this.#holdings = new Holdings(world, engines);

@@ -54,8 +54,13 @@ const scopesOf = (scopes: readonly EncryptionScope[]): DictionaryEntry[] | undef
     ? undefined
     : scopes.map(({ name, key, disabled }) => ({ name, type: "binary", value: concatBytes([Uint8Array.of(disabled ? 1 : 0), key]) }));
 
-/** A row that was written before there was a master key is sealed when it is written next. */
-function put(account: Account, seals: Seals) {
+const levelNotHeard = "the partition server has not heard the feature level of the stamp: it does not know whether secrets are sealed";
+
+/** A sealed row stays sealed. A row that was written before there was a master key is sealed when it is written next, if that may begin. */
+function put(account: Account, seals: Seals, row: Uint8Array | undefined) {
+  const wasSealed = row !== undefined && intact(decodeRow(accountSchema, row)).sealed !== undefined;
+  const seal = wasSealed || seals.mayBegin();
+  if (seal === undefined) return intact<Decision>(refused("unavailable", "notReady", levelNotHeard));
   const secrets = {
     keys: texts(account.keys.map((key, index) => [`key${index + 1}`, key])),
     delegationSecret: bytes(account.delegationSecret),
@@ -63,14 +68,14 @@ function put(account: Account, seals: Seals) {
     configuredDigest: bytes(account.configuredDigest),
     encryptionScopes: scopesOf(account.encryptionScopes),
   };
-  const sealed = seals.seal(account.name, encodeRow(accountSchema, secrets));
+  const sealed = seal ? seals.seal(account.name, encodeRow(accountSchema, secrets)) : undefined;
   const value = encodeRow(accountSchema, {
     ...(sealed === undefined ? secrets : { sealed }),
     created: dateTimeOfMs(account.createdMs),
     serviceProperties: texts(Object.entries(account.serviceProperties)),
     geoRole: account.geoRole === "" ? undefined : account.geoRole,
   });
-  return { kind: "put", key: accountKey(account.name), value } as const;
+  return answer({ case: "account", value: account }, [{ kind: "put", key: accountKey(account.name), value }]);
 }
 
 export function* getAccount(value: OperationValue<"getAccount">, { seals }: PlanContext): Plan {
@@ -91,7 +96,7 @@ export function* putAccount(value: OperationValue<"putAccount">, context: PlanCo
   if (expectedGeoRole !== undefined && expectedGeoRole !== held?.geoRole) return conditionNotMet();
   const changed = expectedGeoRole === undefined ? { keys: account.keys } : { ...account, createdMs: held?.createdMs ?? 0 };
   const next = held ? { ...held, ...changed } : { ...account, createdMs: context.wallMs };
-  return answer({ case: "account", value: next }, [put(next, context.seals)]);
+  return put(next, context.seals, row);
 }
 
 export function* changeAccount(value: ChangeAccount, { seals }: PlanContext): Plan {
@@ -110,7 +115,7 @@ export function* changeAccount(value: ChangeAccount, { seals }: PlanContext): Pl
     serviceProperties: { ...held.serviceProperties, ...value.serviceProperties },
     geoRole: value.geoRole ?? held.geoRole,
   };
-  return answer({ case: "account", value: next }, [put(next, seals)]);
+  return put(next, seals, row);
 }
 
 const conditionNotMet = () => errorAnswer(serviceError("ConditionNotMet", { status: "412" }));

@@ -121,6 +121,33 @@ test("account at rest: a row from before the master key is read, and sealed when
   assert.deepEqual([read(table).keys, read(table).serviceProperties], [account.keys, { blob: "text", queue: "q" }]);
 });
 
+test("account at rest: below its level no row becomes sealed, what is sealed stays so, and before the level is known nothing is written", () => {
+  let mayBegin: boolean | undefined = false;
+  let made = 0;
+  const random = (length: number) => createHmac("sha512", "test").update(String(made++)).digest().subarray(0, length);
+  const table = holding(new AccountSeals(ciphers, random, [masterKey(1)], () => mayBegin));
+  const change = () =>
+    table.run({
+      case: "changeAccount",
+      value: { account: "acct", serviceProperties: { queue: String(made++) }, expected: { keys: account.keys, serviceProperties: {} } },
+    });
+  assert.equal(versionOfRow(rowOf(table)), 3, "the release before reads it after a way back");
+  change();
+  assert.equal(versionOfRow(rowOf(table)), 3);
+  mayBegin = undefined;
+  const before = rowOf(table);
+  assert.match(failureOf(change), /has not heard the feature level/);
+  assert.deepEqual(rowOf(table), before);
+  mayBegin = true;
+  change();
+  assert.equal(versionOfRow(rowOf(table)), 4);
+  for (mayBegin of [false, undefined]) {
+    change();
+    assert.equal(versionOfRow(rowOf(table)), 4, "a secret that was sealed is never stored openly again");
+  }
+  assert.deepEqual(read(table).keys, account.keys);
+});
+
 test("account at rest: a new master key opens what the one before has sealed, and seals what is written next", () => {
   const table = holding(sealsWith(masterKey(1)));
   const before = shown(rowOf(table));

@@ -15,6 +15,11 @@ import { concatBytes, type Failed, type Outcome, ok, refused, toHex, utf8 } from
 
 /** Sealing of secrets, which a plan asks of the holder of the master key. */
 export interface Seals {
+  /**
+   * True if the row of an account that is not sealed yet may be. False: it stays as it is, because a release that may come back can't read sealed rows
+   * (`neededLevels.sealedAccounts`). Undefined: not known yet; nothing may be written, so that no secret is stored openly for want of an answer.
+   */
+  mayBegin(): boolean | undefined;
   /** Seals the content for an account; undefined if there is no master key, and secrets stay in the row as they are. */
   seal(account: string, content: Uint8Array): Uint8Array | undefined;
   /** Refused with `masterKeyMissing` if none of the keys held is the one that sealed it, with `damaged` if it does not open. */
@@ -47,8 +52,16 @@ export class AccountSeals implements Seals {
   readonly #random: (length: number) => Uint8Array;
   readonly #keys: readonly { readonly id: Uint8Array; readonly key: Uint8Array }[];
 
-  /** `masterKeys`: of 32 bytes each. The first seals; all open. None: nothing is sealed. */
-  constructor(ciphers: SealingCiphers, random: (length: number) => Uint8Array, masterKeys: readonly Uint8Array[]) {
+  readonly #mayBegin: () => boolean | undefined;
+
+  /** `masterKeys`: of 32 bytes each. The first seals; all open. None: nothing is sealed. `mayBegin` as in `Seals`. */
+  constructor(
+    ciphers: SealingCiphers,
+    random: (length: number) => Uint8Array,
+    masterKeys: readonly Uint8Array[],
+    mayBegin: () => boolean | undefined = () => true,
+  ) {
+    this.#mayBegin = mayBegin;
     this.#ciphers = ciphers;
     this.#random = random;
     this.#keys = masterKeys.map((key) => ({ id: idOfMasterKey(ciphers, key), key }));
@@ -57,6 +70,10 @@ export class AccountSeals implements Seals {
   /** Ids of the master keys, the one that seals first: 16 hex digits each. */
   get ids(): readonly string[] {
     return this.#keys.map(({ id }) => toHex(id));
+  }
+
+  mayBegin(): boolean | undefined {
+    return this.#keys.length === 0 ? true : this.#mayBegin();
   }
 
   seal(account: string, content: Uint8Array): Uint8Array | undefined {
@@ -86,6 +103,7 @@ export class AccountSeals implements Seals {
 
 /** For who has no master key. */
 export const noSeals: Seals = {
+  mayBegin: () => true,
   seal: () => undefined,
   open: (account, sealed) => missing(account, toHex(sealed.subarray(1, wrappedAt)), []),
 };

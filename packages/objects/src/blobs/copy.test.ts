@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptyBytes, utf8 } from "@stamp/base";
-import type { CopyPart, CopyState, OperationValue } from "../operation.ts";
-import type { Blob, OperationResult } from "../results.ts";
+import type { Blob, CopyPart, CopyState, OperationResult, OperationValue } from "../operation.ts";
 import { TestTable } from "../testing/table.ts";
 import { copyPartBytesMax, copyStaleMs } from "./copy.ts";
 import { noHeaders as headers } from "./state/head-row.ts";
