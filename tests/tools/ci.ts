@@ -74,6 +74,7 @@ async function parts(): Promise<Part[]> {
         "pause-partition-server",
         "power-loss",
         "split-and-merge",
+        "rolling-restart",
       ],
       timeoutMs: 10 * minutes,
       // Writes were held up for longer than the aim, and every promise was kept: a busy machine. The conclusions say so.
@@ -154,6 +155,11 @@ async function parts(): Promise<Part[]> {
         "tests/drills/slow-upload.slow.ts",
       ],
       timeoutMs: 15 * minutes,
+    },
+    {
+      title: "an upgrade process by process, the way back, and its end",
+      command: [node, "--test", "packages/cli/src/upgrade/upgrade.slow.ts"],
+      timeoutMs: 8 * minutes,
     },
     {
       title: "the location service beside a real stamp; its processes killed",

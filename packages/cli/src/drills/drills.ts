@@ -6,7 +6,7 @@ import type { CheckingOptions } from "./checking-client.ts";
 import { codingDrills } from "./coding/coding-drills.ts";
 import { type DrillContext, kill, leaderOf, nodesWrittenTo, serverOf } from "./faults.ts";
 import { stopAndAskOn } from "./old-callers.ts";
-import type { DrillTarget } from "./target.ts";
+import { type DrillTarget, untilReady } from "./target.ts";
 
 export interface Drill {
   readonly name: string;
@@ -362,8 +362,29 @@ export const drills: readonly Drill[] = [
       context.note("every process started again");
     },
   },
+  {
+    name: "rolling-restart",
+    about: "stop and start every process, one after another, as an upgrade does; the next one when the one before serves again",
+    // Term of a lease, and 2 s.
+    holdUpAimMs: 8_000,
+    afterFaultMs: 5_000,
+    run: restartAll,
+  },
   ...codingDrills,
 ];
+
+/** Throws if a process does not serve again: the next one is not touched then. */
+async function restartAll(context: DrillContext): Promise<void> {
+  const { target } = context;
+  const { processes } = await target.status();
+  context.fault(`${processes.length} processes are stopped and started, one after another`);
+  for (const { name } of processes) {
+    const startMs = performance.now();
+    await target.ask({ do: "restart", name });
+    await untilReady(target);
+    context.note(`${name} serves again ${((performance.now() - startMs) / 1_000).toFixed(1)} s after it was asked to stop`);
+  }
+}
 
 async function startEverything(context: DrillContext): Promise<void> {
   for (const each of (await context.target.status()).processes) {

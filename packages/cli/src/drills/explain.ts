@@ -105,6 +105,12 @@ const steps: Readonly<Record<string, readonly string[]>> = {
     "Each is cut by a node with a replica, stored on six nodes, decoded by another node and compared; only then do the replicas go.",
     "Readers that know the old places are refused and ask for the new ones. The drill ends after eight extents at the earliest.",
   ],
+  "rolling-restart": [
+    "Each process is asked to stop, and started again when it has: lock service, extent nodes, managers, partition servers, front-end.",
+    "It says first that it stops: leases are given back, so nobody waits for their end, and its doors answer what is under way.",
+    "The next process is stopped only when every process serves again, so there is never more than one away.",
+    "That is what an upgrade does to each host (docs/guides/upgrade.md), with the same release before and after.",
+  ],
   "power-loss": [
     "Every process is killed in the same moment and started again half a second later, all at once.",
     "In order: the lock service waits out what it gave; extent nodes replay their journals and report; a stream manager leads and",

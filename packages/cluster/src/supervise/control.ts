@@ -13,6 +13,8 @@ export type ControlRequest =
   /** Down until `start`. */
   | { readonly do: "hold"; readonly name: string }
   | { readonly do: "start"; readonly name: string }
+  /** Stopped as asked (SIGTERM), and started again. */
+  | { readonly do: "restart"; readonly name: string }
   /** One more extent node: this one, or the next. */
   | { readonly do: "add-node"; readonly name?: string }
   /** Stopped for good, because it was decommissioned. */
@@ -87,6 +89,10 @@ async function answerTo(line: string, supervisor: Supervisor, onStop: () => Prom
         await named(request.name).stop("kill");
         break;
       case "start":
+        named(request.name).start();
+        break;
+      case "restart":
+        await named(request.name).stop("cleanly");
         named(request.name).start();
         break;
       case "add-node":

@@ -117,6 +117,9 @@ class ComposeStage {
       case "hold":
         await this.#kill([request.name]);
         break;
+      case "restart":
+        await this.#compose.run("restart", request.name);
+        break;
       case "power-loss":
         await this.#kill(names);
         break;
