@@ -1,6 +1,6 @@
 /**
- * A dead host is replaced by another one with the commands of docs/guides/deploy.md, while clients of the SDK work. Skipped with a reason where there
- * are no network namespaces or no etcd.
+ * A dead host is replaced by another one with the commands of docs/guides/deploy.md, while clients of the SDK work. The hosts have TLS between their
+ * processes, and a master key. Skipped with a reason where there are no network namespaces or no etcd.
  */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -35,7 +35,7 @@ test(
   "a host dies for ever: another one takes its place, every extent lies on three hosts again, and nothing is lost",
   options,
   async () => {
-    const started = await StampHosts.start((found as { readonly program: string }).program);
+    const started = await StampHosts.start((found as { readonly program: string }).program, {}, true);
     stamp = started;
     const drill = await historiesDrill();
     const working = await drill.MovingClients.start((["a", "b"] as const).map((host) => started.connectionString(host)));
@@ -72,6 +72,9 @@ test(
     assert.deepEqual(await elsewhere(), []);
     for (const host of ["b", "d"] as const)
       assert.deepEqual([...new Set((await started.status(host)).processes.map((each) => each.host))].sort(), ["a", "b", "d"]);
+    // Somebody without a certificate gets no answer from a process, and the accounts' key lies on no disk as it is.
+    assert.equal(await started.answersPlainly("a", 11_300), false);
+    assert.deepEqual(started.filesWithKey(), []);
     await assert.rejects(started.stamp("c", ["up", "-d", "--host", "c"]), /c is no host of .*its hosts: a, b, d/);
     assert.deepEqual(await working.finish(), []);
     assert.ok(working.acknowledged > 100);

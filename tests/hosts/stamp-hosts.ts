@@ -5,9 +5,11 @@
  *   c      lock service, extent node, partition server, front-end
  *   d      empty until `addHost`; then as c, without an etcd
  */
+import assert from "node:assert/strict";
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -43,20 +45,28 @@ export class StampHosts {
   readonly network: HostNetwork;
   readonly folder: string;
   readonly #etcd: string;
+  readonly #masterKey = randomBytes(32).toString("base64");
   readonly #secret = randomBytes(32).toString("base64");
+  /** Mutual TLS between all processes, and a master key that seals secrets of accounts. */
+  readonly #secured: boolean;
   readonly #calls = new NodeForeignCalls(new NodeClock());
   readonly #etcds = new Map<Host, ChildProcess>();
   readonly #environments = new Map<Host, Readonly<Record<string, string>>>();
 
-  private constructor(network: HostNetwork, etcdProgram: string) {
+  private constructor(network: HostNetwork, etcdProgram: string, secured: boolean) {
     this.network = network;
+    this.#secured = secured;
     this.#etcd = etcdProgram;
     this.folder = mkdtempSync(join(tmpdir(), "stamp-hosts-"));
   }
 
-  /** `environments`: further environment of all processes of a host. */
-  static async start(etcdProgram: string, environments: Partial<Record<Host, Readonly<Record<string, string>>>> = {}): Promise<StampHosts> {
-    const stamp = new StampHosts(await HostNetwork.create([...hosts, spare]), etcdProgram);
+  /** `environments`: further environment of all processes of a host. `secured`: with TLS between the processes and keys sealed at rest. */
+  static async start(
+    etcdProgram: string,
+    environments: Partial<Record<Host, Readonly<Record<string, string>>>> = {},
+    secured = false,
+  ): Promise<StampHosts> {
+    const stamp = new StampHosts(await HostNetwork.create([...hosts, spare]), etcdProgram, secured);
     for (const host of hosts) stamp.#environments.set(host, environments[host] ?? {});
     try {
       await stamp.#start();
@@ -117,6 +127,16 @@ export class StampHosts {
     topology.hosts[spare] = this.#part(spare, 4, false);
     writeFileSync(path, JSON.stringify(topology));
     this.#makeFolder(spare);
+    if (this.#secured) {
+      const up = ["up", "-d", "--host", spare];
+      await assert.rejects(
+        this.stamp(spare, up),
+        /tls: .*there is no folder.*certs cluster folders .*copy certs\/d to .*d\/cluster-certs/s,
+      );
+      await this.#copyCertificates([spare]);
+      await assert.rejects(this.stamp(spare, up), /master key of the stamp is not on this host.*copy it from/s);
+      this.#copyMasterKey(spare);
+    }
     await this.stamp(spare, ["up", "-d", "--host", spare, "--ready-timeout-s", "60"]);
   }
 
@@ -205,6 +225,32 @@ export class StampHosts {
     });
   }
 
+  /** True if a process answers HTTP/2 without TLS. `port`: of its gRPC (docs/guides/deploy.md). */
+  answersPlainly(host: Host, port: number): Promise<boolean> {
+    const socket = connect({ host: this.network.address(host), port, timeout: 5_000 });
+    // The start of HTTP/2, and empty SETTINGS; the server's own SETTINGS begin with a zero, an alert of TLS with 0x15.
+    socket.write(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0`);
+    return new Promise((resolve) => {
+      const answer = (plain: boolean): void => {
+        socket.destroy();
+        resolve(plain);
+      };
+      socket.once("data", (bytes: Buffer) => answer(bytes[0] === 0));
+      for (const event of ["error", "timeout", "close"]) socket.once(event, () => answer(false));
+    });
+  }
+
+  /** Files of extent nodes that hold the account's key as it is. */
+  filesWithKey(): string[] {
+    const [text, bytes] = [Buffer.from(account.keys[0] as string), Buffer.from(account.keys[0] as string, "base64")];
+    return hosts.flatMap((host) =>
+      readdirSync(this.#dataDir(host), { recursive: true, encoding: "utf8" })
+        .filter((path) => path.startsWith("extent-node-"))
+        .map((path) => join(this.#dataDir(host), path))
+        .filter((path) => statSync(path).isFile() && [text, bytes].some((each) => readFileSync(path).includes(each))),
+    );
+  }
+
   async close(): Promise<void> {
     await this.network.close();
     await this.#calls.close();
@@ -215,7 +261,12 @@ export class StampHosts {
     writeFileSync(join(this.folder, "stamp.topology.json"), JSON.stringify(this.#topology()));
     for (const host of hosts) {
       this.#makeFolder(host);
+      if (this.#secured) this.#copyMasterKey(host);
       this.startEtcd(host);
+    }
+    if (this.#secured) {
+      await this.stamp("a", ["certs", "cluster", "init", "--host", "a", "--stamp", "hosts"]);
+      await this.#copyCertificates(["b", "c"]);
     }
     await this.etcdLeader();
     const up = (host: Host, ...more: readonly string[]): Promise<string> =>
@@ -229,6 +280,17 @@ export class StampHosts {
     writeFileSync(join(this.#dataDir(host), "cluster-secret"), this.#secret, { mode: 0o600 });
   }
 
+  #copyMasterKey(host: Host): void {
+    writeFileSync(join(this.#dataDir(host), "master-key"), this.#masterKey, { mode: 0o600 });
+  }
+
+  /** Gives hosts their folders of certificates, as the guide does with scp. */
+  async #copyCertificates(to: readonly Host[]): Promise<void> {
+    const folder = join(this.folder, "folders");
+    await this.stamp("a", ["certs", "cluster", "folders", "--host", "a", "--dir", folder]);
+    for (const host of to) cpSync(join(folder, host), join(this.#dataDir(host), "cluster-certs"), { recursive: true });
+  }
+
   #part(host: Host, number: number, managers: boolean): object {
     const roles = ["lock-service", "extent-node", "partition-server", "front-end"];
     if (managers) roles.push("stream-manager", "partition-manager");
@@ -239,7 +301,11 @@ export class StampHosts {
     const etcdEndpoints = hosts.map((host) => `${this.network.address(host)}:2379`).join(",");
     return {
       hosts: { a: this.#part("a", 1, true), b: this.#part("b", 2, true), c: this.#part("c", 3, false) },
-      config: { accounts: [account], roles: { "lock-service": { metadataStore: "etcd", etcdEndpoints } } },
+      config: {
+        accounts: [account],
+        roles: { "lock-service": { metadataStore: "etcd", etcdEndpoints } },
+        ...(this.#secured ? { tls: "cluster", keysAtRest: "sealed" } : {}),
+      },
     };
   }
 

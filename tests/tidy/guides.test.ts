@@ -27,6 +27,7 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "README.md: it is all tests, this one among them",
     "README.md: needs a Docker engine; tests/drills/compose.slow.ts has one",
     "docs/guides/deploy.md: needs three hosts; tests/hosts/hosts.slow.ts has three network namespaces",
+    "docs/guides/deploy.md: needs three hosts; tests/hosts/replace.slow.ts has four network namespaces",
     "docs/guides/deploy.md: needs three hosts; tests/hosts/hosts.slow.ts has three network namespaces",
     "docs/guides/deploy.md: needs three hosts; tests/hosts/replace.slow.ts has four network namespaces",
     "docs/guides/deploy.md: installs a service; tests/hosts/systemd.test.ts has systemd check the unit",

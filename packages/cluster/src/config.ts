@@ -139,6 +139,10 @@ export const clusterConfigSchema = z.strictObject({
     .enum(["off", "cluster"])
     .default("off")
     .describe('TLS between processes: "cluster" needs the certificates of `stamp certs cluster init` (docs/guides/internal-ports.md)'),
+  keysAtRest: z
+    .enum(["auto", "sealed"])
+    .default("auto")
+    .describe("sealed: partition servers are not started without the master key that seals account keys (docs/guides/keys-at-rest.md)"),
   copySources: structured(
     z
       .array(

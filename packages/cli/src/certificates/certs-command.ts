@@ -7,6 +7,7 @@ import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { topLevel } from "../top-level.ts";
 import type { PemPair } from "./certificates.ts";
 import { addClusterCerts } from "./cluster-certs-command.ts";
+import { addFolders } from "./folders.ts";
 
 const hostName = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i;
 
@@ -18,7 +19,7 @@ export function addCerts(program: Command): void {
     .option("--dir <dir>", "where they are put (default: `certs` in the data folder)")
     .option("--host <name...>", "further names and addresses under which clients reach this stamp")
     .option("--days <n>", "how long the certificate is good for, at most 397", "397");
-  addClusterCerts(certs);
+  addFolders(addClusterCerts(certs));
   withConfig(init, ["dataDir"]).action(async (_options, command: Command) => {
     const { dir, host, days } = command.opts<{ dir?: string; host?: string[]; days: string }>();
     const wrong = (host ?? []).find((one) => isIP(one) === 0 && !hostName.test(one));

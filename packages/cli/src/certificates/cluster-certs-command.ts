@@ -14,13 +14,14 @@ import type { PemPair } from "./certificates.ts";
 
 const takenWithinMs = 30_000;
 
-interface Issued {
+export interface Issued {
   readonly uri: string;
   readonly cert: string;
   readonly endsAt: string;
 }
 
-export function addClusterCerts(certs: Command): void {
+/** Returns the command `cluster`, for more commands below it. */
+export function addClusterCerts(certs: Command): Command {
   const cluster = certs.command("cluster").description('certificates of the processes, for tls: "cluster"');
   const init = cluster
     .command("init")
@@ -34,10 +35,7 @@ export function addClusterCerts(certs: Command): void {
     const config = configOf(command);
     const folder = peerFolder(config);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const known = stampIn(config);
-    if (stamp !== undefined && known !== undefined && stamp !== known)
-      throw new CommandError(`--stamp: the certificates here are of the stamp ${known}`, exitCodes.usage);
-    const name = stamp ?? known ?? `stamp-${randomBytes(4).toString("hex")}`;
+    const name = stampFor(config, stamp);
     const authority = await authorityIn(folder, true);
     const planned = planCluster(config, readClusterRecord(config.dataDir)).processes;
     const issued: Issued[] = [];
@@ -45,7 +43,7 @@ export function addClusterCerts(certs: Command): void {
       const files = peerFilesOf(config, each.name);
       if (!existsSync(files.cert)) issued.push(await issue(files, authority, { ...each, stamp: name } as PeerName, daysOf(days)));
     }
-    tell(json, folder, issued, `Use them: ./stamp up --tls cluster (docs/guides/internal-ports.md)`);
+    tellIssued(json, folder, issued, `Use them: ./stamp up --tls cluster (docs/guides/internal-ports.md)`);
   });
   const one = cluster
     .command("issue")
@@ -67,9 +65,10 @@ export function addClusterCerts(certs: Command): void {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const files = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}-key.pem`), ca: join(folder, "ca.pem") };
     if (dir !== undefined) put(files.ca, authority.certificate, 0o644);
-    tell(json, folder, [await issue(files, authority, { stamp, role, name }, daysOf(days))], "Processes take it within a second.");
+    tellIssued(json, folder, [await issue(files, authority, { stamp, role, name }, daysOf(days))], "Processes take it within a second.");
   });
   addRotate(cluster);
+  return cluster;
 }
 
 function addRotate(cluster: Command): void {
@@ -102,11 +101,11 @@ function addRotate(cluster: Command): void {
         await untilServed(grpc, peerFilesOf(config, name), peerFilesOf(config, operatorName));
       }
     });
-    tell(json, folder, issued, "Every process that runs here uses its new certificate.");
+    tellIssued(json, folder, issued, "Every process that runs here uses its new certificate.");
   });
 }
 
-const daysOf = (days: string): number => {
+export const daysOf = (days: string): number => {
   if (/^[1-9]\d{0,3}$/.test(days) && Number(days) <= 3_650) return Number(days);
   throw new CommandError(`--days: ${days} is no number of days up to 3650`, exitCodes.usage);
 };
@@ -115,6 +114,14 @@ const daysOf = (days: string): number => {
 function stampIn(config: { readonly dataDir: string }): string | undefined {
   const files = peerFilesOf(config, operatorName);
   return existsSync(files.cert) ? ownName(files).stamp : undefined;
+}
+
+/** Name of the stamp in new certificates: the given one, that of the certificates here, or a new one. Throws CommandError if they differ. */
+export function stampFor(config: { readonly dataDir: string }, given: string | undefined): string {
+  const known = stampIn(config);
+  if (given !== undefined && known !== undefined && given !== known)
+    throw new CommandError(`--stamp: the certificates here are of the stamp ${known}`, exitCodes.usage);
+  return given ?? known ?? `stamp-${randomBytes(4).toString("hex")}`;
 }
 
 /** Also of a certificate that has ended: it is rotated all the same. */
@@ -126,7 +133,8 @@ function ownName(files: PeerFiles): PeerName {
   }
 }
 
-async function authorityIn(folder: string, make: boolean): Promise<PemPair> {
+/** Reads the authority of a folder; `make`: makes it if there is none. */
+export async function authorityIn(folder: string, make: boolean): Promise<PemPair> {
   const [cert, key] = [join(folder, "ca.pem"), join(folder, "ca-key.pem")];
   if (existsSync(key)) return { certificate: readFileSync(cert, "utf8"), key: readFileSync(key, "utf8") };
   if (!make || existsSync(cert)) throw new CommandError(`the key of the authority is not here: ${key}`);
@@ -138,7 +146,8 @@ async function authorityIn(folder: string, make: boolean): Promise<PemPair> {
   return made;
 }
 
-async function issue(files: PeerFiles, authority: PemPair, name: PeerName, days: number): Promise<Issued> {
+/** Makes the key and the certificate of one process. */
+export async function issue(files: PeerFiles, authority: PemPair, name: PeerName, days: number): Promise<Issued> {
   const { makePeerCertificate } = await import("./certificates.ts");
   let pair: PemPair;
   try {
@@ -152,8 +161,8 @@ async function issue(files: PeerFiles, authority: PemPair, name: PeerName, days:
   return { uri: peerUri(name), cert: files.cert, endsAt: new Date(readPeerTls(files).endsAtMs).toISOString() };
 }
 
-/** Whole or not at all. */
-function put(path: string, text: string, mode: number): void {
+/** Writes a file, whole or not at all. */
+export function put(path: string, text: string, mode: number): void {
   writeFileSync(`${path}.new`, text, { mode, flush: true });
   renameSync(`${path}.new`, path);
 }
@@ -186,7 +195,7 @@ function servedAt(address: string, operator: PeerFiles): Promise<string | undefi
   });
 }
 
-function tell(json: boolean | undefined, folder: string, issued: readonly Issued[], then: string): void {
+export function tellIssued(json: boolean | undefined, folder: string, issued: readonly Issued[], then: string): void {
   if (json === true) {
     console.log(toJson({ folder, issued }));
     return;

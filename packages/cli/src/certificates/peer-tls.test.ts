@@ -269,6 +269,13 @@ test("certificate files: what can't be used is refused in words at the start, an
     assert.equal(running.tls, before, what);
     assert.throws(() => readPeerTls(at), words, what);
   }
+  // Kubernetes mounts a secret like this for the group of a pod.
+  write(at, good, authority.certificate);
+  chmodSync(at.key, 0o440);
+  if (process.getuid?.() === 0) readPeerTls(at);
+  else assert.throws(() => readPeerTls(at), /can be read by other users/);
+  chmodSync(at.key, 0o460);
+  assert.throws(() => readPeerTls(at), /can be read by other users/, "a group that may write it");
   write(at, await makePeerCertificate(authority, { stamp: "one", role: "extent-node", name: "fe" }, Date.now(), 30), authority.certificate);
   running.look();
   assert.match(running.problem, /this process is front-end of one/);

@@ -82,7 +82,7 @@ export class Supervisor {
         throw new StartError(`the cluster of ${config.dataDir} has changed in this moment; start it again`);
       const anyLeft = (await folder.endLeftOvers(leftOversGoneMs)) > 0;
       prepareSecret(config);
-      prepareMasterKey(this.#masterKeyFile);
+      prepareMasterKey(config, this.#masterKeyFile, plan.processes);
       if (config.topology !== undefined) prepareDisks(config, readTopology(config.topology));
       const waitMs = anyLeft ? leftOversGoneMs : 0;
       const taken = [

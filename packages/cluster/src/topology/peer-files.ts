@@ -18,7 +18,7 @@ export const peerFilesOf = (config: Pick<ClusterConfig, "dataDir">, name: string
 
 /** Why a process that is planned could not prove who it is, in words; undefined if each can, or need not. */
 export function missingPeer(
-  config: Pick<ClusterConfig, "dataDir" | "tls">,
+  config: Pick<ClusterConfig, "dataDir" | "tls" | "topology" | "host">,
   processes: readonly Pick<PlannedProcess, "name" | "role">[],
 ): string | undefined {
   if (config.tls !== "cluster") return undefined;
@@ -29,8 +29,15 @@ export function missingPeer(
         throw new ConfigError(`${peerFilesOf(config, name).cert} is for the ${own.role} ${own.name}, not for the ${role} ${name}`);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      return `tls: ${error.message}. Make what is missing: ./stamp certs cluster init --data ${config.dataDir}`;
+      return `tls: ${error.message}. ${howToMake(config)}`;
     }
   }
   return undefined;
 }
+
+/** On one host of several `init` would make another authority, whose certificates the other hosts refuse. */
+const howToMake = ({ dataDir, topology, host }: Pick<ClusterConfig, "dataDir" | "topology" | "host">): string =>
+  topology === undefined
+    ? `Make what is missing: ./stamp certs cluster init --data ${dataDir}`
+    : "Make what is missing on the host that has the authority: ./stamp certs cluster folders --dir certs; then copy certs/" +
+      `${host} to ${join(dataDir, "cluster-certs")}. For the first host of a new stamp: ./stamp certs cluster init --host ${host}`;

@@ -9,9 +9,10 @@
  *   behind it, a person decides.
  */
 import { existsSync, lstatSync, mkdirSync, readlinkSync, symlinkSync } from "node:fs";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { goneText, makeMasterKeyFile, makeSecretFile, masterKeyIdFile } from "@stamp/ports-node";
 import type { ClusterConfig } from "../config.ts";
+import type { PlannedProcess } from "../plan.ts";
 import { masterKeyPath } from "../record/sealed-accounts.ts";
 import { secretFilesOf } from "../secret-files.ts";
 import { StartError } from "../start-error.ts";
@@ -48,11 +49,34 @@ export function withMasterKey(config: ClusterConfig, path: string | undefined): 
   return { ...config, roles: { ...config.roles, "partition-server": settings } };
 }
 
-/** Makes the master key at the first start. Throws StartError if there was one and it is gone. */
-export function prepareMasterKey(path: string | undefined): void {
+/** Makes the master key at the first start. Throws StartError if there was one and it is gone, or if one is asked for and is not here. */
+export function prepareMasterKey(
+  config: ClusterConfig,
+  path: string | undefined,
+  processes: readonly Pick<PlannedProcess, "role">[],
+): void {
+  const wanted = wantedKeyFile(config);
+  if (wanted !== undefined && wanted !== path && processes.some(({ role }) => role === "partition-server") && !existsSync(wanted))
+    throw new StartError(notHereText(config, wanted));
   if (path === undefined) return;
   if (!existsSync(path) && existsSync(masterKeyIdFile(path))) throw new StartError(goneText(path));
   makeMasterKeyFile(path);
+}
+
+/** File with the master key that partition servers need; undefined if none is asked for, or if its source is no file. */
+function wantedKeyFile({ dataDir, keysAtRest, roles }: ClusterConfig): string | undefined {
+  const { masterKeyFile, masterKeyCommand } = roles["partition-server"] ?? {};
+  if (typeof masterKeyFile === "string") return isAbsolute(masterKeyFile) ? masterKeyFile : undefined;
+  return keysAtRest === "sealed" && masterKeyCommand === undefined ? masterKeyPath(dataDir) : undefined;
+}
+
+/** Why a start without the master key is refused. Partition servers would end one after another, and only their logs would say why. */
+function notHereText({ topology }: ClusterConfig, file: string): string {
+  const make = `(umask 077; openssl rand -base64 32 > ${file})`;
+  return topology === undefined
+    ? `the master key of the stamp is not here: ${file}. Put it back; if the stamp never had one, make it: ${make}`
+    : `the master key of the stamp is not on this host: ${file}. All hosts have the same one: copy it from another host; ` +
+        `if the stamp never had one, make it on the first: ${make}`;
 }
 
 /** Puts the folder of each extent node on its disk. Throws StartError. */

@@ -9,7 +9,7 @@ import { type ClusterConfig, loadConfig } from "../config.ts";
 import { planCluster } from "../plan-cluster.ts";
 import { writeClusterRecord } from "../record/cluster-record.ts";
 import { rememberedOf } from "../record/remembered.ts";
-import { prepareDisks, prepareSecret } from "./prepare-host.ts";
+import { masterKeyFileOf, prepareDisks, prepareMasterKey, prepareSecret } from "./prepare-host.ts";
 import { parseTopology, readTopology, topologySchema } from "./topology.ts";
 
 const root = mkdtempSync(join(tmpdir(), "stamp-topology-"));
@@ -208,6 +208,35 @@ test("a host of several, its secret is missing: refused, because a secret of its
   const alone = loadConfig({ directory: "/", root: "/", environment: {}, flags: { dataDir } });
   prepareSecret(alone);
   assert.equal(readFileSync(join(dataDir, "cluster-secret"), "utf8").length, 44);
+});
+
+test("a host of several, keys are to be sealed at rest: partition servers are not started without the master key, others are", () => {
+  const dataDir = join(root, "sealed");
+  mkdirSync(dataDir);
+  const value = three();
+  value.config.keysAtRest = "sealed";
+  const prepare = (host: string) => {
+    const config = configFor(value, { host, dataDir });
+    const file = masterKeyFileOf(config, true);
+    prepareMasterKey(config, file, planCluster(config).processes);
+    return file;
+  };
+  assert.throws(
+    () => prepare("b"),
+    /the master key of the stamp is not on this host: .*sealed\/master-key\. .*copy it from another host.*openssl rand/,
+  );
+  assert.equal(prepare("c"), undefined, "it runs no partition server");
+  assert.equal(existsSync(join(dataDir, "master-key")), false);
+  writeFileSync(join(dataDir, "master-key"), `${Buffer.alloc(32, 1).toString("base64")}\n`, { mode: 0o600 });
+  assert.equal(prepare("b"), join(dataDir, "master-key"));
+  // The folder knows now that it had a key.
+  rmSync(join(dataDir, "master-key"));
+  assert.throws(() => prepare("b"), /the master key .* is gone \(id [0-9a-f]{16}\)/);
+  const file = join(root, "elsewhere");
+  Object.assign(value.config.roles as object, { "partition-server": { masterKeyFile: file } });
+  assert.throws(() => prepare("b"), /not on this host: .*elsewhere/);
+  Object.assign(value.config.roles as object, { "partition-server": { masterKeyCommand: "pass show key" } });
+  assert.equal(prepare("b"), undefined, "the partition server asks the command");
 });
 
 test("a host's disks: each extent node lies on its own, and is not started on one that is not mounted", () => {

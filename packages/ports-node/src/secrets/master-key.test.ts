@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { ConfigError } from "../process/config.ts";
-import { goneText, makeMasterKeyFile, masterKeyId, masterKeyIdFile, masterKeysOf } from "./master-key.ts";
+import { goneText, makeMasterKeyFile, makeMasterKeyOnce, masterKeyId, masterKeyIdFile, masterKeysOf } from "./master-key.ts";
 
 const one = Buffer.alloc(32, 0xfb);
 const other = Buffer.alloc(32, 2);
@@ -73,5 +73,20 @@ test("master key: its file is made once, for its owner only, with its id beside 
     () => masterKeysOf({ masterKeyFile: path }),
     (error: Error) => error.message === goneText(path) && error.message.includes(`is gone (id ${id})`),
   );
+  assert.equal(existsSync(path), false);
+});
+
+test("master key: processes that see one file make it once, and each remembers its id: a file that is lost is not made again", (t) => {
+  const [path, own] = [join(folder(t), "shared", "master-key"), folder(t)];
+  const ids = ["one", "two"].map((name) => join(own, name, "master-key.id"));
+  for (const id of ids) makeMasterKeyOnce(path, id);
+  const [key] = masterKeysOf({ masterKeyFile: path });
+  assert.deepEqual(
+    ids.map((id) => readFileSync(id, "utf8")),
+    ids.map(() => `${masterKeyId(key as Uint8Array)}\n`),
+  );
+  // The volume of the key is lost, with everything in it.
+  rmSync(dirname(path), { recursive: true });
+  for (const id of ids) assert.throws(() => makeMasterKeyOnce(path, id), new RegExp(`is gone \\(id ${masterKeyId(key as Uint8Array)}\\)`));
   assert.equal(existsSync(path), false);
 });

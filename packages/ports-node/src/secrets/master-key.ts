@@ -89,8 +89,8 @@ export const masterKeyId = (key: Uint8Array): string => createHmac("sha256", key
 export const masterKeyIdFile = (path: string): string => `${path}.id`;
 
 /** Why a start without the key in `path` is refused, and what a person does. */
-export function goneText(path: string): string {
-  const id = idBeside(path);
+export function goneText(path: string, idPath: string = masterKeyIdFile(path)): string {
+  const id = idIn(idPath);
   return (
     `the master key ${path} is gone${id === undefined ? "" : ` (id ${id})`}: without it nobody can read the keys of accounts. ` +
     "Put it back from where you keep a copy. If there is none, the accounts have to be made anew, and content under encryption scopes is lost " +
@@ -98,9 +98,9 @@ export function goneText(path: string): string {
   );
 }
 
-function idBeside(path: string): string | undefined {
+function idIn(idPath: string): string | undefined {
   try {
-    return readFileSync(masterKeyIdFile(path), "utf8").trim();
+    return readFileSync(idPath, "utf8").trim();
   } catch {
     return undefined;
   }
@@ -123,5 +123,20 @@ export function makeMasterKeyFile(path: string): void {
     writeFileSync(masterKeyIdFile(path), `${masterKeyId(keyIn(path))}\n`, { mode: 0o600, flush: true });
   } catch (error) {
     throw error instanceof ConfigError ? error : new ConfigError(`the master key can't be made: ${inWords(error, path)}`);
+  }
+}
+
+/**
+ * Makes the master key for a process that starts, unless it is there: all processes that seal see the same file. `idPath` lies in the folder of
+ * the process itself and names the key from then on. Throws ConfigError if it names one and the key is gone.
+ */
+export function makeMasterKeyOnce(path: string, idPath: string): void {
+  if (!existsSync(path) && existsSync(idPath)) throw new ConfigError(goneText(path, idPath));
+  makeMasterKeyFile(path);
+  try {
+    mkdirSync(dirname(idPath), { recursive: true });
+    writeFileSync(idPath, `${masterKeyId(keyIn(path))}\n`, { mode: 0o600, flush: true });
+  } catch (error) {
+    throw error instanceof ConfigError ? error : new ConfigError(`the id of the master key can't be kept: ${inWords(error, idPath)}`);
   }
 }

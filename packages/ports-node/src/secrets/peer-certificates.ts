@@ -25,7 +25,7 @@ const endOfPem = "-----END CERTIFICATE-----";
 /** Throws ConfigError, in words, for files that can't be used now. */
 export function readPeerTls(files: PeerFiles, nowMs: number = Date.now()): PeerTls {
   const [cert, key, ca] = [read(files.cert), read(files.key), read(files.ca)];
-  if ((statSync(files.key).mode & 0o077) !== 0)
+  if (isOpenToOthers(files.key))
     throw new ConfigError(`the key ${files.key} can be read by other users of this machine: chmod 600 ${files.key}`);
   const certificate = within(files.cert, () => new X509Certificate(cert));
   const own = peerNameOf(certificate);
@@ -40,6 +40,15 @@ export function readPeerTls(files: PeerFiles, nowMs: number = Date.now()): PeerT
   if (endsAtMs <= nowMs) throw new ConfigError(`${files.cert} ended at ${new Date(endsAtMs).toISOString()}`);
   const context = within(files.cert, () => createSecureContext({ cert, key, ca, minVersion }));
   return { own, context, pem: { cert, key, ca }, endsAtMs };
+}
+
+/**
+ * True if others than the owner can read or change the file. A key of root may be readable by a group: Kubernetes mounts secrets so, for the
+ * group of the pod (`fsGroup`).
+ */
+function isOpenToOthers(path: string): boolean {
+  const { mode, uid } = statSync(path);
+  return (mode & (uid === 0 ? 0o037 : 0o077)) !== 0;
 }
 
 export class PeerCertificates {
