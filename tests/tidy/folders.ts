@@ -20,7 +20,6 @@ const typeCycles: Readonly<Record<string, number>> = {
   "packages/cli/src/health/kinds/kinds-of-disks.ts": 6,
   "packages/cluster/src/plan.ts": 2,
   "packages/objects/src/operation.ts": 4,
-  "packages/objects/src/routing.ts": 2,
   "packages/partition-map/src/range.ts": 2,
   "packages/range-partition/src/cache/cache-fill.ts": 3,
   "packages/range-partition/src/tables.ts": 2,

@@ -1,26 +1,40 @@
-/** Cases of the benchmark. */
+/** Cases of the table of peers: a scenario, and how many clients run it at once. */
+
 export interface BenchCase {
-  readonly name: string;
-  readonly operation: "put" | "get";
-  readonly bytes: number;
-  readonly concurrency: number;
+  /** Name of a scenario. */
+  readonly scenario: string;
+  readonly clients: number;
 }
 
-const sizes: readonly (readonly [string, number])[] = [
-  ["1 KiB", 1_024],
-  ["4 MiB", 4 * 1_024 * 1_024],
+export const cases: readonly BenchCase[] = [
+  { scenario: "put 1 KiB", clients: 1 },
+  { scenario: "get 1 KiB", clients: 1 },
+  { scenario: "put 1 KiB", clients: 64 },
+  { scenario: "get 1 KiB", clients: 64 },
+  { scenario: "put 4 MiB", clients: 1 },
+  { scenario: "get 4 MiB", clients: 1 },
+  { scenario: "put 4 MiB", clients: 8 },
+  { scenario: "get 4 MiB", clients: 8 },
+  { scenario: "put 4 MiB", clients: 64 },
+  { scenario: "get 4 MiB", clients: 64 },
+  { scenario: "upload 64 MiB, blocks of 8 MiB", clients: 16 },
+  { scenario: "list 1,000 of 10,000", clients: 64 },
+  { scenario: "table insert 1 KiB", clients: 1 },
+  { scenario: "table insert 1 KiB", clients: 64 },
+  { scenario: "table point read", clients: 64 },
+  { scenario: "table transaction of 100", clients: 64 },
+  { scenario: "table query, 1,000 entities", clients: 64 },
+  { scenario: "queue put", clients: 64 },
+  { scenario: "queue get + delete, fresh queue", clients: 64 },
 ];
 
-export const cases: readonly BenchCase[] = sizes.flatMap(([size, bytes]) =>
-  [1, 64].flatMap((concurrency) =>
-    (["put", "get"] as const).map((operation) => ({ name: `${operation} ${size} × ${concurrency}`, operation, bytes, concurrency })),
-  ),
-);
+export const nameOf = ({ scenario, clients }: BenchCase): string => `${scenario} × ${clients}`;
 
 /** Request to the load generator, as JSON in its last argument. */
 export interface LoadRequest extends BenchCase {
   readonly connectionString: string;
-  readonly container: string;
+  /** Shared by all load generators of a run: letters only. */
+  readonly space: string;
   readonly seconds: number;
   /** Before measuring: connections are made, code is compiled. */
   readonly warmUpSeconds: number;
@@ -33,6 +47,7 @@ export interface LoadResult {
   readonly failed: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
+  readonly contentBytes: number;
   /** Processor time of the load generator itself, in milliseconds. */
   readonly cpuMs: number;
   /** Empty when none failed. */

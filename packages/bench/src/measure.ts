@@ -10,11 +10,11 @@ export interface Measurement extends LoadResult {
   readonly serverCpuMs: ReadonlyMap<string, number>;
 }
 
-export async function measure(target: BenchTarget, what: BenchCase, seconds: number, container: string): Promise<Measurement> {
+export async function measure(target: BenchTarget, what: BenchCase, seconds: number, space: string): Promise<Measurement> {
   const request: LoadRequest = {
     ...what,
     connectionString: target.connectionString,
-    container,
+    space,
     seconds,
     warmUpSeconds: Math.min(1, seconds / 3),
   };
@@ -51,6 +51,7 @@ export function combine(rounds: readonly Measurement[]): Measurement {
     failed: sum((one) => one.failed),
     p50Ms: weighted((one) => one.p50Ms),
     p99Ms: Math.max(...rounds.map((one) => one.p99Ms)),
+    contentBytes: rounds[0]?.contentBytes ?? 0,
     cpuMs: sum((one) => one.cpuMs),
     firstFailure: rounds.find((one) => one.firstFailure !== "")?.firstFailure ?? "",
     serverCpuMs: new Map([...names].map((name) => [name, sum((one) => one.serverCpuMs.get(name) ?? 0)])),

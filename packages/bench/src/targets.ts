@@ -46,16 +46,15 @@ async function startAzurite(): Promise<BenchTarget> {
   const folder = join(root, ".tools", `azurite-${azuriteVersion}`);
   if (!existsSync(join(folder, "node_modules", "azurite"))) await install(folder);
   const location = await mkdtemp(join(tmpdir(), "stamp-bench-azurite-"));
-  const port = await freePort();
-  const program = join(folder, "node_modules", "azurite", "dist", "src", "blob", "main.js");
+  const [blobPort, queuePort, tablePort] = [await freePort(), await freePort(), await freePort()];
+  const program = join(folder, "node_modules", "azurite", "dist", "src", "azurite.js");
   const child = spawn(
     process.execPath,
     [
       program,
-      "--blobHost",
-      "127.0.0.1",
-      "--blobPort",
-      String(port),
+      ...["--blobHost", "127.0.0.1", "--blobPort", String(blobPort)],
+      ...["--queueHost", "127.0.0.1", "--queuePort", String(queuePort)],
+      ...["--tableHost", "127.0.0.1", "--tablePort", String(tablePort)],
       "--location",
       location,
       "--silent",
@@ -64,11 +63,13 @@ async function startAzurite(): Promise<BenchTarget> {
     ],
     { stdio: "ignore" },
   );
-  const endpoint = `http://127.0.0.1:${port}/devstoreaccount1`;
-  await answering(endpoint, child);
+  const endpoint = (port: number): string => `http://127.0.0.1:${port}/devstoreaccount1`;
+  for (const port of [blobPort, queuePort, tablePort]) await answering(endpoint(port), child);
   return {
     name: "azurite",
-    connectionString: `DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=${developmentKey};BlobEndpoint=${endpoint};`,
+    connectionString:
+      `DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=${developmentKey};BlobEndpoint=${endpoint(blobPort)};` +
+      `QueueEndpoint=${endpoint(queuePort)};TableEndpoint=${endpoint(tablePort)};`,
     pids: pidOf("azurite", child),
     stop: async () => {
       await end(child);

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { FailureError, type Outcome, unwrap } from "@stamp/base";
 import type { FrontEndRole } from "@stamp/front-end";
 import { type CallOptions, type Client, isLoopback, type Logger, type Role, silentLogger, sleep, type World } from "@stamp/ports";
-import { type HttpListener, InProcessNetwork, metricsText, nodeWorld, serveHttp } from "@stamp/ports-node";
+import { assertAllRules, type HttpListener, InProcessNetwork, metricsText, nodeWorld, serveHttp } from "@stamp/ports-node";
 import { Accounts } from "@stamp/wire";
 import { type OidcSettings, partitionManager, plan } from "./plan.ts";
 
@@ -118,6 +118,7 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
           throw new Error(`${name} can't go on: ${reason}`);
         },
       });
+      assertAllRules(world);
       started.push({ name, role: make(world), world });
     }
     const frontEnd = started.at(-1)?.role as FrontEndRole;

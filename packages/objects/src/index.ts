@@ -21,6 +21,10 @@ export * from "./garbage.ts";
 export { listPageMax } from "./lists.ts";
 export { accountKey, type BlobName, type BlobReference, blobsOfContainerName, containerKey } from "./object-keys.ts";
 export * from "./operation.ts";
+export { planOf } from "./operations/planning.ts";
+export { lockKeysOf } from "./operations/routing.ts";
+export type { Route } from "./operations/row.ts";
+export { goesOverRanges, inlineBytesOf, isPipelined, isRead, type Routable, routeOf } from "./operations/rows.ts";
 export { type Belonging, belongingOf } from "./parents.ts";
 export type {
   Decision,
@@ -36,11 +40,10 @@ export type {
   VisitRow,
 } from "./plan.ts";
 export { successor } from "./plan.ts";
-export { planOf } from "./planning.ts";
 export * from "./queues/operation.ts";
 export { QueueClocks } from "./queues/queue-clocks.ts";
 export { receiptSecretBytes } from "./queues/receipts.ts";
-export { isPipelined, lockKeysOf, type Routable, type Route, routeOf } from "./routing.ts";
+export * from "./results.ts";
 export { decodeKey, encodeKey, type KeyComponent, type KeyElement, partitionStart } from "./rows/key.ts";
 export { partOfPlace, saltBytes } from "./rows/places.ts";
 export * from "./rows/row.ts";
@@ -59,6 +62,7 @@ export {
   isFilter,
 } from "./tables/filter.ts";
 export * from "./tables/operation.ts";
+export { tableOperations } from "./tables/operations.ts";
 export { queryPageMax } from "./tables/queries.ts";
 export { queryRouteFrom } from "./tables/routing.ts";
 export { containerOfWhere, holds, parseWhere, tagsOfWhere, type Where, type WhereKind } from "./tags/where.ts";

@@ -1,18 +1,16 @@
 /**
- * Operations on objects and their results: the same as in proto/stamp/v1/objects.proto, with safe-integer numbers and without absent
+ * Operations on objects: the same as in proto/stamp/v1/objects.proto, with safe-integer numbers and without absent
  * parts. What arrives here was checked for form (names, header syntax, sizes) by the front-end; what depends on the state of an object
  * is decided here.
  */
 
-import type { Account, ChangeAccount, ListAccounts, PutAccount } from "./accounts/operation.ts";
-import type { LeaseAction, LeaseView } from "./blobs/protect/leases.ts";
-import type { ServiceError } from "./errors.ts";
+import type { ChangeAccount, ListAccounts, PutAccount } from "./accounts/operation.ts";
+import type { LeaseAction } from "./blobs/protect/leases.ts";
 import type { BlobName, BlobReference } from "./object-keys.ts";
-import type { QueueOperation, QueueResult } from "./queues/operation.ts";
-import { isQueueRead } from "./queues/routing.ts";
+import type { QueueOperation } from "./queues/operation.ts";
 import type { Place } from "./rows/row.ts";
 import type { SignedIdentifier } from "./signed-identifiers.ts";
-import { isTableRead, type TableOperation, type TableResult } from "./tables/operation.ts";
+import type { TableOperation } from "./tables/operation.ts";
 
 export type Metadata = Readonly<Record<string, string>>;
 
@@ -412,178 +410,3 @@ export type Operation =
 
 export type OperationKind = Operation["case"];
 export type OperationValue<K extends OperationKind> = Extract<Operation, { case: K }>["value"];
-
-const readKinds: ReadonlySet<OperationKind> = new Set([
-  "getAccount",
-  "listAccounts",
-  "getContainer",
-  "listContainers",
-  "getBlob",
-  "listBlobs",
-  "getBlockList",
-  "getPageRanges",
-  "readParts",
-  "findBlobs",
-]);
-
-/** Whether it changes nothing: it is read at a snapshot and waits for no write. */
-export function isRead(operation: Operation): boolean {
-  if (operation.case === "table") return isTableRead(operation.value);
-  return operation.case === "queue" ? isQueueRead(operation.value.kind.case) : readKinds.has(operation.case);
-}
-
-/** Whether it may go on in one range after the other. */
-export function goesOverRanges(operation: Operation): boolean {
-  if (operation.case === "table") return operation.value.case === "listTables" || operation.value.case === "queryEntities";
-  if (operation.case === "queue") return operation.value.kind.case === "listQueues";
-  return operation.case === "listBlobs" || operation.case === "listContainers" || operation.case === "listAccounts";
-}
-
-export interface Container extends ContainerEncryption {
-  readonly name: string;
-  readonly etag: string;
-  readonly lastModifiedMs: number;
-  readonly metadata: Metadata;
-  readonly incarnation: number;
-  readonly publicAccess: string;
-  readonly signedIdentifiers: readonly SignedIdentifier[];
-  readonly lease: LeaseView;
-  /** Whether something inside was ever protected by an immutability policy or a legal hold. */
-  readonly hasProtected: boolean;
-  /** Sequence of the commit in which a deletion began to look through the container; 0: none stands. */
-  readonly deletionBegun: number;
-  /** Deleted softly, and not restored. */
-  readonly deletedMs?: number | undefined;
-  readonly remainingRetentionDays?: number | undefined;
-}
-
-export interface Blob {
-  readonly name: string;
-  readonly etag: string;
-  readonly lastModifiedMs: number;
-  readonly createdMs: number;
-  readonly contentLengthBytes: number;
-  readonly headers: BlobHeaders;
-  readonly metadata: Metadata;
-  readonly blobType: BlobType;
-  readonly uncommitted: boolean;
-  /** Number of committed blocks of an append blob. */
-  readonly committedBlockCount: number;
-  readonly sealed: boolean;
-  /** Sequence number of a page blob. */
-  readonly sequenceNumber: number;
-  readonly copy?: CopyState | undefined;
-  /** Microseconds since 1970. 0: not a snapshot; written without versioning. */
-  readonly snapshotStamp: number;
-  readonly versionStamp: number;
-  readonly isCurrentVersion: boolean;
-  readonly lease: LeaseView;
-  /** Not in lists that don't ask for them. */
-  readonly tags: Metadata;
-  readonly tagCount: number;
-  readonly accessTier: string;
-  readonly accessTierInferred: boolean;
-  readonly accessTierChangedMs?: number | undefined;
-  readonly expiresMs?: number | undefined;
-  readonly immutableUntilMs?: number | undefined;
-  readonly immutabilityMode?: string | undefined;
-  readonly legalHold: boolean;
-  /** Deleted softly. */
-  readonly deletedMs?: number | undefined;
-  readonly remainingRetentionDays?: number | undefined;
-  /** Listed because it has versions, but is not there itself. */
-  readonly versionsOnly?: boolean | undefined;
-  /** SHA-256 of the customer's key that the content is encrypted under. */
-  readonly encryptionKeySha256?: Uint8Array | undefined;
-  /** Name of the encryption scope that it is encrypted under. */
-  readonly encryptionScope?: string | undefined;
-}
-
-export interface BlobContent {
-  readonly blob: Blob;
-  readonly startBytes: number;
-  /** Number of bytes that follow. Less than asked for when they lie in more than `contentPlacesMax` places. */
-  readonly lengthBytes: number;
-  readonly inline: Uint8Array;
-  /** In order. Of extent 0 (`zeroExtentId`): so many zeros. */
-  readonly places: readonly Place[];
-}
-
-export interface BlockSize {
-  readonly blockId: Uint8Array;
-  readonly sizeBytes: number;
-}
-
-export type ListedBlob = { readonly case: "blob"; readonly value: Blob } | { readonly case: "prefix"; readonly value: string };
-
-export type OperationResult =
-  | { readonly case: "error"; readonly value: ServiceError }
-  | { readonly case: "account"; readonly value: Account }
-  | {
-      readonly case: "accounts";
-      readonly value: { readonly accounts: readonly Account[]; readonly nextMarker: string; readonly rangeEnded: boolean };
-    }
-  | { readonly case: "container"; readonly value: Container }
-  | {
-      readonly case: "containers";
-      readonly value: {
-        readonly containers: readonly Container[];
-        readonly nextMarker: string;
-        readonly nextMarkerStamp: number;
-        readonly rangeEnded: boolean;
-      };
-    }
-  | { readonly case: "blob"; readonly value: Blob }
-  | { readonly case: "content"; readonly value: BlobContent }
-  | {
-      readonly case: "blobs";
-      readonly value: {
-        readonly entries: readonly ListedBlob[];
-        readonly nextMarker: string;
-        readonly nextMarkerStamp: number;
-        readonly rangeEnded: boolean;
-      };
-    }
-  | {
-      readonly case: "blockList";
-      readonly value: {
-        readonly blob: Blob | undefined;
-        readonly committed: readonly BlockSize[];
-        readonly uncommitted: readonly BlockSize[];
-      };
-    }
-  | {
-      readonly case: "leased";
-      readonly value: {
-        readonly etag: string;
-        readonly lastModifiedMs: number;
-        readonly leaseId: string;
-        /** For break: seconds until the lease is broken. */
-        readonly leftSeconds: number;
-      };
-    }
-  /** `permanent`: nothing is kept of it. `more`: it is not all done yet; the same is to be asked again. */
-  | { readonly case: "deleted"; readonly value: { readonly permanent: boolean; readonly more: boolean } }
-  | { readonly case: "table"; readonly value: TableResult }
-  | { readonly case: "queue"; readonly value: QueueResult }
-  | { readonly case: "done" }
-  | {
-      readonly case: "copyParts";
-      /** `next` undefined: there are no more. */
-      readonly value: { readonly blob: Blob; readonly parts: readonly CopyPart[]; readonly next: number | undefined };
-    }
-  | { readonly case: "appended"; readonly value: { readonly blob: Blob; readonly offsetBytes: number } }
-  | {
-      readonly case: "pageRanges";
-      readonly value: { readonly blob: Blob; readonly ranges: readonly PageRange[]; readonly nextBytes: number };
-    }
-  /** `nextBytes`: where to go on; 0: it is done. */
-  | { readonly case: "cleared"; readonly value: { readonly blob: Blob; readonly nextBytes: number } };
-
-export interface PageRange {
-  readonly startBytes: number;
-  /** Exclusive. */
-  readonly endBytes: number;
-  /** It holds zeros now and held something in the previous snapshot. */
-  readonly cleared: boolean;
-}

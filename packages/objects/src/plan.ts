@@ -6,7 +6,8 @@ import { assert, concatBytes, type Failure, FailureError, type Outcome, type Rul
 import type { Seals } from "./accounts/seals.ts";
 import type { LeaseClock } from "./blobs/protect/leases.ts";
 import { type ServiceError, type ServiceErrorCode, serviceError } from "./errors.ts";
-import type { BlobPolicy, OperationResult } from "./operation.ts";
+import type { BlobPolicy } from "./operation.ts";
+import type { OperationResult } from "./results.ts";
 import type { Place } from "./rows/row.ts";
 
 export interface RowEntry {

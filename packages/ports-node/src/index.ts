@@ -19,6 +19,7 @@ export { NodeHttpClient, type NodeHttpClientOptions } from "./http/http-client.t
 export * from "./http/http-limits.ts";
 export * from "./http/http-server.ts";
 export { InProcessNetwork } from "./in-process.ts";
+export { assertAllRules } from "./process/assert-all-rules.ts";
 export * from "./process/config.ts";
 export * from "./process/health.ts";
 export { inWords, isSystemError } from "./process/in-words.ts";

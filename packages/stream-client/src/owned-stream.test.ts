@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Outcome, ownerEpoch, unwrap } from "@stamp/base";
-import { fromWire, StreamManager, toWire } from "@stamp/wire";
+import { type ExtentLocation, fromWire, StreamManager, toWire } from "@stamp/wire";
 import type { OwnedStream, Place } from "./index.ts";
 import { block, nodeNames, Stamp } from "./testing/harness.ts";
 
@@ -67,6 +67,28 @@ for (const victim of [...nodeNames, "sm1", "lock"]) {
     });
   });
 }
+
+test("owned stream: the successor avoids the secondary that stands still, not the primary that named it", async () => {
+  for (const seed of [41, 42, 43, 44]) {
+    const stamp = new Stamp(seed);
+    await stamp.sim.run(async () => {
+      const stream = await stamp.open("/a", 1);
+      unwrap(await stream.append(block("first"), forever));
+      const manager = stamp.sim.world("tester").transport.client("sm1", StreamManager);
+      const last = async () => {
+        const info = unwrap(await manager.getStream({ name: "/a", afterExtentId: 0n, limit: 0 }, { timeoutMs: 5_000 }));
+        return info.extents.at(-1) as ExtentLocation;
+      };
+      const before = await last();
+      const [primary, secondary] = before.addresses as [string, string];
+      stamp.sim.pause(secondary);
+      unwrap(await stream.append(block("second"), forever));
+      const after = await last();
+      assert.ok(!after.addresses.includes(secondary) && after.addresses.includes(primary), `seed ${seed}: ${after.addresses}`);
+      assert.equal(after.extentId, before.extentId + 1n, "no extent was tried on the silent node");
+    });
+  }
+});
 
 test("owned stream: random crashes of everything, several seeds, order kept and nothing twice", async () => {
   for (let seed = 100; seed < 112; seed++) {

@@ -41,6 +41,8 @@ const changeBackoffStartMs = 10;
 const changeBackoffMaxMs = 500;
 const dropBackoffMaxMs = 30_000;
 const overloadedPauseMs = 15;
+/** Part of the deadline after which a failed append was late: the primary gives up a little before the owner does. */
+const latePart = 3 / 4;
 const readTimeoutMs = 10_000;
 
 /** Offset in an extent, in bytes, at which the header of a block begins or the blocks end. */
@@ -270,9 +272,8 @@ export class OwnedStream {
     const call = world.transport.client(primary, ExtentNode).append(request, { timeoutMs: limits.appendTimeoutMs });
     void call.then((answer) => {
       const tookPart = (world.clock.monotonicMs() - sentMs) / limits.appendTimeoutMs;
-      if (answer.ok || answer.failure.reason === "timeout" || answer.failure.reason === "overloaded") {
-        this.#window.paced(answer.ok ? tookPart : 1, append.extentBytes);
-      }
+      if (answer.ok) this.#window.paced(tookPart, append.extentBytes);
+      else if (answer.failure.reason === "overloaded" || tookPart >= latePart) this.#window.paced(1, append.extentBytes);
       if (answer.ok && fromWire(answer.value.endBytes) === offsetBytes + append.extentBytes) {
         this.#fruitless = 0;
         this.#overloadedSinceMs = undefined;
@@ -299,7 +300,7 @@ export class OwnedStream {
       } else {
         const { reason, message, details } = answer.failure;
         world.logger.info("append failed, the extent is left", { stream: this.name, extentId, primary, reason, message });
-        this.#avoid = unreachable.has(reason) ? [primary] : details?.lostReplica === undefined ? [] : [details.lostReplica];
+        this.#avoid = unreachable.has(reason) ? [primary] : (details?.lostReplica?.split(",") ?? []);
       }
       const tooLarge = !answer.ok && answer.failure.details?.refusedForEver === "messageTooLarge";
       const why = answer.ok ? "" : answer.failure.message;

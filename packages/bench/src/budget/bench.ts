@@ -12,7 +12,8 @@ import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { startOwn } from "@stamp/cli";
 import { cpuMsOf } from "../processor-time.ts";
-import { clientsOf, type Scenario } from "./scenarios.ts";
+import { scenarioNamed, scenariosOf } from "../scenarios/all.ts";
+import type { Scenario } from "../scenarios/scenario.ts";
 
 /** A scenario fails above its budget times this. */
 export const tolerance = 1.4;
@@ -22,6 +23,20 @@ const firstWarmUpMs = 5_000;
 const warmUpMs = 1_000;
 const turnMs = 700;
 const yardstickConcurrency = 32;
+/** Scenarios, and how many operations of each run at once. */
+const budgeted: readonly (readonly [name: string, concurrency: number])[] = [
+  ["put 1 KiB", 32],
+  ["get 1 KiB", 32],
+  ["put 4 MiB", 8],
+  ["get 4 MiB", 8],
+  ["upload 64 MiB, blocks of 8 MiB", 2],
+  ["list 1,000 of 10,000", 4],
+  ["table insert 1 KiB", 32],
+  ["table point read", 32],
+  ["table transaction of 100", 8],
+  ["table query, 1,000 entities", 4],
+  ["queue put", 32],
+];
 /** Bodies above this are sent to the yardstick by as many clients as to the cluster. */
 const largeBytes = 1024 * 1024;
 /** A turn has at least so many operations for each of those that run at once. */
@@ -51,7 +66,7 @@ export function tableOf(measured: readonly Measured[], budget: Budget): string {
   return lines.join("\n");
 }
 
-type Operation = (number: number) => Promise<void>;
+type Operation = (number: number) => Promise<unknown>;
 
 /** Runs operations for a while; returns processor time for one of them, in microseconds. */
 async function turn(
@@ -76,10 +91,16 @@ async function turn(
   return ((cpuMs() - before) * 1_000) / done;
 }
 
-async function measure(scenario: Scenario, cluster: () => number, yardstick: Yardstick, isFirst: boolean): Promise<Measured> {
-  const { name, like, concurrency } = scenario;
+async function measure(
+  scenario: Scenario,
+  concurrency: number,
+  cluster: () => number,
+  yardstick: Yardstick,
+  isFirst: boolean,
+): Promise<Measured> {
+  const { name, like } = scenario;
   const from = { next: 0 };
-  await scenario.prepare?.();
+  await scenario.prepare();
   const atOnce = like.bytes > largeBytes ? concurrency : yardstickConcurrency;
   const ours = (forMs: number): Promise<number> => turn((number) => scenario.operation(number), concurrency, forMs, from, cluster);
   const theirs = (forMs: number): Promise<number> => turn(() => yardstick.ask(like), atOnce, forMs, { next: 0 }, yardstick.cpuMs);
@@ -128,20 +149,20 @@ async function startYardstick(): Promise<Yardstick> {
 export async function measureAll(say: (text: string) => void): Promise<readonly Measured[]> {
   const target = await startOwn({}, false);
   const yardstick = await startYardstick();
-  const clients = clientsOf(target.connectionString);
+  const scenarios = scenariosOf(target.connectionString, { shared: "budget", own: "budget" });
   try {
     const { processes } = await target.status();
     const pids = processes.flatMap(({ pid }) => (pid === null ? [] : [pid]));
     const cluster = (): number => pids.reduce((sum, pid) => sum + (cpuMsOf(pid) ?? Number.NaN), 0);
     const measured: Measured[] = [];
-    for (const scenario of clients.scenarios) {
-      const one = await measure(scenario, cluster, yardstick, measured.length === 0);
+    for (const [name, concurrency] of budgeted) {
+      const one = await measure(scenarioNamed(scenarios, name), concurrency, cluster, yardstick, measured.length === 0);
       measured.push(one);
       say(tableOf([one], readBudget()));
     }
     return measured;
   } finally {
-    clients.close();
+    scenarios.close();
     await yardstick.stop();
     await target.close();
   }

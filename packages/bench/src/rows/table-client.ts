@@ -7,6 +7,9 @@ export interface TableRow {
   readonly data: string;
 }
 
+/** Named as the SDK names them: some servers take no others. */
+const batch = "batch_2c7e4b1a-6f0d-4c53-9a8e-5d1b7f3e9a60";
+const changes = "changeset_8d9f0c2b-1e3a-4b57-8c6d-0a4e2f7b9c11";
 const json = { accept: "application/json;odata=nometadata" };
 
 export class TableClient {
@@ -46,15 +49,15 @@ export class TableClient {
   async insert(table: string, rows: readonly TableRow[]): Promise<SignedAnswer> {
     const { host, port, path } = this.#client;
     const head =
-      `--changes\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nPOST http://${host}:${port}${path}/${table} HTTP/1.1\r\n` +
+      `--${changes}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nPOST http://${host}:${port}${path}/${table} HTTP/1.1\r\n` +
       "Content-Type: application/json\r\nAccept: application/json;odata=nometadata\r\nPrefer: return-no-content\r\nDataServiceVersion: 3.0\r\n\r\n";
-    let text = "--batch\r\nContent-Type: multipart/mixed; boundary=changes\r\n\r\n";
+    let text = `--${batch}\r\nContent-Type: multipart/mixed; boundary=${changes}\r\n\r\n`;
     for (const row of rows) text += `${head}${entityOf(row)}\r\n`;
-    text += "--changes--\r\n--batch--\r\n";
+    text += `--${changes}--\r\n--${batch}--\r\n`;
     return this.#client.call(
       "POST",
       "/$batch",
-      { ...json, "content-type": "multipart/mixed; boundary=batch" },
+      { ...json, "content-type": `multipart/mixed; boundary=${batch}` },
       Buffer.from(text, "latin1"),
     );
   }

@@ -62,6 +62,13 @@ export class PrimaryWindow<T> {
     return this.#acknowledge([]);
   }
 
+  /** Returns the replicas that have not reported the record that ends here as durable, by number; none if it is not in flight. */
+  missing(endBytes: number): number[] {
+    const entry = this.#entries.find((candidate) => candidate.endBytes === endBytes);
+    if (entry === undefined) return [];
+    return Array.from({ length: this.#replicas }, (_, i) => i).filter((i) => (entry.holders & (1 << i)) === 0);
+  }
+
   /** The record that ends here can't be known to be everywhere. */
   fail(endBytes: number): WindowEffects<T> {
     const at = this.#entries.findIndex((candidate) => candidate.endBytes === endBytes);

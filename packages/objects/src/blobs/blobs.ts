@@ -2,8 +2,9 @@
 import { emptyBytes } from "@stamp/base";
 import { checkReadConditions } from "../conditions.ts";
 import { contentKey } from "../object-keys.ts";
-import type { BlobContent, OperationValue } from "../operation.ts";
+import type { OperationValue } from "../operation.ts";
 import { answer, type Decision, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, type RowWrite, refuse } from "../plan.ts";
+import type { BlobContent } from "../results.ts";
 import type { Place } from "../rows/row.ts";
 import { checkKeyIfGiven, checkKeyOrScope, keyNameOf, unusableUnderKey } from "./encryption.ts";
 import { pageBytes } from "./pages/page-runs.ts";

@@ -7,7 +7,7 @@
 import { concatBytes, toHex } from "@stamp/base";
 import { checkReadConditions } from "../conditions.ts";
 import { afterPrefix, blockKey, blocksPrefix, stagingKey } from "../object-keys.ts";
-import type { BlockReference, BlockSize, OperationValue } from "../operation.ts";
+import type { BlockReference, OperationValue } from "../operation.ts";
 import {
   answer,
   done,
@@ -23,6 +23,7 @@ import {
   scanRows,
   withPauses,
 } from "../plan.ts";
+import type { BlockSize } from "../results.ts";
 import { decodeKey } from "../rows/key.ts";
 import { readPiece } from "./blobs.ts";
 import { checkKey, type KeyName, keyNameOf, unusableUnderKey } from "./encryption.ts";

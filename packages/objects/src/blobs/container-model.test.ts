@@ -6,7 +6,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptyBytes, fromUtf8, utf8 } from "@stamp/base";
 import fc from "fast-check";
-import type { Blob, OperationValue } from "../operation.ts";
+import type { OperationValue } from "../operation.ts";
+import type { Blob } from "../results.ts";
 import { TestTable } from "../testing/table.ts";
 import { noHeaders as headers } from "./state/head-row.ts";
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptyBytes, utf8 } from "@stamp/base";
-import type { Blob, CopyPart, CopyState, OperationResult, OperationValue } from "../operation.ts";
+import type { CopyPart, CopyState, OperationValue } from "../operation.ts";
+import type { Blob, OperationResult } from "../results.ts";
 import { TestTable } from "../testing/table.ts";
 import { copyPartBytesMax, copyStaleMs } from "./copy.ts";
 import { noHeaders as headers } from "./state/head-row.ts";

@@ -18,9 +18,10 @@ import {
   stagingKey,
   stagingRow,
 } from "../object-keys.ts";
-import type { Blob, Container, FindBlobs, ListBlobs, ListContainers, ListedBlob, OperationValue } from "../operation.ts";
+import type { FindBlobs, ListBlobs, ListContainers, OperationValue } from "../operation.ts";
+import { blobsRoute, containersRoute } from "../operations/routes.ts";
 import { answer, intact, type Plan, type PlanContext, type RowEntry, refuse, successor, walkRows } from "../plan.ts";
-import { routeOf } from "../routing.ts";
+import type { Blob, Container, ListedBlob } from "../results.ts";
 import { decodeKey } from "../rows/key.ts";
 import { holds, parseWhere, tagsOfWhere, type Where } from "../tags/where.ts";
 import { isOver, protectionOf } from "./protect/protection.ts";
@@ -35,7 +36,7 @@ export const searchedMax = 20_000;
 
 /** Lists containers. For one name the live container comes first, then deleted ones, oldest first. */
 export function* listContainers(value: ListContainers, context: PlanContext): Plan {
-  const start = routeOf(context.rules, { case: "listContainers", value }).key;
+  const start = containersRoute(context.rules, value).key;
   const span = spanOf(context, start, afterPrefix(containersPrefix(value.account, value.prefix)));
   const containers: Container[] = [];
   const size = pageSize(value.maxResults);
@@ -67,7 +68,7 @@ const isListedContainer = (value: ListContainers, context: PlanContext, { delete
   deleted === undefined || (value.includeDeleted === true && !isPurged(deleted, context.wallMs));
 
 export function* listBlobs(value: OperationValue<"listBlobs">, context: PlanContext): Plan {
-  const start = routeOf(context.rules, { case: "listBlobs", value }).key;
+  const start = blobsRoute(context.rules, value).key;
   const span = spanOf(context, start, afterPrefix(blobsPrefix(context.rules, value, value.prefix)));
   if (value.onlyProtected) return yield* listProtected(value, context, span);
   const page = new Page(value, context);
@@ -257,7 +258,7 @@ class Page {
 export function* findBlobs(value: FindBlobs, context: PlanContext): Plan {
   const parsed = parseWhere(value.where, "search");
   if (!parsed.ok) return refuse("badRequest", parsed.reason);
-  const start = routeOf(context.rules, { case: "findBlobs", value }).key;
+  const start = blobsRoute(context.rules, value).key;
   const span = spanOf(context, start, afterPrefix(blobsPrefix(context.rules, value, "")));
   const search = new Search(value, context, parsed.where);
   if (compareBytes(span.low, span.high) < 0) yield* walkRows(span.low, span.high, (row) => search.visit(row));

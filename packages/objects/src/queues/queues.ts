@@ -23,7 +23,7 @@ import type { SignedIdentifier } from "../signed-identifiers.ts";
 import type { ListQueues, Queue, QueueAddress, QueueResultKind } from "./operation.ts";
 import { queueKey, queuesPrefix } from "./queue-keys.ts";
 import { decodeQueue, encodeQueue, type QueueState, queueOf } from "./queue-rows.ts";
-import { routeOfQueue } from "./routing.ts";
+import { queuesRoute } from "./routes.ts";
 
 const result = (kind: QueueResultKind, writes: readonly RowWrite[] = []): Decision => answer({ case: "queue", value: { kind } }, writes);
 
@@ -84,7 +84,7 @@ export function* deleteQueue(value: QueueAddress): Plan {
 }
 
 export function* listQueues(value: ListQueues, context: PlanContext): Plan {
-  const start = routeOfQueue(context.rules, { case: "listQueues", value }).key;
+  const start = queuesRoute(context.rules, value).key;
   const span = spanOf(context, start, afterPrefix(queuesPrefix(value.account, value.prefix)));
   const queues: Queue[] = [];
   const size = pageSize(value.maxResults);

@@ -119,7 +119,3 @@ export type TableResult =
   | { readonly case: "changed"; readonly value: { readonly timestamps: readonly bigint[] } }
   | { readonly case: "entity"; readonly value: Entity }
   | { readonly case: "entities"; readonly value: EntityPage };
-
-const reads: ReadonlySet<TableOperation["case"]> = new Set(["getTable", "listTables", "getEntity", "queryEntities"]);
-
-export const isTableRead = (operation: { readonly case: TableOperation["case"] }): boolean => reads.has(operation.case);

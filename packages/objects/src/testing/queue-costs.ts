@@ -4,8 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { MemoryTable } from "@stamp/lsm";
+import { planOf } from "../operations/planning.ts";
 import type { PlanContext, Read } from "../plan.ts";
-import { planOf } from "../planning.ts";
 import type { Message, QueueOperationKind, QueueResultKind } from "../queues/operation.ts";
 import { TestTable } from "./table.ts";
 

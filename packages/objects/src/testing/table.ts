@@ -4,10 +4,11 @@ import { noSeals, type Seals } from "../accounts/seals.ts";
 import { BlobGarbage, purgeBlob } from "../blobs/blob-garbage.ts";
 import { type Lease, LeaseTimers } from "../blobs/protect/leases.ts";
 import { ownerOfRow } from "../garbage.ts";
-import { type BlobPolicy, noPolicy, type Operation, type OperationKind, type OperationResult, type OperationValue } from "../operation.ts";
+import { type BlobPolicy, noPolicy, type Operation, type OperationKind, type OperationValue } from "../operation.ts";
+import { planOf } from "../operations/planning.ts";
 import type { Decision, Plan, PlanContext, Read, ReadAnswer, RowEntry, RowWrite } from "../plan.ts";
-import { planOf } from "../planning.ts";
 import { QueueClocks } from "../queues/queue-clocks.ts";
+import type { OperationResult } from "../results.ts";
 import { partitionStart } from "../rows/key.ts";
 
 export class TestTable {

@@ -8,11 +8,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
-import { counter, gauge, type Metrics, release } from "@stamp/base";
+import { counter, gauge, type Metrics, release, rulesWithout } from "@stamp/base";
 import type { HttpHandler, Role, World } from "@stamp/ports";
 import { openIdentity } from "@stamp/ports";
 import { z } from "zod";
-import { runService } from "./run-service.ts";
+import { nodeWorld } from "../world.ts";
+import { runService, type ServiceDefinition } from "./run-service.ts";
 
 const schema = z.object({
   name: z.string().min(1).default("test-1").describe("Name."),
@@ -103,7 +104,7 @@ async function exitOf(started: Started): Promise<number | null> {
 }
 
 if (process.env.TEST_OF_STAMP_PROCESS === "1") {
-  await runService({
+  const service: ServiceDefinition<typeof schema, TestRole> = {
     role: "test-role",
     schema,
     create: (world, config) => new TestRole(world, config.mode),
@@ -111,7 +112,9 @@ if (process.env.TEST_OF_STAMP_PROCESS === "1") {
       { name: "door", listen: config.listen, handler: slowly },
       { name: "other", listen: config.other, handler: slowly },
     ],
-  });
+  };
+  const rulesOff = process.argv.some((each) => each.endsWith("without a rule"));
+  await runService(service, rulesOff ? (options) => nodeWorld({ ...options, rules: rulesWithout("fenceDurable") }) : nodeWorld);
 } else {
   test("process: health door, HTTP door, metrics, and a clean stop; a second one on the same folder does not start", {
     timeout: 60_000,
@@ -184,6 +187,7 @@ if (process.env.TEST_OF_STAMP_PROCESS === "1") {
     t.after(() => delete process.env.STAMP_MOED);
     for (const [mode, code, words] of [
       ["fails to start", 69, /could not start.*on purpose|on purpose.*could not start/],
+      ["without a rule", 69, /could not start.*safety rules are switched off|safety rules are switched off.*could not start/],
       ["bug", 70, /nobody waits for it/],
       ["fatal", 71, /on purpose/],
     ] as const) {

@@ -13,6 +13,7 @@ import type { TlsFiles } from "../secrets/certificates.ts";
 import { PeerCertificates } from "../secrets/peer-certificates.ts";
 import { WatchedSecret } from "../secrets/watched-secret.ts";
 import { nodeWorld } from "../world.ts";
+import { assertAllRules } from "./assert-all-rules.ts";
 import { ConfigError, envName, HelpRequested, loadConfig, unknownNames } from "./config.ts";
 import { closeDoors, type OpenDoor, stopKeys } from "./graceful-stop.ts";
 import { healthHandler } from "./health.ts";
@@ -75,7 +76,11 @@ export interface ServiceDefinition<S extends z.ZodObject, R extends Role> {
   readonly doors?: (role: R, config: z.infer<S>) => readonly ServedDoor[];
 }
 
-export async function runService<S extends z.ZodObject, R extends Role>(service: ServiceDefinition<S, R>): Promise<void> {
+/** `makeWorld`: another world than that of Node, for tests of what a process refuses. */
+export async function runService<S extends z.ZodObject, R extends Role>(
+  service: ServiceDefinition<S, R>,
+  makeWorld: typeof nodeWorld = nodeWorld,
+): Promise<void> {
   countBuffersAsHeap();
   // Files of libraries, too (LevelDB makes its own): nobody else on the machine reads what a stamp stores.
   process.umask(0o077);
@@ -86,7 +91,7 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
   const logger = nodeLogger({ level: logLevel, fields: { name } });
   const secret = secretOrExit(service.role, common, [listen, common.http], logger);
   const certificates = certificatesOrExit(service.role, common, logger);
-  const world = nodeWorld({
+  const world = makeWorld({
     dataDir,
     name,
     logger,
@@ -116,6 +121,7 @@ export async function runService<S extends z.ZodObject, R extends Role>(service:
   let stopping = false;
   let role: R;
   try {
+    assertAllRules(world);
     role = await service.create(world, config);
     const { stopNotReadyMs, stopDrainMs } = common;
     stopOnSignals(logger, stopTimeoutMs + stopNotReadyMs + stopDrainMs, async () => {

@@ -111,6 +111,34 @@ test("append: a secondary that is cut off fails it and everything after; the sea
   });
 });
 
+test("append: a replica that stands still is named by the primary before the caller gives up", async () => {
+  for (const [still, named] of [
+    [["en-3"], "en-3"],
+    [["en-2", "en-3"], "en-2,en-3"],
+  ] as const) {
+    const cluster = new Cluster(8);
+    await cluster.run(async () => {
+      await cluster.allReady();
+      const id = await cluster.create();
+      for (const name of still) cluster.sim.pause(name);
+      const outcome = await cluster.append("en-1", id, 0, [pattern(500, 2)], 1, 800);
+      assert.ok(!outcome.ok && outcome.failure.reason === "extentFailed", "the primary answers, not the caller's own clock");
+      assert.equal(outcome.failure.details?.lostReplica, named);
+    });
+  }
+});
+
+test("append: a primary whose own journal is slow names itself", async () => {
+  const cluster = new Cluster(9);
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const id = await cluster.create();
+    cluster.sim.disk("en-1").slowFactor = 100_000;
+    const outcome = await cluster.append("en-1", id, 0, [pattern(500, 2)], 1, 800);
+    assert.ok(!outcome.ok && outcome.failure.details?.lostReplica === "en-1", JSON.stringify(outcome.ok || outcome.failure));
+  });
+});
+
 test("append: every replica answers a read of blocks with what was acknowledged, and nothing else, also when the primary is away", async () => {
   const cluster = new Cluster(7);
   await cluster.run(async () => {

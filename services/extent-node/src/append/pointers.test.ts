@@ -225,8 +225,10 @@ test("pointers: a fence waits for what is on its way into the file, and answers 
     const disk = cluster.sim.disk("en-1");
     disk.slowFactor = 200;
     const large = cluster.append("en-1", id, begin, [pattern(50_000, 1)]);
-    disk.slowFactor = 1;
     const behind = cluster.append("en-1", id, begin + frameBytes(50_000), [pattern(10, 2)]);
+    // Both have arrived, and the large one is on its way into its file: payloads may come later than a fence that was sent behind them.
+    await cluster.sim.sleep(1.5);
+    disk.slowFactor = 1;
     const fence = cluster.fence("en-1", id);
     let ended = "";
     for (const [name, one] of [

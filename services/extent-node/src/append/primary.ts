@@ -22,6 +22,12 @@ import { retained } from "../journal/slices.ts";
 import { type Node, unknownExtent } from "../node.ts";
 import { recordAppend } from "./append-record.ts";
 
+/**
+ * The primary gives up so long before its caller does (an eighth of the time, if that is less): the caller hears which replica did not
+ * answer, and does not take the primary for the silent one.
+ */
+const answerMarginMs = 100;
+
 export interface Appended {
   readonly offsetsBytes: bigint[];
   readonly endBytes: bigint;
@@ -41,7 +47,8 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
   if (extent === undefined) return Promise.resolve(unknownExtent(id));
   const epoch = ownerEpoch(fromWire(request.ownerEpoch));
   const { replica } = extent;
-  const remainingMs = Math.min(node.config.appendTimeoutMs, context.deadlineMs - node.world.clock.monotonicMs());
+  const allowedMs = context.deadlineMs - node.world.clock.monotonicMs();
+  const remainingMs = Math.min(node.config.appendTimeoutMs, allowedMs - Math.min(answerMarginMs, allowedMs / 8));
   const refusal =
     replica.refuseAppend(node.identity.nodeId, epoch, fromWire(request.expectedOffsetBytes)) ??
     refuseSize(node, extent, request.payload, remainingMs);
@@ -61,7 +68,11 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
       if (node.world.rules.on("primaryStopsAtFailure")) replica.fail();
       for (const lost of effects.failed) lost.item.fail(why, lost.endBytes === endBytes ? details : {});
     };
-    const timer = node.world.clock.after(remainingMs, () => move(window.fail(endBytes), "not durable everywhere in time"));
+    const late = (): void => {
+      const lostReplica = window.missing(endBytes).flatMap((i) => replica.replicas[i]?.address ?? []);
+      move(window.fail(endBytes), "not durable everywhere in time", { lostReplica: lostReplica.join(",") });
+    };
+    const timer = node.world.clock.after(remainingMs, late);
     window.add(offsetBytes, framed.lengthBytes, {
       acknowledge: (committedBytes) => {
         timer.cancel();
@@ -110,6 +121,7 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
         .then((outcome) => {
           node.took.replicate.since(arrivedMs);
           if (outcome.ok) move(window.durable(i, endBytes));
+          else if (outcome.failure.reason === "timeout") late();
           else {
             const { message, reason } = outcome.failure;
             const lost = reason === "connectFailed" || reason === "connectionLost" ? { lostReplica: address } : {};

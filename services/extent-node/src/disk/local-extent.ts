@@ -12,7 +12,10 @@ export interface PendingAppend {
 
 export interface AppendWaiter {
   acknowledge(committedBytes: number): void;
-  /** `lostReplica`: address of the one whose connection was refused or lost; `refusedForEver`: why a replica will never take this append. */
+  /**
+   * `lostReplica`: addresses, separated by commas, of the replicas whose connection was refused or lost, or that did not make the append
+   * durable in time; `refusedForEver`: why a replica will never take this append.
+   */
   fail(why: string, details: Readonly<Record<string, string>>): void;
 }
 

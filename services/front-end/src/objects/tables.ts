@@ -9,7 +9,6 @@ import {
   type EntityChange,
   type EntityKey,
   entityBytes,
-  isTableRead,
   type ListTables,
   type LocatedTable,
   type QueryEntities,
@@ -19,6 +18,7 @@ import {
   type Table,
   type TableAddress,
   type TableOperation,
+  tableOperations,
 } from "@stamp/objects";
 import type { World } from "@stamp/ports";
 import type { TablePage, TableResult, EntityPage as WireEntityPage } from "@stamp/wire";
@@ -201,7 +201,12 @@ export class Tables {
   }
 
   async #ask(operation: TableOperation, limits: CallLimits) {
-    const answer = await this.#router.ask(this.#routeOf(operation), tableOperationToWire(operation), isTableRead(operation), limits);
+    const answer = await this.#router.ask(
+      this.#routeOf(operation),
+      tableOperationToWire(operation),
+      tableOperations.isRead(operation),
+      limits,
+    );
     return answer.ok ? { ok: true as const, value: answer.value.result } : answer;
   }
 

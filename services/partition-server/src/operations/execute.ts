@@ -12,7 +12,7 @@ import {
   type Body,
   type Decision,
   goesOverRanges,
-  inlineBytesMax,
+  inlineBytesOf,
   isPipelined,
   isRead,
   type Lease,
@@ -44,9 +44,6 @@ interface Asked {
   readonly operation: Operation;
   readonly policy: BlobPolicy;
 }
-
-/** Operations that bring content. */
-const spilling: ReadonlySet<Operation["case"]> = new Set(["putBlob", "putBlock", "appendBlock", "putPages"]);
 
 /** Largest append to the blob data stream, in bytes. */
 export const dataBytesMax: number = 4 * 1024 * 1024;
@@ -345,11 +342,11 @@ export class Executor {
 
   /** Bytes that do not belong into a row are put into the blob data stream, wherever the caller put them. */
   async #spill(held: HeldEngine, operation: Operation, deadlineMs: number): Promise<Outcome<Operation>> {
-    if (!spilling.has(operation.case)) return ok(operation);
+    const inlineBytesMax = inlineBytesOf(operation);
+    if (inlineBytesMax === undefined) return ok(operation);
     const spilled = operation as Extract<Operation, { value: { body: Body } }>;
     const { inline } = spilled.value.body;
-    const fits = operation.case === "putBlob" ? inline.length <= inlineBytesMax : inline.length === 0;
-    if (fits) return ok(operation);
+    if (inline.length <= inlineBytesMax) return ok(operation);
     const places: Place[] = [];
     for (let at = 0; at < inline.length; at += dataBytesMax) {
       const piece = inline.subarray(at, Math.min(at + dataBytesMax, inline.length));

@@ -15,6 +15,8 @@ import {
   type NewBlobState,
   noPolicy,
   type Operation,
+  type OperationKind,
+  type OperationValue,
   type Place,
   plainState,
   type SequenceNumberAction,
@@ -49,160 +51,135 @@ export function policyFromWire(operation: wire.Operation | undefined): BlobPolic
 /** Longest retention, in days, as in the service. */
 const retentionDaysMax = 365;
 
+type WireKind = wire.Operation["kind"];
+type WireValue<Kind extends OperationKind> = Extract<WireKind, { readonly case: Kind }>["value"];
+/** Returns the value of an operation of this kind. Throws FailureError `badRequest`. */
+type FromWire<Kind extends OperationKind> = (value: WireValue<Kind>) => OperationValue<Kind>;
+
 function convert(operation: wire.Operation | undefined): Operation {
   const kind = operation?.kind;
-  switch (kind?.case) {
-    case undefined:
-      throw missing("a kind");
-    case "getAccount":
-      return { case: kind.case, value: { account: kind.value.account } };
-    case "putAccount": {
-      const account = kind.value.account;
-      if (!account) throw missing("an account");
-      const { name, keys, delegationSecret, serviceProperties, configuredDigest, createdMs, encryptionScopes, geoRole } = account;
-      const own = { keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes: encryptionScopes.map(plainOf) };
-      const converted = { name, ...own, createdMs: Number(createdMs), geoRole };
-      const { onlyIfAbsent, expectedGeoRole } = kind.value;
-      return { case: kind.case, value: { account: converted, onlyIfAbsent, expectedGeoRole } };
-    }
-    case "listAccounts":
-      return { case: kind.case, value: kind.value };
-    case "changeAccount":
-      return { case: kind.case, value: changeOf(kind.value) };
-    case "createContainer":
-      return { case: kind.case, value: kind.value };
-    case "getContainer":
-      return { case: kind.case, value: { ...containerName(kind.value), conditions: conditionsOf(kind.value.conditions) } };
-    case "setContainerMetadata": {
-      const { metadata, conditions } = kind.value;
-      return { case: kind.case, value: { ...containerName(kind.value), metadata, conditions: conditionsOf(conditions) } };
-    }
-    case "setContainerAcl": {
-      const { publicAccess, conditions } = kind.value;
-      const signedIdentifiers = signedIdentifiersFromWire(kind.value.signedIdentifiers);
-      return {
-        case: kind.case,
-        value: { ...containerName(kind.value), publicAccess, signedIdentifiers, conditions: conditionsOf(conditions) },
-      };
-    }
-    case "deleteContainer":
-      return {
-        case: kind.case,
-        value: { ...containerName(kind.value), conditions: conditionsOf(kind.value.conditions), begun: fromWire(kind.value.begun) },
-      };
-    case "listContainers":
-      return { case: kind.case, value: plainOf(kind.value) };
-    case "putBlob": {
-      const { headers, metadata, body } = kind.value;
-      const type = { blobType: typeOf(kind.value.blobType), pageBlobBytes: fromWire(kind.value.pageBlobBytes) };
-      const sequenceNumber = fromWire(kind.value.sequenceNumber);
-      const content = { headers: headersOf(headers), metadata, body: bodyOf(body), state: stateOf(kind.value.state) };
-      return { case: kind.case, value: { ...onBlob(kind.value), ...content, ...type, sequenceNumber } };
-    }
-    case "getBlob": {
-      const { startBytes, endBytes, withoutContent, withoutKey } = kind.value;
-      const range = { startBytes: optional(startBytes), endBytes: optional(endBytes) };
-      return { case: kind.case, value: { ...onBlob(kind.value), ...range, withoutContent, withoutKey } };
-    }
-    case "setBlobMetadata":
-      return { case: kind.case, value: { ...onBlob(kind.value), metadata: kind.value.metadata } };
-    case "setBlobHeaders":
-      return { case: kind.case, value: { ...onBlob(kind.value), headers: headersOf(kind.value.headers) } };
-    case "deleteBlob": {
-      const { snapshots, permanent } = kind.value;
-      return { case: kind.case, value: { ...onBlob(kind.value), snapshots: oneOf(deleteSnapshots, snapshots), permanent } };
-    }
-    case "listBlobs":
-    case "findBlobs":
-    case "restoreContainer":
-    case "markProtected":
-    case "beginDeletion":
-      return { case: kind.case, value: plainOf(kind.value) } as Operation;
-    case "leaseContainer":
-      return { case: kind.case, value: { ...containerName(kind.value), ...leaseOf(kind.value) } };
-    case "leaseBlob":
-      return { case: kind.case, value: { ...onBlob(kind.value), ...leaseOf(kind.value) } };
-    case "snapshotBlob": {
-      const { hasMetadata, metadata } = kind.value;
-      return { case: kind.case, value: { ...onBlob(kind.value), metadata: hasMetadata ? metadata : undefined } };
-    }
-    case "undeleteBlob":
-      return { case: kind.case, value: { name: onBlob(kind.value).name } };
-    case "setBlobTags":
-      return { case: kind.case, value: { ...onBlob(kind.value), tags: kind.value.tags } };
-    case "setBlobTier":
-      return { case: kind.case, value: { ...onBlob(kind.value), tier: kind.value.tier } };
-    case "setBlobExpiry": {
-      const { option, timeMs } = kind.value;
-      return { case: kind.case, value: { ...onBlob(kind.value), option: oneOf(expiryOptions, option), timeMs: fromWire(timeMs) } };
-    }
-    case "setImmutabilityPolicy": {
-      const { untilMs, mode } = kind.value;
-      return { case: kind.case, value: { ...onBlob(kind.value), untilMs: fromWire(untilMs), mode } };
-    }
-    case "deleteImmutabilityPolicy":
-      return { case: kind.case, value: onBlob(kind.value) };
-    case "setLegalHold":
-      return { case: kind.case, value: { ...onBlob(kind.value), hold: kind.value.hold } };
-    case "putBlock":
-      return { case: kind.case, value: { ...onBlob(kind.value), blockId: kind.value.blockId, body: bodyOf(kind.value.body) } };
-    case "putBlockList": {
-      const { headers, metadata } = kind.value;
-      const state = stateOf(kind.value.state);
-      const blocks = wire.unpackBlocks(kind.value);
-      return { case: kind.case, value: { ...onBlob(kind.value), headers: headersOf(headers), metadata, blocks, state } };
-    }
-    case "getBlockList":
-      return {
-        case: kind.case,
-        value: { ...onBlob(kind.value), committed: kind.value.committed, uncommitted: kind.value.uncommitted },
-      };
-    case "table":
-      return { case: kind.case, value: tableOperationFromWire(kind.value) };
-    case "appendBlock": {
-      const limits = { appendPosition: optional(kind.value.appendPosition), maxSize: optional(kind.value.maxSize) };
-      return { case: kind.case, value: { ...onBlob(kind.value), body: bodyOf(kind.value.body), ...limits } };
-    }
-    case "sealBlob":
-      return { case: kind.case, value: { ...onBlob(kind.value), appendPosition: optional(kind.value.appendPosition) } };
-    case "putPages": {
-      const { sequence, startBytes, body } = kind.value;
-      const pages = { sequence: sequenceOf(sequence), startBytes: fromWire(startBytes), body: bodyOf(body) };
-      return { case: kind.case, value: { ...onBlob(kind.value), ...pages } };
-    }
-    case "clearPages": {
-      const { sequence, startBytes, endBytes } = kind.value;
-      const range = { sequence: sequenceOf(sequence), startBytes: fromWire(startBytes), endBytes: fromWire(endBytes) };
-      return { case: kind.case, value: { ...onBlob(kind.value), ...range } };
-    }
-    case "setPageBlobProperties": {
-      const { headers, contentLengthBytes, action, sequenceNumber } = kind.value;
-      const change = { headers: headers && headersOf(headers), contentLengthBytes: optional(contentLengthBytes) };
-      const sequence = { action: actionOf(action), sequenceNumber: fromWire(sequenceNumber) };
-      return { case: kind.case, value: { ...onBlob(kind.value), ...change, ...sequence } };
-    }
-    case "readParts":
-    case "addToCopy":
-    case "endCopy":
-    case "abortCopy":
-    case "claimCopy":
-      return { case: kind.case, value: { ...plainOf(kind.value), ...onBlob(kind.value) } } as Operation;
-    case "startCopy": {
-      if (!kind.value.copy) throw missing("a copy");
-      const { work } = kind.value.copy;
-      if (work && !work.from && work.fromUrl === "") throw missing("the source of a copy");
-      const shared = { headers: headersOf(kind.value.headers), state: stateOf(kind.value.state), blobType: typeOf(kind.value.blobType) };
-      return { case: kind.case, value: { ...plainOf(kind.value), ...onBlob(kind.value), ...shared } } as Operation;
-    }
-    case "getPageRanges": {
-      const { startBytes, endBytes, rangesMax, previousStamp } = kind.value;
-      const range = { startBytes: fromWire(startBytes), endBytes: optional(endBytes), rangesMax, previousStamp: optional(previousStamp) };
-      return { case: kind.case, value: { ...onBlob(kind.value), ...range } };
-    }
-    case "queue":
-      return { case: kind.case, value: queueOperationFromWire(kind.value) };
-  }
+  if (kind?.case === undefined) throw missing("a kind");
+  const value = (fromWireOf[kind.case] as (value: never) => unknown)(kind.value as never);
+  return { case: kind.case, value } as Operation;
 }
+
+const fromWireOf: { readonly [Kind in OperationKind]: FromWire<Kind> } = {
+  getAccount: ({ account }) => ({ account }),
+  putAccount: ({ account, onlyIfAbsent, expectedGeoRole }) => {
+    if (!account) throw missing("an account");
+    const { name, keys, delegationSecret, serviceProperties, configuredDigest, createdMs, encryptionScopes, geoRole } = account;
+    const own = { keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes: encryptionScopes.map(plainOf), geoRole };
+    return { account: { name, ...own, createdMs: Number(createdMs) }, onlyIfAbsent, expectedGeoRole };
+  },
+  listAccounts: (value) => value,
+  changeAccount: changeOf,
+
+  createContainer: (value) => value,
+  getContainer: onContainer,
+  setContainerMetadata: (value) => ({ ...onContainer(value), metadata: value.metadata }),
+  setContainerAcl: (value) => ({
+    ...onContainer(value),
+    publicAccess: value.publicAccess,
+    signedIdentifiers: signedIdentifiersFromWire(value.signedIdentifiers),
+  }),
+  deleteContainer: (value) => ({ ...onContainer(value), begun: fromWire(value.begun) }),
+  beginDeletion: plainOf,
+  markProtected: plainOf,
+  restoreContainer: plainOf,
+  leaseContainer: (value) => ({ ...onContainer(value), ...leaseOf(value) }),
+  listContainers: plainOf,
+  listBlobs: plainOf,
+  findBlobs: plainOf,
+
+  getBlob: (value) => ({
+    ...onBlob(value),
+    startBytes: optional(value.startBytes),
+    endBytes: optional(value.endBytes),
+    withoutContent: value.withoutContent,
+    withoutKey: value.withoutKey,
+  }),
+  putBlob: (value) => ({
+    ...onBlob(value),
+    headers: headersOf(value.headers),
+    metadata: value.metadata,
+    body: bodyOf(value.body),
+    state: stateOf(value.state),
+    blobType: typeOf(value.blobType),
+    pageBlobBytes: fromWire(value.pageBlobBytes),
+    sequenceNumber: fromWire(value.sequenceNumber),
+  }),
+  deleteBlob: (value) => ({ ...onBlob(value), snapshots: oneOf(deleteSnapshots, value.snapshots), permanent: value.permanent }),
+  undeleteBlob: (value) => ({ name: onBlob(value).name }),
+  setBlobMetadata: (value) => ({ ...onBlob(value), metadata: value.metadata }),
+  setBlobHeaders: (value) => ({ ...onBlob(value), headers: headersOf(value.headers) }),
+  snapshotBlob: (value) => ({ ...onBlob(value), metadata: value.hasMetadata ? value.metadata : undefined }),
+  leaseBlob: (value) => ({ ...onBlob(value), ...leaseOf(value) }),
+  setBlobTags: (value) => ({ ...onBlob(value), tags: value.tags }),
+  setBlobTier: (value) => ({ ...onBlob(value), tier: value.tier }),
+  setBlobExpiry: (value) => ({ ...onBlob(value), option: oneOf(expiryOptions, value.option), timeMs: fromWire(value.timeMs) }),
+  setImmutabilityPolicy: (value) => ({ ...onBlob(value), untilMs: fromWire(value.untilMs), mode: value.mode }),
+  deleteImmutabilityPolicy: onBlob,
+  setLegalHold: (value) => ({ ...onBlob(value), hold: value.hold }),
+
+  getBlockList: (value) => ({ ...onBlob(value), committed: value.committed, uncommitted: value.uncommitted }),
+  putBlock: (value) => ({ ...onBlob(value), blockId: value.blockId, body: bodyOf(value.body) }),
+  putBlockList: (value) => ({
+    ...onBlob(value),
+    headers: headersOf(value.headers),
+    metadata: value.metadata,
+    blocks: wire.unpackBlocks(value),
+    state: stateOf(value.state),
+  }),
+  appendBlock: (value) => ({
+    ...onBlob(value),
+    body: bodyOf(value.body),
+    appendPosition: optional(value.appendPosition),
+    maxSize: optional(value.maxSize),
+  }),
+  sealBlob: (value) => ({ ...onBlob(value), appendPosition: optional(value.appendPosition) }),
+  getPageRanges: (value) => ({
+    ...onBlob(value),
+    startBytes: fromWire(value.startBytes),
+    endBytes: optional(value.endBytes),
+    rangesMax: value.rangesMax,
+    previousStamp: optional(value.previousStamp),
+  }),
+  putPages: (value) => ({
+    ...onBlob(value),
+    sequence: sequenceOf(value.sequence),
+    startBytes: fromWire(value.startBytes),
+    body: bodyOf(value.body),
+  }),
+  clearPages: (value) => ({
+    ...onBlob(value),
+    sequence: sequenceOf(value.sequence),
+    startBytes: fromWire(value.startBytes),
+    endBytes: fromWire(value.endBytes),
+  }),
+  setPageBlobProperties: (value) => ({
+    ...onBlob(value),
+    headers: value.headers && headersOf(value.headers),
+    contentLengthBytes: optional(value.contentLengthBytes),
+    action: actionOf(value.action),
+    sequenceNumber: fromWire(value.sequenceNumber),
+  }),
+
+  readParts: plainOnBlob,
+  startCopy: (value) => {
+    if (!value.copy) throw missing("a copy");
+    const { work } = value.copy;
+    if (work && !work.from && work.fromUrl === "") throw missing("the source of a copy");
+    const checked = { headers: headersOf(value.headers), state: stateOf(value.state), blobType: typeOf(value.blobType) };
+    return { ...plainOnBlob(value), ...checked } as OperationValue<"startCopy">;
+  },
+  addToCopy: plainOnBlob,
+  endCopy: plainOnBlob,
+  abortCopy: plainOnBlob,
+  claimCopy: plainOnBlob,
+
+  table: tableOperationFromWire,
+  queue: queueOperationFromWire,
+};
 
 const given = <T extends { readonly length: number }>(value: T): T | undefined => (value.length > 0 ? value : undefined);
 
@@ -229,7 +206,14 @@ function changeOf(change: wire.ChangeAccount): ChangeAccount {
 
 const optional = (value: bigint | undefined): number | undefined => (value === undefined ? undefined : fromWire(value));
 
-const containerName = (value: { account: string; container: string }) => ({ account: value.account, container: value.container });
+function onContainer(value: { account: string; container: string; conditions?: wire.Conditions | undefined }) {
+  return { account: value.account, container: value.container, conditions: conditionsOf(value.conditions) };
+}
+
+/** A value that is taken as it is, but must name a blob. */
+function plainOnBlob<Value extends Parameters<typeof plainOf>[0] & Parameters<typeof onBlob>[0]>(value: Value) {
+  return { ...plainOf(value), ...onBlob(value) };
+}
 
 function onBlob(value: { name?: wire.BlobName | undefined; conditions?: wire.Conditions | undefined }): {
   name: BlobReference;

@@ -10,7 +10,7 @@ import { present } from "@stamp/base";
 import { checkReadConditions } from "../../conditions.ts";
 import { type ServiceError, serviceError } from "../../errors.ts";
 import { headKey, pageKey, pagesFrom } from "../../object-keys.ts";
-import type { Body, OperationValue, PageRange, SequenceNumberConditions, SetPageBlobProperties } from "../../operation.ts";
+import type { Body, OperationValue, SequenceNumberConditions, SetPageBlobProperties } from "../../operation.ts";
 import {
   answer,
   type Decision,
@@ -23,6 +23,7 @@ import {
   refuse,
   scanRows,
 } from "../../plan.ts";
+import type { PageRange } from "../../results.ts";
 import { decodeKey } from "../../rows/key.ts";
 import type { Place } from "../../rows/row.ts";
 import { checkKey, checkKeyIfGiven, checkKeyOrScope, unusableUnderKey } from "../encryption.ts";

@@ -8,8 +8,9 @@ import { test } from "node:test";
 import { emptyBytes, fromUtf8, rulesWithout, utf8 } from "@stamp/base";
 import fc from "fast-check";
 import type { BlobReference } from "../../object-keys.ts";
-import type { Blob, OperationKind, OperationValue } from "../../operation.ts";
+import type { OperationKind, OperationValue } from "../../operation.ts";
 import { plainState } from "../../operation.ts";
+import type { Blob } from "../../results.ts";
 import { TestTable } from "../../testing/table.ts";
 import { noHeaders } from "../state/head-row.ts";
 

@@ -1,7 +1,8 @@
 /** The row of a container: between what is stored and what operations speak of. */
 import { etagOf } from "../../etag.ts";
-import type { Container, ContainerEncryption, Metadata } from "../../operation.ts";
+import type { ContainerEncryption, Metadata } from "../../operation.ts";
 import { intact, type PlanContext } from "../../plan.ts";
+import type { Container } from "../../results.ts";
 import { dateTimeOfMs, decodeRow, encodeRow } from "../../rows/row.ts";
 import { blobSchema } from "../../rows/schemas.ts";
 import { decodeSignedIdentifiers, encodeSignedIdentifiers, type SignedIdentifier } from "../../signed-identifiers.ts";

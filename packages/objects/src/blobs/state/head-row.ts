@@ -1,8 +1,9 @@
 /** Head rows of blobs, and the kept rows of their snapshots and versions: between what is stored and what operations speak of. */
 import { emptyBytes, ok, refused } from "@stamp/base";
 import { etagOf } from "../../etag.ts";
-import type { Blob, BlobHeaders, BlobType, CopyState, Metadata } from "../../operation.ts";
+import type { BlobHeaders, BlobType, CopyState, Metadata } from "../../operation.ts";
 import { intact, type PlanContext } from "../../plan.ts";
+import type { Blob } from "../../results.ts";
 import { dateTimeOfMs, encodeRow } from "../../rows/row.ts";
 import { RowCursor } from "../../rows/row-cursor.ts";
 import { blobSchema } from "../../rows/schemas.ts";

@@ -1,7 +1,7 @@
 /** Rows of uncommitted blocks: the staging row, which says which of them count, and the block rows. */
 import { present } from "@stamp/base";
-import type { Blob } from "../../operation.ts";
 import { intact } from "../../plan.ts";
+import type { Blob } from "../../results.ts";
 import { dateTimeOfMs, decodeRow, encodeRow, type Place } from "../../rows/row.ts";
 import { blobSchema } from "../../rows/schemas.ts";
 import { type KeyName, keyNameOf } from "../encryption.ts";

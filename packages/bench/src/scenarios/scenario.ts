@@ -1,0 +1,55 @@
+/**
+ * A scenario is one operation of the API, done again and again. The table of peers (`stamp bench`) and the budget (`stamp bench --budget`) run
+ * the same ones.
+ */
+
+export interface Scenario {
+  readonly name: string;
+  /** Bytes of content that one operation moves; 0 where they are not what matters. */
+  readonly contentBytes: number;
+  /** Work of the budget's yardstick beside it. */
+  readonly like: { readonly method: "PUT" | "GET"; readonly bytes: number };
+  /** There is only so much to do: little of it goes to the warm-up. */
+  readonly isLimited?: true;
+  /** Makes what the operation needs, unless an earlier process has made it. */
+  prepare(): Promise<void>;
+  /** `number` rises by one with each call in this process. Throws if the operation was not done. False: nothing is left to do. */
+  operation(number: number): Promise<boolean>;
+}
+
+export interface Scenarios {
+  readonly all: readonly Scenario[];
+  close(): void;
+}
+
+/** Texts that tell one process's names from those of others. */
+export interface Space {
+  /** Container and start of table and queue names: the same for all processes of one run. */
+  readonly shared: string;
+  /** Differs in each process. */
+  readonly own: string;
+}
+
+export const kib = 1024;
+export const mib = 1024 * kib;
+
+interface Answered {
+  readonly status?: number;
+  readonly body?: Buffer;
+  readonly why?: string;
+}
+
+/** Throws unless the answer has one of these codes. */
+export function must(answer: Answered, ...wanted: readonly number[]): true {
+  if (wanted.includes(answer.status ?? 0)) return true;
+  throw new Error(`${answer.status ?? answer.why ?? "no answer"} ${answer.body?.toString("utf8").slice(0, 200) ?? ""}`);
+}
+
+export async function all(count: number, concurrency: number, operation: (number: number) => Promise<unknown>): Promise<void> {
+  let next = 0;
+  await Promise.all(
+    Array.from({ length: concurrency }, async () => {
+      while (next < count) await operation(next++);
+    }),
+  );
+}

@@ -1,0 +1,18 @@
+/** The plan of every operation. */
+import { guarded } from "../blobs/protect/protection.ts";
+import { type BlobName, blobPrefix } from "../object-keys.ts";
+import type { Operation } from "../operation.ts";
+import type { Plan, PlanContext } from "../plan.ts";
+import { isRead, unguardedPlanOf } from "./rows.ts";
+
+/** Returns the plan of an operation. `guarded` keeps protected states as they are, whatever the operation. */
+export function planOf(operation: Operation, context: PlanContext): Plan {
+  const plan = unguardedPlanOf(operation, context);
+  const name = isRead(operation) ? undefined : blobOfOperation(operation);
+  if (name === undefined) return plan;
+  const policy = operation.case === "setImmutabilityPolicy" || operation.case === "deleteImmutabilityPolicy";
+  return guarded(blobPrefix(context.rules, name), context, { hold: operation.case === "setLegalHold", policy }, plan);
+}
+
+const blobOfOperation = ({ value }: Operation): BlobName | undefined =>
+  "name" in value && typeof value.name === "object" ? value.name : undefined;

@@ -1,0 +1,11 @@
+/**
+ * Where an operation belongs: its table, the key by which its range is found, and the keys of the rows whose order it keeps. The front-end
+ * routes by it and the partition server checks by it, so that both always mean the same place.
+ */
+import type { Rules } from "@stamp/base";
+import { lockKeysOfTables } from "../tables/routing.ts";
+import { type Routable, routeOf } from "./rows.ts";
+
+/** Operations that share a lock key are decided one after another; others, independently. Reads need none. */
+export const lockKeysOf = (rules: Rules, operation: Routable): Uint8Array[] =>
+  operation.case === "table" ? lockKeysOfTables(rules, operation.value) : [routeOf(rules, operation).key];
