@@ -18,7 +18,7 @@ A cluster of so many extent nodes in a temporary folder. It needs 3 × (mib + re
 --profile         ${profileNames.join(", ")}
 --mib             data that become fragments
 --replicated-mib  data that stay replicas, for reads in turns
---rounds          turns of reads, of 150 of 64 KiB and 30 of 4 MiB for each kind`;
+--rounds          turns of reads, of 150 of 64 KiB and 30 of 4 MiB for each kind; 0: no reads, and no data that stay replicas`;
 
 const idleMs = 15_000;
 const noticedMs = 5_000;
@@ -42,7 +42,7 @@ export async function coded(args: string[]): Promise<void> {
     Number,
   );
   // An extent has 64 MiB, and the last one of a stream stays open.
-  if (!(nodes >= 7) || !(mib >= 192) || !(replicatedMib >= 192) || !(rounds >= 1) || !profileNames.some((name) => name === profile)) {
+  if (!(nodes >= 7) || !(mib >= 192) || !(replicatedMib >= 192) || !(rounds >= 0) || !profileNames.some((name) => name === profile)) {
     console.error(usage);
     process.exit(2);
   }
@@ -52,8 +52,10 @@ export async function coded(args: string[]): Promise<void> {
     await load.warm();
     const data = await measureCoding(stage, load, mib);
     await stage.setCoding(false);
-    const replicated = await stage.fill("/bench/replicated", replicatedMib);
-    await measureReads(stage, replicated, data, { rounds, victim: await stage.nodeWithMostData() });
+    if (rounds > 0) {
+      const replicated = await stage.fill("/bench/replicated", replicatedMib);
+      await measureReads(stage, replicated, data, { rounds, victim: await stage.nodeWithMostData() });
+    }
     await measureRepair(stage, load);
   } finally {
     await load.stop();

@@ -119,6 +119,8 @@ function beginSlowness({ target }: Stage, name: string): () => Promise<void> {
     }
   };
   const done = turns();
+  // An interrupted run fails elsewhere first, and still removes its data.
+  done.catch(() => {});
   return () => {
     running = false;
     return done;
