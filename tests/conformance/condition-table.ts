@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { describe, test } from "node:test";
-import { allowedConditions, type BlobOperationName, blobOperationNames, conditionHeaders } from "@stamp/azure-rest";
+import { type BlobOperationName, blobOperationNames, blobOperations, conditionHeaders } from "@stamp/azure-rest";
 import { block, type Headers, list, page, tags } from "./outcome-operations.ts";
 import { blockId, type Clients, readableUrl } from "./target.ts";
 
@@ -124,7 +124,7 @@ export function conditionTableSuite(clients: () => Clients): void {
         const before = await etags();
         const { on, method, query, headers, body, copies } = requests[operation];
         const path = { service: "", container: `/${name}`, new: `/${name}-new` }[on as string] ?? `/${name}/${on}`;
-        const allowed = new Set(allowedConditions[operation]);
+        const allowed = new Set(blobOperations[operation].conditions);
         for (const header of conditionHeaders) {
           const value = unmet(header);
           const renewing = operation.startsWith("Lease") && header === "x-ms-lease-id" ? { "x-ms-lease-action": "renew" } : {};

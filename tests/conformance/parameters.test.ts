@@ -7,7 +7,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { allowedConditions, type BlobOperationName, blobOperationNames, checkUnsupported, conditionHeaders } from "@stamp/azure-rest";
+import { type BlobOperationName, blobOperationNames, blobOperations, checkUnsupported, conditionHeaders } from "@stamp/azure-rest";
 import { sdkOperationHeaders, sdkParameterNames } from "./sdk-parameters.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
@@ -119,7 +119,7 @@ describe("parameters of the Blob service", () => {
     const more: string[] = [];
     for (const operation of blobOperationNames) {
       const ofSdk = sent.get(operation) ?? new Set();
-      const allowed = allowedConditions[operation] ?? [];
+      const allowed = blobOperations[operation].conditions ?? [];
       assert.deepEqual(
         [...ofSdk].filter((header) => !allowed.includes(header)),
         [],

@@ -33,6 +33,27 @@ export interface OperationAuthorization {
   readonly anonymous?: "blob" | "container" | undefined;
 }
 
+const anyLetter = "rwdlacxyupftmeoi";
+
+const groups = (text: string): PermissionGroups => (text === "-" ? "never" : text === "*" ? [anyLetter] : text.split("+"));
+
+/** Needs of an operation, letters as in the tables of rows: groups are joined by "+"; "-" is never, "*" any letter. */
+export const needs = (
+  resourceType: string,
+  accountSas: string,
+  serviceSas: string,
+  delegationSas: string,
+  role: BearerRole,
+  anonymous?: "blob" | "container",
+): OperationAuthorization => ({
+  resourceType,
+  accountSas: groups(accountSas),
+  serviceSas: groups(serviceSas),
+  delegationSas: groups(delegationSas),
+  role,
+  ...(anonymous === undefined ? {} : { anonymous }),
+});
+
 /** A header or a parameter that makes a request ask for more (or for something else) than the row of its operation says. */
 export interface Widening {
   /** Names of operations, or every operation of the service. */

@@ -1,5 +1,6 @@
 /**
- * Permissions: one row for every operation of every service, and one for every header or parameter that makes a request ask for more.
+ * Permissions: one row for every operation of the Queue and Table services (those of blobs are in blob/operation-rows.ts), and one for every
+ * header or parameter that makes a request ask for more.
  * Made from the REST reference ("Create an account SAS", "Create a service SAS", "Create a user delegation SAS", "Authorize with Microsoft
  * Entra ID": permissions for calling data operations, "Manage anonymous read access"). Total by type: an operation without a row does not
  * compile. The test that walks it (tests/conformance/authorization.slow.ts) has the expected answers in a table of its own.
@@ -8,93 +9,12 @@
  * Roles: `read` is … Data Reader, `contribute` is … Data Contributor, `own` is Storage Blob Data Owner. What only the owner's data actions
  * have (tags, versions, permanent deletion, immutability) or no data role has (policies, properties of a service) needs `own`.
  */
-import type { BlobOperationName } from "../blob/operations.ts";
+import { type BlobOperationName, blobOperationNames, blobOperations } from "../blob/operation-rows.ts";
 import type { HttpHeaders } from "../headers.ts";
 import type { QueueOperationName } from "../queue/operations.ts";
 import type { TableOperationName } from "../table/operations.ts";
 import type { Query } from "../target.ts";
-import { type BearerRole, type OperationAuthorization, type PermissionGroups, type Widening, widened } from "./authorization.ts";
-
-const anyLetter = "rwdlacxyupftmeoi";
-
-const groups = (text: string): PermissionGroups => (text === "-" ? "never" : text === "*" ? [anyLetter] : text.split("+"));
-
-const row = (
-  resourceType: string,
-  accountSas: string,
-  serviceSas: string,
-  delegationSas: string,
-  role: BearerRole,
-  anonymous?: "blob" | "container",
-): OperationAuthorization => ({
-  resourceType,
-  accountSas: groups(accountSas),
-  serviceSas: groups(serviceSas),
-  delegationSas: groups(delegationSas),
-  role,
-  ...(anonymous === undefined ? {} : { anonymous }),
-});
-
-/** Blocks are written with `w`. A user delegation SAS may do it with `c`, too, since this version. */
-const putsBlocks: OperationAuthorization = { ...row("o", "w", "w", "cw", "contribute"), since: { c: "2026-04-06" } };
-
-const blobRows: Readonly<Record<BlobOperationName, OperationAuthorization>> = {
-  //                               srt  account service delegation role    anonymous
-  ListContainers: row("s", "l", "-", "-", "read"),
-  GetServiceProperties: row("s", "r", "-", "-", "own"),
-  SetServiceProperties: row("s", "w", "-", "-", "own"),
-  GetUserDelegationKey: row("s", "-", "-", "-", "read"),
-  GetAccountInformation: row("sco", "*", "*", "*", "read"),
-  BlobBatch: row("sco", "*", "-", "-", "read"),
-  FindBlobsByTags: row("o", "f", "-", "-", "own"),
-
-  CreateContainer: row("c", "cw", "-", "-", "contribute"),
-  GetContainerProperties: row("c", "r", "-", "-", "read", "container"),
-  GetContainerMetadata: row("c", "r", "-", "-", "read", "container"),
-  SetContainerMetadata: row("c", "w", "-", "-", "contribute"),
-  GetContainerAcl: row("c", "-", "-", "-", "own"),
-  SetContainerAcl: row("c", "-", "-", "-", "own"),
-  DeleteContainer: row("c", "d", "-", "-", "contribute"),
-  RestoreContainer: row("c", "w", "-", "-", "contribute"),
-  LeaseContainer: row("c", "w", "-", "-", "contribute"),
-  ListBlobs: row("c", "l", "l", "l", "read", "container"),
-  FindBlobsByTagsInContainer: row("c", "f", "f", "f", "own"),
-  ContainerBlobBatch: row("sco", "*", "*", "*", "read"),
-
-  GetBlob: row("o", "r", "r", "r", "read", "blob"),
-  GetBlobProperties: row("o", "r", "r", "r", "read", "blob"),
-  GetBlobMetadata: row("o", "r", "r", "r", "read", "blob"),
-  GetBlockList: row("o", "r", "r", "r", "read", "blob"),
-  GetPageRanges: row("o", "r", "r", "r", "read", "blob"),
-  GetBlobTags: row("o", "t", "t", "t", "own"),
-
-  // With `c` alone what is there can't be overwritten (`access.may("w")`).
-  PutBlob: row("o", "cw", "cw", "cw", "contribute"),
-  PutBlobFromUrl: row("o", "cw", "cw", "cw", "contribute"),
-  CopyBlob: row("o", "cw", "cw", "cw", "contribute"),
-  CopyBlobFromUrl: row("o", "cw", "cw", "cw", "contribute"),
-  SnapshotBlob: row("o", "cw", "cw", "cw", "contribute"),
-  PutBlock: putsBlocks,
-  PutBlockFromUrl: putsBlocks,
-  PutBlockList: putsBlocks,
-  AppendBlock: row("o", "aw", "aw", "aw", "contribute"),
-  AppendBlockFromUrl: row("o", "aw", "aw", "aw", "contribute"),
-  SealAppendBlob: row("o", "w", "w", "w", "contribute"),
-  PutPage: row("o", "w", "w", "w", "contribute"),
-  PutPageFromUrl: row("o", "w", "w", "w", "contribute"),
-  SetBlobMetadata: row("o", "w", "w", "w", "contribute"),
-  SetBlobHeaders: row("o", "w", "w", "w", "contribute"),
-  SetBlobTier: row("o", "w", "w", "w", "contribute"),
-  SetBlobExpiry: row("o", "w", "w", "w", "contribute"),
-  AbortCopyBlob: row("o", "w", "w", "w", "contribute"),
-  LeaseBlob: row("o", "w", "w", "w", "contribute"),
-  UndeleteBlob: row("o", "w", "w", "w", "contribute"),
-  DeleteBlob: row("o", "d", "d", "d", "contribute"),
-  SetBlobTags: row("o", "t", "t", "t", "own"),
-  SetBlobImmutabilityPolicy: row("o", "i", "i", "i", "own"),
-  DeleteBlobImmutabilityPolicy: row("o", "i", "i", "i", "own"),
-  SetBlobLegalHold: row("o", "i", "i", "i", "own"),
-};
+import { type BearerRole, needs, type OperationAuthorization, type Widening, widened } from "./authorization.ts";
 
 const tagging = { adds: "t", role: "own", notAnonymous: true } as const;
 const protecting = { adds: "i", role: "own" } as const;
@@ -131,48 +51,48 @@ const blobWidenings: readonly Widening[] = [
 ];
 
 function notThese(...names: readonly BlobOperationName[]): readonly string[] {
-  return Object.keys(blobRows).filter((name) => !names.includes(name as BlobOperationName));
+  return blobOperationNames.filter((name) => !names.includes(name));
 }
 
 const queueRows: Readonly<Record<QueueOperationName, OperationAuthorization>> = {
-  ListQueues: row("s", "l", "-", "-", "read"),
-  GetQueueServiceProperties: row("s", "r", "-", "-", "own"),
-  SetQueueServiceProperties: row("s", "w", "-", "-", "own"),
-  GetUserDelegationKey: row("s", "-", "-", "-", "read"),
-  CreateQueue: row("c", "cw", "-", "-", "contribute"),
-  DeleteQueue: row("c", "d", "-", "-", "contribute"),
-  GetQueueMetadata: row("c", "r", "r", "r", "read"),
-  SetQueueMetadata: row("c", "w", "-", "-", "contribute"),
-  GetQueueAcl: row("c", "-", "-", "-", "own"),
-  SetQueueAcl: row("c", "-", "-", "-", "own"),
-  PutMessage: row("o", "a", "a", "a", "contribute"),
-  GetMessages: row("o", "p", "p", "p", "contribute"),
-  PeekMessages: row("o", "r", "r", "r", "read"),
-  ClearMessages: row("o", "d", "-", "-", "contribute"),
-  UpdateMessage: row("o", "u", "u", "u", "contribute"),
-  DeleteMessage: row("o", "p", "p", "p", "contribute"),
+  ListQueues: needs("s", "l", "-", "-", "read"),
+  GetQueueServiceProperties: needs("s", "r", "-", "-", "own"),
+  SetQueueServiceProperties: needs("s", "w", "-", "-", "own"),
+  GetUserDelegationKey: needs("s", "-", "-", "-", "read"),
+  CreateQueue: needs("c", "cw", "-", "-", "contribute"),
+  DeleteQueue: needs("c", "d", "-", "-", "contribute"),
+  GetQueueMetadata: needs("c", "r", "r", "r", "read"),
+  SetQueueMetadata: needs("c", "w", "-", "-", "contribute"),
+  GetQueueAcl: needs("c", "-", "-", "-", "own"),
+  SetQueueAcl: needs("c", "-", "-", "-", "own"),
+  PutMessage: needs("o", "a", "a", "a", "contribute"),
+  GetMessages: needs("o", "p", "p", "p", "contribute"),
+  PeekMessages: needs("o", "r", "r", "r", "read"),
+  ClearMessages: needs("o", "d", "-", "-", "contribute"),
+  UpdateMessage: needs("o", "u", "u", "u", "contribute"),
+  DeleteMessage: needs("o", "p", "p", "p", "contribute"),
 };
 
 const tableRows: Readonly<Record<TableOperationName, OperationAuthorization>> = {
-  GetTableServiceProperties: row("s", "r", "-", "-", "own"),
-  SetTableServiceProperties: row("s", "w", "-", "-", "own"),
-  GetUserDelegationKey: row("s", "-", "-", "-", "read"),
-  QueryTables: row("c", "l", "-", "-", "read"),
-  GetTable: row("c", "l", "-", "-", "read"),
-  CreateTable: row("c", "cw", "-", "-", "contribute"),
-  DeleteTable: row("c", "d", "-", "-", "contribute"),
-  GetTableAcl: row("c", "-", "-", "-", "own"),
-  SetTableAcl: row("c", "-", "-", "-", "own"),
-  QueryEntities: row("o", "r", "r", "r", "read"),
-  GetEntity: row("o", "r", "r", "r", "read"),
-  InsertEntity: row("o", "a", "a", "a", "contribute"),
-  UpdateEntity: row("o", "u", "u", "u", "contribute"),
-  MergeEntity: row("o", "u", "u", "u", "contribute"),
-  DeleteEntity: row("o", "d", "d", "d", "contribute"),
-  InsertOrReplaceEntity: row("o", "a+u", "a+u", "a+u", "contribute"),
-  InsertOrMergeEntity: row("o", "a+u", "a+u", "a+u", "contribute"),
+  GetTableServiceProperties: needs("s", "r", "-", "-", "own"),
+  SetTableServiceProperties: needs("s", "w", "-", "-", "own"),
+  GetUserDelegationKey: needs("s", "-", "-", "-", "read"),
+  QueryTables: needs("c", "l", "-", "-", "read"),
+  GetTable: needs("c", "l", "-", "-", "read"),
+  CreateTable: needs("c", "cw", "-", "-", "contribute"),
+  DeleteTable: needs("c", "d", "-", "-", "contribute"),
+  GetTableAcl: needs("c", "-", "-", "-", "own"),
+  SetTableAcl: needs("c", "-", "-", "-", "own"),
+  QueryEntities: needs("o", "r", "r", "r", "read"),
+  GetEntity: needs("o", "r", "r", "r", "read"),
+  InsertEntity: needs("o", "a", "a", "a", "contribute"),
+  UpdateEntity: needs("o", "u", "u", "u", "contribute"),
+  MergeEntity: needs("o", "u", "u", "u", "contribute"),
+  DeleteEntity: needs("o", "d", "d", "d", "contribute"),
+  InsertOrReplaceEntity: needs("o", "a+u", "a+u", "a+u", "contribute"),
+  InsertOrMergeEntity: needs("o", "a+u", "a+u", "a+u", "contribute"),
   // Each operation inside is judged by its own row (`access.allows`).
-  EntityGroupTransaction: row("o", "raud", "raud", "raud", "read"),
+  EntityGroupTransaction: needs("o", "raud", "raud", "raud", "read"),
 };
 
 /** Least role of a bearer for what a SAS needs this letter for, where an operation asks `access.may`. */
@@ -182,6 +102,6 @@ export function roleOfLetter(letter: string): BearerRole {
 }
 
 export const blobAuthorizationOf = (name: BlobOperationName, headers: HttpHeaders, query: Query): OperationAuthorization =>
-  widened(blobRows[name], name, blobWidenings, { headers, query });
+  widened(blobOperations[name].needs, name, blobWidenings, { headers, query });
 export const queueAuthorizationOf = (name: QueueOperationName): OperationAuthorization => queueRows[name];
 export const tableAuthorizationOf = (name: TableOperationName): OperationAuthorization => tableRows[name];

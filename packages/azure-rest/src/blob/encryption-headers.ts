@@ -7,7 +7,7 @@ import { fromBase64, toBase64 } from "../base64.ts";
 import { type HttpHeaders, parseBoolean } from "../headers.ts";
 import { badHeader, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { behaves } from "../version.ts";
-import type { BlobOperationName } from "./operations.ts";
+import type { BlobOperationName } from "./operation-rows.ts";
 
 /** A key of AES-256 that a request brings. Nobody stores it, and no log line has it. */
 export interface CustomerKey {

@@ -7,139 +7,54 @@ import type { HttpHeaders } from "../headers.ts";
 import { badQuery, notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { refuseStatistics } from "../secondary.ts";
 import { queryValue, type Target } from "../target.ts";
+import { type BlobOperationName, blobOperationNames, blobOperations } from "./operation-rows.ts";
 import type { BlobResource } from "./resource.ts";
-
-export const blobOperationNames = [
-  "ListContainers",
-  "GetServiceProperties",
-  "SetServiceProperties",
-  "GetUserDelegationKey",
-  "GetAccountInformation",
-  "CreateContainer",
-  "GetContainerProperties",
-  "GetContainerMetadata",
-  "SetContainerMetadata",
-  "GetContainerAcl",
-  "SetContainerAcl",
-  "DeleteContainer",
-  "ListBlobs",
-  "PutBlob",
-  "GetBlob",
-  "GetBlobProperties",
-  "GetBlobMetadata",
-  "SetBlobMetadata",
-  "SetBlobHeaders",
-  "DeleteBlob",
-  "PutBlock",
-  "PutBlockList",
-  "GetBlockList",
-  "AppendBlock",
-  "SealAppendBlob",
-  "PutPage",
-  "GetPageRanges",
-  "BlobBatch",
-  "ContainerBlobBatch",
-  "LeaseContainer",
-  "RestoreContainer",
-  "FindBlobsByTagsInContainer",
-  "FindBlobsByTags",
-  "LeaseBlob",
-  "SnapshotBlob",
-  "SetBlobTier",
-  "GetBlobTags",
-  "SetBlobTags",
-  "UndeleteBlob",
-  "SetBlobExpiry",
-  "SetBlobImmutabilityPolicy",
-  "DeleteBlobImmutabilityPolicy",
-  "SetBlobLegalHold",
-  "CopyBlob",
-  "CopyBlobFromUrl",
-  "AbortCopyBlob",
-  "PutBlobFromUrl",
-  "PutBlockFromUrl",
-  "AppendBlockFromUrl",
-  "PutPageFromUrl",
-] as const;
-export type BlobOperationName = (typeof blobOperationNames)[number];
 
 /** Served; not served here, with the feature's name; or refused as the service refuses it for an account of this kind. */
 type Row =
   | { readonly operation: BlobOperationName }
   | { readonly feature: string }
   | { readonly refused: string; readonly refuse: typeof refuseStatistics };
-const serve = (operation: BlobOperationName): Row => ({ operation });
 const later = (feature: string): Row => ({ feature });
 
-const accountInformation = {
-  "GET restype=account comp=properties": serve("GetAccountInformation"),
-  "HEAD restype=account comp=properties": serve("GetAccountInformation"),
-} as const;
-
-const serviceRows: Readonly<Record<string, Row>> = {
-  ...accountInformation,
-  "GET comp=list": serve("ListContainers"),
-  "GET restype=service comp=properties": serve("GetServiceProperties"),
-  "PUT restype=service comp=properties": serve("SetServiceProperties"),
-  "GET restype=service comp=stats": { refused: "Get Blob Service Stats", refuse: refuseStatistics },
-  "POST restype=service comp=userdelegationkey": serve("GetUserDelegationKey"),
-  "POST comp=batch": serve("BlobBatch"),
-  // With the account in the path the SDK takes it for a container.
-  "POST restype=container comp=batch": serve("BlobBatch"),
-  "GET comp=blobs": serve("FindBlobsByTags"),
+/** Requests that the service has and Stamp does not serve. */
+const notServed: Readonly<Record<string, Row>> = {
+  "service GET restype=service comp=stats": { refused: "Get Blob Service Stats", refuse: refuseStatistics },
+  "container PUT restype=container comp=rename": later("Rename Container"),
+  "blob PUT comp=incrementalcopy": later("Incremental Copy Blob"),
+  "blob POST comp=query": later("Query Blob Contents"),
 };
 
-const containerRows: Readonly<Record<string, Row>> = {
-  ...accountInformation,
-  "PUT restype=container": serve("CreateContainer"),
-  "GET restype=container": serve("GetContainerProperties"),
-  "HEAD restype=container": serve("GetContainerProperties"),
-  "DELETE restype=container": serve("DeleteContainer"),
-  "GET restype=container comp=metadata": serve("GetContainerMetadata"),
-  "HEAD restype=container comp=metadata": serve("GetContainerMetadata"),
-  "PUT restype=container comp=metadata": serve("SetContainerMetadata"),
-  "GET restype=container comp=list": serve("ListBlobs"),
-  "GET restype=container comp=acl": serve("GetContainerAcl"),
-  "HEAD restype=container comp=acl": serve("GetContainerAcl"),
-  "PUT restype=container comp=acl": serve("SetContainerAcl"),
-  "PUT restype=container comp=lease": serve("LeaseContainer"),
-  "PUT restype=container comp=undelete": serve("RestoreContainer"),
-  "PUT restype=container comp=rename": later("Rename Container"),
-  "POST restype=container comp=batch": serve("ContainerBlobBatch"),
-  "GET restype=container comp=blobs": serve("FindBlobsByTagsInContainer"),
+/** Request as the rows have it, and its row. */
+const all: readonly (readonly [request: string, row: Row])[] = [
+  ...blobOperationNames.flatMap((operation) => blobOperations[operation].requests.map((request) => [request, { operation }] as const)),
+  ...Object.entries(notServed),
+];
+
+type Resource = "service" | "container" | "blob";
+const resources: readonly Resource[] = ["service", "container", "blob"];
+
+/** Rows by method and query, for each resource. */
+const rowsByResource: Readonly<Record<Resource, Readonly<Record<string, Row>>>> = {
+  service: rowsFor("service"),
+  container: rowsFor("container"),
+  blob: rowsFor("blob"),
 };
 
-const blobRows: Readonly<Record<string, Row>> = {
-  ...accountInformation,
-  PUT: serve("PutBlob"),
-  GET: serve("GetBlob"),
-  HEAD: serve("GetBlobProperties"),
-  DELETE: serve("DeleteBlob"),
-  "GET comp=metadata": serve("GetBlobMetadata"),
-  "HEAD comp=metadata": serve("GetBlobMetadata"),
-  "PUT comp=metadata": serve("SetBlobMetadata"),
-  "PUT comp=properties": serve("SetBlobHeaders"),
-  "PUT comp=block": serve("PutBlock"),
-  "PUT comp=blocklist": serve("PutBlockList"),
-  "GET comp=blocklist": serve("GetBlockList"),
-  "PUT comp=lease": serve("LeaseBlob"),
-  "PUT comp=snapshot": serve("SnapshotBlob"),
-  "PUT comp=copy": serve("AbortCopyBlob"),
-  "PUT comp=incrementalcopy": later("Incremental Copy Blob"),
-  "PUT comp=appendblock": serve("AppendBlock"),
-  "PUT comp=seal": serve("SealAppendBlob"),
-  "PUT comp=page": serve("PutPage"),
-  "GET comp=pagelist": serve("GetPageRanges"),
-  "PUT comp=tier": serve("SetBlobTier"),
-  "GET comp=tags": serve("GetBlobTags"),
-  "PUT comp=tags": serve("SetBlobTags"),
-  "PUT comp=undelete": serve("UndeleteBlob"),
-  "PUT comp=expiry": serve("SetBlobExpiry"),
-  "PUT comp=immutabilitypolicies": serve("SetBlobImmutabilityPolicy"),
-  "DELETE comp=immutabilitypolicies": serve("DeleteBlobImmutabilityPolicy"),
-  "PUT comp=legalhold": serve("SetBlobLegalHold"),
-  "POST comp=query": later("Query Blob Contents"),
-};
+function rowsFor(resource: Resource): Readonly<Record<string, Row>> {
+  const rows: Record<string, Row> = {};
+  for (const [request, row] of all) {
+    const [asked, key] = split(request);
+    if ((asked === resource || asked === "any") && !key.includes(" with ")) rows[key] = row;
+  }
+  return rows;
+}
+
+/** Resource, and what follows it. */
+function split(request: string): readonly [resource: string, key: string] {
+  const space = request.indexOf(" ");
+  return [request.slice(0, space), request.slice(space + 1)];
+}
 
 /** Requests that are another operation when their content is that of a URL. */
 const fromUrl: Partial<Record<BlobOperationName, BlobOperationName>> = {
@@ -163,7 +78,7 @@ const laterParameters: Readonly<Record<string, string>> = {
 };
 
 const rowsOf = (target: BlobResource): Readonly<Record<string, Row>> =>
-  target.blob !== undefined ? blobRows : target.container !== undefined ? containerRows : serviceRows;
+  rowsByResource[target.blob !== undefined ? "blob" : target.container !== undefined ? "container" : "service"];
 
 /** `restype` and `comp` as the tables have them, behind the method. */
 function rowKey(method: string, target: Target): string {
@@ -189,29 +104,14 @@ const titleOf = (row: Row): string =>
 
 /** Every row of the tables; of requests for any of the three resources, as one for the service. */
 export function blobRequests(): BlobRequest[] {
-  const requests: BlobRequest[] = [];
-  for (const [resource, rows] of [
-    ["service", serviceRows],
-    ["container", containerRows],
-    ["blob", blobRows],
-  ] as const) {
-    for (const [request, row] of Object.entries(rows)) {
-      if (resource !== "service" && Object.hasOwn(accountInformation, request)) continue;
+  return resources.flatMap((resource) =>
+    all.flatMap(([asked, row]) => {
+      const [of, request] = split(asked);
+      if ((of === "any" ? "service" : of) !== resource) return [];
       const refusedWith = "refused" in row ? { refusedWith: row.refuse().error.status } : {};
-      requests.push({ title: titleOf(row), resource, request, served: "operation" in row, ...refusedWith });
-    }
-  }
-  for (const [operation, request] of [
-    ["CopyBlob", "PUT with x-ms-copy-source"],
-    ["CopyBlobFromUrl", "PUT with x-ms-copy-source, x-ms-requires-sync"],
-    ["PutBlobFromUrl", "PUT with x-ms-copy-source, x-ms-blob-type"],
-    ["PutBlockFromUrl", "PUT comp=block with x-ms-copy-source"],
-    ["AppendBlockFromUrl", "PUT comp=appendblock with x-ms-copy-source"],
-    ["PutPageFromUrl", "PUT comp=page with x-ms-copy-source"],
-  ] as const) {
-    requests.push({ title: titleOf({ operation }), resource: "blob", request, served: true });
-  }
-  return requests;
+      return [{ title: titleOf(row), resource, request, served: "operation" in row, ...refusedWith }];
+    }),
+  );
 }
 
 /** The title of the row that a request fits; undefined: none. */

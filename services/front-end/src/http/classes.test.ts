@@ -7,9 +7,9 @@ test("operation classes: every operation that is served has one, and what change
   const groups = Map.groupBy([...blobOperationNames, ...queueOperationNames, ...tableOperationNames, "Preflight", undefined], classOf);
   assert.deepEqual(groups.get("list"), [
     "ListContainers",
+    "FindBlobsByTags",
     "ListBlobs",
     "FindBlobsByTagsInContainer",
-    "FindBlobsByTags",
     "ListQueues",
     "QueryTables",
     "QueryEntities",
@@ -21,9 +21,9 @@ test("operation classes: every operation that is served has one, and what change
     "GetBlob",
     "GetBlobProperties",
     "GetBlobMetadata",
+    "GetBlobTags",
     "GetBlockList",
     "GetPageRanges",
-    "GetBlobTags",
     "GetQueueMetadata",
     "GetQueueAcl",
     "PeekMessages",
@@ -34,12 +34,12 @@ test("operation classes: every operation that is served has one, and what change
   assert.deepEqual(
     groups.get("write")?.filter((name) => !/^(Put|Set|Create|Delete|Append|Update|Insert|Merge|Copy|Lease|Clear)/.test(name ?? "")),
     [
-      "SealAppendBlob",
       "BlobBatch",
-      "ContainerBlobBatch",
       "RestoreContainer",
+      "ContainerBlobBatch",
       "SnapshotBlob",
       "UndeleteBlob",
+      "SealAppendBlob",
       "AbortCopyBlob",
       "GetMessages",
       "EntityGroupTransaction",

@@ -3,6 +3,7 @@ import {
   type BlobOperationName,
   type BlobResource,
   behaves,
+  blobOperations,
   type CustomerKey,
   type Parsed,
   parseConditions,
@@ -49,28 +50,12 @@ async function readContainer(exchange: BlobExchange): Promise<Parsed<Container>>
   return { ok: false, error: restError("ResourceNotFound") };
 }
 
-/** Operations that a snapshot or a version has. */
-const ofStates: ReadonlySet<BlobOperationName> = new Set([
-  "GetBlob",
-  "GetBlobProperties",
-  "GetBlobMetadata",
-  "GetBlockList",
-  "GetPageRanges",
-  "DeleteBlob",
-  "GetBlobTags",
-  "SetBlobTags",
-  "SetBlobTier",
-  "SetBlobImmutabilityPolicy",
-  "DeleteBlobImmutabilityPolicy",
-  "SetBlobLegalHold",
-]);
-
 /** The blob, or the snapshot or version that is named. */
 export async function blobOfRequest(exchange: BlobExchange): Promise<Parsed<LocatedBlob>> {
   const stamps = parseStamps(exchange.target.query);
   if (!stamps.ok) return stamps;
   const { snapshotStamp, versionStamp } = stamps.value;
-  if ((snapshotStamp > 0 || versionStamp > 0) && !ofStates.has(exchange.operation)) return rejected("InvalidOperation");
+  if ((snapshotStamp > 0 || versionStamp > 0) && !blobOperations[exchange.operation].ofStates) return rejected("InvalidOperation");
   const container = await containerOfRequest(exchange);
   if (!container.ok) return container;
   const { account, container: name = "$root", blob = "" } = exchange.target;
