@@ -34,7 +34,7 @@ interface Elected {
 async function elected(endpoints: readonly string[], name = "one", more: Partial<EtcdOptions> = {}): Promise<Elected> {
   const prefix = more.prefix ?? "/stamp/test/";
   const client = new EtcdClient(world, { endpoints, prefix, ...more });
-  const election = new Election(client, { keys: new EtcdKeys(prefix), name, address: () => `${name}:1`, ttlSeconds });
+  const election = new Election(client, { keys: new EtcdKeys(prefix), name, address: () => `${name}:1`, ttlSeconds }, allRules);
   const session = await election.campaign(AbortSignal.timeout(30_000));
   return { session, store: new EtcdKeyValue(session, allRules) };
 }
@@ -198,7 +198,7 @@ test("a member that stands still is left for another, and a standby is elected w
     await store.batch([put("k", "2")]);
     const client = new EtcdClient(world, { endpoints: servers.endpoints, prefix: "/stamp/test/" });
     const keys = new EtcdKeys("/stamp/test/");
-    const standby = new Election(client, { keys, name: "two", address: () => "two:1", ttlSeconds });
+    const standby = new Election(client, { keys, name: "two", address: () => "two:1", ttlSeconds }, allRules);
     const next = standby.campaign(AbortSignal.timeout(30_000));
     for (const endMs = performance.now() + 20_000; standby.holder === undefined && performance.now() < endMs; ) await sleep(50);
     assert.equal(standby.holder?.address, "one:1");
@@ -209,5 +209,24 @@ test("a member that stands still is left for another, and a standby is elected w
     servers.signal(still, "SIGCONT");
     assert.deepEqual(await all(new EtcdKeyValue(successor, allRules)), { k: "2" });
     await successor.resign();
+  }),
+);
+
+test("a standby that is elected knows since when its predecessor confirms nothing", options, () =>
+  withServers(3, async (servers) => {
+    const { store, session } = await elected(servers.endpoints);
+    const next = elected(servers.endpoints, "two");
+    let judgedMs = 0;
+    for (const endMs = performance.now() + 2_000; performance.now() < endMs; await sleep(50)) {
+      const nowMs = world.clock.monotonicMs();
+      await store.confirm();
+      judgedMs = nowMs;
+    }
+    session.end("its process is gone");
+    const { session: second } = await next;
+    const electedMs = world.clock.monotonicMs();
+    assert.ok(second.lastJudgedMs !== undefined && second.lastJudgedMs >= judgedMs && second.lastJudgedMs < electedMs, "a moment is known");
+    console.log(`# ${Math.round(second.lastJudgedMs - judgedMs)} ms after the last answer, ${Math.round(electedMs - judgedMs)} ms elected`);
+    await second.resign();
   }),
 );

@@ -11,7 +11,13 @@
  *   SEQ      every transaction is conditional on the number of the batch before it
  *   DECIDE   an unknown outcome is resolved by sending the same batch again (off: it is taken for a no, and memory goes back)
  *   CONFIRM  an answer that needs no record is given after a transaction, sent since it was judged, has found the election key
- *   EXTEND   a new active one extends the lease by a full term
+ *   EXTEND   a new active one extends the lease by a full term, counted from the last moment at which the one before can have judged a renewal
+ *            that it answered: S ticks after a standby first saw the beat and the batch that it still finds after its own election; from the
+ *            election if it saw none (-DFULL: always from the election, as before decision 0416)
+ *   BEAT     an answer that needs no record, of a request that was judged S ticks or more after the sending of the last beat that etcd
+ *            answered, is given after a new beat (a write to etcd), not after a read
+ *   SAME     what a standby saw counts only if beat and batch are the same after its election
+ *   NEXT     what a standby saw counts only if nobody was elected between the one that it saw and itself
  *   LOAD     the record is read, and the term counted, after the election (off: by the standby, before it)
  *   ENDED    the end of the lease is recorded before anybody is told
  * P1  no two holders hold at the same time
@@ -34,11 +40,19 @@
 #ifndef LOSSES
 #define LOSSES 1		/* transactions without an answer */
 #endif
+#ifndef BEATS
+#define BEATS 3			/* beats in etcd */
+#endif
+#ifndef S
+#define S 1			/* ticks after a beat was sent in which answers need no other one */
+#endif
 #define NOBODY 2
 mtype = { standby, elected, serving, none, acquire, renew, ask, look, write };
 
 /* etcd */
-byte owner = NOBODY, rev; byte eEp, eHolder, seq; bool eEnded;
+byte owner = NOBODY, rev; byte eEp, eHolder, seq, beat; bool eEnded;
+/* lock services: ticks since the last beat of its own was sent, what a standby saw, and for how many ticks it is so */
+byte beatAge[2], sent[2], beatSent[2], beatRev[2]; bool quiet[2]; byte sawRev[2], sawSeq[2], sawBeat[2], sawFor[2];
 /* lock services: memory, and as it was before the request that is judged */
 mtype st[2]; byte myRev[2], mEp[2], mHolder[2], mSeq[2], left[2]; bool mEnded[2];
 byte wasEp[2], wasHolder[2], wasLeft[2]; bool wasEnded[2];
@@ -76,8 +90,32 @@ byte told, given, deposed, losses;
 #define ENDED_ true
 #endif
 
-inline load(s) { mEp[s] = eEp; mHolder[s] = eHolder; mEnded[s] = eEnded; mSeq[s] = seq; left[s] = (eEp > 0 && !eEnded -> TERM_ : 0) }
-inline forget(s) { st[s] = standby; kind[s] = none; from[s] = 0; under[s] = 0; records[s] = false; dropped[s] = false; myRev[s] = 0; wasEp[s] = 0; wasHolder[s] = 0;
+#ifdef NO_BEAT
+#define BEAT_(s) false
+#else
+#define BEAT_(s) quiet[s]
+#endif
+#ifdef NO_SAME
+#define SAME_(s) true
+#else
+#define SAME_(s) (sawSeq[s] == seq && sawBeat[s] == beat)
+#endif
+#ifdef NO_NEXT
+#define NEXT_(s) true
+#else
+#define NEXT_(s) (sawRev[s] + 1 == myRev[s])
+#endif
+#ifdef FULL
+#define BOUND_(s) false
+#else
+#define BOUND_(s) (sawRev[s] > 0 && SAME_(s) && NEXT_(s))
+#endif
+inline load(s) { mEp[s] = eEp; mHolder[s] = eHolder; mEnded[s] = eEnded; mSeq[s] = seq; left[s] = (eEp > 0 && !eEnded -> TERM_ : 0);
+	if
+	:: left[s] > 0 && BOUND_(s) -> left[s] = (sawFor[s] >= T + S -> 0 : (T + S - sawFor[s] < T -> T + S - sawFor[s] : T))
+	:: else fi;
+	sawRev[s] = 0; sawSeq[s] = 0; sawBeat[s] = 0; sawFor[s] = 0; beatAge[s] = S }
+inline forget(s) { quiet[s] = false; beatAge[s] = 0; sawRev[s] = 0; sawSeq[s] = 0; sawBeat[s] = 0; sawFor[s] = 0; st[s] = standby; kind[s] = none; from[s] = 0; under[s] = 0; records[s] = false; dropped[s] = false; myRev[s] = 0; wasEp[s] = 0; wasHolder[s] = 0;
 	wasLeft[s] = 0; wasEnded[s] = false; mEp[s] = 0; mHolder[s] = 0; mSeq[s] = 0; left[s] = 0; mEnded[s] = false }
 inline clear(f) { fly[f] = false; fRev[f] = 0; fSeq[f] = 0; fEp[f] = 0; fHolder[f] = 0; fUnder[f] = 0; fEnded[f] = false }
 inline apply(f) {
@@ -106,11 +144,11 @@ inline answer(s) {
 	:: kind[s] == look -> req[2] = none; assert(mEp[s] > told)				/* P2 */
 	:: kind[s] == write && !dropped[s] -> over(from[s])
 	:: else fi;
-	kind[s] = none; from[s] = 0; under[s] = 0; records[s] = false; dropped[s] = false }
+	kind[s] = none; from[s] = 0; under[s] = 0; records[s] = false; dropped[s] = false; quiet[s] = false }
 inline over(h) { req[h] = none;			/* a later answer to it is dropped */
 	if :: kind[0] != none && from[0] == h -> dropped[0] = true :: else fi;
 	if :: kind[1] != none && from[1] == h -> dropped[1] = true :: else fi }
-#define judged(s, k, h, r) kind[s] = k; from[s] = h; records[s] = r; dropped[s] = false
+#define judged(s, k, h, r) kind[s] = k; from[s] = h; records[s] = r; dropped[s] = false; quiet[s] = (!(r) && beatAge[s] >= S)
 #define remember(s) wasEp[s] = mEp[s]; wasHolder[s] = mHolder[s]; wasLeft[s] = left[s]; wasEnded[s] = mEnded[s]
 
 proctype Service(byte s) {
@@ -122,6 +160,11 @@ end:	do
 #else
 	:: d_step { st[s] == standby && owner == NOBODY -> owner = s; rev++; myRev[s] = rev; st[s] = elected }
 	:: d_step { st[s] == elected -> load(s); st[s] = serving }
+	/* a standby looks */
+	:: d_step { st[s] == standby && owner != NOBODY && owner != s ->
+		if
+		:: sawRev[s] == rev && sawSeq[s] == seq && sawBeat[s] == beat -> skip
+		:: else -> sawRev[s] = rev; sawSeq[s] = seq; sawBeat[s] = beat; sawFor[s] = 0 fi }
 #endif
 	/* requests */
 	:: atomic { st[s] == serving && kind[s] == none -> if :: h = 0 :: h = 1 fi;
@@ -156,8 +199,15 @@ end:	do
 	:: d_step { fly[2 * s + 1] && COND_(s, fRev[2 * s + 1]) && SEQ_(fSeq[2 * s + 1]) -> apply(2 * s + 1); clear(2 * s + 1) }
 	:: d_step { fly[2 * s + 1] -> clear(2 * s + 1) }
 	/* an answer without a record */
-	:: d_step { st[s] == serving && kind[s] != none && !records[s] && CONFIRM_(s) -> answer(s) }
+	:: d_step { st[s] == serving && kind[s] != none && !records[s] && !BEAT_(s) && CONFIRM_(s) -> answer(s) }
 	:: d_step { st[s] == serving && kind[s] != none && !records[s] && !CONFIRM_(s) -> forget(s) }
+	/* a beat: sent, written, answered; its age counts from its sending, and a lost answer leaves the age of the one before */
+	:: d_step { st[s] == serving && kind[s] != none && !records[s] && quiet[s] && sent[s] == 0 && beat < BEATS -> sent[s] = 1; beatSent[s] = 0; beatRev[s] = myRev[s] }
+	:: d_step { sent[s] == 1 && COND_(s, beatRev[s]) && beat < BEATS -> beat++; sent[s] = 2;
+		if :: st[s] == serving && kind[s] == look -> answer(s) :: else fi }		/* true when etcd wrote the beat, whenever it is told */
+	:: d_step { sent[s] == 1 && !COND_(s, beatRev[s]) -> sent[s] = 0; beatSent[s] = 0; if :: myRev[s] == beatRev[s] -> forget(s) :: else fi; beatRev[s] = 0 }
+	:: d_step { sent[s] == 2 -> if :: st[s] == serving && myRev[s] == beatRev[s] -> beatAge[s] = beatSent[s]; quiet[s] = false; if :: kind[s] != none && !records[s] -> answer(s) :: else fi :: else fi;
+		sent[s] = 0; beatSent[s] = 0; beatRev[s] = 0 }
 	/* a crash, and a new start */
 	:: d_step { st[s] != standby && deposed < DEPOSED && owner == s -> deposed++; owner = NOBODY; forget(s) }
 	od
@@ -178,6 +228,9 @@ end:	do
 	:: d_step { true ->
 		hold[0] = (hold[0] > 0 -> hold[0] - 1 : 0); hold[1] = (hold[1] > 0 -> hold[1] - 1 : 0);
 		left[0] = (left[0] > 0 -> left[0] - 1 : 0); left[1] = (left[1] > 0 -> left[1] - 1 : 0);
+		beatAge[0] = (beatAge[0] < S -> beatAge[0] + 1 : S); beatAge[1] = (beatAge[1] < S -> beatAge[1] + 1 : S);
+		beatSent[0] = (sent[0] > 0 && beatSent[0] < S -> beatSent[0] + 1 : beatSent[0]); beatSent[1] = (sent[1] > 0 && beatSent[1] < S -> beatSent[1] + 1 : beatSent[1]);
+		sawFor[0] = (sawRev[0] > 0 && sawFor[0] < T + S -> sawFor[0] + 1 : sawFor[0]); sawFor[1] = (sawRev[1] > 0 && sawFor[1] < T + S -> sawFor[1] + 1 : sawFor[1]);
 		wasLeft[0] = (wasLeft[0] > 0 -> wasLeft[0] - 1 : 0); wasLeft[1] = (wasLeft[1] > 0 -> wasLeft[1] - 1 : 0);
 		age[0] = (req[0] != none && age[0] < T -> age[0] + 1 : age[0]); age[1] = (req[1] != none && age[1] < T -> age[1] + 1 : age[1]) }
 	od

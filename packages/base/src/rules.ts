@@ -38,6 +38,8 @@ export type RuleName =
   | "electionConditional"
   | "batchesInOrder"
   | "answersConfirmed"
+  | "answersBeat"
+  | "sightsStand"
   | "tableNotBehind"
   | "storeFence"
   | "storeCompareAndSet"

@@ -8,10 +8,12 @@
  *   - A session ends when etcd says that the key or its lease is gone, never because the local clock says so: while etcd does not answer,
  *     nobody else is elected.
  */
-import { equalBytes, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { equalBytes, FailureError, type Outcome, ok, type Rules, refused } from "@stamp/base";
 import { type Address, sleep } from "@stamp/ports";
 import { etcd } from "@stamp/wire";
+import { encodeBeat, lastJudgedMs, look, removeOldBeats, type Sight } from "./beats.ts";
 import type { EtcdClient } from "./etcd-client.ts";
+import { createdAt, put, read } from "./operations.ts";
 import { attemptTimeoutMs, type Candidate, decodeCandidate, type EtcdKeys, encodeCandidate } from "./options.ts";
 
 export interface ElectionOptions {
@@ -25,15 +27,20 @@ export interface ElectionOptions {
 
 const revokeTimeoutMs = 500;
 const beatsPerTerm = 3;
+/** Time between two looks of a standby at the active process, in milliseconds. */
+const lookEveryMs = 200;
 
 export class Election {
   readonly #client: EtcdClient;
   readonly #options: ElectionOptions;
+  readonly #rules: Rules;
   #holder: Candidate | undefined;
+  #sight: Sight | undefined;
 
-  constructor(client: EtcdClient, options: ElectionOptions) {
+  constructor(client: EtcdClient, options: ElectionOptions, rules: Rules) {
     this.#client = client;
     this.#options = options;
+    this.#rules = rules;
   }
 
   /** The candidate that was last seen to be elected; undefined if none. */
@@ -43,6 +50,8 @@ export class Election {
 
   /** Resolves when this process is elected; throws FailureError `cancelled` when the signal is aborted. */
   async campaign(signal: AbortSignal): Promise<Session> {
+    // A sight of an earlier campaign is as old as the turn in between.
+    this.#sight = undefined;
     for (let tries = 0; ; tries++) {
       if (signal.aborted) throw new FailureError(refused("cancelled", "cancelled", "the election was given up").failure);
       const found = await this.#client.once(({ kv }, options) => kv.range({ key: this.#options.keys.active }, options));
@@ -55,11 +64,15 @@ export class Election {
       const [held] = kvs;
       this.#holder = held && decodeCandidate(held.value);
       if (held !== undefined) {
-        await this.#untilGone((header?.revision ?? 0n) + 1n, signal);
+        await this.#untilGone((header?.revision ?? 0n) + 1n, this.#holder?.attempt ?? "", signal);
         continue;
       }
       const session = await this.#stand();
-      if (session.ok) return session.value;
+      if (session.ok) {
+        await this.#findLastJudged(session.value);
+        void removeOldBeats(session.value);
+        return session.value;
+      }
       await this.#client.pause(tries, signal);
     }
   }
@@ -74,7 +87,7 @@ export class Election {
     const value = encodeCandidate(candidate);
     const request = {
       compare: [createdAt(keys.active, 0n)],
-      success: [put(keys.active, value, lease.value.id)],
+      success: [put(keys.active, value, lease.value.id), put(keys.beat(attempt), encodeBeat(0))],
       failure: [read(keys.active)],
     };
     const answer = await this.#client.once(({ kv }, options) => kv.txn(request, options));
@@ -85,7 +98,7 @@ export class Election {
       return answer.ok ? refused("failedPrecondition", "leaseHeld", "another process was elected") : answer;
     }
     this.#holder = candidate;
-    return ok(new Session(this.#client, keys, { lease: lease.value.id, createRevision: revision, ttlSeconds }));
+    return ok(new Session(this.#client, keys, { lease: lease.value.id, createRevision: revision, ttlSeconds, attempt }));
   }
 
   /** Create revision of the key if this attempt made it: its answer was lost. */
@@ -95,22 +108,47 @@ export class Election {
     return kept !== undefined && equalBytes(kept.value, value) ? kept.createRevision : undefined;
   }
 
+  async #findLastJudged(session: Session): Promise<void> {
+    const sight = this.#sight;
+    if (sight === undefined) return;
+    const others = await this.#othersElected(sight, session.createRevision);
+    session.lastJudgedMs = await lastJudgedMs(session, sight, others, this.#rules);
+  }
+
+  /** True unless etcd tells that nobody was elected between the one that was seen and this process. A release without beats may have been. */
+  async #othersElected(sight: Sight, createRevision: bigint): Promise<boolean> {
+    const done = new AbortController();
+    try {
+      for await (const { canceled, events } of this.#watch(sight.revision + 1n, attemptTimeoutMs, done.signal)) {
+        if (canceled) return true;
+        const [elected] = events.filter(({ type }) => type === etcd.Event_EventType.PUT);
+        if (elected !== undefined) return elected.kv?.modRevision !== createRevision;
+      }
+    } catch (error) {
+      if (!(error instanceof FailureError)) throw error;
+    } finally {
+      done.abort();
+    }
+    return true;
+  }
+
+  /** Looks at the active process until the signal is aborted. */
+  async #lookAt(attempt: string, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const seen = await look(this.#client, this.#options.keys, attempt, this.#sight);
+      if (seen.ok) this.#sight = seen.value;
+      await sleep(this.#client.world.clock, lookEveryMs, signal);
+    }
+  }
+
   /** Waits until the key may be gone. A watch that ends for whatever reason, compaction among them, is followed by a new look. */
-  async #untilGone(revision: bigint, signal: AbortSignal): Promise<void> {
+  async #untilGone(revision: bigint, attempt: string, signal: AbortSignal): Promise<void> {
     const done = new AbortController();
     const stop = (): void => done.abort();
     signal.addEventListener("abort", stop, { once: true });
-    // The signal of a member that has no leader; etcd ends such a watch.
-    const metadata = await this.#client.metadata(attemptTimeoutMs);
-    if (!metadata.ok) return;
-    const options = {
-      timeoutMs: this.#options.ttlSeconds * 1_000,
-      metadata: { ...metadata.value, hasleader: "true" },
-      signal: done.signal,
-    };
-    const create = { case: "createRequest" as const, value: { key: this.#options.keys.active, startRevision: revision } };
+    const looking = this.#lookAt(attempt, done.signal);
     try {
-      for await (const { canceled, events } of this.#client.member.watch.watch(once({ requestUnion: create }, done.signal), options)) {
+      for await (const { canceled, events } of this.#watch(revision, this.#options.ttlSeconds * 1_000, done.signal)) {
         if (canceled || events.some(({ type }) => type === etcd.Event_EventType.DELETE)) return;
       }
     } catch (error) {
@@ -122,7 +160,18 @@ export class Election {
     } finally {
       done.abort();
       signal.removeEventListener("abort", stop);
+      await looking;
     }
+  }
+
+  /** Changes of the election key from this revision on. Throws FailureError at the end of the time. */
+  async *#watch(revision: bigint, timeoutMs: number, signal: AbortSignal) {
+    // The signal of a member that has no leader; etcd ends such a watch.
+    const metadata = await this.#client.metadata(attemptTimeoutMs);
+    if (!metadata.ok) return;
+    const options = { timeoutMs, metadata: { ...metadata.value, hasleader: "true" }, signal };
+    const create = { case: "createRequest" as const, value: { key: this.#options.keys.active, startRevision: revision } };
+    yield* this.#client.member.watch.watch(once({ requestUnion: create }, signal), options);
   }
 }
 
@@ -131,6 +180,13 @@ export class Session {
   readonly createRevision: bigint;
   readonly keys: EtcdKeys;
   readonly client: EtcdClient;
+  /** Random name of the attempt that was elected. */
+  readonly attempt: string;
+  /**
+   * Moment after which no predecessor judged a renewal that it answered, by the monotonic clock; undefined if that is not known: it may have done so
+   * until this process was elected.
+   */
+  lastJudgedMs: number | undefined;
   readonly #lease: bigint;
   readonly #ttlSeconds: number;
   readonly #ended = new AbortController();
@@ -139,13 +195,14 @@ export class Session {
   constructor(
     client: EtcdClient,
     keys: EtcdKeys,
-    { lease, createRevision, ttlSeconds }: { readonly lease: bigint; readonly createRevision: bigint; readonly ttlSeconds: number },
+    elected: { readonly lease: bigint; readonly createRevision: bigint; readonly ttlSeconds: number; readonly attempt: string },
   ) {
     this.client = client;
     this.keys = keys;
-    this.createRevision = createRevision;
-    this.#lease = lease;
-    this.#ttlSeconds = ttlSeconds;
+    this.createRevision = elected.createRevision;
+    this.attempt = elected.attempt;
+    this.#lease = elected.lease;
+    this.#ttlSeconds = elected.ttlSeconds;
     void this.#keepAlive();
   }
 
@@ -210,19 +267,3 @@ async function* once<T>(request: T, signal: AbortSignal): AsyncIterable<T> {
   yield request;
   if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
-
-export const createdAt = (key: Uint8Array, revision: bigint) => ({
-  target: etcd.Compare_CompareTarget.CREATE,
-  key,
-  targetUnion: { case: "createRevision" as const, value: revision },
-});
-export const modifiedAt = (key: Uint8Array, revision: bigint) => ({
-  target: etcd.Compare_CompareTarget.MOD,
-  key,
-  targetUnion: { case: "modRevision" as const, value: revision },
-});
-export const put = (key: Uint8Array, value: Uint8Array, lease = 0n) => ({
-  request: { case: "requestPut" as const, value: { key, value, lease } },
-});
-export const remove = (key: Uint8Array) => ({ request: { case: "requestDeleteRange" as const, value: { key } } });
-export const read = (key: Uint8Array) => ({ request: { case: "requestRange" as const, value: { key } } });

@@ -32,7 +32,7 @@ const clientOf = (world: World): EtcdClient => new EtcdClient(world, { endpoints
 
 function campaign(world: World, signal: AbortSignal = new AbortController().signal): Promise<Session> {
   const name = `${Math.floor(world.clock.monotonicMs())}`;
-  return new Election(clientOf(world), { keys, name, address: () => name, ttlSeconds }).campaign(signal);
+  return new Election(clientOf(world), { keys, name, address: () => name, ttlSeconds }, allRules).campaign(signal);
 }
 
 const put = (key: string, value: string): KeyValueOperation => ({ kind: "put", key: utf8(key), value: utf8(value) });

@@ -5,13 +5,16 @@
  *   - A batch is applied only while the election key has the create revision of this session: a deposed process writes nothing.
  *   - A batch is applied only directly behind the batch before it, so an attempt that arrives late changes nothing.
  *   - A batch without an answer is sent again until etcd has told whether it is there, or the session has ended.
- *   - `confirm` resolves only if etcd still had this session's election key after it was called.
+ *   - `confirm` resolves only if etcd still had this session's election key after it was called, and at most `beatEveryMs` after the last beat or
+ *     batch without another beat (beats.ts).
  *   - Nobody else writes while the session lasts, so what was read or written here is what etcd has: `cacheBytes` of it are kept.
  */
 import { assert, concatBytes, equalBytes, FailureError, fromUtf8, prefixEnd, present, type Rules, refused, utf8 } from "@stamp/base";
 import { DiskError, type KeyRange, type KeyValue, type KeyValueOperation } from "@stamp/ports";
-import { createdAt, modifiedAt, put, read, remove, type Session } from "./election.ts";
+import { Beats } from "./beats.ts";
+import type { Session } from "./election.ts";
 import { type EtcdClient, isOfTheRequest } from "./etcd-client.ts";
+import { createdAt, modifiedAt, put, read, remove } from "./operations.ts";
 import { type EtcdKeys, etcdLimits } from "./options.ts";
 
 const pageKeysMin = 8;
@@ -34,6 +37,7 @@ export class EtcdKeyValue implements KeyValue {
   readonly #session: Session;
   readonly #keys: EtcdKeys;
   readonly #rules: Rules;
+  readonly #beats: Beats;
   readonly #cacheBytesMax: number;
   /** By key as Latin-1 text; the least recently used first. */
   readonly #cache = new Map<string, Kept>();
@@ -50,6 +54,7 @@ export class EtcdKeyValue implements KeyValue {
     this.#session = session;
     this.#keys = session.keys;
     this.#rules = rules;
+    this.#beats = new Beats(session, rules);
     this.#cacheBytesMax = cacheBytesMax;
   }
 
@@ -109,6 +114,12 @@ export class EtcdKeyValue implements KeyValue {
   /** Resolves if this process was still elected after the call; throws FailureError if the session has ended. */
   async confirm(): Promise<void> {
     if (!this.#rules.on("answersConfirmed")) return;
+    if (!this.#beats.fresh) {
+      const beaten = await this.#beats.beat();
+      this.#checkElected();
+      if (beaten === "deposed") throw this.#deposed("another process was elected");
+      return;
+    }
     const { kvs } = await this.#read({ key: this.#keys.active });
     if (kvs[0]?.createRevision !== this.#session.createRevision) throw this.#deposed("another process was elected");
   }
@@ -135,6 +146,7 @@ export class EtcdKeyValue implements KeyValue {
     ];
     const request = { compare, success: [...ops, put(batch, id)], failure: [read(active), read(batch)] };
     let unanswered = false;
+    const sentMs = this.#client.world.clock.monotonicMs();
     for (let tries = 0; ; tries++) {
       this.#checkElected();
       const answer = await this.#client.once(({ kv }, options) => kv.txn(request, options));
@@ -158,6 +170,7 @@ export class EtcdKeyValue implements KeyValue {
       await this.#client.pause(tries, this.#session.ended);
     }
     this.#fullSinceMs = undefined;
+    this.#beats.wrote(sentMs);
     for (const [name, each] of newest) this.#keep(name, each.kind === "put" ? each.value.slice() : undefined);
   }
 

@@ -1,5 +1,5 @@
 /** Where etcd is, what a stamp keeps in it, and the limits of requests to it. */
-import { fromUtf8, utf8 } from "@stamp/base";
+import { concatBytes, fromUtf8, utf8 } from "@stamp/base";
 import type { Address, ForeignTls } from "@stamp/ports";
 
 export interface EtcdOptions {
@@ -27,13 +27,23 @@ export class EtcdKeys {
   readonly active: Uint8Array;
   /** Value: election and number of the last batch, as text. */
   readonly batch: Uint8Array;
+  /** Before the keys of the beats (beats.ts), and behind all of them. */
+  readonly beats: Uint8Array;
+  readonly beatsEnd: Uint8Array;
   /** Before the keys of the store. */
   readonly data: Uint8Array;
 
   constructor(prefix: string) {
     this.active = utf8(`${prefix}active`);
     this.batch = utf8(`${prefix}batch`);
+    this.beats = utf8(`${prefix}beats/`);
+    this.beatsEnd = utf8(`${prefix}beats0`);
     this.data = utf8(`${prefix}d/`);
+  }
+
+  /** Value: number of the beat, and the time in which its process answers without another one, as JSON. */
+  beat(attempt: string): Uint8Array {
+    return concatBytes([this.beats, utf8(attempt)]);
   }
 }
 

@@ -5,7 +5,7 @@
  *  1. the epoch of a name only rises, one grant each;
  *  2. a lease that ran out, ended, or whose renewals are refused is never renewed;
  *  3. nobody is told that a lease ended before that is durable, and a restart does not extend such a lease;
- *  4. a restart extends every other lease by a full term: its holder may have renewed it just before;
+ *  4. a restart extends every other lease by a full term, counted from the last moment at which its holder may have renewed it;
  *  5. a higher incarnation of the same holder ends the older one's lease at once: it holds the exclusive lock of the identity's folder,
  *     so the older process is gone. A process of the same name on another folder (left over from elsewhere, or made anew) is another
  *     holder: it waits for the lease's end as everybody does. So does a lower incarnation: a folder that was restored from an older copy. The SAME incarnation does not: its earlier request may arrive late, while the lease is held.
@@ -66,13 +66,13 @@ export class LeaseTable {
   /** While nothing can be: of these a record may get to the disk or not. Nobody is told anything of them. */
   undecided: ReadonlySet<string> = new Set();
 
-  /** `records`: what was durable when this process started. */
-  constructor(records: Iterable<LeaseRecord>, nowMs: number, rules: Rules) {
+  /** `records`: what was durable when this process started. `fromMs`: no renewal that was answered before this process was judged later. */
+  constructor(records: Iterable<LeaseRecord>, fromMs: number, rules: Rules) {
     this.#rules = rules;
     const extended = rules.on("leasesExtendedOnRestart");
     for (const record of records) {
       assert(!this.#entries.has(record.name), "two records of one lease");
-      this.#entries.set(record.name, { record, expiresAtMs: !record.ended && extended ? nowMs + record.termMs : nowMs });
+      this.#entries.set(record.name, { record, expiresAtMs: !record.ended && extended ? fromMs + record.termMs : fromMs });
     }
   }
 

@@ -67,6 +67,7 @@ export class LockServiceRole implements Role {
     }
     const facts = {
       stampId,
+      instance: opened.access.instance,
       lastTransaction: committer.lastVersion,
       waiting: committer.waitingCount,
       wrote: committer.wrote,

@@ -442,6 +442,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["pause", "cut-pair", "crash", "partition"],
   },
   {
+    fault: "the active lock service over etcd dies at the same moment as the holder of a lease",
+    rules: ["answersBeat", "sightsStand"],
+    tests: ["packages/etcd/src/beats.test.ts", "services/lock-service/src/store/etcd.test.ts"],
+    faults: ["pause", "cut-pair", "crash", "partition"],
+  },
+  {
     fault: "an answer of etcd is lost after the commit, or a transaction arrives there late",
     rules: ["batchesInOrder"],
     tests: ["packages/etcd/src/etcd-key-value.test.ts"],

@@ -280,6 +280,12 @@ export const mutants: readonly Mutant[] = [
     why: "a deposed lock service renews a lease beyond the term that its successor gave",
   },
   {
+    rules: ["answersBeat"],
+    workload: "locks",
+    focus: "fail-overs",
+    why: "a lock service renews without a beat: its successor counts the term from before the renewal",
+  },
+  {
     rules: ["batchesInOrder"],
     workload: "locks",
     focus: "fail-overs",

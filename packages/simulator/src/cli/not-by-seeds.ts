@@ -18,6 +18,11 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "services/extent-node/src/rules.test.ts",
   },
   {
+    rule: "sightsStand",
+    why: "a standby looks five times a second until its predecessor's etcd lease ends, so only one that is cut off until then, and elected at once, has seen too little: 0 of 60 seeds of locks with focus fail-overs",
+    test: "packages/etcd/src/beats.test.ts",
+  },
+  {
     rule: "mintedEpochsOnly",
     why: "only a faulty process opens a stream with an epoch that nobody was given; every process of a workload runs this code",
     test: "services/stream-manager/src/calls/streams.test.ts",

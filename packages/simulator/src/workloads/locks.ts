@@ -48,8 +48,11 @@ export async function lockWorkload(sim: Simulation, tally: Tally, focus?: Focus)
  */
 async function watchStarts(sim: Simulation, lockService: string, started: { atMs: number }, over: () => boolean): Promise<void> {
   const names = lockServiceAddresses(lockService);
+  // A process may be deposed and elected again between two looks: each turn has an instance of its own.
   const serving = (): string[] =>
-    names.filter((name) => sim.role(name)?.status.state === "serving" && !sim.isPaused(name)).map((name) => `${name} ${sim.starts(name)}`);
+    names
+      .filter((name) => sim.role(name)?.status.state === "serving" && !sim.isPaused(name))
+      .map((name) => `${name} ${sim.starts(name)} ${sim.role(name)?.status.facts.instance}`);
   let before = serving();
   while (!over()) {
     const now = serving();

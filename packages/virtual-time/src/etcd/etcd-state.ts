@@ -92,7 +92,9 @@ export class EtcdState {
         return refused("notFound", "leaseEnded", "etcdserver: requested lease not found");
       }
     }
-    if (writes.length > 0 && this.bytes > this.quotaBytes) {
+    // Without room etcd goes on removing keys, and refuses every transaction that could put one.
+    const couldPut = [...request.success, ...request.failure].some(({ request: op }) => op.case === "requestPut");
+    if (couldPut && this.bytes > this.quotaBytes) {
       return refused("resourceExhausted", "diskFull", "etcdserver: mvcc: database space exceeded");
     }
     if (writes.length > 0) this.#write(writes);

@@ -120,9 +120,9 @@ export class SimulatedEtcd implements Role {
         yield { canceled: true, compactRevision: this.state.compacted, header: this.state.header };
         return;
       }
-      const stop = this.state.watch(startRevision, ({ key: changed, deleted }) => {
+      const stop = this.state.watch(startRevision, ({ key: changed, deleted, revision }) => {
         if (!equalBytes(changed, key)) return;
-        events.push({ type: deleted ? etcd.Event_EventType.DELETE : etcd.Event_EventType.PUT, kv: { key } });
+        events.push({ type: deleted ? etcd.Event_EventType.DELETE : etcd.Event_EventType.PUT, kv: { key, modRevision: revision } });
         wake();
       });
       signal.addEventListener("abort", () => wake(), { once: true });

@@ -54,7 +54,11 @@ async function elected(world: World, config: LockServiceConfig, secrets: EtcdSec
   const access = etcdAccess(world, config, secrets);
   if (!access.ok) return access;
   const { client, keys } = access.value;
-  const election = new Election(client, { keys, name: "metadata-migrate", address: () => "", ttlSeconds: config.etcdTtlSeconds });
+  const election = new Election(
+    client,
+    { keys, name: "metadata-migrate", address: () => "", ttlSeconds: config.etcdTtlSeconds },
+    world.rules,
+  );
   const given = new AbortController();
   const done = new AbortController();
   void sleep(world.clock, electionMs, done.signal).then(() => given.abort());

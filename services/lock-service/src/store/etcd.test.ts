@@ -114,6 +114,26 @@ test("the active one is killed: within a term nobody loses a lease, epochs go on
   }
 });
 
+test("the active one dies with the holder of a lease: the lease ends a term after their death, not after the take-over", async () => {
+  for (let seed = 31; seed <= 36; seed++) {
+    await inScene(seed, async () => {
+      const { sim } = scene;
+      const keeper = keeperOf(sim.world("holder"), "holder", 1);
+      await keeper.acquire();
+      await sim.until(() => sim.role(standbyOf(scene.active() as string))?.status.state === "standby", readyWithinMs, "one stands by");
+      await sim.sleep(2_000 + sim.prng.below(1_000));
+      const diedMs = sim.nowMs;
+      sim.crash(scene.active() as string, { unsynced: "lost", silent: true, stayDown: true });
+      // The other host's lock service answers it no more: as if it were dead.
+      sim.partition(["holder"], [...scene.names]);
+      await keeperOf(sim.world("heir"), "heir", 2).acquire();
+      const tookMs = sim.nowMs - diedMs;
+      assert.equal(keeper.holds(), false, `seed ${seed}: two hold it`);
+      assert.ok(tookMs < 7_500, `seed ${seed}: ${tookMs} ms`);
+    });
+  }
+});
+
 /** Pauses the active one until another is active, and asks the paused one again. Gives what it answers to a renewal that it got meanwhile. */
 async function renewalAtDeposed(seed: number, without: readonly RuleName[]): Promise<boolean> {
   let renewed = false;

@@ -28,10 +28,17 @@ const emptyStoreText =
   "extent nodes and the command that puts it back (docs/guides/metadata.md)";
 
 /**
- * Reads what the store holds. Every lease gets a full term, counted from after the store was opened (rule leasesExtendedOnRestart). Closes the
- * store if it can't be served.
+ * Reads what the store holds. Every lease gets a full term (rule leasesExtendedOnRestart), counted from `lastJudgedMs`, the last moment at which
+ * the process before can have judged a renewal that it answered; undefined: from after the store was opened. Closes the store if it can't be
+ * served.
  */
-export async function openedStore(world: World, config: LockServiceConfig, store: LockStore, room: StoreRoom): Promise<Outcome<Opened>> {
+export async function openedStore(
+  world: World,
+  config: LockServiceConfig,
+  store: LockStore,
+  room: StoreRoom,
+  lastJudgedMs?: number,
+): Promise<Outcome<Opened>> {
   const { clock, logger, random, rules } = world;
   const failed = async (failure: Outcome<never>): Promise<Outcome<never>> => {
     await store.close();
@@ -52,7 +59,10 @@ export async function openedStore(world: World, config: LockServiceConfig, store
   if (!records.ok) return failed(records);
   const level = await StoredLevel.open(world, store);
   if (!level.ok) return failed(level);
-  const leases = new LeaseTable(records.value, clock.monotonicMs(), rules);
+  const nowMs = clock.monotonicMs();
+  const fromMs = Math.min(nowMs, lastJudgedMs ?? nowMs);
+  if (lastJudgedMs !== undefined) logger.info("terms of leases count from before the election", { beforeMs: Math.round(nowMs - fromMs) });
+  const leases = new LeaseTable(records.value, fromMs, rules);
   const { waitingMax, groupMax } = config;
   const committer = new Committer(world, store, leases, { waitingMax, groupMax, lastVersion: lastVersion.value, ...room });
   const access: OpenStore = {

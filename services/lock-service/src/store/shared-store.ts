@@ -49,7 +49,7 @@ export class SharedStore {
     this.#room = room;
     this.#changed = changed;
     this.#trouble = () => client.trouble && `etcd (${client.trouble.message})`;
-    this.#election = new Election(client, { keys, name: config.name, address, ttlSeconds: config.etcdTtlSeconds });
+    this.#election = new Election(client, { keys, name: config.name, address, ttlSeconds: config.etcdTtlSeconds }, world.rules);
   }
 
   /** Last failure of etcd, for people; undefined if it answered. */
@@ -105,7 +105,9 @@ export class SharedStore {
     logger.info("elected as the active lock service", { revision: String(session.createRevision) });
     const etcd = new EtcdKeyValue(session, rules);
     const store = await LockStore.openShared(this.#world, etcd);
-    const opened = store.ok ? await openedStore(this.#world, this.#config, store.value, this.#roomOf(session, etcd)) : store;
+    const opened = store.ok
+      ? await openedStore(this.#world, this.#config, store.value, this.#roomOf(session, etcd), session.lastJudgedMs)
+      : store;
     if (!opened.ok) {
       const gone = opened.failure.reason === "notLeader";
       this.#changed(undefined, gone ? undefined : opened);
