@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { ok } from "@stamp/base";
 import { GrpcTransport } from "@stamp/ports-node";
 import { type ClusterConfig, loadConfig } from "../config.ts";
 import { takenPorts } from "../ports-in-use.ts";
@@ -320,5 +321,47 @@ test("run-supervisor, clusters one after another in one process: each lets go of
       await stop(running);
       await running.stopped;
       assert.deepEqual(listeners(), before);
+    }
+  }));
+
+/** Waits without a timer. */
+async function untilTurn(what: string, condition: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 5_000_000; turn++) {
+    if (condition()) return;
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+  assert.fail(`never: ${what}`);
+}
+
+test("supervisor, all are ready: each is asked every two seconds; when one ends all are asked at once", (t) =>
+  withBench(async ({ config }) => {
+    let asked = 0;
+    const getStatus = async () => {
+      asked += 1;
+      return ok({ state: "serving", ready: true, waitingFor: [] });
+    };
+    const transport = { client: () => ({ getStatus }) } as unknown as GrpcTransport;
+    const one = new Supervisor({ config, root: dirname(config.dataDir), transport });
+    try {
+      await one.start();
+      await until("all are ready", () => one.ready);
+      t.mock.timers.enable({ apis: ["setTimeout"] });
+      // The last timer of the system's clock.
+      const before = asked;
+      await untilTurn("asked once more", () => asked > before);
+      await untilTurn("ready", () => one.ready);
+      asked = 0;
+      t.mock.timers.tick(1_999);
+      assert.equal(asked, 0);
+      t.mock.timers.tick(1);
+      assert.equal(asked, 7);
+      asked = 0;
+      process.kill(one.process("extent-node-2")?.identity?.pid ?? 0, "SIGKILL");
+      await untilTurn("it has ended", () => !one.ready);
+      t.mock.timers.tick(100);
+      assert.ok(asked > 0, "now, and not two seconds after the last time");
+    } finally {
+      t.mock.timers.reset();
+      await one.stop();
     }
   }));

@@ -35,7 +35,8 @@ interface Seen {
 }
 
 const pollWhileStartingMs = 100;
-const pollMs = 500;
+/** Time between two questions to each process while all are ready. The end of a process is seen at once, without a question. */
+const pollMs = 2_000;
 const askTimeoutMs = 1_500;
 const takenToldMax = 5;
 /** Longest wait for the end of processes that were killed, and then for the ports that they had. */
@@ -51,6 +52,8 @@ export class Supervisor {
   readonly #seen = new Map<string, Seen>();
   readonly #asking = new Set<string>();
   #pollTimer: NodeJS.Timeout | undefined;
+  /** The next question to the processes is `pollMs` after the last one. */
+  #isAtRest = false;
   #stopping: Promise<void> | undefined;
   #recorded = false;
   #adding = false;
@@ -244,6 +247,7 @@ export class Supervisor {
     this.#seen.delete(managed.plan.name);
     this.#recorded = false;
     this.#record();
+    if (this.#isAtRest) this.#pollAfter(pollWhileStartingMs);
     this.#options.onEvent?.(this, managed.plan.name, event);
   }
 
@@ -295,7 +299,13 @@ export class Supervisor {
     this.#describe();
     this.#record();
     for (const managed of this.#processes) void this.#ask(managed);
-    this.#pollTimer = setTimeout(() => this.#poll(), this.ready ? pollMs : pollWhileStartingMs);
+    this.#pollAfter(this.ready ? pollMs : pollWhileStartingMs);
+  }
+
+  #pollAfter(delayMs: number): void {
+    clearTimeout(this.#pollTimer);
+    this.#isAtRest = delayMs === pollMs;
+    if (this.#stopping === undefined) this.#pollTimer = setTimeout(() => this.#poll(), delayMs);
   }
 
   async #ask(managed: ManagedProcess): Promise<void> {
