@@ -7,13 +7,22 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defaultServiceProperties, encodeServiceProperties, type ServiceProperties } from "@stamp/azure-rest";
-import { compareBytes, type Outcome, ok, type Rules, refused, unwrap } from "@stamp/base";
+import { compareBytes, featureLevel, type Outcome, ok, type Rules, refused, unwrap } from "@stamp/base";
 import { type FrontEndConfig, FrontEndRole, frontEndConfigSchema } from "@stamp/front-end";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { type Decision, type ObjectTable, objectTables, type RowEntry, type VisitRow } from "@stamp/objects";
 import { firstRangeOf, type Range } from "@stamp/partition-map";
 import { PartitionServerRole, partitionServerConfigSchema } from "@stamp/partition-server";
-import { type Client, type HttpClient, type HttpHandler, type HttpRequest, type Role, served, type World } from "@stamp/ports";
+import {
+  type Client,
+  type HttpClient,
+  type HttpHandler,
+  type HttpRequest,
+  type Role,
+  raiseFeatureLevel,
+  served,
+  type World,
+} from "@stamp/ports";
 import { type HttpListener, InProcessNetwork, NodeHttpClient, nodeWorld, oidcIssuer, serveHttp } from "@stamp/ports-node";
 import { ExtentNode, fromWire, LockService, PartitionManager, PartitionServer, toWire } from "@stamp/wire";
 import type { BlobSettings, ScopeControl } from "./target.ts";
@@ -161,8 +170,11 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
   // Nobody assigns its ranges anew here: a machine that stands still for seconds must not end its lease.
   const lease = { leaseTermMs: 300_000, leaseRenewEveryMs: 60_000 };
   const serverConfig = partitionServerConfigSchema.parse({ name: "ps-1", listen: "ps-1", lockService, ...lease });
+  const serverWorld = worldOf("ps-1");
+  // There is no stream manager that would tell it.
+  await raiseFeatureLevel(serverWorld, featureLevel);
   await start(
-    new PartitionServerRole(worldOf("ps-1"), serverConfig, {
+    new PartitionServerRole(serverWorld, serverConfig, {
       locate: async (ids) => ids.filter((id) => data.extents.has(id)).map((id) => locationOf(id)) as never,
       load: async (range) => {
         const held = rows.get(range.rangeId) ?? new MemoryRows();

@@ -28,6 +28,7 @@ export { goesOverRanges, inlineBytesOf, isPipelined, isRead, type Routable, rout
 export { type Belonging, belongingOf } from "./parents.ts";
 export type {
   Decision,
+  MayWrite,
   Plan,
   PlanContext,
   PlanRefusal,

@@ -79,6 +79,12 @@ export interface Decision {
 
 export type Plan<T = Decision> = Generator<Read, T, ReadAnswer>;
 
+/**
+ * True if rows may be written that a feature level of the stamp brings (`neededLevels`). False: a release that may come back can't read them. Undefined:
+ * the level is not known yet.
+ */
+export type MayWrite = (level: number) => boolean | undefined;
+
 /** Everything that a plan may know besides rows. */
 export interface PlanContext {
   readonly rules: Rules;
@@ -98,6 +104,7 @@ export interface PlanContext {
   readonly receiptSecret: () => Uint8Array;
   /** Seals secrets of accounts in their rows. */
   readonly seals: Seals;
+  readonly mayWrite: MayWrite;
 }
 
 export function* getRow(key: Uint8Array): Plan<Uint8Array | undefined> {

@@ -3,7 +3,6 @@
  *
  *   lease taken ── Load by the partition manager ──> ranges served ── lease lost ──> everything dropped ── lease taken ...
  */
-import { neededLevels } from "@stamp/base";
 import { LeaseKeeper, LevelWatch, statusService } from "@stamp/metadata-store";
 import { AccountSeals } from "@stamp/objects";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
@@ -46,8 +45,7 @@ export class PartitionServerRole implements Role {
     masterKeys: readonly Uint8Array[] = [],
   ) {
     const level = new LevelWatch(world);
-    const maySeal = (): boolean | undefined => level.allows(neededLevels.sealedAccounts) || (level.level === undefined ? undefined : false);
-    this.#seals = new AccountSeals(world.digest, (length) => world.random.bytes(length), masterKeys, maySeal);
+    this.#seals = new AccountSeals(world.digest, (length) => world.random.bytes(length), masterKeys);
     this.#world = world;
     this.#level = level;
     this.#config = config;
@@ -61,6 +59,7 @@ export class PartitionServerRole implements Role {
       leaseHeld: () => this.#lease?.holds() ?? false,
       locate: (extentIds, timeoutMs) => engines.locate(extentIds, timeoutMs),
       seals: this.#seals,
+      mayWrite: (needed) => level.allows(needed) || (level.level === undefined ? undefined : false),
     });
     this.#collector = this.#makeCollector();
   }

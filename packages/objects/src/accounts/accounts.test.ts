@@ -92,6 +92,9 @@ const goldenRole = new URL("../../../../tests/golden/row/v5/account-with-role.bi
 test("accounts: a role is changed where it is as expected, and its row is of version 5", () => {
   const table = new TestTable();
   table.run({ case: "putAccount", value: { account: account("a", ["k1"]), onlyIfAbsent: true } });
+  table.mayWrite = false;
+  assert.throws(() => table.outcome("changeAccount", change("a", { geoRole: "secondary" }, { geoRole: "" })), /need feature level 1/);
+  table.mayWrite = true;
   const become = (geoRole: string, expected: string) => table.outcome("changeAccount", change("a", { geoRole }, { geoRole: expected }));
   assert.equal(become("secondary", "other"), "ConditionNotMet 412");
   assert.equal(become("secondary", ""), "account");

@@ -1,5 +1,5 @@
 /** Operations on accounts: one row each in the Account table, keyed by the name. */
-import { compareBytes, concatBytes, emptyBytes, refused } from "@stamp/base";
+import { compareBytes, concatBytes, emptyBytes, neededLevels, refused } from "@stamp/base";
 import { serviceError } from "../errors.ts";
 import { accountKey, accountsFrom, accountsPrefix, afterPrefix } from "../object-keys.ts";
 import type { OperationValue } from "../operation.ts";
@@ -54,13 +54,22 @@ const scopesOf = (scopes: readonly EncryptionScope[]): DictionaryEntry[] | undef
     ? undefined
     : scopes.map(({ name, key, disabled }) => ({ name, type: "binary", value: concatBytes([Uint8Array.of(disabled ? 1 : 0), key]) }));
 
-const levelNotHeard = "the partition server has not heard the feature level of the stamp: it does not know whether secrets are sealed";
+const levelNotHeard = "the partition server has not heard the feature level of the stamp yet";
+const rolesNeedLevel = `roles of accounts at several stamps need feature level ${neededLevels.accountRoles}: ./stamp upgrade status`;
 
-/** A sealed row stays sealed. A row that was written before there was a master key is sealed when it is written next, if that may begin. */
-function put(account: Account, seals: Seals, row: Uint8Array | undefined) {
-  const wasSealed = row !== undefined && intact(decodeRow(accountSchema, row)).sealed !== undefined;
-  const seal = wasSealed || seals.mayBegin();
-  if (seal === undefined) return intact<Decision>(refused("unavailable", "notReady", levelNotHeard));
+/** Returns what the level of the stamp says. Throws FailureError `notReady` if the level is not known: then nothing may be written for want of an answer. */
+function heard(may: boolean | undefined): boolean {
+  return may ?? intact<boolean>(refused("unavailable", "notReady", levelNotHeard));
+}
+
+/**
+ * Rows that the release before can't read wait for the level of the stamp, once they have begun they go on. A row that was written before there was a
+ * master key is sealed when it is written next.
+ */
+function put(account: Account, { seals, mayWrite }: PlanContext, row: Uint8Array | undefined) {
+  const held = row && intact(decodeRow(accountSchema, row));
+  const getsRole = account.geoRole !== "" && held?.geoRole === undefined;
+  if (getsRole && !heard(mayWrite(neededLevels.accountRoles))) intact(refused("failedPrecondition", "conflict", rolesNeedLevel));
   const secrets = {
     keys: texts(account.keys.map((key, index) => [`key${index + 1}`, key])),
     delegationSecret: bytes(account.delegationSecret),
@@ -68,9 +77,10 @@ function put(account: Account, seals: Seals, row: Uint8Array | undefined) {
     configuredDigest: bytes(account.configuredDigest),
     encryptionScopes: scopesOf(account.encryptionScopes),
   };
-  const sealed = seal ? seals.seal(account.name, encodeRow(accountSchema, secrets)) : undefined;
+  const sealed = seals.seal(account.name, encodeRow(accountSchema, secrets));
+  const maySeal = sealed !== undefined && (held?.sealed !== undefined || heard(mayWrite(neededLevels.sealedAccounts)));
   const value = encodeRow(accountSchema, {
-    ...(sealed === undefined ? secrets : { sealed }),
+    ...(maySeal ? { sealed } : secrets),
     created: dateTimeOfMs(account.createdMs),
     serviceProperties: texts(Object.entries(account.serviceProperties)),
     geoRole: account.geoRole === "" ? undefined : account.geoRole,
@@ -96,13 +106,13 @@ export function* putAccount(value: OperationValue<"putAccount">, context: PlanCo
   if (expectedGeoRole !== undefined && expectedGeoRole !== held?.geoRole) return conditionNotMet();
   const changed = expectedGeoRole === undefined ? { keys: account.keys } : { ...account, createdMs: held?.createdMs ?? 0 };
   const next = held ? { ...held, ...changed } : { ...account, createdMs: context.wallMs };
-  return put(next, context.seals, row);
+  return put(next, context, row);
 }
 
-export function* changeAccount(value: ChangeAccount, { seals }: PlanContext): Plan {
+export function* changeAccount(value: ChangeAccount, context: PlanContext): Plan {
   const row = yield* getRow(accountKey(value.account));
   if (!row) return fail("AccountNotFound");
-  const held = decodeAccount(value.account, row, seals);
+  const held = decodeAccount(value.account, row, context.seals);
   if (!expectedIsSo(value.expected, held)) return conditionNotMet();
   const scopes = changedScopes(value, held.encryptionScopes);
   if (!scopes.ok) return scopes.decision;
@@ -115,7 +125,7 @@ export function* changeAccount(value: ChangeAccount, { seals }: PlanContext): Pl
     serviceProperties: { ...held.serviceProperties, ...value.serviceProperties },
     geoRole: value.geoRole ?? held.geoRole,
   };
-  return put(next, seals, row);
+  return put(next, context, row);
 }
 
 const conditionNotMet = () => errorAnswer(serviceError("ConditionNotMet", { status: "412" }));

@@ -122,10 +122,11 @@ test("account at rest: a row from before the master key is read, and sealed when
 });
 
 test("account at rest: below its level no row becomes sealed, what is sealed stays so, and before the level is known nothing is written", () => {
-  let mayBegin: boolean | undefined = false;
   let made = 0;
-  const random = (length: number) => createHmac("sha512", "test").update(String(made++)).digest().subarray(0, length);
-  const table = holding(new AccountSeals(ciphers, random, [masterKey(1)], () => mayBegin));
+  const table = new TestTable();
+  table.seals = sealsWith(masterKey(1));
+  table.mayWrite = false;
+  table.run({ case: "putAccount", value: { account, onlyIfAbsent: true } });
   const change = () =>
     table.run({
       case: "changeAccount",
@@ -134,14 +135,14 @@ test("account at rest: below its level no row becomes sealed, what is sealed sta
   assert.equal(versionOfRow(rowOf(table)), 3, "the release before reads it after a way back");
   change();
   assert.equal(versionOfRow(rowOf(table)), 3);
-  mayBegin = undefined;
+  table.mayWrite = undefined;
   const before = rowOf(table);
   assert.match(failureOf(change), /has not heard the feature level/);
   assert.deepEqual(rowOf(table), before);
-  mayBegin = true;
+  table.mayWrite = true;
   change();
   assert.equal(versionOfRow(rowOf(table)), 4);
-  for (mayBegin of [false, undefined]) {
+  for (table.mayWrite of [false, undefined]) {
     change();
     assert.equal(versionOfRow(rowOf(table)), 4, "a secret that was sealed is never stored openly again");
   }

@@ -16,11 +16,9 @@ import { concatBytes, type Failed, type Outcome, ok, refused, toHex, utf8 } from
 /** Sealing of secrets, which a plan asks of the holder of the master key. */
 export interface Seals {
   /**
-   * True if the row of an account that is not sealed yet may be. False: it stays as it is, because a release that may come back can't read sealed rows
-   * (`neededLevels.sealedAccounts`). Undefined: not known yet; nothing may be written, so that no secret is stored openly for want of an answer.
+   * Seals the content for an account; undefined if there is no master key, and secrets stay in the row as they are. Whether the level of the stamp allows
+   * a row to become sealed is asked by the plan (`mayWrite`, level `neededLevels.sealedAccounts`).
    */
-  mayBegin(): boolean | undefined;
-  /** Seals the content for an account; undefined if there is no master key, and secrets stay in the row as they are. */
   seal(account: string, content: Uint8Array): Uint8Array | undefined;
   /** Refused with `masterKeyMissing` if none of the keys held is the one that sealed it, with `damaged` if it does not open. */
   open(account: string, sealed: Uint8Array): Outcome<Uint8Array>;
@@ -52,16 +50,8 @@ export class AccountSeals implements Seals {
   readonly #random: (length: number) => Uint8Array;
   readonly #keys: readonly { readonly id: Uint8Array; readonly key: Uint8Array }[];
 
-  readonly #mayBegin: () => boolean | undefined;
-
-  /** `masterKeys`: of 32 bytes each. The first seals; all open. None: nothing is sealed. `mayBegin` as in `Seals`. */
-  constructor(
-    ciphers: SealingCiphers,
-    random: (length: number) => Uint8Array,
-    masterKeys: readonly Uint8Array[],
-    mayBegin: () => boolean | undefined = () => true,
-  ) {
-    this.#mayBegin = mayBegin;
+  /** `masterKeys`: of 32 bytes each. The first seals; all open. None: nothing is sealed. */
+  constructor(ciphers: SealingCiphers, random: (length: number) => Uint8Array, masterKeys: readonly Uint8Array[]) {
     this.#ciphers = ciphers;
     this.#random = random;
     this.#keys = masterKeys.map((key) => ({ id: idOfMasterKey(ciphers, key), key }));
@@ -70,10 +60,6 @@ export class AccountSeals implements Seals {
   /** Ids of the master keys, the one that seals first: 16 hex digits each. */
   get ids(): readonly string[] {
     return this.#keys.map(({ id }) => toHex(id));
-  }
-
-  mayBegin(): boolean | undefined {
-    return this.#keys.length === 0 ? true : this.#mayBegin();
   }
 
   seal(account: string, content: Uint8Array): Uint8Array | undefined {
@@ -103,7 +89,6 @@ export class AccountSeals implements Seals {
 
 /** For who has no master key. */
 export const noSeals: Seals = {
-  mayBegin: () => true,
   seal: () => undefined,
   open: (account, sealed) => missing(account, toHex(sealed.subarray(1, wrappedAt)), []),
 };

@@ -33,6 +33,8 @@ export class TestTable {
 
   /** Seals of accounts; none by default. */
   seals: Seals = noSeals;
+  /** Answer of `mayWrite` for every level. */
+  mayWrite: boolean | undefined = true;
 
   #secrets = 0;
   /** Bytes of the n-th secret that is asked for. */
@@ -58,6 +60,7 @@ export class TestTable {
       queueMs: (name, clockMs) => this.#queueClocks.actingMs(name, this, clockMs),
       receiptSecret: () => this.receiptSecret(++this.#secrets),
       seals: this.seals,
+      mayWrite: () => this.mayWrite,
     };
   }
 

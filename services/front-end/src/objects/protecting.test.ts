@@ -44,6 +44,7 @@ class Rows {
       queueMs: () => 0,
       receiptSecret: () => new Uint8Array(16),
       seals: noSeals,
+      mayWrite: () => true,
     };
     const plan = planOf(operation, context);
     let step = plan.next();

@@ -58,6 +58,7 @@ class Bench {
       leaseHeld: () => this.leaseHeld,
       locate,
       seals: noSeals,
+      mayWrite: () => true,
     });
     this.holdings.leaseTaken(7);
   }

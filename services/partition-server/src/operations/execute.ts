@@ -17,6 +17,7 @@ import {
   isRead,
   type Lease,
   lockKeysOf,
+  type MayWrite,
   noPolicy,
   type Operation,
   type OperationResult,
@@ -69,6 +70,7 @@ export interface ExecutorOptions {
   readonly leaseHeld: () => boolean;
   readonly locate: (extentIds: readonly number[], timeoutMs: number) => Promise<ExtentLocation[]>;
   readonly seals: Seals;
+  readonly mayWrite: MayWrite;
 }
 
 export class Executor {
@@ -375,6 +377,7 @@ export class Executor {
       queueMs: (name, clockMs) => held.queueClocks.actingMs(name, { wallMs, monotonicMs: nowMs }, clockMs),
       receiptSecret: () => this.#world.random.bytes(receiptSecretBytes),
       seals: this.#options.seals,
+      mayWrite: this.#options.mayWrite,
     };
     const decided = await runPlan(clock, planOf(operation, context), view, (bytes) => held.load.moved(0, bytes));
     if (!decided.ok) return decided;
