@@ -4,6 +4,7 @@
  *
  * Invariant: the level is asked for only when every process of the plan runs, answers, and knows it. The stream manager checks what it knows besides.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { featureLevel } from "@stamp/base";
 import { LeaderCalls } from "@stamp/metadata-store";
 import { type GrpcTransport, NodeClock, NodeRandom } from "@stamp/ports-node";
@@ -23,17 +24,8 @@ export async function finalizeByItself(
 ): Promise<void> {
   while (!signal.aborted) {
     if (status().ready && (await allKnow(transport, status())) && (await record(transport, status().lockService))) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, everyMs);
-      signal.addEventListener(
-        "abort",
-        () => {
-          clearTimeout(timer);
-          resolve();
-        },
-        { once: true },
-      );
-    });
+    // The signal ends the wait.
+    await sleep(everyMs, undefined, { signal }).catch(() => {});
   }
 }
 
