@@ -3,7 +3,5 @@
  * call. The caller owes: one `leave` for each operation that was let in, and the time of each call from one monotonic
  * clock.
  */
-export * from "./concurrency-limit.ts";
-export * from "./gate.ts";
-export * from "./metrics.ts";
-export * from "./sample-and-hold.ts";
+export { type Asked, type Effect, Gate, type GateFigures, type GateOptions, type Refusal, type Ticket } from "./gate.ts";
+export { gateMetrics } from "./metrics.ts";

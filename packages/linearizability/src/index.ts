@@ -1,8 +1,6 @@
 /** Is a recorded history linearizable? Start at `checkHistory`. */
-export * from "./check.ts";
-export * from "./history.ts";
-export * from "./models/batch.ts";
-export * from "./models/blob.ts";
-export * from "./models/register.ts";
-export * from "./report.ts";
-export * from "./search.ts";
+export { checkHistory } from "./check.ts";
+export type { Operation } from "./history.ts";
+export { type BatchCall, batchModel } from "./models/batch.ts";
+export { type BlobAnswer, type BlobCall, type BlobCondition, checkBlob } from "./models/blob.ts";
+export { describeVerdict } from "./report.ts";

@@ -3,15 +3,23 @@
  * (`LeaderCalls`). A transaction is conditional on the caller's epoch and on versions of keys. The caller owes: taking
  * an unknown outcome for unknown.
  */
-export * from "./feature-level/level-record.ts";
-export * from "./feature-level/level-watch.ts";
-export * from "./feature-level/process-versions.ts";
-export * from "./given-numbers.ts";
-export * from "./leader-calls.ts";
-export * from "./lease-keeper.ts";
-export * from "./lock-services.ts";
-export * from "./metadata-client.ts";
-export * from "./metadata-store.conformance.ts";
-export * from "./snapshot.ts";
-export * from "./status-service.ts";
-export * from "./store-age.ts";
+export { decodeLevel, encodeLevel, type LevelRecord, levelKey } from "./feature-level/level-record.ts";
+export { LevelWatch } from "./feature-level/level-watch.ts";
+export { type CommandNumbers, GivenNumbers, unvouchedEpochsMax, unvouchedTermsMax } from "./given-numbers.ts";
+export { LeaderCalls } from "./leader-calls.ts";
+export { LeaseKeeper, leaseDefaults, refusedByStandby } from "./lease-keeper.ts";
+export { lockServiceAddresses, lockServices } from "./lock-services.ts";
+export { MetadataClient, type StoredKey, type StoreFence, type StorePosition } from "./metadata-client.ts";
+export { metadataStoreConformance } from "./metadata-store.conformance.ts";
+export {
+  inMemory,
+  type OpenedSnapshot,
+  openSnapshot,
+  type SeededChecksum,
+  type SnapshotEntry,
+  type SnapshotSource,
+  SnapshotWriter,
+  verifySnapshot,
+} from "./snapshot.ts";
+export { statusService } from "./status-service.ts";
+export { StoreAge } from "./store-age.ts";
