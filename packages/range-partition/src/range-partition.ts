@@ -39,8 +39,8 @@ import type {
 } from "./types.ts";
 
 const mergeRetryMs = 5_000;
-/** An heir does not merge at first: what was held up comes now. */
-const heirRestMs = 1_000;
+/** A child does not merge at first: what was held up comes now. */
+const childRestMs = 1_000;
 /** About so many keys of a memory table say how what is in it is spread. */
 const memoryKeySamplesMax = 256;
 
@@ -112,7 +112,7 @@ export class RangePartition {
     if (inherited === undefined) return undefined;
     const partition = new RangePartition(world, options, limits, inherited);
     partition.#maintenance.stop();
-    partition.#mergesLater = world.clock.after(heirRestMs, () => partition.stay());
+    partition.#mergesLater = world.clock.after(childRestMs, () => partition.resume());
     return partition;
   }
 
@@ -126,7 +126,7 @@ export class RangePartition {
     this.#storage = loaded.storage;
     const own = { low: options.lowKey, high: options.highKey };
     this.followers = new LogFollowers(world, { ...options, own, recentBytesMax: limits.followedBytesMax }, loaded, async () => {
-      const ended = this.#ended ?? this.#departure.told;
+      const ended = this.#ended ?? this.#departure.recorded;
       return ended === undefined ? this.#maintenance.recordFollowers() : { ok: false, failure: ended };
     });
     const sizes = { checkpointsMax: limits.checkpointsMax, garbageBytesMax: 4 * limits.memoryTableBytesMax };
@@ -282,7 +282,7 @@ export class RangePartition {
     const ended = this.#ended;
     if (ended !== undefined) return { ok: false, failure: ended };
     // The children are loaded from the last record of a leaving partition.
-    if (this.#departure.told === undefined) {
+    if (this.#departure.recorded === undefined) {
       this.#data.settle();
       const recorded = new Set(this.#maintenance.state.settledExtents);
       const settled = this.#data.settled;
@@ -299,7 +299,7 @@ export class RangePartition {
 
   /** Records that, so that later owners count on. */
   async recordGone(goneSinceMs: Readonly<Record<string, number>>): Promise<Outcome<void>> {
-    const ended = this.#ended ?? this.#departure.told;
+    const ended = this.#ended ?? this.#departure.recorded;
     return ended === undefined ? this.#maintenance.recordGone(goneSinceMs) : { ok: false, failure: ended };
   }
 
@@ -309,7 +309,7 @@ export class RangePartition {
    */
   async need(format: FormatName, version: number): Promise<Outcome<void>> {
     if ((this.#maintenance.state.needs?.[format] ?? 0) >= version) return ok();
-    const ended = this.#ended ?? this.#departure.told;
+    const ended = this.#ended ?? this.#departure.recorded;
     const recorded = ended === undefined ? await this.#maintenance.need(format, version) : { ok: false as const, failure: ended };
     return recorded.ok ? recorded : { ok: false, failure: { ...recorded.failure, applied: "no" } };
   }
@@ -344,7 +344,7 @@ export class RangePartition {
   /** Writes what is in memory out while everything goes on; resolves when it is in a checkpoint. Not of one that leaves: that does so itself. */
   async checkpoint(): Promise<Outcome<void>> {
     while (this.#frozen !== undefined && this.#closed === undefined) await this.#checkpointing;
-    const closed = this.#ended ?? this.#departure.told;
+    const closed = this.#ended ?? this.#departure.recorded;
     if (closed !== undefined) return { ok: false, failure: closed };
     if (this.#active.count > 0 || this.#checkpointDue) {
       this.#beginCheckpoint();
@@ -355,12 +355,12 @@ export class RangePartition {
 
   /**
    * One, or two neighbours: they take no more writes, and the first one leaves in its metadata stream the state from which the ranges of
-   * `heirs` are loaded; reads go on. For good: whatever becomes of it, they are closed afterwards, and loaded again when nothing came of it.
+   * `children` are loaded; reads go on. For good: whatever becomes of it, they are closed afterwards, and loaded again when nothing came of it.
    */
-  static leave(partitions: readonly RangePartition[], heirs: readonly string[]): Promise<Outcome<Left>> {
+  static leave(partitions: readonly RangePartition[], children: readonly string[]): Promise<Outcome<Left>> {
     return Departure.leave(
       partitions.map((partition) => partition.#departure),
-      heirs,
+      children,
     );
   }
 
@@ -374,14 +374,14 @@ export class RangePartition {
     return this.#departure.lighten();
   }
 
-  async tell(heirs: readonly string[]): Promise<Outcome<void>> {
-    const told = await this.#departure.tell(heirs);
-    return told.ok ? ok() : told;
+  async recordHandoff(children: readonly string[]): Promise<Outcome<void>> {
+    const recorded = await this.#departure.recordHandoff(children);
+    return recorded.ok ? ok() : recorded;
   }
 
   /** It does not leave after all: merges go on. Only before `holdData`. */
-  stay(): void {
-    this.#departure.stay();
+  resume(): void {
+    this.#departure.resume();
     this.#maintain();
   }
 
@@ -471,7 +471,7 @@ export class RangePartition {
     return this.#active.bytes > this.#limits.memoryTableBytesMax || this.#activeLogBytes > this.#limits.logBytesMax;
   }
 
-  /** Also of an heir that has no row of what is in its log: that had better be let go. */
+  /** A child without rows in the inherited log is due as well, so that the log's extents can be released. */
   get #checkpointDue(): boolean {
     return this.#full || (this.#active.count === 0 && this.#activeLogBytes > 0);
   }
@@ -493,7 +493,7 @@ export class RangePartition {
   }
 
   get #mayWriteOut(): boolean {
-    return this.#frozen === undefined && this.#departure.told === undefined;
+    return this.#frozen === undefined && this.#departure.recorded === undefined;
   }
 
   async #untilWritten(): Promise<void> {

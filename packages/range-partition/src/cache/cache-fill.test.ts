@@ -142,7 +142,7 @@ test("row cache: of a merge that comes to nothing nothing stays", async () => {
       unwrap(await partition.prepareToLeave(false));
       await stamp.sim.sleep(1_000);
       assert.ok(partition.stats.cacheBytes <= partition.stats.checkpointBytes, `${partition.stats.cacheBytes} in round ${round}`);
-      partition.stay();
+      partition.resume();
     }
     assert.ok(writtenByMerges > 500_000, `${writtenByMerges} bytes of merges under way`);
   });

@@ -21,7 +21,7 @@ import {
 } from "@stamp/lsm";
 import type { OwnedStream } from "@stamp/stream-client";
 import type { Undurable } from "../commit/group-commit.ts";
-import type { Leaving, Told } from "../handoff/leave.ts";
+import type { HandoffRecord, Leaving } from "../handoff/leave.ts";
 import { MergedVersions } from "../tables.ts";
 import type { Checkpoint, Storage } from "./checkpoint-reader.ts";
 import { type CheckpointRequest, writeCheckpoint } from "./checkpoint-store.ts";
@@ -55,7 +55,7 @@ export interface RecordedFollowers {
 /** Merges at once: a long one, one of what came meanwhile, and so on. */
 export const mergesMax = 3;
 /** Policy for writing out a memory table: callers wait for it, so it never pauses. Merges pause. */
-const ofMemory = { inMemory: () => true, givenUp: () => false, restTimes: () => 0 };
+const flush = { inMemory: () => true, givenUp: () => false, restTimes: () => 0 };
 /** Timeout of metadata writes: none, as for blocks of checkpoints. */
 const metadataTimeoutMs = Number.POSITIVE_INFINITY;
 const truncateTimeoutMs = 30_000;
@@ -189,18 +189,22 @@ export class Maintenance {
     this.#stopped = false;
   }
 
-  /** The state that `heirs` are loaded from, with the log from where it says. What is recorded later names them no more. */
-  async tell(heirs: readonly string[]): Promise<Outcome<Told>> {
+  /** The state that `children` are loaded from, with the log from where it says. What is recorded later names them no more. */
+  async recordHandoff(children: readonly string[]): Promise<Outcome<HandoffRecord>> {
     this.#stopped = true;
-    const told = await this.#record((checkpoints) => checkpoints, { heirs });
-    return told.ok ? ok({ told: told.value, recordExtentId: this.#recordExtentId }) : told;
+    const recorded = await this.#record((checkpoints) => checkpoints, { heirs: children });
+    return recorded.ok ? ok({ state: recorded.value, recordExtentId: this.#recordExtentId }) : recorded;
   }
 
   /**
-   * Writes the last record under this owner: the state that `heirs` are loaded from, with what is still in memory and what is in no log.
+   * Writes the last record under this owner: the state that `children` are loaded from, with what is still in memory and what is in no log.
    * Nothing is truncated: the streams are about to go.
    */
-  async leave(frozen: Frozen, undurable: Omit<Undurable, "recorded">, { heirs, restBytesMax, tell }: Leaving): Promise<Outcome<Told>> {
+  async leave(
+    frozen: Frozen,
+    undurable: Omit<Undurable, "recorded">,
+    { children, restBytesMax, writeRecord }: Leaving,
+  ): Promise<Outcome<HandoffRecord>> {
     this.#stopped = true;
     const isLittle = frozen.table.bytes + undurable.bytes <= restBytesMax;
     const written = isLittle ? ok(undefined) : await this.#write(frozen.table.versions(), this.#checkpoints.length === 0);
@@ -211,12 +215,12 @@ export class Maintenance {
     const inRestFrom = (isLittle ? this.#state.checkpointedSequence : frozen.lastSequence) + 1;
     const left = await this.#record(
       (checkpoints) => (checkpoint === undefined ? checkpoints : [checkpoint, ...checkpoints]),
-      { ...factsOf(frozen), checkpointedSequence: undurable.lastSequence, rest: rest.length > 0 ? rest : undefined, heirs },
+      { ...factsOf(frozen), checkpointedSequence: undurable.lastSequence, rest: rest.length > 0 ? rest : undefined, heirs: children },
       async (state) =>
-        tell({ state, own: this.#own, dataExtents: (this.#streams.blobData?.extents ?? []).map(({ extentId }) => extentId) }),
+        writeRecord({ state, own: this.#own, dataExtents: (this.#streams.blobData?.extents ?? []).map(({ extentId }) => extentId) }),
       () => coveredByRest(this.#followers.cursors(true), inRestFrom, undurable.lastSequence + 1),
     );
-    return left.ok ? ok({ told: left.value, recordExtentId: this.#recordExtentId }) : left;
+    return left.ok ? ok({ state: left.value, recordExtentId: this.#recordExtentId }) : left;
   }
 
   /** Whether there is something to merge. */
@@ -302,7 +306,7 @@ export class Maintenance {
   async #write(
     versions: AsyncIterable<Entry> | Iterable<Entry>,
     bottom: boolean,
-    how: Pick<CheckpointRequest, "inMemory" | "givenUp" | "restTimes"> = ofMemory,
+    how: Pick<CheckpointRequest, "inMemory" | "givenUp" | "restTimes"> = flush,
   ): Promise<Outcome<Checkpoint | undefined>> {
     const { rowData } = this.#streams;
     const id = this.#nextId++;
@@ -312,11 +316,11 @@ export class Maintenance {
     return written;
   }
 
-  /** Puts the changed list into the metadata stream and takes it over when that is durable. `tell`: what the record says then. */
+  /** Puts the changed list into the metadata stream and takes it over when that is durable. `toRecord`: returns what the record says then. */
   #record(
     change: (checkpoints: readonly Checkpoint[]) => readonly Checkpoint[],
     facts: Partial<PartitionState>,
-    tell = async (state: PartitionState): Promise<Outcome<PartitionState>> => ok(state),
+    toRecord = async (state: PartitionState): Promise<Outcome<PartitionState>> => ok(state),
     followed = (cursors: FollowerCursors): FollowerCursors => cursors,
   ): Promise<Outcome<PartitionState>> {
     const recorded = this.#recording.then(async (): Promise<Outcome<PartitionState>> => {
@@ -335,9 +339,9 @@ export class Maintenance {
         nextCheckpointId: this.#nextId,
         checkpoints: checkpoints.map(({ stored }) => stored),
       };
-      const told = await tell(state);
-      if (!told.ok) return told;
-      const record = encodeState(told.value, this.#storage.world.digest.crc32c);
+      const written = await toRecord(state);
+      if (!written.ok) return written;
+      const record = encodeState(written.value, this.#storage.world.digest.crc32c);
       const places = await this.#streams.metadata.append([record], { timeoutMs: metadataTimeoutMs });
       if (!places.ok) return places;
       this.#state = state;
@@ -347,7 +351,7 @@ export class Maintenance {
       const place = places.value[0];
       this.#recordExtentId = place?.extentId ?? 0;
       if (place !== undefined && facts.heirs === undefined) await this.#truncate(this.#streams.metadata, place.extentId);
-      return told;
+      return written;
     });
     this.#recording = recorded;
     return recorded;

@@ -1,9 +1,9 @@
 /**
  * How a range partition leaves: prepared while it is served as before, until writes have to wait.
  *
- *     prepare ─ lighten ─ tell ─ holdData ─ leave ──► split: the log is cut, and goes on as that of the heirs (docs/decisions/0340)
+ *     prepare ─ lighten ─ recordHandoff ─ holdData ─ leave ──► split: the log is cut, and goes on as that of the children (docs/decisions/0340)
  *                  └───────────── holdData ─ leave ──► merge: a last record has what is in memory and in flight (0338)
- *     stay: it does not leave after all; until holdData.
+ *     resume: it does not leave after all; until holdData.
  */
 import { assert, type Failure, type Outcome, ok, refused } from "@stamp/base";
 import type { MemoryTable } from "@stamp/lsm";
@@ -13,7 +13,7 @@ import { type Frozen, keptFromExtentId, type Maintenance } from "../checkpoint/m
 import type { GroupCommit } from "../commit/group-commit.ts";
 import type { Transactions } from "../commit/transactions.ts";
 import type { PartitionStreams } from "../load/load.ts";
-import { type Leaving, type Left, leaveTogether, type Told } from "./leave.ts";
+import { type HandoffRecord, type Leaving, type Left, leaveTogether } from "./leave.ts";
 
 /** Commits that are in no checkpoint. */
 interface Memory {
@@ -53,7 +53,7 @@ const leftStreamsTimeoutMs = 500;
 export class Departure {
   readonly #leaver: Leaver;
   #preparing = false;
-  #told: Promise<Outcome<Told>> | undefined;
+  #record: Promise<Outcome<HandoffRecord>> | undefined;
   #left: Failure | undefined;
 
   constructor(leaver: Leaver) {
@@ -65,9 +65,9 @@ export class Departure {
     return this.#left;
   }
 
-  /** Why nothing in memory may be written out: the heirs are told what they have besides. */
-  get told(): Failure | undefined {
-    return this.#left ?? (this.#told && this.#becomes("others"));
+  /** Why nothing in memory may be written out: a record names what the children find in memory and in the log. */
+  get recorded(): Failure | undefined {
+    return this.#left ?? (this.#record && this.#becomes("others"));
   }
 
   /**
@@ -82,7 +82,7 @@ export class Departure {
     const out = await checkpoint();
     if (!out.ok) return out;
     await begun;
-    // The heirs want them all.
+    // The children want them all.
     await Promise.all(maintenance.checkpoints.map((one) => one.warm()));
     return ok();
   }
@@ -100,22 +100,22 @@ export class Departure {
   }
 
   /**
-   * Then, of one that is split: the record that its heirs are loaded from is written. Until it leaves or stays nothing in memory is written
+   * Then, of one that is split: the record that its children are loaded from is written. Until it leaves or resumes nothing in memory is written
    * out.
    */
-  async tell(heirs: readonly string[]): Promise<Outcome<Told>> {
+  async recordHandoff(children: readonly string[]): Promise<Outcome<HandoffRecord>> {
     const { maintenance, untilWritten, ended, rangeId } = this.#leaver;
     await untilWritten();
     const failure = ended();
     if (failure !== undefined) return { ok: false, failure };
     if (!this.#preparing) return refused("unavailable", "notBegun", `${rangeId} does not leave any more`);
-    this.#told = maintenance.tell(heirs);
-    return this.#told;
+    this.#record = maintenance.recordHandoff(children);
+    return this.#record;
   }
 
-  stay(): void {
+  resume(): void {
     this.#preparing = false;
-    this.#told = undefined;
+    this.#record = undefined;
     this.#leaver.maintenance.goOn();
   }
 
@@ -126,45 +126,45 @@ export class Departure {
   }
 
   /** Hands one partition over, or two neighbours. */
-  static leave(departures: readonly Departure[], heirs: readonly string[]): Promise<Outcome<Left>> {
+  static leave(departures: readonly Departure[], children: readonly string[]): Promise<Outcome<Left>> {
     const [first, second, ...others] = departures;
     assert(first !== undefined && others.length === 0, "one or two leave");
-    if (second === undefined) return first.#leaveLog(heirs);
+    if (second === undefined) return first.#leaveLog(children);
     return leaveTogether(
       first.#leaver.world.rules,
-      heirs,
+      children,
       (how) => first.#leaveRecord(how),
       (how) => second.#leaveRecord(how),
     );
   }
 
   /**
-   * Writes wait from when the log is cut until the heirs are served: what of them is acknowledged is in the log before that, all else is done
+   * Writes wait from when the log is cut until the children are served: what of them is acknowledged is in the log before that, all else is done
    * anew.
    */
-  async #leaveLog(heirs: readonly string[]): Promise<Outcome<Left>> {
+  async #leaveLog(children: readonly string[]): Promise<Outcome<Left>> {
     const { rangeId, world, streams, maintenance, commit, memory, ended } = this.#leaver;
     this.#preparing = true;
     maintenance.stop();
-    const told = await (this.#told ?? this.tell(heirs));
-    if (!told.ok) return told;
+    const recorded = await (this.#record ?? this.recordHandoff(children));
+    if (!recorded.ok) return recorded;
     await this.#closeStreams();
     await streams.commitLog.steady({ timeoutMs: leftStreamsTimeoutMs });
     const failure = ended();
     if (failure !== undefined) return { ok: false, failure };
     const heldSinceMs = world.clock.monotonicMs();
-    this.#left = this.#becomes(heirs.join(" and "));
+    this.#left = this.#becomes(children.join(" and "));
     const cut = commit.cut(this.#left);
     if (cut === undefined) return refused("unavailable", "partitionLoading", `the log of ${rangeId} goes to another extent`);
     await cut.applied;
-    const isKnown = streams.commitLog.knows(told.value.told.logStartExtentId);
+    const isKnown = streams.commitLog.knows(recorded.value.state.logStartExtentId);
     const log = {
       ...memory(),
       lastTicket: commit.lastTicket,
-      fromExtentId: isKnown ? keptFromExtentId(streams.commitLog, told.value.told) : 0,
+      fromExtentId: isKnown ? keptFromExtentId(streams.commitLog, recorded.value.state) : 0,
     };
     const times = { heldSinceMs, drainMs: 0, writeMs: world.clock.monotonicMs() - heldSinceMs };
-    return ok({ ...told.value, ...times, log, became: cut.sealed });
+    return ok({ ...recorded.value, ...times, log, became: cut.sealed });
   }
 
   /**
@@ -173,7 +173,7 @@ export class Departure {
    */
   async #leaveRecord(how: Leaving): Promise<Outcome<Left>> {
     const { world, maintenance, commit, transactions, memory, freeze, untilWritten, ended } = this.#leaver;
-    this.#left = this.#becomes(how.heirs.join(" and "));
+    this.#left = this.#becomes(how.children.join(" and "));
     const { rules, clock } = world;
     const heldSinceMs = clock.monotonicMs();
     const drains = rules.on("drainBeforeLeaving");

@@ -1,6 +1,6 @@
 /**
  * The streams of range partitions become those of others, in one change: what a split and a merge come to. Data are not copied; extents
- * are shared by the lists, and each heir takes its keys of what is in them.
+ * are shared by the lists, and each child takes its keys of what is in them.
  *
  * The shared streams must end somewhere. Whoever has left them (`RangePartition.leave`) knows where each ends, and says so in the change itself: their
  * last extents are sealed there in the same transaction. A stream of which that is not certain is opened once more by its owner, which
@@ -39,7 +39,7 @@ const sharedKinds = (parents: readonly Parent[]) => (parents.length > 1 ? shared
 const aheadTimeoutMs = 5_000;
 
 /**
- * All streams of the parents go; those of the heirs are made under their owner epochs, with the extents of all parents (metadata: of the
+ * All streams of the parents go; those of the children are made under their owner epochs, with the extents of all parents (metadata: of the
  * first, which has the joined record; commit logs: of the only one, else none). Happens only while the parents have the owner epochs given (rule
  * ownerEpochAtManager). The parents have left (`RangePartition.leave`) before. Gives the extents of the commit logs.
  */
@@ -47,7 +47,7 @@ export async function handOver(
   world: World,
   client: StreamClient,
   parents: readonly Parent[],
-  heirs: readonly OwnedNames[],
+  children: readonly OwnedNames[],
   timeoutMs: number,
 ): Promise<Outcome<HandedOver>> {
   const deadlineMs = world.clock.monotonicMs() + timeoutMs;
@@ -65,19 +65,19 @@ export async function handOver(
   for (const one of sealed) if (one.ok) await one.value.close();
   const failed = sealed.find((one) => !one.ok);
   if (failed && !failed.ok) return failed;
-  return client.multiModify(editsOf(parents, heirs), { timeoutMs: leftMs() });
+  return client.multiModify(editsOf(parents, children), { timeoutMs: leftMs() });
 }
 
-/** Has the first extents made that the heirs will write to, while the parents are still served. A hint: nothing depends on it. */
+/** Has the first extents made that the children will write to, while the parents are still served. A hint: nothing depends on it. */
 export async function prepareHeirs(
   client: StreamClient,
   parents: readonly PartitionStreams[],
-  heirs: readonly OwnedNames[],
+  children: readonly OwnedNames[],
 ): Promise<void> {
   const lastData = parents.flatMap(({ blobData }) => blobData?.extents ?? []).at(-1)?.extentId ?? 0;
   const options = { timeoutMs: aheadTimeoutMs };
   await Promise.all(
-    heirs.flatMap(({ streams, ownerEpoch }) => [
+    children.flatMap(({ streams, ownerEpoch }) => [
       client.allocateAhead(streams.commitLog, epochOf(ownerEpoch), 0, options),
       ...(streams.blobData === undefined ? [] : [client.allocateAhead(streams.blobData, epochOf(ownerEpoch), lastData, options)]),
     ]),
@@ -88,7 +88,7 @@ export async function prepareHeirs(
 const rangeFrom = (stream: string, firstExtentId = 0) =>
   firstExtentId === 0 ? { stream } : { stream, firstExtentId: toWire(firstExtentId) };
 
-function editsOf(parents: readonly Parent[], heirs: readonly OwnedNames[]): MessageInitShape<typeof StreamEditSchema>[] {
+function editsOf(parents: readonly Parent[], children: readonly OwnedNames[]): MessageInitShape<typeof StreamEditSchema>[] {
   const [first] = parents;
   const shared: readonly string[] = sharedKinds(parents);
   const goes = parents.flatMap(({ streams, ownerEpoch, left }) =>
@@ -99,7 +99,7 @@ function editsOf(parents: readonly Parent[], heirs: readonly OwnedNames[]): Mess
       return name === undefined ? [] : [{ name, ownerEpoch: toWire(ownerEpoch), ...(complete && { complete }) }];
     }),
   );
-  const comes = heirs.flatMap(({ streams, ownerEpoch }) => {
+  const comes = children.flatMap(({ streams, ownerEpoch }) => {
     const made = (name: string, extents: ReturnType<typeof rangeFrom>[], openAhead = false): MessageInitShape<typeof StreamEditSchema> => ({
       name,
       ownerEpoch: toWire(0),

@@ -7,7 +7,7 @@ import type { World } from "@stamp/ports";
 import type { OwnedStream, StreamClient, StreamExtent } from "@stamp/stream-client";
 import type { Caches } from "../cache/caches.ts";
 import { Checkpoint } from "../checkpoint/checkpoint-reader.ts";
-import { heirState, type Loaded, type PartitionStreams, type Replayed, replayRest, storageOf } from "../load/load.ts";
+import { childState, type Loaded, type PartitionStreams, type Replayed, replayRest, storageOf } from "../load/load.ts";
 import type { PartitionOptions } from "../types.ts";
 import type { HandedOver } from "./hand-over.ts";
 import type { Left, LeftLog } from "./leave.ts";
@@ -24,7 +24,7 @@ export async function inheritPartition(
 ): Promise<Loaded | undefined> {
   const own = { low: options.lowKey, high: options.highKey };
   const storage = storageOf(world, client, options, caches);
-  const state = heirState(left.told, options.rangeId, own);
+  const state = childState(left.state, options.rangeId, own);
   const opened = await Promise.all(state.checkpoints.map((stored) => Checkpoint.open(stored, own, storage)));
   const checkpoints = opened.flatMap((one) => (one.ok ? [one.value] : []));
   if (checkpoints.length < opened.length) return undefined;
@@ -55,7 +55,7 @@ function ofLog({ table: all, lastSequence, lastTicket, logBytes }: LeftLog, ownT
   return { table, lastSequence, lastTicket: Math.max(lastTicket, ownTicket), logBytes };
 }
 
-/** The list that the stream of an heir has after the change; undefined when a parent's end is not known here. */
+/** The list that the stream of a child has after the change; undefined when a parent's end is not known here. */
 function inherited(streams: readonly (OwnedStream | undefined)[]): readonly StreamExtent[] | undefined {
   const extents = new Map<number, StreamExtent>();
   for (const stream of streams) {

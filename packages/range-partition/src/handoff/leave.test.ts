@@ -40,8 +40,8 @@ async function writesWhileItLeaves(
     await stamp.sim.sleep(leavesAfterMs);
     unwrap(await become(stamp, "ps", parents, [r4]));
     await Promise.all(writers);
-    const heir = unwrap(await stamp.load(4, "ps", { rangeId: "r4", create: false }));
-    const held = new Set(await keysOf(heir));
+    const child = unwrap(await stamp.load(4, "ps", { rangeId: "r4", create: false }));
+    const held = new Set(await keysOf(child));
     return { acknowledged: acknowledged.length, missing: acknowledged.filter((key) => !held.has(key)) };
   });
 }
@@ -50,7 +50,7 @@ for (const [what, rule] of [
   ["split", "cutNotAcknowledged"],
   ["merge", "drainBeforeLeaving"],
 ] as const) {
-  test(`${what}: what is acknowledged while the parent leaves is with its heir; without rule ${rule} it is lost`, async () => {
+  test(`${what}: what is acknowledged while the parent leaves is with its child; without rule ${rule} it is lost`, async () => {
     let acknowledged = 0;
     let lost = 0;
     for (let leavesAfterMs = 3; leavesAfterMs < 20; leavesAfterMs += 2) {
@@ -67,13 +67,13 @@ for (const [what, rule] of [
 const isMoving = (outcome: Outcome<unknown>): boolean =>
   !outcome.ok && outcome.failure.reason === "partitionLoading" && outcome.failure.applied === "no";
 
-test("split: what waits for the turn of its row when the parent leaves is not done there, however many wait; what was done is with the heir", async () => {
+test("split: what waits for the turn of its row when the parent leaves is not done there, however many wait; what was done is with the child", async () => {
   const stamp = new Stamp(12, { limits });
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
     unwrap(await write(parent, "row", [put("k", "before")]));
     unwrap(await parent.prepareToLeave(true));
-    unwrap(await parent.tell(["r2"]));
+    unwrap(await parent.recordHandoff(["r2"]));
     const writes = Array.from({ length: 50 }, (_, i) => write(parent, "row", [put("k", `${i}`)]));
     await stamp.sim.sleep(5);
     unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
@@ -81,8 +81,8 @@ test("split: what waits for the turn of its row when the parent leaves is not do
     const done = outcomes.filter(({ ok }) => ok).length;
     assert.ok(done >= 1 && done <= 5, `${done} were done before it left`);
     for (const outcome of outcomes.slice(done)) assert.ok(isMoving(outcome), JSON.stringify(outcome));
-    const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
-    assert.equal(await read(heir, "k"), `${done - 1}`);
+    const child = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
+    assert.equal(await read(child, "k"), `${done - 1}`);
   });
 });
 
@@ -90,24 +90,24 @@ test("split: what waits for the turn of its row when the parent leaves is not do
 async function leaveWith(
   stamp: Stamp,
   parents: readonly RangePartition[],
-  heirs: readonly string[],
+  children: readonly string[],
   writes: readonly Promise<Outcome<unknown>>[],
 ) {
   await stamp.sim.sleep(0.1);
   const commits = parents.reduce((sum, { stats }) => sum + stats.commits, 0);
-  const left = await RangePartition.leave(parents, heirs);
+  const left = await RangePartition.leave(parents, children);
   const outcomes = await Promise.all(writes);
   return { left, commits, acknowledged: outcomes.map(({ ok }) => ok) };
 }
 
-test("split: what is on its way to the log when that is cut is unknown, or not done once the heirs have the streams; what waits is not done", async () => {
+test("split: what is on its way to the log when that is cut is unknown, or not done once the children have the streams; what waits is not done", async () => {
   for (const change of ["happens", "refused", "closed before"] as const) {
     const stamp = new Stamp(31, { limits });
     await stamp.sim.run(async () => {
       const parent = unwrap(await stamp.load(1, "ps"));
       unwrap(await write(parent, "l", [put(keyOf(0), "before")]));
       unwrap(await parent.prepareToLeave(true));
-      unwrap(await parent.tell(["r2"]));
+      unwrap(await parent.recordHandoff(["r2"]));
       const writes = [write(parent, "first", [put(keyOf(1), "on its way")])];
       // It lands: long enough for that, too short for the answer.
       await stamp.sim.sleep(0.1);
@@ -143,7 +143,7 @@ test("split: without rule redoneWhenChanged what is said not to have happened is
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
     unwrap(await parent.prepareToLeave(true));
-    unwrap(await parent.tell(["r2"]));
+    unwrap(await parent.recordHandoff(["r2"]));
     const writing = write(parent, "first", [put(keyOf(1), "on its way")]);
     await stamp.sim.sleep(0.1);
     unwrap(await RangePartition.leave([parent], ["r2"]));
@@ -192,8 +192,8 @@ test("merge: what is decided and not durable is answered and goes along, whateve
         [{ rangeId: "r3", epoch: 6 }, right],
       ];
       unwrap(await become(stamp, "third", parents, [{ rangeId: "r7", epoch: 7 }]));
-      const heir = unwrap(await stamp.load(7, "ps", { rangeId: "r7", create: false }));
-      assert.equal((await keysOf(heir)).length, inMemory + 200);
+      const child = unwrap(await stamp.load(7, "ps", { rangeId: "r7", create: false }));
+      assert.equal((await keysOf(child)).length, inMemory + 200);
     });
   }
 });
@@ -208,7 +208,7 @@ for (const what of ["split", "merge"] as const) {
         const [, parent] = present(parents[0], "a parent");
         if (what === "split") {
           unwrap(await parent.prepareToLeave(true));
-          unwrap(await parent.tell(["r4"]));
+          unwrap(await parent.recordHandoff(["r4"]));
         }
         const next = (writes = true) =>
           parent.transact(
@@ -236,8 +236,8 @@ for (const what of ["split", "merge"] as const) {
         for (const outcome of outcomes.slice(done)) assert.ok(isMoving(outcome), JSON.stringify(outcome));
         if (what === "merge") assert.equal(done, all.length);
         if (done < all.length) assert.ok(isMoving(await looked), "what was seen did not happen");
-        const heir = unwrap(await stamp.load(4, "ps", { rangeId: "r4", create: false }));
-        assert.equal(await read(heir, keyOf(1)), done === 0 ? undefined : `${done}`);
+        const child = unwrap(await stamp.load(4, "ps", { rangeId: "r4", create: false }));
+        assert.equal(await read(child, keyOf(1)), done === 0 ? undefined : `${done}`);
       });
     }
   });
@@ -285,7 +285,7 @@ test("split: a parent whose log or metadata has another owner does not leave, an
   }
 });
 
-test("merge: both neighbours write their records at once; what neither log had is with the heir", async () => {
+test("merge: both neighbours write their records at once; what neither log had is with the child", async () => {
   const stamp = new Stamp(21, { limits });
   await stamp.sim.run(async () => {
     const { left, right } = await splitAt200(stamp);
@@ -298,9 +298,9 @@ test("merge: both neighbours write their records at once; what neither log had i
     ];
     unwrap(await become(stamp, "ps", parents, [{ rangeId: "r4", epoch: 7 }]));
     for (const outcome of await Promise.all(writes)) unwrap(outcome);
-    const heir = unwrap(await stamp.load(7, "ps", { rangeId: "r4", create: false }));
-    for (const key of keys) assert.equal(await read(heir, key), "in flight", key);
-    assert.deepEqual(await keysOf(heir), expected);
+    const child = unwrap(await stamp.load(7, "ps", { rangeId: "r4", create: false }));
+    for (const key of keys) assert.equal(await read(child, key), "in flight", key);
+    assert.deepEqual(await keysOf(child), expected);
   });
 });
 
@@ -320,9 +320,9 @@ test("merge: what is in the memory of both fits into the record, or is left in c
         unwrap(await write(parent, "l", writes));
       }
       unwrap(await become(stamp, "ps", parents, [{ rangeId: "r4", epoch: 4 }]));
-      const heir = unwrap(await stamp.load(4, "ps", { rangeId: "r4", create: false }));
-      assert.deepEqual([heir.stats.checkpoints, heir.stats.memoryTableEntries], [checkpoints, checkpoints > 0 ? 0 : 400]);
-      assert.deepEqual(await keysOf(heir), from(0, 400));
+      const child = unwrap(await stamp.load(4, "ps", { rangeId: "r4", create: false }));
+      assert.deepEqual([child.stats.checkpoints, child.stats.memoryTableEntries], [checkpoints, checkpoints > 0 ? 0 : 400]);
+      assert.deepEqual(await keysOf(child), from(0, 400));
     });
   }
 });
@@ -432,8 +432,8 @@ test("split: a log that gets no answer holds nothing up, and what is on its way 
       unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [r4]));
       assert.ok(isMoving(await writing));
       assert.ok(stamp.sim.nowMs - before < 150, `${stamp.sim.nowMs - before} ms`);
-      const heir = unwrap(await stamp.load(4, "other", { rangeId: "r4", create: false }));
-      assert.deepEqual(await keysOf(heir), [keyOf(0)]);
+      const child = unwrap(await stamp.load(4, "other", { rangeId: "r4", create: false }));
+      assert.deepEqual(await keysOf(child), [keyOf(0)]);
       return true;
     });
     if (done) break;
@@ -447,7 +447,7 @@ test("split: the log is cut when it goes to no other extent; writes go on until 
     await stamp.sim.run(async () => {
       const parent = unwrap(await stamp.load(1, "ps"));
       unwrap(await parent.prepareToLeave(true));
-      unwrap(await parent.tell(["r4"]));
+      unwrap(await parent.recordHandoff(["r4"]));
       const acknowledged: string[] = [];
       const writers = from(0, 20).map(async (key) => {
         for (let i = 0; (await write(parent, key, [put(`${key}/${i}`, "x".repeat(1_000))])).ok; i++) acknowledged.push(`${key}/${i}`);
@@ -458,8 +458,8 @@ test("split: the log is cut when it goes to no other extent; writes go on until 
       rolled += parent.streams.commitLog.extents.length > before ? 1 : 0;
       unwrap(await handOverTo(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], left, [r4]));
       await Promise.all(writers);
-      const heir = unwrap(await stamp.load(4, "other", { rangeId: "r4", create: false }));
-      assert.deepEqual(await keysOf(heir), acknowledged.sort());
+      const child = unwrap(await stamp.load(4, "other", { rangeId: "r4", create: false }));
+      assert.deepEqual(await keysOf(child), acknowledged.sort());
     });
   }
   assert.ok(rolled > 0, "it went to another one");
@@ -472,19 +472,19 @@ test("split: what is in memory is written out again when the parent stays after 
       const parent = unwrap(await stamp.load(1, "ps"));
       unwrap(await parent.prepareToLeave(true));
       if (when === "telling") void fill(parent, 0, 200, "much").catch(() => {});
-      const telling = when === "before" ? undefined : parent.tell(["r4"]);
+      const telling = when === "before" ? undefined : parent.recordHandoff(["r4"]);
       if (when === "told") unwrap(present(await telling, "told"));
       if (when !== "before") {
         await fill(parent, 0, 400, "first");
         if (when === "told") {
           const byHand = await parent.checkpoint();
-          assert.ok(isMoving(byHand), "nothing is recorded behind what the heirs are told");
+          assert.ok(isMoving(byHand), "nothing is recorded behind what the children are told");
           assert.equal(parent.stats.checkpoints, 0);
         }
       }
-      parent.stay();
+      parent.resume();
       await telling;
-      if (when === "before") assert.equal((await parent.tell(["r4"])).ok, false, "it stays");
+      if (when === "before") assert.equal((await parent.recordHandoff(["r4"])).ok, false, "it stays");
       await fill(parent, 0, 400, "second");
       unwrap(await parent.checkpoint());
       assert.ok(parent.stats.checkpoints > 0 && parent.stats.memoryTableEntries === 0);

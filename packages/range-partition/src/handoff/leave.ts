@@ -7,14 +7,14 @@ import { joinedState, type KeyBounds, type MemoryTable, type PartitionState } fr
 import { type SettledShare, settledOfBoth } from "../blob-data/data-pins.ts";
 
 /** The record that the children are loaded from. */
-export interface Told {
+export interface HandoffRecord {
   /** State that the children find in the metadata stream of the first parent. */
-  readonly told: PartitionState;
-  /** The extent of that stream that this is recorded in. What lies before it is not needed by the heirs. */
+  readonly state: PartitionState;
+  /** The extent of that stream that this is recorded in. What lies before it is not needed by the children. */
   readonly recordExtentId: number;
 }
 
-export interface Left extends Told {
+export interface Left extends HandoffRecord {
   /** Since then writes wait. */
   readonly heldSinceMs: number;
   /** How long they waited for what was being decided, and for the rest. */
@@ -22,7 +22,7 @@ export interface Left extends Told {
   readonly writeMs: number;
   /** Log of a partition whose log was cut: the logs of the children begin with it. */
   readonly log?: LeftLog;
-  /** To be told whether the heirs have the streams now; false: or nobody can say. */
+  /** Called when the children have the streams (true), or when they do not or nobody can say (false). */
   readonly became: (happened: boolean) => void;
 }
 
@@ -45,14 +45,14 @@ export interface Share {
 }
 
 /** Writes the last record of a partition. */
-type Tell = (share: Share) => Promise<Outcome<PartitionState>>;
+type WriteRecord = (share: Share) => Promise<Outcome<PartitionState>>;
 
 /** How one of two leaves. */
 export interface Leaving {
-  readonly heirs: readonly string[];
+  readonly children: readonly string[];
   /** Rows in memory up to this size go into the record; more are written to a checkpoint first. In bytes. */
   readonly restBytesMax: number;
-  readonly tell: Tell;
+  readonly writeRecord: WriteRecord;
 }
 
 type Leave = (how: Leaving) => Promise<Outcome<Left>>;
@@ -69,14 +69,19 @@ const settledOf = ({ state, dataExtents }: Share): SettledShare => ({ settled: s
  * The first one's record says what the second has too, as soon as that is known: both are on their way at once. Only when both are durable
  * something may come of either.
  */
-export async function leaveTogether(rules: Rules, heirs: readonly string[], leaveFirst: Leave, leaveSecond: Leave): Promise<Outcome<Left>> {
-  const how = { heirs, restBytesMax: restBytesMax / 2 };
-  const { promise: told, resolve: tell } = Promise.withResolvers<Outcome<Share>>();
+export async function leaveTogether(
+  rules: Rules,
+  children: readonly string[],
+  leaveFirst: Leave,
+  leaveSecond: Leave,
+): Promise<Outcome<Left>> {
+  const how = { children, restBytesMax: restBytesMax / 2 };
+  const { promise: otherShare, resolve: giveShare } = Promise.withResolvers<Outcome<Share>>();
   const [first, second] = await Promise.all([
     leaveFirst({
       ...how,
-      tell: async (share) => {
-        const other = await told;
+      writeRecord: async (share) => {
+        const other = await otherShare;
         if (!other.ok) return other;
         const settledExtents = settledOfBoth(rules, settledOf(share), settledOf(other.value));
         return ok({ ...joinedState(share.state, share.own, other.value.state, other.value.own), settledExtents });
@@ -84,12 +89,12 @@ export async function leaveTogether(rules: Rules, heirs: readonly string[], leav
     }),
     leaveSecond({
       ...how,
-      tell: async (share) => {
-        tell(ok(share));
+      writeRecord: async (share) => {
+        giveShare(ok(share));
         return ok(share.state);
       },
     }).then((left) => {
-      if (!left.ok) tell(left);
+      if (!left.ok) giveShare(left);
       return left;
     }),
   ]);

@@ -1,4 +1,4 @@
-/** Splits and merges over the real stream layer on virtual time: what heirs have, what they don't, and what comes of a change that fails. */
+/** Splits and merges over the real stream layer on virtual time: what children have, what they don't, and what comes of a change that fails. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fromUtf8, ownerEpoch, present, unwrap, utf8 } from "@stamp/base";
@@ -6,7 +6,7 @@ import type { PartitionState } from "@stamp/lsm";
 import { makeCaches } from "../cache/caches.ts";
 import { handOver, prepareHeirs, RangePartition } from "../index.ts";
 import { limitDefaults } from "../limits.ts";
-import { heirState, loadPartition, replayRest } from "../load/load.ts";
+import { childState, loadPartition, replayRest } from "../load/load.ts";
 import { put, read, remove, rows, Stamp, streamsOf, write } from "../testing/harness.ts";
 import {
   become,
@@ -22,7 +22,7 @@ import {
   splitAt200,
 } from "../testing/reshape-harness.ts";
 
-test("split: each heir has its keys as they were, newest versions, no key of the other, and goes on", async () => {
+test("split: each child has its keys as they were, newest versions, no key of the other, and goes on", async () => {
   const stamp = new Stamp(1, { limits });
   await stamp.sim.run(async () => {
     const { parent, left, right } = await splitAt200(stamp);
@@ -53,27 +53,27 @@ test("split, merge: what a range of its own counts with starts apart from all ot
   const left = { rangeId: "blob-1", ownerEpoch: 3, recordNumber: 9, checkpoints: [], checkpointedSequence: 70, lastTicket: 90 };
   const all = { low: utf8(""), high: utf8("") };
   const parent = { ...left, logStartExtentId: 5, nextCheckpointId: 2, heirs: ["blob-e7", "blob-e8"] };
-  const [low, high] = ["blob-e7", "blob-e8"].map((heir) => heirState(parent, heir, all)) as [PartitionState, PartitionState];
+  const [low, high] = ["blob-e7", "blob-e8"].map((child) => childState(parent, child, all)) as [PartitionState, PartitionState];
   assert.ok(low.lastTicket > 90 && high.lastTicket - low.lastTicket >= 2 ** 24);
-  assert.deepEqual(heirState(parent, "blob-e7", all), low);
+  assert.deepEqual(childState(parent, "blob-e7", all), low);
   assert.equal(low.checkpointedSequence, 70, "commits go on without a gap");
   const far = { ...parent, lastTicket: 2 ** 40 };
-  assert.equal(heirState(far, "blob-e9", all).lastTicket, 2 ** 40, "never back");
-  assert.ok(Number.isSafeInteger(heirState(parent, `blob-e${2 ** 50}`, all).lastTicket));
+  assert.equal(childState(far, "blob-e9", all).lastTicket, 2 ** 40, "never back");
+  assert.ok(Number.isSafeInteger(childState(parent, `blob-e${2 ** 50}`, all).lastTicket));
 });
 
-test("split: heirs made from memory are those that are loaded, also after more was written; their streams can be taken over", async () => {
+test("split: children made from memory are those that are loaded, also after more was written; their streams can be taken over", async () => {
   const stamp = new Stamp(8, { limits });
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
     await fill(parent, 0, 400, "first");
     unwrap(await parent.prepareToLeave(true));
     unwrap(await write(parent, "l", [remove(keyOf(5)), put(keyOf(399), "last")]));
-    const heirs = [
+    const children = [
       { rangeId: "r2", epoch: 2, low: "", high: keyOf(200) },
       { rangeId: "r3", epoch: 3, low: keyOf(200), high: "~" },
     ];
-    await prepareHeirs(stamp.client("ps"), [parent.streams], heirs.map(owned));
+    await prepareHeirs(stamp.client("ps"), [parent.streams], children.map(owned));
     const left = unwrap(await RangePartition.leave([parent], ["r2", "r3"]));
     const ofParent = parent.streams.commitLog.extents.map(({ extentId }) => extentId);
     const late = await parent.checkpoint();
@@ -81,8 +81,8 @@ test("split: heirs made from memory are those that are loaded, also after more w
     const client = stamp.client("ps");
     const world = stamp.sim.world("ps");
     const parents = [{ ...owned({ rangeId: "r1", epoch: 1 }), left: parent.streams }];
-    const handed = unwrap(await handOver(world, client, parents, heirs.map(owned), 10_000));
-    const make = async ({ rangeId, epoch, low, high }: (typeof heirs)[number]): Promise<RangePartition> => {
+    const handed = unwrap(await handOver(world, client, parents, children.map(owned), 10_000));
+    const make = async ({ rangeId, epoch, low, high }: (typeof children)[number]): Promise<RangePartition> => {
       const options = {
         rangeId,
         streams: streamsOf(rangeId),
@@ -91,9 +91,9 @@ test("split: heirs made from memory are those that are loaded, also after more w
         highKey: utf8(high),
         limits,
       };
-      return present(await RangePartition.inherit(world, client, options, [parent], left, handed), "an heir");
+      return present(await RangePartition.inherit(world, client, options, [parent], left, handed), "a child");
     };
-    const [lower, upper] = (await Promise.all(heirs.map(make))) as [RangePartition, RangePartition];
+    const [lower, upper] = (await Promise.all(children.map(make))) as [RangePartition, RangePartition];
     for (const { streams } of [lower, upper]) {
       const log = streams.commitLog.extents.map(({ extentId }) => extentId);
       assert.deepEqual(log.slice(0, -1), ofParent, "the parent's log, and what was opened when it was handed over");
@@ -103,8 +103,8 @@ test("split: heirs made from memory are those that are loaded, also after more w
       [await keysOf(lower), await keysOf(upper)],
       [all.filter((key) => key < keyOf(200)), all.filter((key) => key >= keyOf(200))],
     );
-    await fill(lower, 0, 60, "heir");
-    await fill(upper, 200, 260, "heir");
+    await fill(lower, 0, 60, "child");
+    await fill(upper, 200, 260, "child");
     unwrap(await upper.checkpoint());
     const [again, other] = [
       unwrap(await stamp.load(4, "other", { rangeId: "r2", high: keyOf(200), create: false })),
@@ -113,13 +113,13 @@ test("split: heirs made from memory are those that are loaded, also after more w
     assert.deepEqual(await keysOf(again), from(0, 200));
     for (const partition of [again, other]) {
       const [first] = await rows(partition.scan({}));
-      assert.match(first?.[1] ?? "", /^heir/);
+      assert.match(first?.[1] ?? "", /^child/);
     }
     assert.equal(await read(other, keyOf(399)), "last");
   });
 });
 
-test("split: an heir merges checkpoints a second later, and not at all when it leaves again before", async () => {
+test("split: a child merges checkpoints a second later, and not at all when it leaves again before", async () => {
   for (const leavesAgain of [false, true]) {
     const stamp = new Stamp(27, { limits: { memoryTableBytesMax: 8 * 1024 * 1024, checkpointsMax: 8 } });
     await stamp.sim.run(async () => {
@@ -131,9 +131,9 @@ test("split: an heir merges checkpoints a second later, and not at all when it l
       }
       const left = unwrap(await RangePartition.leave([parent], ["r2"]));
       const [world, client] = [stamp.sim.world("ps"), stamp.client("ps")];
-      const heirs = [owned({ rangeId: "r2", epoch: 2 })];
+      const children = [owned({ rangeId: "r2", epoch: 2 })];
       const handed = unwrap(
-        await handOver(world, client, [{ ...owned({ rangeId: "r1", epoch: 1 }), left: parent.streams }], heirs, 10_000),
+        await handOver(world, client, [{ ...owned({ rangeId: "r1", epoch: 1 }), left: parent.streams }], children, 10_000),
       );
       const options = {
         rangeId: "r2",
@@ -143,36 +143,36 @@ test("split: an heir merges checkpoints a second later, and not at all when it l
         highKey: utf8("~"),
         limits: { memoryTableBytesMax: 8 * 1024 * 1024, checkpointsMax: 4 },
       };
-      const heir = present(await RangePartition.inherit(world, client, options, [parent], left, handed), "an heir");
-      unwrap(await write(heir, "l", [put("k", "v")]));
+      const child = present(await RangePartition.inherit(world, client, options, [parent], left, handed), "a child");
+      unwrap(await write(child, "l", [put("k", "v")]));
       await stamp.sim.sleep(900);
-      assert.equal(heir.stats.checkpoints, 6);
-      if (leavesAgain) unwrap(await heir.prepareToLeave(true));
+      assert.equal(child.stats.checkpoints, 6);
+      if (leavesAgain) unwrap(await child.prepareToLeave(true));
       await stamp.sim.sleep(20_000);
-      assert.equal(heir.stats.storage.mergedBytes > 0, !leavesAgain);
+      assert.equal(child.stats.storage.mergedBytes > 0, !leavesAgain);
     });
   }
 });
 
-test("split: what was in memory is in the log of the heirs, through the merges of one and the next split, until it is in a checkpoint", async () => {
+test("split: what was in memory is in the log of the children, through the merges of one and the next split, until it is in a checkpoint", async () => {
   const stamp = new Stamp(17, { limits: { ...limits, checkpointsMax: 8 }, extentTargetBytes: 50_000 });
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
     await fill(parent, 0, 1_024, "first");
     unwrap(await parent.checkpoint());
     unwrap(await write(parent, "l", [remove(keyOf(1_001)), put(keyOf(1_002), "memory"), put(keyOf(1_030), "memory")]));
-    // The last one is the other heir's: what this one counts on from is not what it has.
+    // The last one is the other child's: what this one counts on from is not what it has.
     unwrap(await write(parent, "l", [put(keyOf(3), "memory")]));
     const flushed = parent.stats.storage.flushedBytes;
-    const heirs = [2, 3].map((epoch) => ({ rangeId: `r${epoch}`, epoch }));
-    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], heirs));
+    const children = [2, 3].map((epoch) => ({ rangeId: `r${epoch}`, epoch }));
+    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], children));
     assert.equal(parent.stats.storage.flushedBytes, flushed, "no checkpoint is written while writes wait");
     const wanted = [...from(1_000, 1_024).filter((key) => key !== keyOf(1_001)), keyOf(1_030)];
-    const isWhole = async (heir: RangePartition): Promise<void> => {
-      assert.deepEqual(await keysOf(heir), wanted);
-      assert.equal(await read(heir, keyOf(1_002)), "memory");
-      assert.equal(heir.stats.sequence, parent.stats.sequence);
-      assert.equal(heir.stats.memoryTableEntries, 3, "its own");
+    const isWhole = async (child: RangePartition): Promise<void> => {
+      assert.deepEqual(await keysOf(child), wanted);
+      assert.equal(await read(child, keyOf(1_002)), "memory");
+      assert.equal(child.stats.sequence, parent.stats.sequence);
+      assert.equal(child.stats.memoryTableEntries, 3, "its own");
     };
     const right = unwrap(await stamp.load(3, "ps", { rangeId: "r3", low: keyOf(1_000), create: false }));
     await stamp.sim.sleep(60_000);
@@ -184,9 +184,9 @@ test("split: what was in memory is in the log of the heirs, through the merges o
     const moved = unwrap(await stamp.load(4, "other", { rangeId: "r3", low: keyOf(1_000), create: false }));
     await isWhole(moved);
     unwrap(await become(stamp, "other", [[{ rangeId: "r3", epoch: 4 }, moved]], [{ rangeId: "r5", epoch: 5 }]));
-    const heir = unwrap(await stamp.load(5, "other", { rangeId: "r5", low: keyOf(1_000), create: false }));
-    await isWhole(heir);
-    unwrap(await write(heir, "l", [put(keyOf(1_002), "newer")]));
+    const child = unwrap(await stamp.load(5, "other", { rangeId: "r5", low: keyOf(1_000), create: false }));
+    await isWhole(child);
+    unwrap(await write(child, "l", [put(keyOf(1_002), "newer")]));
     const loaded = unwrap(await stamp.load(6, "third", { rangeId: "r5", low: keyOf(1_000), create: false }));
     assert.equal(await read(loaded, keyOf(1_002)), "newer");
     assert.equal(loaded.stats.sequence, parent.stats.sequence + 1, "counted on");
@@ -200,19 +200,19 @@ test("split: what was in memory is in the log of the heirs, through the merges o
   });
 });
 
-test("split: an heir that has no row of what is in the log lets it go, and goes on with the numbers behind it", async () => {
+test("split: a child that has no row of what is in the log lets it go, and goes on with the numbers behind it", async () => {
   for (const inherits of [false, true]) {
     const stamp = new Stamp(33, { limits });
     await stamp.sim.run(async () => {
       const parent = unwrap(await stamp.load(1, "ps"));
       unwrap(await parent.prepareToLeave(true));
       await fill(parent, 0, 20, "lower");
-      const heirs = [2, 3].map((epoch) => ({ rangeId: `r${epoch}`, epoch }));
+      const children = [2, 3].map((epoch) => ({ rangeId: `r${epoch}`, epoch }));
       const parents: [Place, RangePartition][] = [[{ rangeId: "r1", epoch: 1 }, parent]];
       const client = stamp.client("ps");
-      await prepareHeirs(client, [parent.streams], heirs.map(owned));
+      await prepareHeirs(client, [parent.streams], children.map(owned));
       const left = unwrap(await RangePartition.leave([parent], ["r2", "r3"]));
-      const handed = unwrap(await handOverTo(stamp, "ps", parents, left, heirs));
+      const handed = unwrap(await handOverTo(stamp, "ps", parents, left, children));
       const options = {
         rangeId: "r3",
         streams: streamsOf("r3"),
@@ -222,7 +222,7 @@ test("split: an heir that has no row of what is in the log lets it go, and goes 
         limits,
       };
       const upper = inherits
-        ? present(await RangePartition.inherit(stamp.sim.world("ps"), client, options, [parent], left, handed), "an heir")
+        ? present(await RangePartition.inherit(stamp.sim.world("ps"), client, options, [parent], left, handed), "a child")
         : unwrap(await stamp.load(4, "ps", { rangeId: "r3", low: keyOf(200), create: false }));
       unwrap(await write(upper, "l", [put(keyOf(300), "own")]));
       const loaded = unwrap(await stamp.load(5, "other", { rangeId: "r3", low: keyOf(200), create: false }));
@@ -244,7 +244,7 @@ test("split: a state that was left with what was in memory, its log empty, is lo
   const all = { low: utf8(""), high: utf8("") };
   const facts = { rangeId: "r1", ownerEpoch: 3, recordNumber: 9, checkpoints: [], checkpointedSequence: 70, lastTicket: 90 };
   const rest = [{ kind: "put", key: utf8("k"), value: utf8("v") }] as const;
-  const state = heirState({ ...facts, logStartExtentId: 5, nextCheckpointId: 2, heirs: ["r2"], rest }, "r2", all);
+  const state = childState({ ...facts, logStartExtentId: 5, nextCheckpointId: 2, heirs: ["r2"], rest }, "r2", all);
   const { table, lastSequence } = replayRest(state);
   assert.deepEqual([lastSequence, fromUtf8(table.get(utf8("k"), lastSequence)?.value ?? utf8(""))], [71, "v"]);
 });
@@ -255,9 +255,9 @@ test("split: however often a range is split, its metadata stream holds no more t
     let partition = unwrap(await stamp.load(1, "ps"));
     await fill(partition, 0, 40, "first");
     for (let epoch = 2; epoch <= 8; epoch++) {
-      const heir = { rangeId: `r${epoch}`, epoch };
-      unwrap(await become(stamp, "ps", [[{ rangeId: `r${epoch - 1}`, epoch: epoch - 1 }, partition]], [heir]));
-      partition = unwrap(await stamp.load(epoch, "ps", { rangeId: heir.rangeId, create: false }));
+      const child = { rangeId: `r${epoch}`, epoch };
+      unwrap(await become(stamp, "ps", [[{ rangeId: `r${epoch - 1}`, epoch: epoch - 1 }, partition]], [child]));
+      partition = unwrap(await stamp.load(epoch, "ps", { rangeId: child.rangeId, create: false }));
       unwrap(await write(partition, "l", [put(keyOf(epoch), `by ${epoch}`)]));
       assert.ok(partition.streams.metadata.extents.length <= 2, `${partition.streams.metadata.extents.length} extents`);
     }
@@ -266,7 +266,7 @@ test("split: however often a range is split, its metadata stream holds no more t
   });
 });
 
-test("split: the heirs are loaded elsewhere with what they had and wrote, and the parent is gone for good", async () => {
+test("split: the children are loaded elsewhere with what they had and wrote, and the parent is gone for good", async () => {
   const stamp = new Stamp(2, { limits });
   await stamp.sim.run(async () => {
     const { left, right } = await splitAt200(stamp);
@@ -294,13 +294,13 @@ test("split: at any moment of checkpoints and merges the change finds nothing op
       await stamp.sim.sleep(60 + leavesAfterMs);
       unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
       await filled;
-      const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
-      assert.ok((await keysOf(heir)).length >= 50);
+      const child = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
+      assert.ok((await keysOf(child)).length >= 50);
     });
   }
 });
 
-test("merge: the heir has the rows of both neighbours, each one's keys only, and sheds the rest as it merges checkpoints", async () => {
+test("merge: the child has the rows of both neighbours, each one's keys only, and sheds the rest as it merges checkpoints", async () => {
   const stamp = new Stamp(3, { limits });
   await stamp.sim.run(async () => {
     const { left, right } = await splitAt200(stamp);
@@ -334,17 +334,23 @@ test("split: when somebody else has opened the parent meanwhile nothing happens,
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
     await fill(parent, 0, 100, "first");
-    const heirs = [
+    const children = [
       { rangeId: "r2", epoch: 2 },
       { rangeId: "r3", epoch: 3 },
     ];
     unwrap(await RangePartition.leave([parent], ["r2", "r3"]));
     // The manager gave the split up: it fences the parent.
     unwrap(await stamp.client("pm").openForOwner(streamsOf("r1").metadata, ownerEpoch(4), { create: false, timeoutMs: 5_000 }));
-    const late = await handOver(stamp.sim.world("ps"), stamp.client("ps"), [owned({ rangeId: "r1", epoch: 1 })], heirs.map(owned), 10_000);
+    const late = await handOver(
+      stamp.sim.world("ps"),
+      stamp.client("ps"),
+      [owned({ rangeId: "r1", epoch: 1 })],
+      children.map(owned),
+      10_000,
+    );
     assert.ok(!late.ok && late.failure.reason === "staleOwnerEpoch" && late.failure.applied === "no", JSON.stringify(late));
-    const heir = await stamp.load(2, "ps", { rangeId: "r2", high: keyOf(50), create: false });
-    assert.ok(!heir.ok && heir.failure.reason === "streamNotFound");
+    const child = await stamp.load(2, "ps", { rangeId: "r2", high: keyOf(50), create: false });
+    assert.ok(!child.ok && child.failure.reason === "streamNotFound");
     const again = unwrap(await stamp.load(5, "other", { create: false }));
     assert.deepEqual(await keysOf(again), from(0, 100));
     unwrap(await write(again, "l", [put("k", "v")]));
@@ -353,15 +359,15 @@ test("split: when somebody else has opened the parent meanwhile nothing happens,
   });
 });
 
-test("split: what an heir merges of its parent's checkpoints are its own keys only, at either bound", async () => {
+test("split: what a child merges of its parent's checkpoints are its own keys only, at either bound", async () => {
   const limits = { memoryTableBytesMax: 8 * 1024, checkpointsMax: 4 };
   const stamp = new Stamp(14, { limits });
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
     await fill(parent, 0, 400, "first");
-    const heirs = [2, 3, 4].map((epoch) => ({ rangeId: `r${epoch}`, epoch }));
-    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], heirs));
-    for (const [i, { rangeId, epoch }] of heirs.entries()) {
+    const children = [2, 3, 4].map((epoch) => ({ rangeId: `r${epoch}`, epoch }));
+    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], children));
+    for (const [i, { rangeId, epoch }] of children.entries()) {
       const [low, high] = [0, 37, 200, 400].slice(i) as [number, number];
       const [world, client] = [stamp.sim.world("ps"), stamp.client("ps")];
       const options = {
@@ -384,14 +390,14 @@ test("split: a range that was prepared to leave and stays merges its checkpoints
     const parent = unwrap(await stamp.load(1, "ps"));
     await fill(parent, 0, 100, "first");
     unwrap(await parent.prepareToLeave(true));
-    parent.stay();
+    parent.resume();
     for (let round = 0; round < 10; round++) await fill(parent, 0, 100, `round ${round}`);
     await stamp.sim.sleep(30_000);
     assert.ok(parent.stats.checkpoints <= limits.checkpointsMax, `${parent.stats.checkpoints} checkpoints`);
     unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
-    const heir = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
-    assert.deepEqual(await keysOf(heir), from(0, 100));
-    assert.match((await read(heir, keyOf(5))) ?? "", /^round 9/);
+    const child = unwrap(await stamp.load(2, "ps", { rangeId: "r2", create: false }));
+    assert.deepEqual(await keysOf(child), from(0, 100));
+    assert.match((await read(child, keyOf(5))) ?? "", /^round 9/);
   });
 });
 
@@ -415,7 +421,7 @@ test("split: key samples divide what is stored into even parts, and an empty par
   });
 });
 
-test("split: an heir of little rewrites it, and gives back what it inherited and does not own", async () => {
+test("split: a child of little rewrites it, and gives back what it inherited and does not own", async () => {
   const stamp = new Stamp(7, { limits: { ...limits, checkpointsMax: 8 }, extentTargetBytes: 50_000 });
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
@@ -424,11 +430,11 @@ test("split: an heir of little rewrites it, and gives back what it inherited and
     await stamp.sim.sleep(30_000);
     // So few that none is merged for its size.
     assert.ok(parent.stats.checkpoints <= 4, `${parent.stats.checkpoints} checkpoints`);
-    const heirs = [
+    const children = [
       { rangeId: "r2", epoch: 2 },
       { rangeId: "r3", epoch: 3 },
     ];
-    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], heirs));
+    unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], children));
     const right = unwrap(await stamp.load(3, "ps", { rangeId: "r3", low: keyOf(1_000), create: false }));
     const held = (): number => right.streams.rowData.extents.reduce((sum, { sealedLengthBytes = 0 }) => sum + sealedLengthBytes, 0);
     const inherited = held();

@@ -108,13 +108,13 @@ async function readState(world: World, metadata: OwnedStream, options: Partition
   }
   if (last !== undefined && last.rangeId !== options.rangeId) {
     // Left by a split or a merge.
-    if (last.heirs?.includes(options.rangeId)) return heirState(last, options.rangeId, own);
+    if (last.heirs?.includes(options.rangeId)) return childState(last, options.rangeId, own);
     throw new FailureError(
       refused("dataLoss", "damaged", `the metadata of ${last.rangeId} where that of ${options.rangeId} belongs`).failure,
     );
   }
   return (
-    (last && withRestOf(withoutHeirs(last), own)) ?? {
+    (last && withRestOf(withoutChildren(last), own)) ?? {
       rangeId: options.rangeId,
       ownerEpoch: options.ownerEpoch,
       recordNumber: 0,
@@ -128,8 +128,8 @@ async function readState(world: World, metadata: OwnedStream, options: Partition
 }
 
 /** Returns the state with which a child range begins. */
-export const heirState = (left: PartitionState, rangeId: string, own: KeyBounds): PartitionState => ({
-  ...withRestOf(withoutHeirs(left), own),
+export const childState = (left: PartitionState, rangeId: string, own: KeyBounds): PartitionState => ({
+  ...withRestOf(withoutChildren(left), own),
   rangeId,
   followers: { for: [rangeId], cursors: followersFor(left.followers, rangeId, own) },
   lastTicket: Math.max(left.lastTicket, ticketBefore(rangeId)),
@@ -141,7 +141,7 @@ const birthEpochMax = 2 ** 28;
 
 /**
  * Heirs of one partition must not count on from the same number: an ETag is made of the ticket, and a container that is deleted and made
- * again may have its blobs in another heir (decision 0200). A range's id ends with the owner epoch that it was born with, which no other
+ * again may have its blobs in another child (decision 0200). A range's id ends with the owner epoch that it was born with, which no other
  * range has; it is the same whoever loads the range.
  */
 function ticketBefore(rangeId: string): number {
@@ -149,7 +149,7 @@ function ticketBefore(rangeId: string): number {
   return epoch < birthEpochMax ? epoch * ticketsPerHeir : 0;
 }
 
-const withoutHeirs = ({ heirs: _, ...state }: PartitionState): PartitionState => state;
+const withoutChildren = ({ heirs: _, ...state }: PartitionState): PartitionState => state;
 
 /** Returns the rows in memory that a parent left, as the first memory table. */
 export function replayRest({ rest = [], checkpointedSequence, lastTicket }: PartitionState): Replayed {
@@ -160,7 +160,7 @@ export function replayRest({ rest = [], checkpointedSequence, lastTicket }: Part
   return { table, lastSequence, lastTicket, logBytes };
 }
 
-/** The log begins with that of whoever left it to heirs, with rows of all of them; or, of one that two were merged into, empty. */
+/** The log begins with that of whoever left it to children, with rows of all of them; or, of one that two were merged into, empty. */
 async function replay(world: World, log: OwnedStream, state: PartitionState, own: KeyBounds): Promise<Replayed> {
   const rest = replayRest(state);
   const { table } = rest;

@@ -167,13 +167,13 @@ export class FollowedWorld {
     const inside = [...names].filter((name) => name > range.low && name < range.high);
     if (inside.length === 0) return;
     const at = this.prng.pick(inside);
-    const heirs = [this.#newRange(), this.#newRange()] as const;
+    const children = [this.#newRange(), this.#newRange()] as const;
     unwrap(await range.partition.prepareToLeave(true));
     const parents: Parameters<typeof become>[2] = [[range, range.partition]];
-    unwrap(await become(this.stamp, `server-${range.epoch % 3}`, parents, heirs));
+    unwrap(await become(this.stamp, `server-${range.epoch % 3}`, parents, children));
     const { low, high, merged } = range;
-    const lower = { ...heirs[0], low, high: at, merged };
-    const upper = { ...heirs[1], low: at, high, merged };
+    const lower = { ...children[0], low, high: at, merged };
+    const upper = { ...children[1], low: at, high, merged };
     const loaded = [await this.load(lower, false, lower.epoch), await this.load(upper, false, upper.epoch)];
     this.ranges.splice(this.ranges.indexOf(range), 1, ...loaded);
   }
@@ -188,12 +188,12 @@ export class FollowedWorld {
     const at = this.prng.below(this.ranges.length - 1);
     const [first, second] = this.ranges.slice(at, at + 2) as [Range, Range];
     if (this.prng.chance(0.5)) for (const range of [first, second]) await this.follow(range, true);
-    const heir = this.#newRange();
+    const child = this.#newRange();
     const parents: Parameters<typeof become>[2] = [first, second].map((range) => [range, range.partition]);
     if (this.prng.chance(0.3)) for (const { partition } of [first, second]) unwrap(await partition.prepareToLeave(true));
     const lagging = [first, second].some(({ partition }) => (partition.followers.status(follower)?.pending ?? 1) > 0);
-    unwrap(await become(this.stamp, `server-${first.epoch % 3}`, parents, [heir]));
-    const merged = await this.load({ rangeId: heir.rangeId, low: first.low, high: second.high, merged: true }, false, heir.epoch);
+    unwrap(await become(this.stamp, `server-${first.epoch % 3}`, parents, [child]));
+    const merged = await this.load({ rangeId: child.rangeId, low: first.low, high: second.high, merged: true }, false, child.epoch);
     this.ranges.splice(at, 2, merged);
     this.merges++;
     if (merged.partition.followers.status(follower) !== undefined) return;

@@ -27,13 +27,13 @@ export async function become(
   stamp: Stamp,
   server: string,
   parents: readonly [Place, RangePartition][],
-  heirs: readonly Place[],
+  children: readonly Place[],
 ): Promise<Outcome<unknown>> {
   const left = await RangePartition.leave(
     parents.map(([, partition]) => partition),
-    heirs.map(({ rangeId }) => rangeId),
+    children.map(({ rangeId }) => rangeId),
   );
-  return handOverTo(stamp, server, parents, unwrap(left), heirs);
+  return handOverTo(stamp, server, parents, unwrap(left), children);
 }
 
 /** Gives the children what the parents have left. */
@@ -42,11 +42,11 @@ export async function handOverTo(
   server: string,
   parents: readonly [Place, RangePartition][],
   { recordExtentId, log, became }: Left,
-  heirs: readonly Place[],
+  children: readonly Place[],
 ): Promise<Outcome<HandedOver>> {
   const first = { recordExtentId, ...(log && { logFromExtentId: log.fromExtentId }) };
   const places = parents.map(([place, { streams }], i) => ({ ...owned(place), left: streams, ...(i === 0 && first) }));
-  const handed = await handOver(stamp.sim.world(server), stamp.client(server), places, heirs.map(owned), 10_000);
+  const handed = await handOver(stamp.sim.world(server), stamp.client(server), places, children.map(owned), 10_000);
   became(handed.ok);
   return handed;
 }

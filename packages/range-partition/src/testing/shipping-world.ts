@@ -127,11 +127,11 @@ export class ShippingWorld extends FollowedWorld {
     const [range] = this.receivers;
     if (range === undefined || this.receivers.length > 1) return;
     unwrap(await range.partition.prepareToLeave(true));
-    const heirs = [++this.epoch, ++this.epoch].map((one) => ({ rangeId: `s-e${one}`, epoch: one })) as [Heir, Heir];
-    unwrap(await become(this.stamp, `server-${range.epoch % 3}`, [[range, range.partition]], heirs));
+    const children = [++this.epoch, ++this.epoch].map((one) => ({ rangeId: `s-e${one}`, epoch: one })) as [Child, Child];
+    unwrap(await become(this.stamp, `server-${range.epoch % 3}`, [[range, range.partition]], children));
     this.receivers = [
-      await this.load({ rangeId: heirs[0].rangeId, low: "", high: "d", merged: false }, false, heirs[0].epoch),
-      await this.load({ rangeId: heirs[1].rangeId, low: "d", high: "~", merged: false }, false, heirs[1].epoch),
+      await this.load({ rangeId: children[0].rangeId, low: "", high: "d", merged: false }, false, children[0].epoch),
+      await this.load({ rangeId: children[1].rangeId, low: "d", high: "~", merged: false }, false, children[1].epoch),
     ];
   }
 
@@ -164,7 +164,7 @@ export class ShippingWorld extends FollowedWorld {
   }
 }
 
-interface Heir {
+interface Child {
   readonly rangeId: string;
   readonly epoch: number;
 }

@@ -69,10 +69,10 @@ export interface RangeEngine {
   prepareToLeave(written: boolean): Promise<Outcome<void>>;
   /** The last of it, when all else is prepared: what came into memory meanwhile. */
   lighten(): Promise<Outcome<void>>;
-  /** Then, of one that is split: what its heirs are loaded from is recorded. */
-  tell(heirs: readonly string[]): Promise<Outcome<void>>;
+  /** Then, of one that is split: what its children are loaded from is recorded. */
+  recordHandoff(children: readonly string[]): Promise<Outcome<void>>;
   /** It does not leave after all; only before `holdData`. */
-  stay(): void;
+  resume(): void;
   /** No blob data from now on, for good; resolves when what is on its way is in, or after a bound. Rows are written meanwhile. */
   holdData(): Promise<void>;
   /** Resolves when commits have a place to go to: nothing has to be asked for the first one. */
@@ -120,10 +120,10 @@ export interface Engines {
   /** A hint, before the parents leave: what the children will need of the stream layer can be made ready. */
   prepareHeirs(parents: readonly RangeEngine[], children: readonly Range[]): Promise<void>;
   /**
-   * One, or two neighbours in order: no new write from `heldSinceMs` on, for good; resolves when the state for the heirs is in the metadata
+   * One, or two neighbours in order: no new write from `heldSinceMs` on, for good; resolves when the state for the children is in the metadata
    * stream of the first. Reads go on.
    */
-  leave(parents: readonly RangeEngine[], heirs: readonly string[]): Promise<Outcome<LeftState>>;
+  leave(parents: readonly RangeEngine[], children: readonly string[]): Promise<Outcome<LeftState>>;
   /** The streams of the parents become those of the children, in one change, or nothing happens. Gives what loads a child here. */
   handOver(parents: readonly ParentRange[], left: LeftState, children: readonly Range[], timeoutMs: number): Promise<Outcome<LoadEngine>>;
 }

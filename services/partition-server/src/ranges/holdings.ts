@@ -39,7 +39,7 @@ export interface Parent {
 /** A range that becomes others, or became them. */
 interface Becoming {
   readonly rangeVersion: number;
-  readonly heirs: ReadonlySet<string>;
+  readonly childIds: ReadonlySet<string>;
   readonly over: Promise<true>;
 }
 
@@ -168,8 +168,8 @@ export class Holdings {
    */
   #endParentsOf({ rangeId, ownerEpoch }: LoadCommand): void {
     if (!this.#world.rules.on("childEndsParents")) return;
-    for (const [parent, { heirs }] of this.#becoming) {
-      const held = heirs.has(rangeId) ? this.#held.get(parent) : undefined;
+    for (const [parent, { childIds }] of this.#becoming) {
+      const held = childIds.has(rangeId) ? this.#held.get(parent) : undefined;
       if (held !== undefined && held.range.ownerEpoch <= ownerEpoch) this.#end(held);
     }
   }
@@ -253,8 +253,8 @@ export class Holdings {
       return prepared;
     }
     const { promise: over, resolve: isOver } = Promise.withResolvers<true>();
-    const heirs = new Set(children.map(({ rangeId }) => rangeId));
-    for (const { range } of ready) this.#become(range, { rangeVersion: range.rangeVersion, heirs, over });
+    const childIds = new Set(children.map(({ rangeId }) => rangeId));
+    for (const { range } of ready) this.#become(range, { rangeVersion: range.rangeVersion, childIds, over });
     const done = await this.#reshape(command, ready, children, beganMs, () => isOver(true)).finally(() => isOver(true));
     const facts = { parents: parents.map(({ rangeId }) => rangeId).join(), children: children.map(({ rangeId }) => rangeId).join() };
     if (done.ok) {
@@ -281,7 +281,7 @@ export class Holdings {
       children.map(({ rangeId }) => rangeId),
     );
     const leftMs = clock.monotonicMs();
-    const heirs = left.ok ? await this.#handOver(parents, left.value, children) : left;
+    const handed = left.ok ? await this.#handOver(parents, left.value, children) : left;
     const handedMs = clock.monotonicMs();
     for (const one of parents) {
       if (this.#held.get(one.range.rangeId) === one) this.#held.delete(one.range.rangeId);
@@ -289,13 +289,13 @@ export class Holdings {
       void this.#drop(one);
     }
     if (!left.ok) return left;
-    if (!heirs.ok) return heirs;
+    if (!handed.ok) return handed;
     const { pmTerm, leaseEpoch } = command;
     const written = isWritten(parents);
     const loaded = await Promise.all(
       children.map((child) => {
         const { rangeId, ownerEpoch } = child;
-        return this.load({ pmTerm, leaseEpoch, rangeId, ownerEpoch }, child, heirs.value, written);
+        return this.load({ pmTerm, leaseEpoch, rangeId, ownerEpoch }, child, handed.value, written);
       }),
     );
     const failed = loaded.find((one) => !one.ok);
@@ -325,7 +325,7 @@ export class Holdings {
     const prepared = await within(this.#world.clock, timeoutMs, this.#prepare(parents, children));
     const gone = parents.find((parent) => !this.current(parent));
     if (prepared?.ok && gone === undefined) return prepared;
-    for (const parent of parents) if (this.current(parent)) parent.engine.stay();
+    for (const parent of parents) if (this.current(parent)) parent.engine.resume();
     if (gone !== undefined) return notBegun(`${gone.range.rangeId} is not served here any more`);
     return notBegun(prepared?.ok === false ? prepared.failure.message : `it was not prepared in ${Math.round(timeoutMs)} ms`);
   }
@@ -343,7 +343,7 @@ export class Holdings {
     const heavy = light.find((one) => !one.ok);
     if (heavy !== undefined) return heavy;
     const [only, ...others] = engines;
-    return only === undefined || others.length > 0 ? ok() : only.tell(children.map(({ rangeId }) => rangeId));
+    return only === undefined || others.length > 0 ? ok() : only.recordHandoff(children.map(({ rangeId }) => rangeId));
   }
 
   async #handOver(parents: readonly Serving[], left: LeftState, children: readonly Range[]): Promise<Outcome<LoadEngine>> {

@@ -57,9 +57,9 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
         parents.map((engine) => partitionOf(engine).streams),
         children.map(ownedOf),
       ),
-    leave: async (parents, heirs) => {
+    leave: async (parents, children) => {
       const partitions = parents.map(partitionOf);
-      const left = await RangePartition.leave(partitions, heirs);
+      const left = await RangePartition.leave(partitions, children);
       if (!left.ok) return left;
       const { heldSinceMs, drainMs, writeMs } = left.value;
       const token: LeftState = { leftBy: partitions.map(({ rangeId }) => rangeId).join(), heldSinceMs, drainMs, writeMs };
@@ -78,7 +78,7 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
       left.became(handed.ok);
       if (!handed.ok) return handed;
       return ok(async (range, onFenced) => {
-        const heir = await RangePartition.inherit(
+        const child = await RangePartition.inherit(
           world,
           streams,
           optionsOf(config, shared, range, onFenced),
@@ -86,7 +86,7 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
           left,
           handed.value,
         );
-        return heir ? ok(engineOf(heir)) : load(world, streams, config, shared, range, onFenced);
+        return child ? ok(engineOf(child)) : load(world, streams, config, shared, range, onFenced);
       });
     },
   };
@@ -179,8 +179,8 @@ function engineOf(partition: RangePartition): RangeEngine {
     checkpoint: () => partition.checkpoint(),
     prepareToLeave: (written) => partition.prepareToLeave(written),
     lighten: () => partition.lighten(),
-    tell: (heirs) => partition.tell(heirs),
-    stay: () => partition.stay(),
+    recordHandoff: (children) => partition.recordHandoff(children),
+    resume: () => partition.resume(),
     holdData: () => partition.holdData(),
     begin: () => partition.begin(),
     keySamples: () => partition.keySamples(),

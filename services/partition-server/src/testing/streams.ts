@@ -238,12 +238,12 @@ class TestEngine implements RangeEngine {
     return ok();
   }
 
-  async tell(): Promise<Outcome<void>> {
+  async recordHandoff(): Promise<Outcome<void>> {
     this.#streams.prepared.push("told");
     return ok();
   }
 
-  stay(): void {}
+  resume(): void {}
 
   async holdData(): Promise<void> {
     this.#holdsData = true;
