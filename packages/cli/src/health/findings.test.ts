@@ -287,6 +287,11 @@ const cases: Readonly<Record<Code, Case>> = {
     cause: /paused by a person/,
     notYet: withFacts("stream-manager-1", { coding: { paused: false } }),
   },
+  "stray-fragments": {
+    change: withFacts("stream-manager-1", { coding: { strays: 2 } }),
+    cause: /^2 fragments without a record$/,
+    notYet: withFacts("stream-manager-1", { coding: { strays: 0 } }),
+  },
   "repair-blocked": { change: withRepair({ blocked: ["no node has room for extent 7"] }), cause: /extent 7/ },
   quarantine: {
     change: (facts) => ({

@@ -73,6 +73,12 @@ export const extentKinds = {
     means: "A person has paused erasure coding. No further extent is coded until it is resumed.",
     help: "./stamp coding resume",
   },
+  "stray-fragments": {
+    severity: "note",
+    means: "Extent nodes hold fragments that no record explains, as after metadata were restored. They are kept, and take disk.",
+    help: "look: ./stamp coding strays list. Delete only what nobody needs: ./stamp coding strays delete",
+    alert: { expr: "stamp_stream_manager_stray_fragments > 0", lasts: "30m" },
+  },
   quarantine: {
     severity: "warning",
     means: "Extent nodes hold replicas that the metadata do not know. They are kept and never served: the metadata may be too old.",

@@ -150,6 +150,7 @@ export const alertCases: Partial<Readonly<Record<Code, AlertCase>>> = {
   "fragments-missing": ofStreams("fragments_waiting", 1, 0),
   "fragments-awaited": ofStreams("coded_extents_in_grace", 1, 0),
   "coding-stuck": ofStreams("coding_failing_extents", 1, 0),
+  "stray-fragments": ofStreams("stray_fragments", 1, 0),
   quarantine: ofStreams("nodes_with_quarantined_extents", 1, 0),
   "sealed-with-loss": {
     labels: process("stream-manager-1"),
