@@ -222,7 +222,7 @@ test("partition states: where in the log replay begins is a place, or the state 
   }
 });
 
-test("partition states: what was in memory comes back with them, of neighbours together, and an heir gets its own of it", () => {
+test("partition states: what was in memory comes back with them, of neighbours together, and a child gets its own of it", () => {
   const decoded = unwrap(decodeState(encodeState(restState, crc32c), crc32c));
   assert.equal(JSON.stringify(decoded), JSON.stringify(restState));
   const [low, high, end] = [utf8("a"), utf8("m"), new Uint8Array(0)];
@@ -297,7 +297,7 @@ test("formats, intact and of a later version: told as newer, never as damage", (
     decodeState(needing({ "of-later": 1 }), crc32c),
   ];
   for (const [i, each] of told.entries()) assert.ok(!each.ok && each.failure.reason === "newerFormat", String(i));
-  // Known versions are kept by whoever goes on from the state, the heir of a merge included.
+  // Known versions are kept by whoever goes on from the state, the child of a merge included.
   const known = unwrap(decodeState(needing({ row: formatVersions.row }), crc32c));
   const own = { low: new Uint8Array(0), high: new Uint8Array(0) };
   assert.deepEqual(joinedState(state, own, known, own).needs, { row: formatVersions.row });

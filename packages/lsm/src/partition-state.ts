@@ -61,7 +61,7 @@ export interface PartitionState {
   /** Where in that extent: behind the last commit that is in the checkpoints. When it names another extent it counts for nothing. */
   readonly logStart?: LogPlace | undefined;
   readonly nextCheckpointId: number;
-  /** Ids of the ranges that may be loaded from this record besides its own: it was left by a split or a merge. */
+  /** Ids of the ranges that may be loaded from this record besides its own: the children of a split or a merge. */
   readonly heirs?: readonly string[];
   /**
    * Rows that were in memory at the handoff, and commits that were not durable; for one key the later write counts.
@@ -141,7 +141,7 @@ function bothNeeds(first: PartitionState["needs"], second: PartitionState["needs
   return both;
 }
 
-/** The state of the heir that has the keys of `own`: what of the rest is its. */
+/** Returns the state of the child that has the keys of `own`: of the rest only its own rows. */
 export function withRestOf(state: PartitionState, own: KeyBounds): PartitionState {
   const rest = (state.rest ?? []).filter(({ key }) => holdsKey(own, key));
   return { ...withoutRest(state), ...(rest.length > 0 && { rest }) };
@@ -150,7 +150,7 @@ export function withRestOf(state: PartitionState, own: KeyBounds): PartitionStat
 const withoutRest = ({ rest: _, ...state }: PartitionState): Omit<PartitionState, "rest"> => state;
 
 const kind = 0x50;
-/** 2 since there are heirs and bounds; 1 is read as it was. */
+/** Version 2 added `heirs` and `bounds`; version 1 is read as it was. */
 const formatVersion = 2;
 const formatVersionWithRest = 3;
 const formatVersionWithSettled = 4;

@@ -12,7 +12,7 @@ export class SlowLog {
   #windowEndsMs = 0;
   #lines = 0;
   /** Slow operations that were not logged because the rate limit was reached. */
-  #untold = 0;
+  #suppressed = 0;
 
   constructor(world: Pick<World, "clock" | "logger">) {
     this.#world = world;
@@ -28,12 +28,12 @@ export class SlowLog {
       this.#lines = 0;
     }
     if (this.#lines >= linesMax) {
-      this.#untold++;
+      this.#suppressed++;
       return;
     }
     this.#lines++;
-    const untold = this.#untold === 0 ? {} : { untold: this.#untold };
-    this.#untold = 0;
-    this.#world.logger.info(message, { tookMs: Math.round(tookMs), ...facts(), ...untold });
+    const suppressed = this.#suppressed === 0 ? {} : { untold: this.#suppressed };
+    this.#suppressed = 0;
+    this.#world.logger.info(message, { tookMs: Math.round(tookMs), ...facts(), ...suppressed });
   }
 }

@@ -75,7 +75,7 @@ export class OwnedStream {
   #endsAt: WindowEnd | undefined;
   #opened: (() => void)[] = [];
   /** Extents in a row that failed before they acknowledged anything. */
-  #fruitless = 0;
+  #emptyExtents = 0;
   /** When the primary first refused for want of room, with nothing acknowledged since. */
   #overloadedSinceMs: number | undefined;
 
@@ -275,7 +275,7 @@ export class OwnedStream {
       if (answer.ok) this.#window.paced(tookPart, append.extentBytes);
       else if (answer.failure.reason === "overloaded" || tookPart >= latePart) this.#window.paced(1, append.extentBytes);
       if (answer.ok && fromWire(answer.value.endBytes) === offsetBytes + append.extentBytes) {
-        this.#fruitless = 0;
+        this.#emptyExtents = 0;
         this.#overloadedSinceMs = undefined;
         this.#act(this.#window.acknowledged(extentId, Math.max(fromWire(answer.value.committedBytes), fromWire(answer.value.endBytes))));
         return;
@@ -291,7 +291,7 @@ export class OwnedStream {
         this.#act(this.#window.refused(extentId, append.item, answer.failure.reason as "overloaded" | "offsetGap"));
         return;
       }
-      this.#fruitless = this.#window.committedBytes > 0 ? 0 : this.#fruitless + 1;
+      this.#emptyExtents = this.#window.committedBytes > 0 ? 0 : this.#emptyExtents + 1;
       if (answer.ok) {
         world.logger.error("an append landed where it was not sent", { stream: this.name, extentId, offsetBytes });
       } else if (answer.failure.reason === "staleOwnerEpoch") {
@@ -336,9 +336,9 @@ export class OwnedStream {
     const { clock, random, logger } = this.#parts.world;
     const startMs = clock.monotonicMs();
     let backoffMs = changeBackoffStartMs;
-    if (this.#fruitless > 0) {
+    if (this.#emptyExtents > 0) {
       // The next extent is asked for at once when one fails, but not in a storm when all do.
-      const pauseMs = Math.min(changeBackoffStartMs * 2 ** Math.min(this.#fruitless - 1, 10), changeBackoffMaxMs);
+      const pauseMs = Math.min(changeBackoffStartMs * 2 ** Math.min(this.#emptyExtents - 1, 10), changeBackoffMaxMs);
       await sleep(clock, jittered(random, pauseMs), this.#stop.signal);
     }
     while (!this.#stop.signal.aborted && this.#window.ended === undefined) {

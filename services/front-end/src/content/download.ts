@@ -35,7 +35,7 @@ export interface DownloadOptions {
 }
 
 /** How often it is asked again without one more byte. */
-const fruitlessMax = 4;
+const emptyAttemptsMax = 4;
 /** A client that takes no further piece for so long is slow: nothing is held ahead of it. */
 const stallMs = 250;
 const pieceBytesMax = 64 * 1024;
@@ -61,7 +61,8 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
   /** Bytes that came and were not handed out yet. */
   #rest: Uint8Array = none;
   #first: Uint8Array | undefined;
-  #fruitless = 0;
+  /** Attempts in a row that brought no byte. */
+  #emptyAttempts = 0;
   /** Taken of the budget: the piece, and what is read ahead. */
   #pieceHeld = 0;
   #aheadHeld = 0;
@@ -121,7 +122,7 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
       const chunk = await this.#nextChunk();
       if (!chunk) continue;
       if (chunk.length > this.#endBytes - this.#at) throw broken("more bytes than were asked for");
-      this.#fruitless = 0;
+      this.#emptyAttempts = 0;
       this.#rest = chunk;
     }
     return { done: true, value: undefined };
@@ -243,7 +244,7 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
   }
 
   async #again(): Promise<BlobContent> {
-    if (++this.#fruitless > fruitlessMax) throw broken(`nothing more after ${fruitlessMax} attempts`);
+    if (++this.#emptyAttempts > emptyAttemptsMax) throw broken(`nothing more after ${emptyAttemptsMax} attempts`);
     // A slow client of a blob with many places is told only the places of the run.
     const endBytes = this.#runBytes < this.#windowBytes ? Math.min(this.#endBytes, this.#at + this.#runBytes) : this.#endBytes;
     const answer = await this.#options.again(this.#at, endBytes);

@@ -52,7 +52,7 @@ export const dataBytesMax: number = 4 * 1024 * 1024;
 const firstRowVersion = 1;
 
 /** Splits and merges of one range after another that an operation follows before its caller has to look at the map. */
-const heirsMax = 4;
+const generationsMax = 4;
 /** Extents of which one call renews the pins. */
 const pinnedAtOnceMax = 4_096;
 
@@ -121,8 +121,8 @@ export class Executor {
 
   async #executeWaiting(rangeId: string, rangeVersion: number, asked: Asked, deadlineMs: number): Promise<Outcome<OperationResult>> {
     // A list goes on behind the end of the range that its caller knows: it needs the new map.
-    const heirs = () => (goesOverRanges(asked.operation) ? undefined : routeOf(this.#world.rules, asked.operation));
-    return this.#whereItIs(rangeId, rangeVersion, heirs, deadlineMs, (held) => this.#execute(held, asked, deadlineMs));
+    const childRoute = () => (goesOverRanges(asked.operation) ? undefined : routeOf(this.#world.rules, asked.operation));
+    return this.#whereItIs(rangeId, rangeVersion, childRoute, deadlineMs, (held) => this.#execute(held, asked, deadlineMs));
   }
 
   /** Bytes for the blob at this key. */
@@ -132,8 +132,8 @@ export class Executor {
         return refused("invalidArgument", "badRequest", `1 to ${dataBytesMax} bytes at a time, not ${payload.length}`);
       }
       // Whoever does not say what blob it is for finds out when the map is new.
-      const heirs = (): Route | undefined => (key.length === 0 ? undefined : { table: "Blob", key });
-      return this.#whereItIs(rangeId, rangeVersion, heirs, deadlineMs, (held) => this.#writeData(held, key, payload, deadlineMs));
+      const childRoute = (): Route | undefined => (key.length === 0 ? undefined : { table: "Blob", key });
+      return this.#whereItIs(rangeId, rangeVersion, childRoute, deadlineMs, (held) => this.#writeData(held, key, payload, deadlineMs));
     });
   }
 
@@ -170,23 +170,23 @@ export class Executor {
   async #whereItIs<T>(
     rangeId: string,
     rangeVersion: number,
-    routeOfIt: () => Route | undefined,
+    childRoute: () => Route | undefined,
     deadlineMs: number,
     work: (held: HeldEngine) => Promise<Outcome<T>>,
   ): Promise<Outcome<T>> {
     const found = this.#holdings.serving(rangeId, rangeVersion);
     let done = found.ok ? await work(found.value) : found;
     if (done.ok || !isMoving(done)) return done;
-    const route = routeOfIt();
+    const route = childRoute();
     if (route === undefined) {
       await this.#holdings.untilReshaped(rangeId, rangeVersion, this.#left(deadlineMs));
       return done;
     }
     const sinceMs = this.#world.clock.monotonicMs();
     let at = { rangeId, rangeVersion };
-    // An heir may be on its way to become others itself.
-    for (let heir = 0; heir < heirsMax && !done.ok && isMoving(done); heir++) {
-      const next = await this.#holdings.heirOf(at.rangeId, at.rangeVersion, route.table, route.key, this.#left(deadlineMs));
+    // The child may be split or merged in its turn.
+    for (let generation = 0; generation < generationsMax && !done.ok && isMoving(done); generation++) {
+      const next = await this.#holdings.childOf(at.rangeId, at.rangeVersion, route.table, route.key, this.#left(deadlineMs));
       if (next === undefined) break;
       this.#slow.ended("an operation waited long for a split or merge", sinceMs, () => ({ from: rangeId, to: next.range.rangeId }));
       done = await work(next);

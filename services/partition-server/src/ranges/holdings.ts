@@ -232,7 +232,7 @@ export class Holdings {
   /**
    * Leaves the streams of the parents to the children, and serves these. Until all is prepared the parents serve as before, and when that
    * fails they go on: `notBegun`. Whatever fails behind it, the parents are not served here afterwards: the manager finds out what became
-   * of it, and says who serves what (rule fenceBeforeAsking). Operations that come meanwhile wait here for the children (`heirOf`).
+   * of it, and says who serves what (rule fenceBeforeAsking). Operations that come meanwhile wait here for the children (`childOf`).
    */
   async reshape(
     command: ReshapeCommand,
@@ -367,7 +367,7 @@ export class Holdings {
    * that is over. So a caller that knows only the parent needs no new map first. Undefined: the range does not become
    * others, or no child is served here in time.
    */
-  async heirOf(
+  async childOf(
     rangeId: string,
     rangeVersion: number,
     table: Range["table"],
