@@ -92,8 +92,15 @@ async function parts(): Promise<Part[]> {
     },
     {
       title: "the metadata store on a real etcd",
-      command: [node, "tests/tools/test.ts", "tests/etcd/adapter.slow.ts", "tests/etcd/lock-service.slow.ts", "tests/etcd/migrate.slow.ts"],
-      timeoutMs: 5 * minutes,
+      command: [
+        node,
+        "tests/tools/test.ts",
+        "tests/etcd/adapter.slow.ts",
+        "tests/etcd/lock-service.slow.ts",
+        "tests/etcd/migrate.slow.ts",
+        "tests/etcd/members.slow.ts",
+      ],
+      timeoutMs: 8 * minutes,
     },
     {
       title: "three hosts that lose one another; a dead host is replaced",
