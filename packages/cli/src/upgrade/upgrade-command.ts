@@ -88,7 +88,7 @@ function statusText(state: UpgradeState): string {
     return [
       ...head,
       "",
-      `in the way of level ${levelText(target)}:`,
+      level === target ? "too old for the level of the stamp:" : `in the way of level ${levelText(target)}:`,
       table(
         ["PROCESS", "RELEASE", "KNOWS LEVEL", "WHY"],
         inTheWay.map(({ process, release, knows, why }) => [process, release || "-", knows ?? "-", why]),

@@ -44,11 +44,13 @@ export function upgradeStateOf({ processes, streamLayer }: Pick<StampFacts, "pro
     .map((text) => ({ process: text.split(" ")[0] ?? "", text }))
     .filter(({ process }) => !named.has(process) || !asked.some((each) => each.process === process))
     .map(({ process, text }) => ({ process, release: "", knows: undefined, why: text.slice(process.length + 1) }));
-  const inTheWay = [...asked, ...told];
+  // When the level is reached, a process that does not answer is in nobody's way. One that is older than the level still is.
+  const inTheWay = level === target ? asked.filter(({ knows }) => knows !== undefined) : [...asked, ...told];
   const toHear = processes.flatMap(({ name, answer }) =>
     answer?.versions !== undefined && level !== undefined && (answer.versions.levelInUse ?? 0) < level ? [name] : [],
   );
-  return { level, target, possible: inTheWay.length === 0 && level !== undefined ? target : (level ?? 0), inTheWay, toHear };
+  const possible = level !== undefined && inTheWay.length === 0 ? target : (level ?? 0);
+  return { level, target, possible, inTheWay, toHear };
 }
 
 export const levelText = (level: number): string => `${level} (${featureLevels[level] ?? "of a later release than this command"})`;

@@ -9,11 +9,21 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
-import { featureLevel } from "@stamp/base";
-import { loadConfig, ownTransport, type PlannedProcess, planCluster, roles, secretFilesOf } from "@stamp/cluster";
+import { after, before, test } from "node:test";
+import { featureLevel, unwrap } from "@stamp/base";
+import {
+  loadConfig,
+  ownTransport,
+  type PlannedProcess,
+  planCluster,
+  roles,
+  runSupervisor,
+  Supervisor,
+  secretFilesOf,
+} from "@stamp/cluster";
 import { decodeFormatMarker, formatMarkerFile } from "@stamp/ports";
 import { NodeDigest } from "@stamp/ports-node";
+import { FeatureLevels } from "@stamp/wire";
 import { root } from "../context.ts";
 import { BlobClient } from "../drills/blob-client.ts";
 import { CheckingClient } from "../drills/checking-client.ts";
@@ -37,6 +47,11 @@ const transport = ownTransport(config);
 const running = new ProcessesOfTwoReleases(join(dataDir, "logs"), transport);
 const client = BlobClient.fromConnectionString(connectionString, { timeoutMs: 20_000 });
 const checking = new CheckingClient({ client, container: "kept", smallWriters: 2, largeWriters: 1, largePauseMs: 1_000, pauseMs: 50 });
+
+const missing = whyNoReleaseBefore(root);
+before(() => {
+  if (missing === undefined) writeReleaseBefore(root, oldRoot);
+});
 
 after(async () => {
   await checking.stop(0);
@@ -89,9 +104,7 @@ function nothingBroken(): void {
 }
 
 test("upgrade process by process, way back, upgrade and finalize: nothing acknowledged is lost, and the release before then refuses", async (t) => {
-  const missing = whyNoReleaseBefore(root);
   if (missing !== undefined) return t.skip(missing);
-  writeReleaseBefore(root, oldRoot);
   for (const planned of processes) running.start(planned, oldRoot, planned.role === "lock-service" ? { STAMP_INIT: "true" } : {});
   await running.ready(processes);
   await checking.start();
@@ -155,5 +168,45 @@ async function untilPossible(): Promise<UpgradeState> {
     if (state.inTheWay.length === 0) return state;
     assert.ok(performance.now() < endMs, JSON.stringify(state.inTheWay));
     await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+}
+
+test("a stamp on one machine, upgraded by a stop and a start: its supervisor finalizes by itself", async (t) => {
+  if (missing !== undefined) return t.skip(missing);
+  const alone = { extentNodes: 3, streamManagers: 1, partitionManagers: 1, partitionServers: 1, journalSegmentBytes: 16 * 1024 * 1024 };
+  const own = { ...alone, dataDir: join(folder, "alone"), portBase: 12_000 + Math.floor(Math.random() * 65) * 300 };
+  const config = loadConfig({ directory: folder, root, environment: {}, flags: own });
+  const oldTransport = ownTransport(config);
+  const older = new Supervisor({ config, root: oldRoot, transport: oldTransport });
+  try {
+    await older.start();
+    await until(() => older.ready);
+  } finally {
+    await older.stop();
+    await oldTransport.close();
+  }
+  const transport = ownTransport(config);
+  const { supervisor, stop, stopped } = await runSupervisor({ config, root, transport });
+  try {
+    await until(() => supervisor.ready);
+    const manager = supervisor.status().processes.find(({ role }) => role === "stream-manager")?.grpc ?? "";
+    const levelOf = () => transport.client(manager, FeatureLevels).getFeatureLevel({}, { timeoutMs: 5_000 });
+    await until(async () => {
+      const answer = await levelOf();
+      return answer.ok && answer.value.level === featureLevel;
+    });
+    const { recordedBy, inTheWay } = unwrap(await levelOf());
+    assert.ok(recordedBy !== "" && inTheWay.length === 0);
+  } finally {
+    await stop();
+    await stopped;
+    await transport.close();
+  }
+});
+
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (const endMs = performance.now() + 90_000; !(await holds()); ) {
+    assert.ok(performance.now() < endMs, "not within 90 s");
+    await new Promise((resolve) => setTimeout(resolve, 200));
   }
 }

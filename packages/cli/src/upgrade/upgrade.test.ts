@@ -13,6 +13,9 @@ const unheard = withAnswer("front-end-1", { versions: create(ProcessVersionsSche
 test("upgrade: a stamp whose processes all know its level has nothing to do", () => {
   assert.deepEqual(upgradeStateOf(healthy), { level: 1, target: 1, possible: 1, inTheWay: [], toHear: [] });
   assert.equal(upgradeLine(upgradeStateOf(healthy)), "1");
+  assert.deepEqual(upgradeStateOf(paused("front-end-1")(healthy)).inTheWay, [], "who is silent is in nobody's way then");
+  const [old] = upgradeStateOf(older(healthy)).inTheWay;
+  assert.deepEqual([old?.process, old?.knows], ["extent-node-2", 0], "who is too old for the level is told still");
 });
 
 test("upgrade: an older process, a silent one, and a node that only the stream manager knows are each named once, with the reason", () => {
