@@ -14,6 +14,8 @@ import { LogSource } from "./log-source.ts";
 import { inOrder, lastOf } from "./merge.ts";
 
 const followEveryMs = 250;
+/** Lines with which `--follow` begins if nothing says where to begin. */
+const followedLines = 100;
 
 interface LogsOptions {
   readonly follow?: boolean;
@@ -30,7 +32,7 @@ export function addLogs(program: Command): void {
     .option("--role <name...>", `only of these: a role (${roles.join(", ")}), a process (extent-node-2), or supervisor`)
     .option("--level <level>", `only from this level on: ${logLevels.join(", ")}; what has no level is always shown`)
     .option("--since <time>", "only from then on: 90s, 10m, 2h, 1d ago, or a time such as 2026-11-25T18:00:00Z")
-    .option("--tail <lines>", "only so many of the last lines")
+    .option("--tail <lines>", `only so many of the last lines, or all (default: all; with --follow and without --since ${followedLines})`)
     .option("--json", "for tools: one object a line, as in the file, with the name of the process");
   withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
     if (composeCluster() !== undefined)
@@ -43,7 +45,8 @@ async function showLogs(folder: DataFolder, options: LogsOptions): Promise<void>
   const { follow = false, json = false } = options;
   const least = levelOf(options.level);
   const sinceMs = options.since === undefined ? undefined : sinceMsOf(options.since, Date.now());
-  const lines = options.tail === undefined ? undefined : tailOf(options.tail);
+  const fromStart = !follow || options.since !== undefined;
+  const lines = tailOf(options.tail ?? (fromStart ? "all" : String(followedLines)));
   const logs = new Logs(folder, options.role ?? [], sinceMs);
   if (logs.sources.length === 0) throw new CommandError(noLogs(folder, logs.namesThere(), options.role ?? []));
   const chosen = (entries: Iterable<LogEntry>): Iterable<LogEntry> =>
@@ -135,9 +138,12 @@ export function sinceMsOf(since: string, nowMs: number): number {
   return Math.max(atMs, 0);
 }
 
-function tailOf(tail: string): number {
+/** Number of lines, undefined for all. */
+function tailOf(tail: string): number | undefined {
+  if (tail === "all") return undefined;
   const lines = Number(tail);
-  if (!/^\d{1,7}$/.test(tail) || lines === 0) throw new CommandError(`--tail: ${tail} is no number of lines`, exitCodes.usage);
+  if (!/^\d{1,7}$/.test(tail) || lines === 0)
+    throw new CommandError(`--tail: ${tail} is neither a number of lines nor all`, exitCodes.usage);
   return lines;
 }
 

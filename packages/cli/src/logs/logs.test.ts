@@ -295,6 +295,20 @@ describe("stamp logs", () => {
     log.close();
   });
 
+  it("begins to follow with the last 100 lines, and with all or some if it is told so", { timeout: 60_000 }, async (t) => {
+    const logs = newFolder();
+    writeFileSync(join(logs, "p-1.log"), Array.from({ length: 150 }, (_, at) => line(1, String(at))).join(""));
+    const first = async (...more: readonly string[]): Promise<unknown> => {
+      const child = spawn(process.execPath, [main, "logs", "--follow", "--json", "--data", join(logs, ".."), ...more], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      t.after(() => child.kill("SIGKILL"));
+      return (await linesOf(child).next()).value;
+    };
+    const begun = await Promise.all([first(), first("--tail", "all"), first("--tail", "3"), first("--since", timeAt(0))]);
+    assert.deepEqual(begun, ["p-1 50", "p-1 0", "p-1 147", "p-1 0"]);
+  });
+
   it("ends without a word when its reader goes", { timeout: 60_000 }, async () => {
     const logs = newFolder();
     writeFileSync(join(logs, "p-1.log"), line(1, "x").repeat(20_000));

@@ -26,10 +26,15 @@ const addedReadyMs = 30_000;
 
 export function addNode(program: Command): void {
   const node = topLevel(program, "node");
-  make(node, "list", "all extent nodes as the stream manager sees them").action(async (_options, command: Command) => {
-    const nodes = await inspect(command, (inspector) => inspector.nodes());
-    tell(command, nodes, () => nodesText(nodes));
-  });
+  make(node, "list", "the extent nodes as the stream manager sees them")
+    .option("--all", "those that were removed, too: their names are not used again")
+    .action(async (_options, command: Command) => {
+      const all = command.opts<{ all?: boolean }>().all === true;
+      const { nodes, removed } = listed(await inspect(command, (inspector) => inspector.nodes()), all);
+      tell(command, nodes, () =>
+        [nodesText(nodes), ...(removed === 0 ? [] : [`${counted(removed, "removed node")} more: --all`])].join("\n"),
+      );
+    });
   addNodeDisks(node);
   make(
     node,
@@ -190,6 +195,12 @@ export function untilEmpty(inspector: StampInspector, nodeId: string, again: str
       await new Promise((resolve) => setTimeout(resolve, pollMs));
     }
   });
+}
+
+/** Returns the nodes that are shown, and the number of removed ones that are left out. The stream manager keeps those for ever. */
+export function listed(nodes: readonly NodeInfo[], all: boolean): { readonly nodes: readonly NodeInfo[]; readonly removed: number } {
+  const shown = all ? nodes : nodes.filter(({ duty }) => duty !== NodeDuty.DECOMMISSIONED);
+  return { nodes: shown, removed: nodes.length - shown.length };
 }
 
 function nodesText(nodes: readonly NodeInfo[]): string {
