@@ -13,6 +13,11 @@
  *   SEEDTOMB  no tombstone is forgotten before seeding has ended
  *   SCANSYNC  a key of the scan is acknowledged when the receiver has synced it (off: when it has applied it)
  *   SEEDEND   seeding ends when the log is acknowledged to where it was at the end of the scan (off: when the scan is acknowledged)
+ * -DBYNAME: the receiver has one version for the PartitionName in place of versions of keys, tombstones and floor (decision 0472). A scanned key
+ * is sent with the number of commits at its reading, also if it is gone by then, and replaces the key. Rules besides CURSOR, HEIR, ACKSYNC,
+ * SCANSYNC, SEEDEND:
+ *   VERSION   a commit is applied only if its number is above the version
+ *   SCANOLD   a scanned key is applied only if its number is not below the version
  * S1  what the receiver shows is what the first m commits made, for some m (not asked while it is seeded)
  * S2  ... and m is at least what Last Sync Time says
  */
@@ -37,9 +42,10 @@ byte claim;					/* Last Sync Time, as a commit */
 byte conns; byte cOwner[CONNS], dl[CONNS], ackable[CONNS]; bool gone[CONNS];	/* dl: delivered */
 byte ver[K], rver[K]; bool dead[K], rdead[K];	/* the receiver: in memory and synced */
 byte floor, rfloor, crashes;
+byte mark, rmark;				/* BYNAME: version of the PartitionName, in memory and synced */
 byte endOf[2];					/* how far an owner knows the log */
 /* Seeding */
-bool seeding; byte scanAt, scanEnd; byte scan[CONNS * K]; bool scanned[K], scanApplied[K], scanAcked[K]; byte scanOwner;
+bool seeding; byte scanAt, scanEnd; byte scan[CONNS * K], scanHas[CONNS * K]; bool scanned[K], scanApplied[K], scanAcked[K]; byte scanOwner;
 
 /* Is commit v what a reader sees of its key after m commits? */
 bool match, matchKey; byte i, j, last;
@@ -78,6 +84,13 @@ inline check() {
 
 inline apply(v, k, isDel) {
 	if
+#ifdef BYNAME
+#ifndef NO_VERSION
+	:: v <= mark -> skip
+#endif
+	:: else ->
+		mark = v; ver[k] = (isDel -> 0 : v); dead[k] = false
+#else
 #ifndef NO_VERSION
 	:: v <= ver[k] -> skip
 #endif
@@ -88,6 +101,21 @@ inline apply(v, k, isDel) {
 		ver[k] = v; dead[k] = isDel;
 #ifdef NO_TOMBSTONE
 		if :: isDel -> ver[k] = 0; dead[k] = false :: else fi;
+#endif
+#endif
+	fi
+}
+
+/* A key of the scan. BYNAME: as it was when at - 1 commits were made; v: its commit, 0: it was gone. Else at is its commit. */
+inline applyScanned(v, k, at) {
+	if
+#ifdef BYNAME
+#ifndef NO_SCANOLD
+	:: at - 1 < mark -> skip
+#endif
+	:: else -> ver[k] = v; dead[k] = false
+#else
+	:: true -> apply(at, k, false)
 #endif
 	fi
 }
@@ -110,7 +138,7 @@ inline apply(v, k, isDel) {
 #define applied(n, k) scanApplied[k] = (cOwner[n] == owner)
 #endif
 
-inline ends(n) { gone[n] = true; dl[n] = 0; ackable[n] = 0; scan[n * K] = 0; scan[n * K + 1] = 0 }
+inline ends(n) { gone[n] = true; dl[n] = 0; ackable[n] = 0; scan[n * K] = 0; scan[n * K + 1] = 0; scanHas[n * K] = 0; scanHas[n * K + 1] = 0 }
 
 byte c; byte k;
 active proctype all() {
@@ -182,16 +210,22 @@ end:	do
 				:: else -> break
 				od;
 				if
+#ifdef BYNAME
+				:: last > 0 && !del[last] -> scan[c * K + k] = w + 1; scanHas[c * K + k] = last
+				:: else -> scan[c * K + k] = w + 1; scanHas[c * K + k] = 0
+#else
 				:: last > 0 && !del[last] -> scan[c * K + k] = last
 				:: else -> scanAcked[k] = true
+#endif
 				fi;
 				scanned[k] = true; scanEnd = w; last = 0; k = 0 }
-			:: d_step { scan[c * K] > 0 -> apply(scan[c * K], 0, false); scan[c * K] = 0; applied(c, 0) }
-			:: d_step { scan[c * K + 1] > 0 -> apply(scan[c * K + 1], 1, false); scan[c * K + 1] = 0; applied(c, 1) }
+			:: d_step { scan[c * K] > 0 -> applyScanned(scanHas[c * K], 0, scan[c * K]); scan[c * K] = 0; scanHas[c * K] = 0; applied(c, 0) }
+			:: d_step { scan[c * K + 1] > 0 -> applyScanned(scanHas[c * K + 1], 1, scan[c * K + 1]); scan[c * K + 1] = 0; scanHas[c * K + 1] = 0; applied(c, 1) }
 #endif
 			fi;
 			c = 0 };
 		check()
+#ifndef BYNAME
 	/* The receiver is told how far the cursor is and forgets tombstones. */
 	:: d_step { cur[owner] > floor && MAYFORGET -> floor = cur[owner]; k = 0;
 			do
@@ -201,9 +235,10 @@ end:	do
 			:: else -> break
 			od; k = 0 };
 		check()
+#endif
 	/* The receiver syncs. */
 	:: d_step {
-rver[0] = ver[0]; rver[1] = ver[1]; rdead[0] = dead[0]; rdead[1] = dead[1]; rfloor = floor;
+rver[0] = ver[0]; rver[1] = ver[1]; rdead[0] = dead[0]; rdead[1] = dead[1]; rfloor = floor; rmark = mark;
 			k = 0;
 			do
 			:: k < conns -> if :: !gone[k] -> ackable[k] = dl[k] :: else fi; k++
@@ -213,7 +248,7 @@ rver[0] = ver[0]; rver[1] = ver[1]; rdead[0] = dead[0]; rdead[1] = dead[1]; rflo
 			scanApplied[0] = false; scanApplied[1] = false }
 	/* The receiver crashes: connections end. What was not acknowledged of the scan is sent again. */
 	:: d_step { crashes < CRASHES -> crashes++;
-			ver[0] = rver[0]; ver[1] = rver[1]; dead[0] = rdead[0]; dead[1] = rdead[1]; floor = rfloor;
+			ver[0] = rver[0]; ver[1] = rver[1]; dead[0] = rdead[0]; dead[1] = rdead[1]; floor = rfloor; mark = rmark;
 			k = 0;
 			do
 			:: k < conns -> ends(k); k++
