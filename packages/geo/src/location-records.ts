@@ -27,6 +27,8 @@ export interface StampRecord {
   /** Name of the file with its secret; empty: the location service's own secret, or none. */
   readonly secret: string;
   readonly state: StampState;
+  /** Addresses of its front-ends for other stamps, host:port; undefined: none was told. */
+  readonly doors?: readonly string[];
 }
 
 export interface AccountRecord extends GeoAccount {

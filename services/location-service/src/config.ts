@@ -22,6 +22,9 @@ export const locationServiceSchema = z.object({
   metadataTimeoutMs: milliseconds(3_000).describe("Deadline of a transaction; one that misses it ends the leader's term"),
   stampTimeoutMs: milliseconds(5_000).describe("Deadline of one question to a stamp"),
   askEveryMs: milliseconds(10_000).describe("How often each stamp is asked for its capacity, and what was not answered is sent again"),
+  drainMaxMs: milliseconds(60_000).describe(
+    "How long a failover or a migration may refuse writes before it is given up and the primary takes writes again",
+  ),
   accountsEveryMs: milliseconds(60_000).describe("How often each stamp is asked for its accounts"),
 });
 

@@ -10,7 +10,7 @@ import type { Identity, Listener, Role, RoleStatus, Transport, World } from "@st
 import { jittered, openIdentity, served, sleep } from "@stamp/ports";
 import { LocationService } from "@stamp/wire";
 import type { LocationServiceConfig } from "./config.ts";
-import { Location } from "./location.ts";
+import { Location, type LocationOptions } from "./location.ts";
 import { locationServiceMetrics } from "./metrics.ts";
 import { Registry } from "./registry.ts";
 import { locationHandlers } from "./server.ts";
@@ -33,6 +33,7 @@ export class LocationServiceRole implements Role {
   readonly #config: LocationServiceConfig;
   readonly #transportOf: TransportOf;
   readonly #transports = new Map<string, Transport>();
+  readonly #pendingOf: LocationOptions["pendingOf"];
   readonly #stopping = new AbortController();
   #identity: Identity | undefined;
   #listener: Listener | undefined;
@@ -43,7 +44,9 @@ export class LocationServiceRole implements Role {
   #trouble: string | undefined;
   #running: Promise<void> = Promise.resolve();
 
-  constructor(world: World, config: LocationServiceConfig, transportOf: TransportOf) {
+  /** `pendingOf`: number of commits that an account's primary has not shipped yet. */
+  constructor(world: World, config: LocationServiceConfig, transportOf: TransportOf, pendingOf?: LocationOptions["pendingOf"]) {
+    this.#pendingOf = pendingOf;
     this.#world = world;
     this.#config = config;
     this.#transportOf = transportOf;
@@ -159,6 +162,7 @@ export class LocationServiceRole implements Role {
       registry: registry.value,
       transportTo: (secret) => this.#transportTo(secret),
       ended: end.signal,
+      ...(this.#pendingOf === undefined ? {} : { pendingOf: this.#pendingOf }),
     });
     if (end.signal.aborted || this.#stopping.signal.aborted) return;
     this.#term = { number, end, location };

@@ -8,15 +8,29 @@
  * - A stamp whose identity is not the recorded one is asked for nothing and told nothing.
  */
 import { isAccountName, toBase64 } from "@stamp/azure-rest";
-import type { Outcome } from "@stamp/base";
+import type { Failure, Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
-import type { AccountRecord, PlacedStamp, StampRecord, StampState } from "@stamp/geo";
-import { commandToSend, notPlaceable, placeAccount, planAnswer, planCreate } from "@stamp/geo";
+import type { AccountRecord, GeoAccount, PlacedStamp, StampRecord, StampState } from "@stamp/geo";
+import {
+  commandToSend,
+  notPlaceable,
+  placeAccount,
+  planAnswer,
+  planCreate,
+  planFailover,
+  planForcedFailover,
+  planGiveUp,
+  planMigrate,
+  planProtect,
+  planUnprotect,
+  roleWithoutRow,
+} from "@stamp/geo";
 import type { Transport, World } from "@stamp/ports";
 import { sleep } from "@stamp/ports";
 import type { LocationServiceConfig } from "./config.ts";
-import type { Registry } from "./registry.ts";
-import { type Capacity, StampLink, sameStamp } from "./stamp-link.ts";
+import { Operations } from "./operations.ts";
+import { type Registry, unknownStamp } from "./registry.ts";
+import { type AccountAtStamp, type Capacity, StampLink, sameStamp } from "./stamp-link.ts";
 
 const keyBytes = 64;
 const takenMax = 100;
@@ -58,15 +72,32 @@ export interface LocationOptions {
    */
   readonly transportTo: (secret: string) => Outcome<Transport>;
   readonly ended: AbortSignal;
+  /** Number of commits that the account's primary has not shipped yet. */
+  readonly pendingOf?: (account: GeoAccount) => Promise<Outcome<number>>;
 }
+
+const notShipped = async ({ name, primary }: GeoAccount): Promise<Outcome<number>> =>
+  refused("unavailable", "notReady", `stamp ${primary} does not say how much of account ${name} it has not shipped yet`);
 
 export class Location {
   readonly #options: LocationOptions;
   readonly #seen = new Map<string, Seen>();
+  readonly #operations: Operations;
   #created = 0;
+  /** When the settings of all copies were last compared with those of their primaries. */
+  #keptMs: number | undefined;
 
   constructor(options: LocationOptions) {
+    const { world, config, registry, ended } = options;
     this.#options = options;
+    this.#operations = new Operations({
+      world,
+      registry,
+      ended,
+      drainMaxMs: config.drainMaxMs,
+      onStamp: (stamp, work) => this.#onStamp(stamp, work),
+      pendingOf: options.pendingOf ?? notShipped,
+    });
   }
 
   get facts() {
@@ -93,9 +124,66 @@ export class Location {
   }
 
   async askAll(): Promise<void> {
-    const { registry } = this.#options;
+    const { registry, world, config } = this.#options;
     await Promise.all(registry.stamps.map((stamp) => this.#ask(stamp)));
-    for (const { name, running } of registry.accounts) if (running !== undefined) await this.#carryOn(name);
+    const nowMs = world.clock.monotonicMs();
+    const withSettings = this.#keptMs === undefined || nowMs - this.#keptMs >= config.accountsEveryMs;
+    if (withSettings) this.#keptMs = nowMs;
+    for (const account of registry.accounts) {
+      const { name, running } = account;
+      if (running?.step === "creating") await this.#carryOn(name);
+      else if (running !== undefined) this.#operations.drive(name);
+      else if (account.secondary !== undefined) await this.#operations.keep(account, withSettings);
+    }
+  }
+
+  /** Begins to keep a copy at a stamp, or at the emptiest one of a location. */
+  async protect(name: string, wanted: { readonly stamp: string; readonly location: string }): Promise<Outcome<AccountRecord>> {
+    const { registry, world } = this.#options;
+    return this.#operations.plan(name, (account) => {
+      const without = [account.primary, ...(account.secondary === undefined ? [] : [account.secondary])];
+      const nowMs = world.clock.monotonicMs();
+      const target =
+        wanted.stamp === "" ? placeAccount(this.#placed(), wanted.location, nowMs, without) : knownStamp(wanted.stamp, registry);
+      return target.ok ? planProtect(account, target.value) : target;
+    });
+  }
+
+  unprotect(name: string): Promise<Outcome<AccountRecord>> {
+    return this.#operations.plan(name, planUnprotect);
+  }
+
+  /** Begins to make the copy the primary. `stamp`: the one that must have it; empty: whichever has it. */
+  async failOver(name: string, how: { readonly forced: boolean; readonly acceptLoss: boolean; readonly stamp: string }) {
+    const { registry } = this.#options;
+    if (how.forced && !how.acceptLoss) {
+      const message = `a forced failover of account ${name} loses what its primary has not shipped: it needs --accept-loss`;
+      return refused("invalidArgument", "badRequest", message);
+    }
+    return this.#operations.plan(name, (account) => {
+      if (how.stamp !== "") {
+        const known = knownStamp(how.stamp, registry);
+        if (!known.ok) return known;
+        if (account.secondary !== undefined && account.secondary !== how.stamp) return notTheCopy(account, how.stamp);
+      }
+      return how.forced ? planForcedFailover(account, undefined) : planFailover(account);
+    });
+  }
+
+  migrate(name: string, stamp: string): Promise<Outcome<AccountRecord>> {
+    return this.#operations.plan(name, (account) => {
+      const target = knownStamp(stamp, this.#options.registry);
+      return target.ok ? planMigrate(account, target.value) : target;
+    });
+  }
+
+  giveUp(name: string): Promise<Outcome<AccountRecord>> {
+    return this.#operations.plan(name, planGiveUp);
+  }
+
+  /** Why the account's operation waits; empty: it goes on, or there is none. */
+  troubleOf(account: AccountRecord): string {
+    return this.#operations.troubleOf(account);
   }
 
   async addStamp(added: Omit<StampRecord, "stampId" | "state">): Promise<Outcome<StampView>> {
@@ -177,7 +265,7 @@ export class Location {
     for (const stamp of registry.stamps) {
       const has = await this.#onStamp(stamp, (link) => link.hasAccount(name));
       if (!has.ok || !has.value) continue;
-      await this.#pin(stamp, [name]);
+      await this.#pin(stamp, [{ name, role: roleWithoutRow }]);
       const held = registry.account(name);
       if (held !== undefined) return isThere(held);
     }
@@ -232,20 +320,28 @@ export class Location {
     seen.taken = await this.#pin(stamp, accounts.value);
   }
 
-  /** Pins accounts to the stamp that has them. Returns those that are pinned to another one. */
-  #pin(stamp: StampRecord, names: readonly string[]): Promise<string[]> {
+  /**
+   * Pins accounts to the stamp that is their primary. Returns the names of those that are pinned to another one and are
+   * no copy of it.
+   */
+  #pin(stamp: StampRecord, accounts: readonly AccountAtStamp[]): Promise<string[]> {
     const { registry } = this.#options;
     return registry.turn(async () => {
-      const fresh = names.filter((name) => registry.account(name) === undefined);
+      const fresh = accounts.filter(({ name, role }) => role.role === "primary" && registry.account(name) === undefined);
       for (let at = 0; at < fresh.length; at += pinnedTogetherMax) {
-        const records = fresh.slice(at, at + pinnedTogetherMax).map((name) => {
-          const record: AccountRecord = { name, primary: stamp.name, epoch: 1, operation: 1, seeded: false };
+        const records = fresh.slice(at, at + pinnedTogetherMax).map(({ name, role }) => {
+          const { epoch, obeyed, peer } = role;
+          const secondary = peer === undefined ? {} : { secondary: peer };
+          const record: AccountRecord = { name, primary: stamp.name, ...secondary, epoch, operation: obeyed.operation, seeded: false };
           return { kind: "account", record } as const;
         });
         const pinned = await registry.put(records);
         if (!pinned.ok) break;
       }
-      return names.filter((name) => (registry.account(name)?.primary ?? stamp.name) !== stamp.name);
+      return accounts.flatMap(({ name, role }) => {
+        const primary = registry.account(name)?.primary ?? stamp.name;
+        return primary !== stamp.name && role.role === "primary" && role.peer === undefined ? [name] : [];
+      });
     });
   }
 
@@ -253,7 +349,7 @@ export class Location {
   async #onStamp<T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>): Promise<Outcome<T>> {
     const answer = await this.#answerOf(stamp, work);
     const seen = this.#seen.get(stamp.name);
-    if (seen !== undefined) seen.trouble = answer.ok || isAnswer(answer.failure.code) ? undefined : answer.failure.message;
+    if (seen !== undefined) seen.trouble = answer.ok || isAnswer(answer.failure) ? undefined : answer.failure.message;
     return answer;
   }
 
@@ -300,8 +396,9 @@ export class Location {
   }
 }
 
-/** A refusal of the question itself: the stamp is there. */
-const isAnswer = (code: string): boolean => code === "alreadyExists" || code === "notFound" || code === "invalidArgument";
+/** True if the stamp itself refused the question: it is there, and the one that was added. */
+const isAnswer = ({ code, reason }: Failure): boolean => answers.includes(code) && reason !== "wrongStamp";
+const answers: readonly string[] = ["alreadyExists", "notFound", "invalidArgument", "failedPrecondition", "aborted"];
 
 const isThere = ({ name, primary, running }: AccountRecord) =>
   refused(
@@ -310,14 +407,18 @@ const isThere = ({ name, primary, running }: AccountRecord) =>
     `account ${name} is at stamp ${primary} already${running === undefined ? "" : ", or will be when that stamp answers"}`,
   );
 
-function unknownStamp(name: string, registry: Registry) {
-  const known = registry.stamps.map((stamp) => stamp.name).join(", ") || "none";
-  return refused("notFound", "conflict", `there is no stamp ${name}; stamps are: ${known}`);
+function knownStamp(name: string, registry: Registry): Outcome<string> {
+  return registry.stamp(name) === undefined ? unknownStamp(name, registry) : ok(name);
 }
+
+const notTheCopy = ({ name, secondary }: AccountRecord, stamp: string) =>
+  refused("aborted", "conflict", `the copy of account ${name} is at stamp ${secondary}, not at ${stamp}`);
 
 const isName = (text: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(text);
 
-function wrongStamp({ name, location, lockService, secret }: Omit<StampRecord, "stampId" | "state">): string | undefined {
+function wrongStamp({ name, location, lockService, secret, doors }: Omit<StampRecord, "stampId" | "state">): string | undefined {
+  const wrongDoor = doors?.find((door) => !/^[^\s,]+:\d+$/.test(door));
+  if (wrongDoor !== undefined) return `door ${JSON.stringify(wrongDoor)}: host:port of a front-end`;
   for (const [what, text] of [
     ["name", name],
     ["location", location],

@@ -101,3 +101,8 @@ export class Registry {
 const keyOf = ({ kind, record }: LocationRecord): string => (kind === "stamp" ? stampKey(record.name) : accountKey(record.name));
 
 const sorted = <T extends { readonly name: string }>(records: T[]): T[] => records.sort((a, b) => (a.name < b.name ? -1 : 1));
+
+export function unknownStamp(name: string, registry: Registry) {
+  const known = registry.stamps.map((stamp) => stamp.name).join(", ") || "none";
+  return refused("notFound", "conflict", `there is no stamp ${name}; stamps are: ${known}`);
+}

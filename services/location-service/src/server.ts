@@ -21,10 +21,18 @@ export function locationHandlers(clock: Clock, leading: () => Outcome<Location>)
     const location = leading();
     return location.ok ? work(location.value) : location;
   };
+  const operated = (work: (location: Location) => Promise<Outcome<AccountRecord>>) =>
+    onLocation(async (location) => {
+      const begun = await work(location);
+      return begun.ok ? ok(wireAccount(location, begun.value)) : begun;
+    });
   const viewed = (outcome: Outcome<StampView>) => (outcome.ok ? ok(wireStamp(outcome.value, clock.monotonicMs())) : outcome);
   return {
-    addStamp: ({ name, location: place, lockService, secret }) =>
-      onLocation(async (location) => viewed(await location.addStamp({ name, location: place, lockService, secret }))),
+    addStamp: ({ name, location: place, lockService, secret, doors }) =>
+      onLocation(async (location) => {
+        const told = doors.length === 0 ? {} : { doors: [...doors] };
+        return viewed(await location.addStamp({ name, location: place, lockService, secret, ...told }));
+      }),
     setStampState: ({ name, state }) =>
       onLocation(async (location) => {
         const wanted = Object.entries(wireStates).find(([, wire]) => wire === state)?.[0];
@@ -47,11 +55,16 @@ export function locationHandlers(clock: Clock, leading: () => Outcome<Location>)
         const { accounts, more } = location.accounts(after, limit === 0 ? pageMax : Math.min(limit, pageMax));
         return ok({ accounts: accounts.map((account) => wireAccount(location, account)), more });
       }),
+    protectAccount: ({ account, stamp, location: place }) => operated((location) => location.protect(account, { stamp, location: place })),
+    unprotectAccount: ({ account }) => operated((location) => location.unprotect(account)),
+    failOverAccount: ({ account, ...how }) => operated((location) => location.failOver(account, how)),
+    migrateAccount: ({ account, stamp }) => operated((location) => location.migrate(account, stamp)),
+    giveUpOperation: ({ account }) => operated((location) => location.giveUp(account)),
   };
 }
 
 function wireStamp({ record, answers, trouble, capacity, accounts, taken }: StampView, nowMs: number) {
-  const { name, location, lockService, stampId, state } = record;
+  const { name, location, lockService, stampId, state, doors } = record;
   return {
     name,
     location,
@@ -65,6 +78,7 @@ function wireStamp({ record, answers, trouble, capacity, accounts, taken }: Stam
     toldMsAgo: toWire(capacity === undefined ? 0 : Math.floor(nowMs - capacity.reportedMs)),
     accounts,
     taken: [...taken],
+    doors: [...(doors ?? [])],
   };
 }
 
@@ -74,4 +88,12 @@ const wireAccount = (location: Location, account: AccountRecord) => ({
   location: location.locationOf(account),
   state: stateOf(account),
   epoch: toWire(account.epoch),
+  secondary: account.secondary ?? "",
+  seeded: account.seeded,
+  operation: toWire(account.operation),
+  kind: account.running?.kind ?? "",
+  step: account.running?.step ?? "",
+  target: account.running?.target ?? "",
+  givenUp: account.running?.givenUp === true,
+  trouble: location.troubleOf(account),
 });

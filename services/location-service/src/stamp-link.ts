@@ -3,15 +3,26 @@
  * own lock service.
  */
 import type { Outcome } from "@stamp/base";
-import { ok, refused } from "@stamp/base";
-import type { StampRecord } from "@stamp/geo";
+import { assert, ok, refused } from "@stamp/base";
+import { type AccountRole, type RoleCommand, roleOf, type StampRecord } from "@stamp/geo";
 import { LeaderCalls, MetadataClient } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
-import { type Account, Accounts, fromWire, StreamManager } from "@stamp/wire";
+import { type Account, Accounts, fromWire, RoleCommand as Kind, StreamManager, toWire } from "@stamp/wire";
 
 export interface Capacity {
   readonly usedBytes: number;
   readonly totalBytes: number;
+}
+
+export interface AccountAtStamp {
+  readonly name: string;
+  readonly role: AccountRole;
+}
+
+export interface RoleAnswer {
+  readonly role: AccountRole;
+  /** Time until the command counts as answered, in milliseconds; 0: it is. */
+  readonly waitMs: number;
 }
 
 export class StampLink {
@@ -54,15 +65,19 @@ export class StampLink {
     return ok({ usedBytes, totalBytes });
   }
 
-  /** Names of all accounts of the stamp. */
-  async accounts(): Promise<Outcome<string[]>> {
-    const names: string[] = [];
+  /** All accounts of the stamp, with their roles there. */
+  async accounts(): Promise<Outcome<AccountAtStamp[]>> {
+    const accounts: AccountAtStamp[] = [];
     for (let marker = ""; ; ) {
       const page = await this.#onAccounts((client, options) => client.list({ marker, maxResults: 1_000 }, options));
       if (!page.ok) return page;
-      names.push(...page.value.accounts.map(({ name }) => name));
+      for (const { name, geoRole } of page.value.accounts) {
+        const role = roleOf(geoRole);
+        if (!role.ok) return this.#named(role);
+        accounts.push({ name, role: role.value });
+      }
       marker = page.value.nextMarker;
-      if (marker === "") return ok(names);
+      if (marker === "") return ok(accounts);
     }
   }
 
@@ -75,6 +90,32 @@ export class StampLink {
   /** Repeated with the same keys it changes nothing. Refused with alreadyExists if the account has other ones. */
   createAccount(account: string, keys: readonly string[]): Promise<Outcome<Account>> {
     return this.#onAccounts((client, options) => client.create({ account, keys: [...keys] }, options));
+  }
+
+  /**
+   * Sends a command about an account's role. Answers with the time until it counts as answered, in milliseconds; then the
+   * same is to be sent again.
+   */
+  async obey(account: string, command: RoleCommand, settings?: Account): Promise<Outcome<RoleAnswer>> {
+    const request = { account, ...requestOf(command), ...(settings === undefined ? {} : { settings }) };
+    const obeyed = await this.#onAccounts((client, options) => client.obey(request, options));
+    if (!obeyed.ok) return obeyed;
+    const role = this.#named(roleOf(obeyed.value.geoRole));
+    return role.ok ? ok({ role: role.value, waitMs: obeyed.value.waitMs }) : role;
+  }
+
+  async role(account: string): Promise<Outcome<AccountRole>> {
+    const answer = await this.#onAccounts((client, options) => client.getRole({ account }, options));
+    return answer.ok ? this.#named(roleOf(answer.value.geoRole)) : answer;
+  }
+
+  /** The account with its keys and secrets. */
+  accountForCopy(account: string): Promise<Outcome<Account>> {
+    return this.#onAccounts((client, options) => client.getForCopy({ account }, options));
+  }
+
+  copySettings(account: string, epoch: number, settings: Account): Promise<Outcome<unknown>> {
+    return this.#onAccounts((client, options) => client.copySettings({ account, epoch: toWire(epoch), settings }, options));
   }
 
   async #onAccounts<T>(
@@ -91,8 +132,33 @@ export class StampLink {
   /** Failures say which stamp they are of. */
   #named<T>(outcome: Outcome<T>): Outcome<T> {
     if (outcome.ok) return outcome;
+    if (outcome.failure.reason === "unknownMethod") {
+      const message = `stamp ${this.#record.name} runs a release that knows no second stamp of an account: upgrade it first`;
+      return refused("failedPrecondition", "newerFormat", message);
+    }
     return { ok: false, failure: { ...outcome.failure, message: `stamp ${this.#record.name}: ${outcome.failure.message}` } };
   }
+}
+
+const kinds: Readonly<Record<Exclude<RoleCommand["kind"], "create">, Kind>> = {
+  follow: Kind.FOLLOW,
+  pair: Kind.PAIR,
+  drain: Kind.DRAIN,
+  undrain: Kind.UNDRAIN,
+  promote: Kind.PROMOTE,
+  demote: Kind.DEMOTE,
+  unpair: Kind.UNPAIR,
+  remove: Kind.REMOVE,
+};
+
+function requestOf(command: RoleCommand) {
+  assert(command.kind !== "create", "an account is created by a call of its own");
+  const operation = toWire(command.operation);
+  const other = "peer" in command ? { peer: command.peer, peerDoors: [...(command.peerDoors ?? [])] } : {};
+  const epoch = command.kind === "follow" ? { epoch: toWire(command.epoch) } : {};
+  const point =
+    command.kind === "demote" ? { point: command.point.map(({ range, sequence }) => ({ range, sequence: toWire(sequence) })) } : {};
+  return { command: kinds[command.kind], operation, ...other, ...epoch, ...point };
 }
 
 const accountsAt = (world: World, address: string) => world.transport.client(address, Accounts);

@@ -1,11 +1,24 @@
 /**
- * A stamp as the location service meets it: identity, leaders, disks, accounts. In memory; it forgets nothing when its
- * process crashes.
+ * A stamp as the location service meets it: identity, leaders, disks, accounts and their roles. In memory; it forgets
+ * nothing when its process crashes.
  */
+import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
+import {
+  type AccountRole,
+  answersFromMs,
+  commandWaitMs,
+  encodeRole,
+  type GeoPoint,
+  obey,
+  type RoleCommand,
+  roleTermMs,
+  roleWithoutRow,
+  takesWrites,
+} from "@stamp/geo";
 import type { Handlers, Listener, Role, World } from "@stamp/ports";
 import { served } from "@stamp/ports";
-import { Accounts, LockService, MetadataStore, StreamManager, toWire } from "@stamp/wire";
+import { Accounts, fromWire, RoleCommand as Kind, LockService, MetadataStore, type ObeyRequest, StreamManager, toWire } from "@stamp/wire";
 
 export interface StampState {
   stampId: string;
@@ -15,6 +28,11 @@ export interface StampState {
   readonly accounts: Map<string, readonly string[]>;
   /** How often each account was created anew. */
   readonly created: Map<string, number>;
+  readonly roles: Map<string, AccountRole>;
+  /** Numbers of the writes that each account has here, in order. */
+  readonly logs: Map<string, number[]>;
+  /** Every role that a command was obeyed with, in order. */
+  readonly obeyed: { readonly account: string; readonly command: RoleCommand["kind"]; readonly operation: number }[];
 }
 
 export const stampState = (stampId: string, usedBytes: number, accounts: readonly string[] = []): StampState => ({
@@ -23,13 +41,54 @@ export const stampState = (stampId: string, usedBytes: number, accounts: readonl
   totalBytes: 1_000,
   accounts: new Map(accounts.map((name) => [name, [`key of ${name}`]])),
   created: new Map(),
+  roles: new Map(),
+  logs: new Map(),
+  obeyed: [],
 });
+
+export const roleAt = (state: StampState, account: string): AccountRole | undefined =>
+  state.roles.get(account) ?? (state.accounts.has(account) ? roleWithoutRow : undefined);
+
+export function logAt(state: StampState, account: string): number[] {
+  const log = state.logs.get(account) ?? [];
+  state.logs.set(account, log);
+  return log;
+}
+
+/** Where a copy ends. */
+const pointOf = (state: StampState, account: string): GeoPoint => [{ range: "r", sequence: logAt(state, account).length }];
+
+/** A front-end of a stamp: it acts on a role for its term. */
+export class FakeFrontEnd {
+  readonly #state: StampState;
+  readonly #nowMs: () => number;
+  #read: { readonly role: AccountRole | undefined; readonly untilMs: number } | undefined;
+
+  constructor(state: StampState, nowMs: () => number) {
+    this.#state = state;
+    this.#nowMs = nowMs;
+  }
+
+  /** True if the write is acknowledged. */
+  write(account: string, number: number): boolean {
+    const nowMs = this.#nowMs();
+    if (this.#read === undefined || this.#read.untilMs <= nowMs) {
+      const role = roleAt(this.#state, account);
+      this.#read = { role, untilMs: nowMs + roleTermMs(role) };
+    }
+    const { role } = this.#read;
+    if (role === undefined || !takesWrites(role)) return false;
+    logAt(this.#state, account).push(number);
+    return true;
+  }
+}
 
 export class FakeStamp implements Role {
   readonly #world: World;
   readonly #state: StampState;
   readonly address: string;
   readonly status = { ready: true, waitingFor: [], state: "serving", facts: {} };
+  readonly #written = new Map<string, number>();
   #listener: Listener | undefined;
 
   constructor(world: World, address: string, state: StampState) {
@@ -52,15 +111,42 @@ export class FakeStamp implements Role {
           ],
         }),
     };
-    const accounts: Handlers<typeof Accounts> = {
+    this.#listener = await this.#world.transport.serve(address, [
+      served(LockService, leases as unknown as Handlers<typeof LockService>),
+      served(MetadataStore, store as unknown as Handlers<typeof MetadataStore>),
+      served(StreamManager, streams as unknown as Handlers<typeof StreamManager>),
+      served(Accounts, this.#accounts() as Handlers<typeof Accounts>),
+    ]);
+  }
+
+  #accounts(): Partial<Handlers<typeof Accounts>> {
+    const state = this.#state;
+    const known = (account: string) => {
+      const keys = state.accounts.get(account);
+      return keys === undefined ? refused("notFound", "conflict", `no account ${account}`) : ok({ name: account, keys: [...keys] });
+    };
+    const textOf = (account: string): string => {
+      const role = state.roles.get(account);
+      return role === undefined ? "" : encodeRole(role);
+    };
+    return {
       list: async ({ marker }) => {
         // One account a page.
         const [first, second] = [...state.accounts.keys()].sort().filter((name) => name >= marker);
-        return ok({ accounts: first === undefined ? [] : [{ name: first }], nextMarker: second ?? "" });
+        return ok({ accounts: first === undefined ? [] : [{ name: first, geoRole: textOf(first) }], nextMarker: second ?? "" });
       },
-      get: async ({ account }) => {
-        const keys = state.accounts.get(account);
-        return keys === undefined ? refused("notFound", "conflict", `no account ${account}`) : ok({ name: account, keys: [...keys] });
+      get: async ({ account }) => known(account),
+      getForCopy: async ({ account }) => known(account),
+      getRole: async ({ account }) => {
+        const there = roleAt(state, account) !== undefined;
+        return there ? ok({ geoRole: textOf(account) }) : refused("notFound", "conflict", `no account ${account}`);
+      },
+      copySettings: async ({ account, epoch, settings }) => {
+        const role = state.roles.get(account);
+        if (role === undefined || role.epoch !== fromWire(epoch) || role.role === "primary")
+          return refused("failedPrecondition", "staleRoleEpoch", "not a copy of that");
+        state.accounts.set(account, settings?.keys ?? []);
+        return ok({ geoRole: textOf(account) });
       },
       create: async ({ account, keys }) => {
         const held = state.accounts.get(account);
@@ -70,16 +156,56 @@ export class FakeStamp implements Role {
         state.accounts.set(account, [...keys]);
         return ok({ name: account, keys: [...keys] });
       },
-    } as Partial<Handlers<typeof Accounts>> as Handlers<typeof Accounts>;
-    this.#listener = await this.#world.transport.serve(address, [
-      served(LockService, leases as unknown as Handlers<typeof LockService>),
-      served(MetadataStore, store as unknown as Handlers<typeof MetadataStore>),
-      served(StreamManager, streams as unknown as Handlers<typeof StreamManager>),
-      served(Accounts, accounts),
-    ]);
+      obey: async (request) => this.#obey(request),
+    };
+  }
+
+  #obey(request: ObeyRequest): Outcome<{ geoRole: string; waitMs: number }> {
+    const { account, settings } = request;
+    const { clock, rules } = this.#world;
+    const state = this.#state;
+    const command = commandOf(request);
+    const obeyed = obey(roleAt(state, account), command, { copied: pointOf(state, account), acknowledged: [] }, rules);
+    if (!obeyed.ok) return obeyed;
+    const { row, changed } = obeyed.value;
+    if (changed) {
+      state.obeyed.push({ account, command: command.kind, operation: command.operation });
+      state.roles.set(account, row);
+      if (command.kind === "remove") {
+        state.accounts.delete(account);
+        state.logs.delete(account);
+      } else if (settings !== undefined) state.accounts.set(account, [...settings.keys]);
+    }
+    const key = `${account} ${row.obeyed.operation} ${row.obeyed.phase}`;
+    const writtenMs = (changed ? undefined : this.#written.get(key)) ?? clock.monotonicMs();
+    this.#written.set(key, writtenMs);
+    const fromMs = answersFromMs(writtenMs, commandWaitMs(command), rules);
+    return ok({ geoRole: encodeRole(row), waitMs: Math.max(0, Math.ceil(fromMs - clock.monotonicMs())) });
   }
 
   async stop(): Promise<void> {
     await this.#listener?.close(0);
+  }
+}
+
+function commandOf({ command, operation: number, epoch, peer, point }: ObeyRequest): RoleCommand {
+  const operation = fromWire(number);
+  switch (command) {
+    case Kind.FOLLOW:
+      return { kind: "follow", operation, epoch: fromWire(epoch), peer };
+    case Kind.PAIR:
+      return { kind: "pair", operation, peer };
+    case Kind.DRAIN:
+      return { kind: "drain", operation };
+    case Kind.UNDRAIN:
+      return { kind: "undrain", operation };
+    case Kind.PROMOTE:
+      return { kind: "promote", operation, peer };
+    case Kind.DEMOTE:
+      return { kind: "demote", operation, peer, point: point.map(({ range, sequence }) => ({ range, sequence: fromWire(sequence) })) };
+    case Kind.UNPAIR:
+      return { kind: "unpair", operation };
+    default:
+      return { kind: "remove", operation };
   }
 }

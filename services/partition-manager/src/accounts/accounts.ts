@@ -29,9 +29,14 @@ const listTimeoutMs = 5_000;
 
 type ChangeInit = Omit<Extract<AccountOperation, { case: "changeAccount" }>["value"], "$typeName" | "account">;
 
-/** `copied`: how far this stamp's copy of an account has come. */
-export function accountsHandlers(world: World, leading: () => Outcome<Term>, copied: CopiedOf = notKnown): Handlers<typeof Accounts> {
-  const roles = new RoleCommands(world, copied);
+/** `mayHaveRoles`: the stamp's feature level allows rows with roles. `copied`: how far this stamp's copy of an account has come. */
+export function accountsHandlers(
+  world: World,
+  leading: () => Outcome<Term>,
+  mayHaveRoles: () => boolean = () => true,
+  copied: CopiedOf = notKnown,
+): Handlers<typeof Accounts> {
+  const roles = new RoleCommands(world, mayHaveRoles, copied);
   const rows = (): Outcome<AccountRows> => {
     const term = leading();
     if (!term.ok) return term;

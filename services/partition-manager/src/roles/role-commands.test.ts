@@ -17,6 +17,8 @@ const settings = create(AccountSchema, { name: "other", keys: ["a2V5"], serviceP
 class Stamp {
   readonly rows = new Map<string, Account>();
   nowMs = 1_000;
+  /** Feature level of the stamp. */
+  level = 1;
   writes = 0;
   /** Called once, before the next write. */
   beforeWrite: (() => void) | undefined;
@@ -25,7 +27,11 @@ class Stamp {
   restarted(off?: RuleName): RoleCommands {
     const rules = off === undefined ? allRules : { on: (name: RuleName) => name !== off };
     const world = { rules, clock: { monotonicMs: () => this.nowMs } } as unknown as World;
-    this.commands = new RoleCommands(world, async () => ok(point));
+    this.commands = new RoleCommands(
+      world,
+      () => this.level >= 1,
+      async () => ok(point),
+    );
     return this.commands;
   }
 
@@ -122,6 +128,9 @@ test("role commands: settings of a primary are taken by a copy under the same ro
   unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings));
   assert.equal(failure(await copied(2)), "failedPrecondition staleRoleEpoch");
   unwrap(await copied(1));
+  const { writes } = stamp;
+  unwrap(await copied(1));
+  assert.equal(stamp.writes, writes, "equal settings are not written again");
   assert.deepEqual(stamp.rows.get(account)?.keys, ["bmV3"]);
   unwrap(await stamp.commands.endSeeding(account, 1, stamp.execute));
   unwrap(await stamp.obey({ kind: "promote", operation: 3, peer }));
@@ -145,9 +154,22 @@ test("role commands: how far a copy has come must be known before it is promoted
   unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings));
   unwrap(await stamp.commands.endSeeding(account, 1, stamp.execute));
   const world = { rules: allRules, clock: { monotonicMs: () => stamp.nowMs } } as unknown as World;
-  stamp.commands = new RoleCommands(world, async () => refused("unavailable", "notReady", "not known"));
+  stamp.commands = new RoleCommands(
+    world,
+    () => true,
+    async () => refused("unavailable", "notReady", "not known"),
+  );
   assert.equal(failure(await stamp.obey({ kind: "promote", operation: 3, peer })), "unavailable notReady");
   assert.equal(stamp.role?.role, "secondary");
   unwrap(await stamp.obey({ kind: "remove", operation: 4 }));
   assert.equal(stamp.role?.role, "removed");
+});
+
+test("role commands: below the feature level no role is written, and what is obeyed already is answered", async () => {
+  const stamp = alone();
+  stamp.level = 0;
+  assert.equal(failure(await stamp.obey({ kind: "pair", operation: 2, peer })), "failedPrecondition newerFormat");
+  assert.equal(stamp.rows.get(account)?.geoRole, "");
+  stamp.level = 1;
+  unwrap(await stamp.obey({ kind: "pair", operation: 2, peer }));
 });

@@ -7,7 +7,8 @@
  * - A command is answered after its row is durable, and after front-ends have ceased to act on the row before (rule
  *   `geoCachedRolesEnd`). A process that did not write the row itself counts from its first look at it.
  */
-import { type Outcome, ok, refused } from "@stamp/base";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { equalBytes, type Outcome, ok, refused } from "@stamp/base";
 import {
   type AccountRole,
   answersFromMs,
@@ -22,7 +23,7 @@ import {
   seedingEnded,
 } from "@stamp/geo";
 import type { World } from "@stamp/ports";
-import type { Account } from "@stamp/wire";
+import { type Account, AccountSchema } from "@stamp/wire";
 import type { AccountOperation, AccountResult } from "../accounts/account-rows.ts";
 
 /** Runs an operation at the range of the account's row. */
@@ -44,6 +45,12 @@ export interface Obeyed {
   readonly waitMs: number;
 }
 
+const belowLevel = refused(
+  "failedPrecondition",
+  "newerFormat",
+  "an older release could not read the account's row with its role: raise the feature level of the stamp first (./stamp upgrade finalize)",
+);
+
 type PutAccountInit = Extract<AccountOperation, { case: "putAccount" }>["value"];
 
 const attemptsMax = 8;
@@ -52,12 +59,15 @@ const writtenMax = 10_000;
 
 export class RoleCommands {
   readonly #world: World;
+  readonly #mayHaveRoles: () => boolean;
   readonly #copied: CopiedOf;
   /** When the row of a command became durable, or was first seen: by account, operation and phase. */
   readonly #written = new Map<string, number>();
 
-  constructor(world: World, copied: CopiedOf) {
+  /** `mayHaveRoles`: the stamp's feature level allows rows with roles. */
+  constructor(world: World, mayHaveRoles: () => boolean, copied: CopiedOf) {
     this.#world = world;
+    this.#mayHaveRoles = mayHaveRoles;
     this.#copied = copied;
   }
 
@@ -72,6 +82,7 @@ export class RoleCommands {
       const obeyed = obey(held.value.role, command, { copied, acknowledged: [] }, rules);
       if (!obeyed.ok) return obeyed;
       const { row, changed } = obeyed.value;
+      if (changed && !this.#mayHaveRoles()) return belowLevel;
       if (changed && !facts.ok) return facts;
       const written = changed ? await write(name, held.value, row, settings, execute) : ok(true);
       if (!written.ok) return written;
@@ -109,6 +120,7 @@ export class RoleCommands {
       return refused("failedPrecondition", "staleRoleEpoch", `settings of account ${name} under role epoch ${epoch}: this stamp ${is}`);
     }
     const { geoRole } = account;
+    if (sameSettings(account, settings)) return ok(geoRole);
     const value = { account: { ...settingsOf(settings), name, geoRole }, onlyIfAbsent: false, expectedGeoRole: geoRole };
     const put = await execute({ case: "putAccount", value });
     if (!put.ok) return put;
@@ -138,6 +150,11 @@ const settingsOf = ({ keys, delegationSecret, serviceProperties, configuredDiges
   configuredDigest,
   encryptionScopes,
 });
+
+function sameSettings(a: Account, b: Account): boolean {
+  const [bare, wanted] = [a, b].map((one) => toBinary(AccountSchema, create(AccountSchema, settingsOf(one))));
+  return bare !== undefined && wanted !== undefined && equalBytes(bare, wanted);
+}
 
 const unknown = (name: string) => refused("notFound", "badRequest", `there is no account ${name}`);
 

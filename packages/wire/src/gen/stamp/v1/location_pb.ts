@@ -10,7 +10,106 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/location.proto.
  */
 export const file_stamp_v1_location: GenFile = /*@__PURE__*/
-  fileDesc("ChdzdGFtcC92MS9sb2NhdGlvbi5wcm90bxIIc3RhbXAudjEiVwoPQWRkU3RhbXBSZXF1ZXN0EgwKBG5hbWUYASABKAkSEAoIbG9jYXRpb24YAiABKAkSFAoMbG9ja19zZXJ2aWNlGAMgASgJEg4KBnNlY3JldBgEIAEoCSJJChRTZXRTdGFtcFN0YXRlUmVxdWVzdBIMCgRuYW1lGAEgASgJEiMKBXN0YXRlGAIgASgOMhQuc3RhbXAudjEuU3RhbXBTdGF0ZSL9AQoNTG9jYXRpb25TdGFtcBIMCgRuYW1lGAEgASgJEhAKCGxvY2F0aW9uGAIgASgJEhQKDGxvY2tfc2VydmljZRgDIAEoCRIQCghzdGFtcF9pZBgEIAEoCRIjCgVzdGF0ZRgFIAEoDjIULnN0YW1wLnYxLlN0YW1wU3RhdGUSDwoHYW5zd2VycxgGIAEoCBIPCgd0cm91YmxlGAcgASgJEhIKCnVzZWRfYnl0ZXMYCCABKAQSEwoLdG90YWxfYnl0ZXMYCSABKAQSEwoLdG9sZF9tc19hZ28YCiABKAQSEAoIYWNjb3VudHMYCyABKA0SDQoFdGFrZW4YDCADKAkiGwoZTGlzdExvY2F0aW9uU3RhbXBzUmVxdWVzdCJFChpMaXN0TG9jYXRpb25TdGFtcHNSZXNwb25zZRInCgZzdGFtcHMYASADKAsyFy5zdGFtcC52MS5Mb2NhdGlvblN0YW1wIkAKG0NyZWF0ZUxvY2F0ZWRBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhAKCGxvY2F0aW9uGAIgASgJIlcKHENyZWF0ZUxvY2F0ZWRBY2NvdW50UmVzcG9uc2USKQoHYWNjb3VudBgBIAEoCzIYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50EgwKBGtleXMYAiADKAkiKwoYR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkiXQoOTG9jYXRlZEFjY291bnQSDAoEbmFtZRgBIAEoCRINCgVzdGFtcBgCIAEoCRIQCghsb2NhdGlvbhgDIAEoCRINCgVzdGF0ZRgEIAEoCRINCgVlcG9jaBgFIAEoBCI6ChpMaXN0TG9jYXRlZEFjY291bnRzUmVxdWVzdBINCgVhZnRlchgBIAEoCRINCgVsaW1pdBgCIAEoDSJOChJMb2NhdGVkQWNjb3VudFBhZ2USKgoIYWNjb3VudHMYASADKAsyGC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudBIMCgRtb3JlGAIgASgIKnEKClN0YW1wU3RhdGUSGwoXU1RBTVBfU1RBVEVfVU5TUEVDSUZJRUQQABIUChBTVEFNUF9TVEFURV9PUEVOEAESFgoSU1RBTVBfU1RBVEVfQ0xPU0VEEAISGAoUU1RBTVBfU1RBVEVfRFJBSU5JTkcQAzL0AwoPTG9jYXRpb25TZXJ2aWNlEj4KCEFkZFN0YW1wEhkuc3RhbXAudjEuQWRkU3RhbXBSZXF1ZXN0Ghcuc3RhbXAudjEuTG9jYXRpb25TdGFtcBJICg1TZXRTdGFtcFN0YXRlEh4uc3RhbXAudjEuU2V0U3RhbXBTdGF0ZVJlcXVlc3QaFy5zdGFtcC52MS5Mb2NhdGlvblN0YW1wElcKCkxpc3RTdGFtcHMSIy5zdGFtcC52MS5MaXN0TG9jYXRpb25TdGFtcHNSZXF1ZXN0GiQuc3RhbXAudjEuTGlzdExvY2F0aW9uU3RhbXBzUmVzcG9uc2USXgoNQ3JlYXRlQWNjb3VudBIlLnN0YW1wLnYxLkNyZWF0ZUxvY2F0ZWRBY2NvdW50UmVxdWVzdBomLnN0YW1wLnYxLkNyZWF0ZUxvY2F0ZWRBY2NvdW50UmVzcG9uc2USSgoKR2V0QWNjb3VudBIiLnN0YW1wLnYxLkdldExvY2F0ZWRBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50ElIKDExpc3RBY2NvdW50cxIkLnN0YW1wLnYxLkxpc3RMb2NhdGVkQWNjb3VudHNSZXF1ZXN0Ghwuc3RhbXAudjEuTG9jYXRlZEFjY291bnRQYWdlYgZwcm90bzM");
+  fileDesc("ChdzdGFtcC92MS9sb2NhdGlvbi5wcm90bxIIc3RhbXAudjEiSQoVUHJvdGVjdEFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFc3RhbXAYAiABKAkSEAoIbG9jYXRpb24YAyABKAkiXQoWRmFpbE92ZXJBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg4KBmZvcmNlZBgCIAEoCBITCgthY2NlcHRfbG9zcxgDIAEoCBINCgVzdGFtcBgEIAEoCSI3ChVNaWdyYXRlQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzdGFtcBgCIAEoCSJmCg9BZGRTdGFtcFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIQCghsb2NhdGlvbhgCIAEoCRIUCgxsb2NrX3NlcnZpY2UYAyABKAkSDgoGc2VjcmV0GAQgASgJEg0KBWRvb3JzGAUgAygJIkkKFFNldFN0YW1wU3RhdGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSIwoFc3RhdGUYAiABKA4yFC5zdGFtcC52MS5TdGFtcFN0YXRlIowCCg1Mb2NhdGlvblN0YW1wEgwKBG5hbWUYASABKAkSEAoIbG9jYXRpb24YAiABKAkSFAoMbG9ja19zZXJ2aWNlGAMgASgJEhAKCHN0YW1wX2lkGAQgASgJEiMKBXN0YXRlGAUgASgOMhQuc3RhbXAudjEuU3RhbXBTdGF0ZRIPCgdhbnN3ZXJzGAYgASgIEg8KB3Ryb3VibGUYByABKAkSEgoKdXNlZF9ieXRlcxgIIAEoBBITCgt0b3RhbF9ieXRlcxgJIAEoBBITCgt0b2xkX21zX2FnbxgKIAEoBBIQCghhY2NvdW50cxgLIAEoDRINCgV0YWtlbhgMIAMoCRINCgVkb29ycxgNIAMoCSIbChlMaXN0TG9jYXRpb25TdGFtcHNSZXF1ZXN0IkUKGkxpc3RMb2NhdGlvblN0YW1wc1Jlc3BvbnNlEicKBnN0YW1wcxgBIAMoCzIXLnN0YW1wLnYxLkxvY2F0aW9uU3RhbXAiQAobQ3JlYXRlTG9jYXRlZEFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEAoIbG9jYXRpb24YAiABKAkiVwocQ3JlYXRlTG9jYXRlZEFjY291bnRSZXNwb25zZRIpCgdhY2NvdW50GAEgASgLMhguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSDAoEa2V5cxgCIAMoCSIrChhHZXRMb2NhdGVkQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSLiAQoOTG9jYXRlZEFjY291bnQSDAoEbmFtZRgBIAEoCRINCgVzdGFtcBgCIAEoCRIQCghsb2NhdGlvbhgDIAEoCRINCgVzdGF0ZRgEIAEoCRINCgVlcG9jaBgFIAEoBBIRCglzZWNvbmRhcnkYBiABKAkSDgoGc2VlZGVkGAcgASgIEhEKCW9wZXJhdGlvbhgIIAEoBBIMCgRraW5kGAkgASgJEgwKBHN0ZXAYCiABKAkSDgoGdGFyZ2V0GAsgASgJEhAKCGdpdmVuX3VwGAwgASgIEg8KB3Ryb3VibGUYDSABKAkiOgoaTGlzdExvY2F0ZWRBY2NvdW50c1JlcXVlc3QSDQoFYWZ0ZXIYASABKAkSDQoFbGltaXQYAiABKA0iTgoSTG9jYXRlZEFjY291bnRQYWdlEioKCGFjY291bnRzGAEgAygLMhguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSDAoEbW9yZRgCIAEoCCpxCgpTdGFtcFN0YXRlEhsKF1NUQU1QX1NUQVRFX1VOU1BFQ0lGSUVEEAASFAoQU1RBTVBfU1RBVEVfT1BFThABEhYKElNUQU1QX1NUQVRFX0NMT1NFRBACEhgKFFNUQU1QX1NUQVRFX0RSQUlOSU5HEAMygAcKD0xvY2F0aW9uU2VydmljZRI+CghBZGRTdGFtcBIZLnN0YW1wLnYxLkFkZFN0YW1wUmVxdWVzdBoXLnN0YW1wLnYxLkxvY2F0aW9uU3RhbXASSAoNU2V0U3RhbXBTdGF0ZRIeLnN0YW1wLnYxLlNldFN0YW1wU3RhdGVSZXF1ZXN0Ghcuc3RhbXAudjEuTG9jYXRpb25TdGFtcBJXCgpMaXN0U3RhbXBzEiMuc3RhbXAudjEuTGlzdExvY2F0aW9uU3RhbXBzUmVxdWVzdBokLnN0YW1wLnYxLkxpc3RMb2NhdGlvblN0YW1wc1Jlc3BvbnNlEl4KDUNyZWF0ZUFjY291bnQSJS5zdGFtcC52MS5DcmVhdGVMb2NhdGVkQWNjb3VudFJlcXVlc3QaJi5zdGFtcC52MS5DcmVhdGVMb2NhdGVkQWNjb3VudFJlc3BvbnNlEkoKCkdldEFjY291bnQSIi5zdGFtcC52MS5HZXRMb2NhdGVkQWNjb3VudFJlcXVlc3QaGC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudBJSCgxMaXN0QWNjb3VudHMSJC5zdGFtcC52MS5MaXN0TG9jYXRlZEFjY291bnRzUmVxdWVzdBocLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50UGFnZRJLCg5Qcm90ZWN0QWNjb3VudBIfLnN0YW1wLnYxLlByb3RlY3RBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50ElAKEFVucHJvdGVjdEFjY291bnQSIi5zdGFtcC52MS5HZXRMb2NhdGVkQWNjb3VudFJlcXVlc3QaGC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudBJNCg9GYWlsT3ZlckFjY291bnQSIC5zdGFtcC52MS5GYWlsT3ZlckFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSSwoOTWlncmF0ZUFjY291bnQSHy5zdGFtcC52MS5NaWdyYXRlQWNjb3VudFJlcXVlc3QaGC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudBJPCg9HaXZlVXBPcGVyYXRpb24SIi5zdGFtcC52MS5HZXRMb2NhdGVkQWNjb3VudFJlcXVlc3QaGC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudGIGcHJvdG8z");
+
+/**
+ * @generated from message stamp.v1.ProtectAccountRequest
+ */
+export type ProtectAccountRequest = Message<"stamp.v1.ProtectAccountRequest"> & {
+  /**
+   * Name of the account, e.g. "acme".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Name of the second stamp, e.g. "south-1"; empty: the emptiest one of `location`.
+   *
+   * @generated from field: string stamp = 2;
+   */
+  stamp: string;
+
+  /**
+   * Location of the second stamp, e.g. "south", if no stamp is named.
+   *
+   * @generated from field: string location = 3;
+   */
+  location: string;
+};
+
+/**
+ * Describes the message stamp.v1.ProtectAccountRequest.
+ * Use `create(ProtectAccountRequestSchema)` to create a new message.
+ */
+export const ProtectAccountRequestSchema: GenMessage<ProtectAccountRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_location, 0);
+
+/**
+ * @generated from message stamp.v1.FailOverAccountRequest
+ */
+export type FailOverAccountRequest = Message<"stamp.v1.FailOverAccountRequest"> & {
+  /**
+   * Name of the account, e.g. "acme".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * True: the copy becomes primary as it is, though the primary may have more.
+   *
+   * @generated from field: bool forced = 2;
+   */
+  forced: boolean;
+
+  /**
+   * True: whoever asks accepts that writes after Last Sync Time are lost. Needed if forced.
+   *
+   * @generated from field: bool accept_loss = 3;
+   */
+  acceptLoss: boolean;
+
+  /**
+   * Stamp that is to become primary, e.g. "south-1": refused with conflict if that is not the one with the copy. Empty: whichever has it.
+   *
+   * @generated from field: string stamp = 4;
+   */
+  stamp: string;
+};
+
+/**
+ * Describes the message stamp.v1.FailOverAccountRequest.
+ * Use `create(FailOverAccountRequestSchema)` to create a new message.
+ */
+export const FailOverAccountRequestSchema: GenMessage<FailOverAccountRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_location, 1);
+
+/**
+ * @generated from message stamp.v1.MigrateAccountRequest
+ */
+export type MigrateAccountRequest = Message<"stamp.v1.MigrateAccountRequest"> & {
+  /**
+   * Name of the account, e.g. "acme".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Name of the stamp that it goes to, e.g. "north-2".
+   *
+   * @generated from field: string stamp = 2;
+   */
+  stamp: string;
+};
+
+/**
+ * Describes the message stamp.v1.MigrateAccountRequest.
+ * Use `create(MigrateAccountRequestSchema)` to create a new message.
+ */
+export const MigrateAccountRequestSchema: GenMessage<MigrateAccountRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_location, 2);
 
 /**
  * @generated from message stamp.v1.AddStampRequest
@@ -44,6 +143,13 @@ export type AddStampRequest = Message<"stamp.v1.AddStampRequest"> & {
    * @generated from field: string secret = 4;
    */
   secret: string;
+
+  /**
+   * Addresses of the stamp's front-ends for other stamps, host:port, e.g. "10.0.0.7:7400"; none: no account can have a copy there.
+   *
+   * @generated from field: repeated string doors = 5;
+   */
+  doors: string[];
 };
 
 /**
@@ -51,7 +157,7 @@ export type AddStampRequest = Message<"stamp.v1.AddStampRequest"> & {
  * Use `create(AddStampRequestSchema)` to create a new message.
  */
 export const AddStampRequestSchema: GenMessage<AddStampRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 0);
+  messageDesc(file_stamp_v1_location, 3);
 
 /**
  * @generated from message stamp.v1.SetStampStateRequest
@@ -77,7 +183,7 @@ export type SetStampStateRequest = Message<"stamp.v1.SetStampStateRequest"> & {
  * Use `create(SetStampStateRequestSchema)` to create a new message.
  */
 export const SetStampStateRequestSchema: GenMessage<SetStampStateRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 1);
+  messageDesc(file_stamp_v1_location, 4);
 
 /**
  * @generated from message stamp.v1.LocationStamp
@@ -158,6 +264,13 @@ export type LocationStamp = Message<"stamp.v1.LocationStamp"> & {
    * @generated from field: repeated string taken = 12;
    */
   taken: string[];
+
+  /**
+   * Addresses of its front-ends for other stamps, host:port.
+   *
+   * @generated from field: repeated string doors = 13;
+   */
+  doors: string[];
 };
 
 /**
@@ -165,7 +278,7 @@ export type LocationStamp = Message<"stamp.v1.LocationStamp"> & {
  * Use `create(LocationStampSchema)` to create a new message.
  */
 export const LocationStampSchema: GenMessage<LocationStamp> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 2);
+  messageDesc(file_stamp_v1_location, 5);
 
 /**
  * @generated from message stamp.v1.ListLocationStampsRequest
@@ -178,7 +291,7 @@ export type ListLocationStampsRequest = Message<"stamp.v1.ListLocationStampsRequ
  * Use `create(ListLocationStampsRequestSchema)` to create a new message.
  */
 export const ListLocationStampsRequestSchema: GenMessage<ListLocationStampsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 3);
+  messageDesc(file_stamp_v1_location, 6);
 
 /**
  * @generated from message stamp.v1.ListLocationStampsResponse
@@ -195,7 +308,7 @@ export type ListLocationStampsResponse = Message<"stamp.v1.ListLocationStampsRes
  * Use `create(ListLocationStampsResponseSchema)` to create a new message.
  */
 export const ListLocationStampsResponseSchema: GenMessage<ListLocationStampsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 4);
+  messageDesc(file_stamp_v1_location, 7);
 
 /**
  * @generated from message stamp.v1.CreateLocatedAccountRequest
@@ -221,7 +334,7 @@ export type CreateLocatedAccountRequest = Message<"stamp.v1.CreateLocatedAccount
  * Use `create(CreateLocatedAccountRequestSchema)` to create a new message.
  */
 export const CreateLocatedAccountRequestSchema: GenMessage<CreateLocatedAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 5);
+  messageDesc(file_stamp_v1_location, 8);
 
 /**
  * @generated from message stamp.v1.CreateLocatedAccountResponse
@@ -245,7 +358,7 @@ export type CreateLocatedAccountResponse = Message<"stamp.v1.CreateLocatedAccoun
  * Use `create(CreateLocatedAccountResponseSchema)` to create a new message.
  */
 export const CreateLocatedAccountResponseSchema: GenMessage<CreateLocatedAccountResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 6);
+  messageDesc(file_stamp_v1_location, 9);
 
 /**
  * @generated from message stamp.v1.GetLocatedAccountRequest
@@ -264,7 +377,7 @@ export type GetLocatedAccountRequest = Message<"stamp.v1.GetLocatedAccountReques
  * Use `create(GetLocatedAccountRequestSchema)` to create a new message.
  */
 export const GetLocatedAccountRequestSchema: GenMessage<GetLocatedAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 7);
+  messageDesc(file_stamp_v1_location, 10);
 
 /**
  * @generated from message stamp.v1.LocatedAccount
@@ -288,7 +401,7 @@ export type LocatedAccount = Message<"stamp.v1.LocatedAccount"> & {
   location: string;
 
   /**
-   * creating, single.
+   * creating, single, seeding, protected, draining, switching, migrating, removing.
    *
    * @generated from field: string state = 4;
    */
@@ -300,6 +413,62 @@ export type LocatedAccount = Message<"stamp.v1.LocatedAccount"> & {
    * @generated from field: uint64 epoch = 5;
    */
   epoch: bigint;
+
+  /**
+   * Name of the stamp with its copy; empty: it has none.
+   *
+   * @generated from field: string secondary = 6;
+   */
+  secondary: string;
+
+  /**
+   * True if the copy is complete.
+   *
+   * @generated from field: bool seeded = 7;
+   */
+  seeded: boolean;
+
+  /**
+   * Number of its last operation.
+   *
+   * @generated from field: uint64 operation = 8;
+   */
+  operation: bigint;
+
+  /**
+   * Operation under way: create, protect, unprotect, failover, forced, migrate; empty: none.
+   *
+   * @generated from field: string kind = 9;
+   */
+  kind: string;
+
+  /**
+   * Step of it, e.g. "draining".
+   *
+   * @generated from field: string step = 10;
+   */
+  step: string;
+
+  /**
+   * Stamp that becomes primary or gets the copy; empty: none.
+   *
+   * @generated from field: string target = 11;
+   */
+  target: string;
+
+  /**
+   * True if the operation is being taken back.
+   *
+   * @generated from field: bool given_up = 12;
+   */
+  givenUp: boolean;
+
+  /**
+   * Why the step has not ended yet, for people; empty: it goes on.
+   *
+   * @generated from field: string trouble = 13;
+   */
+  trouble: string;
 };
 
 /**
@@ -307,7 +476,7 @@ export type LocatedAccount = Message<"stamp.v1.LocatedAccount"> & {
  * Use `create(LocatedAccountSchema)` to create a new message.
  */
 export const LocatedAccountSchema: GenMessage<LocatedAccount> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 8);
+  messageDesc(file_stamp_v1_location, 11);
 
 /**
  * @generated from message stamp.v1.ListLocatedAccountsRequest
@@ -333,7 +502,7 @@ export type ListLocatedAccountsRequest = Message<"stamp.v1.ListLocatedAccountsRe
  * Use `create(ListLocatedAccountsRequestSchema)` to create a new message.
  */
 export const ListLocatedAccountsRequestSchema: GenMessage<ListLocatedAccountsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 9);
+  messageDesc(file_stamp_v1_location, 12);
 
 /**
  * @generated from message stamp.v1.LocatedAccountPage
@@ -357,7 +526,7 @@ export type LocatedAccountPage = Message<"stamp.v1.LocatedAccountPage"> & {
  * Use `create(LocatedAccountPageSchema)` to create a new message.
  */
 export const LocatedAccountPageSchema: GenMessage<LocatedAccountPage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 10);
+  messageDesc(file_stamp_v1_location, 13);
 
 /**
  * Whether a stamp takes new accounts.
@@ -475,6 +644,56 @@ export const LocationService: GenService<{
     methodKind: "unary";
     input: typeof ListLocatedAccountsRequestSchema;
     output: typeof LocatedAccountPageSchema;
+  },
+  /**
+   * Keeps a copy of the account at a second stamp.
+   *
+   * @generated from rpc stamp.v1.LocationService.ProtectAccount
+   */
+  protectAccount: {
+    methodKind: "unary";
+    input: typeof ProtectAccountRequestSchema;
+    output: typeof LocatedAccountSchema;
+  },
+  /**
+   * Gives up the copy.
+   *
+   * @generated from rpc stamp.v1.LocationService.UnprotectAccount
+   */
+  unprotectAccount: {
+    methodKind: "unary";
+    input: typeof GetLocatedAccountRequestSchema;
+    output: typeof LocatedAccountSchema;
+  },
+  /**
+   * Makes the copy the primary. Refused with notSeeded if the copy is not complete, with badRequest if a forced failover does not accept the loss.
+   *
+   * @generated from rpc stamp.v1.LocationService.FailOverAccount
+   */
+  failOverAccount: {
+    methodKind: "unary";
+    input: typeof FailOverAccountRequestSchema;
+    output: typeof LocatedAccountSchema;
+  },
+  /**
+   * Moves the account to another stamp; its copy at the stamp it leaves goes.
+   *
+   * @generated from rpc stamp.v1.LocationService.MigrateAccount
+   */
+  migrateAccount: {
+    methodKind: "unary";
+    input: typeof MigrateAccountRequestSchema;
+    output: typeof LocatedAccountSchema;
+  },
+  /**
+   * Takes a failover or a migration back, if its promotion is not recorded yet.
+   *
+   * @generated from rpc stamp.v1.LocationService.GiveUpOperation
+   */
+  giveUpOperation: {
+    methodKind: "unary";
+    input: typeof GetLocatedAccountRequestSchema;
+    output: typeof LocatedAccountSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_stamp_v1_location, 0);

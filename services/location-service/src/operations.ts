@@ -1,0 +1,222 @@
+/**
+ * Operations on accounts of one term of the leading location service (docs/design/geo.md "Operations"). What comes next
+ * is decided by `operations.ts` of @stamp/geo; here it is recorded, sent and answered.
+ *
+ * Invariants:
+ * - The step is recorded before its command is sent (rule `geoStepRecorded`). A crash at any step is gone on from.
+ * - One command of an account is under way at a time.
+ * - A drained primary that does not come to its end within `drainMaxMs` takes writes again: the operation is given up.
+ */
+import type { Outcome } from "@stamp/base";
+import { ok, refused } from "@stamp/base";
+import type { AccountRecord, GeoAccount, GeoPoint, RoleCommand, StampCommand, StampRecord } from "@stamp/geo";
+import { commandToSend, planAnswer, planGiveUp, planSeeded } from "@stamp/geo";
+import type { World } from "@stamp/ports";
+import { jittered, sleep } from "@stamp/ports";
+import type { Account } from "@stamp/wire";
+import { type Registry, unknownStamp } from "./registry.ts";
+import type { StampLink } from "./stamp-link.ts";
+
+export interface OperationsOptions {
+  readonly world: World;
+  readonly registry: Registry;
+  /** Asks a stamp, if it is still the one that was added. */
+  readonly onStamp: <T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>) => Promise<Outcome<T>>;
+  /** Number of commits that the account's primary has not shipped yet. */
+  readonly pendingOf: (account: GeoAccount) => Promise<Outcome<number>>;
+  readonly drainMaxMs: number;
+  readonly ended: AbortSignal;
+}
+
+/** Between two questions whether a copy is complete, or a drained primary has shipped everything. */
+const pollMs = { seeding: 1_000, draining: 200 } as const;
+const retryMs = 1_000;
+/** Failures in a row after which the next round of questions to the stamps goes on with the operation. */
+const failuresMax = 5;
+
+export class Operations {
+  readonly #options: OperationsOptions;
+  readonly #driven = new Map<string, Promise<void>>();
+  /** Why the step of an account has not ended yet. */
+  readonly #troubles = new Map<string, string>();
+  /** When this term saw an account drained first, with the number of the operation. */
+  readonly #drained = new Map<string, { readonly operation: number; readonly sinceMs: number }>();
+
+  constructor(options: OperationsOptions) {
+    this.#options = options;
+  }
+
+  /** Why the account's operation waits; empty: it goes on, or there is none. */
+  troubleOf({ name, running }: AccountRecord): string {
+    return running === undefined ? "" : (this.#troubles.get(name) ?? "");
+  }
+
+  /** Records an operation, or a change of one, and begins to act on it. */
+  async plan(name: string, plan: (account: AccountRecord) => Outcome<GeoAccount>): Promise<Outcome<AccountRecord>> {
+    const { registry } = this.#options;
+    const recorded = await registry.turn(async () => {
+      const held = registry.account(name);
+      if (held === undefined) return refused("notFound", "conflict", `no stamp is known to have account ${name}`);
+      const planned = plan(held);
+      if (!planned.ok || planned.value === held) return planned;
+      const put = await registry.put([{ kind: "account", record: planned.value }]);
+      return put.ok ? planned : put;
+    });
+    if (!recorded.ok) return recorded;
+    this.drive(name);
+    return ok(registry.account(name) as AccountRecord);
+  }
+
+  /** Goes on with the account's operation, if nobody does yet. */
+  drive(name: string): void {
+    if (this.#driven.has(name)) return;
+    const driven = this.#run(name).finally(() => this.#driven.delete(name));
+    this.#driven.set(name, driven);
+  }
+
+  /** Notes that a copy is complete, and with `withSettings` copies the primary's settings, if no operation is under way. */
+  async keep(account: AccountRecord, withSettings: boolean): Promise<void> {
+    const { secondary, running, seeded } = account;
+    if (secondary === undefined || running !== undefined) return;
+    if (!seeded) await this.#noteSeeded(account, secondary);
+    if (!withSettings) return;
+    const settings = await this.#settingsOf(account, account.primary);
+    if (settings.ok) await this.#at(secondary, (link) => link.copySettings(account.name, account.epoch, settings.value));
+  }
+
+  async #run(name: string): Promise<void> {
+    const { world, registry, ended } = this.#options;
+    for (let failures = 0; !ended.aborted && failures < failuresMax; ) {
+      const account = registry.account(name);
+      if (account?.running === undefined || account.running.step === "creating") return;
+      const step = await this.#step(account);
+      if (step.ok) {
+        this.#troubles.delete(name);
+        failures = 0;
+        if (step.value > 0) await sleep(world.clock, step.value, ended);
+      } else {
+        this.#troubles.set(name, step.failure.message);
+        failures += 1;
+        await this.#giveUpLate(account);
+        await sleep(world.clock, jittered(world.random, retryMs), ended);
+      }
+    }
+  }
+
+  /** One attempt at the account's step. Answers with the time until the next one, in milliseconds. */
+  async #step(account: AccountRecord): Promise<Outcome<number>> {
+    const { rules } = this.#options.world;
+    const told = commandToSend(account, account, rules);
+    if (told === undefined) return this.#seeding(account);
+    const obeyed = await this.#send(account, told);
+    if (!obeyed.ok) return obeyed;
+    const { role, waitMs } = obeyed.value;
+    if (waitMs > 0) return ok(waitMs);
+    if (told.command.kind === "drain") return this.#draining(account);
+    return this.#answered(account, { ...(role.promotedAt === undefined ? {} : { point: role.promotedAt }) });
+  }
+
+  async #send(account: AccountRecord, { stamp, command }: StampCommand) {
+    const settings = await this.#settingsFor(account, command);
+    if (!settings.ok) return settings;
+    return this.#at(stamp, (link) => link.obey(account.name, this.#withDoors(command), settings.value));
+  }
+
+  /** Settings that go with a command. Of a primary that was deposed by force they can't be had. */
+  async #settingsFor(account: AccountRecord, { kind }: RoleCommand): Promise<Outcome<Account | undefined>> {
+    const { running } = account;
+    if (kind === "follow") return this.#settingsOf(account, account.primary);
+    if (kind !== "promote" || running === undefined || running.kind === "forced") return ok(undefined);
+    const settings = await this.#settingsOf(account, running.source);
+    // They were copied when the primary was drained.
+    return settings.ok ? settings : ok(undefined);
+  }
+
+  #withDoors(command: RoleCommand): RoleCommand {
+    if (!("peer" in command)) return command;
+    const doors = this.#options.registry.stamp(command.peer)?.doors;
+    return doors === undefined ? command : { ...command, peerDoors: doors };
+  }
+
+  async #seeding(account: AccountRecord): Promise<Outcome<number>> {
+    const target = account.running?.target;
+    if (target === undefined) return refused("internal", "bug", "an operation that waits for seeding has a target");
+    const noted = await this.#noteSeeded(account, target);
+    return noted.ok ? ok(noted.value ? 0 : pollMs.seeding) : noted;
+  }
+
+  /** Records that the copy at `target` is complete, if it is. */
+  async #noteSeeded(account: AccountRecord, target: string): Promise<Outcome<boolean>> {
+    const role = await this.#at(target, (link) => link.role(account.name));
+    if (!role.ok) return role;
+    if (role.value.role !== "secondary" || role.value.epoch !== account.epoch) return ok(false);
+    const recorded = await this.#record(account.name, (held) => ok(planSeeded(held, account.epoch, target)));
+    return recorded.ok ? ok(true) : recorded;
+  }
+
+  /** The primary is drained. When everything is shipped its settings are copied, and the promotion comes next. */
+  async #draining(account: AccountRecord): Promise<Outcome<number>> {
+    const { running } = account;
+    const pending = await this.#options.pendingOf(account);
+    if (!pending.ok) return pending;
+    if (pending.value > 0) {
+      const late = await this.#giveUpLate(account);
+      return late.ok ? ok(pollMs.draining) : late;
+    }
+    const settings = await this.#settingsOf(account, account.primary);
+    if (!settings.ok) return settings;
+    const target = running?.target ?? "";
+    const copied = await this.#at(target, (link) => link.copySettings(account.name, account.epoch, settings.value));
+    return copied.ok ? this.#answered(account, { pendingCommits: 0 }) : copied;
+  }
+
+  /** Gives up an operation whose primary has been drained for too long. */
+  async #giveUpLate(account: AccountRecord): Promise<Outcome<void>> {
+    const { world, drainMaxMs } = this.#options;
+    const { name, operation, running } = account;
+    if (running?.step !== "draining") return ok();
+    const nowMs = world.clock.monotonicMs();
+    const known = this.#drained.get(name);
+    const since = known?.operation === operation ? known : { operation, sinceMs: nowMs };
+    this.#drained.set(name, since);
+    if (nowMs - since.sinceMs < drainMaxMs) return ok();
+    world.logger.warn("an operation is given up: its primary was drained for too long", { account: name, operation, limitMs: drainMaxMs });
+    this.#drained.delete(name);
+    return this.#record(name, (held) => (held.operation === operation ? planGiveUp(held) : ok(held)));
+  }
+
+  async #answered(account: AccountRecord, answer: { readonly pendingCommits?: number; readonly point?: GeoPoint }) {
+    const { operation, running, name } = account;
+    if (running === undefined) return ok(0);
+    const planned = planAnswer(account, { operation, step: running.step, ...answer });
+    if (!planned.ok) return planned;
+    const { rules } = this.#options.world;
+    const early = commandToSend(account, planned.value, rules);
+    // Only with the rule switched off is there a command that nobody has recorded.
+    if (early !== undefined && early.command.kind !== commandToSend(account, account, rules)?.command.kind)
+      await this.#send(account, early);
+    const recorded = await this.#record(name, (held) => planAnswer(held, { operation, step: running.step, ...answer }));
+    return recorded.ok ? ok(0) : recorded;
+  }
+
+  #record(name: string, plan: (held: AccountRecord) => Outcome<GeoAccount>): Promise<Outcome<void>> {
+    const { registry } = this.#options;
+    return registry.turn(async () => {
+      const held = registry.account(name);
+      if (held === undefined) return ok();
+      const planned = plan(held);
+      if (!planned.ok) return planned;
+      return planned.value === held ? ok() : registry.put([{ kind: "account", record: planned.value }]);
+    });
+  }
+
+  #settingsOf({ name }: AccountRecord, stamp: string): Promise<Outcome<Account>> {
+    return this.#at(stamp, (link) => link.accountForCopy(name));
+  }
+
+  async #at<T>(name: string, work: (link: StampLink) => Promise<Outcome<T>>): Promise<Outcome<T>> {
+    const { registry, onStamp } = this.#options;
+    const stamp = registry.stamp(name);
+    return stamp === undefined ? unknownStamp(name, registry) : onStamp(stamp, work);
+  }
+}
