@@ -32,7 +32,8 @@ RUN node /tmp/smaller-node.mjs \
 # `docker compose exec front-end-1 stamp status`
  && printf '#!/bin/sh\nexec node /stamp/packages/cli/src/main.ts "$@"\n' > /usr/local/bin/stamp \
  && chmod 755 /usr/local/bin/stamp \
- && mkdir /data /secret /compile-cache && chown node:node /data /secret /compile-cache && chmod 700 /data /secret
+ && mkdir /data /secret /certificates /master-key /compile-cache \
+ && chown node:node /data /secret /certificates /master-key /compile-cache && chmod 700 /data /secret /certificates /master-key
 
 # One layer: what the stages before have removed is in none.
 FROM scratch
