@@ -31,6 +31,7 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "docs/guides/deploy.md: needs three hosts; tests/hosts/hosts.slow.ts has three network namespaces",
     "docs/guides/deploy.md: needs three hosts; tests/hosts/replace.slow.ts has four network namespaces",
     "docs/guides/deploy.md: needs a Docker engine; tests/drills/compose-ha.slow.ts has one",
+    "docs/guides/deploy.md: needs Kubernetes; tests/helm/chart.slow.ts renders the chart with Helm's engine",
     "docs/guides/deploy.md: installs a service; tests/hosts/systemd.test.ts has systemd check the unit",
     "docs/guides/erasure-coding.md: the cluster of the guides has four nodes, so no extent is coded",
     "docs/guides/erasure-coding.md: the cluster of the guides has four nodes, so no extent is coded",
