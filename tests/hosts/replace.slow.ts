@@ -68,7 +68,7 @@ test(
     // An extent that was made before the new host had reported gets its third replica there, once it is sealed.
     const elsewhere = async () =>
       (await referred("a")).filter(({ state, nodeIds }) => state === ExtentState.SEALED && String(nodeIds.toSorted()) !== left);
-    for (let tries = 0; tries < 60 && (await elsewhere()).length > 0; tries++) await sleep(500);
+    for (let tries = 0; tries < 240 && (await elsewhere()).length > 0; tries++) await sleep(500);
     assert.deepEqual(await elsewhere(), []);
     for (const host of ["b", "d"] as const)
       assert.deepEqual([...new Set((await started.status(host)).processes.map((each) => each.host))].sort(), ["a", "b", "d"]);

@@ -31,11 +31,11 @@ const blobAnswer = (init: MessageInitShape<typeof BlobSchema> = {}): Outcome<Res
 const error = (code: string): Outcome<ResultKind> => ok({ case: "error", value: { code, message: "", details: {} } as never });
 
 /** A router that answers as `answer` says, else as a source of three parts and a destination that takes them. */
-function copiesOver(answer: (kind: OperationKind) => Answer = () => undefined) {
+function copiesOver(answer: (kind: OperationKind) => Answer | Promise<Answer> = () => undefined, role?: { readonly role: string }) {
   const asked: OperationKind[] = [];
   const execute = async (kind: OperationKind): Promise<Outcome<ResultKind>> => {
     asked.push(kind);
-    const given = answer(kind);
+    const given = await answer(kind);
     if (given) return given;
     if (kind.case !== "readParts") return blobAnswer();
     const first = Number(kind.value.first);
@@ -55,6 +55,8 @@ function copiesOver(answer: (kind: OperationKind) => Answer = () => undefined) {
     world: { clock, random: new NodeRandom(), logger },
     config: { requestTimeoutMs: 1_000, downloadWindowBytes: 1_000 },
     router: { execute },
+    // Without a role this stamp is the account's only one.
+    accounts: { roleKnown: () => ok(role) },
     scopes: new ScopeKeys({ find: async () => undefined, findAgain: async () => undefined }),
     foreignSources: new ForeignSources(undefined, []),
   };
@@ -81,6 +83,12 @@ test("copies: parts are read and added one after another, then the copy is ended
   const end = asked.at(-1);
   assert.ok(end?.case === "endCopy" && end.value.appendBlockCount === 7 && end.value.sealed === true && end.value.copier === "me");
   assert.equal(copies.count, 0);
+});
+
+test("copies: nothing is read or added for an account of which this stamp has a copy only", async () => {
+  const { asked, copies } = copiesOver(undefined, { role: "secondary" });
+  await copies.begin(job);
+  assert.deepEqual(said(asked), []);
 });
 
 test("copies: a source that was changed ends the copy as failed; a copy that is over is left alone", async () => {
@@ -118,10 +126,16 @@ test("copies: one that was left alone is claimed by whoever meets it, and goes o
 });
 
 test("copies: a few at a time; the others wait, and none is begun after the stop", async () => {
-  const slow = copiesOver();
+  let go = (): void => {};
+  const gate = new Promise<undefined>((resolve) => {
+    go = () => resolve(undefined);
+  });
+  const slow = copiesOver(() => gate);
   const begun = Array.from({ length: 10 }, (_, i) => slow.copies.begin({ ...job, copyId: `id-${i}` }));
   assert.equal(slow.copies.count, 10);
+  await new Promise((resolve) => setImmediate(resolve));
   assert.equal(slow.asked.length, 4, "the first four read");
+  go();
   await Promise.all(begun);
   assert.equal(slow.copies.count, 0);
   const { asked, copies } = copiesOver();

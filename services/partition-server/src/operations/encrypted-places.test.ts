@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptyBytes } from "@stamp/base";
 import { saltBytes } from "@stamp/objects";
-import { executeFields, PartitionManager, PartitionServer } from "@stamp/wire";
+import { executeFields, fieldLevel, PartitionManager, PartitionServer } from "@stamp/wire";
 import { blobRange, Client, container1, name, stamp } from "../testing/stack-harness.ts";
 
 const servers = { extentTargetBytes: 64 * 1024, pinTermMs: 1, collectGoneMs: 1, collectEveryMs: 86_400_000 };
@@ -101,7 +101,7 @@ test("encrypted places: a caller of an older release gets no encrypted bytes as 
     assert.ok((await ask(executeFields(container as never))).ok);
 
     const put = { kind: { case: "putBlob", value: { ...named, body: { places: [place] } } } };
-    const newer = await ask({ demanding: { level: 2, operation: put } });
+    const newer = await ask({ demanding: { level: fieldLevel + 1, operation: put } });
     assert.ok(!newer.ok && newer.failure.reason === "newerFormat" && newer.failure.applied === "no");
     const now = await client.execute(operation.kind);
     assert.ok(now.case === "content" && now.value.places[0]?.cipher !== undefined, "it was not replaced");

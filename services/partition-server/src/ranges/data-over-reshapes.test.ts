@@ -11,6 +11,7 @@ const prepareHeirsMs = 1_500;
 
 test("split: while the first extents of the heirs are made blob data do not wait; after it whoever knows only the parent is served by the heir", async () => {
   const { sim, streams } = cluster(3, allRules, ["pm-1"]);
+  streams.neverLate = true;
   await sim.run(async () => {
     const [client, operator] = [new Client(sim, "client-1"), new Client(sim, "client-2")];
     await serveable(sim, client);

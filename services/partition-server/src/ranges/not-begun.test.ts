@@ -16,6 +16,7 @@ const writeMsMax = 15;
 
 async function writesGoOn(prepare: (streams: TestStreams) => void, kind: "split" | "merge"): Promise<void> {
   const { sim, streams } = cluster(5, allRules, ["pm-1"]);
+  streams.neverLate = true;
   await sim.run(async () => {
     const [client, operator] = [new Client(sim, "client-1"), new Client(sim, "client-2")];
     await serveable(sim, client);

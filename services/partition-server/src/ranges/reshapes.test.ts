@@ -151,6 +151,7 @@ test("reshapes: whoever knows only the parent is served by the child that holds 
 test("reshapes: a range that has just come to be of one that is written to prepares as such a one, before its own first write; its memory goes out last", async () => {
   for (const written of [false, true]) {
     const { sim, streams } = cluster(1, allRules, ["pm-1"]);
+    streams.neverLate = true;
     streams.prepareHeirsMs = 50;
     await sim.run(async () => {
       const [client, operator] = [new Client(sim, "client-1"), new Client(sim, "client-2")];

@@ -35,6 +35,8 @@ export class TestStreams {
   prepareMs = 0;
   /** For the last range that prepared to leave: whether it was told that somebody writes to it. */
   preparedWritten: boolean | undefined;
+  /** True for tests that say themselves what is late. */
+  neverLate = false;
   /** In order. */
   readonly prepared: ("parent" | "heirs" | "light" | "told")[] = [];
   prepareFails = 0;
@@ -117,9 +119,9 @@ export class TestStreams {
     };
   }
 
-  /** Mostly short; now and then so long that whoever waits gives up. */
+  /** Mostly short; now and then so long that whoever waits gives up, unless `neverLate`. */
   #delayMs(world: World): number {
-    return world.random.float() < 0.2 ? world.random.float() * 4_000 : world.random.float() * 20;
+    return !this.neverLate && world.random.float() < 0.2 ? world.random.float() * 4_000 : world.random.float() * 20;
   }
 
   #range(rangeId: string): SharedRange {
