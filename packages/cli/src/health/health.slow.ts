@@ -14,6 +14,8 @@ import { type ClusterStatus, type ControlRequest, control, DataFolder } from "@s
 const root = join(import.meta.dirname, "../../../..");
 const dataDir = mkdtempSync(join(tmpdir(), "stamp-health-"));
 const foundWithinMs = 60_000;
+/** Kinds that tell of a busy machine: of the last minute, so they last no longer than `foundWithinMs` and a little. */
+const slowness = ["journal-slow", "metadata-slow", "requests-slow"];
 const upTriesMax = 5;
 
 interface Ran {
@@ -72,7 +74,7 @@ async function health(): Promise<Health> {
 
 /** Asks until every one of these kinds is found, with the exit code of the worst; prints what was said. */
 async function findsAll(t: TestContext, codes: readonly string[], exitCode: number): Promise<readonly Found[]> {
-  const endMs = performance.now() + foundWithinMs;
+  const endMs = performance.now() + foundWithinMs * 2;
   for (;;) {
     const now = await health();
     const missing = codes.filter((code) => !now.findings.some((each) => each.code === code));
@@ -80,16 +82,20 @@ async function findsAll(t: TestContext, codes: readonly string[], exitCode: numb
       t.diagnostic(`${(now.tookMs / 1_000).toFixed(2)} s, exit ${now.code}: ${now.sentence}`);
       const found = now.findings.filter(({ code }) => codes.includes(code));
       for (const each of found) t.diagnostic(`  ${each.severity} ${each.code}  ${each.subject}  ${each.cause}  → ${each.help}`);
-      assert.equal(now.code, exitCode);
-      return found;
+      // A finding of the last minute about a machine that others use, too, ends by itself.
+      const isSlow = now.code !== exitCode && now.findings.some(({ code }) => slowness.includes(code));
+      if (!isSlow || performance.now() > endMs) {
+        assert.equal(now.code, exitCode, now.out);
+        return found;
+      }
     }
-    assert.ok(performance.now() < endMs, `${missing.join(", ")} not found: ${now.out}`);
+    if (missing.length > 0) assert.ok(performance.now() < endMs, `${missing.join(", ")} not found: ${now.out}`);
   }
 }
 
 /** Asks until none of these kinds is found any more. */
 async function endsAll(codes: readonly string[]): Promise<void> {
-  const endMs = performance.now() + foundWithinMs;
+  const endMs = performance.now() + foundWithinMs * 2;
   for (;;) {
     const { findings, out } = await health();
     if (!findings.some(({ code }) => codes.includes(code))) return;
@@ -108,6 +114,7 @@ after(async () => {
 });
 
 test("healthy: one sentence, exit code 0, and status begins with it; the rules for alerts name metrics that processes tell", async () => {
+  await endsAll(slowness);
   const now = await health();
   assert.deepEqual([now.code, now.state, now.findings], [0, "healthy", []], now.out);
   const status = await stamp("status", ...here);
