@@ -262,14 +262,30 @@ export async function runDamageDrill(
     }
     let readBack = 0;
     for (let i = 0; i < blobs; i++) {
-      const got = await client.get("damage", `blob-${i}`);
-      if (got.kind === "answer" && got.status === 200 && got.body.equals(contentOf(i))) readBack += 1;
-      else broken.push(`blob-${i} is not what was written`);
+      const wrong = await wrongWith(client, i);
+      if (wrong === undefined) readBack += 1;
+      else broken.push(`blob-${i} ${wrong}`);
     }
     tell(`\n${readBack} of ${blobs} blobs read back and equal`);
     return { ok: broken.length === 0, steps, blobs, readBack, broken };
   } finally {
     client.close();
+  }
+}
+
+/** Reads a blob back, again while no answer comes; undefined: it is what was written. */
+async function wrongWith(client: BlobClient, blob: number): Promise<string | undefined> {
+  const endMs = performance.now() + mendWithinMs;
+  for (;;) {
+    const startMs = performance.now();
+    const got = await client.get("damage", `blob-${blob}`);
+    const isAnswered = got.kind === "answer" && got.status < 500;
+    if (isAnswered && got.status === 200) return got.body.equals(contentOf(blob)) ? undefined : "is not what was written";
+    const why = got.kind === "answer" ? `${got.status} ${got.body.toString("utf8").slice(0, 200)}` : got.why;
+    if (isAnswered || performance.now() > endMs) {
+      return `can't be read: ${why}, after ${Math.round(performance.now() - startMs)} ms`;
+    }
+    await pause(500);
   }
 }
 
