@@ -203,6 +203,13 @@ async function parts(): Promise<Part[]> {
       missing: slow("tests/interop/interop.slow.ts"),
     },
     {
+      title: "the Helm chart, by Helm's engine and the types of the API",
+      // Longer than a file may take by tests/tools/test.ts: Go builds Helm once.
+      command: [node, "--test", "tests/helm/chart.slow.ts"],
+      timeoutMs: 11 * minutes,
+      missing: slow("tests/helm/chart.slow.ts"),
+    },
+    {
       title: "tools of other projects: backup, restore, compare",
       // Longer than a file may take by tests/tools/test.ts. Where a registry is away, its tools are skipped.
       command: [node, "--test", "tests/interop/tools.slow.ts"],
