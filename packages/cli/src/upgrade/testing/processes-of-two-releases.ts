@@ -63,7 +63,7 @@ export class ProcessesOfTwoReleases {
     return readFileSync(join(this.#logs, `${name}.log`), "utf8");
   }
 
-  /** Waits until these processes serve. Throws with the end of the log of one that does not. */
+  /** Waits until these processes serve. If one does not, throws an error with the last lines of its log. */
   async ready(planned: readonly PlannedProcess[]): Promise<void> {
     const endMs = performance.now() + readyWithinMs;
     for (const { name, grpc } of planned) {
