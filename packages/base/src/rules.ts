@@ -85,6 +85,7 @@ export type RuleName =
   | "settledRecorded"
   | "settledByAll"
   | "dropTimeRecorded"
+  | "graceOfItsRemoval"
   | "checksumBeforeServing"
   | "checksumOfVerified"
   | "journalBegunRecorded"

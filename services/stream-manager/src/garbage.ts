@@ -4,9 +4,13 @@
  * know it never deletes. The grace of an extent counts from when it was recorded as dropped, by the wall clock, whoever leads since (rule
  * dropTimeRecorded), and at the latest from when this leader first saw it, by the monotonic clock. Replaced replicas and fragments: from the
  * latter.
+ *
+ * Invariant: a grace belongs to one removal (rule `graceOfItsRemoval`). A replica's place can leave `removed` (a decoding or a repair makes a
+ * replica there) and come back: its grace then begins anew, and a deletion that was sent for the earlier removal does not end the later one.
  */
-import type { ExtentId } from "@stamp/base";
-import type { ExtentRecord, FragmentPlace, ReplicaPlace } from "@stamp/stream";
+import type { ExtentId, Outcome } from "@stamp/base";
+import { ok } from "@stamp/base";
+import type { ExtentRecord, FragmentPlace, Plan, ReplicaPlace, StreamState } from "@stamp/stream";
 import {
   dropsPerTransactionMax,
   planDropUnreferenced,
@@ -28,7 +32,12 @@ const deleteTimeoutMs = 5_000;
 
 export class Garbage {
   readonly #term: Term;
-  readonly #seenMs = new Map<string, number>();
+  /** When this leader first saw a dropped extent, by the monotonic clock. */
+  readonly #droppedMs = new Map<ExtentId, number>();
+  /** The same for a removed replica or fragment. Each removal has an object of its own in the record, and the time goes with that object. */
+  readonly #removedMs = new WeakMap<ReplicaPlace, number>();
+  /** Stands for the removals of one place in `#removedMs`. */
+  readonly #placeKeys = new Map<string, ReplicaPlace>();
   /** Replicas of dropped extents whose deletion was answered. */
   readonly #deleted = new Map<ExtentId, Set<string>>();
   readonly #rounds: Rounds<ExtentId>;
@@ -69,7 +78,7 @@ export class Garbage {
   }
 
   async #dropped(extent: ExtentRecord): Promise<boolean> {
-    if (!this.#graceOver(`dropped ${extent.id}`, extent.droppedAtMs)) return false;
+    if (!this.#graceOver(this.#droppedMs, extent.id, extent.droppedAtMs)) return false;
     const places = [...extent.replicas, ...extent.removed, ...(extent.repair ? [extent.repair] : []), ...decodedOn(extent)];
     const fragments = fragmentsOf(extent);
     const deleted = this.#deleted.get(extent.id) ?? new Set();
@@ -89,7 +98,7 @@ export class Garbage {
     const forgotten = await this.#term.ledger.commit((state) => planForgetExtent(state, extent.id));
     if (forgotten.ok) {
       this.#deleted.delete(extent.id);
-      this.#seenMs.delete(`dropped ${extent.id}`);
+      this.#droppedMs.delete(extent.id);
     }
     return true;
   }
@@ -97,36 +106,45 @@ export class Garbage {
   async #removed(extent: ExtentRecord): Promise<boolean> {
     let tried = false;
     for (const place of extent.removed) {
-      const key = `removed ${extent.id} ${place.nodeId} ${place.diskId}`;
-      if (!this.#graceOver(key) || !this.#deletable(place)) continue;
+      const removal = this.#removal(extent.id, place);
+      if (!this.#graceOver(this.#removedMs, removal) || !this.#deletable(place)) continue;
       tried = true;
       // A current replica may have been made in its place since: that one stays. One on another disk of the same node is none.
       const inUse = [...extent.replicas, ...(extent.repair ? [extent.repair] : []), ...decodedOn(extent)];
       const current = this.#term.world.rules.on("namedReplicasStay") && inUse.some((other) => samePlace(other, place));
       if (!current && !(await this.#delete(extent, place))) continue;
-      const forgotten = await this.#term.ledger.commit((state) => planForgetRemoved(state, extent.id, place));
-      if (forgotten.ok) this.#seenMs.delete(key);
+      // Only this removal: the place may have left the record and come back while its node was told.
+      const isRecorded = (state: StreamState): boolean => removal !== place || (state.extent(extent.id)?.removed.includes(place) ?? false);
+      await this.#term.ledger.commit((state) => (isRecorded(state) ? planForgetRemoved(state, extent.id, place) : nothing));
     }
     for (const place of extent.removedFragments ?? []) {
-      const key = `removed ${extent.id} ${fragmentKey(place)}`;
-      if (!this.#graceOver(key) || !this.#deletable(place)) continue;
+      if (!this.#graceOver(this.#removedMs, place) || !this.#deletable(place)) continue;
       tried = true;
       if (!(await this.#deleteFragment(extent, place))) continue;
-      const forgotten = await this.#term.ledger.commit((state) => planForgetFragment(state, extent.id, place));
-      if (forgotten.ok) this.#seenMs.delete(key);
+      // A fragment's version is never given again, so this names one removal.
+      await this.#term.ledger.commit((state) => planForgetFragment(state, extent.id, place));
     }
     return tried;
+  }
+
+  /** Returns the key of a removal in `#removedMs`. */
+  #removal(id: ExtentId, place: ReplicaPlace): ReplicaPlace {
+    if (this.#term.world.rules.on("graceOfItsRemoval")) return place;
+    const name = `${id} ${replicaKey(place)}`;
+    const known = this.#placeKeys.get(name) ?? { ...place };
+    this.#placeKeys.set(name, known);
+    return known;
   }
 
   /**
    * `recordedMs`: since when, by the wall clock, if that is recorded. The wall clock is asked once, when this manager first sees it: a later step
    * ends no grace.
    */
-  #graceOver(key: string, recordedMs = Number.POSITIVE_INFINITY): boolean {
+  #graceOver<K>(seenMs: Seen<K>, key: K, recordedMs = Number.POSITIVE_INFINITY): boolean {
     const { clock } = this.#term.world;
     const nowMs = clock.monotonicMs();
-    const sinceMs = this.#seenMs.get(key) ?? nowMs - Math.max(0, clock.wallMs() - recordedMs);
-    this.#seenMs.set(key, sinceMs);
+    const sinceMs = seenMs.get(key) ?? nowMs - Math.max(0, clock.wallMs() - recordedMs);
+    seenMs.set(key, sinceMs);
     return nowMs - sinceMs >= this.#term.config.deletionGraceMs;
   }
 
@@ -163,6 +181,13 @@ export class Garbage {
     return answer.ok;
   }
 }
+
+interface Seen<K> {
+  get(key: K): number | undefined;
+  set(key: K, sinceMs: number): unknown;
+}
+
+const nothing: Outcome<Plan> = ok({ changes: [], reads: [] });
 
 const replicaKey = ({ nodeId, diskId }: ReplicaPlace): string => `${nodeId} ${diskId}`;
 const fragmentKey = ({ nodeId, diskId, version }: FragmentPlace): string => `${nodeId} ${diskId} fragment ${version}`;

@@ -502,6 +502,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["crash", "reshape"],
   },
   {
+    fault: "an extent is coded, decoded within the grace of its replicas, and coded again; then the metadata are restored from a copy",
+    rules: ["graceOfItsRemoval"],
+    tests: ["services/stream-manager/src/garbage.test.ts"],
+    faults: [],
+  },
+  {
     fault: "network cut between SM and an EN that a client still reaches",
     rules: ["fenceBeforeLength"],
     tests: ["services/stream-manager/src/chaos.test.ts"],
