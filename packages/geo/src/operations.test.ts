@@ -156,6 +156,30 @@ test("operations: a failover and a migration are given up before the promotion, 
   assert.match(refusal(planGiveUp(account)), /conflict: operation 3 \(forced\) of account acme is at step promoting: it can only go on/);
 });
 
+test("operations: a new copy is given up before it is recorded, also that of a new account, and the account stays where it is", () => {
+  for (const kind of ["protect", "create"] as const) {
+    for (const step of ["following", "pairing"] as const) {
+      const stamps = new Stamps();
+      let account =
+        kind === "create" ? unwrap(planCreate("acme", "a", "c")) : unwrap(planProtect(stamps.run(unwrap(planCreate("acme", "a"))), "c"));
+      const { operation } = account;
+      while (account.running?.step !== step) {
+        const told = commandOf(account);
+        assert.ok(told);
+        unwrap(stamps.obey(told.stamp, told.command));
+        account = unwrap(planAnswer(account, { operation, step: account.running?.step ?? "creating" }));
+      }
+      const back = stamps.run(unwrap(planGiveUp(account)));
+      assert.deepEqual([back.primary, back.secondary, stateOf(back)], ["a", undefined, "single"], `${kind} ${step}`);
+      assert.match(stamps.roles(), /a primary 1/);
+      assert.equal(stamps.rows.get("c")?.role, "removed", `${kind} ${step}`);
+      assert.ok(!ships(stamps.rows.get("a") as AccountRole), `${kind} ${step}`);
+      assert.match(refusal(stamps.obey("c", { kind: "follow", operation, epoch: 1, peer: "a" })), /staleRoleEpoch/);
+    }
+  }
+  assert.match(refusal(planGiveUp(unwrap(planCreate("acme", "a", "c")))), /is at step creating: it can only go on/);
+});
+
 test("operations: a second operation, a copy that is not complete, a wrong stamp are refused with words", () => {
   const stamps = new Stamps();
   const created = stamps.run(unwrap(planCreate("acme", "a", "b")));

@@ -142,7 +142,10 @@ export function planForcedFailover(account: GeoAccount, acceptedSyncMs: number |
   return ok(begun(account, { kind: "forced", step: "promoting", source: account.primary, target: target.value, ...accepted }));
 }
 
-/** Takes a failover or a migration back, if its promotion is not recorded yet. */
+/**
+ * Takes an operation back: a failover or a migration whose promotion is not recorded yet, or a copy that is not recorded
+ * yet. An account that was created stays at its primary.
+ */
 export function planGiveUp(account: GeoAccount): Outcome<GeoAccount> {
   const { running } = account;
   if (running === undefined) return conflict(`account ${account.name} has no operation under way`);
@@ -150,9 +153,9 @@ export function planGiveUp(account: GeoAccount): Outcome<GeoAccount> {
   const { kind, step } = running;
   if (kind === "failover" && step === "draining") return ok(at(account, { ...running, step: "undraining", givenUp: true }));
   if (kind === "migrate" && step === "draining") return ok(at(account, { ...running, step: "undraining", givenUp: true }));
-  if (kind === "migrate" && (step === "pairing" || step === "seeding"))
-    return ok(at(account, { ...running, step: "unpairing", givenUp: true }));
-  if (kind === "migrate" && step === "following") return ok(at(account, { ...running, step: "removing", givenUp: true }));
+  const makesCopy = kind === "migrate" || kind === "protect" || kind === "create";
+  if (makesCopy && (step === "pairing" || step === "seeding")) return ok(at(account, { ...running, step: "unpairing", givenUp: true }));
+  if (makesCopy && step === "following") return ok(at(account, { ...running, step: "removing", givenUp: true }));
   return conflict(`operation ${account.operation} (${kind}) of account ${account.name} is at step ${step}: it can only go on`);
 }
 

@@ -30,6 +30,7 @@ import { sleep } from "@stamp/ports";
 import type { LocationServiceConfig } from "./config.ts";
 import { Operations } from "./operations.ts";
 import { type Registry, unknownStamp } from "./registry.ts";
+import { conflictOf, wrongStamp } from "./stamp-checks.ts";
 import { type AccountAtStamp, type Capacity, StampLink, sameStamp } from "./stamp-link.ts";
 
 const keyBytes = 64;
@@ -139,12 +140,9 @@ export class Location {
 
   /** Begins to keep a copy at a stamp, or at the emptiest one of a location. */
   async protect(name: string, wanted: { readonly stamp: string; readonly location: string }): Promise<Outcome<AccountRecord>> {
-    const { registry, world } = this.#options;
-    return this.#operations.plan(name, (account) => {
+    return this.#withSecond(name, (account) => {
       const without = [account.primary, ...(account.secondary === undefined ? [] : [account.secondary])];
-      const nowMs = world.clock.monotonicMs();
-      const target =
-        wanted.stamp === "" ? placeAccount(this.#placed(), wanted.location, nowMs, without) : knownStamp(wanted.stamp, registry);
+      const target = wanted.stamp === "" ? this.#emptiest(wanted.location, without) : knownStamp(wanted.stamp, this.#options.registry);
       return target.ok ? planProtect(account, target.value) : target;
     });
   }
@@ -171,7 +169,7 @@ export class Location {
   }
 
   migrate(name: string, stamp: string): Promise<Outcome<AccountRecord>> {
-    return this.#operations.plan(name, (account) => {
+    return this.#withSecond(name, (account) => {
       const target = knownStamp(stamp, this.#options.registry);
       return target.ok ? planMigrate(account, target.value) : target;
     });
@@ -223,8 +221,11 @@ export class Location {
     return this.#options.registry.stamps.map((stamp) => this.#view(stamp));
   }
 
-  /** Places the account, records it and creates it. */
-  async createAccount(name: string, location: string): Promise<Outcome<NewAccount>> {
+  /**
+   * Places the account, records it and creates it. With `second`, a location, it gets a copy at a stamp there: that goes
+   * on by itself.
+   */
+  async createAccount(name: string, location: string, second: string): Promise<Outcome<NewAccount>> {
     const { registry, world } = this.#options;
     if (!isAccountName(name))
       return refused("invalidArgument", "badRequest", `${name}: an account's name has 3 to 24 lower-case letters and digits`);
@@ -234,14 +235,18 @@ export class Location {
     const recorded = await registry.turn(async () => {
       const held = registry.account(name);
       if (held !== undefined) return isThere(held);
-      const stamp = placeAccount(this.#placed(), location, world.clock.monotonicMs());
+      const stamp = this.#emptiest(location, []);
       if (!stamp.ok) return stamp;
-      const planned = planCreate(name, stamp.value);
+      const copy = second === "" ? ok(undefined) : this.#emptiest(second, [stamp.value]);
+      if (!copy.ok) return copy;
+      const planned = planCreate(name, stamp.value, copy.value);
       return planned.ok ? registry.put([{ kind: "account", record: { ...planned.value, newKeys: keys } }]) : planned;
     });
     if (!recorded.ok) return recorded;
     const created = await this.#carryOn(name);
-    return created.ok ? ok({ account: created.value, keys }) : created;
+    if (!created.ok) return created;
+    this.#operations.drive(name);
+    return ok({ account: created.value, keys });
   }
 
   account(name: string): Outcome<AccountRecord> {
@@ -373,6 +378,27 @@ export class Location {
     return transport.ok ? ok(new StampLink({ ...world, transport: transport.value }, stamp, config.stampTimeoutMs)) : transport;
   }
 
+  /**
+   * Records an operation that makes a copy at another stamp. Refuses if one of the two stamps does not answer, is not the
+   * one that was added, or runs a release without second stamps: the operation would wait for it.
+   */
+  async #withSecond(name: string, plan: (account: AccountRecord) => Outcome<GeoAccount>): Promise<Outcome<AccountRecord>> {
+    const { registry } = this.#options;
+    const held = registry.account(name);
+    const planned = held === undefined ? undefined : plan(held);
+    if (planned !== undefined && !planned.ok) return planned;
+    for (const stamp of [held?.primary, planned?.value.running?.target]) {
+      const record = stamp === undefined ? undefined : registry.stamp(stamp);
+      const role = record === undefined ? ok() : await this.#onStamp(record, (link) => link.role(name));
+      if (!role.ok && role.failure.code !== "notFound") return role;
+    }
+    return this.#operations.plan(name, plan);
+  }
+
+  #emptiest(location: string, without: readonly string[]): Outcome<string> {
+    return placeAccount(this.#placed(), location, this.#options.world.clock.monotonicMs(), without);
+  }
+
   #placed(): PlacedStamp[] {
     return this.#options.registry.stamps.map(({ name, location, state }) => {
       const capacity = this.#seen.get(name)?.capacity;
@@ -413,31 +439,3 @@ function knownStamp(name: string, registry: Registry): Outcome<string> {
 
 const notTheCopy = ({ name, secondary }: AccountRecord, stamp: string) =>
   refused("aborted", "conflict", `the copy of account ${name} is at stamp ${secondary}, not at ${stamp}`);
-
-const isName = (text: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(text);
-
-function wrongStamp({ name, location, lockService, secret, doors }: Omit<StampRecord, "stampId" | "state">): string | undefined {
-  const wrongDoor = doors?.find((door) => !/^[^\s,]+:\d+$/.test(door));
-  if (wrongDoor !== undefined) return `door ${JSON.stringify(wrongDoor)}: host:port of a front-end`;
-  for (const [what, text] of [
-    ["name", name],
-    ["location", location],
-  ] as const) {
-    if (!isName(text)) return `${what} ${JSON.stringify(text)}: 1 to 63 lower-case letters, digits and hyphens, no hyphen first or last`;
-  }
-  if (secret !== "" && !isName(secret)) return `secret ${JSON.stringify(secret)}: the name of a file in stampSecretsDir, without a path`;
-  if (!/^[^\s,]+:\d+(?:,[^\s,]+:\d+)*$/.test(lockService))
-    return `lock service ${JSON.stringify(lockService)}: host:port, of several separated by commas`;
-  return undefined;
-}
-
-/** Why a stamp can't be recorded: another one has its name, or it has another name. */
-function conflictOf(record: StampRecord, stamps: readonly StampRecord[]): string | undefined {
-  for (const other of stamps) {
-    if (other.name === record.name && other.stampId !== record.stampId)
-      return `stamp ${record.name} is ${other.stampId}; the one at ${record.lockService} is ${record.stampId}: give it another name`;
-    if (other.name !== record.name && other.stampId === record.stampId)
-      return `the stamp at ${record.lockService} is known already, as ${other.name}`;
-  }
-  return undefined;
-}

@@ -116,6 +116,57 @@ test("operations: what can't be done is refused with words", async () => {
   });
 });
 
+test("operations: an account is made with its copy in one step, also over a crash of the location service", async () => {
+  const place = new TwoStamps({ seed: 6 });
+  await place.sim.run(async () => {
+    await place.begin("north-1", "south-1");
+    const made = unwrap(await place.location.createAccount({ account, location: "north", secondLocation: "south" }, call));
+    assert.deepEqual([made.account?.stamp, made.account?.kind, made.account?.target], ["north-1", "create", "south-1"]);
+    place.sim.crash("location-1:1", { unsynced: "lost", silent: false, stayDown: true });
+    await place.sim.sleep(500);
+    place.sim.restart("location-1:1");
+    await place.leads();
+    const { stamp, secondary } = await place.idle(account);
+    assert.deepEqual([stamp, secondary], ["north-1", "south-1"]);
+    await place.protectedBy(account);
+    assert.deepEqual(place.state("south-1").accounts.get(account), made.keys);
+    assert.match(
+      said(await place.location.createAccount({ account: "other", location: "north", secondLocation: "north" }, call)),
+      /noPlacement: location north has no stamp that is a choice/,
+    );
+    place.end();
+  });
+});
+
+test("operations: a copy at a stamp that does not answer, is another one or knows no second stamps is refused, not begun", async () => {
+  const place = new TwoStamps({ seed: 7 });
+  await place.sim.run(async () => {
+    await place.begin("north-1", "south-1");
+    const { location } = place;
+    unwrap(await location.createAccount({ account, location: "north" }, call));
+    const protect = async () => said(await location.protectAccount({ account, stamp: "south-1", location: "" }, call));
+    const migrate = async () => said(await location.migrateAccount({ account, stamp: "south-1" }, call));
+    const south = place.state("south-1");
+    south.older = true;
+    for (const ask of [protect, migrate])
+      assert.match(await ask(), /newerFormat: stamp south-1 runs a release that knows no second stamp of an account: upgrade it first/);
+    south.older = false;
+    const { stampId } = south;
+    south.stampId = "another";
+    for (const ask of [protect, migrate]) assert.match(await ask(), /wrongStamp: .*nothing is asked of it/);
+    south.stampId = stampId;
+    place.sim.crash("south-1:1", { unsynced: "lost", silent: true, stayDown: true });
+    for (const ask of [protect, migrate]) assert.match(await ask(), /stamp south-1/);
+    assert.equal((await place.account(account)).state, "single");
+    place.sim.restart("south-1:1");
+    assert.equal(await protect(), "ok");
+    await place.idle(account);
+    await place.protectedBy(account);
+    place.judge(account, "north-1", false, "protected at last");
+    place.end();
+  });
+});
+
 test("operations: a failover whose link is cut is given up, and the primary takes writes again", async () => {
   const place = new TwoStamps({ seed: 4 });
   await place.sim.run(async () => {

@@ -40,9 +40,9 @@ export function locationHandlers(clock: Clock, leading: () => Outcome<Location>)
         return viewed(await location.setState(name, wanted as StampState));
       }),
     listStamps: () => onLocation((location) => ok({ stamps: location.stamps.map((view) => wireStamp(view, clock.monotonicMs())) })),
-    createAccount: ({ account, location: place }) =>
+    createAccount: ({ account, location: place, secondLocation }) =>
       onLocation(async (location) => {
-        const made = await location.createAccount(account, place);
+        const made = await location.createAccount(account, place, secondLocation);
         return made.ok ? ok({ account: wireAccount(location, made.value.account), keys: [...made.value.keys] }) : made;
       }),
     getAccount: ({ account }) =>

@@ -1,9 +1,10 @@
-/** `stamp account list|show|create|rotate-key|revoke-delegation|set|scope`: accounts of the running stamp. */
+/** `stamp account list|show|create|migrate|rotate-key|revoke-delegation|set|scope`: accounts of the running stamp. */
 import { decodeServiceProperties } from "@stamp/azure-rest";
 import type { Outcome } from "@stamp/base";
 import { type Account, Accounts } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "../context.ts";
+import { addMigrate } from "../geo/migrate-command.ts";
 import { table } from "../print.ts";
 import { inspect, make as makeBelow, type Transport, tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
@@ -36,12 +37,15 @@ export function addAccount(program: Command): void {
   withLocation(make("create <account>", "a new account; without --key it gets two random keys"))
     .option("--key <base64...>", "its keys")
     .option("--location <name>", "place it on a stamp of this location, by the location service; without it: on the running stamp")
-    .addHelpText("after", "\nExample: stamp account create acme --location north --at 127.0.0.1:7900")
-    .action((name: string, { key, location }: { key?: string[]; location?: string }, command: Command) => {
+    .option("--geo <name>", "with --location: keep a copy on a stamp of this location")
+    .addHelpText("after", "\nExample: stamp account create acme --location north --geo south --at 127.0.0.1:7900")
+    .action((name: string, { key, location, geo }: { key?: string[]; location?: string; geo?: string }, command: Command) => {
+      if (location === undefined && geo !== undefined) throw new CommandError("--geo goes with --location only", exitCodes.usage);
       if (location === undefined) return shown(command, "keys", (accounts) => accounts.create({ account: name, keys: key ?? [] }, call));
       if (key !== undefined) throw new CommandError("--key and --location: the location service makes the keys", exitCodes.usage);
-      return createLocated(command, name, location);
+      return createLocated(command, name, location, geo ?? "");
     });
+  addMigrate(account);
   make("rotate-key <account> <number>", "a new key 1 or 2; the other one stays, so that clients can go over to it first")
     .option("--key <base64>", "the new key (default: 64 random bytes)")
     .action((name: string, number: string, { key }: { key?: string }, command: Command) => {

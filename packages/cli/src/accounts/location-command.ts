@@ -11,7 +11,7 @@ import { table } from "../print.ts";
 import { tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
 
-const call = { timeoutMs: 20_000 } as const;
+export const call = { timeoutMs: 20_000 } as const;
 const pageSize = 1_000;
 const defaultAddress = "127.0.0.1:7900";
 
@@ -82,10 +82,10 @@ export function withLocation(command: Command): Command {
     .addOption(new Option("--secret-file <file>", "file with the secret of the location service; none: it has no secret").default(""));
 }
 
-/** `stamp account create --location`: the account and its keys. */
-export async function createLocated(command: Command, account: string, location: string): Promise<void> {
+/** `stamp account create --location`: the account and its keys. `second`: location of its copy, or empty. */
+export async function createLocated(command: Command, account: string, location: string, second: string): Promise<void> {
   const made = await onLocation(command, (transport, { at }) =>
-    transport.client(at, LocationService).createAccount({ account, location }, call),
+    transport.client(at, LocationService).createAccount({ account, location, secondLocation: second }, call),
   );
   const facts = { ...(made.account === undefined ? {} : accountFacts(made.account)), keys: made.keys };
   tell(command, facts, () =>
@@ -94,11 +94,18 @@ export async function createLocated(command: Command, account: string, location:
       ...made.keys.map((key, at) => `key ${at + 1}               ${key}`),
       `stamp               ${made.account?.stamp ?? ""}`,
       `location            ${made.account?.location ?? ""}`,
+      ...(second === "" ? [] : [`copy                ${copyText(made.account)}`]),
     ].join("\n"),
   );
 }
 
-async function onLocation<T>(
+/** A location service of an older release makes no copy, and its answer shows no operation under way. */
+const copyText = (made: LocatedAccount | undefined): string =>
+  made?.kind === "create" && made.target !== ""
+    ? `being made at stamp ${made.target}: ./stamp geo status ${made.name}`
+    : `none yet: ./stamp geo protect ${made?.name ?? ""} makes one`;
+
+export async function onLocation<T>(
   command: Command,
   work: (transport: GrpcTransport, options: LocationOptions) => Promise<Outcome<T>>,
 ): Promise<T> {
@@ -113,7 +120,7 @@ async function onLocation<T>(
   }
 }
 
-async function everyAccount(transport: GrpcTransport, at: string): Promise<Outcome<LocatedAccount[]>> {
+export async function everyAccount(transport: GrpcTransport, at: string): Promise<Outcome<LocatedAccount[]>> {
   const all: LocatedAccount[] = [];
   for (;;) {
     const page = await transport.client(at, LocationService).listAccounts({ after: all.at(-1)?.name ?? "", limit: pageSize }, call);

@@ -23,6 +23,8 @@ import { Accounts, fromWire, RoleCommand as Kind, LockService, MetadataStore, ty
 export interface StampState {
   stampId: string;
   usedBytes: number;
+  /** True: its release knows no second stamps. */
+  older: boolean;
   readonly totalBytes: number;
   /** Keys of each account. */
   readonly accounts: Map<string, readonly string[]>;
@@ -38,6 +40,7 @@ export interface StampState {
 export const stampState = (stampId: string, usedBytes: number, accounts: readonly string[] = []): StampState => ({
   stampId,
   usedBytes,
+  older: false,
   totalBytes: 1_000,
   accounts: new Map(accounts.map((name) => [name, [`key of ${name}`]])),
   created: new Map(),
@@ -82,6 +85,8 @@ export class FakeFrontEnd {
     return true;
   }
 }
+
+const unknownMethod = refused("unimplemented", "unknownMethod", "no such method");
 
 export class FakeStamp implements Role {
   readonly #world: World;
@@ -138,6 +143,7 @@ export class FakeStamp implements Role {
       get: async ({ account }) => known(account),
       getForCopy: async ({ account }) => known(account),
       getRole: async ({ account }) => {
+        if (state.older) return unknownMethod;
         const there = roleAt(state, account) !== undefined;
         return there ? ok({ geoRole: textOf(account) }) : refused("notFound", "conflict", `no account ${account}`);
       },
@@ -161,6 +167,7 @@ export class FakeStamp implements Role {
   }
 
   #obey(request: ObeyRequest): Outcome<{ geoRole: string; waitMs: number }> {
+    if (this.#state.older) return unknownMethod;
     const { account, settings } = request;
     const { clock, rules } = this.#world;
     const state = this.#state;

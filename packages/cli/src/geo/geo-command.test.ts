@@ -1,0 +1,153 @@
+/** `stamp geo` and `stamp account migrate` against a location service that answers from a table. */
+import assert from "node:assert/strict";
+import { after, before, mock, test } from "node:test";
+import { ok, refused } from "@stamp/base";
+import { type Handlers, type Listener, served } from "@stamp/ports";
+import { GrpcTransport } from "@stamp/ports-node";
+import { LocationService } from "@stamp/wire";
+import { Command } from "commander";
+import { type CommandError, exitCodes } from "../exit.ts";
+import { addWords } from "../top-level.ts";
+
+const acme = { name: "acme", stamp: "north-1", secondary: "south-1", seeded: true, state: "protected", epoch: 1n, operation: 4n };
+const draining = {
+  ...acme,
+  operation: 5n,
+  state: "draining",
+  kind: "failover",
+  step: "draining",
+  target: "south-1",
+  trouble: "south-1 is slow",
+};
+const over = { ...acme, stamp: "south-1", secondary: "north-1", seeded: false, state: "seeding", epoch: 5n, operation: 5n };
+
+type Answer = Record<string, unknown>;
+let asked: [string, Answer][] = [];
+/** Answers of GetAccount, in order; the last one stays. */
+let states: Answer[] = [];
+let begun: Answer = draining;
+
+const transport = new GrpcTransport({});
+let listener: Listener;
+before(async () => {
+  const begins = (name: string) => async (request: Answer) => {
+    asked.push([name, request]);
+    if (request.forced === true && request.acceptLoss !== true)
+      return refused("invalidArgument", "badRequest", "a forced failover of account acme loses what its primary has not shipped");
+    return ok(begun);
+  };
+  const handlers = {
+    failOverAccount: begins("failOver"),
+    protectAccount: begins("protect"),
+    unprotectAccount: begins("unprotect"),
+    migrateAccount: begins("migrate"),
+    giveUpOperation: begins("giveUp"),
+    getAccount: async () => ok(states.length > 1 ? states.shift() : states[0]),
+    listAccounts: async () => ok({ accounts: [acme, { name: "alone", stamp: "north-1", state: "single" }], more: false }),
+  };
+  const service = served(LocationService, handlers as unknown as Handlers<typeof LocationService>);
+  listener = await transport.serve("127.0.0.1:0", [service]);
+});
+after(async () => {
+  await listener.close(0);
+  await transport.close();
+});
+
+interface Ran {
+  /** The error that the command ended with; undefined: none. */
+  readonly error: CommandError | undefined;
+  readonly out: string;
+  readonly said: string;
+}
+
+/** Runs a command in this process. */
+async function stamp(...args: readonly string[]): Promise<Ran> {
+  asked = [];
+  const [out, said]: [string[], string[]] = [[], []];
+  const log = mock.method(console, "log", (line: string) => void out.push(line));
+  const write = mock.method(process.stderr, "write", (line: string) => said.push(line) > 0);
+  const program = new Command("stamp");
+  await addWords(program, args);
+  const ran = program.parseAsync([...args, "--at", listener.address], { from: "user" });
+  const error = await ran.then(
+    () => undefined,
+    (thrown: CommandError) => thrown,
+  );
+  log.mock.restore();
+  write.mock.restore();
+  return { error, out: out.join("\n"), said: said.join("") };
+}
+
+test("geo failover: says what it waits for, ends when the copy is primary, and shows where the account is then", async () => {
+  [begun, states] = [draining, [draining, draining, draining, draining, draining, over]];
+  const ran = await stamp("geo", "failover", "acme", "--planned", "--to", "south-1");
+  assert.equal(ran.error, undefined);
+  assert.match(ran.out, /acme +south-1 +north-1 +seeding/);
+  assert.match(ran.said, /failover of account acme: failover, draining: south-1 is slow/);
+  const [, request] = asked[0] ?? [];
+  assert.deepEqual([request?.account, request?.forced, request?.acceptLoss, request?.stamp], ["acme", false, false, "south-1"]);
+
+  [begun, states] = [draining, [over]];
+  const json = await stamp("geo", "failback", "acme", "--to", "south-1", "--json");
+  assert.equal(json.error, undefined);
+  const { stamp: primary, epoch, lagSeconds, pendingBytes, seedingPercent } = JSON.parse(json.out);
+  assert.deepEqual([primary, epoch, lagSeconds, pendingBytes, seedingPercent], ["south-1", 5, null, null, null], "nothing is made up");
+});
+
+test("geo failover: one that is taken back fails, with the reason that was seen last", async () => {
+  [begun, states] = [draining, [draining, { ...acme, operation: 5n }]];
+  const ran = await stamp("geo", "failover", "acme", "--planned");
+  assert.equal(ran.error?.exitCode, exitCodes.failed);
+  assert.match(ran.error.message, /failover of account acme was taken back: south-1 is slow\. acme is at stamp north-1, as before/);
+});
+
+test("geo failover: with --no-wait it ends when the operation is recorded", async () => {
+  [begun, states] = [draining, []];
+  const ran = await stamp("geo", "failover", "acme", "--planned", "--no-wait");
+  assert.equal(ran.error, undefined);
+  assert.match(ran.out, /acme +north-1 +south-1 +draining +yes +not known +not known +failover, draining\nacme: south-1 is slow/);
+});
+
+test("geo failover: needs one of --planned and --forced, and refusals are told in their words", async () => {
+  const neither = await stamp("geo", "failover", "acme");
+  assert.deepEqual([neither.error?.exitCode, asked.length], [exitCodes.usage, 0]);
+  assert.match(neither.error?.message ?? "", /either --planned or --forced/);
+  const both = await stamp("geo", "failover", "acme", "--planned", "--accept-loss");
+  assert.deepEqual([both.error?.exitCode, asked.length], [exitCodes.usage, 0]);
+  const forced = await stamp("geo", "failover", "acme", "--forced");
+  assert.match(forced.error?.message ?? "", /a forced failover of account acme loses/);
+});
+
+test("geo protect, unprotect, give-up and account migrate: ask for what they say and end as the account is", async () => {
+  [begun, states] = [
+    { ...acme, secondary: "", operation: 5n, kind: "protect", step: "pairing", target: "south-1" },
+    [{ ...acme, operation: 5n }],
+  ];
+  assert.equal((await stamp("geo", "protect", "acme", "--location", "south")).error, undefined);
+  assert.deepEqual([asked[0]?.[0], asked[0]?.[1].location, asked[0]?.[1].stamp], ["protect", "south", ""]);
+  assert.equal((await stamp("geo", "protect", "acme")).error?.exitCode, exitCodes.usage, "where?");
+  states = [{ ...acme, secondary: "", operation: 5n }];
+  const notMade = await stamp("geo", "protect", "acme", "--to", "south-1");
+  assert.match(notMade.error?.message ?? "", /protection of account acme was taken back/);
+  [begun, states] = [{ ...acme, operation: 6n, kind: "unprotect", step: "unpairing" }, [{ ...acme, secondary: "", operation: 6n }]];
+  assert.equal((await stamp("geo", "unprotect", "acme")).error, undefined);
+  [begun, states] = [{ ...draining, kind: "migrate" }, [{ ...over, secondary: "" }]];
+  const moved = await stamp("account", "migrate", "acme", "--to", "south-1");
+  assert.deepEqual([moved.error, asked[0]?.[0], asked[0]?.[1].stamp], [undefined, "migrate", "south-1"]);
+  assert.match((await stamp("geo", "give-up", "acme")).out, /acme +north-1/);
+  assert.equal(asked[0]?.[0], "giveUp");
+});
+
+test("geo status: shows accounts with a second stamp, and for tools null where no stamp tells a number", async () => {
+  const listed = JSON.parse((await stamp("geo", "status", "--json")).out) as {
+    name: string;
+    lagSeconds: unknown;
+    seedingPercent: unknown;
+  }[];
+  assert.deepEqual(
+    listed.map(({ name, lagSeconds, seedingPercent }) => [name, lagSeconds, seedingPercent]),
+    [["acme", null, 100]],
+  );
+  states = [draining];
+  assert.match((await stamp("geo", "status", "acme")).out, /ACCOUNT +PRIMARY +COPY +STATE +COMPLETE +LAG +PENDING +STEP\nacme/);
+});

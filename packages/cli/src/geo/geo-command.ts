@@ -1,0 +1,138 @@
+/**
+ * `stamp geo status|protect|unprotect|failover|failback|give-up`: copies of accounts at a second stamp, by the location
+ * service (docs/guides/geo.md).
+ */
+import type { LocatedAccount } from "@stamp/wire";
+import type { Command } from "commander";
+import { call, everyAccount, onLocation, withLocation } from "../accounts/location-command.ts";
+import { CommandError, exitCodes } from "../exit.ts";
+import { table } from "../print.ts";
+import { tell } from "../running.ts";
+import { topLevel } from "../top-level.ts";
+import { locationAt, operate, stepText } from "./operation.ts";
+
+interface FailoverOptions {
+  readonly planned?: boolean;
+  readonly forced?: boolean;
+  readonly acceptLoss?: boolean;
+  readonly to: string;
+}
+
+export function addGeo(program: Command): void {
+  const geo = topLevel(program, "geo");
+  const make = (name: string, about: string, example: string): Command =>
+    withLocation(geo.command(name).description(about).option("--json", "for tools")).addHelpText(
+      "after",
+      `\nExample: stamp geo ${example}`,
+    );
+  /** A command that begins an operation. */
+  const makeOperation = (name: string, about: string, example: string): Command => withWait(make(name, about, example));
+
+  make("status [account]", "accounts with a second stamp or an operation under way, or one account", "status acme").action(
+    async (name: string | undefined, _options, command: Command) => {
+      const accounts = await onLocation(command, async (transport, { at }) => {
+        if (name === undefined) return everyAccount(transport, at);
+        const found = await locationAt(transport, at).getAccount({ account: name }, call);
+        return found.ok ? { ok: true, value: [found.value] } : found;
+      });
+      const shown = name === undefined ? accounts.filter(({ secondary, kind }) => secondary !== "" || kind !== "") : accounts;
+      tell(command, shown.map(geoFacts), () => accountsText(shown));
+    },
+  );
+  makeOperation("protect <account>", "keep a copy of the account at a second stamp", "protect acme --location south")
+    .option("--to <stamp>", "the second stamp", "")
+    .option("--location <name>", "location whose emptiest stamp gets the copy", "")
+    .action(async (account: string, { to: stamp, location }: { to: string; location: string }, command: Command) => {
+      if ((stamp === "") === (location === "")) throw new CommandError("either --to STAMP or --location NAME", exitCodes.usage);
+      const begin = (client: ReturnType<typeof locationAt>) => client.protectAccount({ account, stamp, location }, call);
+      const reached = (now: LocatedAccount, begun: LocatedAccount) => now.secondary === begun.target;
+      show(command, await operate(command, { account, what: `protection of account ${account}`, begin, reached }));
+    });
+  makeOperation("unprotect <account>", "give up the copy at the second stamp", "unprotect acme").action(
+    async (account: string, _options, command: Command) => {
+      const begin = (client: ReturnType<typeof locationAt>) => client.unprotectAccount({ account }, call);
+      const reached = (now: LocatedAccount) => now.secondary === "";
+      show(command, await operate(command, { account, what: `end of the protection of account ${account}`, begin, reached }));
+    },
+  );
+  makeOperation("failover <account>", "make the copy the primary; --forced if the primary is lost", "failover acme --planned")
+    .option("--planned", "ship everything first: nothing is lost")
+    .option("--forced", "at once: what was not shipped is lost")
+    .option("--accept-loss", "needed with --forced")
+    .option("--to <stamp>", "refuse if the copy is at another stamp: a repeated command does not go back", "")
+    .action(async (account: string, { planned, forced, acceptLoss, to }: FailoverOptions, command: Command) => {
+      if ((planned === true) === (forced === true)) throw new CommandError("either --planned or --forced", exitCodes.usage);
+      if (acceptLoss === true && forced !== true) throw new CommandError("--accept-loss goes with --forced only", exitCodes.usage);
+      await failOver(command, account, { forced: forced === true, acceptLoss: acceptLoss === true, stamp: to });
+    });
+  makeOperation("failback <account>", "after a failover: back to the stamp that was primary before", "failback acme --to north-1")
+    .requiredOption("--to <stamp>", "the stamp that was primary before, and has the copy now")
+    .action((account: string, { to: stamp }: { to: string }, command: Command) =>
+      failOver(command, account, { forced: false, acceptLoss: false, stamp }),
+    );
+  make("give-up <account>", "take an operation back, as long as no other stamp was promoted", "give-up acme").action(
+    async (account: string, _options, command: Command) =>
+      show(command, await onLocation(command, (transport, { at }) => locationAt(transport, at).giveUpOperation({ account }, call))),
+  );
+}
+
+/** Adds the option of commands that watch an operation. */
+export const withWait = (command: Command): Command => command.option("--no-wait", "end when the operation is recorded");
+
+interface Failover {
+  readonly forced: boolean;
+  readonly acceptLoss: boolean;
+  /** Stamp that must have the copy; empty: any. */
+  readonly stamp: string;
+}
+
+async function failOver(command: Command, account: string, how: Failover): Promise<void> {
+  const begin = (client: ReturnType<typeof locationAt>) => client.failOverAccount({ account, ...how }, call);
+  // A planned failover may have been taken over by a forced one, which has a higher number.
+  const reached = (now: LocatedAccount, begun: LocatedAccount) => now.epoch >= begun.operation;
+  show(command, await operate(command, { account, what: `${how.forced ? "forced " : ""}failover of account ${account}`, begin, reached }));
+}
+
+function show(command: Command, account: LocatedAccount): void {
+  tell(command, geoFacts(account), () => accountsText([account]));
+}
+
+/** Shown for a number that no stamp tells. */
+const notKnown = "not known";
+
+export function accountsText(accounts: readonly LocatedAccount[]): string {
+  const rows = accounts.map((account) => {
+    const { name, stamp, secondary, state, seeded } = account;
+    const copy = secondary === "" ? "-" : secondary;
+    const complete = secondary === "" ? "-" : seeded ? "yes" : "no";
+    const lag = secondary === "" ? "-" : notKnown;
+    return [name, stamp, copy, state, complete, lag, lag, stepOf(account)];
+  });
+  const troubles = accounts.flatMap(({ name, trouble }) => (trouble === "" ? [] : [`${name}: ${trouble}`]));
+  return [table(["ACCOUNT", "PRIMARY", "COPY", "STATE", "COMPLETE", "LAG", "PENDING", "STEP"], rows), ...troubles].join("\n");
+}
+
+const stepOf = (account: LocatedAccount): string => (account.kind === "" ? "-" : stepText({ ...account, trouble: "" }));
+
+/** Facts for tools. A number that no stamp tells is null. */
+export function geoFacts(account: LocatedAccount) {
+  const { name, stamp, secondary, seeded, state, kind, step, target, givenUp, trouble } = account;
+  return {
+    name,
+    stamp,
+    secondary,
+    seeded,
+    state,
+    epoch: Number(account.epoch),
+    operation: Number(account.operation),
+    kind,
+    step,
+    target,
+    givenUp,
+    trouble,
+    lagSeconds: null,
+    pendingOperations: null,
+    pendingBytes: null,
+    seedingPercent: secondary !== "" && seeded ? 100 : null,
+  };
+}

@@ -1,0 +1,21 @@
+/** `stamp account migrate`: moves an account to another stamp, by the location service. */
+import type { LocatedAccount } from "@stamp/wire";
+import type { Command } from "commander";
+import { call, withLocation } from "../accounts/location-command.ts";
+import { tell } from "../running.ts";
+import { accountsText, geoFacts, withWait } from "./geo-command.ts";
+import { type LocationClient, operate } from "./operation.ts";
+
+export function addMigrate(account: Command): void {
+  const about = "move an account to another stamp; it serves all the time, but for some seconds without writes at the end";
+  const command = withLocation(account.command("migrate <account>").description(about).option("--json", "for tools"));
+  withWait(command)
+    .requiredOption("--to <stamp>", "the stamp that it goes to")
+    .addHelpText("after", "\nExample: stamp account migrate acme --to north-2")
+    .action(async (name: string, { to: stamp }: { to: string }, command: Command) => {
+      const begin = (client: LocationClient) => client.migrateAccount({ account: name, stamp }, call);
+      const reached = (now: LocatedAccount, begun: LocatedAccount) => now.epoch >= begun.operation;
+      const moved = await operate(command, { account: name, what: `migration of account ${name}`, begin, reached });
+      tell(command, geoFacts(moved), () => accountsText([moved]));
+    });
+}

@@ -1,0 +1,81 @@
+/**
+ * An operation on an account that the location service carries on by itself (docs/design/geo.md "Operations"). The
+ * command begins it, tells how far it is, and ends when the operation has ended. Whoever leaves the command stops nothing.
+ */
+import type { Outcome } from "@stamp/base";
+import { type LocatedAccount, LocationService } from "@stamp/wire";
+import type { Command } from "commander";
+import { call, onLocation } from "../accounts/location-command.ts";
+import { CommandError } from "../exit.ts";
+import { withProgress } from "../progress.ts";
+import type { Transport } from "../running.ts";
+
+export type LocationClient = ReturnType<typeof locationAt>;
+export const locationAt = (transport: Transport, at: string) => transport.client(at, LocationService);
+
+const pollMs = 500;
+/** The command gives up watching when no location service has answered for so long. */
+const silentMaxMs = 120_000;
+
+export interface Wanted {
+  readonly account: string;
+  /** The operation in words, e.g. "failover of account acme". */
+  readonly what: string;
+  readonly begin: (client: LocationClient) => Promise<Outcome<LocatedAccount>>;
+  /** True if the account is as the operation was to make it. `begun`: the account when the operation was recorded. */
+  readonly reached: (account: LocatedAccount, begun: LocatedAccount) => boolean;
+}
+
+/**
+ * Begins an operation and watches it to its end. Returns the account as it is then, or, with `--no-wait`, as it was when
+ * the operation was recorded. Throws if the operation was taken back.
+ */
+export async function operate(command: Command, { account, what, begin, reached }: Wanted): Promise<LocatedAccount> {
+  return onLocation(command, async (transport, { at }) => {
+    const client = locationAt(transport, at);
+    const begun = await begin(client);
+    if (!begun.ok || command.opts<{ wait?: boolean }>().wait === false) return begun;
+    const afterwards = `The location service goes on with it by itself: ./stamp geo status ${account}`;
+    const watched = await withProgress({ what, afterwards }, (tell) =>
+      watch(client, begun.value, (now) => tell(`${what}: ${stepText(now)}`)),
+    );
+    if (!reached(watched.account, begun.value)) {
+      const why = watched.trouble === "" ? "" : `: ${watched.trouble}`;
+      throw new CommandError(`the ${what} was taken back${why}. ${account} is at stamp ${watched.account.stamp}, as before`);
+    }
+    return { ok: true, value: watched.account };
+  });
+}
+
+interface Watched {
+  /** The account without the operation. */
+  readonly account: LocatedAccount;
+  /** The last trouble that the operation had; empty: none was seen. */
+  readonly trouble: string;
+}
+
+async function watch(client: LocationClient, begun: LocatedAccount, tell: (now: LocatedAccount) => void): Promise<Watched> {
+  let trouble = "";
+  let answeredMs = performance.now();
+  for (let now = begun; ; ) {
+    const isOver = now.kind === "" || now.operation !== begun.operation;
+    if (isOver) return { account: now, trouble };
+    if (now.trouble !== "") ({ trouble } = now);
+    tell(now);
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
+    const asked = await client.getAccount({ account: begun.name }, call);
+    if (asked.ok) {
+      now = asked.value;
+      answeredMs = performance.now();
+    } else if (performance.now() - answeredMs > silentMaxMs) {
+      const still = `It goes on by itself when one leads again: ./stamp geo status ${begun.name}`;
+      throw new CommandError(`no location service answers any more: ${asked.failure.message}. ${still}`);
+    }
+  }
+}
+
+/** Step of the operation under way, and what it waits for; empty if none is under way. */
+export function stepText({ kind, step, givenUp, trouble }: LocatedAccount): string {
+  if (kind === "") return "";
+  return `${kind}, ${step}${givenUp ? ", taken back" : ""}${trouble === "" ? "" : `: ${trouble}`}`;
+}
