@@ -1,11 +1,14 @@
 /**
  * The slower parts of `.ci/run`, one after another: types and lint, simulation seeds, the real SDK against a real cluster, kill drills,
- * the compose drill. Takes what `npm test` had passed and failed, and prints the sum as its last line.
+ * the compose drill. Takes what `npm test` had passed and failed, and prints the sum as its last line; before it, every failed
+ * test. `./stamp ci --only "full disks" --only "the real SDK"` runs the parts whose titles begin so.
  */
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { root } from "./commands.ts";
+import { type FailedPart, failuresText, takeFailures } from "./failures.ts";
 import { findProgram } from "./prometheus.ts";
 
 interface Part {
@@ -19,6 +22,8 @@ interface Part {
 }
 
 const node = process.execPath;
+/** Runs files of tests. A file has 3 minutes, or as many as `--minutes` says. */
+const tests = [node, "tests/tools/test.ts"];
 const cli = "packages/cli/src/main.ts";
 const slow = (path: string): string | undefined => (existsSync(join(root, path)) ? undefined : `${path} is not there`);
 const minutes = 60_000;
@@ -43,15 +48,14 @@ async function parts(): Promise<Part[]> {
     },
     {
       title: "seeds that failed once",
-      command: [node, "tests/tools/test.ts", "packages/simulator/src/kept-seeds.slow.ts"],
+      command: [...tests, "packages/simulator/src/kept-seeds.slow.ts"],
       timeoutMs: 15 * minutes,
       missing: slow("packages/simulator/src/kept-seeds.slow.ts"),
     },
     {
       title: "the real SDK against a real cluster",
       command: [
-        node,
-        "tests/tools/test.ts",
+        ...tests,
         "tests/conformance/sdk-cluster.slow.ts",
         "tests/conformance/authorization.slow.ts",
         "tests/conformance/customer-keys.slow.ts",
@@ -82,19 +86,18 @@ async function parts(): Promise<Part[]> {
     },
     {
       title: "recorded histories of SDK clients, and transactions, while processes are killed and stopped",
-      command: [node, "tests/tools/test.ts", "tests/drills/histories.slow.ts", "tests/drills/transactions.slow.ts"],
+      command: [...tests, "tests/drills/histories.slow.ts", "tests/drills/transactions.slow.ts"],
       timeoutMs: 10 * minutes,
     },
     {
       title: "damage by hand, fsck and repair; recovery of a large journal",
-      command: [node, "tests/tools/test.ts", "tests/drills/damage.slow.ts", "services/extent-node/src/recovery/recovery-large.slow.ts"],
+      command: [...tests, "tests/drills/damage.slow.ts", "services/extent-node/src/recovery/recovery-large.slow.ts"],
       timeoutMs: 20 * minutes,
     },
     {
       title: "the metadata store on a real etcd",
       command: [
-        node,
-        "tests/tools/test.ts",
+        ...tests,
         "tests/etcd/adapter.slow.ts",
         "tests/etcd/lock-service.slow.ts",
         "tests/etcd/migrate.slow.ts",
@@ -105,19 +108,18 @@ async function parts(): Promise<Part[]> {
     {
       title: "three hosts that lose one another; a dead host is replaced",
       // One after the other: two stamps of three hosts at once are too much for two processors.
-      command: [node, "--test", "--test-concurrency=1", "tests/hosts/hosts.slow.ts", "tests/hosts/replace.slow.ts"],
-      timeoutMs: 6 * minutes,
+      command: [...tests, "--at-once", "1", "--minutes", "6", "tests/hosts/hosts.slow.ts", "tests/hosts/replace.slow.ts"],
+      timeoutMs: 10 * minutes,
     },
     {
       title: "full disks of a real cluster",
-      // Longer than a file may take by tests/tools/test.ts.
-      command: [node, "--test", "tests/drills/disk-full.slow.ts"],
+      command: [...tests, "--minutes", "15", "tests/drills/disk-full.slow.ts"],
       timeoutMs: 15 * minutes,
       missing: process.getuid?.() === 0 ? undefined : "mounting needs root",
     },
     {
       title: "coded extents: two of seven nodes killed and emptied under clients, and the commands of stamp coding",
-      command: [node, "tests/tools/test.ts", "tests/drills/coding.slow.ts"],
+      command: [...tests, "tests/drills/coding.slow.ts"],
       timeoutMs: 10 * minutes,
     },
     {
@@ -128,33 +130,36 @@ async function parts(): Promise<Part[]> {
     },
     {
       title: "memory of every process under a large upload",
-      command: [node, "tests/tools/test.ts", "tests/drills/upload-memory.slow.ts"],
+      command: [...tests, "tests/drills/upload-memory.slow.ts"],
       timeoutMs: 10 * minutes,
     },
     {
       title: "a large upload over an extent node's and a front-end's death",
-      command: [node, "tests/tools/test.ts", "tests/drills/big-upload.slow.ts"],
+      command: [...tests, "tests/drills/big-upload.slow.ts"],
       timeoutMs: 10 * minutes,
       missing: slow("tests/drills/big-upload.slow.ts"),
     },
     {
       title: "rules for alerts, by promtool, and by Prometheus beside a cluster",
-      command: [node, "tests/tools/test.ts", "packages/cli/src/health/alerts.test.ts", "tests/drills/prometheus.slow.ts"],
+      command: [
+        ...tests,
+        "packages/cli/src/health/alerts.test.ts",
+        "packages/cli/src/health/alerts-at-start.test.ts",
+        "tests/drills/prometheus.slow.ts",
+      ],
       timeoutMs: 5 * minutes,
       missing: "missing" in promtool ? promtool.missing : undefined,
     },
     {
       title: "every command of the README and the guides, as written",
-      // Longer than a file may take by tests/tools/test.ts.
-      command: [node, "--test", "tests/drills/guides.slow.ts"],
+      command: [...tests, "--minutes", "12", "tests/drills/guides.slow.ts"],
       timeoutMs: 12 * minutes,
     },
     {
       title:
         "internal ports without the secret or a certificate; keys at rest; formats of a later release; uploads slower than a collection",
       command: [
-        node,
-        "tests/tools/test.ts",
+        ...tests,
         "tests/drills/internal-ports.slow.ts",
         "tests/drills/cluster-tls.slow.ts",
         "tests/drills/keys-at-rest.slow.ts",
@@ -165,28 +170,22 @@ async function parts(): Promise<Part[]> {
     },
     {
       title: "an upgrade process by process, the way back, and its end",
-      command: [node, "--test", "packages/cli/src/upgrade/upgrade.slow.ts"],
+      command: [...tests, "--minutes", "8", "packages/cli/src/upgrade/upgrade.slow.ts"],
       timeoutMs: 8 * minutes,
     },
     {
       title: "the location service beside a real stamp; its processes killed",
-      command: [node, "tests/tools/test.ts", "tests/location/processes.slow.ts"],
+      command: [...tests, "tests/location/processes.slow.ts"],
       timeoutMs: 4 * minutes,
     },
     {
       title: "findings of a real cluster; its supervisor killed",
-      command: [node, "tests/tools/test.ts", "packages/cli/src/health/health.slow.ts", "tests/drills/supervisor-killed.slow.ts"],
+      command: [...tests, "packages/cli/src/health/health.slow.ts", "tests/drills/supervisor-killed.slow.ts"],
       timeoutMs: 10 * minutes,
     },
     {
       title: "signals of a real cluster, and the examples",
-      command: [
-        node,
-        "tests/tools/test.ts",
-        "tests/coordination/signals.slow.ts",
-        "tests/coordination/measure.slow.ts",
-        "tests/examples/examples.slow.ts",
-      ],
+      command: [...tests, "tests/coordination/signals.slow.ts", "tests/coordination/measure.slow.ts", "tests/examples/examples.slow.ts"],
       timeoutMs: 10 * minutes,
     },
     {
@@ -198,28 +197,27 @@ async function parts(): Promise<Part[]> {
     },
     {
       title: "SDKs of other languages",
-      command: [node, "tests/tools/test.ts", "tests/interop/interop.slow.ts"],
+      command: [...tests, "tests/interop/interop.slow.ts"],
       timeoutMs: 15 * minutes,
       missing: slow("tests/interop/interop.slow.ts"),
     },
     {
       title: "the Helm chart, by Helm's engine and the types of the API",
-      // Longer than a file may take by tests/tools/test.ts: Go builds Helm once.
-      command: [node, "--test", "tests/helm/chart.slow.ts"],
+      // Go builds Helm once.
+      command: [...tests, "--minutes", "11", "tests/helm/chart.slow.ts"],
       timeoutMs: 11 * minutes,
       missing: slow("tests/helm/chart.slow.ts"),
     },
     {
       title: "tools of other projects: backup, restore, compare",
-      // Longer than a file may take by tests/tools/test.ts. Where a registry is away, its tools are skipped.
-      command: [node, "--test", "tests/interop/tools.slow.ts"],
+      // Where a registry is away, its tools are skipped.
+      command: [...tests, "--minutes", "15", "tests/interop/tools.slow.ts"],
       timeoutMs: 15 * minutes,
       missing: slow("tests/interop/tools.slow.ts"),
     },
     {
       title: "drills on the compose file",
-      // Longer than a file may take by tests/tools/test.ts.
-      command: [node, "--test", "tests/drills/compose.slow.ts"],
+      command: [...tests, "--minutes", "15", "tests/drills/compose.slow.ts"],
       timeoutMs: 15 * minutes,
       missing: engine ?? slow("tests/drills/compose.slow.ts"),
     },
@@ -265,10 +263,20 @@ function run(command: readonly string[], timeoutMs: number, quiet: boolean): Pro
   });
 }
 
-let passed = Number(process.argv[2] ?? "0");
-let failed = Number(process.argv[3] ?? "0");
+/** What failed in `npm test`, from its records, or from its output if it ended before a test could fail. */
+function failedBefore(failed: number): FailedPart[] {
+  if (failed === 0) return [];
+  const log = process.env.STAMP_CI_LOG ?? "";
+  return [{ title: "npm test", failures: takeFailures(), output: existsSync(log) ? readFileSync(log, "utf8") : "" }];
+}
+
+const { values, positionals } = parseArgs({ options: { only: { type: "string", multiple: true } }, allowPositionals: true });
+let passed = Number(positionals[0] ?? "0");
+let failed = Number(positionals[1] ?? "0");
+const failedParts = failedBefore(failed);
 const startMs = performance.now();
 for (const part of await parts()) {
+  if (values.only !== undefined && !values.only.some((begin) => part.title.startsWith(begin))) continue;
   if (part.missing !== undefined) {
     console.log(`\n== ${part.title}: SKIPPED: ${part.missing}`);
     continue;
@@ -276,14 +284,17 @@ for (const part of await parts()) {
   console.log(`\n== ${part.title}`);
   const partMs = performance.now();
   const { code, output } = await run(part.command, part.timeoutMs, false);
+  const failures = takeFailures();
   const passes = code === 0 || code === part.passesWith;
   const sum = [...output.matchAll(/^(\d+) passed, (\d+) failed$/gm)].at(-1);
   const partPassed = sum === undefined ? (passes ? 1 : 0) : Number(sum[1]);
   const partFailed = sum === undefined ? (passes ? 0 : 1) : Math.max(Number(sum[2]), passes ? 0 : 1);
   passed += partPassed;
   failed += partFailed;
+  if (partFailed > 0) failedParts.push({ title: part.title, failures, output });
   console.log(`== ${part.title}: ${partPassed} passed, ${partFailed} failed (${((performance.now() - partMs) / 1000).toFixed(0)} s)`);
 }
 console.log(`\nslower parts took ${((performance.now() - startMs) / 1000).toFixed(0)} s`);
+console.log(failuresText(failedParts));
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed === 0 && passed > 0 ? 0 : 1);

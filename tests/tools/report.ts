@@ -1,5 +1,6 @@
 /** What a long run of tests prints: one line per file, every failure in full at the end, and the sum as the last line. */
 import type { TestEvent } from "node:test/reporters";
+import { inOneLine, recordFailure } from "./failures.ts";
 
 interface FileResult {
   passed: number;
@@ -58,6 +59,7 @@ export async function report(
       if (error.failureType === "subtestsFailed") continue;
       result.failed++;
       failures.push(`✖ ${data.name}\n  ${where}\n${indent(describe(error))}`);
+      recordFailure({ title: data.name, where, error: inOneLine(messageOf(error)) });
     } else if (data.skip !== undefined && data.skip !== false) {
       result.skipped++;
       skips.push(`- ${data.name} (${where}): ${typeof data.skip === "string" && data.skip !== "" ? data.skip : "no reason given"}`);
@@ -84,6 +86,13 @@ function describe(error: Error & { cause?: unknown }): string {
     return (cause.stack ?? `${cause.name}: ${cause.message}`).concat(code);
   }
   return typeof cause === "string" ? cause : (error.stack ?? error.message);
+}
+
+/** Returns the message of what a test threw, without its stack. */
+function messageOf(error: Error & { cause?: unknown }): string {
+  const { cause } = error;
+  if (cause instanceof Error) return `${cause.name}: ${cause.message}`;
+  return typeof cause === "string" ? cause : error.message;
 }
 
 const indent = (text: string): string => text.replaceAll(/^/gm, "    ");

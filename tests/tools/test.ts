@@ -1,32 +1,43 @@
 /**
  * `npm test [part-of-a-path …]`: every *.test.ts of packages, services and tests, files in parallel, in processes of their own. Slow ones
- * (a real cluster, many seeds) are named *.slow.ts and run by `.ci/run`.
+ * (a real cluster, many seeds) are named *.slow.ts and run by `.ci/run`. `--minutes N` is the time of a file (3), `--at-once N` the number
+ * of files that run beside each other (one for each processor).
  */
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { run } from "node:test";
+import { parseArgs } from "node:util";
 import { report } from "./report.ts";
 
 const root = resolve(import.meta.dirname, "../..");
-const wanted = process.argv.slice(2).map((path) => path.replace(/^\.\//, ""));
+const { values, positionals } = parseArgs({
+  options: { minutes: { type: "string", default: "3" }, "at-once": { type: "string", default: String(availableParallelism()) } },
+  allowPositionals: true,
+});
+const wanted = positionals.map((path) => path.replace(/^\.\//, ""));
+/** Paths of the files of one kind, from the root. */
+const all = (kind: "test" | "slow"): string[] =>
+  globSync(`{packages,services}/*/src/**/*.${kind}.ts`, { cwd: root })
+    .concat(globSync(`tests/**/*.${kind}.ts`, { cwd: root, exclude: ["**/node_modules/**"] }))
+    .sort();
 const slow = wanted.some((path) => path.endsWith(".slow.ts"));
-const all = globSync(`{packages,services}/*/src/**/*.${slow ? "slow" : "test"}.ts`, { cwd: root })
-  .concat(globSync(`tests/**/*.${slow ? "slow" : "test"}.ts`, { cwd: root, exclude: ["**/node_modules/**"] }))
-  .sort();
-const files = wanted.length === 0 ? all : all.filter((file) => wanted.some((part) => file.includes(part)));
-
-if (files.length === 0) {
-  console.error(`no test file matches: ${wanted.join(" ")}`);
+const known = [...all("test"), ...(slow ? all("slow") : [])];
+const matches = (part: string): string[] =>
+  known.filter((file) => file.includes(part) && file.endsWith(".slow.ts") === part.endsWith(".slow.ts"));
+const missing = wanted.filter((part) => matches(part).length === 0);
+if (missing.length > 0) {
+  console.error(`no test file matches: ${missing.join(" ")}`);
   process.exit(2);
 }
+const files = wanted.length === 0 ? known : [...new Set(wanted.flatMap(matches))].sort();
 const startMs = performance.now();
 const events = run({
   files: files.map((file) => resolve(root, file)),
   cwd: root,
-  concurrency: availableParallelism(),
+  concurrency: Number(values["at-once"]),
   isolation: "process",
-  timeout: 180_000,
+  timeout: Number(values.minutes) * 60_000,
 });
 const { passed, failed, skipped } = await report(events, root, (text) => void process.stdout.write(text), { showOutput: slow });
 const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
