@@ -1,13 +1,14 @@
 /**
  * A real Prometheus with the shipped rules, and the configuration that `stamp config prometheus` prints, beside a real cluster: it reaches
- * every process, nothing is pending while all is well, and it says so when an extent node and the lock service go down.
+ * every process, no alert stays while all is well, and it says so when an extent node and the lock service go down.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { test } from "node:test";
 import { type DrillTarget, startOwn } from "@stamp/cli";
 import { root, run } from "../tools/commands.ts";
@@ -15,7 +16,7 @@ import { findProgram } from "../tools/prometheus.ts";
 
 const program = await findProgram("prometheus");
 const node = "extent-node-2";
-/** Two scrapes and two evaluations, and the 10 s that the alert of the lock service has to last; on a busy machine more. */
+/** Two scrapes and two evaluations, and the 30 s that the alert of the lock service has to last; on a busy machine more. */
 const noticedWithinMs = 120_000;
 
 interface Alert {
@@ -24,18 +25,29 @@ interface Alert {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
+interface Rule {
+  readonly name: string;
+  readonly health: "ok" | "err" | "unknown";
+}
+
 interface Scraped {
   readonly labels: { readonly name: string; readonly role: string };
   readonly health: "up" | "down" | "unknown";
   readonly lastError: string;
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+/** Returns the address that Prometheus says it listens on. Prints its warnings and errors. */
+async function addressOf(log: Readable): Promise<string> {
+  const lines = createInterface({ input: log });
+  const told = new Promise<string>((resolve, reject) => {
+    lines.on("line", (line) => {
+      const found = /msg="Listening on" address=(\S+)/.exec(line)?.[1];
+      if (found !== undefined) resolve(found);
+      if (!/level=(debug|info)/.test(line)) console.log(line);
+    });
+    lines.on("close", () => reject(new Error("Prometheus ended before it listened")));
+  });
+  return await told;
 }
 
 /** Starts Prometheus in a folder with the configuration of the cluster on `dataDir`. */
@@ -44,9 +56,9 @@ async function start(path: string, folder: string, dataDir: string): Promise<{ r
   assert.equal(code, 0, output);
   writeFileSync(join(folder, "prometheus.yml"), output);
   copyFileSync(join(root, "docs/guides/stamp-alerts.yml"), join(folder, "stamp-alerts.yml"));
-  const address = `127.0.0.1:${await freePort()}`;
-  const flags = [`--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/data`, `--web.listen-address=${address}`];
-  return { child: spawn(path, [...flags, "--log.level=warn"], { stdio: "inherit" }), url: `http://${address}/api/v1` };
+  const flags = [`--config.file=${folder}/prometheus.yml`, `--storage.tsdb.path=${folder}/data`, "--web.listen-address=127.0.0.1:0"];
+  const child = spawn(path, flags, { stdio: ["ignore", "inherit", "pipe"] });
+  return { child, url: `http://${await addressOf(child.stderr)}/api/v1` };
 }
 
 /** Asks until the answer is as wanted, and returns it. */
@@ -67,6 +79,10 @@ async function data<T>(url: string): Promise<T> {
   return ((await answer.json()) as { readonly data: T }).data;
 }
 
+const evaluated = ({ groups }: { readonly groups: readonly { readonly rules: readonly Rule[] }[] }): boolean => {
+  const rules = groups.flatMap((group) => group.rules);
+  return rules.length > 0 && rules.every(({ health }) => health === "ok");
+};
 const textOf = ({ labels: { alertname, name }, state }: Alert): string => `${alertname}${name === undefined ? "" : ` ${name}`}: ${state}`;
 
 async function watched(target: DrillTarget, url: string): Promise<void> {
@@ -75,15 +91,14 @@ async function watched(target: DrillTarget, url: string): Promise<void> {
   const processes = (await target.status()).processes.map(({ name }) => name).sort();
   const up = await until("every process is reached", scraped, (all) => all.length > 0 && all.every(({ health }) => health === "up"));
   assert.deepEqual(up.map(({ labels }) => labels.name).sort(), processes);
-  const calm = await until(
-    "rules were evaluated",
+  await until(
+    "every process has told its metrics",
     () => data<{ result: unknown[] }>(`${url}/query?query=stamp_ready`),
-    ({ result }) => {
-      return result.length === processes.length;
-    },
+    ({ result }) => result.length === processes.length,
   );
-  assert.equal(calm.result.length, processes.length);
-  assert.deepEqual((await alerts()).filter(({ state }) => state === "firing").map(textOf), []);
+  await until("all rules were evaluated", () => data<{ groups: { rules: Rule[] }[] }>(`${url}/rules?type=alert`), evaluated);
+  // A busy machine may start slowly: an alert may fire and end. That the start of Prometheus itself is none is for promtool to show.
+  await until("no alert fires while all is well", alerts, (all) => all.every(({ state }) => state !== "firing"));
 
   await target.ask({ do: "hold", name: node });
   await target.ask({ do: "hold", name: "lock-service-1" });

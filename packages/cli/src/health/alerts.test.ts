@@ -4,18 +4,14 @@
  * as it should.
  */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, it, test } from "node:test";
-import { alertName, alertsPath, scrapePath } from "./guide.ts";
+import { alertName } from "./guide.ts";
 import { type Code, type Kind, kinds } from "./kinds/kinds.ts";
 import { alertCases, type Series } from "./testing/alert-cases.ts";
 import { registry } from "./testing/metric-registry.ts";
 import { selectorsOf } from "./testing/promql.ts";
+import { noPromtool, promtool, ruleFolder, testRules } from "./testing/promtool.ts";
 
-const root = join(import.meta.dirname, "../../../..");
 const alerts = Object.entries<Kind>(kinds).flatMap(([code, kind]) =>
   kind.alert === undefined ? [] : [{ ...kind, code: code as Code, alert: kind.alert }],
 );
@@ -68,17 +64,6 @@ describe("rules for alerts", () => {
   });
 });
 
-const promtool = process.env.PROMTOOL ?? "promtool";
-
-function missing(): string | false {
-  try {
-    execFileSync(promtool, ["--version"], { stdio: "ignore" });
-    return false;
-  } catch {
-    return `there is no ${promtool} (Debian: package prometheus)`;
-  }
-}
-
 /** Returns what `promtool test rules` has to find of an alert after 70 minutes. */
 function expected(code: Code, fires: boolean): object {
   const { severity, means, help, alert }: Kind = kinds[code];
@@ -112,19 +97,15 @@ function ruleTest(codes: readonly Code[], fires: boolean): object {
 }
 
 test("promtool accepts the rules and the scrape configuration; every rule fires and is quiet as it should", {
-  skip: missing(),
+  skip: noPromtool(),
   timeout: 120_000,
 }, (t) => {
-  const folder = mkdtempSync(join(tmpdir(), "stamp-promtool-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  for (const path of [alertsPath, scrapePath]) copyFileSync(join(root, path), join(folder, path.split("/").at(-1) ?? ""));
-  const tests = groups().flatMap((codes) => [ruleTest(codes, true), ruleTest(codes, false)]);
-  // JSON is YAML.
-  writeFileSync(join(folder, "tests.yml"), JSON.stringify({ rule_files: ["stamp-alerts.yml"], evaluation_interval: "30s", tests }));
-  for (const args of [
-    ["check", "config", "prometheus.yml"],
-    ["check", "rules", "stamp-alerts.yml"],
-    ["test", "rules", "tests.yml"],
-  ])
-    execFileSync(promtool, args, { cwd: folder, stdio: ["ignore", "pipe", "pipe"], encoding: "utf8" });
+  const folder = ruleFolder(t);
+  promtool(folder, "check", "config", "prometheus.yml");
+  promtool(folder, "check", "rules", "stamp-alerts.yml");
+  testRules(
+    folder,
+    "30s",
+    groups().flatMap((codes) => [ruleTest(codes, true), ruleTest(codes, false)]),
+  );
 });

@@ -45,8 +45,9 @@ name (\`node-down\` is \`StampNodeDown\`). They take the defaults for what is co
 ./stamp config prometheus > prometheus.yml
 \`\`\`
 
-In another configuration, ask the health door of every process in a job named \`stamp\`, with the labels \`role\` and \`name\` of the process at
-its target and \`honor_labels: true\`: else \`StampProcessDown\` can't name the process that doesn't answer.
+In another configuration, ask the health door of every process at least every 30 s, in a job named \`stamp\`, with the labels \`role\` and
+\`name\` of the process at its target and \`honor_labels: true\`: else \`StampProcessDown\` can't name the process that doesn't answer, and
+alerts about what is missing come late or too early.
 
 In the tables below, SUBJECT is the process, node, range or file that the finding names, DATA the data folder, and N a number. There are ${total} kinds.
 `;

@@ -1,5 +1,14 @@
 import type { Kind } from "./kinds.ts";
 
+/**
+ * Rule for what no process tells. A Prometheus that has just started knows nothing yet: it asks its targets one after another, over one
+ * interval. When it has asked any of them twice it has asked each once, and what is missing then is missing. If all targets are gone, the
+ * rule holds too. A rule of this kind lasts 30 s, for the time before the first answer.
+ */
+const missing = (expression: string): string =>
+  `(${expression}) unless (max(count_over_time(up{job="stamp"}[5m])) < 2 and count(up{job="stamp"}) > 0)`;
+const missingLasts = "30s";
+
 const seeLog = "read its log: ./stamp logs --role SUBJECT --data DATA";
 
 export const processKinds = {
@@ -20,8 +29,8 @@ export const processKinds = {
       "The lock service is down or does not answer. Leases end within a term (6 s by default); then no range is served until it is back.",
     help: seeLog,
     alert: {
-      expr: 'absent(stamp_ready{role="lock-service"} == 1)',
-      lasts: "10s",
+      expr: missing('absent(stamp_ready{role="lock-service"} == 1)'),
+      lasts: missingLasts,
       help: "why: ./stamp health; its log: ./stamp logs --role lock-service --since 10m",
     },
   },
@@ -52,7 +61,10 @@ export const processKinds = {
     stops: true,
     means: "No process of a role that serves requests answers and is ready: front-end or partition server.",
     help: "./stamp status; the logs are in DATA/logs",
-    alert: { expr: 'absent(stamp_ready{role="front-end"} == 1) or absent(stamp_ready{role="partition-server"} == 1)', lasts: "30s" },
+    alert: {
+      expr: missing('absent(stamp_ready{role="front-end"} == 1) or absent(stamp_ready{role="partition-server"} == 1)'),
+      lasts: missingLasts,
+    },
   },
   "process-down": {
     severity: "warning",
@@ -127,13 +139,13 @@ export const processKinds = {
     severity: "critical",
     means: "No stream manager leads. Appends to open extents go on; no extent is made, sealed or repaired.",
     help: "a standby takes over within a term (6 s); after that: ./stamp status, and the logs stream-manager-*.log",
-    alert: { expr: "absent(stamp_stream_manager_term)", lasts: "30s" },
+    alert: { expr: missing("absent(stamp_stream_manager_term)"), lasts: missingLasts },
   },
   "no-partition-manager": {
     severity: "critical",
     means: "No partition manager leads. What is served is served on; no range is assigned, moved, split or merged.",
     help: "a standby takes over within a term (6 s); after that: ./stamp status, and the logs partition-manager-*.log",
-    alert: { expr: "absent(stamp_partition_manager_term)", lasts: "30s" },
+    alert: { expr: missing("absent(stamp_partition_manager_term)"), lasts: missingLasts },
   },
   "no-standby": {
     severity: "warning",

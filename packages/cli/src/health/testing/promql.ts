@@ -17,6 +17,7 @@ const functions: Readonly<Record<string, readonly Type[]>> = {
   abs: ["vector"],
   absent: ["vector"],
   changes: ["range"],
+  count_over_time: ["range"],
   histogram_quantile: ["scalar", "vector"],
   increase: ["range"],
   max_over_time: ["range"],
