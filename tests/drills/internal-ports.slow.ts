@@ -5,26 +5,15 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
-import { type ClientHttp2Session, connect } from "node:http2";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { BlobServiceClient } from "@azure/storage-blob";
 import { type DrillTarget, startOwn } from "@stamp/cli";
 import { GrpcTransport, SecretCredential } from "@stamp/ports-node";
-import * as wire from "@stamp/wire";
 import { Accounts, ExtentNode, MetadataStore, Status } from "@stamp/wire";
+import { assertEveryMethodRefused } from "../tools/every-method.ts";
 
-interface Service {
-  readonly kind: "service";
-  readonly typeName: string;
-  readonly methods: readonly { readonly name: string }[];
-}
-const services = (Object.values(wire) as unknown[]).filter((each): each is Service => (each as Service | null)?.kind === "service");
-/** Of gRPC. */
-const status = { ok: "0", unimplemented: "12", unauthenticated: "16" } as const;
-/** Services that let everybody call: health, whether a front-end is available, and signals, which ask for a token of the account. */
-const open = ["/grpc.health", "/stamp.v1.Availability/", "/stamp.v1.Signals/"];
 const main = join(import.meta.dirname, "../../packages/cli/src/main.ts");
 const wrong = new SecretCredential(["the secret of another stamp, as long as it is"]);
 let stamp: DrillTarget;
@@ -37,55 +26,9 @@ before(async () => {
 });
 after(() => stamp?.close());
 
-/** Status of a call whose caller sends the headers and, but for open services, no message: who refuses it waits for nothing. */
-function statusOf(session: ClientHttp2Session, path: string, token: string | undefined): Promise<string> {
-  const stream = session.request({
-    ":method": "POST",
-    ":path": path,
-    "content-type": "application/grpc",
-    te: "trailers",
-    ...(token === undefined ? {} : { "stamp-token": token }),
-  });
-  return new Promise<string>((resolve, reject) => {
-    const told = (headers: Record<string, unknown>): void => {
-      if (headers["grpc-status"] !== undefined) resolve(String(headers["grpc-status"]));
-    };
-    stream
-      .on("response", told)
-      .on("trailers", told)
-      .on("error", reject)
-      .on("data", () => {});
-    stream.setTimeout(10_000, () => reject(new Error(`${path} hangs`)));
-    if (open.some((prefix) => path.startsWith(prefix))) stream.end(Buffer.alloc(5));
-  });
-}
-
 test("internal ports: without the secret, and with another one, every method of every service is refused at every process", async () => {
   const { processes } = await stamp.status();
-  const paths = [
-    ...services.flatMap((service) => service.methods.map((method) => `/${service.typeName}/${method.name}`)),
-    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-  ];
-  for (const { grpc, name } of processes) {
-    const served = new Set<string>();
-    const port = Number(grpc.split(":")[1]);
-    const session = connect(`http://${grpc}`);
-    for (const token of [undefined, wrong.tokenFor(port).text]) {
-      const codes = await Promise.all(paths.map(async (path) => [path, await statusOf(session, path, token)] as const));
-      for (const [path, code] of codes) {
-        // A service that this process does not have is not there for anybody.
-        if (code === status.unauthenticated) served.add(path);
-        else if (path === "/stamp.v1.Availability/IsAvailable" && name.startsWith("front-end")) assert.equal(code, status.ok, name);
-        else assert.equal(code, status.unimplemented, `${name} ${path}`);
-      }
-    }
-    assert.ok(
-      served.has("/stamp.v1.Bus/Connect") && served.has("/stamp.v1.Status/GetStatus") && served.size > 4,
-      `${name}: ${[...served]}`,
-    );
-    assert.equal(await statusOf(session, "/grpc.health.v1.Health/Check", undefined), status.ok, name);
-    session.destroy();
-  }
+  for (const each of processes) await assertEveryMethodRefused(each, (port) => wrong.tokenFor(port).text);
 });
 
 test("internal ports: account keys, transactions and deletions are not to be had over the bus either", async () => {

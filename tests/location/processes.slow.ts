@@ -1,17 +1,22 @@
 /**
- * The location service as processes, beside a stamp of real processes with a secret of its own: the commands of
- * docs/guides/locations.md, and kill -9 of the location's processes with an account half made.
+ * The location service as processes, beside a stamp of real processes with a secret of its own and TLS: the commands of
+ * docs/guides/locations.md, its ports as strangers see them, its bounds at the stamp, and kill -9 of the location's processes with an account
+ * half made.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { inspect } from "node:util";
 import { BlobServiceClient, StorageSharedKeyCredential } from "@azure/storage-blob";
 import { startOwn } from "@stamp/cli";
+import { GrpcTransport, readPeerTls, SecretCredential } from "@stamp/ports-node";
+import { type Caller, LockService, MetadataStore, StreamManager } from "@stamp/wire";
 import { root } from "../tools/commands.ts";
+import { assertEveryMethodRefused } from "../tools/every-method.ts";
 
 interface Started {
   readonly child: ChildProcess;
@@ -53,13 +58,71 @@ async function until(what: string, holds: () => Promise<boolean>): Promise<void>
     assert.ok(performance.now() - startMs < 60_000, `not within 60 s: ${what}`);
 }
 
+const foreign = new SecretCredential(["the secret of another stamp, as long as it is"]);
+
+/** A location service that was taken over: at the stamp and at its own lock service it does what its role is for, and nothing else. */
+async function assertBounds(secrets: string, stampLock: string, ownLock: string, ownSecret: string): Promise<void> {
+  const secretIn = (path: string): string => readFileSync(path, "utf8").trim();
+  const as = (secret: string, caller: Caller) => () => new SecretCredential([secret], undefined, undefined, undefined, caller);
+  const certs = join(secrets, "north-1-certs");
+  const tls = readPeerTls({
+    cert: join(certs, "location-service.pem"),
+    key: join(certs, "location-service-key.pem"),
+    ca: join(certs, "ca.pem"),
+  });
+  const call = { timeoutMs: 10_000 };
+  // It says to be the operator; its certificate says what it is.
+  const atStamp = new GrpcTransport({ credential: as(secretIn(join(secrets, "north-1")), "operator"), tls: () => tls });
+  const atHome = new GrpcTransport({ credential: as(secretIn(ownSecret), "location-service") });
+  try {
+    for (const [transport, address] of [
+      [atStamp, stampLock],
+      [atHome, ownLock],
+    ] as const) {
+      const leases = transport.client(address, LockService);
+      const store = transport.client(address, MetadataStore);
+      const fence = { leaseName: "stream-manager", leaseEpoch: 1n };
+      const refusedAll = [
+        await leases.acquireLease({ name: "stream-manager", holder: "thief", termMs: 60_000 }, call),
+        await leases.releaseLease({ name: "stream-manager", leaseEpoch: 1n }, call),
+        await leases.refuseRenewals({ name: "stream-manager", leaseEpoch: 1n }, call),
+        await store.listKeys({ prefix: "" }, call),
+        await store.getKeys({ keys: ["feature-level"] }, call),
+        await store.transact({ fence, writes: [{ key: "location/x", value: new Uint8Array(1) }] }, call),
+        await store.transact({ fence: { ...fence, leaseName: "location-service" }, writes: [{ key: "feature-level" }] }, call),
+      ];
+      for (const [at, outcome] of refusedAll.entries())
+        assert.ok(
+          !outcome.ok && outcome.failure.code === "permissionDenied" && outcome.failure.applied === "no",
+          `${at}: ${inspect(outcome)}`,
+        );
+    }
+    const lease = await atStamp.client(stampLock, LockService).getLease({ name: "stream-manager" }, call);
+    assert.ok(lease.ok, inspect(lease));
+    const manager = atStamp.client(lease.value.address, StreamManager);
+    assert.ok((await manager.listNodes({}, call)).ok);
+    const sealed = await manager.sealAcceptingLoss({}, call);
+    assert.ok(!sealed.ok && sealed.failure.code === "permissionDenied", inspect(sealed));
+  } finally {
+    await atStamp.close();
+    await atHome.close();
+  }
+}
+
 test("location service, real processes: a stamp is added, accounts are placed and pinned, and kill -9 loses nothing", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "stamp-location-"));
   const secrets = join(folder, "secrets");
   mkdirSync(secrets, { mode: 0o700 });
   const secretFile = join(folder, "location-secret");
   writeFileSync(secretFile, `${"location".repeat(6)}\n`, { mode: 0o600 });
-  const target = await startOwn({ dataDir: join(folder, "north-1") }, false);
+  const north = join(folder, "north-1");
+  const certs = async (...args: readonly string[]): Promise<void> => {
+    const { code, output } = await stamp("certs", "cluster", ...args, "--data", north);
+    assert.equal(code, 0, output);
+  };
+  await certs("init", "--stamp", "north-1");
+  await certs("issue", "--role", "location-service", "--name", "location-service", "--dir", join(secrets, "north-1-certs"));
+  const target = await startOwn({ dataDir: north, tls: "cluster" }, false);
   let lock: Started | undefined;
   let location: Started | undefined;
   t.after(async () => {
@@ -67,7 +130,7 @@ test("location service, real processes: a stamp is added, accounts are placed an
     await target.close();
     rmSync(folder, { recursive: true, force: true });
   });
-  copyFileSync(join(folder, "north-1", "cluster-secret"), join(secrets, "north-1"));
+  copyFileSync(join(north, "cluster-secret"), join(secrets, "north-1"));
   const { lockService } = await target.status();
 
   const startBoth = async (lockAt: string, locationAt: string): Promise<void> => {
@@ -102,6 +165,21 @@ test("location service, real processes: a stamp is added, accounts are placed an
     ...at,
   );
   assert.match(again.output, /is known already, as north-1/);
+
+  for (const [name, grpc] of [
+    ["location-service", locationAt],
+    ["lock-service", lockAt],
+  ] as const) {
+    const served = await assertEveryMethodRefused({ name, grpc }, (port) => foreign.tokenFor(port).text);
+    const own = name === "lock-service" ? "MetadataStore/Transact" : "LocationService/FailOverAccount";
+    assert.ok(served.has(`/stamp.v1.${own}`), `${name}: ${[...served]}`);
+  }
+  await assertBounds(secrets, lockService, lockAt, secretFile);
+  await until("the stamp has heard of the location service", async () =>
+    /besides +location-service \(location-service, release .*knows level \d+/.test(
+      (await stamp("upgrade", "status", "--data", north)).output,
+    ),
+  );
 
   const made = await stamp("account", "create", "acme", "--location", "north", "--json", ...at);
   assert.equal(made.code, 0, made.output);

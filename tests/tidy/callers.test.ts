@@ -28,10 +28,28 @@ test("callers: what changes or destroys is for few", () => {
   assert.equal(only("ExtentNode/SealExtent"), "stream-manager");
   assert.equal(only("ExtentNode/DeleteExtent"), "stream-manager");
   assert.equal(only("ExtentNode/Replicate"), "extent-node");
-  assert.equal(only("MetadataStore/Transact"), "stream-manager,partition-manager");
+  // A location service has a store of its own, and services/lock-service/src/confined.ts keeps it from those of stamps.
+  assert.equal(only("MetadataStore/Transact"), "stream-manager,partition-manager,location-service");
+  assert.equal(only("Accounts/GetForCopy"), "location-service", "answers with every secret of an account");
   assert.equal(only("StreamManager/SealAcceptingLoss"), "operator");
   assert.equal(only("PartitionServer/LoadPartition"), "partition-manager");
   assert.equal(only("Accounts/RotateKey"), "operator");
   assert.ok(!methodsFor("extent-node").has("stamp.v1.PartitionServer/Execute"), "an extent node reads no account keys");
+  const ofLocations = [...methodsFor("location-service")].map((name) => name.replace("stamp.v1.", "")).sort();
+  assert.deepEqual(ofLocations, [
+    ...[
+      "Accounts/CopySettings",
+      "Accounts/Create",
+      "Accounts/Get",
+      "Accounts/GetForCopy",
+      "Accounts/GetRole",
+      "Accounts/List",
+      "Accounts/Obey",
+    ],
+    ...["Availability/IsAvailable", "Bus/Connect", "FeatureLevels/Announce"],
+    ...["LockService/AcquireLease", "LockService/GetLease", "LockService/ReleaseLease", "LockService/RenewLease"],
+    ...["MetadataStore/GetStamp", "MetadataStore/ListKeys", "MetadataStore/Transact"],
+    ...["Signals/Publish", "Signals/Subscribe", "StreamManager/ListNodes"],
+  ]);
   for (const caller of callers) assert.ok(methodsFor(caller).size < methods.length, caller);
 });

@@ -41,6 +41,7 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "docs/guides/internal-ports.md: the cluster of the guides has no TLS; tests/drills/cluster-tls.slow.ts makes and rotates certificates",
     "docs/guides/keys-at-rest.md: the folder of this test has a key",
     "docs/guides/locations.md: needs processes beside the cluster; tests/location/processes.slow.ts starts them",
+    "docs/guides/locations.md: needs processes beside the cluster; tests/location/processes.slow.ts issues and uses one",
     "docs/guides/locations.md: needs processes beside the cluster; tests/location/processes.slow.ts starts them",
     "docs/guides/metadata.md: needs a Docker engine; tests/drills/compose.slow.ts has one",
     "docs/guides/upgrade.md: there is no other release to change to",

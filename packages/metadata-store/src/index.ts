@@ -3,8 +3,10 @@
  * (`LeaderCalls`). A transaction is conditional on the caller's epoch and on versions of keys. The caller owes: taking
  * an unknown outcome for unknown.
  */
+
 export { decodeLevel, encodeLevel, type LevelRecord, levelKey } from "./feature-level/level-record.ts";
 export { LevelWatch } from "./feature-level/level-watch.ts";
+export { processVersions } from "./feature-level/process-versions.ts";
 export { type CommandNumbers, GivenNumbers, unvouchedEpochsMax, unvouchedTermsMax } from "./given-numbers.ts";
 export { LeaderCalls } from "./leader-calls.ts";
 export { LeaseKeeper, leaseDefaults, refusedByStandby } from "./lease-keeper.ts";

@@ -43,6 +43,8 @@ export interface CallContext {
   /** Whether that has happened. */
   readonly aborted: boolean;
   readonly peer: string;
+  /** Role of the caller, as its connection says or proves it (`Caller` of @stamp/wire); undefined if it says none. */
+  readonly caller?: string | undefined;
   readonly metadata: Readonly<Record<string, string>>;
   /**
    * For an open service: tells that the handler has authorized its caller. A connection without an authorized call

@@ -36,6 +36,7 @@ export const callerNumbers = {
   "partition-server": 5,
   "front-end": 6,
   operator: 7,
+  "location-service": 8,
 } as const;
 
 export type Caller = keyof typeof callerNumbers;
@@ -59,22 +60,28 @@ const owners = ["partition-server", "partition-manager"] as const;
 const leased = ["stream-manager", "partition-manager", "partition-server"] as const;
 const managers = ["stream-manager", "partition-manager"] as const;
 const readers = [...owners, "front-end", "operator"] as const;
+/**
+ * A location service has a lock service of its own, and calls the stamps that it knows. At a lock service it is confined to its own lease and
+ * its own records (`services/lock-service/src/confined.ts`), so that it holds and writes nothing of a stamp.
+ */
+const locations = ["location-service"] as const;
+const leasedAnywhere = [...leased, ...locations] as const;
 
 const tables: readonly ServiceCallers[] = [
   table(LockService, {
-    acquireLease: leased,
-    renewLease: leased,
-    releaseLease: leased,
+    acquireLease: leasedAnywhere,
+    renewLease: leasedAnywhere,
+    releaseLease: leasedAnywhere,
     refuseRenewals: ["partition-manager"],
     getLease: callers,
     listLeases: ["partition-manager", "operator"],
   }),
   table(MetadataStore, {
     getKeys: [...leased, "operator"],
-    listKeys: [...leased, "operator"],
+    listKeys: [...leasedAnywhere, "operator"],
     readChanges: [...leased, "operator"],
-    transact: managers,
-    getStamp: [...leased, "extent-node", "operator"],
+    transact: [...managers, ...locations],
+    getStamp: [...leasedAnywhere, "extent-node", "operator"],
     readSnapshot: ["extent-node", "stream-manager", "operator"],
   }),
   table(StreamManager, {
@@ -93,7 +100,7 @@ const tables: readonly ServiceCallers[] = [
     listStreams: ["operator"],
     locateExtents: [...readers, "extent-node"],
     listExtents: ["operator"],
-    listNodes: ["operator"],
+    listNodes: ["operator", ...locations],
     getRoom: ["partition-manager", "operator"],
     sealAcceptingLoss: ["operator"],
     getRepairStatus: ["operator"],
@@ -162,18 +169,18 @@ const tables: readonly ServiceCallers[] = [
     listPartitions: ["partition-manager", "operator"],
   }),
   table(Accounts, {
-    list: ["operator"],
-    get: ["operator"],
-    create: ["operator"],
+    list: ["operator", ...locations],
+    get: ["operator", ...locations],
+    create: ["operator", ...locations],
     rotateKey: ["operator"],
     revokeDelegationKeys: ["operator"],
     setBlobSettings: ["operator"],
     createEncryptionScope: ["operator"],
     setEncryptionScopeState: ["operator"],
-    obey: ["operator"],
-    getRole: ["operator"],
-    getForCopy: ["operator"],
-    copySettings: ["operator"],
+    obey: locations,
+    getRole: ["operator", ...locations],
+    getForCopy: locations,
+    copySettings: locations,
     endSeeding: ["front-end", "partition-server"],
     endReport: ["partition-server"],
   }),
@@ -194,7 +201,6 @@ const tables: readonly ServiceCallers[] = [
     getEntity: ["operator"],
     queryEntities: ["operator"],
   }),
-  // At the stamps, the location service itself acts with the operator's tools, and says no role yet.
   table(LocationService, {
     addStamp: ["operator"],
     setStampState: ["operator"],
@@ -210,7 +216,7 @@ const tables: readonly ServiceCallers[] = [
   }),
   // A lock service reads the level in its own store.
   table(FeatureLevels, {
-    announce: [...leased, "extent-node", "front-end"],
+    announce: [...leasedAnywhere, "extent-node", "front-end"],
     getFeatureLevel: ["operator"],
     setFeatureLevel: ["operator"],
   }),

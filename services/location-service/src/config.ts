@@ -15,7 +15,9 @@ export const locationServiceSchema = z.object({
   stampSecretsDir: z
     .string()
     .default("")
-    .describe("Folder with the secrets of the stamps, one file each; empty: no stamp has a secret of its own"),
+    .describe(
+      "Folder with the secrets of the stamps, one file each, and for a stamp with TLS the folder SECRET-certs beside its file; empty: no stamp has a secret of its own",
+    ),
   leaseTermMs: milliseconds(6_000).describe("Term of the leader lease"),
   leaseMarginMs: milliseconds(1_000).describe("How much earlier the leader takes its lease for ended"),
   leaseRenewEveryMs: milliseconds(500).describe("Time between renewals of the leader lease"),

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Outcome } from "@stamp/base";
-import { Prng, unwrap } from "@stamp/base";
+import { featureLevel, Prng, unwrap } from "@stamp/base";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { Simulation } from "@stamp/virtual-time";
 import { LocationService, StampState as WireState } from "@stamp/wire";
@@ -260,5 +260,33 @@ test("location service: a standby names the leader, takes over, and a leader tha
     await place.sim.sleep(15_000);
     assert.deepEqual(place.whoHas("late"), []);
     assert.equal(unwrap(await place.client(second).getAccount({ account: "acme" }, call)).stamp, "north-1");
+  });
+});
+
+test("location service: it announces its level to every stamp, and asks nothing of a stamp whose level is above its own", async () => {
+  const place = new Place(23);
+  await place.sim.run(async () => {
+    await place.leads();
+    const [north, south] = [stampState("id-1", 100), stampState("id-2", 100)];
+    await place.add("north-1", "north", north);
+    await place.add("south-1", "south", south);
+    const location = place.client();
+    await place.sim.sleep(25_000);
+    for (const { announced } of [north, south])
+      assert.deepEqual(
+        [...announced],
+        [0, 1].map((uses) => `location-service location-1 knows ${featureLevel}, uses ${uses}`),
+      );
+    north.level = featureLevel + 1;
+    await place.sim.sleep(25_000);
+    const why = unwrap(await location.listStamps({}, call)).stamps.map(({ answers, trouble }) => `${answers} ${trouble}`);
+    assert.match(
+      why[0] ?? "",
+      new RegExp(`^false stamp north-1 has feature level ${featureLevel + 1}, .* knows ${featureLevel}: upgrade it`),
+    );
+    assert.equal(why[1], "true ");
+    assert.match(said(await location.createAccount({ account: "acme", location: "north" }, call)), /stamp north-1 has feature level/);
+    assert.deepEqual(place.whoHas("acme"), []);
+    unwrap(await location.createAccount({ account: "zeta", location: "south" }, call)).account;
   });
 });

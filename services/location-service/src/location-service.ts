@@ -15,7 +15,10 @@ import { locationServiceMetrics } from "./metrics.ts";
 import { Registry } from "./registry.ts";
 import { locationHandlers } from "./server.ts";
 
-/** Returns a transport that proves the secret in a file, read at each connection. */
+/**
+ * Returns a transport that proves the secret in a file, read at each connection, and the certificate beside it. Throws an error in words if the
+ * certificate can't be used.
+ */
 export type TransportOf = (secretFile: string) => Transport;
 
 const leaseName = "location-service";
@@ -162,6 +165,7 @@ export class LocationServiceRole implements Role {
       registry: registry.value,
       transportTo: (secret) => this.#transportTo(secret),
       ended: end.signal,
+      announcer: { name: this.#config.name, incarnation: identity.incarnation },
       ...(this.#pendingOf === undefined ? {} : { pendingOf: this.#pendingOf }),
     });
     if (end.signal.aborted || this.#stopping.signal.aborted) return;
@@ -176,8 +180,12 @@ export class LocationServiceRole implements Role {
     if (stampSecretsDir === "") {
       return refused("invalidArgument", "badRequest", `secret ${secret}: this location service has no stampSecretsDir to look for it in`);
     }
-    const transport = this.#transports.get(secret) ?? this.#transportOf(`${stampSecretsDir}/${secret}`);
-    this.#transports.set(secret, transport);
-    return ok(transport);
+    try {
+      const transport = this.#transports.get(secret) ?? this.#transportOf(`${stampSecretsDir}/${secret}`);
+      this.#transports.set(secret, transport);
+      return ok(transport);
+    } catch (error) {
+      return refused("failedPrecondition", "badRequest", `secret ${secret}: ${error instanceof Error ? error.message : String(error)}`);
+    }
   }
 }

@@ -31,7 +31,7 @@ import type { LocationServiceConfig } from "./config.ts";
 import { Operations } from "./operations.ts";
 import { type Registry, unknownStamp } from "./registry.ts";
 import { conflictOf, wrongStamp } from "./stamp-checks.ts";
-import { type AccountAtStamp, type Capacity, StampLink, sameStamp } from "./stamp-link.ts";
+import { type AccountAtStamp, type Announcer, type Capacity, StampLink, sameStamp } from "./stamp-link.ts";
 
 const keyBytes = 64;
 const takenMax = 100;
@@ -73,6 +73,7 @@ export interface LocationOptions {
    */
   readonly transportTo: (secret: string) => Outcome<Transport>;
   readonly ended: AbortSignal;
+  readonly announcer: Announcer;
   /** Number of commits that the account's primary has not shipped yet. */
   readonly pendingOf?: (account: GeoAccount) => Promise<Outcome<number>>;
 }
@@ -312,7 +313,8 @@ export class Location {
   }
 
   async #ask(stamp: StampRecord): Promise<void> {
-    const { world, config } = this.#options;
+    const { world, config, announcer } = this.#options;
+    await this.#seen.get(stamp.name)?.link.announce(announcer);
     const capacity = await this.#onStamp(stamp, (link) => link.capacity());
     const seen = this.#seen.get(stamp.name);
     if (seen === undefined || !capacity.ok) return;
@@ -369,7 +371,9 @@ export class Location {
     const stampId = await seen.link.stampId();
     if (!stampId.ok) return stampId;
     const same = sameStamp(stamp, stampId.value);
-    return same.ok ? work(seen.link) : same;
+    if (!same.ok) return same;
+    const understood = seen.link.understood();
+    return understood.ok ? work(seen.link) : understood;
   }
 
   #linkTo(stamp: Pick<StampRecord, "name" | "lockService" | "secret">): Outcome<StampLink> {

@@ -3,11 +3,11 @@
  * own lock service.
  */
 import type { Outcome } from "@stamp/base";
-import { assert, ok, refused } from "@stamp/base";
+import { assert, featureLevel, ok, refused, release } from "@stamp/base";
 import { type AccountRole, type RoleCommand, roleOf, type StampRecord } from "@stamp/geo";
-import { LeaderCalls, MetadataClient } from "@stamp/metadata-store";
+import { LeaderCalls, MetadataClient, processVersions } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
-import { type Account, Accounts, fromWire, RoleCommand as Kind, StreamManager, toWire } from "@stamp/wire";
+import { type Account, Accounts, FeatureLevels, fromWire, RoleCommand as Kind, StreamManager, toWire } from "@stamp/wire";
 
 export interface Capacity {
   readonly usedBytes: number;
@@ -25,6 +25,12 @@ export interface RoleAnswer {
   readonly waitMs: number;
 }
 
+/** Location service as a stamp's stream manager hears of it. */
+export interface Announcer {
+  readonly name: string;
+  readonly incarnation: number;
+}
+
 export class StampLink {
   readonly #world: World;
   readonly #record: Pick<StampRecord, "name" | "lockService">;
@@ -32,6 +38,8 @@ export class StampLink {
   readonly #metadata: MetadataClient;
   readonly #streamManager: LeaderCalls;
   readonly #partitionManager: LeaderCalls;
+  /** Feature level of the stamp; 0: not heard yet. */
+  #level = 0;
 
   /** `world`: with a transport that proves the secret of the stamp. */
   constructor(world: World, record: Pick<StampRecord, "name" | "lockService">, timeoutMs: number) {
@@ -42,6 +50,28 @@ export class StampLink {
     this.#metadata = new MetadataClient(world, lockService);
     this.#streamManager = new LeaderCalls(world, { lockService, leaseName: "stream-manager" });
     this.#partitionManager = new LeaderCalls(world, { lockService, leaseName: "partition-manager" });
+  }
+
+  /**
+   * Tells the stamp which levels this process knows, and hears the level of the stamp. A stamp of a release before feature levels, and one that
+   * knows no role for a location service, hears nothing.
+   */
+  async announce({ name, incarnation }: Announcer): Promise<void> {
+    const { transport } = this.#world;
+    const request = { role: "location-service", name, incarnation: toWire(incarnation), release, versions: processVersions(this.#level) };
+    const answer = await this.#streamManager.call(
+      this.#timeoutMs,
+      (address, timeoutMs) => transport.client(address, FeatureLevels).announce(request, { timeoutMs }),
+      { idempotent: true, mayLackMethod: true },
+    );
+    if (answer.ok) this.#level = answer.value.level;
+  }
+
+  /** Refuses a stamp whose feature level is above that of this release: what it stores, this process would misread. */
+  understood(): Outcome<void> {
+    if (this.#level <= featureLevel) return ok();
+    const message = `stamp ${this.#record.name} has feature level ${this.#level}, and this location service (release ${release}) knows ${featureLevel}: upgrade it`;
+    return refused("unavailable", "newerFormat", message);
   }
 
   async stampId(): Promise<Outcome<string>> {

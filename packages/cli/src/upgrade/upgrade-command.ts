@@ -81,6 +81,13 @@ async function record(config: ClusterConfig, transport: Transport, level: number
 }
 
 function statusText(state: UpgradeState): string {
+  const besides = state.besides.map(
+    ({ process, role, release, knows }) => `besides   ${process} (${role}, release ${release}) knows level ${knows}`,
+  );
+  return [levelsText(state), ...besides].join("\n");
+}
+
+function levelsText(state: UpgradeState): string {
   const { inTheWay, level, possible, target, toHear } = state;
   if (level === undefined) return "no stream manager that leads answered; why: ./stamp health";
   const head = [`level     ${levelText(level)}`, `possible  ${levelText(possible)}`];

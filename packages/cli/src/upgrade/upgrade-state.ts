@@ -24,6 +24,15 @@ export interface UpgradeState {
   readonly inTheWay: readonly InTheWay[];
   /** Processes that know the level of the stamp and do not write under it yet. They hear it within seconds. */
   readonly toHear: readonly string[];
+  /** Processes that have announced themselves and are in no plan: location services, and processes that people started themselves. */
+  readonly besides: readonly Besides[];
+}
+
+export interface Besides {
+  readonly process: string;
+  readonly role: string;
+  readonly release: string;
+  readonly knows: number;
 }
 
 export function upgradeStateOf({ processes, streamLayer }: Pick<StampFacts, "processes" | "streamLayer">): UpgradeState {
@@ -49,8 +58,11 @@ export function upgradeStateOf({ processes, streamLayer }: Pick<StampFacts, "pro
   const toHear = processes.flatMap(({ name, answer }) =>
     answer?.versions !== undefined && level !== undefined && (answer.versions.levelInUse ?? 0) < level ? [name] : [],
   );
+  const besides = (recorded?.processes ?? [])
+    .filter(({ name }) => !named.has(name))
+    .map(({ name, role, release, featureLevel: knows }) => ({ process: name, role, release, knows }));
   const possible = level !== undefined && inTheWay.length === 0 ? target : (level ?? 0);
-  return { level, target, possible, inTheWay, toHear };
+  return { level, target, possible, inTheWay, toHear, besides };
 }
 
 export const levelText = (level: number): string => `${level} (${featureLevels[level] ?? "of a later release than this command"})`;

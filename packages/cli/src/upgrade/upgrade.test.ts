@@ -11,7 +11,7 @@ const older = withAnswer("extent-node-2", { versions: undefined, release: "0.0.9
 const unheard = withAnswer("front-end-1", { versions: create(ProcessVersionsSchema, { featureLevel: 1, levelInUse: 0 }) });
 
 test("upgrade: a stamp whose processes all know its level has nothing to do", () => {
-  assert.deepEqual(upgradeStateOf(healthy), { level: 1, target: 1, possible: 1, inTheWay: [], toHear: [] });
+  assert.deepEqual(upgradeStateOf(healthy), { level: 1, target: 1, possible: 1, inTheWay: [], toHear: [], besides: [] });
   assert.equal(upgradeLine(upgradeStateOf(healthy)), "1");
   assert.deepEqual(upgradeStateOf(paused("front-end-1")(healthy)).inTheWay, [], "who is silent is in nobody's way then");
   const [old] = upgradeStateOf(older(healthy)).inTheWay;

@@ -9,10 +9,18 @@ export class CallState implements CallContext {
   readonly peer: string;
   readonly metadata: Readonly<Record<string, string>>;
   readonly authorized: () => void;
+  readonly caller: string | undefined;
   #controller: AbortController | undefined;
   #aborted = false;
 
-  constructor(deadlineMs: number, peer: string, metadata: Readonly<Record<string, string>>, authorized: () => void = () => {}) {
+  constructor(
+    deadlineMs: number,
+    peer: string,
+    metadata: Readonly<Record<string, string>>,
+    caller?: string,
+    authorized: () => void = () => {},
+  ) {
+    this.caller = caller;
     this.deadlineMs = deadlineMs;
     this.peer = peer;
     this.metadata = metadata;

@@ -1,11 +1,13 @@
 /** A call as its server sees it: its deadline by the local clock, and a signal that is made only when a handler asks for it. */
 import type { CallContext } from "@stamp/ports";
+import { isCaller } from "@stamp/wire";
 import type { SimEvent } from "../kernel/event-queue.ts";
-import type { Incarnation } from "../kernel/process.ts";
+import type { Incarnation, SimProcess } from "../kernel/process.ts";
 
 export class ServerCall implements CallContext {
   readonly deadlineMs: number;
   readonly peer: string;
+  readonly caller: string | undefined;
   readonly metadata: Readonly<Record<string, string>>;
   readonly #server: Incarnation;
   readonly #deadlineUs: number;
@@ -15,11 +17,13 @@ export class ServerCall implements CallContext {
   /** Set by a stream: what else ends when the call is aborted. */
   onAbort: (() => void) | undefined;
 
-  constructor(server: Incarnation, nowMs: number, timeoutMs: number, peer: string, metadata: Readonly<Record<string, string>>) {
+  constructor(server: Incarnation, nowMs: number, timeoutMs: number, client: SimProcess, metadata: Readonly<Record<string, string>>) {
     this.#server = server;
     this.deadlineMs = nowMs + timeoutMs;
     this.#deadlineUs = server.nowUs + Math.ceil(timeoutMs * 1000);
-    this.peer = peer;
+    this.peer = client.name;
+    // A person, or a judge, has no role.
+    this.caller = client.factory !== undefined && isCaller(client.kind) ? client.kind : undefined;
     this.metadata = metadata;
   }
 

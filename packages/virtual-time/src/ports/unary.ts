@@ -118,7 +118,7 @@ function handle(
     return;
   }
   if (struck?.kind === "delay") connection.holdToServer(struck.delayUs);
-  const call = new ServerCall(listener.incarnation, transport.nowMs(), timeoutMs, connection.client.name, metadata);
+  const call = new ServerCall(listener.incarnation, transport.nowMs(), timeoutMs, connection.client.process, metadata);
   server.calls.set(id, call);
   const done = (outcome: Outcome<unknown>): void => {
     call.end();

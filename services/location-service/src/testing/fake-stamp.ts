@@ -18,7 +18,17 @@ import {
 } from "@stamp/geo";
 import type { Handlers, Listener, Role, World } from "@stamp/ports";
 import { served } from "@stamp/ports";
-import { Accounts, fromWire, RoleCommand as Kind, LockService, MetadataStore, type ObeyRequest, StreamManager, toWire } from "@stamp/wire";
+import {
+  Accounts,
+  FeatureLevels,
+  fromWire,
+  RoleCommand as Kind,
+  LockService,
+  MetadataStore,
+  type ObeyRequest,
+  StreamManager,
+  toWire,
+} from "@stamp/wire";
 
 export interface StampState {
   stampId: string;
@@ -26,6 +36,9 @@ export interface StampState {
   /** True: its release knows no second stamps. */
   older: boolean;
   readonly totalBytes: number;
+  /** Feature level of the stamp, and processes that have announced themselves. */
+  level: number;
+  readonly announced: Set<string>;
   /** Keys of each account. */
   readonly accounts: Map<string, readonly string[]>;
   /** How often each account was created anew. */
@@ -42,6 +55,8 @@ export const stampState = (stampId: string, usedBytes: number, accounts: readonl
   usedBytes,
   older: false,
   totalBytes: 1_000,
+  level: 1,
+  announced: new Set(),
   accounts: new Map(accounts.map((name) => [name, [`key of ${name}`]])),
   created: new Map(),
   roles: new Map(),
@@ -116,10 +131,17 @@ export class FakeStamp implements Role {
           ],
         }),
     };
+    const levels: Partial<Handlers<typeof FeatureLevels>> = {
+      announce: async ({ role, name, versions }) => {
+        state.announced.add(`${role} ${name} knows ${versions?.featureLevel}, uses ${versions?.levelInUse}`);
+        return ok({ level: state.level });
+      },
+    };
     this.#listener = await this.#world.transport.serve(address, [
       served(LockService, leases as unknown as Handlers<typeof LockService>),
       served(MetadataStore, store as unknown as Handlers<typeof MetadataStore>),
       served(StreamManager, streams as unknown as Handlers<typeof StreamManager>),
+      served(FeatureLevels, levels as Handlers<typeof FeatureLevels>),
       served(Accounts, this.#accounts() as Handlers<typeof Accounts>),
     ]);
   }

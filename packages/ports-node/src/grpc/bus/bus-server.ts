@@ -133,7 +133,7 @@ export class BusServerConnection {
       this.#refuse(callId, { code: "invalidArgument", reason: "badRequest", message: text, applied: "no" });
       return;
     }
-    const state = new CallState(this.#context.clock.monotonicMs() + request.timeoutMs, this.#peer, request.metadata);
+    const state = new CallState(this.#context.clock.monotonicMs() + request.timeoutMs, this.#peer, request.metadata, caller);
     const running: Running = { state, sizeBytes: message.length + this.#expectedAnswerBytes(method), timer: undefined };
     running.timer = setTimeout(() => this.#expire(callId, running, method.name), request.timeoutMs);
     this.#running.set(callId, running);

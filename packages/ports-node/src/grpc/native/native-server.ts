@@ -16,6 +16,7 @@ import type {
 import type { Failure, Outcome } from "@stamp/base";
 import type { CallContext, Clock, Logger, ServedService } from "@stamp/ports";
 import { CallState } from "../call-state.ts";
+import { provenOf } from "../credentials/guard.ts";
 import { cancelledFailure, toStatus } from "../failures.ts";
 import type { MessageCodec, Prepared } from "../message-codec.ts";
 import { codecOf } from "../message-codec.ts";
@@ -50,14 +51,20 @@ function textMetadata(metadata: Metadata): Record<string, string> {
   return texts;
 }
 
-/** Begins a call: its state ends with its deadline or when the caller goes away. */
-function begin(native: NativeContext, call: NativeCall): { state: CallState; finish: () => void } {
+/** Begins a call: its state ends with its deadline or when the caller goes away. `isOpen`: nobody has looked at what the caller says of itself. */
+function begin(native: NativeContext, call: NativeCall, isOpen: boolean): { state: CallState; finish: () => void } {
   const deadline = call.getDeadline();
   const dueMs = deadline instanceof Date ? deadline.getTime() : deadline;
   const leftMs = Number.isFinite(dueMs) ? Math.max(0, dueMs - native.clock.wallMs()) : native.limits.defaultTimeoutMs;
   const peer = call.getPeer();
   const authorized = (): void => native.onAuthorized(peer);
-  const state = new CallState(native.clock.monotonicMs() + leftMs, peer, textMetadata(call.metadata), authorized);
+  const state = new CallState(
+    native.clock.monotonicMs() + leftMs,
+    peer,
+    textMetadata(call.metadata),
+    isOpen ? undefined : provenOf(call.metadata).caller,
+    authorized,
+  );
   native.running.add(state);
   const timer = setTimeout(() => state.abort(), Math.min(leftMs, 0x7fff_ffff));
   call.on("cancelled", () => state.abort());
@@ -107,12 +114,12 @@ async function sendAnswers(
   else call.end();
 }
 
-function handlerOf(native: NativeContext, name: string, method: DescMethod, handle: unknown): UntypedHandleCall {
+function handlerOf(native: NativeContext, name: string, method: DescMethod, handle: unknown, isOpen: boolean): UntypedHandleCall {
   const answer = codecOf(method.output);
   switch (method.methodKind) {
     case "unary":
       return (call: ServerUnaryCall<Message, Prepared>, callback: sendUnaryData<Prepared>) => {
-        const { state, finish } = begin(native, call);
+        const { state, finish } = begin(native, call, isOpen);
         outcomeOf(() => (handle as UnaryHandler)(call.request, state), name, answer, native.logger).then((outcome) => {
           finish();
           sendOutcome(callback, outcome);
@@ -120,7 +127,7 @@ function handlerOf(native: NativeContext, name: string, method: DescMethod, hand
       };
     case "client_streaming":
       return (call: ServerReadableStream<Message, Prepared>, callback: sendUnaryData<Prepared>) => {
-        const { state, finish } = begin(native, call);
+        const { state, finish } = begin(native, call, isOpen);
         outcomeOf(() => (handle as StreamIn)(readAll<Message>(call), state), name, answer, native.logger).then((outcome) => {
           finish();
           sendOutcome(callback, outcome);
@@ -128,22 +135,23 @@ function handlerOf(native: NativeContext, name: string, method: DescMethod, hand
       };
     case "server_streaming":
       return (call: ServerWritableStream<Message, Prepared>) => {
-        const { state, finish } = begin(native, call);
+        const { state, finish } = begin(native, call, isOpen);
         sendAnswers(native, call, () => (handle as StreamOut)(call.request, state), answer, state, name).then(finish);
       };
     case "bidi_streaming":
       return (call: ServerDuplexStream<Message, Prepared>) => {
-        const { state, finish } = begin(native, call);
+        const { state, finish } = begin(native, call, isOpen);
         sendAnswers(native, call, () => (handle as StreamBoth)(readAll<Message>(call), state), answer, state, name).then(finish);
       };
   }
 }
 
-export function nativeHandlers(native: NativeContext, { service, handlers }: ServedService): UntypedServiceImplementation {
+export function nativeHandlers(native: NativeContext, { service, handlers, open }: ServedService): UntypedServiceImplementation {
   const implementation: UntypedServiceImplementation = {};
   for (const method of service.methods) {
     const handle = (handlers as Record<string, ((...given: unknown[]) => unknown) | undefined>)[method.localName];
-    if (handle !== undefined) implementation[method.name] = handlerOf(native, methodName(service, method), method, handle.bind(handlers));
+    if (handle !== undefined)
+      implementation[method.name] = handlerOf(native, methodName(service, method), method, handle.bind(handlers), open === true);
   }
   return implementation;
 }
