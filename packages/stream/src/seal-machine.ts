@@ -6,7 +6,8 @@
  *    not count (`knownCommittedLength`).
  *  - 'Unknown extent', 'damaged' and another disk are never a length (`unknownIsNotLength`).
  *  - It goes on when all have answered, or after 10 ms with two answers that count, or after 2 s with one. With none it never goes on. Who
- *    is known to be unreachable (`unreachable`) is not waited for when two answers count.
+ *    is known to be unreachable (`unreachable`) is not waited for when two answers count. If one answer counts and everybody else is
+ *    unreachable, it goes on after 200 ms (decision 0463).
  *  - It decides once; later answers are ignored.
  *  - When a person accepts the loss (`acceptLoss`) and still none counts, it is the longest length that any replica has left, 0 when none has
  *    any; asked for 2 s like one answer that counts.
@@ -25,9 +26,11 @@ export interface SealPatience {
   readonly withTwoMs: number;
   /** With one. */
   readonly withOneMs: number;
+  /** With one, if every replica without an answer is unreachable. Each of them is asked about three times until then. */
+  readonly withOneReachableMs: number;
 }
 
-export const sealPatience: SealPatience = { withTwoMs: 10, withOneMs: 2_000 };
+export const sealPatience: SealPatience = { withTwoMs: 10, withOneMs: 2_000, withOneReachableMs: 200 };
 
 export type SealDecision =
   | {
@@ -76,7 +79,7 @@ export class SealMachine {
     if (this.#decided === undefined) this.#answers.set(nodeId, answer);
   }
 
-  /** Its connection was refused or lost: it may answer later, but it is not worth waiting for. */
+  /** Its connection was refused or lost, or it is silent towards this leader: it may answer later, but it is not worth waiting for. */
   unreachable(nodeId: string): void {
     this.#unreachable.add(nodeId);
   }
@@ -106,10 +109,8 @@ export class SealMachine {
       else if (answer.kind === "length") suspect.push(nodeId);
     }
     if (counted.length === 0) return this.#withLoss(elapsedMs);
-    const expected = counted.length >= 2 ? this.#nodeIds.filter((nodeId) => !this.#unreachable.has(nodeId)) : this.#nodeIds;
-    const all = expected.every((nodeId) => this.#answers.has(nodeId));
-    const patienceMs = counted.length >= 2 ? this.#patience.withTwoMs : this.#patience.withOneMs;
-    if (!all && elapsedMs < patienceMs) return { kind: "wait", untilMs: patienceMs };
+    const patienceMs = this.#patienceMs(counted.length);
+    if (elapsedMs < patienceMs) return { kind: "wait", untilMs: patienceMs };
     counted.sort((a, b) => b.lengthBytes - a.lengthBytes);
     this.#decided = {
       kind: "seal",
@@ -119,6 +120,15 @@ export class SealMachine {
       lossAccepted: false,
     };
     return this.#decided;
+  }
+
+  /** Time from the first Fence, in milliseconds, after which as many counting answers are enough. */
+  #patienceMs(counted: number): number {
+    const silent = this.silent;
+    if (silent.length === 0) return 0;
+    const reachable = silent.some((nodeId) => !this.#unreachable.has(nodeId));
+    if (counted >= 2) return reachable ? this.#patience.withTwoMs : 0;
+    return reachable ? this.#patience.withOneMs : this.#patience.withOneReachableMs;
   }
 
   #withLoss(elapsedMs: number): SealDecision {

@@ -207,9 +207,24 @@ test("seal: who is known to be unreachable is not waited for when two answers co
   const machine = new SealMachine(["a", "b", "c"], allRules);
   machine.unreachable("c");
   machine.answered("a", length(300));
-  assert.deepEqual(machine.decide(1), { kind: "wait", untilMs: 2_000 }, "one answer is too few for that");
+  assert.deepEqual(machine.decide(1), { kind: "wait", untilMs: 2_000 }, "b may answer");
   machine.answered("b", length(200));
   assert.deepEqual(machine.decide(1), { kind: "seal", lengthBytes: 200, counted: ["a", "b"], suspect: [], lossAccepted: false });
+});
+
+test("seal: one answer is enough after 200 ms when everybody else is known to be unreachable", () => {
+  const machine = new SealMachine(["a", "b", "c"], allRules);
+  machine.answered("a", length(300));
+  machine.unreachable("b");
+  assert.deepEqual(machine.decide(500), { kind: "wait", untilMs: 2_000 }, "c may answer");
+  machine.unreachable("c");
+  assert.deepEqual(machine.decide(199), { kind: "wait", untilMs: 200 }, "a node that starts again refuses connections for a moment");
+  assert.deepEqual(machine.decide(200), { kind: "seal", lengthBytes: 300, counted: ["a"], suspect: [], lossAccepted: false });
+  const lost = new SealMachine(["a", "b"], allRules);
+  lost.clientKnows(301);
+  lost.answered("a", length(300));
+  lost.unreachable("b");
+  assert.deepEqual(lost.decide(60_000), { kind: "wait" }, "an answer that does not count is never enough");
 });
 
 test("seal: all answers at once need no patience, one intact answer needs 2 s unless all have answered", () => {

@@ -25,6 +25,8 @@ interface Health {
   readonly diskId: string;
   incarnation: number;
   lastSeenMs: number;
+  /** First report since the node was down last. */
+  readonly upSinceMs: number;
   load: ReportedLoad;
   /** Replicas that it has and no record explains: never deleted but by a person. */
   readonly quarantined: Map<ExtentId, Quarantined>;
@@ -43,6 +45,12 @@ interface FarTerm {
 
 const quarantinedPerNodeMax = 1_000;
 const distrustMs = 2_000;
+/** A new leader gives a node that it can't reach so long to come: after a restart of everything nodes are late by less. */
+const unreachedAfterMs = 500;
+/** Time for which a node must have been up before extents are made anew for its sake. */
+const steadyMs = 5_000;
+/** Time after which trouble with a node that stayed up says nothing about it. */
+const forgivenAfterMs = 60_000;
 /** So long a late report of a disk that was replaced may still be under way. */
 const retiredMs = 10_000;
 
@@ -55,6 +63,8 @@ export class NodeTable {
   readonly #waiting = new Set<() => void>();
   readonly #retiredMs = new Map<string, number>();
   readonly #listeners = new Set<() => void>();
+  /** Nodes that a call of this leader did not reach, and that have not reported to it. */
+  readonly #unreached = new Set<string>();
   /** By node. */
   readonly #farTerms = new Map<string, FarTerm>();
 
@@ -94,10 +104,12 @@ export class NodeTable {
     if (far?.incarnation !== incarnation || far.diskId !== diskId) this.#farTerms.delete(nodeId);
     const wasUp = this.up(nodeId);
     const lastSeenMs = this.#clock.monotonicMs();
+    this.#unreached.delete(nodeId);
     this.#health.set(nodeId, {
       diskId,
       incarnation,
       lastSeenMs,
+      upSinceMs: wasUp && known !== undefined ? known.upSinceMs : lastSeenMs,
       load,
       quarantined: known?.quarantined ?? new Map(),
       distrustedMs: known?.distrustedMs ?? Number.NEGATIVE_INFINITY,
@@ -152,9 +164,24 @@ export class NodeTable {
     return [...this.#health.keys()].filter((nodeId) => this.up(nodeId) && !this.#farTerms.has(nodeId)).length;
   }
 
-  /** Until then nodes that are known from before may not have reported yet. */
+  /** True while nodes that are known from before may report for the first time. A new leader does not wait for nodes that it can't reach. */
   get settling(): boolean {
-    return this.#clock.monotonicMs() - this.#startedMs < this.#downAfterMs;
+    const ageMs = this.#clock.monotonicMs() - this.#startedMs;
+    if (ageMs >= this.#downAfterMs) return false;
+    if (this.#unreached.size === 0 || ageMs < unreachedAfterMs) return true;
+    return [...this.#state.nodes()].some(
+      ({ nodeId, duty }) => duty !== "decommissioned" && !this.up(nodeId) && !this.#unreached.has(nodeId),
+    );
+  }
+
+  /** Number of nodes that take new extents, and have done so without trouble since they came up, at least for `steadyMs`. */
+  get steadyCount(): number {
+    const nowMs = this.#clock.monotonicMs();
+    return this.placeable().filter(({ nodeId }) => {
+      const { distrustedMs, slowMs, upSinceMs } = this.#health.get(nodeId) as Health;
+      const troubledMs = Math.max(distrustedMs, slowMs);
+      return nowMs - upSinceMs >= steadyMs && (troubledMs <= upSinceMs || nowMs - troubledMs >= forgivenAfterMs);
+    }).length;
   }
 
   address(nodeId: string): string | undefined {
@@ -173,8 +200,8 @@ export class NodeTable {
 
   #trouble(nodeId: string, what: "distrustedMs" | "slowMs"): void {
     const health = this.#health.get(nodeId);
-    if (health === undefined) return;
-    health[what] = this.#clock.monotonicMs();
+    if (health === undefined) this.#unreached.add(nodeId);
+    else health[what] = this.#clock.monotonicMs();
     for (const listen of this.#listeners) listen();
   }
 

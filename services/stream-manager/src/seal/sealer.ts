@@ -83,6 +83,7 @@ export class Sealer {
       world.rules,
     );
     machine.clientKnows(clientKnowsBytes);
+    for (const replica of extent.replicas) if (this.#term.nodes.down(replica)) machine.unreachable(replica.nodeId);
     let finish = (_outcome: Outcome<number>): void => {};
     const done = new Promise<Outcome<number>>((resolve) => {
       finish = resolve;
@@ -247,6 +248,9 @@ export class Sealer {
       case "unknownExtent":
       case "damaged":
         return { kind: answer.failure.reason };
+      case "timeout":
+        // A host that is cut off refuses no connection. A node that this leader hears of is only slow.
+        return this.#term.nodes.up(replica.nodeId) ? undefined : "unreachable";
       default:
         return undefined;
     }
