@@ -36,7 +36,11 @@ test(
       assert.deepEqual([processes.length, new Set(processes.map((each) => each.host)).size], [16, 3], health.sentence);
     }
     const drill = await historiesDrill();
-    const working = await drill.MovingClients.start(hosts.map((host) => started.connectionString(host)));
+    const shared = all ? Array.from({ length: 16 }, (_, i) => `shared-${i}`) : undefined;
+    const working = await drill.MovingClients.start(
+      hosts.map((host) => started.connectionString(host)),
+      shared,
+    );
     clients = working;
     const faults = all ? allFaults : [killLockService, cutStreamManager, killEtcdLeader];
     const table = [];

@@ -13,6 +13,7 @@ const pauseMaxMs = 60;
 const freshPauseMs = 30;
 const freshBytes = 4_096;
 const sharing = 3;
+const sharedBlobs = ["a", "b", "c/d"];
 const writing = 3;
 const fresh = "fresh";
 
@@ -85,7 +86,7 @@ export class MovingClients {
   #running = true;
   #write = 1_000_000;
 
-  private constructor(doors: (at: number, name: string) => MovingDoor) {
+  private constructor(doors: (at: number, name: string) => MovingDoor, blobs: readonly string[]) {
     const stage = {
       nowMs: () => performance.now(),
       sleep: (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms)),
@@ -93,20 +94,23 @@ export class MovingClients {
         this.counts[what] = (this.counts[what] ?? 0) + by;
       },
     };
-    this.#shared = new ObjectClients(stage, new Map([["shared", ["a", "b", "c/d"]]]), { pauseMaxMs, recreateOneIn: 0 });
+    this.#shared = new ObjectClients(stage, new Map([["shared", blobs]]), { pauseMaxMs, recreateOneIn: 0 });
     this.#sharers = Array.from({ length: sharing }, (_, i) => doors(i, `sharer ${i + 1}`));
     this.#writers = Array.from({ length: writing }, (_, i) => doors(i, `writer ${i + 1}`));
   }
 
-  /** `connectionStrings`: of the front-ends, each client's first one in turn. */
-  static async start(connectionStrings: readonly string[]): Promise<MovingClients> {
+  /**
+   * `connectionStrings`: of the front-ends, each client's first one in turn. `blobs`: names that clients share. The judge's search grows with the
+   * operations on one of them, and with the attempts without an answer among those: long runs share more.
+   */
+  static async start(connectionStrings: readonly string[], blobs: readonly string[] = sharedBlobs): Promise<MovingClients> {
     const doors = (first: number, name: string): MovingDoor =>
       new MovingDoor(
         name,
         connectionStrings.map((text) => new SdkBlobDoor(text, attemptMs)),
         first % connectionStrings.length,
       );
-    const clients = new MovingClients(doors);
+    const clients = new MovingClients(doors, blobs);
     await clients.#shared.createContainer(clients.#sharers[0] as MovingDoor, "shared");
     const made = await clients.#writers[0]?.createContainer(fresh);
     if (made?.kind !== "ok") throw new Error(`the container can't be made: ${made?.kind}`);
