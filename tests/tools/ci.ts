@@ -266,7 +266,7 @@ function run(command: readonly string[], timeoutMs: number, quiet: boolean): Pro
 /** What failed in `npm test`, from its records, or from its output if it ended before a test could fail. */
 function failedBefore(failed: number): FailedPart[] {
   if (failed === 0) return [];
-  const log = process.env.STAMP_CI_LOG ?? "";
+  const log = process.env.CI_NPM_TEST_LOG ?? "";
   return [{ title: "npm test", failures: takeFailures(), output: existsSync(log) ? readFileSync(log, "utf8") : "" }];
 }
 

@@ -10,11 +10,11 @@ import { failuresText, takeFailures } from "./failures.ts";
 test("failures of CI: a run of tests writes every failed test to the file, and the last lines name file, title and error", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "stamp-failures-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const before = process.env.STAMP_CI_FAILURES;
-  process.env.STAMP_CI_FAILURES = join(folder, "failures");
+  const before = process.env.CI_FAILURES;
+  process.env.CI_FAILURES = join(folder, "failures");
   t.after(() => {
-    if (before === undefined) delete process.env.STAMP_CI_FAILURES;
-    else process.env.STAMP_CI_FAILURES = before;
+    if (before === undefined) delete process.env.CI_FAILURES;
+    else process.env.CI_FAILURES = before;
   });
   const file = join(folder, "some.ts");
   const lines = [

@@ -1,6 +1,7 @@
 /**
- * Failed tests of a run in CI. Each process that runs tests appends its failures to the file named by STAMP_CI_FAILURES, one JSON object
+ * Failed tests of a run in CI. Each process that runs tests appends its failures to the file named by CI_FAILURES, one JSON object
  * a line, as soon as a test fails: a part that is ended for its time has told what failed before. `ci.ts` shows them at its very end.
+ * The name does not begin with STAMP_: the command line warns of such a variable if it is no setting.
  */
 import { appendFileSync, existsSync, readFileSync, rmSync } from "node:fs";
 
@@ -20,7 +21,7 @@ export interface FailedPart {
   readonly output: string;
 }
 
-const variable = "STAMP_CI_FAILURES";
+const variable = "CI_FAILURES";
 const errorCharsMax = 300;
 /** Most failed tests that are shown of one part, and most telling lines of a part without failed tests. */
 const shownMax = 30;
