@@ -117,6 +117,7 @@ export type RuleName =
   | "geoReportFromPromotion"
   | "geoReportBeforeSeeding"
   | "geoRowVersionsRise"
+  | "geoSeedingHoldsCommits"
   | "geoAcknowledgedIsSynced"
   | "geoCursorAcknowledged"
   | "geoHeirContinues"

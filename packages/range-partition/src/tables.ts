@@ -123,7 +123,7 @@ export class RowScan implements AsyncIterable<Row> {
 
   /** Undefined for a hidden row, and for a tombstone, which may end the scan. */
   #see({ key, value }: Entry): Row | undefined {
-    if (value !== undefined) return isMarkerKey(key) ? undefined : [key, value];
+    if (value !== undefined) return isMarkerKey(key) && !this.#range.hidden ? undefined : [key, value];
     const { walk } = this.#range;
     if (walk !== undefined && ++walk.deleted > walk.deletedMax) {
       walk.stoppedAt = key;

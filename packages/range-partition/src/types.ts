@@ -23,6 +23,8 @@ export interface ScanRange {
   readonly cursor?: Cursor;
   /** Blocks that it reads are not kept in the cache, where they would push out what others read. */
   readonly background?: boolean;
+  /** Gives hidden rows, too (shipping/marker.ts). */
+  readonly hidden?: boolean;
   /** Counts what the scan steps over, and can end it. */
   readonly walk?: DeletedWalk;
 }

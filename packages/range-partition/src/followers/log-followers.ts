@@ -41,7 +41,7 @@ export interface FollowedRange {
 export interface LoadedLog {
   readonly state: PartitionState;
   readonly streams: { readonly commitLog: OwnedStream };
-  readonly replayed: { readonly lastSequence: number };
+  readonly replayed: { readonly lastSequence: number; readonly lastTicket: number };
 }
 
 /** A group of transactions that is durable. */
@@ -88,6 +88,7 @@ export class LogFollowers {
   /** Rows that parents left: the commit behind `checkpointedSequence` of the record that the range was loaded from. */
   readonly #rest: LoggedCommit | undefined;
   #end: number;
+  #lastTicket: number;
   #logEnd: LogPlace | undefined;
   readonly #waiting = new Set<() => void>();
   #over = false;
@@ -100,6 +101,7 @@ export class LogFollowers {
     this.#record = record;
     this.#recent = new RecentCommits(range.recentBytesMax);
     this.#end = replayed.lastSequence;
+    this.#lastTicket = replayed.lastTicket;
     const { logStart, checkpointedSequence, rest = [], lastTicket } = state;
     if (logStart !== undefined && logStart.extentId === state.logStartExtentId && this.#log.knows(logStart.extentId)) {
       this.#marks.push({ sequence: checkpointedSequence, place: logStart });
@@ -154,6 +156,11 @@ export class LogFollowers {
   /** Sequence of the last commit. */
   get lastSequence(): number {
     return this.#end;
+  }
+
+  /** Every ticket that a committed row was written with is at or below this one. */
+  get lastTicket(): number {
+    return this.#lastTicket;
   }
 
   /** Undefined if there is no such follower: its rows have to be scanned. */
@@ -227,6 +234,7 @@ export class LogFollowers {
       if (this.#followers.size > 0) this.#recent.add({ sequence: firstSequence + i, lastTicket, writes });
     }
     this.#end = firstSequence + transactions.length - 1;
+    this.#lastTicket = lastTicket;
     this.#logEnd = end ?? this.#logEnd;
     for (const { cursor } of this.#followers.values()) cursor.committed(this.#end);
     this.#wake();

@@ -10,6 +10,7 @@
  * Invariants:
  * - A commit is applied only if its version is above that of the PartitionName (rule `geoRowVersionsRise`): the rows are
  *   what the first commits of the PartitionName made.
+ * - No commit is applied to a PartitionName whose seeding has begun and not ended (rule `geoSeedingHoldsCommits`).
  * - Rows and marker change in one transaction, which is durable when the batch is answered (rule
  *   `geoAcknowledgedIsSynced`).
  * - A ticket that this range gives later is above all that the shipped commits used: ETags and incarnations stay unique
@@ -21,6 +22,7 @@ import type { World } from "@stamp/ports";
 import type { LoggedCommit } from "../followers/recent-commits.ts";
 import type { Decided, RowWrite, Transaction, TransactOptions } from "../types.ts";
 import { decodeMarker, encodeMarker, isMarkerKey, markerKey } from "./marker.ts";
+import { seedMarkKey } from "./seed-mark.ts";
 
 /** Consecutive commits of one PartitionName. */
 export interface Shipment {
@@ -34,8 +36,15 @@ export interface Shipment {
 
 /** The range at the receiver. */
 export interface ShippedRange {
-  transact<T>(key: Uint8Array, decide: (transaction: Transaction) => Promise<Decided<T>>, options: TransactOptions): Promise<Outcome<T>>;
+  transact<T>(
+    lockKey: Uint8Array | readonly Uint8Array[],
+    decide: (transaction: Transaction) => Promise<Decided<T>>,
+    options: TransactOptions,
+  ): Promise<Outcome<T>>;
 }
+
+/** The sender ships a PartitionName when it has seeded it: this shipment is of an earlier owner of the range. */
+const seeding = refused("aborted", "conflict", "the PartitionName is being seeded");
 
 const startsWith = (key: Uint8Array, name: Uint8Array): boolean => name.every((byte, at) => key[at] === byte);
 
@@ -66,6 +75,8 @@ export async function applyShipped(
   return range.transact(
     name,
     async (transaction) => {
+      const isBegun = (await transaction.get(seedMarkKey(name))) !== undefined;
+      if (isBegun && world.rules.on("geoSeedingHoldsCommits")) throw new FailureError(seeding.failure);
       const stored = await transaction.get(key);
       const marker = stored && decodeMarker(stored);
       if (marker && !marker.ok) throw new FailureError(marker.failure);
