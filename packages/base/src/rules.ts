@@ -98,6 +98,7 @@ export type RuleName =
   | "leaseRestartedOnLoad"
   | "attemptVersionFresh"
   | "fragmentsVerified"
+  | "fragmentsApart"
   | "makersMeasureReplicas"
   | "replicasGoAtCommit"
   | "fragmentsGoAfterAbort"

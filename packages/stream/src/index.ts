@@ -8,6 +8,7 @@ export * from "./codec.ts";
 export * from "./coding/coding-ages.ts";
 export * from "./coding/coding-pause.ts";
 export * from "./coding/coding-policy.ts";
+export * from "./coding/crowded-fragments.ts";
 export * from "./coding/extent-ages.ts";
 export * from "./coding/fragment-health.ts";
 export * from "./coding/place-fragments.ts";

@@ -27,6 +27,8 @@ export const streamManagerMetrics: Metrics = {
   "coding.codedSinceItLeads": counter("stream_manager_extents_coded_total", "Extents that became fragments, since it leads."),
   "coding.fragmentsMadeAnew": counter("stream_manager_fragments_made_anew_total", "Fragments that were made again, since it leads."),
   "coding.fragmentsWaiting": gauge("stream_manager_fragments_waiting", "Coded extents with a fragment that has to be made again."),
+  "coding.crowded": gauge("stream_manager_crowded_coded_extents", "Coded extents with fragments to be moved to other fault domains."),
+  "coding.fragmentsMoved": counter("stream_manager_fragments_moved_total", "Fragments moved to other fault domains, since it leads."),
   "coding.unreachable": gauge(
     "stream_manager_unreachable_coded_extents",
     "Coded extents whose lost fragments can't be computed from those reached now.",

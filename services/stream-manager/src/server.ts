@@ -182,8 +182,8 @@ export function streamManagerHandlers(
     getRepairStatus: () =>
       led((leader) => {
         const copies = leader.repairer.status();
-        const blocked = [...leader.coder.blockedReasons].map(([why, count]) => `${count} coded extents: ${why}`);
-        return ok({ ...copies, ...leader.coder.repairStatus(), blocked: [...copies.blocked, ...blocked] });
+        const blocked = [...leader.coder.repairs.blockedReasons].map(([why, count]) => `${count} coded extents: ${why}`);
+        return ok({ ...copies, ...leader.coder.repairs.repairStatus(), blocked: [...copies.blocked, ...blocked] });
       }),
     getCodingStatus: () => led((leader) => ok(codingStatus(leader))),
     listCodingPlan: (request) => led((leader) => ok(codingPlan(leader, fromWire(request.afterExtentId), pageLength(request.limit)))),
@@ -198,7 +198,7 @@ export function streamManagerHandlers(
         if (duty === undefined) return refused("invalidArgument", "badRequest", "no such duty of a node");
         const set = await leader.operator.setNodeDuty(request.nodeId, duty);
         if (!set.ok) return set;
-        leader.coder.rescan();
+        leader.coder.repairs.rescan();
         const node = leader.views.nodes().find((one) => one.nodeId === request.nodeId);
         return node === undefined ? refused("notFound", "badRequest", `there is no extent node ${request.nodeId}`) : ok(node);
       }),

@@ -404,6 +404,12 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["crash"],
   },
   {
+    fault: "a host is away while extents are coded, and two fragments of each lie in one fault domain",
+    rules: ["fragmentsApart"],
+    tests: ["services/stream-manager/src/coding/fragment-turns.test.ts", "packages/stream/src/coding/crowded-fragments.test.ts"],
+    faults: ["crash"],
+  },
+  {
     fault: "PM can't reach a server that the lock service reaches",
     rules: ["waitLeaseOut", "refusalDurable"],
     tests: ["packages/partition-map/src/assignment.test.ts"],

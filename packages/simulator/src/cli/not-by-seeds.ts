@@ -123,6 +123,11 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "services/stream-manager/src/repair/repair.test.ts",
   },
   {
+    rule: "fragmentsApart",
+    why: "every node of a workload is a fault domain of its own, and no workload loses a whole domain after another one came back",
+    test: "services/stream-manager/src/coding/fragment-turns.test.ts",
+  },
+  {
     rule: "geoCommandsInOrder",
     why: "No workload has two stamps. Model geo-failover.pml has the rule as ORDER; the test's own seeds run the machines.",
     test: "packages/geo/src/failover-model.test.ts",

@@ -42,7 +42,7 @@ const lossOnWire = ({ knownCommittedBytes, wallMs, note }: AcceptedLoss) => ({
 });
 
 /** The coder's knowledge of fragments. */
-type FragmentKnowledge = Pick<Coder, "isIntact" | "blockedOn">;
+type FragmentKnowledge = Pick<Coder, "isIntact" | "repairs">;
 
 export class Views {
   readonly #term: Term;
@@ -184,7 +184,7 @@ export class Views {
       const extent = state.extent(id);
       if (extent?.replicas.some((replica) => replica.nodeId === nodeId)) addTo(reasons, `is ${extent.phase}`, 1);
     }
-    for (const [why, count] of this.#fragments().blockedOn(nodeId)) addTo(reasons, why, count);
+    for (const [why, count] of this.#fragments().repairs.blockedOn(nodeId)) addTo(reasons, why, count);
     let waiting = state.replicasOn(nodeId);
     for (const count of reasons.values()) waiting -= count;
     if (waiting > 0) addTo(reasons, "waits for its copy", waiting);

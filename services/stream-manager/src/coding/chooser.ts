@@ -250,8 +250,7 @@ export class Chooser {
     const { coder, repairer } = this.#parts;
     const choice = this.choice();
     if (typeof choice === "string" || this.pause !== undefined) return;
-    const { waiting, blocked } = repairer.figures();
-    if (coder.mustRepair || waiting > blocked) return;
+    if (coder.repairs.mustRepair || repairer.mustCopy) return;
     const { running } = this;
     while (this.#chosen.length > 0 && running + this.#starting < config.codingsMax && !ended.aborted) {
       const nowMs = world.clock.monotonicMs();

@@ -31,7 +31,7 @@ export function codingStatus({ chooser, coder, term }: Serving) {
     failing: toWire(failed.count),
     failures: [...failed.reasons],
     strays: toWire(coder.facts.strays),
-    lossesLeft: coder.lossesLeft.map(([losses, extents]) => ({ losses, extents: toWire(extents) })),
+    lossesLeft: coder.repairs.lossesLeft.map(([losses, extents]) => ({ losses, extents: toWire(extents) })),
   };
 }
 

@@ -70,6 +70,11 @@ export class Repairer {
     return this.#queue.size + this.#running.size + this.blocked.size + this.#survey.inGrace + this.#survey.unreachable;
   }
 
+  /** True if a lost replica waits to be made anew, or is being made. */
+  get mustCopy(): boolean {
+    return this.#queue.size + this.#running.size > 0;
+  }
+
   /** The facts, without counts since a time. */
   figures() {
     return {
@@ -217,7 +222,8 @@ export class Repairer {
         this.#wakeAfter(1);
         return;
       }
-      const { waitMs } = this.#pace;
+      if (this.#queue.size === 0) return;
+      const waitMs = this.#pace.waitMs("replicas");
       if (waitMs > 0) {
         this.#wakeAfter(waitMs);
         return;
@@ -233,7 +239,7 @@ export class Repairer {
         continue;
       }
       const bytes = extent.sealedLengthBytes ?? 0;
-      this.#pace.spend(bytes);
+      this.#pace.spend("replicas", bytes);
       this.#running.add(id);
       void this.#repair(id, assessment.replaced, target).then((made) => {
         this.#running.delete(id);

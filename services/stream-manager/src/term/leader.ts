@@ -197,8 +197,12 @@ export class Leader {
     const pace = new RepairPace(world.clock, config.repairBytesPerSecond);
     const repairer = new Repairer(term, completer, pace);
     const views = new Views(term, completer, repairer, () => coder);
-    const held: HeldFragments = new HeldFragments(term, () => coder.rescan());
-    const coder: Coder = new Coder(term, { completer, held, pace, over: (id, kind, why) => chooser.over(id, kind, why) });
+    const held: HeldFragments = new HeldFragments(term, () => coder.repairs.rescan());
+    const coder: Coder = new Coder(term, {
+      ...{ completer, held, pace },
+      copiesWait: () => repairer.mustCopy,
+      over: (id, kind, why) => chooser.over(id, kind, why),
+    });
     const chooser = new Chooser(term, { coder, completer, repairer, ...records.value });
     const sync = new NodeSync(term, sealer, completer);
     const reports = new NodeReports(term, { sealer, completer, repairer, sync, held });

@@ -1,0 +1,301 @@
+/**
+ * Finds lost fragments of coded extents and begins to make them anew, those of the extents with the fewest losses left first, as many at a time as
+ * copies of replicas and not faster than the rate that both share.
+ *
+ * Invariants:
+ * - Only a repair that begins takes from the rate: one that no node can take leaves the rate to the others.
+ * - When nothing else is to be made anew, a fragment that shares its fault domain with others is moved to a domain with fewer, one at a time (rule
+ *   `fragmentsApart`). Extents get such fragments while hosts are away.
+ */
+import type { ExtentId } from "@stamp/base";
+import { type Profile, profileOf } from "@stamp/erasure";
+import { Turns } from "@stamp/ports";
+import type { ExtentRecord, FragmentAssessment, FragmentHealth, FragmentPlace, PlacementNode } from "@stamp/stream";
+import { assessFragments, crowdedFragment, placeFragment, planBeginFragmentRepair } from "@stamp/stream";
+import { toWire } from "@stamp/wire";
+import { addTo } from "../repair/blocked-copies.ts";
+import type { RepairPace } from "../repair/repair-pace.ts";
+import type { Term } from "../term/term.ts";
+import type { AttemptSteps } from "./attempt-steps.ts";
+import { bytesOfFragment, bytesToRepair } from "./coded-extent.ts";
+import { FragmentProgress } from "./fragment-progress.ts";
+import { FragmentSurvey } from "./fragment-survey.ts";
+import type { HeldFragments } from "./held-fragments.ts";
+
+const scanEveryMs = 10_000;
+const scanTroubledEveryMs = 2_000;
+/** Extents that are taken from the queue at once, at most, while none of them can be repaired. */
+const looksAtOnce = 1_000;
+
+interface Parts {
+  readonly steps: AttemptSteps;
+  readonly held: HeldFragments;
+  readonly pace: RepairPace;
+  /** Extents with an attempt that runs or begins. */
+  readonly running: Set<ExtentId>;
+  /** Goes on with the attempt of an extent. */
+  readonly drive: (id: ExtentId) => void;
+  /** True while lost replicas wait to be made anew and can be. */
+  readonly copiesWait: () => boolean;
+}
+
+export class FragmentRepairs {
+  readonly #term: Term;
+  readonly #parts: Parts;
+  readonly #progress: FragmentProgress;
+  /** Extents whose fragment can't be made anew now, and why; looked at again by the next scan. */
+  readonly #blocked = new Map<ExtentId, string>();
+  /** Extents with a lost fragment, by the number of losses that are left. */
+  #waiting: ReturnType<FragmentSurvey["waiting"]> = [];
+  /** Extents with several fragments in one fault domain while another one has room. */
+  #crowded: ExtentId[] = [];
+  /** The last whole look at all coded extents. */
+  #survey = new FragmentSurvey();
+  #scanning = false;
+  #waking = false;
+  #nextScanMs = 0;
+  #madeCount = 0;
+  #movedCount = 0;
+  readonly #moving = new Set<ExtentId>();
+
+  constructor(term: Term, parts: Parts) {
+    this.#term = term;
+    this.#parts = parts;
+    this.#progress = new FragmentProgress(term.world.clock, term.config.repairBytesPerSecond);
+  }
+
+  /** For the status. Counts of what was done are of this term. */
+  get facts() {
+    return {
+      fragmentsMadeAnew: this.#madeCount,
+      fragmentsMoved: this.#movedCount,
+      fragmentsWaiting: this.#waiting.length + this.#blocked.size,
+      crowded: this.#crowded.length + this.#moving.size,
+      unreachable: this.#survey.unreachable,
+      inGrace: this.#survey.inGrace,
+      endangered: this.#survey.endangered,
+      blocked: [...new Set(this.#blocked.values())],
+    };
+  }
+
+  /** True if a lost fragment waits to be made anew and can be: full redundancy comes before saved space. */
+  get mustRepair(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  /** Coded extents that miss fragments, by the number of losses that they still bear, the fewest first. */
+  get lossesLeft() {
+    return this.#survey.lossesLeft;
+  }
+
+  /** For the status of repairs. */
+  repairStatus() {
+    const { inGrace, unreachable } = this.#survey;
+    const repairing = [...this.#term.state.attempts()].filter(
+      (id) => this.#term.state.extent(id)?.attempt?.kind === "repair" && !this.#moving.has(id),
+    );
+    return {
+      fragmentsWaiting: toWire(this.#waiting.length + this.#blocked.size + repairing.length),
+      fragmentsInGrace: toWire(inGrace),
+      fragmentsUnreachable: toWire(unreachable),
+      fragmentsEndangered: toWire(this.#survey.endangered),
+      fragmentsDone: toWire(this.#madeCount),
+      fragmentRepairsRunning: repairing.length,
+      ...this.#progress.status(),
+    };
+  }
+
+  /** Why fragments can't be made again now, with the number of extents. */
+  get blockedReasons(): ReadonlyMap<string, number> {
+    const reasons = new Map<string, number>();
+    for (const why of this.#blocked.values()) addTo(reasons, why, 1);
+    return reasons;
+  }
+
+  /** Why fragments of this node can't be made elsewhere now, with the number of extents. */
+  blockedOn(nodeId: string): ReadonlyMap<string, number> {
+    const reasons = new Map<string, number>();
+    for (const [id, why] of this.#blocked)
+      if (this.#term.state.extent(id)?.coded?.fragments.some((place) => place.nodeId === nodeId)) addTo(reasons, why, 1);
+    return reasons;
+  }
+
+  /** Called every tick. */
+  tick(): void {
+    if (!this.#scanning && this.#term.world.clock.monotonicMs() >= this.#nextScanMs) void this.#scan();
+    this.start();
+  }
+
+  /** Looks at all coded extents soon: something changed for many of them. */
+  rescan(): void {
+    this.#nextScanMs = 0;
+  }
+
+  /** An attempt at making a fragment anew was taken back. */
+  failed(id: ExtentId, why: string): void {
+    // The next scan finds a crowded fragment again; nothing of it is missing.
+    if (!this.#moving.delete(id)) this.#blocked.set(id, why);
+  }
+
+  /** A fragment was made anew, of this many bytes that were read. */
+  made(extent: ExtentRecord, bytesRead: number): void {
+    if (this.#moving.delete(extent.id)) {
+      this.#movedCount += 1;
+      return;
+    }
+    this.#madeCount += 1;
+    this.#progress.made(bytesOfFragment(extent), bytesRead);
+  }
+
+  async #scan(): Promise<void> {
+    const { ended, nodes, state, world } = this.#term;
+    this.#scanning = true;
+    this.#blocked.clear();
+    const survey = new FragmentSurvey();
+    const takers = this.#takers();
+    const crowded: ExtentId[] = [];
+    const turns = new Turns(world.clock);
+    if (state.codedCount > 0) {
+      for (const extent of state.extents()) {
+        const assessment = this.#assess(extent);
+        survey.add(extent, assessment, (place) => this.#healthOf(extent.id, place));
+        if (assessment?.kind === "fine" && this.#crowdedOf(extent, takers) !== undefined) crowded.push(extent.id);
+        if (turns.over) await turns.next();
+        if (ended.aborted) return;
+      }
+    }
+    this.#waiting = survey.waiting();
+    this.#crowded = crowded;
+    this.#survey = survey;
+    this.#progress.looked(survey.toMake);
+    const troubled = this.#waiting.length > 0 || [...state.nodes()].some((node) => node.duty === "draining" || !nodes.up(node.nodeId));
+    this.#nextScanMs = world.clock.monotonicMs() + (troubled ? scanTroubledEveryMs : scanEveryMs);
+    this.#scanning = false;
+    this.start();
+  }
+
+  /** Undefined: it is not coded, or an attempt is under way. */
+  #assess(extent: ExtentRecord): FragmentAssessment | undefined {
+    const profile = extent.coded && profileOf(extent.coded.profile);
+    if (extent.phase !== "sealed" || extent.coded === undefined || profile === undefined || extent.attempt !== undefined) return undefined;
+    return assessFragments(extent.coded, profile, (place) => this.#healthOf(extent.id, place));
+  }
+
+  #healthOf(id: ExtentId, place: FragmentPlace): FragmentHealth {
+    const { config, nodes, state } = this.#term;
+    return {
+      live: this.#parts.steps.isIntact(id, place),
+      lost: this.#parts.held.isLost(id, place) || nodes.gone(place, config.repairAfterMs),
+      leaving: state.node(place.nodeId)?.duty === "draining",
+    };
+  }
+
+  /** Begins repairs as far as the number and the rate allow; what can't be made anew now takes nothing of the rate. */
+  start(): void {
+    const { config, ended, state } = this.#term;
+    const { pace, running, steps } = this.#parts;
+    for (let looked = 0; this.#waiting.length > 0 && this.#repairing < config.repairCopiesMax && !ended.aborted; looked++) {
+      const waitMs = looked >= looksAtOnce ? 1 : pace.waitMs("fragments");
+      if (waitMs > 0) {
+        this.#wakeAfter(waitMs);
+        return;
+      }
+      const { id } = this.#waiting.pop() as { readonly id: ExtentId };
+      const extent = state.extent(id);
+      const assessment = extent && this.#assess(extent);
+      if (extent === undefined || assessment?.kind !== "repair" || running.has(id)) continue;
+      const target = this.#target(extent, assessment.index);
+      if (typeof target === "string") {
+        this.#blocked.set(id, target);
+        continue;
+      }
+      pace.spend(
+        "fragments",
+        bytesToRepair(extent, assessment.index, (place) => steps.isIntact(id, place)),
+      );
+      this.#begin(id, assessment.index, target);
+    }
+    this.#spread();
+  }
+
+  /** Begins to move one crowded fragment, when nothing is to be made anew and none is being moved. */
+  #spread(): void {
+    const { ended, state } = this.#term;
+    const { copiesWait, pace, running, steps } = this.#parts;
+    while (this.#crowded.length > 0 && this.#waiting.length === 0 && this.#repairing === 0 && !copiesWait() && !ended.aborted) {
+      const waitMs = pace.waitMs("fragments");
+      if (waitMs > 0) {
+        this.#wakeAfter(waitMs);
+        return;
+      }
+      const id = this.#crowded.pop() as ExtentId;
+      const extent = state.extent(id);
+      if (extent === undefined || this.#assess(extent)?.kind !== "fine" || running.has(id)) continue;
+      const index = this.#crowdedOf(extent, this.#takers());
+      const target = index === undefined ? "" : this.#target(extent, index);
+      if (index === undefined || typeof target === "string") continue;
+      pace.spend(
+        "fragments",
+        bytesToRepair(extent, index, (place) => steps.isIntact(id, place)),
+      );
+      this.#moving.add(id);
+      this.#begin(id, index, target);
+    }
+  }
+
+  /** Returns the index of a fragment that shares its fault domain while a node of another one can take it; undefined if there is none. */
+  #crowdedOf({ coded }: ExtentRecord, takers: readonly PlacementNode[]): number | undefined {
+    if (coded === undefined || !this.#term.world.rules.on("fragmentsApart")) return undefined;
+    return crowdedFragment(coded.fragments, (nodeId) => this.#domainOf(nodeId), takers);
+  }
+
+  /** Number of repairs that run or begin: codings and decodings take no place of theirs. */
+  get #repairing(): number {
+    const kindOf = (id: ExtentId): string => this.#term.state.extent(id)?.attempt?.kind ?? "repair";
+    return [...this.#parts.running].filter((id) => kindOf(id) === "repair").length;
+  }
+
+  #wakeAfter(delayMs: number): void {
+    if (this.#waking) return;
+    this.#waking = true;
+    this.#term.world.clock.after(delayMs, () => {
+      this.#waking = false;
+      this.start();
+    });
+  }
+
+  #begin(id: ExtentId, index: number, target: PlacementNode): void {
+    const { ledger, world } = this.#term;
+    const { drive, running } = this.#parts;
+    running.add(id);
+    void ledger
+      .commit((current) => planBeginFragmentRepair(current, id, index, target, world.rules))
+      .then((begun) => {
+        running.delete(id);
+        if (begun.ok) drive(id);
+        else this.#moving.delete(id);
+      });
+  }
+
+  /** Returns the node that gets a fragment anew, or why there is none. */
+  #target({ coded }: ExtentRecord, index: number): PlacementNode | string {
+    const { world } = this.#term;
+    const profile = profileOf(coded?.profile ?? "") as Profile;
+    const others = (coded?.fragments ?? []).filter((_, other) => other !== index);
+    const free = this.#takers().filter(({ nodeId }) => !others.some((place) => place.nodeId === nodeId));
+    const used = others.map((place) => this.#domainOf(place.nodeId));
+    const target = placeFragment(profile, free, used, () => world.random.float());
+    return target ?? `no node can take a fragment (${free.length} have none of the extent and take some)`;
+  }
+
+  /** Nodes that take fragments now. */
+  #takers(): PlacementNode[] {
+    const { nodes } = this.#term;
+    const distrusted = nodes.distrusted();
+    return nodes.placeable().filter(({ nodeId }) => !distrusted.has(nodeId));
+  }
+
+  #domainOf(nodeId: string): string {
+    return this.#term.state.node(nodeId)?.faultDomain ?? nodeId;
+  }
+}
