@@ -106,6 +106,8 @@ export type RuleName =
   | "deletionsNameVersions"
   | "attemptFragmentsStay"
   | "newerFragmentsStay"
+  | "copiesReadBeforeTold"
+  | "fragmentsOfTheirCode"
   | "fragmentSynced"
   | "fragmentWrittenOnce"
   | "fragmentChunkVerified"

@@ -13,11 +13,13 @@ import {
   type SealExtentRequest,
   toWire,
 } from "@stamp/wire";
+import { verifyReplica } from "./check/verify.ts";
 import { appendIo, repairIo } from "./disk/disk-queue.ts";
 import { copyPath, extentPath } from "./disk/extent-files.ts";
 import { LocalExtent } from "./disk/local-extent.ts";
 import { journalRecord, type Node, unknownExtent } from "./node.ts";
 import { type CopyResult, checksumOf, copyInto, type RawSource } from "./repair/copier.ts";
+import { copyName } from "./repair/copy-jobs.ts";
 
 const nothing = new Uint8Array(0);
 const replicasMax = 16;
@@ -241,9 +243,6 @@ async function damaged(node: Node, extent: LocalExtent, why: string): Promise<Ou
   return refused("dataLoss", "damaged", `extent ${extent.replica.extentId} is damaged here: ${why}`);
 }
 
-/** Copies of extents that are not here yet: one at a time for each extent. */
-const copying = new WeakMap<Node, Map<number, Promise<Outcome<{ checksum: number }>>>>();
-
 /** `raw`: where the content comes from if not from replicas. */
 export async function copyExtent(node: Node, request: CopyExtentRequest, raw?: RawSource): Promise<Outcome<{ checksum: number }>> {
   const id = extentId(fromWire(request.extentId));
@@ -259,14 +258,8 @@ export async function copyExtent(node: Node, request: CopyExtentRequest, raw?: R
     return refused("resourceExhausted", "diskFull", full?.message ?? "this node takes no new extents: its disk is nearly full");
   }
   await obeyed.value;
-  const jobs = copying.get(node) ?? new Map<number, Promise<Outcome<{ checksum: number }>>>();
-  copying.set(node, jobs);
-  let job = jobs.get(id);
-  if (job === undefined) {
-    job = copy(node, request, raw).finally(() => jobs.delete(id));
-    jobs.set(id, job);
-  }
-  return job;
+  const name = copyName(raw?.name ?? "replicas", request);
+  return node.copyJobs.run(id, name, () => copy(node, request, raw));
 }
 
 async function copy(node: Node, request: CopyExtentRequest, raw: RawSource | undefined): Promise<Outcome<{ checksum: number }>> {
@@ -277,11 +270,26 @@ async function copy(node: Node, request: CopyExtentRequest, raw: RawSource | und
   // A replica that holds content is brought to the sealed length; a damaged one is replaced, and one of a seal that was given up.
   if (held === undefined) return replace(node, request, undefined, raw);
   if (held.replica.state === "open") held.replica.fence();
-  return held.exclusively(async () =>
-    held.replica.state === "damaged" || givenUp(held.replica, lengthBytes, version)
-      ? replace(node, request, held, raw)
-      : asRecorded(node, held, request.checksum, await seal(node, held, lengthBytes, version, request.sources)),
-  );
+  return held.exclusively(async () => {
+    if (held.replica.state === "damaged" || givenUp(held.replica, lengthBytes, version)) return replace(node, request, held, raw);
+    const sealed = await seal(node, held, lengthBytes, version, request.sources);
+    const recorded = await asRecorded(node, held, request.checksum, sealed);
+    const stored = recorded.ok ? await asStored(node, held, recorded.value) : recorded;
+    // Its content is not the recorded one: it is replaced now, not when somebody asks again.
+    return (held.replica.state as string) === "damaged" && !stored.ok ? replace(node, request, held, raw) : stored;
+  });
+}
+
+/**
+ * A replica that is here already is announced as a copy when all of it was read: its checksum may be remembered from before its disk lost it (rule
+ * `copiesReadBeforeTold`).
+ */
+async function asStored(node: Node, extent: LocalExtent, sealed: { checksum: number }): Promise<Outcome<{ checksum: number }>> {
+  if (!node.world.rules.on("copiesReadBeforeTold")) return ok(sealed);
+  const verified = await verifyReplica(node, extent, repairIo);
+  if (verified === undefined) return refused("aborted", "conflict", `extent ${extent.replica.extentId} was changed meanwhile`);
+  if (verified.kind === "intact") return ok(sealed);
+  return damaged(node, extent, `at ${verified.offsetBytes}: ${verified.why}, found when it was to be announced as a copy`);
 }
 
 /** Sealed at a length that was told to nobody and made anew since, at a later version (planUnseal). */

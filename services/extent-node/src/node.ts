@@ -30,6 +30,7 @@ import type { LocalExtent } from "./disk/local-extent.ts";
 import type { FragmentFiles } from "./fragments/fragment-files.ts";
 import { FragmentJobs } from "./fragments/fragment-requests.ts";
 import type { Journal } from "./journal/journal.ts";
+import { CopyJobs } from "./repair/copy-jobs.ts";
 import { CopyTurns } from "./repair/copy-turns.ts";
 import { VouchedVersions } from "./vouched-versions.ts";
 
@@ -53,6 +54,7 @@ export class Node {
   readonly copyTurns: CopyTurns;
   readonly fragments: FragmentFiles;
   readonly fragmentJobs = new FragmentJobs();
+  readonly copyJobs = new CopyJobs();
   readonly versions: VouchedVersions;
   /** Free bytes of the disk at the last look. */
   freeBytes = Number.MAX_SAFE_INTEGER;

@@ -289,8 +289,8 @@ export const faultRows: readonly FaultRow[] = [
   },
   {
     fault: "repair copies from a bad replica",
-    rules: ["checksumOfVerified"],
-    tests: ["services/extent-node/src/control.test.ts"],
+    rules: ["checksumOfVerified", "copiesReadBeforeTold"],
+    tests: ["services/extent-node/src/control.test.ts", "services/extent-node/src/fragments/attacks.test.ts"],
     faults: ["bit-rot"],
   },
   {
@@ -336,8 +336,8 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["bit-rot", "fragment-damage"],
   },
   {
-    fault: "a fragment rots on its disk, or its file is lost",
-    rules: ["fragmentChunkVerified"],
+    fault: "a fragment rots on its disk, its file is lost, or a fragment of a history that was lost has its name",
+    rules: ["fragmentChunkVerified", "fragmentsOfTheirCode"],
     tests: ["services/extent-node/src/fragments/fragment-files.test.ts", "packages/stream-client/src/read/coded-reads.test.ts"],
     faults: ["fragment-damage"],
   },

@@ -18,6 +18,16 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "services/extent-node/src/rules.test.ts",
   },
   {
+    rule: "copiesReadBeforeTold",
+    why: "a replica must rot in the grace of its deletion, on the node that a decoding chooses, before the scrub finds it",
+    test: "services/extent-node/src/fragments/attacks.test.ts",
+  },
+  {
+    rule: "fragmentsOfTheirCode",
+    why: "the metadata must be restored from a copy, and the extent coded anew with another code under the same version; no workload restores and changes the code",
+    test: "services/extent-node/src/fragments/attacks.test.ts",
+  },
+  {
     rule: "sightsStand",
     why: "a standby looks five times a second until its predecessor's etcd lease ends, so only one that is cut off until then, and elected at once, has seen too little: 0 of 60 seeds of locks with focus fail-overs",
     test: "packages/etcd/src/beats.test.ts",

@@ -1,117 +1,14 @@
 /** A sealed extent becomes fragments on other nodes: made, verified, repaired, under damage, crashes and makers that meet. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { concatBytes, type Outcome, type RuleName, unwrap } from "@stamp/base";
-import { type Profile, profileOf } from "@stamp/erasure";
-import { fragmentBytesOf, fragmentContentOffset } from "@stamp/extent";
-import { ExtentFragments } from "@stamp/wire";
+import { unwrap } from "@stamp/base";
+import { fragmentContentOffset } from "@stamp/extent";
 import { extentPath } from "../disk/extent-files.ts";
-import { Cluster, pattern, reasonOf, stampId } from "../testing/harness.ts";
+import { Coding } from "../testing/coding.ts";
+import { pattern, reasonOf, stampId } from "../testing/harness.ts";
 import { fragmentPath } from "./fragment-files.ts";
 
 const timeoutMs = 60_000;
-const nodeNames = (count: number): string[] => Array.from({ length: count }, (_, i) => `en-${i + 1}`);
-
-/** An extent on the first three nodes, sealed, and what is to be made of it on all of them. */
-class Coding {
-  readonly cluster: Cluster;
-  readonly profile: Profile;
-  readonly names: readonly string[];
-  id = 0;
-  content: Uint8Array = new Uint8Array(0);
-  checksum = 0;
-
-  constructor(seed: number, profileName: string, spare = 1, config: object = { scrubBytesPerSecond: 0 }, off: RuleName[] = []) {
-    this.profile = profileOf(profileName) as Profile;
-    this.names = nodeNames(this.profile.fragments + spare);
-    this.cluster = new Cluster(seed, { nodes: this.names, config, off });
-  }
-
-  run(body: () => Promise<void>): Promise<void> {
-    return this.cluster.run(async () => {
-      for (const name of this.names) await this.cluster.ready(name);
-      await this.#seal();
-      await body();
-    });
-  }
-
-  async #seal(): Promise<void> {
-    const { cluster } = this;
-    this.id = await cluster.create();
-    let end = 0;
-    for (let i = 0; i < 5; i++) end = Number(unwrap(await cluster.append("en-1", this.id, end, [pattern(400_000 + i, i)])).endBytes);
-    for (const name of this.names.slice(0, 3)) this.checksum = unwrap(await cluster.seal(name, this.id, end)).checksum;
-    await cluster.sim.sleep(1_000);
-    const parts: Uint8Array[] = [];
-    for (let at = 0; at < end; ) {
-      const request = { extentId: BigInt(this.id), offsetBytes: BigInt(at), lengthBytes: 1 << 20 };
-      const { payload } = unwrap(await cluster.node("en-1").readRaw(request, { timeoutMs }));
-      parts.push(payload);
-      at += payload.length;
-    }
-    this.content = concatBytes(parts);
-    assert.equal(this.content.length, end);
-  }
-
-  calls(name: string) {
-    return this.cluster.tester.transport.client(name, ExtentFragments);
-  }
-
-  get extent() {
-    const { id, checksum, profile } = this;
-    return { extentId: BigInt(id), profile: profile.name, sealedLengthBytes: BigInt(this.content.length), checksum };
-  }
-
-  get fragmentBytes(): number {
-    return fragmentBytesOf(this.content.length, this.profile.data);
-  }
-
-  at(index: number, version = 3, name = this.names[index] as string) {
-    return { index, version: BigInt(version), address: name, diskId: String(this.cluster.facts(name).diskId) };
-  }
-
-  all(version = 3) {
-    return Array.from({ length: this.profile.fragments }, (_, index) => this.at(index, version));
-  }
-
-  make(from = "en-1", version = 3, smTerm = this.cluster.smTerm) {
-    const diskId = String(this.cluster.facts(from).diskId);
-    const request = { smTerm: BigInt(smTerm), extent: this.extent, targets: this.all(version), stampId, diskId };
-    return this.calls(from).makeFragments(request, { timeoutMs });
-  }
-
-  verify(by = "en-3", fragments = this.all()) {
-    return this.calls(by).verifyFragments({ smTerm: 1n, extent: this.extent, fragments }, { timeoutMs });
-  }
-
-  repair(target: ReturnType<Coding["at"]>, sources: ReturnType<Coding["all"]>) {
-    return this.calls(target.address).repairFragment({ smTerm: 1n, extent: this.extent, target, sources, stampId }, { timeoutMs });
-  }
-
-  /** The content of a fragment as its node gives it. */
-  async fragment({ index, version, address }: ReturnType<Coding["at"]>): Promise<Outcome<Uint8Array>> {
-    const request = { extentId: BigInt(this.id), version, index, offsetBytes: 0n, lengthBytes: this.fragmentBytes };
-    const answer = await this.calls(address).readFragment(request, { timeoutMs });
-    return answer.ok ? { ok: true, value: answer.value.payload } : answer;
-  }
-
-  /** Returns the expected content of data fragment `index`. */
-  expected(index: number): Uint8Array {
-    const bytes = new Uint8Array(this.fragmentBytes);
-    bytes.set(this.content.subarray(index * this.fragmentBytes, (index + 1) * this.fragmentBytes));
-    return bytes;
-  }
-
-  held(name: string) {
-    return this.calls(name).listFragments({}, { timeoutMs });
-  }
-
-  async heldCount(): Promise<number> {
-    let count = 0;
-    for (const name of this.names) if (this.cluster.sim.isUp(name)) count += unwrap(await this.held(name)).fragments.length;
-    return count;
-  }
-}
 
 for (const profileName of ["rs-4-2", "lrc-12-2-2"]) {
   test(`coding ${profileName}: fragments are made and verified; each lost one is made again from as few as the code needs`, async () => {
@@ -341,38 +238,16 @@ test("coding: a replica is made of the fragments, lost and damaged ones computed
   const { cluster } = coding;
   await coding.run(async () => {
     unwrap(await coding.make());
-    const decode = (name: string, version: bigint, fragments: ReturnType<Coding["all"]>, id = coding.id) =>
-      coding.calls(name).decodeExtent(
-        {
-          smTerm: 1n,
-          extentId: BigInt(id),
-          version,
-          ownerEpoch: 1n,
-          extent: coding.extent,
-          fragments,
-          stampId,
-          diskId: String(cluster.facts(name).diskId),
-        },
-        { timeoutMs },
-      );
-    const raw = async (name: string): Promise<Uint8Array> => {
-      const parts: Uint8Array[] = [];
-      for (let at = 0; at < coding.content.length; at += parts.at(-1)?.length ?? 0) {
-        const request = { extentId: BigInt(coding.id), offsetBytes: BigInt(at), lengthBytes: 1 << 20 };
-        parts.push(unwrap(await cluster.node(name).readRaw(request, { timeoutMs })).payload);
-      }
-      return concatBytes(parts);
-    };
-    assert.equal(unwrap(await decode("en-7", 4n, coding.all())).checksum, coding.checksum);
-    assert.deepEqual(await raw("en-7"), coding.content);
+    assert.equal(unwrap(await coding.decode("en-7", 4n, coding.all())).checksum, coding.checksum);
+    assert.deepEqual(await coding.raw("en-7"), coding.content);
     const path = fragmentPath({ extentId: coding.id as never, version: 3 as never, index: 1 });
     cluster.sim.disk("en-2").corrupt(path, fragmentContentOffset(coding.fragmentBytes) + 300_000);
     const few = coding.all().filter(({ index }) => index !== 3);
-    assert.equal(unwrap(await decode("en-8", 4n, few)).checksum, coding.checksum);
-    assert.deepEqual(await raw("en-8"), coding.content);
-    assert.equal(reasonOf(await decode("en-6", 4n, few.slice(1))), "extentStale");
+    assert.equal(unwrap(await coding.decode("en-8", 4n, few)).checksum, coding.checksum);
+    assert.deepEqual(await coding.raw("en-8"), coding.content);
+    assert.equal(reasonOf(await coding.decode("en-6", 4n, few.slice(1))), "extentStale");
     assert.equal(reasonOf(await cluster.node("en-6").getExtentReplica({ extentId: BigInt(coding.id) }, { timeoutMs })), "unknownExtent");
-    assert.equal(reasonOf(await decode("en-6", 4n, few, coding.id + 1)), "badRequest");
-    assert.equal(reasonOf(await decode("en-6", 2n ** 40n, few)), "badRequest", "a version that was never given");
+    assert.equal(reasonOf(await coding.decode("en-6", 4n, few, coding.id + 1)), "badRequest");
+    assert.equal(reasonOf(await coding.decode("en-6", 2n ** 40n, few)), "badRequest", "a version that was never given");
   });
 });

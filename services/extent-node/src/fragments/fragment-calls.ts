@@ -13,15 +13,20 @@ export async function readFragment(
   node: Node,
   request: ReadFragmentRequest,
   context: CallContext,
-): Promise<Outcome<{ payload: Uint8Array }>> {
-  const { index, lengthBytes, background } = request;
+): Promise<Outcome<{ payload: Uint8Array; payloadChecksum: number }>> {
+  const { index, lengthBytes, background, profile, sealedLengthBytes, checksum } = request;
   if (lengthBytes === 0 || lengthBytes > readBytesMax) return refused("invalidArgument", "badRequest", `a read of ${lengthBytes} bytes`);
   const arrivedMs = node.world.clock.monotonicMs();
   const io = { class: background ? repairIo.class : ("read" as const), deadlineMs: context.deadlineMs, caller: context };
   const name = { extentId: extentId(fromWire(request.extentId)), version: extentVersion(fromWire(request.version)), index };
-  const bytes = await node.fragments.read(name, fromWire(request.offsetBytes), lengthBytes, io);
+  const wanted = {
+    ...(profile === "" ? {} : { profile }),
+    ...(sealedLengthBytes === 0n ? {} : { sealedLengthBytes: fromWire(sealedLengthBytes) }),
+    ...(checksum === undefined ? {} : { contentChecksum: checksum }),
+  };
+  const bytes = await node.fragments.read(name, fromWire(request.offsetBytes), lengthBytes, io, wanted);
   if (!background) node.took.read.since(arrivedMs);
-  return bytes.ok ? ok({ payload: bytes.value }) : bytes;
+  return bytes.ok ? ok({ payload: bytes.value, payloadChecksum: node.world.digest.crc32c(bytes.value) }) : bytes;
 }
 
 export async function deleteFragment(node: Node, request: DeleteFragmentRequest): Promise<Outcome<Record<string, never>>> {

@@ -70,6 +70,19 @@ export type VerifiedFragment = { readonly kind: "intact"; readonly bytes: number
 const badOrGone = ({ failure }: Failed): VerifiedFragment | undefined =>
   failure.reason === "unknownExtent" ? undefined : { kind: "bad", why: failure.message };
 
+/** Code and content that a fragment is expected to have. Its name does not say them, and a history that was lost with the metadata gave names too. */
+export type WantedFragment = Partial<Pick<FragmentSpec, "profile" | "sealedLengthBytes" | "contentChecksum">>;
+
+/** Says why a fragment is not the one that is wanted; undefined: it is. */
+export function otherThan({ extentId: id, version, index, ...head }: FragmentHead, wanted: WantedFragment): string | undefined {
+  const { profile, sealedLengthBytes, contentChecksum } = { ...head, ...wanted };
+  if (head.profile === profile && head.sealedLengthBytes === sealedLengthBytes && head.contentChecksum === contentChecksum)
+    return undefined;
+  const here = `${head.profile} of ${head.sealedLengthBytes} bytes with checksum ${head.contentChecksum}`;
+  const named = `${profile} of ${sealedLengthBytes} bytes with checksum ${contentChecksum}`;
+  return `fragment ${index} of extent ${id}, version ${version}, is that of ${here} on this node, not of ${named}`;
+}
+
 export class FragmentFiles {
   readonly #world: World;
   readonly #files: ExtentFiles;
@@ -232,18 +245,27 @@ export class FragmentFiles {
 
   /**
    * Reads bytes of a fragment's content; every chunk they lie in is verified before. Refused with `unknownExtent` if the fragment is not here,
-   * with `damaged` if a chunk is not what the table says, with `badRequest` for bytes beyond its end. May throw DiskError (full handles).
+   * with `damaged` if a chunk is not what the table says, with `badRequest` for bytes beyond its end. May throw DiskError (full handles). A
+   * fragment that is not of the `wanted` code and content is not here.
    */
-  async read(name: FragmentName, offsetBytes: number, lengthBytes: number, io: Io): Promise<Outcome<Uint8Array>> {
+  async read(
+    name: FragmentName,
+    offsetBytes: number,
+    lengthBytes: number,
+    io: Io,
+    wanted: WantedFragment = {},
+  ): Promise<Outcome<Uint8Array>> {
     const kept = await this.#open(name, io);
     if (!kept.ok) return kept;
     const { head, table } = kept.value;
+    const other = otherThan(head, wanted);
+    if (other !== undefined && this.#world.rules.on("fragmentsOfTheirCode")) return refused("notFound", "unknownExtent", other);
     if (lengthBytes <= 0 || offsetBytes < 0 || offsetBytes + lengthBytes > head.fragmentBytes)
       return refused("invalidArgument", "badRequest", `a fragment of ${head.fragmentBytes} bytes has no ${lengthBytes} at ${offsetBytes}`);
     const first = Math.floor(offsetBytes / fragmentChunkBytes);
     const from = first * fragmentChunkBytes;
-    const wanted = Math.ceil((offsetBytes + lengthBytes) / fragmentChunkBytes) * fragmentChunkBytes - from;
-    const bytes = await this.#bytes(name, fragmentContentOffset(head.fragmentBytes) + from, wanted, io);
+    const chunksBytes = Math.ceil((offsetBytes + lengthBytes) / fragmentChunkBytes) * fragmentChunkBytes - from;
+    const bytes = await this.#bytes(name, fragmentContentOffset(head.fragmentBytes) + from, chunksBytes, io);
     if (!bytes.ok) return bytes;
     const bad = this.#world.rules.on("fragmentChunkVerified")
       ? badFragmentChunk(this.#world.digest.crc32c, head, table, first, bytes.value)

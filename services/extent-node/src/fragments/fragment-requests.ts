@@ -67,6 +67,12 @@ export async function admit(
   return { ok: true, value: undefined };
 }
 
+/** Returns a text that is the same for the same work only: its kind, the extent, the code, and each fragment with its version and place. */
+export function jobName(kind: "make" | "verify" | "repair", { extent }: Coded, fragments: readonly FragmentAt[]): string {
+  const { extentId: id, profile, sealedLengthBytes, contentChecksum } = extent;
+  return JSON.stringify([kind, id, profile, sealedLengthBytes, contentChecksum, fragments]);
+}
+
 /** Work on the fragments of one attempt, once at a time: who asks again gets the same answer. */
 export class FragmentJobs {
   readonly #running = new Map<string, Promise<Outcome<unknown>>>();

@@ -1,96 +1,133 @@
 /**
- * Reads the same range of several fragments, from this node and others, for repair, verification and decoding. A source that refuses, is late
- * or is damaged is left for the rest of the job, and the next ones take its place.
+ * Gives ranges of one fragment, for repair and decoding: read from its own file, or computed from the same range of others (stripe-read.ts).
+ * Sources are chosen anew for each stripe. If a stripe has too many bad chunks, its chunks are read one by one, so whatever the code can still
+ * decode is decoded: a fragment with a bad chunk helps with its good ones.
  */
-import { type ExtentId, type Outcome, ok, refused } from "@stamp/base";
-import { Kernel, type Plan, type Profile, repairPlan } from "@stamp/erasure";
+import { type Outcome, ok, refused } from "@stamp/base";
+import { Kernel } from "@stamp/erasure";
+import { fragmentChunkBytes } from "@stamp/extent";
 import { ExtentFragments, toWire } from "@stamp/wire";
 import { repairIo } from "../disk/disk-queue.ts";
 import type { Node } from "../node.ts";
-import type { FragmentAt } from "./fragment-requests.ts";
+import type { Coded, FragmentAt } from "./fragment-requests.ts";
+import { type Source, type StripeFound, StripeRead, sourceOf } from "./stripe-read.ts";
 
 /** Bytes of each fragment that are worked on at a time. */
 export const stripeBytes: number = 256 * 1024;
 const readTimeoutMs = 5_000;
+/** Time after which an answer is late, in ms: at the start, at least, at most, and as a multiple of what steps took lately. */
+const lateStartMs = 1_000;
+const lateMinMs = 300;
+const lateMaxMs = 2_500;
+const lateTimes = 8;
+const learnShare = 0.2;
 
-/** Returns bytes of a fragment's content, verified by its node. */
+/** Returns bytes of a fragment's content, verified by its node, and again here if they came from another one. */
 export async function readFragmentAt(
   node: Node,
-  extentId: ExtentId,
+  { extent }: Coded,
   { index, version, address }: FragmentAt,
   offsetBytes: number,
   lengthBytes: number,
+  signal?: AbortSignal,
 ): Promise<Outcome<Uint8Array>> {
-  if (address === node.address) return node.fragments.read({ extentId, version, index }, offsetBytes, lengthBytes, repairIo);
-  const request = { extentId: toWire(extentId), version: toWire(version), index, offsetBytes: toWire(offsetBytes), lengthBytes };
+  const { extentId, profile, sealedLengthBytes, contentChecksum } = extent;
+  if (address === node.address) return node.fragments.read({ extentId, version, index }, offsetBytes, lengthBytes, repairIo, extent);
+  const name = { extentId: toWire(extentId), version: toWire(version), index };
+  const range = { offsetBytes: toWire(offsetBytes), lengthBytes, background: true };
+  const of = { profile, sealedLengthBytes: toWire(sealedLengthBytes), checksum: contentChecksum };
   const client = node.world.transport.client(address, ExtentFragments);
-  const answer = await client.readFragment({ ...request, background: true }, { timeoutMs: readTimeoutMs });
+  const options = { timeoutMs: readTimeoutMs, ...(signal === undefined ? {} : { signal }) };
+  const answer = await client.readFragment({ ...name, ...range, ...of }, options);
   if (!answer.ok) return answer;
-  const { payload } = answer.value;
-  return payload.length === lengthBytes
-    ? ok(payload)
-    : refused("unavailable", "extentStale", `${address} gave ${payload.length} of ${lengthBytes} bytes of fragment ${index}`);
+  const { payload, payloadChecksum } = answer.value;
+  if (payload.length !== lengthBytes)
+    return refused("unavailable", "extentStale", `${address} gave ${payload.length} of ${lengthBytes} bytes of fragment ${index}`);
+  // A node of an earlier release gives none.
+  if (payloadChecksum === undefined || payloadChecksum === node.world.digest.crc32c(payload)) return ok(payload);
+  return refused("unavailable", "extentStale", `bytes of fragment ${index} at ${offsetBytes} from ${address} are not what it sent`);
 }
 
 export class FragmentSources {
   readonly #node: Node;
-  readonly #extentId: ExtentId;
-  readonly #profile: Profile;
-  readonly #wanted: readonly number[];
-  #left: FragmentAt[];
-  #plan: Plan | undefined;
-  readonly #kernel: Kernel;
-  /** Why the last source was left. */
-  #why = "no source was given";
+  readonly #coded: Coded;
+  readonly #wanted: number;
+  readonly #sources: readonly Source[];
+  readonly #kernel: () => Kernel;
+  #step = 0;
+  #tookMs = lateStartMs / lateTimes;
   bytesRead = 0;
 
-  /** `sources`: those to be read first in front. `wanted`: indices of the fragments that are computed. */
-  constructor(node: Node, extentId: ExtentId, profile: Profile, wanted: readonly number[], sources: readonly FragmentAt[]) {
+  /** `sources`: those to be read first in front, at most one of each index. `kernel` gives lanes for all fragments; nobody else uses it between two awaits. */
+  constructor(node: Node, coded: Coded, wanted: number, sources: readonly FragmentAt[], kernel: () => Kernel = kernelOnce(coded)) {
     this.#node = node;
-    this.#extentId = extentId;
-    this.#profile = profile;
+    this.#coded = coded;
     this.#wanted = wanted;
-    this.#left = sources.filter(({ index }) => !wanted.includes(index));
-    this.#kernel = new Kernel(profile.fragments, stripeBytes);
-    this.#choose();
+    this.#sources = sources.map(sourceOf);
+    this.#kernel = kernel;
   }
 
-  #choose(): void {
-    const available = this.#left.map(({ index }) => index);
-    this.#plan = repairPlan(this.#profile, this.#wanted, available);
-  }
-
-  /** Returns the wanted fragments' bytes of this range, at most `stripeBytes` and a multiple of 64. The kernel's memory holds them until the next call. */
-  async compute(offsetBytes: number, lengthBytes: number): Promise<Outcome<readonly Uint8Array[]>> {
-    for (;;) {
-      const plan = this.#plan;
-      if (plan === undefined) {
-        const message = `fragments ${this.#wanted.join(", ")} of extent ${this.#extentId} can't be computed from ${this.#left.length} others: ${this.#why}`;
-        return refused("unavailable", "extentStale", message);
-      }
-      const read = await Promise.all(plan.sources.map((index) => this.#read(index, offsetBytes, lengthBytes)));
-      if (read.includes(false)) {
-        this.#choose();
-        continue;
-      }
-      this.#kernel.run(plan, (index) => index, lengthBytes);
-      return ok(this.#wanted.map((index) => this.#kernel.lane(index).subarray(0, lengthBytes)));
+  /** Returns the wanted fragment's bytes of this range, at most `stripeBytes`; offset and length are multiples of 64. */
+  async bytes(offsetBytes: number, lengthBytes: number): Promise<Outcome<Uint8Array>> {
+    const whole = await this.#range(offsetBytes, lengthBytes);
+    if (whole.ok || whole.failure.reason !== "damaged") return whole.ok ? whole : this.#notComputed(offsetBytes, whole.failure.message);
+    const bytes = new Uint8Array(lengthBytes);
+    for (let at = offsetBytes; at < offsetBytes + lengthBytes; ) {
+      const end = Math.min(offsetBytes + lengthBytes, (Math.floor(at / fragmentChunkBytes) + 1) * fragmentChunkBytes);
+      const chunk = await this.#range(at, end - at);
+      if (!chunk.ok) return this.#notComputed(at, chunk.failure.message);
+      bytes.set(chunk.value, at - offsetBytes);
+      at = end;
     }
+    return ok(bytes);
   }
 
-  /** False: the source is left. */
-  async #read(index: number, offsetBytes: number, lengthBytes: number): Promise<boolean> {
-    const source = this.#left.find((each) => each.index === index) as FragmentAt;
-    const answer = await readFragmentAt(this.#node, this.#extentId, source, offsetBytes, lengthBytes);
-    if (!answer.ok) {
-      this.#why = `fragment ${index}: ${answer.failure.message}`;
-      this.#left = this.#left.filter((each) => each !== source);
-      return false;
-    }
-    this.#kernel.lane(index).set(answer.value);
-    this.bytesRead += lengthBytes;
-    return true;
+  #notComputed(at: number, why: string): Outcome<never> {
+    const left = this.#sources.filter(({ gone }) => !gone).length;
+    const message = `fragment ${this.#wanted} of extent ${this.#coded.extent.extentId} can't be computed at ${at} from ${left} others: ${why}`;
+    return refused("unavailable", "extentStale", message);
   }
+
+  /** Refused with `damaged` if bad chunks are why the range is not determined. */
+  async #range(offsetBytes: number, lengthBytes: number): Promise<Outcome<Uint8Array>> {
+    const { clock } = this.#node.world;
+    const startedMs = clock.monotonicMs();
+    this.#step += 1;
+    const found = await new StripeRead({
+      clock,
+      profile: this.#coded.profile,
+      wanted: this.#wanted,
+      sources: this.#sources,
+      step: this.#step,
+      lateMs: Math.min(lateMaxMs, Math.max(lateMinMs, this.#tookMs * lateTimes)),
+      read: async ({ at }, signal) => {
+        const answer = await readFragmentAt(this.#node, this.#coded, at, offsetBytes, lengthBytes, signal);
+        if (answer.ok) this.bytesRead += lengthBytes;
+        return answer;
+      },
+    }).run();
+    this.#tookMs = this.#tookMs * (1 - learnShare) + (clock.monotonicMs() - startedMs) * learnShare;
+    if ("kind" in found) return ok(this.#computed(found, lengthBytes));
+    const why = found.last?.failure.message ?? "no source is left";
+    return found.isDamaged ? refused("dataLoss", "damaged", why) : refused("unavailable", "extentStale", why);
+  }
+
+  #computed(found: StripeFound, lengthBytes: number): Uint8Array {
+    if (found.kind === "bytes") return found.bytes;
+    const kernel = this.#kernel();
+    for (const source of found.plan.sources) kernel.lane(source).set(found.bytesOf.get(source) as Uint8Array);
+    kernel.run(found.plan, (index) => index, lengthBytes);
+    return kernel.lane(this.#wanted).slice(0, lengthBytes);
+  }
+}
+
+/** Returns a function that makes the kernel when it is first needed: most jobs only read. */
+export function kernelOnce({ profile }: Coded): () => Kernel {
+  let kernel: Kernel | undefined;
+  return () => {
+    kernel ??= new Kernel(profile.fragments, stripeBytes);
+    return kernel;
+  };
 }
 
 /** Work in steps that take turns with the copies of repair, and rest while clients use the node. */

@@ -11,7 +11,7 @@ import { ExtentFragments, type MakeFragmentsRequest, toWire, type WriteFragmentR
 import { repairIo } from "../disk/disk-queue.ts";
 import type { LocalExtent } from "../disk/local-extent.ts";
 import { type Node, unknownExtent } from "../node.ts";
-import { admit, type Coded, codedOf, type FragmentAt, fragmentsOf } from "./fragment-requests.ts";
+import { admit, type Coded, codedOf, type FragmentAt, fragmentsOf, jobName } from "./fragment-requests.ts";
 import { PacedSteps, stripeBytes } from "./fragment-sources.ts";
 import { writeFragment } from "./write-fragment.ts";
 
@@ -35,7 +35,7 @@ export async function makeFragments(node: Node, request: MakeFragmentsRequest): 
   if (replica.state === "damaged") return refused("dataLoss", "damaged", `extent ${id} is damaged here: ${replica.damage}`);
   if (replica.state !== "sealed" || replica.sealedLengthBytes !== sealedLengthBytes)
     return refused("failedPrecondition", "extentStale", `extent ${id} is ${replica.state} here, at ${replica.durableBytes}`);
-  return node.fragmentJobs.run(`make ${id} ${targets[0]?.version}`, () => new Maker(node, extent, coded, targets, request).run());
+  return node.fragmentJobs.run(jobName("make", coded, targets), () => new Maker(node, extent, coded, targets, request).run());
 }
 
 class Maker {

@@ -1,8 +1,11 @@
-/** Makes one fragment anew on this node, from others: the local group first, where the code has one. */
+/** Makes one fragment anew on this node: from its old file where that is still good, else from others, the local group first if the code has one. */
 import { type Outcome, ok, refused } from "@stamp/base";
+import type { FragmentSpec } from "@stamp/extent";
 import { type RepairFragmentRequest, toWire } from "@stamp/wire";
+import { repairIo } from "../disk/disk-queue.ts";
 import type { Node } from "../node.ts";
-import { admit, type Coded, codedOf, type FragmentAt, fragmentsOf } from "./fragment-requests.ts";
+import { otherThan } from "./fragment-files.ts";
+import { admit, type Coded, codedOf, type FragmentAt, fragmentsOf, jobName } from "./fragment-requests.ts";
 import { FragmentSources, PacedSteps, stripeBytes } from "./fragment-sources.ts";
 
 type Repaired = { readonly bytesRead: bigint };
@@ -15,31 +18,43 @@ export async function repairFragment(node: Node, request: RepairFragmentRequest)
   const { smTerm, stampId } = request;
   const admitted = await admit(node, { smTerm, stampId, diskId: target.diskId });
   if (!admitted.ok) return admitted;
-  const { extentId: id, fragmentBytes } = coded.extent;
-  // The answer of an earlier repair was lost: it is done.
-  if (node.fragments.find(id, target.version)?.index === target.index) return ok({ bytesRead: 0n });
-  const full = node.refuseBytes(fragmentBytes);
-  if (full !== undefined) return { ok: false, failure: full };
-  return node.fragmentJobs.run(`repair ${id} ${target.version} ${target.index}`, () => repair(node, coded, target, sources));
+  return node.fragmentJobs.run(jobName("repair", coded, [target]), () => repair(node, coded, target, sources));
 }
 
-async function repair(
-  node: Node,
-  { extent, profile }: Coded,
-  target: FragmentAt,
-  given: readonly FragmentAt[],
-): Promise<Outcome<Repaired>> {
-  const sources = new FragmentSources(node, extent.extentId, profile, [target.index], given);
-  const begun = await node.fragments.begin({ ...extent, version: target.version, index: target.index }, "");
+/**
+ * The answer of an earlier repair may have been lost: then the fragment is here, and it is done. A fragment of the same version may also be left
+ * of another history, or damaged. It is refused with `conflict`: the attempt is taken back, and the next one has another version.
+ */
+async function madeBefore(node: Node, spec: FragmentSpec): Promise<Outcome<Repaired> | undefined> {
+  const held = node.fragments.find(spec.extentId, spec.version);
+  if (held === undefined) return undefined;
+  const head = await node.fragments.head(held, repairIo);
+  const other = head.ok ? otherThan(head.value, spec) : head.failure.message;
+  if (other !== undefined) return refused("aborted", "conflict", other);
+  if (held.index !== spec.index)
+    return refused("aborted", "conflict", `fragment ${held.index} of extent ${spec.extentId}, version ${spec.version}, is on this node`);
+  const verified = await node.fragments.verify(held, repairIo);
+  if (verified?.kind === "intact") return ok({ bytesRead: 0n });
+  return refused("aborted", "conflict", `the fragment that is here can't be taken: ${verified?.why ?? "it was deleted meanwhile"}`);
+}
+
+async function repair(node: Node, coded: Coded, target: FragmentAt, given: readonly FragmentAt[]): Promise<Outcome<Repaired>> {
+  const { extent } = coded;
+  const spec = { ...extent, version: target.version, index: target.index };
+  const made = await madeBefore(node, spec);
+  if (made !== undefined) return made;
+  const full = node.refuseBytes(extent.fragmentBytes);
+  if (full !== undefined) return { ok: false, failure: full };
+  const sources = new FragmentSources(node, coded, target.index, given);
+  const begun = await node.fragments.begin(spec, "");
   if (!begun.ok) return begun;
   const writer = begun.value;
   const steps = new PacedSteps(node);
   for (let at = 0; at < extent.fragmentBytes; at += stripeBytes) {
     const bytes = Math.min(stripeBytes, extent.fragmentBytes - at);
     const done = await steps.step(bytes, async () => {
-      const computed = await sources.compute(at, bytes);
-      // A copy: the lane is used again while the disk may still hold these bytes.
-      return computed.ok ? writer.append((computed.value[0] as Uint8Array).slice()) : computed;
+      const stripe = await sources.bytes(at, bytes);
+      return stripe.ok ? writer.append(stripe.value) : stripe;
     });
     if (done.ok) continue;
     await writer.discard();

@@ -7,21 +7,22 @@ import { encodePlan, Kernel } from "@stamp/erasure";
 import { combineCrc32c } from "@stamp/extent";
 import type { VerifyFragmentsRequest } from "@stamp/wire";
 import type { Node } from "../node.ts";
-import { admit, type Coded, codedOf, type FragmentAt, fragmentsOf } from "./fragment-requests.ts";
+import { admit, type Coded, codedOf, type FragmentAt, fragmentsOf, jobName } from "./fragment-requests.ts";
 import { PacedSteps, readFragmentAt, stripeBytes } from "./fragment-sources.ts";
 
 export async function verifyFragments(node: Node, request: VerifyFragmentsRequest): Promise<Outcome<Record<string, never>>> {
   const coded = codedOf(request.extent);
   const fragments = fragmentsOf(coded, request.fragments);
-  const { profile, extent } = coded;
+  const { profile } = coded;
   if (fragments.length !== profile.fragments)
     return refused("invalidArgument", "badRequest", `${profile.name} has ${profile.fragments} fragments, not ${fragments.length}`);
   const admitted = await admit(node, { smTerm: request.smTerm });
   if (!admitted.ok) return admitted;
-  return node.fragmentJobs.run(`verify ${extent.extentId} ${fragments[0]?.version}`, () => verify(node, coded, fragments));
+  return node.fragmentJobs.run(jobName("verify", coded, fragments), () => verify(node, coded, fragments));
 }
 
-async function verify(node: Node, { profile, extent }: Coded, fragments: readonly FragmentAt[]): Promise<Outcome<Record<string, never>>> {
+async function verify(node: Node, coded: Coded, fragments: readonly FragmentAt[]): Promise<Outcome<Record<string, never>>> {
+  const { profile, extent } = coded;
   const { extentId: id, fragmentBytes, sealedLengthBytes, contentChecksum } = extent;
   const { crc32c } = node.world.digest;
   // Stored fragments in the first lanes, computed ones behind.
@@ -33,7 +34,7 @@ async function verify(node: Node, { profile, extent }: Coded, fragments: readonl
     Math.min(bytes, Math.max(0, sealedLengthBytes - index * fragmentBytes - at));
 
   const stripe = async (at: number, bytes: number): Promise<Outcome<void>> => {
-    const read = await Promise.all(fragments.map((fragment) => readFragmentAt(node, id, fragment, at, bytes)));
+    const read = await Promise.all(fragments.map((fragment) => readFragmentAt(node, coded, fragment, at, bytes)));
     for (const [i, each] of read.entries()) {
       if (!each.ok) return each;
       const { index } = fragments[i] as FragmentAt;
