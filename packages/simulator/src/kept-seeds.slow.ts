@@ -1,14 +1,44 @@
-/** Every seed that ever found something: with all rules on it passes, also when it was found by a mutant. */
+/**
+ * Every seed that ever found something: with all rules on it passes, also when it was found by a mutant. The seeds run in worker processes,
+ * one for each processor.
+ */
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { readKeptSeeds } from "./cli/kept-seeds.ts";
-import { runSeed } from "./cli/run-seed.ts";
+import { availableParallelism } from "node:os";
+import { after, before, test } from "node:test";
+import { type KeptSeed, readKeptSeeds } from "./cli/kept-seeds.ts";
+import { Pool } from "./cli/pool.ts";
+import type { SeedJob, SeedReport } from "./cli/report.ts";
 
-for (const { workload, seed, focus, why } of await readKeptSeeds()) {
-  // A lying disk may take the very last acknowledged appends for good (docs/design/faults.md); only the gate runs such seeds, against each other.
-  if (focus === "lying") continue;
+const seedTimeoutMs = 300_000;
+const pool = new Pool({ workers: availableParallelism(), seedTimeoutMs });
+// A lying disk may take the very last acknowledged appends for good (docs/design/faults.md); only the gate runs such seeds, against each other.
+const seeds = (await readKeptSeeds()).filter(({ focus }) => focus !== "lying");
+
+interface KeptJob extends SeedJob {
+  readonly told: PromiseWithResolvers<SeedReport>;
+}
+const jobOf = ({ workload, seed, focus }: KeptSeed): KeptJob => ({
+  ...{ workload, seed, focus, rulesOff: [], twice: false },
+  told: Promise.withResolvers<SeedReport>(),
+});
+const jobs = seeds.map(jobOf);
+let running: Promise<void> | undefined;
+
+before(() => {
+  running = pool.run(jobs, (report, { told }) => {
+    told.resolve(report);
+    return true;
+  });
+});
+after(async () => {
+  await running;
+  pool.close();
+});
+
+for (const [at, { workload, seed, why }] of seeds.entries()) {
   test(`simulation: ${workload} seed ${seed} (${why}) passes with all rules`, async () => {
-    const report = await runSeed({ workload, seed, focus, rulesOff: [], twice: false });
-    assert.equal(report.failure, undefined);
+    const report = await jobs[at]?.told.promise;
+    assert.equal(report?.failure, undefined);
+    assert.equal(report?.seed, seed);
   });
 }

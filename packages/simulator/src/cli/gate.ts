@@ -1,7 +1,8 @@
 /**
  * The mutation gate: every mutant must be caught by some seed: a checker sees a promise broken without the rules, and with them (only
- * their back-ups off) the same seed passes. The seed that caught it last time is tried first. What was caught by which seed can be
- * written to tests/simulation/seeds/mutants.json and docs/faults.md.
+ * their back-ups off) the same seed passes. The seeds that caught them last time are tried first, of all mutants beside each other; for a
+ * mutant that its seed does not catch any more, others are searched. What was caught by which seed can be written to
+ * tests/simulation/seeds/mutants.json and docs/faults.md.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import type { RuleName } from "@stamp/base";
@@ -10,8 +11,8 @@ import type { KeptSeed } from "./kept-seeds.ts";
 import { keptFile, readKeptSeeds } from "./kept-seeds.ts";
 import type { Mutant } from "./mutants.ts";
 import { mutantName, mutants, rulesOffFor } from "./mutants.ts";
-import { runPool } from "./pool.ts";
-import type { SeedReport, WorkloadName } from "./report.ts";
+import { Pool } from "./pool.ts";
+import type { SeedJob, SeedReport, WorkloadName } from "./report.ts";
 
 export interface GateOptions {
   readonly only?: string | undefined;
@@ -27,20 +28,32 @@ export interface GateOptions {
 
 export const faultsPagePath: URL = new URL("../../../../docs/faults.md", import.meta.url);
 
-/** Exit code. */
+/** Returns the exit code. */
 export async function gate(options: GateOptions): Promise<number> {
   const { print } = options;
   const kept = await readKeptSeeds();
+  const before = (mutant: Mutant): KeptSeed | undefined => kept.find((each) => sameRules(each, mutant));
   const caught = new Map<string, KeptSeed>();
-  const missed: string[] = [];
   for (const mutant of mutants) {
-    const before = kept.find((each) => sameRules(each, mutant));
-    if (before) caught.set(mutantName(mutant), before);
-    if (options.only !== undefined && !mutant.rules.includes(options.only as RuleName)) continue;
-    if (options.workload !== undefined && mutant.workload !== options.workload) continue;
-    const found = await hunt(mutant, before, options);
-    if (found) caught.set(mutantName(mutant), found);
-    else missed.push(mutantName(mutant));
+    const seed = before(mutant);
+    if (seed) caught.set(mutantName(mutant), seed);
+  }
+  const wanted = mutants.filter(
+    ({ rules, workload }) =>
+      (options.only === undefined || rules.includes(options.only as RuleName)) &&
+      (options.workload === undefined || workload === options.workload),
+  );
+  const missed: string[] = [];
+  const pool = new Pool({ workers: options.workers, seedTimeoutMs: 2 * options.seedTimeoutMs });
+  try {
+    const rest = await tryKept(wanted, before, pool, print);
+    for (const mutant of rest) {
+      const found = await hunt(mutant, before(mutant), pool, options);
+      if (found) caught.set(mutantName(mutant), found);
+      else missed.push(mutantName(mutant));
+    }
+  } finally {
+    pool.close();
   }
   print(missed.length === 0 ? "every mutant was caught" : `NOT caught: ${missed.join(", ")}`);
   if (options.writeDocs && missed.length === 0) {
@@ -66,26 +79,69 @@ export async function faultsPageAsItIs(): Promise<{ readonly written: string; re
 
 const sameRules = (seed: KeptSeed, mutant: Mutant): boolean => seed.rulesOff.join("+") === rulesOffFor(mutant).join("+");
 
-async function hunt(mutant: Mutant, before: KeptSeed | undefined, options: GateOptions): Promise<KeptSeed | undefined> {
-  const { print, from, budget, workers, seedTimeoutMs } = options;
+/** Seed that caught the mutant last time, if it is of the same workload and focus. */
+const knownSeed = ({ workload, focus }: Mutant, before: KeptSeed | undefined): number | undefined =>
+  before !== undefined && before.workload === workload && before.focus === focus ? before.seed : undefined;
+
+interface MutantJob extends SeedJob {
+  readonly mutant: Mutant;
+}
+
+const jobOf = (mutant: Mutant, seed: number): MutantJob => {
+  const { workload, focus } = mutant;
+  return { workload, seed, focus, rulesOff: rulesOffFor(mutant), twice: false, controlRulesOff: mutant.backedUpBy ?? [], mutant };
+};
+
+/** True if a checker saw a promise broken, and the same seed passes with the rules on. */
+const catches = (report: SeedReport): boolean =>
+  report.failure !== undefined && report.promiseBroken === true && report.failsAnyway !== true;
+
+/** Tries each mutant with the seed that caught it last time. Returns those that are not caught. */
+async function tryKept(
+  wanted: readonly Mutant[],
+  before: (mutant: Mutant) => KeptSeed | undefined,
+  pool: Pool,
+  print: GateOptions["print"],
+): Promise<Mutant[]> {
+  const jobs = wanted.flatMap((mutant) => {
+    const seed = knownSeed(mutant, before(mutant));
+    return seed === undefined ? [] : [jobOf(mutant, seed)];
+  });
+  const caught = new Set<Mutant>();
+  const startedMs = performance.now();
+  await pool.run(jobs, (report, { mutant, seed }) => {
+    if (!catches(report)) return true;
+    caught.add(mutant);
+    print(
+      `caught  ${mutantName(mutant)} -> ${where(mutant.workload, mutant.focus)} seed ${seed} (kept): ${report.failure?.split("\n")[0]}`,
+    );
+    return true;
+  });
+  print(`${caught.size} of ${wanted.length} were caught by their kept seeds in ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
+  return wanted.filter((mutant) => !caught.has(mutant));
+}
+
+/** Searches a seed that catches the mutant. Skips the kept one, which did not. */
+async function hunt(
+  mutant: Mutant,
+  before: KeptSeed | undefined,
+  pool: Pool,
+  { print, from, budget }: GateOptions,
+): Promise<KeptSeed | undefined> {
   const startedMs = performance.now();
   const { workload, focus } = mutant;
-  const known = before && before.workload === workload && before.focus === focus ? [before.seed] : [];
-  const seeds = [...known, ...Array.from({ length: budget }, (_, i) => from + i).filter((seed) => !known.includes(seed))];
+  const known = knownSeed(mutant, before);
+  const seeds = Array.from({ length: budget }, (_, i) => from + i).filter((seed) => seed !== known);
   let tried = 0;
   let otherwise = 0;
   let caught: SeedReport | undefined;
-  await runPool(
-    seeds.map((seed) => ({ workload, seed, focus, rulesOff: rulesOffFor(mutant), twice: false, controlRulesOff: mutant.backedUpBy ?? [] })),
-    {
-      workers,
-      seedTimeoutMs: 2 * seedTimeoutMs,
-      onReport: (report) => {
-        tried += 1;
-        if (report.failsAnyway || (report.failure !== undefined && !report.promiseBroken)) otherwise += 1;
-        else if (report.failure !== undefined) caught ??= report;
-        return caught === undefined;
-      },
+  await pool.run(
+    seeds.map((seed) => jobOf(mutant, seed)),
+    (report) => {
+      tried += 1;
+      if (catches(report)) caught ??= report;
+      else if (report.failure !== undefined) otherwise += 1;
+      return caught === undefined;
     },
   );
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
