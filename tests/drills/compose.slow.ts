@@ -4,7 +4,6 @@
  */
 import assert from "node:assert/strict";
 import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -16,6 +15,7 @@ import {
   type Drill,
   damageRoles,
   drills,
+  reservePorts,
   runDamageDrill,
   runDrill,
 } from "@stamp/cli";
@@ -59,14 +59,6 @@ const sealed = 4;
 let environment: Record<string, string>;
 let stamp: StartedDockerComposeEnvironment | undefined;
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 async function compose(...args: string[]): Promise<string> {
   const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
   const { code, output } = await run("env", [...variables, "docker", "compose", "-p", project, ...args]);
@@ -101,13 +93,13 @@ async function newestCopy(): ReturnType<typeof copyOfAllMetadata> {
 }
 
 before(async () => {
-  const [blob, queue, table] = [await freePort(), await freePort(), await freePort()];
+  const { portBase } = await reservePorts();
   environment = {
     // Its own, so that whoever else builds here builds another.
     STAMP_IMAGE: image,
-    STAMP_BLOB_PORT: String(blob),
-    STAMP_QUEUE_PORT: String(queue),
-    STAMP_TABLE_PORT: String(table),
+    STAMP_BLOB_PORT: String(portBase),
+    STAMP_QUEUE_PORT: String(portBase + 1),
+    STAMP_TABLE_PORT: String(portBase + 2),
     ...(existsSync(machineCa) ? { STAMP_BUILD_CA: machineCa } : {}),
   };
   await compose("build");
@@ -158,7 +150,7 @@ test("compose, status, shows endpoints and a connection string that follow the p
   assert.ok(made.kind === "answer" && made.status === 201, JSON.stringify(made));
 });
 
-test("compose, a drill of the list on the containers: every promise kept", { timeout: 240_000 }, async () => {
+test("compose, a drill of the list on the containers: every promise kept", { timeout: 500_000 }, async () => {
   const target = await attachCompose({ project, variables: environment });
   try {
     const drill = drills.find(({ name }) => name === "kill-primary") as Drill;
@@ -177,7 +169,7 @@ test("compose, a drill of the list on the containers: every promise kept", { tim
 });
 
 test("compose, the drill damage: kinds that are done while a container runs, while it is down, and to the lock service", {
-  timeout: 300_000,
+  timeout: 500_000,
 }, async () => {
   const target = await attachCompose({ project, variables: environment, roles: damageRoles });
   try {
@@ -198,7 +190,7 @@ test("compose, the drill damage: kinds that are done while a container runs, whi
 });
 
 test("compose, docker kill of an extent node under writing clients: every promise kept, and it is brought back by hand", {
-  timeout: 240_000,
+  timeout: 500_000,
 }, async () => {
   const endpoint = `http://127.0.0.1:${environment.STAMP_BLOB_PORT}/devstoreaccount1`;
   const client = new BlobClient({ endpoint, account: "devstoreaccount1", key });
@@ -237,7 +229,7 @@ test("compose, docker kill of an extent node under writing clients: every promis
 });
 
 test("compose, metadata restore: refused while the lock service runs; from a node's copy, with everything stopped, every blob is there", {
-  timeout: 300_000,
+  timeout: 500_000,
 }, async () => {
   const endpoint = `http://127.0.0.1:${environment.STAMP_BLOB_PORT}/devstoreaccount1`;
   const client = new BlobClient({ endpoint, account: "devstoreaccount1", key, timeoutMs: 60_000 });
@@ -276,7 +268,7 @@ interface Findings {
 }
 
 test("compose, the volume of the lock service is lost: health names the newest copy, and the line that it prints brings every blob back", {
-  timeout: 300_000,
+  timeout: 500_000,
 }, async () => {
   const endpoint = `http://127.0.0.1:${environment.STAMP_BLOB_PORT}/devstoreaccount1`;
   const client = new BlobClient({ endpoint, account: "devstoreaccount1", key, timeoutMs: 60_000 });

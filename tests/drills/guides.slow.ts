@@ -6,12 +6,12 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { chmodSync, globSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { BlobServiceClient, type ContainerClient } from "@azure/storage-blob";
+import { reservePorts } from "@stamp/cli";
 import { root } from "../tools/commands.ts";
 import { blocksOf, type GuideBlock, guides, textOf } from "../tools/guide-blocks.ts";
 import { dayOfWork, namesAt, openPathsIn } from "./day-of-work.ts";
@@ -64,25 +64,9 @@ function scriptOf(blocks: readonly GuideBlock[]): string {
   return [`trap 'echo "FAILED with exit code $?: $BASH_COMMAND" >&2' ERR`, ...parts].join("\n");
 }
 
-/** Below the ports that systems give to outgoing connections. */
-async function freePorts(): Promise<number> {
-  for (;;) {
-    const base = 12_000 + Math.floor(Math.random() * 65) * 300;
-    const wanted = [base, base + 1, base + 2, ...Array.from({ length: 20 }, (_, at) => [base + 100 + at, base + 200 + at]).flat()];
-    if ((await Promise.all(wanted.map(isFree))).every(Boolean)) return base;
-  }
-}
-
-const isFree = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const server = createServer();
-    server.once("error", () => resolve(false));
-    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
-  });
-
 describe("guides", { timeout: 600_000 }, () => {
   before(async () => {
-    portBase = await freePorts();
+    portBase = (await reservePorts()).portBase;
     mkdirSync(join(clone, "bin"));
     for (const file of ["docs", "package.json", "stamp.mjs"]) symlinkSync(join(root, file), join(clone, file));
     // On a machine with much to do, requests are slow, and health says so with exit code 6.

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { after, before, test } from "node:test";
 import { unwrap } from "@stamp/base";
-import { type DrillTarget, startOwn } from "@stamp/cli";
+import { type DrillTarget, reservePorts, startOwn } from "@stamp/cli";
 import { type Account, Accounts } from "@stamp/wire";
 
 const root = join(import.meta.dirname, "../..");
@@ -25,7 +25,7 @@ const flags = {
     { name: "devstoreaccount1", keys: [wellKnownKey] },
     { name: "acctconfigured", keys: [configuredKey.toString("base64")] },
   ]),
-  ...{ journalSegmentBytes: 16 * 1024 * 1024, portBase: 12_000 + Math.floor(Math.random() * 65) * 300 },
+  ...{ journalSegmentBytes: 16 * 1024 * 1024, portBase: (await reservePorts()).portBase },
 };
 const call = { timeoutMs: 15_000 };
 /** Files that hold a secret on purpose. */
@@ -99,7 +99,7 @@ async function makeSecrets(running: DrillTarget): Promise<void> {
   for (const [name, secret] of secrets) assert.ok(secret.length >= 32, name);
 }
 
-test("keys at rest: in no file but their own, no log, no answer, no status, no backup", { timeout: 120_000 }, async () => {
+test("keys at rest: in no file but their own, no log, no answer, no status, no backup", { timeout: 300_000 }, async () => {
   assert.ok(stamp);
   await makeSecrets(stamp);
   const { processes } = await stamp.status();
@@ -139,7 +139,7 @@ test("keys at rest: in no file but their own, no log, no answer, no status, no b
 });
 
 test("keys at rest: without the master key a start is refused and says what to do; with it the account is as it was", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const [path, away] = [join(dataDir, "master-key"), join(folder, "master-key")];
   renameSync(path, away);

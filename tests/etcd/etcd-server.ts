@@ -4,12 +4,12 @@
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { FailureError, refused } from "@stamp/base";
+import { type ReservedPorts, reservePorts } from "@stamp/cli";
 import { NodeClock, NodeForeignCalls } from "@stamp/ports-node";
 import { etcd } from "@stamp/wire";
 
@@ -60,27 +60,30 @@ export class EtcdServers {
   readonly #program: string;
   readonly #folder: string;
   readonly #options: MemberOptions;
+  readonly #ports: ReservedPorts;
   readonly #members: readonly Member[];
   readonly #calls = new NodeForeignCalls(new NodeClock());
   #log = "";
 
-  constructor(program: string, folder: string, members: readonly Member[], options: MemberOptions) {
+  constructor(program: string, folder: string, members: readonly Member[], options: MemberOptions, ports: ReservedPorts) {
     this.#program = program;
     this.#folder = folder;
     this.#members = members;
     this.#options = options;
+    this.#ports = ports;
   }
 
   static async start(program: string, count: number, options: MemberOptions = {}): Promise<EtcdServers> {
     const folder = mkdtempSync(join(options.folder ?? tmpdir(), "stamp-etcd-"));
-    const ports = await freePorts(2 * count);
+    // etcd takes no port 0, and a member that is killed comes back to its port.
+    const ports = await reservePorts();
     const members = Array.from({ length: count }, (_, i) => ({
       name: `m${i + 1}`,
-      client: `127.0.0.1:${ports[2 * i]}`,
-      peer: `127.0.0.1:${ports[2 * i + 1]}`,
+      client: `127.0.0.1:${ports.portBase + 2 * i}`,
+      peer: `127.0.0.1:${ports.portBase + 2 * i + 1}`,
       process: undefined,
     }));
-    const servers = new EtcdServers(program, folder, members, options);
+    const servers = new EtcdServers(program, folder, members, options, ports);
     for (const { name } of members) servers.startMember(name);
     if (options.scheme !== "https") await servers.led();
     return servers;
@@ -158,6 +161,7 @@ export class EtcdServers {
   async stop(): Promise<void> {
     for (const { name } of this.#members) await this.kill(name);
     await this.#calls.close();
+    await this.#ports.release();
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
@@ -166,19 +170,4 @@ export class EtcdServers {
     if (member === undefined) throw new FailureError(refused("notFound", "badRequest", `no member ${name}`).failure);
     return member;
   }
-}
-
-/** Ports that nobody has now: etcd takes no port 0. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports = await Promise.all(
-    servers.map(
-      (server) =>
-        new Promise<number>((resolve) =>
-          server.listen(0, "127.0.0.1", () => resolve((server.address() as { readonly port: number }).port)),
-        ),
-    ),
-  );
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
 }

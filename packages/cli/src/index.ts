@@ -2,6 +2,8 @@
  * The command line for tests and benchmarks: drills and the clients that check promises. Everything else is a command:
  * `./stamp --help`.
  */
+
+export { type ReservedPorts, reservePorts } from "@stamp/cluster";
 export { type BlobAnswer, BlobClient, type BlobResult } from "./drills/blob-client.ts";
 export { CheckingClient, type CheckingReport, contentOf, type WriteTime } from "./drills/checking-client.ts";
 export { attachCompose } from "./drills/compose/compose-target.ts";

@@ -7,6 +7,7 @@ export * from "./config.ts";
 export { ownCredential, ownTransport } from "./own-transport.ts";
 export { type Endpoints, isPublic, type Plan, type PlannedProcess, type RemoteProcess } from "./plan.ts";
 export { planCluster } from "./plan-cluster.ts";
+export { type ReservedPorts, reservePorts } from "./port-base.ts";
 export { internalReachOf, noAccountServed, reachRemarks, restReachOf } from "./reach.ts";
 export { type ClusterRecord, clusterRecordPath, readClusterRecord, writeClusterRecord } from "./record/cluster-record.ts";
 export { DataFolder, type RunningOnFolder, type SupervisorRecord } from "./record/data-folder.ts";

@@ -12,6 +12,7 @@ import {
   loadConfig,
   ownTransport,
   planCluster,
+  reservePorts,
   runSupervisor,
   StampInspector,
   StartError,
@@ -80,11 +81,10 @@ export async function startOwn(flags: Readonly<Record<string, unknown>>, keep: b
   const given = flags.dataDir as string | undefined;
   const dataDir = given ?? (await mkdtemp(join(tmpdir(), "stamp-drill-")));
   for (let attempt = 0; ; attempt++) {
-    // Below the ports that systems give to outgoing connections (from 32,768): one of those may take a port at any moment.
     let transport: GrpcTransport | undefined;
-    const portBase = 12_000 + Math.floor(Math.random() * 65) * 300;
+    const ports = flags.portBase === undefined ? await reservePorts() : undefined;
     try {
-      const config = loadConfig({ directory: root, root, environment: {}, flags: { portBase, ...flags, dataDir } });
+      const config = loadConfig({ directory: root, root, environment: {}, flags: { portBase: ports?.portBase, ...flags, dataDir } });
       transport = ownTransport(config);
       const running = await runSupervisor({ config, root, transport });
       const target = await attach(config);
@@ -93,6 +93,7 @@ export async function startOwn(flags: Readonly<Record<string, unknown>>, keep: b
         await running.stop();
         await running.stopped;
         await transport?.close();
+        await ports?.release();
         if (!keep && given === undefined) await rm(dataDir, { recursive: true, force: true });
       };
       try {
@@ -104,6 +105,7 @@ export async function startOwn(flags: Readonly<Record<string, unknown>>, keep: b
       return { ...target, close };
     } catch (error) {
       await transport?.close();
+      await ports?.release();
       if (error instanceof StartError && attempt < portTriesMax && flags.portBase === undefined) continue;
       if (!keep && given === undefined) await rm(dataDir, { recursive: true, force: true });
       throw error;

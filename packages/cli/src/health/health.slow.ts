@@ -9,14 +9,13 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
-import { type ClusterStatus, type ControlRequest, control, DataFolder } from "@stamp/cluster";
+import { type ClusterStatus, type ControlRequest, control, DataFolder, type ReservedPorts, reservePorts } from "@stamp/cluster";
 
 const root = join(import.meta.dirname, "../../../..");
 const dataDir = mkdtempSync(join(tmpdir(), "stamp-health-"));
 const foundWithinMs = 60_000;
 /** Kinds that tell of a busy machine: of the last minute, so they last no longer than `foundWithinMs` and a little. */
 const slowness = ["journal-slow", "metadata-slow", "requests-slow"];
-const upTriesMax = 5;
 
 interface Ran {
   readonly code: number;
@@ -36,13 +35,14 @@ function stamp(...args: readonly string[]): Promise<Ran> {
 
 const here = ["--data", dataDir] as const;
 
-/** The first start tries other ports while some are taken; later ones remember theirs. */
+let reserved: ReservedPorts | undefined;
+
+/** The first start on a folder chooses ports, which stay reserved; later ones remember them. */
 async function up(...flags: readonly string[]): Promise<Ran> {
-  for (let tries = 1; ; tries++) {
-    const ports = isFirst() ? ["--port-base", String(12_000 + Math.floor(Math.random() * 65) * 300)] : [];
-    const ran = await stamp("up", "-d", "--ready-timeout-s", "120", ...here, ...ports, ...flags);
-    if (!/is taken by/.test(ran.err) || tries === upTriesMax) return ran;
-  }
+  if (!isFirst()) return await stamp("up", "-d", "--ready-timeout-s", "120", ...here, ...flags);
+  await reserved?.release();
+  reserved = await reservePorts();
+  return await stamp("up", "-d", "--ready-timeout-s", "120", ...here, "--port-base", String(reserved.portBase), ...flags);
 }
 
 const isFirst = (): boolean => new DataFolder(dataDir).isNew;

@@ -16,6 +16,7 @@ import {
   ownTransport,
   type PlannedProcess,
   planCluster,
+  reservePorts,
   roles,
   runSupervisor,
   Supervisor,
@@ -37,7 +38,7 @@ const oldRoot = join(folder, "before");
 const dataDir = join(folder, "data");
 const flags = {
   ...{ dataDir, extentNodes: 4, streamManagers: 2, partitionManagers: 1, partitionServers: 2 },
-  ...{ journalSegmentBytes: 16 * 1024 * 1024, portBase: 12_000 + Math.floor(Math.random() * 65) * 300 },
+  ...{ journalSegmentBytes: 16 * 1024 * 1024, portBase: (await reservePorts()).portBase },
 };
 const config = loadConfig({ directory: folder, root, environment: {}, flags });
 mkdirSync(join(dataDir, "logs"), { recursive: true });
@@ -174,7 +175,7 @@ async function untilPossible(): Promise<UpgradeState> {
 test("a stamp on one machine, upgraded by a stop and a start: its supervisor finalizes by itself", async (t) => {
   if (missing !== undefined) return t.skip(missing);
   const alone = { extentNodes: 3, streamManagers: 1, partitionManagers: 1, partitionServers: 1, journalSegmentBytes: 16 * 1024 * 1024 };
-  const own = { ...alone, dataDir: join(folder, "alone"), portBase: 12_000 + Math.floor(Math.random() * 65) * 300 };
+  const own = { ...alone, dataDir: join(folder, "alone"), portBase: (await reservePorts()).portBase };
   const config = loadConfig({ directory: folder, root, environment: {}, flags: own });
   const oldTransport = ownTransport(config);
   const older = new Supervisor({ config, root: oldRoot, transport: oldTransport });

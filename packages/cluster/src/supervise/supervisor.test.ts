@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { ok } from "@stamp/base";
 import { GrpcTransport } from "@stamp/ports-node";
 import { type ClusterConfig, loadConfig } from "../config.ts";
-import { takenPorts } from "../ports-in-use.ts";
+import { reservePorts } from "../port-base.ts";
 import { readClusterRecord } from "../record/cluster-record.ts";
 import { DataFolder } from "../record/data-folder.ts";
 import { roles } from "../roles.ts";
@@ -36,18 +36,11 @@ interface Bench {
   readonly said: () => string[];
 }
 
-async function freePortBase(): Promise<number> {
-  for (;;) {
-    const base = 12_000 + Math.floor(Math.random() * 65) * 300;
-    const wanted = new Map(Array.from({ length: 300 }, (_, at) => [base + at, "test"]));
-    if ((await takenPorts("127.0.0.1", wanted)).length === 0) return base;
-  }
-}
-
 async function withBench(work: (bench: Bench) => Promise<void>): Promise<void> {
   const root = mkdtempSync(join(tmpdir(), "stamp-supervisor-"));
   const transport = new GrpcTransport();
   const started: Supervisor[] = [];
+  const ports = await reservePorts();
   try {
     for (const role of roles) {
       mkdirSync(join(root, "services", role, "src"), { recursive: true });
@@ -55,7 +48,7 @@ async function withBench(work: (bench: Bench) => Promise<void>): Promise<void> {
     }
     writeFileSync(join(root, "said"), "");
     const flags = {
-      portBase: await freePortBase(),
+      portBase: ports.portBase,
       extentNodes: 2,
       streamManagers: 1,
       partitionManagers: 1,
@@ -84,12 +77,13 @@ async function withBench(work: (bench: Bench) => Promise<void>): Promise<void> {
   } finally {
     for (const each of started) await each.stop();
     await transport.close();
+    await ports.release();
     rmSync(root, { recursive: true, force: true });
   }
 }
 
 async function until(what: string, condition: () => boolean): Promise<void> {
-  for (let attempt = 0; attempt < 1_000; attempt++) {
+  for (let attempt = 0; attempt < 3_000; attempt++) {
     if (condition()) return;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

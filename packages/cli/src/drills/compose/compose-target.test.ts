@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { ok } from "@stamp/base";
+import { reservePorts } from "@stamp/cluster";
 import { served } from "@stamp/ports";
 import { credentialOf, GrpcTransport } from "@stamp/ports-node";
 import { LockService } from "@stamp/wire";
@@ -29,7 +29,8 @@ test("drill on compose, call through the relay, proves itself for the port of th
   const server = new GrpcTransport({ credential: () => credentialOf({ clusterSecret: secret }) });
   const listener = await server.serve("127.0.0.1:0", [served(LockService, { getLease: async () => ok({ address: "found" }) } as never)]);
   after(() => listener.close(0));
-  const relayPort = await freePort();
+  const { portBase: relayPort, release } = await reservePorts();
+  after(release);
   const relay = spawn(process.execPath, [join(import.meta.dirname, "relay.ts"), `${relayPort}=${listener.address}`], {
     stdio: ["pipe", "inherit", "inherit"],
   });
@@ -40,7 +41,10 @@ test("drill on compose, call through the relay, proves itself for the port of th
   const getLease = async () => relayed.client(listener.address, LockService).getLease({ name: "any" }, { timeoutMs: 5_000 });
   let answer = await getLease();
   // The relay starts.
-  for (let tries = 0; !answer.ok && answer.failure.reason === "connectFailed" && tries < 200; tries++) answer = await getLease();
+  for (let tries = 0; !answer.ok && answer.failure.reason === "connectFailed" && tries < 1_200; tries++) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    answer = await getLease();
+  }
   assert.ok(answer.ok, answer.ok ? "" : answer.failure.message);
   assert.equal(answer.value.address, "found");
 
@@ -52,11 +56,3 @@ test("drill on compose, call through the relay, proves itself for the port of th
   relay.stdin?.end();
   assert.deepEqual(await once(relay, "close"), [0, null], "it ends with the drill");
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  return typeof address === "object" && address !== null ? address.port : 0;
-}
