@@ -15,7 +15,7 @@ import { nodeWorld } from "@stamp/ports-node";
 import { EtcdServers, findEtcd, type MemberOptions } from "./etcd-server.ts";
 
 const found = await findEtcd();
-const options = "skip" in found ? { skip: found.skip } : { timeout: 120_000 };
+const options = "skip" in found ? { skip: found.skip } : { timeout: 300_000 };
 const program = "program" in found ? found.program : "";
 const folder = mkdtempSync(join(tmpdir(), "stamp-etcd-adapter-"));
 const world = nodeWorld({ dataDir: folder, name: "etcd-adapter-test", logLevel: "error" });

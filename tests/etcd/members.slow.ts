@@ -11,7 +11,7 @@ import { leaseDefaults } from "@stamp/metadata-store";
 import { EtcdServers, findEtcd } from "./etcd-server.ts";
 
 const found = await findEtcd();
-const options = "skip" in found ? { skip: found.skip } : { timeout: 170_000 };
+const options = "skip" in found ? { skip: found.skip } : { timeout: 400_000 };
 let servers: EtcdServers | undefined;
 let stamp: DrillTarget | undefined;
 after(async () => {

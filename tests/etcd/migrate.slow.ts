@@ -13,7 +13,7 @@ import { nodeWorld } from "@stamp/ports-node";
 import { EtcdServers, findEtcd } from "./etcd-server.ts";
 
 const found = await findEtcd();
-const options = "skip" in found ? { skip: found.skip } : { timeout: 150_000 };
+const options = "skip" in found ? { skip: found.skip } : { timeout: 400_000 };
 const program = "program" in found ? found.program : "";
 const folder = mkdtempSync(join(tmpdir(), "stamp-etcd-migrate-"));
 after(() => rmSync(folder, { recursive: true, force: true }));

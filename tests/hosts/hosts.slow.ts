@@ -14,7 +14,7 @@ const found = await findEtcd();
 const none = await whyNoNamespaces();
 const skip = none ?? ("skip" in found ? found.skip : undefined);
 const all = process.env.STAMP_HOSTS_ALL === "true";
-const options = skip === undefined ? { timeout: all ? 1_200_000 : 170_000 } : { skip };
+const options = skip === undefined ? { timeout: all ? 1_200_000 : 500_000 } : { skip };
 let stamp: StampHosts | undefined;
 let clients: MovingClients | undefined;
 after(async () => {

@@ -13,7 +13,7 @@ import { type Host, StampHosts } from "./stamp-hosts.ts";
 
 const found = await findEtcd();
 const skip = (await whyNoNamespaces()) ?? ("skip" in found ? found.skip : undefined);
-const options = skip === undefined ? { timeout: 240_000 } : { skip };
+const options = skip === undefined ? { timeout: 400_000 } : { skip };
 let stamp: StampHosts | undefined;
 let clients: MovingClients | undefined;
 after(async () => {

@@ -48,7 +48,7 @@ const kill = async ({ child }: Started): Promise<void> => {
 
 const stamp = (...args: readonly string[]): Promise<{ readonly code: number; readonly output: string }> =>
   new Promise((resolve) => {
-    const child = execFile(process.execPath, [join(root, "packages/cli/src/main.ts"), ...args], { timeout: 120_000 }, (_error, out, err) =>
+    const child = execFile(process.execPath, [join(root, "packages/cli/src/main.ts"), ...args], { timeout: 230_000 }, (_error, out, err) =>
       resolve({ code: child.exitCode ?? -1, output: out + err }),
     );
   });

@@ -22,7 +22,7 @@ interface Part {
 }
 
 const node = process.execPath;
-/** Runs files of tests. A file has 3 minutes, or as many as `--minutes` says. */
+/** Runs files of tests. A test that names no time of its own has 10 minutes, or as many as `--minutes` says. */
 const tests = [node, "tests/tools/test.ts"];
 const cli = "packages/cli/src/main.ts";
 const slow = (path: string): string | undefined => (existsSync(join(root, path)) ? undefined : `${path} is not there`);

@@ -1,7 +1,7 @@
 /**
  * `npm test [part-of-a-path …]`: every *.test.ts of packages, services and tests, files in parallel, in processes of their own. Slow ones
- * (a real cluster, many seeds) are named *.slow.ts and run by `.ci/run`. `--minutes N` is the time of a file (3), `--at-once N` the number
- * of files that run beside each other (one for each processor).
+ * (a real cluster, many seeds) are named *.slow.ts and run by `.ci/run`. `--minutes N` is the time of a test that names none (3; if a slow
+ * file is named, 10), `--at-once N` the number of files that run beside each other (one for each processor).
  */
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -12,7 +12,7 @@ import { report } from "./report.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const { values, positionals } = parseArgs({
-  options: { minutes: { type: "string", default: "3" }, "at-once": { type: "string", default: String(availableParallelism()) } },
+  options: { minutes: { type: "string" }, "at-once": { type: "string", default: String(availableParallelism()) } },
   allowPositionals: true,
 });
 const wanted = positionals.map((path) => path.replace(/^\.\//, ""));
@@ -37,7 +37,7 @@ const events = run({
   cwd: root,
   concurrency: Number(values["at-once"]),
   isolation: "process",
-  timeout: Number(values.minutes) * 60_000,
+  timeout: Number(values.minutes ?? (slow ? 10 : 3)) * 60_000,
 });
 const { passed, failed, skipped } = await report(events, root, (text) => void process.stdout.write(text), { showOutput: slow });
 const seconds = ((performance.now() - startMs) / 1000).toFixed(1);

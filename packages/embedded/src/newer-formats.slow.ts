@@ -75,7 +75,7 @@ async function start(folder: string, name: string, { off } = withoutRules): Prom
   let said: FailureError | undefined;
   try {
     await role.start();
-    for (let i = 0; i < 500 && /its disk/.test(role.status.waitingFor.join()); i++) await new Promise((done) => setTimeout(done, 20));
+    for (let i = 0; i < 3_000 && /its disk/.test(role.status.waitingFor.join()); i++) await new Promise((done) => setTimeout(done, 20));
     await role.stop();
   } catch (error) {
     if (!(error instanceof FailureError)) throw error;

@@ -87,7 +87,7 @@ async function start(t: TestContext, dataDir: string, ...flags: string[]): Promi
     output += chunk.toString();
   });
   const line = async (pattern: RegExp): Promise<RegExpMatchArray> => {
-    for (let i = 0; i < 1000; i++) {
+    for (let i = 0; i < 6_000; i++) {
       const found = output.match(pattern);
       if (found) return found;
       await new Promise((resolve) => setTimeout(resolve, 10));

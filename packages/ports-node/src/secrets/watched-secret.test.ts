@@ -94,7 +94,7 @@ async function process(t: TestContext, sources: SecretFiles) {
 }
 
 async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; i < 1_000 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
+  for (let i = 0; i < 6_000 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
   assert.ok(condition());
 }
 

@@ -52,7 +52,7 @@ async function strangeServer(t: TestContext, greet: (socket: Socket) => void): P
 }
 
 test("plain connection: a hello in pieces is answered; noise behind it ends that connection and no other", {
-  timeout: 20_000,
+  timeout: 60_000,
 }, async (t) => {
   const { address, client } = await served(t);
   const node = client.client(address, ExtentNode);
@@ -75,7 +75,7 @@ test("plain connection: a hello in pieces is answered; noise behind it ends that
   assert.equal(unwrap(await node.append({ payload: [new Uint8Array(7)] }, { timeoutMs: 5_000 })).endBytes, 7n);
 });
 
-test("plain connection: another version of the hello, and one that never comes, are closed", { timeout: 20_000 }, async (t) => {
+test("plain connection: another version of the hello, and one that never comes, are closed", { timeout: 60_000 }, async (t) => {
   const { address } = await served(t, { proveTimeoutMs: 100 });
   const other = stranger(t, address);
   // The whole hello of version 1.
@@ -87,7 +87,7 @@ test("plain connection: another version of the hello, and one that never comes, 
   await once(silent, "close");
 });
 
-test("plain connection: calls to a server that does not say hello were not applied", { timeout: 20_000 }, async (t) => {
+test("plain connection: calls to a server that does not say hello were not applied", { timeout: 60_000 }, async (t) => {
   const client = new GrpcTransport({ limits: { connectTimeoutMs: 100 } });
   t.after(() => client.close());
   for (const greet of [(socket: Socket) => socket.end(), () => {}, (socket: Socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n")]) {
@@ -97,7 +97,7 @@ test("plain connection: calls to a server that does not say hello were not appli
   }
 });
 
-test("plain connection: a server that falls silent is given up, and what was sent is unknown", { timeout: 20_000 }, async (t) => {
+test("plain connection: a server that falls silent is given up, and what was sent is unknown", { timeout: 60_000 }, async (t) => {
   const address = await strangeServer(t, (socket) => {
     const accepting = openCredential.accept([socket.localPort as number]);
     socket.once("data", (hello: Buffer) => {
@@ -111,7 +111,7 @@ test("plain connection: a server that falls silent is given up, and what was sen
   assert.ok(!outcome.ok && outcome.failure.reason === "connectionLost" && outcome.failure.applied === "unknown", JSON.stringify(outcome));
 });
 
-test("plain connection: one without calls lives on signs of life", { timeout: 20_000 }, async (t) => {
+test("plain connection: one without calls lives on signs of life", { timeout: 60_000 }, async (t) => {
   const peers = new Set<string>();
   const counted = servedPartly(ExtentNode, {
     append: async (_request, context) => {
@@ -129,7 +129,7 @@ test("plain connection: one without calls lives on signs of life", { timeout: 20
 });
 
 test("plain connection: frames that come with the caller's proof, whole and in part, are taken once and in order", {
-  timeout: 20_000,
+  timeout: 60_000,
 }, async (t) => {
   const seen: number[] = [];
   const counted = servedPartly(ExtentNode, {
