@@ -177,6 +177,7 @@ const tables: readonly ServiceCallers[] = [
     setBlobSettings: ["operator"],
     createEncryptionScope: ["operator"],
     setEncryptionScopeState: ["operator"],
+    reseal: ["operator"],
     obey: locations,
     getRole: ["operator", ...locations],
     getForCopy: locations,

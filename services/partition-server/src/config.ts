@@ -19,13 +19,16 @@ export const partitionServerConfigSchema = z.object({
     .describe(
       "Master key that seals secrets of accounts at rest, 32 bytes in base64; better a file or a command. None: they are stored openly",
     ),
-  masterKeyFile: z.string().default("").describe("File with it, instead of masterKey"),
+  masterKeyFile: z.string().default("").describe("File with it, instead of masterKey; a change is taken within a second"),
   masterKeyMake: z
     .boolean()
     .default(false)
     .describe("Make masterKeyFile when it is not there; only where all partition servers see the same file"),
   masterKeyCommand: z.string().default("").describe("Command of /bin/sh that prints it, instead of masterKey"),
-  masterKeyPreviousFile: z.string().default("").describe("File with the master key before, which still opens; it need not exist"),
+  masterKeyPreviousFile: z
+    .string()
+    .default("")
+    .describe("File with the master key before, which still opens, by default masterKeyFile with .previous; it need not exist"),
   leaseTermMs: milliseconds(6_000).describe("Term of this server's lease"),
   leaseMarginMs: milliseconds(1_000).describe("How long before its end the lease is no longer relied on"),
   leaseRenewEveryMs: milliseconds(500).describe("Time between renewals of the lease"),

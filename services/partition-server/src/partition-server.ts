@@ -19,6 +19,18 @@ import { rangeEngines } from "./ranges/range-engine.ts";
 import { VouchedCommands } from "./ranges/vouched-commands.ts";
 import { partitionServerHandlers } from "./server.ts";
 
+/** Master keys of the process, which change while it runs. */
+export interface MasterKeys {
+  /** 32 bytes each, the one that seals first; another list after a change. None: nothing is sealed. */
+  readonly keys: readonly Uint8Array[];
+  /** When the current key was made, in milliseconds since 1970; undefined if the key is in no file. */
+  readonly madeMs: number | undefined;
+  /** Why the files of the keys can't be used; empty if they can. */
+  readonly problem: string;
+}
+
+const noMasterKeys: MasterKeys = { keys: [], madeMs: undefined, problem: "" };
+
 export class PartitionServerRole implements Role {
   readonly metrics = partitionServerMetrics;
   readonly #world: World;
@@ -28,6 +40,7 @@ export class PartitionServerRole implements Role {
   readonly #executor: Executor;
   readonly #collector: Collector;
   readonly #seals: AccountSeals;
+  readonly #masterKeys: MasterKeys;
   #collecting: Promise<void> = Promise.resolve();
   readonly #stop = new AbortController();
   #identity: Identity | undefined;
@@ -37,15 +50,20 @@ export class PartitionServerRole implements Role {
   readonly #level: LevelWatch;
   #leaseLost: () => void = () => {};
 
-  /** `engines` is given by tests that need no streams. `masterKeys`: of 32 bytes, the one that seals first; none: nothing is sealed. */
+  /** `engines` is given by tests that need no streams. */
   constructor(
     world: World,
     config: PartitionServerConfig,
     engines: Engines = rangeEngines(world, config),
-    masterKeys: readonly Uint8Array[] = [],
+    masterKeys: MasterKeys = noMasterKeys,
   ) {
     const level = new LevelWatch(world);
-    this.#seals = new AccountSeals(world.digest, (length) => world.random.bytes(length), masterKeys);
+    this.#seals = new AccountSeals(
+      world.digest,
+      (length) => world.random.bytes(length),
+      () => masterKeys.keys,
+    );
+    this.#masterKeys = masterKeys;
     this.#world = world;
     this.#level = level;
     this.#config = config;
@@ -98,6 +116,8 @@ export class PartitionServerRole implements Role {
     return {
       leaseEpoch: this.#lease?.holds() ? this.#lease.epoch : 0,
       masterKeys: this.#seals.ids,
+      masterKeyMadeMs: this.#masterKeys.madeMs,
+      masterKeyProblem: this.#masterKeys.problem,
       operations: this.#executor.active,
       took: this.#executor.took,
       admission: this.#executor.admission,

@@ -98,7 +98,7 @@ export function addUp(program: Command): void {
 /** Only what a stamp makes there; stamp.json last, so that a reset that broke off is not taken for a new folder. */
 function deleteStored(dataDir: string): void {
   const ours = new RegExp(
-    `^(logs|cluster\\.json(\\.new)?|cluster-secret(\\.previous)?|master-key(\\.id|\\.previous)?|(${roles.join("|")})-\\d+)$`,
+    `^(logs|cluster\\.json(\\.new)?|cluster-secret(\\.next|\\.previous)?|master-key(\\.id|\\.next|\\.previous)?|(${roles.join("|")})-\\d+)$`,
   );
   for (const name of readdirSync(dataDir).filter((each) => ours.test(each))) {
     const path = join(dataDir, name);

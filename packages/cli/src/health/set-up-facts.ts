@@ -91,6 +91,7 @@ function openPathsIn(dataDir: string, planned: readonly string[]): string[] {
     "cluster-secret.previous",
     "cluster-certs",
     "master-key",
+    "master-key.next",
     "master-key.previous",
   ];
   return ours.map((name) => join(dataDir, name)).filter(isOpen);

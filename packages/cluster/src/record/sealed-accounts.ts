@@ -3,7 +3,7 @@
  * from it (docs/formats/cluster-record.md). So a copy of the folder that leaves `master-key` out holds no key of an account.
  */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { goneText, masterKeyId, masterKeysOf } from "@stamp/ports-node";
 import { StartError } from "../start-error.ts";
@@ -20,6 +20,12 @@ const tagBytes = 16;
 const boundTo = Buffer.from("stamp cluster record accounts 1");
 
 export const masterKeyPath = (dataDir: string): string => join(dataDir, "master-key");
+
+/** Text that changes whenever the master key of a folder is replaced, appears or goes. */
+export function masterKeyStateIn(dataDir: string): string {
+  const stats = statSync(masterKeyPath(dataDir), { throwIfNoEntry: false, bigint: true });
+  return stats === undefined ? "" : [stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join("/");
+}
 
 const keyFrom = (masterKey: Uint8Array): Buffer => createHmac("sha256", masterKey).update("stamp cluster record").digest();
 
@@ -55,5 +61,4 @@ export function openAccounts(dataDir: string, { by, value }: SealedAccounts): un
   }
 }
 
-const keysIn = (dataDir: string): readonly Uint8Array[] =>
-  masterKeysOf({ masterKeyFile: masterKeyPath(dataDir), masterKeyPreviousFile: `${masterKeyPath(dataDir)}.previous` });
+const keysIn = (dataDir: string): readonly Uint8Array[] => masterKeysOf({ masterKeyFile: masterKeyPath(dataDir) });

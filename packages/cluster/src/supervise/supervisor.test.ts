@@ -6,7 +6,14 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { ok } from "@stamp/base";
-import { GrpcTransport } from "@stamp/ports-node";
+import {
+  addNextMasterKey,
+  forgetPreviousMasterKey,
+  GrpcTransport,
+  masterKeyFilesBeside,
+  masterKeyState,
+  useNextMasterKey,
+} from "@stamp/ports-node";
 import { type ClusterConfig, loadConfig } from "../config.ts";
 import { reservePorts } from "../port-base.ts";
 import { readClusterRecord } from "../record/cluster-record.ts";
@@ -276,6 +283,34 @@ test("supervisor, a node was retired after the plan of a second one was made: th
     await assert.rejects(late.start(), (error) => error instanceof StartError && /has changed in this moment/.test(error.message));
     assert.equal(said().length, before);
     assert.equal(one.folder.supervisor(), undefined, "the folder is free again");
+  }));
+
+test("supervisor, the master key is replaced while it runs: the record is sealed by the new key, and by the old one while that can't be read", () =>
+  withBench(async ({ config, supervisor }) => {
+    const accounts = [{ name: "own", keys: [Buffer.alloc(64, 1).toString("base64")] }];
+    const running = supervisor({ ...config, accounts } as ClusterConfig);
+    const files = masterKeyFilesBeside(join(config.dataDir, "master-key"));
+    const sealedBy = (): string => {
+      const { sealedAccounts } = JSON.parse(readFileSync(join(config.dataDir, "cluster.json"), "utf8")) as {
+        sealedAccounts: { by: string };
+      };
+      return sealedAccounts.by;
+    };
+    await running.start();
+    const before = masterKeyState(files).current;
+    assert.equal(sealedBy(), before);
+    addNextMasterKey(files);
+    useNextMasterKey(files);
+    const key = readFileSync(files.current);
+    const { current } = masterKeyState(files);
+    await until("sealed by the new key", () => sealedBy() === current);
+    writeFileSync(files.current, "cut");
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    assert.equal(sealedBy(), current);
+    writeFileSync(files.current, key);
+    forgetPreviousMasterKey(files);
+    assert.deepEqual(readClusterRecord(config.dataDir)?.config.accounts, accounts, "the key before is not needed any more");
+    await running.stop();
   }));
 
 test("supervisor that could not start for a taken port: the folder remembers nothing of its flags", () =>

@@ -2,7 +2,7 @@
  * The local supervisor: every process of a cluster on this machine. Starts them in the order of a cold start without waiting in between
  * (each waits for what it needs), asks each for its state, starts again what died unasked, and stops them in reverse order.
  */
-import { type GrpcTransport, inWords } from "@stamp/ports-node";
+import { ConfigError, type GrpcTransport, inWords } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
 import { type ClusterConfig, clusterConfigSchema } from "../config.ts";
 import type { Plan, PlannedProcess } from "../plan.ts";
@@ -11,6 +11,7 @@ import { type TakenPort, takenPorts } from "../ports-in-use.ts";
 import { type ClusterRecord, readClusterRecord, writeClusterRecord } from "../record/cluster-record.ts";
 import { DataFolder, type SupervisorRecord } from "../record/data-folder.ts";
 import { nodesLeftOut, rememberedOf } from "../record/remembered.ts";
+import { masterKeyStateIn } from "../record/sealed-accounts.ts";
 import { StartError } from "../start-error.ts";
 import type { ClusterStatus, ProcessStatus } from "../status.ts";
 import { missingPeer } from "../topology/peer-files.ts";
@@ -61,6 +62,8 @@ export class Supervisor {
   #cluster: ClusterRecord;
   /** Whether the folder holds `#cluster`. */
   #described = false;
+  /** State of the master key's file when `#cluster` was written. */
+  #describedWith = "";
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
@@ -208,6 +211,7 @@ export class Supervisor {
   }
 
   #remember(record: ClusterRecord): void {
+    this.#describedWith = masterKeyStateIn(this.config.dataDir);
     writeClusterRecord(this.config.dataDir, record);
     this.#cluster = record;
     this.#described = true;
@@ -251,14 +255,20 @@ export class Supervisor {
     this.#options.onEvent?.(this, managed.plan.name, event);
   }
 
-  /** Records how this cluster was started. On a full disk this is done later, as below. */
+  /**
+   * Records how this cluster was started, and again when the master key has changed, which seals the accounts in the record. On a full disk this is
+   * done later, as below. A changed key that can't be used leaves the record as it is: the partition servers tell of it.
+   */
   #describe(): void {
-    if (this.#described || this.#stopping !== undefined) return;
+    const keyState = masterKeyStateIn(this.config.dataDir);
+    if ((this.#described && keyState === this.#describedWith) || this.#stopping !== undefined) return;
     try {
       writeClusterRecord(this.config.dataDir, this.#cluster);
       this.#described = true;
+      this.#describedWith = keyState;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+      const isLater = (error as NodeJS.ErrnoException).code === "ENOSPC" || (this.#described && error instanceof ConfigError);
+      if (!isLater) throw error;
     }
   }
 

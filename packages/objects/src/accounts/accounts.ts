@@ -8,7 +8,7 @@ import { decodeKey } from "../rows/key.ts";
 import { type DictionaryEntry, dateTimeOfMs, decodeRow, encodeRow, msOfDateTime } from "../rows/row.ts";
 import { accountSchema } from "../rows/schemas.ts";
 import type { Account, ChangeAccount, EncryptionScope, ListAccounts } from "./operation.ts";
-import type { Seals } from "./seals.ts";
+import { masterKeyIdIn, type Seals } from "./seals.ts";
 
 export const accountsPageMax = 1_000;
 /** A front-end reads all of an account's scopes with the account, every few seconds. */
@@ -33,6 +33,7 @@ function decodeAccount(name: string, row: Uint8Array, seals: Seals): Account {
     encryptionScopes: (secrets.encryptionScopes ?? []).map(({ name: scope, value }) => decodeScope(scope, value)),
     createdMs: held.created === undefined ? 0 : msOfDateTime(held.created),
     geoRole: held.geoRole ?? "",
+    ...(held.sealed === undefined ? {} : { sealedBy: masterKeyIdIn(held.sealed) }),
   };
 }
 
@@ -85,7 +86,9 @@ function put(account: Account, { seals, mayWrite }: PlanContext, row: Uint8Array
     serviceProperties: texts(Object.entries(account.serviceProperties)),
     geoRole: account.geoRole === "" ? undefined : account.geoRole,
   });
-  return answer({ case: "account", value: account }, [{ kind: "put", key: accountKey(account.name), value }]);
+  const { sealedBy: _before, ...same } = account;
+  const written = maySeal ? { ...same, sealedBy: masterKeyIdIn(sealed) } : same;
+  return answer({ case: "account", value: written }, [{ kind: "put", key: accountKey(account.name), value }]);
 }
 
 export function* getAccount(value: OperationValue<"getAccount">, { seals }: PlanContext): Plan {

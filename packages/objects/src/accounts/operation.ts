@@ -17,6 +17,8 @@ export interface Account {
   readonly createdMs: number;
   /** Role of the account at this stamp, as @stamp/geo writes it. Empty: the stamp is primary and has no second one. */
   readonly geoRole: string;
+  /** Id of the master key that sealed the secrets in the row, in answers; undefined: they are not sealed. Ignored in requests. */
+  readonly sealedBy?: string;
 }
 
 /** A key of the stamp, by whose name blobs of an account are encrypted. */

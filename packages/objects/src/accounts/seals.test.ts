@@ -6,7 +6,7 @@ import { emptyBytes, unwrap, utf8 } from "@stamp/base";
 import { versionOfRow } from "../rows/row.ts";
 import { TestTable } from "../testing/table.ts";
 import type { Account } from "./operation.ts";
-import { AccountSeals, type SealingCiphers } from "./seals.ts";
+import { AccountSeals, masterKeyIdIn, type SealingCiphers } from "./seals.ts";
 
 const ciphers: SealingCiphers = {
   hmacSha256: (key, message) => createHmac("sha256", key).update(message).digest(),
@@ -31,7 +31,11 @@ const masterKey = (fill: number): Uint8Array => new Uint8Array(32).fill(fill);
 /** Random bytes that are the same in every run. */
 function sealsWith(...keys: readonly Uint8Array[]): AccountSeals {
   let made = 0;
-  return new AccountSeals(ciphers, (length) => createHmac("sha512", "test").update(String(made++)).digest().subarray(0, length), keys);
+  return new AccountSeals(
+    ciphers,
+    (length) => createHmac("sha512", "test").update(String(made++)).digest().subarray(0, length),
+    () => keys,
+  );
 }
 
 const secretKey = "dGhlIGtleSBvZiB0aGUgYWNjb3VudA==";
@@ -84,11 +88,13 @@ test("account at rest: no secret is in the row, all are read back, and the bytes
   }
   assert.ok(shown(row).includes("scope") === false && shown(row).includes("text"), "what is no secret stays as it was");
   const list = table.run({ case: "listAccounts", value: { marker: "", maxResults: 10 } });
+  const sealedBy = sealsWith(masterKey(1)).ids[0];
   for (const held of [read(table), list.case === "accounts" ? list.value.accounts[0] : undefined])
     assert.deepEqual(
       { ...held, delegationSecret: shown(held?.delegationSecret ?? emptyBytes) },
       {
         ...account,
+        sealedBy,
         createdMs: table.wallMs,
         delegationSecret: "the delegation secret",
         configuredDigest: held?.configuredDigest,
@@ -154,14 +160,37 @@ test("account at rest: a new master key opens what the one before has sealed, an
   const before = shown(rowOf(table));
   table.seals = sealsWith(masterKey(2), masterKey(1));
   assert.deepEqual(read(table).keys, account.keys);
+  const first = read(table).sealedBy;
   table.run({ case: "changeAccount", value: { account: "acct", serviceProperties: {}, expected: { serviceProperties: {} } } });
   assert.notEqual(shown(rowOf(table)), before);
+  assert.deepEqual([first, read(table).sealedBy], [sealsWith(masterKey(1)).ids[0], sealsWith(masterKey(2)).ids[0]]);
   table.seals = sealsWith(masterKey(2));
   assert.deepEqual(read(table).keys, account.keys, "the one before is not needed any more");
   table.seals = sealsWith(masterKey(1));
   assert.match(
     failureOf(() => read(table)),
     /masterKeyMissing/,
+  );
+});
+
+test("account at rest: keys that change under a running process are taken at the next use", () => {
+  let keys = [masterKey(1)];
+  const seals = new AccountSeals(
+    ciphers,
+    (length) => new Uint8Array(length).fill(7),
+    () => keys,
+  );
+  const old = seals.seal("acct", utf8("content")) ?? emptyBytes;
+  const [first] = seals.ids;
+  keys = [masterKey(2), masterKey(1)];
+  assert.deepEqual(seals.ids, [...sealsWith(masterKey(2)).ids, first]);
+  const sealed = seals.seal("acct", utf8("content")) ?? emptyBytes;
+  assert.deepEqual([old, sealed].map(masterKeyIdIn), seals.ids.toReversed());
+  for (const each of [old, sealed]) assert.ok(seals.open("acct", each).ok);
+  keys = [masterKey(2)];
+  assert.deepEqual(
+    [old, sealed].map((each) => seals.open("acct", each).ok),
+    [false, true],
   );
 });
 

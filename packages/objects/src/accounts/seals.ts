@@ -45,25 +45,46 @@ const sealedBytesMin = contentAt + nonceBytes + tagBytes;
 export const idOfMasterKey = (ciphers: SealingCiphers, masterKey: Uint8Array): Uint8Array =>
   concatBytes([ciphers.hmacSha256(masterKey, utf8("stamp master key id")).subarray(0, idBytes)]);
 
+/** Returns the id of the master key that sealed the value: 16 hex digits. */
+export const masterKeyIdIn = (sealed: Uint8Array): string => toHex(sealed.subarray(1, wrappedAt));
+
+interface MasterKey {
+  readonly id: Uint8Array;
+  readonly key: Uint8Array;
+}
+
 export class AccountSeals implements Seals {
   readonly #ciphers: SealingCiphers;
   readonly #random: (length: number) => Uint8Array;
-  readonly #keys: readonly { readonly id: Uint8Array; readonly key: Uint8Array }[];
+  readonly #masterKeys: () => readonly Uint8Array[];
+  #given: readonly Uint8Array[] | undefined;
+  #keys: readonly MasterKey[] = [];
 
-  /** `masterKeys`: of 32 bytes each. The first seals; all open. None: nothing is sealed. */
-  constructor(ciphers: SealingCiphers, random: (length: number) => Uint8Array, masterKeys: readonly Uint8Array[]) {
+  /**
+   * `masterKeys`: asked at each use; of 32 bytes each, and another list after a change. The first seals; all open. None: nothing is sealed.
+   */
+  constructor(ciphers: SealingCiphers, random: (length: number) => Uint8Array, masterKeys: () => readonly Uint8Array[]) {
     this.#ciphers = ciphers;
     this.#random = random;
-    this.#keys = masterKeys.map((key) => ({ id: idOfMasterKey(ciphers, key), key }));
+    this.#masterKeys = masterKeys;
+  }
+
+  #now(): readonly MasterKey[] {
+    const given = this.#masterKeys();
+    if (given !== this.#given) {
+      this.#given = given;
+      this.#keys = given.map((key) => ({ id: idOfMasterKey(this.#ciphers, key), key }));
+    }
+    return this.#keys;
   }
 
   /** Ids of the master keys, the one that seals first: 16 hex digits each. */
   get ids(): readonly string[] {
-    return this.#keys.map(({ id }) => toHex(id));
+    return this.#now().map(({ id }) => toHex(id));
   }
 
   seal(account: string, content: Uint8Array): Uint8Array | undefined {
-    const [master] = this.#keys;
+    const [master] = this.#now();
     if (master === undefined) return undefined;
     const dataKey = this.#random(dataKeyBytes);
     const [keyNonce, contentNonce] = [this.#random(nonceBytes), this.#random(nonceBytes)];
@@ -74,8 +95,8 @@ export class AccountSeals implements Seals {
 
   open(account: string, sealed: Uint8Array): Outcome<Uint8Array> {
     if (sealed.length < sealedBytesMin || sealed[0] !== version) return damaged(account);
-    const id = toHex(sealed.subarray(1, wrappedAt));
-    const master = this.#keys.find((key) => toHex(key.id) === id);
+    const id = masterKeyIdIn(sealed);
+    const master = this.#now().find((key) => toHex(key.id) === id);
     if (master === undefined) return missing(account, id, this.ids);
     const dataKey = this.#opened(sealed.subarray(wrappedAt, contentAt), master.key, boundTo("key", account, master.id));
     const content = dataKey && this.#opened(sealed.subarray(contentAt), dataKey, boundTo("content", account, master.id));
@@ -90,7 +111,7 @@ export class AccountSeals implements Seals {
 /** For who has no master key. */
 export const noSeals: Seals = {
   seal: () => undefined,
-  open: (account, sealed) => missing(account, toHex(sealed.subarray(1, wrappedAt)), []),
+  open: (account, sealed) => missing(account, masterKeyIdIn(sealed), []),
 };
 
 /** Names of accounts have no zero byte. */

@@ -7,7 +7,7 @@
  */
 import { execFileSync } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
-import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { ConfigError } from "../process/config.ts";
 import { inWords } from "../process/in-words.ts";
@@ -23,22 +23,48 @@ export interface MasterKeySources {
   readonly masterKeyFile?: string;
   /** A command line for `/bin/sh` that prints the key. */
   readonly masterKeyCommand?: string;
-  /** File with the key before, which opens what it has sealed; it need not exist. */
+  /** File with the key before, which opens what it has sealed; it need not exist. `masterKeyFile` with `.previous` behind it if this is not given. */
   readonly masterKeyPreviousFile?: string;
+}
+
+/** Paths of the files that hold master keys, by what they are for; empty if no key is read from there. Only `current` must exist. */
+export interface MasterKeyFiles {
+  /** The key that seals. */
+  readonly current: string;
+  /** The key that takes its place next, during a rotation; it opens, too. */
+  readonly next: string;
+  /** The key before; it opens, too. */
+  readonly previous: string;
+}
+
+/** Names the files beside the one with the master key. */
+export const masterKeyFilesBeside = (current: string): MasterKeyFiles => ({
+  current,
+  next: `${current}.next`,
+  previous: `${current}.previous`,
+});
+
+/** The files that these name; empty names where a key is not read from a file. */
+export function masterKeyFilesOf({ masterKeyFile = "", masterKeyPreviousFile = "" }: MasterKeySources): MasterKeyFiles {
+  if (masterKeyFile === "") return { current: "", next: "", previous: masterKeyPreviousFile };
+  const beside = masterKeyFilesBeside(masterKeyFile);
+  return masterKeyPreviousFile === "" ? beside : { ...beside, previous: masterKeyPreviousFile };
 }
 
 /** Returns the keys, the one that seals first; none if none is given. Throws ConfigError for a key that can't be used. */
 export function masterKeysOf(sources: MasterKeySources): readonly Uint8Array[] {
-  const { masterKey = "", masterKeyFile = "", masterKeyCommand = "", masterKeyPreviousFile = "" } = sources;
+  const { masterKey = "", masterKeyFile = "", masterKeyCommand = "" } = sources;
   const given = Object.entries({ masterKey, masterKeyFile, masterKeyCommand }).filter(([, value]) => value !== "");
   if (given.length > 1) throw new ConfigError(`${given.map(([name]) => name).join(" and ")} are given: which of them counts?`);
-  const previous = masterKeyPreviousFile !== "" && existsSync(masterKeyPreviousFile) ? [keyIn(masterKeyPreviousFile)] : [];
+  const files = masterKeyFilesOf(sources);
+  const [next, previous] = [files.next, files.previous].map((path) => (path !== "" && existsSync(path) ? [keyIn(path)] : []));
   const current = currentKey(masterKey, masterKeyFile, masterKeyCommand);
   if (current === undefined) {
-    if (previous.length > 0) throw new ConfigError("a previous master key is given, and no current one");
+    if (previous !== undefined && previous.length > 0) throw new ConfigError("a previous master key is given, and no current one");
     return [];
   }
-  return [current, ...previous.filter((key) => !Buffer.from(key).equals(current))];
+  const keys = [current, ...(next ?? []), ...(previous ?? [])];
+  return keys.filter((key, at) => keys.findIndex((each) => Buffer.from(each).equals(key)) === at);
 }
 
 function currentKey(text: string, file: string, command: string): Uint8Array | undefined {
@@ -47,7 +73,8 @@ function currentKey(text: string, file: string, command: string): Uint8Array | u
   return command === "" ? undefined : decoded(printedBy(command), "masterKeyCommand");
 }
 
-function keyIn(path: string): Uint8Array {
+/** Returns the key in a file. Throws ConfigError if there is none, or if it can't be used. */
+export function keyIn(path: string): Uint8Array {
   let text: string;
   try {
     text = readFileSync(path, "utf8");
@@ -98,12 +125,28 @@ export function goneText(path: string, idPath: string = masterKeyIdFile(path)): 
   );
 }
 
+/** Returns the ids in the file, those of a rotation joined in words; undefined if there is no such file. */
 function idIn(idPath: string): string | undefined {
   try {
-    return readFileSync(idPath, "utf8").trim();
+    return readFileSync(idPath, "utf8").trim().split(/\s+/).join(" and ");
   } catch {
     return undefined;
   }
+}
+
+/** A new key as its file holds it. */
+export const newMasterKey = (): string => `${randomBytes(keyBytes).toString("base64")}\n`;
+
+/**
+ * Writes the ids of the keys that this folder needs, one a line: the current one first, then the one before as long as it is kept. Whole, or not at
+ * all.
+ */
+export function noteMasterKeyIds({ current, previous }: Pick<MasterKeyFiles, "current" | "previous">, idPath: string): void {
+  const keys = [keyIn(current), ...(previous !== "" && existsSync(previous) ? [keyIn(previous)] : [])];
+  const text = `${[...new Set(keys.map(masterKeyId))].join("\n")}\n`;
+  if (existsSync(idPath) && readFileSync(idPath, "utf8") === text) return;
+  writeFileSync(`${idPath}.new`, text, { mode: 0o600, flush: true });
+  renameSync(`${idPath}.new`, idPath);
 }
 
 /** Makes the file with a new key, and the one with its id, unless they are there. The id last: it says that there was a key. */
@@ -111,7 +154,7 @@ export function makeMasterKeyFile(path: string): void {
   const made = `${path}.${process.pid}.${randomBytes(6).toString("hex")}.new`;
   try {
     mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(made, `${randomBytes(keyBytes).toString("base64")}\n`, { flag: "wx", mode: 0o600, flush: true });
+    writeFileSync(made, newMasterKey(), { flag: "wx", mode: 0o600, flush: true });
     chmodSync(made, 0o600);
     try {
       linkSync(made, path);
@@ -120,7 +163,7 @@ export function makeMasterKeyFile(path: string): void {
     } finally {
       rmSync(made, { force: true });
     }
-    writeFileSync(masterKeyIdFile(path), `${masterKeyId(keyIn(path))}\n`, { mode: 0o600, flush: true });
+    noteMasterKeyIds(masterKeyFilesBeside(path), masterKeyIdFile(path));
   } catch (error) {
     throw error instanceof ConfigError ? error : new ConfigError(`the master key can't be made: ${inWords(error, path)}`);
   }
@@ -135,7 +178,7 @@ export function makeMasterKeyOnce(path: string, idPath: string): void {
   makeMasterKeyFile(path);
   try {
     mkdirSync(dirname(idPath), { recursive: true });
-    writeFileSync(idPath, `${masterKeyId(keyIn(path))}\n`, { mode: 0o600, flush: true });
+    noteMasterKeyIds(masterKeyFilesBeside(path), idPath);
   } catch (error) {
     throw error instanceof ConfigError ? error : new ConfigError(`the id of the master key can't be kept: ${inWords(error, idPath)}`);
   }

@@ -10,12 +10,11 @@
  *   which has done the step before knows.
  * - Each step is made in one go (link or rename), and a step that was made before is left as it is.
  */
-import { randomBytes } from "node:crypto";
-import { chmodSync, chownSync, linkSync, readFileSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, rmSync } from "node:fs";
 import { type ProofId, proofIdOfSecret } from "../grpc/credentials/secret-credential.ts";
 import { ConfigError } from "../process/config.ts";
-import { inWords } from "../process/in-words.ts";
 import { linkOf, newSecret, type SecretFiles, secretIn } from "./cluster-secret.ts";
+import { changed, linkIfAbsent, placed } from "./rotated-files.ts";
 
 /** Ids of the secrets in the files; undefined where there is none. */
 export interface RotationState {
@@ -42,12 +41,12 @@ export function rotationState(files: SecretFiles): RotationState {
 
 /** Does nothing if a next secret is there. */
 export function addNextSecret(files: SecretFiles): void {
-  written(files.next, () => placed(files, newSecret(), files.next, linkIfAbsent));
+  written(files.next, () => placed(files.current, newSecret(), files.next, linkIfAbsent));
 }
 
 export function useNextSecret(files: SecretFiles): void {
   written(files.current, () => {
-    placed(files, readFileSync(files.current, "utf8"), files.previous, renameSync);
+    placed(files.current, readFileSync(files.current, "utf8"), files.previous, renameSync);
     renameSync(files.next, files.current);
   });
 }
@@ -61,34 +60,4 @@ export function dropNextSecret(files: SecretFiles): void {
   written(files.next, () => rmSync(files.next, { force: true }));
 }
 
-/** Writes a whole file for the user and the mode that the current secret has, and puts it at its place. */
-function placed(files: SecretFiles, text: string, path: string, put: (from: string, to: string) => void): void {
-  const made = `${path}.${process.pid}.${randomBytes(6).toString("hex")}.new`;
-  const { uid, gid, mode } = statSync(files.current);
-  try {
-    writeFileSync(made, text, { flag: "wx", mode: 0o600, flush: true });
-    // Root may rotate what processes of another user read.
-    if (uid !== process.getuid?.() || gid !== process.getgid?.()) chownSync(made, uid, gid);
-    chmodSync(made, mode & 0o777);
-    put(made, path);
-  } finally {
-    rmSync(made, { force: true });
-  }
-}
-
-function linkIfAbsent(from: string, to: string): void {
-  try {
-    linkSync(from, to);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-  }
-  unlinkSync(from);
-}
-
-function written(path: string, work: () => void): void {
-  try {
-    work();
-  } catch (error) {
-    throw new ConfigError(`the cluster secret can't be changed: ${inWords(error, path)}`);
-  }
-}
+const written = (path: string, work: () => void): void => changed("the cluster secret", path, work);

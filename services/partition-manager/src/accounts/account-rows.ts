@@ -3,8 +3,8 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type FailureReason, type Outcome, ok, refused } from "@stamp/base";
 import { type Routable, routeOf } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
-import { type CallOptions, jittered, sleep, type World } from "@stamp/ports";
-import { executeFields, type OperationResult, type OperationSchema, PartitionServer, toWire } from "@stamp/wire";
+import { type CallContext, type CallOptions, jittered, sleep, type World } from "@stamp/ports";
+import { type Account, executeFields, type OperationResult, type OperationSchema, PartitionServer, toWire } from "@stamp/wire";
 import type { MapState } from "../map/map-state.ts";
 
 export type AccountOperation = Extract<
@@ -19,6 +19,8 @@ const forAPerson: ReadonlySet<FailureReason> = new Set(["masterKeyMissing", "new
 const attemptTimeoutMs = 2_000;
 const retryMs = 100;
 const mapWaitMs = 1_000;
+/** Deadline of a listing of one range, in milliseconds. */
+const listTimeoutMs = 5_000;
 
 export class AccountRows {
   readonly #world: World;
@@ -46,6 +48,27 @@ export class AccountRows {
     const result = answer.value.result?.kind;
     if (result?.case === undefined) return refused("internal", "bug", "a partition server answered without a result");
     return ok({ result, range });
+  }
+
+  /** Accounts in the order of their names, over ranges until the page is full; those that have gone to another stamp, too. */
+  async page(
+    marker: string,
+    size: number,
+    { signal }: Pick<CallContext, "signal">,
+  ): Promise<Outcome<{ readonly accounts: readonly Account[]; readonly nextMarker: string }>> {
+    const accounts: Account[] = [];
+    for (let key: Uint8Array | undefined; ; ) {
+      const operation = { case: "listAccounts", value: { marker, maxResults: size - accounts.length } } as const;
+      const outcome = await this.once(operation, { timeoutMs: listTimeoutMs, signal }, key);
+      if (!outcome.ok) return outcome;
+      const { result, range } = outcome.value;
+      if (result.case !== "accounts") return refused("internal", "bug", `a list of accounts was answered by ${result.case}`);
+      accounts.push(...result.value.accounts);
+      const { nextMarker, rangeEnded } = result.value;
+      if (nextMarker !== "" || !rangeEnded || range.high.length === 0) return ok({ accounts, nextMarker });
+      if (accounts.length === size) return ok({ accounts, nextMarker: `${accounts.at(-1)?.name ?? ""}0` });
+      key = range.high;
+    }
   }
 
   /**

@@ -24,6 +24,8 @@ const key = (fill: number): string => Buffer.alloc(32, fill).toString("base64");
 class ServerOfAccounts {
   readonly held = new Map<string, Account>();
   refusals = 0;
+  /** Id of the master key that seals what is written; by account in `sealedBy`. */
+  seals = "";
   afterApplying: (() => Outcome<never> | undefined) | undefined;
 
   execute(kind: { readonly case: string | undefined; readonly value?: unknown }): Outcome<{ result: { kind: unknown } }> {
@@ -42,7 +44,7 @@ class ServerOfAccounts {
     }
     if (name === "putAccount") {
       const account = value.account as Account;
-      if (!this.held.has(account.name)) this.held.set(account.name, account);
+      if (!this.held.has(account.name)) this.held.set(account.name, { ...account, sealedBy: this.seals });
       return { case: "account", value: this.held.get(account.name) };
     }
     const account = this.held.get(value.account as string);
@@ -66,6 +68,7 @@ class ServerOfAccounts {
       delegationSecret: or(change.delegationSecret, account.delegationSecret),
       configuredDigest: or(change.configuredDigest, account.configuredDigest),
       serviceProperties: { ...account.serviceProperties, ...change.serviceProperties },
+      sealedBy: this.seals,
       encryptionScopes: scopes.map((scope) => (scope.name === state?.name ? { ...scope, disabled: state.disabled } : scope)),
     } as Account;
     this.held.set(account.name, next);
@@ -309,4 +312,51 @@ test("accounts: what a copy needs is told with the secrets, to whoever copies", 
   assert.equal(unwrap(await accounts.getRole({ account: "acct" }, options)).geoRole, "");
   assert.equal(failure(await accounts.getRole({ account: "none" }, options)), "notFound");
   assert.equal(failure(await accounts.obey({ account: "acct", command: 0, operation: 2n }, options)), "invalidArgument");
+});
+
+const accountOf = (name: string) => ({
+  ...{ name, keys: [], serviceProperties: {}, encryptionScopes: [], createdMs: 0n, geoRole: "" },
+  ...{ delegationSecret: emptyBytes, configuredDigest: emptyBytes },
+});
+
+test("accounts: rows that another master key has sealed, or none, are sealed anew page by page; what was done stays done", async (t) => {
+  const { accounts, server } = await started(t);
+  const reseal = async (keyId: string) => {
+    const rows = new Map<string, number>();
+    let resealed = 0;
+    for (let marker = ""; ; ) {
+      const page = unwrap(await accounts.reseal({ marker, keyId }, options));
+      for (const each of page.rows) rows.set(each.keyId, (rows.get(each.keyId) ?? 0) + each.accounts);
+      resealed += page.resealed;
+      marker = page.nextMarker;
+      if (marker === "") return { rows: Object.fromEntries(rows), resealed };
+    }
+  };
+  for (let i = 0; i < 150; i++) {
+    server.seals = i < 20 ? "" : "a";
+    const role = i === 3 ? "secondary" : i === 4 ? "removed" : "";
+    const geoRole = role === "" ? "" : encodeRole({ role, epoch: 3, obeyed: { operation: 3, phase: 1 }, peer: "north-1" });
+    server.execute({ case: "putAccount", value: { account: { ...accountOf(`acct${100 + i}`), keys: [key(1)], geoRole } } });
+  }
+  const before = [...server.held.values()].map(({ sealedBy: _sealedBy, ...rest }) => rest);
+  assert.deepEqual(await reseal(""), { rows: { "": 20, a: 130 }, resealed: 0 });
+  const early = await accounts.reseal({ keyId: "b" }, options);
+  assert.match(early.ok ? "" : early.failure.message, /acct\d+ was sealed by master key a, not by b: not every partition server/);
+  server.seals = "b";
+  let answered = 0;
+  server.afterApplying = () => (answered++ >= 40 ? refused("failedPrecondition", "masterKeyMissing", "in the middle") : undefined);
+  assert.ok(!(await accounts.reseal({ keyId: "b" }, options)).ok);
+  server.afterApplying = undefined;
+  const left = [...server.held.values()].filter(({ sealedBy }) => sealedBy !== "b").length;
+  assert.ok(left > 50 && left < 150, `${left} rows`);
+  assert.deepEqual(await reseal("b"), { rows: { b: 150 }, resealed: left });
+  assert.deepEqual(await reseal("b"), { rows: { b: 150 }, resealed: 0 });
+  assert.deepEqual(
+    [...server.held.values()].map(({ sealedBy: _sealedBy, ...rest }) => rest),
+    before,
+    "nothing else of an account changes",
+  );
+  server.seals = "";
+  server.execute({ case: "putAccount", value: { account: { ...accountOf("open"), keys: [key(1)] } } });
+  assert.deepEqual(await reseal("b"), { rows: { "": 1, b: 150 }, resealed: 0 }, "the level of the stamp keeps a row from being sealed");
 });

@@ -12,11 +12,12 @@ import {
 import { equalBytes, type Outcome, ok, refused } from "@stamp/base";
 import { roleOf } from "@stamp/geo";
 import type { CallContext, Handlers, World } from "@stamp/ports";
-import type { Account, AccountPage, Accounts } from "@stamp/wire";
+import type { Account, Accounts } from "@stamp/wire";
 import { type CopiedOf, RoleCommands } from "../roles/role-commands.ts";
 import { roleHandlers } from "../roles/role-handlers.ts";
 import type { Term } from "../term/term.ts";
 import { type AccountOperation, type AccountResult, AccountRows } from "./account-rows.ts";
+import { resealPage } from "./reseal.ts";
 
 const keyBytes = 64;
 const secretBytes = 32;
@@ -24,8 +25,6 @@ const scopeKeyBytes = 32;
 const retentionDaysMax = 365;
 const listPageMax = 1_000;
 const attemptsMax = 8;
-/** Deadline of a listing of one range, in milliseconds. */
-const listTimeoutMs = 5_000;
 
 type ChangeInit = Omit<Extract<AccountOperation, { case: "changeAccount" }>["value"], "$typeName" | "account">;
 
@@ -82,7 +81,14 @@ export function accountsHandlers(
     list: async ({ marker, maxResults }, context) => {
       const opened = rows();
       if (!opened.ok) return opened;
-      return listed(opened.value, marker, maxResults < 1 ? listPageMax : Math.min(maxResults, listPageMax), context);
+      const page = await opened.value.page(marker, maxResults < 1 ? listPageMax : Math.min(maxResults, listPageMax), context);
+      if (!page.ok) return page;
+      const here = page.value.accounts.filter(({ geoRole }) => !isRemoved(geoRole));
+      return ok({ accounts: here.map((account) => ({ ...bare(account), keys: [] })), nextMarker: page.value.nextMarker });
+    },
+    reseal: async (request, context) => {
+      const opened = rows();
+      return opened.ok ? resealPage(opened.value, request, context) : opened;
     },
     get: async ({ account }, context) => withoutSecrets(await read(account, context)),
     getForCopy: ({ account }, context) => read(account, context),
@@ -196,26 +202,3 @@ const none = new Uint8Array(0);
 /** For answers that nobody asks for the sake of the keys. */
 const withoutKeys = (outcome: Outcome<Account>): Outcome<Account> => (outcome.ok ? ok({ ...outcome.value, keys: [] }) : outcome);
 const withoutSecrets = (outcome: Outcome<Account>): Outcome<Account> => (outcome.ok ? ok(bare(outcome.value)) : outcome);
-
-/** Over ranges until the page is full. */
-async function listed(
-  rows: AccountRows,
-  marker: string,
-  size: number,
-  context: CallContext,
-): Promise<Outcome<Pick<AccountPage, "accounts" | "nextMarker">>> {
-  const accounts: Account[] = [];
-  for (let key: Uint8Array | undefined; ; ) {
-    const operation = { case: "listAccounts", value: { marker, maxResults: size - accounts.length } } as const;
-    const outcome = await rows.once(operation, { timeoutMs: listTimeoutMs, signal: context.signal }, key);
-    if (!outcome.ok) return outcome;
-    const { result, range } = outcome.value;
-    if (result.case !== "accounts") return refused("internal", "bug", `a list of accounts was answered by ${result.case}`);
-    const here = result.value.accounts.filter(({ geoRole }) => !isRemoved(geoRole));
-    accounts.push(...here.map((account) => ({ ...bare(account), keys: [] })));
-    const { nextMarker, rangeEnded } = result.value;
-    if (nextMarker !== "" || !rangeEnded || range.high.length === 0) return ok({ accounts, nextMarker });
-    if (accounts.length === size) return ok({ accounts, nextMarker: `${accounts.at(-1)?.name ?? ""}0` });
-    key = range.high;
-  }
-}

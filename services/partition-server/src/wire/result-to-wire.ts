@@ -117,6 +117,7 @@ const accountToWire = (account: Account): MessageInitShape<typeof AccountSchema>
   encryptionScopes: account.encryptionScopes.map((scope) => ({ ...scope })),
   createdMs: toWire(account.createdMs),
   geoRole: account.geoRole,
+  sealedBy: account.sealedBy ?? "",
 });
 
 const containerToWire = (container: Container): MessageInitShape<typeof ContainerSchema> => initOf(ContainerSchema, container);
