@@ -112,6 +112,7 @@ export type RuleName =
   | "fragmentWrittenOnce"
   | "fragmentChunkVerified"
   | "fragmentReadsHedged"
+  | "hedgesBounded"
   | "doubtedPlacesRefreshed"
   | "geoCommandsInOrder"
   | "geoCachedRolesEnd"

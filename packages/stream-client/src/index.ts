@@ -7,6 +7,7 @@ export * from "./append-window.ts";
 export * from "./owned-stream.ts";
 export * from "./place.ts";
 export * from "./read/extent-reader.ts";
+export { type HedgeFigures, hedgeMetrics } from "./read/hedge-budget.ts";
 export { readWholeBlocks } from "./read/read-runs.ts";
 export * from "./stream-client.ts";
 export * from "./types.ts";

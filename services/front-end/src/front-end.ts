@@ -240,6 +240,7 @@ export class FrontEndRole implements Role {
         documentBytes: this.#documents.usedBytes,
         bytesWaiting: this.#uploads.waiting + this.#documents.waiting + this.#downloads.waiting,
         bytesRefused: this.#uploads.refusedLate + this.#documents.refusedLate + this.#downloads.refusedLate,
+        codedReads: this.#objects.parts.reader.hedges,
         copies: this.#objects.copies.count,
         signals: this.#signals.figures,
         admission: this.#gate.figures,

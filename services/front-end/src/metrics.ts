@@ -1,6 +1,7 @@
 /** How `/metrics` tells the facts of a front-end. */
 import { gateMetrics } from "@stamp/admission";
 import { allLabelled, counter, gauge, histogram, inside, type Metrics } from "@stamp/base";
+import { hedgeMetrics } from "@stamp/stream-client";
 
 const fe = "front_end";
 
@@ -44,6 +45,7 @@ export const frontEndMetrics: Metrics = {
   ),
   "signals.listeners": gauge(`${fe}_signal_listeners`, "Listeners of signals (`stamp.v1.Signals`) connected now."),
   "signals.published": counter(`${fe}_signals_published_total`, "Signals that were published here."),
+  ...inside("codedReads", hedgeMetrics(fe)),
   copies: gauge(`${fe}_copies_in_progress`, "Copies of blobs from elsewhere that are under way."),
   ...inside("admission", gateMetrics(fe)),
   "admission.refusedByShare": counter(

@@ -1,6 +1,7 @@
 /** How `/metrics` tells the facts of a partition server: all of it since it started, and each range (`range`) since it was loaded here. */
 import { gateMetrics } from "@stamp/admission";
 import { allLabelled, counter, gauge, histogram, inside, type Metrics, summary } from "@stamp/base";
+import { hedgeMetrics } from "@stamp/stream-client";
 
 const ps = "partition_server";
 
@@ -106,6 +107,7 @@ export const partitionServerMetrics: Metrics = {
   ...loadMetrics(ps),
   ...inside("times", timesMetrics),
   ...inside("storage", storageMetrics(ps)),
+  ...inside("codedReads", hedgeMetrics(ps)),
   reshapes: counter(`${ps}_reshapes_total`, "Splits and merges that were done here."),
   ...inside("lastReshape", lastReshape),
   "collecting.rows": gauge(

@@ -123,6 +123,7 @@ export class PartitionServerRole implements Role {
       admission: this.#executor.admission,
       dataAdmission: this.#executor.dataAdmission,
       storage: this.#engines.storage?.() ?? {},
+      codedReads: this.#engines.hedges?.() ?? {},
       times: this.#engines.times ?? {},
       load: this.#holdings.figures,
       totals: this.#holdings.totals,

@@ -342,8 +342,8 @@ export const faultRows: readonly FaultRow[] = [
     faults: ["fragment-damage"],
   },
   {
-    fault: "a node with a fragment stands still while somebody reads",
-    rules: ["fragmentReadsHedged"],
+    fault: "a node with a fragment stands still while somebody reads, or all nodes are slow",
+    rules: ["fragmentReadsHedged", "hedgesBounded"],
     tests: ["packages/stream-client/src/read/coded-reads.test.ts"],
     faults: ["pause", "partition"],
   },

@@ -1,10 +1,12 @@
 /** Reads of an extent that is stored as fragments on real extent nodes: dead, slow and damaged nodes, old places. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { concatBytes, type Outcome, ok, ownerEpoch, unwrap } from "@stamp/base";
 import { type Profile, profileOf } from "@stamp/erasure";
 import { fragmentBytesOf } from "@stamp/extent";
-import { ExtentFragments, fromWire, StreamManager } from "@stamp/wire";
+import type { CallOptions, World } from "@stamp/ports";
+import { ExtentFragments, fromWire, type ReadFragmentRequestSchema, StreamManager } from "@stamp/wire";
 import type { Location, Place } from "../index.ts";
 import { Stamp } from "../testing/harness.ts";
 import { ExtentReader } from "./extent-reader.ts";
@@ -21,11 +23,13 @@ class Coded {
   location: Location & { coded: NonNullable<Location["coded"]>; sealedLengthBytes: number };
   /** Questions where the extent is. */
   asked = 0;
+  readonly #lengths: readonly number[];
 
-  constructor(seed: number, profileName: string) {
+  constructor(seed: number, profileName: string, lengths = [70_000, 3, 900_000, 250_000, 1, 1_200_000, 65_536], config: object = {}) {
+    this.#lengths = lengths;
     this.profile = profileOf(profileName) as Profile;
     this.names = Array.from({ length: this.profile.fragments + 1 }, (_, i) => `en${i + 1}`);
-    this.stamp = new Stamp(seed, { nodes: this.names, journalSegmentBytes: 1 << 23 });
+    this.stamp = new Stamp(seed, { nodes: this.names, journalSegmentBytes: 1 << 23, ...config });
     this.location = { extentId: 0, version: 0, addresses: [], sealedLengthBytes: 0, coded: { profile: profileName, fragments: [] } };
   }
 
@@ -44,7 +48,7 @@ class Coded {
   async #write(): Promise<void> {
     const { stamp, sim, profile } = this;
     const stream = unwrap(await stamp.client().openForOwner("/a", ownerEpoch(1), { create: true, timeoutMs: 30_000 }));
-    for (const [i, length] of [70_000, 3, 900_000, 250_000, 1, 1_200_000, 65_536].entries()) {
+    for (const [i, length] of this.#lengths.entries()) {
       const bytes = new Uint8Array(length).map((_, at) => (at * 13 + i * 7 + (at >> 9)) & 0xff);
       const [place] = unwrap(await stream.append([bytes], forever)) as [Place];
       this.written.push({ place, bytes });
@@ -156,6 +160,69 @@ test("coded reads: places, runs of places and whole blocks are what was written;
       assert.ok(!other.ok && other.failure.reason === "badRequest");
     });
   }
+});
+
+test("coded reads: blocks of the largest size are read as blocks and as places, also where a block with its header is longer than one call", async () => {
+  const callBytes = 4 * 1024 * 1024;
+  const headerBytes = 16 + 4 * (callBytes / 65_536);
+  const lengths = [
+    callBytes,
+    callBytes - headerBytes - 1,
+    callBytes - headerBytes,
+    callBytes - headerBytes + 4,
+    callBytes - 1,
+    callBytes,
+    9,
+  ];
+  const coded = new Coded(31, "rs-4-2", lengths, { journalSegmentBytes: 1 << 24 });
+  await coded.run(async () => {
+    assert.ok(coded.fragmentBytes > callBytes + 65_536, "one fragment holds a whole block and its header");
+    await coded.readAll(coded.reader("reader"));
+    // Everything in one call of the reader, and decoded where the fragment is dead.
+    coded.sim.crash(coded.names[0] as string, { stayDown: true });
+    const reader = coded.reader("other");
+    const end = coded.location.sealedLengthBytes;
+    const blocks = unwrap(await reader.readBlocks(coded.location.extentId, 0, end, 64 * 1024 * 1024, { timeoutMs: 20_000 }));
+    assert.deepEqual(concatBytes(blocks.payload), concatBytes(coded.written.map(({ bytes }) => bytes)));
+    assert.equal(blocks.end, true);
+  });
+});
+
+test("coded reads: bytes that change on their way from a node are not given; the range is decoded from others", async () => {
+  const coded = new Coded(48, "rs-4-2");
+  await coded.run(async () => {
+    const world = coded.sim.world("reader");
+    let flipped = 0;
+    const client = (address: string) => ({
+      readFragment: async (request: MessageInitShape<typeof ReadFragmentRequestSchema>, options: CallOptions) => {
+        const answer = await world.transport.client(address, ExtentFragments).readFragment(request, options);
+        if (!answer.ok || address !== coded.names[0]) return answer;
+        const payload = answer.value.payload.slice();
+        payload[0] = (payload[0] as number) ^ 1;
+        flipped += 1;
+        return ok({ ...answer.value, payload });
+      },
+    });
+    const noisy = { ...world, transport: { client } } as unknown as World;
+    const reader = new ExtentReader(noisy, async () => ok([coded.location]), { locationsMax: 100 });
+    await coded.readAll(reader);
+    assert.ok(flipped > 0);
+  });
+});
+
+test("coded reads: a fragment of another code with the same name is not read, and disproves the place", async () => {
+  const coded = new Coded(49, "rs-4-2");
+  await coded.run(async () => {
+    const { place, bytes } = coded.written[2] as { place: Place; bytes: Uint8Array };
+    const real = coded.location;
+    // Places by a record that was put back from an older copy: another code, the same versions.
+    const fragments = Array.from({ length: 9 }, (_, i) => ({ version: 3, address: coded.names[i % 6] as string }));
+    coded.location = { ...real, coded: { profile: "rs-6-3", fragments } };
+    const failed = await coded.reader("reader").read(place, { timeoutMs: 300 });
+    assert.ok(!failed.ok, "no bytes rather than others");
+    coded.location = real;
+    assert.deepEqual(unwrap(await coded.reader("again").read(place, { timeoutMs })), bytes);
+  });
 });
 
 test("coded reads: with as many nodes dead as the code bears, everything is read, and none waits for a timeout", async () => {

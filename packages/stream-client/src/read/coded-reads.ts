@@ -13,6 +13,8 @@ import type { NodeHistories } from "./replica-race.ts";
 
 /** Bytes of each fragment that are decoded at a time. */
 const laneBytes = 64 * 1024;
+/** Largest range of a fragment in one call: what an extent node gives at most. A block and its header may be longer. */
+const pieceBytesMax = 4 * 1024 * 1024;
 const blocksBytesDefault = 1024 * 1024;
 /** Room for the headers of blocks that are read together. */
 const headersBytes = 64 * 1024;
@@ -66,11 +68,12 @@ export class CodedReads {
     const pieces: Promise<Outcome<Uint8Array>>[] = [];
     for (let from = offsetBytes; from < offsetBytes + lengthBytes; ) {
       const index = Math.floor(from / fragmentBytes);
-      const end = Math.min(offsetBytes + lengthBytes, (index + 1) * fragmentBytes);
+      const end = Math.min(offsetBytes + lengthBytes, (index + 1) * fragmentBytes, from + pieceBytesMax);
       const range = {
         extentId: at.extentId,
         coded: at.coded,
         profile,
+        sealedLengthBytes: at.sealedLengthBytes,
         index,
         offsetBytes: from - index * fragmentBytes,
         lengthBytes: end - from,

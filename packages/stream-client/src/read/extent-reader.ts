@@ -13,6 +13,7 @@ import type { Location } from "../place.ts";
 import type { Place, ReadOptions, ReadPlacesOptions } from "../types.ts";
 import { type CodedAt, CodedReads, isCoded, type RawBlocks } from "./coded-reads.ts";
 import type { KnownPlaces } from "./fragment-race.ts";
+import type { HedgeFigures } from "./hedge-budget.ts";
 import { LocationCache } from "./location-cache.ts";
 import { lengthOfRun, type PlaceRun, runsOfPlaces } from "./place-runs.ts";
 import { NodeHistories, type RaceOptions, type ReplicaAttempt, raceReplicas } from "./replica-race.ts";
@@ -44,6 +45,11 @@ export class ExtentReader {
     this.#locate = locate;
     this.#coded = new CodedReads(world, this.#histories);
     this.#locations = new LocationCache(options.locationsMax);
+  }
+
+  /** Counts of reads of coded extents and of their hedges, since the process started. */
+  get hedges(): HedgeFigures {
+    return this.#histories.hedges.figures;
   }
 
   /** Learns locations, so that a read need not ask for them. */

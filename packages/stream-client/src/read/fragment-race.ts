@@ -1,22 +1,27 @@
 /**
  * One range of one fragment of a coded extent. Its node is asked. If the node fails, or has not answered within its usual p95 (hedging), the same
  * range of the other fragments is asked for, as few as the code needs, the local group first. If these are late too, all others are asked, and
- * the first ones that determine the range give it. The first good answer wins, and the others are cancelled.
+ * the first ones that determine the range give it. The first good answer wins, and the others are cancelled. Hedges have a budget
+ * (hedge-budget.ts); what a failed answer makes necessary has none.
  */
 import { type Failed, type Outcome, ok, refused } from "@stamp/base";
 import { type Kernel, laneUnit, type Plan, type Profile, repairPlan } from "@stamp/erasure";
 import type { Timer, World } from "@stamp/ports";
-import { ExtentFragments, toWire } from "@stamp/wire";
+import { ExtentFragments, type ReadFragmentResponse, toWire } from "@stamp/wire";
 import type { CodedPlaces } from "../place.ts";
 import { doubtsPlaces, type NodeHistories } from "./replica-race.ts";
 
 /** A node that failed so often lately is not waited for: the others are asked at once beside it. */
 const failuresMax = 3;
+/** A read waits at most so long for its next hedge, in ms, and at most this part of the time it has left. */
+const patientMsMax = 1_000;
+const patientPart = 1 / 3;
 
 export interface FragmentRange {
   readonly extentId: number;
   readonly coded: CodedPlaces;
   readonly profile: Profile;
+  readonly sealedLengthBytes: number;
   readonly index: number;
   /** In the fragment's content. */
   readonly offsetBytes: number;
@@ -51,6 +56,10 @@ export class FragmentRace {
   /** `others`: the sources of a plan are asked beside the fragment's node. `all`: everybody is. */
   #stage: "one" | "others" | "all" = "one";
   #hedge: Timer | undefined;
+  /** Number of hedges that the budget gave to this read. */
+  #hedges = 0;
+  /** Takes back that this read waits for a hedge. */
+  #noLonger: (() => void) | undefined;
   #isDoubted = false;
   #resolve: ((outcome: Outcome<Uint8Array>) => void) | undefined;
 
@@ -67,8 +76,10 @@ export class FragmentRace {
       signal?.addEventListener("abort", cancelAll, { once: true });
       if (signal?.aborted) return cancelAll();
       const { index } = this.#range;
+      const { histories } = this.#parts;
+      histories.hedges.read();
       this.#ask(index);
-      if (this.#parts.histories.failures(this.#addressOf(index)) >= failuresMax) this.#widen();
+      if (histories.failures(this.#addressOf(index)) >= failuresMax) this.#hedgeOrWait([index]);
       else this.#wait([index]);
     }).finally(() => signal?.removeEventListener("abort", cancelAll));
   }
@@ -77,8 +88,18 @@ export class FragmentRace {
     return this.#range.coded.fragments[index]?.address ?? "";
   }
 
+  /** False: the budget is used up. */
+  #mayHedge(): boolean {
+    const { histories, world } = this.#parts;
+    if (!world.rules.on("hedgesBounded")) return true;
+    const may = histories.hedges.take(world.clock.monotonicMs());
+    if (may) this.#hedges += 1;
+    return may;
+  }
+
   #finish(outcome: Outcome<Uint8Array>): void {
     this.#hedge?.cancel();
+    this.#noLonger?.();
     const resolve = this.#resolve;
     this.#resolve = undefined;
     for (const controller of this.#waiting.values()) controller.abort();
@@ -96,12 +117,27 @@ export class FragmentRace {
       return;
     }
     if (!world.rules.on("fragmentReadsHedged")) return;
-    const hedgeMs = Math.max(...indices.map((index) => histories.hedgeMs(this.#addressOf(index), this.#range.lengthBytes)));
-    this.#hedge = world.clock.after(hedgeMs, () => this.#widen());
+    const nowMs = world.clock.monotonicMs();
+    const usualMs = Math.max(...indices.map((index) => histories.hedgeMs(this.#addressOf(index), this.#range.lengthBytes)));
+    const longestMs = Math.min(patientMsMax, (this.#parts.deadlineMs - nowMs) * patientPart);
+    const patience = world.rules.on("hedgesBounded") ? histories.hedges.patience(nowMs) : 1;
+    const hedgeMs = Math.max(usualMs, Math.min(usualMs * patience, longestMs));
+    this.#hedge = world.clock.after(hedgeMs, () => this.#hedgeOrWait(indices));
+  }
+
+  #hedgeOrWait(indices: readonly number[]): void {
+    this.#noLonger?.();
+    if (this.#mayHedge()) {
+      this.#widen();
+      return;
+    }
+    this.#wait(indices);
+    this.#noLonger = this.#parts.histories.hedges.whenThereIs(() => this.#hedgeOrWait(indices));
   }
 
   #widen(): void {
     if (this.#resolve === undefined) return;
+    this.#noLonger?.();
     this.#stage = this.#stage === "one" ? "others" : "all";
     const asked = this.#askOthers();
     if (this.#resolve !== undefined && asked.length > 0) this.#wait(asked);
@@ -134,7 +170,9 @@ export class FragmentRace {
     this.#waiting.set(index, controller);
     const startMs = world.clock.monotonicMs();
     const version = toWire(coded.fragments[index]?.version ?? 0);
-    const request = { extentId: toWire(extentId), version, index, offsetBytes: toWire(offsetBytes), lengthBytes };
+    const range = { offsetBytes: toWire(offsetBytes), lengthBytes };
+    const of = { profile: coded.profile, sealedLengthBytes: toWire(this.#range.sealedLengthBytes) };
+    const request = { extentId: toWire(extentId), version, index, ...range, ...of };
     const options = { timeoutMs: Math.max(1, deadlineMs - startMs), signal: controller.signal };
     void world.transport
       .client(address, ExtentFragments)
@@ -142,7 +180,7 @@ export class FragmentRace {
       .then((answer) => {
         if (this.#resolve === undefined) return;
         this.#waiting.delete(index);
-        if (answer.ok && answer.value.payload.length === lengthBytes) {
+        if (answer.ok && this.#isWhole(answer.value)) {
           const nowMs = world.clock.monotonicMs();
           histories.succeeded(address, nowMs - startMs, nowMs, lengthBytes);
           this.#came(index, answer.value.payload);
@@ -151,12 +189,27 @@ export class FragmentRace {
         histories.failed(address);
         if (!answer.ok && answer.failure.reason === "unknownExtent") this.#parts.places.disproved();
         this.#isDoubted ||= answer.ok || doubtsPlaces(answer.failure);
-        this.#lost(index, answer.ok ? refused("internal", "outOfRange", `${address} gave ${answer.value.payload.length} bytes`) : answer);
+        this.#lost(index, answer.ok ? this.#notWhole(address, answer.value) : answer);
       });
   }
 
+  /** A node of a release before 26 November 2026 gives no checksum. */
+  #isWhole({ payload, payloadChecksum }: Pick<ReadFragmentResponse, "payload" | "payloadChecksum">): boolean {
+    const { crc32c } = this.#parts.world.digest;
+    return payload.length === this.#range.lengthBytes && (payloadChecksum === undefined || payloadChecksum === crc32c(payload));
+  }
+
+  #notWhole(address: string, { payload }: Pick<ReadFragmentResponse, "payload">): Failed {
+    const { extentId, lengthBytes } = this.#range;
+    return payload.length === lengthBytes
+      ? refused("unavailable", "extentStale", `bytes of extent ${extentId} from ${address} are not what it sent`)
+      : refused("internal", "outOfRange", `${address} gave ${payload.length} bytes`);
+  }
+
   #came(index: number, bytes: Uint8Array): void {
+    const { histories, world } = this.#parts;
     if (index === this.#range.index) {
+      histories.hedges.lost(this.#hedges, world.clock.monotonicMs());
       this.#finish(ok(bytes));
       return;
     }
@@ -165,7 +218,8 @@ export class FragmentRace {
     if (plan === undefined) return;
     // A node whose answer the reader did not wait for is asked later next time.
     const slow = this.#waiting.has(this.#range.index) ? this.#addressOf(this.#range.index) : undefined;
-    if (slow !== undefined) this.#parts.histories.failed(slow);
+    if (slow !== undefined) histories.failed(slow);
+    histories.hedges.won(this.#hedges);
     this.#finish(ok(this.#decode(plan)));
   }
 
@@ -173,7 +227,10 @@ export class FragmentRace {
     this.#failed.add(index);
     this.#last = why;
     if (this.#parts.signal?.aborted) return;
-    if (this.#stage === "one") this.#widen();
+    // A node that has too much to do is no reason to ask many others, if hedges come to nothing: they may have too much to do as well.
+    const isBusy = why.failure.code === "resourceExhausted";
+    if (this.#stage === "one" && isBusy && !this.#mayHedge()) this.#finish(why);
+    else if (this.#stage === "one") this.#widen();
     else {
       this.#askOthers();
       this.#giveUpIfOver();

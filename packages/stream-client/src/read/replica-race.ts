@@ -5,6 +5,7 @@
  */
 import type { Failed, Failure, Outcome } from "@stamp/base";
 import type { Clock, Timer } from "@stamp/ports";
+import { HedgeBudget } from "./hedge-budget.ts";
 
 const samplesMax = 64;
 const addressesMax = 1_000;
@@ -41,6 +42,8 @@ interface NodeHistory {
 
 /** How extent nodes answered lately: whom to ask first, and how long to wait for it before asking a second one. */
 export class NodeHistories {
+  /** Budget of hedges of reads of fragments. */
+  readonly hedges = new HedgeBudget();
   readonly #nodes = new Map<string, NodeHistory>();
 
   #of(address: string): NodeHistory {

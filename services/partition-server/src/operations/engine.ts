@@ -6,6 +6,7 @@ import type { Outcome } from "@stamp/base";
 import type { Decision, Place, ScanAnswer, ScanLimits, VisitRow } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { DataExtent, StorageCounts, StorageTimes } from "@stamp/range-partition";
+import type { HedgeFigures } from "@stamp/stream-client";
 import type { ExtentLocation } from "@stamp/wire";
 
 /** Rows as of one moment. */
@@ -113,6 +114,8 @@ export interface Engines {
   readonly load: LoadEngine;
   /** Counts of all ranges together since the process started, and the content of their caches. */
   readonly storage?: () => StorageTotals;
+  /** Counts of reads of coded extents and of their hedges since the process started. */
+  readonly hedges?: () => HedgeFigures;
   /** Where the time of all ranges together goes. */
   readonly times?: StorageTimes;
   /** Where these extents are; those that nobody knows are left out. */

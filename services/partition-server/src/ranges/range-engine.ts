@@ -45,6 +45,7 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
       indexCacheBytes: shared.caches.indexes.bytes,
       memoryTableBytes: shared.memory.bytes,
     }),
+    hedges: () => streams.reader.hedges,
     times: shared.times,
     locate: async (extentIds, timeoutMs) => {
       const found = await streams.locate(extentIds, { timeoutMs });
