@@ -36,6 +36,7 @@ const blob = `
 ListContainers              | GET /?comp=list                                    |                        | s   | l   | -   | =  | read       | none
 GetServiceProperties        | GET /?restype=service&comp=properties              |                        | s   | r   | -   | =  | own        | none
 SetServiceProperties        | PUT /?restype=service&comp=properties              |                        | s   | w   | -   | =  | own        | none
+GetServiceStats             | GET /?restype=service&comp=stats                   |                        | s   | r   | -   | =  | own        | none
 GetUserDelegationKey        | POST /?restype=service&comp=userdelegationkey      |                        | s   | -   | -   | =  | read       | none
 GetAccountInformation       | GET /?restype=account&comp=properties              |                        | sco | *   | -   | =  | read       | none
 GetAccountInformation (c)   | GET /{c}?restype=account&comp=properties           |                        | sco | *   | *   | =  | read       | none
@@ -128,6 +129,7 @@ const queue = `
 ListQueues                  | GET /?comp=list                                    |                        | s   | l   | -   | =  | read       | none
 GetServiceProperties        | GET /?restype=service&comp=properties              |                        | s   | r   | -   | =  | own        | none
 SetServiceProperties        | PUT /?restype=service&comp=properties              |                        | s   | w   | -   | =  | own        | none
+GetServiceStats             | GET /?restype=service&comp=stats                   |                        | s   | r   | -   | =  | own        | none
 GetUserDelegationKey        | POST /?restype=service&comp=userdelegationkey      |                        | s   | -   | -   | =  | read       | none
 CreateQueue                 | PUT /{c}                                           |                        | c   | cw  | -   | =  | contribute | none
 DeleteQueue                 | DELETE /{c}-no                                     |                        | c   | d   | -   | =  | contribute | none
@@ -146,6 +148,7 @@ DeleteMessage               | DELETE /{c}/messages/00000000-0000-8000-8000-00000
 const table = `
 GetServiceProperties        | GET /?restype=service&comp=properties              |                        | s   | r   | -   | =  | own        | none
 SetServiceProperties        | PUT /?restype=service&comp=properties              |                        | s   | w   | -   | =  | own        | none
+GetServiceStats             | GET /?restype=service&comp=stats                   |                        | s   | r   | -   | =  | own        | none
 GetUserDelegationKey        | POST /?restype=service&comp=userdelegationkey      |                        | s   | -   | -   | =  | read       | none
 QueryTables                 | GET /Tables                                        |                        | c   | l   | -   | =  | read       | none
 GetTable                    | GET /Tables('{c}')                                 |                        | c   | l   | -   | =  | read       | none

@@ -31,6 +31,7 @@ const requests: Readonly<Record<BlobOperationName, Request>> = {
   ListContainers: get("service", "comp=list"),
   GetServiceProperties: get("service", "restype=service&comp=properties"),
   SetServiceProperties: put("service", "restype=service&comp=properties"),
+  GetBlobServiceStats: get("service", "restype=service&comp=stats"),
   GetUserDelegationKey: { on: "service", method: "POST", query: "restype=service&comp=userdelegationkey", body: "" },
   GetAccountInformation: get("service", "restype=account&comp=properties"),
   FindBlobsByTags: get("service", "comp=blobs&where=a%3D'1'"),

@@ -65,7 +65,7 @@ const sdkNames: Readonly<Record<string, BlobOperationName | undefined>> = {
   "pageBlob.copyIncremental": undefined,
   "service.setProperties": "SetServiceProperties",
   "service.getProperties": "GetServiceProperties",
-  "service.getStatistics": undefined,
+  "service.getStatistics": "GetBlobServiceStats",
   "service.listContainersSegment": "ListContainers",
   "service.getUserDelegationKey": "GetUserDelegationKey",
   "service.getAccountInfo": "GetAccountInformation",

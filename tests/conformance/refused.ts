@@ -13,7 +13,7 @@ function sent({ level, query, header }: OtherRequest, container: string) {
   return { path: text === "" ? path : `${path}?${text}`, headers: header === undefined ? {} : { [header]: value } };
 }
 
-const isNotHere = ({ served, refusedWith = 501 }: BlobRequest): boolean => !served && refusedWith === 501;
+const isNotHere = ({ served }: BlobRequest): boolean => !served;
 const isRead = (method: string): boolean => method === "GET" || method === "HEAD";
 const bodyOf = (method: string) => (isRead(method) || method === "DELETE" ? {} : { body: "" });
 

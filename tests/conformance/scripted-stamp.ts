@@ -24,7 +24,7 @@ import {
   type World,
 } from "@stamp/ports";
 import { type HttpListener, InProcessNetwork, NodeHttpClient, nodeWorld, oidcIssuer, serveHttp } from "@stamp/ports-node";
-import { ExtentNode, fromWire, LockService, PartitionManager, PartitionServer, toWire } from "@stamp/wire";
+import { ExtentNode, executeFields, fromWire, LockService, PartitionManager, PartitionServer, toWire } from "@stamp/wire";
 import type { BlobSettings, ScopeControl } from "./target.ts";
 
 export const accountName = "devstoreaccount1";
@@ -34,6 +34,8 @@ export const secondKey = "c2Vjb25kIGtleSBvZiB0aGUgYWNjb3VudCwgZm9yIHJvdGF0aW9u";
 export interface ScriptedOptions {
   readonly frontEnd?: Partial<FrontEndConfig>;
   readonly rules?: Rules;
+  /** Last Sync Time of copies at this stamp. */
+  readonly lastSyncMs?: () => number | undefined;
   /** By which it reaches other places; else that of a real front-end. */
   readonly http?: HttpClient;
   /** Sees every answer of the Blob service. */
@@ -57,6 +59,8 @@ export interface ScriptedStamp {
   /** With the same keys. */
   readonly addAccount: (name: string) => Promise<void>;
   setBlobSettings(settings: BlobSettings): Promise<void>;
+  /** Gives the account a role at this stamp, as `encodeRole` of @stamp/geo writes it; empty: it has none. */
+  setRole(geoRole: string): Promise<void>;
   readonly scopes: ScopeControl;
   readonly scopesOf: (account: string) => ScopeControl;
   stop(): Promise<void>;
@@ -206,9 +210,9 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
 
   const frontEndWorld = worldOf("front-end-1");
   const config = frontEndConfigSchema.parse({ name: "front-end-1", listen: "front-end-1", lockService, ...options.frontEnd });
-  const frontEnd = await start(
-    new FrontEndRole(frontEndWorld, config, { issuerOf: oidcIssuer, http: options.http ?? new NodeHttpClient() }),
-  );
+  const lastSyncMs = options.lastSyncMs === undefined ? {} : { lastSyncMs: options.lastSyncMs };
+  const outside = { issuerOf: oidcIssuer, http: options.http ?? new NodeHttpClient(), ...lastSyncMs };
+  const frontEnd = await start(new FrontEndRole(frontEndWorld, config, outside));
   const serve = (handler: HttpHandler, onAnswer: ScriptedOptions["onAnswer"]): Promise<HttpListener> => {
     const watched: HttpHandler = async (request) => {
       const answer = await handler(request);
@@ -231,6 +235,13 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
     unwrap(await tester.transport.client("ps-1", PartitionServer).execute(asked, { timeoutMs: 5000 }));
     frontEnd.forgetAccount(account);
   };
+  const setRole = async (geoRole: string): Promise<void> => {
+    const { rangeId } = firstRangeOf("Account");
+    const fields = executeFields({ kind: { case: "changeAccount", value: { account: accountName, geoRole } } });
+    const client = tester.transport.client("ps-1", PartitionServer);
+    unwrap(await client.execute({ rangeId, rangeVersion: 1n, ...fields }, { timeoutMs: 5000 }));
+    frontEnd.forgetAccount(accountName);
+  };
   const scopesOf = (account: string): ScopeControl => ({
     create: (name) => changeAccount({ newEncryptionScope: { name, key: tester.random.bytes(32) } }, account),
     setDisabled: (name, disabled) => changeAccount({ encryptionScopeState: { name, disabled } }, account),
@@ -250,6 +261,7 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
       };
       await changeAccount({ serviceProperties: { blob: encodeServiceProperties(properties) } });
     },
+    setRole,
     scopes: scopesOf(accountName),
     scopesOf,
     data,

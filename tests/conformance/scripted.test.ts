@@ -21,6 +21,7 @@ import { copySources } from "./foreign.ts";
 import { blobConformance } from "./index.ts";
 import { testIssuer } from "./issuer.ts";
 import { accountKey, accountName, type ScriptedStamp, startScriptedStamp } from "./scripted-stamp.ts";
+import { roleRow, statisticsOf } from "./statistics.ts";
 import { blockId, bytes, Clients, failure } from "./target.ts";
 
 const record = new ApiRecord();
@@ -151,6 +152,14 @@ describe("copies whose bytes have to be moved", () => {
     assert.deepEqual([properties.copyStatus, properties.contentLength], ["failed", 0]);
     assert.match(properties.copyStatusDescription ?? "", /ConditionNotMet/);
   });
+});
+
+test("statistics are given at the secondary location", async () => {
+  record.part = "statistics.ts";
+  const stamp = await startScriptedStamp({ onAnswer });
+  await stamp.setRole(roleRow("secondary"));
+  assert.equal((await statisticsOf("blob", stamp)).status, "unavailable");
+  await stamp.stop();
 });
 
 test("docs/api/blob.md says what the suite has seen", () => {

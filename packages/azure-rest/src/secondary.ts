@@ -2,9 +2,11 @@
  * Names and answers of the secondary location of an account. The primary is never served as a secondary. The codes are the service's: for an
  * account without read access to its secondary (decision 0435), and for a write at one. SDKs retry none of them.
  */
+import { formatRfc1123 } from "./dates.ts";
 import { infoOf } from "./error-codes.ts";
 import { isAccountName } from "./names.ts";
 import { type RestError, rejected } from "./rest-error.ts";
+import { element } from "./xml/xml-text.ts";
 
 type Refusal = { readonly ok: false; readonly error: RestError };
 
@@ -39,3 +41,19 @@ export const refuseStatistics = (): Refusal =>
     { QueryParameterName: "comp", QueryParameterValue: "stats", Reason: statement },
     { message: `${infoOf("InvalidQueryParameterValue").text} Statistics are those of a secondary location. ${statement}` },
   );
+
+/** State of the copy at a secondary location; `bootstrap`: it is being filled. */
+export type ReplicationStatus = "live" | "bootstrap" | "unavailable";
+
+/**
+ * The body of Get Blob, Queue and Table Service Stats. `lastSyncMs`: every write up to it is at the secondary location, in
+ * milliseconds since 1970; undefined: it is not known, and the element is empty, as the reference has it. It is told in
+ * whole seconds, rounded down.
+ */
+export function serviceStatisticsXml(status: ReplicationStatus, lastSyncMs: number | undefined): string {
+  const lastSync = element("LastSyncTime", lastSyncMs === undefined ? "" : formatRfc1123(lastSyncMs));
+  return (
+    '<?xml version="1.0" encoding="utf-8"?><StorageServiceStats><GeoReplication>' +
+    `${element("Status", status)}${lastSync}</GeoReplication></StorageServiceStats>`
+  );
+}

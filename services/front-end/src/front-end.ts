@@ -21,7 +21,7 @@ import {
 } from "@stamp/ports";
 import { StreamClient } from "@stamp/stream-client";
 import { AvailabilityControl, Availability as AvailabilityService, FrontEnd, Signals as SignalsService } from "@stamp/wire";
-import { Accounts, type AccountsOptions } from "./accounts/accounts.ts";
+import { Accounts, type AccountsOptions, type LastSyncMs } from "./accounts/accounts.ts";
 import { ScopeKeys } from "./accounts/content-key.ts";
 import { doorGateOf, type FrontEndConfig } from "./config.ts";
 import { ByteBudget } from "./content/byte-budget.ts";
@@ -53,6 +53,8 @@ export interface Outside {
   /** Makes the verifier of the configured issuer's tokens. */
   readonly issuerOf?: IssuerOf;
   readonly http?: HttpClient;
+  /** Absent: no Last Sync Time is known. */
+  readonly lastSyncMs?: LastSyncMs;
 }
 
 export type IssuerOf = (options: {
@@ -131,6 +133,7 @@ export class FrontEndRole implements Role {
       accountsMax: config.accountsMax,
       wellKnownKey: servesWellKnownKey(config),
       lookupTimeoutMs: config.requestTimeoutMs,
+      ...(outside.lastSyncMs === undefined ? {} : { lastSyncMs: outside.lastSyncMs }),
     });
     this.#objects = new Objects({
       world,

@@ -1,10 +1,12 @@
 /** The suite against a front-end and a partition server over memory. What it sees is what docs/api/queue.md says. */
+import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseQueueResource, parseTarget, queueRequests, queueRequestTitle } from "@stamp/azure-rest";
 import type { HttpRequest } from "@stamp/ports";
 import { ApiRecord, checkApiPage } from "../../tools/api-table.ts";
 import { testIssuer } from "../issuer.ts";
 import { accountKey, accountName, startScriptedStamp } from "../scripted-stamp.ts";
+import { roleRow, statisticsOf } from "../statistics.ts";
 import { queueConformance } from "./index.ts";
 
 const record = new ApiRecord();
@@ -25,6 +27,14 @@ queueConformance(
   },
   record,
 );
+
+test("statistics are given at the secondary location", async () => {
+  record.part = "statistics.ts";
+  const stamp = await startScriptedStamp({ onQueueAnswer });
+  await stamp.setRole(roleRow("secondary"));
+  assert.equal((await statisticsOf("queue", stamp)).status, "unavailable");
+  await stamp.stop();
+});
 
 test("docs/api/queue.md says what the suite has seen", () => {
   checkApiPage(

@@ -58,6 +58,7 @@ const queueRows: Readonly<Record<QueueOperationName, OperationAuthorization>> = 
   ListQueues: needs("s", "l", "-", "-", "read"),
   GetQueueServiceProperties: needs("s", "r", "-", "-", "own"),
   SetQueueServiceProperties: needs("s", "w", "-", "-", "own"),
+  GetQueueServiceStats: needs("s", "r", "-", "-", "own"),
   GetUserDelegationKey: needs("s", "-", "-", "-", "read"),
   CreateQueue: needs("c", "cw", "-", "-", "contribute"),
   DeleteQueue: needs("c", "d", "-", "-", "contribute"),
@@ -76,6 +77,7 @@ const queueRows: Readonly<Record<QueueOperationName, OperationAuthorization>> = 
 const tableRows: Readonly<Record<TableOperationName, OperationAuthorization>> = {
   GetTableServiceProperties: needs("s", "r", "-", "-", "own"),
   SetTableServiceProperties: needs("s", "w", "-", "-", "own"),
+  GetTableServiceStats: needs("s", "r", "-", "-", "own"),
   GetUserDelegationKey: needs("s", "-", "-", "-", "read"),
   QueryTables: needs("c", "l", "-", "-", "read"),
   GetTable: needs("c", "l", "-", "-", "read"),

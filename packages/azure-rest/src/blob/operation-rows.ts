@@ -35,6 +35,7 @@ export type BlobOperationName =
   | "ListContainers"
   | "GetServiceProperties"
   | "SetServiceProperties"
+  | "GetBlobServiceStats"
   | "GetUserDelegationKey"
   | "GetAccountInformation"
   | "BlobBatch"
@@ -110,6 +111,7 @@ export const blobOperations: Readonly<Record<BlobOperationName, BlobOperationRow
   ListContainers: { requests: ["service GET comp=list"], needs: needs("s", "l", "-", "-", "read") },
   GetServiceProperties: { requests: ["service GET restype=service comp=properties"], needs: needs("s", "r", "-", "-", "own") },
   SetServiceProperties: { requests: ["service PUT restype=service comp=properties"], needs: needs("s", "w", "-", "-", "own") },
+  GetBlobServiceStats: { requests: ["service GET restype=service comp=stats"], needs: needs("s", "r", "-", "-", "own") },
   GetUserDelegationKey: { requests: ["service POST restype=service comp=userdelegationkey"], needs: needs("s", "-", "-", "-", "read") },
   GetAccountInformation: {
     requests: ["any GET restype=account comp=properties", "any HEAD restype=account comp=properties"],

@@ -5,21 +5,16 @@
  */
 import type { HttpHeaders } from "../headers.ts";
 import { badQuery, notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
-import { refuseStatistics } from "../secondary.ts";
 import { queryValue, type Target } from "../target.ts";
 import { type BlobOperationName, blobOperationNames, blobOperations } from "./operation-rows.ts";
 import type { BlobResource } from "./resource.ts";
 
-/** Served; not served here, with the feature's name; or refused as the service refuses it for an account of this kind. */
-type Row =
-  | { readonly operation: BlobOperationName }
-  | { readonly feature: string }
-  | { readonly refused: string; readonly refuse: typeof refuseStatistics };
+/** Served; or not served here, with the feature's name. */
+type Row = { readonly operation: BlobOperationName } | { readonly feature: string };
 const later = (feature: string): Row => ({ feature });
 
 /** Requests that the service has and Stamp does not serve. */
 const notServed: Readonly<Record<string, Row>> = {
-  "service GET restype=service comp=stats": { refused: "Get Blob Service Stats", refuse: refuseStatistics },
   "container PUT restype=container comp=rename": later("Rename Container"),
   "blob PUT comp=incrementalcopy": later("Incremental Copy Blob"),
   "blob POST comp=query": later("Query Blob Contents"),
@@ -93,14 +88,12 @@ export interface BlobRequest {
   readonly resource: "service" | "container" | "blob";
   /** `PUT comp=page` */
   readonly request: string;
+  /** False: refused with 501. */
   readonly served: boolean;
-  /** HTTP status of the refusal; undefined: 501. */
-  readonly refusedWith?: number;
 }
 
 /** In one word as in two: PutBlockList is Put Block List. */
-const titleOf = (row: Row): string =>
-  "operation" in row ? row.operation.replace(/(?<=[a-z])(?=[A-Z])/g, " ") : "refused" in row ? row.refused : row.feature;
+const titleOf = (row: Row): string => ("operation" in row ? row.operation.replace(/(?<=[a-z])(?=[A-Z])/g, " ") : row.feature);
 
 /** Every row of the tables; of requests for any of the three resources, as one for the service. */
 export function blobRequests(): BlobRequest[] {
@@ -108,8 +101,7 @@ export function blobRequests(): BlobRequest[] {
     all.flatMap(([asked, row]) => {
       const [of, request] = split(asked);
       if ((of === "any" ? "service" : of) !== resource) return [];
-      const refusedWith = "refused" in row ? { refusedWith: row.refuse().error.status } : {};
-      return [{ title: titleOf(row), resource, request, served: "operation" in row, ...refusedWith }];
+      return [{ title: titleOf(row), resource, request, served: "operation" in row }];
     }),
   );
 }
@@ -132,10 +124,7 @@ export function recognizeBlob(method: string, target: Target & BlobResource, hea
   const asked = rowKey(method, target);
   const query = asked.slice(method.length);
   const row = Object.hasOwn(rows, asked) ? rows[asked] : undefined;
-  if (row) {
-    if ("operation" in row) return parsed(withHeaders(row.operation, headers));
-    return "refused" in row ? row.refuse() : notImplemented(row.feature);
-  }
+  if (row) return "operation" in row ? parsed(withHeaders(row.operation, headers)) : notImplemented(row.feature);
   if (Object.keys(rows).some((key) => key.slice(key.indexOf(" ")) === query || (query === "" && !key.includes(" ")))) {
     return rejected("UnsupportedHttpVerb");
   }

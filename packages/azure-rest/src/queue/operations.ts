@@ -1,6 +1,5 @@
 /** Operation of a request to the Queue service: a table by resource, method and `comp`, like blob/operations.ts. */
 import { badQuery, type Parsed, parsed, rejected } from "../rest-error.ts";
-import { refuseStatistics } from "../secondary.ts";
 import { queryValue, type Target } from "../target.ts";
 import type { QueueResource } from "./resource.ts";
 
@@ -8,6 +7,7 @@ export const queueOperationNames = [
   "ListQueues",
   "GetQueueServiceProperties",
   "SetQueueServiceProperties",
+  "GetQueueServiceStats",
   "GetUserDelegationKey",
   "CreateQueue",
   "DeleteQueue",
@@ -24,18 +24,15 @@ export const queueOperationNames = [
 ] as const;
 export type QueueOperationName = (typeof queueOperationNames)[number];
 
-/** Served, or refused as the service refuses it for an account of this kind. */
-type Row = QueueOperationName | { readonly refused: string; readonly refuse: typeof refuseStatistics };
-
-const serviceRows: Readonly<Record<string, Row>> = {
+const serviceRows: Readonly<Record<string, QueueOperationName>> = {
   "GET comp=list": "ListQueues",
   "GET restype=service comp=properties": "GetQueueServiceProperties",
   "PUT restype=service comp=properties": "SetQueueServiceProperties",
-  "GET restype=service comp=stats": { refused: "Get Queue Service Stats", refuse: refuseStatistics },
+  "GET restype=service comp=stats": "GetQueueServiceStats",
   "POST restype=service comp=userdelegationkey": "GetUserDelegationKey",
 };
 
-const queueRows: Readonly<Record<string, Row>> = {
+const queueRows: Readonly<Record<string, QueueOperationName>> = {
   PUT: "CreateQueue",
   DELETE: "DeleteQueue",
   "GET comp=metadata": "GetQueueMetadata",
@@ -46,13 +43,13 @@ const queueRows: Readonly<Record<string, Row>> = {
   "PUT comp=acl": "SetQueueAcl",
 };
 
-const messagesRows: Readonly<Record<string, Row>> = {
+const messagesRows: Readonly<Record<string, QueueOperationName>> = {
   POST: "PutMessage",
   GET: "GetMessages",
   DELETE: "ClearMessages",
 };
 
-const messageRows: Readonly<Record<string, Row>> = {
+const messageRows: Readonly<Record<string, QueueOperationName>> = {
   PUT: "UpdateMessage",
   DELETE: "DeleteMessage",
 };
@@ -65,7 +62,7 @@ export function recognizeQueue(method: string, target: Target & QueueResource): 
   const { restype, comp, query } = asked(target);
   const row = Object.hasOwn(rows, method + query) ? rows[method + query] : undefined;
   if (row === "GetMessages") return peekOf(target);
-  if (row !== undefined) return typeof row === "string" ? parsed(row) : row.refuse();
+  if (row !== undefined) return parsed(row);
   if (Object.keys(rows).some((key) => key.slice(key.indexOf(" ")) === query || (query === "" && !key.includes(" ")))) {
     return rejected("UnsupportedHttpVerb");
   }
@@ -80,7 +77,7 @@ function asked({ query }: Target): { readonly restype: string; readonly comp: st
   return { restype, comp, query: `${restype === "" ? "" : ` restype=${restype}`}${comp === "" ? "" : ` comp=${comp}`}` };
 }
 
-function rowsOf({ queue, messages, messageId }: QueueResource): Readonly<Record<string, Row>> {
+function rowsOf({ queue, messages, messageId }: QueueResource): Readonly<Record<string, QueueOperationName>> {
   if (messageId !== undefined) return messageRows;
   if (messages) return messagesRows;
   return queue === undefined ? serviceRows : queueRows;
@@ -99,12 +96,9 @@ export interface QueueRequest {
   /** `PUT comp=metadata` */
   readonly request: string;
   readonly served: boolean;
-  /** HTTP status of the refusal; undefined: 501. */
-  readonly refusedWith?: number;
 }
 
 const wordsOf = (operation: string): string => operation.replace(/(?<=[a-z])(?=[A-Z])/g, " ");
-const titleOf = (row: Row): string => (typeof row === "string" ? wordsOf(row) : row.refused);
 const peekRequest = { title: wordsOf("PeekMessages"), resource: "messages", request: "GET peekonly=true", served: true } as const;
 
 /** Every row of the tables. */
@@ -117,8 +111,7 @@ export function queueRequests(): QueueRequest[] {
     ["message", messageRows],
   ] as const) {
     for (const [request, row] of Object.entries(rows)) {
-      const refusedWith = typeof row === "string" ? {} : { refusedWith: row.refuse().error.status };
-      requests.push({ title: titleOf(row), resource, request, served: typeof row === "string", ...refusedWith });
+      requests.push({ title: wordsOf(row), resource, request, served: true });
     }
   }
   return [...requests, peekRequest];
@@ -129,7 +122,7 @@ export function queueRequestTitle(method: string, target: Target & QueueResource
   const rows = rowsOf(target);
   const key = method + asked(target).query;
   const row = Object.hasOwn(rows, key) ? rows[key] : undefined;
-  if (row !== "GetMessages") return row && titleOf(row);
+  if (row !== "GetMessages") return row && wordsOf(row);
   const operation = peekOf(target);
   return operation.ok ? wordsOf(operation.value) : undefined;
 }

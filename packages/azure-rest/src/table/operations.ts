@@ -1,7 +1,6 @@
 /** Operation of a request to the Table service, by the resource in its path, its method and `comp`. */
 import type { HttpHeaders } from "../headers.ts";
 import { badQuery, type Parsed, parsed, rejected } from "../rest-error.ts";
-import { refuseStatistics } from "../secondary.ts";
 import { type Query, queryValue } from "../target.ts";
 import { checkKey, checkTableName } from "./names.ts";
 import type { TableResource } from "./resource.ts";
@@ -9,6 +8,7 @@ import type { TableResource } from "./resource.ts";
 export const tableOperationNames = [
   "GetTableServiceProperties",
   "SetTableServiceProperties",
+  "GetTableServiceStats",
   "GetUserDelegationKey",
   "QueryTables",
   "CreateTable",
@@ -106,7 +106,7 @@ function recognized(
 
 function ofService(method: string, comp: string, restype: string): Parsed<TableOperationName> | undefined {
   if (restype !== "service") return rejected("InvalidUri");
-  if (comp === "stats" && method === "GET") return refuseStatistics();
+  if (comp === "stats" && method === "GET") return parsed("GetTableServiceStats");
   if (comp === "userdelegationkey" && method === "POST") return parsed("GetUserDelegationKey");
   if (comp !== "properties") return undefined;
   return method === "GET" ? parsed("GetTableServiceProperties") : method === "PUT" ? parsed("SetTableServiceProperties") : undefined;

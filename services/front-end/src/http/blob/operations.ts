@@ -1,5 +1,6 @@
 /** Table of the functions that serve the operations of the Blob service. */
 import type { BlobOperationName } from "@stamp/azure-rest";
+import { getServiceStatistics } from "../../geo/service-statistics.ts";
 import { getUserDelegationKey } from "../delegation-key.ts";
 import { getServiceProperties } from "../service-properties.ts";
 import { blobBatch } from "./batch.ts";
@@ -41,6 +42,7 @@ export const operationHandlers: Readonly<Record<BlobOperationName, BlobOperation
   ListContainers: listContainers,
   GetServiceProperties: (exchange) => getServiceProperties(exchange, "blob"),
   SetServiceProperties: setBlobServiceProperties,
+  GetBlobServiceStats: async (exchange) => getServiceStatistics(exchange),
   GetUserDelegationKey: (exchange) => getUserDelegationKey(exchange, "blob"),
   GetAccountInformation: getAccountInformation,
   CreateContainer: createContainer,

@@ -1,5 +1,6 @@
 /** Table of the functions that serve the operations of the Queue service. */
 import type { QueueOperationName } from "@stamp/azure-rest";
+import { getServiceStatistics } from "../../geo/service-statistics.ts";
 import { getUserDelegationKey } from "../delegation-key.ts";
 import { analyticsUnsupported, getServiceProperties, setServiceProperties } from "../service-properties.ts";
 import type { QueueOperationHandler } from "./exchange.ts";
@@ -10,6 +11,7 @@ export const operationHandlers: Readonly<Record<QueueOperationName, QueueOperati
   ListQueues: listQueues,
   GetQueueServiceProperties: (exchange) => getServiceProperties(exchange, "queue"),
   SetQueueServiceProperties: (exchange) => setServiceProperties(exchange, "queue", analyticsUnsupported),
+  GetQueueServiceStats: async (exchange) => getServiceStatistics(exchange),
   GetUserDelegationKey: (exchange) => getUserDelegationKey(exchange, "queue"),
   CreateQueue: createQueue,
   DeleteQueue: deleteQueue,

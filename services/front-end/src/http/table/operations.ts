@@ -1,5 +1,6 @@
 /** Table of the functions that serve the operations of the Table service. */
 import type { TableOperationName } from "@stamp/azure-rest";
+import { getServiceStatistics } from "../../geo/service-statistics.ts";
 import { getUserDelegationKey } from "../delegation-key.ts";
 import { analyticsUnsupported, getServiceProperties, setServiceProperties } from "../service-properties.ts";
 import { changeEntity, getEntity, queryEntities } from "./entities.ts";
@@ -10,6 +11,7 @@ import { entityGroupTransaction } from "./transaction.ts";
 export const tableHandlers = (hostSuffixes: readonly string[]): Readonly<Record<TableOperationName, TableOperationHandler>> => ({
   GetTableServiceProperties: (exchange) => getServiceProperties(exchange, "table"),
   SetTableServiceProperties: (exchange) => setServiceProperties(exchange, "table", analyticsUnsupported),
+  GetTableServiceStats: async (exchange) => getServiceStatistics(exchange),
   GetUserDelegationKey: (exchange) => getUserDelegationKey(exchange, "table"),
   QueryTables: queryTables,
   CreateTable: createTable,
