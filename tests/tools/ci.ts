@@ -1,25 +1,15 @@
 /**
- * The slower parts of `.ci/run`, one after another: types and lint, simulation seeds, the real SDK against a real cluster, kill drills,
- * the compose drill. Takes what `npm test` had passed and failed, and prints the sum as its last line; before it, every failed
- * test. `./stamp ci --only "full disks" --only "the real SDK"` runs the parts whose titles begin so.
+ * The slower parts of `.ci/run`: types and lint, the real SDK against a real cluster, kill drills, the compose drill, one after another, and
+ * beside them at the lowest priority what runs on virtual time. Takes what `npm test` had passed and failed, and prints the sum as its last
+ * line; before it, every failed test. `./stamp ci --only "full disks" --only "the real SDK"` runs the parts whose titles begin so.
  */
-import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { root } from "./commands.ts";
 import { type FailedPart, failuresText, takeFailures } from "./failures.ts";
 import { findProgram } from "./prometheus.ts";
-
-interface Part {
-  readonly title: string;
-  readonly command: readonly string[];
-  readonly timeoutMs: number;
-  /** Exit code besides 0 with which the part has passed. */
-  readonly passesWith?: number;
-  /** Why it can't run here; undefined when it can. */
-  readonly missing?: string | undefined;
-}
+import { type Part, run, runLane, secondsText } from "./run-part.ts";
 
 const node = process.execPath;
 /** Runs files of tests. A test that names no time of its own has 10 minutes, or as many as `--minutes` says. */
@@ -42,14 +32,17 @@ async function parts(): Promise<Part[]> {
     },
     {
       title: "seeds must fail with a rule off",
-      command: [node, "packages/simulator/src/main.ts", "--mutations", "--budget", "400"],
-      timeoutMs: 35 * minutes,
+      // A seed at the lowest priority may wait long for a processor.
+      command: [node, "packages/simulator/src/main.ts", "--mutations", "--budget", "400", "--seed-timeout-s", "900"],
+      timeoutMs: 60 * minutes,
+      idle: true,
       missing: slow("packages/simulator/src/main.ts"),
     },
     {
       title: "seeds that failed once",
-      command: [...tests, "packages/simulator/src/kept-seeds.slow.ts"],
-      timeoutMs: 15 * minutes,
+      command: [...tests, "--minutes", "60", "packages/simulator/src/kept-seeds.slow.ts"],
+      timeoutMs: 60 * minutes,
+      idle: true,
       missing: slow("packages/simulator/src/kept-seeds.slow.ts"),
     },
     {
@@ -227,40 +220,14 @@ async function parts(): Promise<Part[]> {
 /** Undefined when a Docker engine with compose answers, else why not. A machine that can be given one by a script is given one. */
 async function dockerEngine(): Promise<string | undefined> {
   const answers = async (): Promise<boolean> =>
-    (await run(["docker", "compose", "version"], minutes, true)).code === 0 && (await run(["docker", "info"], minutes, true)).code === 0;
+    (await run(["docker", "compose", "version"], minutes, { shown: false })).code === 0 &&
+    (await run(["docker", "info"], minutes, { shown: false })).code === 0;
   if (await answers()) return undefined;
   const script = join(root, "../shared/tools/docker-engine.sh");
   if (!existsSync(script)) return "no Docker engine answers here";
-  const made = await run(["bash", script], 6 * minutes, true);
+  const made = await run(["bash", script], 6 * minutes, { shown: false });
   if (made.code === 0 && (await answers())) return undefined;
   return `no Docker engine could be started here: ${made.output.trim().split("\n").at(-1) ?? ""}`;
-}
-
-function run(command: readonly string[], timeoutMs: number, quiet: boolean): Promise<{ code: number; output: string }> {
-  return new Promise((done) => {
-    const [program = "", ...args] = command;
-    const child = spawn(program, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, CI: "true" } });
-    const timer = setTimeout(() => {
-      output += `\nended after ${timeoutMs / 1_000} s\n`;
-      child.kill("SIGTERM");
-      setTimeout(() => child.kill("SIGKILL"), 10_000).unref();
-    }, timeoutMs);
-    let output = "";
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding("utf8").on("data", (chunk: string) => {
-        output += chunk;
-        if (!quiet) process.stdout.write(chunk);
-      });
-    }
-    child.on("error", (error) => {
-      clearTimeout(timer);
-      done({ code: 127, output: error.message });
-    });
-    child.on("close", (code) => {
-      clearTimeout(timer);
-      done({ code: code ?? 1, output });
-    });
-  });
 }
 
 /** What failed in `npm test`, from its records, or from its output if it ended before a test could fail. */
@@ -271,30 +238,15 @@ function failedBefore(failed: number): FailedPart[] {
 }
 
 const { values, positionals } = parseArgs({ options: { only: { type: "string", multiple: true } }, allowPositionals: true });
-let passed = Number(positionals[0] ?? "0");
-let failed = Number(positionals[1] ?? "0");
-const failedParts = failedBefore(failed);
+const beforeFailed = Number(positionals[1] ?? "0");
 const startMs = performance.now();
-for (const part of await parts()) {
-  if (values.only !== undefined && !values.only.some((begin) => part.title.startsWith(begin))) continue;
-  if (part.missing !== undefined) {
-    console.log(`\n== ${part.title}: SKIPPED: ${part.missing}`);
-    continue;
-  }
-  console.log(`\n== ${part.title}`);
-  const partMs = performance.now();
-  const { code, output } = await run(part.command, part.timeoutMs, false);
-  const failures = takeFailures();
-  const passes = code === 0 || code === part.passesWith;
-  const sum = [...output.matchAll(/^(\d+) passed, (\d+) failed$/gm)].at(-1);
-  const partPassed = sum === undefined ? (passes ? 1 : 0) : Number(sum[1]);
-  const partFailed = sum === undefined ? (passes ? 0 : 1) : Math.max(Number(sum[2]), passes ? 0 : 1);
-  passed += partPassed;
-  failed += partFailed;
-  if (partFailed > 0) failedParts.push({ title: part.title, failures, output });
-  console.log(`== ${part.title}: ${partPassed} passed, ${partFailed} failed (${((performance.now() - partMs) / 1000).toFixed(0)} s)`);
-}
+const wanted = (await parts()).filter(({ title }) => values.only === undefined || values.only.some((begin) => title.startsWith(begin)));
+const lanes = await Promise.all([true, false].map((idle) => runLane(wanted.filter((part) => (part.idle === true) === idle))));
+const results = lanes.flat();
+const sum = (of: "passed" | "failed"): number => results.reduce((total, each) => total + each[of], 0);
+const [passed, failed] = [Number(positionals[0] ?? "0") + sum("passed"), beforeFailed + sum("failed")];
 console.log(`\nslower parts took ${((performance.now() - startMs) / 1000).toFixed(0)} s`);
-console.log(failuresText(failedParts));
+console.log(secondsText(results));
+console.log(failuresText([...failedBefore(beforeFailed), ...results.filter((each) => each.failed > 0)]));
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed === 0 && passed > 0 ? 0 : 1);

@@ -35,9 +35,11 @@ export function recordFailure(failure: Failure): void {
   if (path !== undefined && path !== "") appendFileSync(path, `${JSON.stringify(failure)}\n`);
 }
 
-/** Returns the failures that were recorded since the last call, and forgets them. */
-export function takeFailures(): Failure[] {
-  const path = process.env[variable];
+/** Environment in which a process records its failures in this file. */
+export const recordingIn = (path: string): Readonly<Record<string, string>> => ({ [variable]: path });
+
+/** Returns the failures in a file, by default the one of this process, and deletes it. */
+export function takeFailures(path: string | undefined = process.env[variable]): Failure[] {
   if (path === undefined || !existsSync(path)) return [];
   const lines = readFileSync(path, "utf8").split("\n");
   rmSync(path);

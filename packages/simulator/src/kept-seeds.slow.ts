@@ -9,7 +9,8 @@ import { type KeptSeed, readKeptSeeds } from "./cli/kept-seeds.ts";
 import { Pool } from "./cli/pool.ts";
 import type { SeedJob, SeedReport } from "./cli/report.ts";
 
-const seedTimeoutMs = 300_000;
+/** A worker at the lowest priority may wait long for a processor; the part has a time of its own. */
+const seedTimeoutMs = 1_800_000;
 const pool = new Pool({ workers: availableParallelism(), seedTimeoutMs });
 // A lying disk may take the very last acknowledged appends for good (docs/design/faults.md); only the gate runs such seeds, against each other.
 const seeds = (await readKeptSeeds()).filter(({ focus }) => focus !== "lying");

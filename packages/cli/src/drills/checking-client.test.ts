@@ -60,9 +60,9 @@ async function runWith<T>(lie: Lie, options: Partial<CheckingOptions>, found: (c
     await checking.start();
     const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
     await pause(400);
-    // A busy machine writes slowly: for as long as it takes, up to 10 s.
+    // A busy machine writes slowly: for as long as it takes, up to a minute.
     const wanted = options.pauseMs === undefined ? enoughPuts : enoughPacedPuts;
-    for (let waited = 0; puts < wanted && waited < 100; waited++) await pause(100);
+    for (let waited = 0; puts < wanted && waited < 600; waited++) await pause(100);
     await checking.stop(2_000);
     return await found(checking);
   } finally {
