@@ -8,17 +8,23 @@ import { parseArgs } from "node:util";
 import { profileNames } from "@stamp/erasure";
 import type { Place } from "@stamp/stream-client";
 import { distribution, pause, until } from "../streams/bench.ts";
-import { startLoad, type Taken } from "../streams/small-load.ts";
+import { type Load, startLoad, type Taken } from "../streams/small-load.ts";
+import { Blobs } from "./blobs.ts";
+import { codeInSteps } from "./in-steps.ts";
 import { measureReads } from "./reads.ts";
 import { mebibyte, Stage } from "./stage.ts";
 
 const usage = `pnpm bench coded [--nodes 7] [--profile rs-4-2] [--mib 2048] [--replicated-mib 512] [--rounds 4]
-A cluster of so many extent nodes in a temporary folder. It needs 3 × (mib + replicated-mib) of disk, and removes everything.
+pnpm bench coded --step-mib 1280 [--nodes 7] [--profile rs-4-2] [--mib 20480] [--compare 640]
+A cluster of so many extent nodes in a temporary folder (below TMPDIR). It needs 3 × (mib + replicated-mib) of disk, and removes everything.
 --nodes           extent nodes; as many as the code has fragments, or more
 --profile         ${profileNames.join(", ")}
 --mib             data that become fragments
 --replicated-mib  data that stay replicas, for reads in turns
---rounds          turns of reads, of 150 of 64 KiB and 30 of 4 MiB for each kind; 0: no reads, and no data that stay replicas`;
+--rounds          turns of reads, of 150 of 64 KiB and 30 of 4 MiB for each kind; 0: no reads, and no data that stay replicas
+--step-mib        write blobs through the front-end, so many MiB at a time, each coded before the next; compare them at the end. It needs
+                  1.5 × mib and 4.5 × step-mib of disk, and ends early rather than leave less than 10 GB free
+--compare         blobs that are read at the end, at most; all when absent`;
 
 const idleMs = 15_000;
 const noticedMs = 5_000;
@@ -33,6 +39,8 @@ export async function coded(args: string[]): Promise<void> {
       mib: { type: "string", default: "2048" },
       "replicated-mib": { type: "string", default: "512" },
       rounds: { type: "string", default: "4" },
+      "step-mib": { type: "string" },
+      compare: { type: "string" },
       help: { type: "boolean", default: false },
     },
   });
@@ -46,10 +54,25 @@ export async function coded(args: string[]): Promise<void> {
     console.error(usage);
     process.exit(2);
   }
+  const stepMib = Number(values["step-mib"] ?? "256");
+  const compareMax = Number(values.compare ?? "1e9");
+  if (!(stepMib >= 128) || !(compareMax >= 1)) {
+    console.error("--step-mib is at least 128: an extent has 64 MiB; --compare is at least 1");
+    process.exit(2);
+  }
   const stage = await Stage.start({ nodes, profile });
   const load = startLoad(stage.target.connectionString);
+  const blobs = new Blobs(stage.target);
   try {
     await load.warm();
+    if (values["step-mib"] !== undefined) {
+      await codeInSteps(stage, load, blobs, { mib, stepMib });
+      await measureRepair(stage, load);
+      const startMs = performance.now();
+      const compared = await blobs.compare(compareMax);
+      console.log(`${compared} blobs were read and have the bytes that were written, in ${seconds(performance.now() - startMs)}`);
+      return;
+    }
     const data = await measureCoding(stage, load, mib);
     await stage.setCoding(false);
     if (rounds > 0) {
@@ -59,11 +82,10 @@ export async function coded(args: string[]): Promise<void> {
     await measureRepair(stage, load);
   } finally {
     await load.stop();
+    blobs.close();
     await stage.close();
   }
 }
-
-type Load = ReturnType<typeof startLoad>;
 
 const inMebibytes = (bytes: number): string => `${(bytes / mebibyte).toFixed(0)} MiB`;
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;

@@ -115,25 +115,26 @@ export class Stage {
     return this.target.inspector.ask((manager, timeoutMs) => manager.getRepairStatus({}, { timeoutMs }));
   }
 
-  /** Waits until the extents of these places are coded. */
-  async untilCoded(places: readonly Place[]): Promise<void> {
+  /** Waits until the extents of these places are coded. Lists all extents each `pollMs`, which takes processor time as well. */
+  async untilCoded(places: readonly Pick<Place, "extentId">[], pollMs?: number): Promise<void> {
     const wanted = new Set(places.map(({ extentId }) => extentId));
-    await until("coded", codedWithinMs, async () => {
+    const areCoded = async (): Promise<boolean> => {
       const extents = await this.target.inspector.extents();
       return extents.every(
         ({ location, coded, attempt }) => !wanted.has(Number(location?.extentId)) || (coded !== undefined && attempt === ""),
       );
-    });
+    };
+    await until("coded", codedWithinMs, areCoded, pollMs);
   }
 
   /** Waits until no node keeps a replica of the extents of these places. */
-  async untilReplicasAreGone(places: readonly Place[]): Promise<void> {
+  async untilReplicasAreGone(places: readonly Pick<Place, "extentId">[]): Promise<void> {
     const wanted = new Set(places.map(({ extentId }) => extentId));
     await until("replicas are deleted", goneWithinMs, async () => (await this.#files(wanted)).every((path) => path.endsWith(".fragment")));
   }
 
   /** Bytes on the disks of the replicas and fragments of the extents of these places. */
-  async bytesOnDisk(places: readonly Place[]): Promise<number> {
+  async bytesOnDisk(places: readonly Pick<Place, "extentId">[]): Promise<number> {
     const files = await this.#files(new Set(places.map(({ extentId }) => extentId)));
     return files.reduce((sum, path) => sum + statSync(path).blocks * 512, 0);
   }

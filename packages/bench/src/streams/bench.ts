@@ -63,12 +63,12 @@ export async function ownerTransport(target: DrillTarget): Promise<GrpcTransport
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Waits, at most so long, until it holds. */
-export async function until(what: string, withinMs: number, holds: () => Promise<boolean>): Promise<void> {
+/** Waits, at most so long, until it holds. Asks again `pollMs` after each answer. */
+export async function until(what: string, withinMs: number, holds: () => Promise<boolean>, pollMs = 50): Promise<void> {
   const endMs = performance.now() + withinMs;
   while (!(await holds())) {
     if (performance.now() > endMs) throw new Error(`${what}: not within ${withinMs} ms`);
-    await pause(50);
+    await pause(pollMs);
   }
 }
 

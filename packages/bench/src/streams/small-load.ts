@@ -8,6 +8,8 @@ export interface Taken {
   readonly failed: number;
 }
 
+export type Load = ReturnType<typeof startLoad>;
+
 /** Four clients that put and get small blobs, 50 operations a second together at most. */
 export function startLoad(connectionString: string) {
   const client = BlobClient.fromConnectionString(connectionString, { connectionsMax: 8, timeoutMs: 30_000 });
