@@ -13,6 +13,7 @@ export * from "./coding/extent-ages.ts";
 export * from "./coding/fragment-health.ts";
 export * from "./coding/place-fragments.ts";
 export * from "./coding/plan-coding.ts";
+export * from "./coding/repair-sources.ts";
 export * from "./coding/stray-fragments.ts";
 export { type PhaseCounts, targetsOf } from "./extent-counts.ts";
 export * from "./extent-list.ts";

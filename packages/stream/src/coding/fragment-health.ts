@@ -2,8 +2,9 @@
  * Finds fragments of a coded extent that have to be made again, and how urgent each is. Pure: facts about the nodes
  * come in.
  */
-import { decodable, type Profile, profileOf, repairPlan } from "@stamp/erasure";
+import { decodable, type Profile, profileOf } from "@stamp/erasure";
 import type { CodedRecord, FragmentPlace } from "../records.ts";
+import { repairSources } from "./repair-sources.ts";
 
 export interface FragmentHealth {
   /** It is there and intact, as far as is known, and its node is up with that disk. */
@@ -50,7 +51,7 @@ export function assessFragments(
   const lossesLeft = profile.losses - (profile.fragments - live.length);
   for (const index of [...lost, ...leaving]) {
     const others = live.filter((each) => each !== index);
-    if (repairPlan(profile, [index], others) !== undefined) return { kind: "repair", index, lossesLeft };
+    if (repairSources(profile, index, others) !== undefined) return { kind: "repair", index, lossesLeft };
   }
   if (lost.length > 0) return { kind: "unreachable", lossesLeft };
   return live.length < fragments.length ? { kind: "grace", lossesLeft } : { kind: "fine" };

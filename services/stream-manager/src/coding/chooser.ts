@@ -252,10 +252,12 @@ export class Chooser {
     if (typeof choice === "string" || this.pause !== undefined) return;
     if (coder.repairs.mustRepair || repairer.mustCopy) return;
     const { running } = this;
+    // The policy may take none of the chosen extents any more: a node went away since.
+    const turns = new Turns(world.clock);
     while (this.#chosen.length > 0 && running + this.#starting < config.codingsMax && !ended.aborted) {
       const nowMs = world.clock.monotonicMs();
-      if (nowMs < this.#notBeforeMs) {
-        void this.#wake(this.#notBeforeMs - nowMs);
+      if (nowMs < this.#notBeforeMs || turns.over) {
+        void this.#wake(Math.max(0, this.#notBeforeMs - nowMs));
         return;
       }
       const extent = state.extent(this.#chosen.pop() as ExtentId);

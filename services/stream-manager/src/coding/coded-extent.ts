@@ -1,7 +1,7 @@
 /** A coded extent in the words of extent_fragments.proto, and what its repair costs. */
-import { profileOf, repairPlan } from "@stamp/erasure";
+import { profileOf } from "@stamp/erasure";
 import { fragmentBytesOf } from "@stamp/extent";
-import type { ExtentRecord, FragmentHealth, FragmentPlace } from "@stamp/stream";
+import { type ExtentRecord, type FragmentHealth, type FragmentPlace, repairSources } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
 
 export const codedOnWire = ({ id, sealedLengthBytes, checksum }: ExtentRecord, profile: string) => ({
@@ -20,7 +20,7 @@ export function bytesToRepair(
   const profile = profileOf(coded?.profile ?? "");
   if (coded === undefined || profile === undefined || sealedLengthBytes === 0) return 0;
   const live = coded.fragments.flatMap((place, other) => (other !== index && isIntact(place) ? [other] : []));
-  const sources = repairPlan(profile, [index], live)?.sources.length ?? profile.data;
+  const sources = repairSources(profile, index, live) ?? profile.data;
   return sources * fragmentBytesOf(sealedLengthBytes, profile.data);
 }
 

@@ -24,8 +24,6 @@ import type { HeldFragments } from "./held-fragments.ts";
 
 const scanEveryMs = 10_000;
 const scanTroubledEveryMs = 2_000;
-/** Extents that are taken from the queue at once, at most, while none of them can be repaired. */
-const looksAtOnce = 1_000;
 
 interface Parts {
   readonly steps: AttemptSteps;
@@ -192,10 +190,12 @@ export class FragmentRepairs {
 
   /** Begins repairs as far as the number and the rate allow; what can't be made anew now takes nothing of the rate. */
   start(): void {
-    const { config, ended, state } = this.#term;
+    const { config, ended, state, world } = this.#term;
     const { pace, running, steps } = this.#parts;
-    for (let looked = 0; this.#waiting.length > 0 && this.#repairing < config.repairCopiesMax && !ended.aborted; looked++) {
-      const waitMs = looked >= looksAtOnce ? 1 : pace.waitMs("fragments");
+    // Most of what waits may be whole again: a node with a fragment of every extent came back.
+    const turns = new Turns(world.clock);
+    while (this.#waiting.length > 0 && this.#repairing < config.repairCopiesMax && !ended.aborted) {
+      const waitMs = turns.over ? 1 : pace.waitMs("fragments");
       if (waitMs > 0) {
         this.#wakeAfter(waitMs);
         return;
@@ -220,10 +220,11 @@ export class FragmentRepairs {
 
   /** Begins to move one crowded fragment, when nothing is to be made anew and none is being moved. */
   #spread(): void {
-    const { ended, state } = this.#term;
+    const { ended, state, world } = this.#term;
     const { copiesWait, pace, running, steps } = this.#parts;
+    const turns = new Turns(world.clock);
     while (this.#crowded.length > 0 && this.#waiting.length === 0 && this.#repairing === 0 && !copiesWait() && !ended.aborted) {
-      const waitMs = pace.waitMs("fragments");
+      const waitMs = turns.over ? 1 : pace.waitMs("fragments");
       if (waitMs > 0) {
         this.#wakeAfter(waitMs);
         return;

@@ -4,8 +4,8 @@
  * damage, and now and then. A fragment that no record explains is left alone and counted; people list and delete
  * it (stray-calls.ts).
  */
-import type { ExtentId } from "@stamp/base";
-import { extentId } from "@stamp/base";
+import type { ExtentId, ExtentVersion } from "@stamp/base";
+import { extentId, extentVersion } from "@stamp/base";
 import { sleep, Turns } from "@stamp/ports";
 import type { AttemptRecord, ExtentRecord, FragmentPlace, ReplicaPlace } from "@stamp/stream";
 import { samePlace, targetsOf } from "@stamp/stream";
@@ -17,12 +17,19 @@ const pageTimeoutMs = 5_000;
 const pagePauseMs = 5;
 
 const keyOf = (id: number, { nodeId, diskId, version }: FragmentPlace): string => `${id} ${nodeId} ${diskId} ${version}`;
+const isSame = (one: FragmentPlace, other: FragmentPlace): boolean => one.version === other.version && samePlace(one, other);
+
+interface Expected {
+  readonly id: ExtentId;
+  readonly version: ExtentVersion;
+}
 
 export class HeldFragments {
   readonly #term: Term;
   /** Called when a fragment was found lost. */
   readonly #found: () => void;
-  readonly #lost = new Set<string>();
+  /** Lost fragments by extent. No list is empty. */
+  readonly #lost = new Map<ExtentId, readonly FragmentPlace[]>();
   /** Fragments on a node that no record explains, by node. */
   readonly #strays = new Map<string, number>();
   /** Disk, incarnation and number of damaged fragments that a node was asked as, and when. */
@@ -36,7 +43,7 @@ export class HeldFragments {
   }
 
   isLost(id: ExtentId, place: FragmentPlace): boolean {
-    return this.#lost.has(keyOf(id, place));
+    return this.#lost.get(id)?.some((lost) => isSame(lost, place)) ?? false;
   }
 
   get strays(): number {
@@ -61,9 +68,19 @@ export class HeldFragments {
 
   /** An attempt has put fragments in the place of others: what is known of those is over. */
   made(id: ExtentId, attempt: AttemptRecord): void {
-    for (const target of targetsOf(attempt)) this.#lost.delete(keyOf(id, { ...target, version: attempt.version }));
-    const current = new Set((this.#term.state.extent(id)?.coded?.fragments ?? []).map((place) => keyOf(id, place)));
-    for (const key of this.#lost) if (key.startsWith(`${id} `) && !current.has(key)) this.#lost.delete(key);
+    const current = this.#term.state.extent(id)?.coded?.fragments ?? [];
+    const made = targetsOf(attempt).map((target) => ({ ...target, version: attempt.version }));
+    this.#keepLost(id, (lost) => current.some((place) => isSame(place, lost)) && !made.some((place) => isSame(place, lost)));
+  }
+
+  #lose(id: ExtentId, place: FragmentPlace): void {
+    if (!this.isLost(id, place)) this.#lost.set(id, [...(this.#lost.get(id) ?? []), place]);
+  }
+
+  #keepLost(id: ExtentId, isStillLost: (place: FragmentPlace) => boolean): void {
+    const lost = this.#lost.get(id)?.filter(isStillLost) ?? [];
+    if (lost.length > 0) this.#lost.set(id, lost);
+    else this.#lost.delete(id);
   }
 
   async #work(): Promise<void> {
@@ -102,23 +119,29 @@ export class HeldFragments {
       const { fragments } = answer.value;
       more = answer.value.more && fragments.length > 0;
       for (const held of fragments) {
-        const key = keyOf(fromWire(held.extentId), { ...place, version: fromWire(held.version) as never });
-        const isExpected = expected.delete(key);
-        if (isExpected && held.damage === "") this.#lost.delete(key);
+        const id = extentId(fromWire(held.extentId));
+        const at = { ...place, version: extentVersion(fromWire(held.version)) };
+        const isExpected = expected.delete(keyOf(id, at));
+        if (isExpected && held.damage === "") this.#keepLost(id, (lost) => !isSame(lost, at));
         else if (isExpected) {
-          this.#lost.add(key);
+          this.#lose(id, at);
           isTroubled = true;
         } else if (!this.#isExplained(place, held)) strays += 1;
       }
       after = fragments.at(-1)?.extentId ?? after;
       await sleep(world.clock, pagePauseMs, ended);
     }
-    for (const [key, id] of expected) {
+    // An empty disk misses a fragment of every extent.
+    const turns = new Turns(world.clock);
+    for (const { id, version } of expected.values()) {
       // It may have been replaced while the node was asked.
-      const current = state.extent(id)?.coded?.fragments.some((each) => keyOf(id, each) === key) ?? false;
-      if (!current) continue;
-      this.#lost.add(key);
-      isTroubled = true;
+      const current = state.extent(id)?.coded?.fragments.find((each) => isSame(each, { ...place, version }));
+      if (current !== undefined) {
+        this.#lose(id, current);
+        isTroubled = true;
+      }
+      if (turns.over) await turns.next();
+      if (ended.aborted) return false;
     }
     this.#strays.set(place.nodeId, strays);
     if (isTroubled) this.#found();
@@ -126,13 +149,18 @@ export class HeldFragments {
   }
 
   /** Fragments that are recorded to be on this disk. */
-  async #expectedOn(place: ReplicaPlace): Promise<Map<string, ExtentId>> {
+  async #expectedOn(place: ReplicaPlace): Promise<Map<string, Expected>> {
     const { ended, state, world } = this.#term;
-    const expected = new Map<string, ExtentId>();
+    const expected = new Map<string, Expected>();
     if (state.codedCount === 0) return expected;
     const turns = new Turns(world.clock);
+    for (const id of this.#lost.keys()) {
+      if (state.extent(id) === undefined) this.#lost.delete(id);
+      if (turns.over) await turns.next();
+    }
     for (const { id, coded, phase } of state.extents()) {
-      if (phase === "sealed") for (const each of coded?.fragments ?? []) if (samePlace(each, place)) expected.set(keyOf(id, each), id);
+      if (phase === "sealed")
+        for (const each of coded?.fragments ?? []) if (samePlace(each, place)) expected.set(keyOf(id, each), { id, version: each.version });
       if (turns.over) await turns.next();
       if (ended.aborted) break;
     }
