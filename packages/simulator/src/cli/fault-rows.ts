@@ -511,7 +511,7 @@ export const faultRows: readonly FaultRow[] = [
     fault: "an extent is coded, decoded within the grace of its replicas, and coded again; then the metadata are restored from a copy",
     rules: ["graceOfItsRemoval"],
     tests: ["services/stream-manager/src/garbage.test.ts"],
-    faults: [],
+    faults: ["crash"],
   },
   {
     fault: "network cut between SM and an EN that a client still reaches",

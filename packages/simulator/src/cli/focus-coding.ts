@@ -61,6 +61,18 @@ export const codingFocuses = {
       weights: { kill: 0, power: 0, pause: 0, delay: 1, error: 0 },
     },
   },
+  /** The same few extents become fragments and replicas again and again, and what was replaced stays for a while. */
+  "kept-replicas": {
+    weights: { crash: 1 },
+    everyMs: 5_000,
+    others: 0.05,
+    codesFew: 6,
+    workMs: 45_000,
+    ownersRestMs: 1_000,
+    deletionGraceMs: 20_000,
+  },
+  /** A person restores metadata of before some extents were coded, has strays deleted, and restores newer ones. */
+  "older-metadata": { weights: { crash: 1 }, everyMs: 3_000, others: 0.05, workMs: 10_000, restoresMetadata: true },
   /** Replicas are made again, slowly, where older ones are to be deleted. */
   "slow-decodings": {
     weights: { crash: 1 },

@@ -206,6 +206,18 @@ export const mutants: readonly Mutant[] = [
     why: "a person deletes a fragment that an attempt makes, and the attempt is committed",
   },
   {
+    rules: ["newerFragmentsStay"],
+    workload: "coding",
+    focus: "older-metadata",
+    why: "metadata of before a coding are restored, a person deletes the fragments, and the newer metadata that name them are restored",
+  },
+  {
+    rules: ["graceOfItsRemoval"],
+    workload: "coding",
+    focus: "kept-replicas",
+    why: "an extent is coded, decoded and coded again, and its replicas go at once",
+  },
+  {
     rules: ["deletionsNameVersions"],
     workload: "coding",
     focus: "late-deletions",

@@ -98,11 +98,6 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "services/stream-manager/src/calls/streams.test.ts",
   },
   {
-    rule: "graceOfItsRemoval",
-    why: "replicas go early, but nothing needs them until the metadata are restored from a copy, which no workload does",
-    test: "services/stream-manager/src/garbage.test.ts",
-  },
-  {
     rule: "protectionConfirmed",
     why: "a hold has to end between two neighbouring calls of a deletion; one seed of eight had such a run, with twice the rounds",
     test: "services/front-end/src/objects/protecting.test.ts",
@@ -126,11 +121,6 @@ export const notBySeeds: readonly NotBySeeds[] = [
     rule: "fragmentWrittenOnce",
     why: "makersMeasureReplicas backs it up. Without both, a rotten replica's maker has to be later than its deadline, and another maker faster: about 20 seeds had no such run",
     test: "services/extent-node/src/fragments/fragment-files.test.ts",
-  },
-  {
-    rule: "newerFragmentsStay",
-    why: "No workload restores metadata from a copy of before a coding; a deposed manager is refused by smTermAtNode",
-    test: "services/stream-manager/src/coding/stray-calls.test.ts",
   },
   {
     rule: "replicasApart",

@@ -16,7 +16,7 @@ import type { Stage } from "./callers.ts";
 
 const lookEveryMs = 1_000;
 /** An answer of a manager that leads no more may name a fragment that was deleted since. Two answers so far apart may not. */
-const believedAfterMs = 12_000;
+export const believedAfterMs = 12_000;
 const readTimeoutMs = 1_000;
 
 const hex = (value: bigint | number, digits: number): string => value.toString(16).padStart(digits, "0");

@@ -21,7 +21,9 @@ import type { Tally } from "../run/workload.ts";
 import { by, isWhole, owners, type Scene, takeOvers } from "../streams.ts";
 import { codeAndDecode, deleteStrays, drainNodes, profileName, readPlace, readPlaces, type Stage, takesPart } from "./callers.ts";
 import { fragmentsAreThere, fragmentsAreWhole } from "./fragment-judge.ts";
+import { graceIsKept } from "./grace-judge.ts";
 import { ManagerCaller } from "./manager-caller.ts";
+import { restoreOlderMetadata } from "./older-metadata.ts";
 
 const streams = ["one", "second"];
 /** Two more than the code needs: one may be drained while another is away. */
@@ -46,12 +48,13 @@ const placesMax = 200;
 
 export async function codingWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
   const habits = new Prng(sim.seed ^ 0x0c0de5);
+  const usualGraceMs = habits.pick([1_500, 6_000]);
   const cluster = simulatedStreamLayer(sim, {
     extentNodes,
     streamManager: {
-      deletionGraceMs: habits.pick([1_500, 6_000]),
+      deletionGraceMs: focus?.deletionGraceMs ?? usualGraceMs,
       repairAfterMs: habits.pick([5_000, 15_000, 60_000]),
-      erasureCoding: sim.seed % 4 === 0 ? eagerPolicy : "off",
+      erasureCoding: sim.seed % 4 === 0 && focus?.restoresMetadata !== true ? eagerPolicy : "off",
     },
   });
   await sim.until(() => cluster.ready(), readyWithinMs, "the stream layer is ready");
@@ -69,6 +72,9 @@ class Run {
   readonly #stage: Stage;
   /** In every fifth run, and where a focus says so. */
   readonly #deletesStrays: boolean;
+  readonly #restoresMetadata: boolean;
+  /** Undefined: as short as usual, and nobody judges whether it is kept. */
+  readonly #graceMs: number | undefined;
   readonly #scene: Scene;
   readonly #prng: Prng;
 
@@ -79,6 +85,8 @@ class Run {
     this.#cluster = cluster;
     this.#prng = sim.prng.fork();
     this.#deletesStrays = focus?.deletesStrays ?? sim.seed % 5 === 0;
+    this.#restoresMetadata = focus?.restoresMetadata ?? false;
+    this.#graceMs = focus?.deletionGraceMs;
     this.#nodes = processes.filter((name) => name.startsWith("extent-node-"));
     this.#judge = new StreamJudge(tally.counts);
     for (const name of owners) sim.world(name);
@@ -104,6 +112,7 @@ class Run {
       readPlaces(stage, this.#client.reader),
       fragmentsAreThere(stage, this.#faults.fragile),
       ...(this.#deletesStrays ? [deleteStrays(stage, this.#nodes)] : []),
+      ...(this.#graceMs === undefined ? [] : [graceIsKept(stage, this.#graceMs, this.#faults.fragile)]),
     ];
     for (const work of beside) sim.background(work);
     const lasts = await Promise.all(streams.map((stream) => takeOvers(this.#scene, stream)));
@@ -113,6 +122,10 @@ class Run {
     const healedMs = sim.nowMs;
     for (const [i, stream] of streams.entries()) await this.#lastOwner(stream, (lasts[i] as number) + 1);
     await this.#everythingIsWhole(healedMs);
+    if (this.#restoresMetadata) {
+      await restoreOlderMetadata(stage, this.#cluster.lockService, this.#nodes);
+      await this.#everythingIsWhole(sim.nowMs);
+    }
     await this.#readsWithoutNodes();
     this.#judge.check();
     for (const [i, stream] of streams.entries()) {

@@ -89,6 +89,10 @@ export interface Focus {
   readonly codesOfWeak?: boolean;
   /** A person asks for the deletion of any fragment all the time; in every fifth run when absent. */
   readonly deletesStrays?: boolean;
+  /** Grace of deletions in workload `coding`, in milliseconds; the seed's choice when absent. */
+  readonly deletionGraceMs?: number;
+  /** In the end metadata of before a coding are restored, then those of after it (older-metadata.ts). */
+  readonly restoresMetadata?: boolean;
   /** Once the folder of the lock service is put back from a backup (older-folder.ts). */
   readonly putsFolderBack?: boolean;
   /** Once every extent node is down, and a person accepts what is lost by it (accepted-loss.ts). */
