@@ -156,6 +156,7 @@ async function parts(): Promise<Part[]> {
         "tests/drills/internal-ports.slow.ts",
         "tests/drills/cluster-tls.slow.ts",
         "tests/drills/keys-at-rest.slow.ts",
+        "tests/drills/master-key.slow.ts",
         "packages/embedded/src/newer-formats.slow.ts",
         "tests/drills/slow-upload.slow.ts",
       ],

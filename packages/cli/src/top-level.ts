@@ -34,6 +34,7 @@ const words = {
   certs: "certificates for HTTPS",
   upgrade: "the feature level of the stamp: what an upgrade waits for, and its end",
   secret: "the secret that processes prove to each other: its age, and its rotation without a stop",
+  keys: "the master keys that seal secrets of accounts at rest: which rows they seal, and their rotation without a stop",
 } as const;
 
 export type Word = keyof typeof words;
@@ -68,6 +69,7 @@ const modules: Readonly<Record<Word, () => Promise<Add>>> = {
   token: async () => (await import("./accounts/token-command.ts")).addToken,
   upgrade: async () => (await import("./upgrade/upgrade-command.ts")).addUpgrade,
   secret: async () => (await import("./secret/secret-command.ts")).addSecret,
+  keys: async () => (await import("./keys/keys-command.ts")).addKeys,
   certs: async () => (await import("./certificates/certs-command.ts")).addCerts,
 };
 

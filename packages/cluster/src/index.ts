@@ -9,9 +9,10 @@ export { type Endpoints, isPublic, type Plan, type PlannedProcess, type RemotePr
 export { planCluster } from "./plan-cluster.ts";
 export { type ReservedPorts, reservePorts } from "./port-base.ts";
 export { internalReachOf, noAccountServed, reachRemarks, restReachOf } from "./reach.ts";
-export { type ClusterRecord, clusterRecordPath, readClusterRecord, writeClusterRecord } from "./record/cluster-record.ts";
+export { type ClusterRecord, clusterRecordPath, readClusterRecord, recordSealedBy, writeClusterRecord } from "./record/cluster-record.ts";
 export { DataFolder, type RunningOnFolder, type SupervisorRecord } from "./record/data-folder.ts";
 export { changesSince, nodesLeftOut, refuseRemoval, remarksOf, rememberedLine, rememberedOf } from "./record/remembered.ts";
+export { masterKeyPath } from "./record/sealed-accounts.ts";
 export { type RoleName, roles } from "./roles.ts";
 export { secretFilesOf } from "./secret-files.ts";
 export { StartError } from "./start-error.ts";

@@ -417,6 +417,33 @@ const cases: Readonly<Record<Code, Case>> = {
     cause: /made 366 days ago/,
     notYet: withAnswer("front-end-1", { secret: { ids: ["aa"], madeMs: nowMs - 365 * 86_400_000, problem: "" } }),
   },
+  "master-key-unusable": {
+    change: withFacts("partition-server-1", { masterKeys: ["aa"], masterKeyProblem: "/data/master-key is gone" }),
+    subject: "partition-server-1",
+    cause: /is gone/,
+    notYet: withFacts("partition-server-1", { masterKeys: ["aa"], masterKeyProblem: "" }),
+  },
+  "master-keys-differ": {
+    change: all(
+      withFacts("partition-server-1", { masterKeys: ["aa"], masterKeyProblem: "" }),
+      withFacts("partition-server-2", { masterKeys: [], masterKeyProblem: "" }),
+    ),
+    cause: /partition-server-1 with aa; partition-server-2 with none/,
+    notYet: all(
+      withFacts("partition-server-1", { masterKeys: ["aa"], masterKeyProblem: "" }),
+      withFacts("partition-server-2", { masterKeys: ["aa"], masterKeyProblem: "" }),
+    ),
+  },
+  "master-key-rotation-open": {
+    change: withFacts("partition-server-1", { masterKeys: ["aa", "bb"], masterKeyProblem: "" }),
+    cause: /1 partition server with several: partition-server-1/,
+    notYet: withFacts("partition-server-1", { masterKeys: ["aa"], masterKeyProblem: "" }),
+  },
+  "master-key-old": {
+    change: withFacts("partition-server-1", { masterKeys: ["aa"], masterKeyProblem: "", masterKeyMadeMs: nowMs - 366 * 86_400_000 }),
+    cause: /made 366 days ago/,
+    notYet: withFacts("partition-server-1", { masterKeys: ["aa"], masterKeyProblem: "", masterKeyMadeMs: nowMs - 365 * 86_400_000 }),
+  },
   "copies-not-possible": { change: withSetUp({ copies: 5 }), cause: /copies is 5, and 4 extent nodes run/ },
   "domains-too-few": {
     change: withSetUp({ faultDomains: ["a", "b"] }),

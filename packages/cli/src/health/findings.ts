@@ -4,6 +4,7 @@ import type { StampFacts } from "./facts.ts";
 import { findDisks } from "./find/find-disks.ts";
 import { findExtents } from "./find/find-extents.ts";
 import { findLevels } from "./find/find-levels.ts";
+import { findMasterKey } from "./find/find-master-key.ts";
 import { findProcesses, of, serves } from "./find/find-processes.ts";
 import { findRanges } from "./find/find-ranges.ts";
 import { findSecret } from "./find/find-secret.ts";
@@ -20,6 +21,7 @@ export function findingsOf(facts: StampFacts): Finding[] {
     ...findRanges(facts),
     ...findSetUp(facts),
     ...findSecret(facts),
+    ...findMasterKey(facts),
   ];
   const rank = ({ stops, severity }: Finding): number => (stops ? 0 : severities.length) + severities.indexOf(severity);
   return found.toSorted((one, other) => rank(one) - rank(other));

@@ -10,6 +10,7 @@ import { type Health, healthOf } from "../health/findings.ts";
 import { gather } from "../health/gather.ts";
 import { helpIn } from "../health/health-text.ts";
 import { keyText } from "../key-text.ts";
+import { masterKeysTold } from "../keys/keys-told.ts";
 import { bytesText, connectionLines, endpointLines, processTable, table, toJson } from "../print.ts";
 import { topLevel } from "../top-level.ts";
 import { upgradeLine, upgradeStateOf } from "../upgrade/upgrade-state.ts";
@@ -201,6 +202,15 @@ function secretLine({ processes, nowMs }: Pick<StampFacts, "processes" | "nowMs"
   return `\nsecret:  ${counted(days, "day")} old${two}`;
 }
 
+/** How old the master key is; empty if no partition server tells. */
+function masterKeyLine({ processes, nowMs }: Pick<StampFacts, "processes" | "nowMs">): string {
+  const told = processes.flatMap(({ answer }) => (answer === undefined ? [] : (masterKeysTold(answer.facts) ?? [])));
+  const made = told.flatMap(({ madeMs }) => madeMs ?? []);
+  if (made.length === 0) return "";
+  const days = Math.floor(Math.max(0, nowMs - Math.min(...made)) / 86_400_000);
+  return `\nkeys:    master key ${counted(days, "day")} old${told.some(({ ids }) => ids.length > 1) ? ", the one before or the next one is kept" : ""}`;
+}
+
 function statusText(health: Health, status: ClusterStatus, view: StampView, latency: readonly Latency[], facts: StampFacts): string {
   const findings = health.findings.length === 0 ? [] : [`${counted(health.findings.length, "finding")}: ./stamp health`];
   const [worst] = health.findings;
@@ -208,7 +218,7 @@ function statusText(health: Health, status: ClusterStatus, view: StampView, late
   const parts = [
     [health.sentence, ...help, ...findings, ""].join("\n"),
     processTable(status),
-    `\nEndpoints\n${endpointLines(status)}\n\n${connectionLines(status)}\n\ndata:  ${status.dataDir}${secretLine(facts)}\nlevel:   ${upgradeLine(upgradeStateOf(facts))}`,
+    `\nEndpoints\n${endpointLines(status)}\n\n${connectionLines(status)}\n\ndata:  ${status.dataDir}${secretLine(facts)}${masterKeyLine(facts)}\nlevel:   ${upgradeLine(upgradeStateOf(facts))}`,
     `\nExtent nodes\n${nodeTable(view)}`,
     `\nPartition servers\n${serverTable(view)}`,
     ...(latency.length > 0 ? [`\nLatency, of the last 30 to 60 s\n${latencyTable(latency)}`] : []),

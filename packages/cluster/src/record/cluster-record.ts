@@ -54,6 +54,18 @@ export function readClusterRecord(dataDir: string): ClusterRecord | undefined {
   return { config: { ...config, accounts }, retired, slots };
 }
 
+/** Returns the id of the master key that seals the record of a data folder; undefined if there is no record, or if none does. */
+export function recordSealedBy(dataDir: string): string | undefined {
+  const path = clusterRecordPath(dataDir);
+  try {
+    const { sealedAccounts } = parsed(path, readFileSync(path, "utf8"));
+    return isSealed(sealedAccounts) ? sealedAccounts.by : undefined;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error instanceof StartError ? error : new StartError(inWords(error, path));
+  }
+}
+
 /** Replaces the record of a data folder, durably. Without anything sealed it is of the version before, which older releases read. */
 export function writeClusterRecord(dataDir: string, { config, retired, slots = {} }: ClusterRecord): void {
   const path = clusterRecordPath(dataDir);

@@ -100,6 +100,28 @@ export const setUpKinds = {
     help: "replace it without a stop: ./stamp secret rotate",
     alert: { expr: "time() - stamp_cluster_secret_made_time_seconds > 365 * 86400", lasts: "1h" },
   },
+  "master-key-unusable": {
+    severity: "warning",
+    means:
+      "The file of the master key, or one beside it, can't be used. The partition server goes on with what it read before; one that is started now does not start.",
+    help: "put the file right that the cause names; then it is taken within a second (docs/guides/keys-at-rest.md)",
+  },
+  "master-keys-differ": {
+    severity: "warning",
+    means: "Partition servers seal secrets of accounts with different master keys, or one of them has none.",
+    help: "see who has which: ./stamp keys show; end a rotation that was begun: ./stamp keys rotate-master, on each host",
+  },
+  "master-key-rotation-open": {
+    severity: "note",
+    means:
+      "More than one master key opens secrets of accounts: a rotation was begun, or the key before is kept for older copies and backups.",
+    help: "./stamp keys show; when nothing needs the key before: ./stamp keys rotate-master --forget-previous",
+  },
+  "master-key-old": {
+    severity: "note",
+    means: "The master key that seals secrets of accounts is older than a year.",
+    help: "replace it without a stop: ./stamp keys rotate-master",
+  },
   "copies-not-possible": {
     severity: "warning",
     means: "`copies` is higher than the number of extent nodes: every extent gets one replica per node, and no more.",

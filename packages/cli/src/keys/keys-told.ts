@@ -1,0 +1,18 @@
+/** Master keys of a partition server, as it tells of them among the facts of its state. */
+import { factAt, numberAt, type RoleFacts } from "../health/facts.ts";
+
+export interface MasterKeysTold {
+  /** Ids of what it opens with, the one that it seals with first; none: it has no master key. */
+  readonly ids: readonly string[];
+  /** When the file of the current key was written, in milliseconds since 1970; undefined if the key is in no file. */
+  readonly madeMs: number | undefined;
+  /** Why its files can't be used; empty if they can. */
+  readonly problem: string;
+}
+
+/** Returns undefined for a process that is no partition server, or of a release that takes a key at its start only. */
+export function masterKeysTold(facts: RoleFacts): MasterKeysTold | undefined {
+  const [ids, problem] = [factAt(facts, "masterKeys"), factAt(facts, "masterKeyProblem")];
+  if (!Array.isArray(ids) || typeof problem !== "string") return undefined;
+  return { ids: ids.map(String), madeMs: numberAt(facts, "masterKeyMadeMs") || undefined, problem };
+}
