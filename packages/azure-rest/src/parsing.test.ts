@@ -11,7 +11,7 @@ import { checkUnsupported } from "./blob/unsupported.ts";
 import { fitsIfRange, parseConditions } from "./conditions.ts";
 import { isCivilDate, parseHttpDate, parseRfc1123 } from "./dates.ts";
 import { parseMetadata, parseRange } from "./headers.ts";
-import { type Parsed, restErrorOfService } from "./rest-error.ts";
+import { allParsed, type Parsed, parsed, rejected, restErrorOfService } from "./rest-error.ts";
 import { parseTarget, type Target } from "./target.ts";
 import { bodyLimitsOf, etagHeader, isVersion, newestVersion, parseVersion } from "./version.ts";
 import { xmlTokenBytesMax } from "./xml/xml-reader.ts";
@@ -395,4 +395,12 @@ test("answers of partition servers: 304 and 412 are told apart, a range error sa
   assert.equal(restErrorOfService("ConditionNotMet", "", { status: "412" }).status, 412);
   assert.deepEqual(restErrorOfService("InvalidRange", "", { contentLength: "5" }).headers, { "Content-Range": "bytes */5" });
   assert.equal(restErrorOfService("constructor", "", {}).status, 500);
+});
+
+test("parts of a request are parsed together: all values, or the first error in their order", () => {
+  assert.deepEqual(allParsed({ size: parsed(3), name: parsed("b") }), parsed({ size: 3, name: "b" }));
+  const parts = { size: parsed(3), first: rejected("InvalidBlockId"), second: rejected("InvalidRange") };
+  const refused = allParsed(parts);
+  assert.ok(!refused.ok);
+  assert.equal(refused.error.code, "InvalidBlockId");
 });

@@ -35,6 +35,19 @@ export function restError(code: ErrorCode, details: Readonly<Record<string, stri
 
 export const parsed = <T>(value: T): Parsed<T> => ({ ok: true, value });
 
+type ValuesOf<T> = { readonly [K in keyof T]: T[K] extends Parsed<infer V> ? V : never };
+
+/** Returns the values of all parts, or the error of the first one, in their order, that could not be parsed. */
+export function allParsed<T extends Readonly<Record<string, Parsed<unknown>>>>(parts: T): Parsed<ValuesOf<T>> {
+  const values: Record<string, unknown> = {};
+  for (const name in parts) {
+    const part = parts[name] as Parsed<unknown>;
+    if (!part.ok) return part;
+    values[name] = part.value;
+  }
+  return parsed(values as ValuesOf<T>);
+}
+
 export const rejected = (
   code: ErrorCode,
   details: Readonly<Record<string, string>> = {},

@@ -1,5 +1,6 @@
 /** Operations on tables. */
 import {
+  allParsed,
   checkContentType,
   checkTableName,
   jsonContentType,
@@ -54,12 +55,13 @@ export async function queryTables(exchange: TableExchange): Promise<Answer> {
 }
 
 export async function createTable(exchange: TableExchange): Promise<Answer> {
-  const form = wantedForm(exchange);
-  if (!form.ok) return form;
-  const prefer = parsePrefer(exchange.headers);
-  if (!prefer.ok) return prefer;
-  const type = checkContentType(exchange.headers);
-  if (!type.ok) return type;
+  const asked = allParsed({
+    form: wantedForm(exchange),
+    prefer: parsePrefer(exchange.headers),
+    type: checkContentType(exchange.headers),
+  });
+  if (!asked.ok) return asked;
+  const { form, prefer } = asked.value;
   const body = await textBody(exchange, bodyBytesMax);
   if (!body.ok) return body;
   const named = parseTableName(body.value);
@@ -68,11 +70,11 @@ export async function createTable(exchange: TableExchange): Promise<Answer> {
   if (!name.ok) return name;
   const made = await exchange.objects.tables.create({ account: exchange.target.account, table: name.value }, exchange.limits());
   if (!made.ok) return made;
-  const location = form.value.endpoint + tablePath(name.value);
+  const location = form.endpoint + tablePath(name.value);
   const headers: Record<string, string> = { ...dataServiceHeaders, Location: location };
-  if (prefer.value !== undefined) headers["Preference-Applied"] = prefer.value;
-  if (prefer.value === "return-no-content") return respond(204, { ...headers, DataServiceId: location });
-  return respond(201, { ...headers, "Content-Type": jsonContentType(form.value.metadata) }, utf8(tableJson(form.value, name.value)));
+  if (prefer !== undefined) headers["Preference-Applied"] = prefer;
+  if (prefer === "return-no-content") return respond(204, { ...headers, DataServiceId: location });
+  return respond(201, { ...headers, "Content-Type": jsonContentType(form.metadata) }, utf8(tableJson(form, name.value)));
 }
 
 export async function getTable(exchange: TableExchange): Promise<Answer> {

@@ -3,6 +3,7 @@
  * of the change that it is about.
  */
 import {
+  allParsed,
   formatIso,
   type HttpHeaders,
   type JsonForm,
@@ -112,26 +113,26 @@ function read(
   if (!operation.ok) return operation;
   if (!isChange(operation.value) || !("table" in resource))
     return rejected("InvalidInput", { Reason: `${operation.value} is not a change of an entity.` });
-  const permitted = checkPermission(exchange, operation.value, resource.table);
-  if (!permitted.ok) return permitted;
-  const level = parseMetadataLevel(headers, target.query);
-  if (!level.ok) return level;
-  const prefer = parsePrefer(headers);
-  if (!prefer.ok) return prefer;
-  const change = changeOf(operation.value, resource, headers, request.body);
-  if (!change.ok) return change;
-  const { partitionKey } = change.value;
+  const asked = allParsed({
+    permitted: checkPermission(exchange, operation.value, resource.table),
+    level: parseMetadataLevel(headers, target.query),
+    prefer: parsePrefer(headers),
+    change: changeOf(operation.value, resource, headers, request.body),
+  });
+  if (!asked.ok) return asked;
+  const { level, prefer, change } = asked.value;
+  const { partitionKey } = change;
   if (first && (first.partitionKey !== partitionKey || first.table.toLowerCase() !== resource.table.toLowerCase())) {
     return rejected("CommandsInBatchActOnDifferentPartitions");
   }
-  const inside = checkRange(exchange.access.entityRange, { partitionKey, rowKey: change.value.change.rowKey });
+  const inside = checkRange(exchange.access.entityRange, { partitionKey, rowKey: change.change.rowKey });
   if (!inside.ok) return inside;
   return parsed({
-    ...change.value,
+    ...change,
     operation: operation.value,
     table: resource.table,
-    form: formOf(exchange, level.value),
-    prefer: prefer.value,
+    form: formOf(exchange, level),
+    prefer,
     contentId: request.contentId,
   });
 }

@@ -1,5 +1,6 @@
 /** Copy Blob, Copy Blob From URL, Abort Copy Blob. */
 import {
+  allParsed,
   badHeader,
   copyFromUrlBytesMax,
   crc64Text,
@@ -57,30 +58,29 @@ type StartInit = Extract<OperationKind, { case: "startCopy" }>["value"] & { read
 /** Source and destination as the request names them, and what is made of them. */
 async function prepared(exchange: BlobExchange): Promise<Parsed<Copy>> {
   const { headers, objects } = exchange;
-  const metadata = parseMetadata(headers);
-  if (!metadata.ok) return metadata;
-  const conditions = parseConditions(headers);
-  if (!conditions.ok) return conditions;
-  const seal = parseBoolean(headers, "x-ms-seal-blob");
-  if (!seal.ok) return seal;
-  const tags = copiesTags(headers);
-  if (!tags.ok) return tags;
-  const state = newStateOf(exchange);
-  if (!state.ok) return state;
+  const asked = allParsed({
+    metadata: parseMetadata(headers),
+    conditions: parseConditions(headers),
+    seal: parseBoolean(headers, "x-ms-seal-blob"),
+    tags: copiesTags(headers),
+    state: newStateOf(exchange),
+  });
+  if (!asked.ok) return asked;
+  const { metadata, conditions, seal, tags, state } = asked.value;
   const to = await blobOfRequest(exchange);
   if (!to.ok) return to;
   const source = await sourceOf(exchange);
   if (!source.ok) return source;
-  const found = await readSourceParts(exchange, source.value, rehydrates(exchange, source.value, to.value, state.value.accessTier));
+  const found = await readSourceParts(exchange, source.value, rehydrates(exchange, source.value, to.value, state.accessTier));
   if (!found.ok) return found;
   const { blob } = found.value;
-  if (state.value.accessTier !== "" && blob.blobType !== "BlockBlob") return rejected("InvalidBlobType");
-  const sourceTags = tags.value ? await readSourceTags(exchange, source.value, blob) : parsed(undefined);
+  if (state.accessTier !== "" && blob.blobType !== "BlockBlob") return rejected("InvalidBlobType");
+  const sourceTags = tags ? await readSourceTags(exchange, source.value, blob) : parsed(undefined);
   if (!sourceTags.ok) return sourceTags;
-  const given = Object.keys(metadata.value).length > 0;
+  const given = Object.keys(metadata).length > 0;
   const value: StartInit = {
     name: to.value,
-    conditions: underKey(exchange.key, conditionsToWire(conditions.value, exchange.access)),
+    conditions: underKey(exchange.key, conditionsToWire(conditions, exchange.access)),
     copy: {
       copyId: uuid(objects.parts.world.random),
       source: source.value.shown,
@@ -89,13 +89,13 @@ async function prepared(exchange: BlobExchange): Promise<Parsed<Copy>> {
       totalBytes: blob.contentLengthBytes,
     },
     ...(blob.headers ? { headers: blob.headers } : {}),
-    metadata: given ? metadata.value : { ...blob.metadata },
+    metadata: given ? metadata : { ...blob.metadata },
     blobType: blob.blobType,
     pageBlobBytes: blob.blobType === "PageBlob" ? blob.contentLengthBytes : 0n,
     sequenceNumber: blob.sequenceNumber,
     appendBlockCount: blob.committedBlockCount,
-    sealed: seal.value && blob.blobType === "AppendBlob",
-    state: sourceTags.value ? { ...state.value, tags: sourceTags.value } : state.value,
+    sealed: seal && blob.blobType === "AppendBlob",
+    state: sourceTags.value ? { ...state, tags: sourceTags.value } : state,
   };
   return parsed({ to: to.value, source: source.value, found: found.value, value });
 }

@@ -1,5 +1,6 @@
 /** Put Block, Append Block, Put Page and Put Blob whose bytes are those of another blob. */
 import {
+  allParsed,
   type ByteRange,
   badHeader,
   behaves,
@@ -10,7 +11,6 @@ import {
   parseBlockId,
   parseConditions,
   parseContentProperties,
-  parseCount,
   parsed,
   parseMetadata,
   parsePageRange,
@@ -23,7 +23,7 @@ import {
   toBase64,
 } from "@stamp/azure-rest";
 import { equalBytes } from "@stamp/base";
-import { type Blob, fromWire, toWire } from "@stamp/wire";
+import { type Blob, toWire } from "@stamp/wire";
 import { underFoundKey, underKey } from "../../../accounts/content-key.ts";
 import { compareDigests } from "../../../content/content-digests.ts";
 import { conditionsToWire, type LocatedBlob } from "../../../objects/objects.ts";
@@ -31,6 +31,7 @@ import { blobOf } from "../../../objects/wire-to-rest.ts";
 import { lengthWithin } from "../../body.ts";
 import { type Answer, respond } from "../../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "../exchange.ts";
+import { appendChecked, parseAppend } from "./append.ts";
 import { type CopySource, copiesTags, readSource, readSourceTags, sourceOf } from "./copy-source.ts";
 import { newStateOf } from "./new-state.ts";
 import { sequenceToWire } from "./pages.ts";
@@ -80,52 +81,31 @@ async function fetched(exchange: BlobExchange, range: ByteRange | undefined, byt
 
 export async function putBlockFromUrl(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, version } = exchange;
-  const blockId = parseBlockId(exchange.target.query);
-  if (!blockId.ok) return blockId;
-  const conditions = parseConditions(headers);
-  if (!conditions.ok) return conditions;
-  const range = parseSourceRange(headers);
-  if (!range.ok) return range;
-  const block = await fetched(exchange, range.value, bodyLimitsOf(version).blockBytesMax);
+  const asked = allParsed({
+    blockId: parseBlockId(exchange.target.query),
+    conditions: parseConditions(headers),
+    range: parseSourceRange(headers),
+  });
+  if (!asked.ok) return asked;
+  const { blockId, conditions, range } = asked.value;
+  const block = await fetched(exchange, range, bodyLimitsOf(version).blockBytesMax);
   if (!block.ok) return block;
   const { to, body, digests } = block.value;
-  const value = { name: to, conditions: underKey(exchange.key, conditionsToWire(conditions.value)), blockId: blockId.value, body };
+  const value = { name: to, conditions: underKey(exchange.key, conditionsToWire(conditions)), blockId, body };
   const put = await objects.execute({ case: "putBlock", value }, "done", exchange.limits());
   return put.ok ? respond(201, { ...requestEncryptedHeaders(exchange.key), ...digests }) : put;
 }
 
 export async function appendBlockFromUrl(exchange: BlobExchange): Promise<Answer> {
-  const { headers, objects, version } = exchange;
-  const conditions = parseConditions(headers);
-  if (!conditions.ok) return conditions;
-  const position = parseCount(headers, "x-ms-blob-condition-appendpos");
-  if (!position.ok) return position;
-  const maxSize = parseCount(headers, "x-ms-blob-condition-maxsize");
-  if (!maxSize.ok) return maxSize;
-  const range = parseSourceRange(headers);
-  if (!range.ok) return range;
-  const block = await fetched(exchange, range.value, bodyLimitsOf(version).appendBlockBytesMax);
+  const { headers, version } = exchange;
+  const asked = allParsed({ append: parseAppend(exchange), range: parseSourceRange(headers) });
+  if (!asked.ok) return asked;
+  const { append, range } = asked.value;
+  const block = await fetched(exchange, range, bodyLimitsOf(version).appendBlockBytesMax);
   if (!block.ok) return block;
-  const { to, body, digests, lengthBytes } = block.value;
+  const { to, lengthBytes } = block.value;
   if (lengthBytes === 0) return badHeader("x-ms-source-range", headers["x-ms-source-range"] ?? "", "A block has at least one byte.");
-  const value = {
-    name: to,
-    conditions: underFoundKey(exchange.key, conditionsToWire(conditions.value)),
-    body,
-    ...(position.value === undefined ? {} : { appendPosition: toWire(position.value) }),
-    ...(maxSize.value === undefined ? {} : { maxSize: toWire(maxSize.value) }),
-  };
-  const appended = await objects.execute({ case: "appendBlock", value }, "appended", exchange.limits());
-  if (!appended.ok) return appended;
-  const { blob, offsetBytes } = appended.value;
-  if (!blob) throw new Error("an appended block without its blob");
-  return respond(201, {
-    ...etagAndTime(version, blobOf(blob)),
-    ...requestEncryptedHeaders(exchange.key),
-    ...digests,
-    "x-ms-blob-append-offset": String(fromWire(offsetBytes)),
-    "x-ms-blob-committed-block-count": String(blob.committedBlockCount),
-  });
+  return appendChecked(exchange, to, append, block.value);
 }
 
 export async function putPageFromUrl(exchange: BlobExchange): Promise<Answer> {
@@ -168,12 +148,13 @@ export async function putPageFromUrl(exchange: BlobExchange): Promise<Answer> {
 export async function putBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, version } = exchange;
   if (headers["x-ms-blob-type"] !== "BlockBlob") return badHeader("x-ms-blob-type", headers["x-ms-blob-type"] ?? "", "BlockBlob.");
-  const metadata = parseMetadata(headers);
-  if (!metadata.ok) return metadata;
-  const properties = parseContentProperties(headers, { md5Compared: true });
-  if (!properties.ok) return properties;
-  const conditions = parseConditions(headers);
-  if (!conditions.ok) return conditions;
+  const asked = allParsed({
+    metadata: parseMetadata(headers),
+    properties: parseContentProperties(headers, { md5Compared: true }),
+    conditions: parseConditions(headers),
+  });
+  if (!asked.ok) return asked;
+  const { metadata, properties, conditions } = asked.value;
   const copies = headers["x-ms-copy-source-blob-properties"]?.toLowerCase() ?? "true";
   if (copies !== "true" && copies !== "false") return badHeader("x-ms-copy-source-blob-properties", copies);
   const copied = copiesTags(headers);
@@ -185,7 +166,7 @@ export async function putBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
   const { to, source, from, body, md5, digests } = blob.value;
   const tags = copied.value ? await readSourceTags(exchange, from, source) : parsed(state.value.tags);
   if (!tags.ok) return tags;
-  const { contentMd5, ...own } = properties.value;
+  const { contentMd5, ...own } = properties;
   if (contentMd5.length > 0 && !equalBytes(contentMd5, md5)) {
     return rejected("Md5Mismatch", { UserSpecifiedMd5: toBase64(contentMd5), ServerCalculatedMd5: toBase64(md5) });
   }
@@ -193,11 +174,11 @@ export async function putBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
   const set = Object.fromEntries(Object.entries(own).filter(([, text]) => text !== ""));
   const content = {
     headers: { ...kept, ...set, contentMd5: md5 },
-    metadata: metadata.value,
+    metadata,
     body,
     state: { ...state.value, tags: tags.value },
   };
-  const under = underKey(exchange.key, conditionsToWire(conditions.value, exchange.access));
+  const under = underKey(exchange.key, conditionsToWire(conditions, exchange.access));
   const value = { name: to, conditions: under, ...content, blobType: "BlockBlob" };
   const made = await objects.execute({ case: "putBlob", value }, "blob", exchange.limits());
   if (!made.ok) return made;

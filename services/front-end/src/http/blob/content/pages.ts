@@ -1,5 +1,6 @@
 /** Page blobs: Put Page, Get Page Ranges, and what Set Blob Properties changes of them. They are made by Put Blob (uploads.ts). */
 import {
+  allParsed,
   badHeader,
   badQuery,
   checkPageBlobLength,
@@ -107,14 +108,15 @@ interface PageWrite {
 }
 
 function parseWrite({ headers, key }: BlobExchange): Parsed<PageWrite> {
-  const conditions = parseConditions(headers);
-  if (!conditions.ok) return conditions;
-  const sequence = parseSequenceConditions(headers);
-  if (!sequence.ok) return sequence;
-  const range = parsePageRange(headers);
-  if (!range.ok) return range;
-  const under = underFoundKey(key, conditionsToWire(conditions.value));
-  return parsed({ conditions: under, sequence: sequenceToWire(sequence.value), range: range.value });
+  const asked = allParsed({
+    conditions: parseConditions(headers),
+    sequence: parseSequenceConditions(headers),
+    range: parsePageRange(headers),
+  });
+  if (!asked.ok) return asked;
+  const { conditions, sequence, range } = asked.value;
+  const under = underFoundKey(key, conditionsToWire(conditions));
+  return parsed({ conditions: under, sequence: sequenceToWire(sequence), range });
 }
 
 /**
@@ -149,13 +151,14 @@ const actions = {
 /** Set Blob Properties of a page blob: its size and its sequence number; content properties only when the request has any. */
 export async function setPageBlobProperties(exchange: BlobExchange): Promise<Answer> {
   const { headers, version } = exchange;
-  const conditions = parseConditions(headers);
-  if (!conditions.ok) return conditions;
-  const properties = parseContentProperties(headers);
-  if (!properties.ok) return properties;
-  const length = parseCount(headers, "x-ms-blob-content-length");
-  if (!length.ok) return length;
-  const checked = length.value === undefined ? parsed(0) : checkPageBlobLength(length.value);
+  const asked = allParsed({
+    conditions: parseConditions(headers),
+    properties: parseContentProperties(headers),
+    length: parseCount(headers, "x-ms-blob-content-length"),
+  });
+  if (!asked.ok) return asked;
+  const { conditions, properties, length } = asked.value;
+  const checked = length === undefined ? parsed(0) : checkPageBlobLength(length);
   if (!checked.ok) return checked;
   const change = parseSequenceNumberChange(headers);
   if (!change.ok) return change;
@@ -164,12 +167,12 @@ export async function setPageBlobProperties(exchange: BlobExchange): Promise<Ans
   const { action, sequenceNumber } = change.value;
   const value = {
     name: name.value,
-    ...(Object.values(properties.value).some((part) => part.length > 0) ? { headers: withTypeCleared(properties.value) } : {}),
-    ...(length.value === undefined ? {} : { contentLengthBytes: toWire(length.value) }),
+    ...(Object.values(properties).some((part) => part.length > 0) ? { headers: withTypeCleared(properties) } : {}),
+    ...(length === undefined ? {} : { contentLengthBytes: toWire(length) }),
     ...(action === undefined ? {} : { action: actions[action] }),
     sequenceNumber: toWire(sequenceNumber),
   };
-  const set = await inSteps(exchange, underKey(exchange.key, conditionsToWire(conditions.value)), 0, (when) => ({
+  const set = await inSteps(exchange, underKey(exchange.key, conditionsToWire(conditions)), 0, (when) => ({
     case: "setPageBlobProperties",
     value: { ...value, conditions: when },
   }));

@@ -1,5 +1,6 @@
 /** Operations that bring content: Put Blob, Put Block, Put Block List, and the list of blocks. */
 import {
+  allParsed,
   BlockListReader,
   badHeader,
   badQuery,
@@ -39,28 +40,26 @@ import { newStateOf } from "./new-state.ts";
 
 export async function putBlob(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, request, version } = exchange;
-  const metadata = parseMetadata(headers, exchange.request.rawHeaders);
-  if (!metadata.ok) return metadata;
-  const properties = parseContentProperties(headers, { standardToo: true, md5Compared: true });
-  if (!properties.ok) return properties;
-  const conditions = parseConditions(headers);
-  if (!conditions.ok) return conditions;
-  const announced = announcedDigests(withoutContentMd5(headers));
-  if (!announced.ok) return announced;
-  const type = parseNewBlobType(headers);
-  if (!type.ok) return type;
-  const state = newStateOf(exchange);
-  if (!state.ok) return state;
-  const isBlock = type.value.blobType === "BlockBlob";
-  if (!isBlock && state.value.accessTier !== "") return rejected("UnsupportedHeader", { HeaderName: "x-ms-access-tier" });
+  const asked = allParsed({
+    metadata: parseMetadata(headers, exchange.request.rawHeaders),
+    properties: parseContentProperties(headers, { standardToo: true, md5Compared: true }),
+    conditions: parseConditions(headers),
+    announced: announcedDigests(withoutContentMd5(headers)),
+    type: parseNewBlobType(headers),
+    state: newStateOf(exchange),
+  });
+  if (!asked.ok) return asked;
+  const { metadata, properties, conditions, announced, type, state } = asked.value;
+  const isBlock = type.blobType === "BlockBlob";
+  if (!isBlock && state.accessTier !== "") return rejected("UnsupportedHeader", { HeaderName: "x-ms-access-tier" });
   const length = lengthWithin(exchange, bodyLimitsOf(version).putBlobBytesMax);
   if (!length.ok) return length;
-  if (!isBlock && length.value > 0) return badHeader("Content-Length", String(length.value), `A new ${type.value.blobType} is empty.`);
+  if (!isBlock && length.value > 0) return badHeader("Content-Length", String(length.value), `A new ${type.blobType} is empty.`);
   const name = await blobOfRequest(exchange);
   if (!name.ok) return name;
   const wants = {
-    md5: isBlock || announced.value.md5 !== undefined,
-    crc64: announced.value.md5 === undefined && behaves(version, "contentCrc64"),
+    md5: isBlock || announced.md5 !== undefined,
+    crc64: announced.md5 === undefined && behaves(version, "contentCrc64"),
   };
   const received = await objects.receive(name.value, request.body, {
     contentLengthBytes: length.value,
@@ -70,21 +69,21 @@ export async function putBlob(exchange: BlobExchange): Promise<Answer> {
     signal: request.signal,
   });
   if (!received.ok) return received;
-  const compared = compareDigests(announced.value, received.value);
+  const compared = compareDigests(announced, received.value);
   if (!compared.ok) return compared;
-  const stored = isBlock ? storedMd5(properties.value, received.value) : parsed(properties.value.contentMd5);
+  const stored = isBlock ? storedMd5(properties, received.value) : parsed(properties.contentMd5);
   if (!stored.ok) return stored;
   const { inline, places } = received.value;
   const value = {
     name: name.value,
-    conditions: underKey(exchange.key, conditionsToWire(conditions.value, exchange.access)),
-    headers: { ...properties.value, contentMd5: stored.value },
-    metadata: metadata.value,
+    conditions: underKey(exchange.key, conditionsToWire(conditions, exchange.access)),
+    headers: { ...properties, contentMd5: stored.value },
+    metadata,
     body: { inline, places: [...places] },
-    blobType: type.value.blobType,
-    pageBlobBytes: toWire(type.value.pageBlobBytes),
-    sequenceNumber: toWire(type.value.sequenceNumber),
-    state: state.value,
+    blobType: type.blobType,
+    pageBlobBytes: toWire(type.pageBlobBytes),
+    sequenceNumber: toWire(type.sequenceNumber),
+    state,
   };
   const made = await objects.execute({ case: "putBlob", value }, "blob", exchange.limits());
   if (!made.ok) return made;
@@ -110,22 +109,22 @@ function storedMd5(properties: ContentProperties, received: ContentDigests): Par
 
 export async function putBlock(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, version } = exchange;
-  const blockId = parseBlockId(exchange.target.query);
-  if (!blockId.ok) return blockId;
-  const conditions = parseConditions(headers);
-  if (!conditions.ok) return conditions;
-  const announced = announcedDigests(headers);
-  if (!announced.ok) return announced;
-  const length = lengthWithin(exchange, bodyLimitsOf(version).blockBytesMax);
-  if (!length.ok) return length;
-  if (length.value === 0) return rejected("InvalidHeaderValue", { HeaderName: "Content-Length", HeaderValue: "0" });
+  const asked = allParsed({
+    blockId: parseBlockId(exchange.target.query),
+    conditions: parseConditions(headers),
+    announced: announcedDigests(headers),
+    length: lengthWithin(exchange, bodyLimitsOf(version).blockBytesMax),
+  });
+  if (!asked.ok) return asked;
+  const { blockId, conditions, announced, length } = asked.value;
+  if (length === 0) return rejected("InvalidHeaderValue", { HeaderName: "Content-Length", HeaderValue: "0" });
   const name = await blobOfRequest(exchange);
   if (!name.ok) return name;
-  const received = await receiveChecked(exchange, name.value, announced.value, length.value);
+  const received = await receiveChecked(exchange, name.value, announced, length);
   if (!received.ok) return received;
   const { body, digests } = received.value;
-  const under = underKey(exchange.key, conditionsToWire(conditions.value));
-  const value = { name: name.value, conditions: under, blockId: blockId.value, body };
+  const under = underKey(exchange.key, conditionsToWire(conditions));
+  const value = { name: name.value, conditions: under, blockId, body };
   const put = await objects.execute({ case: "putBlock", value }, "done", exchange.limits());
   if (!put.ok) return put;
   return respond(201, { ...requestEncryptedHeaders(exchange.key), ...digests });
@@ -164,40 +163,38 @@ export async function receiveChecked(
 
 export async function putBlockList(exchange: BlobExchange): Promise<Answer> {
   const { headers, objects, version } = exchange;
-  const metadata = parseMetadata(headers, exchange.request.rawHeaders);
-  if (!metadata.ok) return metadata;
-  const properties = parseContentProperties(headers);
-  if (!properties.ok) return properties;
-  const state = newStateOf(exchange);
-  if (!state.ok) return state;
-  const conditions = parseConditions(headers);
-  if (!conditions.ok) return conditions;
-  const announced = announcedDigests(headers);
-  if (!announced.ok) return announced;
-  const length = lengthWithin(exchange, blockListBytesMax);
-  if (!length.ok) return length;
+  const asked = allParsed({
+    metadata: parseMetadata(headers, exchange.request.rawHeaders),
+    properties: parseContentProperties(headers),
+    state: newStateOf(exchange),
+    conditions: parseConditions(headers),
+    announced: announcedDigests(headers),
+    length: lengthWithin(exchange, blockListBytesMax),
+  });
+  if (!asked.ok) return asked;
+  const { metadata, properties, state, conditions, announced, length } = asked.value;
   const name = await blobOfRequest(exchange);
   if (!name.ok) return name;
-  const body = await wholeBody(exchange, length.value);
+  const body = await wholeBody(exchange, length);
   if (!body.ok) return body;
   const { digest } = objects.parts.world;
   const actual: { md5?: Uint8Array; crc64?: bigint } = { crc64: digest.crc64(body.value) };
-  if (announced.value.md5) {
+  if (announced.md5) {
     const md5 = digest.md5();
     md5.update(body.value);
     actual.md5 = md5.digest();
   }
-  const compared = compareDigests(announced.value, actual);
+  const compared = compareDigests(announced, actual);
   if (!compared.ok) return compared;
   const list = await readInTurns(objects.parts.world.clock, new BlockListReader(), body.value);
   if (!list.ok) return list;
   const value = {
     name: name.value,
-    conditions: underKey(exchange.key, conditionsToWire(conditions.value, exchange.access)),
-    headers: properties.value,
-    metadata: metadata.value,
+    conditions: underKey(exchange.key, conditionsToWire(conditions, exchange.access)),
+    headers: properties,
+    metadata,
     ...packBlocks(list.value),
-    state: state.value,
+    state,
   };
   const made = await objects.execute({ case: "putBlockList", value }, "blob", exchange.limits());
   if (!made.ok) return made;
