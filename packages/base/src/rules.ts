@@ -122,6 +122,7 @@ export type RuleName =
   | "geoReportBeforeSeeding"
   | "geoRowVersionsRise"
   | "geoSeedingHoldsCommits"
+  | "geoCopiesNotCollected"
   | "geoAcknowledgedIsSynced"
   | "geoCursorAcknowledged"
   | "geoHeirContinues"

@@ -58,7 +58,7 @@ export function plan(options: PlanOptions): PlannedRole[] {
     },
     ...numbered("partition-server", options.partitionServers).map((name) => ({
       name,
-      make: (world: World) => new PartitionServerRole(world, partitionServerConfigSchema.parse(of(name))),
+      make: (world: World) => new PartitionServerRole(world, partitionServerConfigSchema.parse({ ...of(name), geoRolesEveryMs: 0 })),
     })),
     {
       name: "front-end-1",

@@ -49,6 +49,7 @@ export { decodeKey, encodeKey, type KeyComponent, type KeyElement, partitionStar
 export { partOfPlace, saltBytes } from "./rows/places.ts";
 export * from "./rows/row.ts";
 export * from "./rows/schemas.ts";
+export * from "./shipped.ts";
 export { decodeSignedIdentifiers, encodeSignedIdentifiers, type SignedIdentifier } from "./signed-identifiers.ts";
 export { changesMax } from "./tables/entities.ts";
 export { entityBytes } from "./tables/entity-rows.ts";

@@ -16,6 +16,7 @@ import { ExtentFragments } from "./gen/stamp/v1/extent_fragments_pb.ts";
 import { ExtentNode } from "./gen/stamp/v1/extent_node_pb.ts";
 import { FeatureLevels } from "./gen/stamp/v1/feature_levels_pb.ts";
 import { FrontEnd } from "./gen/stamp/v1/front_end_pb.ts";
+import { GeoDoor } from "./gen/stamp/v1/geo_shipping_pb.ts";
 import { LocationService } from "./gen/stamp/v1/location_pb.ts";
 import { LockService } from "./gen/stamp/v1/lock_service_pb.ts";
 import { MetadataStore } from "./gen/stamp/v1/metadata_store_pb.ts";
@@ -166,6 +167,8 @@ const tables: readonly ServiceCallers[] = [
     execute: ["front-end", "partition-manager", "operator"],
     writeData: ["front-end"],
     pinData: ["front-end"],
+    applyShipped: ["front-end"],
+    applyScanned: ["front-end"],
     listPartitions: ["partition-manager", "operator"],
   }),
   table(Accounts, {
@@ -180,11 +183,14 @@ const tables: readonly ServiceCallers[] = [
     reseal: ["operator"],
     obey: locations,
     getRole: ["operator", ...locations],
+    listRoles: ["partition-server"],
     getForCopy: locations,
     copySettings: locations,
     endSeeding: ["front-end", "partition-server"],
     endReport: ["partition-server"],
   }),
+  // Partition servers of another stamp.
+  table(GeoDoor, { ship: ["partition-server"], seed: ["partition-server"] }),
   table(FrontEnd, {
     createContainer: ["operator"],
     deleteContainer: ["operator"],

@@ -20,13 +20,14 @@ import {
   type World,
 } from "@stamp/ports";
 import { StreamClient } from "@stamp/stream-client";
-import { AvailabilityControl, Availability as AvailabilityService, FrontEnd, Signals as SignalsService } from "@stamp/wire";
+import { AvailabilityControl, Availability as AvailabilityService, FrontEnd, GeoDoor, Signals as SignalsService } from "@stamp/wire";
 import { Accounts, type AccountsOptions, type LastSyncMs } from "./accounts/accounts.ts";
 import { ScopeKeys } from "./accounts/content-key.ts";
 import { doorGateOf, type FrontEndConfig } from "./config.ts";
 import { ByteBudget } from "./content/byte-budget.ts";
 import { ForeignSources } from "./copy/foreign-sources.ts";
 import { DoorGate } from "./door-gate.ts";
+import { geoDoorHandlers } from "./geo/geo-door.ts";
 import { Availability, availabilityControlHandlers, availabilityHandlers } from "./grpc/availability.ts";
 import { frontEndHandlers } from "./grpc/grpc.ts";
 import { Signals } from "./grpc/signals.ts";
@@ -196,6 +197,7 @@ export class FrontEndRole implements Role {
       servedOpenly(SignalsService, signalsHandlers({ world: this.#world, accounts: this.#accounts, signals: this.#signals })),
       servedOpenly(AvailabilityService, availabilityHandlers(this.#availability)),
       served(AvailabilityControl, availabilityControlHandlers(this.#availability)),
+      served(GeoDoor, geoDoorHandlers(this.#world, this.#accounts, this.#router)),
       served(FrontEnd, frontEndHandlers({ world: this.#world, objects: this.#objects, accounts: this.#accounts })),
       statusService(
         this.#world,

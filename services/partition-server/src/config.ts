@@ -67,6 +67,24 @@ export const partitionServerConfigSchema = z.object({
     .default(0.4)
     .describe("A full extent of blob data of which a smaller share lives is given back: what lives is copied to the end; 0: never"),
   collectRewriteBytesPerSecond: bytes(16 * mebibyte).describe("Blob data that a pass copies out of mostly dead extents in a second"),
+  geoRolesEveryMs: z
+    .number()
+    .int()
+    .min(0)
+    .default(2_000)
+    .describe(
+      "How often the partition manager is asked which accounts have a second stamp, in milliseconds; 0: never, and nothing is shipped to other stamps",
+    ),
+  geoBacklogBytesMax: bytes(8192 * mebibyte).describe(
+    "Commit logs that are kept for other stamps, of all ranges of this server; beyond, the longest is let go and its range is seeded again",
+  ),
+  geoSeedBytesPerSecond: bytes(32 * mebibyte).describe("Rows of one range that are sent in a second while another stamp is seeded"),
+  geoPeerSecretsDir: z
+    .string()
+    .default("")
+    .describe(
+      "Folder with the secrets of other stamps, one file each, named as the stamp; empty: other stamps have the secret of this one",
+    ),
   atWorkMax: count(256).describe("Operations at work in this server; others wait for their turn, each account behind its own"),
   atWorkMin: count(16).describe("As many are at work at least, however long they take"),
   delayTargetMs: milliseconds(10).describe(

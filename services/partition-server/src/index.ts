@@ -5,3 +5,4 @@
 export * from "./config.ts";
 export { partitionServerMetrics } from "./metrics.ts";
 export { PartitionServerRole } from "./partition-server.ts";
+export type { TransportToStamp } from "./shipping/geo-link.ts";

@@ -3,6 +3,8 @@
  *
  *   lease taken ── Load by the partition manager ──> ranges served ── lease lost ──> everything dropped ── lease taken ...
  */
+
+import { ok } from "@stamp/base";
 import { LeaseKeeper, LevelWatch, statusService } from "@stamp/metadata-store";
 import { AccountSeals } from "@stamp/objects";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
@@ -18,6 +20,9 @@ import { Holdings } from "./ranges/holdings.ts";
 import { rangeEngines } from "./ranges/range-engine.ts";
 import { VouchedCommands } from "./ranges/vouched-commands.ts";
 import { partitionServerHandlers } from "./server.ts";
+import type { TransportToStamp } from "./shipping/geo-link.ts";
+import { Shipments } from "./shipping/shipments.ts";
+import { Shipper } from "./shipping/shipper.ts";
 
 /** Master keys of the process, which change while it runs. */
 export interface MasterKeys {
@@ -39,9 +44,11 @@ export class PartitionServerRole implements Role {
   readonly #holdings: Holdings;
   readonly #executor: Executor;
   readonly #collector: Collector;
+  readonly #shipper: Shipper;
   readonly #seals: AccountSeals;
   readonly #masterKeys: MasterKeys;
   #collecting: Promise<void> = Promise.resolve();
+  #shipping: Promise<void> = Promise.resolve();
   readonly #stop = new AbortController();
   #identity: Identity | undefined;
   #listener: Listener | undefined;
@@ -56,6 +63,7 @@ export class PartitionServerRole implements Role {
     config: PartitionServerConfig,
     engines: Engines = rangeEngines(world, config),
     masterKeys: MasterKeys = noMasterKeys,
+    transportTo: TransportToStamp = () => ok(world.transport),
   ) {
     const level = new LevelWatch(world);
     this.#seals = new AccountSeals(
@@ -79,6 +87,13 @@ export class PartitionServerRole implements Role {
       seals: this.#seals,
       mayWrite: (needed) => level.allows(needed) || (level.level === undefined ? undefined : false),
     });
+    this.#shipper = new Shipper(world, this.#holdings, {
+      lockService: config.lockService,
+      everyMs: config.geoRolesEveryMs,
+      backlogBytesMax: config.geoBacklogBytesMax,
+      seedBytesPerSecondMax: config.geoSeedBytesPerSecond,
+      transportTo,
+    });
     this.#collector = this.#makeCollector();
   }
 
@@ -91,6 +106,7 @@ export class PartitionServerRole implements Role {
       rowsPerSecond: config.collectRowsPerSecond,
       rewriteBelow: config.collectRewriteBelow,
       rewriteBytesPerSecond: config.collectRewriteBytesPerSecond,
+      isCopy: (account) => this.#shipper.isCopy(account),
     });
   }
 
@@ -130,6 +146,7 @@ export class PartitionServerRole implements Role {
       reshapes: this.#holdings.reshapes,
       lastReshape: this.#holdings.lastReshape,
       collecting: this.#collector.facts,
+      shipping: this.#shipper.facts,
       ranges: this.#holdings.all.map((one) => ({
         rangeId: one.range.rangeId,
         ownerEpoch: one.range.ownerEpoch,
@@ -144,9 +161,10 @@ export class PartitionServerRole implements Role {
   async start(): Promise<void> {
     this.#identity = await openIdentity(this.#world);
     const incarnation = this.#identity.incarnation;
+    const shipments = new Shipments(this.#world, this.#holdings);
     const commands = new VouchedCommands(this.#world, this.#config.lockService);
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
-      served(PartitionServer, partitionServerHandlers(this.#holdings, this.#executor, this.#collector, commands)),
+      served(PartitionServer, partitionServerHandlers(this.#holdings, this.#executor, this.#collector, commands, shipments)),
       statusService(
         this.#world,
         "partition-server",
@@ -158,6 +176,7 @@ export class PartitionServerRole implements Role {
     const { lockService, name } = this.#config;
     await this.#level.start({ lockService, role: "partition-server", name, incarnation });
     this.#collecting = this.#collector.run(this.#stop.signal);
+    this.#shipping = this.#shipper.run(this.#stop.signal);
     this.#running = this.#keepLease(this.#identity);
   }
 
@@ -198,6 +217,7 @@ export class PartitionServerRole implements Role {
   async stop(): Promise<void> {
     this.#stop.abort();
     this.#leaseLost();
+    await this.#shipping;
     await this.#listener?.close(1_000);
     await this.#holdings.closeAll();
     await this.#lease?.release();

@@ -11,6 +11,7 @@ import { incarnationsHere } from "./operations/incarnations.ts";
 import type { Held, Holdings } from "./ranges/holdings.ts";
 import { findSplitKey } from "./ranges/split-key.ts";
 import type { VouchedCommands } from "./ranges/vouched-commands.ts";
+import type { Shipments } from "./shipping/shipments.ts";
 import { operationFromWire, policyFromWire } from "./wire/operation-from-wire.ts";
 import { rangeFromWire } from "./wire/range-from-wire.ts";
 import { levelOfAnswer, placeToWire, resultToWire } from "./wire/result-to-wire.ts";
@@ -20,6 +21,7 @@ export function partitionServerHandlers(
   executor: Executor,
   collector: Collector,
   commands: VouchedCommands,
+  shipments: Shipments,
 ): Handlers<typeof PartitionServer> {
   return {
     loadPartition: (request) =>
@@ -125,6 +127,8 @@ export function partitionServerHandlers(
         const gone = await executor.pinData(request.rangeId, version, request.key, extentIds, context.deadlineMs);
         return gone.ok ? ok({ goneExtentIds: gone.value.map(toWire) }) : gone;
       }),
+    applyShipped: (request, context) => guarded(() => shipments.applyShipped(request, context)),
+    applyScanned: (request, context) => guarded(() => shipments.applyScanned(request, context)),
     listPartitions: async () => {
       const { rowBytes, ...load } = holdings.figures;
       return ok({ partitions: holdings.all.map(infoOf), server: { ...load, rowBytes: toWire(rowBytes) } });

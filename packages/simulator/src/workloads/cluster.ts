@@ -210,6 +210,8 @@ class Builder {
         rowCacheBytesMax: 32 * 1024,
         indexCacheBytesMax: 4 * 1024,
         checkpointsMax: 3,
+        // There is no second stamp.
+        geoRolesEveryMs: 0,
         ...this.#options.partitionServer,
       });
       return (world) => new PartitionServerRole(world, config);

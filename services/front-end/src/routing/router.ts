@@ -9,7 +9,16 @@ import { type Failed, type Failure, Histogram, type Outcome, ok, refused, unknow
 import { type BlobPolicy, isRead, type Route, routeOf } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { type CallOptions, jittered, SlowLog, type World } from "@stamp/ports";
-import { executeFields, type OperationResult, type OperationSchema, PartitionServer, type Place, toWire } from "@stamp/wire";
+import {
+  executeFields,
+  type OperationResult,
+  type OperationSchema,
+  PartitionServer,
+  type Place,
+  type ScannedPart,
+  type Shipment,
+  toWire,
+} from "@stamp/wire";
 import type { MapCache } from "./map-cache.ts";
 
 type OperationInit = MessageInitShape<typeof OperationSchema>;
@@ -108,6 +117,26 @@ export class Router {
       const request = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), key: route.key, extentIds: [...extentIds] };
       const answer = await this.#world.transport.client(range.serverAddress, PartitionServer).pinData(request, options);
       return answer.ok ? ok(answer.value.goneExtentIds) : answer;
+    });
+  }
+
+  /** Commits that another stamp has shipped, at the range of their PartitionName. Twice is as once. */
+  applyShipped(route: Route, shipment: Shipment, limits: CallLimits): Promise<Outcome<{ readonly applied: number }>> {
+    return this.#atRange("applyShipped", route, "elsewhere", limits, async (range, options) => {
+      const request = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), shipment };
+      return this.#world.transport.client(range.serverAddress, PartitionServer).applyShipped(request, options);
+    });
+  }
+
+  /**
+   * Rows that another stamp has scanned, at the range of the key. `partOf`: the part that ends with the range. Twice is as once. Returns the
+   * end of the range; empty: it is the last one of its table.
+   */
+  applyScanned(route: Route, partOf: (rangeHigh: Uint8Array) => ScannedPart, limits: CallLimits): Promise<Outcome<Uint8Array>> {
+    return this.#atRange("applyScanned", route, "elsewhere", limits, async (range, options) => {
+      const request = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), part: partOf(range.high) };
+      const applied = await this.#world.transport.client(range.serverAddress, PartitionServer).applyScanned(request, options);
+      return applied.ok ? ok(range.high) : applied;
     });
   }
 

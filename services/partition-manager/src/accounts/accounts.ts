@@ -15,6 +15,7 @@ import type { CallContext, Handlers, World } from "@stamp/ports";
 import type { Account, Accounts } from "@stamp/wire";
 import { type CopiedOf, RoleCommands } from "../roles/role-commands.ts";
 import { roleHandlers } from "../roles/role-handlers.ts";
+import type { NamedRole } from "../roles/roles-here.ts";
 import type { Term } from "../term/term.ts";
 import { type AccountOperation, type AccountResult, AccountRows } from "./account-rows.ts";
 import { resealPage } from "./reseal.ts";
@@ -93,6 +94,13 @@ export function accountsHandlers(
     get: async ({ account }, context) => withoutSecrets(await read(account, context)),
     getForCopy: ({ account }, context) => read(account, context),
     ...roleHandlers(roles, execute),
+    listRoles: async (_request, context) => {
+      const [term, opened] = [leading(), rows()];
+      if (!term.ok) return term;
+      if (!opened.ok) return opened;
+      const listedRoles = await roles.list(term.value, () => rolesOf(opened.value, context));
+      return listedRoles.ok ? ok({ roles: [...listedRoles.value] }) : listedRoles;
+    },
     create: async ({ account, keys }, context) => {
       if (!isAccountName(account)) return wrong(`${account}: an account's name has 3 to 24 lower-case letters and digits`);
       if (keys.length > 2 || keys.some((key) => !isKey(key))) return wrong("one or two keys, in base64");
@@ -202,3 +210,15 @@ const none = new Uint8Array(0);
 /** For answers that nobody asks for the sake of the keys. */
 const withoutKeys = (outcome: Outcome<Account>): Outcome<Account> => (outcome.ok ? ok({ ...outcome.value, keys: [] }) : outcome);
 const withoutSecrets = (outcome: Outcome<Account>): Outcome<Account> => (outcome.ok ? ok(bare(outcome.value)) : outcome);
+
+/** Roles of all accounts, also of those that were removed. */
+async function rolesOf(rows: AccountRows, context: CallContext): Promise<Outcome<NamedRole[]>> {
+  const roles: NamedRole[] = [];
+  for (let marker = ""; ; ) {
+    const page = await rows.page(marker, listPageMax, context);
+    if (!page.ok) return page;
+    for (const { name, geoRole } of page.value.accounts) if (geoRole !== "") roles.push({ account: name, geoRole });
+    if (page.value.nextMarker === "") return ok(roles);
+    marker = page.value.nextMarker;
+  }
+}

@@ -25,6 +25,7 @@ import {
 import type { World } from "@stamp/ports";
 import { type Account, AccountSchema } from "@stamp/wire";
 import type { AccountOperation, AccountResult } from "../accounts/account-rows.ts";
+import { type NamedRole, type ReadRoles, RolesHere } from "./roles-here.ts";
 
 /** Runs an operation at the range of the account's row. */
 export type Execute = (operation: AccountOperation) => Promise<Outcome<AccountResult>>;
@@ -61,11 +62,13 @@ export class RoleCommands {
   readonly #world: World;
   readonly #mayHaveRoles: () => boolean;
   readonly #copied: CopiedOf;
+  readonly #here: RolesHere;
   /** When the row of a command became durable, or was first seen: by account, operation and phase. */
   readonly #written = new Map<string, number>();
 
   /** `mayHaveRoles`: the stamp's feature level allows rows with roles. */
   constructor(world: World, mayHaveRoles: () => boolean, copied: CopiedOf) {
+    this.#here = new RolesHere(world.clock);
     this.#world = world;
     this.#mayHaveRoles = mayHaveRoles;
     this.#copied = copied;
@@ -87,6 +90,7 @@ export class RoleCommands {
       const written = changed ? await write(name, held.value, row, settings, execute) : ok(true);
       if (!written.ok) return written;
       if (!written.value) continue;
+      this.#here.told(name, encodeRole(row));
       const fromMs = answersFromMs(this.#writtenMs(name, row, changed), commandWaitMs(command), rules);
       return ok({ role: row, waitMs: Math.max(0, Math.ceil(fromMs - clock.monotonicMs())) });
     }
@@ -100,14 +104,25 @@ export class RoleCommands {
     return held.value.account === undefined ? unknown(name) : ok(held.value.account.geoRole);
   }
 
+  /** Accounts that have a second stamp, or are no primary here. `term`: the caller's, as an object. */
+  list(term: unknown, read: ReadRoles): Promise<Outcome<readonly NamedRole[]>> {
+    return this.#here.list(term, read);
+  }
+
   /** The copy of the account under `epoch` is complete. */
   endSeeding(name: string, epoch: number, execute: Execute): Promise<Outcome<AccountRole>> {
-    return change(name, (role) => seedingEnded(role, epoch, this.#world.rules), execute);
+    return this.#changed(name, (role) => seedingEnded(role, epoch, this.#world.rules), execute);
   }
 
   /** The report of the primary that `epoch` deposed is durable. */
   endReport(name: string, epoch: number, execute: Execute): Promise<Outcome<AccountRole>> {
-    return change(name, (role) => (role.epoch === epoch ? reportComplete(role) : role), execute);
+    return this.#changed(name, (role) => (role.epoch === epoch ? reportComplete(role) : role), execute);
+  }
+
+  async #changed(name: string, next: (role: AccountRole) => AccountRole, execute: Execute): Promise<Outcome<AccountRole>> {
+    const role = await change(name, next, execute);
+    if (role.ok) this.#here.told(name, encodeRole(role.value));
+    return role;
   }
 
   /** Replaces keys and settings of a copy that follows `epoch`. */

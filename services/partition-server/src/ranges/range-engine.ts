@@ -137,6 +137,9 @@ const leftStates = new WeakMap<LeftState, Left>();
 const enginesPartitions = new WeakMap<RangeEngine, RangePartition>();
 const partitionOf = (engine: RangeEngine): RangePartition => present(enginesPartitions.get(engine), "the partition of an engine");
 
+/** The partition behind an engine; undefined for engines of tests. */
+export const partitionBehind = (engine: RangeEngine): RangePartition | undefined => enginesPartitions.get(engine);
+
 const ownedOf = (range: Range): OwnedNames => ({ streams: namesOf(range), ownerEpoch: range.ownerEpoch });
 
 function namesOf({ streams: { metadata, commitLog, rowData, blobData } }: Range): PartitionStreamNames {

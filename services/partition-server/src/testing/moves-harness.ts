@@ -90,7 +90,14 @@ export function cluster(
   const lock = lockServiceSchema.parse({ name: "lock", listen: "lock", dataDir: "", init: true, ...sizes });
   sim.addProcess("lock", (world) => new LockServiceRole(world, lock), restart);
   for (const name of servers) {
-    const config = partitionServerConfigSchema.parse({ name, listen: name, lockService: "lock", operationsMax: 100, ...lease });
+    const config = partitionServerConfigSchema.parse({
+      name,
+      listen: name,
+      lockService: "lock",
+      operationsMax: 100,
+      geoRolesEveryMs: 0,
+      ...lease,
+    });
     sim.addProcess(name, (world) => new PartitionServerRole(world, config, streams.engines(world)), restart);
   }
   const times = { pollEveryMs: 500, probeEveryMs: 1_000, unreachableAfterMs: 5_000, loadTimeoutMs: 10_000 };

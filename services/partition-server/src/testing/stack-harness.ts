@@ -49,7 +49,7 @@ export function stamp(seed: number, servers: object = {}, without: readonly Rule
   for (const name of ["ps-1", "ps-2"]) {
     sim.addProcess(
       name,
-      (world) => new PartitionServerRole(world, partitionServerConfigSchema.parse({ ...of(name), ...servers })),
+      (world) => new PartitionServerRole(world, partitionServerConfigSchema.parse({ ...of(name), geoRolesEveryMs: 0, ...servers })),
       restart,
     );
   }

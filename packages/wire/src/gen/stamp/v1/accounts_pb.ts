@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/accounts.proto.
  */
 export const file_stamp_v1_accounts: GenFile = /*@__PURE__*/
-  fileDesc("ChdzdGFtcC92MS9hY2NvdW50cy5wcm90bxIIc3RhbXAudjEi1AEKC09iZXlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSJgoHY29tbWFuZBgCIAEoDjIVLnN0YW1wLnYxLlJvbGVDb21tYW5kEhEKCW9wZXJhdGlvbhgDIAEoBBINCgVlcG9jaBgEIAEoBBIMCgRwZWVyGAUgASgJEhIKCnBlZXJfZG9vcnMYBiADKAkSIwoFcG9pbnQYByADKAsyFC5zdGFtcC52MS5SYW5nZVBvaW50EiMKCHNldHRpbmdzGAggASgLMhEuc3RhbXAudjEuQWNjb3VudCItCgpSYW5nZVBvaW50Eg0KBXJhbmdlGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEIjEKDE9iZXlSZXNwb25zZRIQCghnZW9fcm9sZRgBIAEoCRIPCgd3YWl0X21zGAIgASgNIiAKDFJvbGVSZXNwb25zZRIQCghnZW9fcm9sZRgBIAEoCSJaChNDb3B5U2V0dGluZ3NSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSIwoIc2V0dGluZ3MYAyABKAsyES5zdGFtcC52MS5BY2NvdW50IjIKEFJvbGVFcG9jaFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBCI6ChNMaXN0QWNjb3VudHNSZXF1ZXN0Eg4KBm1hcmtlchgBIAEoCRITCgttYXhfcmVzdWx0cxgCIAEoDSIvCg1SZXNlYWxSZXF1ZXN0Eg4KBm1hcmtlchgBIAEoCRIOCgZrZXlfaWQYAiABKAkiWwoOUmVzZWFsUmVzcG9uc2USEwoLbmV4dF9tYXJrZXIYASABKAkSIgoEcm93cxgCIAMoCzIULnN0YW1wLnYxLlNlYWxlZFJvd3MSEAoIcmVzZWFsZWQYAyABKA0iLgoKU2VhbGVkUm93cxIOCgZrZXlfaWQYASABKAkSEAoIYWNjb3VudHMYAiABKA0iJAoRR2V0QWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSI1ChRDcmVhdGVBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEgwKBGtleXMYAiADKAkiSAoQUm90YXRlS2V5UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhIKCmtleV9udW1iZXIYAiABKA0SDwoHbmV3X2tleRgDIAEoCSIuChtSZXZva2VEZWxlZ2F0aW9uS2V5c1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSLdAQoWU2V0QmxvYlNldHRpbmdzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhcKCnZlcnNpb25pbmcYAiABKAhIAIgBARIsCh9jb250YWluZXJfZGVsZXRlX3JldGVudGlvbl9kYXlzGAMgASgNSAGIAQESIAoTYWxsb3dfcHVibGljX2FjY2VzcxgEIAEoCEgCiAEBQg0KC192ZXJzaW9uaW5nQiIKIF9jb250YWluZXJfZGVsZXRlX3JldGVudGlvbl9kYXlzQhYKFF9hbGxvd19wdWJsaWNfYWNjZXNzIj4KHENyZWF0ZUVuY3J5cHRpb25TY29wZVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzY29wZRgCIAEoCSJSCh5TZXRFbmNyeXB0aW9uU2NvcGVTdGF0ZVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzY29wZRgCIAEoCRIQCghkaXNhYmxlZBgDIAEoCCryAQoLUm9sZUNvbW1hbmQSHAoYUk9MRV9DT01NQU5EX1VOU1BFQ0lGSUVEEAASFwoTUk9MRV9DT01NQU5EX0ZPTExPVxABEhUKEVJPTEVfQ09NTUFORF9QQUlSEAISFgoSUk9MRV9DT01NQU5EX0RSQUlOEAMSGAoUUk9MRV9DT01NQU5EX1VORFJBSU4QBBIYChRST0xFX0NPTU1BTkRfUFJPTU9URRAFEhcKE1JPTEVfQ09NTUFORF9ERU1PVEUQBhIXChNST0xFX0NPTU1BTkRfVU5QQUlSEAcSFwoTUk9MRV9DT01NQU5EX1JFTU9WRRAIMvoHCghBY2NvdW50cxI8CgRMaXN0Eh0uc3RhbXAudjEuTGlzdEFjY291bnRzUmVxdWVzdBoVLnN0YW1wLnYxLkFjY291bnRQYWdlEjUKA0dldBIbLnN0YW1wLnYxLkdldEFjY291bnRSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBI7CgZDcmVhdGUSHi5zdGFtcC52MS5DcmVhdGVBY2NvdW50UmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSOgoJUm90YXRlS2V5Ehouc3RhbXAudjEuUm90YXRlS2V5UmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSUAoUUmV2b2tlRGVsZWdhdGlvbktleXMSJS5zdGFtcC52MS5SZXZva2VEZWxlZ2F0aW9uS2V5c1JlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EkYKD1NldEJsb2JTZXR0aW5ncxIgLnN0YW1wLnYxLlNldEJsb2JTZXR0aW5nc1JlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50ElIKFUNyZWF0ZUVuY3J5cHRpb25TY29wZRImLnN0YW1wLnYxLkNyZWF0ZUVuY3J5cHRpb25TY29wZVJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50ElYKF1NldEVuY3J5cHRpb25TY29wZVN0YXRlEiguc3RhbXAudjEuU2V0RW5jcnlwdGlvblNjb3BlU3RhdGVSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBI7CgZSZXNlYWwSFy5zdGFtcC52MS5SZXNlYWxSZXF1ZXN0Ghguc3RhbXAudjEuUmVzZWFsUmVzcG9uc2USNQoET2JleRIVLnN0YW1wLnYxLk9iZXlSZXF1ZXN0GhYuc3RhbXAudjEuT2JleVJlc3BvbnNlEj4KB0dldFJvbGUSGy5zdGFtcC52MS5HZXRBY2NvdW50UmVxdWVzdBoWLnN0YW1wLnYxLlJvbGVSZXNwb25zZRI8CgpHZXRGb3JDb3B5Ehsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EkUKDENvcHlTZXR0aW5ncxIdLnN0YW1wLnYxLkNvcHlTZXR0aW5nc1JlcXVlc3QaFi5zdGFtcC52MS5Sb2xlUmVzcG9uc2USQAoKRW5kU2VlZGluZxIaLnN0YW1wLnYxLlJvbGVFcG9jaFJlcXVlc3QaFi5zdGFtcC52MS5Sb2xlUmVzcG9uc2USPwoJRW5kUmVwb3J0Ehouc3RhbXAudjEuUm9sZUVwb2NoUmVxdWVzdBoWLnN0YW1wLnYxLlJvbGVSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_objects]);
+  fileDesc("ChdzdGFtcC92MS9hY2NvdW50cy5wcm90bxIIc3RhbXAudjEi1AEKC09iZXlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSJgoHY29tbWFuZBgCIAEoDjIVLnN0YW1wLnYxLlJvbGVDb21tYW5kEhEKCW9wZXJhdGlvbhgDIAEoBBINCgVlcG9jaBgEIAEoBBIMCgRwZWVyGAUgASgJEhIKCnBlZXJfZG9vcnMYBiADKAkSIwoFcG9pbnQYByADKAsyFC5zdGFtcC52MS5SYW5nZVBvaW50EiMKCHNldHRpbmdzGAggASgLMhEuc3RhbXAudjEuQWNjb3VudCItCgpSYW5nZVBvaW50Eg0KBXJhbmdlGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEIjEKDE9iZXlSZXNwb25zZRIQCghnZW9fcm9sZRgBIAEoCRIPCgd3YWl0X21zGAIgASgNIiAKDFJvbGVSZXNwb25zZRIQCghnZW9fcm9sZRgBIAEoCSISChBMaXN0Um9sZXNSZXF1ZXN0IjcKEUxpc3RSb2xlc1Jlc3BvbnNlEiIKBXJvbGVzGAEgAygLMhMuc3RhbXAudjEuTmFtZWRSb2xlIi4KCU5hbWVkUm9sZRIPCgdhY2NvdW50GAEgASgJEhAKCGdlb19yb2xlGAIgASgJIloKE0NvcHlTZXR0aW5nc1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIjCghzZXR0aW5ncxgDIAEoCzIRLnN0YW1wLnYxLkFjY291bnQiMgoQUm9sZUVwb2NoUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEIjoKE0xpc3RBY2NvdW50c1JlcXVlc3QSDgoGbWFya2VyGAEgASgJEhMKC21heF9yZXN1bHRzGAIgASgNIi8KDVJlc2VhbFJlcXVlc3QSDgoGbWFya2VyGAEgASgJEg4KBmtleV9pZBgCIAEoCSJbCg5SZXNlYWxSZXNwb25zZRITCgtuZXh0X21hcmtlchgBIAEoCRIiCgRyb3dzGAIgAygLMhQuc3RhbXAudjEuU2VhbGVkUm93cxIQCghyZXNlYWxlZBgDIAEoDSIuCgpTZWFsZWRSb3dzEg4KBmtleV9pZBgBIAEoCRIQCghhY2NvdW50cxgCIAEoDSIkChFHZXRBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJIjUKFENyZWF0ZUFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDAoEa2V5cxgCIAMoCSJIChBSb3RhdGVLZXlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEgoKa2V5X251bWJlchgCIAEoDRIPCgduZXdfa2V5GAMgASgJIi4KG1Jldm9rZURlbGVnYXRpb25LZXlzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJIt0BChZTZXRCbG9iU2V0dGluZ3NSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSFwoKdmVyc2lvbmluZxgCIAEoCEgAiAEBEiwKH2NvbnRhaW5lcl9kZWxldGVfcmV0ZW50aW9uX2RheXMYAyABKA1IAYgBARIgChNhbGxvd19wdWJsaWNfYWNjZXNzGAQgASgISAKIAQFCDQoLX3ZlcnNpb25pbmdCIgogX2NvbnRhaW5lcl9kZWxldGVfcmV0ZW50aW9uX2RheXNCFgoUX2FsbG93X3B1YmxpY19hY2Nlc3MiPgocQ3JlYXRlRW5jcnlwdGlvblNjb3BlUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXNjb3BlGAIgASgJIlIKHlNldEVuY3J5cHRpb25TY29wZVN0YXRlUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXNjb3BlGAIgASgJEhAKCGRpc2FibGVkGAMgASgIKvIBCgtSb2xlQ29tbWFuZBIcChhST0xFX0NPTU1BTkRfVU5TUEVDSUZJRUQQABIXChNST0xFX0NPTU1BTkRfRk9MTE9XEAESFQoRUk9MRV9DT01NQU5EX1BBSVIQAhIWChJST0xFX0NPTU1BTkRfRFJBSU4QAxIYChRST0xFX0NPTU1BTkRfVU5EUkFJThAEEhgKFFJPTEVfQ09NTUFORF9QUk9NT1RFEAUSFwoTUk9MRV9DT01NQU5EX0RFTU9URRAGEhcKE1JPTEVfQ09NTUFORF9VTlBBSVIQBxIXChNST0xFX0NPTU1BTkRfUkVNT1ZFEAgywAgKCEFjY291bnRzEjwKBExpc3QSHS5zdGFtcC52MS5MaXN0QWNjb3VudHNSZXF1ZXN0GhUuc3RhbXAudjEuQWNjb3VudFBhZ2USNQoDR2V0Ehsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EjsKBkNyZWF0ZRIeLnN0YW1wLnYxLkNyZWF0ZUFjY291bnRSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBI6CglSb3RhdGVLZXkSGi5zdGFtcC52MS5Sb3RhdGVLZXlSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBJQChRSZXZva2VEZWxlZ2F0aW9uS2V5cxIlLnN0YW1wLnYxLlJldm9rZURlbGVnYXRpb25LZXlzUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSRgoPU2V0QmxvYlNldHRpbmdzEiAuc3RhbXAudjEuU2V0QmxvYlNldHRpbmdzUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSUgoVQ3JlYXRlRW5jcnlwdGlvblNjb3BlEiYuc3RhbXAudjEuQ3JlYXRlRW5jcnlwdGlvblNjb3BlUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSVgoXU2V0RW5jcnlwdGlvblNjb3BlU3RhdGUSKC5zdGFtcC52MS5TZXRFbmNyeXB0aW9uU2NvcGVTdGF0ZVJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EjsKBlJlc2VhbBIXLnN0YW1wLnYxLlJlc2VhbFJlcXVlc3QaGC5zdGFtcC52MS5SZXNlYWxSZXNwb25zZRI1CgRPYmV5EhUuc3RhbXAudjEuT2JleVJlcXVlc3QaFi5zdGFtcC52MS5PYmV5UmVzcG9uc2USPgoHR2V0Um9sZRIbLnN0YW1wLnYxLkdldEFjY291bnRSZXF1ZXN0GhYuc3RhbXAudjEuUm9sZVJlc3BvbnNlEkQKCUxpc3RSb2xlcxIaLnN0YW1wLnYxLkxpc3RSb2xlc1JlcXVlc3QaGy5zdGFtcC52MS5MaXN0Um9sZXNSZXNwb25zZRI8CgpHZXRGb3JDb3B5Ehsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EkUKDENvcHlTZXR0aW5ncxIdLnN0YW1wLnYxLkNvcHlTZXR0aW5nc1JlcXVlc3QaFi5zdGFtcC52MS5Sb2xlUmVzcG9uc2USQAoKRW5kU2VlZGluZxIaLnN0YW1wLnYxLlJvbGVFcG9jaFJlcXVlc3QaFi5zdGFtcC52MS5Sb2xlUmVzcG9uc2USPwoJRW5kUmVwb3J0Ehouc3RhbXAudjEuUm9sZUVwb2NoUmVxdWVzdBoWLnN0YW1wLnYxLlJvbGVSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_objects]);
 
 /**
  * @generated from message stamp.v1.ObeyRequest
@@ -157,6 +157,62 @@ export const RoleResponseSchema: GenMessage<RoleResponse> = /*@__PURE__*/
   messageDesc(file_stamp_v1_accounts, 3);
 
 /**
+ * @generated from message stamp.v1.ListRolesRequest
+ */
+export type ListRolesRequest = Message<"stamp.v1.ListRolesRequest"> & {
+};
+
+/**
+ * Describes the message stamp.v1.ListRolesRequest.
+ * Use `create(ListRolesRequestSchema)` to create a new message.
+ */
+export const ListRolesRequestSchema: GenMessage<ListRolesRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_accounts, 4);
+
+/**
+ * @generated from message stamp.v1.ListRolesResponse
+ */
+export type ListRolesResponse = Message<"stamp.v1.ListRolesResponse"> & {
+  /**
+   * @generated from field: repeated stamp.v1.NamedRole roles = 1;
+   */
+  roles: NamedRole[];
+};
+
+/**
+ * Describes the message stamp.v1.ListRolesResponse.
+ * Use `create(ListRolesResponseSchema)` to create a new message.
+ */
+export const ListRolesResponseSchema: GenMessage<ListRolesResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_accounts, 5);
+
+/**
+ * @generated from message stamp.v1.NamedRole
+ */
+export type NamedRole = Message<"stamp.v1.NamedRole"> & {
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * JSON (docs/formats/account.md), e.g. {"role":"secondary",...}.
+   *
+   * @generated from field: string geo_role = 2;
+   */
+  geoRole: string;
+};
+
+/**
+ * Describes the message stamp.v1.NamedRole.
+ * Use `create(NamedRoleSchema)` to create a new message.
+ */
+export const NamedRoleSchema: GenMessage<NamedRole> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_accounts, 6);
+
+/**
  * @generated from message stamp.v1.CopySettingsRequest
  */
 export type CopySettingsRequest = Message<"stamp.v1.CopySettingsRequest"> & {
@@ -187,7 +243,7 @@ export type CopySettingsRequest = Message<"stamp.v1.CopySettingsRequest"> & {
  * Use `create(CopySettingsRequestSchema)` to create a new message.
  */
 export const CopySettingsRequestSchema: GenMessage<CopySettingsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 4);
+  messageDesc(file_stamp_v1_accounts, 7);
 
 /**
  * @generated from message stamp.v1.RoleEpochRequest
@@ -213,7 +269,7 @@ export type RoleEpochRequest = Message<"stamp.v1.RoleEpochRequest"> & {
  * Use `create(RoleEpochRequestSchema)` to create a new message.
  */
 export const RoleEpochRequestSchema: GenMessage<RoleEpochRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 5);
+  messageDesc(file_stamp_v1_accounts, 8);
 
 /**
  * @generated from message stamp.v1.ListAccountsRequest
@@ -239,7 +295,7 @@ export type ListAccountsRequest = Message<"stamp.v1.ListAccountsRequest"> & {
  * Use `create(ListAccountsRequestSchema)` to create a new message.
  */
 export const ListAccountsRequestSchema: GenMessage<ListAccountsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 6);
+  messageDesc(file_stamp_v1_accounts, 9);
 
 /**
  * @generated from message stamp.v1.ResealRequest
@@ -265,7 +321,7 @@ export type ResealRequest = Message<"stamp.v1.ResealRequest"> & {
  * Use `create(ResealRequestSchema)` to create a new message.
  */
 export const ResealRequestSchema: GenMessage<ResealRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 7);
+  messageDesc(file_stamp_v1_accounts, 10);
 
 /**
  * @generated from message stamp.v1.ResealResponse
@@ -298,7 +354,7 @@ export type ResealResponse = Message<"stamp.v1.ResealResponse"> & {
  * Use `create(ResealResponseSchema)` to create a new message.
  */
 export const ResealResponseSchema: GenMessage<ResealResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 8);
+  messageDesc(file_stamp_v1_accounts, 11);
 
 /**
  * @generated from message stamp.v1.SealedRows
@@ -324,7 +380,7 @@ export type SealedRows = Message<"stamp.v1.SealedRows"> & {
  * Use `create(SealedRowsSchema)` to create a new message.
  */
 export const SealedRowsSchema: GenMessage<SealedRows> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 9);
+  messageDesc(file_stamp_v1_accounts, 12);
 
 /**
  * @generated from message stamp.v1.GetAccountRequest
@@ -343,7 +399,7 @@ export type GetAccountRequest = Message<"stamp.v1.GetAccountRequest"> & {
  * Use `create(GetAccountRequestSchema)` to create a new message.
  */
 export const GetAccountRequestSchema: GenMessage<GetAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 10);
+  messageDesc(file_stamp_v1_accounts, 13);
 
 /**
  * @generated from message stamp.v1.CreateAccountRequest
@@ -369,7 +425,7 @@ export type CreateAccountRequest = Message<"stamp.v1.CreateAccountRequest"> & {
  * Use `create(CreateAccountRequestSchema)` to create a new message.
  */
 export const CreateAccountRequestSchema: GenMessage<CreateAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 11);
+  messageDesc(file_stamp_v1_accounts, 14);
 
 /**
  * @generated from message stamp.v1.RotateKeyRequest
@@ -402,7 +458,7 @@ export type RotateKeyRequest = Message<"stamp.v1.RotateKeyRequest"> & {
  * Use `create(RotateKeyRequestSchema)` to create a new message.
  */
 export const RotateKeyRequestSchema: GenMessage<RotateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 12);
+  messageDesc(file_stamp_v1_accounts, 15);
 
 /**
  * @generated from message stamp.v1.RevokeDelegationKeysRequest
@@ -421,7 +477,7 @@ export type RevokeDelegationKeysRequest = Message<"stamp.v1.RevokeDelegationKeys
  * Use `create(RevokeDelegationKeysRequestSchema)` to create a new message.
  */
 export const RevokeDelegationKeysRequestSchema: GenMessage<RevokeDelegationKeysRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 13);
+  messageDesc(file_stamp_v1_accounts, 16);
 
 /**
  * @generated from message stamp.v1.SetBlobSettingsRequest
@@ -461,7 +517,7 @@ export type SetBlobSettingsRequest = Message<"stamp.v1.SetBlobSettingsRequest"> 
  * Use `create(SetBlobSettingsRequestSchema)` to create a new message.
  */
 export const SetBlobSettingsRequestSchema: GenMessage<SetBlobSettingsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 14);
+  messageDesc(file_stamp_v1_accounts, 17);
 
 /**
  * @generated from message stamp.v1.CreateEncryptionScopeRequest
@@ -487,7 +543,7 @@ export type CreateEncryptionScopeRequest = Message<"stamp.v1.CreateEncryptionSco
  * Use `create(CreateEncryptionScopeRequestSchema)` to create a new message.
  */
 export const CreateEncryptionScopeRequestSchema: GenMessage<CreateEncryptionScopeRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 15);
+  messageDesc(file_stamp_v1_accounts, 18);
 
 /**
  * @generated from message stamp.v1.SetEncryptionScopeStateRequest
@@ -520,7 +576,7 @@ export type SetEncryptionScopeStateRequest = Message<"stamp.v1.SetEncryptionScop
  * Use `create(SetEncryptionScopeStateRequestSchema)` to create a new message.
  */
 export const SetEncryptionScopeStateRequestSchema: GenMessage<SetEncryptionScopeStateRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 16);
+  messageDesc(file_stamp_v1_accounts, 19);
 
 /**
  * Command about the role of an account, by its name in docs/design/geo.md.
@@ -705,6 +761,16 @@ export const Accounts: GenService<{
     methodKind: "unary";
     input: typeof GetAccountRequestSchema;
     output: typeof RoleResponseSchema;
+  },
+  /**
+   * Accounts that have a second stamp, or are no primary here, with their roles: for partition servers, which ship by them.
+   *
+   * @generated from rpc stamp.v1.Accounts.ListRoles
+   */
+  listRoles: {
+    methodKind: "unary";
+    input: typeof ListRolesRequestSchema;
+    output: typeof ListRolesResponseSchema;
   },
   /**
    * The account with its keys and secrets, for its copy at another stamp.

@@ -6,6 +6,8 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Place } from "./common_pb.ts";
 import { file_stamp_v1_common } from "./common_pb.ts";
+import type { ScannedPart, Shipment } from "./geo_shipping_pb.ts";
+import { file_stamp_v1_geo_shipping } from "./geo_shipping_pb.ts";
 import type { Operation, OperationResult } from "./objects_pb.ts";
 import { file_stamp_v1_objects } from "./objects_pb.ts";
 import type { RangePartition, ReshapeTimes, ServerLoad } from "./partition_manager_pb.ts";
@@ -16,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/partition_server.proto.
  */
 export const file_stamp_v1_partition_server: GenFile = /*@__PURE__*/
-  fileDesc("Ch9zdGFtcC92MS9wYXJ0aXRpb25fc2VydmVyLnByb3RvEghzdGFtcC52MSJlChRMb2FkUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEicKBXJhbmdlGAMgASgLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24iFwoVTG9hZFBhcnRpdGlvblJlc3BvbnNlImQKFUNsb3NlUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEhAKCHJhbmdlX2lkGAMgASgJEhMKC293bmVyX2Vwb2NoGAQgASgEIhgKFkNsb3NlUGFydGl0aW9uUmVzcG9uc2UilwEKGFJlc2hhcGVQYXJ0aXRpb25zUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEikKB3BhcmVudHMYAyADKAsyGC5zdGFtcC52MS5SZXNoYXBlZFBhcmVudBIqCghjaGlsZHJlbhgEIAMoCzIYLnN0YW1wLnYxLlJhbmdlUGFydGl0aW9uIjcKDlJlc2hhcGVkUGFyZW50EhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIlMKGVJlc2hhcGVQYXJ0aXRpb25zUmVzcG9uc2USDwoHaGVsZF9tcxgBIAEoDRIlCgV0aW1lcxgCIAEoCzIWLnN0YW1wLnYxLlJlc2hhcGVUaW1lcyIqChZTdWdnZXN0U3BsaXRLZXlSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJIiYKF1N1Z2dlc3RTcGxpdEtleVJlc3BvbnNlEgsKA2tleRgBIAEoDCIuChpDaGVja3BvaW50UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSIdChtDaGVja3BvaW50UGFydGl0aW9uUmVzcG9uc2UiKwoXQ29sbGVjdFBhcnRpdGlvblJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkinAEKGENvbGxlY3RQYXJ0aXRpb25SZXNwb25zZRIMCgRyb3dzGAEgASgEEhQKDHJvd3NfZGVsZXRlZBgCIAEoBBIXCg9leHRlbnRzX2Ryb3BwZWQYAyABKA0SGQoRZXh0ZW50c19yZXdyaXR0ZW4YBSABKA0SFwoPYnl0ZXNfcmV3cml0dGVuGAYgASgEEg8KB2V4dGVudHMYBCABKA0iYQoXTGlzdEluY2FybmF0aW9uc1JlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBIPCgdhY2NvdW50GAMgASgJEgwKBG5hbWUYBCABKAkiMAoYTGlzdEluY2FybmF0aW9uc1Jlc3BvbnNlEhQKDGluY2FybmF0aW9ucxgBIAMoBCKoAQoORXhlY3V0ZVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBImCglvcGVyYXRpb24YAyABKAsyEy5zdGFtcC52MS5PcGVyYXRpb24SLwoJZGVtYW5kaW5nGAQgASgLMhwuc3RhbXAudjEuRGVtYW5kaW5nT3BlcmF0aW9uEhQKDGNhbGxlcl9sZXZlbBgFIAEoDSJLChJEZW1hbmRpbmdPcGVyYXRpb24SDQoFbGV2ZWwYASABKA0SJgoJb3BlcmF0aW9uGAIgASgLMhMuc3RhbXAudjEuT3BlcmF0aW9uIjwKD0V4ZWN1dGVSZXNwb25zZRIpCgZyZXN1bHQYASABKAsyGS5zdGFtcC52MS5PcGVyYXRpb25SZXN1bHQiWQoQV3JpdGVEYXRhUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIVCg1yYW5nZV92ZXJzaW9uGAIgASgEEgsKA2tleRgDIAEoDBIPCgdwYXlsb2FkGA8gASgMIkkKEVdyaXRlRGF0YVJlc3BvbnNlEh8KBnBsYWNlcxgBIAMoCzIPLnN0YW1wLnYxLlBsYWNlEhMKC3Bpbl90ZXJtX21zGAIgASgNIloKDlBpbkRhdGFSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSCwoDa2V5GAMgASgMEhIKCmV4dGVudF9pZHMYBCADKAQiKgoPUGluRGF0YVJlc3BvbnNlEhcKD2dvbmVfZXh0ZW50X2lkcxgBIAMoBCIXChVMaXN0UGFydGl0aW9uc1JlcXVlc3QirQIKDVBhcnRpdGlvbkluZm8SEAoIcmFuZ2VfaWQYASABKAkSDQoFdGFibGUYAiABKAkSEwoLb3duZXJfZXBvY2gYAyABKAQSFQoNcmFuZ2VfdmVyc2lvbhgEIAEoBBINCgVzdGF0ZRgFIAEoCRIQCghzZXF1ZW5jZRgGIAEoBBIaChJtZW1vcnlfdGFibGVfYnl0ZXMYByABKAQSGAoQY2hlY2twb2ludF9jb3VudBgIIAEoDRIYChBjaGVja3BvaW50X2J5dGVzGAkgASgEEiEKBGxvYWQYCiABKAsyEy5zdGFtcC52MS5SYW5nZUxvYWQSDgoGYWdlX21zGAsgASgEEisKB3N0b3JhZ2UYFCABKAsyGi5zdGFtcC52MS5QYXJ0aXRpb25TdG9yYWdlItcCChBQYXJ0aXRpb25TdG9yYWdlEhMKC3BvaW50X3JlYWRzGAEgASgEEhcKD2NoZWNrcG9pbnRzX21ldBgCIAEoBBIUCgxibG9vbV9hYnNlbnQYAyABKAQSHQoVYmxvb21fZmFsc2VfcG9zaXRpdmVzGAQgASgEEhYKDnJvd19jYWNoZV9oaXRzGAUgASgEEhgKEHJvd19jYWNoZV9taXNzZXMYBiABKAQSGAoQaW5kZXhfY2FjaGVfaGl0cxgHIAEoBBIaChJpbmRleF9jYWNoZV9taXNzZXMYCCABKAQSGgoScm93X2J5dGVzX2FjY2VwdGVkGAkgASgEEhUKDWZsdXNoZWRfYnl0ZXMYCiABKAQSFAoMbWVyZ2VkX2J5dGVzGAsgASgEEhQKDHJvd3Nfc2Nhbm5lZBgMIAEoBBIZChFyb3dfYnl0ZXNfc2Nhbm5lZBgNIAEoBCK+AQoJUmFuZ2VMb2FkEhgKEHJlYWRzX3Blcl9zZWNvbmQYASABKAESGQoRd3JpdGVzX3Blcl9zZWNvbmQYAiABKAESHAoUdGhyb3R0bGVkX3Blcl9zZWNvbmQYAyABKAESGwoTYnl0ZXNfaW5fcGVyX3NlY29uZBgEIAEoARISCgpsYXRlbmN5X21zGAUgASgBEg8KB3BlbmRpbmcYBiABKA0SHAoUYnl0ZXNfb3V0X3Blcl9zZWNvbmQYByABKAEiawoWTGlzdFBhcnRpdGlvbnNSZXNwb25zZRIrCgpwYXJ0aXRpb25zGAEgAygLMhcuc3RhbXAudjEuUGFydGl0aW9uSW5mbxIkCgZzZXJ2ZXIYAiABKAsyFC5zdGFtcC52MS5TZXJ2ZXJMb2FkMqMHCg9QYXJ0aXRpb25TZXJ2ZXISUAoNTG9hZFBhcnRpdGlvbhIeLnN0YW1wLnYxLkxvYWRQYXJ0aXRpb25SZXF1ZXN0Gh8uc3RhbXAudjEuTG9hZFBhcnRpdGlvblJlc3BvbnNlElMKDkNsb3NlUGFydGl0aW9uEh8uc3RhbXAudjEuQ2xvc2VQYXJ0aXRpb25SZXF1ZXN0GiAuc3RhbXAudjEuQ2xvc2VQYXJ0aXRpb25SZXNwb25zZRJcChFSZXNoYXBlUGFydGl0aW9ucxIiLnN0YW1wLnYxLlJlc2hhcGVQYXJ0aXRpb25zUmVxdWVzdBojLnN0YW1wLnYxLlJlc2hhcGVQYXJ0aXRpb25zUmVzcG9uc2USVgoPU3VnZ2VzdFNwbGl0S2V5EiAuc3RhbXAudjEuU3VnZ2VzdFNwbGl0S2V5UmVxdWVzdBohLnN0YW1wLnYxLlN1Z2dlc3RTcGxpdEtleVJlc3BvbnNlEmIKE0NoZWNrcG9pbnRQYXJ0aXRpb24SJC5zdGFtcC52MS5DaGVja3BvaW50UGFydGl0aW9uUmVxdWVzdBolLnN0YW1wLnYxLkNoZWNrcG9pbnRQYXJ0aXRpb25SZXNwb25zZRJZChBDb2xsZWN0UGFydGl0aW9uEiEuc3RhbXAudjEuQ29sbGVjdFBhcnRpdGlvblJlcXVlc3QaIi5zdGFtcC52MS5Db2xsZWN0UGFydGl0aW9uUmVzcG9uc2USWQoQTGlzdEluY2FybmF0aW9ucxIhLnN0YW1wLnYxLkxpc3RJbmNhcm5hdGlvbnNSZXF1ZXN0GiIuc3RhbXAudjEuTGlzdEluY2FybmF0aW9uc1Jlc3BvbnNlEj4KB0V4ZWN1dGUSGC5zdGFtcC52MS5FeGVjdXRlUmVxdWVzdBoZLnN0YW1wLnYxLkV4ZWN1dGVSZXNwb25zZRJECglXcml0ZURhdGESGi5zdGFtcC52MS5Xcml0ZURhdGFSZXF1ZXN0Ghsuc3RhbXAudjEuV3JpdGVEYXRhUmVzcG9uc2USPgoHUGluRGF0YRIYLnN0YW1wLnYxLlBpbkRhdGFSZXF1ZXN0Ghkuc3RhbXAudjEuUGluRGF0YVJlc3BvbnNlElMKDkxpc3RQYXJ0aXRpb25zEh8uc3RhbXAudjEuTGlzdFBhcnRpdGlvbnNSZXF1ZXN0GiAuc3RhbXAudjEuTGlzdFBhcnRpdGlvbnNSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_common, file_stamp_v1_objects, file_stamp_v1_partition_manager]);
+  fileDesc("Ch9zdGFtcC92MS9wYXJ0aXRpb25fc2VydmVyLnByb3RvEghzdGFtcC52MSJlChRMb2FkUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEicKBXJhbmdlGAMgASgLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24iFwoVTG9hZFBhcnRpdGlvblJlc3BvbnNlImQKFUNsb3NlUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEhAKCHJhbmdlX2lkGAMgASgJEhMKC293bmVyX2Vwb2NoGAQgASgEIhgKFkNsb3NlUGFydGl0aW9uUmVzcG9uc2UilwEKGFJlc2hhcGVQYXJ0aXRpb25zUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEikKB3BhcmVudHMYAyADKAsyGC5zdGFtcC52MS5SZXNoYXBlZFBhcmVudBIqCghjaGlsZHJlbhgEIAMoCzIYLnN0YW1wLnYxLlJhbmdlUGFydGl0aW9uIjcKDlJlc2hhcGVkUGFyZW50EhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIlMKGVJlc2hhcGVQYXJ0aXRpb25zUmVzcG9uc2USDwoHaGVsZF9tcxgBIAEoDRIlCgV0aW1lcxgCIAEoCzIWLnN0YW1wLnYxLlJlc2hhcGVUaW1lcyIqChZTdWdnZXN0U3BsaXRLZXlSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJIiYKF1N1Z2dlc3RTcGxpdEtleVJlc3BvbnNlEgsKA2tleRgBIAEoDCIuChpDaGVja3BvaW50UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSIdChtDaGVja3BvaW50UGFydGl0aW9uUmVzcG9uc2UiKwoXQ29sbGVjdFBhcnRpdGlvblJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkinAEKGENvbGxlY3RQYXJ0aXRpb25SZXNwb25zZRIMCgRyb3dzGAEgASgEEhQKDHJvd3NfZGVsZXRlZBgCIAEoBBIXCg9leHRlbnRzX2Ryb3BwZWQYAyABKA0SGQoRZXh0ZW50c19yZXdyaXR0ZW4YBSABKA0SFwoPYnl0ZXNfcmV3cml0dGVuGAYgASgEEg8KB2V4dGVudHMYBCABKA0iYQoXTGlzdEluY2FybmF0aW9uc1JlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBIPCgdhY2NvdW50GAMgASgJEgwKBG5hbWUYBCABKAkiMAoYTGlzdEluY2FybmF0aW9uc1Jlc3BvbnNlEhQKDGluY2FybmF0aW9ucxgBIAMoBCKoAQoORXhlY3V0ZVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBImCglvcGVyYXRpb24YAyABKAsyEy5zdGFtcC52MS5PcGVyYXRpb24SLwoJZGVtYW5kaW5nGAQgASgLMhwuc3RhbXAudjEuRGVtYW5kaW5nT3BlcmF0aW9uEhQKDGNhbGxlcl9sZXZlbBgFIAEoDSJLChJEZW1hbmRpbmdPcGVyYXRpb24SDQoFbGV2ZWwYASABKA0SJgoJb3BlcmF0aW9uGAIgASgLMhMuc3RhbXAudjEuT3BlcmF0aW9uIjwKD0V4ZWN1dGVSZXNwb25zZRIpCgZyZXN1bHQYASABKAsyGS5zdGFtcC52MS5PcGVyYXRpb25SZXN1bHQiWQoQV3JpdGVEYXRhUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIVCg1yYW5nZV92ZXJzaW9uGAIgASgEEgsKA2tleRgDIAEoDBIPCgdwYXlsb2FkGA8gASgMIkkKEVdyaXRlRGF0YVJlc3BvbnNlEh8KBnBsYWNlcxgBIAMoCzIPLnN0YW1wLnYxLlBsYWNlEhMKC3Bpbl90ZXJtX21zGAIgASgNIloKDlBpbkRhdGFSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSCwoDa2V5GAMgASgMEhIKCmV4dGVudF9pZHMYBCADKAQiKgoPUGluRGF0YVJlc3BvbnNlEhcKD2dvbmVfZXh0ZW50X2lkcxgBIAMoBCJkChNBcHBseVNoaXBwZWRSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSJAoIc2hpcG1lbnQYAyABKAsyEi5zdGFtcC52MS5TaGlwbWVudCInChRBcHBseVNoaXBwZWRSZXNwb25zZRIPCgdhcHBsaWVkGAEgASgNImMKE0FwcGx5U2Nhbm5lZFJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBIjCgRwYXJ0GAMgASgLMhUuc3RhbXAudjEuU2Nhbm5lZFBhcnQiFgoUQXBwbHlTY2FubmVkUmVzcG9uc2UiFwoVTGlzdFBhcnRpdGlvbnNSZXF1ZXN0Iq0CCg1QYXJ0aXRpb25JbmZvEhAKCHJhbmdlX2lkGAEgASgJEg0KBXRhYmxlGAIgASgJEhMKC293bmVyX2Vwb2NoGAMgASgEEhUKDXJhbmdlX3ZlcnNpb24YBCABKAQSDQoFc3RhdGUYBSABKAkSEAoIc2VxdWVuY2UYBiABKAQSGgoSbWVtb3J5X3RhYmxlX2J5dGVzGAcgASgEEhgKEGNoZWNrcG9pbnRfY291bnQYCCABKA0SGAoQY2hlY2twb2ludF9ieXRlcxgJIAEoBBIhCgRsb2FkGAogASgLMhMuc3RhbXAudjEuUmFuZ2VMb2FkEg4KBmFnZV9tcxgLIAEoBBIrCgdzdG9yYWdlGBQgASgLMhouc3RhbXAudjEuUGFydGl0aW9uU3RvcmFnZSLXAgoQUGFydGl0aW9uU3RvcmFnZRITCgtwb2ludF9yZWFkcxgBIAEoBBIXCg9jaGVja3BvaW50c19tZXQYAiABKAQSFAoMYmxvb21fYWJzZW50GAMgASgEEh0KFWJsb29tX2ZhbHNlX3Bvc2l0aXZlcxgEIAEoBBIWCg5yb3dfY2FjaGVfaGl0cxgFIAEoBBIYChByb3dfY2FjaGVfbWlzc2VzGAYgASgEEhgKEGluZGV4X2NhY2hlX2hpdHMYByABKAQSGgoSaW5kZXhfY2FjaGVfbWlzc2VzGAggASgEEhoKEnJvd19ieXRlc19hY2NlcHRlZBgJIAEoBBIVCg1mbHVzaGVkX2J5dGVzGAogASgEEhQKDG1lcmdlZF9ieXRlcxgLIAEoBBIUCgxyb3dzX3NjYW5uZWQYDCABKAQSGQoRcm93X2J5dGVzX3NjYW5uZWQYDSABKAQivgEKCVJhbmdlTG9hZBIYChByZWFkc19wZXJfc2Vjb25kGAEgASgBEhkKEXdyaXRlc19wZXJfc2Vjb25kGAIgASgBEhwKFHRocm90dGxlZF9wZXJfc2Vjb25kGAMgASgBEhsKE2J5dGVzX2luX3Blcl9zZWNvbmQYBCABKAESEgoKbGF0ZW5jeV9tcxgFIAEoARIPCgdwZW5kaW5nGAYgASgNEhwKFGJ5dGVzX291dF9wZXJfc2Vjb25kGAcgASgBImsKFkxpc3RQYXJ0aXRpb25zUmVzcG9uc2USKwoKcGFydGl0aW9ucxgBIAMoCzIXLnN0YW1wLnYxLlBhcnRpdGlvbkluZm8SJAoGc2VydmVyGAIgASgLMhQuc3RhbXAudjEuU2VydmVyTG9hZDLBCAoPUGFydGl0aW9uU2VydmVyElAKDUxvYWRQYXJ0aXRpb24SHi5zdGFtcC52MS5Mb2FkUGFydGl0aW9uUmVxdWVzdBofLnN0YW1wLnYxLkxvYWRQYXJ0aXRpb25SZXNwb25zZRJTCg5DbG9zZVBhcnRpdGlvbhIfLnN0YW1wLnYxLkNsb3NlUGFydGl0aW9uUmVxdWVzdBogLnN0YW1wLnYxLkNsb3NlUGFydGl0aW9uUmVzcG9uc2USXAoRUmVzaGFwZVBhcnRpdGlvbnMSIi5zdGFtcC52MS5SZXNoYXBlUGFydGl0aW9uc1JlcXVlc3QaIy5zdGFtcC52MS5SZXNoYXBlUGFydGl0aW9uc1Jlc3BvbnNlElYKD1N1Z2dlc3RTcGxpdEtleRIgLnN0YW1wLnYxLlN1Z2dlc3RTcGxpdEtleVJlcXVlc3QaIS5zdGFtcC52MS5TdWdnZXN0U3BsaXRLZXlSZXNwb25zZRJiChNDaGVja3BvaW50UGFydGl0aW9uEiQuc3RhbXAudjEuQ2hlY2twb2ludFBhcnRpdGlvblJlcXVlc3QaJS5zdGFtcC52MS5DaGVja3BvaW50UGFydGl0aW9uUmVzcG9uc2USWQoQQ29sbGVjdFBhcnRpdGlvbhIhLnN0YW1wLnYxLkNvbGxlY3RQYXJ0aXRpb25SZXF1ZXN0GiIuc3RhbXAudjEuQ29sbGVjdFBhcnRpdGlvblJlc3BvbnNlElkKEExpc3RJbmNhcm5hdGlvbnMSIS5zdGFtcC52MS5MaXN0SW5jYXJuYXRpb25zUmVxdWVzdBoiLnN0YW1wLnYxLkxpc3RJbmNhcm5hdGlvbnNSZXNwb25zZRI+CgdFeGVjdXRlEhguc3RhbXAudjEuRXhlY3V0ZVJlcXVlc3QaGS5zdGFtcC52MS5FeGVjdXRlUmVzcG9uc2USRAoJV3JpdGVEYXRhEhouc3RhbXAudjEuV3JpdGVEYXRhUmVxdWVzdBobLnN0YW1wLnYxLldyaXRlRGF0YVJlc3BvbnNlEj4KB1BpbkRhdGESGC5zdGFtcC52MS5QaW5EYXRhUmVxdWVzdBoZLnN0YW1wLnYxLlBpbkRhdGFSZXNwb25zZRJNCgxBcHBseVNoaXBwZWQSHS5zdGFtcC52MS5BcHBseVNoaXBwZWRSZXF1ZXN0Gh4uc3RhbXAudjEuQXBwbHlTaGlwcGVkUmVzcG9uc2USTQoMQXBwbHlTY2FubmVkEh0uc3RhbXAudjEuQXBwbHlTY2FubmVkUmVxdWVzdBoeLnN0YW1wLnYxLkFwcGx5U2Nhbm5lZFJlc3BvbnNlElMKDkxpc3RQYXJ0aXRpb25zEh8uc3RhbXAudjEuTGlzdFBhcnRpdGlvbnNSZXF1ZXN0GiAuc3RhbXAudjEuTGlzdFBhcnRpdGlvbnNSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_common, file_stamp_v1_geo_shipping, file_stamp_v1_objects, file_stamp_v1_partition_manager]);
 
 /**
  * @generated from message stamp.v1.LoadPartitionRequest
@@ -573,6 +575,104 @@ export const PinDataResponseSchema: GenMessage<PinDataResponse> = /*@__PURE__*/
   messageDesc(file_stamp_v1_partition_server, 21);
 
 /**
+ * @generated from message stamp.v1.ApplyShippedRequest
+ */
+export type ApplyShippedRequest = Message<"stamp.v1.ApplyShippedRequest"> & {
+  /**
+   * Range that has the PartitionName, e.g. "entity-1".
+   *
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+
+  /**
+   * Version of the range in the caller's map, e.g. 3.
+   *
+   * @generated from field: uint64 range_version = 2;
+   */
+  rangeVersion: bigint;
+
+  /**
+   * Commits of one PartitionName of the range.
+   *
+   * @generated from field: stamp.v1.Shipment shipment = 3;
+   */
+  shipment?: Shipment | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.ApplyShippedRequest.
+ * Use `create(ApplyShippedRequestSchema)` to create a new message.
+ */
+export const ApplyShippedRequestSchema: GenMessage<ApplyShippedRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 22);
+
+/**
+ * @generated from message stamp.v1.ApplyShippedResponse
+ */
+export type ApplyShippedResponse = Message<"stamp.v1.ApplyShippedResponse"> & {
+  /**
+   * Number of commits that were not applied before, e.g. 3.
+   *
+   * @generated from field: uint32 applied = 1;
+   */
+  applied: number;
+};
+
+/**
+ * Describes the message stamp.v1.ApplyShippedResponse.
+ * Use `create(ApplyShippedResponseSchema)` to create a new message.
+ */
+export const ApplyShippedResponseSchema: GenMessage<ApplyShippedResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 23);
+
+/**
+ * @generated from message stamp.v1.ApplyScannedRequest
+ */
+export type ApplyScannedRequest = Message<"stamp.v1.ApplyScannedRequest"> & {
+  /**
+   * Range that has the keys, e.g. "entity-1".
+   *
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+
+  /**
+   * Version of the range in the caller's map, e.g. 3.
+   *
+   * @generated from field: uint64 range_version = 2;
+   */
+  rangeVersion: bigint;
+
+  /**
+   * Rows of the range between two keys.
+   *
+   * @generated from field: stamp.v1.ScannedPart part = 3;
+   */
+  part?: ScannedPart | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.ApplyScannedRequest.
+ * Use `create(ApplyScannedRequestSchema)` to create a new message.
+ */
+export const ApplyScannedRequestSchema: GenMessage<ApplyScannedRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 24);
+
+/**
+ * @generated from message stamp.v1.ApplyScannedResponse
+ */
+export type ApplyScannedResponse = Message<"stamp.v1.ApplyScannedResponse"> & {
+};
+
+/**
+ * Describes the message stamp.v1.ApplyScannedResponse.
+ * Use `create(ApplyScannedResponseSchema)` to create a new message.
+ */
+export const ApplyScannedResponseSchema: GenMessage<ApplyScannedResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 25);
+
+/**
  * @generated from message stamp.v1.ListPartitionsRequest
  */
 export type ListPartitionsRequest = Message<"stamp.v1.ListPartitionsRequest"> & {
@@ -583,7 +683,7 @@ export type ListPartitionsRequest = Message<"stamp.v1.ListPartitionsRequest"> & 
  * Use `create(ListPartitionsRequestSchema)` to create a new message.
  */
 export const ListPartitionsRequestSchema: GenMessage<ListPartitionsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 22);
+  messageDesc(file_stamp_v1_partition_server, 26);
 
 /**
  * @generated from message stamp.v1.PartitionInfo
@@ -659,7 +759,7 @@ export type PartitionInfo = Message<"stamp.v1.PartitionInfo"> & {
  * Use `create(PartitionInfoSchema)` to create a new message.
  */
 export const PartitionInfoSchema: GenMessage<PartitionInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 23);
+  messageDesc(file_stamp_v1_partition_server, 27);
 
 /**
  * Counted since it was loaded; packages/range-partition/src/storage-figures.ts says what each is.
@@ -738,7 +838,7 @@ export type PartitionStorage = Message<"stamp.v1.PartitionStorage"> & {
  * Use `create(PartitionStorageSchema)` to create a new message.
  */
 export const PartitionStorageSchema: GenMessage<PartitionStorage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 24);
+  messageDesc(file_stamp_v1_partition_server, 28);
 
 /**
  * Over the last 10 s.
@@ -795,7 +895,7 @@ export type RangeLoad = Message<"stamp.v1.RangeLoad"> & {
  * Use `create(RangeLoadSchema)` to create a new message.
  */
 export const RangeLoadSchema: GenMessage<RangeLoad> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 25);
+  messageDesc(file_stamp_v1_partition_server, 29);
 
 /**
  * @generated from message stamp.v1.ListPartitionsResponse
@@ -817,7 +917,7 @@ export type ListPartitionsResponse = Message<"stamp.v1.ListPartitionsResponse"> 
  * Use `create(ListPartitionsResponseSchema)` to create a new message.
  */
 export const ListPartitionsResponseSchema: GenMessage<ListPartitionsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 26);
+  messageDesc(file_stamp_v1_partition_server, 30);
 
 /**
  * Serves range partitions.
@@ -926,6 +1026,26 @@ export const PartitionServer: GenService<{
     methodKind: "unary";
     input: typeof PinDataRequestSchema;
     output: typeof PinDataResponseSchema;
+  },
+  /**
+   * Commits of one PartitionName that another stamp has shipped. Refused with wrongPartition as Execute.
+   *
+   * @generated from rpc stamp.v1.PartitionServer.ApplyShipped
+   */
+  applyShipped: {
+    methodKind: "unary";
+    input: typeof ApplyShippedRequestSchema;
+    output: typeof ApplyShippedResponseSchema;
+  },
+  /**
+   * Rows that another stamp has scanned. Refused with wrongPartition as Execute, and if the part has keys of other ranges.
+   *
+   * @generated from rpc stamp.v1.PartitionServer.ApplyScanned
+   */
+  applyScanned: {
+    methodKind: "unary";
+    input: typeof ApplyScannedRequestSchema;
+    output: typeof ApplyScannedResponseSchema;
   },
   /**
    * @generated from rpc stamp.v1.PartitionServer.ListPartitions

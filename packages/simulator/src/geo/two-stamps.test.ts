@@ -1,0 +1,134 @@
+/** An account at two stamps: what was there before is seeded, what is written afterwards is shipped, in order, over crashes, moves and splits. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { allRules, type RuleName, rulesWithout, unwrap } from "@stamp/base";
+import { sleep } from "@stamp/ports";
+import { Simulation } from "@stamp/virtual-time";
+import { PartitionManager, RoleCommand } from "@stamp/wire";
+import { account, type EntityAt, OneStamp } from "./two-stamps.ts";
+
+const options = { timeoutMs: 3_000 };
+
+/** Two stamps; the account is at the first one and has `rows` entities there, a copy is begun at the second. */
+async function begin(
+  sim: Simulation,
+  written: (a: OneStamp) => Promise<void>,
+  epoch = 1n,
+): Promise<{ readonly a: OneStamp; readonly b: OneStamp }> {
+  const [a, b] = [new OneStamp(sim, "a"), new OneStamp(sim, "b")] as const;
+  while (!a.ready || !b.ready) await sleep(a.world.clock, 200);
+  await a.until("an account", () => a.accounts.create({ account }, options));
+  await written(a);
+  const settings = unwrap(await a.accounts.getForCopy({ account }, options));
+  await b.obey(RoleCommand.FOLLOW, 2, { epoch, peer: "a", settings });
+  await a.obey(RoleCommand.PAIR, 2, { peer: "b", peerDoors: [b.door] });
+  return { a, b };
+}
+
+async function untilShipped(a: OneStamp): Promise<void> {
+  const { clock } = a.world;
+  const endMs = clock.monotonicMs() + 300_000;
+  for (;;) {
+    const shipping = a.shipping();
+    if (shipping.length > 0 && shipping.every(({ state, pending }) => state === "shipping" && pending === 0)) return;
+    assert.ok(clock.monotonicMs() < endMs, `not shipped: ${JSON.stringify(shipping)}`);
+    await sleep(clock, 200);
+  }
+}
+
+test("two stamps: entities of before and after are at the second one, in order for each PartitionKey, with their timestamps", async () => {
+  const sim = new Simulation({ seed: 1, rules: allRules });
+  const names = ["foo", "bar", "baz"];
+  const keys: EntityAt[] = [];
+  let count = 0;
+  await sim.run(async () => {
+    const pair = async (a: OneStamp): Promise<void> => {
+      const partitionKey = names[count % names.length] ?? "";
+      const rowKey = `${String(++count).padStart(4, "0")}`;
+      // B is never there without A.
+      await a.write(partitionKey, [{ rowKey: `${rowKey}-A`, text: `${count}` }]);
+      await a.write(partitionKey, [
+        { rowKey: `${rowKey}-B`, text: "x".repeat(100) },
+        { rowKey: "last", text: rowKey },
+      ]);
+      keys.push({ partitionKey, rowKey: `${rowKey}-A` }, { partitionKey, rowKey: `${rowKey}-B` }, { partitionKey, rowKey: "last" });
+    };
+    const { a, b } = await begin(sim, async (a) => {
+      for (let i = 0; i < 20; i++) await pair(a);
+    });
+    const inOrder = async (): Promise<void> => {
+      for (const partitionKey of names) {
+        const last = /"last|text","(\d+)"/.exec((await b.read({ partitionKey, rowKey: "last" })) ?? "")?.[1];
+        if (last === undefined) continue;
+        for (const suffix of ["A", "B"])
+          assert.ok(await b.read({ partitionKey, rowKey: `${last}-${suffix}` }), `${partitionKey} ${last}-${suffix}`);
+      }
+    };
+    const manager = a.world.transport.client(a.manager, PartitionManager);
+    for (let i = 0; i < 40; i++) {
+      await pair(a);
+      if (i % 5 === 0) await inOrder();
+      if (i === 8) sim.crash(a.server(1));
+      if (i === 14) sim.crash(b.server(2));
+      if (i === 20) sim.crash(b.door);
+      const range = i === 12 ? (await a.ranges()).find(({ table }) => table === "Entity") : undefined;
+      if (range !== undefined) await manager.splitPartition({ rangeId: range.rangeId }, { timeoutMs: 10_000 });
+    }
+    await a.write("foo", [{ rowKey: "0001-A", text: undefined }]);
+    await untilShipped(a);
+    for (const key of keys) assert.equal(await b.read(key), await a.read(key), JSON.stringify(key));
+    assert.equal(await b.role(), "unseeded");
+  });
+});
+
+for (const without of [[], ["geoCopiesNotCollected"]] as readonly RuleName[][]) {
+  const told = without.length === 0 ? "a copy's entities stay though their table is not there yet" : "without its rule they are collected";
+  test(`two stamps: ${told}`, async () => {
+    const sim = new Simulation({ seed: 2, rules: rulesWithout(...without) });
+    await sim.run(async () => {
+      const rows = [{ rowKey: "r", text: "kept" }];
+      const { a, b } = await begin(sim, (at) => at.write("p", rows));
+      await untilShipped(a);
+      const key = { partitionKey: "p", rowKey: "r" };
+      assert.equal(await b.read(key), await a.read(key));
+      await b.dropTable();
+      await b.collect(3);
+      assert.equal(await b.read(key), without.length === 0 ? await a.read(key) : undefined);
+      // The primary's own garbage goes.
+      await a.dropTable();
+      await a.collect(3);
+      assert.equal(await a.read(key), undefined);
+    });
+  });
+}
+
+test("two stamps: a stamp that does not follow the account, or follows another primary, takes nothing, and the sender tells why", async () => {
+  const sim = new Simulation({ seed: 3, rules: allRules });
+  await sim.run(async () => {
+    const { a, b } = await begin(sim, (at) => at.write("p", [{ rowKey: "r", text: "1" }]), 7n);
+    const { clock } = a.world;
+    const told = async (wanted: RegExp): Promise<void> => {
+      const endMs = clock.monotonicMs() + 20_000;
+      while (!a.shipping().some(({ failure }) => wanted.test(failure))) {
+        assert.ok(clock.monotonicMs() < endMs, JSON.stringify(a.shipping()));
+        await sleep(clock, 200);
+      }
+    };
+    await told(/shipped under role epoch 1, this stamp follows role epoch 7/);
+    assert.equal(await b.read({ partitionKey: "p", rowKey: "r" }), undefined);
+    await b.obey(RoleCommand.REMOVE, 3);
+    await told(/account acct is not at this stamp/);
+    // The copy is begun again, under the primary's epoch: everything gets there.
+    const settings = unwrap(await a.accounts.getForCopy({ account }, options));
+    await b.obey(RoleCommand.FOLLOW, 4, { epoch: 1n, peer: "a", settings });
+    await untilShipped(a);
+    assert.equal(await b.read({ partitionKey: "p", rowKey: "r" }), await a.read({ partitionKey: "p", rowKey: "r" }));
+    // The account has one stamp again: the log is not kept any more.
+    await a.obey(RoleCommand.UNPAIR, 5);
+    const endMs = clock.monotonicMs() + 20_000;
+    while (a.shipping().length > 0) {
+      assert.ok(clock.monotonicMs() < endMs, JSON.stringify(a.shipping()));
+      await sleep(clock, 200);
+    }
+  });
+});

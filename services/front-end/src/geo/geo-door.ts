@@ -1,0 +1,81 @@
+/**
+ * Door for another stamp: rows of an account whose copy is at this stamp go to the partition servers that have their keys
+ * (docs/design/geo.md "Shipping").
+ *
+ * Invariants:
+ * - Rows are applied only for an account that follows the role epoch under which they were shipped (rule `geoShippedUnderEpoch`), by a row
+ *   of the account that was asked for less than its term ago.
+ * - A part of a scan is answered when every range that has keys of it has applied it.
+ */
+import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
+import { acceptsShipment } from "@stamp/geo";
+import { accountKeys, isShippedTable, type ShippedTable } from "@stamp/objects";
+import { holdsKey } from "@stamp/partition-map";
+import type { CallContext, Handlers, World } from "@stamp/ports";
+import { fromWire, type GeoDoor, type ScannedPart } from "@stamp/wire";
+import type { Accounts } from "../accounts/accounts.ts";
+import type { CallLimits, Router } from "../routing/router.ts";
+
+const bad = (message: string) => refused("invalidArgument", "badRequest", message);
+
+interface Asked {
+  readonly account: string;
+  readonly table: string;
+  readonly epoch: bigint;
+  /** Role epoch of the rows; undefined: there are none. */
+  readonly inner: bigint | undefined;
+}
+
+export function geoDoorHandlers(world: World, accounts: Accounts, router: Router): Handlers<typeof GeoDoor> {
+  /** Refuses rows that this stamp does not take. */
+  const accepted = async ({ account, table, epoch, inner }: Asked, limits: CallLimits): Promise<Outcome<ShippedTable>> => {
+    if (!isShippedTable(table)) return bad(`rows of table ${JSON.stringify(table)} are not shipped: this stamp may run another release`);
+    if (inner === undefined) return bad("a shipment without rows");
+    if (inner !== epoch) return bad("a shipment names two role epochs");
+    const role = await accounts.roleNow(account, limits);
+    if (role === undefined) return refused("unavailable", "notReady", `account ${account} was not read in time`);
+    if (!role.ok) return role;
+    const taken = acceptsShipment(role.value, fromWire(epoch), world.rules);
+    return taken.ok ? ok(table) : taken;
+  };
+  const limitsOf = ({ deadlineMs, signal }: CallContext): CallLimits => ({ deadlineMs, signal });
+  return {
+    ship: async ({ account, epoch, table, shipment }, context) => {
+      const limits = limitsOf(context);
+      const shipped = await accepted({ account, epoch, table, inner: shipment?.epoch }, limits);
+      if (!shipped.ok) return shipped;
+      if (shipment === undefined || !holdsKey(accountKeys(account), shipment.name)) return bad("a shipment outside of its account");
+      return router.applyShipped({ table: shipped.value, key: shipment.name }, shipment, limits);
+    },
+    seed: async ({ account, epoch, table, part }, context) => {
+      const limits = limitsOf(context);
+      const seeded = await accepted({ account, epoch, table, inner: part?.epoch }, limits);
+      if (!seeded.ok) return seeded;
+      const { low, high } = accountKeys(account);
+      if (part === undefined || compareBytes(part.lowKey, low) < 0 || compareBytes(part.highKey, high) > 0) {
+        return bad("a part of a scan outside of its account");
+      }
+      return seedRanges(router, seeded.value, part, limits);
+    },
+  };
+}
+
+/** One range after the other gets what it has of the part. */
+async function seedRanges(router: Router, table: ShippedTable, part: ScannedPart, limits: CallLimits): Promise<Outcome<object>> {
+  for (let from = part.lowKey; compareBytes(from, part.highKey) < 0; ) {
+    const key = from;
+    const applied = await router.applyScanned({ table, key }, (rangeHigh) => clipped(part, key, rangeHigh), limits);
+    if (!applied.ok) return applied;
+    if (applied.value.length === 0) break;
+    from = applied.value;
+  }
+  return ok({});
+}
+
+/** Part of a scan between a key and the end of a range; `rangeHigh` empty: the end of the table. */
+function clipped(part: ScannedPart, from: Uint8Array, rangeHigh: Uint8Array): ScannedPart {
+  const ends = rangeHigh.length > 0 && compareBytes(rangeHigh, part.highKey) < 0;
+  const high = ends ? rangeHigh : part.highKey;
+  const rows = part.rows.filter(({ key }) => compareBytes(key, from) >= 0 && compareBytes(key, high) < 0);
+  return { ...part, lowKey: from, highKey: high, rows };
+}

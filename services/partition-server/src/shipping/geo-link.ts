@@ -1,0 +1,80 @@
+/** Calls to the geo door of another stamp: one of its front-ends, and the next one when that one does not answer. */
+import { type Outcome, refused } from "@stamp/base";
+import type { ShippedTable } from "@stamp/objects";
+import type { CallOptions, Transport } from "@stamp/ports";
+import type { SeedLink, SeedPart, Shipment, ShippingLink } from "@stamp/range-partition";
+import { GeoDoor, toWire } from "@stamp/wire";
+
+/** Returns the transport that proves the secret of another stamp, by the stamp's name. */
+export type TransportToStamp = (stamp: string) => Outcome<Transport>;
+
+interface Link {
+  readonly account: string;
+  readonly table: ShippedTable;
+  readonly peer: string;
+  /** Addresses of front-ends, host:port. */
+  readonly doors: readonly string[];
+  readonly transportTo: TransportToStamp;
+  /** Runs at each answer. */
+  readonly onAnswer: (answer: Outcome<unknown>) => void;
+}
+
+type Options = Pick<CallOptions, "timeoutMs" | "signal">;
+
+export class GeoLink implements ShippingLink, SeedLink {
+  readonly #link: Link;
+  #door = 0;
+
+  constructor(link: Link) {
+    this.#link = link;
+  }
+
+  ship({ epoch, name, commits }: Shipment, options: Options): Promise<Outcome<unknown>> {
+    const { account, table } = this.#link;
+    const shipment = {
+      epoch: toWire(epoch),
+      name,
+      commits: commits.map(({ sequence, lastTicket, writes }) => ({
+        sequence: toWire(sequence),
+        lastTicket: toWire(lastTicket),
+        rows: writes.map((write) => (write.kind === "put" ? { key: write.key, value: write.value } : { key: write.key })),
+      })),
+    };
+    return this.#atDoor((transport, door) =>
+      transport.client(door, GeoDoor).ship({ account, epoch: toWire(epoch), table, shipment }, options),
+    );
+  }
+
+  seed({ epoch, sequence, lastTicket, low, high, rows, piece }: SeedPart, options: Options): Promise<Outcome<unknown>> {
+    const { account, table } = this.#link;
+    const part = {
+      epoch: toWire(epoch),
+      sequence: toWire(sequence),
+      lastTicket: toWire(lastTicket),
+      lowKey: low,
+      highKey: high,
+      rows: rows.map(([key, value]) => ({ key, value })),
+      ...(piece && { pieceOf: piece.name, lastPiece: piece.isLast }),
+    };
+    return this.#atDoor((transport, door) => transport.client(door, GeoDoor).seed({ account, epoch: toWire(epoch), table, part }, options));
+  }
+
+  async #asked(call: (transport: Transport, door: string) => Promise<Outcome<unknown>>): Promise<Outcome<unknown>> {
+    const { peer, doors, transportTo } = this.#link;
+    const door = doors[this.#door % doors.length];
+    if (door === undefined) return refused("failedPrecondition", "notReady", `no front-end of stamp ${peer} is known`);
+    const transport = transportTo(peer);
+    return transport.ok ? call(transport.value, door) : transport;
+  }
+
+  async #atDoor(call: (transport: Transport, door: string) => Promise<Outcome<unknown>>): Promise<Outcome<unknown>> {
+    const answer = await this.#asked(call);
+    this.#link.onAnswer(answer);
+    if (answer.ok || isOfTheStamp(answer.failure.code)) return answer;
+    this.#door++;
+    return answer;
+  }
+}
+
+/** True for refusals that every front-end of the stamp would give. */
+const isOfTheStamp = (code: string): boolean => code === "failedPrecondition" || code === "invalidArgument" || code === "aborted";

@@ -1,0 +1,151 @@
+/**
+ * Starts and stops the shipping of ranges by the roles of accounts: asks the partition manager for the roles, and looks at the ranges that
+ * this server has.
+ *
+ *     roles (partition manager) ─┐
+ *     ranges served here ────────┴──► one RangeShipping for each range and account that is shipped from here
+ *
+ * Invariant: a range whose account is not shipped any more, or by another role epoch, has no follower of that account.
+ */
+import { compareBytes, type Outcome, ok } from "@stamp/base";
+import { type AccountRole, outgrown, roleOf, ships } from "@stamp/geo";
+import { LeaderCalls } from "@stamp/metadata-store";
+import { accountKeys, isShippedTable } from "@stamp/objects";
+import type { Range } from "@stamp/partition-map";
+import { jittered, sleep, type World } from "@stamp/ports";
+import { Accounts } from "@stamp/wire";
+import type { Holdings } from "../ranges/holdings.ts";
+import { partitionBehind } from "../ranges/range-engine.ts";
+import { RangeShipping, type ShippingFacts, type ShippingOptions } from "./range-shipping.ts";
+
+export interface ShipperOptions extends ShippingOptions {
+  readonly lockService: string;
+  /** How often the roles are asked for, in milliseconds; 0: never, and nothing is shipped. */
+  readonly everyMs: number;
+  /** Bound of the log that is kept for all accounts of this server together, in bytes. */
+  readonly backlogBytesMax: number;
+}
+
+const askTimeoutMs = 5_000;
+
+export class Shipper {
+  readonly #world: World;
+  readonly #holdings: Holdings;
+  readonly #options: ShipperOptions;
+  readonly #manager: LeaderCalls;
+  /** By range, owner epoch, account and role. */
+  readonly #running = new Map<string, RangeShipping>();
+  /** Roles as they were told last; undefined: they were not told yet. */
+  #roles: ReadonlyMap<string, AccountRole> | undefined;
+
+  constructor(world: World, holdings: Holdings, options: ShipperOptions) {
+    this.#world = world;
+    this.#holdings = holdings;
+    this.#options = options;
+    this.#manager = new LeaderCalls(world, { lockService: options.lockService, leaseName: "partition-manager" });
+  }
+
+  get facts(): readonly ShippingFacts[] {
+    return [...this.#running.values()].map(({ facts }) => facts);
+  }
+
+  /** True if the account's rows here are those of another stamp, or if that is not known yet. */
+  isCopy(account: string): boolean {
+    if (this.#options.everyMs === 0) return false;
+    if (this.#roles === undefined) return true;
+    const role = this.#roles.get(account)?.role;
+    return role === "secondary" || role === "unseeded";
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { everyMs } = this.#options;
+    if (everyMs === 0) return;
+    const { clock, random, logger } = this.#world;
+    while (!signal.aborted) {
+      await sleep(clock, jittered(random, everyMs), signal);
+      if (signal.aborted) break;
+      const asked = await this.#ask();
+      if (!asked.ok) logger.debug("roles of accounts are not known now", { reason: asked.failure.reason });
+      await this.#reconcile();
+    }
+    for (const shipping of this.#running.values()) shipping.stop();
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+  }
+
+  async #ask(): Promise<Outcome<void>> {
+    const answer = await this.#manager.call(
+      askTimeoutMs,
+      (address, timeoutMs) => this.#world.transport.client(address, Accounts).listRoles({}, { timeoutMs }),
+      { idempotent: true, mayLackMethod: true },
+    );
+    if (!answer.ok) return answer;
+    const roles = new Map<string, AccountRole>();
+    for (const { account, geoRole } of answer.value.roles) {
+      const role = roleOf(geoRole);
+      const known = this.#roles?.get(account);
+      if (role.ok) roles.set(account, role.value);
+      else if (known !== undefined) roles.set(account, known);
+      if (!role.ok) this.#world.logger.warn("the role of an account can't be read", { account, ...role.failure });
+    }
+    this.#roles = roles;
+    return ok();
+  }
+
+  async #reconcile(): Promise<void> {
+    const roles = this.#roles;
+    if (roles === undefined) return;
+    const wanted = new Set<string>();
+    for (const { range, state, engine } of this.#holdings.all) {
+      const partition = engine && partitionBehind(engine);
+      if (state !== "serving" || partition === undefined || !isShippedTable(range.table)) continue;
+      const accounts = [...roles].filter(([account, role]) => ships(role) && overlaps(range, account));
+      for (const name of partition.followers.names) {
+        if (!accounts.some(([account]) => account === name)) await partition.followers.end(name);
+      }
+      for (const [account, role] of accounts) {
+        const key = keyOf(range, account, role);
+        wanted.add(key);
+        const running = this.#running.get(key);
+        if (running !== undefined && !running.isEnded) continue;
+        this.#stopOthers(range, account);
+        this.#running.set(key, new RangeShipping(this.#world, range, partition, account, role, this.#options));
+      }
+    }
+    for (const [key, shipping] of this.#running) {
+      if (wanted.has(key)) continue;
+      shipping.stop();
+      this.#running.delete(key);
+    }
+    await this.#bound();
+  }
+
+  /** The role changed: what ran under the one before stops first. */
+  #stopOthers(range: Range, account: string): void {
+    for (const [key, shipping] of this.#running) {
+      if (!key.startsWith(`${range.rangeId} ${range.ownerEpoch} ${account} `)) continue;
+      shipping.stop();
+      this.#running.delete(key);
+    }
+  }
+
+  /** The primary never stops for its secondary: the largest backlog is let go when all of them are too much. */
+  async #bound(): Promise<void> {
+    const { backlogBytesMax } = this.#options;
+    const all = [...this.#running.values()].map((shipping) => ({ shipping, bytes: shipping.facts.backlogBytes }));
+    all.sort((a, b) => b.bytes - a.bytes);
+    let sum = all.reduce((total, { bytes }) => total + bytes, 0);
+    for (const { shipping, bytes } of all) {
+      if (!outgrown(sum, backlogBytesMax)) return;
+      await shipping.letGo();
+      sum -= bytes;
+    }
+  }
+}
+
+const keyOf = ({ rangeId, ownerEpoch }: Range, account: string, { epoch, peer, peerDoors }: AccountRole): string =>
+  `${rangeId} ${ownerEpoch} ${account} ${epoch} ${peer} ${peerDoors?.join() ?? ""}`;
+
+function overlaps({ low, high }: Range, account: string): boolean {
+  const keys = accountKeys(account);
+  return compareBytes(low, keys.high) < 0 && (high.length === 0 || compareBytes(keys.low, high) < 0);
+}
