@@ -33,7 +33,7 @@ async function parts(): Promise<Part[]> {
     {
       title: "seeds must fail with a rule off",
       // A seed at the lowest priority may wait long for a processor.
-      command: [node, "packages/simulator/src/main.ts", "--mutations", "--budget", "400", "--seed-timeout-s", "900"],
+      command: [node, "packages/simulator/src/main.ts", "--mutations", "--budget", "400", "--seed-timeout-s", "1800"],
       timeoutMs: 60 * minutes,
       idle: true,
       missing: slow("packages/simulator/src/main.ts"),

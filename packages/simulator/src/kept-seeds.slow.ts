@@ -10,7 +10,7 @@ import { Pool } from "./cli/pool.ts";
 import type { SeedJob, SeedReport } from "./cli/report.ts";
 
 /** A worker at the lowest priority may wait long for a processor; the part has a time of its own. */
-const seedTimeoutMs = 1_800_000;
+const seedTimeoutMs = 3_600_000;
 const pool = new Pool({ workers: availableParallelism(), seedTimeoutMs });
 // A lying disk may take the very last acknowledged appends for good (docs/design/faults.md); only the gate runs such seeds, against each other.
 const seeds = (await readKeptSeeds()).filter(({ focus }) => focus !== "lying");
