@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { allRules, type Rules, rulesWithout, utf8 } from "@stamp/base";
 import type { World } from "@stamp/ports";
 import { calm, type EtcdHabits, EtcdState, SimulatedEtcd, Simulation } from "@stamp/virtual-time";
-import { beatEveryMs } from "./beats.ts";
+import { beatEveryMs, look, removeSilent } from "./beats.ts";
+import { silentMs } from "./election.ts";
 import { Election, EtcdClient, EtcdKeys, EtcdKeyValue, type Session } from "./index.ts";
 
 const prefix = "/stamp/test/";
@@ -31,8 +32,8 @@ async function scene(seed: number, work: (scene: Scene) => Promise<void>): Promi
 }
 
 const never = new AbortController().signal;
-const electionOf = (world: World, name: string, rules: Rules): Election =>
-  new Election(new EtcdClient(world, { endpoints: ["etcd"], prefix }), { keys, name, address: () => name, ttlSeconds }, rules);
+const electionOf = (world: World, name: string, rules: Rules, ttl = ttlSeconds): Election =>
+  new Election(new EtcdClient(world, { endpoints: ["etcd"], prefix }), { keys, name, address: () => name, ttlSeconds: ttl }, rules);
 
 interface Answers {
   /** When the last confirmed answer was judged. */
@@ -107,6 +108,71 @@ test("with lost answers, late transactions and changes of the leader, what a sta
 test("without beats a standby takes renewals for older than they are", async () => {
   const { judgedMs, knownMs } = await takeOver(1, rulesWithout("answersBeat"));
   assert.ok(knownMs !== undefined && knownMs < judgedMs - 500, `judged ${judgedMs}, known ${knownMs}`);
+});
+
+/** The etcd lease alone would keep an active process for so long. */
+const longTtlSeconds = 15;
+
+test("a standby takes the place of a process that is cut off, long before its etcd lease ends; what it knows is never too early", async () => {
+  for (let seed = 1; seed <= 20; seed++)
+    await scene(seed, async ({ sim }) => {
+      const nowMs = (): number => sim.world("two").clock.monotonicMs();
+      const first = await electionOf(sim.world("one"), "one", allRules, longTtlSeconds).campaign(never);
+      const answers = answer(sim, first, allRules, nowMs, () => first.ended.aborted);
+      const standby = electionOf(sim.world("two"), "two", allRules, longTtlSeconds).campaign(never);
+      await sim.sleep(1_500 + sim.prng.below(1_000));
+      const cutMs = nowMs();
+      sim.partition(["one"], ["etcd"]);
+      const second = await standby;
+      assert.ok(nowMs() - cutMs <= silentMs + 1_000, `seed ${seed}: ${nowMs() - cutMs} ms`);
+      assert.ok(second.lastJudgedMs !== undefined && second.lastJudgedMs >= answers.judgedMs, `seed ${seed}: ${second.lastJudgedMs}`);
+      sim.heal();
+      await sim.until(() => first.ended.aborted, 10_000, "the first one knows that it was deposed");
+    });
+});
+
+test("a process that has nothing to answer stays the active one, also when etcd answers nobody for a while", async () => {
+  for (let seed = 1; seed <= 5; seed++)
+    await scene(seed, async ({ sim }) => {
+      const first = await electionOf(sim.world("one"), "one", allRules, longTtlSeconds).campaign(never);
+      void electionOf(sim.world("two"), "two", allRules, longTtlSeconds).campaign(never);
+      await sim.sleep(20_000);
+      assert.equal(first.ended.aborted, false);
+      for (const awayMs of [500, 1_900, 4_000, 6_000]) {
+        sim.partition(["one", "two"], ["etcd"]);
+        await sim.sleep(awayMs);
+        // The standby happens to get its answers first.
+        sim.network.heal("two", "etcd");
+        sim.network.heal("etcd", "two");
+        await sim.sleep(1_000);
+        sim.heal();
+        await sim.sleep(5_000);
+        assert.equal(first.ended.aborted, false, `seed ${seed}, etcd away for ${awayMs} ms: ${first.why}`);
+      }
+    });
+});
+
+test("a beat that is on its way to etcd undoes the removal of a process that was silent", async () => {
+  await scene(1, async ({ sim }) => {
+    const first = await electionOf(sim.world("one"), "one", allRules).campaign(never);
+    const store = new EtcdKeyValue(first, allRules);
+    await store.confirm();
+    const client = new EtcdClient(sim.world("two"), { endpoints: ["etcd"], prefix });
+    const seen = await look(client, keys, first.attempt, undefined);
+    assert.ok(seen.ok && seen.value !== undefined);
+    await sim.sleep(beatEveryMs);
+    await store.confirm();
+    await removeSilent(client, keys, seen.value);
+    await store.confirm();
+    await store.batch([{ kind: "put", key: utf8("k"), value: utf8("v") }]);
+    assert.equal(first.ended.aborted, false);
+    const again = await look(client, keys, first.attempt, undefined);
+    assert.ok(again.ok && again.value !== undefined);
+    first.end("it was killed");
+    await removeSilent(client, keys, again.value);
+    const gone = await look(client, keys, first.attempt, undefined);
+    assert.ok(gone.ok && gone.value === undefined, "nobody is active");
+  });
 });
 
 /** A standby that stands still for a while after it looked; meanwhile `work` runs. Gives what it knows when it is elected. */

@@ -12,11 +12,12 @@
  *     back that was removed.
  *   - An answer without a beat is judged less than `beatEveryMs` after the sending of a beat or batch that etcd has answered.
  *   - If etcd has no room for beats, the key is removed before anything is answered without one: nobody then knows a moment.
+ *   - A process that has nothing to answer beats all the same, so that standbys do not take it for dead.
  *   - What was seen counts only if, after the election, beat and batch are as they were seen, and nobody was elected in between.
  */
 import { FailureError, fromUtf8, type Outcome, ok, type Rules, utf8 } from "@stamp/base";
 import { type EtcdClient, isOfTheRequest } from "./etcd-client.ts";
-import { createdAt, put, read, remove } from "./operations.ts";
+import { createdAt, modifiedAt, put, read, remove } from "./operations.ts";
 import type { EtcdKeys } from "./options.ts";
 
 /** Answers need no beat for so long after the sending of the last one, in milliseconds. */
@@ -73,6 +74,12 @@ export class Beats {
   /** A batch that was first sent then has been written. */
   wrote(sentMs: number): void {
     this.#sentMs = Math.max(this.#sentMs ?? sentMs, sentMs);
+  }
+
+  /** Beats if nothing that etcd has answered was sent in the last so many milliseconds. */
+  async beatIfOlder(ageMs: number): Promise<void> {
+    if (this.#removed || !this.#rules.on("answersBeat")) return;
+    if (this.#sentMs === undefined || this.#session.client.world.clock.monotonicMs() - this.#sentMs >= ageMs) await this.beat();
   }
 
   /** Beats until etcd has answered; tells whether this process was still elected. Throws FailureError if etcd refuses it for what it is. */
@@ -173,6 +180,16 @@ export async function look(
     before.beatRevision === seen.beatRevision &&
     before.batchRevision === seen.batchRevision;
   return ok({ ...seen, sinceMs: isSame ? before.sinceMs : client.world.clock.monotonicMs() });
+}
+
+/** Removes the election key of a process that was seen, unless it has beaten or written since, also if a beat is on its way to etcd before this. */
+export async function removeSilent(client: EtcdClient, keys: EtcdKeys, sight: Sight): Promise<void> {
+  const compare = [
+    createdAt(keys.active, sight.createRevision),
+    modifiedAt(keys.beat(sight.attempt), sight.beatRevision),
+    modifiedAt(keys.batch, sight.batchRevision),
+  ];
+  await client.once(({ kv }, options) => kv.txn({ compare, success: [remove(keys.active)], failure: [] }, options));
 }
 
 /**

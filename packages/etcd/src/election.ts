@@ -7,11 +7,13 @@
  *   - The key of an attempt that was given up never stays: its lease is revoked, or runs out.
  *   - A session ends when etcd says that the key or its lease is gone, never because the local clock says so: while etcd does not answer,
  *     nobody else is elected.
+ *   - A standby removes the key of an active process only if etcd answered the standby all the time and saw no beat for `silentMs`, in a
+ *     transaction that a beat on its way undoes (decision 0464).
  */
 import { equalBytes, FailureError, type Outcome, ok, type Rules, refused } from "@stamp/base";
 import { type Address, sleep } from "@stamp/ports";
 import { etcd } from "@stamp/wire";
-import { encodeBeat, lastJudgedMs, look, removeOldBeats, type Sight } from "./beats.ts";
+import { Beats, encodeBeat, lastJudgedMs, look, removeOldBeats, removeSilent, type Sight } from "./beats.ts";
 import type { EtcdClient } from "./etcd-client.ts";
 import { createdAt, put, read } from "./operations.ts";
 import { attemptTimeoutMs, type Candidate, decodeCandidate, type EtcdKeys, encodeCandidate } from "./options.ts";
@@ -26,9 +28,15 @@ export interface ElectionOptions {
 }
 
 const revokeTimeoutMs = 500;
-const beatsPerTerm = 3;
+const renewalsPerTerm = 3;
 /** Time between two looks of a standby at the active process, in milliseconds. */
 const lookEveryMs = 200;
+/** With a longer time between two answered looks, etcd may have answered nobody meanwhile, so silence counts from the second one. */
+const lookGapMaxMs = 3 * lookEveryMs;
+/** A standby takes the place of an active process that did not beat for so long, in milliseconds. */
+export const silentMs = 2_000;
+/** An active process beats at least so often, also when it answers nobody, in milliseconds. */
+const idleBeatMs = 500;
 
 export class Election {
   readonly #client: EtcdClient;
@@ -98,7 +106,7 @@ export class Election {
       return answer.ok ? refused("failedPrecondition", "leaseHeld", "another process was elected") : answer;
     }
     this.#holder = candidate;
-    return ok(new Session(this.#client, keys, { lease: lease.value.id, createRevision: revision, ttlSeconds, attempt }));
+    return ok(new Session(this.#client, keys, { lease: lease.value.id, createRevision: revision, ttlSeconds, attempt }, this.#rules));
   }
 
   /** Create revision of the key if this attempt made it: its answer was lost. */
@@ -132,12 +140,26 @@ export class Election {
     return true;
   }
 
-  /** Looks at the active process until the signal is aborted. */
+  /** Looks at the active process until the signal is aborted, and removes its election key when it is silent. */
   async #lookAt(attempt: string, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#client.world;
+    let silentSinceMs = clock.monotonicMs();
+    let lookedMs = silentSinceMs;
     while (!signal.aborted) {
-      const seen = await look(this.#client, this.#options.keys, attempt, this.#sight);
-      if (seen.ok) this.#sight = seen.value;
-      await sleep(this.#client.world.clock, lookEveryMs, signal);
+      const before = this.#sight;
+      const seen = await look(this.#client, this.#options.keys, attempt, before);
+      if (seen.ok) {
+        const nowMs = clock.monotonicMs();
+        this.#sight = seen.value;
+        const isSame = seen.value !== undefined && seen.value.sinceMs === before?.sinceMs;
+        if (!isSame || nowMs - lookedMs > lookGapMaxMs) silentSinceMs = nowMs;
+        lookedMs = nowMs;
+        if (seen.value !== undefined && nowMs - silentSinceMs >= silentMs && this.#rules.on("answersBeat")) {
+          await removeSilent(this.#client, this.#options.keys, seen.value);
+          silentSinceMs = clock.monotonicMs();
+        }
+      }
+      await sleep(clock, lookEveryMs, signal);
     }
   }
 
@@ -187,6 +209,7 @@ export class Session {
    * until this process was elected.
    */
   lastJudgedMs: number | undefined;
+  readonly beats: Beats;
   readonly #lease: bigint;
   readonly #ttlSeconds: number;
   readonly #ended = new AbortController();
@@ -196,6 +219,7 @@ export class Session {
     client: EtcdClient,
     keys: EtcdKeys,
     elected: { readonly lease: bigint; readonly createRevision: bigint; readonly ttlSeconds: number; readonly attempt: string },
+    rules: Rules,
   ) {
     this.client = client;
     this.keys = keys;
@@ -203,7 +227,9 @@ export class Session {
     this.attempt = elected.attempt;
     this.#lease = elected.lease;
     this.#ttlSeconds = elected.ttlSeconds;
+    this.beats = new Beats(this, rules);
     void this.#keepAlive();
+    void this.#beatWhileIdle();
   }
 
   /** Aborted when it is known that this process is elected no more. */
@@ -228,12 +254,19 @@ export class Session {
     await this.client.once(({ lease }, options) => lease.leaseRevoke({ id: this.#lease }, options), revokeTimeoutMs);
   }
 
+  async #beatWhileIdle(): Promise<void> {
+    while (!this.ended.aborted) {
+      await sleep(this.client.world.clock, idleBeatMs, this.ended);
+      if (!this.ended.aborted) await this.beats.beatIfOlder(idleBeatMs).catch(() => {});
+    }
+  }
+
   async #keepAlive(): Promise<void> {
-    const everyMs = (this.#ttlSeconds * 1_000) / beatsPerTerm;
+    const everyMs = (this.#ttlSeconds * 1_000) / renewalsPerTerm;
     while (!this.ended.aborted) {
       await sleep(this.client.world.clock, everyMs, this.ended);
       for (let tries = 0; !this.ended.aborted; tries++) {
-        const ttl = await this.#beat();
+        const ttl = await this.#renew();
         if (ttl === 0n) this.end("its etcd lease has ended");
         if (ttl !== undefined) break;
         await this.client.pause(tries, this.ended);
@@ -242,7 +275,7 @@ export class Session {
   }
 
   /** Time to live that etcd gives the lease now, in seconds; 0: it has ended; undefined: no answer. */
-  async #beat(): Promise<bigint | undefined> {
+  async #renew(): Promise<bigint | undefined> {
     const timeoutMs = Math.max(attemptTimeoutMs / 2, 200);
     const answer = await this.client.once(async ({ lease }, options) => {
       const done = new AbortController();

@@ -11,7 +11,7 @@
  */
 import { assert, concatBytes, equalBytes, FailureError, fromUtf8, prefixEnd, present, type Rules, refused, utf8 } from "@stamp/base";
 import { DiskError, type KeyRange, type KeyValue, type KeyValueOperation } from "@stamp/ports";
-import { Beats } from "./beats.ts";
+import type { Beats } from "./beats.ts";
 import type { Session } from "./election.ts";
 import { type EtcdClient, isOfTheRequest } from "./etcd-client.ts";
 import { createdAt, modifiedAt, put, read, remove } from "./operations.ts";
@@ -54,7 +54,7 @@ export class EtcdKeyValue implements KeyValue {
     this.#session = session;
     this.#keys = session.keys;
     this.#rules = rules;
-    this.#beats = new Beats(session, rules);
+    this.#beats = session.beats;
     this.#cacheBytesMax = cacheBytesMax;
   }
 

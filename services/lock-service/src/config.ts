@@ -28,7 +28,7 @@ export const lockServiceSchema = z.object({
     .min(2)
     .max(60)
     .default(3)
-    .describe("After so long without the active lock service another one takes over"),
+    .describe("Life of the active lock service's key in etcd; standbys take over sooner when they see no beat of it for 2 s"),
   etcdCompactEveryMs: z
     .number()
     .int()
