@@ -9,6 +9,8 @@ import { repairSources } from "./repair-sources.ts";
 export interface FragmentHealth {
   /** It is there and intact, as far as is known, and its node is up with that disk. */
   readonly live: boolean;
+  /** It is damaged, and its node is up with that disk: its good chunks can be read. */
+  readonly readable: boolean;
   /** It is damaged or missing, its disk is gone, or its node is away for longer than the grace. */
   readonly lost: boolean;
   /** Its node is to be emptied. */
@@ -21,7 +23,8 @@ export type FragmentAssessment =
   | ({ readonly kind: "grace" } & LossesLeft)
   /** A fragment is lost, and those that can be reached now do not determine it. */
   | ({ readonly kind: "unreachable" } & LossesLeft)
-  | ({ readonly kind: "repair"; readonly index: number } & LossesLeft);
+  /** `isUncertain`: only with the good chunks of damaged fragments, which may lack what is needed at some place. */
+  | ({ readonly kind: "repair"; readonly index: number; readonly isUncertain: boolean } & LossesLeft);
 
 interface LossesLeft {
   /** Number of further losses that the code bears for certain; negative when it has lost more than it promises. */
@@ -40,18 +43,24 @@ export function assessFragments(
   health: (place: FragmentPlace, index: number) => FragmentHealth,
 ): FragmentAssessment {
   const live: number[] = [];
+  const readable: number[] = [];
   const lost: number[] = [];
   const leaving: number[] = [];
   fragments.forEach((place, index) => {
     const known = health(place, index);
     if (known.live) live.push(index);
+    else if (known.readable) readable.push(index);
     if (known.lost) lost.push(index);
     else if (known.leaving) leaving.push(index);
   });
   const lossesLeft = profile.losses - (profile.fragments - live.length);
   for (const index of [...lost, ...leaving]) {
     const others = live.filter((each) => each !== index);
-    if (repairSources(profile, index, others) !== undefined) return { kind: "repair", index, lossesLeft };
+    if (repairSources(profile, index, others) !== undefined) return { kind: "repair", index, isUncertain: false, lossesLeft };
+  }
+  for (const index of lost) {
+    const others = [...live, ...readable].filter((each) => each !== index);
+    if (repairSources(profile, index, others) !== undefined) return { kind: "repair", index, isUncertain: true, lossesLeft };
   }
   if (lost.length > 0) return { kind: "unreachable", lossesLeft };
   return live.length < fragments.length ? { kind: "grace", lossesLeft } : { kind: "fine" };

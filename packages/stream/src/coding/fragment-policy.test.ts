@@ -72,16 +72,21 @@ test("repair of fragments: lost ones before those of nodes to be emptied, with t
     fragments: Array.from({ length: 16 }, (_, i) => ({ nodeId: `n${i}`, diskId: "d", version: extentVersion(3) })),
   };
   const assess = (states: Readonly<Record<number, Partial<FragmentHealth>>>) =>
-    assessFragments(coded, code, (_, index) => ({ live: true, lost: false, leaving: false, ...states[index] }));
+    assessFragments(coded, code, (_, index) => ({ live: true, readable: false, lost: false, leaving: false, ...states[index] }));
   const lost = { live: false, lost: true };
   assert.deepEqual(assess({}), { kind: "fine" });
   assert.deepEqual(assess({ 4: { live: false } }), { kind: "grace", lossesLeft: 2 });
-  assert.deepEqual(assess({ 4: { live: false }, 9: lost }), { kind: "repair", index: 9, lossesLeft: 1 });
-  assert.deepEqual(assess({ 2: { leaving: true }, 9: lost }), { kind: "repair", index: 9, lossesLeft: 2 });
-  assert.deepEqual(assess({ 2: { leaving: true } }), { kind: "repair", index: 2, lossesLeft: 3 });
-  assert.deepEqual(assess({ 0: lost, 1: lost, 2: lost }), { kind: "repair", index: 0, lossesLeft: 0 });
+  assert.deepEqual(assess({ 4: { live: false }, 9: lost }), { kind: "repair", isUncertain: false, index: 9, lossesLeft: 1 });
+  assert.deepEqual(assess({ 2: { leaving: true }, 9: lost }), { kind: "repair", isUncertain: false, index: 9, lossesLeft: 2 });
+  assert.deepEqual(assess({ 2: { leaving: true } }), { kind: "repair", isUncertain: false, index: 2, lossesLeft: 3 });
+  assert.deepEqual(assess({ 0: lost, 1: lost, 2: lost }), { kind: "repair", isUncertain: false, index: 0, lossesLeft: 0 });
   // Four of one group and its global parities: not to be decoded. A loss in the other group still is.
   const four = { 0: lost, 1: lost, 2: lost, 3: lost };
   assert.deepEqual(assess(four), { kind: "unreachable", lossesLeft: -1 });
-  assert.deepEqual(assess({ ...four, 7: lost }), { kind: "repair", index: 7, lossesLeft: -2 });
+  // One of the four has bad chunks only: where the others are good it helps, so the repair is tried.
+  const damaged = { live: false, lost: true, readable: true };
+  assert.deepEqual(assess({ ...four, 3: damaged }), { kind: "repair", index: 0, isUncertain: true, lossesLeft: -1 });
+  assert.deepEqual(assess({ 0: damaged }), { kind: "repair", index: 0, isUncertain: false, lossesLeft: 2 });
+  assert.deepEqual(assess({ ...four, 3: { readable: true, live: false } }).kind, "repair");
+  assert.deepEqual(assess({ ...four, 7: lost }), { kind: "repair", isUncertain: false, index: 7, lossesLeft: -2 });
 });

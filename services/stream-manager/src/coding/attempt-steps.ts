@@ -35,6 +35,11 @@ export class AttemptSteps {
     return this.#term.nodes.reachable(place) && !this.#held.isLost(id, place);
   }
 
+  /** True if the fragment is there and has bad chunks, and its node is up with that disk. */
+  isDamaged(id: ExtentId, place: FragmentPlace): boolean {
+    return this.#term.nodes.reachable(place) && this.#held.isDamaged(id, place);
+  }
+
   /** Returns the bytes that the repair of a fragment read; 0 of the other kinds. */
   async run(extent: ExtentRecord, attempt: AttemptRecord, tried: number): Promise<Outcome<number>> {
     if (attempt.kind === "repair") return this.#repair(extent, attempt);
@@ -72,7 +77,7 @@ export class AttemptSteps {
     const { number, stampId } = this.#term;
     const { coded } = extent;
     if (coded === undefined) return refused("aborted", "conflict", "the extent is not coded");
-    const sources = this.#intact(extent.id, coded.fragments).filter(({ index }) => index !== attempt.index);
+    const sources = this.#readable(extent.id, coded.fragments);
     const target = this.#at(attempt.target, attempt.index, attempt.version);
     const request = { smTerm: toWire(number), extent: codedOnWire(extent, coded.profile), target, sources, stampId };
     const made = await this.#call(attempt.target, extent, (node, timeoutMs) => node.repairFragment(request, { timeoutMs }));
@@ -89,7 +94,7 @@ export class AttemptSteps {
       version: toWire(attempt.version),
       ownerEpoch: toWire(ownerEpoch),
       extent: codedOnWire(extent, coded.profile),
-      fragments: this.#intact(id, coded.fragments),
+      fragments: this.#readable(id, coded.fragments),
       stampId,
     };
     const made = await Promise.all(
@@ -100,9 +105,11 @@ export class AttemptSteps {
     return made.find((each) => !each.ok) ?? ok();
   }
 
-  /** Fragments that can be read now, as far as is known. */
-  #intact(id: ExtentId, fragments: readonly FragmentPlace[]) {
-    return fragments.flatMap((place, index) => (this.isIntact(id, place) ? [this.#at(place, index, place.version)] : []));
+  /** Fragments that can be read now, as far as is known; damaged ones, of which good chunks can be, behind the others. */
+  #readable(id: ExtentId, fragments: readonly FragmentPlace[]) {
+    const those = (isWanted: (place: FragmentPlace) => boolean) =>
+      fragments.flatMap((place, index) => (isWanted(place) ? [this.#at(place, index, place.version)] : []));
+    return [...those((place) => this.isIntact(id, place)), ...those((place) => this.isDamaged(id, place))];
   }
 
   async #call<T>(

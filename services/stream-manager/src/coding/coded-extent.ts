@@ -11,7 +11,7 @@ export const codedOnWire = ({ id, sealedLengthBytes, checksum }: ExtentRecord, p
   checksum: checksum ?? 0,
 });
 
-/** Bytes that the cheapest plan reads to make a fragment anew. */
+/** Bytes that the cheapest plan reads to make a fragment anew, or elsewhere. */
 export function bytesToRepair(
   { coded, sealedLengthBytes = 0 }: ExtentRecord,
   index: number,
@@ -19,6 +19,8 @@ export function bytesToRepair(
 ): number {
   const profile = profileOf(coded?.profile ?? "");
   if (coded === undefined || profile === undefined || sealedLengthBytes === 0) return 0;
+  const own = coded.fragments[index];
+  if (own !== undefined && isIntact(own)) return fragmentBytesOf(sealedLengthBytes, profile.data);
   const live = coded.fragments.flatMap((place, other) => (other !== index && isIntact(place) ? [other] : []));
   const sources = repairSources(profile, index, live) ?? profile.data;
   return sources * fragmentBytesOf(sealedLengthBytes, profile.data);

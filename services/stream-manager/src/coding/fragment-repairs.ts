@@ -21,6 +21,7 @@ import { bytesOfFragment, bytesToRepair } from "./coded-extent.ts";
 import { FragmentProgress } from "./fragment-progress.ts";
 import { FragmentSurvey } from "./fragment-survey.ts";
 import type { HeldFragments } from "./held-fragments.ts";
+import { RepairRests } from "./repair-rests.ts";
 
 const scanEveryMs = 10_000;
 const scanTroubledEveryMs = 2_000;
@@ -43,6 +44,7 @@ export class FragmentRepairs {
   readonly #progress: FragmentProgress;
   /** Extents whose fragment can't be made anew now, and why; looked at again by the next scan. */
   readonly #blocked = new Map<ExtentId, string>();
+  readonly #rests: RepairRests;
   /** Extents with a lost fragment, by the number of losses that are left. */
   #waiting: ReturnType<FragmentSurvey["waiting"]> = [];
   /** Extents with several fragments in one fault domain while another one has room. */
@@ -59,6 +61,7 @@ export class FragmentRepairs {
   constructor(term: Term, parts: Parts) {
     this.#term = term;
     this.#parts = parts;
+    this.#rests = new RepairRests(term.world.clock);
     this.#progress = new FragmentProgress(term.world.clock, term.config.repairBytesPerSecond);
   }
 
@@ -132,7 +135,9 @@ export class FragmentRepairs {
   /** An attempt at making a fragment anew was taken back. */
   failed(id: ExtentId, why: string): void {
     // The next scan finds a crowded fragment again; nothing of it is missing.
-    if (!this.#moving.delete(id)) this.#blocked.set(id, why);
+    if (this.#moving.delete(id)) return;
+    this.#blocked.set(id, why);
+    this.#rests.failed(id, why);
   }
 
   /** A fragment was made anew, of this many bytes that were read. */
@@ -142,6 +147,7 @@ export class FragmentRepairs {
       return;
     }
     this.#madeCount += 1;
+    this.#rests.forget(extent.id);
     this.#progress.made(bytesOfFragment(extent), bytesRead);
   }
 
@@ -183,6 +189,7 @@ export class FragmentRepairs {
     const { config, nodes, state } = this.#term;
     return {
       live: this.#parts.steps.isIntact(id, place),
+      readable: this.#parts.steps.isDamaged(id, place),
       lost: this.#parts.held.isLost(id, place) || nodes.gone(place, config.repairAfterMs),
       leaving: state.node(place.nodeId)?.duty === "draining",
     };
@@ -204,7 +211,8 @@ export class FragmentRepairs {
       const extent = state.extent(id);
       const assessment = extent && this.#assess(extent);
       if (extent === undefined || assessment?.kind !== "repair" || running.has(id)) continue;
-      const target = this.#target(extent, assessment.index);
+      const rests = assessment.isUncertain ? this.#rests.why(id) : undefined;
+      const target = rests ?? this.#target(extent, assessment.index);
       if (typeof target === "string") {
         this.#blocked.set(id, target);
         continue;

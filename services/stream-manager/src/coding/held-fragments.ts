@@ -24,12 +24,17 @@ interface Expected {
   readonly version: ExtentVersion;
 }
 
+interface LostFragment extends FragmentPlace {
+  /** True: it is damaged, and its good chunks can be read. False: it is missing. */
+  readonly isThere: boolean;
+}
+
 export class HeldFragments {
   readonly #term: Term;
   /** Called when a fragment was found lost. */
   readonly #found: () => void;
   /** Lost fragments by extent. No list is empty. */
-  readonly #lost = new Map<ExtentId, readonly FragmentPlace[]>();
+  readonly #lost = new Map<ExtentId, readonly LostFragment[]>();
   /** Fragments on a node that no record explains, by node. */
   readonly #strays = new Map<string, number>();
   /** Disk, incarnation and number of damaged fragments that a node was asked as, and when. */
@@ -44,6 +49,11 @@ export class HeldFragments {
 
   isLost(id: ExtentId, place: FragmentPlace): boolean {
     return this.#lost.get(id)?.some((lost) => isSame(lost, place)) ?? false;
+  }
+
+  /** True if the fragment is lost because it has bad chunks: its good ones can be read. */
+  isDamaged(id: ExtentId, place: FragmentPlace): boolean {
+    return this.#lost.get(id)?.some((lost) => lost.isThere && isSame(lost, place)) ?? false;
   }
 
   get strays(): number {
@@ -73,8 +83,9 @@ export class HeldFragments {
     this.#keepLost(id, (lost) => current.some((place) => isSame(place, lost)) && !made.some((place) => isSame(place, lost)));
   }
 
-  #lose(id: ExtentId, place: FragmentPlace): void {
-    if (!this.isLost(id, place)) this.#lost.set(id, [...(this.#lost.get(id) ?? []), place]);
+  #lose(id: ExtentId, { nodeId, diskId, version }: FragmentPlace, isThere: boolean): void {
+    const lost = { nodeId, diskId, version, isThere };
+    this.#lost.set(id, [...(this.#lost.get(id) ?? []).filter((each) => !isSame(each, lost)), lost]);
   }
 
   #keepLost(id: ExtentId, isStillLost: (place: FragmentPlace) => boolean): void {
@@ -124,7 +135,7 @@ export class HeldFragments {
         const isExpected = expected.delete(keyOf(id, at));
         if (isExpected && held.damage === "") this.#keepLost(id, (lost) => !isSame(lost, at));
         else if (isExpected) {
-          this.#lose(id, at);
+          this.#lose(id, at, true);
           isTroubled = true;
         } else if (!this.#isExplained(place, held)) strays += 1;
       }
@@ -137,7 +148,7 @@ export class HeldFragments {
       // It may have been replaced while the node was asked.
       const current = state.extent(id)?.coded?.fragments.find((each) => isSame(each, { ...place, version }));
       if (current !== undefined) {
-        this.#lose(id, current);
+        this.#lose(id, current, false);
         isTroubled = true;
       }
       if (turns.over) await turns.next();
