@@ -145,7 +145,7 @@ export class Coder {
       const extent = this.#term.state.extent(id);
       if (extent?.phase !== "sealed" || extent.attempt?.version !== attempt.version) return;
       const away = targetsOf(attempt).find((target) => !nodes.reachable(target));
-      if (away !== undefined && !nodes.settling) {
+      if (away !== undefined && !nodes.mayBeAtWork) {
         why = `node ${away.nodeId} can't be reached`;
         break;
       }
@@ -158,7 +158,7 @@ export class Coder {
       why = done.failure.message;
       // Files of this version are there, and are not what they should be: only another attempt can make others.
       if (done.failure.reason === "damaged" || done.failure.reason === "conflict") break;
-      if (!nodes.settling) tried += 1;
+      if (!nodes.mayBeAtWork) tried += 1;
       await sleep(world.clock, tryPauseMs, ended);
     }
     if (ended.aborted) return;

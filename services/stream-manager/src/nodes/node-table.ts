@@ -174,6 +174,12 @@ export class NodeTable {
     );
   }
 
+  /** True while a node that has not reported to this leader may be at work for the leader before, also one that can't be reached now. */
+  get mayBeAtWork(): boolean {
+    if (this.#clock.monotonicMs() - this.#startedMs >= this.#downAfterMs) return false;
+    return [...this.#state.nodes()].some(({ nodeId, duty }) => duty !== "decommissioned" && !this.up(nodeId));
+  }
+
   /** Number of nodes that take new extents, and have done so without trouble since they came up, at least for `steadyMs`. */
   get steadyCount(): number {
     const nowMs = this.#clock.monotonicMs();
