@@ -97,6 +97,7 @@ export type RuleName =
   | "lateReadsRefused"
   | "leaseRestartedOnLoad"
   | "attemptVersionFresh"
+  | "attemptVersionAboveHeld"
   | "fragmentsVerified"
   | "fragmentsApart"
   | "makersMeasureReplicas"

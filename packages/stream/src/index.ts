@@ -5,6 +5,7 @@
  */
 export * from "./adoption.ts";
 export * from "./codec.ts";
+export * from "./coding/adopt-fragments.ts";
 export * from "./coding/coding-ages.ts";
 export * from "./coding/coding-pause.ts";
 export * from "./coding/coding-policy.ts";

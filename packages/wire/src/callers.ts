@@ -116,6 +116,7 @@ const tables: readonly ServiceCallers[] = [
     adoptQuarantined: ["operator"],
     listStrayFragments: ["operator"],
     deleteStrayFragment: ["operator"],
+    adoptFragments: ["operator"],
     reportNode: ["extent-node"],
   }),
   table(ExtentNode, {

@@ -88,5 +88,6 @@ function nodeReport(node: Node): MessageInitShape<typeof NodeReportSchema> {
     unsealed,
     metadataVersion: toWire(node.metadataVersion()),
     damagedFragments: node.fragments.damagedCount,
+    fragments: node.fragments.count,
   };
 }

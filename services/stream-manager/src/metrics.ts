@@ -39,6 +39,10 @@ export const streamManagerMetrics: Metrics = {
     "Coded extents that bear no further loss of a fragment for certain.",
   ),
   "coding.strays": gauge("stream_manager_stray_fragments", "Fragments on nodes that no record explains."),
+  "coding.adoptable": gauge(
+    "stream_manager_adoptable_extents",
+    "Extents that can't be read by their records, and of which nodes hold newer fragments.",
+  ),
   "coding.blocked.length": gauge("stream_manager_coding_blocked", "Reasons why fragments can't be made again now."),
   "coding.codedBytes": gauge("stream_manager_coded_bytes", "Sealed bytes of the extents that are stored as fragments."),
   "coding.fragmentBytes": gauge("stream_manager_fragment_bytes", "Bytes of the fragments that these extents are stored in."),

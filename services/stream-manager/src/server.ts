@@ -233,6 +233,12 @@ export function streamManagerHandlers(
         const deleted = await leader.strays.delete(nodeId, extentId(fromWire(id)), fromWire(version));
         return deleted.ok ? ok({}) : deleted;
       }),
+    adoptFragments: (request, context) =>
+      led(async (leader) => {
+        const work = leader.adoption.adopt(extentId(fromWire(request.extentId)));
+        const adopted = await inTime(context, leader, work, `adopting fragments of extent ${request.extentId}`);
+        return adopted.ok ? ok(leader.views.extent(adopted.value)) : adopted;
+      }),
     listNodes: () => led((leader) => ok({ nodes: leader.views.nodes() })),
     getRoom: () => led((leader) => ok({ lacks: lacksOf(leader) })),
     reportNode: (request) => led((leader) => leader.reports.take(request)),

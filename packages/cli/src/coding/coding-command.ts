@@ -1,4 +1,4 @@
-/** `stamp coding status|plan|pause|resume|decode|strays`: extents that are stored as fragments (docs/design/erasure-coding.md). */
+/** `stamp coding status|plan|pause|resume|decode|adopt|strays`: extents that are stored as fragments (docs/design/erasure-coding.md). */
 import type { StampInspector } from "@stamp/cluster";
 import type { CodingStatus, ExtentInfo, PlannedExtent } from "@stamp/wire";
 import type { Command } from "commander";
@@ -14,6 +14,8 @@ import { addStrays } from "./strays-command.ts";
 
 const pollMs = 500;
 const pageExtents = 1_000;
+/** For reading the fragments of a gibibyte on busy disks, in milliseconds. */
+const adoptTimeoutMs = 600_000;
 /** Time that the policy gets to look at all extents before --wait believes that nothing waits. */
 const lookMs = 15_000;
 
@@ -26,6 +28,7 @@ Examples:
   stamp coding plan --limit 20                      the first extents that are not coded, and why
   stamp coding pause --note "Ada: disks replaced"   nothing more is begun until: stamp coding resume
   stamp coding decode 17 --wait                     store extent 17 as replicas again
+  stamp coding adopt 17                             take back fragments that restored metadata do not know
 
 Which extents are coded: the setting erasureCoding (stamp config show).`,
   );
@@ -58,6 +61,7 @@ Which extents are coded: the setting erasureCoding (stamp config show).`,
     tell(command, await setPaused(command, false, ""), (status) => codingText(status));
   });
   addDecode(coding);
+  addAdopt(coding);
   addStrays(coding);
 }
 
@@ -75,6 +79,37 @@ function addDecode(coding: Command): void {
         return wait ? untilReplicated(inspector, begun, extentId) : begun;
       });
       tell(command, decoded, (one) => extentTable({ extents: [one] }));
+    });
+}
+
+function addAdopt(coding: Command): void {
+  make(coding, "adopt <extent>", "take fragments back that are newer than the extent's record, as after older metadata were restored")
+    .addHelpText(
+      "after",
+      `
+Only an extent that can't be read as its record says takes fragments back, and only if enough of them are found and decode to the recorded
+checksum. All of them are read for it. Fragments that are missing are made again afterwards.
+
+Example:
+  stamp coding adopt 17                             stamp coding status names the extents`,
+    )
+    .action(async (id: string, _options, command: Command) => {
+      const request = { extentId: extentNumber(id) };
+      const about = {
+        what: `the fragments of extent ${id} are read`,
+        afterwards: `The fragments are read to their end, and then adopted or left as they are. See which: ./stamp extent show ${id}`,
+      };
+      const adopted = await withProgress(about, () =>
+        inspect(command, (inspector) =>
+          inspector.change((manager, timeoutMs) => manager.adoptFragments(request, { timeoutMs }), adoptTimeoutMs),
+        ),
+      );
+      const count = adopted.intactFragments;
+      tell(
+        command,
+        adopted,
+        (one) => `the fragments of extent ${id} were adopted, ${count} are intact\n${extentTable({ extents: [one] })}`,
+      );
     });
 }
 

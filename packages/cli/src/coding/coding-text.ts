@@ -8,7 +8,19 @@ const extents = (count: bigint, bytes: bigint): string => `${counted(count, "ext
 
 /** `repair`: lines about fragments that are made again. */
 export function codingText(status: CodingStatus, repair: readonly string[] = []): string {
-  const { codedExtents, codedBytes, fragmentBytes, savedBytes, reasons, failing, failures, strays, lossesLeft } = status;
+  const {
+    codedExtents,
+    codedBytes,
+    fragmentBytes,
+    savedBytes,
+    reasons,
+    failing,
+    failures,
+    strays,
+    lossesLeft,
+    adoptable,
+    adoptableExtents,
+  } = status;
   const lines = [policyLine(status)];
   if (status.pause !== undefined) lines.push(pauseLine(status.pause));
   lines.push(
@@ -24,6 +36,11 @@ export function codingText(status: CodingStatus, repair: readonly string[] = [])
     lines.push(`${counted(count, "coded extent")} with lost fragments ${bear}`);
   }
   lines.push(...repair);
+  if (adoptableExtents > 0n) {
+    const more = adoptableExtents > BigInt(adoptable.length) ? ", …" : "";
+    const which = `${counted(adoptableExtents, "EXTENT")} CAN'T BE READ BY ${adoptableExtents === 1n ? "ITS RECORD" : "THEIR RECORDS"}`;
+    lines.push(`${which}, and nodes hold newer fragments: ./stamp coding adopt EXTENT, for ${adoptable.join(", ")}${more}`);
+  }
   if (strays > 0n) lines.push(`${counted(strays, "fragment")} on nodes that no record explains: ./stamp coding strays list`);
   if (reasons.length > 0) {
     const rows = reasons.map(({ why, extents: count, bytes }) => [count, bytesText(bytes), why]);

@@ -277,6 +277,7 @@ const cases: Readonly<Record<Code, Case>> = {
     cause: /3 coded extents wait for a fragment, about 12 s left$/,
   },
   "fragments-awaited": { change: withRepair({ fragmentsInGrace: 1n }), cause: /1 coded extent misses a node/ },
+  "coded-forgotten": { change: withFacts("stream-manager-1", { coding: { adoptable: 2 } }), cause: /newer fragments of 2 extents$/ },
   "coding-stuck": {
     change: withFacts("stream-manager-1", { coding: { failing: 2, failures: ["node n1 can't be reached"] } }),
     cause: /2 extents wait for another attempt: node n1 can't be reached/,

@@ -139,6 +139,10 @@ async function showExtent(inspector: StampInspector, transport: Transport, id: s
     const at = new Date(Number(loss.wallMs)).toISOString();
     console.log(`sealed at ${at} although ${loss.knownCommittedBytes} bytes were known to be acknowledged: ${loss.note}`);
   }
+  if (info.newerFragments > 0)
+    console.log(
+      `it can't be read as recorded, and nodes hold ${info.newerFragments} fragments that are newer than the record: ./stamp coding adopt ${id}`,
+    );
   console.log();
   if (info.coded !== undefined) {
     const rows = fragments.map(({ index, node, address, version, state }) => [index, node, address, version, state]);

@@ -325,7 +325,7 @@ export const faultRows: readonly FaultRow[] = [
   },
   {
     fault: "a person deletes a fragment that no record explains, and an attempt makes it or a record that was lost named it",
-    rules: ["attemptFragmentsStay", "newerFragmentsStay"],
+    rules: ["attemptFragmentsStay", "newerFragmentsStay", "attemptVersionAboveHeld"],
     tests: ["packages/stream/src/coding/stray-fragments.test.ts", "services/stream-manager/src/coding/stray-calls.test.ts"],
     faults: ["failpoints"],
   },

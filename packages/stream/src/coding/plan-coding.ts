@@ -5,7 +5,8 @@
  * Invariants:
  * - An attempt is recorded before any of its files is made, so a new leader finds it, and goes on with it or takes it back.
  * - An attempt has a version that no attempt of its extent had before (rule `attemptVersionFresh`): late writes and deletions of an older one
- *   meet other files.
+ *   meet other files. After metadata were restored from a copy the record does not know the versions that were given since, so the version is also
+ *   above every fragment of the extent that nodes are known to hold (`heldVersion`; 0: none).
  * - Replicas, or fragments, go from the record in the transaction that puts the others in their place (rule `replicasGoAtCommit`). What goes is
  *   recorded as removed, with its version, until its deletion was answered: no file is forgotten.
  * - Fragments of an attempt are recorded as removed by the transaction that takes the attempt back, not before (rule `fragmentsGoAfterAbort`):
@@ -44,11 +45,12 @@ export function planBeginCoding(
   profile: string,
   targets: readonly ReplicaPlace[],
   rules: Rules,
+  heldVersion = 0,
 ): Outcome<Plan> {
   const extent = state.extent(id);
   const why = notCodable(extent);
   if (extent === undefined || why !== undefined) return conflict(`extent ${id} can't be coded: ${why}`);
-  return begin(extent, { kind: "code", profile, targets: targets.map(placeOf) }, rules);
+  return begin(extent, { kind: "code", profile, targets: targets.map(placeOf) }, { rules, heldVersion });
 }
 
 /** Begins to make one fragment of a coded extent anew, on a node that has no other fragment of it. */
@@ -58,6 +60,7 @@ export function planBeginFragmentRepair(
   index: number,
   target: ReplicaPlace,
   rules: Rules,
+  heldVersion = 0,
 ): Outcome<Plan> {
   const idle = codedAndIdle(state, id);
   if (!idle.ok) return idle;
@@ -65,20 +68,30 @@ export function planBeginFragmentRepair(
   if (coded.fragments[index] === undefined) return refused("invalidArgument", "badRequest", `extent ${id} has no fragment ${index}`);
   if (coded.fragments.some((place, other) => other !== index && place.nodeId === target.nodeId))
     return conflict(`node ${target.nodeId} has another fragment of extent ${id}`);
-  return begin(idle.value, { kind: "repair", index, target: placeOf(target) }, rules);
+  return begin(idle.value, { kind: "repair", index, target: placeOf(target) }, { rules, heldVersion });
 }
 
 /** Begins to make replicas of a coded extent. */
-export function planBeginDecoding(state: StreamState, id: ExtentId, targets: readonly ReplicaPlace[], rules: Rules): Outcome<Plan> {
+export function planBeginDecoding(
+  state: StreamState,
+  id: ExtentId,
+  targets: readonly ReplicaPlace[],
+  rules: Rules,
+  heldVersion = 0,
+): Outcome<Plan> {
   const idle = codedAndIdle(state, id);
   if (!idle.ok) return idle;
-  return begin(idle.value, { kind: "decode", targets: targets.map(placeOf) }, rules);
+  return begin(idle.value, { kind: "decode", targets: targets.map(placeOf) }, { rules, heldVersion });
 }
 
 type NewAttempt = AttemptRecord extends infer Each ? (Each extends AttemptRecord ? Omit<Each, "version"> : never) : never;
 
-function begin(extent: ExtentRecord, attempt: NewAttempt, rules: Rules): Outcome<Plan> {
-  const version = extentVersion(extent.version + 1);
+function begin(
+  extent: ExtentRecord,
+  attempt: NewAttempt,
+  { rules, heldVersion }: { readonly rules: Rules; readonly heldVersion: number },
+): Outcome<Plan> {
+  const version = extentVersion(Math.max(extent.version, rules.on("attemptVersionAboveHeld") ? heldVersion : 0) + 1);
   const begun = { ...attempt, version: rules.on("attemptVersionFresh") ? version : extentVersion(2) } as AttemptRecord;
   const nodes = targetsOf(begun).map(({ nodeId }) => nodeId);
   assert(nodes.length > 0 && new Set(nodes).size === nodes.length, "each target of an attempt is another node");

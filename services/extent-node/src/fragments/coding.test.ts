@@ -94,6 +94,35 @@ test("coding: verification finds a fragment that is intact on its disk and not w
   }
 });
 
+test("coding: with some of the fragments the verification computes the others; what is wrong is found, and too few are refused", async () => {
+  for (const profileName of ["rs-4-2", "lrc-12-2-2"]) {
+    const coding = new Coding(18, profileName);
+    const { cluster, profile } = coding;
+    await coding.run(async () => {
+      unwrap(await coding.make());
+      const verify = (fragments: ReturnType<typeof coding.all>, extent = coding.extent) =>
+        coding.calls("en-2").verifyFragments({ smTerm: BigInt(cluster.smTerm), extent, fragments, partial: true }, { timeoutMs });
+      const all = coding.all();
+      for (let from = 0; from < profile.fragments; from++) {
+        const lost = new Set([from, (from + 1) % profile.fragments]);
+        unwrap(await verify(all.filter(({ index }) => !lost.has(index))));
+      }
+      unwrap(await verify(all));
+      const { losses, data } = profile;
+      assert.equal(reasonOf(await verify(all.slice(losses), { ...coding.extent, checksum: coding.checksum ^ 1 })), "damaged");
+      assert.equal(reasonOf(await verify(all.slice(0, data - 1))), "badRequest");
+      const { fragments } = unwrap(await coding.calls("en-1").listFragments({ withHeads: true }, { timeoutMs }));
+      const { checksum, sealedLengthBytes } = coding.extent;
+      assert.deepEqual(
+        fragments.map((held) => [held.profile, held.sealedLengthBytes, held.checksum, held.damage]),
+        [[profileName, sealedLengthBytes, checksum, ""]],
+      );
+      const plain = unwrap(await coding.calls("en-1").listFragments({}, { timeoutMs })).fragments[0];
+      assert.deepEqual([plain?.profile, plain?.sealedLengthBytes, plain?.checksum], ["", 0n, 0]);
+    });
+  }
+});
+
 test("coding: sources that are dead, damaged or gone are left, as long as the others are enough", async () => {
   const coding = new Coding(14, "rs-6-3");
   const { cluster } = coding;

@@ -1,5 +1,6 @@
 /** Calls about fragments → domain. */
-import { type ExtentId, extentId, extentVersion, type Outcome, ok, refused } from "@stamp/base";
+import { extentId, extentVersion, type Outcome, ok, refused } from "@stamp/base";
+import type { FragmentName } from "@stamp/extent";
 import type { CallContext } from "@stamp/ports";
 import { type DeleteFragmentRequest, fromWire, type ListFragmentsRequest, type ReadFragmentRequest, toWire } from "@stamp/wire";
 import { repairIo } from "../disk/disk-queue.ts";
@@ -42,12 +43,21 @@ export async function deleteFragment(node: Node, request: DeleteFragmentRequest)
 export async function listFragments(node: Node, request: ListFragmentsRequest) {
   const limit = Math.min(listMax, request.limit === 0 ? listMax : request.limit);
   const ids = node.fragments.idsAfter(fromWire(request.afterExtentId), limit + 1);
-  const held = (id: ExtentId) =>
-    node.fragments.of(id).map((name) => ({
-      extentId: toWire(id),
-      version: toWire(name.version),
-      index: name.index,
-      damage: node.fragments.damageOf(name) ?? "",
-    }));
-  return ok({ fragments: ids.slice(0, limit).flatMap(held), more: ids.length > limit }) satisfies Outcome<unknown>;
+  const names = ids.slice(0, limit).flatMap((id) => node.fragments.of(id));
+  const fragments = [];
+  for (const name of names) {
+    const head = request.withHeads ? await headOf(node, name) : undefined;
+    // After the head is read: a head that is damaged is found only then.
+    const damage = node.fragments.damageOf(name) ?? "";
+    fragments.push({ extentId: toWire(name.extentId), version: toWire(name.version), index: name.index, damage, ...head });
+  }
+  return ok({ fragments, more: ids.length > limit }) satisfies Outcome<unknown>;
+}
+
+/** Returns facts of a fragment's head; undefined if it can't be read. */
+async function headOf(node: Node, name: FragmentName) {
+  const head = await node.fragments.head(name, repairIo);
+  if (!head.ok) return undefined;
+  const { profile, sealedLengthBytes, contentChecksum } = head.value;
+  return { profile, sealedLengthBytes: toWire(sealedLengthBytes), checksum: contentChecksum };
 }

@@ -1,9 +1,10 @@
 /**
  * Reads everything that an attempt at coding has stored, before its replicas may go. The data fragments must have the extent's checksum, and the
- * coding fragments must be what the data fragments give: so any set of fragments that the code can decode gives the extent back.
+ * coding fragments must be what the data fragments give: so any set of fragments that the code can decode gives the extent back. A person who takes
+ * fragments back has only some of them: data fragments that are missing are then computed from the others first.
  */
 import { equalBytes, type Outcome, ok, refused } from "@stamp/base";
-import { encodePlan, Kernel } from "@stamp/erasure";
+import { encodePlan, Kernel, type Plan, repairPlan } from "@stamp/erasure";
 import { combineCrc32c } from "@stamp/extent";
 import type { VerifyFragmentsRequest } from "@stamp/wire";
 import type { Node } from "../node.ts";
@@ -14,14 +15,20 @@ export async function verifyFragments(node: Node, request: VerifyFragmentsReques
   const coded = codedOf(request.extent);
   const fragments = fragmentsOf(coded, request.fragments);
   const { profile } = coded;
-  if (fragments.length !== profile.fragments)
+  if (fragments.length !== profile.fragments && !request.partial)
     return refused("invalidArgument", "badRequest", `${profile.name} has ${profile.fragments} fragments, not ${fragments.length}`);
+  const given = fragments.map(({ index }) => index);
+  const missing = Array.from({ length: profile.data }, (_, index) => index).filter((index) => !given.includes(index));
+  const lost = repairPlan(profile, missing, given);
+  if (lost === undefined)
+    return refused("invalidArgument", "badRequest", `${fragments.length} fragments do not determine an extent of ${profile.name}`);
   const admitted = await admit(node, { smTerm: request.smTerm });
   if (!admitted.ok) return admitted;
-  return node.fragmentJobs.run(jobName("verify", coded, fragments), () => verify(node, coded, fragments));
+  return node.fragmentJobs.run(jobName("verify", coded, fragments), () => verify(node, coded, fragments, lost));
 }
 
-async function verify(node: Node, coded: Coded, fragments: readonly FragmentAt[]): Promise<Outcome<Record<string, never>>> {
+/** `lost`: computes the data fragments that are not among `fragments`. */
+async function verify(node: Node, coded: Coded, fragments: readonly FragmentAt[], lost: Plan): Promise<Outcome<Record<string, never>>> {
   const { profile, extent } = coded;
   const { extentId: id, fragmentBytes, sealedLengthBytes, contentChecksum } = extent;
   const { crc32c } = node.world.digest;
@@ -37,13 +44,14 @@ async function verify(node: Node, coded: Coded, fragments: readonly FragmentAt[]
     const read = await Promise.all(fragments.map((fragment) => readFragmentAt(node, coded, fragment, at, bytes)));
     for (const [i, each] of read.entries()) {
       if (!each.ok) return each;
-      const { index } = fragments[i] as FragmentAt;
-      kernel.lane(index).set(each.value);
-      if (index >= profile.data) continue;
-      checksums[index] = crc32c(each.value.subarray(0, contentOf(index, at, bytes)), checksums[index]);
+      kernel.lane((fragments[i] as FragmentAt).index).set(each.value);
     }
+    if (lost.outputs.length > 0) kernel.run(lost, (index) => index, bytes);
+    for (let index = 0; index < profile.data; index++)
+      checksums[index] = crc32c(kernel.lane(index).subarray(0, contentOf(index, at, bytes)), checksums[index]);
     kernel.run(plan, computedLane, bytes);
-    for (const index of plan.outputs) {
+    for (const { index } of fragments) {
+      if (index < profile.data) continue;
       const [stored, computed] = [kernel.lane(index), kernel.lane(computedLane(index))];
       if (!equalBytes(stored.subarray(0, bytes), computed.subarray(0, bytes)))
         return refused("dataLoss", "damaged", `fragment ${index} of extent ${id} is not what the data fragments give, at ${at}`);

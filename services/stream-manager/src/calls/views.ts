@@ -42,7 +42,7 @@ const lossOnWire = ({ knownCommittedBytes, wallMs, note }: AcceptedLoss) => ({
 });
 
 /** The coder's knowledge of fragments. */
-type FragmentKnowledge = Pick<Coder, "isIntact" | "repairs">;
+type FragmentKnowledge = Pick<Coder, "isIntact" | "newerThan" | "repairs">;
 
 export class Views {
   readonly #term: Term;
@@ -143,6 +143,7 @@ export class Views {
             intactFragments: extent.coded.fragments.filter((place) => this.#fragments().isIntact(extent.id, place)).length,
           }),
       attempt: extent.attempt?.kind ?? "",
+      newerFragments: this.#fragments().newerThan(extent),
     };
   }
 

@@ -4,7 +4,7 @@
  */
 import { type ExtentId, type Outcome, ok, refused } from "@stamp/base";
 import type { Client } from "@stamp/ports";
-import type { AttemptRecord, ExtentRecord, FragmentPlace, ReplicaPlace } from "@stamp/stream";
+import { type AttemptRecord, type ExtentRecord, type FragmentPlace, givesBack, type ReplicaPlace } from "@stamp/stream";
 import { ExtentFragments, fromWire, toWire } from "@stamp/wire";
 import type { Completer } from "../seal/completer.ts";
 import type { Term } from "../term/term.ts";
@@ -38,6 +38,19 @@ export class AttemptSteps {
   /** True if the fragment is there and has bad chunks, and its node is up with that disk. */
   isDamaged(id: ExtentId, place: FragmentPlace): boolean {
     return this.#term.nodes.reachable(place) && this.#held.isDamaged(id, place);
+  }
+
+  /** True if intact replicas or fragments that give the extent back can be reached, as its record says. */
+  isReadable(extent: ExtentRecord): boolean {
+    const { coded, id, phase, replicas, sealedLengthBytes } = extent;
+    if (phase !== "sealed" || sealedLengthBytes === 0) return true;
+    if (coded === undefined)
+      return replicas.some((replica) => this.#completer.complete(extent, replica) && this.#term.nodes.reachable(replica));
+    const intact = [...coded.fragments.entries()].filter(([, place]) => this.isIntact(id, place));
+    return givesBack(
+      coded.profile,
+      intact.map(([index]) => index),
+    );
   }
 
   /** Returns the bytes that the repair of a fragment read; 0 of the other kinds. */

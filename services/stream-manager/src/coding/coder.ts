@@ -35,6 +35,8 @@ import type { HeldFragments } from "./held-fragments.ts";
 
 const triesMax = 3;
 const tryPauseMs = 500;
+/** Time between two looks for extents that fragments can give back, in milliseconds. */
+const lookEveryMs = 1_000;
 /** Attempts that are looked at in one tick; the others wait for the next one. */
 const looksPerTickMax = 1_000;
 
@@ -66,6 +68,7 @@ export class Coder {
   readonly #steps: AttemptSteps;
   readonly #running = new Set<ExtentId>();
   readonly repairs: FragmentRepairs;
+  #adoptable: { readonly ids: readonly ExtentId[]; readonly untilMs: number } = { ids: [], untilMs: 0 };
   #codedCount = 0;
 
   constructor(term: Term, { completer, held, pace, copiesWait, over }: CoderParts) {
@@ -86,12 +89,34 @@ export class Coder {
       codedSinceItLeads: this.#codedCount,
       ...this.repairs.facts,
       strays: this.#held.strays,
+      adoptable: this.adoptable().length,
     };
   }
 
   /** True if the fragment is there and intact, as far as is known, and its node is up with that disk. */
   isIntact(id: ExtentId, fragment: FragmentPlace): boolean {
     return this.#steps.isIntact(id, fragment);
+  }
+
+  /** True if intact replicas or fragments that give the extent back can be reached, as its record says. */
+  isReadable(extent: ExtentRecord): boolean {
+    return this.#steps.isReadable(extent);
+  }
+
+  /** Number of fragments on nodes that are newer than the record, if the extent can't be read as the record says; 0: it can, or there is none. */
+  newerThan(extent: ExtentRecord): number {
+    const count = this.#held.newerThan(extent);
+    return count === 0 || this.#steps.isReadable(extent) ? 0 : count;
+  }
+
+  /** Extents that can't be read as their records say, and of which nodes hold newer fragments. */
+  adoptable(): readonly ExtentId[] {
+    const { state, world } = this.#term;
+    const nowMs = world.clock.monotonicMs();
+    if (nowMs < this.#adoptable.untilMs) return this.#adoptable.ids;
+    const ids = [...this.#held.newerExtents()].filter((id) => this.newerThan(state.extent(id) as ExtentRecord) > 0);
+    this.#adoptable = { ids: ids.sort((a, b) => a - b), untilMs: nowMs + lookEveryMs };
+    return ids;
   }
 
   /** Called every tick. */
@@ -102,16 +127,14 @@ export class Coder {
 
   /** Begins to code an extent. Resolves when the attempt is recorded; what becomes of it is in the extent's record. */
   async code(id: ExtentId, profileName: string): Promise<Outcome<void>> {
-    const { ledger, nodes, world } = this.#term;
+    const { ledger, world } = this.#term;
     const profile = profileOf(profileName);
     if (profile === undefined) return refused("invalidArgument", "badRequest", `there is no code ${profileName}`);
     const why = whyCodingWaits(this.#term.level);
     if (why !== undefined) return refused("failedPrecondition", "conflict", why);
-    const distrusted = nodes.distrusted();
-    const usable = nodes.placeable().filter(({ nodeId }) => !distrusted.has(nodeId));
-    const targets = placeFragments(profile, usable, () => world.random.float());
+    const targets = placeFragments(profile, this.repairs.takers(), () => world.random.float());
     if (typeof targets === "string") return refused("resourceExhausted", "noPlacement", targets);
-    const begun = await ledger.commit((state) => planBeginCoding(state, id, profile.name, targets, world.rules));
+    const begun = await ledger.commit((state) => planBeginCoding(state, id, profile.name, targets, world.rules, this.#heldVersion(id)));
     if (begun.ok) this.#drive(id);
     return begun;
   }
@@ -123,9 +146,15 @@ export class Coder {
     const request = { copies, minCopies, avoid: nodes.distrusted(), random: () => world.random.float() };
     const targets = place({ ...request, nodes: nodes.placeable() });
     if (targets.length < minCopies) return refused("resourceExhausted", "noPlacement", `${targets.length} nodes take replicas now`);
-    const begun = await ledger.commit((state) => planBeginDecoding(state, id, targets, world.rules));
+    const begun = await ledger.commit((state) => planBeginDecoding(state, id, targets, world.rules, this.#heldVersion(id)));
     if (begun.ok) this.#drive(id);
     return begun;
+  }
+
+  /** Returns the highest version that fragments of the extent on nodes are known to have. */
+  #heldVersion(id: ExtentId): number {
+    const extent = this.#term.state.extent(id);
+    return extent === undefined ? 0 : this.#held.heldVersion(extent);
   }
 
   #drive(id: ExtentId): void {

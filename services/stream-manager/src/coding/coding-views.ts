@@ -2,9 +2,13 @@
 import { toWire } from "@stamp/wire";
 import type { Serving } from "../term/leader.ts";
 
+/** Numbers of adoptable extents that are told. */
+const adoptableMax = 20;
+
 export function codingStatus({ chooser, coder, term }: Serving) {
   const { policy, pause, survey, done, running, failed } = chooser;
   const choice = chooser.choice();
+  const adoptable = coder.adoptable();
   const { codedBytes, fragmentBytes, reasons, waiting } = survey;
   const isCoding = typeof choice !== "string" && pause === undefined;
   const etaMs = Math.ceil((waiting.bytes * 1_000) / term.config.codingBytesPerSecond);
@@ -31,6 +35,8 @@ export function codingStatus({ chooser, coder, term }: Serving) {
     failing: toWire(failed.count),
     failures: [...failed.reasons],
     strays: toWire(coder.facts.strays),
+    adoptableExtents: toWire(adoptable.length),
+    adoptable: adoptable.slice(0, adoptableMax).map(toWire),
     lossesLeft: coder.repairs.lossesLeft.map(([losses, extents]) => ({ losses, extents: toWire(extents) })),
   };
 }

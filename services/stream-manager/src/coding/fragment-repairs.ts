@@ -156,7 +156,7 @@ export class FragmentRepairs {
     this.#scanning = true;
     this.#blocked.clear();
     const survey = new FragmentSurvey();
-    const takers = this.#takers();
+    const takers = this.takers();
     const crowded: ExtentId[] = [];
     const turns = new Turns(world.clock);
     if (state.codedCount > 0) {
@@ -240,7 +240,7 @@ export class FragmentRepairs {
       const id = this.#crowded.pop() as ExtentId;
       const extent = state.extent(id);
       if (extent === undefined || this.#assess(extent)?.kind !== "fine" || running.has(id)) continue;
-      const index = this.#crowdedOf(extent, this.#takers());
+      const index = this.#crowdedOf(extent, this.takers());
       const target = index === undefined ? "" : this.#target(extent, index);
       if (index === undefined || typeof target === "string") continue;
       pace.spend(
@@ -278,7 +278,11 @@ export class FragmentRepairs {
     const { drive, running } = this.#parts;
     running.add(id);
     void ledger
-      .commit((current) => planBeginFragmentRepair(current, id, index, target, world.rules))
+      .commit((current) => {
+        const extent = current.extent(id);
+        const heldVersion = extent === undefined ? 0 : this.#parts.held.heldVersion(extent);
+        return planBeginFragmentRepair(current, id, index, target, world.rules, heldVersion);
+      })
       .then((begun) => {
         running.delete(id);
         if (begun.ok) drive(id);
@@ -291,17 +295,17 @@ export class FragmentRepairs {
     const { world } = this.#term;
     const profile = profileOf(coded?.profile ?? "") as Profile;
     const others = (coded?.fragments ?? []).filter((_, other) => other !== index);
-    const free = this.#takers().filter(({ nodeId }) => !others.some((place) => place.nodeId === nodeId));
+    const free = this.takers().filter(({ nodeId }) => !others.some((place) => place.nodeId === nodeId));
     const used = others.map((place) => this.#domainOf(place.nodeId));
     const target = placeFragment(profile, free, used, () => world.random.float());
     return target ?? `no node can take a fragment (${free.length} have none of the extent and take some)`;
   }
 
-  /** Nodes that take fragments now. */
-  #takers(): PlacementNode[] {
+  /** Nodes that take fragments now. What they hold was compared with the records: an attempt meets no fragment of its version there. */
+  takers(): PlacementNode[] {
     const { nodes } = this.#term;
     const distrusted = nodes.distrusted();
-    return nodes.placeable().filter(({ nodeId }) => !distrusted.has(nodeId));
+    return nodes.placeable().filter((node) => !distrusted.has(node.nodeId) && this.#parts.held.isCompared(node));
   }
 
   #domainOf(nodeId: string): string {

@@ -2,7 +2,8 @@
  * Compares the fragments that nodes hold with the records: missing or damaged ones are lost, and are made anew. A node
  * is asked, page by page, when it is first heard of in a term, after every restart or new disk, when it has found
  * damage, and now and then. A fragment that no record explains is left alone and counted; people list and delete
- * it (stray-calls.ts).
+ * it (stray-calls.ts). One of a higher version than its extent's record proves that the metadata are older than the
+ * extent, as after a restore from a copy: no attempt gets its version, and people take it back (fragment-adoption.ts).
  */
 import type { ExtentId, ExtentVersion } from "@stamp/base";
 import { extentId, extentVersion } from "@stamp/base";
@@ -15,6 +16,24 @@ import type { Term } from "../term/term.ts";
 const pageExtents = 1_000;
 const pageTimeoutMs = 5_000;
 const pagePauseMs = 5;
+/** Extents with newer fragments that are remembered of one node; of those beyond, only by how much the newest is ahead of its record. */
+const newerPerNodeMax = 10_000;
+
+interface Wanted {
+  readonly place: ReplicaPlace;
+  /** Disk, incarnation and number of damaged fragments that the node reported. */
+  readonly as: string;
+  /** Number of fragments that the node holds. */
+  readonly count: number;
+}
+
+/** Fragments on a node that are newer than the records of their extents. */
+interface Newer {
+  /** Number and highest version, by extent. */
+  readonly of: Map<ExtentId, { readonly count: number; readonly version: number }>;
+  /** Largest number of versions by which a fragment that is not remembered is ahead of its record. */
+  ahead: number;
+}
 
 const keyOf = (id: number, { nodeId, diskId, version }: FragmentPlace): string => `${id} ${nodeId} ${diskId} ${version}`;
 const isSame = (one: FragmentPlace, other: FragmentPlace): boolean => one.version === other.version && samePlace(one, other);
@@ -37,9 +56,11 @@ export class HeldFragments {
   readonly #lost = new Map<ExtentId, readonly LostFragment[]>();
   /** Fragments on a node that no record explains, by node. */
   readonly #strays = new Map<string, number>();
+  /** By node and disk; a disk that was not compared to the end in this term has none. */
+  readonly #newer = new Map<string, Newer>();
   /** Disk, incarnation and number of damaged fragments that a node was asked as, and when. */
   readonly #asked = new Map<string, { readonly as: string; readonly atMs: number }>();
-  readonly #wanted = new Map<string, { readonly place: ReplicaPlace; readonly as: string }>();
+  readonly #wanted = new Map<string, Wanted>();
   #busy = false;
 
   constructor(term: Term, found: () => void) {
@@ -60,19 +81,63 @@ export class HeldFragments {
     return [...this.#strays.values()].reduce((sum, count) => sum + count, 0);
   }
 
+  /** True if the disk was compared with the records in this term: fragments on it that an attempt could meet are known. */
+  isCompared({ nodeId, diskId }: ReplicaPlace): boolean {
+    return this.#newer.has(`${nodeId} ${diskId}`);
+  }
+
+  /** Returns the highest version of an extent that fragments on nodes are known to have; 0: none is newer than the record. */
+  heldVersion({ id, version }: ExtentRecord): number {
+    let highest = 0;
+    for (const { of, ahead } of this.#newer.values())
+      highest = Math.max(highest, of.get(id)?.version ?? 0, ahead === 0 ? 0 : version + ahead);
+    return highest;
+  }
+
+  /** Returns the number of fragments on nodes that are newer than this record, as far as is remembered. */
+  newerThan({ id, version }: ExtentRecord): number {
+    let count = 0;
+    for (const { of } of this.#newer.values()) {
+      const known = of.get(id);
+      if (known !== undefined && known.version > version) count += known.count;
+    }
+    return count;
+  }
+
+  /** Extents of which nodes hold fragments that are newer than the record; each once. */
+  newerExtents(): Set<ExtentId> {
+    const ids = new Set<ExtentId>();
+    for (const { of } of this.#newer.values()) {
+      for (const [id, { version }] of of) {
+        const extent = this.#term.state.extent(id);
+        if (extent === undefined || version <= extent.version) of.delete(id);
+        else ids.add(id);
+      }
+    }
+    return ids;
+  }
+
+  /** A fragment that the record names is not there. */
+  missing(id: ExtentId, place: FragmentPlace): void {
+    this.#lose(id, place, false);
+  }
+
   /** A person deleted a stray of this node. */
   strayGone(nodeId: string): void {
     const count = this.#strays.get(nodeId) ?? 0;
     if (count > 0) this.#strays.set(nodeId, count - 1);
   }
 
-  /** At every report of a node. `damaged`: number of fragments in which it has found damage; another number means that it has found more. */
-  heard(place: ReplicaPlace, incarnation: number, damaged: number): void {
+  /**
+   * At every report of a node. `damaged`: number of fragments in which it has found damage; another number means that it has found more. `count`:
+   * number of fragments that it holds.
+   */
+  heard(place: ReplicaPlace, incarnation: number, { damaged, count }: { readonly damaged: number; readonly count: number }): void {
     const as = `${place.diskId} ${incarnation} ${damaged}`;
     const known = this.#asked.get(place.nodeId);
     const nowMs = this.#term.world.clock.monotonicMs();
     if (known?.as === as && nowMs - known.atMs < this.#term.config.syncEveryMs) return;
-    this.#wanted.set(place.nodeId, { place, as });
+    this.#wanted.set(place.nodeId, { place, as, count });
     void this.#work();
   }
 
@@ -98,13 +163,13 @@ export class HeldFragments {
     if (this.#busy) return;
     this.#busy = true;
     for (let next = this.#next(); next !== undefined && !this.#term.ended.aborted; next = this.#next()) {
-      const { place, as } = next;
-      if (await this.#compare(place)) this.#asked.set(place.nodeId, { as, atMs: this.#term.world.clock.monotonicMs() });
+      const { place, as, count } = next;
+      if (await this.#compare(place, count)) this.#asked.set(place.nodeId, { as, atMs: this.#term.world.clock.monotonicMs() });
     }
     this.#busy = false;
   }
 
-  #next(): { readonly place: ReplicaPlace; readonly as: string } | undefined {
+  #next(): Wanted | undefined {
     for (const [nodeId, wanted] of this.#wanted) {
       this.#wanted.delete(nodeId);
       return wanted;
@@ -113,11 +178,16 @@ export class HeldFragments {
   }
 
   /** False: the node did not answer to the end; its next report asks for it again. */
-  async #compare(place: ReplicaPlace): Promise<boolean> {
+  async #compare(place: ReplicaPlace, count: number): Promise<boolean> {
     const { ended, nodes, state, world } = this.#term;
     // The expected fragments are read first: one that is made meanwhile is not missed.
     const expected = await this.#expectedOn(place);
-    if (expected.size === 0 && state.codedCount === 0 && state.attempts().size === 0) return true;
+    const newer: Newer = { of: new Map(), ahead: 0 };
+    const key = `${place.nodeId} ${place.diskId}`;
+    if (expected.size === 0 && state.codedCount === 0 && state.attempts().size === 0 && count === 0) {
+      this.#newer.set(key, newer);
+      return true;
+    }
     let strays = 0;
     let isTroubled = false;
     let after = 0n;
@@ -137,7 +207,10 @@ export class HeldFragments {
         else if (isExpected) {
           this.#lose(id, at, true);
           isTroubled = true;
-        } else if (!this.#isExplained(place, held)) strays += 1;
+        } else if (!this.#isExplained(place, held)) {
+          strays += 1;
+          this.#count(newer, held);
+        }
       }
       after = fragments.at(-1)?.extentId ?? after;
       await sleep(world.clock, pagePauseMs, ended);
@@ -155,8 +228,21 @@ export class HeldFragments {
       if (ended.aborted) return false;
     }
     this.#strays.set(place.nodeId, strays);
+    for (const known of this.#newer.keys()) if (known.startsWith(`${place.nodeId} `)) this.#newer.delete(known);
+    this.#newer.set(key, newer);
     if (isTroubled) this.#found();
     return true;
+  }
+
+  /** Counts a fragment that no record explains, if it is newer than the record of its extent. */
+  #count(newer: Newer, held: HeldFragment): void {
+    const id = extentId(fromWire(held.extentId));
+    const version = fromWire(held.version);
+    const extent = this.#term.state.extent(id);
+    if (extent === undefined || version <= extent.version) return;
+    const known = newer.of.get(id);
+    if (known === undefined && newer.of.size >= newerPerNodeMax) newer.ahead = Math.max(newer.ahead, version - extent.version);
+    else newer.of.set(id, { count: (known?.count ?? 0) + 1, version: Math.max(known?.version ?? 0, version) });
   }
 
   /** Fragments that are recorded to be on this disk. */

@@ -156,7 +156,7 @@ export class NodeReports {
     if (nodes.report({ nodeId, diskId }, incarnation, load, known?.heard)) {
       void this.#lookAtAll(nodeId, diskId, report.unsealed);
       sync.heard({ nodeId, diskId }, incarnation);
-      held.heard({ nodeId, diskId }, incarnation, report.damagedFragments);
+      held.heard({ nodeId, diskId }, incarnation, { damaged: report.damagedFragments, count: report.fragments });
     }
     return ok({ smTerm, wrongStamp: false });
   }

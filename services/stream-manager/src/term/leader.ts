@@ -18,6 +18,7 @@ import { Views } from "../calls/views.ts";
 import { Chooser } from "../coding/chooser.ts";
 import { Coder } from "../coding/coder.ts";
 import { loadCodingRecords } from "../coding/coding-records.ts";
+import { FragmentAdoption } from "../coding/fragment-adoption.ts";
 import { HeldFragments } from "../coding/held-fragments.ts";
 import { StrayCalls } from "../coding/stray-calls.ts";
 import type { StreamManagerConfig } from "../config.ts";
@@ -59,6 +60,7 @@ interface Serving {
   readonly coder: Coder;
   readonly chooser: Chooser;
   readonly strays: StrayCalls;
+  readonly adoption: FragmentAdoption;
 }
 
 /** For people: what takes long, and why. */
@@ -208,11 +210,28 @@ export class Leader {
     const reports = new NodeReports(term, { sealer, completer, repairer, sync, held });
     const operator = new OperatorCalls(term, { sealer, repairer, completer });
     const strays = new StrayCalls(term, held);
+    const adoption = new FragmentAdoption(term, coder, held);
     const garbage = new Garbage(term);
 
     void dropAllocating(term);
     void goOn(term, sealer, completer);
-    return ok({ term, calls, views, sealer, completer, allocator, ahead, repairer, reports, operator, garbage, coder, chooser, strays });
+    return ok({
+      term,
+      calls,
+      views,
+      sealer,
+      completer,
+      allocator,
+      ahead,
+      repairer,
+      reports,
+      operator,
+      garbage,
+      coder,
+      chooser,
+      strays,
+      adoption,
+    });
   }
 
   /**

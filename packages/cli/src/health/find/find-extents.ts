@@ -63,6 +63,8 @@ function findCoded({ streamLayer }: StampFacts, leader: Readonly<Record<string, 
   const failing = numberAt(leader, "coding.failing");
   const reasons = (factAt(leader, "coding.failures") as readonly string[] | undefined) ?? [];
   if (failing > 0) found.push(finding("coding-stuck", "", `${counted(failing, "extent", wait)} for another attempt: ${few(reasons)}`));
+  const adoptable = numberAt(leader, "coding.adoptable");
+  if (adoptable > 0) found.push(finding("coded-forgotten", "", `nodes hold newer fragments of ${counted(adoptable, "extent")}`));
   const strays = numberAt(leader, "coding.strays");
   if (strays > 0) found.push(finding("stray-fragments", "", `${counted(strays, "fragment")} without a record`));
   if (factAt(leader, "coding.paused") === true) found.push(finding("coding-paused", "", "it was paused by a person"));

@@ -44,6 +44,14 @@ export const extentKinds = {
     help: "bring the nodes that have fragments back: ./stamp node list; never wipe a disk meanwhile",
     alert: { expr: "stamp_stream_manager_unreachable_coded_extents > 0", lasts: "30s" },
   },
+  "coded-forgotten": {
+    severity: "critical",
+    stops: true,
+    means:
+      "Extents can't be read as their records say, and nodes hold fragments of them that are newer: the metadata were restored from an older copy.",
+    help: "bring every node back, then take the fragments back: ./stamp coding status names the extents, ./stamp coding adopt EXTENT",
+    alert: { expr: "stamp_stream_manager_adoptable_extents > 0", lasts: "30s" },
+  },
   "coded-endangered": {
     severity: "critical",
     means: "Coded extents miss as many fragments as their code bears, or more. One more loss may lose their data.",

@@ -146,6 +146,7 @@ export const alertCases: Partial<Readonly<Record<Code, AlertCase>>> = {
   "replicas-awaited": ofStreams("repair_grace_extents", 1, 0),
   "repair-blocked": ofStreams("repair_blocked_replicas", 1, 0),
   "coded-unreachable": ofStreams("unreachable_coded_extents", 1, 0),
+  "coded-forgotten": ofStreams("adoptable_extents", 1, 0),
   "coded-endangered": ofStreams("endangered_coded_extents", 1, 0),
   "fragments-missing": ofStreams("fragments_waiting", 1, 0),
   "fragments-awaited": ofStreams("coded_extents_in_grace", 1, 0),
