@@ -14,7 +14,7 @@ import { doubtsPlaces, type NodeHistories } from "./replica-race.ts";
 /** A node that failed so often lately is not waited for: the others are asked at once beside it. */
 const failuresMax = 3;
 /** A read waits at most so long for its next hedge, in ms, and at most this part of the time it has left. */
-const patientMsMax = 1_000;
+const patientMsMax = 400;
 const patientPart = 1 / 3;
 
 export interface FragmentRange {

@@ -12,7 +12,7 @@ import { counter, gauge, type Metrics } from "@stamp/base";
 /** Hedges for each read. */
 const share = 0.1;
 /** Hedges for each second, so that a reader with few reads has some. */
-const perSecond = 1;
+const perSecond = 0.1;
 /** Largest number of hedges at once, and after a time without any. */
 const burst = 10;
 const patienceMax = 16;
