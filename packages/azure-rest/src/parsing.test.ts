@@ -80,6 +80,7 @@ test("each operation is recognized by its row, and what is in none is told apart
     asked("GET", "/acct?comp=list"),
     asked("GET", "/acct?restype=service&comp=properties"),
     asked("PUT", "/acct?restype=service&comp=properties"),
+    asked("GET", "/acct?restype=service&comp=stats"),
     asked("POST", "/acct?restype=service&comp=userdelegationkey"),
     asked("GET", "/acct/c?restype=container&comp=acl"),
     asked("PUT", "/acct/c?restype=container&comp=acl"),
