@@ -21,7 +21,6 @@ export async function runSupervisor(
   // Its socket, logs and records are for its user alone; the processes that it starts inherit this.
   process.umask(0o077);
   const supervisor = new Supervisor(options);
-  await supervisor.start();
   const { promise: stopped, resolve } = Promise.withResolvers<void>();
   const ending = new AbortController();
   let stopping: Promise<void> | undefined;
@@ -36,18 +35,32 @@ export async function runSupervisor(
     return stopping;
   };
   const server = new ControlServer(supervisor, () => stop("asked to"));
-  await server.listen();
-  if (options.config.topology === undefined) void finalizeByItself(options.transport, () => supervisor.status(), ending.signal);
+  let started = false;
+  let askedBy: NodeJS.Signals | undefined;
   let firstSignalMs = 0;
   const onSignal = (signal: NodeJS.Signals): void => {
+    askedBy ??= signal;
+    if (!started) return;
     if (firstSignalMs === 0) firstSignalMs = performance.now();
     else if (performance.now() - firstSignalMs > sameSignalMs) void supervisor.powerLoss();
     void stop(signal);
   };
+  const unhear = (): void => {
+    for (const signal of signals) process.off(signal, onSignal);
+  };
+  // Before the first process begins: a supervisor that a signal ends in between would leave the others without anyone who ends them.
   for (const signal of signals) process.on(signal, onSignal);
   // A process may run one cluster after another, as drills do.
-  void stopped.then(() => {
-    for (const signal of signals) process.off(signal, onSignal);
-  });
+  void stopped.then(unhear);
+  try {
+    await supervisor.start();
+    await server.listen();
+  } catch (error) {
+    unhear();
+    throw error;
+  }
+  started = true;
+  if (askedBy !== undefined) onSignal(askedBy);
+  if (options.config.topology === undefined) void finalizeByItself(options.transport, () => supervisor.status(), ending.signal);
   return { supervisor, stopped, stop: () => stop("asked to") };
 }

@@ -353,6 +353,19 @@ test("run-supervisor, clusters one after another in one process: each lets go of
     }
   }));
 
+test("run-supervisor, a signal while its processes are being started: all that began are ended", () =>
+  withBench(async ({ run, config }) => {
+    const before = process.listenerCount("SIGINT");
+    const starting = run();
+    assert.equal(process.listenerCount("SIGINT"), before + 1, "whoever is interrupted before anyone listens leaves what it has started");
+    process.emit("SIGINT", "SIGINT");
+    const running = await starting;
+    await running.stopped;
+    assert.ok(running.supervisor.status().processes.every(({ pid }) => pid === null));
+    assert.equal(new DataFolder(config.dataDir).supervisor(), undefined);
+    assert.equal(process.listenerCount("SIGINT"), before);
+  }));
+
 /** Waits without a timer. */
 async function untilTurn(what: string, condition: () => boolean): Promise<void> {
   for (let turn = 0; turn < 5_000_000; turn++) {
