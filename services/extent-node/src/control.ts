@@ -272,6 +272,7 @@ async function copy(node: Node, request: CopyExtentRequest, raw: RawSource | und
   if (held.replica.state === "open") held.replica.fence();
   return held.exclusively(async () => {
     if (held.replica.state === "damaged" || givenUp(held.replica, lengthBytes, version)) return replace(node, request, held, raw);
+    if (raw !== undefined && (await endsElsewhere(node, held, lengthBytes))) return decodeOver(node, request, held, raw);
     const sealed = await seal(node, held, lengthBytes, version, request.sources);
     const recorded = await asRecorded(node, held, request.checksum, sealed);
     const stored = recorded.ok ? await asStored(node, held, recorded.value) : recorded;
@@ -295,6 +296,30 @@ async function asStored(node: Node, extent: LocalExtent, sealed: { checksum: num
 /** Sealed at a length that was told to nobody and made anew since, at a later version (planUnseal). */
 const givenUp = (replica: Replica, lengthBytes: number, version: number): boolean =>
   replica.state === "sealed" && replica.sealedLengthBytes !== lengthBytes && replica.version < version;
+
+/** True if an unsealed replica can't be sealed at this length with what it holds: it is shorter, or none of its blocks ends there. */
+async function endsElsewhere(node: Node, extent: LocalExtent, lengthBytes: number): Promise<boolean> {
+  await node.journal.drained();
+  const { state, durableBytes } = extent.replica;
+  if (state !== "open" && state !== "closed") return false;
+  if (durableBytes <= lengthBytes) return durableBytes < lengthBytes;
+  return (await node.store.index(extent))?.find(lengthBytes)?.offsetBytes !== lengthBytes;
+}
+
+/** Makes an unsealed replica anew: a decoding has no replicas that could complete it. */
+async function decodeOver(
+  node: Node,
+  request: CopyExtentRequest,
+  held: LocalExtent,
+  raw: RawSource,
+): Promise<Outcome<{ checksum: number }>> {
+  const refusal = held.replica.refuseSeal(fromWire(request.sealedLengthBytes), extentVersion(fromWire(request.version)));
+  if (refusal !== undefined) return { ok: false, failure: refusal };
+  // A replay of the journal would otherwise write appends of the old replica over the new one.
+  await node.store.rewriteHeader(held);
+  await node.store.table.sync();
+  return replace(node, request, held, raw);
+}
 
 /** The whole content in a file of its own; nothing is left when it fails. */
 async function copyBeside(node: Node, request: CopyExtentRequest, path: string, raw: RawSource | undefined): Promise<Outcome<CopyResult>> {

@@ -122,7 +122,7 @@ export class ExtentStore {
     extent.flushedBytes = lengthBytes;
   }
 
-  /** Another replica takes the place of this damaged one: nothing more of it is written. */
+  /** Another replica takes the place of this one: nothing more of it is written. */
   abandon(extent: LocalExtent): void {
     for (const append of extent.pending) this.#pendingBytes -= inMemory(append);
     extent.pending = [];

@@ -10,17 +10,11 @@ import { ExtentFragments, toWire } from "@stamp/wire";
 import { repairIo } from "../disk/disk-queue.ts";
 import type { Node } from "../node.ts";
 import type { Coded, FragmentAt } from "./fragment-requests.ts";
-import { type Source, type StripeFound, StripeRead, sourceOf } from "./stripe-read.ts";
+import { LateLimit, type Source, type StripeFound, StripeRead, sourceOf } from "./stripe-read.ts";
 
 /** Bytes of each fragment that are worked on at a time. */
 export const stripeBytes: number = 256 * 1024;
 const readTimeoutMs = 5_000;
-/** Time after which an answer is late, in ms: at the start, at least, at most, and as a multiple of what steps took lately. */
-const lateStartMs = 1_000;
-const lateMinMs = 300;
-const lateMaxMs = 2_500;
-const lateTimes = 8;
-const learnShare = 0.2;
 
 /** Returns bytes of a fragment's content, verified by its node, and again here if they came from another one. */
 export async function readFragmentAt(
@@ -54,8 +48,8 @@ export class FragmentSources {
   readonly #wanted: number;
   readonly #sources: readonly Source[];
   readonly #kernel: () => Kernel;
+  readonly #late = new LateLimit();
   #step = 0;
-  #tookMs = lateStartMs / lateTimes;
   bytesRead = 0;
 
   /** `sources`: those to be read first in front, at most one of each index. `kernel` gives lanes for all fragments; nobody else uses it between two awaits. */
@@ -91,7 +85,6 @@ export class FragmentSources {
   /** Refused with `damaged` if bad chunks are why the range is not determined. */
   async #range(offsetBytes: number, lengthBytes: number): Promise<Outcome<Uint8Array>> {
     const { clock } = this.#node.world;
-    const startedMs = clock.monotonicMs();
     this.#step += 1;
     const found = await new StripeRead({
       clock,
@@ -99,14 +92,13 @@ export class FragmentSources {
       wanted: this.#wanted,
       sources: this.#sources,
       step: this.#step,
-      lateMs: Math.min(lateMaxMs, Math.max(lateMinMs, this.#tookMs * lateTimes)),
+      late: this.#late,
       read: async ({ at }, signal) => {
         const answer = await readFragmentAt(this.#node, this.#coded, at, offsetBytes, lengthBytes, signal);
         if (answer.ok) this.bytesRead += lengthBytes;
         return answer;
       },
     }).run();
-    this.#tookMs = this.#tookMs * (1 - learnShare) + (clock.monotonicMs() - startedMs) * learnShare;
     if ("kind" in found) return ok(this.#computed(found, lengthBytes));
     const why = found.last?.failure.message ?? "no source is left";
     return found.isDamaged ? refused("dataLoss", "damaged", why) : refused("unavailable", "extentStale", why);

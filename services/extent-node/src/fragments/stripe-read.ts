@@ -2,6 +2,11 @@
  * Reads one range of one fragment: from the fragment's own file if that is a source, or computed from the same range of others, the fewest that
  * determine it. A source that fails, or is later than usual, does not hold the range up: others are asked beside it, and the first answers that
  * determine the range give it. The other calls are cancelled.
+ *
+ * Invariants:
+ * - Lateness asks for as many more fragments as are missing without the late ones, at most two of which are given up at a time.
+ * - While more than half of the sources that were asked are late, all are slow: the read waits once more before it asks others.
+ * - Each wait of a range is twice as long as the one before.
  */
 import type { Failed, Outcome } from "@stamp/base";
 import { type Plan, type Profile, repairPlan } from "@stamp/erasure";
@@ -27,8 +32,7 @@ export interface StripeParts {
   readonly sources: readonly Source[];
   /** Number of this step in the job. */
   readonly step: number;
-  /** Time after which answers are late, in ms. */
-  readonly lateMs: number;
+  readonly late: LateLimit;
   /** Reads the range from one source. */
   read(source: Source, signal: AbortSignal): Promise<Outcome<Uint8Array>>;
 }
@@ -44,10 +48,35 @@ export interface StripeFailure {
   readonly isDamaged: boolean;
 }
 
-/** Steps for which a source that failed or was late is not asked again if others are enough. */
+/** Steps for which a source that failed, or was later than others asked after it, is not asked again if others are enough. */
 const restSteps = 16;
 /** A bad chunk says nothing about the next ones, but so many in a row do. */
 const badChunksMax = 3;
+/** Sources that are taken for late at a time. More late ones at once are rather a sign that all nodes are slow. */
+const lateAtOnce = 2;
+
+/** Time after which an answer is late, in ms: at the start, at least, usually at most, and as a multiple of what answers took lately. */
+const lateStartMs = 1_000;
+const lateMinMs = 300;
+const lateMaxMs = 2_500;
+const lateTimes = 8;
+/** However slow the nodes are, an answer is late only after this multiple of what answers took lately. */
+const lateTimesMin = 2;
+const learnShare = 0.2;
+
+/** Time after which an answer is late. It grows with the time that answers of the job take, so that slow nodes are not asked for more. */
+export class LateLimit {
+  #tookMs = lateStartMs / lateTimes;
+
+  /** An answer came after so long. */
+  took(ms: number): void {
+    this.#tookMs = this.#tookMs * (1 - learnShare) + ms * learnShare;
+  }
+
+  get ms(): number {
+    return Math.max(lateMinMs, Math.min(lateMaxMs, this.#tookMs * lateTimes), this.#tookMs * lateTimesMin);
+  }
+}
 
 export class StripeRead {
   readonly #parts: StripeParts;
@@ -55,6 +84,8 @@ export class StripeRead {
   readonly #waiting = new Map<number, AbortController>();
   readonly #failed = new Set<number>();
   readonly #late = new Set<number>();
+  /** Number of times that sources were late. */
+  #waits = 0;
   #last: Failed | undefined;
   #isDamaged = false;
   #timer: Timer | undefined;
@@ -78,6 +109,12 @@ export class StripeRead {
     this.#resolve = undefined;
     this.#timer?.cancel();
     for (const controller of this.#waiting.values()) controller.abort();
+    // A late source that answered before the others is as quick as they are.
+    const { sources, step } = this.#parts;
+    for (const source of sources) {
+      const { index } = source.at;
+      if (this.#late.has(index) && this.#waiting.has(index)) source.restsUntil = step + restSteps;
+    }
     resolve?.(found);
   }
 
@@ -121,14 +158,26 @@ export class StripeRead {
   }
 
   #ask(sources: readonly Source[]): void {
-    const { clock, lateMs } = this.#parts;
-    this.#timer?.cancel();
-    this.#timer = clock.after(lateMs, () => this.#isLate());
+    this.#wait();
     for (const source of sources) {
       const controller = new AbortController();
       this.#waiting.set(source.at.index, controller);
-      void this.#parts.read(source, controller.signal).then((answer) => this.#answered(source, answer), this.#reject);
+      void this.#timed(source, controller.signal).then((answer) => this.#answered(source, answer), this.#reject);
     }
+  }
+
+  async #timed(source: Source, signal: AbortSignal): Promise<Outcome<Uint8Array>> {
+    const { clock, late } = this.#parts;
+    const startedMs = clock.monotonicMs();
+    const answer = await this.#parts.read(source, signal);
+    if (answer.ok && this.#resolve !== undefined) late.took(clock.monotonicMs() - startedMs);
+    return answer;
+  }
+
+  #wait(): void {
+    const { clock, late } = this.#parts;
+    this.#timer?.cancel();
+    this.#timer = clock.after(late.ms * 2 ** this.#waits, () => this.#isLate());
   }
 
   #answered(source: Source, answer: Outcome<Uint8Array>): void {
@@ -152,11 +201,16 @@ export class StripeRead {
 
   #isLate(): void {
     if (this.#resolve === undefined) return;
-    for (const index of this.#waiting.keys()) {
-      this.#late.add(index);
-      const source = this.#parts.sources.find(({ at }) => at.index === index);
-      if (source !== undefined) source.restsUntil = this.#parts.step + restSteps;
+    // In the order in which they were asked.
+    const late = [...this.#waiting.keys()].filter((index) => !this.#late.has(index));
+    if (late.length === 0) return;
+    this.#waits += 1;
+    if (this.#waits === 1 && late.length > 1 && late.length > this.#arrived.size) {
+      this.#wait();
+      return;
     }
+    for (const index of late.slice(0, lateAtOnce)) this.#late.add(index);
+    this.#wait();
     this.#goOn();
   }
 }
