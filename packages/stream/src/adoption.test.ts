@@ -47,8 +47,8 @@ test("adoption: what the record proves is taken, each thing that it does not pro
     [{ ...extent, phase: "dropped" }, {}, /know no extent 7/],
     [{ ...extent, phase: "open" }, {}, /not sealed for good/],
     [{ ...extent, untold: ["a"] }, {}, /not sealed for good/],
-    [{ ...extent, replicas: [], coded: { profile: "lrc", fragments: [] } }, {}, /stored as fragments/],
-    [{ ...extent, attempt: { version: extentVersion(3), kind: "code", profile: "lrc", targets: [] } }, {}, /stored as fragments/],
+    [{ ...extent, replicas: [], coded: { profile: "lrc", fragments: [] } }, {}, /stored as fragments, and the replica is not newer/],
+    [{ ...extent, attempt: { version: extentVersion(3), kind: "code", profile: "lrc", targets: [] } }, { version: 4 }, /under way: code/],
     [(({ checksum: _, ...rest }) => rest)(extent), {}, /no checksum of extent 7/],
     [extent, { problems: ["its file is gone"] }, /not intact: its file is gone/],
     [extent, { sealed: false }, /is not sealed/],
@@ -82,4 +82,16 @@ test("adoption: the old disk of a node replaces its new one; a copy that was beg
   const itself = recordOf(plan({ ...extent, repair: place(on("d")) }, on("c")));
   assert.deepEqual([itself.repair, itself.removed], [undefined, [place(on("c"))]]);
   assert.equal(plan(extent, undefined, found, on("a")).ok, false);
+});
+
+test("adoption: a replica that is newer than a record of fragments takes their place, and they are garbage; an equally old one does not", () => {
+  const fragment = (nodeId: string, version: number) => ({ ...place(on(nodeId)), version: extentVersion(version) });
+  const coded: ExtentRecord = {
+    ...{ ...extent, replicas: [], removed: [place(on("d")), place(on("e"))] },
+    ...{ coded: { profile: "rs-4-2", fragments: [fragment("a", 2), fragment("b", 2)] }, removedFragments: [fragment("c", 1)] },
+  };
+  const record = recordOf(plan(coded, undefined, { ...found, version: 6 }));
+  assert.deepEqual([record.coded, record.replicas, record.removed, record.version], [undefined, [on("d")], [place(on("e"))], 7]);
+  assert.deepEqual(record.removedFragments, [fragment("c", 1), fragment("a", 2), fragment("b", 2)]);
+  assert.equal(plan(coded, undefined, found).ok, false);
 });

@@ -3,6 +3,9 @@
  *
  * Invariant: a replica is adopted only if the record of the sealed extent proves every byte of it, by extent, version, sealed length and
  * checksum. The record is the proof, so an extent without one, or without a checksum, takes nothing back.
+ *
+ * An extent that is recorded as fragments takes a newer replica back: the metadata were restored from a copy of before a decoding. The caller owes
+ * that the fragments can't be decoded.
  */
 import { type ExtentId, extentVersion, type Outcome, ok, refused } from "@stamp/base";
 import { samePlace } from "./plan-extents.ts";
@@ -32,13 +35,14 @@ export function refuseAdoption(id: ExtentId, extent: ExtentRecord | undefined, f
   if (extent === undefined || extent.phase === "dropped")
     return `the metadata know no extent ${id}: nothing proves that the replica belongs to the stamp`;
   if (extent.phase !== "sealed" || extent.untold !== undefined) return `extent ${id} is not sealed for good: its length is not settled yet`;
-  if (extent.coded !== undefined || extent.attempt !== undefined)
-    return `extent ${id} is stored as fragments, or is on the way to it: it has no place for a whole replica`;
+  if (extent.attempt !== undefined) return `an attempt at extent ${id} is under way: ${extent.attempt.kind}`;
   if (extent.checksum === undefined) return `the metadata hold no checksum of extent ${id}: nothing proves the content of the replica`;
   if (found.problems.length > 0) return `the replica is not intact: ${found.problems.join("; ")}`;
   if (!found.sealed || found.sealedLengthBytes === undefined) return "the replica is not sealed";
   if (found.version < extent.version)
     return `the replica is stale: it has version ${found.version}, and the extent was changed since, to version ${extent.version}`;
+  if (extent.coded !== undefined && found.version === extent.version)
+    return `extent ${id} is stored as fragments, and the replica is not newer: it is none that the fragments were decoded to`;
   if (found.version > extent.version + versionsAheadMax)
     return `the replica has version ${found.version}, far beyond version ${extent.version} of the extent: it was never given`;
   if (found.sealedLengthBytes !== extent.sealedLengthBytes) {
@@ -51,7 +55,8 @@ export function refuseAdoption(id: ExtentId, extent: ExtentRecord | undefined, f
 
 /**
  * Adds a replica that was found intact to its extent; it takes the place of `replaced`, or is one more. Refused if the record changed since
- * the replica was compared with it. The version goes above that of the replica, so that later commands to its node are obeyed.
+ * the replica was compared with it. The version goes above that of the replica, so that later commands to its node are obeyed. Fragments that the
+ * record named are garbage, as after a decoding.
  */
 export function planAdopt(
   state: StreamState,
@@ -65,7 +70,7 @@ export function planAdopt(
   if (extent.replicas.some((replica) => samePlace(replica, target)))
     return refused("aborted", "conflict", `the replica on node ${target.nodeId} is one of extent ${id} already`);
   const gone = (place: ReplicaPlace): boolean => place.nodeId === target.nodeId || (replaced !== undefined && samePlace(place, replaced));
-  const { repair, ...rest } = extent;
+  const { repair, coded, removedFragments = [], ...rest } = extent;
   // A copy that was begun is given up: what its node has of it is garbage.
   const copied = repair === undefined || extent.replicas.some((replica) => samePlace(replica, repair)) ? [] : [repair];
   const left = [...copied, ...extent.replicas.filter(gone)].map(({ nodeId, diskId }) => ({ nodeId, diskId }));
@@ -74,5 +79,7 @@ export function planAdopt(
   );
   const replicas = [...extent.replicas.filter((replica) => !gone(replica)), { ...target, complete: true }];
   const version = extentVersion(Math.max(extent.version, found.version) + 1);
-  return ok({ changes: [{ kind: "extent", record: { ...rest, replicas, removed, version } }], reads: [] });
+  const fragments = [...removedFragments, ...(coded?.fragments ?? [])];
+  const record = { ...rest, replicas, removed, version, ...(fragments.length === 0 ? {} : { removedFragments: fragments }) };
+  return ok({ changes: [{ kind: "extent", record }], reads: [] });
 }

@@ -7,6 +7,7 @@
  *
  * Invariant: a grace belongs to one removal (rule `graceOfItsRemoval`). A replica's place can leave `removed` (a decoding or a repair makes a
  * replica there) and come back: its grace then begins anew, and a deletion that was sent for the earlier removal does not end the later one.
+ * Before each deletion the record is looked at as it is then: a person may have taken fragments back while another node was slow to answer.
  */
 import type { ExtentId, Outcome } from "@stamp/base";
 import { ok } from "@stamp/base";
@@ -21,6 +22,7 @@ import {
 } from "@stamp/stream";
 import { ExtentFragments, toWire } from "@stamp/wire";
 import { fragmentsOf } from "./coding/held-fragments.ts";
+import { SentDeletions } from "./sent-deletions.ts";
 import { Rounds } from "./term/rounds.ts";
 import type { Term } from "./term/term.ts";
 import { endIfStale, extentNode } from "./term/term.ts";
@@ -32,6 +34,7 @@ const deleteTimeoutMs = 5_000;
 
 export class Garbage {
   readonly #term: Term;
+  readonly sent = new SentDeletions();
   /** When this leader first saw a dropped extent, by the monotonic clock. */
   readonly #droppedMs = new Map<ExtentId, number>();
   /** The same for a removed replica or fragment. Each removal has an object of its own in the record, and the time goes with that object. */
@@ -58,7 +61,7 @@ export class Garbage {
       for (const id of this.#rounds.next()) {
         const extent = this.#term.state.extent(id);
         if (extent === undefined || this.#term.ended.aborted) continue;
-        if (await (extent.phase === "dropped" ? this.#dropped(extent) : this.#removed(extent))) budget -= 1;
+        if (await (extent.phase === "dropped" ? this.#dropped(extent) : this.#removed(extent.id))) budget -= 1;
         if (budget === 0) return;
       }
     } finally {
@@ -103,28 +106,44 @@ export class Garbage {
     return true;
   }
 
-  async #removed(extent: ExtentRecord): Promise<boolean> {
+  async #removed(id: ExtentId): Promise<boolean> {
     let tried = false;
-    for (const place of extent.removed) {
-      const removal = this.#removal(extent.id, place);
-      if (!this.#graceOver(this.#removedMs, removal) || !this.#deletable(place)) continue;
-      tried = true;
-      // A current replica may have been made in its place since: that one stays. One on another disk of the same node is none.
-      const inUse = [...extent.replicas, ...(extent.repair ? [extent.repair] : []), ...decodedOn(extent)];
-      const current = this.#term.world.rules.on("namedReplicasStay") && inUse.some((other) => samePlace(other, place));
-      if (!current && !(await this.#delete(extent, place))) continue;
-      // Only this removal: the place may have left the record and come back while its node was told.
-      const isRecorded = (state: StreamState): boolean => removal !== place || (state.extent(extent.id)?.removed.includes(place) ?? false);
-      await this.#term.ledger.commit((state) => (isRecorded(state) ? planForgetRemoved(state, extent.id, place) : nothing));
-    }
-    for (const place of extent.removedFragments ?? []) {
-      if (!this.#graceOver(this.#removedMs, place) || !this.#deletable(place)) continue;
-      tried = true;
-      if (!(await this.#deleteFragment(extent, place))) continue;
-      // A fragment's version is never given again, so this names one removal.
-      await this.#term.ledger.commit((state) => planForgetFragment(state, extent.id, place));
-    }
+    for (const place of this.#live(id)?.removed ?? []) if (await this.#removedReplica(id, place)) tried = true;
+    for (const place of this.#live(id)?.removedFragments ?? []) if (await this.#removedFragment(id, place)) tried = true;
     return tried;
+  }
+
+  /** The record as it is now; undefined: it is dropped, and its files are deleted as those of a dropped extent. */
+  #live(id: ExtentId): ExtentRecord | undefined {
+    const extent = this.#term.ended.aborted ? undefined : this.#term.state.extent(id);
+    return extent?.phase === "dropped" ? undefined : extent;
+  }
+
+  async #removedReplica(id: ExtentId, place: ReplicaPlace): Promise<boolean> {
+    const extent = this.#live(id);
+    // Only this removal: the place may have left the record since, or have come back.
+    if (extent === undefined || !extent.removed.includes(place)) return false;
+    const removal = this.#removal(id, place);
+    if (!this.#graceOver(this.#removedMs, removal) || !this.#deletable(place)) return false;
+    // A current replica may have been made in its place since: that one stays. One on another disk of the same node is none.
+    const inUse = [...extent.replicas, ...(extent.repair ? [extent.repair] : []), ...decodedOn(extent)];
+    const current = this.#term.world.rules.on("namedReplicasStay") && inUse.some((other) => samePlace(other, place));
+    if (!current && !(await this.#delete(extent, place))) return true;
+    // The same while its node was told.
+    const isRecorded = (state: StreamState): boolean => removal !== place || (state.extent(id)?.removed.includes(place) ?? false);
+    await this.#term.ledger.commit((state) => (isRecorded(state) ? planForgetRemoved(state, id, place) : nothing));
+    return true;
+  }
+
+  async #removedFragment(id: ExtentId, place: FragmentPlace): Promise<boolean> {
+    const extent = this.#live(id);
+    if (extent === undefined || !extent.removedFragments?.includes(place) || this.sent.isKept(id)) return false;
+    if (!this.#graceOver(this.#removedMs, place) || !this.#deletable(place)) return false;
+    if (!(await this.#deleteFragment(extent, place))) return true;
+    // A version is given once, but a person can take a fragment back, and a repair can remove it again.
+    const isRecorded = (state: StreamState): boolean => state.extent(id)?.removedFragments?.includes(place) ?? false;
+    await this.#term.ledger.commit((state) => (isRecorded(state) ? planForgetFragment(state, id, place) : nothing));
+    return true;
   }
 
   /** Returns the key of a removal in `#removedMs`. */
@@ -169,13 +188,20 @@ export class Garbage {
     return answer.failure.reason === "unknownExtent";
   }
 
+  async #deleteFragment({ id }: ExtentRecord, place: FragmentPlace): Promise<boolean> {
+    const isDone = await this.#tellFragment(id, place);
+    if (isDone) this.sent.done(id, place);
+    return isDone;
+  }
+
   /** Exactly this version: a fragment that was made in its place since has another one. */
-  async #deleteFragment(extent: ExtentRecord, place: FragmentPlace): Promise<boolean> {
+  async #tellFragment(id: ExtentId, place: FragmentPlace): Promise<boolean> {
     const { nodes, number, world } = this.#term;
     if (!nodes.reachable(place)) return nodes.up(place.nodeId) || this.#forgotten(place);
     const address = nodes.address(place.nodeId);
     if (address === undefined) return false;
-    const request = { smTerm: toWire(number), extentId: toWire(extent.id), fragmentVersion: toWire(place.version), diskId: place.diskId };
+    const request = { smTerm: toWire(number), extentId: toWire(id), fragmentVersion: toWire(place.version), diskId: place.diskId };
+    this.sent.send(id, place);
     const answer = await world.transport.client(address, ExtentFragments).deleteFragment(request, { timeoutMs: deleteTimeoutMs });
     if (!answer.ok) endIfStale(this.#term, answer.failure);
     return answer.ok;

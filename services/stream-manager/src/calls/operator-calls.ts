@@ -1,9 +1,10 @@
 /** Calls of people: seal with loss accepted, duties of nodes, quarantine. */
 import type { ExtentId, Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
-import type { ExtentRecord, FoundReplica, NodeDuty } from "@stamp/stream";
+import type { ExtentRecord, FoundReplica, NodeDuty, ReplicaRecord } from "@stamp/stream";
 import { planAdopt, planNodeDuty, refuseAdoption } from "@stamp/stream";
 import { fromWire, ReplicaState, toWire } from "@stamp/wire";
+import type { Coder } from "../coding/coder.ts";
 import type { Quarantined } from "../nodes/node-table.ts";
 import type { Repairer } from "../repair/repairer.ts";
 import type { Completer } from "../seal/completer.ts";
@@ -17,15 +18,24 @@ const readBytesPerSecondMin = 8 * 1024 * 1024;
 const readTimeoutMinMs = 10_000;
 const noteMax = 1_000;
 
+interface Parts {
+  readonly sealer: Sealer;
+  readonly repairer: Repairer;
+  readonly completer: Completer;
+  readonly coder: Coder;
+}
+
 export class OperatorCalls {
   readonly #term: Term;
   readonly #sealer: Sealer;
   readonly #repairer: Repairer;
 
   readonly #completer: Completer;
+  readonly #coder: Coder;
 
-  constructor(term: Term, { sealer, repairer, completer }: { sealer: Sealer; repairer: Repairer; completer: Completer }) {
+  constructor(term: Term, { sealer, repairer, completer, coder }: Parts) {
     this.#term = term;
+    this.#coder = coder;
     this.#sealer = sealer;
     this.#repairer = repairer;
     this.#completer = completer;
@@ -76,14 +86,16 @@ export class OperatorCalls {
     const target = { nodeId, diskId: node?.diskId ?? "" };
     if (node === undefined || node.duty !== undefined || !nodes.reachable(target))
       return refused("failedPrecondition", "conflict", `not adopted: node ${nodeId} is away, or is to give up what it has`);
-    if (this.#repairer.vacancy(extent, nodeId) === undefined) return lacksNone(id);
+    if (extent.coded !== undefined && nodes.settling)
+      return refused("unavailable", "notReady", "this stream manager leads since a moment: not every node has reported to it yet");
+    if (this.#vacancy(extent, nodeId) === undefined) return lacksNone(id);
     const found = await this.#read(nodeId, extent);
     if (!found.ok) return found;
     const now = state.extent(id);
     const why = refuseAdoption(id, now, found.value);
     if (now === undefined || why !== undefined) return refused("failedPrecondition", "conflict", `not adopted: ${why}`);
     // Again: a node may have come back, or a copy may have been made, while the replica was read.
-    const vacancy = this.#repairer.vacancy(now, nodeId);
+    const vacancy = this.#vacancy(now, nodeId);
     if (vacancy === undefined) return lacksNone(id);
     const adopted = await ledger.commit((current) => planAdopt(current, id, target, { found: found.value, replaced: vacancy.replaced }));
     if (!adopted.ok) return adopted;
@@ -94,6 +106,12 @@ export class OperatorCalls {
     this.#repairer.rescan();
     const record = state.extent(id);
     return record === undefined ? refused("notFound", "unknownExtent", `extent ${id} was dropped meanwhile`) : ok(record);
+  }
+
+  /** Returns the replica that one more takes the place of; of an extent that is recorded as fragments it takes theirs, if they can't be decoded. */
+  #vacancy(extent: ExtentRecord, nodeId: string): { readonly replaced: ReplicaRecord | undefined } | undefined {
+    if (extent.coded === undefined) return this.#repairer.vacancy(extent, nodeId);
+    return this.#coder.isReadable(extent) ? undefined : { replaced: undefined };
   }
 
   /** Has the node read a whole replica, and gives what it found. */

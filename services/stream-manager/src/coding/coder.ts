@@ -10,7 +10,7 @@
 import type { ExtentId, Outcome } from "@stamp/base";
 import { neededLevels, refused } from "@stamp/base";
 import { profileOf } from "@stamp/erasure";
-import { sleep } from "@stamp/ports";
+import { sleep, Turns } from "@stamp/ports";
 import type { AttemptRecord, ExtentRecord } from "@stamp/stream";
 import {
   type FragmentPlace,
@@ -68,7 +68,10 @@ export class Coder {
   readonly #steps: AttemptSteps;
   readonly #running = new Set<ExtentId>();
   readonly repairs: FragmentRepairs;
-  #adoptable: { readonly ids: readonly ExtentId[]; readonly untilMs: number } = { ids: [], untilMs: 0 };
+  #adoptable: readonly ExtentId[] = [];
+  /** Taken back since the look that goes on began. */
+  readonly #adopted = new Set<ExtentId>();
+  #nextLookMs = 0;
   #codedCount = 0;
 
   constructor(term: Term, { completer, held, pace, copiesWait, over }: CoderParts) {
@@ -89,7 +92,7 @@ export class Coder {
       codedSinceItLeads: this.#codedCount,
       ...this.repairs.facts,
       strays: this.#held.strays,
-      adoptable: this.adoptable().length,
+      adoptable: this.#adoptable.length,
     };
   }
 
@@ -109,20 +112,39 @@ export class Coder {
     return count === 0 || this.#steps.isReadable(extent) ? 0 : count;
   }
 
-  /** Extents that can't be read as their records say, and of which nodes hold newer fragments. */
-  adoptable(): readonly ExtentId[] {
-    const { state, world } = this.#term;
-    const nowMs = world.clock.monotonicMs();
-    if (nowMs < this.#adoptable.untilMs) return this.#adoptable.ids;
-    const ids = [...this.#held.newerExtents()].filter((id) => this.newerThan(state.extent(id) as ExtentRecord) > 0);
-    this.#adoptable = { ids: ids.sort((a, b) => a - b), untilMs: nowMs + lookEveryMs };
-    return ids;
+  /** Extents that can't be read as their records say, and of which nodes hold newer fragments, as of the last look. */
+  get adoptable(): readonly ExtentId[] {
+    return this.#adoptable;
+  }
+
+  /** Its newer fragments were taken back. */
+  adopted(id: ExtentId): void {
+    this.#adopted.add(id);
+    this.#adoptable = this.#adoptable.filter((other) => other !== id);
+  }
+
+  async #lookForAdoptable(): Promise<void> {
+    const { ended, state, world } = this.#term;
+    this.#nextLookMs = Number.POSITIVE_INFINITY;
+    this.#adopted.clear();
+    const found = new Set<ExtentId>();
+    const turns = new Turns(world.clock);
+    for (const id of this.#held.newerExtents()) {
+      const extent = found.has(id) ? undefined : state.extent(id);
+      if (extent !== undefined && this.newerThan(extent) > 0) found.add(id);
+      if (turns.over) await turns.next();
+      if (ended.aborted) return;
+    }
+    for (const id of this.#adopted) found.delete(id);
+    this.#adoptable = [...found].sort((a, b) => a - b);
+    this.#nextLookMs = world.clock.monotonicMs() + lookEveryMs;
   }
 
   /** Called every tick. */
   tick(): void {
     for (const id of this.#attempts.next()) this.#drive(id);
     this.repairs.tick();
+    if (this.#term.world.clock.monotonicMs() >= this.#nextLookMs) void this.#lookForAdoptable();
   }
 
   /** Begins to code an extent. Resolves when the attempt is recorded; what becomes of it is in the extent's record. */
@@ -158,11 +180,16 @@ export class Coder {
   }
 
   #drive(id: ExtentId): void {
+    if (this.#running.has(id) || this.#term.ended.aborted) return;
     const attempt = this.#term.state.extent(id)?.attempt;
-    if (attempt === undefined || this.#running.has(id) || this.#term.ended.aborted) return;
+    if (attempt === undefined) {
+      this.repairs.over(id);
+      return;
+    }
     this.#running.add(id);
     void this.#go(id, attempt).finally(() => {
       this.#running.delete(id);
+      this.repairs.over(id);
       this.repairs.start();
     });
   }

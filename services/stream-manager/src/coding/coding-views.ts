@@ -8,7 +8,7 @@ const adoptableMax = 20;
 export function codingStatus({ chooser, coder, term }: Serving) {
   const { policy, pause, survey, done, running, failed } = chooser;
   const choice = chooser.choice();
-  const adoptable = coder.adoptable();
+  const adoptable = coder.adoptable;
   const { codedBytes, fragmentBytes, reasons, waiting } = survey;
   const isCoding = typeof choice !== "string" && pause === undefined;
   const etaMs = Math.ceil((waiting.bytes * 1_000) / term.config.codingBytesPerSecond);

@@ -2,7 +2,9 @@
  * Takes fragments back that are newer than the record of their extent, when a person asks for it: after metadata were restored from a copy that is
  * older than a coding, and the replicas that the copy names are gone.
  *
- * Invariant: before the record names the fragments, a node has read all of them, decoded, and compared with the recorded checksum.
+ * Invariants:
+ * - Before the record names the fragments, a node has read all of them, decoded, and compared with the recorded checksum.
+ * - A fragment whose deletion was sent, and may arrive yet, is not taken (sent-deletions.ts).
  */
 import type { ExtentId, Outcome } from "@stamp/base";
 import { extentVersion, ok, refused } from "@stamp/base";
@@ -10,6 +12,7 @@ import { fragmentBytesOf } from "@stamp/extent";
 import type { ChosenFragments, ExtentRecord, FoundFragment, ReplicaPlace } from "@stamp/stream";
 import { chooseFragments, planAdoptFragments, refuseFragments } from "@stamp/stream";
 import { ExtentFragments, fromWire, toWire } from "@stamp/wire";
+import type { SentDeletions } from "../sent-deletions.ts";
 import type { Term } from "../term/term.ts";
 import { endIfStale } from "../term/term.ts";
 import { codedOnWire } from "./coded-extent.ts";
@@ -31,19 +34,18 @@ export class FragmentAdoption {
   readonly #term: Term;
   readonly #coder: Coder;
   readonly #held: HeldFragments;
-  /** Extents whose fragments are being read for it. */
-  readonly #adopting = new Set<ExtentId>();
+  readonly #sent: SentDeletions;
 
-  constructor(term: Term, coder: Coder, held: HeldFragments) {
+  constructor(term: Term, parts: { readonly coder: Coder; readonly held: HeldFragments; readonly sent: SentDeletions }) {
     this.#term = term;
-    this.#coder = coder;
-    this.#held = held;
+    this.#coder = parts.coder;
+    this.#held = parts.held;
+    this.#sent = parts.sent;
   }
 
   async adopt(id: ExtentId): Promise<Outcome<ExtentRecord>> {
-    if (this.#adopting.has(id)) return notAdopted(`fragments of extent ${id} are being read for an earlier call`);
-    this.#adopting.add(id);
-    return this.#adopt(id).finally(() => this.#adopting.delete(id));
+    if (!this.#sent.keep(id)) return notAdopted(`fragments of extent ${id} are being read for an earlier call`);
+    return this.#adopt(id).finally(() => this.#sent.release(id));
   }
 
   async #adopt(id: ExtentId): Promise<Outcome<ExtentRecord>> {
@@ -56,10 +58,13 @@ export class FragmentAdoption {
     if (this.#coder.isReadable(extent)) return notAdopted(`extent ${id} can be read as its record says, and gets by itself what it lacks`);
     const found = await this.#find(extent);
     if (ended.aborted) return refused("unavailable", "notLeader", "this stream manager leads no more");
-    const chosen = chooseFragments(extent, found.fragments);
+    const staying = found.fragments.filter((place) => !this.#sent.mayArrive(id, place));
+    const going = found.fragments.length - staying.length;
+    const chosen = chooseFragments(extent, staying);
     if (typeof chosen === "string") {
+      const deleted = going === 0 ? "" : `; ${going} are being deleted`;
       const away = found.unreached.length === 0 ? "" : `; not asked, since they are away: ${found.unreached.join(", ")}`;
-      return notAdopted(`${chosen}${away}`);
+      return notAdopted(`${chosen}${deleted}${away}`);
     }
     const verified = await this.#verify(extent, chosen);
     if (!verified.ok) return verified;
@@ -72,6 +77,7 @@ export class FragmentAdoption {
       if (chosen.fragments[index] === undefined) this.#held.missing(id, place);
     const taken = chosen.fragments.filter((place) => place !== undefined).length;
     world.logger.warn("fragments that are newer than the record were adopted", { extent: id, profile: chosen.profile.name, taken });
+    this.#coder.adopted(id);
     this.#coder.repairs.rescan();
     return ok(record);
   }

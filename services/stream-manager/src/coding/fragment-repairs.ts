@@ -140,6 +140,11 @@ export class FragmentRepairs {
     this.#rests.failed(id, why);
   }
 
+  /** An attempt has ended, however: the extent may have been dropped meanwhile, or the commit refused. */
+  over(id: ExtentId): void {
+    this.#moving.delete(id);
+  }
+
   /** A fragment was made anew, of this many bytes that were read. */
   made(extent: ExtentRecord, bytesRead: number): void {
     if (this.#moving.delete(extent.id)) {

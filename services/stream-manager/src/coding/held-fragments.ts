@@ -104,17 +104,15 @@ export class HeldFragments {
     return count;
   }
 
-  /** Extents of which nodes hold fragments that are newer than the record; each once. */
-  newerExtents(): Set<ExtentId> {
-    const ids = new Set<ExtentId>();
+  /** Extents of which nodes hold fragments that are newer than the record; each as often as there are such nodes. */
+  *newerExtents(): Generator<ExtentId> {
     for (const { of } of this.#newer.values()) {
       for (const [id, { version }] of of) {
         const extent = this.#term.state.extent(id);
         if (extent === undefined || version <= extent.version) of.delete(id);
-        else ids.add(id);
+        else yield id;
       }
     }
-    return ids;
   }
 
   /** A fragment that the record names is not there. */

@@ -1,7 +1,7 @@
 /** Work over thousands of coded extents gives way: a clock that goes on a little each time it is read says when a turn has been long. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { extentId, extentVersion, ok, ownerEpoch, rulesWithout, unwrap } from "@stamp/base";
+import { extentId, extentVersion, ok, ownerEpoch, refused, rulesWithout, unwrap } from "@stamp/base";
 import { silentLogger } from "@stamp/ports";
 import { NodeDigest } from "@stamp/ports-node";
 import { type ExtentRecord, encodeStored, keyOf, type StoredRecord, StreamState } from "@stamp/stream";
@@ -176,4 +176,71 @@ test("many extents: when the policy takes none of the chosen ones any more, they
   const most = await around.go();
   assert.ok(most <= looksMax, `${most} extents in one turn`);
   assert.ok(seen.lookedUp >= extents, `${seen.lookedUp} extents were looked at`);
+});
+
+test("many extents with newer fragments: they are looked for in parts, and asking for them costs no look at an extent", async () => {
+  const around = surroundings(replicated);
+  const { coder, held } = coderOf(around);
+  const [place] = places;
+  assert.ok(place !== undefined);
+  const fragments = Array.from({ length: extents }, (_, i) => ({ extentId: BigInt(i + 1), version: 9n, index: 0, damage: "" }));
+  const listFragments = async ({ afterExtentId }: { readonly afterExtentId: bigint }) =>
+    ok({ fragments: fragments.slice(Number(afterExtentId), Number(afterExtentId) + 1_000), more: afterExtentId < extents - 1_000 });
+  Object.assign(around.term.world.transport, { client: () => ({ listFragments }) });
+  held.heard(place, 1, { damaged: 0, count: extents });
+  await around.go();
+  Object.assign(around.nodes, { reachable: () => false });
+  around.seen.lookedUp = 0;
+  coder.tick();
+  assert.ok(around.seen.lookedUp > 0 && around.seen.lookedUp <= 2 * looksMax, `${around.seen.lookedUp} looks in one turn`);
+  const most = await around.go();
+  assert.ok(most <= 2 * looksMax, `${most} looks in one turn`);
+  around.seen.lookedUp = 0;
+  assert.equal(coder.facts.adoptable, extents);
+  coder.adopted(extentId(5));
+  assert.equal(coder.adoptable.includes(extentId(5)), false);
+  assert.equal(around.seen.lookedUp, 0);
+});
+
+test("moved fragments: one whose extent is dropped, or whose attempt can't be committed, is counted no more", async () => {
+  for (const begun of ["extent dropped", "commit refused"]) {
+    const around = surroundings(coded);
+    const { term, nodes, state, report } = around;
+    // Two fragments share a domain, and the seventh node is one of its own.
+    Object.assign(state, {
+      node: (nodeId: string) => ({ nodeId, diskId: nodeId.replace("n", "d"), faultDomain: nodeId === "n2" ? "n1" : nodeId }),
+    });
+    const lookUp = state.extent.bind(state);
+    let attempt: ExtentRecord["attempt"];
+    let isDropped = false;
+    const target = places[6] as (typeof places)[number];
+    Object.assign(state, {
+      extent: (id: number) => {
+        const extent = lookUp(extentId(id));
+        if (id !== extents || attempt === undefined || extent === undefined) return extent;
+        return isDropped ? undefined : { ...extent, attempt };
+      },
+    });
+    let commits = 0;
+    Object.assign(term.ledger, {
+      commit: async () => {
+        commits += 1;
+        if (commits > 1) return refused("aborted", "conflict", "the attempt is over");
+        attempt = { version: extentVersion(4), kind: "repair", index: 1, target };
+        isDropped = begun === "extent dropped";
+        return ok();
+      },
+    });
+    const node = { listFragments: async () => ok({ fragments: [], more: false }), repairFragment: async () => ok({ bytesRead: 1n }) };
+    Object.assign(term.world.transport, { client: () => node });
+    const { coder, held } = coderOf(around);
+    Object.assign(held, { isCompared: () => true });
+    for (const place of places) nodes.report(place, 1, { ...report, reportNumber: 2 });
+    coder.repairs.tick();
+    await around.go();
+    assert.ok(commits > 0, `${begun}: a move began`);
+    const { crowded } = coder.facts;
+    coder.repairs.rescan();
+    assert.ok(crowded <= extents - 1, `${begun}: ${crowded} crowded`);
+  }
 });

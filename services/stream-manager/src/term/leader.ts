@@ -208,10 +208,10 @@ export class Leader {
     const chooser = new Chooser(term, { coder, completer, repairer, ...records.value });
     const sync = new NodeSync(term, sealer, completer);
     const reports = new NodeReports(term, { sealer, completer, repairer, sync, held });
-    const operator = new OperatorCalls(term, { sealer, repairer, completer });
+    const operator = new OperatorCalls(term, { sealer, repairer, completer, coder });
     const strays = new StrayCalls(term, held);
-    const adoption = new FragmentAdoption(term, coder, held);
     const garbage = new Garbage(term);
+    const adoption = new FragmentAdoption(term, { coder, held, sent: garbage.sent });
 
     void dropAllocating(term);
     void goOn(term, sealer, completer);
