@@ -140,6 +140,7 @@ test("coding: sources that are dead, damaged or gone are left, as long as the ot
     assert.deepEqual(unwrap(await coding.fragment(spare)), expected);
     const held = unwrap(await coding.held("en-3")).fragments;
     assert.match(held[0]?.damage ?? "", /chunk/, "what a repair has found is told");
+    assert.equal(held[0]?.chunksReadable, true);
     // Fragments 0 to 2 are lost: six are left, and a seventh loss is one too many.
     const few = others.filter(({ index }) => index !== 8);
     assert.equal(reasonOf(await coding.repair(coding.at(0, 5, "en-10"), few)), "extentStale");

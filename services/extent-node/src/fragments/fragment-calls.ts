@@ -48,8 +48,9 @@ export async function listFragments(node: Node, request: ListFragmentsRequest) {
   for (const name of names) {
     const head = request.withHeads ? await headOf(node, name) : undefined;
     // After the head is read: a head that is damaged is found only then.
-    const damage = node.fragments.damageOf(name) ?? "";
-    fragments.push({ extentId: toWire(name.extentId), version: toWire(name.version), index: name.index, damage, ...head });
+    const damage = node.fragments.damageOf(name);
+    const known = { damage: damage?.why ?? "", chunksReadable: damage?.chunksReadable ?? true };
+    fragments.push({ extentId: toWire(name.extentId), version: toWire(name.version), index: name.index, ...known, ...head });
   }
   return ok({ fragments, more: ids.length > limit }) satisfies Outcome<unknown>;
 }

@@ -206,7 +206,8 @@ test("fragments: a flipped byte anywhere is never served; the other chunks of th
     };
     sim.disk("p").corrupt(path, contentAt + fragmentChunkBytes + 5);
     assert.equal(reason(await files.read(spec, fragmentChunkBytes - 10, 20, repairIo)), "damaged");
-    assert.match(files.damageOf(spec) ?? "", /chunk 1/);
+    assert.match(files.damageOf(spec)?.why ?? "", /chunk 1/);
+    assert.equal(files.damageOf(spec)?.chunksReadable, true);
     assert.deepEqual(unwrap(await files.read(spec, 0, 10, repairIo)), content(1).subarray(0, 10));
     assert.match(JSON.stringify(await files.verify(spec, scrubIo)), /bad.*chunk 1/);
     sim.disk("p").corrupt(path, contentAt + fragmentChunkBytes + 5);
@@ -214,6 +215,7 @@ test("fragments: a flipped byte anywhere is never served; the other chunks of th
       sim.disk("p").corrupt(path, at);
       await reopen();
       assert.equal(reason(await files.read(spec, 0, 10, repairIo)), "damaged", `byte ${at}`);
+      assert.equal(files.damageOf(spec)?.chunksReadable, false, `byte ${at}`);
       sim.disk("p").corrupt(path, at);
     }
     await reopen();
@@ -221,6 +223,7 @@ test("fragments: a flipped byte anywhere is never served; the other chunks of th
     await reopen();
     sim.disk("p").lose(path);
     assert.equal((await files.verify(spec, scrubIo))?.kind, "bad");
+    assert.equal(files.damageOf(spec)?.chunksReadable, false, "the file is gone");
   }));
 
 test("fragments: a file under the name of another fragment, or of another disk, is damaged, never served", () =>

@@ -65,6 +65,12 @@ interface Kept {
   readonly table: Uint32Array;
 }
 
+export interface FragmentDamage {
+  readonly why: string;
+  /** False: the head or the table can't be read or is not what was written, so no chunk can be verified. */
+  readonly chunksReadable: boolean;
+}
+
 export type VerifiedFragment = { readonly kind: "intact"; readonly bytes: number } | { readonly kind: "bad"; readonly why: string };
 
 const badOrGone = ({ failure }: Failed): VerifiedFragment | undefined =>
@@ -92,7 +98,7 @@ export class FragmentFiles {
   readonly #here = new Map<ExtentId, Map<number, FragmentName>>();
   readonly #order = new OrderedIds<ExtentId>((id) => this.#here.has(id));
   /** By path. */
-  readonly #damaged = new Map<string, string>();
+  readonly #damaged = new Map<string, FragmentDamage>();
   readonly #making = new Map<string, FragmentWriter>();
   /** Versions of extents whose fragment is getting its name. */
   readonly #adopting = new Set<string>();
@@ -158,8 +164,8 @@ export class FragmentFiles {
     for (const versions of this.#here.values()) yield* versions.values();
   }
 
-  /** Why a fragment is damaged, as far as this process has seen it; undefined: nothing wrong is known. */
-  damageOf(name: FragmentName): string | undefined {
+  /** Returns the damage of a fragment, as far as this process has seen it; undefined: nothing wrong is known. */
+  damageOf(name: FragmentName): FragmentDamage | undefined {
     return this.#damaged.get(fragmentPath(name));
   }
 
@@ -265,12 +271,12 @@ export class FragmentFiles {
     const first = Math.floor(offsetBytes / fragmentChunkBytes);
     const from = first * fragmentChunkBytes;
     const chunksBytes = Math.ceil((offsetBytes + lengthBytes) / fragmentChunkBytes) * fragmentChunkBytes - from;
-    const bytes = await this.#bytes(name, fragmentContentOffset(head.fragmentBytes) + from, chunksBytes, io);
+    const bytes = await this.#bytes(name, "content", fragmentContentOffset(head.fragmentBytes) + from, chunksBytes, io);
     if (!bytes.ok) return bytes;
     const bad = this.#world.rules.on("fragmentChunkVerified")
       ? badFragmentChunk(this.#world.digest.crc32c, head, table, first, bytes.value)
       : undefined;
-    if (bad !== undefined) return this.#hurt(name, `chunk ${bad} is not what was written`);
+    if (bad !== undefined) return this.#hurt(name, `chunk ${bad} is not what was written`, true);
     const at = offsetBytes - from;
     return ok(bytes.value.subarray(at, at + lengthBytes));
   }
@@ -327,19 +333,19 @@ export class FragmentFiles {
       return ok(known);
     }
     const { crc32c } = this.#world.digest;
-    const page = await this.#bytes(name, 0, fragmentHeadBytes, io);
+    const page = await this.#bytes(name, "head", 0, fragmentHeadBytes, io);
     if (!page.ok) return page;
     const head = decodeFragmentHead(crc32c, page.value);
     if (head.kind === "newer") return newerFormat(path, head);
-    if (head.kind === "invalid") return this.#hurt(name, head.why);
+    if (head.kind === "invalid") return this.#hurt(name, head.why, false);
     const { stampId, diskId, extentId: said, version: saidVersion, index } = head.value;
     const own = stampId === this.#identity.stampId && diskId === this.#identity.diskId;
     if (!own || said !== id || saidVersion !== version || index !== name.index)
-      return this.#hurt(name, `its file is that of fragment ${index} of extent ${said}, version ${saidVersion}, disk ${diskId}`);
-    const bytes = await this.#bytes(name, fragmentHeadBytes, fragmentTableBytes(head.value.fragmentBytes), io);
+      return this.#hurt(name, `its file is that of fragment ${index} of extent ${said}, version ${saidVersion}, disk ${diskId}`, false);
+    const bytes = await this.#bytes(name, "head", fragmentHeadBytes, fragmentTableBytes(head.value.fragmentBytes), io);
     if (!bytes.ok) return bytes;
     const table = decodeFragmentTable(crc32c, head.value, bytes.value);
-    if (table.kind === "invalid") return this.#hurt(name, table.why);
+    if (table.kind === "invalid") return this.#hurt(name, table.why, false);
     const kept = { head: head.value, table: table.value };
     if (this.find(id, version) === here) this.#keep(path, kept);
     return ok(kept);
@@ -361,26 +367,35 @@ export class FragmentFiles {
     if (damage) this.#damaged.delete(path);
   }
 
-  async #bytes(name: FragmentName, offsetBytes: number, lengthBytes: number, io: Io): Promise<Outcome<Uint8Array>> {
+  /** `part`: damage found in the head or the table makes every chunk unreadable, damage in the content only what was read. */
+  async #bytes(
+    name: FragmentName,
+    part: "head" | "content",
+    offsetBytes: number,
+    lengthBytes: number,
+    io: Io,
+  ): Promise<Outcome<Uint8Array>> {
+    const isContent = part === "content";
     try {
       const bytes = await this.#files.with(fragmentPath(name), false, (file) =>
         this.#queue.run(io, lengthBytes, () => file.read(offsetBytes, lengthBytes)),
       );
-      return bytes.length === lengthBytes ? ok(bytes) : this.#hurt(name, `its file ends at ${offsetBytes + bytes.length}`);
+      return bytes.length === lengthBytes ? ok(bytes) : this.#hurt(name, `its file ends at ${offsetBytes + bytes.length}`, isContent);
     } catch (error) {
       if (!(error instanceof DiskError) || (error.kind !== "io" && error.kind !== "notFound")) throw error;
-      return this.#hurt(name, `it can't be read: ${error.message}`);
+      return this.#hurt(name, `it can't be read: ${error.message}`, isContent && error.kind === "io");
     }
   }
 
-  #hurt(name: FragmentName, why: string): Outcome<never> {
+  /** `chunksReadable` false: no chunk can be verified any more. */
+  #hurt(name: FragmentName, why: string, chunksReadable: boolean): Outcome<never> {
     const { extentId: id, version, index } = name;
     // It may have been deleted while it was read.
     if (this.find(id, version)?.index !== index)
       return refused("notFound", "unknownExtent", `fragment ${index} of extent ${id}, version ${version}, is not on this node`);
     const path = fragmentPath(name);
     if (!this.#damaged.has(path)) this.#world.logger.error("a fragment is damaged", { extent: id, version, index, why });
-    this.#damaged.set(path, why);
+    this.#damaged.set(path, { why, chunksReadable: chunksReadable && (this.#damaged.get(path)?.chunksReadable ?? true) });
     return refused("dataLoss", "damaged", `fragment ${index} of extent ${id}, version ${version}, is damaged here: ${why}`);
   }
 }

@@ -42,21 +42,65 @@ test("damaged fragments: three of rs-4-2 have a bad chunk each, at different pla
   });
 });
 
+test("damaged fragments: those whose head or table is bad help no repair; with three of rs-4-2 the extent can't be made whole now", async () => {
+  const cluster = clusterOf(92);
+  const { sim } = cluster;
+  await sim.run(async () => {
+    const extent = await sealed(cluster);
+    unwrap(await code(cluster, extent.id));
+    await cluster.until("coded", () => isCoded(cluster, extent.id));
+    const holders = (await infoOf(cluster, extent.id))?.fragmentNodeIds ?? [];
+    const versions = (await infoOf(cluster, extent.id))?.coded?.fragments.map(({ version }) => version) ?? [];
+    for (const [index, offsetBytes] of [
+      [0, 5],
+      [1, 4_100],
+      [5, 40],
+    ] as const) {
+      const holder = holders[index] ?? "";
+      // A restart empties the memory of heads and tables.
+      sim.crash(holder);
+      sim.restart(holder);
+      const disk = sim.disk(holder);
+      disk.corrupt(disk.paths().find((path) => path.endsWith(".fragment")) ?? "", offsetBytes);
+      const chunk = { extentId: extent.id, version: versions[index] ?? 0n, index, offsetBytes: 0n, lengthBytes: 1 };
+      await cluster.until("the node has found it", async () => {
+        const read = await fragments(cluster, holder).readFragment(chunk, { timeoutMs });
+        return !read.ok && read.failure.reason === "damaged";
+      });
+      const [held] = unwrap(await fragments(cluster, holder).listFragments({}, { timeoutMs })).fragments;
+      assert.equal(held?.chunksReadable, false);
+    }
+    const repairs = async () => unwrap(await cluster.sm((sm, left) => sm.getRepairStatus({}, { timeoutMs: left })));
+    await cluster.until("it is known", async () => (await infoOf(cluster, extent.id))?.intactFragments === 3, 60_000);
+    await cluster.until("it is unreachable", async () => (await repairs()).fragmentsUnreachable === 1n, 30_000);
+    assert.deepEqual([(await repairs()).fragmentsWaiting, (await repairs()).fragmentRepairsRunning], [0n, 0]);
+  });
+});
+
 test("damaged fragments: a repair that failed for want of good chunks rests, twice as long each time", async () => {
   const sim = new Simulation({ seed: 1 });
   await sim.run(async () => {
     const rests = new RepairRests(sim.world("manager").clock);
     const id = extentId(5);
-    assert.equal(rests.why(id), undefined);
+    assert.equal(rests.why(id, true), undefined);
     for (const restMs of [60_000, 120_000, 240_000, 480_000, 960_000, 1_920_000, 3_600_000, 3_600_000]) {
-      rests.failed(id, "too few good chunks at 0");
+      rests.failed(id, "too few good chunks at 0", true);
       await sim.sleep(restMs - 1_000);
-      assert.equal(rests.why(id), "too few good chunks at 0; it is tried again in 1 s");
+      assert.equal(rests.why(id, true), "too few good chunks at 0; it is tried again in 1 s");
       await sim.sleep(1_001);
-      assert.equal(rests.why(id), undefined);
+      assert.equal(rests.why(id, true), undefined);
     }
+    assert.equal(rests.why(id, false), undefined);
     rests.forget(id);
-    rests.failed(id, "again");
-    assert.equal(rests.why(id), "again; it is tried again in 60 s");
+    rests.failed(id, "a node hangs", false);
+    assert.equal(rests.why(id, true), "a node hangs; it is tried again in 5 s");
+    for (let failed = 0; failed < 10; failed++) rests.failed(id, "a node hangs", false);
+    assert.equal(rests.why(id, false), "a node hangs; it is tried again in 300 s");
+    assert.ok(rests.hasFailed(id));
+    rests.failed(id, "too few good chunks at 0", true);
+    assert.equal(rests.why(id, false), undefined, "a repair that needs no damaged fragment does not wait for one that did");
+    rests.forget(id);
+    rests.failed(id, "again", true);
+    assert.equal(rests.why(id, true), "again; it is tried again in 60 s");
   });
 });

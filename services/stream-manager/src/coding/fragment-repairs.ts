@@ -3,6 +3,8 @@
  * copies of replicas and not faster than the rate that both share.
  *
  * Invariants:
+ * - A repair that failed rests, and waits apart from those that did not fail. Both begin in turn, and repairs of extents that failed before take at
+ *   most half of the places: repairs that fail each time leave the rest of the rate and of the places to the others.
  * - Only a repair that begins takes from the rate: one that no node can take leaves the rate to the others.
  * - When nothing else is to be made anew, a fragment that shares its fault domain with others is moved to a domain with fewer, one at a time (rule
  *   `fragmentsApart`). Extents get such fragments while hosts are away.
@@ -26,6 +28,11 @@ import { RepairRests } from "./repair-rests.ts";
 const scanEveryMs = 10_000;
 const scanTroubledEveryMs = 2_000;
 
+/** Reasons that are told; a repair that failed has one of its own. */
+const reasonsMax = 50;
+
+type Waiting = ReturnType<FragmentSurvey["waiting"]>;
+
 interface Parts {
   readonly steps: AttemptSteps;
   readonly held: HeldFragments;
@@ -46,7 +53,13 @@ export class FragmentRepairs {
   readonly #blocked = new Map<ExtentId, string>();
   readonly #rests: RepairRests;
   /** Extents with a lost fragment, by the number of losses that are left. */
-  #waiting: ReturnType<FragmentSurvey["waiting"]> = [];
+  #waiting: Waiting = [];
+  /** Extents with a lost fragment whose last repair failed, in the same order. */
+  #failedBefore: Waiting = [];
+  /** True: the next repair that begins is one of `#failedBefore`, if some can begin. */
+  #isTurnOfFailed = false;
+  /** Extents whose repair under way needs good chunks of damaged fragments. */
+  readonly #uncertain = new Set<ExtentId>();
   /** Extents with several fragments in one fault domain while another one has room. */
   #crowded: ExtentId[] = [];
   /** The last whole look at all coded extents. */
@@ -70,16 +83,23 @@ export class FragmentRepairs {
     return {
       fragmentsMadeAnew: this.#madeCount,
       fragmentsMoved: this.#movedCount,
-      fragmentsWaiting: this.#waiting.length + this.#blocked.size,
+      fragmentsWaiting: this.#waitingCount,
       crowded: this.#crowded.length + this.#moving.size,
       unreachable: this.#survey.unreachable,
       inGrace: this.#survey.inGrace,
       endangered: this.#survey.endangered,
-      blocked: [...new Set(this.#blocked.values())],
+      blocked: [...this.blockedReasons.keys()],
     };
   }
 
-  /** True if a lost fragment waits to be made anew and can be: full redundancy comes before saved space. */
+  get #waitingCount(): number {
+    return this.#waiting.length + this.#failedBefore.length + this.#blocked.size;
+  }
+
+  /**
+   * True if a lost fragment waits to be made anew and can be: full redundancy comes before saved space. One whose last repair failed may fail each
+   * time, and saved space does not wait for it.
+   */
   get mustRepair(): boolean {
     return this.#waiting.length > 0;
   }
@@ -96,7 +116,7 @@ export class FragmentRepairs {
       (id) => this.#term.state.extent(id)?.attempt?.kind === "repair" && !this.#moving.has(id),
     );
     return {
-      fragmentsWaiting: toWire(this.#waiting.length + this.#blocked.size + repairing.length),
+      fragmentsWaiting: toWire(this.#waitingCount + repairing.length),
       fragmentsInGrace: toWire(inGrace),
       fragmentsUnreachable: toWire(unreachable),
       fragmentsEndangered: toWire(this.#survey.endangered),
@@ -108,16 +128,18 @@ export class FragmentRepairs {
 
   /** Why fragments can't be made again now, with the number of extents. */
   get blockedReasons(): ReadonlyMap<string, number> {
-    const reasons = new Map<string, number>();
-    for (const why of this.#blocked.values()) addTo(reasons, why, 1);
-    return reasons;
+    return this.#reasonsOf(() => true);
   }
 
   /** Why fragments of this node can't be made elsewhere now, with the number of extents. */
   blockedOn(nodeId: string): ReadonlyMap<string, number> {
+    return this.#reasonsOf((id) => this.#term.state.extent(id)?.coded?.fragments.some((place) => place.nodeId === nodeId) ?? false);
+  }
+
+  #reasonsOf(isWanted: (id: ExtentId) => boolean): Map<string, number> {
     const reasons = new Map<string, number>();
     for (const [id, why] of this.#blocked)
-      if (this.#term.state.extent(id)?.coded?.fragments.some((place) => place.nodeId === nodeId)) addTo(reasons, why, 1);
+      if (isWanted(id)) addTo(reasons, reasons.has(why) || reasons.size < reasonsMax ? why : "other reasons", 1);
     return reasons;
   }
 
@@ -134,10 +156,10 @@ export class FragmentRepairs {
 
   /** An attempt at making a fragment anew was taken back. */
   failed(id: ExtentId, why: string): void {
-    // The next scan finds a crowded fragment again; nothing of it is missing.
+    this.#rests.failed(id, why, this.#uncertain.delete(id));
+    // A scan after the rest finds a crowded fragment again; nothing of it is missing.
     if (this.#moving.delete(id)) return;
     this.#blocked.set(id, why);
-    this.#rests.failed(id, why);
   }
 
   /** An attempt has ended, however: the extent may have been dropped meanwhile, or the commit refused. */
@@ -147,12 +169,13 @@ export class FragmentRepairs {
 
   /** A fragment was made anew, of this many bytes that were read. */
   made(extent: ExtentRecord, bytesRead: number): void {
+    this.#uncertain.delete(extent.id);
+    this.#rests.forget(extent.id);
     if (this.#moving.delete(extent.id)) {
       this.#movedCount += 1;
       return;
     }
     this.#madeCount += 1;
-    this.#rests.forget(extent.id);
     this.#progress.made(bytesOfFragment(extent), bytesRead);
   }
 
@@ -173,11 +196,13 @@ export class FragmentRepairs {
         if (ended.aborted) return;
       }
     }
-    this.#waiting = survey.waiting();
+    const waiting = survey.waiting();
+    this.#waiting = waiting.filter(({ id }) => !this.#rests.hasFailed(id));
+    this.#failedBefore = waiting.filter(({ id }) => this.#rests.hasFailed(id));
     this.#crowded = crowded;
     this.#survey = survey;
     this.#progress.looked(survey.toMake);
-    const troubled = this.#waiting.length > 0 || [...state.nodes()].some((node) => node.duty === "draining" || !nodes.up(node.nodeId));
+    const troubled = waiting.length > 0 || [...state.nodes()].some((node) => node.duty === "draining" || !nodes.up(node.nodeId));
     this.#nextScanMs = world.clock.monotonicMs() + (troubled ? scanTroubledEveryMs : scanEveryMs);
     this.#scanning = false;
     this.start();
@@ -206,18 +231,17 @@ export class FragmentRepairs {
     const { pace, running, steps } = this.#parts;
     // Most of what waits may be whole again: a node with a fragment of every extent came back.
     const turns = new Turns(world.clock);
-    while (this.#waiting.length > 0 && this.#repairing < config.repairCopiesMax && !ended.aborted) {
+    for (let next = this.#next(); next !== undefined && this.#repairing < config.repairCopiesMax && !ended.aborted; next = this.#next()) {
       const waitMs = turns.over ? 1 : pace.waitMs("fragments");
       if (waitMs > 0) {
         this.#wakeAfter(waitMs);
         return;
       }
-      const { id } = this.#waiting.pop() as { readonly id: ExtentId };
+      const { id } = next.pop() as { readonly id: ExtentId };
       const extent = state.extent(id);
       const assessment = extent && this.#assess(extent);
       if (extent === undefined || assessment?.kind !== "repair" || running.has(id)) continue;
-      const rests = assessment.isUncertain ? this.#rests.why(id) : undefined;
-      const target = rests ?? this.#target(extent, assessment.index);
+      const target = this.#rests.why(id, assessment.isUncertain) ?? this.#target(extent, assessment.index);
       if (typeof target === "string") {
         this.#blocked.set(id, target);
         continue;
@@ -226,9 +250,20 @@ export class FragmentRepairs {
         "fragments",
         bytesToRepair(extent, assessment.index, (place) => steps.isIntact(id, place)),
       );
+      if (assessment.isUncertain) this.#uncertain.add(id);
+      this.#isTurnOfFailed = next === this.#waiting;
       this.#begin(id, assessment.index, target);
     }
     this.#spread();
+  }
+
+  /** Returns the queue that the next repair comes from; undefined: none can begin. */
+  #next(): Waiting | undefined {
+    const placesMax = Math.max(1, Math.floor(this.#term.config.repairCopiesMax / 2));
+    const failed = [...this.#parts.running].filter((id) => this.#rests.hasFailed(id)).length;
+    const isFailed = this.#failedBefore.length > 0 && failed < placesMax && (this.#isTurnOfFailed || this.#waiting.length === 0);
+    if (isFailed) return this.#failedBefore;
+    return this.#waiting.length > 0 ? this.#waiting : undefined;
   }
 
   /** Begins to move one crowded fragment, when nothing is to be made anew and none is being moved. */
@@ -236,7 +271,13 @@ export class FragmentRepairs {
     const { ended, state, world } = this.#term;
     const { copiesWait, pace, running, steps } = this.#parts;
     const turns = new Turns(world.clock);
-    while (this.#crowded.length > 0 && this.#waiting.length === 0 && this.#repairing === 0 && !copiesWait() && !ended.aborted) {
+    while (
+      this.#crowded.length > 0 &&
+      this.#waiting.length + this.#failedBefore.length === 0 &&
+      this.#repairing === 0 &&
+      !copiesWait() &&
+      !ended.aborted
+    ) {
       const waitMs = turns.over ? 1 : pace.waitMs("fragments");
       if (waitMs > 0) {
         this.#wakeAfter(waitMs);
@@ -245,6 +286,7 @@ export class FragmentRepairs {
       const id = this.#crowded.pop() as ExtentId;
       const extent = state.extent(id);
       if (extent === undefined || this.#assess(extent)?.kind !== "fine" || running.has(id)) continue;
+      if (this.#rests.why(id, false) !== undefined) continue;
       const index = this.#crowdedOf(extent, this.takers());
       const target = index === undefined ? "" : this.#target(extent, index);
       if (index === undefined || typeof target === "string") continue;
@@ -291,7 +333,10 @@ export class FragmentRepairs {
       .then((begun) => {
         running.delete(id);
         if (begun.ok) drive(id);
-        else this.#moving.delete(id);
+        else {
+          this.#moving.delete(id);
+          this.#uncertain.delete(id);
+        }
       });
   }
 

@@ -11,6 +11,7 @@ import { sleep, Turns } from "@stamp/ports";
 import type { AttemptRecord, ExtentRecord, FragmentPlace, ReplicaPlace } from "@stamp/stream";
 import { samePlace, targetsOf } from "@stamp/stream";
 import { ExtentFragments, fromWire, type HeldFragment } from "@stamp/wire";
+import { Comparisons, nextAfter, type ToCompare } from "../nodes/comparisons.ts";
 import type { Term } from "../term/term.ts";
 
 const pageExtents = 1_000;
@@ -19,10 +20,8 @@ const pagePauseMs = 5;
 /** Extents with newer fragments that are remembered of one node; of those beyond, only by how much the newest is ahead of its record. */
 const newerPerNodeMax = 10_000;
 
-interface Wanted {
-  readonly place: ReplicaPlace;
-  /** Disk, incarnation and number of damaged fragments that the node reported. */
-  readonly as: string;
+/** `as`: disk, incarnation and number of damaged fragments that the node reported. */
+interface Wanted extends ToCompare {
   /** Number of fragments that the node holds. */
   readonly count: number;
 }
@@ -44,8 +43,8 @@ interface Expected {
 }
 
 interface LostFragment extends FragmentPlace {
-  /** True: it is damaged, and its good chunks can be read. False: it is missing. */
-  readonly isThere: boolean;
+  /** True: it has bad chunks, and the others can be read. False: it is missing, or its head or table is bad. */
+  readonly isReadable: boolean;
 }
 
 export class HeldFragments {
@@ -58,14 +57,12 @@ export class HeldFragments {
   readonly #strays = new Map<string, number>();
   /** By node and disk; a disk that was not compared to the end in this term has none. */
   readonly #newer = new Map<string, Newer>();
-  /** Disk, incarnation and number of damaged fragments that a node was asked as, and when. */
-  readonly #asked = new Map<string, { readonly as: string; readonly atMs: number }>();
-  readonly #wanted = new Map<string, Wanted>();
-  #busy = false;
+  readonly #comparisons: Comparisons<Wanted>;
 
   constructor(term: Term, found: () => void) {
     this.#term = term;
     this.#found = found;
+    this.#comparisons = new Comparisons(term, "fragments", ({ place, count }) => this.#compare(place, count));
   }
 
   isLost(id: ExtentId, place: FragmentPlace): boolean {
@@ -74,7 +71,7 @@ export class HeldFragments {
 
   /** True if the fragment is lost because it has bad chunks: its good ones can be read. */
   isDamaged(id: ExtentId, place: FragmentPlace): boolean {
-    return this.#lost.get(id)?.some((lost) => lost.isThere && isSame(lost, place)) ?? false;
+    return this.#lost.get(id)?.some((lost) => lost.isReadable && isSame(lost, place)) ?? false;
   }
 
   get strays(): number {
@@ -132,11 +129,7 @@ export class HeldFragments {
    */
   heard(place: ReplicaPlace, incarnation: number, { damaged, count }: { readonly damaged: number; readonly count: number }): void {
     const as = `${place.diskId} ${incarnation} ${damaged}`;
-    const known = this.#asked.get(place.nodeId);
-    const nowMs = this.#term.world.clock.monotonicMs();
-    if (known?.as === as && nowMs - known.atMs < this.#term.config.syncEveryMs) return;
-    this.#wanted.set(place.nodeId, { place, as, count });
-    void this.#work();
+    this.#comparisons.heard({ place, as, count });
   }
 
   /** An attempt has put fragments in the place of others: what is known of those is over. */
@@ -146,8 +139,8 @@ export class HeldFragments {
     this.#keepLost(id, (lost) => current.some((place) => isSame(place, lost)) && !made.some((place) => isSame(place, lost)));
   }
 
-  #lose(id: ExtentId, { nodeId, diskId, version }: FragmentPlace, isThere: boolean): void {
-    const lost = { nodeId, diskId, version, isThere };
+  #lose(id: ExtentId, { nodeId, diskId, version }: FragmentPlace, isReadable: boolean): void {
+    const lost = { nodeId, diskId, version, isReadable };
     this.#lost.set(id, [...(this.#lost.get(id) ?? []).filter((each) => !isSame(each, lost)), lost]);
   }
 
@@ -157,25 +150,7 @@ export class HeldFragments {
     else this.#lost.delete(id);
   }
 
-  async #work(): Promise<void> {
-    if (this.#busy) return;
-    this.#busy = true;
-    for (let next = this.#next(); next !== undefined && !this.#term.ended.aborted; next = this.#next()) {
-      const { place, as, count } = next;
-      if (await this.#compare(place, count)) this.#asked.set(place.nodeId, { as, atMs: this.#term.world.clock.monotonicMs() });
-    }
-    this.#busy = false;
-  }
-
-  #next(): Wanted | undefined {
-    for (const [nodeId, wanted] of this.#wanted) {
-      this.#wanted.delete(nodeId);
-      return wanted;
-    }
-    return undefined;
-  }
-
-  /** False: the node did not answer to the end; its next report asks for it again. */
+  /** Resolves to false if the node did not answer to the end. Throws if its listing can't be true. */
   async #compare(place: ReplicaPlace, count: number): Promise<boolean> {
     const { ended, nodes, state, world } = this.#term;
     // The expected fragments are read first: one that is made meanwhile is not missed.
@@ -196,21 +171,21 @@ export class HeldFragments {
       const answer = await client.listFragments({ afterExtentId: after, limit: pageExtents }, { timeoutMs: pageTimeoutMs });
       if (ended.aborted || !answer.ok || !nodes.reachable(place)) return false;
       const { fragments } = answer.value;
-      more = answer.value.more && fragments.length > 0;
+      more = answer.value.more;
+      after = nextAfter(after, fragments, more);
       for (const held of fragments) {
         const id = extentId(fromWire(held.extentId));
         const at = { ...place, version: extentVersion(fromWire(held.version)) };
         const isExpected = expected.delete(keyOf(id, at));
         if (isExpected && held.damage === "") this.#keepLost(id, (lost) => !isSame(lost, at));
         else if (isExpected) {
-          this.#lose(id, at, true);
+          this.#lose(id, at, held.chunksReadable);
           isTroubled = true;
         } else if (!this.#isExplained(place, held)) {
           strays += 1;
           this.#count(newer, held);
         }
       }
-      after = fragments.at(-1)?.extentId ?? after;
       await sleep(world.clock, pagePauseMs, ended);
     }
     // An empty disk misses a fragment of every extent.

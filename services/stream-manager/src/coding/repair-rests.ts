@@ -1,15 +1,20 @@
 /**
- * Extents whose repair failed lately. A repair that needs the good chunks of damaged fragments may fail each time at the same place: it rests for a
- * minute, then twice as long each time, up to an hour, so that it does not read the fragments again and again.
+ * Extents whose repair failed lately, and how long each rests. A repair may fail each time at the same place. It would take the rate and the places
+ * of other repairs again and again.
+ *
+ * Invariants:
+ * - A rest is twice as long each time. It begins at 5 s and ends at 5 minutes, so that an extent whose sources are back is soon tried again.
+ * - A repair that needs good chunks of damaged fragments rests 1 minute to 1 hour: chunks do not get better.
  */
 import type { ExtentId } from "@stamp/base";
 import type { Clock } from "@stamp/ports";
 
-const restMinMs = 60_000;
-const restMaxMs = 3_600_000;
+const certain = { minMs: 5_000, maxMs: 300_000 };
+const uncertain = { minMs: 60_000, maxMs: 3_600_000 };
 const extentsMax = 10_000;
 
 interface Rest {
+  readonly isUncertain: boolean;
   readonly restMs: number;
   readonly untilMs: number;
   readonly why: string;
@@ -23,10 +28,13 @@ export class RepairRests {
     this.#clock = clock;
   }
 
-  failed(id: ExtentId, why: string): void {
-    const restMs = Math.min(restMaxMs, (this.#rests.get(id)?.restMs ?? restMinMs / 2) * 2);
+  /** `isUncertain`: the repair needs good chunks of damaged fragments. */
+  failed(id: ExtentId, why: string, isUncertain: boolean): void {
+    const { minMs, maxMs } = isUncertain ? uncertain : certain;
+    const last = this.#rests.get(id);
+    const restMs = Math.min(maxMs, Math.max(minMs, last?.isUncertain === isUncertain ? last.restMs * 2 : 0));
     this.#rests.delete(id);
-    this.#rests.set(id, { restMs, untilMs: this.#clock.monotonicMs() + restMs, why });
+    this.#rests.set(id, { isUncertain, restMs, untilMs: this.#clock.monotonicMs() + restMs, why });
     if (this.#rests.size > extentsMax) this.forget(this.#rests.keys().next().value as ExtentId);
   }
 
@@ -34,10 +42,19 @@ export class RepairRests {
     this.#rests.delete(id);
   }
 
-  /** Returns why the extent rests, and how much longer; undefined: it does not. */
-  why(id: ExtentId): string | undefined {
+  /** True if the last repair of the extent failed, also when its rest is over. */
+  hasFailed(id: ExtentId): boolean {
+    return this.#rests.has(id);
+  }
+
+  /**
+   * Returns why the extent rests, and how much longer; undefined: it does not. `isUncertain`: the repair that could begin now needs good chunks of
+   * damaged fragments. One that needs none does not wait for the rest of one that did.
+   */
+  why(id: ExtentId, isUncertain: boolean): string | undefined {
     const rest = this.#rests.get(id);
-    const leftMs = (rest?.untilMs ?? 0) - this.#clock.monotonicMs();
-    return rest === undefined || leftMs <= 0 ? undefined : `${rest.why}; it is tried again in ${Math.ceil(leftMs / 1_000)} s`;
+    if (rest === undefined || (rest.isUncertain && !isUncertain)) return undefined;
+    const leftMs = rest.untilMs - this.#clock.monotonicMs();
+    return leftMs <= 0 ? undefined : `${rest.why}; it is tried again in ${Math.ceil(leftMs / 1_000)} s`;
   }
 }

@@ -6,6 +6,7 @@ import type { ExtentId, Outcome } from "@stamp/base";
 import { extentId, extentVersion, ok, refused } from "@stamp/base";
 import { type ReplicaPlace, samePlace, whyFragmentStays } from "@stamp/stream";
 import { ExtentFragments, fromWire, type HeldFragment, toWire } from "@stamp/wire";
+import { nextAfter } from "../nodes/comparisons.ts";
 import type { Term } from "../term/term.ts";
 import { endIfStale } from "../term/term.ts";
 import { fragmentsOf, type HeldFragments } from "./held-fragments.ts";
@@ -45,6 +46,17 @@ export class StrayCalls {
   }
 
   async #straysOf(place: ReplicaPlace): Promise<OfNode> {
+    try {
+      return await this.#listedBy(place);
+    } catch (error) {
+      // The other nodes are listed all the same.
+      this.#term.world.logger.error("a node's listing of fragments can't be true", { node: place.nodeId, why: String(error) });
+      return undefined;
+    }
+  }
+
+  /** Throws if the listing can't be true. */
+  async #listedBy(place: ReplicaPlace): Promise<OfNode> {
     const { ended, nodes, world } = this.#term;
     const strays: HeldFragment[] = [];
     for (let after = 0n; ; ) {
@@ -56,15 +68,15 @@ export class StrayCalls {
       const { fragments, more } = page.value;
       strays.push(...fragments.filter((held) => !this.#isExplained(place, held)));
       if (strays.length > straysPerNodeMax) return { held: strays.slice(0, straysPerNodeMax), more: true };
-      const last = fragments.at(-1);
-      if (!more || last === undefined) return { held: strays, more: false };
-      after = last.extentId;
+      after = nextAfter(after, fragments, more);
+      if (!more) return { held: strays, more: false };
     }
   }
 
   #isExplained(place: ReplicaPlace, held: HeldFragment): boolean {
     const extent = this.#term.state.extent(extentId(fromWire(held.extentId)));
-    return extent !== undefined && fragmentsOf(extent).some((each) => samePlace(each, place) && each.version === fromWire(held.version));
+    const version = fromWire(held.version);
+    return extent !== undefined && fragmentsOf(extent).some((each) => samePlace(each, place) && each.version === version);
   }
 
   /** Deletes a fragment that its node holds and no record explains. */
@@ -77,7 +89,7 @@ export class StrayCalls {
     const client = world.transport.client(address, ExtentFragments);
     const page = await client.listFragments({ afterExtentId: toWire(id - 1), limit: 1 }, { timeoutMs: pageTimeoutMs });
     if (!page.ok) return page;
-    const held = page.value.fragments.find((each) => fromWire(each.extentId) === id && fromWire(each.version) === version);
+    const held = page.value.fragments.find((each) => each.extentId === toWire(id) && each.version === toWire(version));
     if (held === undefined)
       return refused("notFound", "unknownExtent", `node ${nodeId} has no fragment of extent ${id}, version ${version}`);
     if (ended.aborted) return refused("unavailable", "notLeader", "this stream manager leads no more");

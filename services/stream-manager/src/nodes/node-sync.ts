@@ -14,6 +14,7 @@ import type { Completer } from "../seal/completer.ts";
 import type { Sealer } from "../seal/sealer.ts";
 import type { Term } from "../term/term.ts";
 import { extentNode } from "../term/term.ts";
+import { Comparisons, nextAfter, type ToCompare } from "./comparisons.ts";
 
 const pageReplicas = 1_000;
 const pageTimeoutMs = 5_000;
@@ -24,25 +25,18 @@ export class NodeSync {
   readonly #term: Term;
   readonly #sealer: Sealer;
   readonly #completer: Completer;
-  /** By node: disk and incarnation that were compared, and when. */
-  readonly #compared = new Map<string, { readonly as: string; readonly atMs: number }>();
-  readonly #wanted = new Map<string, { readonly place: ReplicaPlace; readonly as: string }>();
-  #busy = false;
+  readonly #comparisons: Comparisons<ToCompare>;
 
   constructor(term: Term, sealer: Sealer, completer: Completer) {
     this.#term = term;
     this.#sealer = sealer;
     this.#completer = completer;
+    this.#comparisons = new Comparisons(term, "replicas", ({ place }) => this.#compare(place));
   }
 
   /** At every report. */
   heard(place: ReplicaPlace, incarnation: number): void {
-    const as = `${place.diskId} ${incarnation}`;
-    const known = this.#compared.get(place.nodeId);
-    const nowMs = this.#term.world.clock.monotonicMs();
-    if (known?.as === as && nowMs - known.atMs < this.#term.config.syncEveryMs) return;
-    this.#wanted.set(place.nodeId, { place, as });
-    void this.#work();
+    this.#comparisons.heard({ place, as: `${place.diskId} ${incarnation}` });
   }
 
   /** A replica that a report named and no record explains. */
@@ -50,7 +44,13 @@ export class NodeSync {
     const answer = await extentNode(this.#term, place.nodeId)?.getExtentReplica({ extentId: toWire(id) }, { timeoutMs: lookTimeoutMs });
     if (this.#term.ended.aborted || !answer?.ok) return;
     const why = this.#unexplained(place, id);
-    if (why !== undefined) this.#quarantine(place, answer.value, why);
+    if (why === undefined) return;
+    try {
+      this.#quarantine(place, answer.value, why);
+    } catch (error) {
+      // Numbers that no replica has. What it is asked for at the next comparison may be true.
+      this.#term.world.logger.error("a node's replica can't be told", { node: place.nodeId, extent: id, why: String(error) });
+    }
   }
 
   /** Why no record explains that this replica is there; undefined: one does. */
@@ -74,26 +74,7 @@ export class NodeSync {
     });
   }
 
-  async #work(): Promise<void> {
-    if (this.#busy) return;
-    this.#busy = true;
-    for (let next = this.#next(); next !== undefined && !this.#term.ended.aborted; next = this.#next()) {
-      const { place, as } = next;
-      const done = await this.#compare(place);
-      if (done) this.#compared.set(place.nodeId, { as, atMs: this.#term.world.clock.monotonicMs() });
-    }
-    this.#busy = false;
-  }
-
-  #next(): { readonly place: ReplicaPlace; readonly as: string } | undefined {
-    for (const [nodeId, wanted] of this.#wanted) {
-      this.#wanted.delete(nodeId);
-      return wanted;
-    }
-    return undefined;
-  }
-
-  /** False: it did not answer to the end; the next report asks for it again. */
+  /** Resolves to false if the node did not answer to the end. Throws if its listing can't be true. */
   async #compare(place: ReplicaPlace): Promise<boolean> {
     const { ended, nodes, world } = this.#term;
     const expected = await this.#expectedOn(place);
@@ -106,7 +87,8 @@ export class NodeSync {
         { timeoutMs: pageTimeoutMs },
       );
       if (ended.aborted || !answer?.ok || !nodes.reachable(place)) return false;
-      more = answer.value.more && answer.value.replicas.length > 0;
+      more = answer.value.more;
+      after = nextAfter(after, answer.value.replicas, more);
       for (const replica of answer.value.replicas) {
         const id = extentId(fromWire(replica.extentId));
         for (; at < expected.length && (expected[at] as ExtentId) < id; at++) this.#missing(place, expected[at] as ExtentId);
@@ -114,7 +96,6 @@ export class NodeSync {
         stale.delete(id);
         this.#found(place, id, replica);
       }
-      after = answer.value.replicas.at(-1)?.extentId ?? after;
       await sleep(world.clock, pagePauseMs, ended);
     }
     const turns = new Turns(world.clock);
