@@ -9,6 +9,7 @@ import { type Kernel, laneUnit, type Plan, type Profile, repairPlan } from "@sta
 import type { Timer, World } from "@stamp/ports";
 import { ExtentFragments, type ReadFragmentResponse, toWire } from "@stamp/wire";
 import type { CodedPlaces } from "../place.ts";
+import { patienceMax } from "./hedge-budget.ts";
 import { doubtsPlaces, type NodeHistories } from "./replica-race.ts";
 
 /** A node that failed so often lately is not waited for: the others are asked at once beside it. */
@@ -16,6 +17,8 @@ const failuresMax = 3;
 /** A read waits at most so long for its next hedge, in ms, and at most this part of the time it has left. */
 const patientMsMax = 400;
 const patientPart = 1 / 3;
+/** A read is overdue at the earliest and at the latest after so long, in ms, in between after `patienceMax` times the usual time. */
+const overdueMs = { least: 400, most: 1_000 } as const;
 
 export interface FragmentRange {
   readonly extentId: number;
@@ -55,6 +58,8 @@ export class FragmentRace {
   #last: Failed = refused("unavailable", "noPlacement", "no fragment was asked for");
   /** `others`: the sources of a plan are asked beside the fragment's node. `all`: everybody is. */
   #stage: "one" | "others" | "all" = "one";
+  #stageSinceMs = 0;
+  #isHedgedOverdue = false;
   #hedge: Timer | undefined;
   /** Number of hedges that the budget gave to this read. */
   #hedges = 0;
@@ -78,6 +83,7 @@ export class FragmentRace {
       const { index } = this.#range;
       const { histories } = this.#parts;
       histories.hedges.read();
+      this.#stageSinceMs = this.#parts.world.clock.monotonicMs();
       this.#ask(index);
       if (histories.failures(this.#addressOf(index)) >= failuresMax) this.#hedgeOrWait([index]);
       else this.#wait([index]);
@@ -98,10 +104,13 @@ export class FragmentRace {
   }
 
   #finish(outcome: Outcome<Uint8Array>): void {
+    const { histories } = this.#parts;
     this.#hedge?.cancel();
     this.#noLonger?.();
     const resolve = this.#resolve;
     this.#resolve = undefined;
+    if (this.#isHedgedOverdue) histories.hedges.endOverdue();
+    this.#isHedgedOverdue = false;
     for (const controller of this.#waiting.values()) controller.abort();
     this.#waiting.clear();
     resolve?.(outcome);
@@ -118,16 +127,30 @@ export class FragmentRace {
     }
     if (!world.rules.on("fragmentReadsHedged")) return;
     const nowMs = world.clock.monotonicMs();
-    const usualMs = Math.max(...indices.map((index) => histories.hedgeMs(this.#addressOf(index), this.#range.lengthBytes)));
+    const usualMs = this.#usualMs(indices);
     const longestMs = Math.min(patientMsMax, (this.#parts.deadlineMs - nowMs) * patientPart);
     const patience = world.rules.on("hedgesBounded") ? histories.hedges.patience(nowMs) : 1;
     const hedgeMs = Math.max(usualMs, Math.min(usualMs * patience, longestMs));
     this.#hedge = world.clock.after(hedgeMs, () => this.#hedgeOrWait(indices));
   }
 
+  #usualMs(indices: readonly number[]): number {
+    return Math.max(...indices.map((index) => this.#parts.histories.hedgeMs(this.#addressOf(index), this.#range.lengthBytes)));
+  }
+
+  /** True if the read has waited so long that it is hedged without a budget; a few at once are. */
+  #isOverdue(indices: readonly number[]): boolean {
+    const { histories, world } = this.#parts;
+    const longMs = this.#stage === "one" ? Math.min(overdueMs.most, this.#usualMs(indices) * patienceMax) : 0;
+    if (world.clock.monotonicMs() - this.#stageSinceMs < Math.max(overdueMs.least, longMs)) return false;
+    if (!this.#isHedgedOverdue && !histories.hedges.beginOverdue()) return false;
+    this.#isHedgedOverdue = true;
+    return true;
+  }
+
   #hedgeOrWait(indices: readonly number[]): void {
     this.#noLonger?.();
-    if (this.#mayHedge()) {
+    if (this.#mayHedge() || this.#isOverdue(indices)) {
       this.#widen();
       return;
     }
@@ -139,6 +162,7 @@ export class FragmentRace {
     if (this.#resolve === undefined) return;
     this.#noLonger?.();
     this.#stage = this.#stage === "one" ? "others" : "all";
+    this.#stageSinceMs = this.#parts.world.clock.monotonicMs();
     const asked = this.#askOthers();
     if (this.#resolve !== undefined && asked.length > 0) this.#wait(asked);
     else this.#giveUpIfOver();
@@ -215,7 +239,12 @@ export class FragmentRace {
     }
     this.#arrived.set(index, bytes);
     const plan = repairPlan(this.#range.profile, [this.#range.index], [...this.#arrived.keys()]);
-    if (plan === undefined) return;
+    if (plan === undefined) {
+      // The last one that was asked, and it was not enough.
+      if (this.#waiting.size === 0 && this.#stage !== "all") this.#widen();
+      else this.#giveUpIfOver();
+      return;
+    }
     // A node whose answer the reader did not wait for is asked later next time.
     const slow = this.#waiting.has(this.#range.index) ? this.#addressOf(this.#range.index) : undefined;
     if (slow !== undefined) histories.failed(slow);

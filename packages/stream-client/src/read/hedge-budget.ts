@@ -5,7 +5,8 @@
  *
  * Invariants:
  * - Of hedges that came to nothing there are at most `share` for each read, `perSecond` for each second, and `burst`.
- * - A read waits at most `patienceMax` times the usual time of its nodes for its next hedge that the budget allows.
+ * - A read waits at most `patienceMax` times the usual time of its nodes for its next hedge that the budget allows, and at most a second for
+ *   one that it does not allow; of these there are `overdueMax` at once.
  */
 import { counter, gauge, type Metrics } from "@stamp/base";
 
@@ -15,7 +16,10 @@ const share = 0.1;
 const perSecond = 0.1;
 /** Largest number of hedges at once, and after a time without any. */
 const burst = 10;
-const patienceMax = 16;
+/** Largest factor for the usual time of a node. */
+export const patienceMax: number = 16;
+/** Reads at once that are hedged without budget because they have waited too long. */
+const overdueMax = 2;
 /** Patience halves after so long without a hedge that came to nothing, in ms. */
 const calmMs = 30_000;
 
@@ -51,6 +55,7 @@ export class HedgeBudget {
   #hedges = 0;
   #won = 0;
   #denied = 0;
+  #overdue = 0;
   /** Reads that were denied a hedge and still wait; called when a hedge that won gives its place back. */
   readonly #waiting = new Set<() => void>();
 
@@ -84,6 +89,18 @@ export class HedgeBudget {
     this.#tokens -= 1;
     this.#hedges += 1;
     return true;
+  }
+
+  /** A read that waited too long is hedged without budget. False: as many are already. */
+  beginOverdue(): boolean {
+    if (this.#overdue >= overdueMax) return false;
+    this.#overdue += 1;
+    this.#hedges += 1;
+    return true;
+  }
+
+  endOverdue(): void {
+    this.#overdue -= 1;
   }
 
   /** A read was answered by `hedges` hedges. */
