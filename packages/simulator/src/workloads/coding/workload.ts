@@ -41,6 +41,8 @@ const blocksTimeoutMs = 5_000;
 const readableWithinMs = 300_000;
 /** Without two machines each read is decoded, or goes to another replica, after a hedge. */
 const readWithoutNodesMs = 2_000;
+/** A connection to a machine that lost power without a word is as good as one more lost machine until keep-alive gives it up. */
+const connectionsGivenUpMs = 12_000;
 const readTimeoutMs = 10_000;
 const notedMax = 5;
 /** Places that are read without some machines, chosen by the seed. */
@@ -126,6 +128,7 @@ class Run {
       await restoreOlderMetadata(stage, this.#cluster.lockService, this.#nodes);
       await this.#everythingIsWhole(sim.nowMs);
     }
+    await sim.sleep(connectionsGivenUpMs);
     await this.#readsWithoutNodes();
     this.#judge.check();
     for (const [i, stream] of streams.entries()) {
