@@ -21,12 +21,13 @@ const cases: readonly (readonly [name: string, blocks: readonly Uint8Array[]])[]
   ["is empty", []],
   ["is shorter", [pattern(400_000, 0)]],
   ["is shorter and has other content", [pattern(300_000, 77)]],
+  ["is shorter and has small blocks of other content", Array.from({ length: 5 }, (_, i) => pattern(3_000, i + 50))],
   ["is as long and has other content", Array.from({ length: 5 }, (_, i) => pattern(400_000 + i, i + 9))],
   ["has no block that ends where the extent does", Array.from({ length: 3 }, (_, i) => pattern(850_000, i))],
 ];
 
 for (const [name, blocks] of cases) {
-  test(`decoding: an unsealed replica that ${name} is made anew, and stays what it is over a restart`, async () => {
+  test(`decoding: an unsealed replica that ${name} is made anew, and stays what it is over a loss of power`, async () => {
     const coding = new Coding(19, "rs-4-2", 2);
     const { cluster } = coding;
     await coding.run(async () => {
@@ -35,7 +36,7 @@ for (const [name, blocks] of cases) {
       await leaveReplica(coding, blocks);
       assert.equal(unwrap(await coding.decode(node, 10n)).checksum, coding.checksum);
       assert.deepEqual(await coding.raw(node), coding.content);
-      cluster.sim.crash(node, { unsynced: "kept" });
+      cluster.sim.crash(node, { unsynced: "lost" });
       cluster.sim.restart(node);
       await cluster.ready(node);
       const { sealedLengthBytes, version } = await cluster.replica(node, coding.id);
