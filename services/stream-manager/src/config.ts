@@ -48,13 +48,19 @@ export const streamManagerSchema = z.object({
     .describe(
       'Which sealed extents become fragments: off, auto, or {"profile":"rs-4-2","afterSeconds":3600,"minBytes":16777216}; auto takes the widest code that the fault domains carry with one to spare, from 7 extent nodes on',
     ),
-  codingsMax: z.number().int().min(1).max(64).default(2).describe("Extents that become fragments at the same time"),
+  codingsMax: z
+    .number()
+    .int()
+    .min(1)
+    .max(64)
+    .default(2)
+    .describe("Extents that become fragments at the same time, and as many that become replicas again"),
   codingBytesPerSecond: z
     .number()
     .int()
     .min(1_024)
     .default(32 * 1024 * 1024)
-    .describe("Extents are not begun to be coded faster than this, over the whole stamp"),
+    .describe("Extents are not begun to be coded and decoded faster than this, over the whole stamp"),
   syncEveryMs: milliseconds(600_000).describe("How often what a node holds is compared with what it should hold, restarts aside"),
   deletionGraceMs: milliseconds(120_000).describe(
     "A dropped extent is kept for so long before its replicas are deleted: longer than a request takes, and than the age of the copies of the metadata that a restore may begin from",

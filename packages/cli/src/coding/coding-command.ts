@@ -160,7 +160,9 @@ function untilReplicated(inspector: StampInspector, begun: ExtentInfo, id: bigin
       if (info === undefined) throw new CommandError(`extent ${id} was dropped meanwhile`);
       if (info.coded === undefined) return info;
       if (info.attempt === "")
-        throw new CommandError(`the attempt was taken back, and extent ${id} is coded still: see the stream manager's log`);
+        throw new CommandError(
+          `extent ${id} is coded still: the attempt was taken back, or the manager that it waited at leads no more; see its log, ask again`,
+        );
       await new Promise((resolve) => setTimeout(resolve, pollMs));
     }
   });

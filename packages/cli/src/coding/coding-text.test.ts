@@ -20,6 +20,7 @@ test("coding status for people: the policy, what is saved, what waits, and why t
     ...{ policy: "auto", profile: "rs-4-2", afterSeconds: 3_600n, minBytes: 16_777_216n },
     ...{ codedExtents: 2n, codedBytes: 2n << 20n, fragmentBytes: 3n << 20n, savedBytes: 3n << 20n },
     ...{ extentsWaiting: 1n, bytesWaiting: 1n << 20n, codingsRunning: 1, etaMs: 1_500n },
+    ...{ decodingsRunning: 2, decodingsWaiting: 40n, decodingBytesWaiting: 40n << 20n },
     ...{ extentsDone: 2n, bytesDone: 2n << 20n },
     reasons: [{ why: "it is open", extents: 7n, bytes: 0n }],
   });
@@ -28,6 +29,7 @@ test("coding status for people: the policy, what is saved, what waits, and why t
     /^extents become rs-4-2, by auto, 3600 s after they were seen sealed, from 16 MiB on$/m,
     /^coded: 2 extents, 2\.0 MiB, in 3\.0 MiB of fragments; 3\.0 MiB saved$/m,
     /^waiting: 1 extent, 1\.0 MiB; 1 being coded, about 2 s left$/m,
+    /^waiting to be decoded: 40 extents, 40 MiB; 2 being decoded$/m,
     /^done since this stream manager leads: 2 extents, 2\.0 MiB$/m,
     /^7 +0 B +it is open$/m,
   ])

@@ -63,11 +63,14 @@ function pauseLine({ note, wallMs }: NonNullable<CodingStatus["pause"]>): string
 /** Lines about what waits and what is done. */
 export function workLines(status: CodingStatus): string[] {
   const { extentsWaiting, bytesWaiting, codingsRunning, extentsDone, bytesDone, etaMs } = status;
+  const { decodingsRunning, decodingsWaiting, decodingBytesWaiting } = status;
   const lines: string[] = [];
   if (extentsWaiting > 0n || codingsRunning > 0) {
     const left = etaMs === undefined ? "" : `, about ${seconds(etaMs)} left`;
     lines.push(`waiting: ${extents(extentsWaiting, bytesWaiting)}; ${codingsRunning} being coded${left}`);
   }
+  if (decodingsWaiting > 0n || decodingsRunning > 0)
+    lines.push(`waiting to be decoded: ${extents(decodingsWaiting, decodingBytesWaiting)}; ${decodingsRunning} being decoded`);
   if (extentsDone > 0n) lines.push(`done since this stream manager leads: ${extents(extentsDone, bytesDone)}`);
   return lines;
 }

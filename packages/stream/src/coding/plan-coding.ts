@@ -38,6 +38,12 @@ export function notCodable(extent: ExtentRecord | undefined): string | undefined
   return undefined;
 }
 
+/** Why an extent can't be decoded now; undefined: it can. */
+export function notDecodable(extent: ExtentRecord | undefined): string | undefined {
+  if (extent?.phase !== "sealed" || extent.coded === undefined) return "it is not coded";
+  return extent.attempt === undefined ? undefined : `an attempt is under way: ${extent.attempt.kind}`;
+}
+
 /** Begins to code: `targets` get the fragments, by index. No node gets two. */
 export function planBeginCoding(
   state: StreamState,

@@ -42,7 +42,7 @@ const lossOnWire = ({ knownCommittedBytes, wallMs, note }: AcceptedLoss) => ({
 });
 
 /** The coder's knowledge of fragments. */
-type FragmentKnowledge = Pick<Coder, "isIntact" | "newerThan" | "repairs">;
+type FragmentKnowledge = Pick<Coder, "isIntact" | "newerThan" | "repairs" | "waitsToDecode">;
 
 export class Views {
   readonly #term: Term;
@@ -142,7 +142,7 @@ export class Views {
             fragmentNodeIds: extent.coded.fragments.map(({ nodeId }) => nodeId),
             intactFragments: extent.coded.fragments.filter((place) => this.#fragments().isIntact(extent.id, place)).length,
           }),
-      attempt: extent.attempt?.kind ?? "",
+      attempt: extent.attempt?.kind ?? (this.#fragments().waitsToDecode(extent.id) ? "decode (waiting)" : ""),
       newerFragments: this.#fragments().newerThan(extent),
     };
   }

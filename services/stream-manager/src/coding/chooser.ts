@@ -73,8 +73,6 @@ export class Chooser {
   #done: Amount = nothing;
   #scanning = false;
   #nextScanMs = 0;
-  /** No coding begins before: the rate. */
-  #notBeforeMs = 0;
   #waking = false;
 
   constructor(term: Term, parts: Parts) {
@@ -255,14 +253,14 @@ export class Chooser {
     // The policy may take none of the chosen extents any more: a node went away since.
     const turns = new Turns(world.clock);
     while (this.#chosen.length > 0 && running + this.#starting < config.codingsMax && !ended.aborted) {
-      const nowMs = world.clock.monotonicMs();
-      if (nowMs < this.#notBeforeMs || turns.over) {
-        void this.#wake(Math.max(0, this.#notBeforeMs - nowMs));
+      const waitMs = coder.codingPace.waitMs("codings");
+      if (waitMs > 0 || turns.over) {
+        void this.#wake(waitMs);
         return;
       }
       const extent = state.extent(this.#chosen.pop() as ExtentId);
       if (extent === undefined || this.whyNot(extent, choice) !== undefined) continue;
-      this.#notBeforeMs = nowMs + ((extent.sealedLengthBytes ?? 0) * 1_000) / config.codingBytesPerSecond;
+      coder.codingPace.spend("codings", extent.sealedLengthBytes ?? 0);
       this.#starting += 1;
       void this.#begin(extent.id, choice).finally(() => {
         this.#starting -= 1;

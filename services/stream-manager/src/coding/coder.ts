@@ -25,11 +25,12 @@ import {
   targetsOf,
 } from "@stamp/stream";
 import type { StampLevel } from "../feature-level/stamp-level.ts";
-import type { RepairPace } from "../repair/repair-pace.ts";
+import { RepairPace } from "../repair/repair-pace.ts";
 import type { Completer } from "../seal/completer.ts";
 import { Rounds } from "../term/rounds.ts";
 import type { Term } from "../term/term.ts";
 import { AttemptSteps } from "./attempt-steps.ts";
+import { Decodings } from "./decodings.ts";
 import { FragmentRepairs } from "./fragment-repairs.ts";
 import type { HeldFragments } from "./held-fragments.ts";
 
@@ -68,6 +69,8 @@ export class Coder {
   readonly #steps: AttemptSteps;
   readonly #running = new Set<ExtentId>();
   readonly repairs: FragmentRepairs;
+  readonly codingPace: RepairPace<"codings" | "decodings">;
+  readonly decodings: Decodings;
   #adoptable: readonly ExtentId[] = [];
   /** Taken back since the look that goes on began. */
   readonly #adopted = new Set<ExtentId>();
@@ -81,6 +84,8 @@ export class Coder {
     this.#steps = new AttemptSteps(term, completer, held);
     const drive = (id: ExtentId): void => this.#drive(id);
     this.repairs = new FragmentRepairs(term, { steps: this.#steps, held, pace, running: this.#running, drive, copiesWait });
+    this.codingPace = new RepairPace(term.world.clock, term.config.codingBytesPerSecond);
+    this.decodings = new Decodings(term, this.codingPace, (id) => this.#decode(id));
     this.#attempts = new Rounds(() => term.state.attempts(), looksPerTickMax);
   }
 
@@ -90,6 +95,7 @@ export class Coder {
       coded: this.#term.state.codedCount,
       attempts: this.#running.size,
       codedSinceItLeads: this.#codedCount,
+      decodingsWaiting: this.decodings.facts.waiting,
       ...this.repairs.facts,
       strays: this.#held.strays,
       adoptable: this.#adoptable.length,
@@ -144,6 +150,7 @@ export class Coder {
   tick(): void {
     for (const id of this.#attempts.next()) this.#drive(id);
     this.repairs.tick();
+    this.decodings.tick();
     if (this.#term.world.clock.monotonicMs() >= this.#nextLookMs) void this.#lookForAdoptable();
   }
 
@@ -161,8 +168,17 @@ export class Coder {
     return begun;
   }
 
-  /** Begins to make replicas of a coded extent. Resolves when the attempt is recorded. */
-  async decode(id: ExtentId): Promise<Outcome<void>> {
+  /** True if the extent waits to become replicas again. */
+  waitsToDecode(id: ExtentId): boolean {
+    return this.decodings.waits(id);
+  }
+
+  /** Begins to make replicas of a coded extent, if its turn has come. Resolves when the attempt is recorded, or at once if it waits. */
+  decode(id: ExtentId): Promise<Outcome<void>> {
+    return this.decodings.request(id);
+  }
+
+  async #decode(id: ExtentId): Promise<Outcome<void>> {
     const { config, ledger, nodes, world } = this.#term;
     const { copies, minCopies } = config;
     const request = { copies, minCopies, avoid: nodes.distrusted(), random: () => world.random.float() };
@@ -191,6 +207,7 @@ export class Coder {
       this.#running.delete(id);
       this.repairs.over(id);
       this.repairs.start();
+      this.decodings.tick();
     });
   }
 

@@ -8,7 +8,8 @@ const adoptableMax = 20;
 export function codingStatus({ chooser, coder, term }: Serving) {
   const { policy, pause, survey, done, running, failed } = chooser;
   const choice = chooser.choice();
-  const adoptable = coder.adoptable;
+  const { adoptable } = coder;
+  const decodings = coder.decodings.facts;
   const { codedBytes, fragmentBytes, reasons, waiting } = survey;
   const isCoding = typeof choice !== "string" && pause === undefined;
   const etaMs = Math.ceil((waiting.bytes * 1_000) / term.config.codingBytesPerSecond);
@@ -26,6 +27,9 @@ export function codingStatus({ chooser, coder, term }: Serving) {
     extentsWaiting: toWire(waiting.extents),
     bytesWaiting: toWire(waiting.bytes),
     codingsRunning: running,
+    decodingsRunning: decodings.running,
+    decodingsWaiting: toWire(decodings.waiting),
+    decodingBytesWaiting: toWire(decodings.waitingBytes),
     extentsDone: toWire(done.extents),
     bytesDone: toWire(done.bytes),
     ...(isCoding && waiting.extents > 0 ? { etaMs: toWire(etaMs) } : {}),

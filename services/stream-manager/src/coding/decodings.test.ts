@@ -1,0 +1,74 @@
+/** Decodings begin a few at a time, not faster than the rate, and in the order of the requests. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { unwrap } from "@stamp/base";
+import type { StreamManagerConfig } from "../config.ts";
+import type { Cluster } from "../testing/cluster.ts";
+import { clusterOf, code, infoOf, isCoded, type Sealed, sealed } from "../testing/coding-harness.ts";
+
+const count = 4;
+const replicate = (cluster: Cluster, extentId: bigint) => cluster.sm((sm, left) => sm.replicateExtent({ extentId }, { timeoutMs: left }));
+const statusOf = async (cluster: Cluster) => unwrap(await cluster.sm((sm, left) => sm.getCodingStatus({}, { timeoutMs: left })));
+
+async function coded(cluster: Cluster): Promise<Sealed[]> {
+  const extents: Sealed[] = [];
+  for (let i = 0; i < count; i++) {
+    const extent = await sealed(cluster, `/s${i}`);
+    unwrap(await code(cluster, extent.id));
+    extents.push(extent);
+  }
+  for (const { id } of extents) await cluster.until("coded", () => isCoded(cluster, id));
+  return extents;
+}
+
+/** Requests all, and returns the most that ran at once, the order in which they ended, and the time that it took. */
+async function decodeAll(more: Partial<StreamManagerConfig>) {
+  const cluster = clusterOf(610, ["sm1"], [], more);
+  const { sim } = cluster;
+  let most = 0;
+  let waited = 0;
+  const over: bigint[] = [];
+  let tookMs = 0;
+  let bytes = 0;
+  await sim.run(async () => {
+    const extents = await coded(cluster);
+    bytes = extents[0]?.content.length ?? 0;
+    const startMs = sim.nowMs;
+    for (const { id } of extents) unwrap(await replicate(cluster, id));
+    const last = extents.at(-1) as Sealed;
+    assert.equal((await infoOf(cluster, last.id))?.attempt, "decode (waiting)");
+    unwrap(await replicate(cluster, last.id));
+    const isDone = async (): Promise<boolean> => {
+      const { decodingsRunning, decodingsWaiting, decodingBytesWaiting } = await statusOf(cluster);
+      most = Math.max(most, decodingsRunning);
+      waited = Math.max(waited, Number(decodingsWaiting));
+      assert.equal(decodingBytesWaiting, decodingsWaiting * BigInt(bytes));
+      for (const { id } of extents) {
+        const info = await infoOf(cluster, id);
+        if (info?.coded === undefined && info?.attempt === "" && !over.includes(id)) over.push(id);
+      }
+      return over.length === count;
+    };
+    await cluster.until("all are replicated", isDone, 120_000);
+    tookMs = sim.nowMs - startMs;
+    assert.deepEqual(
+      over,
+      extents.map(({ id }) => id),
+    );
+    const again = await replicate(cluster, last.id);
+    assert.ok(!again.ok && again.failure.reason === "conflict");
+  });
+  return { most, waited, tookMs, bytes };
+}
+
+test("decodings: no more at once than codingsMax; the others wait, and are told", async () => {
+  const { most, waited } = await decodeAll({ codingsMax: 1 });
+  assert.equal(most, 1);
+  assert.ok(waited >= count - 2, `${waited} waited`);
+});
+
+test("decodings: not begun faster than codingBytesPerSecond", async () => {
+  const codingBytesPerSecond = 200_000;
+  const { bytes, tookMs } = await decodeAll({ codingsMax: 8, codingBytesPerSecond });
+  assert.ok(tookMs >= ((count - 1) * bytes * 1_000) / codingBytesPerSecond, `${tookMs} ms`);
+});
