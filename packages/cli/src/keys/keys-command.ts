@@ -123,17 +123,28 @@ const accountsAt = async (
   transport: Transport,
 ): Promise<AccountsClient> => clientAt(transport, await inspector.leader("partition-manager"));
 
+/** The range of accounts is loading, moving or without its server, or the partition manager is another one in a moment. */
+const passing: ReadonlySet<string> = new Set(["unavailable", "deadlineExceeded", "failedPrecondition", "aborted"]);
+/** A range whose server died is served elsewhere after a lease term and its load; on a busy machine later. */
+const servedWithinMs = 60_000;
+
 /** Seals all rows by the key, page by page; with an empty key it counts them. Throws CommandError. */
 async function resealAll(accounts: AccountsClient, keyId: string, say: (how: string) => void) {
   const rows: Record<string, number> = {};
   let resealed = 0;
+  let givenUpMs = performance.now() + servedWithinMs;
   for (let marker = ""; ; ) {
     const page = await accounts.reseal({ marker, keyId }, { timeoutMs: pageTimeoutMs });
     if (!page.ok) {
-      const { reason, message } = page.failure;
+      const { code, reason, message } = page.failure;
       if (reason === "unknownMethod") throw new CommandError("the partition manager is of an older release: upgrade it first");
-      throw new CommandError(inWords(message));
+      // Sealing a page a second time changes nothing.
+      if (!passing.has(code) || performance.now() >= givenUpMs) throw new CommandError(inWords(message));
+      say(`waiting until the rows of accounts are served: ${inWords(message)}`);
+      await new Promise((resolve) => setTimeout(resolve, askEveryMs));
+      continue;
     }
+    givenUpMs = performance.now() + servedWithinMs;
     for (const each of page.value.rows) rows[each.keyId] = (rows[each.keyId] ?? 0) + each.accounts;
     resealed += page.value.resealed;
     marker = page.value.nextMarker;
