@@ -2,8 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, extentId, extentVersion, type Outcome, ok, ownerEpoch, refused, unwrap } from "@stamp/base";
+import { silentLogger } from "@stamp/ports";
 import type { ExtentRecord, FragmentPlace, Plan, StreamState } from "@stamp/stream";
+import { FragmentAdoption } from "./coding/fragment-adoption.ts";
 import { Garbage } from "./garbage.ts";
+import { SentDeletions } from "./sent-deletions.ts";
 
 const id = extentId(7);
 const graceMs = 1_000;
@@ -88,6 +91,18 @@ test("garbage: replicas that a decoding makes again while another node is slow t
   assert.deepEqual(told, ["en1"]);
 });
 
+test("garbage: replicas that are made and removed again while another node is slow to answer wait for their own grace", async () => {
+  const places = () => [1, 2, 3].map((n) => ({ nodeId: `en${n}`, diskId: `d${n}` }));
+  const told: string[] = [];
+  const { state, afterGrace } = collecting({ ...base, removed: places() }, async (nodeId) => {
+    told.push(nodeId);
+    state.record = { ...base, removed: places() };
+    return true;
+  });
+  await afterGrace();
+  assert.deepEqual([told, state.record.removed.length], [["en1"], 3]);
+});
+
 test("garbage: no fragment goes while fragments are being taken back; one whose deletion was not answered may still go until it is", async () => {
   const told: string[] = [];
   let answers = false;
@@ -110,4 +125,50 @@ test("garbage: no fragment goes while fragments are being taken back; one whose 
   answers = true;
   await garbage.tick();
   assert.deepEqual([garbage.sent.mayArrive(id, fragment(1)), state.record.removedFragments], [false, undefined]);
+});
+
+test("adopt fragments: one whose deletion was sent and not answered is not taken, and none goes meanwhile", async () => {
+  const sent = new SentDeletions();
+  for (const unanswered of [0, 2, 3]) {
+    for (let n = 1; n <= unanswered; n++) sent.send(id, fragment(n));
+    const state = { record: { ...base, removedFragments: six } as ExtentRecord };
+    const listed = (n: number) => ({
+      extentId: 7n,
+      version: 3n,
+      index: n - 1,
+      damage: "",
+      profile: "rs-4-2",
+      sealedLengthBytes: 9n,
+      checksum: 1,
+    });
+    const client = (address: string) => ({
+      listFragments: async () => ok({ fragments: [listed(Number(address.slice(2)))], more: false }),
+      verifyFragments: async () => {
+        assert.equal(sent.isKept(id), true);
+        return ok({});
+      },
+    });
+    const term = {
+      ...{ number: 1, ended: new AbortController().signal, world: { transport: { client }, logger: silentLogger } },
+      nodes: { settling: false, reachable: () => true, address: (nodeId: string) => nodeId },
+      state: { extent: () => state.record, nodes: () => six },
+      ledger: {
+        commit: async (plan: (current: StreamState) => Outcome<Plan>) => {
+          for (const change of unwrap(plan(term.state as never)).changes) if (change.kind === "extent") state.record = change.record;
+          return ok();
+        },
+      },
+    };
+    const coder = { isReadable: () => false, adopted: () => {}, repairs: { rescan: () => {} } };
+    const held = { heldVersion: () => 3, missing: () => {} };
+    const adopted = await new FragmentAdoption(term as never, { coder: coder as never, held: held as never, sent }).adopt(id);
+    assert.equal(sent.isKept(id), false);
+    if (unanswered === 3) {
+      assert.ok(!adopted.ok && /3 of rs-4-2, which needs 4; 3 are being deleted/.test(adopted.failure.message), JSON.stringify(adopted));
+      continue;
+    }
+    const taken = unwrap(adopted).coded?.fragments.filter(({ version }) => version === 3) ?? [];
+    assert.deepEqual(taken, six.slice(unanswered));
+    assert.deepEqual(state.record.removedFragments ?? [], six.slice(0, unanswered), "they are still to be deleted");
+  }
 });
