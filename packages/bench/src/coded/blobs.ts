@@ -12,7 +12,7 @@ const answeredWithinMs = 120_000;
 const wholeWithinMs = 300_000;
 const retryPauseMs = 200;
 
-/** Sealed extents, each of which has the number in `extentId`. */
+/** A sealed extent that the blobs filled. */
 export interface FilledExtent {
   readonly extentId: number;
   readonly lengthBytes: number;
@@ -69,7 +69,7 @@ export class Blobs {
     return filled.map(filledOf);
   }
 
-  /** Reads so many blobs at most, evenly over all, and compares their hashes. Throws at the first one that differs. Returns their number. */
+  /** Reads at most `countMax` blobs, evenly chosen, and compares their hashes. Throws at the first that differs. Returns how many it read. */
   async compare(countMax: number): Promise<number> {
     const stride = Math.max(1, this.count / countMax);
     const numbers = Array.from({ length: Math.min(this.count, countMax) }, (_, i) => Math.floor(i * stride));

@@ -5,7 +5,7 @@ import { forgetPreviousKey, type KeyDoor, type KeyHolder, rotateMasterKey } from
 
 type Files = { current: string; next: string | undefined; previous: string | undefined };
 
-/** Files, rows, and partition servers of which each looks at the files after so many questions. A row is written by a server now and then. */
+/** A stamp of files, rows and partition servers. Each server reads the files again after some questions, and writes a row now and then. */
 function model(files: Files, lagging: Readonly<Record<string, number>>, rows: string[] = ["old", "old", ""]) {
   const said: string[] = [];
   let made = 0;

@@ -12,7 +12,6 @@ import {
   masterKeyState,
   useNextMasterKey,
 } from "@stamp/ports-node";
-import { Accounts } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes } from "../context.ts";
 import { counted } from "../health/counted.ts";
@@ -24,10 +23,12 @@ import { inspect, make as makeBelow, type Transport, tell } from "../running.ts"
 import { topLevel } from "../top-level.ts";
 import { forgetPreviousKey, type KeyDoor, type KeyHolder, type KeyRotated, type RowsByKey, rotateMasterKey } from "./key-rotation.ts";
 import { masterKeysTold } from "./keys-told.ts";
+import { accountsAt, type ResealDoor, resealRows } from "./reseal-rows.ts";
 
 const askEveryMs = 300;
-/** A page is 100 rows, each a commit. */
-const pageTimeoutMs = 60_000;
+/** A range whose server died is served elsewhere after a lease term and its load; on a busy machine later. */
+const servedWithinMs = 60_000;
+const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, askEveryMs));
 
 export function addKeys(program: Command): void {
   const keys = topLevel(program, "keys");
@@ -44,7 +45,12 @@ export function addKeys(program: Command): void {
       const found = await inspect(command, async (inspector, transport) => ({
         file: files.current,
         ...(existsSync(files.current) ? inCommand(() => masterKeyState(files)) : {}),
-        rows: (await resealAll(await accountsAt(inspector, transport), "", () => {})).rows,
+        rows: (
+          await resealRows(
+            doorTo(inspector, transport, 0, () => {}),
+            "",
+          )
+        ).rows,
         partitionServers: await holdersOf(config, transport),
       }));
       tell(command, found, showText);
@@ -106,9 +112,9 @@ function led<T>(
         dropNext: step(dropNextMasterKey),
         forget: step(forgetPreviousMasterKey),
         holders: () => holdersOf(config, transport),
-        reseal: async (keyId) => resealAll(await accountsAt(inspector, transport), keyId, say),
+        reseal: (keyId) => resealRows(doorTo(inspector, transport, servedWithinMs, say), keyId),
         recordSealedBy: () => (files?.current === masterKeyPath(config.dataDir) ? recordSealedBy(config.dataDir) : undefined),
-        pause: () => new Promise((resolve) => setTimeout(resolve, askEveryMs)),
+        pause,
         nowMs: () => performance.now(),
         tell: say,
       });
@@ -116,43 +122,18 @@ function led<T>(
   );
 }
 
-type AccountsClient = ReturnType<typeof clientAt>;
-const clientAt = (transport: Transport, address: string) => transport.client(address, Accounts);
-const accountsAt = async (
+const doorTo = (
   inspector: { leader(role: "partition-manager"): Promise<string> },
   transport: Transport,
-): Promise<AccountsClient> => clientAt(transport, await inspector.leader("partition-manager"));
-
-/** The range of accounts is loading, moving or without its server, or the partition manager is another one in a moment. */
-const passing: ReadonlySet<string> = new Set(["unavailable", "deadlineExceeded", "failedPrecondition", "aborted"]);
-/** A range whose server died is served elsewhere after a lease term and its load; on a busy machine later. */
-const servedWithinMs = 60_000;
-
-/** Seals all rows by the key, page by page; with an empty key it counts them. Throws CommandError. */
-async function resealAll(accounts: AccountsClient, keyId: string, say: (how: string) => void) {
-  const rows: Record<string, number> = {};
-  let resealed = 0;
-  let givenUpMs = performance.now() + servedWithinMs;
-  for (let marker = ""; ; ) {
-    const page = await accounts.reseal({ marker, keyId }, { timeoutMs: pageTimeoutMs });
-    if (!page.ok) {
-      const { code, reason, message } = page.failure;
-      if (reason === "unknownMethod") throw new CommandError("the partition manager is of an older release: upgrade it first");
-      // Sealing a page a second time changes nothing.
-      if (!passing.has(code) || performance.now() >= givenUpMs) throw new CommandError(inWords(message));
-      say(`waiting until the rows of accounts are served: ${inWords(message)}`);
-      await new Promise((resolve) => setTimeout(resolve, askEveryMs));
-      continue;
-    }
-    givenUpMs = performance.now() + servedWithinMs;
-    for (const each of page.value.rows) rows[each.keyId] = (rows[each.keyId] ?? 0) + each.accounts;
-    resealed += page.value.resealed;
-    marker = page.value.nextMarker;
-    if (marker === "") return { rows, resealed };
-    const seen = Object.values(rows).reduce((sum, count) => sum + count, 0);
-    say(`sealing rows of accounts by the new master key: ${counted(seen, "row")} looked at, ${resealed} sealed anew`);
-  }
-}
+  patienceMs: number,
+  tell: (how: string) => void,
+): ResealDoor => ({
+  accounts: async () => accountsAt(transport, await inspector.leader("partition-manager")),
+  pause,
+  nowMs: () => performance.now(),
+  patienceMs,
+  tell,
+});
 
 async function holdersOf(config: ClusterConfig, transport: Transport): Promise<KeyHolder[]> {
   const { processes } = await gather(config, transport, { view: false, nowMs: () => 0 });
