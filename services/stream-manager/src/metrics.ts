@@ -49,6 +49,7 @@ export const streamManagerMetrics: Metrics = {
   "coding.savedBytes": gauge("stream_manager_coding_saved_bytes", "Bytes of disk that replicas of these extents would take more."),
   "coding.codeWaiting": gauge("stream_manager_extents_to_code", "Extents that the policy has chosen and that wait to be coded."),
   "coding.codeWaitingBytes": gauge("stream_manager_bytes_to_code", "Sealed bytes of the extents that wait to be coded."),
+  "coding.decodingsWaiting": gauge("stream_manager_decodings_waiting", "Coded extents that wait to become replicas again."),
   "coding.failing": gauge("stream_manager_coding_failing_extents", "Extents whose last attempt at coding was taken back."),
   "quarantined.length": gauge("stream_manager_nodes_with_quarantined_extents", "Extent nodes that hold extents which nobody knows."),
   allocatedAhead: gauge("stream_manager_extents_allocated_ahead", "Extents that were made before they are needed."),
