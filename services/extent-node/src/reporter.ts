@@ -89,5 +89,6 @@ function nodeReport(node: Node): MessageInitShape<typeof NodeReportSchema> {
     metadataVersion: toWire(node.metadataVersion()),
     damagedFragments: node.fragments.damagedCount,
     fragments: node.fragments.count,
+    fragmentDamagesFound: toWire(node.fragments.damagesFound),
   };
 }

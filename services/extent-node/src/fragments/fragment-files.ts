@@ -107,6 +107,7 @@ export class FragmentFiles {
   #keptChunks = 0;
   #marked = false;
   #count = 0;
+  #damagesFound = 0;
 
   private constructor(world: World, files: ExtentFiles, queue: DiskQueue, identity: { readonly stampId: string; readonly diskId: string }) {
     this.#world = world;
@@ -141,9 +142,14 @@ export class FragmentFiles {
     return this.#count;
   }
 
-  /** Number of fragments in which this process has found damage. */
+  /** Number of fragments that are here and in which this process has found damage. */
   get damagedCount(): number {
     return this.#damaged.size;
+  }
+
+  /** How often this process has found damage of a fragment that it did not know before. Never falls, also when the fragment is deleted. */
+  get damagesFound(): number {
+    return this.#damagesFound;
   }
 
   /** Fragments of an extent, in no order. */
@@ -394,8 +400,10 @@ export class FragmentFiles {
     if (this.find(id, version)?.index !== index)
       return refused("notFound", "unknownExtent", `fragment ${index} of extent ${id}, version ${version}, is not on this node`);
     const path = fragmentPath(name);
-    if (!this.#damaged.has(path)) this.#world.logger.error("a fragment is damaged", { extent: id, version, index, why });
-    this.#damaged.set(path, { why, chunksReadable: chunksReadable && (this.#damaged.get(path)?.chunksReadable ?? true) });
+    const known = this.#damaged.get(path);
+    if (known === undefined) this.#world.logger.error("a fragment is damaged", { extent: id, version, index, why });
+    if (known === undefined || (known.chunksReadable && !chunksReadable)) this.#damagesFound += 1;
+    this.#damaged.set(path, { why, chunksReadable: chunksReadable && (known?.chunksReadable ?? true) });
     return refused("dataLoss", "damaged", `fragment ${index} of extent ${id}, version ${version}, is damaged here: ${why}`);
   }
 }

@@ -5,7 +5,18 @@ import { extentId, unwrap } from "@stamp/base";
 import { fragmentContentOffset } from "@stamp/extent";
 import { Simulation } from "@stamp/virtual-time";
 import type { Cluster } from "../testing/cluster.ts";
-import { clusterOf, code, contentOf, fragments, infoOf, isCoded, type Sealed, sealed, timeoutMs } from "../testing/coding-harness.ts";
+import {
+  clusterOf,
+  code,
+  contentOf,
+  fragments,
+  infoOf,
+  isCoded,
+  names,
+  type Sealed,
+  sealed,
+  timeoutMs,
+} from "../testing/coding-harness.ts";
 import { RepairRests } from "./repair-rests.ts";
 
 const chunkBytes = 65_536;
@@ -39,6 +50,44 @@ test("damaged fragments: three of rs-4-2 have a bad chunk each, at different pla
     await cluster.until("the damage is known", async () => (await damaged()) !== 6, 60_000);
     await cluster.until("all are intact", async () => (await damaged()) === 6, 120_000);
     assert.deepEqual((await contentOf(cluster, extent)).subarray(0, extent.content.length), extent.content);
+  });
+});
+
+test("damaged fragments: one that is found right after another damaged one was deleted is made anew too", async () => {
+  const cluster = clusterOf(93);
+  const { sim } = cluster;
+  await sim.run(async () => {
+    const extents = [await sealed(cluster, "/a"), await sealed(cluster, "/b")] as const;
+    for (const { id } of extents) {
+      unwrap(await code(cluster, id));
+      await cluster.until("coded", () => isCoded(cluster, id));
+    }
+    const placesOf = async ({ id }: Sealed) => (await infoOf(cluster, id))?.coded?.fragments ?? [];
+    const [ofFirst, ofSecond] = [await placesOf(extents[0]), await placesOf(extents[1])];
+    const holder = names.find((name) => [ofFirst, ofSecond].every((places) => places.some(({ address }) => address === name))) ?? "";
+    const damage = async (extent: Sealed, places: typeof ofFirst): Promise<string> => {
+      const index = places.findIndex(({ address }) => address === holder);
+      const { version = 0n } = places[index] ?? {};
+      const disk = sim.disk(holder);
+      const path =
+        disk.paths().find((each) => each.endsWith(".fragment") && Number.parseInt(each.split("/")[2] ?? "", 16) === Number(extent.id)) ??
+        "";
+      disk.corrupt(path, fragmentContentOffset(fragmentBytes) + 5);
+      const whole = { extentId: extent.id, version, index, offsetBytes: 0n, lengthBytes: fragmentBytes };
+      const read = await fragments(cluster, holder).readFragment(whole, { timeoutMs });
+      assert.ok(!read.ok && read.failure.reason === "damaged");
+      return path;
+    };
+    const isReplaced = async (extent: Sealed, places: typeof ofFirst): Promise<boolean> => {
+      const index = places.findIndex(({ address }) => address === holder);
+      return (await placesOf(extent))[index]?.version !== places[index]?.version;
+    };
+    const path = await damage(extents[0], ofFirst);
+    await cluster.until("the first one is made anew", () => isReplaced(extents[0], ofFirst), 60_000);
+    for (let i = 0; i < 60_000 && sim.disk(holder).paths().includes(path); i++) await sim.sleep(1);
+    assert.ok(!sim.disk(holder).paths().includes(path), "the damaged one is deleted");
+    await damage(extents[1], ofSecond);
+    await cluster.until("the second one is made anew", () => isReplaced(extents[1], ofSecond), 60_000);
   });
 });
 

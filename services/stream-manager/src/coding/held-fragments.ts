@@ -20,7 +20,7 @@ const pagePauseMs = 5;
 /** Extents with newer fragments that are remembered of one node; of those beyond, only by how much the newest is ahead of its record. */
 const newerPerNodeMax = 10_000;
 
-/** `as`: disk, incarnation and number of damaged fragments that the node reported. */
+/** `as`: disk, incarnation and the damage that the node reported. */
 interface Wanted extends ToCompare {
   /** Number of fragments that the node holds. */
   readonly count: number;
@@ -124,11 +124,11 @@ export class HeldFragments {
   }
 
   /**
-   * At every report of a node. `damaged`: number of fragments in which it has found damage; another number means that it has found more. `count`:
-   * number of fragments that it holds.
+   * At every report of a node. `damage`: another one than in the report before means that the node has found more. `count`: number of fragments that
+   * it holds.
    */
-  heard(place: ReplicaPlace, incarnation: number, { damaged, count }: { readonly damaged: number; readonly count: number }): void {
-    const as = `${place.diskId} ${incarnation} ${damaged}`;
+  heard(place: ReplicaPlace, incarnation: number, { damage, count }: { readonly damage: string; readonly count: number }): void {
+    const as = `${place.diskId} ${incarnation} ${damage}`;
     this.#comparisons.heard({ place, as, count });
   }
 

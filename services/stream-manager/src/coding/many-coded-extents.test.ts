@@ -116,7 +116,7 @@ test("many coded extents: the comparison with an empty disk gives way, and every
   const { held } = coderOf(around);
   const [place] = coded.coded?.fragments ?? [];
   assert.ok(place !== undefined);
-  held.heard(place, 1, { damaged: 0, count: extents });
+  held.heard(place, 1, { damage: "0", count: extents });
   const most = await around.go();
   assert.ok(most <= looksMax, `${most} extents in one turn`);
   for (let id = 1; id <= extents; id++) assert.ok(held.isLost(extentId(id), place), `extent ${id}`);
@@ -129,7 +129,7 @@ test("many coded extents: when a node comes back, what waited for repair is look
   assert.ok(place !== undefined);
   // No repair begins before the node is back.
   Object.assign(around.term.config, { repairCopiesMax: 0 });
-  held.heard(place, 1, { damaged: 0, count: extents });
+  held.heard(place, 1, { damage: "0", count: extents });
   await around.go();
   coder.tick();
   await around.go();
@@ -139,7 +139,7 @@ test("many coded extents: when a node comes back, what waited for repair is look
   const listFragments = async ({ afterExtentId }: { readonly afterExtentId: bigint }) =>
     ok({ fragments: fragments.slice(Number(afterExtentId), Number(afterExtentId) + 1_000), more: afterExtentId < extents - 1_000 });
   Object.assign(around.term.world.transport, { client: () => ({ listFragments }) });
-  held.heard(place, 2, { damaged: 0, count: extents });
+  held.heard(place, 2, { damage: "0", count: extents });
   await around.go();
   assert.ok(!held.isLost(extentId(extents), place));
   Object.assign(around.term.config, { repairCopiesMax: 1 });
@@ -187,7 +187,7 @@ test("many extents with newer fragments: they are looked for in parts, and askin
   const listFragments = async ({ afterExtentId }: { readonly afterExtentId: bigint }) =>
     ok({ fragments: fragments.slice(Number(afterExtentId), Number(afterExtentId) + 1_000), more: afterExtentId < extents - 1_000 });
   Object.assign(around.term.world.transport, { client: () => ({ listFragments }) });
-  held.heard(place, 1, { damaged: 0, count: extents });
+  held.heard(place, 1, { damage: "0", count: extents });
   await around.go();
   Object.assign(around.nodes, { reachable: () => false });
   around.seen.lookedUp = 0;

@@ -79,7 +79,7 @@ for (const [name, pageOf] of Object.entries(wrong)) {
     const { asked, logged, places, term, time } = surroundings(pageOf);
     const held = new HeldFragments(term, () => {});
     const hear = (): void => {
-      for (const place of places) held.heard(place, 1, { damaged: 0, count: 1 });
+      for (const place of places) held.heard(place, 1, { damage: "0", count: 1 });
     };
     hear();
     await turns();
@@ -122,7 +122,7 @@ for (const [name, pageOf] of Object.entries(wrong)) {
 test("listings: three nodes that never answer do not keep others from being compared", async () => {
   const { places, term } = surroundings(() => ({ items: [], more: false }), ["en1", "en2", "en3"]);
   const held = new HeldFragments(term, () => {});
-  for (const place of places) held.heard(place, 1, { damaged: 0, count: 1 });
+  for (const place of places) held.heard(place, 1, { damage: "0", count: 1 });
   await turns();
   assert.deepEqual(
     places.map((place) => held.isCompared(place)),

@@ -156,7 +156,9 @@ export class NodeReports {
     if (nodes.report({ nodeId, diskId }, incarnation, load, known?.heard)) {
       void this.#lookAtAll(nodeId, diskId, report.unsealed);
       sync.heard({ nodeId, diskId }, incarnation);
-      held.heard({ nodeId, diskId }, incarnation, { damaged: report.damagedFragments, count: report.fragments });
+      // A node of a release before `fragment_damages_found` says only how many are damaged now.
+      const damage = `${report.damagedFragments} ${report.fragmentDamagesFound}`;
+      held.heard({ nodeId, diskId }, incarnation, { damage, count: report.fragments });
     }
     return ok({ smTerm, wrongStamp: false });
   }
