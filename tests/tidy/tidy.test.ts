@@ -145,6 +145,7 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     tells("docs/design/architecture.md", "never-there does not exist");
     tells("docs/design/architecture.md", "lsm is missing");
     tells("packages/lease/src/index.ts", "what the package is for");
+    tells("packages/lease/src/index.ts", "names its exports, also those of ./table.ts");
     tells("packages/lsm/package.json", "no description");
     tells("biome.jsonc", "both overrides need it");
     tells("packages/lsm/src/breach-one.ts", "imports itself over packages/lsm/src/breach-two.ts");

@@ -72,11 +72,15 @@ function layering({ path, text, owner, isTest }: Source): string[] {
   return breaches;
 }
 
-/** `src/index.ts` is a package's only door, from inside and from outside. */
+/** `src/index.ts` is a package's only door, from inside and from outside. It names what goes through; generated code has the names of `proto/`. */
 function door({ path, text }: Source): string[] {
   const breaches: string[] = [];
   for (const [, specifier = ""] of text.matchAll(ourImport)) {
     if (specifier.split("/").length !== 2) breaches.push(`${path}: one door: ${specifier} is not a package's index`);
+  }
+  if (/^(packages|services)\/[\w-]+\/src\/index\.ts$/.test(path)) {
+    for (const [, specifier = ""] of text.matchAll(/^export \* from "((?!\.\/gen\/)[^"]+)"/gm))
+      breaches.push(`${path}: one door: a package's index names its exports, also those of ${specifier}`);
   }
   const home = path.split("/").slice(0, path.startsWith("tests/") ? 1 : 2);
   for (const [, specifier = ""] of text.matchAll(relativeImport)) {

@@ -3,65 +3,238 @@
  * knows nothing of storage. A parser returns `Parsed`: a typed request, or a `RestError` with the service's code. The
  * caller owes: the time, and comparing a recognized operation's permissions with the caller's rights (`authorization`).
  */
-export * from "./auth/authorization.ts";
-export * from "./auth/check-sas.ts";
-export * from "./auth/delegation-key.ts";
-export * from "./auth/permissions.ts";
-export * from "./auth/sas.ts";
-export * from "./auth/sas-string.ts";
-export * from "./auth/shared-key.ts";
-export * from "./auth/signed-identifiers.ts";
-export * from "./auth/token.ts";
-export * from "./base64.ts";
-export * from "./blob/batch.ts";
-export * from "./blob/block-list-xml.ts";
-export * from "./blob/conditions.ts";
-export * from "./blob/encryption-headers.ts";
+export { type BearerRole, bearerRoles, mayAs, type OperationAuthorization, type SignedResource } from "./auth/authorization.ts";
+export { checkSasOperation, checkSasSignature, checkSasUse, responseOverrides, type SigningKeys } from "./auth/check-sas.ts";
+export {
+  type DelegationKeyFields,
+  delegationKeysOf,
+  delegationKeyXml,
+  delegationSecretBytes,
+  deriveDelegationKey,
+  parseDelegationKeyRequest,
+} from "./auth/delegation-key.ts";
+export { blobAuthorizationOf, queueAuthorizationOf, roleOfLetter, tableAuthorizationOf } from "./auth/permissions.ts";
+export { hasSas, parseSas, type Sas } from "./auth/sas.ts";
+export { checkSignature, parseAuthorization, type SharedKeyAuthorization, signRequest } from "./auth/shared-key.ts";
+export { parseSignedIdentifiers, type SasTerms, type SignedIdentifier, signedIdentifiersXml, termsOf } from "./auth/signed-identifiers.ts";
+export { claimsOfToken, makeToken, verifyToken } from "./auth/token.ts";
+export { fromBase64, toBase64 } from "./base64.ts";
+export { type BatchAnswer, type BatchRequest, batchAnswerText, batchBytesMax, parseBatch, parseBatchBoundary } from "./blob/batch.ts";
+export { BlockListReader, blockListBytesMax } from "./blob/block-list-xml.ts";
+export {
+  type CustomerKey,
+  encryptedUnderHeaders,
+  isScopeName,
+  parseContainerScope,
+  parseCustomerKeys,
+  parseScope,
+  requestEncryptedHeaders,
+} from "./blob/encryption-headers.ts";
 export { conditionHeaders } from "./blob/header-groups.ts";
-export * from "./blob/lease-headers.ts";
-export * from "./blob/list-query.ts";
-export * from "./blob/lists-xml.ts";
-export { type BlobOperationName, type BlobOperationRow, blobOperationNames, blobOperations } from "./blob/operation-rows.ts";
-export * from "./blob/operations.ts";
-export * from "./blob/page-headers.ts";
-export * from "./blob/page-list-xml.ts";
-export * from "./blob/resource.ts";
-export * from "./blob/sources/allowed-sources.ts";
-export * from "./blob/sources/copy-headers.ts";
-export * from "./blob/sources/source-answers.ts";
-export * from "./blob/state-headers.ts";
-export * from "./blob/tags.ts";
-export * from "./blob/unsupported.ts";
-export * from "./conditions.ts";
-export * from "./dates.ts";
-export * from "./empty-values.ts";
-export * from "./error-codes.ts";
-export * from "./forwarded/host-names.ts";
-export * from "./forwarded/trusted-proxies.ts";
-export * from "./headers.ts";
-export * from "./names.ts";
-export * from "./other-services.ts";
-export * from "./queue/messages-xml.ts";
-export * from "./queue/operations.ts";
-export * from "./queue/query.ts";
-export * from "./queue/resource.ts";
-export * from "./responses.ts";
-export * from "./rest-error.ts";
-export * from "./secondary.ts";
-export * from "./service-properties/cors.ts";
-export * from "./service-properties/service-properties.ts";
-export * from "./service-properties/service-properties-xml.ts";
-export * from "./table/continuation.ts";
-export * from "./table/edm.ts";
-export * from "./table/entity-json.ts";
-export * from "./table/filter.ts";
-export * from "./table/format.ts";
-export * from "./table/json-reader.ts";
-export * from "./table/names.ts";
-export * from "./table/operations.ts";
-export * from "./table/query.ts";
-export * from "./table/resource.ts";
-export * from "./table/transaction.ts";
-export * from "./target.ts";
-export * from "./version.ts";
-export * from "./xml/xml.ts";
+export { type LeaseHeaders, parseLease } from "./blob/lease-headers.ts";
+export { decodeMarker, encodeMarker, encodeMarkerWithin, parseListQuery } from "./blob/list-query.ts";
+export {
+  blockListXml,
+  containerVersionOf,
+  type ListEntry,
+  type ListedBlobProperties,
+  type ListedContainer,
+  listBlobsXml,
+  listContainersXml,
+  untellable,
+} from "./blob/lists-xml.ts";
+export { type BlobOperationName, blobOperationNames, blobOperations } from "./blob/operation-rows.ts";
+export { type BlobRequest, blobRequests, blobRequestTitle, recognizeBlob } from "./blob/operations.ts";
+export {
+  checkPageBlobLength,
+  parseCount,
+  parseNewBlobType,
+  parsePageRange,
+  parseSequenceConditions,
+  parseSequenceNumberChange,
+  putPageBytesMax,
+  type SequenceConditionHeaders,
+} from "./blob/page-headers.ts";
+export { pageListXml } from "./blob/page-list-xml.ts";
+export { type BlobResource, checkNames, olderBlob, parseBlobResource, signedBlobResource } from "./blob/resource.ts";
+export { type AllowedSource, allowedSource, parseSourcePattern } from "./blob/sources/allowed-sources.ts";
+export {
+  type CopySourceUrl,
+  copyFromUrlBytesMax,
+  parseCopySource,
+  parseSourceConditions,
+  parseSourceDigests,
+  parseSourceRange,
+  urlOf,
+} from "./blob/sources/copy-headers.ts";
+export {
+  parseSourceAnswer,
+  parseSourcePages,
+  type SourceAnswer,
+  type SourcePages,
+  sourceError,
+  sourcePageListBytesMax,
+  sourcePageRangesMax,
+  sourceRequestHeaders,
+  toldBySource,
+} from "./blob/sources/source-answers.ts";
+export {
+  parseExpiry,
+  parseNewBlobState,
+  parsePreviousSnapshot,
+  parseStamps,
+  requiredImmutability,
+  requiredLegalHold,
+  requiredTier,
+} from "./blob/state-headers.ts";
+export { foundByTagsXml, parseTagsXml, tagsBytesMax, tagsXml } from "./blob/tags.ts";
+export { checkUnsupported } from "./blob/unsupported.ts";
+export { type ConditionHeaders, fitsIfRange, parseConditions, refuseConditions, uncombined } from "./conditions.ts";
+export { formatIso, formatIsoMicros, formatRfc1123, parseRfc1123 } from "./dates.ts";
+export { refusedEmptyHeaders, refusedEmptyParameters, withoutEmptyValues } from "./empty-values.ts";
+export { isHostPattern, isOwnHost } from "./forwarded/host-names.ts";
+export { isTrusted, type Network, parseNetwork, seenThroughProxies } from "./forwarded/trusted-proxies.ts";
+export {
+  type ByteRange,
+  type ContentProperties,
+  type HttpHeaders,
+  type PublicAccess,
+  parseBlockId,
+  parseBoolean,
+  parseContentLength,
+  parseContentProperties,
+  parseDigest,
+  parseMetadata,
+  parsePublicAccess,
+  parseRange,
+  parseTimeout,
+  withTypeCleared,
+} from "./headers.ts";
+export { canonicalPath, checkBlobName, checkContainerName, hasRefusedCharacter, isAccountName } from "./names.ts";
+export {
+  dataLakeErrorBody,
+  type OtherRequest,
+  type OtherService,
+  otherRequests,
+  otherRequestTitle,
+  otherSuffixes,
+  refuseOtherService,
+} from "./other-services.ts";
+export {
+  checkMessageText,
+  listQueuesXml,
+  messageBodyBytesMax,
+  messagesXml,
+  type ShownMessage,
+  textOfMessage,
+} from "./queue/messages-xml.ts";
+export { type QueueOperationName, queueOperationNames, queueRequests, queueRequestTitle, recognizeQueue } from "./queue/operations.ts";
+export {
+  checkMessageCount,
+  checkPutTimes,
+  checkTakeTimeout,
+  parseMessageCount,
+  parsePopReceipt,
+  parsePutTimes,
+  parseTakeTimeout,
+  parseUpdateTimeout,
+  takeTimeoutSecondsDefault,
+  timeToLiveSecondsDefault,
+} from "./queue/query.ts";
+export { checkQueueName, parseQueueResource, type QueueResource, signedQueueResource } from "./queue/resource.ts";
+export {
+  blobHeaders,
+  containerHeaders,
+  crc64Text,
+  etagAndTime,
+  metadataHeaders,
+  type ResponseHeaders,
+  writtenHeaders,
+} from "./responses.ts";
+export {
+  allParsed,
+  badHeader,
+  badQuery,
+  errorBody,
+  notImplemented,
+  type Parsed,
+  parsed,
+  type RestError,
+  type RestErrorOptions,
+  rejected,
+  restError,
+  restErrorOfService,
+} from "./rest-error.ts";
+export {
+  type ReplicationStatus,
+  refuseSecondary,
+  refuseStatistics,
+  refuseWriteAtSecondary,
+  secondaryName,
+  serviceStatisticsXml,
+} from "./secondary.ts";
+export { corsHeaders, preflightHeaders } from "./service-properties/cors.ts";
+export {
+  type CorsRule,
+  decodeServiceProperties,
+  defaultServiceProperties,
+  encodeServiceProperties,
+  type ServiceName,
+  type ServiceProperties,
+  type StaticWebsite,
+  unreadableProperties,
+} from "./service-properties/service-properties.ts";
+export { parseServiceProperties, servicePropertiesBytesMax, servicePropertiesXml } from "./service-properties/service-properties-xml.ts";
+export { entityContinuation, parseEntityContinuation, parseTableContinuation, tableContinuation } from "./table/continuation.ts";
+export { entityEtag, timestampOfEtag } from "./table/edm.ts";
+export {
+  checkEntity,
+  type EntityBody,
+  entitiesJson,
+  entityJson,
+  entityPath,
+  type JsonForm,
+  type MetadataLevel,
+  parseEntity,
+  parseTableName,
+  tableJson,
+  tablePath,
+  tablesJson,
+} from "./table/entity-json.ts";
+export { filterStepsMax, parseFilter } from "./table/filter.ts";
+export { checkContentType, jsonContentType, odataErrorBody, parseMetadataLevel, parsePrefer } from "./table/format.ts";
+export { checkTableName } from "./table/names.ts";
+export { recognizeTable, type TableOperationName, tableConditions, tableOperationNames } from "./table/operations.ts";
+export { parseTableQuery, tablePageMax } from "./table/query.ts";
+export { parseTableResource, signedTableResource, type TableResource } from "./table/resource.ts";
+export {
+  parseTransaction,
+  type TransactionAnswer,
+  type TransactionRequest,
+  transactionBytesMax,
+  transactionChangesMax,
+  transactionResponse,
+} from "./table/transaction.ts";
+export {
+  accountOfHost,
+  decodePercent,
+  decodeUtf8,
+  parseQuery,
+  parseTarget,
+  type Query,
+  queryValue,
+  type Target,
+  unknownAccount,
+} from "./target.ts";
+export {
+  behaves,
+  bodyLimitsOf,
+  etagHeader,
+  isNewer,
+  isVersion,
+  lettersThatCount,
+  newestVersion,
+  parseVersion,
+  unversioned,
+} from "./version.ts";
+export { XmlTreeReader } from "./xml/xml.ts";

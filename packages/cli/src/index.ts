@@ -4,15 +4,15 @@
  */
 
 export { type ReservedPorts, reservePorts } from "@stamp/cluster";
-export { type BlobAnswer, BlobClient, type BlobResult } from "./drills/blob-client.ts";
-export { CheckingClient, type CheckingReport, contentOf, type WriteTime } from "./drills/checking-client.ts";
+export { BlobClient, type BlobResult } from "./drills/blob-client.ts";
+export { CheckingClient, contentOf } from "./drills/checking-client.ts";
 export { attachCompose } from "./drills/compose/compose-target.ts";
 export { damageRoles, runDamageDrill } from "./drills/damage/damage-drill.ts";
 export { copyOfAllMetadata } from "./drills/damage/metadata-copies.ts";
 export { type Drill, drills } from "./drills/drills.ts";
 export type { MovingClients, Pause } from "./drills/histories/moving-clients.ts";
-export { type DrillReport, runDrill } from "./drills/run-drill.ts";
-export { attach, type DrillTarget, startOwn, untilReady } from "./drills/target.ts";
+export { runDrill } from "./drills/run-drill.ts";
+export { type DrillTarget, startOwn, untilReady } from "./drills/target.ts";
 /** The drill whose clients are the real SDKs, which are there in a clone only; loaded only by who asks. */
 export const historiesDrill = (): Promise<typeof import("./drills/histories/histories-drill.ts")> =>
   import("./drills/histories/histories-drill.ts");

@@ -2,4 +2,4 @@
  * A whole stamp in one process, for test suites and small machines. `startStamp` returns endpoints and a connection
  * string. The caller owes: `stop`, and a folder that no other process uses.
  */
-export { type Stamp, type StartOptions, startStamp } from "./start-stamp.ts";
+export { type Stamp, startStamp } from "./start-stamp.ts";

@@ -3,14 +3,74 @@
  * shipping, seeding, Last Sync Time and placement. Pure machines: state in, state out. The caller owes: a row or record
  * is durable before its command is answered or sent (docs/design/geo.md).
  */
-export * from "./account-role.ts";
-export * from "./acknowledgements.ts";
-export * from "./location-records.ts";
-export * from "./operations.ts";
-export * from "./placement.ts";
-export * from "./range-cursor.ts";
-export * from "./role-row.ts";
-export * from "./row-versions.ts";
-export * from "./seeding.ts";
-export * from "./shipping-window.ts";
-export * from "./sync-time.ts";
+export {
+  type AccountRole,
+  acceptsShipment,
+  answersFromMs,
+  type CommandOrder,
+  commandPhases,
+  commandWaitMs,
+  type GeoPoint,
+  type GeoRole,
+  type Obeyed,
+  obey,
+  type RangePoint,
+  type RoleCommand,
+  type RoleFacts,
+  reportComplete,
+  roleTermMs,
+  roleWithoutRow,
+  seedingEnded,
+  ships,
+  takesWrites,
+} from "./account-role.ts";
+export { Acknowledgements } from "./acknowledgements.ts";
+export {
+  type AccountRecord,
+  accountKey,
+  decodeLocationRecord,
+  encodeLocationRecord,
+  type LocationRecord,
+  locationPrefix,
+  type StampRecord,
+  stampKey,
+} from "./location-records.ts";
+export {
+  type AccountState,
+  commandOf,
+  commandToSend,
+  type GeoAccount,
+  type OperationKind,
+  type OperationStep,
+  planAnswer,
+  planCreate,
+  planFailover,
+  planForcedFailover,
+  planGiveUp,
+  planMigrate,
+  planProtect,
+  planSeeded,
+  planUnprotect,
+  type RunningOperation,
+  type StampCommand,
+  type StepAnswer,
+  stateOf,
+} from "./operations.ts";
+export {
+  type MovableAccount,
+  notPlaceable,
+  type PlacedStamp,
+  type PlacementLimits,
+  type ProposedMove,
+  placeAccount,
+  placementLimits,
+  proposeMoves,
+  type StampCapacity,
+  type StampState,
+} from "./placement.ts";
+export { outgrown, RangeCursor, type RangeLog } from "./range-cursor.ts";
+export { decodeRole, encodeRole, roleOf } from "./role-row.ts";
+export { appliesRow, compareVersions, forgottenAt, type HeldVersions, nextFloor, type RowVersion, tombstoneOf } from "./row-versions.ts";
+export { RangeSeeding, type SeedingProgress, seedingPercent } from "./seeding.ts";
+export { type LaneBatch, type LanePart, ShippingWindow, type WindowLimits } from "./shipping-window.ts";
+export { accountSyncTime, RangeSyncTime, wholeSeconds } from "./sync-time.ts";

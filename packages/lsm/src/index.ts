@@ -2,12 +2,31 @@
  * Log-structured tables, pure: memory table, commit records, checkpoint files with their index and filter, and the plan
  * of merges. Fetching blocks is the caller's part.
  */
-export * from "./checkpoint.ts";
-export * from "./commit-record.ts";
-export * from "./entry.ts";
-export * from "./key-bounds.ts";
-export * from "./log-followers.ts";
-export * from "./memory-table.ts";
-export * from "./merge-plan.ts";
-export * from "./merger.ts";
-export * from "./partition-state.ts";
+export {
+  Block,
+  type BlockWalk,
+  type CheckpointIndex,
+  CheckpointWriter,
+  decodeBlock,
+  decodeIndex,
+  hashKey,
+  type KeyHash,
+  type StoredPlace,
+  withoutPause,
+} from "./checkpoint.ts";
+export { type CommitRecord, decodeCommit, encodeCommit, type Write, writesBytes } from "./commit-record.ts";
+export { type Cursor, compareEntries, type Entry, type KeyRange } from "./entry.ts";
+export { holdsKey, intersect, type KeyBounds, type LogPlace } from "./key-bounds.ts";
+export { coveredByRest, type FollowerCursors, followersFor, type StoredFollower, type StoredFollowers } from "./log-followers.ts";
+export { MemoryTable } from "./memory-table.ts";
+export { mergeDefaults, mergePlan, type PlannedCheckpoint } from "./merge-plan.ts";
+export { Merger } from "./merger.ts";
+export {
+  boundsOf,
+  decodeState,
+  encodeState,
+  joinedState,
+  type PartitionState,
+  type StoredCheckpoint,
+  withRestOf,
+} from "./partition-state.ts";

@@ -2,11 +2,23 @@
  * Key ranges and the partition map, pure: assignment to servers, records of splits and merges, balance of load, and the
  * rules of a server that holds ranges. The caller owes: making a record durable before the step that follows it.
  */
-export * from "./assignment.ts";
-export * from "./balance.ts";
-export * from "./held-ranges.ts";
-export * from "./map-row.ts";
-export * from "./range.ts";
-export * from "./range-map.ts";
-export * from "./reshape.ts";
-export * from "./server-rules.ts";
+export {
+  type AssignmentState,
+  hasIdleServer,
+  heldCounts,
+  isLive,
+  leaseOver,
+  leastLoaded,
+  nextSteps,
+  type Progress,
+  rebalance,
+  type ServerLease,
+  type Step,
+} from "./assignment.ts";
+export { type BalancePolicy, type BalanceStep, balancePlan, contradictions, type RangeFigures } from "./balance.ts";
+export { HeldRanges } from "./held-ranges.ts";
+export { decodeMapRow, encodeMapRow, mapKey, partitionMapSchema } from "./map-row.ts";
+export { endOf, firstRangeOf, holdsKey, type Range, streamsOf } from "./range.ts";
+export { checkCover, RangeMap } from "./range-map.ts";
+export { childRanges, isUnchanged, mergeRecords, parentsOf, splitRecord, withoutReshape } from "./reshape.ts";
+export { type LoadCommand, ServerRules } from "./server-rules.ts";

@@ -3,29 +3,60 @@
  * implementation passes. Start at `World`. An implementation owes what the comments of each port say; roles owe: no
  * other way to time, randomness, disks or sockets.
  */
-
-export * from "./clock.ts";
-export * from "./conformance/clock.conformance.ts";
+export { type Clock, sleep, type Timer, within } from "./clock.ts";
+export { clockConformance } from "./conformance/clock.conformance.ts";
 export { check, checkEqual, type RegisterTest } from "./conformance/conformance.ts";
-export * from "./conformance/digest.conformance.ts";
-export * from "./conformance/disk.conformance.ts";
-export * from "./conformance/key-value.conformance.ts";
-export * from "./conformance/transport.conformance.ts";
-export * from "./digest.ts";
-export * from "./disk.ts";
-export * from "./http.ts";
-export * from "./logger.ts";
-export * from "./loopback.ts";
-export * from "./outside/bearer.ts";
-export * from "./outside/foreign-calls.ts";
-export * from "./outside/http-client.ts";
-export * from "./random.ts";
-export * from "./slow-log.ts";
-export * from "./stores/complete-store.ts";
-export * from "./stores/format-marker.ts";
-export * from "./stores/identity.ts";
-export * from "./stores/key-value.ts";
-export * from "./stores/store-proof.ts";
-export * from "./transport.ts";
-export * from "./turns.ts";
-export * from "./world.ts";
+export { digestConformance } from "./conformance/digest.conformance.ts";
+export { diskConformance } from "./conformance/disk.conformance.ts";
+export { keyValueConformance } from "./conformance/key-value.conformance.ts";
+export { servedPartly, transportConformance } from "./conformance/transport.conformance.ts";
+export type { Digest, RunningCipher, RunningHash } from "./digest.ts";
+export { type Disk, DiskError, type DiskErrorKind, type DiskFile } from "./disk.ts";
+export type { HttpHandler, HttpRefusal, HttpRequest, HttpResponse } from "./http.ts";
+export { type LogFields, type Logger, silentLogger } from "./logger.ts";
+export { isLoopback } from "./loopback.ts";
+export type { TokenCheck, TokenClaims, TokenIssuer } from "./outside/bearer.ts";
+export type { ForeignCalls, ForeignServer, ForeignTls } from "./outside/foreign-calls.ts";
+export type { HttpClient, IncomingAnswer, OutgoingOptions, OutgoingRequest } from "./outside/http-client.ts";
+export { jittered, type Random, uuid } from "./random.ts";
+export { SlowLog } from "./slow-log.ts";
+export { CompleteStore, type CompleteStoreWorld, markPath, type OpenCompleteOptions, openComplete } from "./stores/complete-store.ts";
+export {
+  claimFolder,
+  decodeFormatMarker,
+  encodeFormatMarker,
+  type FormatMarker,
+  formatMarkerFile,
+  notedFeatureLevel,
+  raiseFeatureLevel,
+  raiseFormats,
+  refuseNewer,
+} from "./stores/format-marker.ts";
+export { type Identity, openIdentity } from "./stores/identity.ts";
+export type { KeyRange, KeyValue, KeyValueOpen, KeyValueOperation, KeyValueStores } from "./stores/key-value.ts";
+export {
+  decodeMarkFile,
+  decodeProof,
+  emptySum,
+  encodeMark,
+  encodeMarkFile,
+  encodeProof,
+  markBytes,
+  markOffset,
+  markSlotBytes,
+  type StoreProof,
+} from "./stores/store-proof.ts";
+export {
+  type Address,
+  type CallContext,
+  type CallOptions,
+  type Client,
+  type Handlers,
+  type Listener,
+  type ServedService,
+  served,
+  servedOpenly,
+  type Transport,
+} from "./transport.ts";
+export { Turns, turnSliceMs } from "./turns.ts";
+export type { Role, RoleStatus, SecretFacts, World } from "./world.ts";

@@ -18,4 +18,19 @@ export { decodeSeedMark, encodeSeedMark, type SeedMark, seedMarkKey } from "./sh
 export { type StorageCounts, StorageFigures, type StorageRatios, storageRatios } from "./storage-figures.ts";
 export { StorageTimes } from "./storage-times.ts";
 export type { RowScan } from "./tables.ts";
-export * from "./types.ts";
+export type {
+  Cursor,
+  DataExtent,
+  Decided,
+  DeletedWalk,
+  PartitionLimits,
+  PartitionOptions,
+  PartitionStats,
+  PartitionStreamNames,
+  Row,
+  RowWrite,
+  ScanRange,
+  Snapshot,
+  Transaction,
+  TransactOptions,
+} from "./types.ts";

@@ -3,11 +3,11 @@
  * `ExtentReader` reads places from any replica or from fragments. The caller owes: one owner epoch for each taking over
  * of a stream.
  */
-export * from "./append-window.ts";
-export * from "./owned-stream.ts";
-export * from "./place.ts";
-export * from "./read/extent-reader.ts";
+export { placesOf } from "./append-window.ts";
+export { OwnedStream } from "./owned-stream.ts";
+export { type Location, locationFromWire } from "./place.ts";
+export { ExtentReader } from "./read/extent-reader.ts";
 export { type HedgeFigures, hedgeMetrics } from "./read/hedge-budget.ts";
 export { readWholeBlocks } from "./read/read-runs.ts";
-export * from "./stream-client.ts";
-export * from "./types.ts";
+export { StreamClient } from "./stream-client.ts";
+export type { ExtentChange, Place, StreamClientOptions, StreamExtent } from "./types.ts";

@@ -3,27 +3,95 @@
  * erasure coding, garbage. A planner returns the transaction that makes a step. The caller owes: committing it under
  * its term before it tells anybody.
  */
-export * from "./adoption.ts";
-export * from "./codec.ts";
-export * from "./coding/adopt-fragments.ts";
-export * from "./coding/coding-ages.ts";
-export * from "./coding/coding-pause.ts";
-export * from "./coding/coding-policy.ts";
-export * from "./coding/crowded-fragments.ts";
-export * from "./coding/extent-ages.ts";
-export * from "./coding/fragment-health.ts";
-export * from "./coding/place-fragments.ts";
-export * from "./coding/plan-coding.ts";
-export * from "./coding/repair-sources.ts";
-export * from "./coding/stray-fragments.ts";
-export { type PhaseCounts, targetsOf } from "./extent-counts.ts";
-export * from "./extent-list.ts";
-export * from "./placement.ts";
-export * from "./plan-extents.ts";
-export * from "./plan-lists.ts";
-export * from "./plan-nodes.ts";
-export * from "./plan-streams.ts";
-export * from "./records.ts";
-export * from "./repair.ts";
-export * from "./seal-machine.ts";
-export * from "./state.ts";
+export { type FoundReplica, planAdopt, refuseAdoption } from "./adoption.ts";
+export {
+  decodeStored,
+  encodeStored,
+  extentKey,
+  idsKey,
+  keyOf,
+  managerPrefix,
+  nodeKey,
+  type StoredRecord,
+  segmentKey,
+  streamKey,
+} from "./codec.ts";
+export {
+  type ChosenFragments,
+  chooseFragments,
+  type FoundFragment,
+  planAdoptFragments,
+  refuseFragments,
+} from "./coding/adopt-fragments.ts";
+export { codingAgesKey, decodeCodingAges, encodeCodingAges } from "./coding/coding-ages.ts";
+export { type CodingPause, codingPauseKey, decodeCodingPause, encodeCodingPause } from "./coding/coding-pause.ts";
+export { type CodingPolicy, chooseProfile, whyNotCoded } from "./coding/coding-policy.ts";
+export { crowdedFragment } from "./coding/crowded-fragments.ts";
+export { ExtentAges } from "./coding/extent-ages.ts";
+export { assessFragments, type FragmentAssessment, type FragmentHealth, givesBack } from "./coding/fragment-health.ts";
+export { placeFragment, placeFragments } from "./coding/place-fragments.ts";
+export {
+  notDecodable,
+  planAbandonAttempt,
+  planBeginCoding,
+  planBeginDecoding,
+  planBeginFragmentRepair,
+  planFinishCoding,
+  planFinishDecoding,
+  planFinishFragmentRepair,
+  planForgetFragment,
+} from "./coding/plan-coding.ts";
+export { repairSources } from "./coding/repair-sources.ts";
+export { whyFragmentStays } from "./coding/stray-fragments.ts";
+export { targetsOf } from "./extent-counts.ts";
+export { ExtentList } from "./extent-list.ts";
+export { type PlacementNode, place } from "./placement.ts";
+export {
+  planAbandonRepair,
+  planAllocate,
+  planBeginRepair,
+  planBeginSeal,
+  planDropAllocating,
+  planFinishRepair,
+  planForgetExtent,
+  planForgetRemoved,
+  planMarkReplicas,
+  planOpenExtent,
+  planRecordSealed,
+  planReserveIds,
+  planRoll,
+  planSealAndOpen,
+  planUnseal,
+  samePlace,
+  successorOf,
+} from "./plan-extents.ts";
+export { type ListRange, planMultiModify, type StreamEdit } from "./plan-lists.ts";
+export { isDoubtful, planNode, planNodeDuty, type ReportNumbers } from "./plan-nodes.ts";
+export {
+  checkName,
+  checkOwner,
+  dropsPerTransactionMax,
+  ownedStream,
+  planConfirm,
+  planCreateStream,
+  planDeleteStream,
+  planDropUnreferenced,
+  planOpenStreams,
+  planTruncate,
+} from "./plan-streams.ts";
+export {
+  type AcceptedLoss,
+  type AttemptRecord,
+  type CodedRecord,
+  type ExtentPhase,
+  type ExtentRecord,
+  type FragmentPlace,
+  type NodeDuty,
+  type NodeRecord,
+  type ReplicaPlace,
+  type ReplicaRecord,
+  segmentExtentsMax,
+} from "./records.ts";
+export { type Assessment, assess, RepairQueue } from "./repair.ts";
+export { type SealAnswer, SealMachine } from "./seal-machine.ts";
+export { changedKey, keysOf, type Plan, type StoredEntry, StreamState } from "./state.ts";

@@ -1,11 +1,10 @@
 /** Runs roles on virtual time from one seed. Start at `Simulation`. */
 export { EtcdState } from "./etcd/etcd-state.ts";
 export { calm, type EtcdHabits, SimulatedEtcd } from "./etcd/simulated-etcd.ts";
-export type { EventLog } from "./kernel/event-log.ts";
 export { defaultFailpoints, type FailpointOptions } from "./kernel/failpoints.ts";
 export type { RoleFactory } from "./kernel/process.ts";
 export { digest } from "./ports/digest.ts";
-export { type DiskOperation, type DiskOptions, defaultDiskOptions, type SimDiskState } from "./ports/disk-state.ts";
-export { historyMax, type KeyValueState } from "./ports/key-value.ts";
+export { defaultDiskOptions } from "./ports/disk-state.ts";
+export { historyMax } from "./ports/key-value.ts";
 export type { NetworkOptions } from "./ports/network.ts";
-export * from "./simulation.ts";
+export { BrokenPromise, Simulation, type SimulationOptions } from "./simulation.ts";

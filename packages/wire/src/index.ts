@@ -2,10 +2,11 @@
  * The wire: code generated from `proto/`, and the conversion between messages and domain types (`toWire`, `fromWire`).
  * Numbers are safe integers inside; they are converted here and nowhere else.
  */
-export * from "./block-references.ts";
-export * from "./bus-version.ts";
-export * from "./callers.ts";
-export * from "./entity-values.ts";
+
+export { type PlainBlockReference, packBlockSizes, packBlocks, unpackBlockSizes, unpackBlocks } from "./block-references.ts";
+export { busVersion } from "./bus-version.ts";
+export { type Caller, callerNumbers, callers, callersOf, isCaller, methodsFor } from "./callers.ts";
+export { type NamedValue, propertyFromWire, propertyToWire, valueFromWire, valueToWire } from "./entity-values.ts";
 export * as etcd from "./gen/etcdserverpb/etcd_pb.ts";
 export * from "./gen/stamp/v1/accounts_pb.ts";
 export * from "./gen/stamp/v1/availability_pb.ts";
@@ -28,6 +29,6 @@ export * from "./gen/stamp/v1/signals_pb.ts";
 export * from "./gen/stamp/v1/status_pb.ts";
 export * from "./gen/stamp/v1/stream_manager_pb.ts";
 export { answerable, executeFields, fieldLevel, operationOf } from "./levels.ts";
-export * from "./numbers.ts";
-export * from "./plain.ts";
-export * from "./signed-identifiers.ts";
+export { fromWire, toWire } from "./numbers.ts";
+export { initOf, plainOf } from "./plain.ts";
+export { signedIdentifiersFromWire, signedIdentifiersToWire } from "./signed-identifiers.ts";

@@ -2,6 +2,6 @@
  * The front-end: the REST doors, uploads and downloads, routing by the cached partition map. `FrontEndRole` takes a
  * `World`.
  */
-export * from "./config.ts";
+export { type FrontEndConfig, frontEndConfigSchema, httpLimitsOf } from "./config.ts";
 export { FrontEndRole } from "./front-end.ts";
 export { frontEndMetrics } from "./metrics.ts";

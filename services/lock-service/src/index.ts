@@ -4,9 +4,9 @@
  */
 export { type LockServiceConfig, lockServiceSchema } from "./config.ts";
 export { LockServiceRole } from "./lock-service.ts";
-export { type MetadataPlace, type Migrated, migrateMetadata } from "./metadata/migrate.ts";
+export { type MetadataPlace, migrateMetadata } from "./metadata/migrate.ts";
 export { metadataOffline } from "./metadata/offline.ts";
 export { restoreMetadata, whileStopped } from "./metadata/restore.ts";
 export { lockServiceMetrics } from "./metrics.ts";
-export { type EtcdSecrets, etcdAccess, etcdSecrets } from "./store/etcd-access.ts";
+export { etcdSecrets } from "./store/etcd-access.ts";
 export { metadataStoreName } from "./store/store.ts";

@@ -2,6 +2,6 @@
  * The partition manager: assignment, balance, splits, merges, accounts of the configuration. `PartitionManagerRole`
  * takes a `World`.
  */
-export * from "./config.ts";
+export { balancePolicyOf, developmentAccount, partitionManagerConfigSchema } from "./config.ts";
 export { partitionManagerMetrics } from "./metrics.ts";
 export { PartitionManagerRole } from "./partition-manager.ts";

@@ -2,6 +2,6 @@
  * The stream manager: seals, allocation, repair, garbage, erasure coding, over the metadata store. `StreamManagerRole`
  * takes a `World`.
  */
-export { type StreamManagerConfig, streamManagerSchema } from "./config.ts";
+export { streamManagerSchema } from "./config.ts";
 export { streamManagerMetrics } from "./metrics.ts";
 export { StreamManagerRole } from "./stream-manager.ts";
