@@ -7,6 +7,7 @@ import { DiskError, formatMarkerFile } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { DiskQueue, repairIo, scrubIo } from "../disk/disk-queue.ts";
 import { ExtentFiles } from "../disk/extent-files.ts";
+import { DeletedVersions } from "./deleted-versions.ts";
 import { FragmentFiles, fragmentNameOf, fragmentPath } from "./fragment-files.ts";
 
 const identity = { stampId: "stamp", diskId: "disk" };
@@ -262,6 +263,36 @@ test("fragments: a deletion names one version; it takes what is in the making to
     );
     assert.deepEqual(unwrap(await files.read(newer, 0, fragmentBytes, repairIo)), content(2));
   }));
+
+test("fragments: pieces that arrive after the deletion of their version make nothing; another version is made", () =>
+  inSimulation(8, async (sim) => {
+    const files = await open(sim);
+    const late = unwrap(await files.begin(spec, "slow"));
+    assert.equal(await files.remove(spec.extentId, spec.version), false);
+    assert.equal(reason(await late.append(content(1))), "conflict");
+    assert.equal(reason(await files.begin(spec, "slow")), "conflict");
+    assert.deepEqual(
+      [
+        files.count,
+        sim
+          .disk("p")
+          .paths()
+          .filter((path) => path.startsWith("fragments/")),
+      ],
+      [0, []],
+    );
+    unwrap(await make(files, { ...spec, version: extentVersion(8) }, content(2)));
+    assert.equal(files.count, 1);
+  }));
+
+test("fragments: of many deleted versions the latest are remembered", () => {
+  const deleted = new DeletedVersions(3);
+  for (const version of [1, 2, 3, 1, 4]) deleted.add(spec.extentId, version);
+  assert.deepEqual(
+    [1, 2, 3, 4].map((version) => deleted.has(spec.extentId, version)),
+    [true, false, true, true],
+  );
+});
 
 test("fragments: a disk without room for all of it refuses at once, and nothing is left", () =>
   inSimulation(

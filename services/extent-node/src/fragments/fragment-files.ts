@@ -5,6 +5,7 @@
  * Invariants:
  * - A file has its final name when table, content and head are synced (rule `fragmentSynced`). It is never changed afterwards.
  * - A node takes no second fragment of a version of an extent (rule `fragmentWrittenOnce`): a late write would replace what was verified.
+ * - A version whose deletion was asked for is not made any more: the pieces of a slow maker may arrive after it.
  * - No byte leaves whose chunk is not what the table says (rule `fragmentChunkVerified`). A bad chunk makes its fragment `damaged`; its other chunks are still read.
  * - The format is named in the folder's marker before the first file is made.
  */
@@ -25,6 +26,7 @@ import {
 import { DiskError, raiseFormats, type World } from "@stamp/ports";
 import type { DiskQueue, Io } from "../disk/disk-queue.ts";
 import type { ExtentFiles } from "../disk/extent-files.ts";
+import { DeletedVersions } from "./deleted-versions.ts";
 import { FragmentWriter } from "./fragment-writer.ts";
 
 export const fragmentsFolder = "fragments";
@@ -100,6 +102,7 @@ export class FragmentFiles {
   /** By path. */
   readonly #damaged = new Map<string, FragmentDamage>();
   readonly #making = new Map<string, FragmentWriter>();
+  readonly #deleted = new DeletedVersions();
   /** Versions of extents whose fragment is getting its name. */
   readonly #adopting = new Set<string>();
   /** Heads and tables that were read, by path, in order of last use. */
@@ -177,11 +180,11 @@ export class FragmentFiles {
 
   /**
    * Begins to make a fragment; `maker` names who gives its content. One of the same name that was begun before and is not finished is given up: its next step is refused. Refused
-   * with `conflict` if a fragment of this version is here.
+   * with `conflict` if a fragment of this version is here, or was deleted.
    */
   async begin(spec: FragmentSpec, maker: string): Promise<Outcome<FragmentWriter>> {
     if (!isFragmentSpec(spec)) return refused("invalidArgument", "badRequest", `no fragment has these numbers: ${JSON.stringify(spec)}`);
-    const held = this.#refuseSecond(spec);
+    const held = this.#refuse(spec);
     if (held !== undefined) return held;
     const path = `${baseOf(spec)}${makingSuffix}`;
     if (!this.#marked) await raiseFormats(this.#world, ["fragment"]);
@@ -202,10 +205,10 @@ export class FragmentFiles {
     const before = this.#making.get(path);
     this.#making.set(path, writer);
     await before?.discard();
-    const finished = this.#refuseSecond(spec);
-    if (finished === undefined) await writer.allocate();
+    const refusal = this.#refuse(spec);
+    if (refusal === undefined) await writer.allocate();
     else await writer.discard();
-    return finished ?? ok(writer);
+    return refusal ?? ok(writer);
   }
 
   /** Returns the writer of a fragment that was begun and is not finished. */
@@ -213,7 +216,13 @@ export class FragmentFiles {
     return this.#making.get(`${baseOf(name)}${makingSuffix}`);
   }
 
-  #refuseSecond({ extentId: id, version }: FragmentName): Failed | undefined {
+  #refuse({ extentId: id, version }: FragmentName): Failed | undefined {
+    if (this.#deleted.has(id, version))
+      return refused(
+        "aborted",
+        "conflict",
+        `the fragments of extent ${id}, version ${version}, were deleted: the attempt that makes them is over`,
+      );
     const free = this.find(id, version) === undefined && !this.#adopting.has(`${id}-${version}`);
     if (free || !this.#world.rules.on("fragmentWrittenOnce")) return undefined;
     return refused("aborted", "conflict", `this node has a fragment of extent ${id}, version ${version}`);
@@ -221,7 +230,7 @@ export class FragmentFiles {
 
   /** The file at `path` is synced: it gets its name. */
   async #adopt(name: FragmentName, path: string): Promise<Outcome<void>> {
-    const held = this.#refuseSecond(name);
+    const held = this.#refuse(name);
     if (held !== undefined) return held;
     const adopting = `${name.extentId}-${name.version}`;
     this.#adopting.add(adopting);
@@ -305,8 +314,9 @@ export class FragmentFiles {
     return { kind: "intact", bytes: fragmentBytes };
   }
 
-  /** Deletes a fragment of exactly this version, durably. True if it was here. */
+  /** Deletes a fragment of exactly this version, durably, and takes none of it any more. True if it was here. */
   async remove(id: ExtentId, version: number): Promise<boolean> {
+    this.#deleted.add(id, version);
     for (const writer of [...this.#making.values()])
       if (writer.spec.extentId === id && writer.spec.version === version) await writer.discard();
     const name = this.find(id, version);
