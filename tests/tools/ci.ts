@@ -168,6 +168,11 @@ async function parts(): Promise<Part[]> {
       timeoutMs: 8 * minutes,
     },
     {
+      title: "a front-end that stops: a transfer on every door",
+      command: [...tests, "tests/drills/drain.slow.ts"],
+      timeoutMs: 3 * minutes,
+    },
+    {
       title: "the location service beside a real stamp; its processes killed",
       command: [...tests, "tests/location/processes.slow.ts"],
       timeoutMs: 4 * minutes,

@@ -124,13 +124,15 @@ class InProcessTransport implements Transport {
     }
     const server: Server = { handlers, logger: this.#logger, running: new Set() };
     const address = this.#network.add(listen, server);
-    let closing: Promise<void> | undefined;
-    const close = async (graceMs: number): Promise<void> => {
+    let closing: Promise<number> | undefined;
+    const close = async (graceMs: number): Promise<number> => {
       this.#network.remove(address);
       const deadlineMs = this.#clock.monotonicMs() + graceMs;
       while (server.running.size > 0 && this.#clock.monotonicMs() < deadlineMs) await new Promise((resolve) => setTimeout(resolve, 5));
       const lost: Failure = { code: "unavailable", reason: "connectionLost", message: `${address} stopped`, applied: "unknown" };
-      for (const run of [...server.running]) run.fail(lost);
+      const cut = [...server.running];
+      for (const run of cut) run.fail(lost);
+      return cut.length;
     };
     return {
       address,

@@ -99,8 +99,8 @@ export const servedOpenly = <S extends DescService>(service: S, handlers: Handle
 export interface Listener {
   /** With the port that was bound when 0 was asked for. */
   readonly address: Address;
-  /** No new calls; those in progress are cancelled after `graceMs`. */
-  close(graceMs?: number): Promise<void>;
+  /** Takes no new calls; cancels those in progress after `graceMs`, and returns how many it cancelled. */
+  close(graceMs?: number): Promise<number>;
 }
 
 export interface Transport {

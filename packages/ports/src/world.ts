@@ -49,6 +49,13 @@ export interface Role {
   start(): Promise<void>;
   /** Leaves cleanly: gives leases back, resolves what is in flight. */
   stop(): Promise<void>;
+  /** Tells clients that ask the role itself that it stops, while it still serves. Called once, before `drain`. */
+  announceStop?(): void;
+  /**
+   * Takes no more gRPC calls, and cancels those that are still in progress after `graceMs` milliseconds. Returns how many it cancelled.
+   * Called once, while the HTTP doors drain.
+   */
+  drain?(graceMs: number): Promise<number>;
   readonly address: string;
   readonly status: RoleStatus;
   /** How `/metrics` tells the numbers among the facts. */

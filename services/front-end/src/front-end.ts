@@ -212,6 +212,15 @@ export class FrontEndRole implements Role {
     this.#map.start();
   }
 
+  announceStop(): void {
+    this.#stopping = true;
+  }
+
+  async drain(graceMs: number): Promise<number> {
+    this.#signals.end();
+    return (await this.#listener?.close(graceMs)) ?? 0;
+  }
+
   async stop(): Promise<void> {
     this.#stopping = true;
     await this.#objects.copies.stop();

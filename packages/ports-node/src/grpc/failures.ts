@@ -125,6 +125,13 @@ export const unknownMethodFailure = (name: string): Failure => ({
   applied: "no",
 });
 
+/** Failure of a call that was in progress when the time of a stopping process was over. */
+export const cutFailure: Failure = {
+  code: "unavailable",
+  reason: "connectionLost",
+  message: "the service stopped before the call was over",
+  applied: "unknown",
+};
 export const stoppingFailure: Failure = { code: "unavailable", reason: "stopping", message: "the service is stopping", applied: "no" };
 /** The secret that the caller's connection was proven with was taken out of use; the next connection is proven with another one. */
 export const renewedFailure: Failure = {

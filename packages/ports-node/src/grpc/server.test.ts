@@ -13,8 +13,9 @@ import { Client, credentials, Metadata, Server, ServerCredentials, status } from
 import { ok, refused, unwrap } from "@stamp/base";
 import type { ServedService } from "@stamp/ports";
 import { served, servedPartly } from "@stamp/ports";
-import { ExtentNode, GetLeaseRequestSchema, LockService, Status } from "@stamp/wire";
+import { ExtentNode, FrontEnd, GetLeaseRequestSchema, LockService, Status } from "@stamp/wire";
 import { widenConnection, widenStreams } from "./bus/window.ts";
+import { SecretCredential } from "./credentials/secret-credential.ts";
 import { busDefinition } from "./native/definitions.ts";
 import type { GrpcLimits } from "./options.ts";
 import { GrpcTransport } from "./transport.ts";
@@ -253,6 +254,49 @@ test("server: closing with grace answers what is running and refuses what comes,
   release();
   assert.equal(unwrap(await running).holder, "done");
   await closed;
+});
+
+test("server: closing with grace lets a stream go on past keepalive pings, counts what it cuts, and the caller learns of it", async (t) => {
+  const secret = new SecretCredential(["the secret of this stamp, 32 characters and more"]);
+  const options = { limits: { keepAliveEveryMs: 50, keepAliveTimeoutMs: 60_000 }, credential: () => secret };
+  const [server, client] = [new GrpcTransport(options), new GrpcTransport(options)];
+  t.after(() => client.close());
+  let entered = 0;
+  const listener = await server.serve("127.0.0.1:0", [
+    servedPartly(FrontEnd, {
+      putBlob: async (requests) => {
+        let bytes = 0;
+        for await (const { payload } of requests) {
+          entered++;
+          bytes += payload.length;
+        }
+        return ok({ contentLengthBytes: BigInt(bytes) });
+      },
+    }),
+  ]);
+  const [ends, never] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  t.after(() => never.resolve());
+  async function* pieces(gate: Promise<void>) {
+    yield { payload: Buffer.alloc(10) };
+    await gate;
+    yield { payload: Buffer.alloc(10) };
+  }
+  const door = client.client(listener.address, FrontEnd);
+  const ending = door.putBlob(pieces(ends.promise), { timeoutMs: 60_000 });
+  const tooLong = door.putBlob(pieces(never.promise), { timeoutMs: 60_000 });
+  while (entered < 2) await tick();
+  const closed = listener.close(1_500);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const late = await door.putBlob(pieces(Promise.resolve()), { timeoutMs: 60_000 });
+  assert.ok(!late.ok && late.failure.reason === "stopping" && late.failure.applied === "no", JSON.stringify(late));
+  ends.resolve();
+  assert.equal(unwrap(await ending).contentLengthBytes, 20n);
+  assert.equal(await closed, 1);
+  const cut = await tooLong;
+  assert.ok(
+    !cut.ok && cut.failure.message === "the service stopped before the call was over" && cut.failure.applied === "unknown",
+    JSON.stringify(cut),
+  );
 });
 
 test("server: a port that is taken is a failure that says so", async (t) => {

@@ -14,7 +14,6 @@ import type { FrameLink, LinkEvents } from "./bus/frame-link.ts";
 import { GrpcServerLink } from "./bus/grpc-links.ts";
 import { TcpLink } from "./bus/tcp-link.ts";
 import { widenConnection, widenStreams } from "./bus/window.ts";
-import type { CallState } from "./call-state.ts";
 import type { Credential, Proven } from "./credentials/credential.ts";
 import { guard, provenOf } from "./credentials/guard.ts";
 import type { PeerTls } from "./credentials/peer-tls.ts";
@@ -22,11 +21,15 @@ import { RefusalLog } from "./credentials/refusal-log.ts";
 import { Door, peerOf } from "./door.ts";
 import { servedUnaries } from "./methods.ts";
 import { busDefinition, serverDefinition } from "./native/definitions.ts";
-import { nativeHandlers } from "./native/native-server.ts";
+import { Draining } from "./native/draining.ts";
+import { nativeHandlers, type RunningCall } from "./native/native-server.ts";
 import type { GrpcLimits } from "./options.ts";
 import { serverCredentials, serverOptions } from "./options.ts";
 
 const graceDefaultMs = 1_000;
+
+/** Time that the last answers, and the failures of calls that are cut, have to leave, in milliseconds. */
+const flushMs = 500;
 
 export interface ServerContext {
   readonly clock: Clock;
@@ -53,9 +56,10 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
     onAdmitted: (peer) => door.admitted(peer),
     onRefused,
   });
-  const server = new Server({ ...serverOptions(limits), interceptors: [interceptor] });
+  const draining = new Draining();
+  const server = new Server({ ...serverOptions(limits), interceptors: [draining.interceptor, interceptor] });
   widenStreams(server, limits.windowBytes);
-  const running = new Set<CallState>();
+  const running = new Set<RunningCall>();
   const connections = new Set<BusServerConnection>();
   const methods = servedUnaries(services);
   const connect = (peer: string, { id, caller }: Proven, accept: (events: LinkEvents) => FrameLink): void => {
@@ -90,6 +94,7 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   addReflection(server, descriptors);
 
   const injector = server.createConnectionInjector(serverCredentials());
+  draining.watch(server);
   const door = new Door({
     proveTimeoutMs: limits.proveTimeoutMs,
     unprovenMax: limits.unprovenMax,
@@ -102,23 +107,28 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   const port = await bind(door, listen);
   ports = [port, ...ports];
   const address = `${listen.slice(0, listen.lastIndexOf(":"))}:${port}`;
-  let closing: Promise<void> | undefined;
-  const close = async (graceMs: number): Promise<void> => {
+  let closing: Promise<number> | undefined;
+  const whileTrue = async (holds: () => boolean, atMostMs: number): Promise<void> => {
+    const endMs = context.clock.monotonicMs() + atMostMs;
+    while (holds() && context.clock.monotonicMs() < endMs) await new Promise((resolve) => setTimeout(resolve, 5));
+  };
+  const close = async (graceMs: number): Promise<number> => {
     door.close();
     for (const { typeName } of descriptors) health.setStatus(typeName, "NOT_SERVING");
     health.setStatus("", "NOT_SERVING");
-    const ended = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
     if (graceMs > 0) {
+      draining.begin();
       for (const connection of [...connections]) connection.drain();
-      const deadlineMs = context.clock.monotonicMs() + graceMs;
-      while ((connections.size > 0 || running.size > 0) && context.clock.monotonicMs() < deadlineMs) {
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
+      await whileTrue(() => connections.size > 0 || running.size > 0, graceMs);
     }
-    for (const state of running) state.abort();
+    const cut = [...connections].reduce((sum, connection) => sum + connection.runningCount, running.size);
+    for (const call of running) call.cut();
     for (const connection of [...connections]) connection.destroy();
+    const ended = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+    if (graceMs > 0) await whileTrue(() => draining.connections > 0, flushMs);
     server.forceShutdown();
     await ended;
+    return cut;
   };
   return {
     address,

@@ -66,6 +66,7 @@ export class HttpDoor {
   readonly #paces: Paces;
   readonly #connections = new WeakMap<Duplex, Connection>();
   #active = 0;
+  #closing = false;
 
   constructor(handler: HttpHandler, options: HttpServeOptions) {
     this.#handler = handler;
@@ -151,6 +152,7 @@ export class HttpDoor {
   }
 
   async #close(graceMs: number): Promise<number> {
+    this.#closing = true;
     this.#endWatch?.();
     const closed = this.#acceptors.close();
     this.#server.closeIdleConnections();
@@ -199,6 +201,11 @@ export class HttpDoor {
   #refusalOf({ socket, headers, httpVersion }: IncomingMessage): HttpRefusal | undefined {
     if (this.#connectionOf(socket).unanswered.size >= this.#limits.pipelinedMax) return "pipelined";
     return headers.host === undefined && httpVersion === "1.1" ? "hostMissing" : undefined;
+  }
+
+  /** True if no request of the connection came after this one. */
+  #isLastOf(socket: Duplex, exchange: Exchange): boolean {
+    return [...this.#connectionOf(socket).unanswered].at(-1) === exchange;
   }
 
   #connectionOf(socket: Duplex): Connection {
@@ -266,7 +273,8 @@ export class HttpDoor {
       announced = body?.length ?? 0;
       headers.push("Content-Length", String(announced));
     }
-    if (left === "close") {
+    // Answers while the door closes end their connection, or a busy client would keep the door open with one request after another.
+    if (left === "close" || (this.#closing && this.#isLastOf(message.socket, exchange))) {
       this.#connectionOf(message.socket).closes = true;
       headers.push("Connection", "close");
     }

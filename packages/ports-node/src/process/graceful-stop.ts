@@ -2,11 +2,12 @@
  * The end of a process that serves HTTP doors, in steps:
  *
  *   1. `/ready` answers 503, and every door goes on as before: load balancers send nothing new here (`stopNotReadyMs`)
- *   2. all doors at once take no more connections; requests in progress have `stopDrainMs` to end
- *   3. what is left is cut: the connection closes without an answer, because nobody knows what became of a write; one line tells how many
+ *   2. all doors at once, the role's gRPC door among them, take no more connections; requests in progress have `stopDrainMs` to end
+ *   3. what is left is cut: an HTTP connection closes without an answer, and a gRPC call fails as `unavailable` and perhaps applied, because
+ *      nobody knows what became of a write; one line for each door tells how many
  *   4. the role stops, then the health door closes
  */
-import type { Logger } from "@stamp/ports";
+import type { Logger, Role } from "@stamp/ports";
 import { z } from "zod";
 import type { HttpListener } from "../http/http-server.ts";
 
@@ -36,10 +37,14 @@ export interface OpenDoor {
 }
 
 /** Does steps 1 to 3 for doors that clients use. Without one there is nobody to wait for. */
-export async function closeDoors(doors: readonly OpenDoor[], times: StopTimes, logger: Logger): Promise<void> {
+export async function closeDoors(doors: readonly OpenDoor[], role: Role, times: StopTimes, logger: Logger): Promise<void> {
   if (doors.length === 0) return;
+  role.announceStop?.();
   if (times.stopNotReadyMs > 0) await new Promise((resolve) => setTimeout(resolve, times.stopNotReadyMs));
-  const cut = await Promise.all(doors.map(async ({ door, listener }) => ({ door, requests: await listener.close(times.stopDrainMs) })));
+  const grpc = { door: "grpc", listener: { close: (graceMs: number) => role.drain?.(graceMs) ?? 0 } };
+  const cut = await Promise.all(
+    [...doors, grpc].map(async ({ door, listener }) => ({ door, requests: await listener.close(times.stopDrainMs) })),
+  );
   for (const { door, requests } of cut.filter((each) => each.requests > 0))
     logger.warn("requests were cut because the process stops", { door, requests, stopDrainMs: times.stopDrainMs });
 }

@@ -129,6 +129,7 @@ export async function runService<S extends z.ZodObject, R extends Role>(
       const health = open.filter(({ door }) => door === healthDoor);
       await closeDoors(
         open.splice(0).filter((each) => !health.includes(each)),
+        role,
         { stopNotReadyMs, stopDrainMs },
         logger,
       );

@@ -131,17 +131,19 @@ export class SimTransport implements Transport {
     return client;
   }
 
-  async #closeListener(listener: SimListener, graceMs: number): Promise<void> {
-    if (!listener.open) return;
+  async #closeListener(listener: SimListener, graceMs: number): Promise<number> {
+    if (!listener.open) return 0;
     listener.open = false;
     const connections = (): Connection[] => [...this.incarnation.accepted].filter((connection) => connection.server?.listener === listener);
     const endMs = this.nowMs() + graceMs;
     while (this.nowMs() < endMs && connections().some((connection) => (connection.server?.calls.size ?? 0) > 0)) {
       await this.incarnation.later(1000, "close", listener.address, () => {});
     }
+    const cut = connections().reduce((sum, connection) => sum + (connection.server?.calls.size ?? 0), 0);
     for (const connection of connections()) connection.breakAtServer();
     if (this.network.listeners.get(listener.address) === listener) this.network.listeners.delete(listener.address);
     await this.incarnation.later(0, "close", listener.address, () => {});
+    return cut;
   }
 }
 

@@ -30,7 +30,7 @@ test("extent node: three nodes on a real disk over gRPC append, restart, seal an
   const tester = makeWorld("tester");
   const lock = await serveLock(tester);
   const lockService = lock.address;
-  closing.push(() => lock.close(0));
+  closing.push(async () => void (await lock.close(0)));
   const start = async (name: string): Promise<ExtentNodeRole> => {
     const config = extentNodeSchema.parse({
       name,

@@ -43,10 +43,11 @@ export function signalsHandlers(parts: Parts): Handlers<typeof SignalsService> {
     }
     try {
       yield { signals: 0 };
-      while (!context.aborted) {
+      while (!context.aborted && !signals.ended) {
         const count = await subscription.next(context.signal);
         if (count > 0) yield { signals: count };
       }
+      if (!context.aborted) throw new FailureError(refused("unavailable", "stopping", "this front-end stops; try another one").failure);
     } finally {
       subscription.close();
     }

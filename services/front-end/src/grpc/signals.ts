@@ -17,7 +17,7 @@ interface Listener {
 }
 
 export interface Subscription {
-  /** Waits for signals and returns how many there were since the last call; 0 when `signal` was aborted. */
+  /** Waits for signals and returns how many there were since the last call; 0 when `signal` was aborted or all subscriptions end. */
   next(signal: AbortSignal): Promise<number>;
   close(): void;
 }
@@ -29,6 +29,7 @@ export class Signals {
   readonly #byAccount = new Map<string, number>();
   #listeners = 0;
   #published = 0;
+  #ended = false;
 
   constructor(listenersMax: number) {
     this.#listenersMax = listenersMax;
@@ -36,6 +37,21 @@ export class Signals {
 
   get figures(): { readonly listeners: number; readonly published: number } {
     return { listeners: this.#listeners, published: this.#published };
+  }
+
+  /** True once `end` was called. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /**
+   * Wakes every listener, because the process stops: a subscription has no end of its own, and would hold up the stop for as long as calls
+   * in progress may take.
+   */
+  end(): void {
+    this.#ended = true;
+    for (const topics of this.#topics.values())
+      for (const listeners of topics.values()) for (const listener of listeners) listener.wake?.();
   }
 
   static isTopic(topic: string): boolean {
@@ -65,7 +81,7 @@ export class Signals {
     this.#byAccount.set(account, mine + 1);
     this.#listeners++;
     return {
-      next: (signal) => next(listener, signal),
+      next: (signal) => this.#next(listener, signal),
       close: () => {
         if (!listeners.delete(listener)) return;
         this.#listeners--;
@@ -77,19 +93,19 @@ export class Signals {
       },
     };
   }
-}
 
-async function next(listener: Listener, signal: AbortSignal): Promise<number> {
-  if (listener.signals === 0 && !signal.aborted) {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const aborted = () => resolve();
-    listener.wake = resolve;
-    signal.addEventListener("abort", aborted, { once: true });
-    await promise;
-    signal.removeEventListener("abort", aborted);
-    listener.wake = undefined;
+  async #next(listener: Listener, signal: AbortSignal): Promise<number> {
+    if (listener.signals === 0 && !signal.aborted && !this.#ended) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const aborted = () => resolve();
+      listener.wake = resolve;
+      signal.addEventListener("abort", aborted, { once: true });
+      await promise;
+      signal.removeEventListener("abort", aborted);
+      listener.wake = undefined;
+    }
+    const { signals } = listener;
+    listener.signals = 0;
+    return signal.aborted ? 0 : signals;
   }
-  const { signals } = listener;
-  listener.signals = 0;
-  return signal.aborted ? 0 : signals;
 }

@@ -70,6 +70,11 @@ export class BusServerConnection {
     this.#writer.open();
   }
 
+  /** Number of calls that are not answered yet. */
+  get runningCount(): number {
+    return this.#running.size;
+  }
+
   /** At once: what runs goes on for nobody. */
   destroy(): void {
     this.#end();

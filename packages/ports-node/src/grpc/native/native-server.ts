@@ -17,19 +17,25 @@ import type { Failure, Outcome } from "@stamp/base";
 import type { CallContext, Clock, Logger, ServedService } from "@stamp/ports";
 import { CallState } from "../call-state.ts";
 import { provenOf } from "../credentials/guard.ts";
-import { cancelledFailure, toStatus } from "../failures.ts";
+import { cancelledFailure, cutFailure, toStatus } from "../failures.ts";
 import type { MessageCodec, Prepared } from "../message-codec.ts";
 import { codecOf } from "../message-codec.ts";
 import { failureOfThrown, methodName, type UnaryHandler } from "../methods.ts";
 import type { GrpcLimits } from "../options.ts";
 import { readAll, writeAll } from "../streams.ts";
 
+/** A call in progress. */
+export interface RunningCall {
+  /** Ends the call for its handler, and for its caller with a failure. */
+  cut(): void;
+}
+
 export interface NativeContext {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly limits: GrpcLimits;
   /** Calls in progress, so that a closing server can wait for them. */
-  readonly running: Set<CallState>;
+  readonly running: Set<RunningCall>;
   /** Tells that a call of the peer was authorized by its handler. */
   readonly onAuthorized: (peer: string) => void;
 }
@@ -51,8 +57,17 @@ function textMetadata(metadata: Metadata): Record<string, string> {
   return texts;
 }
 
-/** Begins a call: its state ends with its deadline or when the caller goes away. `isOpen`: nobody has looked at what the caller says of itself. */
-function begin(native: NativeContext, call: NativeCall, isOpen: boolean): { state: CallState; finish: () => void } {
+interface Begun {
+  readonly state: CallState;
+  /** Ends the call; false if it was cut, and its caller has the answer. */
+  readonly finish: () => boolean;
+}
+
+/**
+ * Begins a call: its state ends with its deadline or when the caller goes away. `isOpen`: nobody has looked at what the caller says of itself.
+ * `fail` answers the caller.
+ */
+function begin(native: NativeContext, call: NativeCall, isOpen: boolean, fail: (failure: Failure) => void): Begun {
   const deadline = call.getDeadline();
   const dueMs = deadline instanceof Date ? deadline.getTime() : deadline;
   const leftMs = Number.isFinite(dueMs) ? Math.max(0, dueMs - native.clock.wallMs()) : native.limits.defaultTimeoutMs;
@@ -65,13 +80,20 @@ function begin(native: NativeContext, call: NativeCall, isOpen: boolean): { stat
     isOpen ? undefined : provenOf(call.metadata).caller,
     authorized,
   );
-  native.running.add(state);
   const timer = setTimeout(() => state.abort(), Math.min(leftMs, 0x7fff_ffff));
   call.on("cancelled", () => state.abort());
-  const finish = (): void => {
+  const finish = (): boolean => {
     clearTimeout(timer);
-    native.running.delete(state);
+    return native.running.delete(running);
   };
+  const running: RunningCall = {
+    cut: () => {
+      finish();
+      state.abort();
+      fail(cutFailure);
+    },
+  };
+  native.running.add(running);
   return { state, finish };
 }
 
@@ -99,7 +121,7 @@ async function sendAnswers(
   call: ServerWritableStream<Message, Prepared> | ServerDuplexStream<Message, Prepared>,
   answers: () => AsyncIterable<object>,
   codec: MessageCodec,
-  state: CallState,
+  { state, finish }: Begun,
   name: string,
 ): Promise<void> {
   let failure: Failure | undefined;
@@ -110,8 +132,13 @@ async function sendAnswers(
     // An error of a handler after its caller left is no bug.
     failure = state.aborted ? cancelledFailure("unknown", name) : failureOfThrown(error, name, native.logger);
   }
-  if (failure) call.emit("error", toStatus(failure));
+  if (!finish()) return;
+  if (failure) failStream(call, failure);
   else call.end();
+}
+
+function failStream(call: ServerWritableStream<Message, Prepared> | ServerDuplexStream<Message, Prepared>, failure: Failure): void {
+  call.emit("error", toStatus(failure));
 }
 
 function handlerOf(native: NativeContext, name: string, method: DescMethod, handle: unknown, isOpen: boolean): UntypedHandleCall {
@@ -119,29 +146,27 @@ function handlerOf(native: NativeContext, name: string, method: DescMethod, hand
   switch (method.methodKind) {
     case "unary":
       return (call: ServerUnaryCall<Message, Prepared>, callback: sendUnaryData<Prepared>) => {
-        const { state, finish } = begin(native, call, isOpen);
+        const { state, finish } = begin(native, call, isOpen, (failure) => callback(toStatus(failure)));
         outcomeOf(() => (handle as UnaryHandler)(call.request, state), name, answer, native.logger).then((outcome) => {
-          finish();
-          sendOutcome(callback, outcome);
+          if (finish()) sendOutcome(callback, outcome);
         });
       };
     case "client_streaming":
       return (call: ServerReadableStream<Message, Prepared>, callback: sendUnaryData<Prepared>) => {
-        const { state, finish } = begin(native, call, isOpen);
+        const { state, finish } = begin(native, call, isOpen, (failure) => callback(toStatus(failure)));
         outcomeOf(() => (handle as StreamIn)(readAll<Message>(call), state), name, answer, native.logger).then((outcome) => {
-          finish();
-          sendOutcome(callback, outcome);
+          if (finish()) sendOutcome(callback, outcome);
         });
       };
     case "server_streaming":
       return (call: ServerWritableStream<Message, Prepared>) => {
-        const { state, finish } = begin(native, call, isOpen);
-        sendAnswers(native, call, () => (handle as StreamOut)(call.request, state), answer, state, name).then(finish);
+        const begun = begin(native, call, isOpen, (failure) => failStream(call, failure));
+        void sendAnswers(native, call, () => (handle as StreamOut)(call.request, begun.state), answer, begun, name);
       };
     case "bidi_streaming":
       return (call: ServerDuplexStream<Message, Prepared>) => {
-        const { state, finish } = begin(native, call, isOpen);
-        sendAnswers(native, call, () => (handle as StreamBoth)(readAll<Message>(call), state), answer, state, name).then(finish);
+        const begun = begin(native, call, isOpen, (failure) => failStream(call, failure));
+        void sendAnswers(native, call, () => (handle as StreamBoth)(readAll<Message>(call), begun.state), answer, begun, name);
       };
   }
 }
