@@ -205,7 +205,7 @@ export function streamManagerHandlers(
     codeExtent: (request) =>
       led(async (leader) => {
         const id = extentId(fromWire(request.extentId));
-        return recordAfter(leader, id, await leader.coder.code(id, request.profile));
+        return recordAfter(leader, id, await leader.coder.codeAsked(id, request.profile));
       }),
     replicateExtent: (request) =>
       led(async (leader) => {

@@ -34,6 +34,8 @@ import { Decodings } from "./decodings.ts";
 import { FragmentRepairs } from "./fragment-repairs.ts";
 import type { HeldFragments } from "./held-fragments.ts";
 
+/** People may have so many extents coded at once for each of `codingsMax`, with those of the policy. */
+const askedCodingsFactor = 8;
 const triesMax = 3;
 const tryPauseMs = 500;
 /** Time between two looks for extents that fragments can give back, in milliseconds. */
@@ -152,6 +154,15 @@ export class Coder {
     this.repairs.tick();
     this.decodings.tick();
     if (this.#term.world.clock.monotonicMs() >= this.#nextLookMs) void this.#lookForAdoptable();
+  }
+
+  /** Begins to code an extent that a person names. Refused with `overloaded` while too many are being coded. */
+  codeAsked(id: ExtentId, profileName: string): Promise<Outcome<void>> {
+    const { state } = this.#term;
+    const running = [...state.attempts()].filter((each) => state.extent(each)?.attempt?.kind === "code").length;
+    if (running < askedCodingsFactor * this.#term.config.codingsMax) return this.code(id, profileName);
+    const message = `${running} extents are being coded: ask again when some are done (./stamp coding status)`;
+    return Promise.resolve(refused("resourceExhausted", "overloaded", message));
   }
 
   /** Begins to code an extent. Resolves when the attempt is recorded; what becomes of it is in the extent's record. */

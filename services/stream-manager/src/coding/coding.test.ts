@@ -6,7 +6,19 @@ import { fragmentBytesOf, fragmentContentOffset } from "@stamp/extent";
 import { checkDisk } from "@stamp/extent-node";
 import { ExtentState, NodeDuty } from "@stamp/wire";
 import { Cluster } from "../testing/cluster.ts";
-import { clusterOf, code, config, contentOf, filesOf, infoOf, isCoded, names, sealed, timeoutMs } from "../testing/coding-harness.ts";
+import {
+  clusterOf,
+  code,
+  config,
+  contentOf,
+  filesOf,
+  infoOf,
+  isCoded,
+  names,
+  type Sealed,
+  sealed,
+  timeoutMs,
+} from "../testing/coding-harness.ts";
 
 test("coding: an extent becomes fragments; its replicas go after the grace, and nothing else is left", async () => {
   const cluster = clusterOf(51);
@@ -310,5 +322,21 @@ test("coding: the disk of a stopped node tells its fragments, their damage, and 
     disk.corrupt(path, 20);
     assert.notEqual((await check(false)).fragments[0]?.damage, "", "the head is read");
     assert.deepEqual(disk.paths(), before);
+  });
+});
+
+test("coding: no more than eight extents at once for each of codingsMax are coded when people ask for it", async () => {
+  const cluster = clusterOf(611, ["sm1"], [], { codingsMax: 1 });
+  await cluster.sim.run(async () => {
+    const extents: Sealed[] = [];
+    for (let i = 0; i < 9; i++) extents.push(await sealed(cluster, `/s${i}`));
+    for (const name of names) cluster.sim.disk(name).slowFactor = 500;
+    const last = extents.pop() as Sealed;
+    for (const { id } of extents) unwrap(await code(cluster, id));
+    const refused = await code(cluster, last.id);
+    assert.ok(!refused.ok && refused.failure.reason === "overloaded", "the ninth");
+    for (const name of names) cluster.sim.disk(name).slowFactor = 1;
+    await cluster.until("coded", () => isCoded(cluster, extents[0]?.id ?? 0n), 120_000);
+    await cluster.until("taken", async () => (await code(cluster, last.id)).ok, 120_000);
   });
 });

@@ -63,7 +63,7 @@ export class FragmentAdoption {
     const chosen = chooseFragments(extent, staying);
     if (typeof chosen === "string") {
       const deleted = going === 0 ? "" : `; ${going} are being deleted`;
-      const away = found.unreached.length === 0 ? "" : `; not asked, since they are away: ${found.unreached.join(", ")}`;
+      const away = found.unreached.length === 0 ? "" : `; what these nodes hold is not known: ${found.unreached.join(", ")}`;
       return notAdopted(`${chosen}${deleted}${away}`);
     }
     const verified = await this.#verify(extent, chosen);
@@ -92,7 +92,7 @@ export class FragmentAdoption {
     };
   }
 
-  /** Undefined: the node did not answer. */
+  /** Undefined: the node did not answer, or its answer can't be true. */
   async #ask({ nodeId, diskId }: ReplicaPlace, id: ExtentId): Promise<FoundFragment[] | undefined> {
     const { nodes, world } = this.#term;
     const address = nodes.address(nodeId);
@@ -100,13 +100,19 @@ export class FragmentAdoption {
     const request = { afterExtentId: toWire(id - 1), limit: 1, withHeads: true };
     const answer = await world.transport.client(address, ExtentFragments).listFragments(request, { timeoutMs: listTimeoutMs });
     if (!answer.ok) return undefined;
-    return answer.value.fragments
-      .filter((held) => fromWire(held.extentId) === id)
-      .map(({ version, index, damage, profile, sealedLengthBytes, checksum }) => ({
-        ...{ nodeId, diskId, index, profile, checksum, intact: damage === "" },
-        version: extentVersion(fromWire(version)),
-        sealedLengthBytes: fromWire(sealedLengthBytes),
-      }));
+    try {
+      return answer.value.fragments
+        .filter((held) => fromWire(held.extentId) === id)
+        .map(({ version, index, damage, profile, sealedLengthBytes, checksum }) => ({
+          ...{ nodeId, diskId, index, profile, checksum, intact: damage === "" },
+          version: extentVersion(fromWire(version)),
+          sealedLengthBytes: fromWire(sealedLengthBytes),
+        }));
+    } catch (error) {
+      // Numbers that no fragment has.
+      world.logger.error("a node's fragments can't be told", { node: nodeId, extent: id, why: String(error) });
+      return undefined;
+    }
   }
 
   /** Has a node read the fragments, decode, and compare with the recorded checksum. */

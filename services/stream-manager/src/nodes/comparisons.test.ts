@@ -3,10 +3,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { extentId, ok, rulesWithout, unwrap } from "@stamp/base";
 import { silentLogger } from "@stamp/ports";
+import type { Coder } from "../coding/coder.ts";
+import { FragmentAdoption } from "../coding/fragment-adoption.ts";
 import { HeldFragments } from "../coding/held-fragments.ts";
 import { StrayCalls } from "../coding/stray-calls.ts";
 import type { Completer } from "../seal/completer.ts";
 import type { Sealer } from "../seal/sealer.ts";
+import { SentDeletions } from "../sent-deletions.ts";
 import type { Term } from "../term/term.ts";
 import { NodeSync } from "./node-sync.ts";
 
@@ -119,6 +122,20 @@ for (const [name, pageOf] of Object.entries(wrong)) {
   });
 }
 
+test("listings: a fragment with a number out of range is not adopted, and its node is named", async () => {
+  const { logged, term } = surroundings(() => ({ items: [{ ...item(5n), version: 1n << 60n }], more: false }));
+  const extent = { ...{ id: extentId(5), phase: "sealed", version: 1, replicas: [], removed: [] }, sealedLengthBytes: 1, checksum: 7 };
+  Object.assign(term.state, { extent: () => extent });
+  const coder = { isReadable: () => false } as unknown as Coder;
+  const held = new HeldFragments(term, () => {});
+  const adopted = await new FragmentAdoption(term, { coder, held, sent: new SentDeletions() }).adopt(extentId(5));
+  assert.ok(!adopted.ok && /what these nodes hold is not known: en1$/.test(adopted.failure.message));
+  assert.deepEqual(
+    logged.map(({ fields }) => fields.node),
+    ["en1"],
+  );
+});
+
 test("listings: three nodes that never answer do not keep others from being compared", async () => {
   const { places, term } = surroundings(() => ({ items: [], more: false }), ["en1", "en2", "en3"]);
   const held = new HeldFragments(term, () => {});
@@ -128,6 +145,19 @@ test("listings: three nodes that never answer do not keep others from being comp
     places.map((place) => held.isCompared(place)),
     [false, false, false, true, true, true],
   );
+});
+
+test("listings: four nodes that are slow leave their places to others after a while", async () => {
+  const { places, term, time } = surroundings(() => ({ items: [], more: false }), ["en1", "en2", "en3", "en4"]);
+  const held = new HeldFragments(term, () => {});
+  const compared = async (): Promise<boolean[]> => {
+    for (const place of places) held.heard(place, 1, { damage: "0", count: 1 });
+    await turns();
+    return places.map((place) => held.isCompared(place));
+  };
+  assert.deepEqual(await compared(), [false, false, false, false, false, false]);
+  time.nowMs += 10_000;
+  assert.deepEqual(await compared(), [false, false, false, false, true, true]);
 });
 
 test("listings: a replica with a number out of range is not quarantined, and its node is named", async () => {

@@ -2,7 +2,8 @@
  * Comparisons of what nodes hold with the records, several nodes beside each other. NodeSync compares replicas, HeldFragments fragments.
  *
  * Invariants:
- * - A node is compared once at a time, and a slow one holds up only its own place of `besideMax`.
+ * - A node is compared once at a time. One that takes longer than `slowMs` leaves its place to another one and goes on, so that slow nodes hold up
+ *   no other until there are `slowMax` of them.
  * - A listing that can't be true ends the comparison with its node, not the process: the log names the node, which is asked again after `restMs`.
  */
 import type { ReplicaPlace } from "@stamp/stream";
@@ -10,6 +11,9 @@ import type { Term } from "../term/term.ts";
 
 /** Nodes that are compared at the same time. Each keeps the expected content of its disk in memory meanwhile. */
 const besideMax = 4;
+const slowMax = 32;
+/** Time after which a comparison under way takes no place any more, in milliseconds. */
+const slowMs = 10_000;
 /** Time after which a node is asked again whose listing could not be true, in milliseconds. */
 const restMs = 60_000;
 
@@ -29,8 +33,8 @@ export class Comparisons<T extends ToCompare> {
   /** Nodes whose listing could not be true, and until when they are not asked. */
   readonly #resting = new Map<string, { readonly as: string; readonly untilMs: number }>();
   readonly #wanted = new Map<string, T>();
-  /** Nodes that are being compared, and as what. */
-  readonly #running = new Map<string, string>();
+  /** Nodes that are being compared, as what, and since when. */
+  readonly #running = new Map<string, { readonly as: string; readonly sinceMs: number }>();
 
   /** `what`: what is listed, for the log. */
   constructor(term: Term, what: string, compare: (node: T) => Promise<boolean>) {
@@ -48,17 +52,19 @@ export class Comparisons<T extends ToCompare> {
     if (known?.as === node.as && nowMs - known.atMs < config.syncEveryMs) return;
     const rest = this.#resting.get(nodeId);
     if (rest?.as === node.as && nowMs < rest.untilMs) return;
-    if (this.#running.get(nodeId) === node.as) return;
+    if (this.#running.get(nodeId)?.as === node.as) return;
     this.#wanted.set(nodeId, node);
     this.#start();
   }
 
   #start(): void {
+    const nowMs = this.#term.world.clock.monotonicMs();
     for (const [nodeId, node] of this.#wanted) {
-      if (this.#running.size >= besideMax || this.#term.ended.aborted) return;
+      const slow = [...this.#running.values()].filter(({ sinceMs }) => nowMs - sinceMs >= slowMs).length;
+      if (this.#running.size >= besideMax + Math.min(slow, slowMax) || this.#term.ended.aborted) return;
       if (this.#running.has(nodeId)) continue;
       this.#wanted.delete(nodeId);
-      this.#running.set(nodeId, node.as);
+      this.#running.set(nodeId, { as: node.as, sinceMs: nowMs });
       void this.#run(node);
     }
   }
