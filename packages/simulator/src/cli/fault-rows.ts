@@ -550,7 +550,7 @@ export const faultRows: readonly FaultRow[] = [
   {
     fault: "clock jumps",
     rules: [],
-    tests: ["services/lock-service/src/lock-service.test.ts"],
+    tests: ["services/lock-service/src/lock-service.test.ts", "tests/hosts/clocks.slow.ts"],
     faults: ["clock-jump"],
   },
   {

@@ -1,0 +1,120 @@
+/**
+ * The wall clock of a host is set by an hour, forth and back, under clients of the real SDK: of the host that serves the blobs, and of the one
+ * with the active lock service. Nobody loses its place, leases of blobs end when they should, `stamp health` tells of the clock, histories are
+ * linearizable, and nothing is lost. Skipped with a reason where there are no namespaces, no etcd or no libfaketime.
+ */
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { BlobServiceClient, type BlockBlobClient, type RestError } from "@azure/storage-blob";
+import { historiesDrill, type MovingClients } from "@stamp/cli";
+import { findEtcd } from "../etcd/etcd-server.ts";
+import { HostClocks, noticedWithinMs, whyNoClocks } from "./clocks.ts";
+import { whyNoNamespaces } from "./network.ts";
+import { type Host, hosts, StampHosts } from "./stamp-hosts.ts";
+
+const found = await findEtcd();
+const skip = (await whyNoNamespaces()) ?? ("skip" in found ? found.skip : undefined) ?? whyNoClocks;
+const clocks = new HostClocks(hosts);
+let stamp: StampHosts | undefined;
+let clients: MovingClients | undefined;
+after(async () => {
+  await clients?.stop();
+  await stamp?.close();
+  clocks.close();
+});
+// Whoever ends the test leaves no namespaces, and nothing that runs in them.
+process.once("SIGTERM", () => void stamp?.close().finally(() => process.exit(1)));
+
+const hour = 3_600;
+/** Shortest lease of a blob, in seconds. */
+const leaseSeconds = 15;
+/** Time that clients go on after each set of a clock, in ms. */
+const lastsMs = 3_000;
+
+/** "ok", or the code of the service's refusal. */
+const told = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => "ok",
+    (error: RestError & { readonly code?: string }) => error.code ?? String(error),
+  );
+
+/** Who leads, is active, and serves the blobs. */
+async function places(of: StampHosts): Promise<Record<string, Host>> {
+  return {
+    lockService: await of.hostOf("lock-service"),
+    streamManager: await of.hostOf("stream-manager"),
+    partitionManager: await of.hostOf("partition-manager"),
+    blobs: await of.servingHost(),
+  };
+}
+
+test(
+  "the clock of a host is set by an hour, forth and back: no place is lost, leases last, histories are linearizable",
+  skip === undefined ? { timeout: 400_000 } : { skip },
+  async () => {
+    const environments = Object.fromEntries(hosts.map((host) => [host, clocks.environment(host)]));
+    const started = await StampHosts.start((found as { readonly program: string }).program, environments);
+    stamp = started;
+    const before = await places(started);
+    const { blobs, lockService } = before as { blobs: Host; lockService: Host };
+    const drill = await historiesDrill();
+    const working = await drill.MovingClients.start(hosts.map((host) => started.connectionString(host)));
+    clients = working;
+
+    // A front-end with a clock that is an hour off refuses signed requests: their date is too far from its own.
+    const other = hosts.find((host) => host !== blobs) as Host;
+    const container = BlobServiceClient.fromConnectionString(started.connectionString(other), {
+      retryOptions: { maxTries: 1 },
+    }).getContainerClient("leased");
+    await container.create();
+    const leased = async (name: string): Promise<BlockBlobClient> => {
+      const blob = container.getBlockBlobClient(name);
+      await blob.upload("x", 1);
+      return blob;
+    };
+    const taken = (blob: BlockBlobClient): Promise<string> => told(blob.getBlobLeaseClient().acquireLease(leaseSeconds));
+
+    const set = async (host: Host, seconds: number, between: () => Promise<void> = async () => {}): Promise<void> => {
+      working.takeLongest();
+      const acknowledged = working.acknowledged;
+      clocks.set(host, seconds);
+      await sleep(noticedWithinMs);
+      await between();
+      await sleep(lastsMs);
+      const pause = working.takeLongest();
+      console.log(JSON.stringify({ host, seconds, ...pause, acknowledged: working.acknowledged - acknowledged }));
+      assert.ok(working.acknowledged > acknowledged, "clients go on");
+    };
+    const [early, late] = [await leased("early"), await leased("late")];
+    assert.equal(await taken(early), "ok");
+    await set(blobs, hour, async () => {
+      assert.equal(await taken(early), "LeaseAlreadyPresent", "an hour later by its clock, a moment later for its holder");
+      const there = BlobServiceClient.fromConnectionString(started.connectionString(blobs), { retryOptions: { maxTries: 1 } });
+      assert.equal(await told(there.getProperties()), "AuthenticationFailed");
+      const health = JSON.parse(await started.stamp(other, ["health", "--json"], [4, 5, 6, 7])) as {
+        readonly findings: readonly { readonly code: string }[];
+      };
+      const codes = new Set(health.findings.map(({ code }) => code));
+      assert.ok(codes.has("clock-set") && codes.has("clock-apart"), [...codes].join());
+    });
+    assert.equal(await taken(late), "ok");
+    const takenMs = performance.now();
+    await set(blobs, -hour, async () => {
+      assert.equal(await taken(late), "LeaseAlreadyPresent");
+      await sleep(leaseSeconds * 1_000 - (performance.now() - takenMs) + 500);
+      assert.equal(await taken(late), "ok", "it does not last two hours longer");
+    });
+    await set(blobs, 0);
+    if (lockService !== blobs) {
+      await set(lockService, hour);
+      await set(lockService, -hour);
+      await set(lockService, 0);
+    }
+    assert.deepEqual(await places(started), before, "nobody took a clock for the end of a lease");
+    const wrong = await working.finish();
+    console.log(JSON.stringify({ acknowledged: working.acknowledged, ...working.counts }));
+    assert.deepEqual(wrong, []);
+    assert.ok(working.acknowledged > 100, "too few writes to judge by");
+  },
+);
