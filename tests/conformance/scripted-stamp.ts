@@ -210,7 +210,7 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
 
   const frontEndWorld = worldOf("front-end-1");
   const config = frontEndConfigSchema.parse({ name: "front-end-1", listen: "front-end-1", lockService, ...options.frontEnd });
-  const lastSyncMs = options.lastSyncMs === undefined ? {} : { lastSyncMs: options.lastSyncMs };
+  const lastSyncMs = options.lastSyncMs === undefined ? {} : { lastSyncMs: async () => options.lastSyncMs?.() };
   const outside = { issuerOf: oidcIssuer, http: options.http ?? new NodeHttpClient(), ...lastSyncMs };
   const frontEnd = await start(new FrontEndRole(frontEndWorld, config, outside));
   const serve = (handler: HttpHandler, onAnswer: ScriptedOptions["onAnswer"]): Promise<HttpListener> => {

@@ -43,6 +43,7 @@ test("callers: what changes or destroys is for few", () => {
       "Accounts/Get",
       "Accounts/GetForCopy",
       "Accounts/GetRole",
+      "Accounts/GetShipping",
       "Accounts/List",
       "Accounts/Obey",
     ],

@@ -49,6 +49,11 @@ export interface AccountRole {
   readonly peer?: string;
   /** Addresses of the other stamp's front-ends for stamps, host:port. Undefined: none is known. */
   readonly peerDoors?: readonly string[];
+  /**
+   * Number of the operation that began the copy, the same at both stamps: a copy may be given up and begun anew under one
+   * role epoch. Undefined: a release wrote the row that did not know it.
+   */
+  readonly paired?: number;
   /** Where this stamp's copy ended when it was promoted. */
   readonly promotedAt?: GeoPoint;
   /** Report that a deposed primary owes: its commits behind `from`. */
@@ -153,6 +158,7 @@ const followed = (command: Extract<RoleCommand, { kind: "follow" }>, obeyed: Com
   epoch: command.epoch,
   obeyed,
   ...peerOf(command),
+  paired: command.operation,
 });
 
 /**
@@ -171,7 +177,7 @@ function change(row: AccountRole, command: RoleCommand, obeyed: CommandOrder, fa
     case "follow":
       return role === "removed" ? to(followed(command, obeyed)) : not(command, row);
     case "pair":
-      return role === "primary" ? to({ ...row, obeyed, ...peerOf(command) }) : not(command, row);
+      return role === "primary" ? to({ ...row, obeyed, ...peerOf(command), paired: command.operation }) : not(command, row);
     case "drain":
       return takesPart ? to({ ...row, role: "drained", obeyed }) : not(command, row);
     case "undrain":
@@ -179,15 +185,29 @@ function change(row: AccountRole, command: RoleCommand, obeyed: CommandOrder, fa
     case "promote":
       if (role === "unseeded") return refused("failedPrecondition", "notSeeded", "this stamp's copy of the account is not complete");
       if (role !== "secondary") return not(command, row);
-      return to({ role: "primary", epoch: command.operation, obeyed, ...peerOf(command), promotedAt: facts.copied });
+      return to({
+        role: "primary",
+        epoch: command.operation,
+        obeyed,
+        ...peerOf(command),
+        paired: command.operation,
+        promotedAt: facts.copied,
+      });
     case "demote": {
       if (role === "removed" || epoch >= command.operation) return not(command, row);
       const from = rules.on("geoReportFromPromotion") ? command.point : facts.acknowledged;
-      return to({ role: "unseeded", epoch: command.operation, obeyed, ...peerOf(command), report: { from, complete: false } });
+      return to({
+        role: "unseeded",
+        epoch: command.operation,
+        obeyed,
+        ...peerOf(command),
+        paired: command.operation,
+        report: { from, complete: false },
+      });
     }
     case "unpair": {
       if (!takesPart) return not(command, row);
-      const { peer: _peer, peerDoors: _doors, ...alone } = row;
+      const { peer: _peer, peerDoors: _doors, paired: _paired, ...alone } = row;
       return to({ ...alone, role: "primary", obeyed });
     }
     case "remove":
@@ -258,9 +278,12 @@ export function reportComplete(row: AccountRole): AccountRole {
   return row.report === undefined || row.report.complete ? row : { ...row, report: { ...row.report, complete: true } };
 }
 
-/** The sender under `epoch` says that this stamp's copy is complete. A repeated or late word changes nothing. */
-export function seedingEnded(row: AccountRole, epoch: number, rules: Rules): AccountRole {
-  if (row.role !== "unseeded" || row.epoch !== epoch || !mayReplace(row, rules)) return row;
+/**
+ * The sender under `epoch` says that this stamp's copy, begun by operation `paired`, is complete. A repeated or late word
+ * changes nothing.
+ */
+export function seedingEnded(row: AccountRole, { epoch, paired }: Pick<AccountRole, "epoch" | "paired">, rules: Rules): AccountRole {
+  if (row.role !== "unseeded" || row.epoch !== epoch || row.paired !== paired || !mayReplace(row, rules)) return row;
   const { report: _report, ...rest } = row;
   return { ...rest, role: "secondary" };
 }

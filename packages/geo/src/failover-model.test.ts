@@ -188,7 +188,7 @@ class World {
     if (!acceptsShipment(stamp.row, primary.row.epoch, this.rules).ok || this.cachedWrites(name)) return;
     stamp.log = [...primary.log];
     primary.cursor = stamp.log.length;
-    this.writeRow(name, seedingEnded(stamp.row, primary.row.epoch, this.rules));
+    this.writeRow(name, seedingEnded(stamp.row, primary.row, this.rules));
     if (this.names.length === 2 || this.random.chance(0.5)) this.tellSeeded(name);
     this.nothingLost();
   }

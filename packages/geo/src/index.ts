@@ -72,5 +72,11 @@ export { outgrown, RangeCursor, type RangeLog } from "./range-cursor.ts";
 export { decodeRole, encodeRole, roleOf } from "./role-row.ts";
 export { appliesRow, compareVersions, forgottenAt, type HeldVersions, nextFloor, type RowVersion, tombstoneOf } from "./row-versions.ts";
 export { RangeSeeding, type SeedingProgress, seedingPercent } from "./seeding.ts";
+export {
+  type AccountProgress,
+  accountProgress,
+  type RangeProgress,
+  type RangeShippingState,
+} from "./shipping-progress.ts";
 export { type LaneBatch, type LanePart, ShippingWindow, type WindowLimits } from "./shipping-window.ts";
 export { accountSyncTime, RangeSyncTime, wholeSeconds } from "./sync-time.ts";

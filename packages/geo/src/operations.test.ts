@@ -60,7 +60,7 @@ class Stamps {
   seed(account: GeoAccount, target: string): GeoAccount {
     const row = this.rows.get(target) as AccountRole;
     assert.ok(acceptsShipment(row, account.epoch, allRules).ok);
-    this.rows.set(target, seedingEnded(row, account.epoch, allRules));
+    this.rows.set(target, seedingEnded(row, row, allRules));
     return planSeeded(account, account.epoch, target);
   }
 

@@ -9,7 +9,7 @@ import { type AccountRole, type GeoPoint, type GeoRole, roleWithoutRow } from ".
 const roles: readonly GeoRole[] = ["primary", "drained", "secondary", "unseeded", "removed"];
 
 /** Members in a fixed order, so that equal roles have equal texts. */
-export function encodeRole({ role, epoch, obeyed, peer, peerDoors, promotedAt, report }: AccountRole): string {
+export function encodeRole({ role, epoch, obeyed, peer, peerDoors, paired, promotedAt, report }: AccountRole): string {
   const { operation, phase } = obeyed;
   return JSON.stringify({
     role,
@@ -17,6 +17,7 @@ export function encodeRole({ role, epoch, obeyed, peer, peerDoors, promotedAt, r
     obeyed: { operation, phase },
     peer,
     peerDoors,
+    paired,
     promotedAt: promotedAt === undefined ? undefined : pointOf(promotedAt),
     report: report === undefined ? undefined : { from: pointOf(report.from), complete: report.complete },
   });
@@ -47,13 +48,14 @@ function parsed(text: string): unknown {
 
 function isRole(value: unknown): value is AccountRole {
   if (typeof value !== "object" || value === null) return false;
-  const { role, epoch, obeyed, peer, peerDoors, promotedAt, report } = value as Partial<Record<keyof AccountRole, unknown>>;
+  const { role, epoch, obeyed, peer, peerDoors, paired, promotedAt, report } = value as Partial<Record<keyof AccountRole, unknown>>;
   return (
     roles.includes(role as GeoRole) &&
     Number.isSafeInteger(epoch) &&
     isOrder(obeyed) &&
     (peer === undefined || typeof peer === "string") &&
     (peerDoors === undefined || (Array.isArray(peerDoors) && peerDoors.every((door) => typeof door === "string"))) &&
+    (paired === undefined || Number.isSafeInteger(paired)) &&
     (promotedAt === undefined || isPoint(promotedAt)) &&
     (report === undefined || isReport(report))
   );

@@ -1,36 +1,35 @@
 /**
- * Last Sync Time never overstates: not with clocks that are set back, commits of one millisecond, a bounded memory, or
- * a range that moves.
+ * Last Sync Time never overstates: not with clocks that are set back, transactions in progress, a bounded memory, or a
+ * range that moves.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { accountSyncTime, RangeSyncTime, wholeSeconds } from "./sync-time.ts";
 
-test("sync time: it is one millisecond before the first commit that is not acknowledged; an idle range follows the clock", () => {
-  const range = new RangeSyncTime(0, 0, undefined, 0);
-  assert.equal(range.at(1_000), 999);
-  range.committed(1, 2_000);
-  range.committed(2, 2_000);
-  range.committed(3, 2_500);
-  assert.equal(range.at(9_000), 1_999);
-  range.acknowledged(1);
-  assert.equal(range.at(9_000), 1_999, "commit 2 has the same time");
-  range.acknowledged(2);
-  assert.equal(range.at(9_000), 2_499);
-  range.acknowledged(3);
-  assert.equal(range.at(9_000), 8_999);
-  // The clock is set back: the next commit may not fall below what was told.
-  assert.equal(range.committed(4, 3_000), 9_000);
-  assert.equal(range.at(3_000), 8_999);
+test("sync time: it is one millisecond before the last moment that is acknowledged whole; an idle range follows the clock", () => {
+  const range = new RangeSyncTime();
+  range.noted({ position: 0, timeMs: 1_000, bytes: 0 });
+  assert.equal(range.at(0), 999);
+  range.noted({ position: 2, timeMs: 2_000, bytes: 50 });
+  range.noted({ position: 3, timeMs: 2_500, bytes: 90 });
+  assert.equal(range.at(1), 999);
+  assert.equal(range.pendingBytes(90), 90);
+  assert.equal(range.at(2), 1_999);
+  assert.equal(range.pendingBytes(90), 40);
+  range.noted({ position: 3, timeMs: 9_000, bytes: 90 });
+  assert.equal(range.at(3), 8_999);
+  assert.equal(range.pendingBytes(90), 0);
+  // The clock is set back: what was told stays true of what counts as begun at that time.
+  range.noted({ position: 4, timeMs: 3_000, bytes: 100 });
+  assert.equal(range.at(4), 8_999);
 });
 
-test("sync time: a range that was just loaded knows nothing before its backlog is acknowledged, or knows where it begins", () => {
-  const unknown = new RangeSyncTime(4, 9, undefined, 700);
-  assert.equal(unknown.at(5_000), undefined);
-  unknown.acknowledged(9);
-  assert.equal(unknown.at(5_000), 4_999);
-  assert.equal(new RangeSyncTime(4, 9, 650, 700).at(5_000), 649);
+test("sync time: a range that was just loaded knows nothing before its backlog is acknowledged", () => {
+  const range = new RangeSyncTime();
+  range.noted({ position: 9, timeMs: 5_000, bytes: 0 });
+  assert.equal(range.at(4), undefined);
+  assert.equal(range.at(9), 4_999);
 });
 
 test("sync time: that of an account is the earliest of its ranges, and unknown if one is", () => {
@@ -40,37 +39,42 @@ test("sync time: that of an account is the earliest of its ranges, and unknown i
   assert.equal(wholeSeconds(1_999), 1_000);
 });
 
-test("sync time: whatever comes when, no commit at or before it is missing, and it does not fall", () => {
+test("sync time: whatever comes when, nothing that began at or before it is missing, and it does not fall", () => {
   const step = fc.oneof(
-    fc.record({ kind: fc.constant("commit" as const) }),
+    fc.record({ kind: fc.constant("begin" as const) }),
+    fc.record({ kind: fc.constant("commit" as const), which: fc.nat() }),
     fc.record({ kind: fc.constant("acknowledge" as const), share: fc.double({ min: 0, max: 1, noNaN: true }) }),
     fc.record({ kind: fc.constant("clock" as const), byMs: fc.integer({ min: -5, max: 9 }) }),
-    fc.record({ kind: fc.constant("ask" as const) }),
+    fc.record({ kind: fc.constant("note" as const) }),
     fc.record({ kind: fc.constant("move" as const) }),
   );
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 80 }), fc.integer({ min: 1, max: 4 }), (steps, pendingMax) => {
-      let range = new RangeSyncTime(0, 0, undefined, 0, pendingMax);
-      const times: number[] = [];
-      let acknowledged = 0;
-      let nowMs = 100;
-      let told = Number.NEGATIVE_INFINITY;
+    fc.property(fc.array(step, { maxLength: 80 }), fc.integer({ min: 2, max: 4 }), (steps, momentsMax) => {
+      let range = new RangeSyncTime(momentsMax);
+      /** Begin of each transaction in progress, and of each commit; never before what was noted. */
+      const begun: number[] = [];
+      const commits: number[] = [];
+      let [acknowledged, nowMs, told, noted] = [0, 100, Number.NEGATIVE_INFINITY, 0];
       for (const each of steps) {
-        if (each.kind === "commit") times.push(range.committed(times.length + 1, nowMs));
+        if (each.kind === "begin") begun.push(Math.max(nowMs, noted));
+        else if (each.kind === "commit" && begun.length > 0) commits.push(...begun.splice(each.which % begun.length, 1));
         else if (each.kind === "clock") nowMs += each.byMs;
-        else if (each.kind === "acknowledge") {
-          acknowledged += Math.round(each.share * (times.length - acknowledged));
-          range.acknowledged(acknowledged);
+        else if (each.kind === "acknowledge") acknowledged += Math.round(each.share * (commits.length - acknowledged));
+        else if (each.kind === "note") {
+          const timeMs = Math.min(nowMs, ...begun);
+          range.noted({ position: commits.length, timeMs, bytes: 0 });
+          noted = Math.max(noted, timeMs);
         } else if (each.kind === "move") {
-          // The told time becomes one that no later commit falls below, as the last commit's is.
-          const last = Math.max(times.at(-1) ?? 0, told + 1);
-          range = new RangeSyncTime(acknowledged, times.length, times[acknowledged], Number.isFinite(last) ? last : 0, pendingMax);
+          range = new RangeSyncTime(momentsMax);
+          begun.length = 0;
+          told = Number.NEGATIVE_INFINITY;
         }
-        const now = range.at(nowMs);
+        const now = range.at(acknowledged);
         if (now === undefined) continue;
-        if (each.kind !== "move") assert.ok(now >= told, "it fell");
-        told = Math.max(told, now);
-        for (const time of times.slice(acknowledged)) assert.ok(time > now, `commit at ${time} is not acknowledged, told ${now}`);
+        assert.ok(now >= told, "it fell");
+        told = now;
+        for (const time of [...commits.slice(acknowledged), ...begun])
+          assert.ok(time > now, `one that began at ${time} is missing, told ${now}`);
       }
     }),
     { numRuns: 3_000 },

@@ -1,69 +1,63 @@
 /**
- * Last Sync Time: every commit of the primary with a commit time at or before it is acknowledged by the secondary. It
- * never overstates. Times are whole milliseconds since 1970, by the clock of the range's owner.
+ * Last Sync Time: everything that was begun at the primary before it and acknowledged there, the secondary has. It never
+ * overstates. Times are whole milliseconds since 1970, by the clock of the range's owner.
  *
- * A clock may be set back, and commits may share a millisecond. So a range gives its commits times that never fall, and
- * the sync time is one millisecond before the first time that a commit which is not acknowledged has, or may get.
+ *     noted(40, 10:00:01) noted(57, 10:00:02) ──► acknowledged up to 49 ──► Last Sync Time 10:00:00.999
+ *
+ * A row gets its time when its transaction is decided, before the transaction has a place in the log. So a moment of a
+ * range is a position of its log and the time at which the oldest transaction in progress began: everything that began
+ * before is at or below the position, or came to nothing.
  */
 import { assert } from "@stamp/base";
 
-/** Times of the commits of one range, and what follows for its Last Sync Time. */
+interface RangeMoment {
+  readonly position: number;
+  readonly timeMs: number;
+  /** Size of all rows that the range had committed up to the position, in bytes, since its owner loaded it. */
+  readonly bytes: number;
+}
+
+/** Moments of one range, and what follows from them for its Last Sync Time. */
 export class RangeSyncTime {
-  /** Sync time that was told last; it never falls. */
+  readonly #momentsMax: number;
+  /** Oldest first. */
+  #moments: RangeMoment[] = [];
   #told: number | undefined;
-  /** Time that the last commit has. */
-  #lastCommitMs: number;
-  #acknowledged: number;
-  #end: number;
-  /** Commits that are not acknowledged, in order; the times of later ones are not kept when there are too many. */
-  #pending: { readonly position: number; readonly timeMs: number }[] = [];
-  readonly #pendingMax: number;
+  #acknowledgedBytes = 0;
 
-  /**
-   * `cursor`: what is acknowledged. `end`: position of the last commit. `cursorTimeMs`: lower bound of the times of
-   * commits behind the cursor, undefined if there is none. `lastCommitMs`: time of the last commit, so that times do
-   * not fall when the range moves.
-   */
-  constructor(cursor: number, end: number, cursorTimeMs: number | undefined, lastCommitMs: number, pendingMax = 10_000) {
-    assert(cursor <= end, "a cursor is in its log");
-    assert(pendingMax >= 1, "at least one commit is kept");
-    this.#acknowledged = cursor;
-    this.#end = end;
-    this.#lastCommitMs = lastCommitMs;
-    this.#pendingMax = pendingMax;
-    if (cursor < end && cursorTimeMs !== undefined) this.#pending.push({ position: cursor + 1, timeMs: cursorTimeMs });
+  /** `momentsMax`: bound of the moments that are kept; of more, every second one is forgotten. */
+  constructor(momentsMax = 1_000) {
+    assert(momentsMax >= 2, "at least two moments are kept");
+    this.#momentsMax = momentsMax;
   }
 
   /**
-   * Time that a commit at `position` gets when the clock says `nowMs`: not before that of the commit in front of it.
+   * Every transaction that began before `timeMs` is committed at or below `position`, or came to nothing. If the clock is
+   * set back, later transactions count as begun at the time that was noted last.
    */
-  committed(position: number, nowMs: number): number {
-    assert(position > this.#end, "commits are in order");
-    this.#lastCommitMs = Math.max(this.#lastCommitMs, nowMs);
-    this.#end = position;
-    if (this.#pending.length < this.#pendingMax) this.#pending.push({ position, timeMs: this.#lastCommitMs });
-    return this.#lastCommitMs;
+  noted({ position, timeMs, bytes }: RangeMoment): void {
+    const last = this.#moments.at(-1);
+    assert(last === undefined || position >= last.position, "moments are in order");
+    const moment = { position, timeMs: Math.max(timeMs, last?.timeMs ?? 0, (this.#told ?? -1) + 1), bytes };
+    if (last?.position === position) this.#moments.pop();
+    this.#moments.push(moment);
+    if (this.#moments.length > this.#momentsMax)
+      this.#moments = this.#moments.filter((_, at) => at % 2 === 1 || at === this.#moments.length - 1);
   }
 
-  acknowledged(position: number): void {
-    assert(position <= this.#end, "only commits are acknowledged");
-    this.#acknowledged = Math.max(this.#acknowledged, position);
-    let passed: number | undefined;
-    while (this.#pending[0] !== undefined && this.#pending[0].position <= this.#acknowledged) passed = this.#pending.shift()?.timeMs;
-    // The times of the commits behind the kept ones are unknown, but none is earlier than the last one that was kept.
-    if (passed !== undefined && this.#pending.length === 0 && this.#acknowledged < this.#end) {
-      this.#pending.push({ position: this.#acknowledged + 1, timeMs: passed });
-    }
-  }
-
-  /**
-   * Last Sync Time when the clock says `nowMs`; undefined: nothing is known yet. An idle range advances with the clock.
-   */
-  at(nowMs: number): number | undefined {
-    const next = this.#end === this.#acknowledged ? Math.max(nowMs, this.#lastCommitMs) : this.#pending[0]?.timeMs;
-    if (next !== undefined && (this.#told === undefined || next - 1 > this.#told)) this.#told = next - 1;
-    if (this.#end === this.#acknowledged) this.#lastCommitMs = Math.max(this.#lastCommitMs, nowMs);
+  /** Last Sync Time when the secondary has acknowledged the log to a position; undefined: nothing is known yet. */
+  at(acknowledged: number): number | undefined {
+    let passed: RangeMoment | undefined;
+    while (this.#moments[0] !== undefined && this.#moments[0].position <= acknowledged) passed = this.#moments.shift();
+    if (passed === undefined) return this.#told;
+    this.#told = passed.timeMs - 1;
+    this.#acknowledgedBytes = passed.bytes;
     return this.#told;
+  }
+
+  /** Bound of the size of the rows that are not acknowledged, in bytes. `bytes`: size of all rows since the owner loaded the range. */
+  pendingBytes(bytes: number): number {
+    return bytes - this.#acknowledgedBytes;
   }
 }
 

@@ -1,12 +1,18 @@
 /** Rows of accounts that go to another stamp (docs/design/geo.md "Shipping"). */
-import { prefixEnd, present, startsWith } from "@stamp/base";
+import { compareBytes, prefixEnd, present, startsWith } from "@stamp/base";
 import { encodeKey, partitionStart } from "./rows/key.ts";
 
-/** Tables whose rows are shipped. Rows of blobs are not yet: their bytes would have to go, too. */
+/** Tables whose rows are shipped. */
 export const shippedTables = ["Entity"] as const;
 export type ShippedTable = (typeof shippedTables)[number];
 
 export const isShippedTable = (table: string): table is ShippedTable => (shippedTables as readonly string[]).includes(table);
+
+/**
+ * True for a table without whose rows a copy of an account is not complete. Messages belong to one stamp, as in the service.
+ * Rows of blobs are not shipped yet, because their bytes would have to go, too: an account that has some has no complete copy.
+ */
+export const isCopiedTable = (table: string): boolean => isShippedTable(table) || table === "Blob";
 
 /** Keys of all rows of an account; `high` is exclusive. */
 export function accountKeys(account: string): { readonly low: Uint8Array; readonly high: Uint8Array } {
@@ -18,4 +24,10 @@ export function accountKeys(account: string): { readonly low: Uint8Array; readon
 export function shippedNames(account: string): (key: Uint8Array) => Uint8Array | undefined {
   const { low } = accountKeys(account);
   return (key) => (startsWith(key, low) ? partitionStart(key) : undefined);
+}
+
+/** True if a range has keys of the account. `low` is inclusive; `high` is exclusive, and empty for the end of the table. */
+export function holdsAccount({ low, high }: { readonly low: Uint8Array; readonly high: Uint8Array }, account: string): boolean {
+  const keys = accountKeys(account);
+  return compareBytes(low, keys.high) < 0 && (high.length === 0 || compareBytes(keys.low, high) < 0);
 }

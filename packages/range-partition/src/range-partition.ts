@@ -195,7 +195,6 @@ export class RangePartition {
   }
 
   get stats(): PartitionStats {
-    const { checkpoints } = this.#maintenance;
     return {
       sequence: this.#visible,
       memoryTableBytes: this.#active.bytes + (this.#frozen?.table.bytes ?? 0),
@@ -203,12 +202,13 @@ export class RangePartition {
       memoryTableFirstSequence: this.#frozen?.table.firstSequence || this.#active.firstSequence,
       checkpointedSequence: this.#maintenance.state.checkpointedSequence,
       logBytes: this.#activeLogBytes,
-      checkpoints: checkpoints.length,
+      checkpoints: this.#maintenance.checkpoints.length,
       checkpointBytes: this.#filled.bytes(),
       cacheBytes: this.#storage.caches.blocks.bytes,
       indexCacheBytes: this.#storage.caches.indexes.bytes,
       storage: this.#storage.figures.counts,
       transactionsInProgress: this.#transactions.inProgress,
+      overBeforeMs: this.#transactions.overBeforeMs,
       commits: this.#commit.commits,
       groups: this.#commit.groups,
       lost: this.#lost,

@@ -152,6 +152,11 @@ export interface PartitionStats {
   readonly indexCacheBytes: number;
   readonly storage: StorageCounts;
   readonly transactionsInProgress: number;
+  /**
+   * Every transaction that began before this time (wall clock, milliseconds since 1970) is committed at or below `sequence`, or came to
+   * nothing.
+   */
+  readonly overBeforeMs: number;
   readonly commits: number;
   readonly groups: number;
   readonly lost: boolean;

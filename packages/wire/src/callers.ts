@@ -170,6 +170,7 @@ const tables: readonly ServiceCallers[] = [
     pinData: ["front-end"],
     applyShipped: ["front-end"],
     applyScanned: ["front-end"],
+    getShipping: ["operator", "partition-manager"],
     listPartitions: ["partition-manager", "operator"],
   }),
   table(Accounts, {
@@ -185,13 +186,15 @@ const tables: readonly ServiceCallers[] = [
     obey: locations,
     getRole: ["operator", ...locations],
     listRoles: ["partition-server"],
+    getShipping: ["operator", "partition-server", ...locations],
+    noteCopy: ["front-end"],
+    getCopy: ["operator", "front-end"],
     getForCopy: locations,
     copySettings: locations,
-    endSeeding: ["front-end", "partition-server"],
     endReport: ["partition-server"],
   }),
   // Partition servers of another stamp.
-  table(GeoDoor, { ship: ["partition-server"], seed: ["partition-server"] }),
+  table(GeoDoor, { ship: ["partition-server"], seed: ["partition-server"], report: ["partition-server"] }),
   table(FrontEnd, {
     createContainer: ["operator"],
     deleteContainer: ["operator"],

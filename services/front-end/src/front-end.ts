@@ -27,6 +27,7 @@ import { doorGateOf, type FrontEndConfig } from "./config.ts";
 import { ByteBudget } from "./content/byte-budget.ts";
 import { ForeignSources } from "./copy/foreign-sources.ts";
 import { DoorGate } from "./door-gate.ts";
+import { Copies } from "./geo/copies.ts";
 import { geoDoorHandlers } from "./geo/geo-door.ts";
 import { Availability, availabilityControlHandlers, availabilityHandlers } from "./grpc/availability.ts";
 import { frontEndHandlers } from "./grpc/grpc.ts";
@@ -54,7 +55,7 @@ export interface Outside {
   /** Makes the verifier of the configured issuer's tokens. */
   readonly issuerOf?: IssuerOf;
   readonly http?: HttpClient;
-  /** Absent: no Last Sync Time is known. */
+  /** Absent: the partition manager is asked. */
   readonly lastSyncMs?: LastSyncMs;
 }
 
@@ -108,6 +109,7 @@ export class FrontEndRole implements Role {
   readonly #tableDoor: HttpDoor;
   readonly #gate: DoorGate;
   readonly #accounts: Accounts;
+  readonly #copies: Copies;
   readonly #objects: Objects;
   readonly #signals: Signals;
   readonly #availability: Availability;
@@ -129,12 +131,14 @@ export class FrontEndRole implements Role {
     this.#uploads = new ByteBudget(world.clock, { bytesMax: config.uploadBytesMax, waitMaxMs: config.bytesWaitMaxMs });
     this.#documents = new ByteBudget(world.clock, { bytesMax: config.documentBytesMax, waitMaxMs: config.bytesWaitMaxMs });
     this.#downloads = new ByteBudget(world.clock, { bytesMax: config.downloadBytesMax, waitMaxMs: config.bytesWaitMaxMs });
+    const copies = new Copies(world, config.lockService);
+    this.#copies = copies;
     this.#accounts = new Accounts(world, this.#router, {
       accountCacheMs: config.accountCacheMs,
       accountsMax: config.accountsMax,
       wellKnownKey: servesWellKnownKey(config),
       lookupTimeoutMs: config.requestTimeoutMs,
-      ...(outside.lastSyncMs === undefined ? {} : { lastSyncMs: outside.lastSyncMs }),
+      lastSyncMs: outside.lastSyncMs ?? ((account, epoch) => copies.lastSyncMs(account, epoch)),
     });
     this.#objects = new Objects({
       world,
@@ -197,7 +201,7 @@ export class FrontEndRole implements Role {
       servedOpenly(SignalsService, signalsHandlers({ world: this.#world, accounts: this.#accounts, signals: this.#signals })),
       servedOpenly(AvailabilityService, availabilityHandlers(this.#availability)),
       served(AvailabilityControl, availabilityControlHandlers(this.#availability)),
-      served(GeoDoor, geoDoorHandlers(this.#world, this.#accounts, this.#router)),
+      served(GeoDoor, geoDoorHandlers(this.#world, this.#accounts, this.#router, this.#copies)),
       served(FrontEnd, frontEndHandlers({ world: this.#world, objects: this.#objects, accounts: this.#accounts })),
       statusService(
         this.#world,

@@ -27,6 +27,7 @@ import {
 } from "@stamp/geo";
 import type { Transport, World } from "@stamp/ports";
 import { sleep } from "@stamp/ports";
+import { type AccountShipping, fromWire } from "@stamp/wire";
 import type { LocationServiceConfig } from "./config.ts";
 import { Operations } from "./operations.ts";
 import { type Registry, unknownStamp } from "./registry.ts";
@@ -78,13 +79,12 @@ export interface LocationOptions {
   readonly pendingOf?: (account: GeoAccount) => Promise<Outcome<number>>;
 }
 
-const notShipped = async ({ name, primary }: GeoAccount): Promise<Outcome<number>> =>
-  refused("unavailable", "notReady", `stamp ${primary} does not say how much of account ${name} it has not shipped yet`);
-
 export class Location {
   readonly #options: LocationOptions;
   readonly #seen = new Map<string, Seen>();
   readonly #operations: Operations;
+  /** How far copies are, as their primaries told last, by account. */
+  readonly #shipping = new Map<string, AccountShipping>();
   #created = 0;
   /** When the settings of all copies were last compared with those of their primaries. */
   #keptMs: number | undefined;
@@ -98,7 +98,7 @@ export class Location {
       ended,
       drainMaxMs: config.drainMaxMs,
       onStamp: (stamp, work) => this.#onStamp(stamp, work),
-      pendingOf: options.pendingOf ?? notShipped,
+      pendingOf: options.pendingOf ?? ((account) => this.#pendingOf(account)),
     });
   }
 
@@ -133,6 +133,7 @@ export class Location {
     if (withSettings) this.#keptMs = nowMs;
     for (const account of registry.accounts) {
       const { name, running } = account;
+      await this.#askShipping(account);
       if (running?.step === "creating") await this.#carryOn(name);
       else if (running !== undefined) this.#operations.drive(name);
       else if (account.secondary !== undefined) await this.#operations.keep(account, withSettings);
@@ -183,6 +184,11 @@ export class Location {
   /** Why the account's operation waits; empty: it goes on, or there is none. */
   troubleOf(account: AccountRecord): string {
     return this.#operations.troubleOf(account);
+  }
+
+  /** How far the account's copy is, as its primary told last; undefined: it has none, or nothing was told. */
+  shippingOf({ name }: AccountRecord): AccountShipping | undefined {
+    return this.#shipping.get(name);
   }
 
   async addStamp(added: Omit<StampRecord, "stampId" | "state">): Promise<Outcome<StampView>> {
@@ -310,6 +316,32 @@ export class Location {
       );
     this.#created += 1;
     return this.account(name);
+  }
+
+  /** Asks the primary how far the copy is. Without an answer, what it told last stays. */
+  async #askShipping({ name, primary, secondary, running }: GeoAccount): Promise<Outcome<AccountShipping>> {
+    const { registry } = this.#options;
+    const stamp = registry.stamp(primary);
+    if (stamp === undefined) return unknownStamp(primary, registry);
+    if (secondary === undefined && running?.target === undefined) {
+      this.#shipping.delete(name);
+      return refused("failedPrecondition", "conflict", `account ${name} has no second stamp`);
+    }
+    const asked = await this.#onStamp(stamp, (link) => link.shipping(name));
+    if (asked.ok && asked.value.epoch > 0n) this.#shipping.set(name, asked.value);
+    else if (asked.ok) this.#shipping.delete(name);
+    return asked;
+  }
+
+  /** Commits that the primary has not shipped. Refused if some range does not say it. */
+  async #pendingOf(account: GeoAccount): Promise<Outcome<number>> {
+    const { name, primary, epoch } = account;
+    const asked = await this.#askShipping(account);
+    if (!asked.ok) return asked;
+    const { pendingCommits, trouble } = asked.value;
+    if (fromWire(asked.value.epoch) === epoch && pendingCommits !== undefined) return ok(fromWire(pendingCommits));
+    const why = trouble === "" ? "" : `: ${trouble}`;
+    return refused("unavailable", "notReady", `stamp ${primary} does not say how much of account ${name} it has not shipped yet${why}`);
   }
 
   async #ask(stamp: StampRecord): Promise<void> {

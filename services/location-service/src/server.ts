@@ -82,6 +82,11 @@ function wireStamp({ record, answers, trouble, capacity, accounts, taken }: Stam
   };
 }
 
+function shippingFields(location: Location, account: AccountRecord) {
+  const shipping = location.shippingOf(account);
+  return shipping === undefined ? {} : { shipping };
+}
+
 const wireAccount = (location: Location, account: AccountRecord) => ({
   name: account.name,
   stamp: account.primary,
@@ -96,4 +101,5 @@ const wireAccount = (location: Location, account: AccountRecord) => ({
   target: account.running?.target ?? "",
   givenUp: account.running?.givenUp === true,
   trouble: location.troubleOf(account),
+  ...shippingFields(location, account),
 });

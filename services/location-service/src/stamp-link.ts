@@ -7,7 +7,16 @@ import { assert, featureLevel, ok, refused, release } from "@stamp/base";
 import { type AccountRole, type RoleCommand, roleOf, type StampRecord } from "@stamp/geo";
 import { LeaderCalls, MetadataClient, processVersions } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
-import { type Account, Accounts, FeatureLevels, fromWire, RoleCommand as Kind, StreamManager, toWire } from "@stamp/wire";
+import {
+  type Account,
+  type AccountShipping,
+  Accounts,
+  FeatureLevels,
+  fromWire,
+  RoleCommand as Kind,
+  StreamManager,
+  toWire,
+} from "@stamp/wire";
 
 export interface Capacity {
   readonly usedBytes: number;
@@ -137,6 +146,11 @@ export class StampLink {
   async role(account: string): Promise<Outcome<AccountRole>> {
     const answer = await this.#onAccounts((client, options) => client.getRole({ account }, options));
     return answer.ok ? this.#named(roleOf(answer.value.geoRole)) : answer;
+  }
+
+  /** How far the account's copy at its second stamp is; every range of the primary is asked now. */
+  shipping(account: string): Promise<Outcome<AccountShipping>> {
+    return this.#onAccounts((client, options) => client.getShipping({ account }, options));
   }
 
   /** The account with its keys and secrets. */

@@ -164,7 +164,7 @@ export class PartitionServerRole implements Role {
     const shipments = new Shipments(this.#world, this.#holdings);
     const commands = new VouchedCommands(this.#world, this.#config.lockService);
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
-      served(PartitionServer, partitionServerHandlers(this.#holdings, this.#executor, this.#collector, commands, shipments)),
+      served(PartitionServer, partitionServerHandlers(this.#holdings, this.#executor, this.#collector, commands, shipments, this.#shipper)),
       statusService(
         this.#world,
         "partition-server",

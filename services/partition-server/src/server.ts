@@ -12,6 +12,8 @@ import type { Held, Holdings } from "./ranges/holdings.ts";
 import { findSplitKey } from "./ranges/split-key.ts";
 import type { VouchedCommands } from "./ranges/vouched-commands.ts";
 import type { Shipments } from "./shipping/shipments.ts";
+import type { Shipper } from "./shipping/shipper.ts";
+import { shippingFacts } from "./shipping/shipping-facts.ts";
 import { operationFromWire, policyFromWire } from "./wire/operation-from-wire.ts";
 import { rangeFromWire } from "./wire/range-from-wire.ts";
 import { levelOfAnswer, placeToWire, resultToWire } from "./wire/result-to-wire.ts";
@@ -22,6 +24,7 @@ export function partitionServerHandlers(
   collector: Collector,
   commands: VouchedCommands,
   shipments: Shipments,
+  shipper: Shipper,
 ): Handlers<typeof PartitionServer> {
   return {
     loadPartition: (request) =>
@@ -129,6 +132,11 @@ export function partitionServerHandlers(
       }),
     applyShipped: (request, context) => guarded(() => shipments.applyShipped(request, context)),
     applyScanned: (request, context) => guarded(() => shipments.applyScanned(request, context)),
+    getShipping: ({ account, epoch, paired }) =>
+      guarded(async () => {
+        const asked = { account, epoch: fromWire(epoch), paired: fromWire(paired) };
+        return ok({ ranges: await shippingFacts(holdings, shipper, asked, (held) => executor.mayAnswer(held)) });
+      }),
     listPartitions: async () => {
       const { rowBytes, ...load } = holdings.figures;
       return ok({ partitions: holdings.all.map(infoOf), server: { ...load, rowBytes: toWire(rowBytes) } });

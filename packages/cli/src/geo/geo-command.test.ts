@@ -151,3 +151,23 @@ test("geo status: shows accounts with a second stamp, and for tools null where n
   states = [draining];
   assert.match((await stamp("geo", "status", "acme")).out, /ACCOUNT +PRIMARY +COPY +STATE +COMPLETE +LAG +PENDING +STEP\nacme/);
 });
+
+test("geo status: shows lag and backlog of a copy, progress and time left of one that is seeded, and why a range does not go on", async () => {
+  const shipping = { epoch: 4n, complete: true, pendingCommits: 12n, pendingBytes: 40_960n, lastSyncMs: 7_000n, nowMs: 12_400n };
+  states = [{ ...acme, shipping }];
+  const live = await stamp("geo", "status", "acme");
+  assert.match(live.out, /acme +north-1 +south-1 +protected +yes +5 s +12 commits, 40 KiB +-/);
+
+  const range = { rangeId: "12", table: "Entity", state: "seeding", failure: "no connection to h:1" };
+  const seeding = { epoch: 4n, seededBytes: 1_048_576n, seedBytes: 4_194_304n, seedBytesPerSecond: 524_288n, nowMs: 12_400n };
+  states = [
+    { ...acme, seeded: false, state: "seeding", shipping: { ...seeding, trouble: "range 12: no connection to h:1", ranges: [range] } },
+  ];
+  const begun = await stamp("geo", "status", "acme");
+  assert.match(begun.out, /seeding +no +25% seeded, 512 KiB\/s, 6 s left +not known/);
+  assert.match(begun.out, /\nacme: range 12: no connection to h:1/);
+  const json = JSON.parse((await stamp("geo", "status", "acme", "--json")).out);
+  const told = Array.isArray(json) ? json[0] : json;
+  assert.deepEqual([told.lagSeconds, told.pendingOperations, told.seedingPercent, told.seedingSecondsLeft], [null, null, 25, 6]);
+  assert.deepEqual([told.ranges[0].rangeId, told.ranges[0].oldestUnsent, told.ranges[0].failure], ["12", null, "no connection to h:1"]);
+});

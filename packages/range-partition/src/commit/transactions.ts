@@ -44,6 +44,8 @@ interface Cohort {
 
 /** One that is under way. */
 interface Begun {
+  /** Wall-clock time of its begin, before any row of it was decided, in milliseconds since 1970. */
+  readonly wallMs: number;
   readonly deadlineMs: number;
   readonly cohort: Cohort;
 }
@@ -57,7 +59,7 @@ export class Transactions {
   readonly #slow: SlowLog;
   readonly #pending = new PendingWrites();
   readonly #pipelines = new Pipelines();
-  #count = 0;
+  readonly #begun = new Set<Begun>();
   #deciding = 0;
   #cohort: Cohort = emptyCohort();
   #emptied: (() => void)[] = [];
@@ -71,7 +73,14 @@ export class Transactions {
   }
 
   get inProgress(): number {
-    return this.#count;
+    return this.#begun.size;
+  }
+
+  /** Every transaction that began before this wall-clock time is over, in milliseconds since 1970. */
+  get overBeforeMs(): number {
+    let earliest = this.#world.clock.wallMs();
+    for (const { wallMs } of this.#begun) earliest = Math.min(earliest, wallMs);
+    return earliest;
   }
 
   /**
@@ -95,7 +104,7 @@ export class Transactions {
   }
 
   async #untilNone(): Promise<void> {
-    if (this.#count > 0 && this.#around.ended() === undefined) await new Promise<void>((resolve) => this.#emptied.push(resolve));
+    if (this.#begun.size > 0 && this.#around.ended() === undefined) await new Promise<void>((resolve) => this.#emptied.push(resolve));
   }
 
   async run<T>(
@@ -106,12 +115,13 @@ export class Transactions {
     const { rangeId, transactionsMax, commit, phases } = this.#around;
     const closed = this.#around.closed();
     if (closed !== undefined) return { ok: false, failure: closed };
-    if (this.#count >= transactionsMax) return refused("resourceExhausted", "overloaded", `${this.#count} transactions wait in ${rangeId}`);
+    if (this.#begun.size >= transactionsMax)
+      return refused("resourceExhausted", "overloaded", `${this.#begun.size} transactions wait in ${rangeId}`);
     assert(!options.pipelined || lockKey instanceof Uint8Array, "a pipelined transaction has one lock key");
     const { clock } = this.#world;
     const beganMs = clock.monotonicMs();
-    const begun: Begun = { deadlineMs: beganMs + options.timeoutMs, cohort: this.#cohort };
-    this.#count++;
+    const begun: Begun = { wallMs: clock.wallMs(), deadlineMs: beganMs + options.timeoutMs, cohort: this.#cohort };
+    this.#begun.add(begun);
     begun.cohort.count++;
     const release =
       lockKey instanceof Uint8Array
@@ -219,11 +229,12 @@ export class Transactions {
     if (this.#deciding === 0) for (const resolve of this.#decided.splice(0)) resolve();
   }
 
-  #leave({ cohort }: Begun): void {
-    this.#count--;
+  #leave(begun: Begun): void {
+    const { cohort } = begun;
+    this.#begun.delete(begun);
     cohort.count--;
     if (cohort.count === 0 && cohort !== this.#cohort) cohort.emptied.resolve();
-    if (this.#count === 0) for (const resolve of this.#emptied.splice(0)) resolve();
+    if (this.#begun.size === 0) for (const resolve of this.#emptied.splice(0)) resolve();
   }
 
   #transaction(ticket: number, pipelined: boolean): Transaction {

@@ -25,6 +25,15 @@ async function begin(
   return { a, b };
 }
 
+async function until(at: OneStamp, what: string, is: () => Promise<boolean>): Promise<void> {
+  const { clock } = at.world;
+  const endMs = clock.monotonicMs() + 120_000;
+  while (!(await is())) {
+    assert.ok(clock.monotonicMs() < endMs, `${what}: ${JSON.stringify(at.shipping())}`);
+    await sleep(clock, 100);
+  }
+}
+
 async function untilShipped(a: OneStamp): Promise<void> {
   const { clock } = a.world;
   const endMs = clock.monotonicMs() + 300_000;
@@ -77,7 +86,8 @@ test("two stamps: entities of before and after are at the second one, in order f
     await a.write("foo", [{ rowKey: "0001-A", text: undefined }]);
     await untilShipped(a);
     for (const key of keys) assert.equal(await b.read(key), await a.read(key), JSON.stringify(key));
-    assert.equal(await b.role(), "unseeded");
+    await until(a, "the copy is complete", async () => (await b.role()) === "secondary");
+    assert.deepEqual([(await a.progress())?.pendingCommits, (await a.progress())?.trouble], [0n, ""]);
   });
 });
 
@@ -132,3 +142,62 @@ test("two stamps: a stamp that does not follow the account, or follows another p
     }
   });
 });
+
+test("two stamps: Last Sync Time follows the clock while nothing is written, stands while the link is cut, and never passes a write", async () => {
+  const sim = new Simulation({ seed: 4, rules: allRules });
+  await sim.run(async () => {
+    const { a, b } = await begin(sim, (at) => at.write("p", [{ rowKey: "0", text: "0" }]));
+    const { clock } = a.world;
+    await until(a, "the copy is complete", async () => (await b.role()) === "secondary");
+    await until(a, "an idle copy follows the clock", async () => ((await b.lastSyncMs()) ?? 0) > clock.wallMs() - 3_000);
+    // A cut link: the copy stays where it was, and the backlog has a size.
+    sim.partition([a.server(1), a.server(2)], [b.door]);
+    const cutMs = clock.wallMs();
+    for (let i = 1; i <= 20; i++) await a.write("p", [{ rowKey: `${i}`, text: "x".repeat(500) }]);
+    await sleep(clock, 20_000);
+    const backlog = await a.progress();
+    assert.ok(Number(backlog?.pendingCommits) >= 20 && Number(backlog?.pendingBytes) > 20 * 500, JSON.stringify(backlog?.ranges, replaced));
+    assert.ok(Number(backlog?.lastSyncMs) <= cutMs, "what was written behind the cut is not synced");
+    assert.match(backlog?.trouble ?? "", /^range entity-1: .*no connection/);
+    assert.ok(((await b.lastSyncMs()) ?? 0) <= cutMs);
+    sim.heal();
+    await until(a, "everything arrives", async () => (await a.progress())?.pendingCommits === 0n);
+    await until(a, "the copy follows the clock", async () => ((await b.lastSyncMs()) ?? 0) > cutMs + 10_000);
+    assert.equal(await b.read({ partitionKey: "p", rowKey: "20" }), await a.read({ partitionKey: "p", rowKey: "20" }));
+  });
+});
+
+test("two stamps: an account with rows that are not sent has no complete copy, and its progress says which", async () => {
+  const sim = new Simulation({ seed: 5, rules: allRules });
+  await sim.run(async () => {
+    const { a, b } = await begin(sim, async (at) => {
+      await at.write("p", [{ rowKey: "r", text: "1" }]);
+      await at.createContainer();
+    });
+    await untilShipped(a);
+    await sleep(a.world.clock, 10_000);
+    const progress = await a.progress();
+    assert.deepEqual([progress?.complete, progress?.pendingCommits, progress?.lastSyncMs], [false, undefined, undefined]);
+    assert.match(progress?.trouble ?? "", /rows of table Blob are not sent/);
+    assert.equal(await b.role(), "unseeded");
+  });
+});
+
+test("two stamps: a copy that was given up and begun anew is seeded anew, though the role epoch is the same", async () => {
+  const sim = new Simulation({ seed: 6, rules: allRules });
+  await sim.run(async () => {
+    const { a, b } = await begin(sim, (at) => at.write("p", [{ rowKey: "r", text: "1" }]));
+    await until(a, "the copy is complete", async () => (await b.role()) === "secondary");
+    // The partition servers do not hear of the moment without a copy.
+    await b.obey(RoleCommand.REMOVE, 3);
+    await a.obey(RoleCommand.UNPAIR, 3);
+    const settings = unwrap(await a.accounts.getForCopy({ account }, options));
+    await b.obey(RoleCommand.FOLLOW, 4, { epoch: 1n, peer: "a", settings });
+    void a.obey(RoleCommand.PAIR, 4, { peer: "b", peerDoors: [b.door] });
+    await until(a, "the copy is seeded anew", async () => (await a.progress())?.paired === 4n && (await b.role()) === "secondary");
+    const seeded = a.shipping().filter(({ seededBytes }) => seededBytes > 0);
+    assert.ok(seeded.length > 0, JSON.stringify(a.shipping()));
+  });
+});
+
+const replaced = (_key: string, value: unknown) => (typeof value === "bigint" ? Number(value) : value);

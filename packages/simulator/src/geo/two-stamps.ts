@@ -133,21 +133,31 @@ export class OneStamp {
     return (await this.until("the map", () => manager.getMap({}, { timeoutMs: 1_000 }))).ranges;
   }
 
-  async #table(kind: TableKind): Promise<TableResult["kind"] | { readonly case: "error" }> {
-    const route: Route = routeOf(this.world.rules, { case: "table", value: kind } as never);
+  /** Runs an operation at the server of its range, until it is answered. */
+  async #operate(routable: unknown, onWire: unknown) {
+    const route: Route = routeOf(this.world.rules, routable as never);
     return this.until("an operation", async () => {
       const range = (await this.ranges()).find(
         ({ table, lowKey, highKey }) =>
           table === route.table && compareBytes(lowKey, route.key) <= 0 && (highKey.length === 0 || compareBytes(route.key, highKey) < 0),
       );
       assert(range !== undefined, "the ranges cover every key");
-      const fields = executeFields({ kind: { case: "table", value: { kind: onTheWire(kind) } } } as never);
+      const fields = executeFields({ kind: onWire } as never);
       const request = { rangeId: range.rangeId, rangeVersion: range.rangeVersion, ...fields };
       const answer = await this.world.transport.client(range.serverAddress, PartitionServer).execute(request, { timeoutMs: 3_000 });
-      if (!answer.ok) return answer;
-      const result = answer.value.result?.kind;
-      return { ok: true, value: result?.case === "table" ? result.value.kind : { case: "error" } };
+      return answer.ok ? { ok: true, value: answer.value.result?.kind } : answer;
     });
+  }
+
+  async #table(kind: TableKind): Promise<TableResult["kind"] | { readonly case: "error" }> {
+    const result = await this.#operate({ case: "table", value: kind }, { case: "table", value: { kind: onTheWire(kind) } });
+    return result?.case === "table" ? result.value.kind : { case: "error" };
+  }
+
+  async createContainer(): Promise<void> {
+    const create = { case: "createContainer", value: { account, container: "c" } };
+    const done = await this.#operate(create, create);
+    assert(done?.case === "container", `a container was answered by ${done?.case}`);
   }
 
   /** Makes the table, or finds it. Undefined: it is not there. */
@@ -208,6 +218,18 @@ export class OneStamp {
     return geoRole === "" ? "primary" : (JSON.parse(geoRole) as { role: string }).role;
   }
 
+  /** How far the copy at the other stamp is, as this stamp's manager puts it together; undefined: it does not answer. */
+  async progress() {
+    const asked = await this.accounts.getShipping({ account }, { timeoutMs: 5_000 });
+    return asked.ok ? asked.value : undefined;
+  }
+
+  /** Last Sync Time of the copy here, in milliseconds since 1970; undefined: it is not known. */
+  async lastSyncMs(): Promise<number | undefined> {
+    const asked = await this.accounts.getCopy({ account }, { timeoutMs: 3_000 });
+    return asked.ok && asked.value.lastSyncMs !== undefined ? Number(asked.value.lastSyncMs) : undefined;
+  }
+
   /** Facts about the shipping of every range, as the partition servers tell them. */
   shipping(): readonly ShippingFact[] {
     return [1, 2].flatMap((i) => (this.#sim.role(this.server(i))?.status.facts.shipping ?? []) as readonly ShippingFact[]);
@@ -229,6 +251,7 @@ export interface ShippingFact {
   readonly rangeId: string;
   readonly state: string;
   readonly pending: number;
+  readonly seededBytes: number;
   readonly failure: string;
 }
 

@@ -39,15 +39,14 @@ export interface AccountsOptions {
   /** For whom the key that everybody knows is good. */
   readonly wellKnownKey: "everybody" | "thisMachine" | "nobody";
   readonly lookupTimeoutMs: number;
-  /** Absent: no Last Sync Time is known here. */
-  readonly lastSyncMs?: LastSyncMs;
+  readonly lastSyncMs: LastSyncMs;
 }
 
 /**
  * Last Sync Time of the copy that this stamp has of an account under a role epoch, in milliseconds since 1970; undefined:
  * it is not known.
  */
-export type LastSyncMs = (account: string, epoch: number) => number | undefined;
+export type LastSyncMs = (account: string, epoch: number) => Promise<number | undefined>;
 
 interface Entry {
   readonly lookup: Promise<Outcome<AccountLookup>>;
@@ -115,8 +114,8 @@ export class Accounts {
   }
 
   /** Last Sync Time of the account's copy at this stamp; undefined: it is not known. */
-  lastSyncMs(account: string, epoch: number): number | undefined {
-    return this.#options.lastSyncMs?.(account, epoch);
+  lastSyncMs(account: string, epoch: number): Promise<number | undefined> {
+    return this.#options.lastSyncMs(account, epoch);
   }
 
   /** It was changed from here: the next who asks reads it anew. */

@@ -15,6 +15,7 @@ import type { CallContext, Handlers, World } from "@stamp/ports";
 import { fromWire, type GeoDoor, type ScannedPart } from "@stamp/wire";
 import type { Accounts } from "../accounts/accounts.ts";
 import type { CallLimits, Router } from "../routing/router.ts";
+import type { Copies } from "./copies.ts";
 
 const bad = (message: string) => refused("invalidArgument", "badRequest", message);
 
@@ -26,7 +27,7 @@ interface Asked {
   readonly inner: bigint | undefined;
 }
 
-export function geoDoorHandlers(world: World, accounts: Accounts, router: Router): Handlers<typeof GeoDoor> {
+export function geoDoorHandlers(world: World, accounts: Accounts, router: Router, copies: Copies): Handlers<typeof GeoDoor> {
   /** Refuses rows that this stamp does not take. */
   const accepted = async ({ account, table, epoch, inner }: Asked, limits: CallLimits): Promise<Outcome<ShippedTable>> => {
     if (!isShippedTable(table)) return bad(`rows of table ${JSON.stringify(table)} are not shipped: this stamp may run another release`);
@@ -57,6 +58,8 @@ export function geoDoorHandlers(world: World, accounts: Accounts, router: Router
       }
       return seedRanges(router, seeded.value, part, limits);
     },
+    // The manager decides by the account's row which copy the report is about.
+    report: (report, { deadlineMs }) => copies.note(report, Math.max(1, deadlineMs - world.clock.monotonicMs())),
   };
 }
 

@@ -5,10 +5,10 @@ import type { AccountRole } from "@stamp/geo";
 import { type Answer, type Exchange, respond } from "../http/exchange.ts";
 
 /** Answers at the secondary location only. `refuseAt` lets nobody in there but at a stamp that follows another one. */
-export function getServiceStatistics({ target, account, accounts }: Exchange): Answer {
+export async function getServiceStatistics({ target, account, accounts }: Exchange): Promise<Answer> {
   const { role } = account;
   if (!target.secondary || role === undefined) return refuseStatistics();
-  const lastSyncMs = role.role === "secondary" ? accounts.lastSyncMs(target.account, role.epoch) : undefined;
+  const lastSyncMs = role.role === "secondary" ? await accounts.lastSyncMs(target.account, role.epoch) : undefined;
   return respond(200, { "Content-Type": "application/xml" }, utf8(serviceStatisticsXml(statusOf(role, lastSyncMs), lastSyncMs)));
 }
 

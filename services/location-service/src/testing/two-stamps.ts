@@ -194,7 +194,7 @@ export class TwoStamps {
     if (copy.role === "unseeded") {
       if (!this.#seeds) return;
       to.splice(0, to.length, ...from);
-      target.roles.set(account, seedingEnded(copy, role.epoch, this.#rules));
+      target.roles.set(account, seedingEnded(copy, role, this.#rules));
     } else if (from.length > to.length) to.push(from[to.length] as number);
   }
 }

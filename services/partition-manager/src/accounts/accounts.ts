@@ -16,6 +16,7 @@ import type { Account, Accounts } from "@stamp/wire";
 import { type CopiedOf, RoleCommands } from "../roles/role-commands.ts";
 import { roleHandlers } from "../roles/role-handlers.ts";
 import type { NamedRole } from "../roles/roles-here.ts";
+import { shippingHere } from "../roles/shipping-here.ts";
 import type { Term } from "../term/term.ts";
 import { type AccountOperation, type AccountResult, AccountRows } from "./account-rows.ts";
 import { resealPage } from "./reseal.ts";
@@ -93,7 +94,16 @@ export function accountsHandlers(
     },
     get: async ({ account }, context) => withoutSecrets(await read(account, context)),
     getForCopy: ({ account }, context) => read(account, context),
-    ...roleHandlers(roles, execute),
+    ...roleHandlers(world, roles, execute, async (account, role) => {
+      const term = leading();
+      if (!term.ok) return term;
+      const { map } = term.value;
+      if (map === undefined) return refused("unavailable", "notReady", "the partition map is not open yet");
+      const found = await shippingHere(world, map, account, role);
+      // Another leader may have given the ranges to other servers meanwhile.
+      const still = leading();
+      return still.ok && still.value === term.value ? found : refused("unavailable", "notLeader", "the term of this manager ended");
+    }),
     listRoles: async (_request, context) => {
       const [term, opened] = [leading(), rows()];
       if (!term.ok) return term;

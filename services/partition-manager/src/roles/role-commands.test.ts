@@ -7,6 +7,7 @@ import { type AccountRole, decodeRole, type GeoPoint, type RoleCommand } from "@
 import type { World } from "@stamp/ports";
 import { type Account, AccountSchema } from "@stamp/wire";
 import type { AccountOperation, AccountResult } from "../accounts/account-rows.ts";
+import type { CopyFacts } from "./copies-here.ts";
 import { RoleCommands } from "./role-commands.ts";
 
 const account = "acct";
@@ -59,6 +60,12 @@ class Stamp {
     return this.commands.obey(account, command, given, this.execute);
   }
 
+  /** The primary says that the copy which operation 2 began is complete. */
+  complete(facts: Partial<CopyFacts> = {}) {
+    const whole = { epoch: 1, paired: 2, complete: true, lastSyncMs: undefined, ...facts };
+    return this.commands.noteCopy(account, whole, this.execute);
+  }
+
   get role(): AccountRole | undefined {
     return unwrap(decodeRole(this.rows.get(account)?.geoRole ?? ""));
   }
@@ -108,14 +115,17 @@ test("role commands: a copy gets the primary's keys with `follow`, its last sett
   const held = () => stamp.rows.get(account);
   assert.deepEqual([held()?.name, held()?.keys, held()?.serviceProperties], [account, ["a2V5"], { blob: "text" }]);
   assert.equal(failure(await stamp.obey({ kind: "promote", operation: 3, peer })), "failedPrecondition notSeeded");
-  assert.equal(unwrap(await stamp.commands.endSeeding(account, 9, stamp.execute)).role, "unseeded", "under another epoch");
-  assert.equal(unwrap(await stamp.commands.endSeeding(account, 1, stamp.execute)).role, "secondary");
+  assert.equal(failure(await stamp.complete({ epoch: 9 })), "failedPrecondition staleRoleEpoch");
+  assert.equal(failure(await stamp.complete({ paired: 1 })), "failedPrecondition staleRoleEpoch", "of an earlier copy");
+  assert.equal(unwrap(await stamp.complete({ complete: false })).role, "unseeded");
+  assert.equal(unwrap(await stamp.complete()).role, "secondary");
   const last = create(AccountSchema, { ...settings, keys: ["bmV3"] });
   const promoted = unwrap(await stamp.obey({ kind: "promote", operation: 3, peer: "north-1" }, last));
   assert.deepEqual([promoted.role.role, promoted.role.epoch, promoted.role.promotedAt, promoted.waitMs], ["primary", 3, point, 0]);
   assert.deepEqual(held()?.keys, ["bmV3"]);
   assert.equal(failure(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings)), "failedPrecondition staleRoleEpoch");
-  assert.equal(unwrap(await stamp.commands.endSeeding(account, 1, stamp.execute)).role, "primary", "late");
+  assert.equal(failure(await stamp.complete()), "failedPrecondition staleRoleEpoch", "late");
+  assert.equal(stamp.role?.role, "primary");
   assert.deepEqual(unwrap(await stamp.obey({ kind: "promote", operation: 3, peer: "north-1" }, settings)).role, promoted.role);
   assert.deepEqual(held()?.keys, ["bmV3"], "what is repeated gives no older settings");
 });
@@ -132,7 +142,7 @@ test("role commands: settings of a primary are taken by a copy under the same ro
   unwrap(await copied(1));
   assert.equal(stamp.writes, writes, "equal settings are not written again");
   assert.deepEqual(stamp.rows.get(account)?.keys, ["bmV3"]);
-  unwrap(await stamp.commands.endSeeding(account, 1, stamp.execute));
+  unwrap(await stamp.complete());
   unwrap(await stamp.obey({ kind: "promote", operation: 3, peer }));
   assert.equal(failure(await copied(1)), "failedPrecondition staleRoleEpoch");
 });
@@ -152,7 +162,7 @@ test("role commands: a row that another process changed meanwhile is read again,
 test("role commands: how far a copy has come must be known before it is promoted, and nothing else needs it", async () => {
   const stamp = new Stamp();
   unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings));
-  unwrap(await stamp.commands.endSeeding(account, 1, stamp.execute));
+  unwrap(await stamp.complete());
   const world = { rules: allRules, clock: { monotonicMs: () => stamp.nowMs } } as unknown as World;
   stamp.commands = new RoleCommands(
     world,
@@ -172,4 +182,22 @@ test("role commands: below the feature level no role is written, and what is obe
   assert.equal(stamp.rows.get(account)?.geoRole, "");
   stamp.level = 1;
   unwrap(await stamp.obey({ kind: "pair", operation: 2, peer }));
+});
+
+test("role commands: Last Sync Time of a copy does not fall with late reports, and nothing is kept of an earlier copy", async () => {
+  const stamp = new Stamp();
+  unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings));
+  assert.equal(failure(stamp.commands.copyOf(account)), "notFound notReady");
+  const told = async (facts: Partial<CopyFacts>) => {
+    unwrap(await stamp.complete(facts));
+    return unwrap(stamp.commands.copyOf(account)).lastSyncMs;
+  };
+  assert.equal(await told({ lastSyncMs: 700 }), 700);
+  assert.equal(await told({ lastSyncMs: 500 }), 700);
+  assert.equal(await told({ lastSyncMs: undefined }), 700, "a range that has just moved knows nothing");
+  unwrap(await stamp.obey({ kind: "remove", operation: 3 }));
+  unwrap(await stamp.obey({ kind: "follow", operation: 4, epoch: 1, peer }, settings));
+  assert.equal(failure(await stamp.complete({ lastSyncMs: 900 })), "failedPrecondition staleRoleEpoch");
+  assert.equal(stamp.role?.role, "unseeded", "a late report completes no later copy");
+  assert.equal(await told({ paired: 4, complete: false, lastSyncMs: undefined }), undefined);
 });

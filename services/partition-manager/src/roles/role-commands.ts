@@ -19,12 +19,14 @@ import {
   obey,
   type RoleCommand,
   reportComplete,
+  roleOf,
   roleWithoutRow,
   seedingEnded,
 } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import { type Account, AccountSchema } from "@stamp/wire";
 import type { AccountOperation, AccountResult } from "../accounts/account-rows.ts";
+import { CopiesHere, type CopyFacts } from "./copies-here.ts";
 import { type NamedRole, type ReadRoles, RolesHere } from "./roles-here.ts";
 
 /** Runs an operation at the range of the account's row. */
@@ -63,6 +65,7 @@ export class RoleCommands {
   readonly #mayHaveRoles: () => boolean;
   readonly #copied: CopiedOf;
   readonly #here: RolesHere;
+  readonly #copies = new CopiesHere();
   /** When the row of a command became durable, or was first seen: by account, operation and phase. */
   readonly #written = new Map<string, number>();
 
@@ -109,9 +112,36 @@ export class RoleCommands {
     return this.#here.list(term, read);
   }
 
-  /** The copy of the account under `epoch` is complete. */
-  endSeeding(name: string, epoch: number, execute: Execute): Promise<Outcome<AccountRole>> {
-    return this.#changed(name, (role) => seedingEnded(role, epoch, this.#world.rules), execute);
+  /** Notes what the primary says about the copy here. Of a complete copy, unseeded becomes secondary. */
+  async noteCopy(name: string, facts: CopyFacts, execute: Execute): Promise<Outcome<AccountRole>> {
+    const { epoch, complete } = facts;
+    const paired = facts.paired === 0 ? undefined : facts.paired;
+    const isOf = (role: AccountRole): boolean =>
+      (role.role === "secondary" || role.role === "unseeded") && role.epoch === epoch && role.paired === paired;
+    const noted = await this.#changed(
+      name,
+      (role) => (complete && isOf(role) ? seedingEnded(role, { epoch, ...(paired !== undefined && { paired }) }, this.#world.rules) : role),
+      execute,
+    );
+    if (!noted.ok) return noted;
+    if (!isOf(noted.value)) {
+      const { role } = noted.value;
+      return refused("failedPrecondition", "staleRoleEpoch", `a report about a copy of account ${name} that is ${role} here by now`);
+    }
+    this.#copies.told(name, facts);
+    return noted;
+  }
+
+  /** Last report of the primary about the copy here; refused if there was none. */
+  copyOf(name: string): Outcome<CopyFacts> {
+    const facts = this.#copies.get(name);
+    return facts === undefined ? refused("notFound", "notReady", `nothing was told about a copy of account ${name}`) : ok(facts);
+  }
+
+  /** Role of the account; one that was never given a role is at its primary. */
+  async decodedRole(name: string, execute: Execute): Promise<Outcome<AccountRole>> {
+    const text = await this.roleOf(name, execute);
+    return text.ok ? roleOf(text.value) : text;
   }
 
   /** The report of the primary that `epoch` deposed is durable. */

@@ -1,22 +1,29 @@
 /** Wire calls about the role of an account at this stamp. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Outcome, ok, refused } from "@stamp/base";
-import { type RoleCommand as Command, encodeRole, type GeoPoint } from "@stamp/geo";
-import type { CallContext, Handlers } from "@stamp/ports";
-import { type Accounts, fromWire, type ObeyRequest, RoleCommand } from "@stamp/wire";
+import { type AccountRole, type RoleCommand as Command, encodeRole, type GeoPoint, ships } from "@stamp/geo";
+import type { CallContext, Handlers, World } from "@stamp/ports";
+import { type AccountShippingSchema, type Accounts, fromWire, type ObeyRequest, RoleCommand, toWire } from "@stamp/wire";
 import type { AccountOperation, AccountResult } from "../accounts/account-rows.ts";
 import type { Execute, RoleCommands } from "./role-commands.ts";
+import type { ShippingHere } from "./shipping-here.ts";
 
-type RoleHandlers = Pick<Handlers<typeof Accounts>, "obey" | "getRole" | "copySettings" | "endSeeding" | "endReport">;
+type RoleHandlers = Pick<
+  Handlers<typeof Accounts>,
+  "obey" | "getRole" | "copySettings" | "noteCopy" | "getCopy" | "getShipping" | "endReport"
+>;
 
 export function roleHandlers(
+  world: World,
   roles: RoleCommands,
   execute: (operation: AccountOperation, context: CallContext) => Promise<Outcome<AccountResult>>,
+  shipping: (account: string, role: AccountRole) => Promise<Outcome<ShippingHere>>,
 ): RoleHandlers {
   const at =
     (context: CallContext): Execute =>
     (operation) =>
       execute(operation, context);
-  const text = (role: Awaited<ReturnType<RoleCommands["endSeeding"]>>) => (role.ok ? ok({ geoRole: encodeRole(role.value) }) : role);
+  const text = (role: Awaited<ReturnType<RoleCommands["endReport"]>>) => (role.ok ? ok({ geoRole: encodeRole(role.value) }) : role);
   const named = (geoRole: Outcome<string>) => (geoRole.ok ? ok({ geoRole: geoRole.value }) : geoRole);
   return {
     obey: async (request, context) => {
@@ -30,8 +37,54 @@ export function roleHandlers(
       settings === undefined || settings.keys.length === 0
         ? wrong(`settings of account ${account} without its keys`)
         : named(await roles.copySettings(account, fromWire(epoch), settings, at(context))),
-    endSeeding: async ({ account, epoch }, context) => text(await roles.endSeeding(account, fromWire(epoch), at(context))),
+    noteCopy: async ({ account, epoch, paired, complete, lastSyncMs }, context) => {
+      const facts = {
+        epoch: fromWire(epoch),
+        paired: fromWire(paired),
+        complete,
+        lastSyncMs: lastSyncMs === undefined ? undefined : fromWire(lastSyncMs),
+      };
+      return text(await roles.noteCopy(account, facts, at(context)));
+    },
+    getCopy: async ({ account }) => {
+      const copy = roles.copyOf(account);
+      if (!copy.ok) return copy;
+      const { epoch, paired, complete, lastSyncMs } = copy.value;
+      const time = lastSyncMs === undefined ? {} : { lastSyncMs: toWire(lastSyncMs) };
+      return ok({ account, epoch: toWire(epoch), paired: toWire(paired), complete, ...time });
+    },
+    getShipping: async ({ account }, context) => {
+      const role = await roles.decodedRole(account, at(context));
+      if (!role.ok) return role;
+      if (!ships(role.value)) return ok({ account });
+      const found = await shipping(account, role.value);
+      return found.ok ? ok(shippingToWire(account, role.value, found.value, world.clock.wallMs())) : found;
+    },
     endReport: async ({ account, epoch }, context) => text(await roles.endReport(account, fromWire(epoch), at(context))),
+  };
+}
+
+function shippingToWire(
+  account: string,
+  { epoch, paired = 0 }: AccountRole,
+  { progress, ranges }: ShippingHere,
+  nowMs: number,
+): MessageInitShape<typeof AccountShippingSchema> {
+  const { pendingCommits, lastSyncMs, complete, trouble } = progress;
+  return {
+    account,
+    epoch: toWire(epoch),
+    paired: toWire(paired),
+    complete,
+    trouble,
+    nowMs: toWire(nowMs),
+    pendingBytes: toWire(progress.pendingBytes),
+    seededBytes: toWire(progress.seededBytes),
+    seedBytes: toWire(progress.seedBytes),
+    seedBytesPerSecond: toWire(progress.seedBytesPerSecond),
+    ...(pendingCommits === undefined ? {} : { pendingCommits: toWire(pendingCommits) }),
+    ...(lastSyncMs === undefined ? {} : { lastSyncMs: toWire(lastSyncMs) }),
+    ranges: [...ranges],
   };
 }
 

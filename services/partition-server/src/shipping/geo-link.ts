@@ -5,6 +5,14 @@ import type { CallOptions, Transport } from "@stamp/ports";
 import type { SeedLink, SeedPart, Shipment, ShippingLink } from "@stamp/range-partition";
 import { GeoDoor, toWire } from "@stamp/wire";
 
+/** How far the account's copy is. */
+export interface CopyReport {
+  readonly epoch: bigint;
+  readonly paired: bigint;
+  readonly complete: boolean;
+  readonly lastSyncMs?: bigint;
+}
+
 /** Returns the transport that proves the secret of another stamp, by the stamp's name. */
 export type TransportToStamp = (stamp: string) => Outcome<Transport>;
 
@@ -16,7 +24,7 @@ interface Link {
   readonly doors: readonly string[];
   readonly transportTo: TransportToStamp;
   /** Runs at each answer. */
-  readonly onAnswer: (answer: Outcome<unknown>) => void;
+  readonly onAnswer?: (answer: Outcome<unknown>) => void;
 }
 
 type Options = Pick<CallOptions, "timeoutMs" | "signal">;
@@ -59,6 +67,12 @@ export class GeoLink implements ShippingLink, SeedLink {
     return this.#atDoor((transport, door) => transport.client(door, GeoDoor).seed({ account, epoch: toWire(epoch), table, part }, options));
   }
 
+  /** Tells the other stamp how far its copy is. */
+  report(report: CopyReport, options: Options): Promise<Outcome<unknown>> {
+    const { account } = this.#link;
+    return this.#atDoor((transport, door) => transport.client(door, GeoDoor).report({ ...report, account }, options));
+  }
+
   async #asked(call: (transport: Transport, door: string) => Promise<Outcome<unknown>>): Promise<Outcome<unknown>> {
     const { peer, doors, transportTo } = this.#link;
     const door = doors[this.#door % doors.length];
@@ -69,7 +83,7 @@ export class GeoLink implements ShippingLink, SeedLink {
 
   async #atDoor(call: (transport: Transport, door: string) => Promise<Outcome<unknown>>): Promise<Outcome<unknown>> {
     const answer = await this.#asked(call);
-    this.#link.onAnswer(answer);
+    this.#link.onAnswer?.(answer);
     if (answer.ok || isOfTheStamp(answer.failure.code)) return answer;
     this.#door++;
     return answer;

@@ -6,7 +6,7 @@
  * Its state is the follower's: cursor and note are in the range's metadata stream, so that a new owner goes on.
  */
 import { compareBytes, type Failure, FailureError, fromHex, type Outcome, ok, toHex } from "@stamp/base";
-import type { AccountRole } from "@stamp/geo";
+import { type AccountRole, RangeSeeding, RangeSyncTime } from "@stamp/geo";
 import { accountKeys, type ShippedTable, shippedNames } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
@@ -23,8 +23,12 @@ export interface ShippingOptions {
 interface Note {
   /** Role epoch under which the rows were seeded. */
   readonly epoch: number;
+  /** Operation that began the copy. */
+  readonly paired?: number | undefined;
   /** Hexadecimal: every row before this key is seeded. Undefined: all are. */
   readonly upTo?: string | undefined;
+  /** Last commit of the range when all rows were seeded. */
+  readonly end?: number | undefined;
 }
 
 /** State for people and for the manager. */
@@ -36,11 +40,34 @@ export interface ShippingFacts {
   readonly state: "seeding" | "shipping" | "ended";
   /** Commits that are not acknowledged. */
   readonly pending: number;
+  /** Size of the rows in them, in bytes; an upper bound. */
+  readonly pendingBytes: number;
   /** Size of the log that is kept for them, in bytes, without the extent that is written to. */
   readonly backlogBytes: number;
+  /** True if the receiver has every row that the range had when its scan ended. */
+  readonly complete: boolean;
+  /** Last Sync Time of the range, in milliseconds since 1970; undefined: not known. */
+  readonly lastSyncMs: number | undefined;
+  /** Estimated size of the rows that are seeded, in bytes. */
   readonly seededBytes: number;
+  /** Estimated size of all rows of the account in the range, in bytes. */
+  readonly seedBytes: number;
+  /** Rows that the scan brings to the receiver in a second, in bytes; 0: nothing is scanned. */
+  readonly seedBytesPerSecond: number;
   /** Why the last call failed; empty: it did not. */
   readonly failure: string;
+}
+
+/** Facts of a range that may not have begun, or whose rows are not sent. */
+export type Facts = Omit<ShippingFacts, "account" | "rangeId" | "table" | "epoch" | "state"> & {
+  readonly state: ShippingFacts["state"] | "waiting" | "unshipped";
+};
+
+/** The copy that somebody asks about. */
+export interface AskedShipping {
+  readonly account: string;
+  readonly epoch: number;
+  readonly paired: number;
 }
 
 const recordNoteEveryMs = 5_000;
@@ -50,10 +77,18 @@ export class RangeShipping {
   readonly #world: World;
   readonly #range: Range;
   readonly #partition: RangePartition;
-  readonly #role: AccountRole;
+  readonly role: AccountRole;
   readonly #options: ShippingOptions;
   readonly #stop = new AbortController();
   #seeder: RangeSeeder | undefined;
+  /** Knows where the log was when all rows were seeded. */
+  readonly #seeding: RangeSeeding;
+  readonly #syncTime = new RangeSyncTime();
+  /** Size of the rows that the range had committed before, in bytes. */
+  readonly #bytesBefore: number;
+  readonly #beganMs: number;
+  /** Every row before this key is seeded, here or by an earlier owner. */
+  #seededTo: Uint8Array;
   #sender: RangeSender | undefined;
   #state: ShippingFacts["state"] = "seeding";
   #failure = "";
@@ -66,9 +101,13 @@ export class RangeShipping {
     this.#range = range;
     this.#partition = partition;
     this.account = account;
-    this.#role = role;
+    this.role = role;
     this.#options = options;
-    this.#notedMs = world.clock.monotonicMs();
+    this.#beganMs = world.clock.monotonicMs();
+    this.#notedMs = this.#beganMs;
+    this.#seeding = new RangeSeeding(world.rules);
+    this.#bytesBefore = partition.stats.storage.rowBytesAccepted;
+    this.#seededTo = this.#own.low;
     this.ended = this.#run().finally(() => {
       this.#state = "ended";
     });
@@ -79,18 +118,44 @@ export class RangeShipping {
   }
 
   get facts(): ShippingFacts {
-    const { followers } = this.#partition;
+    const { followers, stats } = this.#partition;
+    const { acknowledged = 0, pending = 0 } = followers.status(this.account) ?? {};
+    const bytes = stats.storage.rowBytesAccepted - this.#bytesBefore;
+    this.#syncTime.noted({ position: stats.sequence, timeMs: stats.overBeforeMs, bytes });
+    const isShipping = this.#state === "shipping" && followers.status(this.account) !== undefined;
+    const lastSyncMs = isShipping ? this.#syncTime.at(acknowledged) : undefined;
+    const backlogBytes = followers.backlogBytes(this.account);
     return {
+      ...this.#seedingFacts(),
+      complete: isShipping && this.#seeding.ended(acknowledged),
+      lastSyncMs,
+      pendingBytes: pending === 0 ? 0 : Math.max(backlogBytes, this.#syncTime.pendingBytes(bytes)),
       account: this.account,
       rangeId: this.#range.rangeId,
       table: this.#range.table,
-      epoch: this.#role.epoch,
+      epoch: this.role.epoch,
       state: this.#state,
-      pending: followers.status(this.account)?.pending ?? 0,
-      backlogBytes: followers.backlogBytes(this.account),
-      seededBytes: this.#seeder?.progress(0).acknowledgedBytes ?? 0,
+      pending,
+      backlogBytes,
       failure: this.#failure,
     };
+  }
+
+  /** Keys of the account in the range. */
+  get #own(): { readonly low: Uint8Array; readonly high: Uint8Array } {
+    const keys = accountKeys(this.account);
+    const { low, high } = this.#range;
+    return { low: later(keys.low, low), high: high.length === 0 ? keys.high : earlier(keys.high, high) };
+  }
+
+  #seedingFacts(): Pick<ShippingFacts, "seededBytes" | "seedBytes" | "seedBytesPerSecond"> {
+    const { low, high } = this.#own;
+    const seedBytes = estimatedBytes(this.#partition, low, high);
+    if (this.#state !== "seeding") return { seedBytes, seededBytes: seedBytes, seedBytesPerSecond: 0 };
+    const elapsedMs = Math.max(1, this.#world.clock.monotonicMs() - this.#beganMs);
+    const sentBytes = this.#seeder?.progress(0).acknowledgedBytes ?? 0;
+    const seededBytes = estimatedBytes(this.#partition, low, this.#seededTo);
+    return { seedBytes, seededBytes, seedBytesPerSecond: (1_000 * sentBytes) / elapsedMs };
   }
 
   /** Sends nothing more; what is on its way may arrive. The follower keeps its place in the log. */
@@ -132,24 +197,30 @@ export class RangeShipping {
     const { followers } = this.#partition;
     const status = followers.status(this.account);
     const note = status === undefined ? undefined : noteOf(status.note);
-    if (note?.epoch === this.#role.epoch) return ok(note);
-    // Under another role epoch the receiver had another primary: everything is scanned.
+    if (note !== undefined && note.epoch === this.role.epoch && note.paired === this.role.paired) {
+      if (note.upTo === undefined) this.#seeding.scanned(note.end ?? followers.lastSequence);
+      return ok(note);
+    }
+    // Under another role epoch the receiver had another primary, and another copy is empty: everything is scanned.
     if (status !== undefined) {
       const ended = await followers.end(this.account);
       if (!ended.ok) return ended;
     }
-    const first: Note = { epoch: this.#role.epoch, upTo: "" };
+    const first: Note = { ...this.#copy, upTo: "" };
     const begun = await followers.begin(this.account, accountKeys(this.account), JSON.stringify(first));
     return begun.ok ? ok(first) : begun;
   }
 
+  get #copy(): Pick<Note, "epoch" | "paired"> {
+    const { epoch, paired } = this.role;
+    return { epoch, paired };
+  }
+
   async #seed(from: Uint8Array): Promise<void> {
-    const keys = accountKeys(this.account);
-    const { low, high } = this.#range;
-    const own = { low: later(keys.low, low), high: high.length === 0 ? keys.high : earlier(keys.high, high) };
+    this.#seededTo = later(this.#seededTo, from);
     const seeder = new RangeSeeder(this.#world, this.#partition, this.#link(), {
-      epoch: this.#role.epoch,
-      keys: own,
+      epoch: this.role.epoch,
+      keys: this.#own,
       nameOf: shippedNames(this.account),
       bytesPerSecondMax: this.#options.seedBytesPerSecondMax,
       onProgress: (upTo) => this.#noteProgress(upTo),
@@ -157,15 +228,18 @@ export class RangeShipping {
     this.#seeder = seeder;
     await seeder.run(from, this.#stop.signal);
     if (this.#stop.signal.aborted) return;
-    const noted = await this.#note({ epoch: this.#role.epoch });
+    const end = this.#partition.followers.lastSequence;
+    const noted = await this.#note({ ...this.#copy, end });
     if (!noted.ok) throw new FailureError(noted.failure);
+    this.#seeding.scanned(end);
   }
 
   #noteProgress(upTo: Uint8Array): void {
+    this.#seededTo = upTo;
     const nowMs = this.#world.clock.monotonicMs();
     if (nowMs - this.#notedMs < recordNoteEveryMs) return;
     this.#notedMs = nowMs;
-    void this.#note({ epoch: this.#role.epoch, upTo: toHex(upTo) });
+    void this.#note({ ...this.#copy, upTo: toHex(upTo) });
   }
 
   /** Only while there is a follower: `begin` would make one, behind commits that were never shipped. */
@@ -182,7 +256,7 @@ export class RangeShipping {
     let lost = false;
     const sender = new RangeSender(this.#world, followers, this.#link(), {
       follower: this.account,
-      epoch: this.#role.epoch,
+      epoch: this.role.epoch,
       nameOf: shippedNames(this.account),
       onEnd: (failure) => {
         this.#failed(failure);
@@ -197,7 +271,7 @@ export class RangeShipping {
   }
 
   #link(): GeoLink {
-    const { peer = "", peerDoors: doors = [] } = this.#role;
+    const { peer = "", peerDoors: doors = [] } = this.role;
     const table = this.#range.table as ShippedTable;
     return new GeoLink({
       account: this.account,
@@ -217,11 +291,22 @@ export class RangeShipping {
 const later = (a: Uint8Array, b: Uint8Array): Uint8Array => (compareBytes(a, b) < 0 ? b : a);
 const earlier = (a: Uint8Array, b: Uint8Array): Uint8Array => (compareBytes(a, b) < 0 ? a : b);
 
+/** Size of the rows between two keys, in bytes: the share of the keys that divide all rows into parts of about one size. */
+function estimatedBytes(partition: RangePartition, low: Uint8Array, high: Uint8Array): number {
+  const { checkpointBytes, memoryTableBytes } = partition.stats;
+  const samples = partition.keySamples();
+  const within = samples.filter((key) => compareBytes(key, low) >= 0 && compareBytes(key, high) < 0).length;
+  if (samples.length === 0) return compareBytes(low, high) < 0 ? checkpointBytes + memoryTableBytes : 0;
+  return ((checkpointBytes + memoryTableBytes) * within) / samples.length;
+}
+
 /** Undefined if the text is no note. */
 function noteOf(text: string): Note | undefined {
   try {
-    const { epoch, upTo } = JSON.parse(text) as Partial<Note>;
-    return typeof epoch === "number" && (upTo === undefined || typeof upTo === "string") ? { epoch, upTo } : undefined;
+    const { epoch, paired, upTo, end } = JSON.parse(text) as Partial<Note>;
+    const isNumber = (value: unknown): boolean => value === undefined || typeof value === "number";
+    if (typeof epoch !== "number" || !isNumber(paired) || !isNumber(end)) return undefined;
+    return upTo === undefined || typeof upTo === "string" ? { epoch, paired, upTo, end } : undefined;
   } catch {
     return undefined;
   }

@@ -7,16 +7,17 @@
  *
  * Invariant: a range whose account is not shipped any more, or by another role epoch, has no follower of that account.
  */
-import { compareBytes, type Outcome, ok } from "@stamp/base";
+import { type Outcome, ok } from "@stamp/base";
 import { type AccountRole, outgrown, roleOf, ships } from "@stamp/geo";
 import { LeaderCalls } from "@stamp/metadata-store";
-import { accountKeys, isShippedTable } from "@stamp/objects";
-import type { Range } from "@stamp/partition-map";
+import { accountKeys, holdsAccount, isShippedTable } from "@stamp/objects";
+import { holdsKey, type Range } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
 import { Accounts } from "@stamp/wire";
 import type { Holdings } from "../ranges/holdings.ts";
 import { partitionBehind } from "../ranges/range-engine.ts";
-import { RangeShipping, type ShippingFacts, type ShippingOptions } from "./range-shipping.ts";
+import { GeoLink } from "./geo-link.ts";
+import { type AskedShipping, type Facts, RangeShipping, type ShippingFacts, type ShippingOptions } from "./range-shipping.ts";
 
 export interface ShipperOptions extends ShippingOptions {
   readonly lockService: string;
@@ -27,6 +28,20 @@ export interface ShipperOptions extends ShippingOptions {
 }
 
 const askTimeoutMs = 5_000;
+/** Table whose range at the beginning of an account tells the other stamp how far the copy is. */
+const reportedTable = "Entity";
+const notBegun: Facts = {
+  state: "waiting",
+  complete: false,
+  pending: 0,
+  backlogBytes: 0,
+  pendingBytes: 0,
+  lastSyncMs: undefined,
+  seededBytes: 0,
+  seedBytes: 0,
+  seedBytesPerSecond: 0,
+  failure: "",
+};
 
 export class Shipper {
   readonly #world: World;
@@ -35,6 +50,8 @@ export class Shipper {
   readonly #manager: LeaderCalls;
   /** By range, owner epoch, account and role. */
   readonly #running = new Map<string, RangeShipping>();
+  /** Reports on their way, by account. */
+  readonly #reporting = new Map<string, Promise<void>>();
   /** Roles as they were told last; undefined: they were not told yet. */
   #roles: ReadonlyMap<string, AccountRole> | undefined;
 
@@ -47,6 +64,15 @@ export class Shipper {
 
   get facts(): readonly ShippingFacts[] {
     return [...this.#running.values()].map(({ facts }) => facts);
+  }
+
+  /** Facts of a range about an account, under its role at the manager; `waiting` if it has not begun. */
+  factsOf({ rangeId, ownerEpoch }: Range, { account, epoch, paired }: AskedShipping): Facts {
+    for (const [key, shipping] of this.#running) {
+      const { epoch: own, paired: begun = 0 } = shipping.role;
+      if (key.startsWith(`${rangeId} ${ownerEpoch} ${account} `) && own === epoch && begun === paired) return shipping.facts;
+    }
+    return notBegun;
   }
 
   /** True if the account's rows here are those of another stamp, or if that is not known yet. */
@@ -67,9 +93,10 @@ export class Shipper {
       const asked = await this.#ask();
       if (!asked.ok) logger.debug("roles of accounts are not known now", { reason: asked.failure.reason });
       await this.#reconcile();
+      this.#reportAll(signal);
     }
     for (const shipping of this.#running.values()) shipping.stop();
-    await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+    await Promise.all([...[...this.#running.values()].map(({ ended }) => ended), ...this.#reporting.values()]);
   }
 
   async #ask(): Promise<Outcome<void>> {
@@ -98,7 +125,7 @@ export class Shipper {
     for (const { range, state, engine } of this.#holdings.all) {
       const partition = engine && partitionBehind(engine);
       if (state !== "serving" || partition === undefined || !isShippedTable(range.table)) continue;
-      const accounts = [...roles].filter(([account, role]) => ships(role) && overlaps(range, account));
+      const accounts = [...roles].filter(([account, role]) => ships(role) && holdsAccount(range, account));
       for (const name of partition.followers.names) {
         if (!accounts.some(([account]) => account === name)) await partition.followers.end(name);
       }
@@ -117,6 +144,32 @@ export class Shipper {
       this.#running.delete(key);
     }
     await this.#bound();
+  }
+
+  /** The owner of an account's first range tells the other stamp how far the copy is. */
+  #reportAll(signal: AbortSignal): void {
+    for (const { range, state } of this.#holdings.all) {
+      if (state !== "serving" || range.table !== reportedTable) continue;
+      for (const [account, role] of this.#roles ?? []) {
+        if (!ships(role) || !holdsKey(range, accountKeys(account).low) || this.#reporting.has(account)) continue;
+        const reported = this.#report(account, role, signal).finally(() => this.#reporting.delete(account));
+        this.#reporting.set(account, reported);
+      }
+    }
+  }
+
+  async #report(account: string, { peer = "", peerDoors: doors = [] }: AccountRole, signal: AbortSignal): Promise<void> {
+    const asked = await this.#manager.call(
+      askTimeoutMs,
+      (address, timeoutMs) => this.#world.transport.client(address, Accounts).getShipping({ account }, { timeoutMs }),
+      { idempotent: true, mayLackMethod: true },
+    );
+    if (!asked.ok || asked.value.epoch === 0n || signal.aborted) return;
+    const { epoch, paired, complete, lastSyncMs } = asked.value;
+    const link = new GeoLink({ account, table: reportedTable, peer, doors, transportTo: this.#options.transportTo });
+    const report = { epoch, paired, complete, ...(lastSyncMs === undefined ? {} : { lastSyncMs }) };
+    const reported = await link.report(report, { timeoutMs: askTimeoutMs, signal });
+    if (!reported.ok) this.#world.logger.debug("the other stamp was not told how far its copy is", { account, ...reported.failure });
   }
 
   /** The role changed: what ran under the one before stops first. */
@@ -142,10 +195,5 @@ export class Shipper {
   }
 }
 
-const keyOf = ({ rangeId, ownerEpoch }: Range, account: string, { epoch, peer, peerDoors }: AccountRole): string =>
-  `${rangeId} ${ownerEpoch} ${account} ${epoch} ${peer} ${peerDoors?.join() ?? ""}`;
-
-function overlaps({ low, high }: Range, account: string): boolean {
-  const keys = accountKeys(account);
-  return compareBytes(low, keys.high) < 0 && (high.length === 0 || compareBytes(keys.low, high) < 0);
-}
+const keyOf = ({ rangeId, ownerEpoch }: Range, account: string, { epoch, peer, peerDoors, paired }: AccountRole): string =>
+  `${rangeId} ${ownerEpoch} ${account} ${epoch} ${paired ?? 0} ${peer} ${peerDoors?.join() ?? ""}`;

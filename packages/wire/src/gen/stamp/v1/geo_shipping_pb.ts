@@ -10,7 +10,322 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/geo_shipping.proto.
  */
 export const file_stamp_v1_geo_shipping: GenFile = /*@__PURE__*/
-  fileDesc("ChtzdGFtcC92MS9nZW9fc2hpcHBpbmcucHJvdG8SCHN0YW1wLnYxImUKDkdlb1NoaXBSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFdGFibGUYAyABKAkSJAoIc2hpcG1lbnQYBCABKAsyEi5zdGFtcC52MS5TaGlwbWVudCIiCg9HZW9TaGlwUmVzcG9uc2USDwoHYXBwbGllZBgBIAEoDSJRCghTaGlwbWVudBINCgVlcG9jaBgBIAEoBBIMCgRuYW1lGAIgASgMEigKB2NvbW1pdHMYAyADKAsyFy5zdGFtcC52MS5TaGlwcGVkQ29tbWl0IloKDVNoaXBwZWRDb21taXQSEAoIc2VxdWVuY2UYASABKAQSEwoLbGFzdF90aWNrZXQYAiABKAQSIgoEcm93cxgDIAMoCzIULnN0YW1wLnYxLlNoaXBwZWRSb3ciNwoKU2hpcHBlZFJvdxILCgNrZXkYASABKAwSEgoFdmFsdWUYAiABKAxIAIgBAUIICgZfdmFsdWUiZAoOR2VvU2VlZFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBINCgV0YWJsZRgDIAEoCRIjCgRwYXJ0GAQgASgLMhUuc3RhbXAudjEuU2Nhbm5lZFBhcnQiEQoPR2VvU2VlZFJlc3BvbnNlIrABCgtTY2FubmVkUGFydBINCgVlcG9jaBgBIAEoBBIQCghzZXF1ZW5jZRgCIAEoBBITCgtsYXN0X3RpY2tldBgDIAEoBBIPCgdsb3dfa2V5GAQgASgMEhAKCGhpZ2hfa2V5GAUgASgMEiIKBHJvd3MYBiADKAsyFC5zdGFtcC52MS5TaGlwcGVkUm93EhAKCHBpZWNlX29mGAcgASgMEhIKCmxhc3RfcGllY2UYCCABKAgygwEKB0dlb0Rvb3ISOwoEU2hpcBIYLnN0YW1wLnYxLkdlb1NoaXBSZXF1ZXN0Ghkuc3RhbXAudjEuR2VvU2hpcFJlc3BvbnNlEjsKBFNlZWQSGC5zdGFtcC52MS5HZW9TZWVkUmVxdWVzdBoZLnN0YW1wLnYxLkdlb1NlZWRSZXNwb25zZWIGcHJvdG8z");
+  fileDesc("ChtzdGFtcC92MS9nZW9fc2hpcHBpbmcucHJvdG8SCHN0YW1wLnYxInoKCkNvcHlSZXBvcnQSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIQCghjb21wbGV0ZRgDIAEoCBIZCgxsYXN0X3N5bmNfbXMYBCABKARIAIgBARIOCgZwYWlyZWQYBSABKARCDwoNX2xhc3Rfc3luY19tcyIUChJDb3B5UmVwb3J0UmVzcG9uc2UiRAoSR2V0U2hpcHBpbmdSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDgoGcGFpcmVkGAMgASgEIj4KDlJhbmdlc1NoaXBwaW5nEiwKBnJhbmdlcxgBIAMoCzIcLnN0YW1wLnYxLlJhbmdlU2hpcHBpbmdGYWN0cyKhAgoSUmFuZ2VTaGlwcGluZ0ZhY3RzEhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEg0KBXN0YXRlGAQgASgJEhAKCGNvbXBsZXRlGAUgASgIEhcKD3BlbmRpbmdfY29tbWl0cxgGIAEoBBIVCg1wZW5kaW5nX2J5dGVzGAcgASgEEhkKDGxhc3Rfc3luY19tcxgIIAEoBEgAiAEBEhQKDHNlZWRlZF9ieXRlcxgJIAEoBBISCgpzZWVkX2J5dGVzGAogASgEEh0KFXNlZWRfYnl0ZXNfcGVyX3NlY29uZBgLIAEoBBIPCgdmYWlsdXJlGAwgASgJQg8KDV9sYXN0X3N5bmNfbXMi4AIKD0FjY291bnRTaGlwcGluZxIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEhAKCGNvbXBsZXRlGAMgASgIEhwKD3BlbmRpbmdfY29tbWl0cxgEIAEoBEgAiAEBEhUKDXBlbmRpbmdfYnl0ZXMYBSABKAQSGQoMbGFzdF9zeW5jX21zGAYgASgESAGIAQESFAoMc2VlZGVkX2J5dGVzGAcgASgEEhIKCnNlZWRfYnl0ZXMYCCABKAQSHQoVc2VlZF9ieXRlc19wZXJfc2Vjb25kGAkgASgEEg8KB3Ryb3VibGUYCiABKAkSDgoGbm93X21zGAsgASgEEiwKBnJhbmdlcxgMIAMoCzIcLnN0YW1wLnYxLlJhbmdlU2hpcHBpbmdGYWN0cxIOCgZwYWlyZWQYDSABKARCEgoQX3BlbmRpbmdfY29tbWl0c0IPCg1fbGFzdF9zeW5jX21zImUKDkdlb1NoaXBSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFdGFibGUYAyABKAkSJAoIc2hpcG1lbnQYBCABKAsyEi5zdGFtcC52MS5TaGlwbWVudCIiCg9HZW9TaGlwUmVzcG9uc2USDwoHYXBwbGllZBgBIAEoDSJRCghTaGlwbWVudBINCgVlcG9jaBgBIAEoBBIMCgRuYW1lGAIgASgMEigKB2NvbW1pdHMYAyADKAsyFy5zdGFtcC52MS5TaGlwcGVkQ29tbWl0IloKDVNoaXBwZWRDb21taXQSEAoIc2VxdWVuY2UYASABKAQSEwoLbGFzdF90aWNrZXQYAiABKAQSIgoEcm93cxgDIAMoCzIULnN0YW1wLnYxLlNoaXBwZWRSb3ciNwoKU2hpcHBlZFJvdxILCgNrZXkYASABKAwSEgoFdmFsdWUYAiABKAxIAIgBAUIICgZfdmFsdWUiZAoOR2VvU2VlZFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBINCgV0YWJsZRgDIAEoCRIjCgRwYXJ0GAQgASgLMhUuc3RhbXAudjEuU2Nhbm5lZFBhcnQiEQoPR2VvU2VlZFJlc3BvbnNlIrABCgtTY2FubmVkUGFydBINCgVlcG9jaBgBIAEoBBIQCghzZXF1ZW5jZRgCIAEoBBITCgtsYXN0X3RpY2tldBgDIAEoBBIPCgdsb3dfa2V5GAQgASgMEhAKCGhpZ2hfa2V5GAUgASgMEiIKBHJvd3MYBiADKAsyFC5zdGFtcC52MS5TaGlwcGVkUm93EhAKCHBpZWNlX29mGAcgASgMEhIKCmxhc3RfcGllY2UYCCABKAgywQEKB0dlb0Rvb3ISOwoEU2hpcBIYLnN0YW1wLnYxLkdlb1NoaXBSZXF1ZXN0Ghkuc3RhbXAudjEuR2VvU2hpcFJlc3BvbnNlEjsKBFNlZWQSGC5zdGFtcC52MS5HZW9TZWVkUmVxdWVzdBoZLnN0YW1wLnYxLkdlb1NlZWRSZXNwb25zZRI8CgZSZXBvcnQSFC5zdGFtcC52MS5Db3B5UmVwb3J0Ghwuc3RhbXAudjEuQ29weVJlcG9ydFJlc3BvbnNlYgZwcm90bzM");
+
+/**
+ * How far the copy of an account is, as its primary knows.
+ *
+ * @generated from message stamp.v1.CopyReport
+ */
+export type CopyReport = Message<"stamp.v1.CopyReport"> & {
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Role epoch of the primary, e.g. 6. Refused with staleRoleEpoch if the copy follows another one.
+   *
+   * @generated from field: uint64 epoch = 2;
+   */
+  epoch: bigint;
+
+  /**
+   * True: the copy has every row that the primary had when the last range was scanned, and what was committed meanwhile.
+   *
+   * @generated from field: bool complete = 3;
+   */
+  complete: boolean;
+
+  /**
+   * Last Sync Time, in milliseconds since 1970, e.g. 1795687200999; absent: not known.
+   *
+   * @generated from field: optional uint64 last_sync_ms = 4;
+   */
+  lastSyncMs?: bigint | undefined;
+
+  /**
+   * Number of the operation that began the copy, e.g. 7. A report about an earlier copy changes nothing.
+   *
+   * @generated from field: uint64 paired = 5;
+   */
+  paired: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.CopyReport.
+ * Use `create(CopyReportSchema)` to create a new message.
+ */
+export const CopyReportSchema: GenMessage<CopyReport> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_shipping, 0);
+
+/**
+ * @generated from message stamp.v1.CopyReportResponse
+ */
+export type CopyReportResponse = Message<"stamp.v1.CopyReportResponse"> & {
+};
+
+/**
+ * Describes the message stamp.v1.CopyReportResponse.
+ * Use `create(CopyReportResponseSchema)` to create a new message.
+ */
+export const CopyReportResponseSchema: GenMessage<CopyReportResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_shipping, 1);
+
+/**
+ * Asks how far the ranges of a server, or of a stamp, are with an account.
+ *
+ * @generated from message stamp.v1.GetShippingRequest
+ */
+export type GetShippingRequest = Message<"stamp.v1.GetShippingRequest"> & {
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Role epoch under which the stamp ships, e.g. 6.
+   *
+   * @generated from field: uint64 epoch = 2;
+   */
+  epoch: bigint;
+
+  /**
+   * Number of the operation that began the copy, e.g. 7.
+   *
+   * @generated from field: uint64 paired = 3;
+   */
+  paired: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.GetShippingRequest.
+ * Use `create(GetShippingRequestSchema)` to create a new message.
+ */
+export const GetShippingRequestSchema: GenMessage<GetShippingRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_shipping, 2);
+
+/**
+ * @generated from message stamp.v1.RangesShipping
+ */
+export type RangesShipping = Message<"stamp.v1.RangesShipping"> & {
+  /**
+   * Ranges with keys of the account that the server serves.
+   *
+   * @generated from field: repeated stamp.v1.RangeShippingFacts ranges = 1;
+   */
+  ranges: RangeShippingFacts[];
+};
+
+/**
+ * Describes the message stamp.v1.RangesShipping.
+ * Use `create(RangesShippingSchema)` to create a new message.
+ */
+export const RangesShippingSchema: GenMessage<RangesShipping> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_shipping, 3);
+
+/**
+ * What one range has sent of an account to the other stamp.
+ *
+ * @generated from message stamp.v1.RangeShippingFacts
+ */
+export type RangeShippingFacts = Message<"stamp.v1.RangeShippingFacts"> & {
+  /**
+   * Name of the range, e.g. "12".
+   *
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+
+  /**
+   * Owner epoch of the server that tells it, e.g. 3.
+   *
+   * @generated from field: uint64 owner_epoch = 2;
+   */
+  ownerEpoch: bigint;
+
+  /**
+   * Table of the range, e.g. "Entity".
+   *
+   * @generated from field: string table = 3;
+   */
+  table: string;
+
+  /**
+   * "waiting", "seeding", "shipping" or "unshipped".
+   *
+   * @generated from field: string state = 4;
+   */
+  state: string;
+
+  /**
+   * True: the receiver has every row that the range had when its scan ended.
+   *
+   * @generated from field: bool complete = 5;
+   */
+  complete: boolean;
+
+  /**
+   * Commits that are not acknowledged, e.g. 12.
+   *
+   * @generated from field: uint64 pending_commits = 6;
+   */
+  pendingCommits: bigint;
+
+  /**
+   * Size of their rows in bytes, an upper bound, e.g. 40960.
+   *
+   * @generated from field: uint64 pending_bytes = 7;
+   */
+  pendingBytes: bigint;
+
+  /**
+   * Last Sync Time of the range, in milliseconds since 1970, e.g. 1795687200999; absent: not known.
+   *
+   * @generated from field: optional uint64 last_sync_ms = 8;
+   */
+  lastSyncMs?: bigint | undefined;
+
+  /**
+   * Estimated size of the rows that the receiver has from the scan, and of all rows that are scanned, in bytes, e.g. 1048576.
+   *
+   * @generated from field: uint64 seeded_bytes = 9;
+   */
+  seededBytes: bigint;
+
+  /**
+   * @generated from field: uint64 seed_bytes = 10;
+   */
+  seedBytes: bigint;
+
+  /**
+   * Rows that the receiver gets from the scan in a second, in bytes, e.g. 8388608; 0: nothing is scanned.
+   *
+   * @generated from field: uint64 seed_bytes_per_second = 11;
+   */
+  seedBytesPerSecond: bigint;
+
+  /**
+   * Why nothing arrives, for people; empty: something does.
+   *
+   * @generated from field: string failure = 12;
+   */
+  failure: string;
+};
+
+/**
+ * Describes the message stamp.v1.RangeShippingFacts.
+ * Use `create(RangeShippingFactsSchema)` to create a new message.
+ */
+export const RangeShippingFactsSchema: GenMessage<RangeShippingFacts> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_shipping, 4);
+
+/**
+ * How far the copy of an account at its second stamp is.
+ *
+ * @generated from message stamp.v1.AccountShipping
+ */
+export type AccountShipping = Message<"stamp.v1.AccountShipping"> & {
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Role epoch under which this stamp ships, e.g. 6; 0: it does not.
+   *
+   * @generated from field: uint64 epoch = 2;
+   */
+  epoch: bigint;
+
+  /**
+   * True: the copy is complete.
+   *
+   * @generated from field: bool complete = 3;
+   */
+  complete: boolean;
+
+  /**
+   * Commits that are not acknowledged, e.g. 12; absent: not known.
+   *
+   * @generated from field: optional uint64 pending_commits = 4;
+   */
+  pendingCommits?: bigint | undefined;
+
+  /**
+   * Size of their rows in bytes, an upper bound, e.g. 40960.
+   *
+   * @generated from field: uint64 pending_bytes = 5;
+   */
+  pendingBytes: bigint;
+
+  /**
+   * Last Sync Time, in milliseconds since 1970, e.g. 1795687200999; absent: not known.
+   *
+   * @generated from field: optional uint64 last_sync_ms = 6;
+   */
+  lastSyncMs?: bigint | undefined;
+
+  /**
+   * Estimated size of the rows that were seeded, and of all rows, in bytes, e.g. 1048576.
+   *
+   * @generated from field: uint64 seeded_bytes = 7;
+   */
+  seededBytes: bigint;
+
+  /**
+   * @generated from field: uint64 seed_bytes = 8;
+   */
+  seedBytes: bigint;
+
+  /**
+   * Rows that the copy gets from scans in a second, in bytes, e.g. 8388608; 0: nothing is scanned.
+   *
+   * @generated from field: uint64 seed_bytes_per_second = 9;
+   */
+  seedBytesPerSecond: bigint;
+
+  /**
+   * Why it does not go on, for people; empty: it does.
+   *
+   * @generated from field: string trouble = 10;
+   */
+  trouble: string;
+
+  /**
+   * Time at this stamp when it was asked, in milliseconds since 1970, e.g. 1795687201999.
+   *
+   * @generated from field: uint64 now_ms = 11;
+   */
+  nowMs: bigint;
+
+  /**
+   * In key order.
+   *
+   * @generated from field: repeated stamp.v1.RangeShippingFacts ranges = 12;
+   */
+  ranges: RangeShippingFacts[];
+
+  /**
+   * Number of the operation that began the copy, e.g. 7; 0: not known.
+   *
+   * @generated from field: uint64 paired = 13;
+   */
+  paired: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.AccountShipping.
+ * Use `create(AccountShippingSchema)` to create a new message.
+ */
+export const AccountShippingSchema: GenMessage<AccountShipping> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_shipping, 5);
 
 /**
  * @generated from message stamp.v1.GeoShipRequest
@@ -50,7 +365,7 @@ export type GeoShipRequest = Message<"stamp.v1.GeoShipRequest"> & {
  * Use `create(GeoShipRequestSchema)` to create a new message.
  */
 export const GeoShipRequestSchema: GenMessage<GeoShipRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 0);
+  messageDesc(file_stamp_v1_geo_shipping, 6);
 
 /**
  * @generated from message stamp.v1.GeoShipResponse
@@ -69,7 +384,7 @@ export type GeoShipResponse = Message<"stamp.v1.GeoShipResponse"> & {
  * Use `create(GeoShipResponseSchema)` to create a new message.
  */
 export const GeoShipResponseSchema: GenMessage<GeoShipResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 1);
+  messageDesc(file_stamp_v1_geo_shipping, 7);
 
 /**
  * Consecutive commits of one PartitionName.
@@ -104,7 +419,7 @@ export type Shipment = Message<"stamp.v1.Shipment"> & {
  * Use `create(ShipmentSchema)` to create a new message.
  */
 export const ShipmentSchema: GenMessage<Shipment> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 2);
+  messageDesc(file_stamp_v1_geo_shipping, 8);
 
 /**
  * @generated from message stamp.v1.ShippedCommit
@@ -137,7 +452,7 @@ export type ShippedCommit = Message<"stamp.v1.ShippedCommit"> & {
  * Use `create(ShippedCommitSchema)` to create a new message.
  */
 export const ShippedCommitSchema: GenMessage<ShippedCommit> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 3);
+  messageDesc(file_stamp_v1_geo_shipping, 9);
 
 /**
  * @generated from message stamp.v1.ShippedRow
@@ -163,7 +478,7 @@ export type ShippedRow = Message<"stamp.v1.ShippedRow"> & {
  * Use `create(ShippedRowSchema)` to create a new message.
  */
 export const ShippedRowSchema: GenMessage<ShippedRow> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 4);
+  messageDesc(file_stamp_v1_geo_shipping, 10);
 
 /**
  * @generated from message stamp.v1.GeoSeedRequest
@@ -203,7 +518,7 @@ export type GeoSeedRequest = Message<"stamp.v1.GeoSeedRequest"> & {
  * Use `create(GeoSeedRequestSchema)` to create a new message.
  */
 export const GeoSeedRequestSchema: GenMessage<GeoSeedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 5);
+  messageDesc(file_stamp_v1_geo_shipping, 11);
 
 /**
  * @generated from message stamp.v1.GeoSeedResponse
@@ -216,7 +531,7 @@ export type GeoSeedResponse = Message<"stamp.v1.GeoSeedResponse"> & {
  * Use `create(GeoSeedResponseSchema)` to create a new message.
  */
 export const GeoSeedResponseSchema: GenMessage<GeoSeedResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 6);
+  messageDesc(file_stamp_v1_geo_shipping, 12);
 
 /**
  * All rows that the primary had between two keys at one moment.
@@ -286,7 +601,7 @@ export type ScannedPart = Message<"stamp.v1.ScannedPart"> & {
  * Use `create(ScannedPartSchema)` to create a new message.
  */
 export const ScannedPartSchema: GenMessage<ScannedPart> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 7);
+  messageDesc(file_stamp_v1_geo_shipping, 13);
 
 /**
  * Door of a front-end for another stamp: rows of an account whose copy is here (docs/design/geo.md "Shipping"). Its callers prove this stamp's
@@ -314,6 +629,16 @@ export const GeoDoor: GenService<{
     methodKind: "unary";
     input: typeof GeoSeedRequestSchema;
     output: typeof GeoSeedResponseSchema;
+  },
+  /**
+   * How far the copy here is, as its primary knows. Repeated or late, it takes nothing back.
+   *
+   * @generated from rpc stamp.v1.GeoDoor.Report
+   */
+  report: {
+    methodKind: "unary";
+    input: typeof CopyReportSchema;
+    output: typeof CopyReportResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_stamp_v1_geo_shipping, 0);

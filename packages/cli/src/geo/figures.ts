@@ -1,0 +1,55 @@
+/** Figures of an account's copy, for people and tools: lag, backlog, progress of seeding. */
+import type { LocatedAccount } from "@stamp/wire";
+import { bytesText } from "../print.ts";
+
+/** Shown for a number that no stamp tells. */
+const notKnown = "not known";
+
+/** Time by which the copy is behind; while it is seeded, how far that is. */
+export function lagText(account: LocatedAccount): string {
+  const { lagSeconds, seedingPercent, seedingBytesPerSecond, seedingSecondsLeft } = shippingFacts(account);
+  if (lagSeconds !== null) return `${lagSeconds} s`;
+  if (seedingPercent === null || seedingPercent >= 100) return notKnown;
+  const left = seedingSecondsLeft === null ? "" : `, ${seedingSecondsLeft} s left`;
+  return `${Math.floor(seedingPercent)}% seeded, ${bytesText(Math.round(seedingBytesPerSecond ?? 0))}/s${left}`;
+}
+
+export function pendingText(account: LocatedAccount): string {
+  const { pendingOperations, pendingBytes } = shippingFacts(account);
+  return pendingOperations === null ? notKnown : `${pendingOperations} commits, ${bytesText(pendingBytes ?? 0)}`;
+}
+
+/** Figures of the copy, as the primary told last. Null: not known. */
+export function shippingFacts({ shipping, secondary, seeded }: LocatedAccount) {
+  const none = { lagSeconds: null, pendingOperations: null, pendingBytes: null, seedingBytesPerSecond: null, seedingSecondsLeft: null };
+  const isSeeded = secondary !== "" && seeded;
+  if (shipping === undefined) return { ...none, seedingPercent: isSeeded ? 100 : null, lastSync: null, shippingTrouble: "", ranges: [] };
+  const { lastSyncMs, nowMs, pendingCommits } = shipping;
+  const seededBytes = Number(shipping.seededBytes);
+  const seedBytes = Number(shipping.seedBytes);
+  const rate = Number(shipping.seedBytesPerSecond);
+  const left = Math.max(0, seedBytes - seededBytes);
+  const percent = seedBytes === 0 ? null : Math.min(99.9, (100 * seededBytes) / seedBytes);
+  return {
+    lagSeconds: lastSyncMs === undefined ? null : Math.max(0, Math.round(Number(nowMs - lastSyncMs) / 1_000)),
+    lastSync: lastSyncMs === undefined ? null : new Date(Number(lastSyncMs)).toISOString(),
+    pendingOperations: pendingCommits === undefined ? null : Number(pendingCommits),
+    pendingBytes: pendingCommits === undefined ? null : Number(shipping.pendingBytes),
+    seedingPercent: shipping.complete || isSeeded ? 100 : percent,
+    seedingBytesPerSecond: rate,
+    seedingSecondsLeft: shipping.complete ? 0 : rate > 0 ? Math.ceil(left / rate) : null,
+    shippingTrouble: shipping.trouble,
+    ranges: shipping.ranges.map(
+      ({ rangeId, table: of, state, pendingCommits: commits, pendingBytes: size, failure, lastSyncMs: synced }) => ({
+        rangeId,
+        table: of,
+        state,
+        pendingOperations: Number(commits),
+        pendingBytes: Number(size),
+        /** Everything that is not sent yet was begun after this moment. */
+        oldestUnsent: synced === undefined ? null : new Date(Number(synced)).toISOString(),
+        failure,
+      }),
+    ),
+  };
+}

@@ -1,0 +1,46 @@
+/**
+ * Calls about this stamp's copies to its partition manager: reports of their primaries go there, and Last Sync Time comes from there. Nothing
+ * is cached: the time is asked for when a client asks.
+ */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Outcome, ok } from "@stamp/base";
+import { LeaderCalls } from "@stamp/metadata-store";
+import type { World } from "@stamp/ports";
+import { Accounts, type CopyReportSchema, fromWire } from "@stamp/wire";
+
+const askTimeoutMs = 2_000;
+
+export class Copies {
+  readonly #world: World;
+  readonly #manager: LeaderCalls;
+
+  constructor(world: World, lockService: string) {
+    this.#world = world;
+    this.#manager = new LeaderCalls(world, { lockService, leaseName: "partition-manager" });
+  }
+
+  /** Last Sync Time of the copy under a role epoch, in milliseconds since 1970; undefined: it is not known. */
+  async lastSyncMs(account: string, epoch: number): Promise<number | undefined> {
+    const asked = await this.#call(askTimeoutMs, (client, options) => client.getCopy({ account }, options));
+    if (!asked.ok || fromWire(asked.value.epoch) !== epoch || asked.value.lastSyncMs === undefined) return undefined;
+    return fromWire(asked.value.lastSyncMs);
+  }
+
+  /** Gives on what the primary says about a copy here. */
+  async note(report: MessageInitShape<typeof CopyReportSchema>, timeoutMs: number): Promise<Outcome<object>> {
+    const noted = await this.#call(timeoutMs, (client, options) => client.noteCopy(report, options));
+    return noted.ok ? ok({}) : noted;
+  }
+
+  #call<T>(
+    timeoutMs: number,
+    call: (client: ReturnType<typeof accountsAt>, options: { readonly timeoutMs: number }) => Promise<Outcome<T>>,
+  ): Promise<Outcome<T>> {
+    return this.#manager.call(timeoutMs, (address, leftMs) => call(accountsAt(this.#world, address), { timeoutMs: leftMs }), {
+      idempotent: true,
+      mayLackMethod: true,
+    });
+  }
+}
+
+const accountsAt = (world: World, address: string) => world.transport.client(address, Accounts);

@@ -1,0 +1,82 @@
+/**
+ * How far the copy of an account at its second stamp is (docs/design/geo.md "Completion"): asks the owner of every range
+ * that has keys of the account, and puts the answers together.
+ *
+ * Invariant: what every range had committed before the question counts. An answer of a range's earlier owner, or of a range
+ * that was split, merged or moved meanwhile, does not.
+ */
+import { type Outcome, ok, refused } from "@stamp/base";
+import { type AccountProgress, type AccountRole, accountProgress, type RangeProgress, type RangeShippingState } from "@stamp/geo";
+import { holdsAccount, isCopiedTable } from "@stamp/objects";
+import type { Range } from "@stamp/partition-map";
+import type { World } from "@stamp/ports";
+import { fromWire, PartitionServer, type RangeShippingFacts, toWire } from "@stamp/wire";
+import type { MapState } from "../map/map-state.ts";
+
+const askTimeoutMs = 3_000;
+const attemptsMax = 3;
+
+export interface ShippingHere {
+  readonly progress: AccountProgress;
+  /** In key order, table by table. */
+  readonly ranges: readonly RangeShippingFacts[];
+}
+
+export async function shippingHere(
+  world: World,
+  map: MapState,
+  account: string,
+  role: Pick<AccountRole, "epoch" | "paired">,
+): Promise<Outcome<ShippingHere>> {
+  for (let attempt = 0; attempt < attemptsMax; attempt++) {
+    const before = rangesOf(map, account);
+    const answers = await Promise.all([...serversOf(before)].map((server) => ask(world, server, account, role)));
+    const told = new Map(answers.flat().map((facts) => [idOf(facts.rangeId, fromWire(facts.ownerEpoch)), facts]));
+    if (namesOf(rangesOf(map, account)) !== namesOf(before)) continue;
+    const found = before.map((range) => [range.rangeId, told.get(idOf(range.rangeId, range.ownerEpoch))] as const);
+    const progress = accountProgress(new Map(found.map(([rangeId, facts]) => [rangeId, facts && progressOf(facts)])));
+    return ok({ progress, ranges: found.flatMap(([, facts]) => (facts === undefined ? [] : [facts])) });
+  }
+  return refused("unavailable", "notReady", `the ranges of account ${account} are split, merged or moved again and again`);
+}
+
+function rangesOf(map: MapState, account: string): readonly Range[] {
+  return map.current.ranges.filter((range) => isCopiedTable(range.table) && holdsAccount(range, account));
+}
+
+const idOf = (rangeId: string, ownerEpoch: number): string => `${rangeId} ${ownerEpoch}`;
+const namesOf = (ranges: readonly Range[]): string => ranges.map(({ rangeId, ownerEpoch }) => idOf(rangeId, ownerEpoch)).join();
+const serversOf = (ranges: readonly Range[]): Set<string> =>
+  new Set(ranges.filter(({ loaded, serverAddress }) => loaded && serverAddress !== "").map(({ serverAddress }) => serverAddress));
+
+/** Nothing from a server that does not answer: its ranges are not known. */
+async function ask(
+  world: World,
+  server: string,
+  account: string,
+  { epoch, paired = 0 }: Pick<AccountRole, "epoch" | "paired">,
+): Promise<readonly RangeShippingFacts[]> {
+  const client = world.transport.client(server, PartitionServer);
+  const request = { account, epoch: toWire(epoch), paired: toWire(paired) };
+  const answer = await client.getShipping(request, { timeoutMs: askTimeoutMs });
+  return answer.ok ? answer.value.ranges : [];
+}
+
+const states: readonly string[] = ["waiting", "seeding", "shipping", "unshipped"] satisfies RangeShippingState[];
+
+function progressOf(facts: RangeShippingFacts): RangeProgress | undefined {
+  if (!states.includes(facts.state)) return undefined;
+  return {
+    rangeId: facts.rangeId,
+    table: facts.table,
+    state: facts.state as RangeShippingState,
+    complete: facts.complete,
+    pendingCommits: fromWire(facts.pendingCommits),
+    pendingBytes: fromWire(facts.pendingBytes),
+    lastSyncMs: facts.lastSyncMs === undefined ? undefined : fromWire(facts.lastSyncMs),
+    seededBytes: fromWire(facts.seededBytes),
+    seedBytes: fromWire(facts.seedBytes),
+    seedBytesPerSecond: fromWire(facts.seedBytesPerSecond),
+    failure: facts.failure,
+  };
+}
