@@ -37,6 +37,7 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "docs/guides/erasure-coding.md: the cluster of the guides has four nodes, so no extent is coded",
     "docs/guides/erasure-coding.md: three minutes of drills; .ci/run runs slow-fragment",
     "docs/guides/etcd.md: needs an etcd; tests/etcd/migrate.slow.ts has one",
+    "docs/guides/geo.md: two stamps at once are too much beside the guides' cluster; tests/location/stamps.slow.ts types these commands",
     "docs/guides/geo.md: needs a location service and two stamps",
     "docs/guides/internal-ports.md: the cluster of the guides has no TLS; tests/drills/cluster-tls.slow.ts makes and rotates certificates",
     "docs/guides/keys-at-rest.md: the folder of this test has a key",

@@ -1,5 +1,6 @@
 /** Shared by every command: where the repository is, what was asked for, how it ends. */
-import { resolve } from "node:path";
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
 import {
   type ClusterConfig,
   type ClusterStatus,
@@ -47,8 +48,15 @@ export function withConfig(command: Command, keys: readonly string[] = configKey
   return command;
 }
 
+/** The configuration of a command with some values in place of its flags. */
+export const flaggedConfig = (command: Command, values: Partial<ClusterConfig>): ClusterConfig => loadFor(command, values);
+
 /** `withoutRecord`: for commands that must work beside a damaged `cluster.json`, and need nothing of it. */
 export function configOf(command: Command, { withoutRecord = false }: { readonly withoutRecord?: boolean } = {}): ClusterConfig {
+  return loadFor(command, {}, withoutRecord);
+}
+
+function loadFor(command: Command, values: Partial<ClusterConfig>, withoutRecord = false): ClusterConfig {
   const { config, data, ...options } = command.opts<Record<string, unknown>>();
   const taken = [...(flagged.get(command) ?? []), olderKey];
   const flags = Object.fromEntries(Object.entries(options).filter(([key]) => taken.includes(key)));
@@ -58,7 +66,7 @@ export function configOf(command: Command, { withoutRecord = false }: { readonly
     root,
     environment: process.env,
     withoutRecord,
-    flags: data === undefined ? flags : { ...flags, dataDir: data },
+    flags: { ...flags, ...(data === undefined ? {} : { dataDir: data }), ...values },
   });
 }
 
@@ -89,6 +97,11 @@ export async function runningCluster(config: ClusterConfig): Promise<ClusterStat
   const folder = new DataFolder(config.dataDir);
   const { supervisor, orphans } = folder.running();
   if (orphans.length > 0) throw new CommandError(orphansRun(config, orphans));
+  if (supervisor === undefined && existsSync(join(config.dataDir, "stamps.json")))
+    throw new CommandError(
+      `${config.dataDir} has several stamps: name one, e.g. --data ${join(config.dataDir, "north-1")}`,
+      exitCodes.usage,
+    );
   if (supervisor === undefined)
     throw new CommandError(`no cluster runs on ${config.dataDir} (start one: ./stamp up)`, exitCodes.notRunning);
   try {

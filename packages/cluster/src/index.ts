@@ -2,11 +2,22 @@
  * Starts and supervises the processes of a stamp on one machine. Start at `Supervisor`; `ClusterConfig` has every setting
  * with its default. The caller owes: one supervisor for a data folder, held by its lock, and `stop` at the end.
  */
-export { type ClusterConfig, ConfigError, clusterConfigSchema, configKeys, environmentName, flagName, loadConfig } from "./config.ts";
+export {
+  type ClusterConfig,
+  ConfigError,
+  clusterConfigSchema,
+  configKeys,
+  developmentAccount,
+  environmentName,
+  flagName,
+  loadConfig,
+} from "./config.ts";
+export { LocationSupervisor } from "./location/location-supervisor.ts";
+export { type LocationConfig, stampSecretsIn } from "./location/plan-location.ts";
 export { ownCredential, ownTransport } from "./own-transport.ts";
 export { isPublic, type PlannedProcess } from "./plan.ts";
 export { planCluster } from "./plan-cluster.ts";
-export { type ReservedPorts, reservePorts } from "./port-base.ts";
+export { portsOfBase, type ReservedPorts, reservePorts } from "./port-base.ts";
 export { internalReachOf, noAccountServed, reachRemarks, restReachOf } from "./reach.ts";
 export { clusterRecordPath, readClusterRecord, recordSealedBy, writeClusterRecord } from "./record/cluster-record.ts";
 export { DataFolder } from "./record/data-folder.ts";
@@ -17,11 +28,11 @@ export { secretFilesOf } from "./secret-files.ts";
 export { StartError } from "./start-error.ts";
 export type { ClusterStatus, ProcessStatus } from "./status.ts";
 export { type ControlRequest, control } from "./supervise/control.ts";
-export { detach } from "./supervise/detach.ts";
+export { detach, detachLocation } from "./supervise/detach.ts";
 export { LogFile } from "./supervise/log-file.ts";
 export type { ProcessEvent } from "./supervise/managed-process.ts";
 export { identityOf, type ProcessIdentity } from "./supervise/process-identity.ts";
-export { runSupervisor } from "./supervise/run-supervisor.ts";
+export { type Running, runSupervisor, superviseUntilStopped } from "./supervise/run-supervisor.ts";
 export { Supervisor } from "./supervise/supervisor.ts";
 export { olderKey } from "./topology/addresses.ts";
 export { missingPeer, operatorName, peerFilesOf, peerFolder } from "./topology/peer-files.ts";

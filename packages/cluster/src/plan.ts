@@ -9,19 +9,25 @@ import { secretFilesOf } from "./secret-files.ts";
 import { bindsBeyondLoopback } from "./topology/addresses.ts";
 import { peerFilesOf } from "./topology/peer-files.ts";
 
-export interface PlannedProcess {
-  readonly role: RoleName;
-  /** Unique, e.g. `extent-node-2`. */
+/** A process as its supervisor starts it. */
+export interface StartedProcess {
+  /** Folder of the service below `services`. */
+  readonly role: string;
+  /** Unique among the processes of a supervisor, e.g. `extent-node-2`. */
   readonly name: string;
   /** Where others call it, host:port. */
   readonly grpc: string;
   /** Where others ask for `/ready`, host:port. */
   readonly http: string;
+  /** For the process, besides what the supervisor itself has. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+export interface PlannedProcess extends StartedProcess {
+  readonly role: RoleName;
   /** Number of its ports, from those of the first process on. */
   readonly slot: number;
   readonly dataDir: string;
-  /** For the process, besides what the supervisor itself has. */
-  readonly environment: Readonly<Record<string, string>>;
 }
 
 /** A process of another host of the topology. */

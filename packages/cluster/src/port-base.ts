@@ -21,19 +21,34 @@ export interface ReservedPorts {
   release(): Promise<void>;
 }
 
-/** Returns a base whose ports are free, for this process alone. Throws if there is none. */
-export async function reservePorts(): Promise<ReservedPorts> {
-  const begin = Math.floor(Math.random() * bases);
-  for (let at = 0; at < bases; at++) {
-    const portBase = first + ((begin + at) % bases) * portsOfBase;
-    const guard = await listening(portBase + guardPort);
-    if (guard === undefined) continue;
-    const others = Array.from({ length: portsOfBase }, (_, offset) => portBase + offset).filter((port) => port !== portBase + guardPort);
-    const release = (): Promise<void> => new Promise((resolve) => guard.close(() => resolve()));
-    if ((await takenPorts(host, new Map(others.map((port) => [port, "a cluster"])))).length === 0) return { portBase, release };
-    await release();
+/** Returns the first of `count` bases in a row whose ports are free, for this process alone. Throws if there is none. */
+export async function reservePorts(count = 1): Promise<ReservedPorts> {
+  const choices = bases - count + 1;
+  const begin = Math.floor(Math.random() * choices);
+  for (let at = 0; at < choices; at++) {
+    const portBase = first + ((begin + at) % choices) * portsOfBase;
+    const release = await reserved(Array.from({ length: count }, (_, i) => portBase + i * portsOfBase));
+    if (release !== undefined) return { portBase, release };
   }
-  throw new Error(`no ${portsOfBase} ports in a row are free from ${first} to ${first + bases * portsOfBase - 1}`);
+  throw new Error(`no ${count * portsOfBase} ports in a row are free from ${first} to ${first + bases * portsOfBase - 1}`);
+}
+
+/** Returns how to release the bases; undefined if one of them is not free. */
+async function reserved(wanted: readonly number[]): Promise<(() => Promise<void>) | undefined> {
+  const guards: Server[] = [];
+  const release = async (): Promise<void> => {
+    await Promise.all(guards.map((guard) => new Promise((resolve) => guard.close(resolve))));
+  };
+  for (const base of wanted) {
+    const guard = await listening(base + guardPort);
+    if (guard !== undefined) guards.push(guard);
+    const others = Array.from({ length: portsOfBase }, (_, offset) => base + offset).filter((port) => port !== base + guardPort);
+    const free = guard !== undefined && (await takenPorts(host, new Map(others.map((port) => [port, "a cluster"])))).length === 0;
+    if (free) continue;
+    await release();
+    return undefined;
+  }
+  return release;
 }
 
 /** Returns a server on the port, which does not keep this process alive, or undefined if another process has the port. */

@@ -1,4 +1,5 @@
 /** Configuration of a location service: each key also by environment (STAMP_<UPPER_SNAKE>) and flag (--kebab-case). */
+import { placementLimits } from "@stamp/geo";
 import { z } from "zod";
 
 const milliseconds = (fallback: number) => z.number().int().min(1).default(fallback);
@@ -27,6 +28,12 @@ export const locationServiceSchema = z.object({
   drainMaxMs: milliseconds(60_000).describe(
     "How long a failover or a migration may refuse writes before it is given up and the primary takes writes again",
   ),
+  refuseAboveUsed: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(placementLimits.refuseAbove)
+    .describe("Part of its bytes, used, from which on a stamp takes no new account (article 004: 0.8)"),
   accountsEveryMs: milliseconds(60_000).describe("How often each stamp is asked for its accounts"),
 });
 

@@ -9,7 +9,7 @@ import { featureLevel, Prng, unwrap } from "@stamp/base";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { Simulation } from "@stamp/virtual-time";
 import { LocationService, StampState as WireState } from "@stamp/wire";
-import { locationServiceSchema } from "./config.ts";
+import { type LocationServiceConfig, locationServiceSchema } from "./config.ts";
 import { LocationServiceRole } from "./location-service.ts";
 import { FakeStamp, type StampState, stampState } from "./testing/fake-stamp.ts";
 
@@ -20,12 +20,12 @@ class Place {
   readonly sim: Simulation;
   readonly stamps = new Map<string, StampState>();
 
-  constructor(seed: number, names: readonly string[] = ["location-1"]) {
+  constructor(seed: number, names: readonly string[] = ["location-1"], settings: Partial<LocationServiceConfig> = {}) {
     this.sim = new Simulation({ seed });
     const lock = lockServiceSchema.parse({ name: "lock", listen: "lock:1", init: true });
     this.sim.addProcess("lock:1", (world) => new LockServiceRole(world, lock));
     for (const name of names) {
-      const config = locationServiceSchema.parse({ name, listen: `${name}:1`, lockService: "lock:1" });
+      const config = locationServiceSchema.parse({ name, listen: `${name}:1`, lockService: "lock:1", ...settings });
       this.sim.addProcess(`${name}:1`, (world) => new LocationServiceRole(world, config, () => world.transport));
     }
   }
@@ -110,6 +110,20 @@ test("location service: an account goes to the emptiest open stamp of its locati
     assert.equal(unwrap(await location.getAccount({ account: "old" }, call)).stamp, "north-1");
     assert.match(said(await location.getAccount({ account: "nobody" }, call)), /no stamp is known to have account nobody/);
   });
+});
+
+test("location service: a stamp that is fuller than the limit takes no new account, and the limit is a setting", async () => {
+  for (const [refuseAboveUsed, answer] of [
+    [0.8, /noPlacement: .*north-1: 85.0% of its bytes are used, 80.0% is the limit/],
+    [0.95, /^ok$/],
+  ] as const) {
+    const place = new Place(7, ["location-1"], { refuseAboveUsed });
+    await place.sim.run(async () => {
+      await place.leads();
+      await place.add("north-1", "north", stampState("id-1", 850));
+      assert.match(said(await place.client().createAccount({ account: "acme", location: "north" }, call)), answer);
+    });
+  }
 });
 
 test("location service: the accounts of a stamp that joins are pinned together, however many there are", async () => {

@@ -14,7 +14,9 @@ import type { AccountRecord, GeoAccount, PlacedStamp, StampRecord, StampState } 
 import {
   commandToSend,
   notPlaceable,
+  type PlacementLimits,
   placeAccount,
+  placementLimits,
   planAnswer,
   planCreate,
   planFailover,
@@ -432,7 +434,11 @@ export class Location {
   }
 
   #emptiest(location: string, without: readonly string[]): Outcome<string> {
-    return placeAccount(this.#placed(), location, this.#options.world.clock.monotonicMs(), without);
+    return placeAccount(this.#placed(), location, this.#options.world.clock.monotonicMs(), without, this.#limits);
+  }
+
+  get #limits(): PlacementLimits {
+    return { ...placementLimits, refuseAbove: this.#options.config.refuseAboveUsed };
   }
 
   #placed(): PlacedStamp[] {
@@ -446,7 +452,8 @@ export class Location {
     const { registry, world } = this.#options;
     const seen = this.#seen.get(record.name);
     const placed = this.#placed().find(({ name }) => name === record.name);
-    const closed = placed === undefined ? undefined : notPlaceable({ ...placed, state: record.state }, world.clock.monotonicMs());
+    const closed =
+      placed === undefined ? undefined : notPlaceable({ ...placed, state: record.state }, world.clock.monotonicMs(), this.#limits);
     return {
       record,
       answers: seen !== undefined && seen.trouble === undefined,

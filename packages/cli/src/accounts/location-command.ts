@@ -6,9 +6,11 @@ import type { Outcome } from "@stamp/base";
 import { credentialOf, GrpcTransport } from "@stamp/ports-node";
 import { type LocatedAccount, LocationService, type LocationStamp, StampState, Status } from "@stamp/wire";
 import { type Command, Option } from "commander";
+import { configOf, withConfig } from "../context.ts";
 import { CommandError, exitCodes } from "../exit.ts";
 import { table } from "../print.ts";
 import { tell } from "../running.ts";
+import { locationIn, severalIn } from "../stamps/several.ts";
 import { topLevel } from "../top-level.ts";
 
 export const call = { timeoutMs: 20_000 } as const;
@@ -77,9 +79,18 @@ export function addLocation(program: Command): void {
 
 /** Adds the options that say where the location service is. */
 export function withLocation(command: Command): Command {
-  return command
-    .addOption(new Option("--at <host:port>", "the leading location service").default(defaultAddress))
-    .addOption(new Option("--secret-file <file>", "file with the secret of the location service; none: it has no secret").default(""));
+  const located = command
+    .addOption(new Option("--at <host:port>", "the leading location service; default: the one of --data, else 127.0.0.1:7900"))
+    .addOption(new Option("--secret-file <file>", "file with the secret of the location service; default: as --at, else it has none"));
+  return located.options.some(({ long }) => long === "--data") ? located : withConfig(located, ["dataDir"]);
+}
+
+/** Where the location service is: as the options say, or in the data folder if `stamp up --stamps` made it. */
+function whereOf(command: Command): LocationOptions {
+  const { at, secretFile } = command.opts<Partial<LocationOptions>>();
+  const several = at === undefined ? severalIn(configOf(command, { withoutRecord: true })) : undefined;
+  const there = several === undefined ? { at: defaultAddress, secretFile: "" } : locationIn(several);
+  return { at: at ?? there.at, secretFile: secretFile ?? there.secretFile };
 }
 
 /** `stamp account create --location`: the account and its keys. `second`: location of its copy, or empty. */
@@ -109,7 +120,7 @@ export async function onLocation<T>(
   command: Command,
   work: (transport: GrpcTransport, options: LocationOptions) => Promise<Outcome<T>>,
 ): Promise<T> {
-  const options = command.opts<LocationOptions>();
+  const options = whereOf(command);
   const transport = new GrpcTransport({ credential: () => credentialOf({ clusterSecretFile: options.secretFile }) });
   try {
     const answer = await work(transport, options);

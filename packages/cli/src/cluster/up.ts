@@ -30,6 +30,9 @@ import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, orphansRun, root, withConfig } from "../context.ts";
 import { copiesIn, copyText, newestCopy, restoreCommand } from "../health/newest-copy.ts";
 import { connectionLines, endpointLines, processTable } from "../print.ts";
+import { hasSeveral, severalIn, stampsOf } from "../stamps/several.ts";
+import { deleteStamps, stopStamps } from "../stamps/stamps-commands.ts";
+import { upStamps } from "../stamps/up-stamps.ts";
 import { topLevel } from "../top-level.ts";
 import { checkRoleSettings, unknownSettings } from "./role-settings.ts";
 
@@ -39,13 +42,19 @@ const pollMs = 100;
 export function addUp(program: Command): void {
   const up = topLevel(program, "up")
     .option("-d, --detach", "in the background: see it with `stamp status`, stop it with `stamp down`")
+    .option("--stamps <number>", "2 to 4 small stamps and a location service, each in a folder of its own below the data folder")
     .option("--init", "with --host: make a new stamp; said once, on one host, at its very first start")
     .option("--ready-timeout-s <seconds>", "with -d: how long to wait until everything is ready", "60")
     .action(async (_options, command: Command) => {
-      const { detach: background, readyTimeoutS } = command.opts<{ detach?: boolean; readyTimeoutS: string }>();
+      const { detach: background, readyTimeoutS, stamps } = command.opts<{ detach?: boolean; readyTimeoutS: string; stamps?: string }>();
       const readySeconds = Number(readyTimeoutS);
       if (!(readySeconds > 0)) throw new CommandError(`--ready-timeout-s: ${readyTimeoutS} is not a number of seconds`, exitCodes.usage);
       const config = configOf(command);
+      if (stamps !== undefined || hasSeveral(config)) {
+        const count = stamps === undefined ? undefined : stampsOf(stamps);
+        await upStamps(command, count, { background: background === true, readyTimeoutMs: readySeconds * 1_000 });
+        return;
+      }
       checkHost(config, isFirst(command));
       for (const line of await unknownSettings(process.env)) console.error(`stamp: ${line}`);
       await checkRoleSettings(config);
@@ -59,6 +68,11 @@ export function addUp(program: Command): void {
 
   withConfig(topLevel(program, "down"), ["dataDir"]).action(async (_options, command: Command) => {
     const config = configOf(command, { withoutRecord: true });
+    const several = severalIn(config);
+    if (several !== undefined) {
+      await stopStamps(several);
+      return;
+    }
     const folder = new DataFolder(config.dataDir);
     const { supervisor, orphans } = folder.running();
     if (orphans.length > 0) {
@@ -77,6 +91,13 @@ export function addUp(program: Command): void {
 
   withConfig(topLevel(program, "reset").option("--yes", "do it"), ["dataDir"]).action(async (_options, command: Command) => {
     const config = configOf(command, { withoutRecord: true });
+    const several = severalIn(config);
+    if (several !== undefined) {
+      checkYes(command, config.dataDir);
+      deleteStamps(several);
+      console.log(`deleted what was stored in ${config.dataDir}`);
+      return;
+    }
     const folder = new DataFolder(config.dataDir);
     const { supervisor, orphans } = folder.running();
     if (orphans.length > 0) throw new CommandError(orphansRun(config, orphans));
@@ -85,14 +106,17 @@ export function addUp(program: Command): void {
     if (!existsSync(join(config.dataDir, "stamp.json")) && !existsSync(join(config.dataDir, "run"))) {
       throw new CommandError(`${config.dataDir} holds no stamp`);
     }
-    if (command.opts<{ yes?: boolean }>().yes !== true) {
-      throw new CommandError(`this deletes everything stored in ${config.dataDir}; say --yes`, exitCodes.usage);
-    }
+    checkYes(command, config.dataDir);
     // A start in this moment must not begin beside what is deleted.
     await folder.whileHeld(() => deleteStored(config.dataDir));
     removeIfEmpty(join(config.dataDir, "run"));
     console.log(`deleted what was stored in ${config.dataDir}`);
   });
+}
+
+function checkYes(command: Command, dataDir: string): void {
+  if (command.opts<{ yes?: boolean }>().yes === true) return;
+  throw new CommandError(`this deletes everything stored in ${dataDir}; say --yes`, exitCodes.usage);
 }
 
 /** Only what a stamp makes there; stamp.json last, so that a reset that broke off is not taken for a new folder. */

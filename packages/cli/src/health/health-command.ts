@@ -4,8 +4,11 @@
  */
 import { ownTransport } from "@stamp/cluster";
 import type { Command } from "commander";
+import { composeCluster } from "../cluster/compose-status.ts";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { toJson } from "../print.ts";
+import { severalIn } from "../stamps/several.ts";
+import { healthOfStamps } from "../stamps/stamps-commands.ts";
 import { topLevel } from "../top-level.ts";
 import { type Health, healthOf } from "./findings.ts";
 import { gather } from "./gather.ts";
@@ -25,6 +28,12 @@ export function addHealth(program: Command): void {
   withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
     const { json = false, watch } = command.opts<{ json?: boolean; watch?: string | true }>();
     const config = configOf(command);
+    const several = composeCluster() === undefined ? severalIn(config) : undefined;
+    if (several !== undefined) {
+      if (watch !== undefined) throw new CommandError("--watch: name one stamp of the folder with --data", exitCodes.usage);
+      process.exitCode = await healthOfStamps(several, json);
+      return;
+    }
     const transport = ownTransport(config);
     try {
       if (watch === undefined) {

@@ -1,5 +1,5 @@
 /** `stamp status`: every process, streams, extents, replicas and ranges, and where they are. From the same facts as `stamp health`. */
-import { type ClusterStatus, DataFolder, ownTransport, type StampView } from "@stamp/cluster";
+import { type ClusterConfig, type ClusterStatus, DataFolder, ownTransport, type StampView } from "@stamp/cluster";
 import { type ExtentInfo, ExtentState, NodeDuty, type ServerLoad } from "@stamp/wire";
 import type { Command } from "commander";
 import { composeCluster } from "../cluster/compose-status.ts";
@@ -12,6 +12,8 @@ import { helpIn } from "../health/health-text.ts";
 import { keyText } from "../key-text.ts";
 import { masterKeysTold } from "../keys/keys-told.ts";
 import { bytesText, connectionLines, endpointLines, processTable, table, toJson } from "../print.ts";
+import { severalIn } from "../stamps/several.ts";
+import { type ShownStamp, statusOfStamps } from "../stamps/stamps-commands.ts";
 import { topLevel } from "../top-level.ts";
 import { upgradeLine, upgradeStateOf } from "../upgrade/upgrade-state.ts";
 import { type Latency, latenciesOf, latencyTable } from "./latency.ts";
@@ -20,21 +22,32 @@ export function addStatus(program: Command): void {
   const command = topLevel(program, "status").option("--json", "for tools");
   withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
     const config = configOf(command);
-    const { orphans } = new DataFolder(config.dataDir).running();
-    if (composeCluster() === undefined && orphans.length > 0) throw new CommandError(orphansRun(config, orphans));
-    const transport = ownTransport(config);
-    const facts = await gather(config, transport, { view: true }).finally(() => transport.close());
-    const health = healthOf(facts);
-    const status = statusOf(facts);
-    const view = viewOf(facts);
-    const latency = facts.processes.flatMap(({ role, name, answer }) =>
-      answer === undefined ? [] : latenciesOf(role, name, answer.facts),
-    );
-    if (command.opts<{ json?: boolean }>().json === true)
-      console.log(toJson({ health, ...status, upgrade: upgradeStateOf(facts), processes: withFacts(status, facts), ...view, latency }));
-    else console.log(statusText(health, status, view, latency, facts));
-    process.exitCode = status.ready ? 0 : exitCodes.notReady;
+    const json = command.opts<{ json?: boolean }>().json === true;
+    const several = composeCluster() === undefined ? severalIn(config) : undefined;
+    if (several !== undefined) {
+      process.exitCode = await statusOfStamps(several, json, shownStamp);
+      return;
+    }
+    const { ready, facts, text } = await shownStamp(config);
+    console.log(json ? toJson(facts) : text);
+    process.exitCode = ready ? 0 : exitCodes.notReady;
   });
+}
+
+async function shownStamp(config: ClusterConfig): Promise<ShownStamp> {
+  const { orphans } = new DataFolder(config.dataDir).running();
+  if (composeCluster() === undefined && orphans.length > 0) throw new CommandError(orphansRun(config, orphans));
+  const transport = ownTransport(config);
+  const facts = await gather(config, transport, { view: true }).finally(() => transport.close());
+  const health = healthOf(facts);
+  const status = statusOf(facts);
+  const view = viewOf(facts);
+  const latency = facts.processes.flatMap(({ role, name, answer }) => (answer === undefined ? [] : latenciesOf(role, name, answer.facts)));
+  return {
+    ready: status.ready,
+    facts: { health, ...status, upgrade: upgradeStateOf(facts), processes: withFacts(status, facts), ...view, latency },
+    text: statusText(health, status, view, latency, facts),
+  };
 }
 
 /** The processes as they answered themselves: what the supervisor saw last may be over. */

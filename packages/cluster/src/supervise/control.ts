@@ -5,7 +5,7 @@
 import { chmodSync, rmSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 import type { ClusterStatus } from "../status.ts";
-import type { Supervisor } from "./supervisor.ts";
+import type { ManagedProcess } from "./managed-process.ts";
 
 export type ControlRequest =
   | { readonly do: "status" }
@@ -26,6 +26,17 @@ export type ControlRequest =
 
 export type ControlAnswer = { readonly ok: true; readonly status: ClusterStatus } | { readonly ok: false; readonly message: string };
 
+/** A supervisor as its control server commands it. */
+export interface Controlled {
+  readonly folder: { readonly control: string };
+  status(): ClusterStatus;
+  process(name: string): Pick<ManagedProcess, "start" | "stop" | "signal"> | undefined;
+  addNode(name?: string): Promise<unknown>;
+  retire(name: string): Promise<void>;
+  powerLoss(): Promise<void>;
+  resume(): void;
+}
+
 const lineBytesMax = 64 * 1024;
 const answerTimeoutMs = 60_000;
 
@@ -35,7 +46,7 @@ export class ControlServer {
   readonly #sockets = new Set<Socket>();
 
   /** `onStop` is called when somebody asked for it; the answer goes out when it resolved. */
-  constructor(supervisor: Supervisor, onStop: () => Promise<void>) {
+  constructor(supervisor: Controlled, onStop: () => Promise<void>) {
     this.#path = supervisor.folder.control;
     this.#server = createServer({ allowHalfOpen: true }, (socket) => {
       this.#sockets.add(socket);
@@ -69,10 +80,10 @@ export class ControlServer {
   }
 }
 
-async function answerTo(line: string, supervisor: Supervisor, onStop: () => Promise<void>): Promise<ControlAnswer> {
+async function answerTo(line: string, supervisor: Controlled, onStop: () => Promise<void>): Promise<ControlAnswer> {
   try {
     const request = JSON.parse(line) as ControlRequest;
-    const named = (name: string): NonNullable<ReturnType<Supervisor["process"]>> => {
+    const named = (name: string): NonNullable<ReturnType<Controlled["process"]>> => {
       const managed = supervisor.process(name);
       if (managed === undefined) throw new Error(`there is no process ${name}`);
       return managed;

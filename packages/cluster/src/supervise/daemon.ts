@@ -1,20 +1,29 @@
 /**
  * The supervisor as a process of its own (`stamp up -d`). Takes its configuration as JSON from STAMP_CLUSTER, and makes a new
- * stamp if STAMP_CLUSTER_INIT is true; what it has to say about a
- * failed start goes to standard error, which `up` shows.
+ * stamp if STAMP_CLUSTER_INIT is true. With STAMP_LOCATION, supervises a location service instead. Writes the reason of a
+ * failed start to standard error, which `up` shows.
  */
 
 import { inWords, isSystemError } from "@stamp/ports-node";
 import { ConfigError, clusterConfigSchema } from "../config.ts";
+import { LocationSupervisor } from "../location/location-supervisor.ts";
+import { locationConfigSchema } from "../location/plan-location.ts";
 import { ownTransport } from "../own-transport.ts";
 import { StartError } from "../start-error.ts";
-import { runSupervisor } from "./run-supervisor.ts";
+import { type Running, runSupervisor, superviseUntilStopped } from "./run-supervisor.ts";
 
-const config = clusterConfigSchema.parse(JSON.parse(process.env.STAMP_CLUSTER ?? "{}"));
 const root = process.env.STAMP_ROOT ?? process.cwd();
-const transport = ownTransport(config);
+const location = process.env.STAMP_LOCATION === undefined ? undefined : locationConfigSchema.parse(JSON.parse(process.env.STAMP_LOCATION));
+const config = clusterConfigSchema.parse(JSON.parse(process.env.STAMP_CLUSTER ?? "{}"));
+const transport = ownTransport(location ?? config);
+
+function run(): Promise<Running> {
+  if (location !== undefined) return superviseUntilStopped(new LocationSupervisor({ config: location, root, transport }), () => {});
+  return runSupervisor({ config, root, transport, initialise: process.env.STAMP_CLUSTER_INIT === "true" });
+}
+
 try {
-  const running = await runSupervisor({ config, root, transport, initialise: process.env.STAMP_CLUSTER_INIT === "true" });
+  const running = await run();
   await running.stopped;
   await transport.close();
   process.exit(0);

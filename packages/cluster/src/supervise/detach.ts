@@ -3,14 +3,25 @@ import { spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { ClusterConfig } from "../config.ts";
+import type { LocationConfig } from "../location/plan-location.ts";
 import { DataFolder } from "../record/data-folder.ts";
 import { StartError } from "../start-error.ts";
 import type { ClusterStatus } from "../status.ts";
 import { control } from "./control.ts";
 
 /** Resolves when it takes commands; throws StartError with what it said when it could not start. */
-export async function detach(config: ClusterConfig, root: string, initialise = false): Promise<ClusterStatus> {
-  const folder = new DataFolder(config.dataDir);
+export function detach(config: ClusterConfig, root: string, initialise = false): Promise<ClusterStatus> {
+  const environment = { STAMP_CLUSTER: JSON.stringify(config), STAMP_CLUSTER_INIT: String(initialise) };
+  return startDaemon(config.dataDir, root, environment);
+}
+
+/** The same for a location service and its lock service. */
+export function detachLocation(config: LocationConfig, root: string): Promise<ClusterStatus> {
+  return startDaemon(config.dataDir, root, { STAMP_LOCATION: JSON.stringify(config) });
+}
+
+async function startDaemon(dataDir: string, root: string, environment: Readonly<Record<string, string>>): Promise<ClusterStatus> {
+  const folder = new DataFolder(dataDir);
   folder.prepare();
   const path = join(folder.logs, "supervisor.log");
   const log = openSync(path, "a", 0o600);
@@ -19,7 +30,7 @@ export async function detach(config: ClusterConfig, root: string, initialise = f
     cwd: root,
     detached: true,
     stdio: ["ignore", log, log],
-    env: { ...process.env, STAMP_CLUSTER: JSON.stringify(config), STAMP_ROOT: root, STAMP_CLUSTER_INIT: String(initialise) },
+    env: { ...process.env, ...environment, STAMP_ROOT: root },
   });
   closeSync(log);
   let ended = false;

@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
-import type { PlannedProcess } from "../plan.ts";
+import type { PlannedProcess, StartedProcess } from "../plan.ts";
 import { LastError } from "./last-error.ts";
 import { LogFile } from "./log-file.ts";
 import { identityOf, type ProcessIdentity, signal } from "./process-identity.ts";
@@ -30,23 +30,23 @@ export const compiledIn = (root: string): string => join(root, ".tools", "compil
 /** In MiB. Objects here are few and die young; with V8's own 16 each process holds 30 MiB more. */
 const heap = ["--max-semi-space-size=4"];
 
-export interface ManagedOptions {
+export interface ManagedOptions<Plan extends StartedProcess = PlannedProcess> {
   readonly root: string;
   readonly logs: string;
   readonly logBytesMax: number;
   readonly restartAfterMs: number;
   readonly stopTimeoutMs: number;
   /** A process was started or ended. */
-  readonly onChange: (process: ManagedProcess, what: ProcessEvent) => void;
+  readonly onChange: (process: ManagedProcess<Plan>, what: ProcessEvent) => void;
 }
 
 export type ProcessEvent =
   | { readonly kind: "started"; readonly pid: number }
   | { readonly kind: "exited"; readonly how: string; readonly asked: boolean };
 
-export class ManagedProcess {
-  readonly plan: PlannedProcess;
-  readonly #options: ManagedOptions;
+export class ManagedProcess<Plan extends StartedProcess = PlannedProcess> {
+  readonly plan: Plan;
+  readonly #options: ManagedOptions<Plan>;
   readonly #log: LogFile;
   #child: ChildProcess | undefined;
   /** Process whose end `lastExit` is. */
@@ -61,7 +61,7 @@ export class ManagedProcess {
   /** How it ended last, and why by its own words; empty when it never did. */
   lastExit = "";
 
-  constructor(plan: PlannedProcess, options: ManagedOptions) {
+  constructor(plan: Plan, options: ManagedOptions<Plan>) {
     this.plan = plan;
     this.#options = options;
     this.#restartPauseMs = options.restartAfterMs;

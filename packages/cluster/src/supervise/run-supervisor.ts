@@ -1,13 +1,16 @@
 /** A supervisor with its control socket and the signals that stop it. */
-import { ControlServer } from "./control.ts";
+import { type Controlled, ControlServer } from "./control.ts";
 import { finalizeByItself } from "./own-finalize.ts";
 import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 
-export interface RunningSupervisor {
-  readonly supervisor: Supervisor;
+export interface Running {
   /** Everything has been stopped, by whoever asked. */
   readonly stopped: Promise<void>;
   stop(): Promise<void>;
+}
+
+export interface RunningSupervisor extends Running {
+  readonly supervisor: Supervisor;
 }
 
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -18,16 +21,28 @@ const sameSignalMs = 1_000;
 export async function runSupervisor(
   options: SupervisorOptions & { readonly onStopping?: (why: string) => void },
 ): Promise<RunningSupervisor> {
+  const supervisor = new Supervisor(options);
+  const ending = new AbortController();
+  const running = await superviseUntilStopped(supervisor, (why) => {
+    options.onStopping?.(why);
+    ending.abort();
+  });
+  if (options.config.topology === undefined) void finalizeByItself(options.transport, () => supervisor.status(), ending.signal);
+  return { supervisor, ...running };
+}
+
+/** Starts a supervisor, and gives it a control socket and the signals that stop it. */
+export async function superviseUntilStopped(
+  supervisor: Controlled & { start(): Promise<void>; stop(): Promise<void> },
+  onStopping: (why: string) => void,
+): Promise<Running> {
   // Its socket, logs and records are for its user alone; the processes that it starts inherit this.
   process.umask(0o077);
-  const supervisor = new Supervisor(options);
   const { promise: stopped, resolve } = Promise.withResolvers<void>();
-  const ending = new AbortController();
   let stopping: Promise<void> | undefined;
   const stop = (why: string): Promise<void> => {
     if (stopping === undefined) {
-      options.onStopping?.(why);
-      ending.abort();
+      onStopping(why);
       stopping = supervisor.stop();
       // The answer to whoever asked still goes out: the server ends when its connections have.
       void stopping.then(() => server.close()).then(resolve);
@@ -61,6 +76,5 @@ export async function runSupervisor(
   }
   started = true;
   if (askedBy !== undefined) onSignal(askedBy);
-  if (options.config.topology === undefined) void finalizeByItself(options.transport, () => supervisor.status(), ending.signal);
-  return { supervisor, stopped, stop: () => stop("asked to") };
+  return { stopped, stop: () => stop("asked to") };
 }
