@@ -64,6 +64,7 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     write("packages/base/src/breach-any.ts", "export const anything: any = 1;\n");
     write("packages/base/src/breach-enum.ts", "export enum Kind {\n  a,\n}\n");
     write("packages/base/src/breach-long.ts", "// A line.\n".repeat(601));
+    write("packages/base/src/breach-function.ts", `export function held(): void {\n${"  held();\n".repeat(81)}}\n`);
     write("packages/base/src/breach-leftover.ts", `// TO${""}DO: later\nexport const done = false;\n`);
     write("packages/base/src/breach.test.ts", `import { test } from "node:test";\ntest.sk${""}ip("never", () => {});\n`);
     write("packages/base/src/breach-path.ts", `export const where = "/ro${""}ot/somewhere";\n`);
@@ -122,6 +123,7 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     linter("breach-random", "plugin");
     linter("breach-default", "noDefaultExport");
     linter("breach-any", "noExplicitAny");
+    linter("breach-function", "noExcessiveLinesPerFunction");
 
     const tells = (file: string, rule: string): void => {
       assert.ok(

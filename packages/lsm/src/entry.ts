@@ -28,7 +28,5 @@ export interface Cursor {
 /** Key first, then newest first. */
 export const compareEntries = (a: Entry, b: Entry): number => compareBytes(a.key, b.key) || b.sequence - a.sequence;
 
-/** Longest value a row may have. */
-export const valueBytesMax: number = 2 * 1024 * 1024;
 /** Longest key. */
 export const keyBytesMax: number = 16 * 1024;

@@ -1,6 +1,5 @@
 /** Where bytes lie in the stream layer, and where the replicas of an extent are. */
-import { create } from "@bufbuild/protobuf";
-import { type CodedLocation, type ExtentLocation, ExtentLocationSchema, fromWire, toWire, type Place as WirePlace } from "@stamp/wire";
+import { type CodedLocation, type ExtentLocation, fromWire, toWire, type Place as WirePlace } from "@stamp/wire";
 import type { Place } from "./types.ts";
 
 /** Where the fragments of a coded extent are. */
@@ -44,18 +43,4 @@ export const locationFromWire = (location: ExtentLocation): Location => ({
 const codedFromWire = ({ profile, fragments }: CodedLocation): CodedPlaces => ({
   profile,
   fragments: fragments.map(({ version, address }) => ({ version: fromWire(version), address })),
-});
-
-export const locationToWire = (location: Location): ExtentLocation =>
-  create(ExtentLocationSchema, {
-    extentId: toWire(location.extentId),
-    version: toWire(location.version),
-    addresses: [...location.addresses],
-    ...(location.sealedLengthBytes === undefined ? {} : { sealedLengthBytes: toWire(location.sealedLengthBytes) }),
-    ...(location.coded === undefined ? {} : { coded: codedToWire(location.coded) }),
-  });
-
-const codedToWire = ({ profile, fragments }: CodedPlaces) => ({
-  profile,
-  fragments: fragments.map(({ version, address }) => ({ version: toWire(version), address })),
 });

@@ -34,7 +34,7 @@ import { MetadataCopies, type MetadataCopyFacts, metadataCopiesFolder } from "./
 import { extentNodeMetrics } from "./metrics.ts";
 import { Node } from "./node.ts";
 import { extentNodeFormats, refuseNewerDisk } from "./recovery/newer-formats.ts";
-import { recover } from "./recovery/recovery.ts";
+import { type Recovered, recover } from "./recovery/recovery.ts";
 import { Scrubber } from "./repair/scrubber.ts";
 import { Reporter } from "./reporter.ts";
 import { extentFragmentHandlers, extentNodeHandlers } from "./server.ts";
@@ -60,6 +60,23 @@ function extentFacts(extents: LocalExtents | undefined) {
     bytes += replica.durableBytes;
   }
   return { states, bytes };
+}
+
+interface KnownDisk {
+  readonly identity: NodeIdentity;
+  /** True if this start formatted the disk. */
+  readonly fresh: boolean;
+}
+
+interface RecoveredDisk {
+  readonly table: ExtentTable;
+  readonly store: ExtentStore;
+  readonly queue: DiskQueue;
+  readonly fragments: FragmentFiles;
+  readonly begun: JournalBegun;
+  readonly recovered: Recovered;
+  /** True if the disk may have lost the term of the stream manager that it obeyed. */
+  readonly forgetful: boolean;
 }
 
 export class ExtentNodeRole implements Role {
@@ -225,31 +242,77 @@ export class ExtentNodeRole implements Role {
     return ok(this.#node);
   }
 
-  #refuse(failure: Failed): void {
+  #refuse(failure: Failed): undefined {
     this.#refusing = failure;
     this.#world.logger.error("this node does not serve", { why: failure.failure.message });
+    return undefined;
   }
 
+  /** Starts in stages. A stage that answers undefined has refused to serve, or was stopped. */
   async #prepare(incarnation: number): Promise<void> {
-    const world = this.#world;
-    const metadata = new MetadataClient(world, this.#config.lockService);
-    const held = await readIdentity(world, this.#config.name);
-    if (!held.ok) return this.#refuse(held);
-    let identity: NodeIdentity | undefined = held.value;
-    const fresh = identity === undefined;
-    if (identity === undefined) {
-      const stampId = await this.#ask("the metadata store's stamp id", () => metadata.stampId(askTimeoutMs));
-      if (stampId === undefined) return;
-      identity = await formatDisk(world, this.#config.name, stampId);
-    }
-
+    const metadata = new MetadataClient(this.#world, this.#config.lockService);
+    const known = await this.#learnIdentity(metadata);
+    if (known === undefined) return;
     this.#waitingFor = "the recovery of its disk";
-    const opened = await ExtentTable.open(world, identity.diskId);
+    const disk = await this.#recoverDisk(known);
+    if (disk === undefined) return;
+    const journal = await this.#openJournal(disk);
+    const { fragments, store, recovered } = disk;
+    const node = new Node({
+      world: this.#world,
+      config: this.#config,
+      identity: known.identity,
+      incarnation,
+      address: this.address,
+      journal,
+      store,
+      fragments,
+      journalDisk: this.#ownJournalDisk ? this.#journalDisk : undefined,
+      obeyed: recovered.obeyed,
+    });
+    this.#node = node;
+    const copies = await this.#openMetadataCopies(known.identity.stampId);
+    // A report without it would say that this node knows of no transaction.
+    node.metadataVersion = () => copies.facts.version;
+
+    if (!known.fresh && !(await this.#isOwnStamp(metadata, known.identity.stampId))) return;
+    if (disk.forgetful) {
+      const term = await this.#ask("the term of the stream manager", () => node.givenTerm());
+      if (term === undefined) return;
+      if (term > node.smTerm) await node.raiseTerm(term);
+      await disk.table.markComplete();
+    }
+    if (this.#config.takeLowerTerm && !(await this.#takeLowerTerm(node, metadata))) return;
+    const reporter = new Reporter(node);
+    this.#reporter = reporter;
+    await node.lookAtDisk();
+    this.#ready = true;
+    this.#world.logger.info("the extent node serves", { extents: store.extents.size, replayed: recovered.replayed });
+    reporter.start();
+    this.#scrubber = new Scrubber(node);
+    this.#scrubber.start();
+    copies.start();
+  }
+
+  /** Reads the disk's identity. Formats an empty disk for the stamp of the metadata store. */
+  async #learnIdentity(metadata: MetadataClient): Promise<KnownDisk | undefined> {
+    const { name } = this.#config;
+    const held = await readIdentity(this.#world, name);
+    if (!held.ok) return this.#refuse(held);
+    if (held.value !== undefined) return { identity: held.value, fresh: false };
+    const stampId = await this.#ask("the metadata store's stamp id", () => metadata.stampId(askTimeoutMs));
+    return stampId === undefined ? undefined : { identity: await formatDisk(this.#world, name, stampId), fresh: true };
+  }
+
+  /** Opens the extent table and the files, and replays the journal. The store then knows every extent of the disk. */
+  async #recoverDisk({ identity, fresh }: KnownDisk): Promise<RecoveredDisk | undefined> {
+    const world = this.#world;
+    const { table, ...opened } = await ExtentTable.open(world, identity.diskId);
     if (!opened.complete && !fresh) world.logger.warn("the extent table is rebuilt from the extent files", { why: opened.why });
     const queue = new DiskQueue(world);
     this.#queue = queue;
     const files = new ExtentFiles(world, queue, this.#config.openFilesMax, identity);
-    const store = new ExtentStore(world, this.#config, files, opened.table);
+    const store = new ExtentStore(world, this.#config, files, table);
     const fragments = await FragmentFiles.open(world, files, queue, identity);
     this.#store = store;
     if (this.#ownJournalDisk) {
@@ -262,7 +325,7 @@ export class ExtentNodeRole implements Role {
       world,
       journalDisk: this.#journalDisk,
       files,
-      table: opened.table,
+      table,
       tableComplete: opened.complete,
       identity,
       begun: begun.generation,
@@ -271,8 +334,8 @@ export class ExtentNodeRole implements Role {
     if (!outcome.ok) return this.#refuse(outcome);
     const recovered = outcome.value;
     const forgetful = !fresh && (recovered.forgetful || opened.unlearned);
-    await opened.table.markComplete(forgetful);
-    if (this.#stop.signal.aborted) return;
+    await table.markComplete(forgetful);
+    if (this.#stop.signal.aborted) return undefined;
     for (const replica of recovered.replicas.values()) {
       const extent = new LocalExtent(replica, replica.durableBytes);
       store.extents.set(replica.extentId, extent);
@@ -280,6 +343,11 @@ export class ExtentNodeRole implements Role {
       if (replica.state === "open") extent.index = await store.index(extent);
     }
     this.#recovered = { replayedRecords: recovered.replayed, tableRebuilt: recovered.rebuilt && !fresh, recoveryMs: recovered.tookMs };
+    return { table, store, queue, fragments, begun, recovered, forgetful };
+  }
+
+  async #openJournal({ store, queue, begun, recovered }: RecoveredDisk): Promise<Journal> {
+    const world = this.#world;
     if (this.#ownJournalDisk) this.#journalQueue = new DiskQueue(world);
     // On a disk of its own nothing else needs what the journal leaves.
     const journalConfig = { ...this.#config, reserveBytes: this.#ownJournalDisk ? 0 : this.#config.reserveBytes };
@@ -293,46 +361,18 @@ export class ExtentNodeRole implements Role {
     store.attach(journal);
     await journal.open(recovered.segments);
     this.#journal = journal;
-    const node = new Node({
-      world,
-      config: this.#config,
-      identity,
-      incarnation,
-      address: this.address,
-      journal,
-      store,
-      fragments,
-      journalDisk: this.#ownJournalDisk ? this.#journalDisk : undefined,
-      obeyed: recovered.obeyed,
-    });
-    this.#node = node;
-    const { lockService, metadataCopyEveryMs, takeLowerTerm } = this.#config;
-    const copies = new MetadataCopies(world, { lockService, stampId: identity.stampId, everyMs: metadataCopyEveryMs });
-    // Before the lock service is asked: a person must find the newest copy also when its store is lost.
+    return journal;
+  }
+
+  /** Before the lock service is asked: a person must find the newest copy also when its store is lost. */
+  async #openMetadataCopies(stampId: string): Promise<MetadataCopies> {
+    const { lockService, metadataCopyEveryMs } = this.#config;
+    const copies = new MetadataCopies(this.#world, { lockService, stampId, everyMs: metadataCopyEveryMs });
     await copies.open();
     this.#metadataCopies = copies;
     const { path, version, takenAtMs } = this.#copyFacts(copies);
-    if (path !== "") world.logger.info("newest copy of the metadata on this disk", { path, version, takenAtMs });
-    // A report without it would say that this node knows of no transaction.
-    node.metadataVersion = () => copies.facts.version;
-
-    if (!fresh && !(await this.#isOwnStamp(metadata, identity.stampId))) return;
-    if (forgetful) {
-      const term = await this.#ask("the term of the stream manager", () => node.givenTerm());
-      if (term === undefined) return;
-      if (term > node.smTerm) await node.raiseTerm(term);
-      await opened.table.markComplete();
-    }
-    if (takeLowerTerm && !(await this.#takeLowerTerm(node, metadata))) return;
-    const reporter = new Reporter(node);
-    this.#reporter = reporter;
-    await node.lookAtDisk();
-    this.#ready = true;
-    world.logger.info("the extent node serves", { extents: store.extents.size, replayed: recovered.replayed });
-    reporter.start();
-    this.#scrubber = new Scrubber(node);
-    this.#scrubber.start();
-    copies.start();
+    if (path !== "") this.#world.logger.info("newest copy of the metadata on this disk", { path, version, takenAtMs });
+    return copies;
   }
 
   /** Asks until the metadata store is the one of this disk's stamp: a left-over one may hold the address for a while. False: stopped. */

@@ -27,6 +27,28 @@ export function partitionServerHandlers(
   shipper: Shipper,
 ): Handlers<typeof PartitionServer> {
   return {
+    ...commandHandlers(holdings, commands),
+    ...upkeepHandlers(holdings, collector),
+    ...objectHandlers(holdings, executor),
+    applyShipped: (request, context) => guarded(() => shipments.applyShipped(request, context)),
+    applyScanned: (request, context) => guarded(() => shipments.applyScanned(request, context)),
+    getShipping: ({ account, epoch, paired }) =>
+      guarded(async () => {
+        const asked = { account, epoch: fromWire(epoch), paired: fromWire(paired) };
+        return ok({ ranges: await shippingFacts(holdings, shipper, asked, (held) => executor.mayAnswer(held)) });
+      }),
+    listPartitions: async () => {
+      const { rowBytes, ...load } = holdings.figures;
+      return ok({ partitions: holdings.all.map(infoOf), server: { ...load, rowBytes: toWire(rowBytes) } });
+    },
+  };
+}
+
+type Calls<Names extends keyof Handlers<typeof PartitionServer>> = Pick<Handlers<typeof PartitionServer>, Names>;
+
+/** Commands of the partition manager: each is vouched for by its term and by the epoch of the range's owner. */
+function commandHandlers(holdings: Holdings, commands: VouchedCommands): Calls<"loadPartition" | "closePartition" | "reshapePartitions"> {
+  return {
     loadPartition: (request) =>
       guarded(async () => {
         const range = rangeFromWire(request.range);
@@ -61,6 +83,12 @@ export function partitionServerHandlers(
         );
         return times.ok ? ok({ heldMs: times.value.heldMs, times: times.value }) : times;
       }),
+  };
+}
+
+/** Work on one range that an operator or the partition manager asks for, and that changes nothing a client sees. */
+function upkeepHandlers(holdings: Holdings, collector: Collector): Calls<"suggestSplitKey" | "checkpointPartition" | "collectPartition"> {
+  return {
     suggestSplitKey: (request) =>
       guarded(async () => {
         const held = holdings.servingAny(request.rangeId);
@@ -94,6 +122,12 @@ export function partitionServerHandlers(
           bytesRewritten: toWire(bytesRewritten),
         });
       }),
+  };
+}
+
+/** Calls of front-ends: operations on objects, and the bytes that go ahead of them. */
+function objectHandlers(holdings: Holdings, executor: Executor): Calls<"listIncarnations" | "execute" | "writeData" | "pinData"> {
+  return {
     listIncarnations: (request) =>
       guarded(async () => {
         const held = holdings.serving(request.rangeId, fromWire(request.rangeVersion));
@@ -130,17 +164,6 @@ export function partitionServerHandlers(
         const gone = await executor.pinData(request.rangeId, version, request.key, extentIds, context.deadlineMs);
         return gone.ok ? ok({ goneExtentIds: gone.value.map(toWire) }) : gone;
       }),
-    applyShipped: (request, context) => guarded(() => shipments.applyShipped(request, context)),
-    applyScanned: (request, context) => guarded(() => shipments.applyScanned(request, context)),
-    getShipping: ({ account, epoch, paired }) =>
-      guarded(async () => {
-        const asked = { account, epoch: fromWire(epoch), paired: fromWire(paired) };
-        return ok({ ranges: await shippingFacts(holdings, shipper, asked, (held) => executor.mayAnswer(held)) });
-      }),
-    listPartitions: async () => {
-      const { rowBytes, ...load } = holdings.figures;
-      return ok({ partitions: holdings.all.map(infoOf), server: { ...load, rowBytes: toWire(rowBytes) } });
-    },
   };
 }
 

@@ -18,21 +18,28 @@ const openedTogetherMax = 16;
 /** Kept from a caller's deadline for the way back: a tenth of it, at most this. Too late, he would never hear why. */
 const answerMsMax = 100;
 
-/** `standby` answers while this process does not lead. */
-export function streamManagerHandlers(
-  clock: Clock,
-  serving: () => Serving | undefined,
-  standby: () => Outcome<never>,
-): Handlers<typeof StreamManager> {
-  const led = async <T>(work: (leader: Serving) => Promise<Outcome<T>> | Outcome<T>): Promise<Outcome<T>> => {
-    const leader = serving();
-    return leader === undefined ? standby() : work(leader);
+/** Gives calls to the leading stream manager, and answers each before the deadline of its caller. */
+class Door {
+  readonly #clock: Clock;
+  readonly #serving: () => Serving | undefined;
+  readonly #standby: () => Outcome<never>;
+
+  constructor(clock: Clock, serving: () => Serving | undefined, standby: () => Outcome<never>) {
+    this.#clock = clock;
+    this.#serving = serving;
+    this.#standby = standby;
+  }
+
+  readonly led = async <T>(work: (leader: Serving) => Promise<Outcome<T>> | Outcome<T>): Promise<Outcome<T>> => {
+    const leader = this.#serving();
+    return leader === undefined ? this.#standby() : work(leader);
   };
+
   /** The work goes on when its caller's time is over: what was begun is finished, and a repeated call joins it. */
-  const inTime = async <T>(context: CallContext, leader: Serving, work: Promise<Outcome<T>>, what: string): Promise<Outcome<T>> => {
-    const untilDeadlineMs = context.deadlineMs - clock.monotonicMs();
+  readonly inTime = async <T>(context: CallContext, leader: Serving, work: Promise<Outcome<T>>, what: string): Promise<Outcome<T>> => {
+    const untilDeadlineMs = context.deadlineMs - this.#clock.monotonicMs();
     const leftMs = Math.max(1, untilDeadlineMs - Math.min(answerMsMax, untilDeadlineMs / 10));
-    const outcome = await within(clock, leftMs, work);
+    const outcome = await within(this.#clock, leftMs, work);
     if (outcome !== undefined) return outcome;
     const waits = waitsOf(leader).join("; ");
     // The caller's own callers are told when it is nodes or room that lack. (A node without room does not answer a fence.)
@@ -40,8 +47,35 @@ export function streamManagerHandlers(
     const reason = lacks.length > 0 ? "noPlacement" : "timeout";
     return unknownOutcome("deadlineExceeded", reason, `${what} is not done yet${waits === "" ? "" : `: ${waits}`}`);
   };
-  const wanted = (context: CallContext) => (): boolean => !context.aborted && clock.monotonicMs() < context.deadlineMs;
 
+  readonly wanted = (context: CallContext) => (): boolean => !context.aborted && this.#clock.monotonicMs() < context.deadlineMs;
+}
+
+type Calls<Names extends keyof Handlers<typeof StreamManager>> = Pick<Handlers<typeof StreamManager>, Names>;
+
+/** `standby` answers while this process does not lead. */
+export function streamManagerHandlers(
+  clock: Clock,
+  serving: () => Serving | undefined,
+  standby: () => Outcome<never>,
+): Handlers<typeof StreamManager> {
+  const door = new Door(clock, serving, standby);
+  return {
+    ...openingHandlers(door),
+    ...changingHandlers(door),
+    ...viewingHandlers(door),
+    ...codingHandlers(door),
+    ...nodeHandlers(door),
+    ...operatorHandlers(door),
+  };
+}
+
+/** Calls of owners that write: they open a stream and go on to its next extent. */
+function openingHandlers({
+  led,
+  inTime,
+  wanted,
+}: Door): Calls<"createStream" | "openStream" | "openStreams" | "sealAndAllocate" | "allocateAhead"> {
   return {
     createStream: (request, context) =>
       led(async (leader) => {
@@ -83,6 +117,22 @@ export function streamManagerHandlers(
         if (successor === undefined) return refused("aborted", "conflict", `stream ${request.name} was changed meanwhile: open it again`);
         return ok({ sealedLengthBytes: toWire(succeeded.value.sealedLengthBytes), extent: leader.views.location(successor) });
       }),
+    allocateAhead: (request) =>
+      led(async (leader) => {
+        const { name, extentId: last } = request;
+        const predecessor = last === 0n ? undefined : extentId(fromWire(last));
+        const begun = await leader.calls.allocateAhead(name, ownerEpoch(fromWire(request.ownerEpoch)), predecessor);
+        return begun.ok ? ok({}) : begun;
+      }),
+  };
+}
+
+/** Calls of owners that change lists of extents. */
+function changingHandlers({
+  led,
+  inTime,
+}: Door): Calls<"truncateStream" | "deleteStream" | "renameStream" | "concatenateStreams" | "multiModify"> {
+  return {
     truncateStream: (request, context) =>
       led(async (leader) => {
         const { name, beforeExtentId } = request;
@@ -96,20 +146,6 @@ export function streamManagerHandlers(
         const deleted = await inTime(context, leader, work, `deleting stream ${request.name}`);
         return deleted.ok ? ok({}) : deleted;
       }),
-    getStream: (request) =>
-      led((leader) => {
-        const { state } = leader.term;
-        const { name, afterExtentId } = request;
-        if (state.stream(name) === undefined) return noStream(name);
-        const list = state.list(name);
-        const after = afterExtentId === 0n ? -1 : list.indexOf(extentId(fromWire(afterExtentId)));
-        if (after < 0 && afterExtentId !== 0n) {
-          return refused("notFound", "unknownExtent", `extent ${afterExtentId} is not in stream ${name}`);
-        }
-        return ok(leader.views.stream(name, list, after + 1, request.limit === 0 ? undefined : request.limit));
-      }),
-    statStream: ({ name }) =>
-      led((leader) => (leader.term.state.stream(name) === undefined ? noStream(name) : ok(leader.views.stat(name)))),
     renameStream: (request, context) =>
       led(async (leader) => {
         const { name, newName } = request;
@@ -142,13 +178,26 @@ export function streamManagerHandlers(
         });
         return ok({ streams: kept.map((edit) => leader.views.stat(edit.name)), opened });
       }),
-    allocateAhead: (request) =>
-      led(async (leader) => {
-        const { name, extentId: last } = request;
-        const predecessor = last === 0n ? undefined : extentId(fromWire(last));
-        const begun = await leader.calls.allocateAhead(name, ownerEpoch(fromWire(request.ownerEpoch)), predecessor);
-        return begun.ok ? ok({}) : begun;
+  };
+}
+
+/** Calls that read streams and extents. */
+function viewingHandlers({ led }: Door): Calls<"getStream" | "statStream" | "listStreams" | "locateExtents" | "listExtents"> {
+  return {
+    getStream: (request) =>
+      led((leader) => {
+        const { state } = leader.term;
+        const { name, afterExtentId } = request;
+        if (state.stream(name) === undefined) return noStream(name);
+        const list = state.list(name);
+        const after = afterExtentId === 0n ? -1 : list.indexOf(extentId(fromWire(afterExtentId)));
+        if (after < 0 && afterExtentId !== 0n) {
+          return refused("notFound", "unknownExtent", `extent ${afterExtentId} is not in stream ${name}`);
+        }
+        return ok(leader.views.stream(name, list, after + 1, request.limit === 0 ? undefined : request.limit));
       }),
+    statStream: ({ name }) =>
+      led((leader) => (leader.term.state.stream(name) === undefined ? noStream(name) : ok(leader.views.stat(name)))),
     listStreams: (request) =>
       led((leader) => {
         const wanted = where(leader.term.state.streamNames(), (name) => name > request.after && name.startsWith(request.prefix));
@@ -173,12 +222,14 @@ export function streamManagerHandlers(
         const found = leader.term.state.extentsAfter(fromWire(request.afterExtentId), length + 1);
         return ok({ extents: found.slice(0, length).map((extent) => leader.views.extent(extent)), more: found.length > length });
       }),
-    sealAcceptingLoss: (request, context) =>
-      led(async (leader) => {
-        const work = leader.operator.sealAcceptingLoss(extentId(fromWire(request.extentId)), request.note);
-        const sealed = await inTime(context, leader, work, `sealing extent ${request.extentId} with loss accepted`);
-        return sealed.ok ? ok(leader.views.extent(sealed.value)) : sealed;
-      }),
+  };
+}
+
+/** Calls about coding, decoding and repair. */
+function codingHandlers({
+  led,
+}: Door): Calls<"getRepairStatus" | "getCodingStatus" | "listCodingPlan" | "setCodingPaused" | "codeExtent" | "replicateExtent"> {
+  return {
     getRepairStatus: () =>
       led((leader) => {
         const copies = leader.repairer.status();
@@ -192,6 +243,22 @@ export function streamManagerHandlers(
         const set = await leader.chooser.setPaused(request.paused, request.note);
         return set.ok ? ok(codingStatus(leader)) : set;
       }),
+    codeExtent: (request) =>
+      led(async (leader) => {
+        const id = extentId(fromWire(request.extentId));
+        return recordAfter(leader, id, await leader.coder.codeAsked(id, request.profile));
+      }),
+    replicateExtent: (request) =>
+      led(async (leader) => {
+        const id = extentId(fromWire(request.extentId));
+        return recordAfter(leader, id, await leader.coder.decode(id));
+      }),
+  };
+}
+
+/** Calls about extent nodes and what they report. */
+function nodeHandlers({ led }: Door): Calls<"setNodeDuty" | "listNodes" | "getRoom" | "reportNode"> {
+  return {
     setNodeDuty: (request) =>
       led(async (leader) => {
         const duty = dutyFromWire(request.duty);
@@ -202,15 +269,31 @@ export function streamManagerHandlers(
         const node = leader.views.nodes().find((one) => one.nodeId === request.nodeId);
         return node === undefined ? refused("notFound", "badRequest", `there is no extent node ${request.nodeId}`) : ok(node);
       }),
-    codeExtent: (request) =>
+    listNodes: () => led((leader) => ok({ nodes: leader.views.nodes() })),
+    getRoom: () => led((leader) => ok({ lacks: lacksOf(leader) })),
+    reportNode: (request) => led((leader) => leader.reports.take(request)),
+  };
+}
+
+/** Decisions that only a person takes: over loss, over quarantined replicas and over stray fragments. */
+function operatorHandlers({
+  led,
+  inTime,
+}: Door): Calls<
+  | "sealAcceptingLoss"
+  | "listQuarantine"
+  | "deleteQuarantined"
+  | "adoptQuarantined"
+  | "listStrayFragments"
+  | "deleteStrayFragment"
+  | "adoptFragments"
+> {
+  return {
+    sealAcceptingLoss: (request, context) =>
       led(async (leader) => {
-        const id = extentId(fromWire(request.extentId));
-        return recordAfter(leader, id, await leader.coder.codeAsked(id, request.profile));
-      }),
-    replicateExtent: (request) =>
-      led(async (leader) => {
-        const id = extentId(fromWire(request.extentId));
-        return recordAfter(leader, id, await leader.coder.decode(id));
+        const work = leader.operator.sealAcceptingLoss(extentId(fromWire(request.extentId)), request.note);
+        const sealed = await inTime(context, leader, work, `sealing extent ${request.extentId} with loss accepted`);
+        return sealed.ok ? ok(leader.views.extent(sealed.value)) : sealed;
       }),
     listQuarantine: () => led((leader) => ok({ replicas: leader.operator.quarantine(), more: leader.term.nodes.quarantineFull })),
     deleteQuarantined: (request) =>
@@ -239,9 +322,6 @@ export function streamManagerHandlers(
         const adopted = await inTime(context, leader, work, `adopting fragments of extent ${request.extentId}`);
         return adopted.ok ? ok(leader.views.extent(adopted.value)) : adopted;
       }),
-    listNodes: () => led((leader) => ok({ nodes: leader.views.nodes() })),
-    getRoom: () => led((leader) => ok({ lacks: lacksOf(leader) })),
-    reportNode: (request) => led((leader) => leader.reports.take(request)),
   };
 }
 

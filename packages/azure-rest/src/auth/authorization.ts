@@ -11,9 +11,6 @@ import { type Query, queryValue } from "../target.ts";
  */
 export type PermissionGroups = readonly string[] | "never";
 
-/** `srt` of an account SAS: the service, a container (queue, table), or an object in it (blob, message, entity). */
-export type ResourceType = "s" | "c" | "o";
-
 /** Roles of a bearer, each with what those before it may do. */
 export const bearerRoles = ["read", "contribute", "own"] as const;
 export type BearerRole = (typeof bearerRoles)[number];

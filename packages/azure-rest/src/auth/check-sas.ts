@@ -3,7 +3,6 @@
  * in this order, each with the code that the service answers. The signature first: nobody without one learns anything else.
  */
 import { utf8 } from "@stamp/base";
-import { toBase64 } from "../base64.ts";
 import { formatIso } from "../dates.ts";
 import { type Parsed, parsed, rejected } from "../rest-error.ts";
 import type { ServiceName } from "../service-properties/service-properties.ts";
@@ -118,5 +117,3 @@ export function responseOverrides({ kind, fields, version }: Sas, service: Servi
   }
   return headers;
 }
-
-export const sasSignature = (text: string, key: Uint8Array, hmacSha256: HmacSha256): string => toBase64(hmacSha256(key, utf8(text)));

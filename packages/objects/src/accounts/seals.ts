@@ -31,7 +31,6 @@ export interface SealingCiphers {
   openAes256Gcm(key: Uint8Array, nonce: Uint8Array, sealed: Uint8Array, boundTo: Uint8Array): Uint8Array | undefined;
 }
 
-export const masterKeyBytes = 32;
 const version = 1;
 const idBytes = 8;
 const nonceBytes = 12;

@@ -108,10 +108,6 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   ports = [port, ...ports];
   const address = `${listen.slice(0, listen.lastIndexOf(":"))}:${port}`;
   let closing: Promise<number> | undefined;
-  const whileTrue = async (holds: () => boolean, atMostMs: number): Promise<void> => {
-    const endMs = context.clock.monotonicMs() + atMostMs;
-    while (holds() && context.clock.monotonicMs() < endMs) await new Promise((resolve) => setTimeout(resolve, 5));
-  };
   const close = async (graceMs: number): Promise<number> => {
     door.close();
     for (const { typeName } of descriptors) health.setStatus(typeName, "NOT_SERVING");
@@ -119,13 +115,13 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
     if (graceMs > 0) {
       draining.begin();
       for (const connection of [...connections]) connection.drain();
-      await whileTrue(() => connections.size > 0 || running.size > 0, graceMs);
+      await whileTrue(context.clock, () => connections.size > 0 || running.size > 0, graceMs);
     }
     const cut = [...connections].reduce((sum, connection) => sum + connection.runningCount, running.size);
     for (const call of running) call.cut();
     for (const connection of [...connections]) connection.destroy();
     const ended = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
-    if (graceMs > 0) await whileTrue(() => draining.connections > 0, flushMs);
+    if (graceMs > 0) await whileTrue(context.clock, () => draining.connections > 0, flushMs);
     server.forceShutdown();
     await ended;
     return cut;
@@ -137,6 +133,12 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
       return closing;
     },
   };
+}
+
+/** Waits while `holds`, at most so long; looks every 5 ms. */
+async function whileTrue(clock: Clock, holds: () => boolean, atMostMs: number): Promise<void> {
+  const endMs = clock.monotonicMs() + atMostMs;
+  while (holds() && clock.monotonicMs() < endMs) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
 const portsOf = (address: Address | undefined): readonly number[] => (address === undefined ? [] : [hostAndPort(address).port]);

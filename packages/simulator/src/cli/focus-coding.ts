@@ -1,5 +1,5 @@
 /** Tempers of workload `coding`: what attempts at coding, decoding and deletions of fragments meet. */
-import type { Focus } from "../workloads/faults/faults.ts";
+import type { Focus } from "../workloads/faults/fault-kinds.ts";
 
 export const codingFocuses = {
   /** Fragments rot and are lost, nodes die while they are made, and several attempts at each extent follow one another. */

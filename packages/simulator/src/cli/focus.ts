@@ -1,5 +1,5 @@
 /** Tempers by name: which faults come often, so that a missing rule is noticed within few seeds. */
-import type { Focus } from "../workloads/faults/faults.ts";
+import type { Focus } from "../workloads/faults/fault-kinds.ts";
 import { codingFocuses } from "./focus-coding.ts";
 
 const focuses = {

@@ -12,7 +12,7 @@ import { BrokenPromise } from "@stamp/virtual-time";
 import type { Account, AccountChange, Page, Teller } from "./clients/bank-tellers.ts";
 import { accountCount, accountsPerBranch, branchCount, branchOf, HttpTeller, OldMapTeller } from "./clients/bank-tellers.ts";
 import { simulatedCluster } from "./cluster.ts";
-import type { Focus } from "./faults/faults.ts";
+import type { Focus } from "./faults/fault-kinds.ts";
 import { Faults } from "./faults/faults.ts";
 import type { Tally } from "./run/workload.ts";
 

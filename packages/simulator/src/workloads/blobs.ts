@@ -16,7 +16,7 @@ import { HttpClient } from "./clients/http-client.ts";
 import { TransactionClient } from "./clients/transaction-client.ts";
 import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
-import type { Focus } from "./faults/faults.ts";
+import type { Focus } from "./faults/fault-kinds.ts";
 import { Faults } from "./faults/faults.ts";
 import { collectingOf, GarbageJudge } from "./faults/garbage.ts";
 import { stageOf } from "./run/stage.ts";

@@ -11,7 +11,7 @@ import { BrokenPromise } from "@stamp/virtual-time";
 import type { LeaseState } from "@stamp/wire";
 import { fromWire, LockService, toWire } from "@stamp/wire";
 import { simulatedStreamLayer } from "./cluster.ts";
-import type { Focus } from "./faults/faults.ts";
+import type { Focus } from "./faults/fault-kinds.ts";
 import { Faults } from "./faults/faults.ts";
 import { type Called, LockJudge } from "./judges/lock-judge.ts";
 import type { Tally } from "./run/workload.ts";

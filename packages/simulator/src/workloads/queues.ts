@@ -8,7 +8,7 @@ import { routeOf } from "@stamp/objects";
 import type { Simulation } from "@stamp/virtual-time";
 import { QueueClient } from "./clients/queue-client.ts";
 import { simulatedCluster } from "./cluster.ts";
-import type { Focus } from "./faults/faults.ts";
+import type { Focus } from "./faults/fault-kinds.ts";
 import { Faults } from "./faults/faults.ts";
 import { stageOf } from "./run/stage.ts";
 import type { Tally } from "./run/workload.ts";

@@ -16,7 +16,7 @@ import type { BlobContent, OperationResult, OperationSchema } from "@stamp/wire"
 import { ExtentNode, PartitionServer } from "@stamp/wire";
 import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
-import type { Focus } from "./faults/faults.ts";
+import type { Focus } from "./faults/fault-kinds.ts";
 import { Faults } from "./faults/faults.ts";
 import { collectingOf } from "./faults/garbage.ts";
 import type { Tally } from "./run/workload.ts";

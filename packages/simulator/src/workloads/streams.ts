@@ -15,7 +15,7 @@ import { ExtentNode, ReplicaState, StreamManager } from "@stamp/wire";
 import type { SimulatedCluster } from "./cluster.ts";
 import { extentFileName, simulatedStreamLayer } from "./cluster.ts";
 import { acceptLoss } from "./faults/accepted-loss.ts";
-import type { Focus } from "./faults/faults.ts";
+import type { Focus } from "./faults/fault-kinds.ts";
 import { Faults } from "./faults/faults.ts";
 import { putFolderBack } from "./faults/older-folder.ts";
 import type { RecordName } from "./judges/stream-judge.ts";

@@ -106,66 +106,68 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
       done(await deleteQueueMessage(objects.parts.queues, request, limits)),
     ),
   };
+}
 
-  async function putBlob(_: GrpcDoorParts, requests: AsyncIterable<PutBlobRequest>, context: CallContext) {
-    const iterator = requests[Symbol.asyncIterator]();
-    const first = await iterator.next();
-    if (first.done) return refused("invalidArgument", "badRequest", "no message: the first one names the blob");
-    const head: PutBlobRequest = first.value;
-    const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
-    const policy = await checkToken(parts, head.account, context, limits, servedHere(head.account, "PutBlob"));
-    if (!policy.ok) return policy;
-    const blobName = checkBlobName(head.blob, true);
-    if (!blobName.ok) return failedBy(blobName.error);
-    const row = await objects.container(head.account, head.container, limits);
-    if (!row.ok) return failedBy(row.error);
-    const name = await locateIn(objects, row.value, head, limits);
-    if (!name.ok) return failedBy(name.error);
-    const { defaultEncryptionScope: scope } = row.value;
-    const key = scope === "" ? parsed(undefined) : await objects.parts.scopes.key(head.account, scope, limits);
-    if (!key.ok) return failedBy(key.error);
-    const wants = { md5: true, crc64: false };
-    // How long it is shows only at its end: it never goes inline, and the largest Put Blob is the limit.
-    const received = await objects.receive(name.value, payloads(head, iterator), {
-      contentLengthBytes: undefined,
-      wants,
-      key: key.value,
-      from: grpcClients,
-      signal: context.signal,
-    });
-    if (!received.ok) return failedBy(received.error);
-    const { inline, places, md5 } = received.value;
-    const { contentType, contentEncoding, contentLanguage, cacheControl, contentDisposition } = head.headers ?? noHeaders;
-    const given = {
-      contentType: contentType || "application/octet-stream",
-      contentEncoding,
-      contentLanguage,
-      cacheControl,
-      contentDisposition,
-    };
-    const headers = { ...given, contentMd5: md5 ?? new Uint8Array(0) };
-    const value = { name: name.value, metadata: head.metadata, headers, body: { inline, places: [...places] } };
-    const conditions = key.value ? { ...head.conditions, ...underKey(key.value, {}) } : head.conditions;
-    const kind = { case: "putBlob", value: conditions ? { ...value, conditions } : value } as const;
-    const done = await objects.execute(kind, "blob", { ...limits, policy: policy.value });
-    const lost = done.ok ? await unacknowledged(parts.accounts, head.account, limits) : undefined;
-    return lost ? unknownOutcome("unavailable", "conflict", lost.message, { "x-ms-error-code": lost.code }) : outcomeOf(done);
-  }
+async function putBlob(parts: GrpcDoorParts, requests: AsyncIterable<PutBlobRequest>, context: CallContext) {
+  const { objects } = parts;
+  const iterator = requests[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  if (first.done) return refused("invalidArgument", "badRequest", "no message: the first one names the blob");
+  const head: PutBlobRequest = first.value;
+  const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
+  const policy = await checkToken(parts, head.account, context, limits, servedHere(head.account, "PutBlob"));
+  if (!policy.ok) return policy;
+  const blobName = checkBlobName(head.blob, true);
+  if (!blobName.ok) return failedBy(blobName.error);
+  const row = await objects.container(head.account, head.container, limits);
+  if (!row.ok) return failedBy(row.error);
+  const name = await locateIn(objects, row.value, head, limits);
+  if (!name.ok) return failedBy(name.error);
+  const { defaultEncryptionScope: scope } = row.value;
+  const key = scope === "" ? parsed(undefined) : await objects.parts.scopes.key(head.account, scope, limits);
+  if (!key.ok) return failedBy(key.error);
+  const wants = { md5: true, crc64: false };
+  // How long it is shows only at its end: it never goes inline, and the largest Put Blob is the limit.
+  const received = await objects.receive(name.value, payloads(head, iterator), {
+    contentLengthBytes: undefined,
+    wants,
+    key: key.value,
+    from: grpcClients,
+    signal: context.signal,
+  });
+  if (!received.ok) return failedBy(received.error);
+  const { inline, places, md5 } = received.value;
+  const { contentType, contentEncoding, contentLanguage, cacheControl, contentDisposition } = head.headers ?? noHeaders;
+  const given = {
+    contentType: contentType || "application/octet-stream",
+    contentEncoding,
+    contentLanguage,
+    cacheControl,
+    contentDisposition,
+  };
+  const headers = { ...given, contentMd5: md5 ?? new Uint8Array(0) };
+  const value = { name: name.value, metadata: head.metadata, headers, body: { inline, places: [...places] } };
+  const conditions = key.value ? { ...head.conditions, ...underKey(key.value, {}) } : head.conditions;
+  const kind = { case: "putBlob", value: conditions ? { ...value, conditions } : value } as const;
+  const done = await objects.execute(kind, "blob", { ...limits, policy: policy.value });
+  const lost = done.ok ? await unacknowledged(parts.accounts, head.account, limits) : undefined;
+  return lost ? unknownOutcome("unavailable", "conflict", lost.message, { "x-ms-error-code": lost.code }) : outcomeOf(done);
+}
 
-  async function* getBlob(_: GrpcDoorParts, request: GetBlobRequest, context: CallContext) {
-    const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
-    const who = await checkToken(parts, request.account, context, limits, servedHere(request.account, "GetBlob"));
-    if (!who.ok) throw new FailureError(who.failure);
-    const found = await findBlob(objects, request, limits);
-    if (!found.ok) throw new FailureError(failedBy(found.error).failure);
-    const { name, blob, content } = found.value;
-    yield { blob };
-    const endBytes = endOf(blob, request.endBytes === undefined ? undefined : fromWire(request.endBytes));
-    if (fromWire(content.startBytes) === endBytes) return;
-    const download = await objects.download(name, blob, content, endBytes, { to: grpcClients, signal: context.signal });
-    if (!download.ok) throw new FailureError(failedBy(download.error).failure);
-    for await (const payload of download.value) yield { payload };
-  }
+async function* getBlob(parts: GrpcDoorParts, request: GetBlobRequest, context: CallContext) {
+  const { objects } = parts;
+  const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
+  const who = await checkToken(parts, request.account, context, limits, servedHere(request.account, "GetBlob"));
+  if (!who.ok) throw new FailureError(who.failure);
+  const found = await findBlob(objects, request, limits);
+  if (!found.ok) throw new FailureError(failedBy(found.error).failure);
+  const { name, blob, content } = found.value;
+  yield { blob };
+  const endBytes = endOf(blob, request.endBytes === undefined ? undefined : fromWire(request.endBytes));
+  if (fromWire(content.startBytes) === endBytes) return;
+  const download = await objects.download(name, blob, content, endBytes, { to: grpcClients, signal: context.signal });
+  if (!download.ok) throw new FailureError(failedBy(download.error).failure);
+  for await (const payload of download.value) yield { payload };
 }
 
 /** Calls name an account by its own name only. */

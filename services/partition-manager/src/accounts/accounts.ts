@@ -1,16 +1,6 @@
 /** Wire calls of the operator about accounts. Every change is made only if the row is still as it was read. */
-import {
-  decodeServiceProperties,
-  encodeServiceProperties,
-  fromBase64,
-  isAccountName,
-  isScopeName,
-  type ServiceProperties,
-  toBase64,
-  unreadableProperties,
-} from "@stamp/azure-rest";
-import { equalBytes, type Outcome, ok, refused } from "@stamp/base";
-import { roleOf } from "@stamp/geo";
+import { isAccountName } from "@stamp/azure-rest";
+import { type Outcome, ok, refused } from "@stamp/base";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import type { Account, Accounts } from "@stamp/wire";
 import { type CopiedOf, RoleCommands } from "../roles/role-commands.ts";
@@ -19,16 +9,21 @@ import type { NamedRole } from "../roles/roles-here.ts";
 import { shippingHere } from "../roles/shipping-here.ts";
 import type { Term } from "../term/term.ts";
 import { type AccountOperation, type AccountResult, AccountRows } from "./account-rows.ts";
+import { accountOf, type ChangeAccount, changeAccount, isRemoved } from "./change-account.ts";
 import { resealPage } from "./reseal.ts";
+import {
+  bare,
+  blobSettingsHandlers,
+  isKey,
+  keyHandlers,
+  newKey,
+  sameKeys,
+  scopeHandlers,
+  withoutSecrets,
+  wrong,
+} from "./settings-handlers.ts";
 
-const keyBytes = 64;
-const secretBytes = 32;
-const scopeKeyBytes = 32;
-const retentionDaysMax = 365;
 const listPageMax = 1_000;
-const attemptsMax = 8;
-
-type ChangeInit = Omit<Extract<AccountOperation, { case: "changeAccount" }>["value"], "$typeName" | "account">;
 
 /** `mayHaveRoles`: the stamp's feature level allows rows with roles. `copied`: how far this stamp's copy of an account has come. */
 export function accountsHandlers(
@@ -52,32 +47,7 @@ export function accountsHandlers(
   const read = async (account: string, context: CallContext): Promise<Outcome<Account>> =>
     accountOf(account, await execute({ case: "getAccount", value: { account } }, context));
 
-  /**
-   * `decide` says what is changed in the account as it was read, and what of it must still be so. Refused where the account is not at its
-   * primary: the primary's settings would replace the change.
-   */
-  const change = async (
-    account: string,
-    context: CallContext,
-    decide: (held: Account) => Outcome<ChangeInit>,
-  ): Promise<Outcome<Account>> => {
-    for (let attempt = 0; attempt < attemptsMax; attempt++) {
-      const held = await read(account, context);
-      if (!held.ok) return held;
-      const atPrimary = changesHere(held.value);
-      if (!atPrimary.ok) return atPrimary;
-      const changes = decide(held.value);
-      if (!changes.ok) return changes;
-      const value = { account, ...changes.value, ...atPrimary.value };
-      const changed = await execute({ case: "changeAccount", value }, context);
-      if (changed.ok && changed.value.case === "error" && changed.value.value.code === "ResourceNotFound") {
-        return refused("notFound", "badRequest", `account ${account} has no scope ${changes.value.encryptionScopeState?.name}`);
-      }
-      if (changed.ok && changed.value.case === "error" && changed.value.value.code === "ConditionNotMet") continue;
-      return accountOf(account, changed);
-    }
-    return refused("aborted", "conflict", `account ${account} is changed by others again and again`);
-  };
+  const change: ChangeAccount = (account, context, decide) => changeAccount({ read, execute }, account, context, decide);
 
   return {
     list: async ({ marker, maxResults }, context) => {
@@ -121,105 +91,14 @@ export function accountsHandlers(
         return refused("alreadyExists", "conflict", `account ${account} is there already`);
       return created;
     },
-    rotateKey: async ({ account, keyNumber, newKey: given }, context) => {
-      if (keyNumber !== 1 && keyNumber !== 2) return wrong("an account has key 1 and key 2");
-      if (given !== "" && !isKey(given)) return wrong("the new key is not base64");
-      const fresh = given === "" ? newKey(world) : given;
-      const changed = await change(account, context, ({ keys }) => {
-        const next = [...keys];
-        if (keyNumber > keys.length + 1) return wrong(`account ${account} has no key 1 yet`);
-        next[keyNumber - 1] = fresh;
-        return sameKeys(keys, next) ? ok({}) : ok({ keys: next, expectedKeys: keys });
-      });
-      return withoutSecrets(changed);
-    },
-    revokeDelegationKeys: async ({ account }, context) => {
-      const delegationSecret = world.random.bytes(secretBytes);
-      return withoutKeys(withoutSecrets(await change(account, context, () => ok({ delegationSecret }))));
-    },
-    setBlobSettings: async ({ account, versioning, containerDeleteRetentionDays: days, allowPublicAccess }, context) => {
-      if (days !== undefined && days > retentionDaysMax) return wrong(`deleted containers are kept for at most ${retentionDaysMax} days`);
-      const changed = await change(account, context, ({ serviceProperties }) => {
-        const text = serviceProperties.blob ?? "";
-        const held = decodeServiceProperties(text);
-        if (!held) return unreadableProperties(`the blob service properties of ${account}`, text);
-        const next: ServiceProperties = {
-          ...held,
-          ...(versioning === undefined ? {} : { versioning }),
-          ...(allowPublicAccess === undefined ? {} : { publicAccessForbidden: !allowPublicAccess }),
-          ...(days === undefined ? {} : { containerDeleteRetention: days === 0 ? { enabled: false } : { enabled: true, days } }),
-        };
-        return ok({ serviceProperties: { blob: encodeServiceProperties(next) }, expectedServiceProperties: { blob: text } });
-      });
-      return withoutKeys(withoutSecrets(changed));
-    },
-    createEncryptionScope: async ({ account, scope: name }, context) => {
-      if (!isScopeName(name))
-        return wrong(`${name}: a scope's name has 3 to 63 lower-case letters, digits and single hyphens between them`);
-      const newEncryptionScope = { name, key: world.random.bytes(scopeKeyBytes), disabled: false };
-      const made = await change(account, context, () => ok({ newEncryptionScope }));
-      if (!made.ok) return made;
-      const held = made.value.encryptionScopes.find((scope) => scope.name === name);
-      if (!held || !equalBytes(held.key, newEncryptionScope.key)) {
-        return refused("alreadyExists", "conflict", `account ${account} has a scope ${name} already`);
-      }
-      return withoutKeys(withoutSecrets(made));
-    },
-    setEncryptionScopeState: async ({ account, scope: name, disabled }, context) => {
-      return withoutKeys(withoutSecrets(await change(account, context, () => ok({ encryptionScopeState: { name, disabled } }))));
-    },
+    ...keyHandlers(world, change),
+    ...blobSettingsHandlers(change),
+    ...scopeHandlers(world, change),
   };
 }
 
 const notKnown: CopiedOf = async (account) =>
   refused("unavailable", "notReady", `how far the copy of account ${account} has come is not known at this stamp`);
-
-/** Refuses a change of settings at a stamp that is not the account's primary. Returns the role that must still be so. */
-function changesHere({ name, geoRole }: Account): Outcome<Pick<ChangeInit, "expectedGeoRole">> {
-  if (geoRole === "") return ok({});
-  const role = roleOf(geoRole);
-  if (!role.ok) return role;
-  if (role.value.role === "primary") return ok({ expectedGeoRole: geoRole });
-  const where = role.value.peer === undefined ? "" : `; its other stamp is ${role.value.peer}`;
-  return refused(
-    "failedPrecondition",
-    "conflict",
-    `account ${name} is ${role.value.role} at this stamp, and is changed at its primary${where}`,
-  );
-}
-
-const wrong = (message: string) => refused("invalidArgument", "badRequest", message);
-const isKey = (key: string): boolean => (fromBase64(key)?.length ?? 0) > 0;
-const newKey = (world: World): string => toBase64(world.random.bytes(keyBytes));
-const sameKeys = (a: readonly string[], b: readonly string[]): boolean =>
-  a.length === b.length && a.every((key, index) => key === b[index]);
-
-function accountOf(name: string, outcome: Outcome<AccountResult>): Outcome<Account> {
-  if (!outcome.ok) return outcome;
-  const result = outcome.value;
-  if (result.case === "account") return isRemoved(result.value.geoRole) ? removed(name) : ok(result.value);
-  if (result.case === "error" && result.value.code === "AccountNotFound")
-    return refused("notFound", "badRequest", `there is no account ${name}`);
-  return refused("internal", "bug", `an account was answered by ${result.case}`);
-}
-
-/** The row of an account that has gone to another stamp stays, to keep late commands out. */
-function isRemoved(geoRole: string): boolean {
-  const role = roleOf(geoRole);
-  return role.ok && role.value.role === "removed";
-}
-const removed = (name: string) => refused("notFound", "badRequest", `account ${name} has been at this stamp, and is at another one now`);
-
-const bare = (account: Account): Account => ({
-  ...account,
-  delegationSecret: none,
-  configuredDigest: none,
-  encryptionScopes: account.encryptionScopes.map((scope) => ({ ...scope, key: none })),
-});
-const none = new Uint8Array(0);
-/** For answers that nobody asks for the sake of the keys. */
-const withoutKeys = (outcome: Outcome<Account>): Outcome<Account> => (outcome.ok ? ok({ ...outcome.value, keys: [] }) : outcome);
-const withoutSecrets = (outcome: Outcome<Account>): Outcome<Account> => (outcome.ok ? ok(bare(outcome.value)) : outcome);
 
 /** Roles of all accounts, also of those that were removed. */
 async function rolesOf(rows: AccountRows, context: CallContext): Promise<Outcome<NamedRole[]>> {

@@ -12,7 +12,7 @@ import type { ExtentLocation } from "@stamp/wire";
 import { ExtentState } from "@stamp/wire";
 import type { SimulatedCluster } from "../cluster.ts";
 import { simulatedStreamLayer } from "../cluster.ts";
-import type { Focus } from "../faults/faults.ts";
+import type { Focus } from "../faults/fault-kinds.ts";
 import { Faults } from "../faults/faults.ts";
 import type { RecordName } from "../judges/stream-judge.ts";
 import { recordOf, StreamJudge } from "../judges/stream-judge.ts";

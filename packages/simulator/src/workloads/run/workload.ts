@@ -1,6 +1,6 @@
 /** A workload as the simulator runs it: the function, and the tally that it fills. */
 import type { Simulation } from "@stamp/virtual-time";
-import type { Focus } from "../faults/faults.ts";
+import type { Focus } from "../faults/fault-kinds.ts";
 
 /** Tally that a workload fills while it runs, so that a failed run has it too. */
 export interface Tally {
