@@ -3,41 +3,16 @@
  * (docs/guides/geo.md).
  */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
-import { reservePorts } from "@stamp/cli";
-import { root } from "../tools/commands.ts";
-
-interface Ran {
-  readonly code: number;
-  readonly output: string;
-}
+import { twoStamps, untilCopy } from "./testing/two-stamps.ts";
 
 test("up --stamps 2: two stamps with a connection string each, one location service for both, and everything by one folder", async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), "stamp-two-"));
-  const data = join(folder, "data");
-  const stamp = (...args: readonly string[]): Promise<Ran> =>
-    new Promise((resolve) => {
-      const child = execFile(process.execPath, [join(root, "packages/cli/src/main.ts"), ...args, "--data", data], (_error, out, err) =>
-        resolve({ code: child.exitCode ?? -1, output: out + err }),
-      );
-    });
-  const ok = async (...args: readonly string[]): Promise<string> => {
-    const { code, output } = await stamp(...args);
-    assert.equal(code, 0, `${args.join(" ")}: ${output}`);
-    return output;
-  };
-  t.after(async () => {
-    await stamp("down");
-    rmSync(folder, { recursive: true, force: true });
-  });
-  const { portBase } = await reservePorts(3);
-  const up = await ok("up", "-d", "--stamps", "2", "--port-base", String(portBase), "--ready-timeout-s", "300");
-  const connections = [...up.matchAll(/AccountName=(\w+)\S+/g)];
+  const two = await twoStamps(t);
+  const { data, said, stamp, ok } = two;
+  const connections = [...said.matchAll(/AccountName=(\w+)\S+/g)];
   assert.deepEqual(
     connections.map(([, name]) => name),
     ["devstoreaccount1", "devstoreaccount2"],
@@ -57,17 +32,11 @@ test("up --stamps 2: two stamps with a connection string each, one location serv
   );
   const made = JSON.parse(await ok("account", "create", "acme", "--location", "north", "--geo", "south", "--json"));
   assert.deepEqual([made.stamp, made.location, made.keys.length], ["north-1", "north", 2]);
-  for (let i = 0; ; i++) {
-    const [acme] = JSON.parse(await ok("geo", "status", "acme", "--json"));
-    if (acme.kind === "") {
-      assert.deepEqual([acme.stamp, acme.secondary, acme.state, acme.lagSeconds], ["north-1", "south-1", "seeding", null]);
-      break;
-    }
-    assert.ok(i < 60, JSON.stringify(acme));
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
-  }
-  const early = await stamp("geo", "failover", "acme", "--planned");
-  assert.match(early.output, /the copy of account acme at stamp south-1 is not complete/);
+  const copied = await untilCopy(two, "acme", "a complete copy", ({ kind, seeded }) => kind === "" && seeded);
+  assert.deepEqual([copied.stamp, copied.secondary, copied.state], ["north-1", "south-1", "protected"]);
+  const forced = await stamp("geo", "failover", "acme", "--forced");
+  assert.equal(forced.code, 1, forced.output);
+  assert.match(forced.output, /accept-loss/);
   const status = JSON.parse(await ok("status", "--json"));
   assert.deepEqual([status.stamps.map(({ ready }: { ready: boolean }) => ready), status.locationService.ready], [[true, true], true]);
   const health = JSON.parse((await stamp("health", "--json")).output);

@@ -1,0 +1,73 @@
+/** Two stamps and a location service of real processes in one folder, as `stamp up --stamps 2` starts them. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { reservePorts } from "@stamp/cli";
+import { root } from "../../tools/commands.ts";
+
+export interface Ran {
+  readonly code: number;
+  readonly output: string;
+}
+
+export interface TwoStamps {
+  readonly data: string;
+  /** Base of the ports of stamp north-1; those of south-1 are 300 above. */
+  readonly portBase: number;
+  /** What `up` said. */
+  readonly said: string;
+  /** Runs a command on the folder. */
+  stamp(...args: readonly string[]): Promise<Ran>;
+  /** Runs a command that must succeed. Returns what it said. */
+  ok(...args: readonly string[]): Promise<string>;
+}
+
+/** Starts them. They are stopped, and their folder is deleted, when the test ends. */
+export async function twoStamps(t: TestContext): Promise<TwoStamps> {
+  const folder = mkdtempSync(join(tmpdir(), "stamp-two-"));
+  const data = join(folder, "data");
+  const stamp = (...args: readonly string[]): Promise<Ran> =>
+    new Promise((resolve) => {
+      const all = args.includes("--data") ? args : [...args, "--data", data];
+      const child = execFile(process.execPath, [join(root, "packages/cli/src/main.ts"), ...all], (_error, out, err) =>
+        resolve({ code: child.exitCode ?? -1, output: out + err }),
+      );
+    });
+  const ok = async (...args: readonly string[]): Promise<string> => {
+    const { code, output } = await stamp(...args);
+    assert.equal(code, 0, `${args.join(" ")}: ${output}`);
+    return output;
+  };
+  const { portBase, release } = await reservePorts(3);
+  t.after(async () => {
+    await stamp("down");
+    rmSync(folder, { recursive: true, force: true });
+    await release();
+  });
+  const said = await ok("up", "-d", "--stamps", "2", "--port-base", String(portBase), "--ready-timeout-s", "300");
+  return { data, portBase, said, stamp, ok };
+}
+
+/** Facts of `stamp geo status ACCOUNT --json` that tests look at. */
+export interface CopyFacts {
+  readonly stamp: string;
+  readonly secondary: string;
+  readonly state: string;
+  readonly kind: string;
+  readonly seeded: boolean;
+  readonly lagSeconds: number | null;
+  readonly pendingOperations: number | null;
+  readonly shippingTrouble: string;
+}
+
+/** Asks for the account's copy until it is as wanted, for at most two minutes. */
+export async function untilCopy({ ok }: TwoStamps, account: string, what: string, holds: (now: CopyFacts) => boolean): Promise<CopyFacts> {
+  for (const startMs = performance.now(); ; await new Promise((resolve) => setTimeout(resolve, 500))) {
+    const [now] = JSON.parse(await ok("geo", "status", account, "--json")) as [CopyFacts];
+    if (holds(now)) return now;
+    assert.ok(performance.now() - startMs < 120_000, `not within 120 s: ${what}: ${JSON.stringify(now)}`);
+  }
+}
