@@ -1,7 +1,7 @@
 /**
  * Extents that the policy has coded survive the loss of as many disks as the code bears: seven extent nodes, rs-4-2, two killed with SIGKILL and
  * their disks emptied while clients write. Everything that was acknowledged is read back byte for byte, before the repair is over and after
- * it, and then every fragment and replica is whole again.
+ * it, and then every fragment and replica is whole again. `STAMP_CODE=lrc-12-2-2` does the same with sixteen nodes, of which three are lost.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -15,14 +15,22 @@ import type { CodingStatus, RepairStatus } from "@stamp/wire";
 const mebibyte = 1_024 * 1_024;
 const blobs = 16;
 const blobBytes = 4 * mebibyte;
-const lost = ["extent-node-2", "extent-node-5"];
+const profile = process.env.STAMP_CODE === "lrc-12-2-2" ? ("lrc-12-2-2" as const) : ("rs-4-2" as const);
+const code = {
+  "rs-4-2": { nodes: 7, fragments: 6, ratioMax: 1.7, lost: ["extent-node-2", "extent-node-5"], readsMin: 4n, readsMax: 4n },
+  "lrc-12-2-2": {
+    ...{ nodes: 16, fragments: 16, ratioMax: 1.6, lost: ["extent-node-2", "extent-node-5", "extent-node-9"] },
+    ...{ readsMin: 6n, readsMax: 12n },
+  },
+}[profile];
+const { lost } = code;
 const waitMs = 240_000;
 
 const target = await startOwn(
   {
-    extentNodes: 7,
+    extentNodes: code.nodes,
     repairAfterMs: 20_000,
-    erasureCoding: { profile: "rs-4-2", afterSeconds: 2, minBytes: 2 * mebibyte },
+    erasureCoding: { profile, afterSeconds: 2, minBytes: 2 * mebibyte },
     roles: {
       "partition-server": { extentTargetBytes: 12 * mebibyte, collectEveryMs: 1_000, pinTermMs: 2_000 },
       "stream-manager": { deletionGraceMs: 3_000 },
@@ -69,7 +77,7 @@ const repair = (): Promise<RepairStatus> => target.inspector.ask((manager, timeo
 const extentFiles = (folder: "extents" | "fragments", pattern: string): number =>
   globSync(join(dataDir, "extent-node-*", "files", folder, "**", pattern)).length;
 
-test("coded extents survive two nodes that are killed and emptied under writing clients", { timeout: 900_000 }, async () => {
+test("coded extents survive as many nodes as the code bears, killed and emptied under writing clients", { timeout: 900_000 }, async () => {
   await client.createContainer("coded");
   for (let number = 0; number < blobs; number++) {
     const put = await client.put("coded", `b${number}`, contentOf(`b${number}`, blobBytes));
@@ -84,14 +92,14 @@ test("coded extents survive two nodes that are killed and emptied under writing 
   console.log(
     `${before.codedExtents} extents, ${before.codedBytes} bytes, in ${before.fragmentBytes} bytes of fragments: ${ratio.toFixed(2)}`,
   );
-  assert.ok(ratio < 1.7, "1.5, and the rounding of each fragment to 64 KiB");
+  assert.ok(ratio < code.ratioMax, "that of the code, and the rounding of each fragment to 64 KiB");
   await readAll("coded");
 
   const writers = new CheckingClient({ client, container: "writers", smallWriters: 2, counters: 1, pauseMs: 20, largePauseMs: 1_000 });
   await writers.start();
   await Promise.all(lost.map((name) => target.ask({ do: "hold", name })));
   for (const name of lost) rmSync(join(dataDir, name), { recursive: true });
-  await readAll("two nodes are away and emptied");
+  await readAll("nodes are away and emptied");
   for (const name of lost) await target.ask({ do: "start", name });
   await readAll("while fragments are made anew");
   await until("whole again", async () => {
@@ -102,8 +110,9 @@ test("coded extents survive two nodes that are killed and emptied under writing 
     return left === 0n && fragmentsDone > 0n && (await coding()).lossesLeft.length === 0;
   });
   const { fragmentBytesDone, fragmentBytesRead } = await repair();
-  assert.equal(fragmentBytesRead, 4n * fragmentBytesDone, "rs-4-2 reads four bytes for a byte");
-  assert.match(await words("coding", "status"), /^done: \d+ fragments since .* in \d+\.\d s, 4\.00 bytes read for a byte$/m);
+  const reads = `${fragmentBytesRead} bytes read for ${fragmentBytesDone}`;
+  assert.ok(fragmentBytesRead >= code.readsMin * fragmentBytesDone && fragmentBytesRead <= code.readsMax * fragmentBytesDone, reads);
+  assert.match(await words("coding", "status"), /^done: \d+ fragments since .* in \d+\.\d s, \d+\.\d\d bytes read for a byte$/m);
   await writers.stop(60_000);
   const report = await writers.verify();
   assert.deepEqual(report.broken, []);
@@ -111,22 +120,24 @@ test("coded extents survive two nodes that are killed and emptied under writing 
   await readAll("whole again");
   const checked = await stamp<{ problems: object[]; fragments: number }>("fsck", "--deep");
   assert.deepEqual(checked.problems, []);
-  assert.ok(checked.fragments >= 6 * Number(before.codedExtents), `${checked.fragments} fragments`);
+  assert.ok(checked.fragments >= code.fragments * Number(before.codedExtents), `${checked.fragments} fragments`);
 });
 
 test("stamp coding on a real cluster: status, plan, pause, decode, resume", { timeout: 600_000 }, async () => {
   const status = await stamp<{ profile: string; codedExtents: number; savedBytes: number }>("coding", "status");
-  assert.equal(status.profile, "rs-4-2");
+  assert.equal(status.profile, profile);
   assert.ok(Number(status.savedBytes) > 0);
   const plan = await stamp<{ extents: { stream: string; why: string }[] }>("coding", "plan");
-  assert.ok(plan.extents.some(({ stream, why }) => stream.endsWith("/commit-log") && /commit logs/.test(why)));
+  const logs = plan.extents.filter(({ stream }) => stream.endsWith("/commit-log"));
+  // Of sixteen nodes the three that were lost may have had none.
+  assert.ok(logs.every(({ why }) => /commit logs/.test(why)) && (logs.length > 0 || profile === "lrc-12-2-2"));
   assert.ok((await stamp<{ pause?: object }>("coding", "pause", "--note", "a test")).pause !== undefined);
   const extents = await target.inspector.extents();
   const id = extents.find(({ coded, attempt }) => coded !== undefined && attempt === "")?.location?.extentId;
   const shown = await stamp<{ fragments: { state: string }[] }>("extent", "show", String(id));
   assert.deepEqual(
     shown.fragments.map(({ state }) => state),
-    Array(6).fill("intact"),
+    Array(code.fragments).fill("intact"),
   );
   const decoded = await stamp<{ intactCopies: number; coded?: object }>("coding", "decode", String(id), "--wait");
   assert.deepEqual([decoded.coded, decoded.intactCopies], [undefined, 3]);
