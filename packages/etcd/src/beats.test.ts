@@ -158,7 +158,7 @@ test("a beat that is on its way to etcd undoes the removal of a process that was
     const store = new EtcdKeyValue(first, allRules);
     await store.confirm();
     const client = new EtcdClient(sim.world("two"), { endpoints: ["etcd"], prefix });
-    const seen = await look(client, keys, first.attempt, undefined);
+    const seen = await look(client, keys, first.attempt, undefined, undefined);
     assert.ok(seen.ok && seen.value !== undefined);
     await sim.sleep(beatEveryMs);
     await store.confirm();
@@ -166,11 +166,11 @@ test("a beat that is on its way to etcd undoes the removal of a process that was
     await store.confirm();
     await store.batch([{ kind: "put", key: utf8("k"), value: utf8("v") }]);
     assert.equal(first.ended.aborted, false);
-    const again = await look(client, keys, first.attempt, undefined);
+    const again = await look(client, keys, first.attempt, undefined, undefined);
     assert.ok(again.ok && again.value !== undefined);
     first.end("it was killed");
     await removeSilent(client, keys, again.value);
-    const gone = await look(client, keys, first.attempt, undefined);
+    const gone = await look(client, keys, first.attempt, undefined, undefined);
     assert.ok(gone.ok && gone.value === undefined, "nobody is active");
   });
 });

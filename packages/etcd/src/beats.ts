@@ -155,17 +155,28 @@ export interface Sight {
   readonly revision: bigint;
 }
 
+/** A key of the store that a standby reads whenever it looks at the active process. */
+export interface Watched {
+  /** Key in the store, without the prefix of the store's keys. */
+  readonly key: Uint8Array;
+  /** Told what lies there after each look; undefined: nothing. */
+  readonly seen: (value: Uint8Array | undefined) => void;
+}
+
 /** Looks at the active process; returns what is seen, with the time of the look before if nothing has changed. Undefined: it does not beat. */
 export async function look(
   client: EtcdClient,
   keys: EtcdKeys,
   attempt: string,
   before: Sight | undefined,
+  watched: Watched | undefined,
 ): Promise<Outcome<Sight | undefined>> {
-  const request = { compare: [], success: [read(keys.active), read(keys.beat(attempt)), read(keys.batch)], failure: [] };
+  const more = watched === undefined ? [] : [read(keys.stored(watched.key))];
+  const request = { compare: [], success: [read(keys.active), read(keys.beat(attempt)), read(keys.batch), ...more], failure: [] };
   const answer = await client.once(({ kv }, options) => kv.txn(request, options));
   if (!answer.ok) return answer;
-  const [active, beat, batch] = answer.value.responses.map(foundIn);
+  const [active, beat, batch, stored] = answer.value.responses.map(foundIn);
+  watched?.seen(stored?.value);
   const revision = answer.value.header?.revision ?? 0n;
   if (active === undefined) return ok(before?.attempt === attempt ? before : undefined);
   const everyMs = beat && everyMsOf(beat.value);

@@ -13,7 +13,7 @@
 import { equalBytes, FailureError, type Outcome, ok, type Rules, refused } from "@stamp/base";
 import { type Address, sleep } from "@stamp/ports";
 import { etcd } from "@stamp/wire";
-import { Beats, encodeBeat, lastJudgedMs, look, removeOldBeats, removeSilent, type Sight } from "./beats.ts";
+import { Beats, encodeBeat, lastJudgedMs, look, removeOldBeats, removeSilent, type Sight, type Watched } from "./beats.ts";
 import type { EtcdClient } from "./etcd-client.ts";
 import { createdAt, put, read } from "./operations.ts";
 import { attemptTimeoutMs, type Candidate, decodeCandidate, type EtcdKeys, encodeCandidate } from "./options.ts";
@@ -25,6 +25,7 @@ export interface ElectionOptions {
   readonly address: () => Address;
   /** Time to live of the etcd lease, in seconds. */
   readonly ttlSeconds: number;
+  readonly watched?: Watched;
 }
 
 const revokeTimeoutMs = 500;
@@ -147,7 +148,7 @@ export class Election {
     let lookedMs = silentSinceMs;
     while (!signal.aborted) {
       const before = this.#sight;
-      const seen = await look(this.#client, this.#options.keys, attempt, before);
+      const seen = await look(this.#client, this.#options.keys, attempt, before, this.#options.watched);
       if (seen.ok) {
         const nowMs = clock.monotonicMs();
         this.#sight = seen.value;

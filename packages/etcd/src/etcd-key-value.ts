@@ -231,7 +231,7 @@ export class EtcdKeyValue implements KeyValue {
   }
 
   #stored(key: Uint8Array): Uint8Array {
-    return concatBytes([this.#keys.data, key]);
+    return this.#keys.stored(key);
   }
 
   #keep(name: string, value: Uint8Array | undefined): void {

@@ -41,6 +41,11 @@ export class EtcdKeys {
     this.data = utf8(`${prefix}d/`);
   }
 
+  /** Returns the key in etcd of a key of the store. */
+  stored(key: Uint8Array): Uint8Array {
+    return concatBytes([this.data, key]);
+  }
+
   /** Value: number of the beat, and the time in which its process answers without another one, as JSON. */
   beat(attempt: string): Uint8Array {
     return concatBytes([this.beats, utf8(attempt)]);

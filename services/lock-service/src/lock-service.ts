@@ -109,7 +109,7 @@ export class LockServiceRole implements Role {
         "lock-service",
         this.#config.name,
         () => this.status,
-        () => ({ incarnation, level: this.#opened?.access.level.level }),
+        () => ({ incarnation, level: this.#opened?.access.level.level ?? this.#shared?.level }),
       ),
     ]);
     if (this.#shared !== undefined) this.#why = "it has not been elected, or reads the metadata store";

@@ -1,10 +1,10 @@
 /** Lock services over a simulated etcd: the metadata store's conformance, fail-over, and what a deposed one must not do. */
 import { strict as assert } from "node:assert";
 import { test } from "node:test";
-import { type RuleName, rulesWithout, unwrap, utf8 } from "@stamp/base";
-import { LeaseKeeper, lockServices, MetadataClient, metadataStoreConformance } from "@stamp/metadata-store";
-import type { World } from "@stamp/ports";
-import { fromWire, LockService, MetadataStore } from "@stamp/wire";
+import { featureLevel, type RuleName, rulesWithout, unwrap, utf8 } from "@stamp/base";
+import { encodeLevel, LeaseKeeper, levelKey, lockServices, MetadataClient, metadataStoreConformance } from "@stamp/metadata-store";
+import { notedFeatureLevel, type World } from "@stamp/ports";
+import { fromWire, LockService, MetadataStore, Status } from "@stamp/wire";
 import { type EtcdScene, etcdScene } from "../testing/etcd-harness.ts";
 
 let scene: EtcdScene;
@@ -78,6 +78,25 @@ test("a standby is ready, refuses every call, and names the active one", async (
       const { reason, applied, details } = answer.failure;
       assert.deepEqual([reason, applied, details?.leaderAddress], ["notLeader", "no", active]);
     }
+  });
+});
+
+test("a standby hears the feature level that is recorded, and notes it before it tells", async () => {
+  await inScene(7, async () => {
+    const { sim } = scene;
+    const standby = standbyOf(scene.active() as string);
+    await sim.until(() => sim.role(standby)?.status.state === "standby", readyWithinMs, "the other one stands by");
+    const world = sim.world("client");
+    const levelOf = async (): Promise<number | undefined> =>
+      unwrap(await world.transport.client(standby, Status).getStatus({}, { timeoutMs: 5_000 })).versions?.levelInUse;
+    assert.equal((await levelOf()) ?? 0, 0);
+    const fence = { leaseName: "leader", leaseEpoch: await keeperOf(world, "leader", 1).acquire() };
+    const value = encodeLevel({ level: featureLevel, wallMs: 0, release: "7.3.1" }, world.digest.crc32c);
+    unwrap(await new MetadataClient(world, scene.list).transact({ fence, conditions: [], writes: [{ key: levelKey, value }] }, 8_000));
+    await sim.sleep(2_000);
+    assert.equal(await levelOf(), featureLevel);
+    assert.equal(await notedFeatureLevel(sim.world(standby)), featureLevel);
+    assert.equal(sim.role(standby)?.status.state, "standby");
   });
 });
 

@@ -14,6 +14,7 @@ import type { LockServiceConfig } from "../config.ts";
 import type { Room } from "../room.ts";
 import { type EtcdSecrets, etcdAccess } from "./etcd-access.ts";
 import { type Opened, openedStore } from "./opened-store.ts";
+import { StandbyLevel } from "./standby-level.ts";
 import { LockStore } from "./store.ts";
 
 /** After a store that can't be served was looked at, before the next look. */
@@ -26,6 +27,7 @@ export class SharedStore {
   readonly #config: LockServiceConfig;
   readonly #room: Room;
   readonly #election: Election;
+  readonly #level: StandbyLevel;
   readonly #trouble: () => string | undefined;
   readonly #changed: (opened: Opened | undefined, failure: Failed | undefined) => void;
   readonly #stopping = new AbortController();
@@ -49,7 +51,9 @@ export class SharedStore {
     this.#room = room;
     this.#changed = changed;
     this.#trouble = () => client.trouble && `etcd (${client.trouble.message})`;
-    this.#election = new Election(client, { keys, name: config.name, address, ttlSeconds: config.etcdTtlSeconds }, world.rules);
+    this.#level = new StandbyLevel(world);
+    const { watched } = this.#level;
+    this.#election = new Election(client, { keys, name: config.name, address, ttlSeconds: config.etcdTtlSeconds, watched }, world.rules);
   }
 
   /** Last failure of etcd, for people; undefined if it answered. */
@@ -61,6 +65,11 @@ export class SharedStore {
   get activeElsewhere(): { readonly holder: string; readonly address: Address } | undefined {
     const { holder } = this.#election;
     return this.#session !== undefined || holder === undefined ? undefined : { holder: holder.name, address: holder.address };
+  }
+
+  /** Feature level of the stamp, as a standby hears it; 0: none. */
+  get level(): number {
+    return this.#level.level;
   }
 
   /** Answers every call while this process is not the active one. */

@@ -255,7 +255,8 @@ function refuseNewerRecord(name: string, value: Uint8Array, checksum: Checksum):
 }
 
 const leaseKey = (name: string): Uint8Array => utf8(`l/${name}`);
-const storedKey = (key: string): Uint8Array => utf8(`k/${key}`);
+/** Key in the store of a metadata key. */
+export const storedKey = (key: string): Uint8Array => utf8(`k/${key}`);
 
 /** The key that sorts immediately after. */
 function following(key: Uint8Array): Uint8Array {
