@@ -37,6 +37,8 @@ export interface NodeWorldOptions {
   readonly secret?: () => SecretFacts;
   /** Where others reach it, when that is not where it listens. */
   readonly advertised?: string | undefined;
+  /** Most memory of large frames that is kept for the next ones, in bytes; 8 MiB if not given. */
+  readonly reusedBytesMax?: number;
   readonly rules?: Rules;
   /** Given where the process is the role's own. */
   readonly memoryBytes?: number;
@@ -53,12 +55,14 @@ export function nodeWorld(options: NodeWorldOptions): World {
   const clock = new NodeClock();
   const credential = options.credential ?? (() => openCredential);
   const logger = options.logger ?? nodeLogger({ level: options.logLevel ?? "info", fields: { name: options.name } });
+  const limits = options.reusedBytesMax === undefined ? {} : { reusedBytesMax: options.reusedBytesMax };
+  const { tls, advertised } = options;
   return {
     clock,
     random: new NodeRandom(),
     disk: new NodeDisk(files),
     keyValue: new NodeKeyValueStores(stores),
-    transport: options.transport ?? new GrpcTransport({ clock, logger, credential, tls: options.tls, advertised: options.advertised }),
+    transport: options.transport ?? new GrpcTransport({ clock, logger, credential, tls, advertised, limits }),
     foreign: new NodeForeignCalls(clock),
     digest: new NodeDigest(),
     logger,

@@ -47,6 +47,12 @@ export interface CallContext {
   readonly caller?: string | undefined;
   readonly metadata: Readonly<Record<string, string>>;
   /**
+   * Gives the memory of the request's payload back to the transport, which uses it again at once. A handler may call it once, when neither it
+   * nor anyone that it gave the payload to has a view of these bytes or will look at one. It need not: then they are freed as any other.
+   * Undefined where the transport does not use memory again.
+   */
+  readonly giveBackPayload?: (() => void) | undefined;
+  /**
    * For an open service: tells that the handler has authorized its caller. A connection without an authorized call
    * gives way to others when there are many. Undefined where connections prove themselves otherwise.
    */

@@ -75,7 +75,7 @@ function commanded<R extends Command, T>(
 export function extentNodeHandlers(ready: () => Outcome<Node>): Handlers<typeof ExtentNode> {
   return {
     append: (request, context) => guarded(ready, (node) => append(node, request, context)),
-    replicate: (request) => guarded(ready, (node) => replicate(node, request)),
+    replicate: (request, context) => guarded(ready, (node) => replicate(node, request, context)),
     read: (request, context) => guarded(ready, (node) => read(node, request, context)),
     readPlaces: (request, context) => guarded(ready, (node) => readPlaces(node, request, context)),
     readBlocks: (request, context) => guarded(ready, (node) => readBlocks(node, request, context)),

@@ -9,6 +9,7 @@ export class CallState implements CallContext {
   readonly peer: string;
   readonly metadata: Readonly<Record<string, string>>;
   readonly authorized: () => void;
+  giveBackPayload: (() => void) | undefined;
   readonly caller: string | undefined;
   #controller: AbortController | undefined;
   #aborted = false;

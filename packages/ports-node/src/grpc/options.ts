@@ -32,6 +32,8 @@ export interface GrpcLimits {
   /** Connections that have not, at a listening port; HTTP/2 and plain ones each. */
   readonly unprovenMax: number;
   readonly windowBytes: number;
+  /** Memory of large frames that is kept for the next ones, in bytes over all connections of a listening port; 0: none. */
+  readonly reusedBytesMax: number;
   /** For calls of plain gRPC that come without a deadline. */
   readonly defaultTimeoutMs: number;
 }
@@ -56,6 +58,7 @@ export const defaultLimits: GrpcLimits = {
   proveTimeoutMs: 5_000,
   unprovenMax: 256,
   windowBytes: 8 * mib,
+  reusedBytesMax: 8 * mib,
   defaultTimeoutMs: 60_000,
 };
 

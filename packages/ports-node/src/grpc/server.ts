@@ -11,6 +11,7 @@ import { HealthImplementation } from "grpc-health-check";
 import { hostAndPort } from "./address.ts";
 import { BusServerConnection } from "./bus/bus-server.ts";
 import type { FrameLink, LinkEvents } from "./bus/frame-link.ts";
+import { FrameMemory } from "./bus/frame-memory.ts";
 import { GrpcServerLink } from "./bus/grpc-links.ts";
 import { TcpLink } from "./bus/tcp-link.ts";
 import { widenConnection, widenStreams } from "./bus/window.ts";
@@ -62,6 +63,7 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   const running = new Set<RunningCall>();
   const connections = new Set<BusServerConnection>();
   const methods = servedUnaries(services);
+  const memory = new FrameMemory(limits.reusedBytesMax);
   const connect = (peer: string, { id, caller }: Proven, accept: (events: LinkEvents) => FrameLink): void => {
     // Asked at each frame: the credential is another object only after a secret was changed.
     const proven = context.credential();
@@ -69,7 +71,7 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
       const now = context.credential();
       return now === proven || now.open || now.accepts.includes(id);
     };
-    const served = { ...context, methods, stands, caller, onForbidden: (why: string) => onRefused(peer, why) };
+    const served = { ...context, methods, memory, stands, caller, onForbidden: (why: string) => onRefused(peer, why) };
     const connection = new BusServerConnection(served, peer, accept, () => connections.delete(connection));
     connections.add(connection);
   };
@@ -100,7 +102,7 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
     unprovenMax: limits.unprovenMax,
     tls: context.tls,
     handshake: () => context.credential().accept(ports),
-    plain: (socket, begin, by) => connect(peerOf(socket), by, (events) => TcpLink.accepted(socket, begin, limits, events)),
+    plain: (socket, begin, by) => connect(peerOf(socket), by, (events) => TcpLink.accepted(socket, begin, limits, memory, events)),
     http2: (socket) => injector.injectConnection(socket),
     onRefused,
   });

@@ -7,6 +7,7 @@ import { release } from "@stamp/base";
 import { type HttpHandler, isLoopback, type Logger, type Role, type World } from "@stamp/ports";
 import { isCaller } from "@stamp/wire";
 import { z } from "zod";
+import { defaultLimits } from "../grpc/options.ts";
 import type { HttpLimits } from "../http/http-limits.ts";
 import { serveHttp } from "../http/http-server.ts";
 import type { TlsFiles } from "../secrets/certificates.ts";
@@ -47,6 +48,12 @@ const commonSchema = z.object({
     .describe("PEM file of the certificate with which the process proves who it is to others (TLS); empty: no TLS between processes."),
   clusterKeyFile: z.string().default("").describe("PEM file of that certificate's key."),
   clusterCaFile: z.string().default("").describe("PEM file of the authorities whose certificates are trusted."),
+  reusedBytesMax: z
+    .number()
+    .int()
+    .min(0)
+    .default(defaultLimits.reusedBytesMax)
+    .describe("Most memory of large calls that came in (256 KiB and more) that is kept for the next ones, in bytes; 0: none."),
   logLevel: z.enum(logLevels).default("info").describe("Least important lines that are written."),
   ...stopKeys,
 });
@@ -86,7 +93,7 @@ export async function runService<S extends z.ZodObject, R extends Role>(
   process.umask(0o077);
   const config = configure(service);
   const common = config as unknown as z.infer<typeof commonSchema>;
-  const { dataDir, name, logLevel } = common;
+  const { dataDir, name, logLevel, reusedBytesMax } = common;
   const { listen = "", advertise } = config as { listen?: string; advertise?: string };
   const logger = nodeLogger({ level: logLevel, fields: { name } });
   const secret = secretOrExit(service.role, common, [listen, common.http], logger);
@@ -100,6 +107,7 @@ export async function runService<S extends z.ZodObject, R extends Role>(
     secret: () => secret.facts,
     tls: certificates === undefined ? undefined : () => certificates.tls,
     advertised: advertise,
+    reusedBytesMax,
   });
   secret.watch();
   certificates?.watch();

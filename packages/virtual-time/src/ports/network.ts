@@ -29,7 +29,10 @@ export interface NetworkOptions {
    * one.
    */
   readonly lingerMs: number;
-  /** Encode and decode every message, as over a real wire; without it they are passed by reference. */
+  /**
+   * Encode and decode every message, as over a real wire; without it they are passed by reference. A payload that its handler gave back is
+   * overwritten at once.
+   */
   readonly roundTrip: boolean;
 }
 
@@ -72,6 +75,8 @@ export class Network {
   readonly silentHosts: Set<string> = new Set();
   readonly #cuts = new Set<string>();
   readonly #stalled = new Set<Pipe>();
+  /** Payloads whose memory handlers gave back; only with `roundTrip`. */
+  payloadsGivenBack = 0;
   #portNext = 40_000;
   #connectionNext = 1;
 

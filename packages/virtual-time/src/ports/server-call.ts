@@ -9,6 +9,7 @@ export class ServerCall implements CallContext {
   readonly peer: string;
   readonly caller: string | undefined;
   readonly metadata: Readonly<Record<string, string>>;
+  giveBackPayload: (() => void) | undefined;
   readonly #server: Incarnation;
   readonly #deadlineUs: number;
   #controller: AbortController | undefined;

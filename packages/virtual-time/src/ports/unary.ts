@@ -5,7 +5,7 @@ import { refused, unknownOutcome } from "@stamp/base";
 import type { Address, CallOptions } from "@stamp/ports";
 import { callersOf, isCaller, methodsFor } from "@stamp/wire";
 import type { Connection, ServerEnd } from "./connection.ts";
-import type { Method } from "./network.ts";
+import type { Method, Network } from "./network.ts";
 import { keyOf } from "./network.ts";
 import { ServerCall } from "./server-call.ts";
 import type { Lane, SimTransport } from "./transport.ts";
@@ -82,6 +82,14 @@ export const lost = (key: string, address: Address): Outcome<never> =>
 export const neverSent = (key: string, address: Address): Outcome<never> =>
   refused("unavailable", "connectFailed", `${key}: no connection to ${address}`);
 
+/** Stands for the next frame that is read into the same memory: whoever looks at the payload again sees other bytes. */
+function spoil(network: Network, request: Message): void {
+  network.payloadsGivenBack += 1;
+  const { payload } = request as Message & { readonly payload?: Uint8Array | readonly Uint8Array[] };
+  if (payload === undefined) return;
+  for (const bytes of payload instanceof Uint8Array ? [payload] : payload) bytes.fill(0xdb);
+}
+
 /** Runs at the server, in an event of its own; `settle` runs at the client, in one of the client's. */
 function handle(
   server: ServerEnd,
@@ -119,6 +127,7 @@ function handle(
   }
   if (struck?.kind === "delay") connection.holdToServer(struck.delayUs);
   const call = new ServerCall(listener.incarnation, transport.nowMs(), timeoutMs, connection.client.process, metadata);
+  if (transport.network.options.roundTrip) call.giveBackPayload = () => spoil(transport.network, request);
   server.calls.set(id, call);
   const done = (outcome: Outcome<unknown>): void => {
     call.end();

@@ -7,6 +7,7 @@ import { encodePointerBody, type FrameAt } from "@stamp/extent";
 import type { LocalExtent } from "../disk/local-extent.ts";
 import type { JournalEntry } from "../journal/journal.ts";
 import { journalRecord, type Node } from "../node.ts";
+import type { PayloadHolders } from "./payload-holders.ts";
 
 export interface TakenAppend {
   readonly offsetBytes: number;
@@ -19,6 +20,8 @@ export interface TakenAppend {
   readonly checksum: number;
   readonly frames: readonly FrameAt[];
   readonly arrivedMs: number;
+  /** This record is one of the holders of the slices. */
+  readonly holders: PayloadHolders | undefined;
 }
 
 export interface AppendEnd {
@@ -29,7 +32,7 @@ export interface AppendEnd {
 
 export function recordAppend(node: Node, extent: LocalExtent, append: TakenAppend, end: AppendEnd): void {
   const { extentId } = extent.replica;
-  const { offsetBytes, lengthBytes, slices, checksum, ownerEpoch, committedBytes, frames } = append;
+  const { offsetBytes, lengthBytes, slices, checksum, ownerEpoch, committedBytes, frames, holders } = append;
   const endBytes = offsetBytes + lengthBytes;
   const inPlace = node.goesInPlace(lengthBytes);
   const place = { offsetBytes, ownerEpoch, committedBytes };
@@ -37,7 +40,9 @@ export function recordAppend(node: Node, extent: LocalExtent, append: TakenAppen
     durable: (_lsn: number, generation: number): void => {
       extent.replica.durableTo(endBytes);
       node.copyTurns.appendDurable(append.arrivedMs);
-      node.store.appended(extent, generation, { offsetBytes, endBytes, slices: inPlace ? undefined : slices, frames });
+      const inMemory = inPlace ? undefined : { slices, holders };
+      node.store.appended(extent, generation, { offsetBytes, endBytes, frames, inMemory });
+      if (inPlace) holders?.end();
       end.durable();
     },
     failed: (why: string): void => {

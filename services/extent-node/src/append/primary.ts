@@ -21,6 +21,7 @@ import type { AppendWaiter, LocalExtent } from "../disk/local-extent.ts";
 import { retained } from "../journal/slices.ts";
 import { type Node, unknownExtent } from "../node.ts";
 import { recordAppend } from "./append-record.ts";
+import { holdersOf } from "./payload-holders.ts";
 
 /**
  * The primary gives up so long before its caller does (an eighth of the time, if that is less): the caller hears which replica did not
@@ -93,10 +94,11 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
       },
     });
     const committedBytes = window.committedBytes;
+    const holders = holdersOf(replica.replicas.length, context.giveBackPayload);
     recordAppend(
       node,
       extent,
-      { ...framed, offsetBytes, ownerEpoch: epoch, committedBytes, arrivedMs },
+      { ...framed, offsetBytes, ownerEpoch: epoch, committedBytes, arrivedMs, holders },
       {
         durable: () => move(window.durable(0, endBytes)),
         failed: (why) => move(window.fail(endBytes), why),
@@ -120,8 +122,11 @@ export function append(node: Node, request: AppendRequest, context: CallContext)
         )
         .then((outcome) => {
           node.took.replicate.since(arrivedMs);
-          if (outcome.ok) move(window.durable(i, endBytes));
-          else if (outcome.failure.reason === "timeout") late();
+          if (outcome.ok) {
+            // It has all of the bytes: nothing of them waits in a socket any more.
+            holders?.end();
+            move(window.durable(i, endBytes));
+          } else if (outcome.failure.reason === "timeout") late();
           else {
             const { message, reason } = outcome.failure;
             const lost = reason === "connectFailed" || reason === "connectionLost" ? { lostReplica: address } : {};

@@ -4,12 +4,14 @@
  */
 import { extentId, type Outcome, ok, ownerEpoch, refused } from "@stamp/base";
 import { appendHeadersBytesMax, crc32cOf, Slices, walkFrames } from "@stamp/extent";
+import type { CallContext } from "@stamp/ports";
 import { fromWire, type ReplicateRequest, toWire } from "@stamp/wire";
 import { retained } from "../journal/slices.ts";
 import { type Node, unknownExtent } from "../node.ts";
 import { recordAppend } from "./append-record.ts";
+import { holdersOf } from "./payload-holders.ts";
 
-export function replicate(node: Node, request: ReplicateRequest): Promise<Outcome<{ durableBytes: bigint }>> {
+export function replicate(node: Node, request: ReplicateRequest, context: CallContext): Promise<Outcome<{ durableBytes: bigint }>> {
   const id = extentId(fromWire(request.extentId));
   const extent = node.find(id);
   if (extent === undefined) return Promise.resolve(unknownExtent(id));
@@ -49,6 +51,7 @@ export function replicate(node: Node, request: ReplicateRequest): Promise<Outcom
   const slices = retained(payload.parts, payload.lengthBytes);
   // The same offsets, unless the rule that demands it is off.
   const frames = walked.frames.map((at) => ({ ...at, offsetBytes: at.offsetBytes - offsetBytes + accepted }));
+  const holders = holdersOf(1, context.giveBackPayload);
   return new Promise((resolve) => {
     const answer = (): void => resolve(ok({ durableBytes: toWire(endBytes) }));
     const { lengthBytes } = payload;
@@ -57,7 +60,7 @@ export function replicate(node: Node, request: ReplicateRequest): Promise<Outcom
     recordAppend(
       node,
       extent,
-      { offsetBytes: accepted, lengthBytes, ownerEpoch: epoch, committedBytes, slices, checksum, frames, arrivedMs },
+      { offsetBytes: accepted, lengthBytes, ownerEpoch: epoch, committedBytes, slices, checksum, frames, arrivedMs, holders },
       { durable: answer, failed: (why) => resolve(refused("resourceExhausted", "diskFull", why)) },
     );
     if (!node.world.rules.on("ackOnlyDurable")) answer();

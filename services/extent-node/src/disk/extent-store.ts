@@ -255,7 +255,12 @@ export class ExtentStore {
       const left = extent.pending.filter((append) => !written.has(append));
       const freed = extent.pending.length - left.length;
       if (freed > 0) {
-        for (const append of extent.pending) if (written.has(append)) this.#pendingBytes -= inMemory(append);
+        for (const append of extent.pending) {
+          if (!written.has(append)) continue;
+          this.#pendingBytes -= inMemory(append);
+          // Reads look for it in the file from now on.
+          append.inMemory?.holders?.end();
+        }
         const last = extent.pending.filter((append) => written.has(append)).at(-1);
         extent.pending = left;
         extent.flushedBytes = Math.max(extent.flushedBytes, last?.endBytes ?? 0);
@@ -387,12 +392,13 @@ export class ExtentStore {
     for (const append of extent.pending) {
       const [first, last] = [Math.max(append.offsetBytes, offsetBytes, fileEnd), Math.min(append.endBytes, end)];
       if (first >= last) continue;
-      if (append.slices === undefined) {
+      if (append.inMemory === undefined) {
         parts.push(fromFile(first, last));
         continue;
       }
+      append.inMemory.holders?.keep();
       let at = append.offsetBytes;
-      for (const slice of append.slices) {
+      for (const slice of append.inMemory.slices) {
         const [from, to] = [Math.max(0, first - at), Math.min(slice.length, last - at)];
         if (to > from) parts.push(slice.subarray(from, to));
         at += slice.length;
@@ -417,16 +423,16 @@ export class ExtentStore {
   }
 }
 
-const inMemory = (append: PendingAppend): number => (append.slices === undefined ? 0 : append.endBytes - append.offsetBytes);
+const inMemory = (append: PendingAppend): number => (append.inMemory === undefined ? 0 : append.endBytes - append.offsetBytes);
 
 /** Returns the writes that bring pending appends into the file, as few as possible. */
 function writesOf(batch: readonly PendingAppend[]): FileWrite[] {
   const writes: { offsetBytes: number; chunks: Uint8Array[] }[] = [];
   let last: PendingAppend | undefined;
   for (const append of batch) {
-    if (append.slices !== undefined) {
-      if (last?.slices === undefined) writes.push({ offsetBytes: append.offsetBytes, chunks: [] });
-      writes.at(-1)?.chunks.push(...append.slices);
+    if (append.inMemory !== undefined) {
+      if (last?.inMemory === undefined) writes.push({ offsetBytes: append.offsetBytes, chunks: [] });
+      writes.at(-1)?.chunks.push(...append.inMemory.slices);
     }
     last = append;
   }

@@ -1,12 +1,13 @@
 /** One extent on this node while the process runs: the replica machine, what is not in the extent file yet, and its block index. */
 import type { BlockIndex, FrameAt, PrimaryWindow, Replica } from "@stamp/extent";
+import type { PayloadHolders } from "../append/payload-holders.ts";
 
 /** A durable append that is not in the extent file yet. */
 export interface PendingAppend {
   readonly offsetBytes: number;
   readonly endBytes: number;
   /** Undefined: its bytes are in the file, synced; only the index does not know of them. */
-  readonly slices: readonly Uint8Array[] | undefined;
+  readonly inMemory: { readonly slices: readonly Uint8Array[]; readonly holders: PayloadHolders | undefined } | undefined;
   readonly frames: readonly FrameAt[];
 }
 

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { FailureError } from "@stamp/base";
 import fc from "fast-check";
 import { FrameAssembler, kinds, writeHead } from "./frame-assembler.ts";
+import { FrameMemory } from "./frame-memory.ts";
 
 const frameBytesMax = 200_000;
 /** Stands for the handshake, whose bytes are another's business. */
@@ -18,7 +19,7 @@ function framed(content: Uint8Array, kind: number = kinds.frames): Buffer {
 /** Returns the frames when the bytes come in pieces of these lengths, over and over. */
 function assembled(bytes: Buffer, pieces: readonly number[]): { greeted: number; frames: Buffer[] } {
   const seen = { greeted: 0, frames: [] as Buffer[] };
-  const assembler = new FrameAssembler(frameBytesMax, false, {
+  const assembler = new FrameAssembler(frameBytesMax, false, new FrameMemory(0), {
     handshake: (begin) => {
       if (begin.length < greeting.length) return undefined;
       seen.greeted += 1;

@@ -6,6 +6,7 @@
  *     the handshake (handshake-format.ts), then frames:   | length u32 | kind u8 | 0 0 0 | length bytes |
  */
 import { FailureError } from "@stamp/base";
+import type { FrameMemory } from "./frame-memory.ts";
 
 export const headBytes = 8;
 /** 0: BusFrames. 1: nothing but a sign of life. */
@@ -31,6 +32,7 @@ const malformed = (what: string): FailureError =>
 export class FrameAssembler {
   readonly #frameBytesMax: number;
   readonly #take: Assembled;
+  readonly #memory: FrameMemory;
   readonly #scratch: Buffer = Buffer.allocUnsafeSlow(scratchBytes);
   /** Part of the scratch that is there and not yet taken. */
   #begin = 0;
@@ -41,7 +43,8 @@ export class FrameAssembler {
   #filled = 0;
 
   /** `greeted`: the handshake is over, only frames come. */
-  constructor(frameBytesMax: number, greeted: boolean, take: Assembled) {
+  constructor(frameBytesMax: number, greeted: boolean, memory: FrameMemory, take: Assembled) {
+    this.#memory = memory;
     this.#frameBytesMax = frameBytesMax;
     this.#greeted = greeted;
     this.#take = take;
@@ -86,7 +89,7 @@ export class FrameAssembler {
     if (kind === kinds.alive && lengthBytes === 0) return;
     if (kind !== kinds.frames) throw malformed(`a frame of kind ${kind} and ${lengthBytes} bytes`);
     if (lengthBytes === 0 || lengthBytes > this.#frameBytesMax) throw malformed(`a frame of ${lengthBytes} bytes`);
-    const frame = Buffer.allocUnsafe(lengthBytes);
+    const frame = this.#memory.take(lengthBytes);
     const there = this.#scratch.copy(frame, 0, this.#begin, Math.min(this.#end, this.#begin + lengthBytes));
     this.#begin += there;
     if (there === lengthBytes) this.#take.frame(frame);

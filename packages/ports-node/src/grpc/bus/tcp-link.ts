@@ -15,9 +15,12 @@ import { dialOptions, type PeerTls } from "../credentials/peer-tls.ts";
 import { type GrpcLimits, receiveBytesMax } from "../options.ts";
 import { FrameAssembler, headBytes, kinds, writeHead } from "./frame-assembler.ts";
 import type { FrameLink, LinkEvents } from "./frame-link.ts";
+import { FrameMemory } from "./frame-memory.ts";
 
 const alive: Buffer = Buffer.alloc(headBytes);
 writeHead(alive, 0, kinds.alive);
+/** Answers belong to whoever asked. */
+const notReused = new FrameMemory(0);
 const closedByPeer = "the peer closed it";
 
 interface ReadInto {
@@ -52,12 +55,12 @@ export class TcpLink implements FrameLink {
   /** Proof that it used. */
   #provenBy: ProofId | undefined;
 
-  private constructor(limits: GrpcLimits, events: LinkEvents, handshake?: Handshake, credential?: () => Credential) {
+  private constructor(limits: GrpcLimits, memory: FrameMemory, events: LinkEvents, handshake?: Handshake, credential?: () => Credential) {
     this.#limits = limits;
     this.#events = events;
     this.#handshake = handshake;
     this.#credential = credential;
-    this.#assembler = new FrameAssembler(receiveBytesMax(limits), handshake === undefined, {
+    this.#assembler = new FrameAssembler(receiveBytesMax(limits), handshake === undefined, memory, {
       handshake: (bytes) => this.#shake(bytes),
       frame: (bytes) => {
         if (this.#paused || this.#held.length > 0) this.#held.push(bytes);
@@ -82,7 +85,7 @@ export class TcpLink implements FrameLink {
     } catch (error) {
       wrong = error;
     }
-    const link = new TcpLink(limits, events, handshake, credential);
+    const link = new TcpLink(limits, notReused, events, handshake, credential);
     link.#tls = tls;
     link.#shown = tls?.();
     const socket =
@@ -104,9 +107,9 @@ export class TcpLink implements FrameLink {
     return link;
   }
 
-  /** Makes the link of a connection whose handshake is over; `begin` was read behind it. */
-  static accepted(socket: Socket, begin: Buffer, limits: GrpcLimits, events: LinkEvents): TcpLink {
-    const link = new TcpLink(limits, events);
+  /** Makes the link of a connection whose handshake is over; `begin` was read behind it. Frames are in `memory`. */
+  static accepted(socket: Socket, begin: Buffer, limits: GrpcLimits, memory: FrameMemory, events: LinkEvents): TcpLink {
+    const link = new TcpLink(limits, memory, events);
     // Before the socket asks where its next bytes belong; whoever takes frames is there one turn later.
     link.#paused = true;
     link.#copyIn(begin);
