@@ -124,6 +124,7 @@ export type RuleName =
   | "geoRowVersionsRise"
   | "geoSeedingHoldsCommits"
   | "geoCopiesNotCollected"
+  | "geoPromotionFences"
   | "geoAcknowledgedIsSynced"
   | "geoCursorAcknowledged"
   | "geoHeirContinues"

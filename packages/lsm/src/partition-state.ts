@@ -87,6 +87,11 @@ export interface PartitionState {
    * gone then, and they scan the rows again (docs/decisions/0469).
    */
   readonly followers?: StoredFollowers | undefined;
+  /**
+   * Fences against what another stamp ships (docs/decisions/0503): by the hexadecimal bytes with which the keys of an account
+   * begin, the highest role epoch of which nothing is taken any more. Every later record keeps them.
+   */
+  readonly shippedFences?: Readonly<Record<string, number>> | undefined;
 }
 
 /** Returns the keys of the checkpoint that count in a partition with the keys of `own`. */
@@ -127,7 +132,8 @@ export function joinedState(first: PartitionState, own: KeyBounds, second: Parti
       ...first.checkpoints.map((stored) => boundedTo(stored, own)),
       ...second.checkpoints.map((stored) => boundedTo({ ...stored, id: stored.id + shift }, secondOwn)),
     ],
-    ...((first.needs ?? second.needs) && { needs: bothNeeds(first.needs, second.needs) }),
+    ...((first.needs ?? second.needs) && { needs: highestOf(first.needs, second.needs) }),
+    ...((first.shippedFences ?? second.shippedFences) && { shippedFences: highestOf(first.shippedFences, second.shippedFences) }),
     ...((first.goneSinceMs ?? second.goneSinceMs) && { goneSinceMs: { ...second.goneSinceMs, ...first.goneSinceMs } }),
     checkpointedSequence,
     lastTicket: Math.max(first.lastTicket, second.lastTicket),
@@ -135,9 +141,12 @@ export function joinedState(first: PartitionState, own: KeyBounds, second: Parti
   };
 }
 
-function bothNeeds(first: PartitionState["needs"], second: PartitionState["needs"]): Record<string, number> {
+type Named = Readonly<Record<string, number>> | undefined;
+
+/** Returns the higher number for each name. */
+function highestOf(first: Named, second: Named): Record<string, number> {
   const both: Record<string, number> = { ...first };
-  for (const [format, version] of Object.entries(second ?? {})) both[format] = Math.max(both[format] ?? 0, version);
+  for (const [name, number] of Object.entries(second ?? {})) both[name] = Math.max(both[name] ?? 0, number);
   return both;
 }
 
@@ -203,6 +212,7 @@ function decodeFacts(json: Uint8Array): Outcome<PartitionState> {
     state?.logStartExtentId,
     state?.nextCheckpointId,
     ...Object.values(state?.goneSinceMs ?? {}),
+    ...Object.values(state?.shippedFences ?? {}),
     ...(state?.settledExtents === undefined ? [] : Array.isArray(state.settledExtents) ? state.settledExtents : [undefined]),
     ...(state?.logStart === undefined ? [] : [state.logStart?.extentId, state.logStart?.offsetBytes]),
   ];

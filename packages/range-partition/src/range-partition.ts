@@ -25,7 +25,8 @@ import { inheritPartition } from "./handoff/inherit.ts";
 import type { Left } from "./handoff/leave.ts";
 import { limitDefaults } from "./limits.ts";
 import { type Loaded, loadPartition, type PartitionStreams } from "./load/load.ts";
-import { getVersion, RowScan, type TableView } from "./tables.ts";
+import { ShippedFences } from "./shipping/shipped-fences.ts";
+import { getVersion, memorySamples, RowScan, type TableView } from "./tables.ts";
 import type {
   DataExtent,
   Decided,
@@ -41,8 +42,6 @@ import type {
 const mergeRetryMs = 5_000;
 /** A child does not merge at first: what was held up comes now. */
 const childRestMs = 1_000;
-/** About so many keys of a memory table say how what is in it is spread. */
-const memoryKeySamplesMax = 256;
 
 export class RangePartition {
   readonly rangeId: string;
@@ -57,6 +56,7 @@ export class RangePartition {
   readonly #data: BlobData;
   /** Readers of the commit log. */
   readonly followers: LogFollowers;
+  readonly fences: ShippedFences;
   readonly #slow: SlowLog;
   readonly #memory: MemoryShare;
   /** The tables that each open snapshot reads. */
@@ -132,10 +132,9 @@ export class RangePartition {
     const sizes = { checkpointsMax: limits.checkpointsMax, garbageBytesMax: 4 * limits.memoryTableBytesMax };
     this.#maintenance = new Maintenance(loaded.storage, streams, loaded, sizes, own, this.followers);
     this.#slow = new SlowLog(world);
-    const { clock, rules } = world;
     const settled = loaded.state.settledExtents ?? [];
-    const pins = new DataPins({ rules, termMs: options.pinTermMs ?? 0, nowMs: clock.monotonicMs(), settled });
-    this.#data = new BlobData(streams.blobData, loaded.storage.reader, pins, () => clock.monotonicMs());
+    const pins = new DataPins({ rules: world.rules, termMs: options.pinTermMs ?? 0, nowMs: world.clock.monotonicMs(), settled });
+    this.#data = new BlobData(streams.blobData, loaded.storage.reader, pins, () => world.clock.monotonicMs());
     this.#active = replayed.table;
     this.#visible = replayed.lastSequence;
     this.#activeLogBytes = replayed.logBytes;
@@ -152,6 +151,12 @@ export class RangePartition {
     });
     this.#transactions = this.#makeTransactions();
     this.#departure = this.#makeDeparture();
+    this.fences = new ShippedFences({
+      stored: loaded.state.shippedFences ?? {},
+      record: (fences) => this.#maintenance.recordFences(fences),
+      untilOver: () => this.#transactions.untilOver(),
+      ended: () => this.#ended ?? this.#departure.recorded,
+    });
     this.#memory = (options.memory ?? new MemoryBudget(Number.POSITIVE_INFINITY)).join(() => this.#writeOut());
     const all = [streams.metadata, streams.commitLog, streams.rowData, streams.blobData];
     for (const stream of all) void stream?.whenFenced.then(() => this.#fenced(stream));
@@ -358,10 +363,8 @@ export class RangePartition {
    * `children` are loaded; reads go on. For good: whatever becomes of it, they are closed afterwards, and loaded again when nothing came of it.
    */
   static leave(partitions: readonly RangePartition[], children: readonly string[]): Promise<Outcome<Left>> {
-    return Departure.leave(
-      partitions.map((partition) => partition.#departure),
-      children,
-    );
+    const departures = partitions.map((partition) => partition.#departure);
+    return Departure.leave(departures, children);
   }
 
   /** Prepares the handoff before anything has to wait, in this order: see `Departure`. */
@@ -396,10 +399,7 @@ export class RangePartition {
 
   /** Keys that divide what is in memory and in checkpoints into parts of about one size, in order; none when there is little. */
   keySamples(): readonly Uint8Array[] {
-    const inMemory = this.#view().memory.map((table) => {
-      const keys = table.keySamples(memoryKeySamplesMax);
-      return { keySamples: keys.map((key) => ({ key, bytes: table.bytes / keys.length })) };
-    });
+    const inMemory = this.#view().memory.map(memorySamples);
     return evenKeySamples([...this.#maintenance.checkpoints, ...inMemory], (key) => this.#inRange(key));
   }
 

@@ -52,6 +52,17 @@ const rowsPerLook = 64;
  * after a slice (Turns), work of the reader included: each wait more costs as much as the row itself. So `pull` gives what is there at once;
  * whoever iterates waits at each row.
  */
+/** About so many keys of a memory table say how what is in it is spread. */
+const memoryKeySamplesMax = 256;
+
+/** Keys that divide a memory table into parts of about one size, with the size of each part. */
+export function memorySamples(table: MemoryTable): {
+  readonly keySamples: readonly { readonly key: Uint8Array; readonly bytes: number }[];
+} {
+  const keys = table.keySamples(memoryKeySamplesMax);
+  return { keySamples: keys.map((key) => ({ key, bytes: table.bytes / keys.length })) };
+}
+
 export class RowScan implements AsyncIterable<Row> {
   readonly #range: ScanRange;
   readonly #watch: ScanWatch;

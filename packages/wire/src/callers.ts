@@ -171,6 +171,7 @@ const tables: readonly ServiceCallers[] = [
     applyShipped: ["front-end"],
     applyScanned: ["front-end"],
     getShipping: ["operator", "partition-manager"],
+    fenceShipped: ["partition-manager"],
     listPartitions: ["partition-manager", "operator"],
   }),
   table(Accounts, {

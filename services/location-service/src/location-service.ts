@@ -10,7 +10,7 @@ import type { Identity, Listener, Role, RoleStatus, Transport, World } from "@st
 import { jittered, openIdentity, served, sleep } from "@stamp/ports";
 import { LocationService } from "@stamp/wire";
 import type { LocationServiceConfig } from "./config.ts";
-import { Location, type LocationOptions } from "./location.ts";
+import { Location } from "./location.ts";
 import { locationServiceMetrics } from "./metrics.ts";
 import { Registry } from "./registry.ts";
 import { locationHandlers } from "./server.ts";
@@ -36,7 +36,6 @@ export class LocationServiceRole implements Role {
   readonly #config: LocationServiceConfig;
   readonly #transportOf: TransportOf;
   readonly #transports = new Map<string, Transport>();
-  readonly #pendingOf: LocationOptions["pendingOf"];
   readonly #stopping = new AbortController();
   #identity: Identity | undefined;
   #listener: Listener | undefined;
@@ -47,9 +46,7 @@ export class LocationServiceRole implements Role {
   #trouble: string | undefined;
   #running: Promise<void> = Promise.resolve();
 
-  /** `pendingOf`: number of commits that an account's primary has not shipped yet. */
-  constructor(world: World, config: LocationServiceConfig, transportOf: TransportOf, pendingOf?: LocationOptions["pendingOf"]) {
-    this.#pendingOf = pendingOf;
+  constructor(world: World, config: LocationServiceConfig, transportOf: TransportOf) {
     this.#world = world;
     this.#config = config;
     this.#transportOf = transportOf;
@@ -166,7 +163,6 @@ export class LocationServiceRole implements Role {
       transportTo: (secret) => this.#transportTo(secret),
       ended: end.signal,
       announcer: { name: this.#config.name, incarnation: identity.incarnation },
-      ...(this.#pendingOf === undefined ? {} : { pendingOf: this.#pendingOf }),
     });
     if (end.signal.aborted || this.#stopping.signal.aborted) return;
     this.#term = { number, end, location };

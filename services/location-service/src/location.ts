@@ -77,8 +77,6 @@ export interface LocationOptions {
   readonly transportTo: (secret: string) => Outcome<Transport>;
   readonly ended: AbortSignal;
   readonly announcer: Announcer;
-  /** Number of commits that the account's primary has not shipped yet. */
-  readonly pendingOf?: (account: GeoAccount) => Promise<Outcome<number>>;
 }
 
 export class Location {
@@ -100,7 +98,7 @@ export class Location {
       ended,
       drainMaxMs: config.drainMaxMs,
       onStamp: (stamp, work) => this.#onStamp(stamp, work),
-      pendingOf: options.pendingOf ?? ((account) => this.#pendingOf(account)),
+      pendingOf: (account) => this.#pendingOf(account),
     });
   }
 

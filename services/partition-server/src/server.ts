@@ -32,6 +32,15 @@ export function partitionServerHandlers(
     ...objectHandlers(holdings, executor),
     applyShipped: (request, context) => guarded(() => shipments.applyShipped(request, context)),
     applyScanned: (request, context) => guarded(() => shipments.applyScanned(request, context)),
+    fenceShipped: (request) =>
+      guarded(async () => {
+        const fenced = await shipments.fence(request);
+        if (!fenced.ok) return fenced;
+        const held = holdings.serving(request.rangeId, fromWire(request.rangeVersion));
+        if (!held.ok) return held;
+        const answered = executor.mayAnswer(held.value);
+        return answered.ok ? fenced : answered;
+      }),
     getShipping: ({ account, epoch, paired }) =>
       guarded(async () => {
         const asked = { account, epoch: fromWire(epoch), paired: fromWire(paired) };

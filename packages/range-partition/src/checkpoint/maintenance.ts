@@ -164,6 +164,12 @@ export class Maintenance {
     return recorded.ok ? ok() : recorded;
   }
 
+  /** Records the fences against what other stamps ship. */
+  async recordFences(shippedFences: PartitionState["shippedFences"]): Promise<Outcome<void>> {
+    const recorded = await this.#record((checkpoints) => checkpoints, { shippedFences });
+    return recorded.ok ? ok() : recorded;
+  }
+
   /** Records the cursors of the log's followers, and lets the log before them go. */
   async recordFollowers(): Promise<Outcome<void>> {
     const recorded = await this.#record((checkpoints) => checkpoints, {});

@@ -62,6 +62,8 @@ export class Transactions {
   readonly #begun = new Set<Begun>();
   #deciding = 0;
   #cohort: Cohort = emptyCohort();
+  /** Resolves when the transactions are over that somebody waits for. */
+  #over: Promise<unknown> = Promise.resolve();
   #emptied: (() => void)[] = [];
   #decided: (() => void)[] = [];
 
@@ -96,11 +98,15 @@ export class Transactions {
     for (const resolve of [...this.#emptied.splice(0), ...this.#decided.splice(0)]) resolve();
   }
 
-  /** Resolves when every transaction that began before now is over, or by `wake`. For one caller at a time. */
+  /** Resolves when every transaction that began before now is over, or by `wake`. */
   async untilOver(): Promise<void> {
     const before = this.#cohort;
     this.#cohort = emptyCohort();
-    if (before.count > 0) await Promise.race([before.emptied.promise, this.#untilNone()]);
+    // Another caller may still wait for an older cohort.
+    const older = this.#over;
+    const over = Promise.all([older, before.count > 0 ? Promise.race([before.emptied.promise, this.#untilNone()]) : undefined]);
+    this.#over = over;
+    await over;
   }
 
   async #untilNone(): Promise<void> {

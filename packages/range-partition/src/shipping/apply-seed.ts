@@ -97,9 +97,14 @@ export async function applySeed(world: World, range: SeededRange, part: SeedPart
   if (refusal !== undefined) return refusal;
   const untilMs = world.clock.monotonicMs() + options.timeoutMs;
   const leftMs = (): number => Math.max(1, untilMs - world.clock.monotonicMs());
+  /** Looks when the transaction is decided: a fence waits for those that were decided before. */
+  const fenced = (): Decided<Step> | undefined => {
+    const refusal = world.rules.on("geoPromotionFences") ? range.fences.refuses(part.low, part.epoch) : undefined;
+    return refusal && { writes: [], result: { done: true, refusal } };
+  };
   const run = async (locks: readonly Uint8Array[], step: (transaction: Transaction) => Promise<Decided<Step>>): Promise<Outcome<void>> => {
     for (;;) {
-      const ran = await range.transact(locks, step, { timeoutMs: leftMs() });
+      const ran = await range.transact(locks, async (transaction) => fenced() ?? step(transaction), { timeoutMs: leftMs() });
       if (!ran.ok) return ran;
       if (ran.value.refusal !== undefined) return ran.value.refusal;
       if (ran.value.done) return ok();

@@ -10,6 +10,7 @@
  * Invariants:
  * - A commit is applied only if its version is above that of the PartitionName (rule `geoRowVersionsRise`): the rows are
  *   what the first commits of the PartitionName made.
+ * - Nothing is applied of a role epoch that a promotion here has ended (rule `geoPromotionFences`, shipped-fences.ts).
  * - No commit is applied to a PartitionName whose seeding has begun and not ended (rule `geoSeedingHoldsCommits`).
  * - Rows and marker change in one transaction, which is durable when the batch is answered (rule
  *   `geoAcknowledgedIsSynced`).
@@ -23,6 +24,7 @@ import type { LoggedCommit } from "../followers/recent-commits.ts";
 import type { Decided, RowWrite, Transaction, TransactOptions } from "../types.ts";
 import { decodeMarker, encodeMarker, isMarkerKey, markerKey } from "./marker.ts";
 import { seedMarkKey } from "./seed-mark.ts";
+import type { ShippedFences } from "./shipped-fences.ts";
 
 /** Consecutive commits of one PartitionName. */
 export interface Shipment {
@@ -36,6 +38,7 @@ export interface Shipment {
 
 /** The range at the receiver. */
 export interface ShippedRange {
+  readonly fences: Pick<ShippedFences, "refuses">;
   transact<T>(
     lockKey: Uint8Array | readonly Uint8Array[],
     decide: (transaction: Transaction) => Promise<Decided<T>>,
@@ -75,6 +78,8 @@ export async function applyShipped(
   return range.transact(
     name,
     async (transaction) => {
+      const fenced = world.rules.on("geoPromotionFences") ? range.fences.refuses(name, epoch) : undefined;
+      if (fenced !== undefined) throw new FailureError(fenced.failure);
       const isBegun = (await transaction.get(seedMarkKey(name))) !== undefined;
       if (isBegun && world.rules.on("geoSeedingHoldsCommits")) throw new FailureError(seeding.failure);
       const stored = await transaction.get(key);

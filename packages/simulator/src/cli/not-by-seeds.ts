@@ -183,6 +183,11 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "packages/simulator/src/geo/two-stamps.test.ts",
   },
   {
+    rule: "geoPromotionFences",
+    why: "No workload has two stamps. It takes a shipment that a front-end let in before a promotion, and that is applied behind it.",
+    test: "packages/range-partition/src/shipping/shipped-fences.test.ts",
+  },
+  {
     rule: "geoAcknowledgedIsSynced",
     why: "No workload has two stamps. Model geo-shipping.pml has the rule as ACKSYNC; the test's own seeds run the machines.",
     test: "packages/geo/src/shipping-model.test.ts",

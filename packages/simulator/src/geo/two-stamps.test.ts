@@ -5,25 +5,9 @@ import { allRules, type RuleName, rulesWithout, unwrap } from "@stamp/base";
 import { sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { PartitionManager, RoleCommand } from "@stamp/wire";
-import { account, type EntityAt, OneStamp } from "./two-stamps.ts";
+import { account, beginPair, type EntityAt, type OneStamp } from "./two-stamps.ts";
 
 const options = { timeoutMs: 3_000 };
-
-/** Two stamps; the account is at the first one and has `rows` entities there, a copy is begun at the second. */
-async function begin(
-  sim: Simulation,
-  written: (a: OneStamp) => Promise<void>,
-  epoch = 1n,
-): Promise<{ readonly a: OneStamp; readonly b: OneStamp }> {
-  const [a, b] = [new OneStamp(sim, "a"), new OneStamp(sim, "b")] as const;
-  while (!a.ready || !b.ready) await sleep(a.world.clock, 200);
-  await a.until("an account", () => a.accounts.create({ account }, options));
-  await written(a);
-  const settings = unwrap(await a.accounts.getForCopy({ account }, options));
-  await b.obey(RoleCommand.FOLLOW, 2, { epoch, peer: "a", settings });
-  await a.obey(RoleCommand.PAIR, 2, { peer: "b", peerDoors: [b.door] });
-  return { a, b };
-}
 
 async function until(at: OneStamp, what: string, is: () => Promise<boolean>): Promise<void> {
   const { clock } = at.world;
@@ -62,7 +46,7 @@ test("two stamps: entities of before and after are at the second one, in order f
       ]);
       keys.push({ partitionKey, rowKey: `${rowKey}-A` }, { partitionKey, rowKey: `${rowKey}-B` }, { partitionKey, rowKey: "last" });
     };
-    const { a, b } = await begin(sim, async (a) => {
+    const { a, b } = await beginPair(sim, async (a) => {
       for (let i = 0; i < 20; i++) await pair(a);
     });
     const inOrder = async (): Promise<void> => {
@@ -97,7 +81,7 @@ for (const without of [[], ["geoCopiesNotCollected"]] as readonly RuleName[][]) 
     const sim = new Simulation({ seed: 2, rules: rulesWithout(...without) });
     await sim.run(async () => {
       const rows = [{ rowKey: "r", text: "kept" }];
-      const { a, b } = await begin(sim, (at) => at.write("p", rows));
+      const { a, b } = await beginPair(sim, (at) => at.write("p", rows));
       await untilShipped(a);
       const key = { partitionKey: "p", rowKey: "r" };
       assert.equal(await b.read(key), await a.read(key));
@@ -115,7 +99,7 @@ for (const without of [[], ["geoCopiesNotCollected"]] as readonly RuleName[][]) 
 test("two stamps: a stamp that does not follow the account, or follows another primary, takes nothing, and the sender tells why", async () => {
   const sim = new Simulation({ seed: 3, rules: allRules });
   await sim.run(async () => {
-    const { a, b } = await begin(sim, (at) => at.write("p", [{ rowKey: "r", text: "1" }]), 7n);
+    const { a, b } = await beginPair(sim, (at) => at.write("p", [{ rowKey: "r", text: "1" }]), 7n);
     const { clock } = a.world;
     const told = async (wanted: RegExp): Promise<void> => {
       const endMs = clock.monotonicMs() + 20_000;
@@ -146,7 +130,7 @@ test("two stamps: a stamp that does not follow the account, or follows another p
 test("two stamps: Last Sync Time follows the clock while nothing is written, stands while the link is cut, and never passes a write", async () => {
   const sim = new Simulation({ seed: 4, rules: allRules });
   await sim.run(async () => {
-    const { a, b } = await begin(sim, (at) => at.write("p", [{ rowKey: "0", text: "0" }]));
+    const { a, b } = await beginPair(sim, (at) => at.write("p", [{ rowKey: "0", text: "0" }]));
     const { clock } = a.world;
     await until(a, "the copy is complete", async () => (await b.role()) === "secondary");
     await until(a, "an idle copy follows the clock", async () => ((await b.lastSyncMs()) ?? 0) > clock.wallMs() - 3_000);
@@ -170,7 +154,7 @@ test("two stamps: Last Sync Time follows the clock while nothing is written, sta
 test("two stamps: an account with rows that are not sent has no complete copy, and its progress says which", async () => {
   const sim = new Simulation({ seed: 5, rules: allRules });
   await sim.run(async () => {
-    const { a, b } = await begin(sim, async (at) => {
+    const { a, b } = await beginPair(sim, async (at) => {
       await at.write("p", [{ rowKey: "r", text: "1" }]);
       await at.createContainer();
     });
@@ -186,7 +170,7 @@ test("two stamps: an account with rows that are not sent has no complete copy, a
 test("two stamps: a copy that was given up and begun anew is seeded anew, though the role epoch is the same", async () => {
   const sim = new Simulation({ seed: 6, rules: allRules });
   await sim.run(async () => {
-    const { a, b } = await begin(sim, (at) => at.write("p", [{ rowKey: "r", text: "1" }]));
+    const { a, b } = await beginPair(sim, (at) => at.write("p", [{ rowKey: "r", text: "1" }]));
     await until(a, "the copy is complete", async () => (await b.role()) === "secondary");
     // The partition servers do not hear of the moment without a copy.
     await b.obey(RoleCommand.REMOVE, 3);

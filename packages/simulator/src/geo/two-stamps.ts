@@ -19,7 +19,7 @@ import {
   PartitionManager,
   PartitionServer,
   type RangePartition,
-  type RoleCommand,
+  RoleCommand,
   type TableResult,
 } from "@stamp/wire";
 
@@ -244,6 +244,19 @@ function onTheWire({ case: name, value }: TableKind): TableKind {
   const { partitionKey: _p, rowKey: _r, ...rest } = value as Readonly<Record<string, unknown>>;
   const fields = name === "getEntity" ? rest : (value as object);
   return { case: name, value: { ...fields, table: { ...located, incarnation: BigInt(located.incarnation) } } };
+}
+
+/** Two stamps; the account is at the first one and is written to there, a copy is begun at the second under a role epoch. */
+export async function beginPair(sim: Simulation, written: (a: OneStamp) => Promise<void>, epoch = 1n) {
+  const [a, b] = [new OneStamp(sim, "a"), new OneStamp(sim, "b")] as const;
+  while (!a.ready || !b.ready) await sleep(a.world.clock, 200);
+  const options = { timeoutMs: 3_000 };
+  await a.until("an account", () => a.accounts.create({ account }, options));
+  await written(a);
+  const settings = unwrap(await a.accounts.getForCopy({ account }, options));
+  await b.obey(RoleCommand.FOLLOW, 2, { epoch, peer: "a", settings });
+  await a.obey(RoleCommand.PAIR, 2, { peer: "b", peerDoors: [b.door] });
+  return { a, b };
 }
 
 export interface ShippingFact {

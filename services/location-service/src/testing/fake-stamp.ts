@@ -30,6 +30,15 @@ import {
   toWire,
 } from "@stamp/wire";
 
+/** Part of `AccountShipping` that the location service acts by. */
+export interface ShippingAt {
+  readonly account: string;
+  readonly epoch: bigint;
+  readonly complete?: boolean;
+  readonly pendingCommits?: bigint;
+  readonly trouble?: string;
+}
+
 export interface StampState {
   stampId: string;
   usedBytes: number;
@@ -46,6 +55,8 @@ export interface StampState {
   readonly roles: Map<string, AccountRole>;
   /** Numbers of the writes that each account has here, in order. */
   readonly logs: Map<string, number[]>;
+  /** Answer to how far the account's copy is. */
+  shipping: ((account: string) => ShippingAt) | undefined;
   /** Every role that a command was obeyed with, in order. */
   readonly obeyed: { readonly account: string; readonly command: RoleCommand["kind"]; readonly operation: number }[];
 }
@@ -61,6 +72,7 @@ export const stampState = (stampId: string, usedBytes: number, accounts: readonl
   created: new Map(),
   roles: new Map(),
   logs: new Map(),
+  shipping: undefined,
   obeyed: [],
 });
 
@@ -169,6 +181,7 @@ export class FakeStamp implements Role {
         const there = roleAt(state, account) !== undefined;
         return there ? ok({ geoRole: textOf(account) }) : refused("notFound", "conflict", `no account ${account}`);
       },
+      getShipping: async ({ account }) => (state.older || state.shipping === undefined ? unknownMethod : ok(state.shipping(account))),
       copySettings: async ({ account, epoch, settings }) => {
         const role = state.roles.get(account);
         if (role === undefined || role.epoch !== fromWire(epoch) || role.role === "primary")

@@ -3,14 +3,14 @@
  * front-ends of every stamp, and a judge of what was acknowledged.
  */
 import assert from "node:assert/strict";
-import { type Outcome, ok, type RuleName, refused, rulesWithout, unwrap } from "@stamp/base";
-import { acceptsShipment, answersFromMs, commandWaitMs, type GeoAccount, reportComplete, seedingEnded } from "@stamp/geo";
+import { type Outcome, type RuleName, rulesWithout, unwrap } from "@stamp/base";
+import { acceptsShipment, answersFromMs, commandWaitMs, reportComplete, seedingEnded } from "@stamp/geo";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { Simulation } from "@stamp/virtual-time";
-import { LocationService } from "@stamp/wire";
+import { LocationService, toWire } from "@stamp/wire";
 import { locationServiceSchema } from "../config.ts";
 import { LocationServiceRole } from "../location-service.ts";
-import { FakeFrontEnd, FakeStamp, logAt, roleAt, type StampState, stampState } from "./fake-stamp.ts";
+import { FakeFrontEnd, FakeStamp, logAt, roleAt, type ShippingAt, type StampState, stampState } from "./fake-stamp.ts";
 
 export const call = { timeoutMs: 20_000 };
 export const said = (outcome: Outcome<unknown>): string => (outcome.ok ? "ok" : `${outcome.failure.reason}: ${outcome.failure.message}`);
@@ -46,8 +46,7 @@ export class TwoStamps {
     const lock = lockServiceSchema.parse({ name: "lock", listen: "lock:1", init: true });
     this.sim.addProcess("lock:1", (world) => new LockServiceRole(world, lock));
     const config = locationServiceSchema.parse({ name: "location-1", listen: "location-1:1", lockService: "lock:1", drainMaxMs: 20_000 });
-    const pendingOf = async (account: GeoAccount) => this.#pending(account);
-    this.sim.addProcess("location-1:1", (world) => new LocationServiceRole(world, config, () => world.transport, pendingOf));
+    this.sim.addProcess("location-1:1", (world) => new LocationServiceRole(world, config, () => world.transport));
   }
 
   get location() {
@@ -71,6 +70,7 @@ export class TwoStamps {
     const { clock } = this.sim.world("tester");
     for (const name of names) {
       const state = stampState(`id of ${name}`, 100);
+      state.shipping = (account) => this.#shipping(state, account);
       this.stamps.set(name, state);
       this.sim.addProcess(`${name}:1`, (world) => new FakeStamp(world, `${name}:1`, state));
       this.#frontEnds.set(name, new FakeFrontEnd(state, () => clock.monotonicMs()));
@@ -156,13 +156,15 @@ export class TwoStamps {
     return nowMs - firstMs;
   }
 
-  #pending({ name, primary, secondary, running }: GeoAccount): Outcome<number> {
-    const source = this.stamps.get(primary);
-    const target = this.stamps.get(secondary ?? running?.target ?? "");
-    const [from, to] = [source && roleAt(source, name), target && roleAt(target, name)];
-    if (!source || !target || to?.role !== "secondary" || from?.epoch !== to.epoch)
-      return refused("unavailable", "notReady", "nothing is shipped");
-    return ok(logAt(source, name).length - logAt(target, name).length);
+  /** Figures of an account's copy, as its primary tells them. */
+  #shipping(source: StampState, account: string): ShippingAt {
+    const from = roleAt(source, account);
+    const target = this.stamps.get(from?.peer ?? "");
+    const to = target && roleAt(target, account);
+    const epoch = toWire(from?.epoch ?? 0);
+    if (!target || to?.role !== "secondary" || from?.epoch !== to.epoch) return { account, epoch, trouble: "range r: it is seeded" };
+    const pendingCommits = toWire(logAt(source, account).length - logAt(target, account).length);
+    return { account, epoch, complete: true, pendingCommits };
   }
 
   async #ship(): Promise<void> {

@@ -3,10 +3,11 @@ import { isAccountName } from "@stamp/azure-rest";
 import { type Outcome, ok, refused } from "@stamp/base";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import type { Account, Accounts } from "@stamp/wire";
-import { type CopiedOf, RoleCommands } from "../roles/role-commands.ts";
+import type { MapState } from "../map/map-state.ts";
+import { RoleCommands } from "../roles/role-commands.ts";
 import { roleHandlers } from "../roles/role-handlers.ts";
 import type { NamedRole } from "../roles/roles-here.ts";
-import { shippingHere } from "../roles/shipping-here.ts";
+import { fenceHere, shippingHere } from "../roles/shipping-here.ts";
 import type { Term } from "../term/term.ts";
 import { type AccountOperation, type AccountResult, AccountRows } from "./account-rows.ts";
 import { accountOf, type ChangeAccount, changeAccount, isRemoved } from "./change-account.ts";
@@ -25,14 +26,13 @@ import {
 
 const listPageMax = 1_000;
 
-/** `mayHaveRoles`: the stamp's feature level allows rows with roles. `copied`: how far this stamp's copy of an account has come. */
+/** `mayHaveRoles`: the stamp's feature level allows rows with roles. */
 export function accountsHandlers(
   world: World,
   leading: () => Outcome<Term>,
   mayHaveRoles: () => boolean = () => true,
-  copied: CopiedOf = notKnown,
 ): Handlers<typeof Accounts> {
-  const roles = new RoleCommands(world, mayHaveRoles, copied);
+  const roles = new RoleCommands(world, mayHaveRoles, (account, epoch) => onMap((map) => fenceHere(world, map, account, epoch)));
   const rows = (): Outcome<AccountRows> => {
     const term = leading();
     if (!term.ok) return term;
@@ -40,6 +40,7 @@ export function accountsHandlers(
       ? ok(new AccountRows(world, term.value.map))
       : refused("unavailable", "notReady", "the partition map is not open yet");
   };
+  const onMap: OnMap = (work) => whileLeading(leading, work);
   const execute = async (operation: AccountOperation, context: CallContext): Promise<Outcome<AccountResult>> => {
     const opened = rows();
     return opened.ok ? opened.value.execute(operation, { deadlineMs: context.deadlineMs, signal: context.signal }) : opened;
@@ -64,16 +65,7 @@ export function accountsHandlers(
     },
     get: async ({ account }, context) => withoutSecrets(await read(account, context)),
     getForCopy: ({ account }, context) => read(account, context),
-    ...roleHandlers(world, roles, execute, async (account, role) => {
-      const term = leading();
-      if (!term.ok) return term;
-      const { map } = term.value;
-      if (map === undefined) return refused("unavailable", "notReady", "the partition map is not open yet");
-      const found = await shippingHere(world, map, account, role);
-      // Another leader may have given the ranges to other servers meanwhile.
-      const still = leading();
-      return still.ok && still.value === term.value ? found : refused("unavailable", "notLeader", "the term of this manager ended");
-    }),
+    ...roleHandlers(world, roles, execute, (account, role) => onMap((map) => shippingHere(world, map, account, role))),
     listRoles: async (_request, context) => {
       const [term, opened] = [leading(), rows()];
       if (!term.ok) return term;
@@ -97,8 +89,18 @@ export function accountsHandlers(
   };
 }
 
-const notKnown: CopiedOf = async (account) =>
-  refused("unavailable", "notReady", `how far the copy of account ${account} has come is not known at this stamp`);
+type OnMap = <T>(work: (map: MapState) => Promise<Outcome<T>>) => Promise<Outcome<T>>;
+
+/** Work on the partition map that counts only if this manager still leads at its end: another one may have changed the map meanwhile. */
+async function whileLeading<T>(leading: () => Outcome<Term>, work: (map: MapState) => Promise<Outcome<T>>): Promise<Outcome<T>> {
+  const term = leading();
+  if (!term.ok) return term;
+  const { map } = term.value;
+  if (map === undefined) return refused("unavailable", "notReady", "the partition map is not open yet");
+  const done = await work(map);
+  const still = leading();
+  return still.ok && still.value === term.value ? done : refused("unavailable", "notLeader", "the term of this manager ended");
+}
 
 /** Roles of all accounts, also of those that were removed. */
 async function rolesOf(rows: AccountRows, context: CallContext): Promise<Outcome<NamedRole[]>> {

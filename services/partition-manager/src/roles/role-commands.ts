@@ -32,8 +32,8 @@ import { type NamedRole, type ReadRoles, RolesHere } from "./roles-here.ts";
 /** Runs an operation at the range of the account's row. */
 export type Execute = (operation: AccountOperation) => Promise<Outcome<AccountResult>>;
 
-/** How far this stamp's copy of an account has come. */
-export type CopiedOf = (account: string) => Promise<Outcome<GeoPoint>>;
+/** Ends what is shipped to this stamp's copy of an account under a role epoch. Answers with the point where the copy ends. */
+export type CopiedOf = (account: string, epoch: number) => Promise<Outcome<GeoPoint>>;
 
 /** The row as it was read; `account` undefined: there is none. */
 interface Held {
@@ -79,17 +79,20 @@ export class RoleCommands {
 
   async obey(name: string, command: RoleCommand, settings: Account | undefined, execute: Execute): Promise<Outcome<Obeyed>> {
     const { rules, clock } = this.#world;
-    const facts = command.kind === "promote" ? await this.#copied(name) : ok([]);
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const held = await heldOf(name, execute);
       if (!held.ok) return held;
       // Acknowledgements are not looked at: the report begins where the promotion found the copy.
-      const copied = facts.ok ? facts.value : [];
-      const obeyed = obey(held.value.role, command, { copied, acknowledged: [] }, rules);
-      if (!obeyed.ok) return obeyed;
-      const { row, changed } = obeyed.value;
+      const planned = obey(held.value.role, command, { copied: [], acknowledged: [] }, rules);
+      if (!planned.ok) return planned;
+      const { changed } = planned.value;
       if (changed && !this.#mayHaveRoles()) return belowLevel;
-      if (changed && !facts.ok) return facts;
+      const isPromoted = changed && command.kind === "promote" && held.value.role !== undefined;
+      const copied = isPromoted ? await this.#copied(name, held.value.role.epoch) : ok([]);
+      if (!copied.ok) return copied;
+      const obeyed = isPromoted ? obey(held.value.role, command, { copied: copied.value, acknowledged: [] }, rules) : planned;
+      if (!obeyed.ok) return obeyed;
+      const { row } = obeyed.value;
       const written = changed ? await write(name, held.value, row, settings, execute) : ok(true);
       if (!written.ok) return written;
       if (!written.value) continue;

@@ -6,7 +6,14 @@
  * that was split, merged or moved meanwhile, does not.
  */
 import { type Outcome, ok, refused } from "@stamp/base";
-import { type AccountProgress, type AccountRole, accountProgress, type RangeProgress, type RangeShippingState } from "@stamp/geo";
+import {
+  type AccountProgress,
+  type AccountRole,
+  accountProgress,
+  type GeoPoint,
+  type RangeProgress,
+  type RangeShippingState,
+} from "@stamp/geo";
 import { holdsAccount, isCopiedTable } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
@@ -36,6 +43,27 @@ export async function shippingHere(
     const found = before.map((range) => [range.rangeId, told.get(idOf(range.rangeId, range.ownerEpoch))] as const);
     const progress = accountProgress(new Map(found.map(([rangeId, facts]) => [rangeId, facts && progressOf(facts)])));
     return ok({ progress, ranges: found.flatMap(([, facts]) => (facts === undefined ? [] : [facts])) });
+  }
+  return refused("unavailable", "notReady", `the ranges of account ${account} are split, merged or moved again and again`);
+}
+
+/**
+ * Ends what is shipped to this stamp's copy of an account under a role epoch: every range of the account takes nothing more,
+ * durably, and nothing of it is under way (rule `geoPromotionFences`). Answers with an empty point: the copy's rows say
+ * themselves, for each PartitionName, where the copy ended (docs/formats/shipped-version.md).
+ */
+export async function fenceHere(world: World, map: MapState, account: string, epoch: number): Promise<Outcome<GeoPoint>> {
+  for (let attempt = 0; attempt < attemptsMax; attempt++) {
+    const before = rangesOf(map, account);
+    for (const range of before) {
+      const { rangeId, rangeVersion, serverAddress } = range;
+      const client = world.transport.client(serverAddress, PartitionServer);
+      const request = { rangeId, rangeVersion: toWire(rangeVersion), account, epoch: toWire(epoch) };
+      const fenced = await client.fenceShipped(request, { timeoutMs: askTimeoutMs });
+      if (!fenced.ok) return fenced;
+    }
+    // A range that was split or merged since its parents were fenced has their fences; one that moved has its own.
+    if (namesOf(rangesOf(map, account)) === namesOf(before)) return ok([]);
   }
   return refused("unavailable", "notReady", `the ranges of account ${account} are split, merged or moved again and again`);
 }

@@ -3,11 +3,18 @@
  * keys. What is applied, and in which order, is decided by `applyShipped` and `applySeed` of @stamp/range-partition.
  */
 import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
-import { partitionStart } from "@stamp/objects";
+import { accountKeys, partitionStart } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { CallContext, World } from "@stamp/ports";
 import { applySeed, applyShipped, type RangePartition, type Row, type RowWrite } from "@stamp/range-partition";
-import { type ApplyScannedRequest, type ApplyShippedRequest, fromWire, type ScannedPart, type ShippedRow } from "@stamp/wire";
+import {
+  type ApplyScannedRequest,
+  type ApplyShippedRequest,
+  type FenceShippedRequest,
+  fromWire,
+  type ScannedPart,
+  type ShippedRow,
+} from "@stamp/wire";
 import type { Holdings, Serving } from "../ranges/holdings.ts";
 import { partitionBehind } from "../ranges/range-engine.ts";
 
@@ -64,6 +71,13 @@ export class Shipments {
     };
     const applied = await applySeed(this.#world, partition, seeded, { nameOf: partitionStart, ...this.#left(context) });
     return applied.ok ? ok({}) : applied;
+  }
+
+  async fence({ rangeId, rangeVersion, account, epoch }: FenceShippedRequest): Promise<Outcome<object>> {
+    const found = this.#found(rangeId, fromWire(rangeVersion));
+    if (!found.ok) return found;
+    const fenced = await found.value.partition.fences.raise(accountKeys(account).low, fromWire(epoch));
+    return fenced.ok ? ok({}) : fenced;
   }
 
   #found(rangeId: string, rangeVersion: number): Outcome<{ readonly held: Serving; readonly partition: RangePartition }> {

@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/partition_server.proto.
  */
 export const file_stamp_v1_partition_server: GenFile = /*@__PURE__*/
-  fileDesc("Ch9zdGFtcC92MS9wYXJ0aXRpb25fc2VydmVyLnByb3RvEghzdGFtcC52MSJlChRMb2FkUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEicKBXJhbmdlGAMgASgLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24iFwoVTG9hZFBhcnRpdGlvblJlc3BvbnNlImQKFUNsb3NlUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEhAKCHJhbmdlX2lkGAMgASgJEhMKC293bmVyX2Vwb2NoGAQgASgEIhgKFkNsb3NlUGFydGl0aW9uUmVzcG9uc2UilwEKGFJlc2hhcGVQYXJ0aXRpb25zUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEikKB3BhcmVudHMYAyADKAsyGC5zdGFtcC52MS5SZXNoYXBlZFBhcmVudBIqCghjaGlsZHJlbhgEIAMoCzIYLnN0YW1wLnYxLlJhbmdlUGFydGl0aW9uIjcKDlJlc2hhcGVkUGFyZW50EhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIlMKGVJlc2hhcGVQYXJ0aXRpb25zUmVzcG9uc2USDwoHaGVsZF9tcxgBIAEoDRIlCgV0aW1lcxgCIAEoCzIWLnN0YW1wLnYxLlJlc2hhcGVUaW1lcyIqChZTdWdnZXN0U3BsaXRLZXlSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJIiYKF1N1Z2dlc3RTcGxpdEtleVJlc3BvbnNlEgsKA2tleRgBIAEoDCIuChpDaGVja3BvaW50UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSIdChtDaGVja3BvaW50UGFydGl0aW9uUmVzcG9uc2UiKwoXQ29sbGVjdFBhcnRpdGlvblJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkinAEKGENvbGxlY3RQYXJ0aXRpb25SZXNwb25zZRIMCgRyb3dzGAEgASgEEhQKDHJvd3NfZGVsZXRlZBgCIAEoBBIXCg9leHRlbnRzX2Ryb3BwZWQYAyABKA0SGQoRZXh0ZW50c19yZXdyaXR0ZW4YBSABKA0SFwoPYnl0ZXNfcmV3cml0dGVuGAYgASgEEg8KB2V4dGVudHMYBCABKA0iYQoXTGlzdEluY2FybmF0aW9uc1JlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBIPCgdhY2NvdW50GAMgASgJEgwKBG5hbWUYBCABKAkiMAoYTGlzdEluY2FybmF0aW9uc1Jlc3BvbnNlEhQKDGluY2FybmF0aW9ucxgBIAMoBCKoAQoORXhlY3V0ZVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBImCglvcGVyYXRpb24YAyABKAsyEy5zdGFtcC52MS5PcGVyYXRpb24SLwoJZGVtYW5kaW5nGAQgASgLMhwuc3RhbXAudjEuRGVtYW5kaW5nT3BlcmF0aW9uEhQKDGNhbGxlcl9sZXZlbBgFIAEoDSJLChJEZW1hbmRpbmdPcGVyYXRpb24SDQoFbGV2ZWwYASABKA0SJgoJb3BlcmF0aW9uGAIgASgLMhMuc3RhbXAudjEuT3BlcmF0aW9uIjwKD0V4ZWN1dGVSZXNwb25zZRIpCgZyZXN1bHQYASABKAsyGS5zdGFtcC52MS5PcGVyYXRpb25SZXN1bHQiWQoQV3JpdGVEYXRhUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIVCg1yYW5nZV92ZXJzaW9uGAIgASgEEgsKA2tleRgDIAEoDBIPCgdwYXlsb2FkGA8gASgMIkkKEVdyaXRlRGF0YVJlc3BvbnNlEh8KBnBsYWNlcxgBIAMoCzIPLnN0YW1wLnYxLlBsYWNlEhMKC3Bpbl90ZXJtX21zGAIgASgNIloKDlBpbkRhdGFSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSCwoDa2V5GAMgASgMEhIKCmV4dGVudF9pZHMYBCADKAQiKgoPUGluRGF0YVJlc3BvbnNlEhcKD2dvbmVfZXh0ZW50X2lkcxgBIAMoBCJkChNBcHBseVNoaXBwZWRSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSJAoIc2hpcG1lbnQYAyABKAsyEi5zdGFtcC52MS5TaGlwbWVudCInChRBcHBseVNoaXBwZWRSZXNwb25zZRIPCgdhcHBsaWVkGAEgASgNImMKE0FwcGx5U2Nhbm5lZFJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBIjCgRwYXJ0GAMgASgLMhUuc3RhbXAudjEuU2Nhbm5lZFBhcnQiFgoUQXBwbHlTY2FubmVkUmVzcG9uc2UiFwoVTGlzdFBhcnRpdGlvbnNSZXF1ZXN0Iq0CCg1QYXJ0aXRpb25JbmZvEhAKCHJhbmdlX2lkGAEgASgJEg0KBXRhYmxlGAIgASgJEhMKC293bmVyX2Vwb2NoGAMgASgEEhUKDXJhbmdlX3ZlcnNpb24YBCABKAQSDQoFc3RhdGUYBSABKAkSEAoIc2VxdWVuY2UYBiABKAQSGgoSbWVtb3J5X3RhYmxlX2J5dGVzGAcgASgEEhgKEGNoZWNrcG9pbnRfY291bnQYCCABKA0SGAoQY2hlY2twb2ludF9ieXRlcxgJIAEoBBIhCgRsb2FkGAogASgLMhMuc3RhbXAudjEuUmFuZ2VMb2FkEg4KBmFnZV9tcxgLIAEoBBIrCgdzdG9yYWdlGBQgASgLMhouc3RhbXAudjEuUGFydGl0aW9uU3RvcmFnZSLXAgoQUGFydGl0aW9uU3RvcmFnZRITCgtwb2ludF9yZWFkcxgBIAEoBBIXCg9jaGVja3BvaW50c19tZXQYAiABKAQSFAoMYmxvb21fYWJzZW50GAMgASgEEh0KFWJsb29tX2ZhbHNlX3Bvc2l0aXZlcxgEIAEoBBIWCg5yb3dfY2FjaGVfaGl0cxgFIAEoBBIYChByb3dfY2FjaGVfbWlzc2VzGAYgASgEEhgKEGluZGV4X2NhY2hlX2hpdHMYByABKAQSGgoSaW5kZXhfY2FjaGVfbWlzc2VzGAggASgEEhoKEnJvd19ieXRlc19hY2NlcHRlZBgJIAEoBBIVCg1mbHVzaGVkX2J5dGVzGAogASgEEhQKDG1lcmdlZF9ieXRlcxgLIAEoBBIUCgxyb3dzX3NjYW5uZWQYDCABKAQSGQoRcm93X2J5dGVzX3NjYW5uZWQYDSABKAQivgEKCVJhbmdlTG9hZBIYChByZWFkc19wZXJfc2Vjb25kGAEgASgBEhkKEXdyaXRlc19wZXJfc2Vjb25kGAIgASgBEhwKFHRocm90dGxlZF9wZXJfc2Vjb25kGAMgASgBEhsKE2J5dGVzX2luX3Blcl9zZWNvbmQYBCABKAESEgoKbGF0ZW5jeV9tcxgFIAEoARIPCgdwZW5kaW5nGAYgASgNEhwKFGJ5dGVzX291dF9wZXJfc2Vjb25kGAcgASgBImsKFkxpc3RQYXJ0aXRpb25zUmVzcG9uc2USKwoKcGFydGl0aW9ucxgBIAMoCzIXLnN0YW1wLnYxLlBhcnRpdGlvbkluZm8SJAoGc2VydmVyGAIgASgLMhQuc3RhbXAudjEuU2VydmVyTG9hZDKICQoPUGFydGl0aW9uU2VydmVyElAKDUxvYWRQYXJ0aXRpb24SHi5zdGFtcC52MS5Mb2FkUGFydGl0aW9uUmVxdWVzdBofLnN0YW1wLnYxLkxvYWRQYXJ0aXRpb25SZXNwb25zZRJTCg5DbG9zZVBhcnRpdGlvbhIfLnN0YW1wLnYxLkNsb3NlUGFydGl0aW9uUmVxdWVzdBogLnN0YW1wLnYxLkNsb3NlUGFydGl0aW9uUmVzcG9uc2USXAoRUmVzaGFwZVBhcnRpdGlvbnMSIi5zdGFtcC52MS5SZXNoYXBlUGFydGl0aW9uc1JlcXVlc3QaIy5zdGFtcC52MS5SZXNoYXBlUGFydGl0aW9uc1Jlc3BvbnNlElYKD1N1Z2dlc3RTcGxpdEtleRIgLnN0YW1wLnYxLlN1Z2dlc3RTcGxpdEtleVJlcXVlc3QaIS5zdGFtcC52MS5TdWdnZXN0U3BsaXRLZXlSZXNwb25zZRJiChNDaGVja3BvaW50UGFydGl0aW9uEiQuc3RhbXAudjEuQ2hlY2twb2ludFBhcnRpdGlvblJlcXVlc3QaJS5zdGFtcC52MS5DaGVja3BvaW50UGFydGl0aW9uUmVzcG9uc2USWQoQQ29sbGVjdFBhcnRpdGlvbhIhLnN0YW1wLnYxLkNvbGxlY3RQYXJ0aXRpb25SZXF1ZXN0GiIuc3RhbXAudjEuQ29sbGVjdFBhcnRpdGlvblJlc3BvbnNlElkKEExpc3RJbmNhcm5hdGlvbnMSIS5zdGFtcC52MS5MaXN0SW5jYXJuYXRpb25zUmVxdWVzdBoiLnN0YW1wLnYxLkxpc3RJbmNhcm5hdGlvbnNSZXNwb25zZRI+CgdFeGVjdXRlEhguc3RhbXAudjEuRXhlY3V0ZVJlcXVlc3QaGS5zdGFtcC52MS5FeGVjdXRlUmVzcG9uc2USRAoJV3JpdGVEYXRhEhouc3RhbXAudjEuV3JpdGVEYXRhUmVxdWVzdBobLnN0YW1wLnYxLldyaXRlRGF0YVJlc3BvbnNlEj4KB1BpbkRhdGESGC5zdGFtcC52MS5QaW5EYXRhUmVxdWVzdBoZLnN0YW1wLnYxLlBpbkRhdGFSZXNwb25zZRJNCgxBcHBseVNoaXBwZWQSHS5zdGFtcC52MS5BcHBseVNoaXBwZWRSZXF1ZXN0Gh4uc3RhbXAudjEuQXBwbHlTaGlwcGVkUmVzcG9uc2USTQoMQXBwbHlTY2FubmVkEh0uc3RhbXAudjEuQXBwbHlTY2FubmVkUmVxdWVzdBoeLnN0YW1wLnYxLkFwcGx5U2Nhbm5lZFJlc3BvbnNlEkUKC0dldFNoaXBwaW5nEhwuc3RhbXAudjEuR2V0U2hpcHBpbmdSZXF1ZXN0Ghguc3RhbXAudjEuUmFuZ2VzU2hpcHBpbmcSUwoOTGlzdFBhcnRpdGlvbnMSHy5zdGFtcC52MS5MaXN0UGFydGl0aW9uc1JlcXVlc3QaIC5zdGFtcC52MS5MaXN0UGFydGl0aW9uc1Jlc3BvbnNlYgZwcm90bzM", [file_stamp_v1_common, file_stamp_v1_geo_shipping, file_stamp_v1_objects, file_stamp_v1_partition_manager]);
+  fileDesc("Ch9zdGFtcC92MS9wYXJ0aXRpb25fc2VydmVyLnByb3RvEghzdGFtcC52MSJlChRMb2FkUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEicKBXJhbmdlGAMgASgLMhguc3RhbXAudjEuUmFuZ2VQYXJ0aXRpb24iFwoVTG9hZFBhcnRpdGlvblJlc3BvbnNlImQKFUNsb3NlUGFydGl0aW9uUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEhAKCHJhbmdlX2lkGAMgASgJEhMKC293bmVyX2Vwb2NoGAQgASgEIhgKFkNsb3NlUGFydGl0aW9uUmVzcG9uc2UilwEKGFJlc2hhcGVQYXJ0aXRpb25zUmVxdWVzdBIPCgdwbV90ZXJtGAEgASgEEhMKC2xlYXNlX2Vwb2NoGAIgASgEEikKB3BhcmVudHMYAyADKAsyGC5zdGFtcC52MS5SZXNoYXBlZFBhcmVudBIqCghjaGlsZHJlbhgEIAMoCzIYLnN0YW1wLnYxLlJhbmdlUGFydGl0aW9uIjcKDlJlc2hhcGVkUGFyZW50EhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEIlMKGVJlc2hhcGVQYXJ0aXRpb25zUmVzcG9uc2USDwoHaGVsZF9tcxgBIAEoDRIlCgV0aW1lcxgCIAEoCzIWLnN0YW1wLnYxLlJlc2hhcGVUaW1lcyIqChZTdWdnZXN0U3BsaXRLZXlSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJIiYKF1N1Z2dlc3RTcGxpdEtleVJlc3BvbnNlEgsKA2tleRgBIAEoDCIuChpDaGVja3BvaW50UGFydGl0aW9uUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCSIdChtDaGVja3BvaW50UGFydGl0aW9uUmVzcG9uc2UiKwoXQ29sbGVjdFBhcnRpdGlvblJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkinAEKGENvbGxlY3RQYXJ0aXRpb25SZXNwb25zZRIMCgRyb3dzGAEgASgEEhQKDHJvd3NfZGVsZXRlZBgCIAEoBBIXCg9leHRlbnRzX2Ryb3BwZWQYAyABKA0SGQoRZXh0ZW50c19yZXdyaXR0ZW4YBSABKA0SFwoPYnl0ZXNfcmV3cml0dGVuGAYgASgEEg8KB2V4dGVudHMYBCABKA0iYQoXTGlzdEluY2FybmF0aW9uc1JlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBIPCgdhY2NvdW50GAMgASgJEgwKBG5hbWUYBCABKAkiMAoYTGlzdEluY2FybmF0aW9uc1Jlc3BvbnNlEhQKDGluY2FybmF0aW9ucxgBIAMoBCKoAQoORXhlY3V0ZVJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBImCglvcGVyYXRpb24YAyABKAsyEy5zdGFtcC52MS5PcGVyYXRpb24SLwoJZGVtYW5kaW5nGAQgASgLMhwuc3RhbXAudjEuRGVtYW5kaW5nT3BlcmF0aW9uEhQKDGNhbGxlcl9sZXZlbBgFIAEoDSJLChJEZW1hbmRpbmdPcGVyYXRpb24SDQoFbGV2ZWwYASABKA0SJgoJb3BlcmF0aW9uGAIgASgLMhMuc3RhbXAudjEuT3BlcmF0aW9uIjwKD0V4ZWN1dGVSZXNwb25zZRIpCgZyZXN1bHQYASABKAsyGS5zdGFtcC52MS5PcGVyYXRpb25SZXN1bHQiXgoTRmVuY2VTaGlwcGVkUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIVCg1yYW5nZV92ZXJzaW9uGAIgASgEEg8KB2FjY291bnQYAyABKAkSDQoFZXBvY2gYBCABKAQiFgoURmVuY2VTaGlwcGVkUmVzcG9uc2UiWQoQV3JpdGVEYXRhUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIVCg1yYW5nZV92ZXJzaW9uGAIgASgEEgsKA2tleRgDIAEoDBIPCgdwYXlsb2FkGA8gASgMIkkKEVdyaXRlRGF0YVJlc3BvbnNlEh8KBnBsYWNlcxgBIAMoCzIPLnN0YW1wLnYxLlBsYWNlEhMKC3Bpbl90ZXJtX21zGAIgASgNIloKDlBpbkRhdGFSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSCwoDa2V5GAMgASgMEhIKCmV4dGVudF9pZHMYBCADKAQiKgoPUGluRGF0YVJlc3BvbnNlEhcKD2dvbmVfZXh0ZW50X2lkcxgBIAMoBCJkChNBcHBseVNoaXBwZWRSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSJAoIc2hpcG1lbnQYAyABKAsyEi5zdGFtcC52MS5TaGlwbWVudCInChRBcHBseVNoaXBwZWRSZXNwb25zZRIPCgdhcHBsaWVkGAEgASgNImMKE0FwcGx5U2Nhbm5lZFJlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBIjCgRwYXJ0GAMgASgLMhUuc3RhbXAudjEuU2Nhbm5lZFBhcnQiFgoUQXBwbHlTY2FubmVkUmVzcG9uc2UiFwoVTGlzdFBhcnRpdGlvbnNSZXF1ZXN0Iq0CCg1QYXJ0aXRpb25JbmZvEhAKCHJhbmdlX2lkGAEgASgJEg0KBXRhYmxlGAIgASgJEhMKC293bmVyX2Vwb2NoGAMgASgEEhUKDXJhbmdlX3ZlcnNpb24YBCABKAQSDQoFc3RhdGUYBSABKAkSEAoIc2VxdWVuY2UYBiABKAQSGgoSbWVtb3J5X3RhYmxlX2J5dGVzGAcgASgEEhgKEGNoZWNrcG9pbnRfY291bnQYCCABKA0SGAoQY2hlY2twb2ludF9ieXRlcxgJIAEoBBIhCgRsb2FkGAogASgLMhMuc3RhbXAudjEuUmFuZ2VMb2FkEg4KBmFnZV9tcxgLIAEoBBIrCgdzdG9yYWdlGBQgASgLMhouc3RhbXAudjEuUGFydGl0aW9uU3RvcmFnZSLXAgoQUGFydGl0aW9uU3RvcmFnZRITCgtwb2ludF9yZWFkcxgBIAEoBBIXCg9jaGVja3BvaW50c19tZXQYAiABKAQSFAoMYmxvb21fYWJzZW50GAMgASgEEh0KFWJsb29tX2ZhbHNlX3Bvc2l0aXZlcxgEIAEoBBIWCg5yb3dfY2FjaGVfaGl0cxgFIAEoBBIYChByb3dfY2FjaGVfbWlzc2VzGAYgASgEEhgKEGluZGV4X2NhY2hlX2hpdHMYByABKAQSGgoSaW5kZXhfY2FjaGVfbWlzc2VzGAggASgEEhoKEnJvd19ieXRlc19hY2NlcHRlZBgJIAEoBBIVCg1mbHVzaGVkX2J5dGVzGAogASgEEhQKDG1lcmdlZF9ieXRlcxgLIAEoBBIUCgxyb3dzX3NjYW5uZWQYDCABKAQSGQoRcm93X2J5dGVzX3NjYW5uZWQYDSABKAQivgEKCVJhbmdlTG9hZBIYChByZWFkc19wZXJfc2Vjb25kGAEgASgBEhkKEXdyaXRlc19wZXJfc2Vjb25kGAIgASgBEhwKFHRocm90dGxlZF9wZXJfc2Vjb25kGAMgASgBEhsKE2J5dGVzX2luX3Blcl9zZWNvbmQYBCABKAESEgoKbGF0ZW5jeV9tcxgFIAEoARIPCgdwZW5kaW5nGAYgASgNEhwKFGJ5dGVzX291dF9wZXJfc2Vjb25kGAcgASgBImsKFkxpc3RQYXJ0aXRpb25zUmVzcG9uc2USKwoKcGFydGl0aW9ucxgBIAMoCzIXLnN0YW1wLnYxLlBhcnRpdGlvbkluZm8SJAoGc2VydmVyGAIgASgLMhQuc3RhbXAudjEuU2VydmVyTG9hZDLXCQoPUGFydGl0aW9uU2VydmVyElAKDUxvYWRQYXJ0aXRpb24SHi5zdGFtcC52MS5Mb2FkUGFydGl0aW9uUmVxdWVzdBofLnN0YW1wLnYxLkxvYWRQYXJ0aXRpb25SZXNwb25zZRJTCg5DbG9zZVBhcnRpdGlvbhIfLnN0YW1wLnYxLkNsb3NlUGFydGl0aW9uUmVxdWVzdBogLnN0YW1wLnYxLkNsb3NlUGFydGl0aW9uUmVzcG9uc2USXAoRUmVzaGFwZVBhcnRpdGlvbnMSIi5zdGFtcC52MS5SZXNoYXBlUGFydGl0aW9uc1JlcXVlc3QaIy5zdGFtcC52MS5SZXNoYXBlUGFydGl0aW9uc1Jlc3BvbnNlElYKD1N1Z2dlc3RTcGxpdEtleRIgLnN0YW1wLnYxLlN1Z2dlc3RTcGxpdEtleVJlcXVlc3QaIS5zdGFtcC52MS5TdWdnZXN0U3BsaXRLZXlSZXNwb25zZRJiChNDaGVja3BvaW50UGFydGl0aW9uEiQuc3RhbXAudjEuQ2hlY2twb2ludFBhcnRpdGlvblJlcXVlc3QaJS5zdGFtcC52MS5DaGVja3BvaW50UGFydGl0aW9uUmVzcG9uc2USWQoQQ29sbGVjdFBhcnRpdGlvbhIhLnN0YW1wLnYxLkNvbGxlY3RQYXJ0aXRpb25SZXF1ZXN0GiIuc3RhbXAudjEuQ29sbGVjdFBhcnRpdGlvblJlc3BvbnNlElkKEExpc3RJbmNhcm5hdGlvbnMSIS5zdGFtcC52MS5MaXN0SW5jYXJuYXRpb25zUmVxdWVzdBoiLnN0YW1wLnYxLkxpc3RJbmNhcm5hdGlvbnNSZXNwb25zZRI+CgdFeGVjdXRlEhguc3RhbXAudjEuRXhlY3V0ZVJlcXVlc3QaGS5zdGFtcC52MS5FeGVjdXRlUmVzcG9uc2USRAoJV3JpdGVEYXRhEhouc3RhbXAudjEuV3JpdGVEYXRhUmVxdWVzdBobLnN0YW1wLnYxLldyaXRlRGF0YVJlc3BvbnNlEj4KB1BpbkRhdGESGC5zdGFtcC52MS5QaW5EYXRhUmVxdWVzdBoZLnN0YW1wLnYxLlBpbkRhdGFSZXNwb25zZRJNCgxBcHBseVNoaXBwZWQSHS5zdGFtcC52MS5BcHBseVNoaXBwZWRSZXF1ZXN0Gh4uc3RhbXAudjEuQXBwbHlTaGlwcGVkUmVzcG9uc2USTQoMQXBwbHlTY2FubmVkEh0uc3RhbXAudjEuQXBwbHlTY2FubmVkUmVxdWVzdBoeLnN0YW1wLnYxLkFwcGx5U2Nhbm5lZFJlc3BvbnNlEkUKC0dldFNoaXBwaW5nEhwuc3RhbXAudjEuR2V0U2hpcHBpbmdSZXF1ZXN0Ghguc3RhbXAudjEuUmFuZ2VzU2hpcHBpbmcSTQoMRmVuY2VTaGlwcGVkEh0uc3RhbXAudjEuRmVuY2VTaGlwcGVkUmVxdWVzdBoeLnN0YW1wLnYxLkZlbmNlU2hpcHBlZFJlc3BvbnNlElMKDkxpc3RQYXJ0aXRpb25zEh8uc3RhbXAudjEuTGlzdFBhcnRpdGlvbnNSZXF1ZXN0GiAuc3RhbXAudjEuTGlzdFBhcnRpdGlvbnNSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_common, file_stamp_v1_geo_shipping, file_stamp_v1_objects, file_stamp_v1_partition_manager]);
 
 /**
  * @generated from message stamp.v1.LoadPartitionRequest
@@ -460,6 +460,55 @@ export const ExecuteResponseSchema: GenMessage<ExecuteResponse> = /*@__PURE__*/
   messageDesc(file_stamp_v1_partition_server, 17);
 
 /**
+ * @generated from message stamp.v1.FenceShippedRequest
+ */
+export type FenceShippedRequest = Message<"stamp.v1.FenceShippedRequest"> & {
+  /**
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+
+  /**
+   * @generated from field: uint64 range_version = 2;
+   */
+  rangeVersion: bigint;
+
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 3;
+   */
+  account: string;
+
+  /**
+   * Role epoch that the promotion ends, e.g. 6.
+   *
+   * @generated from field: uint64 epoch = 4;
+   */
+  epoch: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.FenceShippedRequest.
+ * Use `create(FenceShippedRequestSchema)` to create a new message.
+ */
+export const FenceShippedRequestSchema: GenMessage<FenceShippedRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 18);
+
+/**
+ * @generated from message stamp.v1.FenceShippedResponse
+ */
+export type FenceShippedResponse = Message<"stamp.v1.FenceShippedResponse"> & {
+};
+
+/**
+ * Describes the message stamp.v1.FenceShippedResponse.
+ * Use `create(FenceShippedResponseSchema)` to create a new message.
+ */
+export const FenceShippedResponseSchema: GenMessage<FenceShippedResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_partition_server, 19);
+
+/**
  * @generated from message stamp.v1.WriteDataRequest
  */
 export type WriteDataRequest = Message<"stamp.v1.WriteDataRequest"> & {
@@ -493,7 +542,7 @@ export type WriteDataRequest = Message<"stamp.v1.WriteDataRequest"> & {
  * Use `create(WriteDataRequestSchema)` to create a new message.
  */
 export const WriteDataRequestSchema: GenMessage<WriteDataRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 18);
+  messageDesc(file_stamp_v1_partition_server, 20);
 
 /**
  * @generated from message stamp.v1.WriteDataResponse
@@ -517,7 +566,7 @@ export type WriteDataResponse = Message<"stamp.v1.WriteDataResponse"> & {
  * Use `create(WriteDataResponseSchema)` to create a new message.
  */
 export const WriteDataResponseSchema: GenMessage<WriteDataResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 19);
+  messageDesc(file_stamp_v1_partition_server, 21);
 
 /**
  * @generated from message stamp.v1.PinDataRequest
@@ -553,7 +602,7 @@ export type PinDataRequest = Message<"stamp.v1.PinDataRequest"> & {
  * Use `create(PinDataRequestSchema)` to create a new message.
  */
 export const PinDataRequestSchema: GenMessage<PinDataRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 20);
+  messageDesc(file_stamp_v1_partition_server, 22);
 
 /**
  * @generated from message stamp.v1.PinDataResponse
@@ -572,7 +621,7 @@ export type PinDataResponse = Message<"stamp.v1.PinDataResponse"> & {
  * Use `create(PinDataResponseSchema)` to create a new message.
  */
 export const PinDataResponseSchema: GenMessage<PinDataResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 21);
+  messageDesc(file_stamp_v1_partition_server, 23);
 
 /**
  * @generated from message stamp.v1.ApplyShippedRequest
@@ -605,7 +654,7 @@ export type ApplyShippedRequest = Message<"stamp.v1.ApplyShippedRequest"> & {
  * Use `create(ApplyShippedRequestSchema)` to create a new message.
  */
 export const ApplyShippedRequestSchema: GenMessage<ApplyShippedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 22);
+  messageDesc(file_stamp_v1_partition_server, 24);
 
 /**
  * @generated from message stamp.v1.ApplyShippedResponse
@@ -624,7 +673,7 @@ export type ApplyShippedResponse = Message<"stamp.v1.ApplyShippedResponse"> & {
  * Use `create(ApplyShippedResponseSchema)` to create a new message.
  */
 export const ApplyShippedResponseSchema: GenMessage<ApplyShippedResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 23);
+  messageDesc(file_stamp_v1_partition_server, 25);
 
 /**
  * @generated from message stamp.v1.ApplyScannedRequest
@@ -657,7 +706,7 @@ export type ApplyScannedRequest = Message<"stamp.v1.ApplyScannedRequest"> & {
  * Use `create(ApplyScannedRequestSchema)` to create a new message.
  */
 export const ApplyScannedRequestSchema: GenMessage<ApplyScannedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 24);
+  messageDesc(file_stamp_v1_partition_server, 26);
 
 /**
  * @generated from message stamp.v1.ApplyScannedResponse
@@ -670,7 +719,7 @@ export type ApplyScannedResponse = Message<"stamp.v1.ApplyScannedResponse"> & {
  * Use `create(ApplyScannedResponseSchema)` to create a new message.
  */
 export const ApplyScannedResponseSchema: GenMessage<ApplyScannedResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 25);
+  messageDesc(file_stamp_v1_partition_server, 27);
 
 /**
  * @generated from message stamp.v1.ListPartitionsRequest
@@ -683,7 +732,7 @@ export type ListPartitionsRequest = Message<"stamp.v1.ListPartitionsRequest"> & 
  * Use `create(ListPartitionsRequestSchema)` to create a new message.
  */
 export const ListPartitionsRequestSchema: GenMessage<ListPartitionsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 26);
+  messageDesc(file_stamp_v1_partition_server, 28);
 
 /**
  * @generated from message stamp.v1.PartitionInfo
@@ -759,7 +808,7 @@ export type PartitionInfo = Message<"stamp.v1.PartitionInfo"> & {
  * Use `create(PartitionInfoSchema)` to create a new message.
  */
 export const PartitionInfoSchema: GenMessage<PartitionInfo> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 27);
+  messageDesc(file_stamp_v1_partition_server, 29);
 
 /**
  * Counted since it was loaded; packages/range-partition/src/storage-figures.ts says what each is.
@@ -838,7 +887,7 @@ export type PartitionStorage = Message<"stamp.v1.PartitionStorage"> & {
  * Use `create(PartitionStorageSchema)` to create a new message.
  */
 export const PartitionStorageSchema: GenMessage<PartitionStorage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 28);
+  messageDesc(file_stamp_v1_partition_server, 30);
 
 /**
  * Over the last 10 s.
@@ -895,7 +944,7 @@ export type RangeLoad = Message<"stamp.v1.RangeLoad"> & {
  * Use `create(RangeLoadSchema)` to create a new message.
  */
 export const RangeLoadSchema: GenMessage<RangeLoad> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 29);
+  messageDesc(file_stamp_v1_partition_server, 31);
 
 /**
  * @generated from message stamp.v1.ListPartitionsResponse
@@ -917,7 +966,7 @@ export type ListPartitionsResponse = Message<"stamp.v1.ListPartitionsResponse"> 
  * Use `create(ListPartitionsResponseSchema)` to create a new message.
  */
 export const ListPartitionsResponseSchema: GenMessage<ListPartitionsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_partition_server, 30);
+  messageDesc(file_stamp_v1_partition_server, 32);
 
 /**
  * Serves range partitions.
@@ -1056,6 +1105,17 @@ export const PartitionServer: GenService<{
     methodKind: "unary";
     input: typeof GetShippingRequestSchema;
     output: typeof RangesShippingSchema;
+  },
+  /**
+   * By the partition manager, before this stamp's copy of an account is promoted: the range takes nothing more that was shipped under `epoch` or a
+   * lower one. Answered when that is durable, and nothing of it is under way. Refused with wrongPartition as Execute.
+   *
+   * @generated from rpc stamp.v1.PartitionServer.FenceShipped
+   */
+  fenceShipped: {
+    methodKind: "unary";
+    input: typeof FenceShippedRequestSchema;
+    output: typeof FenceShippedResponseSchema;
   },
   /**
    * @generated from rpc stamp.v1.PartitionServer.ListPartitions

@@ -1,0 +1,79 @@
+/** A promoted copy takes nothing more of its primary before: not what was let in before, and not at a later owner. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type RuleName, unwrap, utf8 } from "@stamp/base";
+import { applySeed, applyShipped, type RangePartition } from "../index.ts";
+import { put, read, Stamp } from "../testing/harness.ts";
+
+const name = utf8("p/");
+const nameOf = (): Uint8Array => name;
+const options = { timeoutMs: 10_000 };
+
+function shipping(stamp: Stamp, range: RangePartition) {
+  const world = stamp.sim.world("door");
+  return {
+    ship: (epoch: number, sequence: number, text: string) =>
+      applyShipped(world, range, { epoch, name, commits: [{ sequence, lastTicket: 1, writes: [put("p/a", text)] }] }, options),
+    seed: (epoch: number, sequence: number) =>
+      applySeed(
+        world,
+        range,
+        { epoch, sequence, lastTicket: 1, low: name, high: utf8("p0"), rows: [[utf8("p/a"), utf8("seeded")]] },
+        { ...options, nameOf },
+      ),
+  };
+}
+
+for (const without of [[], ["geoPromotionFences"]] as readonly RuleName[][]) {
+  const told = without.length === 0 ? "nothing of the ended role epoch is taken, here and at a later owner" : "without its rule it is";
+  test(`fences: ${told}`, async () => {
+    const stamp = new Stamp(1, { without });
+    await stamp.sim.run(async () => {
+      const range = await stamp.open(1);
+      const { ship, seed } = shipping(stamp, range);
+      unwrap(await ship(3, 5, "5"));
+      unwrap(await range.fences.raise(utf8("p"), 3));
+      const results = [await ship(3, 6, "late"), await seed(3, 7)].map((one) => (one.ok ? "taken" : one.failure.reason));
+      const wanted = without.length === 0 ? ["staleRoleEpoch", "staleRoleEpoch"] : ["taken", "taken"];
+      assert.deepEqual(results, wanted);
+      if (without.length > 0) return;
+      assert.equal(await read(range, "p/a"), "5");
+      const next = await stamp.open(2);
+      const later = shipping(stamp, next);
+      assert.equal((await later.ship(3, 6, "late")).ok, false);
+      // Another account, and the primary of the next role epoch, are not fenced.
+      unwrap(await later.ship(4, 1, "of the next primary"));
+      assert.equal(await read(next, "p/a"), "of the next primary");
+      unwrap(await next.fences.raise(utf8("q"), 9));
+      unwrap(await later.ship(4, 2, "still taken"));
+    });
+  });
+}
+
+test("fences: one counts when shipments that were decided before it are over, also if two are raised at once", async () => {
+  const stamp = new Stamp(2);
+  await stamp.sim.run(async () => {
+    const range = await stamp.open(1);
+    const { ship } = shipping(stamp, range);
+    const held = Promise.withResolvers<void>();
+    const slow = range.transact(
+      utf8("p/slow"),
+      async () => {
+        await held.promise;
+        return { writes: [put("p/slow", "1")], result: undefined };
+      },
+      options,
+    );
+    let raised = 0;
+    const both = [3, 3].map(async (epoch) => {
+      unwrap(await range.fences.raise(utf8("p"), epoch));
+      raised++;
+    });
+    await stamp.sim.sleep(1_000);
+    assert.equal(raised, 0, "a transaction of before is not over");
+    assert.equal((await ship(3, 6, "late")).ok, false, "the fence holds in memory at once");
+    held.resolve();
+    await Promise.all([...both, slow]);
+    assert.equal(raised, 2);
+  });
+});
