@@ -1,7 +1,9 @@
 /** Commands of `stamp bench`. */
 import { parseArgs } from "node:util";
 import { budgetBench } from "./budget/bench.ts";
+import { capacity } from "./capacity.ts";
 import { cases, nameOf } from "./cases.ts";
+import { clusterTls } from "./cluster-tls.ts";
 import { coded } from "./coded/bench.ts";
 import { coding } from "./codes/coding.ts";
 import { list as benchList } from "./list.ts";
@@ -29,6 +31,8 @@ const measurements: Readonly<Record<string, (args: string[]) => Promise<void>>> 
   turns,
   coding,
   coded,
+  "cluster-tls": clusterTls,
+  capacity,
 };
 if (Object.hasOwn(measurements, what)) {
   await measurements[what]?.(others);
@@ -44,6 +48,8 @@ pnpm bench rows [--rows 1000000]                a table that grows: inserts and 
 pnpm bench queues|tables [--count 1000000]      a queue, a table that grows: each operation at each size, see --help
 pnpm bench list [--blobs 1000000]               pages of a container with that many blobs, see --help
 pnpm bench turns [--scale 1]                    the longest turn of every process under the largest requests, see --help
+pnpm bench cluster-tls                          what TLS between processes costs, see --help
+pnpm bench capacity                             memory of each role, disk for each stored byte, see --help
 pnpm bench coding                               erasure codes: data for each second of processor time, see --help
 pnpm bench coded [--nodes 7]                    extents that become fragments: space, time, reads, repair; see --help`;
 const { values } = parseArgs({
