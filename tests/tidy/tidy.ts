@@ -5,8 +5,8 @@ import { fragments } from "./comments.ts";
 import { documents } from "./documents.ts";
 import { folders } from "./folders.ts";
 import { adapters, layers } from "./layers.ts";
+import { longFiles } from "./long-files.ts";
 
-const linesMax = 600;
 const ourImport = /(?:from|import)\s*\(?\s*"(@stamp\/[^"]+)"/g;
 const relativeImport = /(?:from|import)\s*\(?\s*"(\.\.?\/[^"]+)"/g;
 
@@ -29,10 +29,11 @@ interface Manifest {
 export function tidy(root: string): string[] {
   const sources = readSources(root);
   return [
-    ...sources.flatMap((source) => [...layering(source), ...door(source), ...size(source), ...leftovers(source), ...machinePaths(source)]),
+    ...sources.flatMap((source) => [...layering(source), ...door(source), ...leftovers(source), ...machinePaths(source)]),
     ...manifests(root, sources),
     ...cycles(root),
     ...folders(sources),
+    ...longFiles(sources),
     ...linterScopes(root),
     ...layout(root),
     ...fragments(root),
@@ -91,11 +92,6 @@ function door({ path, text }: Source): string[] {
     if (!path.endsWith(".mjs") && !/\.(ts|json)$/.test(specifier)) breaches.push(`${path}: imports name their .ts: ${specifier}`);
   }
   return breaches;
-}
-
-function size({ path, text }: Source): string[] {
-  const lines = text.split("\n").length - 1;
-  return lines > linesMax ? [`${path}: size: ${lines} lines; ${linesMax} is wrong`] : [];
 }
 
 /** Unfinished work is an issue, not a comment; a test that is skipped says why. */

@@ -10,7 +10,8 @@
 import { type ExtentId, extentVersion, type Outcome, ok, refused } from "@stamp/base";
 import { samePlace } from "./plan-extents.ts";
 import type { ExtentRecord, ReplicaPlace } from "./records.ts";
-import type { Plan, StreamState } from "./state.ts";
+import type { Plan } from "./state/changes.ts";
+import type { StreamState } from "./state.ts";
 
 /** A node's report about a replica after it has read all of it. */
 export interface FoundReplica {

@@ -94,4 +94,5 @@ export {
 } from "./records.ts";
 export { type Assessment, assess, RepairQueue } from "./repair.ts";
 export { type SealAnswer, SealMachine } from "./seal-machine.ts";
-export { changedKey, keysOf, type Plan, type StoredEntry, StreamState } from "./state.ts";
+export { changedKey, keysOf, type Plan, type StoredEntry } from "./state/changes.ts";
+export { StreamState } from "./state.ts";

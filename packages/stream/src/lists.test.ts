@@ -9,7 +9,8 @@ import { planAllocate, planBeginSeal, planDropAllocating, planRecordSealed, plan
 import { planMultiModify, type StreamEdit } from "./plan-lists.ts";
 import { planCreateStream, planDeleteStream, planOpenStream, planTruncate } from "./plan-streams.ts";
 import { type ExtentPhase, segmentExtentsMax } from "./records.ts";
-import { type Plan, StreamState } from "./state.ts";
+import type { Plan } from "./state/changes.ts";
+import { StreamState } from "./state.ts";
 import { checksum, refusal, replicas, Store } from "./testing/harness.ts";
 
 const epoch = ownerEpoch(1);

@@ -8,7 +8,8 @@ import { extentKey, streamKey } from "./codec.ts";
 import { withoutAttempt } from "./coding/plan-coding.ts";
 import { ownedStream, withExtent } from "./plan-streams.ts";
 import type { ExtentRecord, ReplicaPlace } from "./records.ts";
-import type { Change, Plan, StreamState } from "./state.ts";
+import type { Change, Plan } from "./state/changes.ts";
+import type { StreamState } from "./state.ts";
 
 /** Successor of an extent that an owner asks for. */
 export type Successor =

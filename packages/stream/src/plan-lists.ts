@@ -16,7 +16,8 @@ import { streamKey } from "./codec.ts";
 import { checkName, checkNew, checkOwner } from "./plan-streams.ts";
 import type { ExtentRecord, SegmentReference, StreamRecord } from "./records.ts";
 import { segmentExtentsMax, segmentsPerStreamMax } from "./records.ts";
-import type { Change, Plan, StreamState } from "./state.ts";
+import type { Change, Plan } from "./state/changes.ts";
+import type { StreamState } from "./state.ts";
 
 export const editsMax = 32;
 export const rangesMax = 256;

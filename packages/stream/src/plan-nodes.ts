@@ -8,7 +8,8 @@ import type { Outcome, Rules } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 import { nodeKey } from "./codec.ts";
 import type { NodeDuty, NodeRecord } from "./records.ts";
-import type { Plan, StreamState } from "./state.ts";
+import type { Plan } from "./state/changes.ts";
+import type { StreamState } from "./state.ts";
 
 /** Number of starts of a node that the stream manager may have missed before it asks the node. */
 export const unvouchedIncarnationsMax = 16;

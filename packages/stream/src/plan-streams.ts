@@ -7,7 +7,8 @@ import { ok, refused } from "@stamp/base";
 import { streamKey } from "./codec.ts";
 import type { ExtentRecord, SegmentReference, StreamRecord } from "./records.ts";
 import { segmentExtentsMax, segmentsPerStreamMax } from "./records.ts";
-import type { Change, Plan, StreamState } from "./state.ts";
+import type { Change, Plan } from "./state/changes.ts";
+import type { StreamState } from "./state.ts";
 
 /** At most so many extents and segments are dropped in one transaction: it stays under 100 keys. */
 export const dropsPerTransactionMax = 64;

@@ -6,72 +6,28 @@
 import type { Checksum, ExtentId, Outcome } from "@stamp/base";
 import { assert, OrderedIds, ok, present, refused } from "@stamp/base";
 import type { StoredRecord } from "./codec.ts";
-import { decodeStored, encodeStored, extentKey, keyOf, segmentKey, streamKey } from "./codec.ts";
+import { decodeStored, encodeStored, keyOf } from "./codec.ts";
 import { ExtentCounts, type PhaseCounts } from "./extent-counts.ts";
 import { ExtentList } from "./extent-list.ts";
-import type { ExtentRecord, FragmentPlace, NodeRecord, ReplicaPlace, ReplicaRecord, StreamRecord } from "./records.ts";
+import type { ExtentRecord, NodeRecord, StreamRecord } from "./records.ts";
 import { ReferenceCounts } from "./reference-counts.ts";
-
-export type Removal =
-  | { readonly kind: "removeStream"; readonly name: string }
-  | { readonly kind: "removeExtent"; readonly id: ExtentId }
-  | { readonly kind: "removeSegment"; readonly id: number };
-
-/** A record that is written, or one that is removed. */
-export type Change = StoredRecord | Removal;
-
-export interface Plan {
-  readonly changes: readonly Change[];
-  /** Keys that were only read; those that are changed are conditions anyway. */
-  readonly reads: readonly string[];
-}
-
-export interface PlannedTransaction {
-  readonly conditions: { readonly key: string; readonly version: number }[];
-  readonly writes: { readonly key: string; readonly value?: Uint8Array }[];
-}
-
-/** A key of the metadata store; version 0: it was deleted. */
-export interface StoredEntry {
-  readonly key: string;
-  readonly value: Uint8Array;
-  readonly version: number;
-}
+import {
+  changedKey,
+  extentOfKey,
+  isRemoval,
+  keysOf,
+  type Plan,
+  type PlannedTransaction,
+  type Removal,
+  removalOf,
+  type StoredEntry,
+} from "./state/changes.ts";
+import { CompactRecords } from "./state/compact-records.ts";
 
 interface StreamEntry {
   readonly record: StreamRecord;
   readonly list: ExtentList;
 }
-
-const noPlaces: readonly ReplicaPlace[] = [];
-/** Different sets of replicas that are remembered to be shared between records; beyond, they are only not shared. */
-const replicaSetsMax = 100_000;
-
-export function changedKey(change: Change): string {
-  switch (change.kind) {
-    case "removeStream":
-      return streamKey(change.name);
-    case "removeExtent":
-      return extentKey(change.id);
-    case "removeSegment":
-      return segmentKey(change.id);
-    default:
-      return keyOf(change);
-  }
-}
-
-function removalOf(key: string): Removal | undefined {
-  const id = extentOfKey(key);
-  if (id !== undefined) return { kind: "removeExtent", id };
-  if (key.startsWith(segmentKeyPrefix)) return { kind: "removeSegment", id: Number(key.slice(segmentKeyPrefix.length)) };
-  if (key.startsWith(streamKey(""))) return { kind: "removeStream", name: key.slice(streamKey("").length) };
-  return undefined;
-}
-
-const isRemoval = (change: Change): change is Removal =>
-  change.kind === "removeStream" || change.kind === "removeExtent" || change.kind === "removeSegment";
-
-export const keysOf = (plan: Plan): string[] => [...plan.changes.map(changedKey), ...plan.reads];
 
 export class StreamState {
   /** Versions of all keys but those of extents. */
@@ -91,8 +47,7 @@ export class StreamState {
   readonly #unreferenced = new Set<ExtentId>();
   readonly #looseSegments = new Set<number>();
   readonly #counts = new ExtentCounts();
-  /** Equal ones are kept once: a million extents have few different sets of replicas. */
-  readonly #replicaSets = new Map<string, readonly ReplicaRecord[]>();
+  readonly #compact = new CompactRecords((nodeId) => this.#nodes.get(nodeId));
   /** Bytes of whole segments whose extents are all sealed. */
   #segmentBytes = new WeakMap<readonly ExtentId[], number>();
   #nextId = 1;
@@ -368,7 +323,8 @@ export class StreamState {
         if (!this.#segmentReferences.has(stored.id)) this.#looseSegments.add(stored.id);
         return;
       case "extent": {
-        const record = this.#compact(stored.record);
+        const stream = this.#streams.get(stored.record.stream)?.record.name ?? stored.record.stream;
+        const record = this.#compact.extent(stored.record, stream);
         const before = this.#extents.get(record.id);
         this.#counts.changed(before, record);
         if (before === undefined) this.#order.add(record.id);
@@ -426,49 +382,6 @@ export class StreamState {
     belongs(this.#unreferenced, phase !== "allocating" && phase !== "dropped" && this.#references.of(extent.id) === 0);
   }
 
-  /** The same record in less memory. */
-  #compact(record: ExtentRecord): ExtentRecord {
-    const { id, phase, version, ownerEpoch, sealedLengthBytes, checksum, repair, loss, untold, droppedAtMs } = record;
-    const { coded, attempt, removedFragments } = record;
-    const stream = this.#streams.get(record.stream)?.record.name ?? record.stream;
-    const replicas = this.#shared(record.replicas);
-    const removed = record.removed.length === 0 ? noPlaces : record.removed;
-    const dropped = droppedAtMs === undefined ? {} : { droppedAtMs };
-    if (sealedLengthBytes === undefined)
-      return { id, phase, version, ownerEpoch, stream, replicas, removed, ...(loss && { loss }), ...dropped };
-    const sealed = { id, phase, version, ownerEpoch, stream, replicas, removed, sealedLengthBytes };
-    const plain = coded === undefined && attempt === undefined && removedFragments === undefined;
-    if (plain && repair === undefined && loss === undefined && untold === undefined && droppedAtMs === undefined)
-      return checksum === undefined ? sealed : { ...sealed, checksum };
-    return {
-      ...sealed,
-      ...(checksum === undefined ? {} : { checksum }),
-      ...(repair === undefined ? {} : { repair }),
-      ...(loss === undefined ? {} : { loss }),
-      ...(untold === undefined ? {} : { untold }),
-      ...dropped,
-      ...(coded === undefined ? {} : { coded: { profile: coded.profile, fragments: coded.fragments.map((each) => this.#named(each)) } }),
-      ...(attempt === undefined ? {} : { attempt }),
-      ...(removedFragments === undefined ? {} : { removedFragments }),
-    };
-  }
-
-  /** The same place with the texts of the node's record, which are in memory once. */
-  #named({ nodeId, diskId, version }: FragmentPlace): FragmentPlace {
-    const node = this.#nodes.get(nodeId);
-    return { nodeId: node?.nodeId ?? nodeId, diskId: node?.diskId === diskId ? node.diskId : diskId, version };
-  }
-
-  #shared(replicas: readonly ReplicaRecord[]): readonly ReplicaRecord[] {
-    let key = "";
-    for (const { nodeId, diskId, complete } of replicas) key += `${nodeId} ${diskId} ${complete ? 1 : 0},`;
-    const known = this.#replicaSets.get(key);
-    if (known !== undefined) return known;
-    if (this.#replicaSets.size >= replicaSetsMax) this.#replicaSets.clear();
-    this.#replicaSets.set(key, replicas);
-    return replicas;
-  }
-
   #list(record: StreamRecord): ExtentList {
     const segments = record.segments.map(({ id }, index) => {
       const extents = present(this.#segments.get(id), "a segment that a stream refers to");
@@ -524,8 +437,3 @@ export class StreamState {
     }
   }
 }
-
-const segmentKeyPrefix = segmentKey(0).replace(/\d+$/, "");
-const extentKeyPrefix = extentKey(0 as ExtentId).replace(/\d+$/, "");
-const extentOfKey = (key: string): ExtentId | undefined =>
-  key.startsWith(extentKeyPrefix) ? (Number(key.slice(extentKeyPrefix.length)) as ExtentId) : undefined;

@@ -11,7 +11,8 @@ import { type ExtentId, type ExtentVersion, extentVersion, type Outcome, ok, ref
 import { decodable, type Profile, profileOf } from "@stamp/erasure";
 import { samePlace } from "../plan-extents.ts";
 import type { ExtentRecord, FragmentPlace, ReplicaPlace } from "../records.ts";
-import type { Plan, StreamState } from "../state.ts";
+import type { Plan } from "../state/changes.ts";
+import type { StreamState } from "../state.ts";
 
 /** A fragment as its node tells it. */
 export interface FoundFragment extends FragmentPlace {

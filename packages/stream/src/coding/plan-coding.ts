@@ -17,7 +17,8 @@ import type { ExtentId, Outcome, Rules } from "@stamp/base";
 import { assert, extentVersion, ok, refused } from "@stamp/base";
 import { targetsOf } from "../extent-counts.ts";
 import type { AttemptRecord, CodedRecord, ExtentRecord, FragmentPlace, ReplicaPlace } from "../records.ts";
-import type { Plan, StreamState } from "../state.ts";
+import type { Plan } from "../state/changes.ts";
+import type { StreamState } from "../state.ts";
 
 const same = (a: ReplicaPlace, b: ReplicaPlace): boolean => a.nodeId === b.nodeId && a.diskId === b.diskId;
 const sameFragment = (a: FragmentPlace, b: FragmentPlace): boolean => same(a, b) && a.version === b.version;

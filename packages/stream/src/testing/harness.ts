@@ -4,7 +4,7 @@ import type { Outcome, Rules } from "@stamp/base";
 import { allRules, extentId, ownerEpoch, unwrap } from "@stamp/base";
 import { planAllocate, planBeginSeal, planOpenExtent, planRecordSealed, planReserveIds } from "../plan-extents.ts";
 import { planDropUnreferenced } from "../plan-streams.ts";
-import type { Plan } from "../state.ts";
+import type { Plan } from "../state/changes.ts";
 import { StreamState } from "../state.ts";
 
 export const checksum = (bytes: Uint8Array): number => bytes.reduce((sum, byte) => (Math.imul(sum, 31) + byte + 1) >>> 0, 7);

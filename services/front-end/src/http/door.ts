@@ -34,6 +34,7 @@ import { busy, restErrorOf } from "../objects/failures.ts";
 import type { Objects } from "../objects/objects.ts";
 import { takesWellKnownKey, type WellKnownKeyRules } from "../peers/well-known-key.ts";
 import type { CallLimits } from "../routing/router.ts";
+import { CountedBody, noBody, piecesOf } from "./answer-bodies.ts";
 import { type Asker, authenticate, authorize, findAccount, type Judges } from "./authorize.ts";
 import type { BearerTokens } from "./bearer.ts";
 import { classOf, statusClasses } from "./classes.ts";
@@ -45,7 +46,6 @@ import { RequestVersions } from "./versions.ts";
 const clientRequestIdCharactersMax = 1024;
 /** Smaller answers are not counted: the bound on requests in progress is enough for them. */
 const countedAnswerBytesMin = 64 * 1024;
-const answerPieceBytes = 256 * 1024;
 
 export interface DoorCounters {
   requests: number;
@@ -380,11 +380,6 @@ export class HttpDoor {
   }
 }
 
-/** A whole answer for a client that takes it at its own pace. */
-async function* piecesOf(body: Uint8Array): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < body.length; at += answerPieceBytes) yield body.subarray(at, at + answerPieceBytes);
-}
-
 /** For a request that comes inside of another one. */
 interface Outer {
   /** It has no version of its own. */
@@ -395,10 +390,6 @@ interface Outer {
   /** Undefined: it is let in on its own. */
   readonly asker?: Asker;
 }
-
-const noBody: AsyncIterable<Uint8Array> = {
-  [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }),
-};
 
 function innerRequest(outer: HttpRequest, { method, target, headers }: InnerRequest): HttpRequest {
   const host = outer.headers.host === undefined ? {} : { host: outer.headers.host };
@@ -426,37 +417,4 @@ function over({ leave }: Seen): void {
 function overridden(response: HttpResponse, method: string, { overrides }: Access): Answer {
   const reads = (method === "GET" || method === "HEAD") && response.status < 300;
   return parsed(overrides && reads ? { ...response, headers: { ...response.headers, ...overrides } } : response);
-}
-
-/** A body whose request is in progress until it was sent or dropped. */
-class CountedBody implements AsyncIterableIterator<Uint8Array> {
-  readonly #inner: AsyncIterator<Uint8Array>;
-  #ended: (() => void) | undefined;
-
-  constructor(body: AsyncIterable<Uint8Array>, ended: () => void) {
-    this.#inner = body[Symbol.asyncIterator]();
-    this.#ended = ended;
-  }
-
-  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
-    try {
-      const step = await this.#inner.next();
-      if (!step.done) return step;
-    } catch (error) {
-      await this.return();
-      throw error;
-    }
-    return this.return();
-  }
-
-  async return(): Promise<IteratorResult<Uint8Array, undefined>> {
-    this.#ended?.();
-    this.#ended = undefined;
-    await this.#inner.return?.();
-    return { done: true, value: undefined };
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
 }

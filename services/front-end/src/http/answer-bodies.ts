@@ -1,0 +1,45 @@
+/** Bodies of answers: none, a whole one in pieces, and one that says when it has ended. */
+
+const answerPieceBytes = 256 * 1024;
+
+export const noBody: AsyncIterable<Uint8Array> = {
+  [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }),
+};
+
+/** Gives a whole body in pieces, to a client that takes it at its own pace. */
+export async function* piecesOf(body: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < body.length; at += answerPieceBytes) yield body.subarray(at, at + answerPieceBytes);
+}
+
+/** A body whose request is in progress until it was sent or dropped. */
+export class CountedBody implements AsyncIterableIterator<Uint8Array> {
+  readonly #inner: AsyncIterator<Uint8Array>;
+  #ended: (() => void) | undefined;
+
+  constructor(body: AsyncIterable<Uint8Array>, ended: () => void) {
+    this.#inner = body[Symbol.asyncIterator]();
+    this.#ended = ended;
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    try {
+      const step = await this.#inner.next();
+      if (!step.done) return step;
+    } catch (error) {
+      await this.return();
+      throw error;
+    }
+    return this.return();
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array, undefined>> {
+    this.#ended?.();
+    this.#ended = undefined;
+    await this.#inner.return?.();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+}
