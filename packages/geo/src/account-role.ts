@@ -195,6 +195,8 @@ function change(row: AccountRole, command: RoleCommand, obeyed: CommandOrder, fa
       });
     case "demote": {
       if (role === "removed" || epoch >= command.operation) return not(command, row);
+      // The promotion of the operation that drained this primary came after everything was shipped: nothing is to be reported.
+      const isShipped = role === "drained" && row.obeyed.operation === command.operation;
       const from = rules.on("geoReportFromPromotion") ? command.point : facts.acknowledged;
       return to({
         role: "unseeded",
@@ -202,7 +204,7 @@ function change(row: AccountRole, command: RoleCommand, obeyed: CommandOrder, fa
         obeyed,
         ...peerOf(command),
         paired: command.operation,
-        report: { from, complete: false },
+        ...(isShipped ? {} : { report: { from, complete: false } }),
       });
     }
     case "unpair": {

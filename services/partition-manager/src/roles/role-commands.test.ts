@@ -97,8 +97,18 @@ test("role commands: an account without a role is a primary that is paired, drai
   stamp.restarted();
   assert.equal(unwrap(await stamp.obey({ kind: "drain", operation: 3 })).waitMs, 1_100, "another process counts from its first look");
   const demoted = unwrap(await stamp.obey({ kind: "demote", operation: 3, peer, point }));
-  assert.deepEqual([demoted.role.role, demoted.role.report, demoted.waitMs], ["unseeded", { from: point, complete: false }, 1_100]);
+  assert.deepEqual([demoted.role.role, demoted.role.report, demoted.waitMs], ["unseeded", undefined, 1_100], "everything was shipped");
   assert.deepEqual(stamp.rows.get(account)?.keys, ["a2V5"], "keys and settings stay");
+});
+
+test("role commands: a primary that a forced failover deposes owes a report, also if it was drained by the operation before", async () => {
+  for (const drained of [true, false]) {
+    const stamp = alone();
+    unwrap(await stamp.obey({ kind: "pair", operation: 2, peer }));
+    if (drained) unwrap(await stamp.obey({ kind: "drain", operation: 3 }));
+    const demoted = unwrap(await stamp.obey({ kind: "demote", operation: 4, peer, point }));
+    assert.deepEqual(demoted.role.report, { from: point, complete: false });
+  }
 });
 
 test("role commands: rule geoCachedRolesEnd off, a drained primary answers while front-ends still take writes", async () => {
