@@ -182,10 +182,17 @@ async function parts(): Promise<Part[]> {
       timeoutMs: 3 * minutes,
     },
     {
-      title: "the location service beside a real stamp; its processes killed; two stamps by one command",
+      title: "the location service beside a real stamp; its processes killed; two stamps by one command, and tables between them",
       // One after the other: three stamps at once are too much for two processors.
-      command: [...tests, "--at-once", "1", "tests/location/processes.slow.ts", "tests/location/stamps.slow.ts"],
-      timeoutMs: 8 * minutes,
+      command: [
+        ...tests,
+        "--at-once",
+        "1",
+        "tests/location/processes.slow.ts",
+        "tests/location/stamps.slow.ts",
+        "tests/location/geo.slow.ts",
+      ],
+      timeoutMs: 15 * minutes,
     },
     {
       title: "findings of a real cluster; its supervisor killed",
