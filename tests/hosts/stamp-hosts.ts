@@ -21,7 +21,7 @@ import { HostNetwork } from "./network.ts";
 
 const run = promisify(execFile);
 const account = { name: "shop", keys: [randomBytes(32).toString("base64")] };
-const cli = join(root, "packages/cli/src/main.ts");
+const cli = "packages/cli/src/main.ts";
 const portBase = 10_000;
 
 export const hosts = ["a", "b", "c"] as const;
@@ -51,6 +51,8 @@ export class StampHosts {
   readonly #secured: boolean;
   readonly #calls = new NodeForeignCalls(new NodeClock());
   readonly #etcds = new Map<Host, ChildProcess>();
+  /** Folder of the programs of each host that does not run those of this repository. */
+  readonly #programs = new Map<Host, string>();
   readonly #environments = new Map<Host, Readonly<Record<string, string>>>();
 
   private constructor(network: HostNetwork, etcdProgram: string, secured: boolean) {
@@ -60,14 +62,21 @@ export class StampHosts {
     this.folder = mkdtempSync(join(tmpdir(), "stamp-hosts-"));
   }
 
-  /** `environments`: further environment of all processes of a host. `secured`: with TLS between the processes and keys sealed at rest. */
+  /**
+   * `environments`: further environment of all processes of a host. `secured`: with TLS between the processes and keys sealed at rest.
+   * `programs`: folder of a release that all hosts begin with.
+   */
   static async start(
     etcdProgram: string,
     environments: Partial<Record<Host, Readonly<Record<string, string>>>> = {},
     secured = false,
+    programs = root,
   ): Promise<StampHosts> {
     const stamp = new StampHosts(await HostNetwork.create([...hosts, spare]), etcdProgram, secured);
-    for (const host of hosts) stamp.#environments.set(host, environments[host] ?? {});
+    for (const host of hosts) {
+      stamp.#environments.set(host, environments[host] ?? {});
+      stamp.#programs.set(host, programs);
+    }
     try {
       await stamp.#start();
       return stamp;
@@ -88,9 +97,9 @@ export class StampHosts {
 
   /** Runs a command of stamp on a host, and returns what it printed. Throws if it fails, unless its exit code is one of `codes`. */
   async stamp(host: Host, args: readonly string[], codes: readonly number[] = []): Promise<string> {
-    const [program, all] = this.network.on(host, [process.execPath, cli, ...args, "--data-dir", this.#dataDir(host)]);
+    const [program, all] = this.network.on(host, [process.execPath, this.#cli(host), ...args, "--data-dir", this.#dataDir(host)]);
     const env = { ...process.env, ...this.#environments.get(host) };
-    return run(program, all, { cwd: this.folder, env, timeout: 90_000, maxBuffer: 1 << 24 }).then(
+    return run(program, all, { cwd: this.folder, env, timeout: 180_000, maxBuffer: 1 << 24 }).then(
       ({ stdout }) => stdout,
       (error: { readonly code?: number; readonly stdout?: string; readonly stderr?: string }) => {
         if (codes.includes(error.code ?? -1)) return error.stdout ?? "";
@@ -118,6 +127,13 @@ export class StampHosts {
   async restart(host: Host): Promise<void> {
     this.startEtcd(host);
     await this.stamp(host, ["up", "-d", "--ready-timeout-s", "60"]);
+  }
+
+  /** Stops a host, puts the programs of a release in place, and starts it again as its operator would. etcd runs on. */
+  async change(host: Host, programs: string): Promise<void> {
+    await this.stamp(host, ["down"]);
+    this.#programs.set(host, programs);
+    await this.stamp(host, ["up", "-d", "--ready-timeout-s", "90"]);
   }
 
   /** Adds the spare host as an operator would: topology, secret, `up`. */
@@ -270,9 +286,13 @@ export class StampHosts {
     }
     await this.etcdLeader();
     const up = (host: Host, ...more: readonly string[]): Promise<string> =>
-      this.stamp(host, ["up", "-d", "--host", host, "--ready-timeout-s", "60", ...more]);
+      this.stamp(host, ["up", "-d", "--host", host, "--ready-timeout-s", "150", ...more]);
     await Promise.all([up("a", "--init"), up("b"), up("c")]);
     await this.untilReady();
+  }
+
+  #cli(host: Host): string {
+    return join(this.#programs.get(host) ?? root, cli);
   }
 
   #makeFolder(host: Host): void {

@@ -16,5 +16,7 @@ export { type DrillTarget, startOwn, untilReady } from "./drills/target.ts";
 /** The drill whose clients are the real SDKs, which are there in a clone only; loaded only by who asks. */
 export const historiesDrill = (): Promise<typeof import("./drills/histories/histories-drill.ts")> =>
   import("./drills/histories/histories-drill.ts");
+/** The release before feature levels as programs; needs the repository's history, so only tests ask for it. */
+export const releaseBefore = (): Promise<typeof import("./upgrade/release-before.ts")> => import("./upgrade/release-before.ts");
 /** Maker of certificates; loaded only when it is asked for. */
 export const certificates = (): Promise<typeof import("./certificates/certificates.ts")> => import("./certificates/certificates.ts");

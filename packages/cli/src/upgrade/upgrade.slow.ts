@@ -28,8 +28,8 @@ import { FeatureLevels } from "@stamp/wire";
 import { root } from "../context.ts";
 import { BlobClient } from "../drills/blob-client.ts";
 import { CheckingClient } from "../drills/checking-client.ts";
+import { whyNoReleaseBefore, writeReleaseBefore } from "./release-before.ts";
 import { ProcessesOfTwoReleases } from "./testing/processes-of-two-releases.ts";
-import { whyNoReleaseBefore, writeReleaseBefore } from "./testing/release-before.ts";
 import type { UpgradeState } from "./upgrade-state.ts";
 
 const couldNotStart = 69;
