@@ -132,7 +132,8 @@ test("bus: a receiver that is full stops reading, and every call is answered in 
   const calls = Array.from({ length: 300 }, () => node.append({ payload: [new Uint8Array(60_000)] }, { timeoutMs: 20_000 }));
   await tick();
   let before = -1;
-  while (most !== before) {
+  // On a busy machine the first of them come late; if they never do, the calls' deadline ends the test.
+  while (most < 8 || most !== before) {
     before = most;
     for (let i = 0; i < 10; i++) await tick();
   }
