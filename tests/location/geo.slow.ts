@@ -66,8 +66,8 @@ interface Process {
 /** Returns the id of a process as its supervisor has it now. */
 async function pidOf({ data, stamp }: TwoStamps, process: Process): Promise<number> {
   // Exits with 4 while a process starts.
-  const { output } = await stamp("status", "--json", "--data", join(data, process.stamp));
-  const { processes } = JSON.parse(output) as { processes: { name: string; pid: number | null }[] };
+  const { out } = await stamp("status", "--json", "--data", join(data, process.stamp));
+  const { processes } = JSON.parse(out) as { processes: { name: string; pid: number | null }[] };
   const pid = processes.find(({ name }) => name === process.name)?.pid;
   assert.ok(pid, `${process.name} of ${process.stamp} does not run`);
   return pid;

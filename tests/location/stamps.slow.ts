@@ -1,17 +1,18 @@
 /**
  * `stamp up --stamps 2`: two stamps and a location service of real processes, by the commands that a person types
- * (docs/guides/geo.md).
+ * (docs/guides/geo.md), up to a planned failover of an account.
  */
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { AzureNamedKeyCredential, TableClient } from "@azure/data-tables";
 import { BlobServiceClient } from "@azure/storage-blob";
 import { twoStamps, untilCopy } from "./testing/two-stamps.ts";
 
 test("up --stamps 2: two stamps with a connection string each, one location service for both, and everything by one folder", async (t) => {
   const two = await twoStamps(t);
-  const { data, said, stamp, ok } = two;
+  const { data, portBase, said, stamp, ok } = two;
   const connections = [...said.matchAll(/AccountName=(\w+)\S+/g)];
   assert.deepEqual(
     connections.map(([, name]) => name),
@@ -37,6 +38,24 @@ test("up --stamps 2: two stamps with a connection string each, one location serv
   const forced = await stamp("geo", "failover", "acme", "--forced");
   assert.equal(forced.code, 1, forced.output);
   assert.match(forced.output, /accept-loss/);
+  const credential = new AzureNamedKeyCredential("acme", made.keys[0]);
+  const retryOptions = { maxRetries: 60, retryDelayInMs: 200, maxRetryDelayInMs: 1_000 };
+  const tableAt = (port: number): TableClient =>
+    new TableClient(`http://127.0.0.1:${port}/acme`, "kept", credential, { allowInsecureConnection: true, retryOptions });
+  const [north, south] = [tableAt(portBase + 2), tableAt(portBase + 302)];
+  await north.createTable();
+  for (let i = 0; i < 20; i++) await north.createEntity({ partitionKey: "p", rowKey: String(i) });
+  const moved = JSON.parse(await ok("geo", "failover", "acme", "--planned", "--to", "south-1", "--json"));
+  assert.deepEqual([moved.stamp, moved.secondary], ["south-1", "north-1"]);
+  await south.createEntity({ partitionKey: "p", rowKey: "after" });
+  const rows: string[] = [];
+  for await (const { rowKey } of south.listEntities()) rows.push(rowKey as string);
+  assert.deepEqual(rows.sort(), [...Array.from({ length: 20 }, (_, i) => String(i)), "after"].sort());
+  const noRetry = new TableClient(`http://127.0.0.1:${portBase + 2}/acme`, "kept", credential, {
+    allowInsecureConnection: true,
+    retryOptions: { maxRetries: 0 },
+  });
+  await assert.rejects(noRetry.createEntity({ partitionKey: "p", rowKey: "late" }), { statusCode: 503 });
   const status = JSON.parse(await ok("status", "--json"));
   assert.deepEqual([status.stamps.map(({ ready }: { ready: boolean }) => ready), status.locationService.ready], [[true, true], true]);
   const health = JSON.parse((await stamp("health", "--json")).output);

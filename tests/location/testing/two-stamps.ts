@@ -10,6 +10,8 @@ import { root } from "../../tools/commands.ts";
 
 export interface Ran {
   readonly code: number;
+  readonly out: string;
+  /** `out`, then what went to standard error. */
   readonly output: string;
 }
 
@@ -21,7 +23,7 @@ export interface TwoStamps {
   readonly said: string;
   /** Runs a command on the folder. */
   stamp(...args: readonly string[]): Promise<Ran>;
-  /** Runs a command that must succeed. Returns what it said. */
+  /** Runs a command that must succeed. Returns its standard output. */
   ok(...args: readonly string[]): Promise<string>;
 }
 
@@ -33,13 +35,13 @@ export async function twoStamps(t: TestContext): Promise<TwoStamps> {
     new Promise((resolve) => {
       const all = args.includes("--data") ? args : [...args, "--data", data];
       const child = execFile(process.execPath, [join(root, "packages/cli/src/main.ts"), ...all], (_error, out, err) =>
-        resolve({ code: child.exitCode ?? -1, output: out + err }),
+        resolve({ code: child.exitCode ?? -1, out, output: out + err }),
       );
     });
   const ok = async (...args: readonly string[]): Promise<string> => {
-    const { code, output } = await stamp(...args);
+    const { code, out, output } = await stamp(...args);
     assert.equal(code, 0, `${args.join(" ")}: ${output}`);
-    return output;
+    return out;
   };
   const { portBase, release } = await reservePorts(3);
   t.after(async () => {
