@@ -28,6 +28,8 @@ const historic = /^docs\/(decisions\/\d|measurements\/archive\/)/;
 /** Documents that a program writes, or whose words a test compares. */
 const written = /^docs\/(api\/|faults\.md|guides\/health\.md)/;
 const proseCharactersMax = 120;
+/** A page says what holds now; what was measured on the way there lies in the archive. */
+const measurementLinesMax = 80;
 const fileName = /^[\w.{},/-]+\.(ts|md|pml|sh|yml|mjs|jsonc|json|proto)$/;
 /** Made by a running stamp, by a build or by the user, and so not in the repository. */
 const madeLater = /^(\.tools|node_modules|run|data|files)\/|^(stamp\.config|stamp\.topology|stamp|cluster|formats)\.json$/;
@@ -50,8 +52,16 @@ export function documents(root: string): string[] {
     .sort()
     .flatMap((path) => {
       const text = readFileSync(join(root, path), "utf8");
-      return [...missing(path, text, exists), ...tooWide(path, text)];
+      return [...missing(path, text, exists), ...tooWide(path, text), ...tooLong(path, text)];
     });
+}
+
+function tooLong(document: string, text: string): string[] {
+  const count = text.split("\n").length - 1;
+  const isPage = /^docs\/measurements\/[^/]+\.md$/.test(document);
+  return isPage && count > measurementLinesMax
+    ? [`${document}: ${count} lines; at most ${measurementLinesMax}, the rest goes to its archive`]
+    : [];
 }
 
 /** Prose ends at 120 characters. Tables, code, and a command in a line of its own may be longer. */

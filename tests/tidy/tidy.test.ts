@@ -80,6 +80,8 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     for (let at = 0; at < 17; at++) write(`packages/erasure/src/crowd/breach-${at}.ts`, `export const at = ${at};\n`);
 
     mkdirSync(join(copy, "docs/design"), { recursive: true });
+    mkdirSync(join(copy, "docs/measurements"), { recursive: true });
+    write("docs/measurements/long.md", "A line.\n".repeat(81));
     const layout = readFileSync(join(root, "docs/design/architecture.md"), "utf8");
     write("docs/design/architecture.md", layout.replace("      lsm/ ", "      never-there/ "));
     write("packages/lease/src/index.ts", 'export * from "./table.ts";\n');
@@ -157,6 +159,7 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     tells("packages/stream/src/breach-helper.ts", "imports a helper of tests");
     tells("packages/erasure/src/crowd", "holds 17 source files, at most 16");
     tells("packages/base/README.md:3", "wider than 120");
+    tells("docs/measurements/long.md", "81 lines; at most 80");
     tells("packages/base/README.md", "does not exist: base/never-there.test.ts");
     tells("packages/base/README.md", "does not exist: ../../docs/never-there.md");
     tells("packages/stream/package.json", "@stamp/ports-node is declared but not imported");
