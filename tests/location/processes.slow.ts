@@ -136,7 +136,11 @@ test("location service, real processes: a stamp is added, accounts are placed an
   const startBoth = async (lockAt: string, locationAt: string): Promise<void> => {
     const own = { STAMP_CLUSTER_SECRET_FILE: secretFile };
     lock = await start("lock-service", join(folder, "lock"), lockAt, { ...own, STAMP_INIT: "true" });
-    const settings = { ...own, STAMP_LOCK_SERVICE: lock.address, STAMP_STAMP_SECRETS_DIR: secrets, STAMP_ASK_EVERY_MS: "1000" };
+    const settings = {
+      ...{ ...own, STAMP_LOCK_SERVICE: lock.address, STAMP_STAMP_SECRETS_DIR: secrets, STAMP_ASK_EVERY_MS: "1000" },
+      // How full the disk of this machine is, is not what is tested.
+      STAMP_REFUSE_ABOVE_USED: "1",
+    };
     location = await start("location-service", join(folder, "location"), locationAt, settings);
   };
   await startBoth("127.0.0.1:0", "127.0.0.1:0");
