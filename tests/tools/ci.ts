@@ -232,8 +232,8 @@ async function parts(): Promise<Part[]> {
       missing: slow("tests/interop/tools.slow.ts"),
     },
     {
-      title: "drills on the compose file",
-      command: [...tests, "--minutes", "15", "tests/drills/compose.slow.ts"],
+      title: "drills on the compose file, and on its profile of several hosts",
+      command: [...tests, "--minutes", "15", "tests/drills/compose.slow.ts", "tests/drills/compose-ha.slow.ts"],
       timeoutMs: 15 * minutes,
       missing: engine ?? slow("tests/drills/compose.slow.ts"),
     },
