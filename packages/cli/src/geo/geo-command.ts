@@ -6,9 +6,10 @@ import type { LocatedAccount } from "@stamp/wire";
 import type { Command } from "commander";
 import { call, everyAccount, onLocation, withLocation } from "../accounts/location-command.ts";
 import { CommandError, exitCodes } from "../exit.ts";
-import { bytesText, table } from "../print.ts";
+import { table } from "../print.ts";
 import { tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
+import { lagText, pendingText, shippingFacts } from "./figures.ts";
 import { locationAt, operate, stepText } from "./operation.ts";
 
 interface FailoverOptions {
@@ -97,9 +98,6 @@ function show(command: Command, account: LocatedAccount): void {
   tell(command, geoFacts(account), () => accountsText([account]));
 }
 
-/** Shown for a number that no stamp tells. */
-const notKnown = "not known";
-
 export function accountsText(accounts: readonly LocatedAccount[]): string {
   const rows = accounts.map((account) => {
     const { name, stamp, secondary, state, seeded } = account;
@@ -113,57 +111,6 @@ export function accountsText(accounts: readonly LocatedAccount[]): string {
     [...new Set([trouble, shipping?.trouble ?? ""])].filter((text) => text !== "").map((text) => `${name}: ${text}`),
   );
   return [table(["ACCOUNT", "PRIMARY", "COPY", "STATE", "COMPLETE", "LAG", "PENDING", "STEP"], rows), ...troubles].join("\n");
-}
-
-/** Time by which the copy is behind; while it is seeded, how far that is. */
-function lagText(account: LocatedAccount): string {
-  const { lagSeconds, seedingPercent, seedingBytesPerSecond, seedingSecondsLeft } = shippingFacts(account);
-  if (lagSeconds !== null) return `${lagSeconds} s`;
-  if (seedingPercent === null || seedingPercent >= 100) return notKnown;
-  const left = seedingSecondsLeft === null ? "" : `, ${seedingSecondsLeft} s left`;
-  return `${Math.floor(seedingPercent)}% seeded, ${bytesText(seedingBytesPerSecond ?? 0)}/s${left}`;
-}
-
-function pendingText(account: LocatedAccount): string {
-  const { pendingOperations, pendingBytes } = shippingFacts(account);
-  return pendingOperations === null ? notKnown : `${pendingOperations} commits, ${bytesText(pendingBytes ?? 0)}`;
-}
-
-/** Figures of the copy, as the primary told last. Null: not known. */
-function shippingFacts({ shipping, secondary, seeded }: LocatedAccount) {
-  const none = { lagSeconds: null, pendingOperations: null, pendingBytes: null, seedingBytesPerSecond: null, seedingSecondsLeft: null };
-  const isSeeded = secondary !== "" && seeded;
-  if (shipping === undefined) return { ...none, seedingPercent: isSeeded ? 100 : null, lastSync: null, shippingTrouble: "", ranges: [] };
-  const { lastSyncMs, nowMs, pendingCommits } = shipping;
-  const [seededBytes, seedBytes, rate] = [shipping.seededBytes, shipping.seedBytes, shipping.seedBytesPerSecond].map(Number) as [
-    number,
-    number,
-    number,
-  ];
-  const left = Math.max(0, seedBytes - seededBytes);
-  const percent = seedBytes === 0 ? null : Math.min(99.9, (100 * seededBytes) / seedBytes);
-  return {
-    lagSeconds: lastSyncMs === undefined ? null : Math.max(0, Math.round(Number(nowMs - lastSyncMs) / 1_000)),
-    lastSync: lastSyncMs === undefined ? null : new Date(Number(lastSyncMs)).toISOString(),
-    pendingOperations: pendingCommits === undefined ? null : Number(pendingCommits),
-    pendingBytes: pendingCommits === undefined ? null : Number(shipping.pendingBytes),
-    seedingPercent: shipping.complete || isSeeded ? 100 : percent,
-    seedingBytesPerSecond: rate,
-    seedingSecondsLeft: shipping.complete ? 0 : rate > 0 ? Math.ceil(left / rate) : null,
-    shippingTrouble: shipping.trouble,
-    ranges: shipping.ranges.map(
-      ({ rangeId, table: of, state, pendingCommits: commits, pendingBytes: size, failure, lastSyncMs: synced }) => ({
-        rangeId,
-        table: of,
-        state,
-        pendingOperations: Number(commits),
-        pendingBytes: Number(size),
-        /** Everything that is not sent yet was begun after this moment. */
-        oldestUnsent: synced === undefined ? null : new Date(Number(synced)).toISOString(),
-        failure,
-      }),
-    ),
-  };
 }
 
 const stepOf = (account: LocatedAccount): string => (account.kind === "" ? "-" : stepText({ ...account, trouble: "" }));
