@@ -48,7 +48,7 @@ export function tableScenarios(connectionString: string, space: Space): Scenario
       contentBytes: transactionRows * kib,
       like: { method: "PUT", bytes: transactionRows * kib },
       prepare: makeInserts,
-      operation: (number) => insert(inserts, transaction(own(number), 0)),
+      operation: (number) => insert(inserts, transaction(`${own(number)}-transaction`, 0)),
     },
     {
       name: "table query, 1,000 entities",
