@@ -1,5 +1,5 @@
 /** Customer-provided keys against a cluster of real processes that serves HTTPS. */
-import { startOwn } from "@stamp/cli";
+import { startOwn } from "@stamp/drills";
 import { testCertificate } from "./certificate.ts";
 import { customerKeySuite } from "./customer-keys.ts";
 

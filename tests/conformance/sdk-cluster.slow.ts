@@ -1,6 +1,6 @@
 /** The conformance suite of the Blob service, with the real SDK, against a cluster of real processes. */
 import { unwrap } from "@stamp/base";
-import { startOwn } from "@stamp/cli";
+import { startOwn } from "@stamp/drills";
 import { Accounts } from "@stamp/wire";
 import { copySources } from "./foreign.ts";
 import { blobConformance, type ConformanceTarget, quickParts, slowParts } from "./index.ts";

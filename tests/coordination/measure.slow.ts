@@ -1,7 +1,7 @@
 /** Short runs of the measuring programs: what they count must be right; how long it took says nothing here. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { type DrillTarget, startOwn } from "@stamp/cli";
+import { type DrillTarget, startOwn } from "@stamp/drills";
 import { election } from "./measure/election.ts";
 import { endpoints } from "./measure/endpoints.ts";
 import { ids } from "./measure/ids.ts";

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Client, credentials } from "@grpc/grpc-js";
-import { type DrillTarget, startOwn } from "@stamp/cli";
 import { GrpcSignalChannel } from "@stamp/coordination";
+import { type DrillTarget, startOwn } from "@stamp/drills";
 import { GrpcAvailability } from "@stamp/endpoints";
 import { AvailabilityControl } from "@stamp/wire";
 

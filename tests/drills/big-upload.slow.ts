@@ -9,7 +9,7 @@ import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { after, test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
-import { startOwn } from "@stamp/cli";
+import { startOwn } from "@stamp/drills";
 import { watchResidents } from "./resident.ts";
 
 const mebibyte = 1024 * 1024;

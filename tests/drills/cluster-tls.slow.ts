@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
-import { reservePorts } from "@stamp/cli";
+import { reservePorts } from "@stamp/cluster";
 import * as wire from "@stamp/wire";
 
 interface Service {

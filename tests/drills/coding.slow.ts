@@ -9,7 +9,7 @@ import { globSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
-import { BlobClient, CheckingClient, contentOf, startOwn } from "@stamp/cli";
+import { BlobClient, CheckingClient, contentOf, startOwn } from "@stamp/drills";
 import type { CodingStatus, RepairStatus } from "@stamp/wire";
 
 const mebibyte = 1_024 * 1_024;

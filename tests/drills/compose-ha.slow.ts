@@ -11,7 +11,7 @@ import { existsSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { BlobClient, CheckingClient } from "@stamp/cli";
+import { BlobClient, CheckingClient } from "@stamp/drills";
 import { run } from "../tools/commands.ts";
 
 const key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";

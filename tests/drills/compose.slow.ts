@@ -7,18 +7,9 @@ import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import {
-  attachCompose,
-  BlobClient,
-  CheckingClient,
-  copyOfAllMetadata,
-  type Drill,
-  damageRoles,
-  drills,
-  reservePorts,
-  runDamageDrill,
-  runDrill,
-} from "@stamp/cli";
+import { damageRoles, runDamageDrill } from "@stamp/cli";
+import { reservePorts } from "@stamp/cluster";
+import { attachCompose, BlobClient, CheckingClient, copyOfAllMetadata, type Drill, drills, runDrill } from "@stamp/drills";
 import { DockerComposeEnvironment, type StartedDockerComposeEnvironment, Wait } from "testcontainers";
 import { root, run } from "../tools/commands.ts";
 

@@ -9,7 +9,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
-import { startOwn } from "@stamp/cli";
+import { startOwn } from "@stamp/drills";
 
 const mebibyte = 1024 * 1024;
 const totalBytes = 40 * mebibyte;

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { after, type TestContext, test } from "node:test";
 import { BlobServiceClient, RestError } from "@azure/storage-blob";
 import { utf8 } from "@stamp/base";
-import { type DrillTarget, startOwn } from "@stamp/cli";
+import { type DrillTarget, startOwn } from "@stamp/drills";
 import { DiskError, type KeyValue } from "@stamp/ports";
 import { NodeKeyValueStores } from "@stamp/ports-node";
 import { run } from "../tools/commands.ts";

@@ -17,8 +17,8 @@ import {
   StorageSharedKeyCredential,
 } from "@azure/storage-blob";
 import { makeToken } from "@stamp/azure-rest";
-import { startOwn } from "@stamp/cli";
 import { GrpcSignalChannel } from "@stamp/coordination";
+import { startOwn } from "@stamp/drills";
 import { GrpcAvailability } from "@stamp/endpoints";
 import { FrontEnd } from "@stamp/wire";
 

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { BlobServiceClient, type ContainerClient } from "@azure/storage-blob";
-import { reservePorts } from "@stamp/cli";
+import { reservePorts } from "@stamp/cluster";
 import { root } from "../tools/commands.ts";
 import { blocksOf, type GuideBlock, guides, textOf } from "../tools/guide-blocks.ts";
 import { dayOfWork, namesAt, openPathsIn } from "./day-of-work.ts";

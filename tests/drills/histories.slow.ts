@@ -1,7 +1,7 @@
 /** The drill `histories` on real processes: what clients of the SDKs saw, while processes were killed and stopped, can be explained. */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { historiesDrill, startOwn } from "@stamp/cli";
+import { historiesDrill, startOwn } from "@stamp/drills";
 
 const target = await startOwn({ frontEnds: 2 }, false);
 after(() => target.close());

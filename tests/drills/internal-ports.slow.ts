@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { BlobServiceClient } from "@azure/storage-blob";
-import { type DrillTarget, startOwn } from "@stamp/cli";
+import { type DrillTarget, startOwn } from "@stamp/drills";
 import { GrpcTransport, SecretCredential } from "@stamp/ports-node";
 import { Accounts, ExtentNode, MetadataStore, Status } from "@stamp/wire";
 import { assertEveryMethodRefused } from "../tools/every-method.ts";

@@ -10,7 +10,8 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { after, before, test } from "node:test";
 import { unwrap } from "@stamp/base";
-import { type DrillTarget, reservePorts, startOwn } from "@stamp/cli";
+import { reservePorts } from "@stamp/cluster";
+import { type DrillTarget, startOwn } from "@stamp/drills";
 import { type Account, Accounts } from "@stamp/wire";
 
 const root = join(import.meta.dirname, "../..");

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { BlobServiceClient, StorageSharedKeyCredential } from "@azure/storage-blob";
 import { unwrap } from "@stamp/base";
-import { type DrillTarget, startOwn } from "@stamp/cli";
+import { type DrillTarget, startOwn } from "@stamp/drills";
 import { Accounts } from "@stamp/wire";
 
 const main = join(import.meta.dirname, "../../packages/cli/src/main.ts");

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { test } from "node:test";
-import { type DrillTarget, startOwn } from "@stamp/cli";
+import { type DrillTarget, startOwn } from "@stamp/drills";
 import { root, run } from "../tools/commands.ts";
 import { findProgram } from "../tools/prometheus.ts";
 

@@ -1,6 +1,6 @@
 /** Resident memory of the processes of a running cluster, watched from outside. */
 import { readFileSync } from "node:fs";
-import type { DrillTarget } from "@stamp/cli";
+import type { DrillTarget } from "@stamp/drills";
 
 const sampleEveryMs = 250;
 

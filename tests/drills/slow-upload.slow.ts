@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { after, test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
-import { startOwn } from "@stamp/cli";
+import { startOwn } from "@stamp/drills";
 
 const mebibyte = 1024 * 1024;
 const sizeBytes = 40 * mebibyte;

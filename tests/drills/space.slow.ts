@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { BlobClient, startOwn } from "@stamp/cli";
+import { BlobClient, startOwn } from "@stamp/drills";
 
 const blobs = 1_000;
 const blobBytes = 256 * 1_024;

@@ -9,7 +9,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, test } from "node:test";
-import { BlobClient, reservePorts } from "@stamp/cli";
+import { reservePorts } from "@stamp/cluster";
+import { BlobClient } from "@stamp/drills";
 
 const root = resolve(import.meta.dirname, "../..");
 const dataDir = mkdtempSync(join(tmpdir(), "stamp-killed-"));

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { TableClient, type TransactionAction } from "@azure/data-tables";
-import { startOwn } from "@stamp/cli";
+import { startOwn } from "@stamp/drills";
 
 const writers = 4;
 const entityCount = 50;

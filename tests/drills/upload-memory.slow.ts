@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
-import { startOwn } from "@stamp/cli";
+import { startOwn } from "@stamp/drills";
 import { watchResidents } from "./resident.ts";
 
 const mebibyte = 1024 * 1024;

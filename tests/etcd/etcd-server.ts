@@ -9,7 +9,7 @@ import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { FailureError, refused } from "@stamp/base";
-import { type ReservedPorts, reservePorts } from "@stamp/cli";
+import { type ReservedPorts, reservePorts } from "@stamp/cluster";
 import { NodeClock, NodeForeignCalls } from "@stamp/ports-node";
 import { etcd } from "@stamp/wire";
 

@@ -6,7 +6,7 @@ import { strict as assert } from "node:assert";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type BlobDownloadResponseParsed, BlobServiceClient, RestError } from "@azure/storage-blob";
-import { type DrillTarget, startOwn } from "@stamp/cli";
+import { type DrillTarget, startOwn } from "@stamp/drills";
 import { leaseDefaults } from "@stamp/metadata-store";
 import { EtcdServers, findEtcd } from "./etcd-server.ts";
 

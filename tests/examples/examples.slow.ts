@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
-import { type DrillTarget, startOwn } from "@stamp/cli";
+import { type DrillTarget, startOwn } from "@stamp/drills";
 
 const examples = join(import.meta.dirname, "../../examples");
 let stamp: DrillTarget;

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { BlobServiceClient, type BlockBlobClient, type RestError } from "@azure/storage-blob";
-import { historiesDrill, type MovingClients } from "@stamp/cli";
+import { historiesDrill, type MovingClients } from "@stamp/drills";
 import { findEtcd } from "../etcd/etcd-server.ts";
 import { HostClocks, noticedWithinMs, whyNoClocks } from "./clocks.ts";
 import { whyNoNamespaces } from "./network.ts";

@@ -1,6 +1,6 @@
 /** What is done to hosts, one fault after another, and the longest pause of a client during each. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { MovingClients, Pause } from "@stamp/cli";
+import type { MovingClients, Pause } from "@stamp/drills";
 import type { Host, StampHosts } from "./stamp-hosts.ts";
 
 export interface HostFault {

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { historiesDrill, type MovingClients } from "@stamp/cli";
+import { historiesDrill, type MovingClients } from "@stamp/drills";
 import { findEtcd } from "../etcd/etcd-server.ts";
 import { allFaults, cutStreamManager, killEtcdLeader, killLockService, measured } from "./faults.ts";
 import { whyNoNamespaces } from "./network.ts";

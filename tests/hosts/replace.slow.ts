@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { historiesDrill, type MovingClients } from "@stamp/cli";
+import { historiesDrill, type MovingClients } from "@stamp/drills";
 import { ExtentState } from "@stamp/wire";
 import { findEtcd } from "../etcd/etcd-server.ts";
 import { whyNoNamespaces } from "./network.ts";

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { BlobServiceClient, StorageSharedKeyCredential } from "@azure/storage-blob";
-import { startOwn } from "@stamp/cli";
+import { startOwn } from "@stamp/drills";
 import { root, run } from "../tools/commands.ts";
 
 const tools = ["adlfs", "barman", "delta", "duplicity", "dvc", "litestream", "obstore", "pgbackrest", "restic"];

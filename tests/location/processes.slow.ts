@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { BlobServiceClient, StorageSharedKeyCredential } from "@azure/storage-blob";
-import { startOwn } from "@stamp/cli";
+import { startOwn } from "@stamp/drills";
 import { GrpcTransport, readPeerTls, SecretCredential } from "@stamp/ports-node";
 import { type Caller, LockService, MetadataStore, StreamManager } from "@stamp/wire";
 import { root } from "../tools/commands.ts";

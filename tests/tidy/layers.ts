@@ -24,7 +24,7 @@ const pure = [
 ];
 const async = ["ports", "wire", "etcd", "histories", "metadata-store", "stream-client", "range-partition"];
 const roles = ["location-service", "lock-service", "stream-manager", "extent-node", "partition-manager", "partition-server", "front-end"];
-const hands = ["cluster", "embedded", "cli"];
+const hands = ["cluster", "drills", "embedded"];
 
 const service: Layer = { kind: "service", allowed: [...pure, ...async, "ports-node"] };
 
@@ -66,14 +66,16 @@ export const layers: Readonly<Record<string, Layer>> = {
   endpoints: { kind: "library", allowed: ["wire"] },
 
   cluster: { kind: "hands", allowed: [...pure, ...async, "ports-node"] },
+  // The drill of damage checks and rebuilds disks of stopped nodes with the code that wrote them.
+  drills: { kind: "hands", allowed: [...pure, ...async, "ports-node", "cluster", "extent-node"] },
   embedded: { kind: "hands", allowed: [...pure, ...async, ...roles, "ports-node"] },
   // fsck reads the disks of nodes that do not run with the code that wrote them; what a role can be given is in its schema.
-  cli: { kind: "hands", allowed: [...pure, ...async, ...roles, "ports-node", "cluster", "embedded"] },
+  cli: { kind: "hands", allowed: [...pure, ...async, ...roles, "ports-node", ...hands] },
   simulator: { kind: "hands", allowed: [...pure, ...async, ...roles, "virtual-time"] },
   bench: { kind: "hands", allowed: [...pure, ...async, "ports-node", ...hands] },
   tests: {
     kind: "tests",
-    allowed: [...pure, ...async, ...roles, "ports-node", "virtual-time", ...hands, "bench", "coordination", "endpoints"],
+    allowed: [...pure, ...async, ...roles, "ports-node", "virtual-time", ...hands, "cli", "bench", "coordination", "endpoints"],
   },
 };
 

@@ -14,7 +14,7 @@ import {
   generateAccountSASQueryParameters,
   StorageSharedKeyCredential,
 } from "@azure/storage-blob";
-import { startOwn } from "@stamp/cli";
+import { startOwn } from "@stamp/drills";
 
 /** How the client sends a body: with the head, after it, or when the server has answered `100 Continue`. */
 type Sending = "together" | "apart" | "expect";

@@ -5,7 +5,7 @@
 import { type Dirent, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { BlobClient, type BlobResult, contentOf, startOwn } from "@stamp/cli";
+import { BlobClient, type BlobResult, contentOf, startOwn } from "@stamp/drills";
 import { all, kib, mib } from "./scenarios/scenario.ts";
 
 const usage = `pnpm bench capacity [--large 128] [--small 20000] [--idle-s 30]

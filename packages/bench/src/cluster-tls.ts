@@ -7,7 +7,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs, promisify } from "node:util";
-import { startOwn } from "@stamp/cli";
+import { startOwn } from "@stamp/drills";
 import { type BenchCase, nameOf } from "./cases.ts";
 import { type Measurement, measure } from "./measure.ts";
 import type { BenchTarget } from "./targets.ts";

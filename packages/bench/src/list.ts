@@ -8,7 +8,7 @@
  *     45%                set/00000/00 …        100 in each of many folders
  */
 import { parseArgs } from "node:util";
-import { BlobClient, type DrillTarget, startOwn } from "@stamp/cli";
+import { BlobClient, type DrillTarget, startOwn } from "@stamp/drills";
 import type { StorageCounts } from "@stamp/range-partition";
 import { Status } from "@stamp/wire";
 

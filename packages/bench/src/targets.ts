@@ -8,7 +8,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { startOwn } from "@stamp/cli";
+import { startOwn } from "@stamp/drills";
 
 export type TargetName = "cluster" | "embedded" | "azurite";
 

@@ -1,6 +1,6 @@
 /** Shared by every command: where the repository is, what was asked for, how it ends. */
 import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import {
   type ClusterConfig,
   type ClusterStatus,
@@ -12,6 +12,7 @@ import {
   loadConfig,
   olderKey,
   type ProcessIdentity,
+  repositoryRoot,
 } from "@stamp/cluster";
 import { inWords } from "@stamp/ports-node";
 import { type Command, Option } from "commander";
@@ -20,7 +21,7 @@ import { CommandError, exitCodes } from "./exit.ts";
 
 export { CommandError, exitCodes };
 
-export const root: string = process.env.STAMP_ROOT ?? resolve(import.meta.dirname, "../../..");
+export const root: string = repositoryRoot;
 
 /** Keys of the configuration whose flag a command takes. A command may have a flag of its own in place of one. */
 const flagged = new WeakMap<Command, readonly string[]>();

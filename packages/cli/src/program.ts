@@ -54,11 +54,15 @@ async function tellError(error: unknown): Promise<void> {
   // The command has loaded these packages already; help needs none of them.
   const { FailureError } = await import("@stamp/base");
   const { ConfigError, StartError } = await import("@stamp/cluster");
+  const { DrillError } = await import("@stamp/drills");
   const { DiskError } = await import("@stamp/ports");
   const { inWords, isSystemError } = await import("@stamp/ports-node");
   if (error instanceof ConfigError || error instanceof StartError) {
     console.error(`stamp: ${error.message}`);
     process.exitCode = error instanceof ConfigError ? exitCodes.usage : exitCodes.failed;
+  } else if (error instanceof DrillError) {
+    console.error(`stamp: ${error.message}`);
+    process.exitCode = error.isNotRunning ? exitCodes.notRunning : exitCodes.failed;
   } else if (isSystemError(error) || error instanceof DiskError || error instanceof FailureError) {
     console.error(`stamp: ${error instanceof FailureError ? error.failure.message : inWords(error)}`);
     process.exitCode = exitCodes.failed;

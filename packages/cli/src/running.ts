@@ -1,9 +1,8 @@
 /** Shared by the commands that ask the running stamp. */
-import { ownTransport, StampInspector } from "@stamp/cluster";
+import { composeCluster, ownTransport, StampInspector } from "@stamp/cluster";
 import { inWords } from "@stamp/ports-node";
 import { NodeDuty, type NodeInfo } from "@stamp/wire";
 import type { Command } from "commander";
-import { composeCluster } from "./cluster/compose-status.ts";
 import { CommandError, configOf, runningCluster, withConfig } from "./context.ts";
 import { toJson } from "./print.ts";
 

@@ -1,5 +1,5 @@
 /** The suite, with the real SDK, against a cluster of real processes. */
-import { startOwn } from "@stamp/cli";
+import { startOwn } from "@stamp/drills";
 import { testIssuer } from "../issuer.ts";
 import { tableConformance } from "./index.ts";
 

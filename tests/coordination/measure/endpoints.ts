@@ -1,7 +1,7 @@
 /** Twelve callers share the front-ends of a cluster: one says no for a time, one is killed. Calls are small reads of a blob. */
 import { setTimeout as delay } from "node:timers/promises";
 import { BlobServiceClient } from "@azure/storage-blob";
-import type { DrillTarget } from "@stamp/cli";
+import type { DrillTarget } from "@stamp/drills";
 import { EndpointBalancer, GrpcAvailability } from "@stamp/endpoints";
 import { AvailabilityControl } from "@stamp/wire";
 import { container } from "./clock.ts";

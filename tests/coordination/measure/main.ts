@@ -4,7 +4,7 @@
  *   node tests/coordination/measure/main.ts ids|election|release|endpoints [--seconds 600] [--ids 100000] [--rounds 5]
  */
 import { parseArgs } from "node:util";
-import { startOwn } from "@stamp/cli";
+import { startOwn } from "@stamp/drills";
 import { election } from "./election.ts";
 import { endpoints, resolutions } from "./endpoints.ts";
 import { ids } from "./ids.ts";

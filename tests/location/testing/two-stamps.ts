@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { reservePorts } from "@stamp/cli";
+import { reservePorts } from "@stamp/cluster";
 import { root } from "../../tools/commands.ts";
 
 export interface Ran {

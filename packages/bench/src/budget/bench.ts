@@ -10,7 +10,7 @@ import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
-import { startOwn } from "@stamp/cli";
+import { startOwn } from "@stamp/drills";
 import { cpuMsOf } from "../processor-time.ts";
 import { scenarioNamed, scenariosOf } from "../scenarios/all.ts";
 import type { Scenario } from "../scenarios/scenario.ts";

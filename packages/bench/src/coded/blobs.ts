@@ -1,6 +1,6 @@
 /** Blobs of 4 MiB with random content, written through the front-end, and the extents that they fill. The hash of each blob is kept. */
 import { createHash, randomFillSync } from "node:crypto";
-import { BlobClient, type DrillTarget } from "@stamp/cli";
+import { BlobClient, type DrillTarget } from "@stamp/drills";
 import { type ExtentInfo, ExtentState } from "@stamp/wire";
 import { pause, until } from "../streams/bench.ts";
 import { blockBytes } from "./stage.ts";

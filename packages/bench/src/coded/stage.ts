@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ownerEpoch, rulesWithout, unwrap } from "@stamp/base";
-import { type DrillTarget, startOwn } from "@stamp/cli";
+import { type DrillTarget, startOwn } from "@stamp/drills";
 import { profileOf } from "@stamp/erasure";
 import { silentLogger, type World } from "@stamp/ports";
 import { type GrpcTransport, nodeWorld } from "@stamp/ports-node";

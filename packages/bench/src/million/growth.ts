@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { type DrillTarget, startOwn } from "@stamp/cli";
+import { type DrillTarget, startOwn } from "@stamp/drills";
 import { diskBytes, processUse } from "../rows/machine.ts";
 
 /** Does it once more; throws when it was refused for good. False: the cluster was too busy, or there is nothing just now. */

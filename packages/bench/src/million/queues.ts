@@ -2,7 +2,7 @@
  * `stamp bench queues`: one queue, filled message by message; at some sizes put, peek, get and delete are measured. What is taken is soon
  * visible again, and what is deleted is about what was put meanwhile, so the size holds.
  */
-import type { DrillTarget } from "@stamp/cli";
+import type { DrillTarget } from "@stamp/drills";
 import { SignedClient } from "../signed-client.ts";
 import { contains, expected } from "./answers.ts";
 import { type Growing, grow } from "./growth.ts";

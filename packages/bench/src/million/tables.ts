@@ -2,7 +2,7 @@
  * `stamp bench tables`: one table, filled by transactions of 100 entities that go to 1,000 rows of a PartitionKey one after another; at some
  * sizes inserts, point reads, point updates, transactions and queries over a part of a PartitionKey's rows are measured.
  */
-import type { DrillTarget } from "@stamp/cli";
+import type { DrillTarget } from "@stamp/drills";
 import { TableClient, type TableRow, transactionStatus } from "../rows/table-client.ts";
 import { contains, expected } from "./answers.ts";
 import { type Growing, grow } from "./growth.ts";

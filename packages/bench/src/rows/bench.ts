@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { present } from "@stamp/base";
-import { type DrillTarget, startOwn, untilReady } from "@stamp/cli";
+import { type DrillTarget, startOwn, untilReady } from "@stamp/drills";
 import { processUse } from "./machine.ts";
 import { added, besideRows, countsNow, type Point, type PointInput, pointsTable, pointText, storageNow, type Work } from "./point.ts";
 import { TableClient, type TableRow, transactionStatus } from "./table-client.ts";

@@ -1,7 +1,7 @@
 /** Use of the machine by the processes of a cluster: resident memory, processor time, disk. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { DrillTarget } from "@stamp/cli";
+import type { DrillTarget } from "@stamp/drills";
 import { cpuMsOf } from "../processor-time.ts";
 
 export interface ProcessUse {

@@ -1,6 +1,6 @@
 /** Facts about the cluster at one size of the table, and their text. */
 import { join } from "node:path";
-import type { DrillTarget } from "@stamp/cli";
+import type { DrillTarget } from "@stamp/drills";
 import { type StorageCounts, storageRatios } from "@stamp/range-partition";
 import { Status } from "@stamp/wire";
 import { diskBytes, type ProcessUse } from "./machine.ts";

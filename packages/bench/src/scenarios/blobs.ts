@@ -1,5 +1,5 @@
 /** Scenarios of the Blob service. */
-import { BlobClient, type BlobResult, contentOf } from "@stamp/cli";
+import { BlobClient, type BlobResult, contentOf } from "@stamp/drills";
 import { all, kib, mib, must, type Scenario, type Scenarios, type Space } from "./scenario.ts";
 
 const blockBytes = 8 * mib;

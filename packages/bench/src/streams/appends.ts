@@ -6,7 +6,7 @@
  * Two streams take large appends, some in flight; one takes small ones, 100 a second.
  */
 import { unwrap } from "@stamp/base";
-import type { DrillTarget } from "@stamp/cli";
+import type { DrillTarget } from "@stamp/drills";
 import type { World } from "@stamp/ports";
 import { Status } from "@stamp/wire";
 import { cpuMsOf } from "../processor-time.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { ownerEpoch, unwrap } from "@stamp/base";
-import { type DrillTarget, startOwn } from "@stamp/cli";
+import { type DrillTarget, startOwn } from "@stamp/drills";
 import { silentLogger, type World } from "@stamp/ports";
 import { credentialOf, GrpcTransport, nodeWorld } from "@stamp/ports-node";
 import { type OwnedStream, StreamClient, type StreamClientOptions } from "@stamp/stream-client";

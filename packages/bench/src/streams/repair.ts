@@ -5,7 +5,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { unwrap } from "@stamp/base";
-import type { DrillTarget } from "@stamp/cli";
+import type { DrillTarget } from "@stamp/drills";
 import { ExtentState, StreamManager } from "@stamp/wire";
 import { processUse } from "../rows/machine.ts";
 import { distribution, forever, numbers, pause, until, withCluster } from "./bench.ts";

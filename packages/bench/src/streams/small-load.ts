@@ -1,5 +1,5 @@
 /** Clients of the blob service that put and get small blobs beside a measurement of the stream layer, and keep how long each took. */
-import { BlobClient, contentOf } from "@stamp/cli";
+import { BlobClient, contentOf } from "@stamp/drills";
 import { pause } from "./bench.ts";
 
 export interface Taken {

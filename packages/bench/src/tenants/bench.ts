@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { type DrillTarget, startOwn } from "@stamp/cli";
+import { type DrillTarget, startOwn } from "@stamp/drills";
 import type { TenantRequest, TenantResult } from "./client.ts";
 
 const usage = `pnpm bench tenants [--seconds 15] [--flood 512] [--partitions 64] [--only TEXT] [--set ROLE.KEY=VALUE]…

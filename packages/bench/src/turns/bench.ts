@@ -4,7 +4,7 @@
  * for more than five times what a calibration loop takes (10 ms there). CI runs it at a small scale.
  */
 import { parseArgs } from "node:util";
-import { type DrillTarget, startOwn } from "@stamp/cli";
+import { type DrillTarget, startOwn } from "@stamp/drills";
 import { type Input, Inputs } from "./inputs.ts";
 import { type MachineInput, machineInputs } from "./machines.ts";
 import { isWrong, measured, type TurnOptions, type TurnRow } from "./measure.ts";

@@ -2,7 +2,7 @@
  * The largest requests that a client may send, and larger ones that are refused. Each says what must be there first. Sizes shrink with
  * `scale`, where filling takes long.
  */
-import { BlobClient, type BlobResult } from "@stamp/cli";
+import { BlobClient, type BlobResult } from "@stamp/drills";
 import { SignedClient } from "../signed-client.ts";
 
 export interface Asked {

@@ -8,7 +8,7 @@
  */
 import { readFileSync } from "node:fs";
 import { get } from "node:http";
-import type { DrillTarget } from "@stamp/cli";
+import type { DrillTarget } from "@stamp/drills";
 
 /** Name of the process → its longest turn since it was asked before, in milliseconds. */
 export type LongestTurns = ReadonlyMap<string, number>;

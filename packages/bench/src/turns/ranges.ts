@@ -3,7 +3,7 @@
  * the collection of its rows. What a range does by itself is asked of the partition manager, as a person would.
  */
 import type { Outcome } from "@stamp/base";
-import { BlobClient, type DrillTarget } from "@stamp/cli";
+import { BlobClient, type DrillTarget } from "@stamp/drills";
 import { fromWire } from "@stamp/wire";
 import { type Asked, type Input, many } from "./inputs.ts";
 

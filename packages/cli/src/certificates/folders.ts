@@ -11,11 +11,10 @@
  */
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { type ClusterConfig, operatorName, peerFolder, processesOf, readTopology } from "@stamp/cluster";
+import { type ClusterConfig, composeCluster, operatorName, peerFolder, processesOf, readTopology } from "@stamp/cluster";
 import { inWords, type PeerFiles, type PeerName, readPeerTls } from "@stamp/ports-node";
 import { type Caller, isCaller } from "@stamp/wire";
 import type { Command } from "commander";
-import { composeCluster } from "../cluster/compose-status.ts";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { authorityIn, daysOf, type Issued, issue, put, stampFor, tellIssued } from "./cluster-certs-command.ts";
 

@@ -1,16 +1,23 @@
 /** `stamp drill list|explain|run`: break something on purpose and see what it does to clients. */
+import {
+  attach,
+  attachCompose,
+  type Drill,
+  type DrillReport,
+  type DrillTarget,
+  drills,
+  entryText,
+  explain,
+  ownDrills,
+  runDrill,
+  startOwn,
+  type Verdict,
+} from "@stamp/drills";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { table, toJson } from "../print.ts";
 import { topLevel } from "../top-level.ts";
-import { attachCompose } from "./compose/compose-target.ts";
-import { type Drill, drills } from "./drills.ts";
-import { explain, ownDrills } from "./explain.ts";
 import { addOwnDrills } from "./own-commands.ts";
-import { type DrillReport, runDrill } from "./run-drill.ts";
-import { attach, type DrillTarget, startOwn } from "./target.ts";
-import { exitCodeOf } from "./verdict.ts";
-import { entryText } from "./watch.ts";
 
 export function addDrill(program: Command): void {
   const drill = topLevel(program, "drill");
@@ -141,4 +148,11 @@ function summary(report: DrillReport): string {
     ...report.broken.map((each) => `  BROKEN       ${each}`),
     `${report.conclusion}\n`,
   ].join("\n");
+}
+
+/** Returns the exit code of a run of drills: the worst verdict decides. `strict`: an aim that was missed is an error. */
+export function exitCodeOf(verdicts: readonly Verdict[], strict: boolean): number {
+  if (verdicts.includes("broken")) return exitCodes.promiseBroken;
+  if (!verdicts.includes("slow")) return 0;
+  return strict ? exitCodes.promiseBroken : exitCodes.heldUp;
 }

@@ -1,13 +1,17 @@
 /** Drills with clients and judges of their own: `stamp drill damage`, `histories`, `slow-clients`. */
+import {
+  attachCompose,
+  type DrillTarget,
+  entryText,
+  type HistoriesReport,
+  historiesDrill,
+  runSlowClientsDrill,
+  startOwn,
+} from "@stamp/drills";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "../context.ts";
 import { toJson } from "../print.ts";
-import { attachCompose } from "./compose/compose-target.ts";
-import { damageRoles, runDamageDrill } from "./damage/damage-drill.ts";
-import type { HistoriesReport } from "./histories/histories-drill.ts";
-import { runSlowClientsDrill } from "./slow-clients/slow-clients-drill.ts";
-import { type DrillTarget, startOwn } from "./target.ts";
-import { entryText } from "./watch.ts";
+import { damageRoles, runDamageDrill } from "./damage-drill.ts";
 
 const composeText = "on the containers of docker-compose.yml, which run (docker compose up --wait)";
 
@@ -93,7 +97,7 @@ function addHistories(drill: Command): void {
         if (!/^\d{1,6}$/.test(seconds)) throw new CommandError(`--seconds: ${seconds} is not a number of seconds`, exitCodes.usage);
         if (seed !== undefined && !/^\d{1,15}$/.test(seed)) throw new CommandError(`--seed: ${seed} is not a number`, exitCodes.usage);
         // The SDKs are there in a clone, not in the image.
-        const { runHistoriesDrill } = await import("./histories/histories-drill.ts");
+        const { runHistoriesDrill } = await historiesDrill();
         const own = (): Promise<DrillTarget> => startOwn({ frontEnds: 2, ...(portBase === undefined ? {} : { portBase }) }, keep === true);
         const target = await (compose === true ? attachCompose() : own());
         try {

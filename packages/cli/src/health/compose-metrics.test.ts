@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { composeCluster } from "../cluster/compose-status.ts";
+import { composeCluster } from "@stamp/cluster";
 import { scrapeText } from "./guide.ts";
 import { registry } from "./testing/metric-registry.ts";
 import { selectorsOf } from "./testing/promql.ts";

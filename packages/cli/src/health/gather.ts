@@ -4,10 +4,9 @@
  * paused costs the deadline and no more.
  */
 import type { Outcome } from "@stamp/base";
-import { type ClusterConfig, type ClusterStatus, control, DataFolder, type ProcessStatus } from "@stamp/cluster";
+import { type ClusterConfig, type ClusterStatus, composeCluster, control, DataFolder, type ProcessStatus } from "@stamp/cluster";
 import type { Transport } from "@stamp/ports";
 import { FeatureLevels, PartitionManager, Status, StreamManager } from "@stamp/wire";
-import { composeCluster } from "../cluster/compose-status.ts";
 import { plannedCluster, processesElsewhere } from "../cluster/planned-cluster.ts";
 import { CommandError, exitCodes } from "../exit.ts";
 import type { PartitionLayerFacts, ProcessAnswer, ProcessFacts, StampFacts, StreamLayerFacts } from "./facts.ts";

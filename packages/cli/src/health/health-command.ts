@@ -2,9 +2,8 @@
  * `stamp health`: how the stamp is, in one sentence, and then what a person should know, each with the command that
  * helps.
  */
-import { ownTransport } from "@stamp/cluster";
+import { composeCluster, ownTransport } from "@stamp/cluster";
 import type { Command } from "commander";
-import { composeCluster } from "../cluster/compose-status.ts";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { toJson } from "../print.ts";
 import { severalIn } from "../stamps/several.ts";

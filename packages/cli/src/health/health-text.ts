@@ -1,5 +1,5 @@
 /** Health for people. */
-import { inContainers } from "../cluster/compose-status.ts";
+import { inContainers } from "@stamp/cluster";
 import { type Health, subjectOf } from "./findings.ts";
 
 /** The sentence, then of each finding: severity and code, what was seen, what helps. */

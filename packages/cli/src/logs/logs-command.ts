@@ -4,9 +4,8 @@
  */
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
-import { DataFolder, roles } from "@stamp/cluster";
+import { composeCluster, DataFolder, roles } from "@stamp/cluster";
 import type { Command } from "commander";
-import { composeCluster } from "../cluster/compose-status.ts";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { topLevel } from "../top-level.ts";
 import { isAtLeast, type LogEntry, type LogLevel, logLevels, personText, toolText } from "./log-entry.ts";

@@ -112,12 +112,7 @@ const migratedText = ({ to, keys, aside }: MigratedStore): string =>
   ].join("\n");
 
 /** Puts a snapshot in the place of the metadata store in the folder of a stopped lock service; `replace` moves a store that is there aside. */
-export async function restoreStore(
-  dataDir: string,
-  file: string,
-  replace: boolean,
-  tellProgress: TellProgress = () => {},
-): Promise<Restored> {
+async function restoreStore(dataDir: string, file: string, replace: boolean, tellProgress: TellProgress = () => {}): Promise<Restored> {
   closeNewFiles();
   const about = await verified(file, (how) => tellProgress(`checking ${file}: ${how}`));
   const folder = join(dataDir, "stores", "metadata");

@@ -1,17 +1,9 @@
 /** `stamp partition list|split|merge|move|checkpoint|collect`: what the partition manager does by itself, by hand. */
 import { type Failure, type FailureReason, fromHex, type Outcome } from "@stamp/base";
-import type { StampInspector } from "@stamp/cluster";
+import { type StampInspector, timesText } from "@stamp/cluster";
 import { partitionStart } from "@stamp/objects";
 import { type StorageCounts, storageRatios } from "@stamp/range-partition";
-import {
-  fromWire,
-  type PartitionInfo,
-  PartitionManager,
-  type PartitionStorage,
-  type PartitionsChanged,
-  type ReshapeTimes,
-  Status,
-} from "@stamp/wire";
+import { fromWire, type PartitionInfo, PartitionManager, type PartitionStorage, type PartitionsChanged, Status } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "../context.ts";
 import { bytesText, table } from "../print.ts";
@@ -210,8 +202,3 @@ async function changed(command: Command, work: (manager: Manager) => Promise<Out
     times ? `${rangeTable({ ranges })}\n${timesText(times)}` : rangeTable({ ranges }),
   );
 }
-
-/** How long a split or merge held its server up, and by what. */
-export const timesText = (times: ReshapeTimes): string =>
-  `writes held up for ${times.heldMs} ms at the server (drain ${times.drainMs}, write ${times.writeMs}, hand over ${times.handOverMs}, ` +
-  `load ${times.loadMs}, begin ${times.beginMs}), blob data for ${times.dataHeldMs} ms`;

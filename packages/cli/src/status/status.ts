@@ -1,8 +1,7 @@
 /** `stamp status`: every process, streams, extents, replicas and ranges, and where they are. From the same facts as `stamp health`. */
-import { type ClusterConfig, type ClusterStatus, DataFolder, ownTransport, type StampView } from "@stamp/cluster";
+import { type ClusterConfig, type ClusterStatus, composeCluster, DataFolder, ownTransport, type StampView } from "@stamp/cluster";
 import { type ExtentInfo, ExtentState, NodeDuty, type ServerLoad } from "@stamp/wire";
 import type { Command } from "commander";
-import { composeCluster } from "../cluster/compose-status.ts";
 import { CommandError, configOf, exitCodes, orphansRun, withConfig } from "../context.ts";
 import { counted } from "../health/counted.ts";
 import type { StampFacts } from "../health/facts.ts";

@@ -3,6 +3,7 @@
  *
  *   all of the release before → each of this release → each of the release before → each of this release → finalize → the release before refuses
  */
+
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -22,12 +23,11 @@ import {
   Supervisor,
   secretFilesOf,
 } from "@stamp/cluster";
+import { BlobClient, CheckingClient } from "@stamp/drills";
 import { decodeFormatMarker, formatMarkerFile } from "@stamp/ports";
 import { NodeDigest } from "@stamp/ports-node";
 import { FeatureLevels } from "@stamp/wire";
 import { root } from "../context.ts";
-import { BlobClient } from "../drills/blob-client.ts";
-import { CheckingClient } from "../drills/checking-client.ts";
 import { whyNoReleaseBefore, writeReleaseBefore } from "./release-before.ts";
 import { ProcessesOfTwoReleases } from "./testing/processes-of-two-releases.ts";
 import type { UpgradeState } from "./upgrade-state.ts";

@@ -4,7 +4,6 @@
  * The aims are for a machine with room. A machine with much to do makes every write slow, with or without a fault, so a
  * hold-up counts as over the aim only if it is also longer than `ratioToBefore` times the slowest write before the fault.
  */
-import { exitCodes } from "../exit.ts";
 
 export type Verdict = "kept" | "slow" | "broken";
 
@@ -48,13 +47,6 @@ const isSlow = ({ longestMs, aimMs, slowestBeforeMs }: Measured): boolean => lon
 export function verdictOf(broken: readonly string[], heldUp: HoldUp): Verdict {
   if (broken.length > 0) return "broken";
   return measuredOf(heldUp).some(isSlow) ? "slow" : "kept";
-}
-
-/** Returns the exit code of a run of drills: the worst verdict decides. `strict`: an aim that was missed is an error. */
-export function exitCodeOf(verdicts: readonly Verdict[], strict: boolean): number {
-  if (verdicts.includes("broken")) return exitCodes.promiseBroken;
-  if (!verdicts.includes("slow")) return 0;
-  return strict ? exitCodes.promiseBroken : exitCodes.heldUp;
 }
 
 const ms = (value: number): string => `${value.toLocaleString("en-US")} ms`;

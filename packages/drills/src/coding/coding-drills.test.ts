@@ -1,6 +1,4 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { join } from "node:path";
 import { test } from "node:test";
 import type { StampInspector } from "@stamp/cluster";
 import { type CodingStatus, type ExtentInfo, ExtentState } from "@stamp/wire";
@@ -110,13 +108,4 @@ test("reads of coded blobs: another byte, an absent blob and a retry are told, e
     "coded-1 was acknowledged, but reading it afterwards gives 404",
     "coded-2: other bytes than were written, read afterwards",
   ]);
-});
-
-test("drill run --compose refuses a drill that needs seven extent nodes before it touches a container", () => {
-  const main = join(import.meta.dirname, "../../main.ts");
-  const { status, stderr } = spawnSync(process.execPath, [main, "drill", "run", "power-loss", "slow-fragment", "--compose"], {
-    encoding: "utf8",
-  });
-  assert.equal(status, 2, stderr);
-  assert.match(stderr, /slow-fragment: it needs seven extent nodes, and docker-compose\.yml has four/);
 });

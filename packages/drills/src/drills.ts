@@ -1,7 +1,7 @@
 /** The drills: what each breaks, and how it is mended. */
 
 import { refused } from "@stamp/base";
-import { timesText } from "../partitions/partition-command.ts";
+import { timesText } from "@stamp/cluster";
 import type { CheckingOptions } from "./checking-client.ts";
 import { codingDrills } from "./coding/coding-drills.ts";
 import { type DrillContext, kill, leaderOf, nodesWrittenTo, serverOf } from "./faults.ts";

@@ -4,7 +4,8 @@ import { rmSync } from "node:fs";
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CommandError, root } from "../../context.ts";
+import { repositoryRoot as root } from "@stamp/cluster";
+import { DrillError } from "../drill-error.ts";
 
 /** Settings of containers by service: names and values of their environment. */
 export type Environments = Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -25,7 +26,7 @@ export class DockerCompose {
     this.#options = options;
   }
 
-  /** Runs `docker compose ARGS` and returns what it printed. Throws CommandError with what it complained of. */
+  /** Runs `docker compose ARGS` and returns what it printed. Throws DrillError with what it complained of. */
   run(...args: string[]): Promise<string> {
     return this.#compose([], args);
   }
@@ -74,10 +75,10 @@ export function docker(args: readonly string[], { variables = {}, input }: Docke
     let complaint = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
     child.stderr.setEncoding("utf8").on("data", (text: string) => (complaint += text));
-    child.on("error", (error) => reject(new CommandError(`docker can't be called: ${error.message}`)));
+    child.on("error", (error) => reject(new DrillError(`docker can't be called: ${error.message}`)));
     child.on("close", (code) => {
       if (code === 0) resolve(output);
-      else reject(new CommandError(`docker ${args.join(" ").slice(0, 200)}: ${complaint.trim().slice(-toldCharactersMax)}`));
+      else reject(new DrillError(`docker ${args.join(" ").slice(0, 200)}: ${complaint.trim().slice(-toldCharactersMax)}`));
     });
   });
 }

@@ -2,7 +2,8 @@
  * Processes of a cluster that no supervisor of ours runs: containers, or processes started by hand. They are named in
  * STAMP_PROCESSES, a list of name=host:grpc-port:http-port; each is asked itself.
  */
-import { type ClusterStatus, type ProcessStatus, roles } from "@stamp/cluster";
+import { roles } from "./roles.ts";
+import type { ClusterStatus, ProcessStatus } from "./status.ts";
 
 /** Stands for the data folder where each process has a container, with a volume of its own. */
 export const inContainers = "a volume per container";

@@ -13,14 +13,15 @@ import {
   ownTransport,
   planCluster,
   reservePorts,
+  repositoryRoot as root,
   runSupervisor,
   StampInspector,
   StartError,
 } from "@stamp/cluster";
 import type { Transport } from "@stamp/ports";
 import type { GrpcTransport } from "@stamp/ports-node";
-import { CommandError, root } from "../context.ts";
 import { type Act, actOn, type Told } from "./damage/hand.ts";
+import { DrillError } from "./drill-error.ts";
 
 export interface DrillTarget {
   readonly inspector: StampInspector;
@@ -43,7 +44,7 @@ export interface DrillTarget {
 export interface Beside {
   /** Where a container on the network of the processes reaches the Blob service of the front-end. */
   readonly blob: { readonly host: string; readonly port: number };
-  /** Returns the command that runs a file of `packages/cli/src/drills` with one argument in a container, which has an address of its own. */
+  /** Returns the command that runs a file of `packages/drills/src` with one argument in a container, which has an address of its own. */
   commandOf(file: string, argument: string): readonly [command: string, ...args: string[]];
 }
 
@@ -53,7 +54,7 @@ const portTriesMax = 20;
 /** A running cluster, through its supervisor. */
 export async function attach(config: ClusterConfig): Promise<DrillTarget> {
   const folder = new DataFolder(config.dataDir);
-  if (folder.supervisor() === undefined) throw new CommandError(`no cluster runs on ${config.dataDir}`);
+  if (folder.supervisor() === undefined) throw new DrillError(`no cluster runs on ${config.dataDir}`);
   const ask = (request: ControlRequest): Promise<ClusterStatus> => control(folder.control, request);
   const status = await ask({ do: "status" });
   const transport = ownTransport(config);
@@ -122,7 +123,7 @@ export async function untilReady(target: DrillTarget): Promise<void> {
       const waiting = status.processes
         .filter((each) => !each.ready)
         .map((each) => `${each.name}: ${each.state} ${each.waitingFor.join(", ")} ${each.lastExit}`);
-      throw new CommandError(`the cluster is not ready after ${readyTimeoutMs / 1_000} s:\n  ${waiting.join("\n  ")}`);
+      throw new DrillError(`the cluster is not ready after ${readyTimeoutMs / 1_000} s:\n  ${waiting.join("\n  ")}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 100));
   }

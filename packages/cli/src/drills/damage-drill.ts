@@ -3,12 +3,9 @@
  * and how long until nothing is wrong any more. In the end every blob is read back.
  */
 import { dirname } from "node:path";
+import { type Act, BlobClient, copyOfAllMetadata, type DrillTarget, type Told, untilReady } from "@stamp/drills";
 import { type ExtentInfo, ExtentState } from "@stamp/wire";
-import { fsckRunning } from "../../fsck/fsck-command.ts";
-import { BlobClient } from "../blob-client.ts";
-import { type DrillTarget, untilReady } from "../target.ts";
-import type { Act, Told } from "./hand.ts";
-import { copyOfAllMetadata } from "./metadata-copies.ts";
+import { fsckRunning } from "../fsck/fsck-command.ts";
 
 export interface DamageStep {
   readonly damage: string;

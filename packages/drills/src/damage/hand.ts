@@ -4,6 +4,7 @@
  *
  *   echo '{"do":"newest-copy"}' | node hand.ts /data extent-node-1
  */
+import { execFile } from "node:child_process";
 import {
   closeSync,
   existsSync,
@@ -22,6 +23,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { promisify } from "node:util";
+import { repositoryRoot } from "@stamp/cluster";
 
 /** Paths are relative to the folder of the process. Offsets and lengths are in bytes. */
 export type Act =
@@ -155,13 +158,16 @@ function newestCopy(folder: string): Told["file"] {
   return { path, bytes: statSync(join(folder, path)).size };
 }
 
+/** By the command that a person would use; `folder` is that of a lock service, as its container has it. */
 async function restore(folder: string, copy: Buffer): Promise<string> {
-  const { restoreStore } = await import("../../metadata/metadata-command.ts");
   const temporary = mkdtempSync(join(tmpdir(), "stamp-copy-"));
   try {
     const file = join(temporary, "copy.snapshot");
     writeFileSync(file, copy);
-    const { keys, version } = await restoreStore(folder, file, true);
+    const command = [join(repositoryRoot, "packages/cli/src/main.ts"), "metadata", "restore", file, "--replace", "--json"];
+    const env = { ...process.env, STAMP_SERVICE: "lock-service", STAMP_DATA_DIR: folder };
+    const { stdout } = await promisify(execFile)(process.execPath, command, { env });
+    const { keys, version } = JSON.parse(stdout) as { readonly keys: number; readonly version: number };
     return `${keys} keys, as of transaction ${version}`;
   } finally {
     rmSync(temporary, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { conclusionOf, exitCodeOf, verdictOf } from "./verdict.ts";
+import { conclusionOf, verdictOf } from "./verdict.ts";
 
 const heldUp = (longestHoldUpMs: number, slowestBeforeMs = 40) => ({ longestHoldUpMs, holdUpAimMs: 250, slowestBeforeMs });
 
@@ -11,13 +11,6 @@ test("drill, hold-up up to the aim, or up to twice the slowest write before the 
   assert.equal(verdictOf([], heldUp(801, 400)), "slow");
   assert.equal(verdictOf([], heldUp(Number.POSITIVE_INFINITY)), "slow");
   assert.equal(verdictOf(["a blob is absent"], heldUp(10)), "broken");
-});
-
-test("drill, exit code, is that of the worst drill; --strict makes a missed aim an error", () => {
-  assert.equal(exitCodeOf(["kept", "kept"], true), 0);
-  assert.equal(exitCodeOf(["kept", "slow"], false), 8);
-  assert.equal(exitCodeOf(["kept", "slow"], true), 5);
-  assert.equal(exitCodeOf(["slow", "broken"], false), 5);
 });
 
 test("drill, conclusion, is one line that names the measure it was judged by", () => {

@@ -7,8 +7,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { CommandError } from "../../exit.ts";
 import { BlobClient, type BlobResult } from "../blob-client.ts";
+import { DrillError } from "../drill-error.ts";
 import type { DrillTarget } from "../target.ts";
 
 export interface SlowLoad {
@@ -198,10 +198,10 @@ async function slowSide(parts: readonly SlowPart[]): Promise<{ told: () => SlowT
   while (!sides.every(hasBegun)) {
     if (performance.now() > endMs) {
       for (const { child } of sides) child.stdin?.end();
-      throw new CommandError(`not all slow clients are connected after ${beginWithinMs / 1_000} s`);
+      throw new DrillError(`not all slow clients are connected after ${beginWithinMs / 1_000} s`);
     }
     const gone = sides.find(({ child }) => child.exitCode !== null);
-    if (gone !== undefined) throw new CommandError(`the slow clients ended with exit code ${gone.child.exitCode}`);
+    if (gone !== undefined) throw new DrillError(`the slow clients ended with exit code ${gone.child.exitCode}`);
     await pause(100);
   }
   return {

@@ -1,8 +1,8 @@
 /** Follows what the managers say during a drill, and turns it into a timeline: noticed, sealed, reassigned, copies complete. */
 import type { ProcessStatus, StampInspector } from "@stamp/cluster";
 import { type ExtentInfo, ExtentState, type RangePartition } from "@stamp/wire";
-import { CommandError } from "../exit.ts";
 import { lacksPieces } from "./coding/coded-blobs.ts";
+import { DrillError } from "./drill-error.ts";
 import type { DrillTarget } from "./target.ts";
 
 export interface TimelineEntry {
@@ -114,7 +114,7 @@ export class Watch {
         await Promise.all([this.#nodes(false), this.#servers(false), this.#processes(false)]);
         break;
       } catch (error) {
-        if (performance.now() > endMs) throw new CommandError(`the stamp can't be watched: ${(error as Error).message}`);
+        if (performance.now() > endMs) throw new DrillError(`the stamp can't be watched: ${(error as Error).message}`);
         await new Promise((resolve) => setTimeout(resolve, pollMs));
       }
     }

@@ -9,20 +9,26 @@ import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { DescService } from "@bufbuild/protobuf";
-import { type ClusterStatus, type ControlRequest, environmentName, type ProcessStatus, StampInspector } from "@stamp/cluster";
+import {
+  type ClusterStatus,
+  type ControlRequest,
+  composeCluster,
+  environmentName,
+  type ProcessStatus,
+  StampInspector,
+} from "@stamp/cluster";
 import type { Address, Client, Transport } from "@stamp/ports";
 import { type Credential, credentialOf, GrpcTransport } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
-import { composeCluster } from "../../cluster/compose-status.ts";
-import { CommandError, exitCodes } from "../../exit.ts";
 import type { Act, Told } from "../damage/hand.ts";
+import { DrillError } from "../drill-error.ts";
 import type { DrillTarget } from "../target.ts";
 import { type ComposeOptions, DockerCompose, docker, type Environments } from "./docker-compose.ts";
 
 /** Service whose environment names all processes, and whose image and network the relay has. */
 const frontEnd = "front-end-1";
 const secretFile = "/secret/cluster-secret";
-const drillsFolder = "/stamp/packages/cli/src/drills";
+const drillsFolder = "/stamp/packages/drills/src";
 const dataFolder = "/data";
 /** Port of Blob in the front-end's container. */
 const blobPort = 10_000;
@@ -40,17 +46,17 @@ export interface ComposeTargetOptions extends ComposeOptions {
   readonly roles?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
-/** Throws CommandError if no stamp of the compose file runs. */
+/** Throws DrillError if no stamp of the compose file runs. */
 export async function attachCompose(options: ComposeTargetOptions = {}): Promise<DrillTarget> {
   const compose = new DockerCompose(options);
   const told = await compose
     .run("exec", "-T", frontEnd, "sh", "-c", `echo "$STAMP_CONNECTION_STRING"; cat ${secretFile}; echo; echo $STAMP_PROCESSES`)
     .catch((error: Error) => {
-      throw new CommandError(`no stamp of docker-compose.yml runs (docker compose up --wait): ${error.message}`, exitCodes.notRunning);
+      throw new DrillError(`no stamp of docker-compose.yml runs (docker compose up --wait): ${error.message}`, { isNotRunning: true });
     });
   const [connectionString = "", secret = "", ...rest] = told.split("\n").filter((line) => line !== "");
   const cluster = composeCluster({ STAMP_PROCESSES: rest.join(" "), STAMP_CONNECTION_STRING: connectionString });
-  if (cluster === undefined) throw new CommandError(`${frontEnd} has no list of processes (STAMP_PROCESSES)`);
+  if (cluster === undefined) throw new DrillError(`${frontEnd} has no list of processes (STAMP_PROCESSES)`);
   const settings = settingsOf(options.roles ?? {}, cluster.processes);
   const changed = Object.keys(settings);
   if (changed.length > 0) await compose.remake(changed, settings);
@@ -130,7 +136,7 @@ class ComposeStage {
         await this.#start(names);
         break;
       default:
-        throw new CommandError(`a stamp of docker-compose.yml can't be asked to ${request.do}`);
+        throw new DrillError(`a stamp of docker-compose.yml can't be asked to ${request.do}`);
     }
     return this.status();
   }
@@ -246,13 +252,13 @@ async function startRelay(place: StampPlace, addresses: readonly Address[]): Pro
     else return { end, ports: new Map(ways.map(({ address, port }) => [address, publishedPort(told, port)])) };
   }
   await end();
-  throw new CommandError(`the relay did not start within ${relayWithinMs / 1_000} s: ${complaint.trim()}`);
+  throw new DrillError(`the relay did not start within ${relayWithinMs / 1_000} s: ${complaint.trim()}`);
 }
 
 /** Reads `20000/tcp -> 127.0.0.1:49153`, a line for each port. */
 export function publishedPort(told: string, port: number): number {
   const found = new RegExp(`^${port}/tcp -> 127\\.0\\.0\\.1:(\\d+)$`, "m").exec(told)?.[1];
-  if (found === undefined) throw new CommandError(`Docker did not publish port ${port} of the relay: ${told}`);
+  if (found === undefined) throw new DrillError(`Docker did not publish port ${port} of the relay: ${told}`);
   return Number(found);
 }
 

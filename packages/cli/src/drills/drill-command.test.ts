@@ -1,0 +1,21 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { test } from "node:test";
+import { exitCodeOf } from "./drill-command.ts";
+
+test("drill, exit code, is that of the worst drill; --strict makes a missed aim an error", () => {
+  assert.equal(exitCodeOf(["kept", "kept"], true), 0);
+  assert.equal(exitCodeOf(["kept", "slow"], false), 8);
+  assert.equal(exitCodeOf(["kept", "slow"], true), 5);
+  assert.equal(exitCodeOf(["slow", "broken"], false), 5);
+});
+
+test("drill run --compose refuses a drill that needs seven extent nodes before it touches a container", () => {
+  const main = join(import.meta.dirname, "../main.ts");
+  const { status, stderr } = spawnSync(process.execPath, [main, "drill", "run", "power-loss", "slow-fragment", "--compose"], {
+    encoding: "utf8",
+  });
+  assert.equal(status, 2, stderr);
+  assert.match(stderr, /slow-fragment: it needs seven extent nodes, and docker-compose\.yml has four/);
+});
