@@ -3,6 +3,7 @@
  * TLS, and users. Skipped with a reason where there is no etcd.
  */
 import { strict as assert } from "node:assert";
+import { generateKeyPairSync } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -270,53 +271,72 @@ test("etcd with a quota that is used up: leases are renewed, writes are refused"
   ),
 );
 
-test("TLS and users: without the authority, or without the user, nothing is served", options, async () => {
-  const { makeAuthority, makeServerCertificate } = await certificates();
-  const certs = join(folder, "certs");
-  mkdirSync(certs, { recursive: true });
-  const path = (name: string, text: string): string => {
-    writeFileSync(join(certs, name), text, { mode: 0o600 });
-    return join(certs, name);
-  };
-  const authority = await makeAuthority("etcd", Date.now());
-  const server = await makeServerCertificate(authority, ["127.0.0.1"], Date.now());
-  const ca = path("ca.pem", authority.certificate);
-  const [cert, key] = [path("server.pem", server.certificate), path("server.key", server.key)];
-  const password = path("password", "secret\n");
-  const flags = ["--cert-file", cert, "--key-file", key];
-  const servers = await EtcdServers.start(program, 1, { scheme: "https", flags });
-  const [endpoint] = servers.endpoints as [string];
-  try {
-    await withUser(endpoint, authority.certificate);
-    const served = async (settings: object, withinMs: number, work: (services: LockServices) => Promise<void>): Promise<void> => {
-      const services = new LockServices({ etcdEndpoints: endpoint, ...settings });
-      try {
-        await services.start("lock-1");
-        await services.active(withinMs);
-        await work(services);
-      } finally {
-        await services.stopAll();
-      }
+test(
+  "TLS and users: without the authority or the user nothing is served; a role that is changed under it is not felt",
+  options,
+  async () => {
+    const { makeAuthority, makeServerCertificate } = await certificates();
+    const certs = join(folder, "certs");
+    mkdirSync(certs, { recursive: true });
+    const path = (name: string, text: string): string => {
+      writeFileSync(join(certs, name), text, { mode: 0o600 });
+      return join(certs, name);
     };
-    const never = async (): Promise<void> => assert.fail("it is served");
-    await assert.rejects(served({}, 2_500, never), /lock-1 starting etcd/);
-    await assert.rejects(served({ etcdCaFile: ca }, 2_500, never), /lock-1 starting etcd/);
-    await served({ etcdCaFile: ca, etcdUser: "stamp", etcdPasswordFile: password }, 30_000, async (services) => {
-      const keeper = keeperOf(services, 1);
-      assert.equal(await keeper.acquire(), 1);
-      await keeper.release();
+    const authority = await makeAuthority("etcd", Date.now());
+    const server = await makeServerCertificate(authority, ["127.0.0.1"], Date.now());
+    const ca = path("ca.pem", authority.certificate);
+    const [cert, key] = [path("server.pem", server.certificate), path("server.key", server.key)];
+    const password = path("password", "secret\n");
+    const pair = generateKeyPairSync("rsa", {
+      modulusLength: 2_048,
+      publicKeyEncoding: { type: "spki", format: "pem" },
+      privateKeyEncoding: { type: "pkcs1", format: "pem" },
     });
-  } finally {
-    await servers.stop();
-  }
-});
+    const [publicKey, privateKey] = [path("token.pem", pair.publicKey), path("token.key", pair.privateKey)];
+    const tokens = `jwt,pub-key=${publicKey},priv-key=${privateKey},sign-method=RS256,ttl=5m`;
+    const flags = ["--cert-file", cert, "--key-file", key, "--auth-token", tokens];
+    const servers = await EtcdServers.start(program, 1, { scheme: "https", flags });
+    const [endpoint] = servers.endpoints as [string];
+    try {
+      const change = await withUser(endpoint, authority.certificate);
+      const served = async (settings: object, withinMs: number, work: (services: LockServices) => Promise<void>): Promise<void> => {
+        const services = new LockServices({ etcdEndpoints: endpoint, ...settings });
+        try {
+          await services.start("lock-1");
+          await services.active(withinMs);
+          await work(services);
+        } finally {
+          await services.stopAll();
+        }
+      };
+      const never = async (): Promise<void> => assert.fail("it is served");
+      await assert.rejects(served({}, 2_500, never), /lock-1 starting etcd/);
+      await assert.rejects(served({ etcdCaFile: ca }, 2_500, never), /lock-1 starting etcd/);
+      await served({ etcdCaFile: ca, etcdUser: "stamp", etcdPasswordFile: password }, 30_000, async (services) => {
+        const keeper = keeperOf(services, 1);
+        assert.equal(await keeper.acquire(), 1);
+        // etcd refuses every token that was made before a change, for as long as those tokens last.
+        await change();
+        const fence = { leaseName: "leader", leaseEpoch: 1 };
+        const store = new MetadataClient(services.world, services.list);
+        unwrap(await store.transact({ fence, conditions: [], writes: [{ key: "k", value: utf8("1") }] }, 5_000));
+        assert.equal(keeper.holds(), true);
+        await keeper.release();
+      });
+    } finally {
+      await servers.stop();
+    }
+  },
+);
 
-/** Makes the users over etcd's JSON door, and turns them on. */
-async function withUser(endpoint: string, ca: string): Promise<void> {
+/** Makes the users over etcd's JSON door, and turns them on. Returns what changes a user later. */
+async function withUser(endpoint: string, ca: string): Promise<() => Promise<void>> {
   const { request } = await import("node:https");
+  let authorization: string | undefined;
   const ask = (path: string, body: object): Promise<{ readonly status: number; readonly text: string }> =>
     new Promise((resolve, reject) => {
-      const sent = request(`https://${endpoint}/v3/auth/${path}`, { method: "POST", ca }, (answer) => {
+      const headers = authorization === undefined ? {} : { authorization };
+      const sent = request(`https://${endpoint}/v3/auth/${path}`, { method: "POST", ca, headers }, (answer) => {
         let text = "";
         answer.on("data", (part: Buffer) => {
           text += part.toString();
@@ -343,4 +363,9 @@ async function withUser(endpoint: string, ca: string): Promise<void> {
   await asked("user/add", { name: "stamp", password: "secret" });
   await asked("user/grant", { user: "stamp", role: "stamp" });
   await asked("enable", {});
+  return async () => {
+    const { text } = await ask("authenticate", { name: "root", password: "root" });
+    authorization = (JSON.parse(text) as { readonly token: string }).token;
+    await asked("user/add", { name: "another", password: "another" });
+  };
 }

@@ -32,6 +32,20 @@ test("config: several lock services need etcd, and everybody is told all of them
   assert.deepEqual([...told], [undefined, plan.lockService]);
 });
 
+test("config: members of etcd that can't be called are refused before anything starts, each with the reason", () => {
+  const at = (etcdEndpoints: string) => from({ roles: { "lock-service": { metadataStore: "etcd", etcdEndpoints } } });
+  for (const right of ["etcd-0.etcd:2379", " 10.0.0.1:2379 , [fd00::1]:2379,", "a_b:1"]) assert.ok(at(right));
+  const wrong = {
+    "http://10.0.0.1:2379": /roles\.lock-service\.etcdEndpoints: http:..10\.0\.0\.1:2379: host:port, without http:/,
+    "a:2379,https://b:2379": /https:..b:2379: host:port, without https:/,
+    "10.0.0.1": /10\.0\.0\.1: host:port/,
+    "a:2379;b:2379": /a:2379;b:2379: host:port/,
+    "fd00::1:2379": /in brackets/,
+    "a:99999,b:0": /a:99999: ports are 1 to 65535; b:0: ports are 1 to 65535/,
+  };
+  for (const [list, message] of Object.entries(wrong)) assert.throws(() => at(list), message, list);
+});
+
 test("configuration, front-ends that drain for longer than a process may take to stop: refused", () => {
   const roles = { "front-end": { stopNotReadyMs: 5_000, stopDrainMs: 30_000 } };
   assert.throws(() => from({ roles }), /stopTimeoutMs: front-ends take 35000 ms to stop .*killed after 8000/);

@@ -7,6 +7,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { isHostPattern, parseNetwork, parseSourcePattern } from "@stamp/azure-rest";
+import { addressesIn, whyNoAddress } from "@stamp/ports";
 import { inWords, textAs, wrongValue } from "@stamp/ports-node";
 import { z } from "zod";
 import { clusterRecordPath, readClusterRecord } from "./record/cluster-record.ts";
@@ -312,6 +313,9 @@ function checked(config: ClusterConfig): ClusterConfig {
   if (config.lockServices > 1 && config.roles["lock-service"]?.metadataStore !== "etcd") {
     wrong.push('lockServices: more than one need etcd: {"roles":{"lock-service":{"metadataStore":"etcd","etcdEndpoints":"host:2379"}}}');
   }
+  const { etcdEndpoints } = config.roles["lock-service"] ?? {};
+  const strange = typeof etcdEndpoints === "string" ? addressesIn(etcdEndpoints).flatMap((text) => whyNoAddress(text) ?? []) : [];
+  if (strange.length > 0) wrong.push(`roles.lock-service.etcdEndpoints: ${strange.join("; ")}`);
   if (config.minCopies > config.copies) wrong.push(`minCopies: ${config.minCopies} is more than copies (${config.copies})`);
   if (config.minCopies > config.extentNodes) wrong.push(`extentNodes: ${config.extentNodes} is fewer than minCopies (${config.minCopies})`);
   if (config.topology !== undefined && config.portBase > 62_000)

@@ -9,13 +9,14 @@
  *     nobody else is elected.
  *   - A standby removes the key of an active process only if etcd answered the standby all the time and saw no beat for `silentMs`, in a
  *     transaction that a beat on its way undoes (decision 0464).
+ *   - A standby removes an election key that no etcd lease bounds: no candidate has put it, and it would stay for ever.
  */
-import { equalBytes, FailureError, type Outcome, ok, type Rules, refused } from "@stamp/base";
+import { equalBytes, FailureError, fromUtf8, type Outcome, ok, type Rules, refused } from "@stamp/base";
 import { type Address, sleep } from "@stamp/ports";
 import { etcd } from "@stamp/wire";
 import { Beats, encodeBeat, lastJudgedMs, look, removeOldBeats, removeSilent, type Sight, type Watched } from "./beats.ts";
 import type { EtcdClient } from "./etcd-client.ts";
-import { createdAt, put, read } from "./operations.ts";
+import { createdAt, modifiedAt, put, read, remove } from "./operations.ts";
 import { attemptTimeoutMs, type Candidate, decodeCandidate, type EtcdKeys, encodeCandidate } from "./options.ts";
 
 export interface ElectionOptions {
@@ -72,6 +73,11 @@ export class Election {
       const { header, kvs } = found.value;
       const [held] = kvs;
       this.#holder = held && decodeCandidate(held.value);
+      if (held !== undefined && held.lease === 0n) {
+        await this.#removeUnbound(held.modRevision, this.#holder);
+        await this.#client.pause(tries, signal);
+        continue;
+      }
       if (held !== undefined) {
         await this.#untilGone((header?.revision ?? 0n) + 1n, this.#holder?.attempt ?? "", signal);
         continue;
@@ -84,6 +90,17 @@ export class Election {
       }
       await this.#client.pause(tries, signal);
     }
+  }
+
+  /** Removes a key that a person, or a copy of another etcd (`etcdctl make-mirror`), has put. A process that is elected by it is deposed. */
+  async #removeUnbound(modRevision: bigint, holder: Candidate | undefined): Promise<void> {
+    const { active } = this.#options.keys;
+    this.#client.world.logger.warn("the election key in etcd has no lease, so it belongs to no process that runs: it is removed", {
+      key: fromUtf8(active),
+      holder: holder?.name,
+    });
+    const request = { compare: [modifiedAt(active, modRevision)], success: [remove(active)], failure: [] };
+    await this.#client.once(({ kv }, options) => kv.txn(request, options));
   }
 
   async #stand(): Promise<Outcome<Session>> {

@@ -11,7 +11,7 @@ import { type Client, type ForeignServer, jittered, sleep, type World } from "@s
 import { etcd } from "@stamp/wire";
 import { attemptTimeoutMs, type EtcdOptions } from "./options.ts";
 
-type EtcdWorld = Pick<World, "clock" | "random" | "foreign">;
+type EtcdWorld = Pick<World, "clock" | "random" | "foreign" | "logger">;
 
 export interface Member {
   readonly kv: Client<typeof etcd.KV>;
@@ -25,14 +25,21 @@ type Metadata = Readonly<Record<string, string>>;
 
 const pauseMinMs = 20;
 const pauseMaxMs = 250;
+/** No call succeeds for so long before a log line says so, in milliseconds: a change of the leader takes less. */
+const toldAfterMs = 3_000;
+const toldEveryMs = 60_000;
 
 export class EtcdClient {
   readonly world: EtcdWorld;
   readonly #options: EtcdOptions;
   readonly #members: readonly Member[];
   #at = 0;
+  /** Empty: etcd asks for none. */
   #token: string | undefined;
   #trouble: Failure | undefined;
+  /** First failure since a call succeeded, and the last log line about it, by the monotonic clock. */
+  #troubleSinceMs = 0;
+  #toldMs: number | undefined;
 
   constructor(world: EtcdWorld, options: EtcdOptions) {
     this.world = world;
@@ -63,11 +70,11 @@ export class EtcdClient {
     const metadata = await this.metadata(timeoutMs);
     const answer = metadata.ok ? await work(this.member, { timeoutMs, metadata: metadata.value }) : metadata;
     if (answer.ok) {
-      this.#trouble = undefined;
+      this.#answered();
       return answer;
     }
     const failure = inOurTerms(answer.failure);
-    this.#trouble = failure;
+    this.#failed(failure);
     if (failure.reason === "unauthorized") this.#token = undefined;
     else if (!isOfTheRequest(failure) && this.#at === at) this.nextMember();
     return { ok: false, failure };
@@ -105,10 +112,31 @@ export class EtcdClient {
     if (user === undefined) return ok({});
     if (this.#token === undefined) {
       const answer = await this.member.auth.authenticate(user, { timeoutMs });
-      if (!answer.ok) return { ok: false, failure: { ...answer.failure, applied: "no" } };
-      this.#token = answer.value.token;
+      // Users may be switched on later: etcd then asks for one, and this asks again.
+      const asksForNone = !answer.ok && /authentication is not enabled/.test(answer.failure.message);
+      if (!answer.ok && !asksForNone) return { ok: false, failure: { ...answer.failure, applied: "no" } };
+      this.#token = answer.ok ? answer.value.token : "";
     }
-    return ok({ token: this.#token });
+    return ok(this.#token === "" ? {} : { token: this.#token });
+  }
+
+  #answered(): void {
+    this.#trouble = undefined;
+    if (this.#toldMs !== undefined) this.world.logger.info("etcd answers again", { troubleMs: this.#nowMs() - this.#troubleSinceMs });
+    this.#toldMs = undefined;
+  }
+
+  #failed(failure: Failure): void {
+    const nowMs = this.#nowMs();
+    if (this.#trouble === undefined) this.#troubleSinceMs = nowMs;
+    this.#trouble = failure;
+    if (nowMs - this.#troubleSinceMs < toldAfterMs || (this.#toldMs !== undefined && nowMs - this.#toldMs < toldEveryMs)) return;
+    this.#toldMs = nowMs;
+    this.world.logger.warn("no call to etcd succeeds", { forMs: nowMs - this.#troubleSinceMs, why: failure.message });
+  }
+
+  #nowMs(): number {
+    return Math.round(this.world.clock.monotonicMs());
   }
 }
 
@@ -120,6 +148,9 @@ function inOurTerms(failure: Failure): Failure {
   if (/requested lease not found/.test(message)) return { ...failure, reason: "leaseEnded", applied: "no" };
   if (/invalid auth token/.test(message) || failure.code === "unauthenticated")
     return { ...failure, reason: "unauthorized", applied: "no" };
+  // A user or role of etcd was changed after the token was made, or users were switched on: another token is good.
+  if (/revision of auth store is old|user name is empty/.test(message))
+    return { ...failure, code: "unauthenticated", reason: "unauthorized", applied: "no" };
   if (failure.code === "invalidArgument") return { ...failure, reason: "badRequest", applied: "no" };
   if (failure.code === "permissionDenied") return { ...failure, reason: "unauthorized", applied: "no" };
   return failure;

@@ -3,6 +3,7 @@
  * implementation passes. Start at `World`. An implementation owes what the comments of each port say; roles owe: no
  * other way to time, randomness, disks or sockets.
  */
+export { addressesIn, whyNoAddress } from "./address-text.ts";
 export { type Clock, sleep, type Timer, within } from "./clock.ts";
 export { clockConformance } from "./conformance/clock.conformance.ts";
 export { check, checkEqual, type RegisterTest } from "./conformance/conformance.ts";

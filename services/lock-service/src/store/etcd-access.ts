@@ -1,7 +1,7 @@
 /** How a lock service reaches etcd, from its configuration. Files are read by whoever starts the process. */
 import { type Outcome, ok, refused } from "@stamp/base";
 import { EtcdClient, EtcdKeys, type EtcdOptions } from "@stamp/etcd";
-import type { ForeignTls, World } from "@stamp/ports";
+import { addressesIn, type ForeignTls, type World, whyNoAddress } from "@stamp/ports";
 import type { LockServiceConfig } from "../config.ts";
 
 /** Contents of the files that the configuration names. */
@@ -17,7 +17,9 @@ export interface EtcdAccess {
 
 /** Reads the files that the configuration names. Refused if the settings do not fit together. */
 export function etcdSecrets(config: LockServiceConfig, read: (path: string) => string): Outcome<EtcdSecrets> {
-  const { etcdCaFile, etcdCertFile, etcdKeyFile, etcdPasswordFile, etcdUser } = config;
+  const { etcdCaFile, etcdCertFile, etcdEndpoints, etcdKeyFile, etcdPasswordFile, etcdUser } = config;
+  const strange = addressesIn(etcdEndpoints).flatMap((text) => whyNoAddress(text) ?? []);
+  if (strange.length > 0) return wrong(`etcdEndpoints: ${strange.join("; ")}`);
   if ((etcdCertFile === "") !== (etcdKeyFile === "")) return wrong("etcdCertFile, etcdKeyFile: one is not there without the other");
   if (etcdCertFile !== "" && etcdCaFile === "") return wrong("etcdCaFile: is needed with etcdCertFile");
   if ((etcdUser === "") !== (etcdPasswordFile === "")) return wrong("etcdUser, etcdPasswordFile: one is not there without the other");
@@ -30,7 +32,7 @@ export function etcdSecrets(config: LockServiceConfig, read: (path: string) => s
 
 /** Refused if the configuration names no member of etcd. */
 export function etcdAccess(world: World, config: LockServiceConfig, secrets: EtcdSecrets): Outcome<EtcdAccess> {
-  const endpoints = config.etcdEndpoints.split(",").flatMap((text) => (text.trim() === "" ? [] : [text.trim()]));
+  const endpoints = addressesIn(config.etcdEndpoints);
   if (endpoints.length === 0) return wrong("etcdEndpoints: names no member of etcd (host:port, separated by commas)");
   const prefix = config.etcdPrefix.endsWith("/") ? config.etcdPrefix : `${config.etcdPrefix}/`;
   const user = config.etcdUser === "" ? undefined : { name: config.etcdUser, password: secrets.password ?? "" };
