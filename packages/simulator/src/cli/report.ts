@@ -15,7 +15,8 @@ export type WorkloadName =
   | "disks"
   | "loads"
   | "uploads"
-  | "coding";
+  | "coding"
+  | "geo";
 
 export const workloadNames: readonly WorkloadName[] = [
   "streams",
@@ -32,6 +33,7 @@ export const workloadNames: readonly WorkloadName[] = [
   "loads",
   "uploads",
   "coding",
+  "geo",
 ];
 
 export interface SeedJob {

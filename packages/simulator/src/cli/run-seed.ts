@@ -6,6 +6,7 @@ import { bankWorkload } from "../workloads/bank.ts";
 import { blobWorkload, tableWorkload } from "../workloads/blobs.ts";
 import { codingWorkload } from "../workloads/coding/workload.ts";
 import { diskWorkload } from "../workloads/disks.ts";
+import { geoWorkload } from "../workloads/geo/workload.ts";
 import { holdWorkload } from "../workloads/holds.ts";
 import { leaseWorkload } from "../workloads/leases.ts";
 import { loadWorkload } from "../workloads/loads.ts";
@@ -34,6 +35,7 @@ const workloads: Readonly<Record<WorkloadName, Workload>> = {
   loads: loadWorkload,
   uploads: uploadWorkload,
   coding: codingWorkload,
+  geo: geoWorkload,
 };
 const tailLines = 60;
 

@@ -32,6 +32,10 @@ export interface ClusterOptions {
   readonly frontEnd: Readonly<Record<string, number>>;
   /** Address at which a process listens, asked at each of its starts. Its name by default; the lock service stays at its own. */
   readonly addressOf: (name: string) => string;
+  /** Number of the first process of each role: the processes of a second stamp have other names. */
+  readonly numbersFrom: number;
+  /** End of every address, e.g. ":1"; empty by default. */
+  readonly port: string;
 }
 
 /** Where a process is and whom it knows. */
@@ -87,7 +91,8 @@ class Builder {
 
   constructor(sim: Simulation, options: Partial<ClusterOptions>) {
     this.#sim = sim;
-    this.lockService = sim.overEtcd ? "lock-service-1,lock-service-2" : "lock-service-1";
+    const { numbersFrom = 1, port = "" } = options;
+    this.lockService = Array.from({ length: sim.overEtcd ? 2 : 1 }, (_, i) => `lock-service-${numbersFrom + i}${port}`).join();
     this.#memoryTableBytes = sim.prng.pick([4, 8, 32]) * 1024;
     this.#options = {
       managers: 2,
@@ -102,6 +107,8 @@ class Builder {
       streamManager: {},
       restartAfterMs: 100 + sim.prng.below(2_000),
       addressOf: (name) => name,
+      numbersFrom,
+      port,
       ...options,
     };
   }
@@ -122,16 +129,18 @@ class Builder {
 
   streamLayer(): void {
     const store = this.#sim.overEtcd ? this.#etcd() : {};
-    for (const name of lockServiceAddresses(this.lockService)) {
+    const { port } = this.#options;
+    for (const address of lockServiceAddresses(this.lockService)) {
+      const name = address.slice(0, address.length - port.length);
       this.#add(name, (place) => {
         const config = lockServiceSchema.parse({ name, ...place, ...store });
         return (world) => new LockServiceRole(world, config);
       });
     }
-    for (let i = 1; i <= this.#options.managers; i++) {
-      this.#add(`stream-manager-${i}`, (place) => {
+    for (const name of this.#names("stream-manager", this.#options.managers)) {
+      this.#add(name, (place) => {
         const config = streamManagerSchema.parse({
-          name: `stream-manager-${i}`,
+          name,
           ...place,
           leaseRenewEveryMs: 2_000,
           ...this.#options.streamManager,
@@ -139,7 +148,7 @@ class Builder {
         return (world) => new StreamManagerRole(world, config);
       });
     }
-    for (let i = 1; i <= this.#options.extentNodes; i++) this.#extentNode(`extent-node-${i}`);
+    for (const name of this.#names("extent-node", this.#options.extentNodes)) this.#extentNode(name);
   }
 
   /** A quorum of etcd, whose state outlives every crash. Gives what lock services are told of it. */
@@ -153,10 +162,10 @@ class Builder {
   }
 
   partitionLayer(): void {
-    for (let i = 1; i <= this.#options.managers; i++) {
-      this.#add(`partition-manager-${i}`, (place) => {
+    for (const name of this.#names("partition-manager", this.#options.managers)) {
+      this.#add(name, (place) => {
         const config = partitionManagerConfigSchema.parse({
-          name: `partition-manager-${i}`,
+          name,
           ...place,
           pollEveryMs: this.#options.lookEveryMs,
           leaseRenewEveryMs: 2_000,
@@ -165,20 +174,25 @@ class Builder {
         return (world) => new PartitionManagerRole(world, config);
       });
     }
-    for (let i = 1; i <= this.#options.partitionServers; i++) this.#partitionServer(`partition-server-${i}`);
+    for (const name of this.#names("partition-server", this.#options.partitionServers)) this.#partitionServer(name);
   }
 
   frontEnd(): string {
-    this.#add("front-end-1", (place) => {
+    const [name = ""] = this.#names("front-end", 1);
+    this.#add(name, (place) => {
       const config = frontEndConfigSchema.parse({
-        name: "front-end-1",
+        name,
         ...place,
         blobListen: `${place.listen}/http`,
         ...this.#options.frontEnd,
       });
       return (world) => new FrontEndRole(world, config);
     });
-    return "front-end-1";
+    return name;
+  }
+
+  #names(role: string, count: number): string[] {
+    return Array.from({ length: count }, (_, i) => `${role}-${this.#options.numbersFrom + i}`);
   }
 
   #extentNode(name: string): void {
@@ -221,7 +235,8 @@ class Builder {
   #add(name: string, make: (place: Place) => RoleFactory): void {
     this.processes.push(name);
     this.#makers.set(name, make);
-    const listen = (): string => (name.startsWith("lock-service-") ? name : this.#options.addressOf(name));
+    const { port, addressOf } = this.#options;
+    const listen = (): string => (name.startsWith("lock-service-") ? name : addressOf(name)) + port;
     const factory: RoleFactory = (world) => make({ listen: listen(), lockService: this.lockService, init: true })(world);
     this.#sim.addProcess(name, factory, { restartAfterMs: this.#options.restartAfterMs });
   }

@@ -75,6 +75,8 @@ export class Network {
   readonly silentHosts: Set<string> = new Set();
   readonly #cuts = new Set<string>();
   readonly #stalled = new Set<Pipe>();
+  /** Time that each message of one direction takes more, in microseconds: by `from>to`, names of processes. */
+  readonly slowLinks: Map<string, number> = new Map();
   /** Payloads whose memory handlers gave back; only with `roundTrip`. */
   payloadsGivenBack = 0;
   #portNext = 40_000;
@@ -126,6 +128,12 @@ export class Network {
 
   forget(pipe: Pipe): void {
     this.#stalled.delete(pipe);
+  }
+
+  /** Time that a message from one process to another takes now, in microseconds. */
+  linkDelayUs(from: string, to: string): number {
+    const delayUs = this.delayUs();
+    return this.slowLinks.size === 0 ? delayUs : delayUs + (this.slowLinks.get(`${from}>${to}`) ?? 0);
   }
 
   delayUs(): number {

@@ -40,7 +40,7 @@ export class Pipe {
     if (!this.#silent && options.silenceChance > 0 && prng.chance(options.silenceChance)) this.silence();
     if (this.#silent) return;
     const now = this.from.nowUs;
-    this.#lastAtUs = Math.max(this.#lastAtUs, now + this.#network.delayUs());
+    this.#lastAtUs = Math.max(this.#lastAtUs, now + this.#network.linkDelayUs(this.from.name, this.to.name));
     this.#line.push({ label, deliver });
     this.#schedule(this.#lastAtUs - now, label);
   }

@@ -8,7 +8,6 @@ import type { FrontEndRole } from "@stamp/front-end";
 import type { HttpResponse, World } from "@stamp/ports";
 import { sleep, within } from "@stamp/ports";
 import type { Simulation } from "@stamp/virtual-time";
-import type { WholeCluster } from "../cluster.ts";
 
 export interface Received {
   readonly status: number;
@@ -18,6 +17,16 @@ export interface Received {
   readonly short: boolean;
 }
 
+/** Account behind a front-end. */
+export interface HttpDoor {
+  /** Name of the front-end's process. */
+  readonly frontEnd: string;
+  readonly account: string;
+  readonly accountKey: Uint8Array;
+  /** Name in paths; the account's own name when absent. */
+  readonly pathName?: string;
+}
+
 const timeoutMsDefault = 5_000;
 const chunkBytes = 64 * 1024;
 
@@ -25,22 +34,15 @@ export class HttpClient {
   readonly #sim: Simulation;
   readonly #world: World;
   readonly #name: string;
-  readonly #cluster: WholeCluster;
+  readonly #door: HttpDoor;
   readonly #service: ServiceName;
   readonly #timeoutMs: number;
 
-  constructor(
-    sim: Simulation,
-    world: World,
-    name: string,
-    cluster: WholeCluster,
-    service: ServiceName,
-    timeoutMs: number = timeoutMsDefault,
-  ) {
+  constructor(sim: Simulation, world: World, name: string, door: HttpDoor, service: ServiceName, timeoutMs: number = timeoutMsDefault) {
     this.#sim = sim;
     this.#world = world;
     this.#name = name;
-    this.#cluster = cluster;
+    this.#door = door;
     this.#service = service;
     this.#timeoutMs = timeoutMs;
   }
@@ -53,9 +55,9 @@ export class HttpClient {
     body?: Uint8Array,
     pauseMs = 0,
   ): Promise<Received | undefined> {
-    const { account, accountKey, frontEnd } = this.#cluster;
+    const { account, accountKey, frontEnd, pathName = account } = this.#door;
     const { clock, digest } = this.#world;
-    const target = `/${account}${path}`;
+    const target = `/${pathName}${path}`;
     const unsigned = { host: "127.0.0.1:10000", "content-length": String(body?.length ?? 0), ...given };
     const headers = signRequest(
       { service: this.#service, method, target, headers: unsigned },

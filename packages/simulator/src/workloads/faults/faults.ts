@@ -13,7 +13,7 @@ import { Reshapes } from "../reshapes.ts";
 import { DiskFaults } from "./disk-faults.ts";
 import { type FaultKind, type FaultOptions, focusedOnly, usualWeights } from "./fault-kinds.ts";
 
-const clusterPoints = /^(lock-service|stream-manager|extent-node|partition-manager|partition-server|front-end) /;
+const clusterPoints = /^(lock-service|stream-manager|extent-node|partition-manager|partition-server|front-end|location-service) /;
 
 export class Faults {
   readonly counts: Record<string, number> = {};

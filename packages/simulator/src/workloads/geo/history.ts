@@ -1,0 +1,183 @@
+/**
+ * History of an account at two stamps, and its judge. Every write of a PartitionName names the state that it was made from, and is refused if
+ * another one is there. So the states of a PartitionName are a tree, and what a stamp has done is a path in it.
+ *
+ * Judged at the end, when both stamps have the same states (the final path leads to them):
+ * - An acknowledged write is on the final path, unless a forced failover lost it: its stamp acknowledged it, it was called before that stamp
+ *   answered `demote`, and it had begun after the Last Sync Time that was told.
+ * - Every state that a secondary showed is on the final path: the secondary is a prefix of its primary at every moment. A stamp never shows a
+ *   state before one that it has shown.
+ * - A secondary shows every write that had begun before a Last Sync Time which was told before the question.
+ * - A stamp shows, under the account's own name, what it has acknowledged.
+ */
+import { present } from "@stamp/base";
+import { BrokenPromise } from "@stamp/virtual-time";
+import type { StampName } from "./location.ts";
+
+/** Row of a PartitionName: the write that made it. */
+export type Rows = ReadonlyMap<string, number>;
+
+interface State {
+  readonly id: number;
+  readonly name: string;
+  readonly parent: number;
+  readonly depth: number;
+  readonly rows: Rows;
+  readonly calledMs: number;
+  /** Wall clock at the call, in milliseconds since 1970. */
+  readonly wallMs: number;
+  /** Stamp that acknowledged it; undefined: none did. */
+  stamp?: StampName;
+}
+
+interface Shown {
+  readonly name: string;
+  readonly id: number;
+  readonly stamp: StampName;
+  readonly secondary: boolean;
+  readonly calledMs: number;
+  /** Largest Last Sync Time that was told before the question. */
+  readonly syncedMs: number;
+  /** Deepest state that the stamp had acknowledged before the question. */
+  readonly own: number;
+}
+
+/** A forced failover that was asked for. */
+export interface Forced {
+  readonly source: StampName;
+  readonly target: StampName;
+  /** When another stamp was seen to be primary last. */
+  readonly sinceMs: number;
+  /** When the old primary was seen to have answered `demote`; Infinity: it was not. */
+  endMs: number;
+}
+
+/** State of a PartitionName without rows. */
+export const empty = 0;
+
+export class GeoHistory {
+  readonly forced: Forced[] = [];
+  readonly #states: State[] = [];
+  readonly #shown: Shown[] = [];
+  readonly #told: { readonly stamp: StampName; readonly atMs: number; readonly lastSyncMs: number }[] = [];
+  readonly #own = new Map<string, number>();
+  #syncedMs = 0;
+
+  /** A write is called. Returns its number, which is that of the state after it. */
+  called(name: string, parent: number, rowsOf: (id: number) => Rows, calledMs: number, wallMs: number): number {
+    const id = this.#states.length + 1;
+    const depth = this.#depth(parent) + 1;
+    this.#states.push({ id, name, parent, depth, rows: rowsOf(id), calledMs, wallMs });
+    return id;
+  }
+
+  acknowledged(id: number, stamp: StampName): void {
+    const state = this.#state(id);
+    state.stamp = stamp;
+    const own = ownKey(stamp, state.name);
+    if (this.#depth(this.#own.get(own) ?? empty) < state.depth) this.#own.set(own, id);
+  }
+
+  rowsOf(id: number): Rows {
+    return id === empty ? new Map() : this.#state(id).rows;
+  }
+
+  /** Number of the last write that `stamp` acknowledged. */
+  ownOf(stamp: StampName, name: string): number {
+    return this.#own.get(ownKey(stamp, name)) ?? empty;
+  }
+
+  get syncedMs(): number {
+    return this.#syncedMs;
+  }
+
+  told(stamp: StampName, atMs: number, lastSyncMs: number): void {
+    this.#told.push({ stamp, atMs, lastSyncMs });
+    this.#syncedMs = Math.max(this.#syncedMs, lastSyncMs);
+  }
+
+  /** A stamp showed all rows of a PartitionName. Throws if they are no state of it. Returns the state's number. */
+  shown(question: Omit<Shown, "id">, rows: Rows): number {
+    const { name, stamp, secondary } = question;
+    const id = rows.get(lastRow) ?? empty;
+    const state = id === empty ? undefined : this.#states[id - 1];
+    const where = `${secondary ? "the copy at " : ""}stamp ${stamp} shows of ${name}`;
+    if (id !== empty && state?.name !== name) throw new BrokenPromise(`${where} write ${id}, which is none of it`);
+    const expected = this.rowsOf(id);
+    const same = expected.size === rows.size && [...expected].every(([row, write]) => rows.get(row) === write);
+    if (!same) throw new BrokenPromise(`${where} ${rowsText(rows)}; write ${id} left ${rowsText(expected)}`);
+    this.#shown.push({ ...question, id });
+    return id;
+  }
+
+  /** `finals`: the state of each PartitionName, the same at both stamps. */
+  judge(finals: ReadonlyMap<string, number>): { readonly acknowledged: number; readonly lost: number; readonly shown: number } {
+    const path = new Set<number>([empty]);
+    for (const id of finals.values()) for (let at = id; at !== empty; at = this.#state(at).parent) path.add(at);
+    const acknowledged = this.#states.filter(({ stamp }) => stamp !== undefined);
+    const lost = acknowledged.filter(({ id }) => !path.has(id));
+    for (const state of lost) this.#judgeLost(state);
+    const deepest = new Map<string, number>();
+    for (const shown of this.#shown) this.#judgeShown(shown, path, deepest);
+    return { acknowledged: acknowledged.length, lost: lost.length, shown: this.#shown.length };
+  }
+
+  #judgeLost(state: State): void {
+    const { id, name, stamp, calledMs, wallMs } = state;
+    const failover = this.forced.find(({ source, sinceMs, endMs }) => source === stamp && calledMs >= sinceMs && calledMs < endMs);
+    const what = `write ${id} of ${name}, called at ${at(calledMs)} and acknowledged by stamp ${stamp}`;
+    if (failover === undefined) {
+      const known = this.forced.map(({ source, sinceMs, endMs }) => `${source} ${at(sinceMs)} to ${at(endMs)}`).join("; ");
+      throw new BrokenPromise(`${what}, is lost, and no forced failover lost it (forced: ${known || "none"})`);
+    }
+    const told = this.#told.filter(({ atMs }) => atMs <= failover.endMs).map(({ lastSyncMs }) => lastSyncMs);
+    const syncedMs = Math.max(0, ...told);
+    if (wallMs <= syncedMs)
+      throw new BrokenPromise(`${what}, is lost: begun ${syncedMs - wallMs} ms before the Last Sync Time that was told`);
+  }
+
+  #judgeShown(
+    { name, id, stamp, secondary, calledMs, syncedMs, own }: Shown,
+    path: ReadonlySet<number>,
+    deepest: Map<string, number>,
+  ): void {
+    const where = `at ${at(calledMs)} ${secondary ? "the copy at " : ""}stamp ${stamp} showed write ${id} of ${name}`;
+    const depth = this.#depth(id);
+    if (!secondary) {
+      if (path.has(id) && path.has(own) && depth < this.#depth(own))
+        throw new BrokenPromise(`${where}, behind write ${own} that it had acknowledged`);
+      const isForced = this.forced.some(({ source, endMs }) => source === stamp && calledMs < endMs);
+      if (!path.has(id) && !isForced) throw new BrokenPromise(`${where}, which is lost`);
+      return;
+    }
+    if (!path.has(id)) throw new BrokenPromise(`${where}, which is no state of its primary`);
+    const key = ownKey(stamp, name);
+    const before = deepest.get(key) ?? empty;
+    if (depth < this.#depth(before)) throw new BrokenPromise(`${where} after write ${before}`);
+    deepest.set(key, id);
+    const begun = this.#states.filter(
+      (each) => each.name === name && each.stamp !== undefined && each.wallMs <= syncedMs && path.has(each.id),
+    );
+    const missing = begun.find((each) => each.depth > depth);
+    if (missing !== undefined) {
+      throw new BrokenPromise(
+        `${where}, without write ${missing.id}, begun ${syncedMs - missing.wallMs} ms before the Last Sync Time that was told`,
+      );
+    }
+  }
+
+  #state(id: number): State {
+    return present(this.#states[id - 1], "a state");
+  }
+
+  #depth(id: number): number {
+    return id === empty ? 0 : this.#state(id).depth;
+  }
+}
+
+/** RowKey of the row that every write of a PartitionName replaces. */
+export const lastRow = "last";
+
+const ownKey = (stamp: StampName, name: string): string => `${stamp} ${name}`;
+const at = (ms: number): string => `${(ms / 1000).toFixed(3)} s`;
+const rowsText = (rows: Rows): string => [...rows].map(([row, write]) => `${row} of write ${write}`).join(", ") || "nothing";
