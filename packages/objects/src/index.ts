@@ -99,5 +99,6 @@ export type {
   TableResult,
 } from "./tables/operation.ts";
 export { tableOperations } from "./tables/operations.ts";
+export { packRows, unpackEntities } from "./tables/packed-entities.ts";
 export { queryRouteFrom } from "./tables/routing.ts";
 export { containerOfWhere, parseWhere, type Where } from "./tags/where.ts";

@@ -54,18 +54,33 @@ export function parseDateTime(text: string): bigint | "range" | undefined {
   return isDateTime(ticks) ? ticks : "range";
 }
 
+const twoDigits: readonly string[] = Array.from({ length: 100 }, (_, value) => String(value).padStart(2, "0"));
+/** Text of 0 to 99 in two digits. */
+const two = (value: number): string => twoDigits[value] as string;
+
 /** "2013-08-22T01:12:06.2608595Z"; zeros at the end of the fraction are left out, as the service does. */
 export function formatDateTime(ticks: bigint): string {
-  const rest = ((ticks % ticksPerMs) + ticksPerMs) % ticksPerMs;
-  const t = civilTime(Number((ticks - rest) / ticksPerMs));
-  const two = (value: number): string => String(value).padStart(2, "0");
-  const fraction = (String(t.millisecond).padStart(3, "0") + String(rest).padStart(4, "0")).replace(/0+$/, "");
+  const ms = ticks / ticksPerMs;
+  const rest = Number(ticks - ms * ticksPerMs);
+  // Rounded down, also before 1970.
+  const t = civilTime(rest < 0 ? Number(ms) - 1 : Number(ms));
+  const fraction = t.millisecond * 10_000 + (rest < 0 ? rest + 10_000 : rest);
   const date = `${String(t.year).padStart(4, "0")}-${two(t.month)}-${two(t.day)}`;
-  return `${date}T${two(t.hour)}:${two(t.minute)}:${two(t.second)}${fraction === "" ? "" : `.${fraction}`}Z`;
+  return `${date}T${two(t.hour)}:${two(t.minute)}:${two(t.second)}${fraction === 0 ? "" : fractionText(fraction)}Z`;
+}
+
+function fractionText(ticks: number): string {
+  const text = `.${String(ticks).padStart(7, "0")}`;
+  let end = text.length;
+  while (text[end - 1] === "0") end--;
+  return text.slice(0, end);
 }
 
 /** `W/"datetime'…'"`, the time percent-encoded. */
-export const entityEtag = (timestamp: bigint): string => `W/"datetime'${encodeURIComponent(formatDateTime(timestamp))}'"`;
+export const entityEtag = (timestamp: bigint): string => etagOfTime(formatDateTime(timestamp));
+
+/** `time` is what formatDateTime gave: of its characters only the colon is encoded. */
+export const etagOfTime = (time: string): string => `W/"datetime'${time.replaceAll(":", "%3A")}'"`;
 
 /** The timestamp of an ETag as a client sent it; undefined for what is none of ours. */
 export function timestampOfEtag(etag: string): bigint | undefined {

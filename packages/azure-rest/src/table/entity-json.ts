@@ -11,7 +11,7 @@ import {
   type EdmValue,
   edmNames,
   edmTypes,
-  entityEtag,
+  etagOfTime,
   formatDateTime,
   formatGuid,
   isDateTime,
@@ -186,48 +186,62 @@ export const tablePath = (table: string): string => `Tables('${table}')`;
 const metadataUrl = (form: JsonForm, of: string): string => `"odata.metadata":${quoted(`${form.endpoint}$metadata#${of}`)}`;
 
 export function entityJson(form: JsonForm, table: string, entity: ShownEntity, select: readonly string[]): string {
-  const head = form.metadata === "none" ? [] : [metadataUrl(form, `${table}/@Element`)];
-  return `{${[...head, ...entityParts(form, table, entity, select)].join(",")}}`;
+  const head = form.metadata === "none" ? "" : metadataUrl(form, `${table}/@Element`);
+  return `{${entityMembers(head, form, table, entity, wantedOf(select))}}`;
 }
 
 /** In pieces, one for each entity. */
 export function* entitiesJson(
   form: JsonForm,
   table: string,
-  entities: readonly ShownEntity[],
+  entities: Iterable<ShownEntity>,
   select: readonly string[],
 ): Generator<string, void> {
   yield form.metadata === "none" ? '{"value":[' : `{${metadataUrl(form, table)},"value":[`;
-  for (const [i, entity] of entities.entries()) yield `${i === 0 ? "" : ","}{${entityParts(form, table, entity, select).join(",")}}`;
+  const wanted = wantedOf(select);
+  let before = "{";
+  for (const entity of entities) {
+    yield `${before}${entityMembers("", form, table, entity, wanted)}}`;
+    before = ",{";
+  }
   yield "]}";
 }
 
-function entityParts(form: JsonForm, table: string, entity: ShownEntity, select: readonly string[]): string[] {
-  const parts: string[] = [];
-  if (form.metadata === "full") {
+type Wanted = ReadonlySet<string> | undefined;
+
+const wantedOf = (select: readonly string[]): Wanted => (select.length === 0 ? undefined : new Set(select));
+
+const joined = (members: string, more: string): string => (members === "" ? more : `${members},${more}`);
+
+/** Returns the members of an entity's object behind those that are there. */
+function entityMembers(head: string, form: JsonForm, table: string, entity: ShownEntity, wanted: Wanted): string {
+  const { metadata } = form;
+  const time = formatDateTime(entity.timestamp);
+  let members = head;
+  if (metadata === "full") {
     const path = entityPath(table, entity);
-    parts.push(`"odata.type":${quoted(`${form.account}.${table}`)}`, `"odata.id":${quoted(form.endpoint + path)}`);
-    parts.push(`"odata.etag":${quoted(entityEtag(entity.timestamp))}`, `"odata.editLink":${quoted(path)}`);
-  } else if (form.metadata === "minimal") {
-    parts.push(`"odata.etag":${quoted(entityEtag(entity.timestamp))}`);
+    members = joined(members, `"odata.type":${quoted(`${form.account}.${table}`)},"odata.id":${quoted(form.endpoint + path)}`);
+    members += `,"odata.etag":${quoted(etagOfTime(time))},"odata.editLink":${quoted(path)}`;
+  } else if (metadata === "minimal") {
+    members = joined(members, `"odata.etag":${quoted(etagOfTime(time))}`);
   }
-  const wanted = select.length === 0 ? undefined : new Set(select);
   const shows = (name: string): boolean => wanted === undefined || wanted.has(name);
-  if (shows("PartitionKey")) parts.push(`"PartitionKey":${quoted(entity.partitionKey)}`);
-  if (shows("RowKey")) parts.push(`"RowKey":${quoted(entity.rowKey)}`);
+  if (shows("PartitionKey")) members = joined(members, `"PartitionKey":${quoted(entity.partitionKey)}`);
+  if (shows("RowKey")) members = joined(members, `"RowKey":${quoted(entity.rowKey)}`);
   if (shows("Timestamp")) {
-    if (form.metadata === "full") parts.push(`"Timestamp${typeSuffix}":"Edm.DateTime"`);
-    parts.push(`"Timestamp":"${formatDateTime(entity.timestamp)}"`);
+    if (metadata === "full") members = joined(members, `"Timestamp${typeSuffix}":"Edm.DateTime"`);
+    members = joined(members, `"Timestamp":"${time}"`);
   }
   for (const property of entity.properties) {
-    if (form.metadata !== "none" && annotated(property)) parts.push(`${quoted(property.name + typeSuffix)}:"${edmNames[property.type]}"`);
-    parts.push(`${quoted(property.name)}:${valueJson(property)}`);
+    if (metadata !== "none" && annotated(property))
+      members = joined(members, `${quoted(property.name + typeSuffix)}:"${edmNames[property.type]}"`);
+    members = joined(members, `${quoted(property.name)}:${valueJson(property)}`);
   }
-  if (wanted === undefined) return parts;
+  if (wanted === undefined) return members;
   // Selected properties that are absent are shown as null.
   const held = new Set<string>([...systemProperties, ...entity.properties.map(({ name }) => name)]);
-  for (const name of wanted) if (!held.has(name)) parts.push(`${quoted(name)}:null`);
-  return parts;
+  for (const name of wanted) if (!held.has(name)) members = joined(members, `${quoted(name)}:null`);
+  return members;
 }
 
 /** True if the JSON does not show the type already. */

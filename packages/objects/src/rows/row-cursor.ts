@@ -173,6 +173,14 @@ export class RowCursor {
     return quotient * two32 + Math.floor((rest * two32 + low) / ticksPerMs);
   }
 
+  /** Number of entries that a dictionary names; 0 if the row does not have it. */
+  entries({ id }: Property<"DictionaryType">): number {
+    const start = this.#starts[id] as number;
+    if (start < 0) return 0;
+    this.#at = start;
+    return this.#varint();
+  }
+
   dictionary({ id }: Property<"DictionaryType">): readonly DictionaryEntry[] | undefined {
     const start = this.#starts[id] as number;
     return start < 0 ? undefined : decodeDictionary(this.#bytes.subarray(start, this.#ends[id]), this.#bytes[0] as number);

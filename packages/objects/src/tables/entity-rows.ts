@@ -22,6 +22,9 @@ const stateOf = (row: RowCursor): EntityState => ({
   properties: row.dictionary(entitySchema.properties) ?? [],
 });
 
+/** Returns the number of properties of a row, without reading them. Throws as decodeEntity does. */
+export const propertyCount = (bytes: Uint8Array): number => cursor.read(bytes, (row) => row.entries(entitySchema.properties));
+
 /** Without PartitionKey, RowKey and Timestamp. */
 export const propertiesMax = 252;
 export const entityBytesMax: number = 1024 * 1024;

@@ -63,6 +63,8 @@ export interface QueryEntities {
   /** Last key that was looked at. The query goes on behind it. */
   readonly after?: EntityKey | undefined;
   readonly entitiesMax: number;
+  /** The asker takes whole entities as packed rows. */
+  readonly packed?: boolean | undefined;
 }
 
 export interface ListTables {
@@ -103,6 +105,8 @@ interface Page {
 
 export interface EntityPage extends Page {
   readonly entities: readonly Entity[];
+  /** In place of `entities`, if it was asked for: packed-entities.ts. */
+  readonly rows?: Uint8Array<ArrayBuffer> | undefined;
   /** Last key that was looked at, whether it matches the filter or not; undefined if none. */
   readonly last?: EntityKey | undefined;
 }

@@ -7,6 +7,7 @@ import { TestTable } from "../testing/table.ts";
 import { type ComparisonOperator, comparisonOperators, type FilterConstant, type FilterTerm, fits, isFilter } from "./filter.ts";
 import { entityKey, partitionPrefix } from "./keys.ts";
 import type { EntityKey, EntityPage, LocatedTable, QueryEntities } from "./operation.ts";
+import { unpackEntities } from "./packed-entities.ts";
 import { propertiesAnsweredMax } from "./queries.ts";
 import { queryRouteFrom } from "./routing.ts";
 
@@ -45,6 +46,15 @@ class Entities extends TestTable {
 
   page(question: Partial<QueryEntities>): EntityPage {
     const value = { table: this.table, filter: [], select: [], entitiesMax: 1_000, ...question };
+    const { rows, ...page } = this.#ask({ ...value, packed: false });
+    assert.equal(rows, undefined);
+    const { rows: packed, ...rest } = this.#ask({ ...value, packed: true });
+    if (value.select.length > 0) assert.equal(packed, undefined);
+    else assert.deepEqual({ ...rest, entities: [...unpackEntities(packed as Uint8Array)] }, page);
+    return page;
+  }
+
+  #ask(value: QueryEntities): EntityPage {
     const result = this.run({ case: "table", value: { case: "queryEntities", value } });
     assert.ok(result.case === "table" && result.value.case === "entities");
     return result.value.value;

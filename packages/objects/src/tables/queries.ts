@@ -5,10 +5,11 @@
 import { compareBytes } from "@stamp/base";
 import { answer, type Plan, type PlanContext, type RowEntry, scanRows } from "../plan.ts";
 import { entityOf } from "./entities.ts";
-import { decodeEntity } from "./entity-rows.ts";
-import { type FilterConstant, fits } from "./filter.ts";
+import { decodeEntity, propertyCount } from "./entity-rows.ts";
+import { type FilterConstant, type FilterTerm, fits } from "./filter.ts";
 import { entityKey, entityKeyOf, folded, partitionPrefix, tableKey } from "./keys.ts";
-import type { Entity, EntityKey, ListTables, QueryEntities, Table } from "./operation.ts";
+import type { Entity, ListTables, QueryEntities, Table } from "./operation.ts";
+import { packRows } from "./packed-entities.ts";
 import { type Span, spansFrom, spansOfQuery, spansOfTables, successor } from "./spans.ts";
 import { decodeTable } from "./tables.ts";
 
@@ -51,8 +52,9 @@ function* walk(
         rowsRead++;
         bytesRead += row.value.length;
         if (look(row)) found++;
-        low = successor(row.key);
       }
+      const last = page.rows.at(-1);
+      if (last) low = successor(last.key);
       more = page.more;
     }
   }
@@ -68,23 +70,45 @@ export function queryStart(value: QueryEntities, context: Pick<PlanContext, "rul
 }
 
 export function* queryEntities(value: QueryEntities, context: PlanContext): Plan {
+  const { filter, select } = value;
+  const isPacked = value.packed === true && select.length === 0;
+  const everyOneFits = filter.length === 0 || isOfOnePartition(filter);
   const entities: Entity[] = [];
-  let last: EntityKey | undefined;
+  const rows: RowEntry[] = [];
+  let last: Uint8Array | undefined;
   let properties = 0;
   const isFull = (): boolean => properties >= propertiesAnsweredMax;
   const look = (row: RowEntry): boolean => {
+    last = row.key;
+    if (isPacked && everyOneFits) {
+      properties += propertyCount(row.value);
+      rows.push(row);
+      return true;
+    }
     const key = entityKeyOf(row.key);
-    last = key;
     const state = decodeEntity(row.value);
-    const entity = entityOf(key, state, []);
-    if (value.filter.length > 0 && !fits(value.filter, propertyOf(entity))) return false;
-    const shown = entityOf(key, state, value.select);
+    if (!everyOneFits && !fits(filter, propertyOf(entityOf(key, state, [])))) return false;
+    const shown = entityOf(key, state, select);
     properties += shown.properties.length;
-    entities.push(shown);
+    if (isPacked) rows.push(row);
+    else entities.push(shown);
     return true;
   };
   const end = yield* walk(queryStart(value, context), context, pageSize(value.entitiesMax), look, isFull);
-  return answer({ case: "table", value: { case: "entities", value: { ...end, entities, last } } });
+  const page = { ...end, entities, last: last && entityKeyOf(last) };
+  return answer({ case: "table", value: { case: "entities", value: isPacked ? { ...page, rows: packRows(rows) } : page } });
+}
+
+/** `PartitionKey eq '…'` alone: the span that is read has no other entities. */
+function isOfOnePartition(filter: readonly FilterTerm[]): boolean {
+  const [term] = filter;
+  return (
+    filter.length === 1 &&
+    term?.kind === "compare" &&
+    term.property === "PartitionKey" &&
+    term.operator === "eq" &&
+    term.constant.type === "string"
+  );
 }
 
 /** The value of any property, the three that every entity has included. */

@@ -6,7 +6,7 @@
  *   | small fields | tag(payload) | length | bytes | tag(payload) | length | bytes | …
  *
  * Decoded payloads are views of the received frame. Other messages that hold bytes are decoded from a copy of their own size, so that
- * keeping one of their values does not keep a whole frame alive.
+ * keeping one of their values does not keep a whole frame alive; large ones are not, which have memory of their own and are not kept.
  */
 import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
@@ -14,6 +14,8 @@ import { assert } from "@stamp/base";
 import { type CompiledCodec, compiledCodec } from "../codec/compiled-codec.ts";
 import { varintSize, writeVarint } from "./bus/varint.ts";
 
+/** Messages from this size on are decoded in place: to copy a page of rows costs more than to decode it. */
+const decodedInPlaceBytes = 128 * 1024;
 const none: readonly Uint8Array[] = [];
 const emptyBytes = new Uint8Array(0);
 
@@ -117,7 +119,7 @@ export class MessageCodec {
 
   /** The message; throws on malformed bytes. */
   decode(bytes: Uint8Array): Message {
-    const own = this.#copyBeforeDecoding ? new Uint8Array(bytes) : plainView(bytes);
+    const own = this.#copyBeforeDecoding && bytes.length < decodedInPlaceBytes ? new Uint8Array(bytes) : plainView(bytes);
     return this.#compiled?.decode(own) ?? fromBinary(this.schema, own);
   }
 }

@@ -1,15 +1,16 @@
 /** Operations on tables and entities as they go to partition servers, and what comes back. */
 import { FailureError } from "@stamp/base";
-import type {
-  EntityAction as Action,
-  DictionaryEntry,
-  Entity,
-  EntityChange,
-  FilterTerm,
-  LocatedTable,
-  ComparisonOperator as Operator,
-  Table,
-  TableOperation,
+import {
+  type EntityAction as Action,
+  type DictionaryEntry,
+  type Entity,
+  type EntityChange,
+  type FilterTerm,
+  type LocatedTable,
+  type ComparisonOperator as Operator,
+  type Table,
+  type TableOperation,
+  unpackEntities,
 } from "@stamp/objects";
 import * as wire from "@stamp/wire";
 import { fromWire, propertyToWire, toWire, valueToWire } from "@stamp/wire";
@@ -42,7 +43,7 @@ function kindOf(operation: TableOperation): TableKind["kind"] {
     }
     case "queryEntities": {
       const { table, filter, select, after, entitiesMax } = operation.value;
-      const question = { table: located(table), filter: filter.map(termToWire), select: [...select], entitiesMax };
+      const question = { table: located(table), filter: filter.map(termToWire), select: [...select], entitiesMax, packed: true };
       return { case: operation.case, value: after ? { ...question, after } : question };
     }
   }
@@ -93,6 +94,10 @@ export const tableFromWire = ({ name, incarnation, signedIdentifiers }: wire.Tab
   incarnation: fromWire(incarnation),
   signedIdentifiers: wire.signedIdentifiersFromWire(signedIdentifiers),
 });
+
+/** Entities of a page, in order. A partition server of an older release answers them as messages. */
+export const entitiesOf = (page: wire.EntityPage): Iterable<Entity> =>
+  page.rows.length > 0 ? unpackEntities(page.rows) : page.entities.values().map(entityFromWire);
 
 export function entityFromWire({ key, timestamp, properties }: wire.Entity): Entity {
   if (!key) throw damaged("an entity without its key");

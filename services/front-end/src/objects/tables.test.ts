@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, ok } from "@stamp/base";
+import { encodeKey, encodeRow, entitySchema, packRows } from "@stamp/objects";
 import type { World } from "@stamp/ports";
 import type { Router } from "../routing/router.ts";
 import { pageBytesMax, Tables } from "./tables.ts";
@@ -12,9 +13,10 @@ const entity = (rowKey: string, text: string) => ({
   timestamp: 0n,
   properties: [{ name: "text", value: { kind: { case: "text", value: text } } }],
 });
+const none = new Uint8Array(0);
 
 /** A partition server whose every go takes `goMs`, looks at one more key and has no end. */
-function start(goMs: number, found: (go: number) => readonly object[]) {
+function start(goMs: number, found: (go: number) => readonly object[], rowsOf: (go: number) => Uint8Array = () => none) {
   let nowMs = 1_000;
   let goes = 0;
   const world = { clock: { monotonicMs: () => nowMs }, rules: allRules } as unknown as World;
@@ -23,6 +25,7 @@ function start(goMs: number, found: (go: number) => readonly object[]) {
     goes++;
     const page = {
       entities: found(goes),
+      rows: rowsOf(goes),
       last: { partitionKey: "p", rowKey: String(goes).padStart(4, "0") },
       more: true,
       rangeEnded: false,
@@ -50,4 +53,25 @@ test("a page ends before the entity that would make it larger than 4 MiB, and go
   const { entities, next } = page.value;
   assert.deepEqual(next, { partitionKey: "p", rowKey: entities.at(-1)?.rowKey });
   assert.equal(entities.length, 3);
+});
+
+test("a page of packed rows ends where one of messages does", async () => {
+  const text = "x".repeat(Math.floor(pageBytesMax / 2 / 4));
+  const packed = (go: number) =>
+    packRows([
+      {
+        key: encodeKey([["acct"], [1, "t", 1, "p"], [String(go).padStart(4, "0")]]),
+        value: encodeRow(entitySchema, { timestamp: 0n, properties: [{ name: "text", type: "string", value: text }] }),
+      },
+    ]);
+  const { query } = start(1, () => [], packed);
+  const page = await query();
+  assert.ok(page.ok);
+  const { entities, next, storedBytes } = page.value;
+  assert.deepEqual(next, { partitionKey: "p", rowKey: entities.at(-1)?.rowKey });
+  assert.deepEqual(
+    [entities.length, entities[0]],
+    [3, { partitionKey: "p", rowKey: "0001", timestamp: 0n, properties: [{ name: "text", type: "string", value: text }] }],
+  );
+  assert.ok(storedBytes > 3 * text.length);
 });

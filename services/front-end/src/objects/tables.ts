@@ -26,7 +26,7 @@ import type { CallLimits, Router } from "../routing/router.ts";
 import { restErrorOf } from "./failures.ts";
 import { answered } from "./objects.ts";
 import { ParentRows } from "./parent-rows.ts";
-import { entityFromWire, tableFromWire, tableOperationToWire } from "./tables-wire.ts";
+import { entitiesOf, entityFromWire, tableFromWire, tableOperationToWire } from "./tables-wire.ts";
 
 type ResultOf = Exclude<TableResult["kind"], { case: undefined }>;
 type ResultValue<C extends ResultOf["case"]> = Extract<ResultOf, { case: C }>["value"];
@@ -38,6 +38,8 @@ const pageTimeMs = 5_000;
 
 export interface EntitiesFound {
   readonly entities: readonly Entity[];
+  /** Bytes of the entities as they are stored, about. */
+  readonly storedBytes: number;
   /** The next page begins behind it; undefined: there is none. */
   readonly next: EntityKey | undefined;
 }
@@ -113,6 +115,7 @@ export class Tables {
   async query(question: QueryEntities, limits: CallLimits): Promise<Parsed<EntitiesFound>> {
     const entities: Entity[] = [];
     let bytes = 0;
+    let storedBytes = 0;
     let last = question.after;
     const end = await this.#overRanges("entities", limits, {
       operation: () => ({
@@ -120,8 +123,8 @@ export class Tables {
         value: { ...question, after: last, entitiesMax: question.entitiesMax - entities.length },
       }),
       take: (page: WireEntityPage) => {
-        for (const one of page.entities) {
-          const entity = entityFromWire(one);
+        storedBytes += page.rows.length;
+        for (const entity of entitiesOf(page)) {
           bytes += entityBytes(entity.partitionKey, entity.rowKey, entity.properties);
           if (bytes > pageBytesMax && entities.length > 0) return "cut";
           entities.push(entity);
@@ -132,7 +135,7 @@ export class Tables {
       },
       mayPause: () => last !== undefined,
     });
-    return end.ok ? parsed({ entities, next: end.value === "more" ? last : undefined }) : end;
+    return end.ok ? parsed({ entities, storedBytes, next: end.value === "more" ? last : undefined }) : end;
   }
 
   /** One page. */

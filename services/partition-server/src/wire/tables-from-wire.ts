@@ -42,9 +42,9 @@ export function tableOperationFromWire({ kind }: wire.TableOperation): TableOper
     case "getEntity":
       return { case: kind.case, value: { table: located(kind.value.table), ...keyOf(kind.value.key), select: kind.value.select } };
     case "queryEntities": {
-      const { table, filter, select, after, entitiesMax } = kind.value;
+      const { table, filter, select, after, entitiesMax, packed } = kind.value;
       const start = after ? { after: keyOf(after) } : {};
-      return { case: kind.case, value: { table: located(table), filter: filterOf(filter), select, entitiesMax, ...start } };
+      return { case: kind.case, value: { table: located(table), filter: filterOf(filter), select, entitiesMax, packed, ...start } };
     }
   }
 }

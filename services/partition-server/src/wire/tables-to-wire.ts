@@ -14,8 +14,9 @@ export function tableResultToWire(result: TableResult): MessageInitShape<typeof 
     case "entity":
       return { kind: { case: "entity", value: entityToWire(result.value) } };
     case "entities": {
-      const { entities, last, more, rangeEnded, rowsRead } = result.value;
-      const page = { entities: entities.map(entityToWire), more, rangeEnded, rowsRead };
+      const { entities, rows, last, more, rangeEnded, rowsRead } = result.value;
+      const found = rows ? { rows } : { entities: entities.map(entityToWire) };
+      const page = { ...found, more, rangeEnded, rowsRead };
       return { kind: { case: "entities", value: last ? { ...page, last } : page } };
     }
   }

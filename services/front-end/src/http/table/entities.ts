@@ -35,17 +35,19 @@ export async function queryEntities(exchange: TableExchange): Promise<Answer> {
   const { select, top } = query.value;
   const filter = narrowed(query.value.filter, filterOfRange(exchange.access.entityRange));
   const question = { table: table.value, filter, select, after: after.value, entitiesMax: top };
-  const empty = parsed({ entities: [], next: undefined });
+  const empty = parsed({ entities: [], storedBytes: 0, next: undefined });
   const found = top === 0 ? empty : await exchange.objects.tables.query(question, exchange.limits());
   if (!found.ok) return found;
-  const { entities, next } = found.value;
+  const { entities, storedBytes, next } = found.value;
   const headers = {
     ...dataServiceHeaders,
     "Content-Type": jsonContentType(form.value.metadata),
     ...(next === undefined ? {} : entityContinuation(next)),
   };
   const pieces = entitiesJson(form.value, tableOf(exchange), entities, select);
-  return respond(200, headers, await textInTurns(exchange.objects.parts.world.clock, pieces));
+
+  const text = await textInTurns(exchange.objects.parts.world.clock, pieces, storedBytes + entities.length * 256);
+  return respond(200, headers, text);
 }
 
 export async function getEntity(exchange: TableExchange): Promise<Answer> {

@@ -1,0 +1,47 @@
+/**
+ * Entities of a page as they are stored, in one field of bytes: as messages a thousand entities are tens of thousands of objects in the
+ * process that answers, and as many in the one that asks. Entries follow one another without a count.
+ *
+ *      0                  4                  8
+ *      +------------------+------------------+---------------+---------------+
+ *      | key, u32 LE      | row, u32 LE      | bytes of key  | bytes of row  |
+ *      +------------------+------------------+---------------+---------------+
+ *
+ * The first two are lengths in bytes. Key: keys.ts. Row: entity-rows.ts.
+ */
+
+import { FailureError } from "@stamp/base";
+import type { RowEntry } from "../plan.ts";
+import { damagedRow } from "../rows/row.ts";
+import { entityOf } from "./entities.ts";
+import { decodeEntity } from "./entity-rows.ts";
+import { entityKeyOf } from "./keys.ts";
+import type { Entity } from "./operation.ts";
+
+const lengthsBytes = 8;
+
+export function packRows(rows: readonly RowEntry[]): Uint8Array<ArrayBuffer> {
+  const packed = new Uint8Array(rows.reduce((sum, { key, value }) => sum + lengthsBytes + key.length + value.length, 0));
+  const view = new DataView(packed.buffer);
+  let at = 0;
+  for (const { key, value } of rows) {
+    view.setUint32(at, key.length, true);
+    view.setUint32(at + 4, value.length, true);
+    packed.set(key, at + lengthsBytes);
+    packed.set(value, at + lengthsBytes + key.length);
+    at += lengthsBytes + key.length + value.length;
+  }
+  return packed;
+}
+
+/** Binary values are views of `packed`. Throws FailureError for bytes that are no packed rows, and for a row of a newer format. */
+export function* unpackEntities(packed: Uint8Array): Generator<Entity, void> {
+  const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
+  for (let at = 0; at < packed.length; ) {
+    const row = at + lengthsBytes <= packed.length ? at + lengthsBytes + view.getUint32(at, true) : Number.POSITIVE_INFINITY;
+    const end = row <= packed.length ? row + view.getUint32(at + 4, true) : row;
+    if (end > packed.length) throw new FailureError(damagedRow("packed rows are cut off").failure);
+    yield entityOf(entityKeyOf(packed.subarray(at + lengthsBytes, row)), decodeEntity(packed.subarray(row, end)), []);
+    at = end;
+  }
+}
