@@ -58,6 +58,15 @@ test("master key: what is no key of 32 bytes is refused, and the error holds not
   );
 });
 
+test("master key: a command that does not end is given up, also if it ignores the request to end, or leaves its output open", () => {
+  const refused = (masterKeyCommand: string, message: RegExp): void =>
+    assert.throws(() => masterKeysOf({ masterKeyCommand }, 400), { name: "ConfigError", message }, masterKeyCommand);
+  refused("exec sleep 20", /^masterKeyCommand failed: it has not ended, or its output was still open, after 400 ms$/);
+  refused("trap '' TERM; sleep 20; sleep 20", /it has not ended/);
+  refused("openssl rand -base64 32; sleep 20 &", /its output was still open, after 400 ms/);
+  refused("head -c 10000000 /dev/zero", /it printed more than 4096 bytes/);
+});
+
 test("master key: its file is made once, for its owner only, with its id beside it; a file that is gone is told with that id", (t) => {
   const path = join(folder(t), "deep", "master-key");
   makeMasterKeyFile(path);

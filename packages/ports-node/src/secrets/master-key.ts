@@ -52,13 +52,13 @@ export function masterKeyFilesOf({ masterKeyFile = "", masterKeyPreviousFile = "
 }
 
 /** Returns the keys, the one that seals first; none if none is given. Throws ConfigError for a key that can't be used. */
-export function masterKeysOf(sources: MasterKeySources): readonly Uint8Array[] {
+export function masterKeysOf(sources: MasterKeySources, timeoutMs: number = commandTimeoutMs): readonly Uint8Array[] {
   const { masterKey = "", masterKeyFile = "", masterKeyCommand = "" } = sources;
   const given = Object.entries({ masterKey, masterKeyFile, masterKeyCommand }).filter(([, value]) => value !== "");
   if (given.length > 1) throw new ConfigError(`${given.map(([name]) => name).join(" and ")} are given: which of them counts?`);
   const files = masterKeyFilesOf(sources);
   const [next, previous] = [files.next, files.previous].map((path) => (path !== "" && existsSync(path) ? [keyIn(path)] : []));
-  const current = currentKey(masterKey, masterKeyFile, masterKeyCommand);
+  const current = currentKey(masterKey, masterKeyFile, masterKeyCommand, timeoutMs);
   if (current === undefined) {
     if (previous !== undefined && previous.length > 0) throw new ConfigError("a previous master key is given, and no current one");
     return [];
@@ -67,10 +67,10 @@ export function masterKeysOf(sources: MasterKeySources): readonly Uint8Array[] {
   return keys.filter((key, at) => keys.findIndex((each) => Buffer.from(each).equals(key)) === at);
 }
 
-function currentKey(text: string, file: string, command: string): Uint8Array | undefined {
+function currentKey(text: string, file: string, command: string, timeoutMs: number): Uint8Array | undefined {
   if (text !== "") return decoded(text, "masterKey");
   if (file !== "") return keyIn(file);
-  return command === "" ? undefined : decoded(printedBy(command), "masterKeyCommand");
+  return command === "" ? undefined : decoded(printedBy(command, timeoutMs), "masterKeyCommand");
 }
 
 /** Returns the key in a file. Throws ConfigError if there is none, or if it can't be used. */
@@ -85,20 +85,28 @@ export function keyIn(path: string): Uint8Array {
   return decoded(text.length > fileBytesMax ? "" : text, path);
 }
 
-function printedBy(command: string): string {
+function printedBy(command: string, timeoutMs: number): string {
   try {
     const stdio = ["ignore", "pipe", "inherit"] as const;
     return execFileSync("/bin/sh", ["-c", command], {
       encoding: "utf8",
-      timeout: commandTimeoutMs,
+      timeout: timeoutMs,
+      // A command that does not end by SIGTERM would hold the start of the process for ever.
+      killSignal: "SIGKILL",
       maxBuffer: fileBytesMax,
       stdio: [...stdio],
     });
   } catch (error) {
     const { status, code } = error as { readonly status?: number | null; readonly code?: string };
     // Neither its output nor its command line: both may hold secrets.
-    throw new ConfigError(`masterKeyCommand failed: ${typeof status === "number" ? `exit code ${status}` : (code ?? "it was killed")}`);
+    throw new ConfigError(`masterKeyCommand failed: ${whyFailed(status, code, timeoutMs)}`);
   }
+}
+
+function whyFailed(status: number | null | undefined, code: string | undefined, timeoutMs: number): string {
+  if (code === "ETIMEDOUT") return `it has not ended, or its output was still open, after ${timeoutMs} ms`;
+  if (code === "ENOBUFS") return `it printed more than ${fileBytesMax} bytes`;
+  return typeof status === "number" ? `exit code ${status}` : (code ?? "it was killed");
 }
 
 function decoded(text: string, where: string): Uint8Array {
