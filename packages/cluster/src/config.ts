@@ -8,7 +8,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { isHostPattern, parseNetwork, parseSourcePattern } from "@stamp/azure-rest";
 import { addressesIn, whyNoAddress } from "@stamp/ports";
-import { inWords, textAs, wrongValue } from "@stamp/ports-node";
+import { inWords, parseWrittenJson, textAs, wrongValue } from "@stamp/ports-node";
 import { z } from "zod";
 import { clusterRecordPath, readClusterRecord } from "./record/cluster-record.ts";
 import { roles } from "./roles.ts";
@@ -244,10 +244,12 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
   if (!parsed.success) {
     const lines = parsed.error.issues.map((issue) => {
       const [key = "", ...rest] = issue.path.map(String);
-      const where = key === "" ? (issue.code === "unrecognized_keys" ? `in ${path}` : "") : nested(given.get(key) ?? key, key, rest);
+      const where = key === "" ? "" : nested(given.get(key) ?? key, key, rest);
       if (issue.code === "unrecognized_keys") {
         const names = issue.keys.join(", ");
-        return key === "" ? `${names}: no such key (${where})` : `${where}: no such key: ${names}`;
+        return key === ""
+          ? issue.keys.map((name) => `${given.get(name) ?? name}: no such key`).join("\n  ")
+          : `${where}: no such key: ${names}`;
       }
       const schema = rest.length > 0 || issue.code === "custom" ? undefined : clusterConfigSchema.shape[key as ClusterConfigKey];
       return `${where}: ${wrongValue(schema, values[key], issue.message)}`;
@@ -296,7 +298,7 @@ const nested = (source: string, key: string, rest: readonly string[]): string =>
 
 function readFile(path: string): Record<string, unknown> {
   try {
-    const value: unknown = JSON.parse(readFileSync(path, "utf8"));
+    const value = parseWrittenJson(readFileSync(path, "utf8"));
     if (typeof value === "object" && value !== null && !Array.isArray(value)) {
       const { $schema: _, ...rest } = value as Record<string, unknown>;
       return rest;

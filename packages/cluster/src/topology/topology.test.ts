@@ -137,6 +137,24 @@ test("topology, what contradicts itself is refused with every place named", () =
   const b = (key: string, given: unknown) => refused(({ hosts }) => Object.assign(hosts.b as object, { [key]: given }));
   assert.match(b("address", "10.0.0.1"), /hosts\.b\.address: 10\.0\.0\.1 is the address of a, too/);
   assert.match(b("address", "0.0.0.0"), /hosts\.b\.address: an address at which the other hosts call this one/);
+  for (const address of ["0:0:0:0:0:0:0:0", "0.0.0.1", "224.0.0.1", "255.255.255.255", "ff02::1"]) {
+    assert.match(b("address", address), /hosts\.b\.address: an address at which the other hosts call this one/, address);
+  }
+  for (const address of ["10.0.1", "10.0.0.300", "1"]) {
+    assert.match(b("address", address), /hosts\.b\.address: an IP address or a DNS name, without a port/, address);
+  }
+  const both = (one: string, other: string) =>
+    refused(({ hosts }) => {
+      Object.assign(hosts.a as object, { address: one });
+      Object.assign(hosts.b as object, { address: other });
+    });
+  assert.match(both("fd00::1", "FD00:0::1"), /hosts\.b\.address: FD00:0::1 is the address of a, too/);
+  assert.match(both("Host-1.lan", "host-1.LAN"), /hosts\.b\.address: host-1\.LAN is the address of a, too/);
+  assert.equal(both("fd00::1", "fd00::2"), "taken");
+  for (const domain of ["faultDomain", "upgradeDomain"]) {
+    assert.equal(b(domain, "rack 1"), "taken");
+    for (const name of ["", "  ", " r", "r\n2"]) assert.match(b(domain, name), new RegExp(`hosts\\.b\\.${domain}: `), JSON.stringify(name));
+  }
   assert.match(b("address", "http://b:1"), /hosts\.b\.address: an IP address or a DNS name, without a port/);
   assert.match(
     b("processes", ["extent-node-1"]),
@@ -161,12 +179,18 @@ test("topology, what contradicts itself is refused with every place named", () =
     refused((value) => Object.assign(value, { hosts: {} })),
     /hosts: there is none/,
   );
+  const pasted = join(root, "pasted.json");
+  writeFileSync(pasted, JSON.stringify(three()).replace('"b":', '"a":'));
+  assert.throws(() => readTopology(pasted), /the topology can't be read: .*pasted\.json: .*hosts\.a stands there twice/);
   assert.throws(() => readTopology(join(root, "absent.json")), /the topology can't be read: .*absent\.json/);
   assert.throws(() => configFor(three(), { host: "x" }), /--host: x is no host of .*stamp\.topology\.json; its hosts: a, b, c/);
   assert.throws(() => configFor(three(), { host: "a", extentNodes: 3 }), /--extent-nodes: with a topology its hosts say that/);
   const { hosts } = three();
   assert.throws(() => configFor({ hosts }, { host: "a" }), /lockServices: more than one need etcd/);
-  assert.throws(() => configFor({ hosts, config: { ...etcd, copeis: 2 } }, { host: "a" }), /copeis: no such key/);
+  assert.throws(
+    () => configFor({ hosts, config: { ...etcd, copeis: 2 } }, { host: "a" }),
+    /config\.copeis of .*stamp\.topology\.json: no such key/,
+  );
   assert.throws(() => configFor({ hosts, config: { ...etcd, portBase: 63_000 } }, { host: "a" }), /portBase: 63000 is too high/);
 });
 

@@ -11,8 +11,8 @@
  */
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
-import { isAbsolute } from "node:path";
-import { inWords } from "@stamp/ports-node";
+import { isAbsolute, resolve } from "node:path";
+import { inWords, parseWrittenJson } from "@stamp/ports-node";
 import { z } from "zod";
 import { type RoleName, roles } from "../roles.ts";
 import { StartError } from "../start-error.ts";
@@ -57,26 +57,37 @@ const numbersMax: Readonly<Record<RoleName, number>> = {
   "extent-node": 600,
 };
 
+/** Returns one spelling of an address, so that two hosts with the same one are found. */
+const canonical = (address: string): string => (isIP(address) === 6 ? new URL(`http://[${address}]`).hostname : address.toLowerCase());
+
+/** True for addresses that no host can have for itself: unspecified, multicast, broadcast. */
+const isNoHost = (address: string): boolean =>
+  /^(0\.|22[4-9]\.|2[345]\d\.|\[::\]$|\[ff)/.test(isIP(address) === 0 ? "" : canonical(address));
+
+/** True for digits and dots that are no IP address: the resolver would take 10.0.1 for 10.0.0.1. */
+const isHalfAnAddress = (text: string): boolean => /^[\d.]+$/.test(text) && isIP(text) === 0;
+
+/** Name of a fault or upgrade domain. */
+const domain = z
+  .string()
+  .min(1)
+  .max(128)
+  .refine((text) => text === text.trim() && !/\p{C}/u.test(text), "a name without blanks at its ends, on one line");
+
 const absolute = z.string().refine(isAbsolute, "an absolute path: the file is the same on every host");
 
 const host = z.strictObject({
   address: z
     .string()
-    .refine((text) => isIP(text) !== 0 || dnsName.test(text), "an IP address or a DNS name, without a port")
-    .refine((text) => !/^(0\.0\.0\.0|::)$/.test(text), "an address at which the other hosts call this one")
+    .refine((text) => isIP(text) !== 0 || (dnsName.test(text) && !isHalfAnAddress(text)), "an IP address or a DNS name, without a port")
+    .refine((text) => !isNoHost(text), "an address at which the other hosts call this one")
     .describe("IP address or DNS name at which the other hosts call this one; its ports are opened on it"),
-  faultDomain: z
-    .string()
-    .min(1)
+  faultDomain: domain
     .optional()
     .describe(
       "What fails together with this host (a rack, a power feed); default: the host alone. No extent has two replicas in one while others have room",
     ),
-  upgradeDomain: z
-    .string()
-    .min(1)
-    .optional()
-    .describe("Hosts with the same name are restarted together in an upgrade; default: the host alone"),
+  upgradeDomain: domain.optional().describe("Hosts with the same name are restarted together in an upgrade; default: the host alone"),
   dataDir: absolute.optional().describe("Folder of the host's logs, secret and processes; default: .stamp in the repository"),
   disks: z
     .array(absolute)
@@ -135,7 +146,7 @@ export function countsOf(topology: Topology): Readonly<Record<RoleName, number>>
 export function readTopology(path: string): Topology {
   let value: unknown;
   try {
-    value = JSON.parse(readFileSync(path, "utf8"));
+    value = parseWrittenJson(readFileSync(path, "utf8"));
   } catch (error) {
     throw new StartError(`the topology can't be read: ${inWords(error, path)}`);
   }
@@ -166,9 +177,9 @@ function contradictions({ hosts, config }: Topology): string[] {
   const addresses = new Map<string, string>();
   for (const [name, each] of Object.entries(hosts)) {
     const at = `hosts.${name}`;
-    const neighbour = addresses.get(each.address);
+    const neighbour = addresses.get(canonical(each.address));
     if (neighbour !== undefined) wrong.push(`${at}.address: ${each.address} is the address of ${neighbour}, too`);
-    addresses.set(each.address, name);
+    addresses.set(canonical(each.address), name);
     for (const process of each.processes) {
       const home = homes.get(process);
       if (home !== undefined) wrong.push(`${at}.processes: ${process} runs on ${home === name ? "this host" : home} already`);
@@ -193,7 +204,7 @@ function contradictions({ hosts, config }: Topology): string[] {
 function wrongDisks(at: string, each: TopologyHost): string[] {
   if (each.disks === undefined) return [];
   const nodes = each.processes.filter((name) => namedProcess(name).role === "extent-node").length;
-  if (new Set(each.disks).size !== each.disks.length) return [`${at}.disks: a folder is named twice`];
+  if (new Set(each.disks.map((disk) => resolve(disk))).size !== each.disks.length) return [`${at}.disks: a folder is named twice`];
   if (nodes === each.disks.length) return [];
   return [`${at}.disks: ${each.disks.length} for ${nodes} extent nodes: name one for each, or none`];
 }

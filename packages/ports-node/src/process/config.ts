@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { inWords } from "./in-words.ts";
+import { parseWrittenJson } from "./written-json.ts";
 
 export interface ConfigProblem {
   /** Undefined: it concerns no single key. */
@@ -171,7 +172,7 @@ function flagsOf(argv: readonly string[], types: ReadonlyMap<string, string>): {
 
 function fileOf(path: string): Record<string, unknown> {
   try {
-    const parsed: unknown = JSON.parse(readFileSync(path, "utf8"));
+    const parsed = parseWrittenJson(readFileSync(path, "utf8"));
     if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return parsed as Record<string, unknown>;
   } catch (error) {
     throw new ConfigError(`the config file ${inWords(error, path)}`);
