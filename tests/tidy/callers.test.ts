@@ -45,6 +45,7 @@ test("callers: what changes or destroys is for few", () => {
       "Accounts/GetRole",
       "Accounts/GetShipping",
       "Accounts/List",
+      "Accounts/ListDiverged",
       "Accounts/Obey",
     ],
     ...["Availability/IsAvailable", "Bus/Connect", "FeatureLevels/Announce"],

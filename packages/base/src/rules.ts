@@ -121,6 +121,7 @@ export type RuleName =
   | "geoShippedUnderEpoch"
   | "geoReportFromPromotion"
   | "geoReportBeforeSeeding"
+  | "geoReportLacksShipped"
   | "geoRowVersionsRise"
   | "geoSeedingHoldsCommits"
   | "geoCopiesNotCollected"

@@ -25,6 +25,7 @@ export {
   takesWrites,
 } from "./account-role.ts";
 export { Acknowledgements } from "./acknowledgements.ts";
+export { isDiverged, owesReport, tellsVersions } from "./diverged.ts";
 export {
   type AccountRecord,
   accountKey,

@@ -83,7 +83,7 @@ export {
 } from "./rows/schemas.ts";
 export { accountKeys, holdsAccount, isCopiedTable, isShippedTable, type ShippedTable, shippedNames } from "./shipped.ts";
 export { changesMax } from "./tables/entities.ts";
-export { entityBytes } from "./tables/entity-rows.ts";
+export { decodeEntity, entityBytes } from "./tables/entity-rows.ts";
 export { type ComparisonOperator, type FilterTerm, filterTermsMax, fits, isFilter } from "./tables/filter.ts";
 export type {
   Entity,

@@ -9,6 +9,8 @@ export type { LoggedCommit } from "./followers/recent-commits.ts";
 export { handOver, type OwnedNames, type Parent, prepareHeirs } from "./handoff/hand-over.ts";
 export type { Left } from "./handoff/leave.ts";
 export { RangePartition } from "./range-partition.ts";
+export { type ReportPage, reportPage, reportRange, type VersionsLink } from "./reports/report-range.ts";
+export { decodeReportRow, encodeReportRow, isReportKey, type ReportPlace, type ReportRow, reportKey } from "./reports/report-row.ts";
 export { applySeed, type SeedOptions, type SeedPart } from "./shipping/apply-seed.ts";
 export { applyShipped, type Shipment, type ShippedRange } from "./shipping/apply-shipped.ts";
 export { decodeMarker, encodeMarker, isMarkerKey, markerKey } from "./shipping/marker.ts";

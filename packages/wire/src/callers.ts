@@ -172,6 +172,8 @@ const tables: readonly ServiceCallers[] = [
     applyScanned: ["front-end"],
     getShipping: ["operator", "partition-manager"],
     fenceShipped: ["partition-manager"],
+    getShippedVersions: ["front-end"],
+    listDivergedRows: ["partition-manager"],
     listPartitions: ["partition-manager", "operator"],
   }),
   table(Accounts, {
@@ -193,9 +195,15 @@ const tables: readonly ServiceCallers[] = [
     getForCopy: locations,
     copySettings: locations,
     endReport: ["partition-server"],
+    listDiverged: ["operator", ...locations],
   }),
   // Partition servers of another stamp.
-  table(GeoDoor, { ship: ["partition-server"], seed: ["partition-server"], report: ["partition-server"] }),
+  table(GeoDoor, {
+    ship: ["partition-server"],
+    seed: ["partition-server"],
+    report: ["partition-server"],
+    tellVersions: ["partition-server"],
+  }),
   table(FrontEnd, {
     createContainer: ["operator"],
     deleteContainer: ["operator"],

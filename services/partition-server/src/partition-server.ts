@@ -21,6 +21,7 @@ import { rangeEngines } from "./ranges/range-engine.ts";
 import { VouchedCommands } from "./ranges/vouched-commands.ts";
 import { partitionServerHandlers } from "./server.ts";
 import type { TransportToStamp } from "./shipping/geo-link.ts";
+import { Reports } from "./shipping/reports.ts";
 import { Shipments } from "./shipping/shipments.ts";
 import { Shipper } from "./shipping/shipper.ts";
 
@@ -162,9 +163,13 @@ export class PartitionServerRole implements Role {
     this.#identity = await openIdentity(this.#world);
     const incarnation = this.#identity.incarnation;
     const shipments = new Shipments(this.#world, this.#holdings);
+    const reports = new Reports(this.#holdings, (held) => this.#executor.mayAnswer(held));
     const commands = new VouchedCommands(this.#world, this.#config.lockService);
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
-      served(PartitionServer, partitionServerHandlers(this.#holdings, this.#executor, this.#collector, commands, shipments, this.#shipper)),
+      served(
+        PartitionServer,
+        partitionServerHandlers(this.#holdings, this.#executor, this.#collector, commands, shipments, this.#shipper, reports),
+      ),
       statusService(
         this.#world,
         "partition-server",

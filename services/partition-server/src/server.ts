@@ -11,6 +11,7 @@ import { incarnationsHere } from "./operations/incarnations.ts";
 import type { Held, Holdings } from "./ranges/holdings.ts";
 import { findSplitKey } from "./ranges/split-key.ts";
 import type { VouchedCommands } from "./ranges/vouched-commands.ts";
+import type { Reports } from "./shipping/reports.ts";
 import type { Shipments } from "./shipping/shipments.ts";
 import type { Shipper } from "./shipping/shipper.ts";
 import { shippingFacts } from "./shipping/shipping-facts.ts";
@@ -25,6 +26,7 @@ export function partitionServerHandlers(
   commands: VouchedCommands,
   shipments: Shipments,
   shipper: Shipper,
+  reports: Reports,
 ): Handlers<typeof PartitionServer> {
   return {
     ...commandHandlers(holdings, commands),
@@ -41,6 +43,8 @@ export function partitionServerHandlers(
         const answered = executor.mayAnswer(held.value);
         return answered.ok ? fenced : answered;
       }),
+    getShippedVersions: (request) => guarded(() => reports.versions(request)),
+    listDivergedRows: (request) => guarded(() => reports.page(request)),
     getShipping: ({ account, epoch, paired }) =>
       guarded(async () => {
         const asked = { account, epoch: fromWire(epoch), paired: fromWire(paired) };

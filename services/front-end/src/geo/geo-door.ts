@@ -8,7 +8,7 @@
  * - A part of a scan is answered when every range that has keys of it has applied it.
  */
 import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
-import { acceptsShipment } from "@stamp/geo";
+import { acceptsShipment, tellsVersions } from "@stamp/geo";
 import { accountKeys, isShippedTable, type ShippedTable } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { CallContext, Handlers, World } from "@stamp/ports";
@@ -17,6 +17,7 @@ import type { Accounts } from "../accounts/accounts.ts";
 import type { CallLimits, Router } from "../routing/router.ts";
 import type { Copies } from "./copies.ts";
 
+const namesMax = 1_000;
 const bad = (message: string) => refused("invalidArgument", "badRequest", message);
 
 interface Asked {
@@ -57,6 +58,26 @@ export function geoDoorHandlers(world: World, accounts: Accounts, router: Router
         return bad("a part of a scan outside of its account");
       }
       return seedRanges(router, seeded.value, part, limits);
+    },
+    tellVersions: async ({ account, epoch, table, names }, context) => {
+      const limits = limitsOf(context);
+      if (!isShippedTable(table)) return bad(`rows of table ${JSON.stringify(table)} are not shipped: this stamp may run another release`);
+      const role = await accounts.roleNow(account, limits);
+      if (role === undefined) return refused("unavailable", "notReady", `account ${account} was not read in time`);
+      if (!role.ok) return role;
+      const told = tellsVersions(role.value, fromWire(epoch));
+      if (!told.ok) return told;
+      if (names.length > namesMax || names.some((name) => !holdsKey(accountKeys(account), name)))
+        return bad("PartitionNames outside of their account, or too many");
+      if (names.some((name, i) => i > 0 && compareBytes(names[i - 1] ?? name, name) >= 0)) return bad("PartitionNames out of order");
+      const versions = [];
+      while (versions.length < names.length) {
+        const some = await router.shippedVersions(table, names.slice(versions.length), limits);
+        if (!some.ok) return some;
+        if (some.value.length === 0) return refused("internal", "badRequest", "a range told no versions");
+        versions.push(...some.value);
+      }
+      return ok({ versions });
     },
     // The manager decides by the account's row which copy the report is about.
     report: (report, { deadlineMs }) => copies.note(report, Math.max(1, deadlineMs - world.clock.monotonicMs())),

@@ -5,7 +5,7 @@
  * server would hold it until the deadline.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Failed, type Failure, Histogram, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
+import { compareBytes, type Failed, type Failure, Histogram, type Outcome, ok, present, refused, unknownOutcome } from "@stamp/base";
 import { type BlobPolicy, isRead, type Route, routeOf } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { type CallOptions, jittered, SlowLog, type World } from "@stamp/ports";
@@ -17,6 +17,7 @@ import {
   type Place,
   type ScannedPart,
   type Shipment,
+  type ShippedVersion,
   toWire,
 } from "@stamp/wire";
 import type { MapCache } from "./map-cache.ts";
@@ -137,6 +138,20 @@ export class Router {
       const request = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), part: partOf(range.high) };
       const applied = await this.#world.transport.client(range.serverAddress, PartitionServer).applyScanned(request, options);
       return applied.ok ? ok(range.high) : applied;
+    });
+  }
+
+  /**
+   * Asks what was shipped here of PartitionNames, in key order. Answers for those that the range of the first one has: the caller asks again
+   * for the rest.
+   */
+  shippedVersions(table: string, names: readonly Uint8Array[], limits: CallLimits): Promise<Outcome<readonly ShippedVersion[]>> {
+    const key = present(names[0], "a PartitionName");
+    return this.#atRange("getShippedVersions", { table, key } as Route, "soon", limits, async (range, options) => {
+      const own = names.filter((name) => range.high.length === 0 || compareBytes(name, range.high) < 0);
+      const request = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), names: own };
+      const told = await this.#world.transport.client(range.serverAddress, PartitionServer).getShippedVersions(request, options);
+      return told.ok ? ok(told.value.versions) : told;
     });
   }
 

@@ -1,16 +1,17 @@
 /** Wire calls about the role of an account at this stamp. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Outcome, ok, refused } from "@stamp/base";
-import { type AccountRole, type RoleCommand as Command, encodeRole, type GeoPoint, ships } from "@stamp/geo";
+import { type AccountRole, type RoleCommand as Command, encodeRole, type GeoPoint, owesReport, ships } from "@stamp/geo";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import { type AccountShippingSchema, type Accounts, fromWire, type ObeyRequest, RoleCommand, toWire } from "@stamp/wire";
 import type { AccountOperation, AccountResult } from "../accounts/account-rows.ts";
+import { type DivergedHere, reportTrouble } from "./report-here.ts";
 import type { Execute, RoleCommands } from "./role-commands.ts";
 import type { ShippingHere } from "./shipping-here.ts";
 
 type RoleHandlers = Pick<
   Handlers<typeof Accounts>,
-  "obey" | "getRole" | "copySettings" | "noteCopy" | "getCopy" | "getShipping" | "endReport"
+  "obey" | "getRole" | "copySettings" | "noteCopy" | "getCopy" | "getShipping" | "endReport" | "listDiverged"
 >;
 
 export function roleHandlers(
@@ -18,6 +19,7 @@ export function roleHandlers(
   roles: RoleCommands,
   execute: (operation: AccountOperation, context: CallContext) => Promise<Outcome<AccountResult>>,
   shipping: (account: string, role: AccountRole) => Promise<Outcome<ShippingHere>>,
+  diverged: (account: string, marker: string) => Promise<Outcome<DivergedHere>>,
 ): RoleHandlers {
   const at =
     (context: CallContext): Execute =>
@@ -60,7 +62,23 @@ export function roleHandlers(
       const found = await shipping(account, role.value);
       return found.ok ? ok(shippingToWire(account, role.value, found.value, world.clock.wallMs())) : found;
     },
-    endReport: async ({ account, epoch }, context) => text(await roles.endReport(account, fromWire(epoch), at(context))),
+    endReport: async ({ account, epoch }, context) => {
+      const role = await roles.decodedRole(account, at(context));
+      if (!role.ok) return role;
+      if (role.value.epoch === fromWire(epoch) && owesReport(role.value)) {
+        const trouble = await reportTrouble(await shipping(account, role.value));
+        if (trouble !== "") return refused("unavailable", "notReady", trouble);
+      }
+      return text(await roles.endReport(account, fromWire(epoch), at(context)));
+    },
+    listDiverged: async ({ account, marker }, context) => {
+      const role = await roles.decodedRole(account, at(context));
+      if (!role.ok) return role;
+      const owes = owesReport(role.value);
+      const trouble = owes ? reportTrouble(await shipping(account, role.value)) : "";
+      const page = await diverged(account, marker);
+      return page.ok ? ok({ rows: [...page.value.rows], nextMarker: page.value.next, complete: !owes, trouble }) : page;
+    },
   };
 }
 

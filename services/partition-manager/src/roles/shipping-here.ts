@@ -25,6 +25,8 @@ const attemptsMax = 3;
 
 export interface ShippingHere {
   readonly progress: AccountProgress;
+  /** Number of ranges that have keys of the account: those of `ranges`, and those that say nothing. */
+  readonly rangeCount: number;
   /** In key order, table by table. */
   readonly ranges: readonly RangeShippingFacts[];
 }
@@ -42,7 +44,7 @@ export async function shippingHere(
     if (namesOf(rangesOf(map, account)) !== namesOf(before)) continue;
     const found = before.map((range) => [range.rangeId, told.get(idOf(range.rangeId, range.ownerEpoch))] as const);
     const progress = accountProgress(new Map(found.map(([rangeId, facts]) => [rangeId, facts && progressOf(facts)])));
-    return ok({ progress, ranges: found.flatMap(([, facts]) => (facts === undefined ? [] : [facts])) });
+    return ok({ progress, rangeCount: before.length, ranges: found.flatMap(([, facts]) => (facts === undefined ? [] : [facts])) });
   }
   return refused("unavailable", "notReady", `the ranges of account ${account} are split, merged or moved again and again`);
 }
@@ -68,7 +70,8 @@ export async function fenceHere(world: World, map: MapState, account: string, ep
   return refused("unavailable", "notReady", `the ranges of account ${account} are split, merged or moved again and again`);
 }
 
-function rangesOf(map: MapState, account: string): readonly Range[] {
+/** Ranges of the tables without whose rows a copy of an account is not complete. */
+export function rangesOf(map: MapState, account: string): readonly Range[] {
   return map.current.ranges.filter((range) => isCopiedTable(range.table) && holdsAccount(range, account));
 }
 

@@ -1,9 +1,10 @@
 /** Calls to the geo door of another stamp: one of its front-ends, and the next one when that one does not answer. */
-import { type Outcome, refused } from "@stamp/base";
+import { type Outcome, ok, refused } from "@stamp/base";
+import type { RowVersion } from "@stamp/geo";
 import type { ShippedTable } from "@stamp/objects";
 import type { CallOptions, Transport } from "@stamp/ports";
-import type { SeedLink, SeedPart, Shipment, ShippingLink } from "@stamp/range-partition";
-import { GeoDoor, toWire } from "@stamp/wire";
+import type { SeedLink, SeedPart, Shipment, ShippingLink, VersionsLink } from "@stamp/range-partition";
+import { fromWire, GeoDoor, toWire } from "@stamp/wire";
 
 /** How far the account's copy is. */
 export interface CopyReport {
@@ -23,13 +24,15 @@ interface Link {
   /** Addresses of front-ends, host:port. */
   readonly doors: readonly string[];
   readonly transportTo: TransportToStamp;
+  /** Role epoch under which the other stamp is primary, for a primary that it deposed. */
+  readonly promotedAs?: number;
   /** Runs at each answer. */
   readonly onAnswer?: (answer: Outcome<unknown>) => void;
 }
 
 type Options = Pick<CallOptions, "timeoutMs" | "signal">;
 
-export class GeoLink implements ShippingLink, SeedLink {
+export class GeoLink implements ShippingLink, SeedLink, VersionsLink {
   readonly #link: Link;
   #door = 0;
 
@@ -73,7 +76,19 @@ export class GeoLink implements ShippingLink, SeedLink {
     return this.#atDoor((transport, door) => transport.client(door, GeoDoor).report({ ...report, account }, options));
   }
 
-  async #asked(call: (transport: Transport, door: string) => Promise<Outcome<unknown>>): Promise<Outcome<unknown>> {
+  /** Asks the new primary what its copy had. */
+  async versions(names: readonly Uint8Array[], options: Options): Promise<Outcome<readonly (RowVersion | undefined)[]>> {
+    const { account, table, promotedAs = 0 } = this.#link;
+    const request = { account, epoch: toWire(promotedAs), table, names: [...names] };
+    const told = await this.#atDoor((transport, door) => transport.client(door, GeoDoor).tellVersions(request, options));
+    if (!told.ok) return told;
+    const { versions } = told.value;
+    if (versions.length !== names.length)
+      return refused("internal", "badRequest", `${versions.length} versions were told of ${names.length} PartitionNames`);
+    return ok(versions.map(({ epoch, sequence }) => (epoch === 0n ? undefined : { epoch: fromWire(epoch), number: fromWire(sequence) })));
+  }
+
+  async #asked<T>(call: (transport: Transport, door: string) => Promise<Outcome<T>>): Promise<Outcome<T>> {
     const { peer, doors, transportTo } = this.#link;
     const door = doors[this.#door % doors.length];
     if (door === undefined) return refused("failedPrecondition", "notReady", `no front-end of stamp ${peer} is known`);
@@ -81,7 +96,7 @@ export class GeoLink implements ShippingLink, SeedLink {
     return transport.ok ? call(transport.value, door) : transport;
   }
 
-  async #atDoor(call: (transport: Transport, door: string) => Promise<Outcome<unknown>>): Promise<Outcome<unknown>> {
+  async #atDoor<T>(call: (transport: Transport, door: string) => Promise<Outcome<T>>): Promise<Outcome<T>> {
     const answer = await this.#asked(call);
     this.#link.onAnswer?.(answer);
     if (answer.ok || isOfTheStamp(answer.failure.code)) return answer;

@@ -12,23 +12,12 @@ import type { Range } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { type RangePartition, RangeSeeder, RangeSender } from "@stamp/range-partition";
 import { GeoLink, type TransportToStamp } from "./geo-link.ts";
+import { type Note, noteOf } from "./note.ts";
 
 export interface ShippingOptions {
   readonly transportTo: TransportToStamp;
   /** Bound of what the scans of one range send in a second, in bytes. */
   readonly seedBytesPerSecondMax: number;
-}
-
-/** Note of a follower. */
-interface Note {
-  /** Role epoch under which the rows were seeded. */
-  readonly epoch: number;
-  /** Operation that began the copy. */
-  readonly paired?: number | undefined;
-  /** Hexadecimal: every row before this key is seeded. Undefined: all are. */
-  readonly upTo?: string | undefined;
-  /** Last commit of the range when all rows were seeded. */
-  readonly end?: number | undefined;
 }
 
 /** State for people and for the manager. */
@@ -37,7 +26,8 @@ export interface ShippingFacts {
   readonly rangeId: string;
   readonly table: string;
   readonly epoch: number;
-  readonly state: "seeding" | "shipping" | "ended";
+  /** A range of a deposed primary is `reporting` or has `reported` (range-report.ts). */
+  readonly state: "seeding" | "shipping" | "reporting" | "reported" | "ended";
   /** Commits that are not acknowledged. */
   readonly pending: number;
   /** Size of the rows in them, in bytes; an upper bound. */
@@ -72,7 +62,19 @@ export interface AskedShipping {
 
 const recordNoteEveryMs = 5_000;
 
-export class RangeShipping {
+/** Work on one range for an account that has a second stamp: shipping, or the report of a deposed primary. */
+export interface RangeWork {
+  readonly role: AccountRole;
+  readonly facts: ShippingFacts;
+  readonly isEnded: boolean;
+  /** Resolves when nothing is done any more. */
+  readonly ended: Promise<void>;
+  stop(): void;
+  /** Lets the log go that is kept for the other stamp. */
+  letGo(): Promise<void>;
+}
+
+export class RangeShipping implements RangeWork {
   readonly account: string;
   readonly #world: World;
   readonly #range: Range;
@@ -298,16 +300,4 @@ function estimatedBytes(partition: RangePartition, low: Uint8Array, high: Uint8A
   const within = samples.filter((key) => compareBytes(key, low) >= 0 && compareBytes(key, high) < 0).length;
   if (samples.length === 0) return compareBytes(low, high) < 0 ? checkpointBytes + memoryTableBytes : 0;
   return ((checkpointBytes + memoryTableBytes) * within) / samples.length;
-}
-
-/** Undefined if the text is no note. */
-function noteOf(text: string): Note | undefined {
-  try {
-    const { epoch, paired, upTo, end } = JSON.parse(text) as Partial<Note>;
-    const isNumber = (value: unknown): boolean => value === undefined || typeof value === "number";
-    if (typeof epoch !== "number" || !isNumber(paired) || !isNumber(end)) return undefined;
-    return upTo === undefined || typeof upTo === "string" ? { epoch, paired, upTo, end } : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -3,21 +3,31 @@
  * this server has.
  *
  *     roles (partition manager) ─┐
- *     ranges served here ────────┴──► one RangeShipping for each range and account that is shipped from here
+ *     ranges served here ────────┴──► one RangeShipping for each range and account that is shipped from here,
+ *                                     one RangeReport while this stamp owes a report of what only it has
  *
- * Invariant: a range whose account is not shipped any more, or by another role epoch, has no follower of that account.
+ * Invariant: a range whose account is not shipped any more, or by another role epoch, has no follower of that account, unless
+ * the report is owed.
  */
 import { type Outcome, ok } from "@stamp/base";
-import { type AccountRole, outgrown, roleOf, ships } from "@stamp/geo";
+import { type AccountRole, outgrown, owesReport, roleOf, ships } from "@stamp/geo";
 import { LeaderCalls } from "@stamp/metadata-store";
 import { accountKeys, holdsAccount, isShippedTable } from "@stamp/objects";
 import { holdsKey, type Range } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
-import { Accounts } from "@stamp/wire";
+import { Accounts, toWire } from "@stamp/wire";
 import type { Holdings } from "../ranges/holdings.ts";
 import { partitionBehind } from "../ranges/range-engine.ts";
 import { GeoLink } from "./geo-link.ts";
-import { type AskedShipping, type Facts, RangeShipping, type ShippingFacts, type ShippingOptions } from "./range-shipping.ts";
+import { RangeReport } from "./range-report.ts";
+import {
+  type AskedShipping,
+  type Facts,
+  RangeShipping,
+  type RangeWork,
+  type ShippingFacts,
+  type ShippingOptions,
+} from "./range-shipping.ts";
 
 export interface ShipperOptions extends ShippingOptions {
   readonly lockService: string;
@@ -49,7 +59,7 @@ export class Shipper {
   readonly #options: ShipperOptions;
   readonly #manager: LeaderCalls;
   /** By range, owner epoch, account and role. */
-  readonly #running = new Map<string, RangeShipping>();
+  readonly #running = new Map<string, RangeWork>();
   /** Reports on their way, by account. */
   readonly #reporting = new Map<string, Promise<void>>();
   /** Roles as they were told last; undefined: they were not told yet. */
@@ -125,7 +135,7 @@ export class Shipper {
     for (const { range, state, engine } of this.#holdings.all) {
       const partition = engine && partitionBehind(engine);
       if (state !== "serving" || partition === undefined || !isShippedTable(range.table)) continue;
-      const accounts = [...roles].filter(([account, role]) => ships(role) && holdsAccount(range, account));
+      const accounts = [...roles].filter(([account, role]) => (ships(role) || owesReport(role)) && holdsAccount(range, account));
       for (const name of partition.followers.names) {
         if (!accounts.some(([account]) => account === name)) await partition.followers.end(name);
       }
@@ -134,8 +144,11 @@ export class Shipper {
         wanted.add(key);
         const running = this.#running.get(key);
         if (running !== undefined && !running.isEnded) continue;
-        this.#stopOthers(range, account);
-        this.#running.set(key, new RangeShipping(this.#world, range, partition, account, role, this.#options));
+        const before = this.#stopOthers(range, account);
+        const work = owesReport(role)
+          ? new RangeReport(this.#world, range, partition, account, role, this.#options, before)
+          : new RangeShipping(this.#world, range, partition, account, role, this.#options);
+        this.#running.set(key, work);
       }
     }
     for (const [key, shipping] of this.#running) {
@@ -146,13 +159,15 @@ export class Shipper {
     await this.#bound();
   }
 
-  /** The owner of an account's first range tells the other stamp how far the copy is. */
+  /** The owner of an account's first range tells the other stamp how far the copy is, or its manager that the report may be complete. */
   #reportAll(signal: AbortSignal): void {
     for (const { range, state } of this.#holdings.all) {
       if (state !== "serving" || range.table !== reportedTable) continue;
       for (const [account, role] of this.#roles ?? []) {
-        if (!ships(role) || !holdsKey(range, accountKeys(account).low) || this.#reporting.has(account)) continue;
-        const reported = this.#report(account, role, signal).finally(() => this.#reporting.delete(account));
+        if (!ships(role) && !owesReport(role)) continue;
+        if (!holdsKey(range, accountKeys(account).low) || this.#reporting.has(account)) continue;
+        const report = ships(role) ? this.#report(account, role, signal) : this.#endReport(account, role);
+        const reported = report.finally(() => this.#reporting.delete(account));
         this.#reporting.set(account, reported);
       }
     }
@@ -172,13 +187,26 @@ export class Shipper {
     if (!reported.ok) this.#world.logger.debug("the other stamp was not told how far its copy is", { account, ...reported.failure });
   }
 
-  /** The role changed: what ran under the one before stops first. */
-  #stopOthers(range: Range, account: string): void {
+  /** The manager ends the report if every range has its part; this range is one of them. */
+  async #endReport(account: string, { epoch }: AccountRole): Promise<void> {
+    const ended = await this.#manager.call(
+      askTimeoutMs,
+      (address, timeoutMs) => this.#world.transport.client(address, Accounts).endReport({ account, epoch: toWire(epoch) }, { timeoutMs }),
+      { idempotent: true, mayLackMethod: true },
+    );
+    if (!ended.ok) this.#world.logger.debug("the report of a deposed primary is not complete", { account, ...ended.failure });
+  }
+
+  /** The role changed: what ran under the one before stops first. Resolves when it has. */
+  #stopOthers(range: Range, account: string): Promise<unknown> {
+    const stopped: Promise<void>[] = [];
     for (const [key, shipping] of this.#running) {
       if (!key.startsWith(`${range.rangeId} ${range.ownerEpoch} ${account} `)) continue;
       shipping.stop();
+      stopped.push(shipping.ended);
       this.#running.delete(key);
     }
+    return Promise.all(stopped);
   }
 
   /** The primary never stops for its secondary: the largest backlog is let go when all of them are too much. */

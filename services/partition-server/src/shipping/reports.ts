@@ -1,0 +1,92 @@
+/**
+ * Answers about reports of deposed primaries: what was shipped to a range here, which the deposed primary asks, and the report
+ * that is here, for people.
+ */
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
+import { accountKeys, decodeEntity, decodeKey, type KeyElement, shippedNames } from "@stamp/objects";
+import { holdsKey, type Range } from "@stamp/partition-map";
+import { decodeMarker, markerKey, type RangePartition, type ReportRow, reportPage } from "@stamp/range-partition";
+import type { DivergedRowSchema, DivergedRowsSchema, TellVersionsResponseSchema } from "@stamp/wire";
+import { fromWire, type GetShippedVersionsRequest, type ListDivergedRowsRequest, propertyToWire, toWire } from "@stamp/wire";
+import type { Held, Holdings, Serving } from "../ranges/holdings.ts";
+import { partitionBehind } from "../ranges/range-engine.ts";
+
+type Versions = MessageInitShape<typeof TellVersionsResponseSchema>;
+type Page = MessageInitShape<typeof DivergedRowsSchema>;
+type DivergedInit = MessageInitShape<typeof DivergedRowSchema>;
+
+const namesMax = 1_000;
+
+export class Reports {
+  readonly #holdings: Holdings;
+  /** False for a range whose lease may have ended. */
+  readonly #mayAnswer: (held: Held) => Outcome<void>;
+
+  constructor(holdings: Holdings, mayAnswer: (held: Held) => Outcome<void>) {
+    this.#holdings = holdings;
+    this.#mayAnswer = mayAnswer;
+  }
+
+  async versions({ rangeId, rangeVersion, names }: GetShippedVersionsRequest): Promise<Outcome<Versions>> {
+    if (names.length > namesMax) return refused("invalidArgument", "badRequest", `${names.length} PartitionNames are asked for at once`);
+    const found = this.#found(rangeId, fromWire(rangeVersion));
+    if (!found.ok) return found;
+    const { held, partition } = found.value;
+    const versions = [];
+    for (const name of names) {
+      if (!holdsKey(held.range, name)) return refused("failedPrecondition", "wrongPartition", `${rangeId} does not hold a PartitionName`);
+      const stored = await partition.get(markerKey(name));
+      const marker = stored && decodeMarker(stored);
+      if (marker && !marker.ok) return marker;
+      versions.push(marker === undefined ? {} : { epoch: toWire(marker.value.epoch), sequence: toWire(marker.value.number) });
+    }
+    const answered = this.#mayAnswer(held);
+    return answered.ok ? ok({ versions }) : answered;
+  }
+
+  async page({ rangeId, rangeVersion, account, fromKey }: ListDivergedRowsRequest): Promise<Outcome<Page>> {
+    const found = this.#found(rangeId, fromWire(rangeVersion));
+    if (!found.ok) return found;
+    const { held, partition } = found.value;
+    const { low, high } = keysHere(held.range, account);
+    const from = compareBytes(fromKey, low) > 0 ? fromKey : low;
+    if (compareBytes(from, high) >= 0) return ok({});
+    const { rows, next } = await reportPage(partition, { low: from, high }, shippedNames(account));
+    const told = rows.map((row) => rowToWire(held.range.table, row));
+    const answered = this.#mayAnswer(held);
+    return answered.ok ? ok({ rows: told, ...(next && { nextKey: next }) }) : answered;
+  }
+
+  #found(rangeId: string, rangeVersion: number): Outcome<{ readonly held: Serving; readonly partition: RangePartition }> {
+    const held = this.#holdings.serving(rangeId, rangeVersion);
+    if (!held.ok) return held;
+    const partition = partitionBehind(held.value.engine);
+    return partition === undefined
+      ? refused("unimplemented", "unknownMethod", `${rangeId} takes nothing from other stamps`)
+      : ok({ held: held.value, partition });
+  }
+}
+
+/** Keys of the account in the range. */
+function keysHere({ low, high }: Range, account: string): { readonly low: Uint8Array; readonly high: Uint8Array } {
+  const keys = accountKeys(account);
+  return {
+    low: compareBytes(low, keys.low) > 0 ? low : keys.low,
+    high: high.length > 0 && compareBytes(high, keys.high) < 0 ? high : keys.high,
+  };
+}
+
+function rowToWire(table: string, { operation, sequence, write }: ReportRow): DivergedInit {
+  const told = { operation: toWire(operation), sequence: toWire(sequence), deleted: write.kind === "delete", key: write.key };
+  const path = decodeKey(write.key);
+  const [, partition = [], row = []] = path.ok ? path.value : [];
+  const [kind, name = ""] = partition as readonly [KeyElement?, KeyElement?];
+  if (table !== "Entity" || !path.ok) return { ...told, kind: "row" };
+  if (kind === 0) return { ...told, kind: "table", name: String(name) };
+  const key = { partitionKey: String(partition[3]), rowKey: String(row[0]) };
+  if (write.kind === "delete") return { ...told, kind: "entity", name: String(name), entity: { key } };
+  const { timestamp, properties } = decodeEntity(write.value);
+  return { ...told, kind: "entity", name: String(name), entity: { key, timestamp, properties: properties.map(propertyToWire) } };
+}
