@@ -4,27 +4,15 @@
  * linearizable, and nothing is lost. Skipped with a reason where there are no namespaces, no etcd or no libfaketime.
  */
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
+import { after } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { BlobServiceClient, type BlockBlobClient, type RestError } from "@azure/storage-blob";
-import { historiesDrill, type MovingClients } from "@stamp/drills";
-import { findEtcd } from "../etcd/etcd-server.ts";
 import { HostClocks, noticedWithinMs, whyNoClocks } from "./clocks.ts";
-import { whyNoNamespaces } from "./network.ts";
-import { type Host, hosts, StampHosts } from "./stamp-hosts.ts";
+import { hostsTest } from "./hosts-test.ts";
+import { type Host, hosts, type StampHosts } from "./stamp-hosts.ts";
 
-const found = await findEtcd();
-const skip = (await whyNoNamespaces()) ?? ("skip" in found ? found.skip : undefined) ?? whyNoClocks;
 const clocks = new HostClocks(hosts);
-let stamp: StampHosts | undefined;
-let clients: MovingClients | undefined;
-after(async () => {
-  await clients?.stop();
-  await stamp?.close();
-  clocks.close();
-});
-// Whoever ends the test leaves no namespaces, and nothing that runs in them.
-process.once("SIGTERM", () => void stamp?.close().finally(() => process.exit(1)));
+after(() => clocks.close());
 
 const hour = 3_600;
 /** Shortest lease of a blob, in seconds. */
@@ -49,18 +37,15 @@ async function places(of: StampHosts): Promise<Record<string, Host>> {
   };
 }
 
-test(
+await hostsTest(
   "the clock of a host is set by an hour, forth and back: no place is lost, leases last, histories are linearizable",
-  skip === undefined ? { timeout: 400_000 } : { skip },
-  async () => {
+  { timeoutMs: 400_000, skip: whyNoClocks },
+  async (running) => {
     const environments = Object.fromEntries(hosts.map((host) => [host, clocks.environment(host)]));
-    const started = await StampHosts.start((found as { readonly program: string }).program, environments);
-    stamp = started;
+    const started = await running.start({ environments });
     const before = await places(started);
     const { blobs, lockService } = before as { blobs: Host; lockService: Host };
-    const drill = await historiesDrill();
-    const working = await drill.MovingClients.start(hosts.map((host) => started.connectionString(host)));
-    clients = working;
+    const working = await running.startClients(hosts);
 
     // A front-end with a clock that is an hour off refuses signed requests: their date is too far from its own.
     const other = hosts.find((host) => host !== blobs) as Host;
@@ -86,12 +71,23 @@ test(
       console.log(JSON.stringify({ host, seconds, ...pause, acknowledged: working.acknowledged - acknowledged }));
       assert.ok(working.acknowledged > acknowledged, "clients go on");
     };
+    const untilReadyIs = async (status: number, text: RegExp): Promise<void> => {
+      let answer = await started.frontEndReady(blobs);
+      for (let tries = 0; tries < 50 && answer.status !== status; tries++) {
+        await sleep(200);
+        answer = await started.frontEndReady(blobs);
+      }
+      assert.equal(answer.status, status, answer.text);
+      assert.match(answer.text, text);
+    };
     const [early, late] = [await leased("early"), await leased("late")];
     assert.equal(await taken(early), "ok");
     await set(blobs, hour, async () => {
       assert.equal(await taken(early), "LeaseAlreadyPresent", "an hour later by its clock, a moment later for its holder");
       const there = BlobServiceClient.fromConnectionString(started.connectionString(blobs), { retryOptions: { maxTries: 1 } });
       assert.equal(await told(there.getProperties()), "AuthenticationFailed");
+      await untilReadyIs(503, /a clock like most hosts have: theirs are 3[56]\d\d s behind/);
+      assert.equal((await started.frontEndReady(other)).status, 200);
       const health = JSON.parse(await started.stamp(other, ["health", "--json"], [4, 5, 6, 7])) as {
         readonly findings: readonly { readonly code: string }[];
       };
@@ -106,6 +102,7 @@ test(
       assert.equal(await taken(late), "ok", "it does not last two hours longer");
     });
     await set(blobs, 0);
+    await untilReadyIs(200, /./);
     if (lockService !== blobs) {
       await set(lockService, hour);
       await set(lockService, -hour);

@@ -12,8 +12,10 @@ const [library] = globSync("/usr/lib/*/faketime/libfaketime.so.1");
 export const whyNoClocks: string | undefined =
   library === undefined ? "libfaketime is not installed (Debian package libfaketime)" : undefined;
 
-/** Longest time until a process notices, in milliseconds. */
-export const noticedWithinMs = 1_000;
+/** Time between two looks of a process at its clock, in seconds. */
+const lookEverySeconds = 1;
+/** Longest time until a process notices, in milliseconds: a look, and half a second for the process to run. */
+export const noticedWithinMs = 1_500;
 
 export class HostClocks {
   readonly #folder = mkdtempSync(join(tmpdir(), "stamp-clocks-"));
@@ -27,7 +29,7 @@ export class HostClocks {
     return {
       LD_PRELOAD: library ?? "",
       FAKETIME_TIMESTAMP_FILE: this.#file(host),
-      FAKETIME_CACHE_DURATION: String(noticedWithinMs / 1_000),
+      FAKETIME_CACHE_DURATION: String(lookEverySeconds),
       FAKETIME_DONT_FAKE_MONOTONIC: "1",
     };
   }

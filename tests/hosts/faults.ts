@@ -1,4 +1,5 @@
 /** What is done to hosts, one fault after another, and the longest pause of a client during each. */
+import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MovingClients, Pause } from "@stamp/drills";
 import type { Host, StampHosts } from "./stamp-hosts.ts";
@@ -10,6 +11,8 @@ export interface HostFault {
   /** Longest pause that the design allows, in ms; undefined if requests are refused by design. */
   readonly aimMs: number | undefined;
   readonly begin: (stamp: StampHosts) => Promise<Host>;
+  /** Looks at what must be so at the end of the fault, before it is mended. */
+  readonly during?: (stamp: StampHosts, host: Host) => Promise<void>;
   readonly end: (stamp: StampHosts, host: Host) => Promise<void>;
 }
 
@@ -34,10 +37,12 @@ const killed = (name: string, whom: (stamp: StampHosts) => Promise<Host>): HostF
   end: (stamp, host) => stamp.restart(host),
 });
 
+/** `refuses`: the host's front-end is not ready at the end of the fault. */
 const cut = (
   name: string,
   how: (stamp: StampHosts, host: Host) => Promise<unknown>,
   whom: (stamp: StampHosts) => Promise<Host>,
+  refuses = true,
 ): HostFault => ({
   name,
   lastsMs: 12_000,
@@ -46,6 +51,12 @@ const cut = (
     const host = await whom(stamp);
     await how(stamp, host);
     return host;
+  },
+  // A load balancer sends nobody there.
+  during: async (stamp, host) => {
+    const { status, text } = await stamp.frontEndReady(host);
+    assert.equal(status, refuses ? 503 : 200, text);
+    if (refuses) assert.match(text, /an answer of another host: none of/);
   },
   end: (stamp, host) => stamp.network.heal(host),
 });
@@ -98,11 +109,13 @@ export const allFaults: readonly HostFault[] = [
     "host that serves the blobs sends with 100 ms and 2% loss",
     (stamp, host) => stamp.network.slow(host),
     (stamp) => stamp.servingHost(),
+    false,
   ),
   cut(
     "host of the active lock service sends with 100 ms and 2% loss",
     (stamp, host) => stamp.network.slow(host),
     (stamp) => stamp.hostOf("lock-service"),
+    false,
   ),
   killEtcdLeader,
   {
@@ -126,6 +139,7 @@ export async function measured(stamp: StampHosts, clients: MovingClients, fault:
   clients.takeLongest();
   const host = await fault.begin(stamp);
   await sleep(fault.lastsMs);
+  await fault.during?.(stamp, host);
   await fault.end(stamp, host);
   await stamp.untilReady();
   // A client whose attempt began during the fault has its answer after this.

@@ -1,50 +1,40 @@
 /**
  * A stamp on three hosts (network namespaces) that lose one another, under clients of the real SDK. Skipped with a reason where there are no
- * namespaces or no etcd. All faults, with a table for docs/measurements/hosts.md: STAMP_HOSTS_ALL=true node --test tests/hosts/hosts.slow.ts
+ * namespaces or no etcd. For docs/measurements/hosts.md:
+ *
+ *   STAMP_HOSTS_ALL=true         all faults
+ *   STAMP_HOSTS_FAULTS=PATTERN   those whose name matches, e.g. "killed|hears"
+ *   STAMP_HOSTS_TIMES=N          each one N times, in turns
+ *   STAMP_HOSTS_LOGS=FOLDER      keeps the logs of all hosts
  */
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
-import { historiesDrill, type MovingClients } from "@stamp/drills";
-import { findEtcd } from "../etcd/etcd-server.ts";
 import { allFaults, cutStreamManager, killEtcdLeader, killLockService, measured } from "./faults.ts";
-import { whyNoNamespaces } from "./network.ts";
-import { hosts, StampHosts } from "./stamp-hosts.ts";
+import { hostsTest } from "./hosts-test.ts";
+import { hosts } from "./stamp-hosts.ts";
 
-const found = await findEtcd();
-const none = await whyNoNamespaces();
-const skip = none ?? ("skip" in found ? found.skip : undefined);
 const all = process.env.STAMP_HOSTS_ALL === "true";
-const options = skip === undefined ? { timeout: all ? 1_200_000 : 500_000 } : { skip };
-let stamp: StampHosts | undefined;
-let clients: MovingClients | undefined;
-after(async () => {
-  await clients?.stop();
-  await stamp?.close();
-});
-// Whoever ends the test leaves no namespaces, and nothing that runs in them.
-process.once("SIGTERM", () => void stamp?.close().finally(() => process.exit(1)));
+const pattern = process.env.STAMP_HOSTS_FAULTS;
+const times = Number(process.env.STAMP_HOSTS_TIMES ?? 1);
+const long = all || pattern !== undefined;
+const few = [killLockService, cutStreamManager, killEtcdLeader];
+const matching = allFaults.filter(({ name }) => new RegExp(pattern ?? "").test(name));
+const faults = long ? matching : few;
 
-test(
+await hostsTest(
   "three hosts: one is killed, one is cut off, etcd's leader dies; histories are linearizable, and nothing is lost",
-  options,
-  async () => {
-    const started = await StampHosts.start((found as { readonly program: string }).program);
-    stamp = started;
+  { timeoutMs: long ? 300_000 + faults.length * times * 80_000 : 500_000 },
+  async (running) => {
+    assert.ok(faults.length > 0, `no fault matches ${pattern}`);
+    const started = await running.start();
     // Every host tells of all of them, and every extent lies on three.
     for (const host of hosts) {
       const { processes, health } = await started.status(host);
       assert.deepEqual([processes.length, new Set(processes.map((each) => each.host)).size], [16, 3], health.sentence);
     }
-    const drill = await historiesDrill();
-    const shared = all ? Array.from({ length: 16 }, (_, i) => `shared-${i}`) : undefined;
-    const working = await drill.MovingClients.start(
-      hosts.map((host) => started.connectionString(host)),
-      shared,
-    );
-    clients = working;
-    const faults = all ? allFaults : [killLockService, cutStreamManager, killEtcdLeader];
+    const shared = long ? Array.from({ length: 16 * times }, (_, i) => `shared-${i}`) : undefined;
+    const working = await running.startClients(hosts, shared);
     const table = [];
-    for (const fault of faults) {
+    for (const fault of Array.from({ length: times }, () => faults).flat()) {
       const result = await measured(started, working, fault);
       console.log(JSON.stringify(result));
       table.push(result);

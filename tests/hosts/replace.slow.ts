@@ -3,25 +3,10 @@
  * processes, and a master key. Skipped with a reason where there are no network namespaces or no etcd.
  */
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { historiesDrill, type MovingClients } from "@stamp/drills";
 import { ExtentState } from "@stamp/wire";
-import { findEtcd } from "../etcd/etcd-server.ts";
-import { whyNoNamespaces } from "./network.ts";
-import { type Host, StampHosts } from "./stamp-hosts.ts";
-
-const found = await findEtcd();
-const skip = (await whyNoNamespaces()) ?? ("skip" in found ? found.skip : undefined);
-const options = skip === undefined ? { timeout: 400_000 } : { skip };
-let stamp: StampHosts | undefined;
-let clients: MovingClients | undefined;
-after(async () => {
-  await clients?.stop();
-  await stamp?.close();
-});
-// Whoever ends the test leaves no namespaces, and nothing that runs in them.
-process.once("SIGTERM", () => void stamp?.close().finally(() => process.exit(1)));
+import { hostsTest } from "./hosts-test.ts";
+import type { Host } from "./stamp-hosts.ts";
 
 interface HostLine {
   readonly host: string;
@@ -31,15 +16,12 @@ interface HostLine {
   readonly duty: string;
 }
 
-test(
+await hostsTest(
   "a host dies for ever: another one takes its place, every extent lies on three hosts again, and nothing is lost",
-  options,
-  async () => {
-    const started = await StampHosts.start((found as { readonly program: string }).program, {}, true);
-    stamp = started;
-    const drill = await historiesDrill();
-    const working = await drill.MovingClients.start((["a", "b"] as const).map((host) => started.connectionString(host)));
-    clients = working;
+  { timeoutMs: 400_000 },
+  async (running) => {
+    const started = await running.start({ secured: true });
+    const working = await running.startClients(["a", "b"]);
     await sleep(5_000);
     await started.kill("c");
     const list = async (): Promise<HostLine[]> => JSON.parse(await started.stamp("a", ["host", "list", "--json"])) as HostLine[];

@@ -8,7 +8,18 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,6 +34,8 @@ const run = promisify(execFile);
 const account = { name: "shop", keys: [randomBytes(32).toString("base64")] };
 const cli = "packages/cli/src/main.ts";
 const portBase = 10_000;
+/** Port of `/ready` of front-end-1; those of the others follow (docs/guides/deploy.md). */
+const frontEndHealthPort = 12_030;
 
 export const hosts = ["a", "b", "c"] as const;
 export const spare = "d";
@@ -41,6 +54,15 @@ export interface StampStatus {
   readonly ranges: readonly { readonly table: string; readonly server: string }[];
 }
 
+export interface StampHostsOptions {
+  /** Further environment of all processes of a host. */
+  readonly environments?: Partial<Record<Host, Readonly<Record<string, string>>>>;
+  /** With TLS between the processes, and keys sealed at rest. */
+  readonly secured?: boolean;
+  /** Folder of a release that all hosts begin with. */
+  readonly programs?: string;
+}
+
 export class StampHosts {
   readonly network: HostNetwork;
   readonly folder: string;
@@ -50,6 +72,11 @@ export class StampHosts {
   /** Mutual TLS between all processes, and a master key that seals secrets of accounts. */
   readonly #secured: boolean;
   readonly #calls = new NodeForeignCalls(new NodeClock());
+  /**
+   * etcd of three hosts would share one disk here, with all that runs on this machine: syncs took 1.6 s and elections followed. In memory each
+   * has a disk of its own, as fast as one that etcd asks for.
+   */
+  readonly #etcdFolder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "stamp-hosts-etcd-"));
   readonly #etcds = new Map<Host, ChildProcess>();
   /** Folder of the programs of each host that does not run those of this repository. */
   readonly #programs = new Map<Host, string>();
@@ -62,16 +89,8 @@ export class StampHosts {
     this.folder = mkdtempSync(join(tmpdir(), "stamp-hosts-"));
   }
 
-  /**
-   * `environments`: further environment of all processes of a host. `secured`: with TLS between the processes and keys sealed at rest.
-   * `programs`: folder of a release that all hosts begin with.
-   */
-  static async start(
-    etcdProgram: string,
-    environments: Partial<Record<Host, Readonly<Record<string, string>>>> = {},
-    secured = false,
-    programs = root,
-  ): Promise<StampHosts> {
+  static async start(etcdProgram: string, options: StampHostsOptions = {}): Promise<StampHosts> {
+    const { environments = {}, secured = false, programs = root } = options;
     const stamp = new StampHosts(await HostNetwork.create([...hosts, spare]), etcdProgram, secured);
     for (const host of hosts) {
       stamp.#environments.set(host, environments[host] ?? {});
@@ -82,7 +101,7 @@ export class StampHosts {
       return stamp;
     } catch (error) {
       for (const host of hosts) console.log(stamp.logs(host));
-      await stamp.close();
+      await stamp.close(StampHosts.folderForLogs());
       throw error;
     }
   }
@@ -159,7 +178,7 @@ export class StampHosts {
   startEtcd(host: Host): void {
     const url = (port: number): string => `http://${this.network.address(host)}:${port}`;
     const args = [
-      ["--name", host, "--data-dir", join(this.folder, `etcd-${host}`), "--initial-cluster-token", this.folder],
+      ["--name", host, "--data-dir", join(this.#etcdFolder, host), "--initial-cluster-token", this.folder],
       ["--listen-client-urls", url(2379), "--advertise-client-urls", url(2379)],
       ["--listen-peer-urls", url(2380), "--initial-advertise-peer-urls", url(2380)],
       ["--initial-cluster", hosts.map((each) => `${each}=http://${this.network.address(each)}:2380`).join(",")],
@@ -211,6 +230,13 @@ export class StampHosts {
       if (host !== undefined) return host as Host;
     }
     throw new Error("nobody serves blobs");
+  }
+
+  /** Answer of `/ready` of a host's front-end, as a load balancer sees it: 200, or 503 and why. */
+  async frontEndReady(host: Host): Promise<{ readonly status: number; readonly text: string }> {
+    const url = `http://${this.network.address(host)}:${frontEndHealthPort + [...hosts, spare].indexOf(host)}/ready`;
+    const answer = await fetch(url, { signal: AbortSignal.timeout(3_000) });
+    return { status: answer.status, text: await answer.text() };
   }
 
   async kill(host: Host): Promise<void> {
@@ -267,10 +293,28 @@ export class StampHosts {
     );
   }
 
-  async close(): Promise<void> {
+  /** New folder for the logs of a test that failed. */
+  static folderForLogs(): string {
+    return mkdtempSync(join(tmpdir(), "stamp-hosts-logs-"));
+  }
+
+  /** `logsTo`: folder that the logs of all hosts are copied to; undefined to keep none. */
+  async close(logsTo?: string): Promise<void> {
     await this.network.close();
     await this.#calls.close();
-    rmSync(this.folder, { recursive: true, force: true });
+    if (logsTo !== undefined) this.#keepLogs(logsTo);
+    for (const folder of [this.folder, this.#etcdFolder]) rmSync(folder, { recursive: true, force: true });
+  }
+
+  /** Copies to `<folder>/<host>/` and `<folder>/etcd-<host>.log`. */
+  #keepLogs(folder: string): void {
+    for (const host of [...hosts, spare] as const) {
+      const logs = join(this.#dataDir(host), "logs");
+      if (existsSync(logs)) cpSync(logs, join(folder, host), { recursive: true });
+      const etcdLog = join(this.folder, `etcd-${host}.log`);
+      if (existsSync(etcdLog)) cpSync(etcdLog, join(folder, `etcd-${host}.log`));
+    }
+    console.log(`logs of all hosts: ${folder}`);
   }
 
   async #start(): Promise<void> {

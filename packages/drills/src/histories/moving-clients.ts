@@ -17,10 +17,26 @@ const sharedBlobs = ["a", "b", "c/d"];
 const writing = 3;
 const fresh = "fresh";
 
+/** Attempts of a pause that are kept, the first ones: a client whose every attempt is refused makes hundreds. */
+const keptAttempts = 40;
+
+/** One attempt without an answer, e.g. `{ at: 1, ms: 3002, answer: "unknown" }`. */
+export interface Attempt {
+  /** Place of the front-end in the list of connection strings. */
+  readonly at: number;
+  /** Time from the attempt's begin to its end, in milliseconds. */
+  readonly ms: number;
+  readonly answer: string;
+}
+
 export interface Pause {
   readonly ms: number;
   /** Client that waited, e.g. "writer 2". */
   readonly client: string;
+  /** Time of the last answer before the pause by the wall clock, to compare with logs, e.g. "2026-11-26T14:05:09.120Z". */
+  readonly since: string;
+  /** Attempts of the client meanwhile, in order. The last one is the attempt that was answered, if the pause is over. */
+  readonly attempts: readonly Attempt[];
 }
 
 /** One client's doors, one for each host. */
@@ -29,7 +45,8 @@ class MovingDoor implements BlobDoor {
   readonly #doors: readonly BlobDoor[];
   #at: number;
   #answeredMs = performance.now();
-  #longestMs = 0;
+  #attempts: Attempt[] = [];
+  #longest: Omit<Pause, "client"> = { ms: 0, since: "", attempts: [] };
 
   constructor(name: string, doors: readonly BlobDoor[], at: number) {
     this.name = name;
@@ -38,11 +55,12 @@ class MovingDoor implements BlobDoor {
   }
 
   /** Longest time without an answer since the last call, which may go on still. */
-  takeLongest(): number {
-    const ms = Math.max(this.#longestMs, performance.now() - this.#answeredMs);
-    this.#longestMs = 0;
-    this.#answeredMs = performance.now();
-    return ms;
+  takeLongest(): Pause {
+    this.#measure();
+    const longest = { ...this.#longest, client: this.name };
+    this.#longest = { ms: 0, since: "", attempts: [] };
+    this.#answered();
+    return longest;
   }
 
   createContainer(container: string): Promise<Answer> {
@@ -65,13 +83,28 @@ class MovingDoor implements BlobDoor {
   }
 
   async #through<T extends { readonly kind: string }>(work: (door: BlobDoor) => Promise<T>): Promise<T> {
-    const answer = await work(this.#doors[this.#at] as BlobDoor);
-    if (answer.kind === "unknown" || answer.kind === "notDone") this.#at = (this.#at + 1) % this.#doors.length;
+    const [at, beginMs] = [this.#at, performance.now()];
+    const answer = await work(this.#doors[at] as BlobDoor);
+    const attempt = { at, ms: Math.round(performance.now() - beginMs), answer: answer.kind };
+    if (this.#attempts.length < keptAttempts) this.#attempts.push(attempt);
+    if (answer.kind === "unknown" || answer.kind === "notDone") this.#at = (at + 1) % this.#doors.length;
     else {
-      this.#longestMs = Math.max(this.#longestMs, performance.now() - this.#answeredMs);
-      this.#answeredMs = performance.now();
+      this.#measure();
+      this.#answered();
     }
     return answer;
+  }
+
+  #measure(): void {
+    const ms = Math.round(performance.now() - this.#answeredMs);
+    if (ms <= this.#longest.ms) return;
+    const since = new Date(performance.timeOrigin + this.#answeredMs).toISOString();
+    this.#longest = { ms, since, attempts: this.#attempts };
+  }
+
+  #answered(): void {
+    this.#answeredMs = performance.now();
+    this.#attempts = [];
   }
 }
 
@@ -127,7 +160,7 @@ export class MovingClients {
 
   /** Longest time that a client went without an answer since the last call. */
   takeLongest(): Pause {
-    const all = [...this.#sharers, ...this.#writers].map((door) => ({ ms: Math.round(door.takeLongest()), client: door.name }));
+    const all = [...this.#sharers, ...this.#writers].map((door) => door.takeLongest());
     return all.reduce((longest, each) => (each.ms > longest.ms ? each : longest));
   }
 
