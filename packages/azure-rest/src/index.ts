@@ -15,7 +15,7 @@ export {
 } from "./auth/delegation-key.ts";
 export { blobAuthorizationOf, queueAuthorizationOf, roleOfLetter, tableAuthorizationOf } from "./auth/permissions.ts";
 export { hasSas, parseSas, type Sas } from "./auth/sas.ts";
-export { checkSignature, parseAuthorization, type SharedKeyAuthorization, signRequest } from "./auth/shared-key.ts";
+export { checkSignature, clockSkewMs, parseAuthorization, type SharedKeyAuthorization, signRequest } from "./auth/shared-key.ts";
 export { parseSignedIdentifiers, type SasTerms, type SignedIdentifier, signedIdentifiersXml, termsOf } from "./auth/signed-identifiers.ts";
 export { claimsOfToken, makeToken, verifyToken } from "./auth/token.ts";
 export { fromBase64, toBase64 } from "./base64.ts";

@@ -240,7 +240,8 @@ const tables: readonly ServiceCallers[] = [
     getFeatureLevel: ["operator"],
     setFeatureLevel: ["operator"],
   }),
-  table(Status, { getStatus: ["operator"] }),
+  // A front-end asks whether other hosts answer, and for their clocks.
+  table(Status, { getStatus: ["operator", "front-end"] }),
   table(AvailabilityControl, { disableNode: ["operator"] }),
   table(Availability, { isAvailable: "everybody" }),
   table(Signals, { publish: "everybody", subscribe: "everybody" }),

@@ -3,7 +3,7 @@
  * accounts, where extents are) are copies that others check.
  */
 import { parseNetwork } from "@stamp/azure-rest";
-import { LevelWatch, statusService } from "@stamp/metadata-store";
+import { LevelWatch, lockServiceAddresses, statusService } from "@stamp/metadata-store";
 import {
   type Clock,
   type HttpClient,
@@ -33,6 +33,7 @@ import { Availability, availabilityControlHandlers, availabilityHandlers } from 
 import { frontEndHandlers } from "./grpc/grpc.ts";
 import { Signals } from "./grpc/signals.ts";
 import { signalsHandlers } from "./grpc/signals-service.ts";
+import { OtherHosts } from "./hosts/other-hosts.ts";
 import type { BearerTokens } from "./http/bearer.ts";
 import { blobService } from "./http/blob/service.ts";
 import { HttpDoor } from "./http/door.ts";
@@ -57,6 +58,8 @@ export interface Outside {
   readonly http?: HttpClient;
   /** Absent: the partition manager is asked. */
   readonly lastSyncMs?: LastSyncMs;
+  /** True to ask processes of other hosts every second: whether they answer, and for their clocks. */
+  readonly watchesHosts?: boolean;
 }
 
 export type IssuerOf = (options: {
@@ -113,6 +116,8 @@ export class FrontEndRole implements Role {
   readonly #objects: Objects;
   readonly #signals: Signals;
   readonly #availability: Availability;
+  readonly #hosts: OtherHosts;
+  readonly #watchesHosts: boolean;
   #identity: Identity | undefined;
   #listener: Listener | undefined;
   #stopping = false;
@@ -124,7 +129,9 @@ export class FrontEndRole implements Role {
     this.#level = new LevelWatch(world);
     this.#config = config;
     this.#map = new MapCache(world, config);
-    this.#router = new Router(world, this.#map, config);
+    this.#watchesHosts = outside.watchesHosts ?? false;
+    this.#hosts = new OtherHosts(world, { processes: () => this.#processes(), own: () => this.address });
+    this.#router = new Router(world, this.#map, config, this.#hosts);
     const readContainer = (account: string, container: string, limits: CallLimits) =>
       this.#router.execute({ case: "getContainer", value: { account, container } }, limits);
     this.#containers = new ParentRows(world, readContainer, { readTimeoutMs: config.requestTimeoutMs });
@@ -165,8 +172,9 @@ export class FrontEndRole implements Role {
       hosts: config.developmentAccountHosts,
       hostSuffixes: [...config.hostSuffixes, ...config.queueHostSuffixes, ...config.tableHostSuffixes],
     };
+    const signedRequest = (): void => this.#hosts.accepted();
     const doorOf = (service: RestService): HttpDoor =>
-      new HttpDoor({ world, config, service, objects, accounts, tokens, gate, wellKnownKey });
+      new HttpDoor({ world, config, service, objects, accounts, tokens, gate, wellKnownKey, signedRequest });
     this.#blobDoor = doorOf(blobService(config.hostSuffixes));
     const website = websiteHandler({
       world,
@@ -214,6 +222,7 @@ export class FrontEndRole implements Role {
     const { lockService, name } = this.#config;
     await this.#level.start({ lockService, role: "front-end", name, incarnation });
     this.#map.start();
+    if (this.#watchesHosts) this.#hosts.start();
   }
 
   announceStop(): void {
@@ -229,6 +238,7 @@ export class FrontEndRole implements Role {
     this.#stopping = true;
     await this.#objects.copies.stop();
     await this.#map.stop();
+    await this.#hosts.stop();
     await this.#level.stop();
     await this.#listener?.close(1_000);
     await this.#identity?.close();
@@ -269,7 +279,10 @@ export class FrontEndRole implements Role {
     };
   }
 
-  /** Ready means that everything can be served: the map is known, and the ranges of all services and of accounts are served. */
+  /**
+   * Ready means that everything can be served: the map is known, the ranges of all services and of accounts are served, other hosts can be
+   * reached, and the clock is one with which signed requests are accepted.
+   */
   #waitingFor(): string[] {
     const map = this.#map.current;
     if (!map) return ["the partition map (partition-manager)"];
@@ -278,6 +291,12 @@ export class FrontEndRole implements Role {
       const ranges = map.ranges.filter((range) => range.table === table);
       if (ranges.length === 0 || ranges.some((range) => !range.loaded)) waiting.push(`a partition server for table ${table}`);
     }
-    return waiting;
+    return [...waiting, ...this.#hosts.waitingFor];
+  }
+
+  /** Addresses of processes on all hosts, as far as this one knows them. */
+  #processes(): string[] {
+    const servers = (this.#map.current?.ranges ?? []).map(({ serverAddress }) => serverAddress).filter((address) => address !== "");
+    return [...lockServiceAddresses(this.#config.lockService), ...servers];
   }
 }

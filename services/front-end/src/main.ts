@@ -7,7 +7,7 @@ const tlsOf = ({ tlsCert, tlsKey }: FrontEndConfig) => (tlsCert === "" ? undefin
 await runService({
   role: "front-end",
   schema: frontEndConfigSchema,
-  create: (world, config) => new FrontEndRole(world, config, { issuerOf: oidcIssuer, http: new NodeHttpClient() }),
+  create: (world, config) => new FrontEndRole(world, config, { issuerOf: oidcIssuer, http: new NodeHttpClient(), watchesHosts: true }),
   doors: (role, config) => [
     { name: "blob", listen: config.blobListen, handler: role.blob, tls: tlsOf(config), limits: httpLimitsOf(config) },
     { name: "queue", listen: config.queueListen, handler: role.queue, tls: tlsOf(config), limits: httpLimitsOf(config) },

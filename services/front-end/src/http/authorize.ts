@@ -60,6 +60,8 @@ export interface Judges {
   readonly accounts: Accounts;
   readonly service: RestService;
   readonly tokens: BearerTokens | undefined;
+  /** Called for each request whose date and signature by a key fit. */
+  readonly signedRequest: () => void;
   /** The stored access policies of what a SAS is for. */
   readonly policies: (account: string, resource: SignedResource, limits: CallLimits) => Promise<Parsed<readonly SignedIdentifier[]>>;
 }
@@ -112,7 +114,9 @@ async function askerOf(judges: Judges, account: AccountKeys, request: ToAuthoriz
   const authorization = parseAuthorization(header);
   if (!authorization.ok) return authorization;
   const checked = await withKeys(judges, account, request, limits, (keys) => bySharedKey(judges, keys, authorization.value, request));
-  return checked.ok ? parsed({ by: "key" }) : checked;
+  if (!checked.ok) return checked;
+  judges.signedRequest();
+  return parsed({ by: "key" });
 }
 
 /** A key that was rotated a moment ago is not known here yet: before a signature is refused, the account is read again. */

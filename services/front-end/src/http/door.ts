@@ -68,6 +68,8 @@ export interface DoorParts {
   /** Gate that all doors of this process share. */
   readonly gate: DoorGate;
   readonly wellKnownKey: WellKnownKeyRules;
+  /** Called for each request whose date and signature by a key fit. */
+  readonly signedRequest: () => void;
 }
 
 export class HttpDoor {
@@ -87,7 +89,7 @@ export class HttpDoor {
   readonly #others: readonly (readonly [OtherService, readonly string[]])[];
 
   constructor(parts: DoorParts) {
-    const { world, accounts, service, objects, tokens } = parts;
+    const { world, accounts, service, objects, tokens, signedRequest } = parts;
     this.#parts = parts;
     this.#versions = new RequestVersions({ service: service.name, strict: parts.config.strictVersions, logger: world.logger });
     this.#others = (["dfs", "file"] as const).map((other) => [other, otherSuffixes(service.hostSuffixes, other)]);
@@ -96,6 +98,7 @@ export class HttpDoor {
       accounts,
       service,
       tokens,
+      signedRequest,
       policies: (account, resource, limits) => service.storedPolicies(objects, account, resource, limits),
     };
   }

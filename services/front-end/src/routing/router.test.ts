@@ -7,7 +7,7 @@ import { NodeClock, NodeRandom } from "@stamp/ports-node";
 import { restErrorOf } from "../objects/failures.ts";
 import { CountedClock } from "../testing/clock.ts";
 import type { MapCache } from "./map-cache.ts";
-import { Router } from "./router.ts";
+import { type Reach, Router } from "./router.ts";
 
 const served = (address: string, version = 1) =>
   new RangeMap(version, [
@@ -23,6 +23,7 @@ function start(
   script: readonly (Failed | "done" | "hang" | "never" | "late")[],
   map: { current: RangeMap | undefined } = { current: served("ps") },
   clock: Clock = new NodeClock(),
+  reach?: Reach,
 ) {
   const calls: string[] = [];
   const watching = new Set<() => void>();
@@ -58,7 +59,7 @@ function start(
       return () => watching.delete(changed);
     },
   } as unknown as MapCache;
-  const router = new Router(world, cache, { readAttemptTimeoutMs: 1000 });
+  const router = new Router(world, cache, { readAttemptTimeoutMs: 1000 }, reach);
   const limits = (timeoutMs = 2000) => ({ deadlineMs: clock.monotonicMs() + timeoutMs });
   const change = (next: RangeMap): void => {
     map.current = next;
@@ -217,4 +218,34 @@ test("an attempt that was refused for its time is made again while the caller ha
   const { router, calls, limits } = start([refused("deadlineExceeded", "timeout", "not sent in time")]);
   assert.ok((await router.execute(write, limits())).ok);
   assert.equal(calls.length, 2);
+});
+
+test("a front-end that no other host answers refuses at once, as not done; a server on its own host is asked once", async () => {
+  const reach = { cutOff: true, isHere: (address: string) => address === "here" };
+  const leaseLost = refused("unavailable", "leaseLost", "the lease has ended");
+  for (const [server, callsMade] of [
+    ["elsewhere", 0],
+    ["here", 1],
+  ] as const) {
+    const { router, calls, limits } = start([leaseLost, "done"], { current: served(server) }, new NodeClock(), reach);
+    const sinceMs = performance.now();
+    const outcome = await router.execute(write, limits());
+    assert.ok(!outcome.ok && outcome.failure.applied === "no");
+    assert.deepEqual([restErrorOf(outcome.failure).code, calls.length], ["ServerBusy", callsMade]);
+    assert.ok(performance.now() - sinceMs < 1_000, "it has 2 s");
+  }
+  const { router, limits } = start(["done"], { current: served("here") }, new NodeClock(), reach);
+  assert.equal((await router.execute(write, limits())).ok, true, "the lease of its server has not ended");
+});
+
+test("a request that waits is refused when no other host answers any more", async () => {
+  const reach = { cutOff: false, isHere: () => false };
+  const { router, limits } = start([], { current: undefined }, new NodeClock(), reach);
+  const asked = router.execute(write, limits(20_000));
+  setTimeout(() => {
+    reach.cutOff = true;
+  }, 50);
+  const sinceMs = performance.now();
+  const outcome = await asked;
+  assert.ok(!outcome.ok && performance.now() - sinceMs < 5_000);
 });

@@ -50,6 +50,14 @@ export interface Written {
   readonly pinTermMs: number;
 }
 
+/** Whether this host reaches others; without it, it does. */
+export interface Reach {
+  /** True if no other host of the stamp answers. */
+  readonly cutOff: boolean;
+  /** True if the address is on this host. */
+  isHere(address: string): boolean;
+}
+
 /**
  * How long an attempt goes on after the map names another server for its key, in ms. A range that moves is closed first, so its answers are
  * on their way by then. A write that is not waited for is unknown to the client, so its answer gets time to arrive.
@@ -64,13 +72,15 @@ export class Router {
   readonly #world: World;
   readonly #map: MapCache;
   readonly #readAttemptTimeoutMs: number;
+  readonly #reach: Reach | undefined;
   readonly #slow: SlowLog;
   retries = 0;
   /** Calls, with all their attempts. */
   readonly took: Histogram;
 
-  constructor(world: World, map: MapCache, options: { readonly readAttemptTimeoutMs: number }) {
+  constructor(world: World, map: MapCache, options: { readonly readAttemptTimeoutMs: number }, reach?: Reach) {
     this.#world = world;
+    this.#reach = reach;
     this.#map = map;
     this.#readAttemptTimeoutMs = options.readAttemptTimeoutMs;
     this.#slow = new SlowLog(world);
@@ -193,12 +203,13 @@ export class Router {
     const { clock, random } = this.#world;
     let last: Failed = refused("unavailable", "notReady", "the partition map is not known yet");
     let backoffMs = backoffStartMs;
-    for (;;) {
+    for (let attempts = 0; ; attempts++) {
       if (limits.signal?.aborted) return refused("cancelled", "cancelled", "the client went away");
       const map = this.#map.current;
       const range = map?.find(route.table, route.key);
       const leftMs = limits.deadlineMs - clock.monotonicMs();
       if (leftMs <= 0) return last;
+      if (this.#isCutOff(range, attempts)) return refused("unavailable", "connectFailed", "no other host of the stamp answers this one");
       if (range && range.serverAddress !== "") {
         const timeoutMs = repeat === "soon" ? Math.min(leftMs, this.#readAttemptTimeoutMs) : leftMs;
         const options = { timeoutMs, graceMs: graceMs[repeat], ...(limits.signal ? { signal: limits.signal } : {}) };
@@ -217,6 +228,15 @@ export class Router {
       if (clock.monotonicMs() + pauseMs >= limits.deadlineMs) return last;
       await this.#map.newerThan(map?.version ?? 0, pauseMs);
     }
+  }
+
+  /**
+   * The client should ask the front-end of another host: this one reaches nobody, and a request would wait for its whole time. A partition server
+   * on this host serves until its lease ends, so it is asked once.
+   */
+  #isCutOff(range: Range | undefined, attempts: number): boolean {
+    if (this.#reach?.cutOff !== true) return false;
+    return attempts > 0 || range === undefined || !this.#reach.isHere(range.serverAddress);
   }
 
   /**
