@@ -25,6 +25,7 @@ import { Accounts, type AccountsOptions, type LastSyncMs } from "./accounts/acco
 import { ScopeKeys } from "./accounts/content-key.ts";
 import { doorGateOf, type FrontEndConfig } from "./config.ts";
 import { ByteBudget } from "./content/byte-budget.ts";
+import { pieceShare, pieceWaits } from "./content/upload.ts";
 import { ForeignSources } from "./copy/foreign-sources.ts";
 import { DoorGate } from "./door-gate.ts";
 import { Copies } from "./geo/copies.ts";
@@ -105,6 +106,7 @@ export class FrontEndRole implements Role {
   readonly #router: Router;
   readonly #containers: ParentRows;
   readonly #uploads: ByteBudget;
+  readonly #pieces: ByteBudget;
   readonly #documents: ByteBudget;
   readonly #downloads: ByteBudget;
   readonly #blobDoor: HttpDoor;
@@ -135,7 +137,9 @@ export class FrontEndRole implements Role {
     const readContainer = (account: string, container: string, limits: CallLimits) =>
       this.#router.execute({ case: "getContainer", value: { account, container } }, limits);
     this.#containers = new ParentRows(world, readContainer, { readTimeoutMs: config.requestTimeoutMs });
-    this.#uploads = new ByteBudget(world.clock, { bytesMax: config.uploadBytesMax, waitMaxMs: config.bytesWaitMaxMs });
+    const { uploadBytesMax, bytesWaitMaxMs } = config;
+    this.#uploads = new ByteBudget(world.clock, { bytesMax: uploadBytesMax, waitMaxMs: bytesWaitMaxMs });
+    this.#pieces = new ByteBudget(world.clock, { bytesMax: uploadBytesMax * pieceShare, waitMaxMs: bytesWaitMaxMs * pieceWaits });
     this.#documents = new ByteBudget(world.clock, { bytesMax: config.documentBytesMax, waitMaxMs: config.bytesWaitMaxMs });
     this.#downloads = new ByteBudget(world.clock, { bytesMax: config.downloadBytesMax, waitMaxMs: config.bytesWaitMaxMs });
     const copies = new Copies(world, config.lockService);
@@ -159,6 +163,7 @@ export class FrontEndRole implements Role {
       scopes: new ScopeKeys(this.#accounts),
       reader: new StreamClient(world, { lockService: config.lockService }).reader,
       uploads: this.#uploads,
+      pieces: this.#pieces,
       documents: this.#documents,
       downloads: this.#downloads,
     });
@@ -266,8 +271,8 @@ export class FrontEndRole implements Role {
         uploadBytes: this.#uploads.usedBytes,
         downloadBytes: this.#downloads.usedBytes,
         documentBytes: this.#documents.usedBytes,
-        bytesWaiting: this.#uploads.waiting + this.#documents.waiting + this.#downloads.waiting,
-        bytesRefused: this.#uploads.refusedLate + this.#documents.refusedLate + this.#downloads.refusedLate,
+        bytesWaiting: this.#uploads.waiting + this.#pieces.waiting + this.#documents.waiting + this.#downloads.waiting,
+        bytesRefused: this.#uploads.refusedLate + this.#pieces.refusedLate + this.#documents.refusedLate + this.#downloads.refusedLate,
         codedReads: this.#objects.parts.reader.hedges,
         copies: this.#objects.copies.count,
         signals: this.#signals.figures,

@@ -18,7 +18,7 @@ export const reservedShare = 1 / 4;
 /** Parts of the open part: holders are asked to give back when more is used than the first, until no more is used than the second. */
 const askedFrom = 3 / 4;
 const askedUntil = 1 / 2;
-/** Time between two rounds in which holders are asked, in milliseconds; holders asked in one round, at most. */
+/** Time between two rounds in which holders are asked, in milliseconds; holders that give back in one round, at most. */
 const wantedEveryMs = 100;
 const askedMax = 64;
 
@@ -44,9 +44,10 @@ export interface ByteShare {
   give(bytes: number): void;
   /**
    * Registers what is called when this request holds much and bytes are wanted. `waiting`: true if another request waits for them, false if
-   * the budget is only nearly full. The result ends the registration.
+   * the budget is only nearly full. It returns false if the request keeps what it holds: then the next one is asked. The result ends the
+   * registration.
    */
-  whenWanted(giveBack: (waiting: boolean) => void): () => void;
+  whenWanted(giveBack: (waiting: boolean) => boolean): () => void;
 }
 
 /** Bytes that one account, or one address, holds. */
@@ -70,7 +71,7 @@ interface Waiting {
 
 interface Wanted {
   readonly held: () => number;
-  readonly giveBack: (waiting: boolean) => void;
+  readonly giveBack: (waiting: boolean) => boolean;
 }
 
 export class ByteBudget {
@@ -219,10 +220,12 @@ export class ByteBudget {
     for (const { bytes } of this.#waiting) waited += bytes;
     let needed = Math.max(waited, this.#used - this.#openMax * askedUntil);
     const holders = [...this.#wanted].map((wanted) => ({ wanted, bytes: wanted.held() })).filter(({ bytes }) => bytes > 0);
-    for (const { wanted, bytes } of holders.sort((a, b) => b.bytes - a.bytes).slice(0, askedMax)) {
-      if (needed <= 0) return;
+    let giving = 0;
+    for (const { wanted, bytes } of holders.sort((a, b) => b.bytes - a.bytes)) {
+      if (needed <= 0 || giving === askedMax) return;
+      if (!wanted.giveBack(waiting)) continue;
+      giving++;
       needed -= bytes;
-      wanted.giveBack(waiting);
     }
   }
 

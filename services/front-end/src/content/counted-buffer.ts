@@ -1,6 +1,7 @@
 /**
  * Bytes of one request as they come, in one buffer that grows with them. Its capacity is what is counted in the budget, and no more than twice
- * what came (or what came in one chunk): an announced length takes nothing, and many tiny chunks cost no more than their bytes.
+ * what came (or what came in one chunk): an announced length takes nothing, and many tiny chunks cost no more than their bytes. Only an owner
+ * that has reason to expect more bytes soon reserves room for them.
  */
 import { type Outcome, ok } from "@stamp/base";
 import type { ByteShare } from "./byte-budget.ts";
@@ -28,13 +29,32 @@ export class CountedBuffer {
     return this.#buffer.subarray(0, this.#filled);
   }
 
-  /** False, and nothing changed, if the budget has no room now. `whole`: grow to the most at once. */
-  tryAppend(chunk: Uint8Array, whole = false): boolean {
+  /** False, and nothing changed, if the budget has no room now. */
+  tryAppend(chunk: Uint8Array): boolean {
     const needed = this.#filled + chunk.length;
-    if (needed <= this.#buffer.length) this.#put(chunk);
-    else if (this.#tryGrow(whole ? this.#capacityMax : this.#usual(needed)) || this.#tryGrow(needed)) this.#put(chunk);
+    if (needed <= this.#buffer.length || this.#tryGrow(this.#usual(needed)) || this.#tryGrow(needed)) this.#put(chunk);
     else return false;
     return true;
+  }
+
+  /** Makes room for `capacity` bytes in all, whatever came by now. False, and nothing changed, if the budget has no room now. */
+  tryReserve(capacity: number): boolean {
+    return capacity <= this.#buffer.length || this.#tryGrow(capacity);
+  }
+
+  /** Waits for that room; refused when that takes too long: then nothing changed. */
+  async reserve(capacity: number): Promise<Outcome<void>> {
+    if (this.tryReserve(capacity)) return ok();
+    const taken = await this.#share.take(capacity - this.#buffer.length);
+    if (taken.ok) this.#resize(capacity);
+    return taken;
+  }
+
+  /** Gives room back that no byte came for. */
+  trim(): void {
+    const unused = this.#buffer.length - this.#filled;
+    this.#resize(this.#filled);
+    this.#share.give(unused);
   }
 
   /** Waits for room; refused when that takes too long: then nothing changed. */

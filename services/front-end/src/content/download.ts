@@ -96,6 +96,7 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
     this.#pieceHeld = this.#pieceBytes;
     this.#endWanted = this.#options.budget.whenWanted((waiting) => {
       if (waiting) this.#letGo();
+      return waiting;
     });
     try {
       const first = await this.next();

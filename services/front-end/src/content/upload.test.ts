@@ -5,8 +5,9 @@ import { concatBytes, type Outcome, ok, unknownOutcome } from "@stamp/base";
 import { NodeClock, NodeDigest } from "@stamp/ports-node";
 import type { Place } from "@stamp/wire";
 import fc from "fast-check";
+import { CountedClock } from "../testing/clock.ts";
 import { ByteBudget, type ByteShare } from "./byte-budget.ts";
-import { receiveBody, type UploadOptions } from "./upload.ts";
+import { quickChunkBytes, receiveBody, type UploadOptions } from "./upload.ts";
 
 async function* chunksOf(sizes: readonly number[]): AsyncGenerator<Uint8Array, void, void> {
   let at = 0;
@@ -26,8 +27,10 @@ function options(contentLengthBytes: number | undefined, more: Partial<UploadOpt
     inlineBytesMax: 16,
     pieceBytes: 100,
     windowBytes: 300,
+    quickChunkBytes: 50,
     wants: { md5: true, crc64: true },
     budget: shareOf(budgetOf(1000)),
+    pieceRoom: shareOf(budgetOf(1000)),
     digest: new NodeDigest(),
     writeData: async (payload): Promise<Outcome<readonly Place[]>> => {
       const index = pieces.push(payload);
@@ -47,7 +50,8 @@ test("whatever the chunks are, the pieces are the body in order, hashes are of t
       async (sizes, budgetBytes) => {
         const lengthBytes = sizes.reduce((sum, size) => sum + size, 0);
         const budget = budgetOf(budgetBytes);
-        const given = options(lengthBytes, { budget: shareOf(budget) });
+        const pieces = budgetOf(budgetBytes);
+        const given = options(lengthBytes, { budget: shareOf(budget), pieceRoom: shareOf(pieces) });
         const received = await receiveBody(chunksOf(sizes), given);
         assert.ok(received.ok);
         const { inline, places, md5 } = received.value;
@@ -59,7 +63,7 @@ test("whatever the chunks are, the pieces are the body in order, hashes are of t
         );
         assert.deepEqual(Buffer.from(md5 ?? []), createHash("md5").update(wholeOf(lengthBytes)).digest());
         assert.ok(given.pieces.every((piece) => piece.length <= 100));
-        assert.equal(budget.usedBytes, 0);
+        assert.deepEqual([budget.usedBytes, pieces.usedBytes], [0, 0]);
       },
     ),
     { numRuns: 100 },
@@ -85,11 +89,12 @@ test("no more than the window is in flight", async () => {
 test("a body that is too long or too short is refused, and nothing stays held", async () => {
   for (const sizes of [[50, 50, 1], [50, 49], []]) {
     const budget = budgetOf(1000);
-    const given = options(100, { budget: shareOf(budget) });
+    const pieces = budgetOf(1000);
+    const given = options(100, { budget: shareOf(budget), pieceRoom: shareOf(pieces) });
     const received = await receiveBody(chunksOf(sizes), given);
     assert.equal(received.ok ? "ok" : received.error.code, "InvalidInput", String(sizes));
     await new Promise((resolve) => setTimeout(resolve, 5));
-    assert.equal(budget.usedBytes, 0);
+    assert.deepEqual([budget.usedBytes, pieces.usedBytes], [0, 0]);
   }
   const unbounded = options(undefined, { bytesMax: 200 });
   const received = await receiveBody(chunksOf([150, 51]), unbounded);
@@ -141,7 +146,7 @@ test("an announced length takes nothing of the budget; many small chunks take no
   for (const contentLengthBytes of [1 << 20, undefined]) {
     const budget = budgetOf(1 << 30);
     const client = scripted();
-    const bounds = { bytesMax: 1 << 30, inlineBytesMax: 1 << 20, pieceBytes: 1 << 20, windowBytes: 1 << 21 };
+    const bounds = { bytesMax: 1 << 30, inlineBytesMax: 1 << 10, pieceBytes: 1 << 20, windowBytes: 1 << 21, quickChunkBytes };
     const receiving = receiveBody(client.body, options(contentLengthBytes, { ...bounds, budget: shareOf(budget) }));
     await client.send(1);
     assert.ok(budget.usedBytes <= 4096, `${budget.usedBytes}`);
@@ -173,4 +178,75 @@ test("a slow upload writes what it holds when others want its bytes, and goes on
   client.end();
   const received = await receiving;
   assert.ok(received.ok && concatBytes(given.pieces).length === 10_000);
+});
+
+test("however many quick uploads share the budget, each is written in whole pieces, and a small body waits for none of them", async () => {
+  const budget = budgetOf(1_560);
+  const pieces = budgetOf(1_400);
+  const sizes = Array.from({ length: 20 }, () => 50);
+  let most = 0;
+  const uploads = Array.from({ length: 64 }, () => {
+    const given = options(1_000, { pieceBytes: 200, budget: shareOf(budget), pieceRoom: shareOf(pieces) });
+    return { given, received: receiveBody(chunksOf(sizes), given) };
+  });
+  for (let i = 0; i < 50; i++) {
+    most = Math.max(most, budget.usedBytes);
+    const small = shareOf(budget);
+    assert.ok(small.tryTake(16), "the same account has room for a small body");
+    small.give(16);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  for (const { given, received } of uploads) {
+    assert.ok((await received).ok);
+    assert.deepEqual(
+      given.pieces.map(({ length }) => length),
+      Array.from({ length: 5 }, () => 200),
+    );
+  }
+  assert.ok(most >= 1_000 && most <= 1_050, `${most}`);
+  assert.deepEqual([budget.usedBytes, pieces.usedBytes], [0, 0]);
+});
+
+test("a quick upload keeps its room while bytes come, and gives it back when its client stands still", async () => {
+  const clock = new CountedClock();
+  const budget = new ByteBudget(clock, { bytesMax: 1_600, waitMaxMs: 5_000 });
+  const client = scripted();
+  const given = options(3_000, { pieceBytes: 1_000, windowBytes: 2_000, budget: shareOf(budget), pieceRoom: shareOf(budgetOf(10_000)) });
+  const receiving = receiveBody(client.body, given);
+  const other = shareOf(budget, "other");
+  let got = false;
+  await client.send(50);
+  assert.equal(budget.usedBytes, 1_000, "room for a whole piece");
+  void other.take(700).then(({ ok: isTaken }) => (got = isTaken));
+  for (let i = 0; i < 5; i++) {
+    await clock.pass(300);
+    await client.send(50);
+  }
+  assert.deepEqual([given.pieces.length, got], [0, false]);
+  await clock.pass(1_000);
+  await client.send(0);
+  assert.deepEqual([given.pieces.map(({ length }) => length), got], [[300], true]);
+  other.give(700);
+  for (const bytes of [700, 1_000, 1_000]) await client.send(bytes);
+  client.end();
+  assert.ok((await receiving).ok && concatBytes(given.pieces).length === 3_000);
+  assert.equal(budget.usedBytes, 0);
+});
+
+test("an upload too long for small pieces gives back the room that it does not fill", async () => {
+  const clock = new CountedClock();
+  const budget = new ByteBudget(clock, { bytesMax: 1_600, waitMaxMs: 5_000 });
+  const client = scripted();
+  const lengthBytes = 8_000 * 500;
+  const bounds = { bytesMax: lengthBytes, pieceBytes: 1_000, windowBytes: 2_000, pieceRoom: shareOf(budgetOf(10_000)) };
+  const given = options(lengthBytes, { ...bounds, budget: shareOf(budget) });
+  const receiving = receiveBody(client.body, given);
+  await client.send(60);
+  assert.equal(budget.usedBytes, 1_000);
+  const other = shareOf(budget, "other").take(1_200);
+  await clock.pass(1_000);
+  assert.ok((await other).ok);
+  assert.deepEqual([given.pieces.length, budget.usedBytes], [0, 1_260]);
+  client.end();
+  assert.ok(!(await receiving).ok);
 });

@@ -3,8 +3,12 @@
  * pieces in flight. Hashes are taken on the way and compared before anything refers to the bytes.
  *
  * What is counted in the budget is what came and was not written yet (counted-buffer.ts), never what was only announced. No more than the
- * window is held of one request. A request for whose bytes there is no room, or whose bytes others want while it waits for its client, sends
- * what it holds as a piece of its own.
+ * window is held of one request.
+ *
+ * A client is quick while its bytes wait for this process: as many as a socket gives at once are there when they are read. It is the budget
+ * that slows it down. Its upload waits for room for a whole piece and holds nothing meanwhile, so that however many such uploads there are,
+ * they are written in whole pieces. A slow client's upload must not keep room that it does not fill: it takes room as bytes come. If there is
+ * none, or others want its bytes while it waits for its client, it sends what it holds as a piece of its own.
  */
 import { type Parsed, parsed, rejected } from "@stamp/azure-rest";
 import type { Outcome } from "@stamp/base";
@@ -23,8 +27,12 @@ export interface UploadOptions {
   readonly inlineBytesMax: number;
   readonly pieceBytes: number;
   readonly windowBytes: number;
+  /** Bytes in one chunk from which on the client counts as quick. */
+  readonly quickChunkBytes: number;
   readonly wants: { readonly md5: boolean; readonly crc64: boolean };
   readonly budget: ByteShare;
+  /** Room for whole pieces: less than in `budget`, so that the pieces of quick uploads never fill it. */
+  readonly pieceRoom: ByteShare;
   readonly digest: Digest;
   /** Encrypts what is written; hashes are those of the bytes that came. Nothing stays inline then. */
   readonly cipher?: WriteCipher | undefined;
@@ -38,6 +46,18 @@ export interface Uploaded extends ContentDigests {
 }
 
 const none = new Uint8Array(0);
+
+/** Bytes in one chunk from which on a client counts as quick. A socket gives 64 KiB at once, when it has them. */
+export const quickChunkBytes = 32 * 1024;
+/** Part of the budget of uploads that whole pieces of quick uploads may take, so that there is always room for small bodies. */
+export const pieceShare = 7 / 8;
+/** A quick upload waits for a whole piece this many times as long as others wait for a chunk: it stands behind whole pieces. */
+export const pieceWaits = 3;
+/**
+ * So many times others ask for the bytes of a quick upload whose client stands still before it gives them back. Each of the two budgets asks
+ * every 100 ms, so that is after half a second to a second.
+ */
+const asksMax = 10;
 
 /** Pieces of one body at most, when it is written in smaller ones for want of room: what refers to them has a bound. */
 const piecesMax = 8_000;
@@ -62,9 +82,15 @@ class Upload {
   #received = 0;
   readonly #held: CountedBuffer;
   readonly #leastPieceBytes: number;
-  readonly #endWanted: () => void;
+  readonly #endWanted: (() => void)[];
+  /** Bytes that the piece that is held took of the room for whole pieces. */
+  #reservedBytes = 0;
   /** True while it waits for the client's next bytes. */
   #isIdle = true;
+  /** True if the last chunk was a large one. */
+  #isQuick = false;
+  /** How many times others asked for the bytes since the last large chunk came. */
+  #asks = 0;
   /** A piece that was sent while others wanted its bytes. */
   #givingBack: Promise<Parsed<never> | undefined> | undefined;
   readonly #sent: { readonly bytes: number; readonly answer: Promise<Outcome<readonly Place[]>> }[] = [];
@@ -72,7 +98,7 @@ class Upload {
   readonly #places: Place[] = [];
 
   constructor(options: UploadOptions) {
-    const { wants, digest, budget, pieceBytes, contentLengthBytes, bytesMax } = options;
+    const { wants, digest, budget, pieceRoom, pieceBytes, contentLengthBytes, bytesMax } = options;
     this.#options = options;
     this.#md5 = wants.md5 ? digest.md5() : undefined;
     this.#held = new CountedBuffer(
@@ -80,7 +106,7 @@ class Upload {
       this.#small ? (contentLengthBytes ?? 0) : Math.min(pieceBytes, contentLengthBytes ?? pieceBytes),
     );
     this.#leastPieceBytes = Math.ceil((contentLengthBytes ?? bytesMax) / piecesMax);
-    this.#endWanted = budget.whenWanted(() => this.#giveBack());
+    this.#endWanted = this.#small ? [] : [budget, pieceRoom].map((share) => share.whenWanted(() => this.#giveBack()));
   }
 
   async add(chunk: Uint8Array): Promise<Parsed<never> | undefined> {
@@ -94,6 +120,8 @@ class Upload {
   async #add(chunk: Uint8Array): Promise<Parsed<never> | undefined> {
     this.#received += chunk.length;
     const { contentLengthBytes, bytesMax, pieceBytes, wants, digest } = this.#options;
+    this.#isQuick = !this.#small && chunk.length >= this.#options.quickChunkBytes;
+    if (this.#isQuick) this.#asks = 0;
     if (this.#received > (contentLengthBytes ?? bytesMax)) {
       return contentLengthBytes === undefined ? tooLarge(bytesMax) : wrongLength("longer", contentLengthBytes);
     }
@@ -129,8 +157,10 @@ class Upload {
   /** Gives back what is held; pieces in flight do so themselves. */
   drop(): void {
     this.#isIdle = false;
-    this.#endWanted();
+    for (const end of this.#endWanted) end();
     this.#held.drop();
+    this.#options.pieceRoom.give(this.#reservedBytes);
+    this.#reservedBytes = 0;
   }
 
   get #small(): boolean {
@@ -139,33 +169,90 @@ class Upload {
   }
 
   async #hold(part: Uint8Array): Promise<Parsed<never> | undefined> {
-    // A client that has brought a whole piece is likely to bring another one.
-    if (!this.#held.tryAppend(part, !this.#small && this.#sent.length > 0)) {
-      if (!this.#small && this.#held.lengthBytes >= this.#leastPieceBytes) {
+    if (this.#small) return this.#append(part);
+    if (!this.#tryHold(part)) {
+      if (this.#held.lengthBytes >= this.#leastPieceBytes) {
         const problem = await this.#send();
         if (problem) return problem;
       }
-      const held = await this.#held.append(part);
-      if (!held.ok) return { ok: false, error: restErrorOf(held.failure) };
+      if (this.#isQuick && this.#held.lengthBytes === 0) {
+        const problem = await this.#reserve(this.#wholePiece(part));
+        if (problem) return problem;
+      }
+      const problem = await this.#append(part);
+      if (problem) return problem;
     }
-    return !this.#small && this.#held.lengthBytes >= this.#options.pieceBytes ? this.#send() : undefined;
+    return this.#held.lengthBytes >= this.#options.pieceBytes ? this.#send() : undefined;
   }
 
-  /** Others hold less and wait: what the client has brought so far is written. */
-  #giveBack(): void {
-    if (!this.#isIdle || this.#small || this.#givingBack || this.#held.lengthBytes < this.#leastPieceBytes) return;
-    this.#givingBack = this.#send();
+  /** Begins a quick upload's piece only if there is room for all of it. */
+  #tryHold(part: Uint8Array): boolean {
+    const isReserved = this.#isQuick && this.#tryReserve(this.#wholePiece(part));
+    if (this.#isQuick && !isReserved && this.#held.lengthBytes === 0) return false;
+    return this.#held.tryAppend(part);
+  }
+
+  #tryReserve(bytes: number): boolean {
+    const { pieceRoom } = this.#options;
+    const more = bytes - this.#reservedBytes;
+    if (more <= 0) return true;
+    if (!pieceRoom.tryTake(more)) return false;
+    const isReserved = this.#held.tryReserve(bytes);
+    if (isReserved) this.#reservedBytes = bytes;
+    else pieceRoom.give(more);
+    return isReserved;
+  }
+
+  /** Waits for room for a whole piece. Nothing is held meanwhile. */
+  async #reserve(bytes: number): Promise<Parsed<never> | undefined> {
+    const taken = await this.#options.pieceRoom.take(bytes);
+    if (!taken.ok) return { ok: false, error: restErrorOf(taken.failure) };
+    this.#reservedBytes = bytes;
+    const reserved = await this.#held.reserve(bytes);
+    return reserved.ok ? undefined : { ok: false, error: restErrorOf(reserved.failure) };
+  }
+
+  async #append(part: Uint8Array): Promise<Parsed<never> | undefined> {
+    const held = await this.#held.append(part);
+    return held.ok ? undefined : { ok: false, error: restErrorOf(held.failure) };
+  }
+
+  /** Bytes that the piece has when it is whole: less than others if the body ends in it. */
+  #wholePiece(part: Uint8Array): number {
+    const { contentLengthBytes, pieceBytes } = this.#options;
+    const held = this.#held.lengthBytes + part.length;
+    return contentLengthBytes === undefined ? pieceBytes : Math.min(pieceBytes, held + contentLengthBytes - this.#received);
+  }
+
+  /** Others hold less and wait: what the client has brought so far is written. A quick client has a moment to bring more. */
+  #giveBack(): boolean {
+    if (this.#isQuick && ++this.#asks < asksMax) return false;
+    if (!this.#isIdle || this.#small || this.#givingBack) return false;
+    if (this.#held.lengthBytes >= this.#leastPieceBytes) this.#givingBack = this.#send();
+    else this.#trim();
+    return true;
+  }
+
+  #trim(): void {
+    this.#held.trim();
+    this.#options.pieceRoom.give(this.#reservedBytes);
+    this.#reservedBytes = 0;
   }
 
   /** Sends what is held as one piece, when the window has room for it. */
   async #send(): Promise<Parsed<never> | undefined> {
     if (this.#held.lengthBytes === 0) return undefined;
-    const { windowBytes, budget, writeData } = this.#options;
+    const { windowBytes, budget, pieceRoom, writeData } = this.#options;
     const problem = await this.#settle(Math.max(0, windowBytes - this.#held.lengthBytes));
     if (problem) return problem;
     const { payload, countedBytes } = this.#held.handOver();
     this.#inFlightBytes += payload.length;
-    const answer = writeData(payload).finally(() => budget.give(countedBytes));
+    const reservedBytes = this.#reservedBytes;
+    this.#reservedBytes = 0;
+    const answer = writeData(payload).finally(() => {
+      budget.give(countedBytes);
+      pieceRoom.give(reservedBytes);
+    });
     this.#sent.push({ bytes: payload.length, answer });
     return undefined;
   }

@@ -27,7 +27,9 @@ export async function wholeBody(exchange: Exchange, lengthBytes: number): Promis
   const startMs = world.clock.monotonicMs();
   let giveUp = (): void => {};
   const endWanted = share.whenWanted((waiting) => {
-    if (waiting && world.clock.monotonicMs() - startMs >= patienceMs) giveUp();
+    const late = waiting && world.clock.monotonicMs() - startMs >= patienceMs;
+    if (late) giveUp();
+    return late;
   });
   const chunks = exchange.request.body[Symbol.asyncIterator]();
   try {

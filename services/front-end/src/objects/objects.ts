@@ -14,7 +14,7 @@ import type { FrontEndConfig } from "../config.ts";
 import type { ByteBudget, ByteHolder } from "../content/byte-budget.ts";
 import { Download } from "../content/download.ts";
 import { WriteCipher } from "../content/encryption.ts";
-import { receiveBody, type Uploaded } from "../content/upload.ts";
+import { quickChunkBytes, receiveBody, type Uploaded } from "../content/upload.ts";
 import { UploadPins } from "../content/upload-pins.ts";
 import { Copies } from "../copy/copies.ts";
 import type { ForeignSources } from "../copy/foreign-sources.ts";
@@ -39,6 +39,8 @@ export interface ObjectsParts {
   readonly foreignSources: ForeignSources;
   /** Content on its way in. */
   readonly uploads: ByteBudget;
+  /** Room for whole pieces of quick uploads: `pieceShare` of that of `uploads`. */
+  readonly pieces: ByteBudget;
   /** Documents that are read whole. */
   readonly documents: ByteBudget;
   readonly downloads: ByteBudget;
@@ -344,7 +346,8 @@ export class Objects {
       readonly pins: UploadPins;
     },
   ): Promise<Parsed<Uploaded>> {
-    const { world, config, router, uploads } = this.parts;
+    const { world, config, router, uploads, pieces } = this.parts;
+    const holder = holderOf(name, options.from);
     const { pins } = options;
     const route = router.routeOf({ case: "deleteBlob", value: { name } });
     return receiveBody(body, {
@@ -354,7 +357,9 @@ export class Objects {
       inlineBytesMax: config.inlineBytesMax,
       pieceBytes: config.pieceBytes,
       windowBytes: config.uploadWindowBytes,
-      budget: uploads.of(holderOf(name, options.from)),
+      quickChunkBytes,
+      budget: uploads.of(holder),
+      pieceRoom: pieces.of(holder),
       digest: world.digest,
       cipher: options.key && new WriteCipher(world, options.key),
       writeData: async (payload): Promise<Outcome<readonly Place[]>> => {
