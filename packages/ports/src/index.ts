@@ -10,7 +10,8 @@ export { check, checkEqual, type RegisterTest } from "./conformance/conformance.
 export { digestConformance } from "./conformance/digest.conformance.ts";
 export { diskConformance } from "./conformance/disk.conformance.ts";
 export { keyValueConformance } from "./conformance/key-value.conformance.ts";
-export { servedPartly, transportConformance } from "./conformance/transport.conformance.ts";
+export { transportConformance } from "./conformance/transport.conformance.ts";
+export { servedPartly } from "./conformance/transport-under-test.ts";
 export type { Digest, RunningCipher, RunningHash } from "./digest.ts";
 export { type Disk, DiskError, type DiskErrorKind, type DiskFile } from "./disk.ts";
 export type { HttpHandler, HttpRefusal, HttpRequest, HttpResponse } from "./http.ts";

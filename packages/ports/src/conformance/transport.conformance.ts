@@ -1,75 +1,15 @@
-/**
- * Behaviour of every Transport while the network is whole: answers, failures in both directions, order, deadlines,
- * cancellation, streams. It uses the real services of the wire with handlers of its own.
- */
-import type { DescService } from "@bufbuild/protobuf";
 import type { Outcome } from "@stamp/base";
 import { FailureError, ok, refused, unknownOutcome } from "@stamp/base";
-import { ExtentNode, FrontEnd, LockService } from "@stamp/wire";
-import type { Clock } from "../clock.ts";
+import { ExtentNode, LockService } from "@stamp/wire";
 import { sleep } from "../clock.ts";
-import type { Address, CallContext, Handlers, Listener, ServedService, Transport } from "../transport.ts";
+import type { CallContext } from "../transport.ts";
 import type { RegisterTest } from "./conformance.ts";
-import { check, checkEqual, thrownFailure } from "./conformance.ts";
-
-export interface TransportUnderTest {
-  readonly clock: Clock;
-  readonly server: Transport;
-  /** Transport of another process, where that means something. */
-  readonly client: Transport;
-  /** Address to give to `serve`. */
-  readonly listen: Address;
-  /** Where nobody listens. */
-  readonly absent: Address;
-  dispose(): Promise<void>;
-}
-
-/** The service with only some of its handlers; the others refuse. */
-export function servedPartly<S extends DescService>(service: S, handlers: Partial<Handlers<S>>): ServedService {
-  const all: Record<string, unknown> = {};
-  for (const method of service.methods) {
-    all[method.localName] = async () => refused("unimplemented", "unknownMethod", `${method.name} is not part of this test`);
-  }
-  return { service, handlers: Object.assign(all, handlers) as Handlers<S> };
-}
-
-function failureOf<T>(outcome: Outcome<T>, what: string): FailureError["failure"] {
-  if (outcome.ok) throw new Error(`${what}: expected a failure, got a value`);
-  return outcome.failure;
-}
-
-function answerOf<T>(outcome: Outcome<T>): T {
-  if (!outcome.ok) throw new FailureError(outcome.failure);
-  return outcome.value;
-}
-
-const waitUntil = async (clock: Clock, condition: () => boolean, what: string): Promise<void> => {
-  for (let i = 0; i < 500; i++) {
-    if (condition()) return;
-    await sleep(clock, 10);
-  }
-  check(false, `never happened: ${what}`);
-};
+import { check, checkEqual } from "./conformance.ts";
+import { streamConformance } from "./transport-streams.conformance.ts";
+import { answerOf, failureOf, servedPartly, type TransportUnderTest, transportTests, waitUntil } from "./transport-under-test.ts";
 
 export function transportConformance(register: RegisterTest, make: () => Promise<TransportUnderTest>): void {
-  type Serve = (...services: ServedService[]) => Promise<Listener>;
-  const test = (name: string, run: (given: TransportUnderTest, serve: Serve) => Promise<void>): void =>
-    register(`transport: ${name}`, async () => {
-      const given = await make();
-      const listeners: Listener[] = [];
-      try {
-        await run(given, async (...services) => {
-          const listener = await given.server.serve(given.listen, services);
-          listeners.push(listener);
-          return listener;
-        });
-      } finally {
-        await given.client.close();
-        for (const listener of listeners) await listener.close(0);
-        await given.server.close();
-        await given.dispose();
-      }
-    });
+  const test = transportTests(register, make);
   const timeoutMs = 5_000;
 
   test("a call brings the request to the handler and the answer back, with defaults filled in", async ({ client, clock }, serve) => {
@@ -322,135 +262,5 @@ export function transportConformance(register: RegisterTest, make: () => Promise
     }
   });
 
-  test("a stream of answers comes in order and may be left early, which its handler sees", async ({ client, clock }, serve) => {
-    let finished = "";
-    const { address } = await serve(
-      servedPartly(FrontEnd, {
-        getBlob: async function* (request) {
-          try {
-            for (let i = 0; i < Number(request.endBytes); i++) yield { payload: new Uint8Array([i & 0xff, i >>> 8]) };
-            finished = "complete";
-          } finally {
-            if (finished === "") finished = "left";
-          }
-        },
-      }),
-    );
-    const frontEnd = client.client(address, FrontEnd);
-    let next = 0;
-    for await (const answer of frontEnd.getBlob({ endBytes: 500n }, { timeoutMs })) {
-      checkEqual(answer.payload, new Uint8Array([next & 0xff, next >>> 8]), "answer");
-      next += 1;
-    }
-    checkEqual([next, finished], [500, "complete"], "all of them");
-    finished = "";
-    let taken = 0;
-    for await (const _ of frontEnd.getBlob({ endBytes: 1_000_000_000n }, { timeoutMs })) {
-      taken += 1;
-      if (taken === 3) break;
-    }
-    await waitUntil(clock, () => finished === "left", "the handler's iterator is returned");
-  });
-
-  test("a stream of answers that fails throws its failure after what came before", async ({ client }, serve) => {
-    const { address } = await serve(
-      servedPartly(FrontEnd, {
-        getBlob: async function* (request) {
-          yield { payload: new Uint8Array([1]) };
-          if (request.blob === "bug") throw new Error("thrown on purpose");
-          throw new FailureError({
-            code: "notFound",
-            reason: "damaged",
-            message: "gone",
-            applied: "no",
-            details: { "x-ms-error-code": "BlobNotFound" },
-          });
-        },
-      }),
-    );
-    const frontEnd = client.client(address, FrontEnd);
-    for (const [blob, reason, applied] of [
-      ["gone", "damaged", "no"],
-      ["bug", "bug", "unknown"],
-    ]) {
-      let count = 0;
-      const error = await thrownFailure(async () => {
-        for await (const _ of frontEnd.getBlob({ blob: blob as string }, { timeoutMs })) count += 1;
-      }, "failing stream");
-      checkEqual([count, error.failure.reason, error.failure.applied], [1, reason, applied], "failure");
-      if (blob === "gone") checkEqual(error.failure.details?.["x-ms-error-code"], "BlobNotFound", "details");
-    }
-  });
-
-  test("a stream of requests comes in order and is answered once", async ({ client }, serve) => {
-    const { address } = await serve(
-      servedPartly(FrontEnd, {
-        putBlob: async (requests) => {
-          let bytes = 0;
-          let name = "";
-          for await (const request of requests) {
-            if (name === "") name = request.blob;
-            bytes += request.payload.length;
-            if (request.payload[0] === 255) return refused("failedPrecondition", "conflict", "stop here", { "x-ms-error-code": "X" });
-          }
-          return ok({ name: `${name}:${bytes}` });
-        },
-      }),
-    );
-    const frontEnd = client.client(address, FrontEnd);
-    const requests = async function* (count: number): AsyncIterable<{ blob?: string; payload: Uint8Array }> {
-      for (let i = 0; i < count; i++)
-        yield { ...(i === 0 ? { blob: "b" } : {}), payload: new Uint8Array(10_000).fill(i === 150 ? 255 : 1) };
-    };
-    checkEqual(answerOf(await frontEnd.putBlob(requests(100), { timeoutMs: 20_000 })).name, "b:1000000", "answer");
-    checkEqual(answerOf(await frontEnd.putBlob(requests(0), { timeoutMs })).name, ":0", "answer to an empty stream");
-    const failure = failureOf(await frontEnd.putBlob(requests(1_000_000), { timeoutMs: 20_000 }), "refused on the way");
-    checkEqual([failure.reason, failure.applied, failure.details?.["x-ms-error-code"]], ["conflict", "no", "X"], "refused on the way");
-  });
-
-  test("a stream that nobody reads is slowed down", async ({ client, clock }, serve) => {
-    let made = 0;
-    const { address } = await serve(
-      servedPartly(FrontEnd, {
-        getBlob: async function* () {
-          for (;;) {
-            made += 1;
-            yield { payload: new Uint8Array(256 * 1024) };
-          }
-        },
-      }),
-    );
-    const iterator = client.client(address, FrontEnd).getBlob({}, { timeoutMs: 30_000 })[Symbol.asyncIterator]();
-    await iterator.next();
-    let before = -1;
-    await waitUntil(
-      clock,
-      () => {
-        const still = made === before;
-        before = made;
-        return still;
-      },
-      "the handler is held back",
-    );
-    check(made * 256 * 1024 <= 64 * 1024 * 1024, `${made} messages of 256 KiB were made for a reader of one`);
-    await iterator.return?.();
-  });
-
-  test("a stream ends by its deadline", async ({ client, clock }, serve) => {
-    let signal: AbortSignal | undefined;
-    const { address } = await serve(
-      servedPartly(FrontEnd, {
-        getBlob: async function* (_request, context) {
-          signal = context.signal;
-          yield { payload: new Uint8Array([1]) };
-          await sleep(clock, 600_000, context.signal);
-        },
-      }),
-    );
-    const error = await thrownFailure(async () => {
-      for await (const _ of client.client(address, FrontEnd).getBlob({}, { timeoutMs: 1_000 }));
-    }, "stream beyond its deadline");
-    checkEqual([error.failure.code, error.failure.reason], ["deadlineExceeded", "timeout"], "failure");
-    await waitUntil(clock, () => signal?.aborted === true, "the handler's signal is aborted");
-  });
+  streamConformance(test);
 }

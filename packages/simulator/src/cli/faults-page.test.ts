@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { faultRows } from "./fault-rows.ts";
+import { faultRows } from "./fault-rows/fault-rows.ts";
 import { faultsPageAsItIs } from "./gate.ts";
 import { mutants } from "./mutants.ts";
 import { notBySeeds } from "./not-by-seeds.ts";
@@ -16,7 +16,7 @@ test("faults: every row of the design page is here, and no other", () => {
   assert.deepEqual(
     faultRows.map(({ fault }) => fault),
     rows,
-    "packages/simulator/src/cli/fault-rows.ts has the rows of docs/design/faults.md in their order",
+    "packages/simulator/src/cli/fault-rows/ has the rows of docs/design/faults.md in their order",
   );
 });
 
@@ -26,7 +26,7 @@ test("faults: every rule of the code belongs to a row, and is caught by a seed o
   const mutated = new Set<string>(mutants.flatMap(({ rules }) => rules));
   const excused = new Set<string>(notBySeeds.map(({ rule }) => rule));
   for (const name of names) {
-    assert.ok(inRows.has(name) || excused.has(name), `${name} is in no row of fault-rows.ts`);
+    assert.ok(inRows.has(name) || excused.has(name), `${name} is in no row of fault-rows/`);
     assert.ok(mutated.has(name) !== excused.has(name), `${name} is either a mutant or in notBySeeds`);
   }
 });

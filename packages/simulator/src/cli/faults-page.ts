@@ -1,6 +1,6 @@
 /** docs/faults.md, made of the fault rows, the mutants and the seeds that caught them. */
 import type { RuleName } from "@stamp/base";
-import { faultRows } from "./fault-rows.ts";
+import { faultRows } from "./fault-rows/fault-rows.ts";
 import type { KeptSeed } from "./kept-seeds.ts";
 import { mutants } from "./mutants.ts";
 import { notBySeeds } from "./not-by-seeds.ts";

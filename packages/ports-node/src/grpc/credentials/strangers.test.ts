@@ -1,101 +1,28 @@
 /** The listening port of a process, seen by those who do not know the secret of the stamp: nothing but health, on every way in. */
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import type { TestContext } from "node:test";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { test } from "node:test";
-import type { DescService } from "@bufbuild/protobuf";
-import { Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
+import { Client, credentials, status } from "@grpc/grpc-js";
 import { ok, unwrap } from "@stamp/base";
-import { type ServedService, servedPartly } from "@stamp/ports";
-import * as wire from "@stamp/wire";
+import { servedPartly } from "@stamp/ports";
 import { ExtentNode, FrontEnd, LockService } from "@stamp/wire";
 import { answerBytes, helloBytes } from "../bus/handshake-format.ts";
-import type { GrpcLimits } from "../options.ts";
 import { GrpcTransport } from "../transport.ts";
-import { proofKey, tokenKey } from "./credential.ts";
+import { proofKey } from "./credential.ts";
 import { openCredential, SecretCredential } from "./secret-credential.ts";
-
-const secret = "the secret of this stamp, 32 characters and more";
-const credential = new SecretCredential([secret]);
-const wrong = new SecretCredential(["the secret of another stamp, as long as it is"]);
-const asIs = (bytes: Buffer): Buffer => bytes;
-const allServices = (Object.values(wire) as unknown[]).filter(
-  (each): each is DescService => (each as { kind?: unknown } | null)?.kind === "service",
-);
-const call = { timeoutMs: 10_000 };
-
-/** Every unary method of a service, counted. */
-const counted = (service: DescService, onCall: () => void): ServedService => {
-  const handlers = service.methods
-    .filter(({ methodKind }) => methodKind === "unary")
-    .map(({ localName }) => [
-      localName,
-      async () => {
-        onCall();
-        return ok({});
-      },
-    ]);
-  return { service, handlers: Object.fromEntries(handlers) };
-};
-
-async function served(
-  t: TestContext,
-  limits: Partial<GrpcLimits> = {},
-  services?: ServedService[],
-): Promise<{ address: string; port: number }> {
-  const transport = new GrpcTransport({ credential: () => credential, limits });
-  const listener = await transport.serve(
-    "127.0.0.1:0",
-    services ?? allServices.filter((each) => each.typeName !== "stamp.v1.Bus").map((each) => servedPartly(each, {})),
-  );
-  t.after(() => listener.close(0));
-  return { address: listener.address, port: Number(listener.address.split(":")[1]) };
-}
-
-/** Status of one call over ordinary gRPC. Streams are opened as streams, and nothing is sent on them. */
-function statusOf(
-  client: Client,
-  path: string,
-  streams: boolean,
-  token: string | undefined,
-  then?: (answer: Metadata) => void,
-): Promise<status> {
-  const metadata = new Metadata();
-  if (token !== undefined) metadata.set(tokenKey, token);
-  return new Promise((resolve) => {
-    const done = (error: ServiceError | null): void => resolve(error?.code ?? status.OK);
-    if (!streams) {
-      const one = client.makeUnaryRequest(path, asIs, asIs, Buffer.alloc(0), metadata, { deadline: Date.now() + 10_000 }, done);
-      if (then) one.on("metadata", then);
-      return;
-    }
-    const stream = client.makeBidiStreamRequest(path, asIs, asIs, metadata, { deadline: Date.now() + 10_000 });
-    stream.on("error", done).on("data", () => {});
-    stream.on("end", () => resolve(status.OK));
-    if (then) stream.on("metadata", then);
-  });
-}
-
-function stranger(t: TestContext, port: number): Socket {
-  const socket = connect({ host: "127.0.0.1", port });
-  socket.on("error", () => {});
-  t.after(() => socket.destroy());
-  return socket;
-}
-
-/** Everything that comes until the connection ends. */
-async function untilClosed(socket: Socket): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  socket.on("data", (chunk: Buffer) => chunks.push(chunk));
-  await once(socket, "close");
-  return Buffer.concat(chunks);
-}
-
-async function nextBytes(socket: Socket): Promise<Buffer> {
-  const [chunk] = (await once(socket, "data")) as unknown as [Buffer];
-  return chunk;
-}
+import {
+  allServices,
+  call,
+  counted,
+  credential,
+  nextBytes,
+  secret,
+  served,
+  statusOf,
+  stranger,
+  untilClosed,
+  wrong,
+} from "./testing/strangers.ts";
 
 test("gRPC without the secret: every method of every service and reflection is refused, none hangs; health answers", {
   timeout: 60_000,
@@ -306,83 +233,6 @@ test("streams: nothing of a request is sent to a server that does not prove itse
   assert.equal(asked, 0);
   assert.equal((await requests.next()).done, true);
   await assert.rejects(frontEnd.getBlob({}, { timeoutMs: 1_000 })[Symbol.asyncIterator]().next());
-});
-
-/** Sockets of strangers of which each is told apart from those that were closed. */
-async function crowd(t: TestContext, port: number, count: number, say: (socket: Socket, at: number) => unknown): Promise<Set<Socket>> {
-  const open = new Set<Socket>();
-  for (let i = 0; i < count; i++) {
-    const socket = stranger(t, port);
-    open.add(socket);
-    socket.on("close", () => open.delete(socket)).resume();
-    await once(socket, "connect");
-    await say(socket, i);
-  }
-  return open;
-}
-
-async function until(what: string, condition: () => boolean): Promise<void> {
-  for (let i = 0; i < 2_000; i++) {
-    if (condition()) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  assert.fail(what);
-}
-
-const saysLittle = (socket: Socket, at: number): void => {
-  if (at % 3 === 1) socket.write("SBUS");
-  if (at % 3 === 2) socket.write(credential.dial(socket.remotePort as number).opening);
-};
-
-test("door: of strangers that say nothing, or half a handshake, few are kept, and they keep nobody out", { timeout: 60_000 }, async (t) => {
-  const limits = { unprovenMax: 8, proveTimeoutMs: 50_000 };
-  const { address, port } = await served(t, limits, [servedPartly(LockService, { getLease: async () => ok({}) })]);
-  const reached = async (): Promise<void> => {
-    const client = new GrpcTransport({ credential: () => credential });
-    unwrap(await client.client(address, LockService).getLease({}, call));
-    await client.close();
-  };
-  await reached();
-  const open = await crowd(t, port, 40, saysLittle);
-  await until("the oldest give way", () => open.size <= 8);
-  assert.ok(open.size > 0, "the newest stay");
-  await reached();
-});
-
-test("door: a stranger that proves nothing is dropped in time, however far it got", { timeout: 60_000 }, async (t) => {
-  const { port } = await served(t, { proveTimeoutMs: 200 });
-  const open = await crowd(t, port, 3, saysLittle);
-  await until("all are dropped", () => open.size === 0);
-});
-
-test("door: HTTP/2 connections without an admitted call give way to new ones; one with a call stays", { timeout: 60_000 }, async (t) => {
-  const { address, port } = await served(t, { unprovenMax: 4, keepAliveEveryMs: 100_000 }, [
-    servedPartly(LockService, { getLease: async () => ok({}) }),
-  ]);
-  const tool = new Client(address, credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
-  t.after(() => tool.close());
-  const seen = (): Promise<void> => {
-    const metadata = new Metadata();
-    metadata.set(tokenKey, credential.reusableToken(60_000));
-    return new Promise((resolve, reject) => {
-      const path = "/stamp.v1.LockService/GetLease";
-      tool.makeUnaryRequest(path, asIs, asIs, Buffer.alloc(0), metadata, (error) => (error ? reject(error) : resolve()));
-    });
-  };
-  await seen();
-  const state = tool.getChannel();
-  const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-  // Each until the server has answered: then it is known as a connection of HTTP/2.
-  const open = await crowd(t, port, 20, (socket) => {
-    socket.write(preface);
-    return once(socket, "data");
-  });
-  await until("the oldest give way", () => open.size <= 4);
-  assert.equal(state.getConnectivityState(false), 2, "ready: its connection was not closed");
-  await seen();
-  const health = new Client(address, credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
-  t.after(() => health.close());
-  assert.equal(await statusOf(health, "/grpc.health.v1.Health/Check", false, undefined), status.OK);
 });
 
 test("rotation: processes with the old secret, with both, and with the new one understand their neighbours in turn", {

@@ -1,0 +1,171 @@
+/** Appends, seals and replicas of an extent, and what an extent node's disk, journal and table may lose. */
+import type { FaultRow } from "./fault-row.ts";
+
+export const appendRows: readonly FaultRow[] = [
+  {
+    fault: "SM seals while a client still appends to the primary",
+    rules: ["fenceBeforeLength", "fenceDrains", "fenceDurable", "neverReopen"],
+    tests: ["services/extent-node/src/rules.test.ts", "services/stream-manager/src/rules.test.ts"],
+    faults: ["partition", "slow-disk", "failpoints"],
+  },
+  {
+    fault: "primary dies after one secondary wrote",
+    rules: ["ackNeedsAllReplicas", "ackOnlyDurable"],
+    tests: ["packages/extent/src/machines.test.ts", "services/extent-node/src/append/faults.test.ts"],
+    faults: ["crash", "partition", "power-loss"],
+  },
+  {
+    fault: "the client's append timed out: did it happen?",
+    rules: ["clientExpectsOffset"],
+    tests: ["packages/stream-client/src/owned-stream.test.ts"],
+    faults: ["bad-network", "failpoints"],
+  },
+  {
+    fault: "a secondary missed a record",
+    rules: ["contiguousOffsets"],
+    tests: ["packages/extent/src/machines.test.ts", "services/extent-node/src/rules.test.ts"],
+    faults: ["failpoints", "partition"],
+  },
+  {
+    fault: "a replica comes back from before a seal",
+    rules: ["trimBeforeServing", "minCopiesBeforeTelling"],
+    tests: ["packages/extent/src/machines.test.ts", "services/stream-manager/src/rules.test.ts"],
+    faults: ["crash", "old-replica", "lone-answer", "accepted loss"],
+  },
+  {
+    fault: "a replica comes back empty (new disk)",
+    rules: ["unknownIsNotLength", "diskIdentity"],
+    tests: ["packages/stream/src/seal-machine.test.ts", "services/extent-node/src/rules.test.ts"],
+    faults: ["replaced-disk", "lone-answer"],
+  },
+  {
+    fault: "acknowledged bytes lost by a lying disk on one node",
+    rules: ["knownCommittedLength"],
+    tests: ["packages/stream/src/seal-machine.test.ts"],
+    faults: ["lying-disk"],
+  },
+  {
+    fault: "torn write at the journal's tail, also out of order inside one batch",
+    rules: [],
+    tests: ["packages/extent/src/journal/journal-recovery.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
+    faults: ["power-loss", "rack-loss"],
+  },
+  {
+    fault: "power lost between a large append, its pointer in the journal and the acknowledgement; what is pointed to rots or is cut off",
+    rules: ["pointedBytesSynced"],
+    tests: ["services/extent-node/src/append/pointers.test.ts", "services/extent-node/src/rules.test.ts"],
+    faults: ["power-loss", "rack-loss", "bit-rot", "failed-fsync"],
+  },
+  {
+    fault: "stale valid records of a reused journal segment",
+    rules: [],
+    tests: ["packages/extent/src/journal/journal-recovery.test.ts"],
+    faults: ["crash"],
+  },
+  {
+    fault: "damage in the middle of the journal",
+    rules: [],
+    tests: ["packages/extent/src/journal/journal-recovery.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
+    faults: [],
+  },
+  {
+    fault: "a journal segment lost, the newest too; the whole journal lost (or its disk not mounted)",
+    rules: ["journalBegunRecorded"],
+    tests: ["services/extent-node/src/journal/journal-loss.test.ts"],
+    faults: ["lost-file"],
+  },
+  {
+    fault: "a release is rolled back, and meets what the newer one wrote",
+    rules: ["newerFormatsRefused"],
+    tests: ["packages/embedded/src/newer-formats.slow.ts"],
+    faults: [],
+  },
+  {
+    fault: "a release is rolled back before its upgrade is finalized",
+    rules: ["formatsAwaitTheirLevel"],
+    tests: ["services/stream-manager/src/feature-level/stamp-level.test.ts"],
+    faults: [],
+  },
+  {
+    fault: "a journal segment there twice; another node's journal",
+    rules: [],
+    tests: ["services/extent-node/src/journal/journal-loss.test.ts"],
+    faults: [],
+  },
+  {
+    fault: "an extent's file gone",
+    rules: ["missingFileIsDamage"],
+    tests: ["services/extent-node/src/journal/journal-loss.test.ts"],
+    faults: ["lost-file", "replaced-disk"],
+  },
+  {
+    fault: "a node's start counter lost with LevelDB",
+    rules: [],
+    tests: ["services/extent-node/src/journal/journal-loss.test.ts"],
+    faults: [],
+  },
+  {
+    fault: "replay of old records after a seal, a repair, a delete",
+    rules: [],
+    tests: ["packages/extent/src/machines.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
+    faults: ["crash", "power-loss"],
+  },
+  {
+    fault: "bit rot in an extent file",
+    rules: ["checksumBeforeServing"],
+    tests: ["services/extent-node/src/rules.test.ts", "services/extent-node/src/repair/scrub.test.ts"],
+    faults: ["bit-rot"],
+  },
+  {
+    fault: "LevelDB of an EN lost or corrupt",
+    rules: [],
+    tests: ["services/extent-node/src/recovery/recovery.test.ts", "services/extent-node/src/disk/table-damage.test.ts"],
+    faults: ["lost-table"],
+  },
+  {
+    fault: "the LevelDB of an EN opens, but has lost its end",
+    rules: ["tableNotBehind"],
+    tests: ["services/extent-node/src/disk/table-damage.test.ts", "services/extent-node/src/rules.test.ts"],
+    faults: ["forgetful-table"],
+  },
+  {
+    fault: "pipelined append k fails and k+1 would land",
+    rules: ["primaryStopsAtFailure", "clientExpectsOffset"],
+    tests: ["packages/extent/src/machines.test.ts"],
+    faults: ["failpoints"],
+  },
+  {
+    fault: "two seals of one extent at once",
+    rules: ["recordSealBeforeTelling", "storeCompareAndSet"],
+    tests: ["services/stream-manager/src/rules.test.ts", "services/stream-manager/src/term/failover.test.ts"],
+    faults: ["pause", "partition"],
+  },
+  {
+    fault: "a seal that was given up (told to nobody) still on its way to a node when the extent is sealed again",
+    rules: ["newerSealOnly"],
+    tests: ["services/extent-node/src/rules.test.ts", "services/stream-manager/src/seal/seal-again.test.ts"],
+    faults: ["lone-answer", "failpoints"],
+  },
+  {
+    fault: "garbage collection against a split or a reader",
+    rules: [],
+    tests: [
+      "services/stream-manager/src/calls/streams.test.ts",
+      "services/partition-server/src/collector/collector.test.ts",
+      "packages/range-partition/src/bounds.test.ts",
+    ],
+    faults: ["reshape", "crash"],
+  },
+  {
+    fault: "log truncated before its checkpoint is safe",
+    rules: ["truncateAfterCheckpoint", "replayBySequence"],
+    tests: ["packages/range-partition/src/range-partition.test.ts", "packages/range-partition/src/load/load.test.ts"],
+    faults: ["crash", "failpoints"],
+  },
+  {
+    fault: "an heir of a split or merge is loaded elsewhere before what its parent had in memory is in a checkpoint",
+    rules: ["restUntilCheckpointed"],
+    tests: ["packages/range-partition/src/handoff/reshape.test.ts"],
+    faults: ["reshape", "crash"],
+  },
+];

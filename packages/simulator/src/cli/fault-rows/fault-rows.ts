@@ -1,0 +1,20 @@
+/**
+ * Every row of docs/design/faults.md in its order: which rules of the code close it, and which tests attack it. `./stamp sim --mutations
+ * --write-docs` makes docs/faults.md of the rows; a test holds the rows, the rules and the files against each other.
+ */
+import { appendRows } from "./appends-and-disks.ts";
+import type { FaultRow } from "./fault-row.ts";
+import { fragmentRows } from "./fragments.ts";
+import { leaderRows } from "./leaders.ts";
+import { objectRows } from "./objects.ts";
+import { processRows } from "./processes.ts";
+import { surroundingRows } from "./surroundings.ts";
+
+export const faultRows: readonly FaultRow[] = [
+  ...leaderRows,
+  ...appendRows,
+  ...fragmentRows,
+  ...processRows,
+  ...objectRows,
+  ...surroundingRows,
+];
