@@ -1,7 +1,7 @@
 /** `stamp metadata migrate` as a process, on a real LevelDB and a real etcd, there and back. */
 import { strict as assert } from "node:assert";
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -21,10 +21,10 @@ const dataDir = join(folder, "lock-service-1");
 const cli = join(import.meta.dirname, "../../packages/cli/src/main.ts");
 const keyCount = 1_500;
 
-function migrate(to: string, endpoint: string): Promise<{ readonly code: number; readonly output: string }> {
+function migrate(to: string, endpoint: string, ...more: readonly string[]): Promise<{ readonly code: number; readonly output: string }> {
   const env = { ...process.env, STAMP_SERVICE: "lock-service", STAMP_DATA_DIR: dataDir, STAMP_ETCD_ENDPOINTS: endpoint };
   return new Promise((resolve) => {
-    const child = execFile(process.execPath, [cli, "metadata", "migrate", "--to", to], { env }, (_error, stdout, stderr) =>
+    const child = execFile(process.execPath, [cli, "metadata", "migrate", "--to", to, ...more], { env }, (_error, stdout, stderr) =>
       resolve({ code: child.exitCode ?? -1, output: stdout + stderr }),
     );
   });
@@ -79,6 +79,17 @@ test("a store goes to etcd and back by the command, and every key is the same", 
     const back = await migrate("leveldb", endpoint);
     assert.equal(back.code, 0, back.output);
     assert.deepEqual(await whileServed("leveldb", endpoint, keysAt), before);
+
+    // A store that was restored into the folder takes the place of the one in etcd.
+    assert.equal((await migrate("etcd", endpoint)).code, 0);
+    renameSync(join(dataDir, "stores", aside[0] as string), join(dataDir, "stores", "metadata"));
+    const refused = await migrate("etcd", endpoint);
+    assert.match(refused.output, /there is a metadata store in etcd; if this one takes its place: --replace/);
+    const replaced = await migrate("etcd", endpoint, "--replace");
+    assert.equal(replaced.code, 0, replaced.output);
+    const [, kept = ""] = /what was in etcd before is in (\S+)/.exec(replaced.output) ?? [];
+    assert.equal(existsSync(kept), true, replaced.output);
+    assert.deepEqual(await whileServed("etcd", endpoint, keysAt), before);
   } finally {
     await client.transport.close();
     await servers.stop();

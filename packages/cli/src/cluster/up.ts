@@ -239,7 +239,7 @@ const waitsForStamp = ({ processes }: Pick<ClusterStatus, "processes">): boolean
   processes.some(({ role, waitingFor }) => role === "lock-service" && waitingFor.some((each) => each.startsWith("a stamp: ")));
 
 /** Tells how a lost metadata store is put back; of several hosts, that an empty one may be new. */
-async function tellLostStore(status: ClusterStatus, { topology, host }: ClusterConfig): Promise<void> {
+async function tellLostStore(status: ClusterStatus, { topology, host, roles }: ClusterConfig): Promise<void> {
   const { dataDir } = status;
   if (topology !== undefined)
     console.error(
@@ -250,7 +250,7 @@ async function tellLostStore(status: ClusterStatus, { topology, host }: ClusterC
   console.error(
     copy === undefined
       ? "stamp: no copy of the metadata was found on the extent nodes of this folder (docs/guides/metadata.md)"
-      : `stamp: ${copyText(copy, Date.now())}.\nPut it back: ${restoreCommand(copy, dataDir)}`,
+      : `stamp: ${copyText(copy, Date.now())}.\nPut it back: ${restoreCommand(copy, dataDir, roles["lock-service"]?.metadataStore === "etcd")}`,
   );
 }
 

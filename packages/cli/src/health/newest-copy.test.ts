@@ -63,13 +63,23 @@ test("newest copy, for people: node, path, transaction and age", () => {
 
 test("restore command: one line for a shell, whatever the path has in it; in containers by their engine", () => {
   const odd = "/da ta/it's $HOME/7.snapshot";
-  const command = restoreCommand(copy("extent-node-1", 7, odd), "/da ta/it's $HOME");
+  const command = restoreCommand(copy("extent-node-1", 7, odd), "/da ta/it's $HOME", false);
   assert.match(command, /^\.\/stamp down --data .*; \.\/stamp metadata restore --replace .* && \.\/stamp up -d --data /);
   const words = execFileSync("sh", ["-c", `${command.split(" && ")[0]?.split("; ")[1]?.replace("./stamp", 'printf "%s\\n"')}`], {
     encoding: "utf8",
   });
   assert.deepEqual(words.trim().split("\n"), ["metadata", "restore", "--replace", odd, "--data", "/da ta/it's $HOME"]);
-  const composed = restoreCommand(copy("extent-node-1", 7, "/data/files/metadata-copies/7.snapshot"), undefined);
+  const overEtcd = restoreCommand(copy("extent-node-1", 7), "/data", true);
+  assert.match(
+    overEtcd,
+    / restore --replace \S+ --data \/data && \.\/stamp metadata migrate --to etcd --replace --data \/data && \.\/stamp up/,
+  );
+  const both = restoreCommand(copy("extent-node-1", 7), undefined, true);
+  assert.match(
+    both,
+    /etcd-3 && docker compose run --rm --no-deps lock-service-1 stamp metadata migrate --to etcd --replace && docker compose up/,
+  );
+  const composed = restoreCommand(copy("extent-node-1", 7, "/data/files/metadata-copies/7.snapshot"), undefined, false);
   assert.match(
     composed,
     /^docker compose cp extent-node-1:\/data\/files\/metadata-copies\/7\.snapshot copy\.snapshot && .* && docker compose up -d --wait$/,

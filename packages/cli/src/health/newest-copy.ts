@@ -95,11 +95,15 @@ function ageText(ms: number): string {
   return ms >= 120_000 ? `${Math.floor(ms / 60_000)} min` : seconds(Math.max(ms, 0));
 }
 
-/** The commands that put a copy back, one line for a shell. `dataDir`: undefined where the processes run in containers. */
-export function restoreCommand({ node, path }: MetadataCopy, dataDir: string | undefined): string {
+/**
+ * The commands that put a copy back, one line for a shell. `dataDir`: undefined where the processes run in containers. `overEtcd`: the restored
+ * store then goes from the lock service's folder to etcd.
+ */
+export function restoreCommand({ node, path }: MetadataCopy, dataDir: string | undefined, overEtcd: boolean): string {
   if (dataDir !== undefined) {
     const at = `--data ${word(dataDir)}`;
-    return `./stamp down ${at}; ./stamp metadata restore --replace ${word(path)} ${at} && ./stamp up -d ${at}`;
+    const toEtcd = overEtcd ? ` && ./stamp ${migrateCommand} ${at}` : "";
+    return `./stamp down ${at}; ./stamp metadata restore --replace ${word(path)} ${at}${toEtcd} && ./stamp up -d ${at}`;
   }
   return [
     `docker compose cp ${node}:${path} copy.snapshot`,
@@ -107,9 +111,14 @@ export function restoreCommand({ node, path }: MetadataCopy, dataDir: string | u
     "docker compose stop",
     // The engine takes a relative path for the name of a volume.
     'docker compose run --rm --no-deps -v "$PWD/copy.snapshot:/copy:ro" lock-service-1 stamp metadata restore --replace /copy',
+    ...(overEtcd
+      ? ["docker compose up -d --wait etcd-1 etcd-2 etcd-3", `docker compose run --rm --no-deps lock-service-1 stamp ${migrateCommand}`]
+      : []),
     "docker compose up -d --wait",
   ].join(" && ");
 }
+
+const migrateCommand = "metadata migrate --to etcd --replace";
 
 /** A path as one word of a shell. */
 const word = (path: string): string => (/^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);

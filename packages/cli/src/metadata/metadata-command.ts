@@ -86,7 +86,9 @@ export function addMetadata(program: Command): void {
       [
         textOf(done),
         `restored to ${done.restoredTo}: ${done.keys} keys, every epoch and extent number raised beyond what may have been given since`,
-        ...(overEtcd ? ["the stamp is over etcd: give it another etcdPrefix, then: ./stamp metadata migrate --to etcd"] : []),
+        ...(overEtcd
+          ? ["the stamp is over etcd: put this store in the place of the one there: ./stamp metadata migrate --to etcd --replace"]
+          : []),
         "start the cluster, then: ./stamp fsck, and ./stamp extent quarantine list for extents made after the snapshot",
       ].join("\n"),
     );
@@ -96,17 +98,20 @@ export function addMetadata(program: Command): void {
       .command("migrate")
       .description("move the metadata store of a stopped cluster to etcd, or back, and compare every key (docs/guides/etcd.md)")
       .requiredOption("--to <place>", "etcd or leveldb")
+      .option("--replace", "with --to etcd: a store that is there gives way, and is kept in a folder; after a restore")
       .option("--json", "for tools"),
     ["dataDir"],
-  ).action(async ({ to }: { to: string }, command: Command) => {
+  ).action(async ({ to, replace = false }: { to: string; replace?: boolean }, command: Command) => {
     if (to !== "etcd" && to !== "leveldb") throw new CommandError(`--to ${to}: etcd or leveldb`, exitCodes.usage);
+    if (replace && to !== "etcd") throw new CommandError("--replace: with --to etcd only", exitCodes.usage);
     closeNewFiles();
-    tell(command, await migrateStore(lockServiceEnvironment(command), to), migratedText);
+    tell(command, await migrateStore(lockServiceEnvironment(command), to, replace), migratedText);
   });
 }
 
-const migratedText = ({ to, keys, aside }: MigratedStore): string =>
+const migratedText = ({ to, keys, aside, replaced }: MigratedStore): string =>
   [
+    ...(replaced === undefined ? [] : [`what was in etcd before is in ${replaced}`]),
     `${keys} keys are ${to === "etcd" ? "in etcd" : "in the folder of the lock service"}, compared one by one; what was given up is in ${aside}`,
     `now set metadataStore to ${to} (STAMP_METADATA_STORE), and start the stamp`,
   ].join("\n");

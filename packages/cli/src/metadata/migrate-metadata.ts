@@ -12,22 +12,25 @@ export interface MigratedStore {
   readonly keys: number;
   /** Where the store that was given up lies now. */
   readonly aside: string;
+  /** Folder with what was in etcd before, if it was replaced. */
+  readonly replaced?: string | undefined;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** `environment`: as the lock service has it, with the settings of etcd. */
-export async function migrateStore(environment: Environment, to: MetadataPlace): Promise<MigratedStore> {
+export async function migrateStore(environment: Environment, to: MetadataPlace, replace: boolean): Promise<MigratedStore> {
   const config = settingsOf(environment);
   const dataDir = resolve(config.dataDir);
   const world = nodeWorld({ dataDir, name: "metadata-migrate", logger: silentLogger });
   try {
     const secrets = etcdSecrets(config, (path) => readFileSync(path, "utf8"));
     if (!secrets.ok) throw new CommandError(secrets.failure.message);
-    const migrated = await migrateMetadata(world, config, secrets.value, to);
+    const migrated = await migrateMetadata(world, config, secrets.value, to, replace);
     if (!migrated.ok) throw new CommandError(migrated.failure.message);
     const aside = to === "etcd" ? await moveAside(join(dataDir, "stores", "metadata")) : `etcd, keys ${config.etcdPrefix}d/…`;
-    return { to, keys: migrated.value.keys, aside };
+    const { keys, replaced } = migrated.value;
+    return { to, keys, aside, replaced: replaced && join(dataDir, "stores", replaced) };
   } catch (error) {
     throw isSystemError(error) ? new CommandError(inWords(error)) : error;
   } finally {

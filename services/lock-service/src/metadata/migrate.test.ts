@@ -53,7 +53,7 @@ async function contentAt(sim: Simulation, list: string): Promise<Content> {
   return { keys, epoch: fromWire(lease.leaseEpoch), stampId: unwrap(await store.stampId(5_000)) };
 }
 
-const migrate = (sim: Simulation, to: MetadataPlace) => migrateMetadata(sim.offline(name), config, {}, to);
+const migrate = (sim: Simulation, to: MetadataPlace, replace = false) => migrateMetadata(sim.offline(name), config, {}, to, replace);
 
 async function serveFromEtcd(scene: EtcdScene): Promise<Content> {
   for (const other of scene.names) scene.sim.restart(other);
@@ -107,6 +107,43 @@ test("a migration that was cut short is begun anew, and its rest is never served
     for (const other of scene.names) await sim.stop(other);
     unwrap(await migrate(sim, "etcd"));
     assert.deepEqual(await serveFromEtcd(scene), before);
+  });
+});
+
+test("a store in etcd that lost something is replaced by the one of the folder when that is said, and is kept as it was", async () => {
+  await inScene(async (scene) => {
+    const { sim, state, names } = scene;
+    const before = await contentAt(sim, name);
+    await sim.stop(name);
+    unwrap(await migrate(sim, "etcd"));
+    await serveFromEtcd(scene);
+    for (const other of names) await sim.stop(other);
+    state.forget(utf8("/stamp/d/k/k/7"));
+    const refusedOne = await migrate(sim, "etcd");
+    assert.ok(!refusedOne.ok, "without being told to");
+
+    // No room in the middle of it: the rest is not served, and the next attempt needs no --replace.
+    let puts = 0;
+    state.garble = (_key, value) => {
+      puts += 1;
+      if (puts > 100) state.quotaBytes = 0;
+      return value;
+    };
+    await assert.rejects(migrate(sim, "etcd", true));
+    state.garble = (_key, value) => value;
+    state.quotaBytes = Number.POSITIVE_INFINITY;
+    for (const other of names) sim.restart(other);
+    await sim.until(() => names.some((other) => sim.role(other)?.status.state === "damaged"), readyWithinMs, "the rest is not served");
+    for (const other of names) await sim.stop(other);
+    unwrap(await migrate(sim, "etcd"));
+    assert.deepEqual(await serveFromEtcd(scene), before);
+    for (const other of names) await sim.stop(other);
+    const again = unwrap(await migrate(sim, "etcd", true));
+    const aside = await sim.offline(name).keyValue.open(again.replaced ?? "");
+    assert.ok(aside.kind === "opened");
+    let count = 0;
+    for await (const _ of aside.store.range({})) count += 1;
+    assert.equal(count, again.keys + 1, "every key, and the proof");
   });
 });
 

@@ -6,6 +6,8 @@
  *   - No lock service runs meanwhile: this one's folder is held, and the election in etcd is won.
  *   - The stamp's own record is written last: a target that was cut short is never served, and is begun anew.
  *   - The source is given up after both stores were read and found equal. Its content stays where it is.
+ *   - A store in etcd is replaced only when that was said, and after all of it, proof included, was written into a LevelDB beside the lock
+ *     service's own. It may be damaged, so it is read and removed as it is. Its stamp record goes first: the rest is never served.
  */
 import { compareBytes, equalBytes, FailureError, fromHex, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
 import { Election, EtcdKeyValue, type Session } from "@stamp/etcd";
@@ -20,6 +22,8 @@ export type MetadataPlace = LockServiceConfig["metadataStore"];
 export interface Migrated {
   /** Number of keys, leases among them. */
   readonly keys: number;
+  /** Name of the LevelDB with the store that was replaced in etcd; undefined if there was none. */
+  readonly replaced?: string | undefined;
 }
 
 /** Longest wait for the election, in milliseconds. */
@@ -29,18 +33,25 @@ const stampKey = utf8("stamp");
 const batchOperations = 1_000;
 const batchBytes = 1 << 20;
 
-/** Refused with `conflict` if a lock service runs, or the target holds a store. */
+/** Name of the LevelDB that keeps a store of etcd which another one replaces. */
+const replacedName = (wallMs: number): string => `metadata.replaced-in-etcd-${Math.floor(wallMs)}`;
+
+/**
+ * Refused with `conflict` if a lock service runs, or the target holds a store. `replace`: a store in etcd gives way to the one of the folder, which
+ * was restored from a copy.
+ */
 export async function migrateMetadata(
   world: World,
   config: LockServiceConfig,
   secrets: EtcdSecrets,
   to: MetadataPlace,
+  replace = false,
 ): Promise<Outcome<Migrated>> {
   return whileStopped(world, async () => {
     const session = await elected(world, config, secrets);
     if (!session.ok) return session;
     try {
-      return await migrate(world, new EtcdKeyValue(session.value, world.rules), to);
+      return await migrate(world, new EtcdKeyValue(session.value, world.rules), to, replace);
     } catch (error) {
       if (error instanceof FailureError) return { ok: false, failure: error.failure };
       throw error;
@@ -76,7 +87,7 @@ async function elected(world: World, config: LockServiceConfig, secrets: EtcdSec
   }
 }
 
-async function migrate(world: World, etcd: KeyValue, to: MetadataPlace): Promise<Outcome<Migrated>> {
+async function migrate(world: World, etcd: KeyValue, to: MetadataPlace, replace: boolean): Promise<Outcome<Migrated>> {
   const inEtcd = to === "leveldb";
   const source = await (inEtcd ? openEtcdStore(world, etcd) : openLevelStore(world));
   if (!source.ok) return source;
@@ -84,6 +95,7 @@ async function migrate(world: World, etcd: KeyValue, to: MetadataPlace): Promise
     if ((await source.value.get(stampKey)) === undefined) {
       return refused("failedPrecondition", "conflict", `there is no stamp in ${inEtcd ? "etcd" : "the folder of the lock service"}`);
     }
+    const replaced = replace && !inEtcd ? await setAside(world, etcd) : undefined;
     const anew = { discardMark: true, lineage: fromHex(source.value.lineage) };
     const target = await (inEtcd ? openLevelStore(world, anew) : openEtcdStore(world, etcd, anew));
     if (!target.ok) return target;
@@ -92,7 +104,7 @@ async function migrate(world: World, etcd: KeyValue, to: MetadataPlace): Promise
         return refused(
           "failedPrecondition",
           "conflict",
-          `there is a metadata store in ${inEtcd ? "the folder of the lock service" : "etcd"}`,
+          `there is a metadata store in ${inEtcd ? "the folder of the lock service" : "etcd; if this one takes its place: --replace"}`,
         );
       }
       await clear(target.value);
@@ -100,13 +112,40 @@ async function migrate(world: World, etcd: KeyValue, to: MetadataPlace): Promise
       const keys = await compare(source.value, target.value);
       if (!keys.ok) return keys;
       if (inEtcd) await source.value.batch([{ kind: "delete", key: stampKey }], { sync: true });
-      return ok({ keys: keys.value });
+      return ok({ keys: keys.value, replaced });
     } finally {
       if (inEtcd) await target.value.close();
     }
   } finally {
     if (!inEtcd) await source.value.close();
   }
+}
+
+/** Writes what is in etcd into a LevelDB, and removes it. Returns the name of the LevelDB; undefined if etcd was empty. */
+async function setAside(world: World, etcd: KeyValue): Promise<string | undefined> {
+  const keys: Uint8Array[] = [];
+  const name = replacedName(world.clock.wallMs());
+  const opened = await world.keyValue.open(name);
+  if (opened.kind === "corrupt") throw new FailureError(refused("dataLoss", "damaged", `${name}: ${opened.message}`).failure);
+  try {
+    const aside = batchesOf(opened.store);
+    for await (const [key, value] of etcd.range({})) {
+      keys.push(key);
+      await aside.add({ kind: "put", key, value });
+    }
+    await aside.end();
+  } finally {
+    await opened.store.close();
+  }
+  if (keys.length === 0) {
+    await world.keyValue.destroy(name);
+    return undefined;
+  }
+  await etcd.batch([{ kind: "delete", key: stampKey }], { sync: true });
+  const removed = batchesOf(etcd);
+  for (const key of keys) await removed.add({ kind: "delete", key });
+  await removed.end();
+  return name;
 }
 
 async function clear(target: CompleteStore): Promise<void> {
@@ -126,7 +165,7 @@ async function copy(source: CompleteStore, target: CompleteStore): Promise<void>
   if (stamp !== undefined) await target.batch([{ kind: "put", key: stampKey, value: stamp }], { sync: true });
 }
 
-function batchesOf(target: CompleteStore) {
+function batchesOf(target: Pick<KeyValue, "batch" | "batchMax">) {
   const { operations: operationsMax, bytes: bytesMax } = target.batchMax ?? { operations: batchOperations, bytes: batchBytes };
   let operations: KeyValueOperation[] = [];
   let bytes = 0;

@@ -101,7 +101,10 @@ function withCopy(facts: StampFacts, found: Finding): Finding {
   const stopped = of(facts, "extent-node").filter(({ answer }) => answer === undefined).length;
   const silent = stopped === 0 ? "" : ` (${counted(stopped, "extent node", ["does", "do"])} not answer)`;
   if (copy === undefined) return { ...found, cause: `${found.cause}; no copy of the metadata was found on the extent nodes${silent}` };
-  const help = `put the newest copy back: ${restoreCommand(copy, facts.setUp === undefined ? undefined : facts.cluster.dataDir)}`;
+  const { dataDir, lockService } = facts.cluster;
+  // Several lock services share an etcd. For a single one over etcd the restore itself tells the next command.
+  const command = restoreCommand(copy, facts.setUp === undefined ? undefined : dataDir, lockService.includes(","));
+  const help = `put the newest copy back: ${command}`;
   return { ...found, cause: `${found.cause}; ${copyText(copy, facts.nowMs)}${silent}`, help };
 }
 
