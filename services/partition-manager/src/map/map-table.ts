@@ -15,8 +15,11 @@ export type TableChange = TableRow | { readonly key: Uint8Array };
 export interface OwnTable {
   /** All rows, in key order. */
   readAll(): Promise<Outcome<TableRow[]>>;
-  /** All or nothing; gives the sequence of the commit. After any failure but a refusal nothing more may be written in this term. */
-  write(changes: readonly TableChange[]): Promise<Outcome<number>>;
+  /**
+   * All or nothing; gives the sequence of the commit. After any failure but a refusal nothing more may be written in this term, unless the
+   * changes were none. `timeoutMs`: if it is not the table's own.
+   */
+  write(changes: readonly TableChange[], timeoutMs?: number): Promise<Outcome<number>>;
   /** Sequence of the newest commit; 0 if never written. Goes on where an earlier term left it. */
   readonly sequence: number;
   close(): Promise<void>;

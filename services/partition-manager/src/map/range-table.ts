@@ -34,9 +34,9 @@ export function tableOpener(world: World, config: { readonly lockService: string
 function tableOf(partition: RangePartition): OwnTable {
   return {
     readAll: () => readAll(partition),
-    write: async (changes) => {
+    write: async (changes, timeoutMs = writeTimeoutMs) => {
       const writes = changes.map((change): RowWrite => ("value" in change ? { kind: "put", ...change } : { kind: "delete", ...change }));
-      const written = await partition.transact(lockKey, async () => ({ writes, result: undefined }), { timeoutMs: writeTimeoutMs });
+      const written = await partition.transact(lockKey, async () => ({ writes, result: undefined }), { timeoutMs });
       // There is one writer, so the newest commit is this one.
       return written.ok ? ok(partition.stats.sequence) : written;
     },

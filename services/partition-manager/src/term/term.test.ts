@@ -5,6 +5,7 @@ import { ok, refused, unwrap } from "@stamp/base";
 import { encodeMapRow, mapKey } from "@stamp/partition-map";
 import { sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
+import { toWire } from "@stamp/wire";
 import { partitionManagerConfigSchema } from "../config.ts";
 import { partitionManagerHandlers } from "../server.ts";
 import { rangeOf, type Surroundings, surroundings } from "../testing/term-harness.ts";
@@ -89,6 +90,36 @@ test("term: ranges that are not served are counted by why, and servers that no r
     const ranges = term.map?.current.ranges.length ?? 0;
     const { unassigned = 0, serverAway = 0, loading = 0 } = term.unserved ?? {};
     assert.deepEqual([unassigned + serverAway, loading, term.serversAway], [ranges, 0, servers]);
+    term.end("the test is over");
+    await over;
+  });
+});
+
+test("term: when a server becomes silent, the map's log is touched once, and no row of the map changes", async () => {
+  const sim = new Simulation({ seed: 2 });
+  await sim.run(async () => {
+    const { term, over, answers, table, written } = await aboutToSplit(sim);
+    const servesAt = (at: string) => async () => {
+      const ranges = (term.map?.current.ranges ?? []).filter(({ server }) => server === at);
+      return ok({ partitions: ranges.map(({ rangeId, ownerEpoch }) => ({ rangeId, ownerEpoch: toWire(ownerEpoch), state: "serving" })) });
+    };
+    const silent = async () => refused("unavailable", "timeout", "its host is dead");
+    answers["ps-1"] = { listPartitions: servesAt("ps-1") };
+    answers["ps-2"] = { listPartitions: servesAt("ps-2") };
+    await sim.until(async () => term.assigner?.calm === true, 10_000, "every range is served");
+    await sim.sleep(3_000);
+    const [before, rows, version] = [written.count, unwrap(await table.readAll()), term.map?.current.version];
+    answers["ps-1"] = { listPartitions: silent };
+    await sim.sleep(1_100);
+    assert.equal(written.count, before + 1);
+    await sim.sleep(2_000);
+    assert.equal(written.count, before + 1, "once for each silence");
+    assert.deepEqual([unwrap(await table.readAll()), term.map?.current.version], [rows, version]);
+    answers["ps-1"] = { listPartitions: servesAt("ps-1") };
+    await sim.sleep(2_000);
+    answers["ps-1"] = { listPartitions: silent };
+    await sim.sleep(1_100);
+    assert.equal(written.count, before + 2);
     term.end("the test is over");
     await over;
   });

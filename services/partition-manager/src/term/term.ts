@@ -245,7 +245,7 @@ export class Term {
     });
   }
 
-  async #probe({ servers, assigner, balancer }: Running): Promise<void> {
+  async #probe({ servers, assigner, balancer, map }: Running): Promise<void> {
     const signal = this.#ended.signal;
     while (!signal.aborted) {
       await sleep(this.#world.clock, this.#config.probeEveryMs, signal);
@@ -253,7 +253,10 @@ export class Term {
       await Promise.all(
         servers.leases.filter(isLive).map(async (lease) => {
           const loaded = assigner.loadedAt(lease.server);
+          const allAnswered = !servers.anySilent;
           const serves = await servers.probe(lease);
+          // Its host may be dead, with an extent node that has a replica of the map's log.
+          if (allAnswered && servers.anySilent) map.touch();
           if (!serves.ok) return;
           const { partitions, load } = serves.value;
           assigner.served(lease.server, loaded, new Map(partitions.map((one) => [one.rangeId, one.ownerEpoch])));

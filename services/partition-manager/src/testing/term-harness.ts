@@ -43,6 +43,8 @@ export interface Surroundings {
   readonly refusals: { mint?: Outcome<never>; fence?: Outcome<never>; refuseRenewals?: Outcome<never>; lacks?: Outcome<never> };
   /** Whether the stream manager says that the children are there. */
   readonly happened: { value: boolean };
+  /** Number of writes to the table. */
+  readonly written: { count: number };
   /** Owner epochs under which streams were fenced. */
   readonly fenced: number[];
   /** Why the stream manager can make no extents. */
@@ -93,8 +95,9 @@ export async function surroundings(sim: Simulation): Promise<Surroundings> {
     exists: async () => ok(happened.value),
     lacks: async () => refusals.lacks ?? ok([...lacks]),
   };
-  const [table, store] = [tableOf(world, takes), storeOf(world, takes, refusals)];
-  return { sim, world, table, store, streams, leases, answers, asked, takes, refusals, happened, fenced, lacks };
+  const written = { count: 0 };
+  const [table, store] = [tableOf(world, takes, written), storeOf(world, takes, refusals)];
+  return { sim, world, table, store, streams, leases, answers, asked, takes, refusals, happened, written, fenced, lacks };
 }
 
 /** Every range is loaded when `work` begins, and turns go on until it ends. Owner epochs are minted from 100 on. */
@@ -205,12 +208,13 @@ async function serveAll(
   await sim.world(name).transport.serve(name, [served(service, all as never)]);
 }
 
-function tableOf(world: World, takes: Surroundings["takes"]): OwnTable {
+function tableOf(world: World, takes: Surroundings["takes"], written: Surroundings["written"]): OwnTable {
   const rows = new Map<string, { key: Uint8Array; value: Uint8Array }>();
   let sequence = 0;
   return {
     readAll: async () => ok([...rows.values()]),
     write: async (changes) => {
+      written.count++;
       await sleep(world.clock, takes.writeMs);
       for (const change of changes) {
         if ("value" in change) rows.set(toHex(change.key), change);
