@@ -2,7 +2,7 @@
  * Clients of an account at two stamps, over HTTP. A writer has PartitionNames of its own and writes them at the stamp that takes it as primary.
  * A reader asks a stamp by the name of its copy, for all rows of a PartitionName and for Last Sync Time.
  */
-import { parseRfc1123 } from "@stamp/azure-rest";
+import { parseRfc1123, timestampOfEtag } from "@stamp/azure-rest";
 import { fromUtf8, type Prng, utf8 } from "@stamp/base";
 import type { World } from "@stamp/ports";
 import { BrokenPromise, type Simulation } from "@stamp/virtual-time";
@@ -108,6 +108,9 @@ class StampTable {
 
 const refusals: ReadonlySet<string> = new Set(["UpdateConditionNotSatisfied", "EntityAlreadyExists", "ResourceNotFound"]);
 
+/** Timestamp of an ETag, in milliseconds since 1970, rounded down: ticks of 100 ns. */
+const writtenMs = (etag: string): number => Number((timestampOfEtag(etag) ?? 0n) / 10_000n);
+
 const count = (tally: Tally, what: string): void => {
   tally.counts[what] = (tally.counts[what] ?? 0) + 1;
 };
@@ -115,7 +118,6 @@ const count = (tally: Tally, what: string): void => {
 export class Writer {
   readonly #scene: Scene;
   readonly #prng: Prng;
-  readonly #world: World;
   readonly #names: readonly string[];
   readonly #tables: Readonly<Record<StampName, StampTable>>;
   readonly #known = new Map<string, { readonly id: number; readonly etag: string }>();
@@ -124,9 +126,8 @@ export class Writer {
   constructor(scene: Scene, client: string, names: readonly string[]) {
     this.#scene = scene;
     this.#prng = scene.sim.prng.fork();
-    this.#world = scene.sim.world(client);
     this.#names = names;
-    const at = (stamp: StampName): StampTable => new StampTable(scene, client, this.#world, stamp, false);
+    const at = (stamp: StampName): StampTable => new StampTable(scene, client, scene.sim.world(client), stamp, false);
     this.#tables = { north: at("north"), south: at("south") };
   }
 
@@ -155,11 +156,11 @@ export class Writer {
     const { sim, history, tally } = this.#scene;
     const stamp = this.#at;
     const before = history.rowsOf(parent);
-    const id = history.called(name, parent, (write) => this.#next(before, write), sim.nowMs, this.#world.clock.wallMs());
+    const id = history.called(name, parent, (write) => this.#next(before, write), sim.nowMs);
     this.#known.delete(name);
     const done = await this.#tables[stamp].write(name, etag, before, history.rowsOf(id));
     if (typeof done === "object") {
-      history.acknowledged(id, stamp);
+      history.acknowledged(id, stamp, writtenMs(done.etag));
       this.#known.set(name, { id, etag: done.etag });
     } else if (done === "unknown") this.#turn();
     count(tally, `write ${typeof done === "object" ? `acknowledged by ${stamp}` : done}`);

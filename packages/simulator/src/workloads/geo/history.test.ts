@@ -8,14 +8,14 @@ const name = "p0";
 const wallMs = 1_000_000;
 const rows = (id: number): Rows => new Map([[lastRow, id]]);
 
-/** A writer whose clock shows `wallMs` at the start. */
+/** A writer at stamps whose clocks show `wallMs` at the start. */
 class Told {
   readonly history = new GeoHistory();
 
   /** A write upon another one, acknowledged by a stamp; undefined: by none. */
   write(parent: number, calledMs: number, stamp?: StampName): number {
-    const id = this.history.called(name, parent, rows, calledMs, wallMs + calledMs);
-    if (stamp !== undefined) this.history.acknowledged(id, stamp);
+    const id = this.history.called(name, parent, rows, calledMs);
+    if (stamp !== undefined) this.history.acknowledged(id, stamp, wallMs + calledMs);
     return id;
   }
 
@@ -56,7 +56,7 @@ test("geo history: an acknowledged write is lost by nothing but a forced failove
   assert.throws(run({ ...forced, source: "south" }, 15), /is lost, and no forced failover lost it/);
   assert.throws(run({ ...forced, endMs: 20 }, 15), /is lost, and no forced failover lost it/);
   assert.throws(run({ ...forced, sinceMs: 21 }, 15), /is lost, and no forced failover lost it/);
-  assert.throws(run(forced, 20), /is lost: begun 0 ms before the Last Sync Time that was told/);
+  assert.throws(run(forced, 20), /is lost: written 0 ms before the Last Sync Time that was told/);
 });
 
 test("geo history: a copy shows states of its primary only, never goes back, and has what Last Sync Time says", () => {
@@ -75,7 +75,7 @@ test("geo history: a copy shows states of its primary only, never goes back, and
   const three = begin();
   three.told.history.told("south", 25, wallMs + 22);
   three.told.shows(three.first, 30, true, "south");
-  assert.throws(() => three.told.judge(three.second), /without write 2, begun 2 ms before the Last Sync Time that was told/);
+  assert.throws(() => three.told.judge(three.second), /without write 2, written 2 ms before the Last Sync Time that was told/);
   const four = begin();
   assert.throws(
     () =>

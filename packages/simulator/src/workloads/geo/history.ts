@@ -4,10 +4,11 @@
  *
  * Judged at the end, when both stamps have the same states (the final path leads to them):
  * - An acknowledged write is on the final path, unless a forced failover lost it: its stamp acknowledged it, it was called before that stamp
- *   answered `demote`, and it had begun after the Last Sync Time that was told.
+ *   answered `demote`, and its Timestamp is after the Last Sync Time that was told.
  * - Every state that a secondary showed is on the final path: the secondary is a prefix of its primary at every moment. A stamp never shows a
  *   state before one that it has shown.
- * - A secondary shows every write that had begun before a Last Sync Time which was told before the question.
+ * - A secondary shows every acknowledged write whose Timestamp is at or before a Last Sync Time that was told before the question. A write may
+ *   have its Timestamp long after it was called: while no server serves its range.
  * - A stamp shows, under the account's own name, what it has acknowledged.
  */
 import { present } from "@stamp/base";
@@ -24,10 +25,10 @@ interface State {
   readonly depth: number;
   readonly rows: Rows;
   readonly calledMs: number;
-  /** Wall clock at the call, in milliseconds since 1970. */
-  readonly wallMs: number;
   /** Stamp that acknowledged it; undefined: none did. */
   stamp?: StampName;
+  /** Timestamp that the acknowledgement told, in milliseconds since 1970. */
+  writtenMs?: number;
 }
 
 interface Shown {
@@ -64,16 +65,17 @@ export class GeoHistory {
   #syncedMs = 0;
 
   /** A write is called. Returns its number, which is that of the state after it. */
-  called(name: string, parent: number, rowsOf: (id: number) => Rows, calledMs: number, wallMs: number): number {
+  called(name: string, parent: number, rowsOf: (id: number) => Rows, calledMs: number): number {
     const id = this.#states.length + 1;
     const depth = this.#depth(parent) + 1;
-    this.#states.push({ id, name, parent, depth, rows: rowsOf(id), calledMs, wallMs });
+    this.#states.push({ id, name, parent, depth, rows: rowsOf(id), calledMs });
     return id;
   }
 
-  acknowledged(id: number, stamp: StampName): void {
+  acknowledged(id: number, stamp: StampName, writtenMs: number): void {
     const state = this.#state(id);
     state.stamp = stamp;
+    state.writtenMs = writtenMs;
     const own = ownKey(stamp, state.name);
     if (this.#depth(this.#own.get(own) ?? empty) < state.depth) this.#own.set(own, id);
   }
@@ -123,7 +125,7 @@ export class GeoHistory {
   }
 
   #judgeLost(state: State): void {
-    const { id, name, stamp, calledMs, wallMs } = state;
+    const { id, name, stamp, calledMs, writtenMs = 0 } = state;
     const failover = this.forced.find(({ source, sinceMs, endMs }) => source === stamp && calledMs >= sinceMs && calledMs < endMs);
     const what = `write ${id} of ${name}, called at ${at(calledMs)} and acknowledged by stamp ${stamp}`;
     if (failover === undefined) {
@@ -132,8 +134,8 @@ export class GeoHistory {
     }
     const told = this.#told.filter(({ atMs }) => atMs <= failover.endMs).map(({ lastSyncMs }) => lastSyncMs);
     const syncedMs = Math.max(0, ...told);
-    if (wallMs <= syncedMs)
-      throw new BrokenPromise(`${what}, is lost: begun ${syncedMs - wallMs} ms before the Last Sync Time that was told`);
+    if (writtenMs <= syncedMs)
+      throw new BrokenPromise(`${what}, is lost: written ${syncedMs - writtenMs} ms before the Last Sync Time that was told`);
   }
 
   #judgeShown(
@@ -155,13 +157,12 @@ export class GeoHistory {
     const before = deepest.get(key) ?? empty;
     if (depth < this.#depth(before)) throw new BrokenPromise(`${where} after write ${before}`);
     deepest.set(key, id);
-    const begun = this.#states.filter(
-      (each) => each.name === name && each.stamp !== undefined && each.wallMs <= syncedMs && path.has(each.id),
-    );
-    const missing = begun.find((each) => each.depth > depth);
+    const missing = this.#states.find(({ id: each, name: own, writtenMs = Number.POSITIVE_INFINITY }) => {
+      return own === name && writtenMs <= syncedMs && path.has(each) && this.#depth(each) > depth;
+    });
     if (missing !== undefined) {
       throw new BrokenPromise(
-        `${where}, without write ${missing.id}, begun ${syncedMs - missing.wallMs} ms before the Last Sync Time that was told`,
+        `${where}, without write ${missing.id}, written ${syncedMs - (missing.writtenMs ?? 0)} ms before the Last Sync Time that was told`,
       );
     }
   }

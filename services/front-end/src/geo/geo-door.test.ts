@@ -1,0 +1,74 @@
+/** Door for another stamp: a part of a scan goes to every range that has keys of it, each range gets its own keys and rows only. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { allRules, concatBytes, ok, refused, toHex } from "@stamp/base";
+import { roleWithoutRow } from "@stamp/geo";
+import { accountKeys } from "@stamp/objects";
+import type { CallContext, World } from "@stamp/ports";
+import { GeoSeedRequestSchema, type ScannedPart } from "@stamp/wire";
+import type { Accounts } from "../accounts/accounts.ts";
+import type { Router } from "../routing/router.ts";
+import type { Copies } from "./copies.ts";
+import { geoDoorHandlers } from "./geo-door.ts";
+
+const account = "acme";
+const { low, high } = accountKeys(account);
+const key = (name: string): Uint8Array => concatBytes([low, new TextEncoder().encode(name)]);
+const context = { deadlineMs: 1_000, signal: new AbortController().signal } as unknown as CallContext;
+
+/** A door of a stamp that has these ends of ranges; the last range has none. */
+function doorOf(ends: readonly Uint8Array[], refuses?: string) {
+  const applied: { readonly at: string; readonly part: ScannedPart }[] = [];
+  const router = {
+    applyScanned: async (route: { readonly key: Uint8Array }, partOf: (rangeHigh: Uint8Array) => ScannedPart) => {
+      const end = ends.find((each) => toHex(route.key) < toHex(each)) ?? new Uint8Array(0);
+      const part = partOf(end);
+      if (refuses === toHex(part.lowKey)) return refused("unavailable", "notReady", "it is moved");
+      applied.push({ at: toHex(route.key), part });
+      return ok(end);
+    },
+  } as unknown as Router;
+  const role = { ...roleWithoutRow, role: "unseeded", epoch: 3 } as const;
+  const accounts = { roleNow: async () => ok(role) } as unknown as Accounts;
+  const handlers = geoDoorHandlers({ rules: allRules } as World, accounts, router, {} as Copies);
+  const seed = (lowKey: Uint8Array, highKey: Uint8Array, names: readonly string[]) => {
+    const rows = names.map((name) => ({ key: key(name), value: new Uint8Array(1) }));
+    const part = { epoch: 3n, sequence: 9n, lastTicket: 9n, lowKey, highKey, rows };
+    return handlers.seed(create(GeoSeedRequestSchema, { account, epoch: 3n, table: "Entity", part }), context);
+  };
+  return { applied, seed };
+}
+
+const shown = ({ at, part }: { readonly at: string; readonly part: ScannedPart }) => ({
+  at,
+  bounds: [toHex(part.lowKey), toHex(part.highKey)],
+  rows: part.rows.map((row) => toHex(row.key)),
+});
+
+test("geo door: each range gets the part of a scan between its own bounds, and no row of another range", async () => {
+  const { applied, seed } = doorOf([key("c"), key("m")]);
+  assert.ok((await seed(low, high, ["a", "b", "c", "d", "m", "z"])).ok);
+  const [a, b, c, d, m, z] = ["a", "b", "c", "d", "m", "z"].map((name) => toHex(key(name)));
+  assert.deepEqual(applied.map(shown), [
+    { at: toHex(low), bounds: [toHex(low), c], rows: [a, b] },
+    { at: c, bounds: [c, m], rows: [c, d] },
+    { at: m, bounds: [m, toHex(high)], rows: [m, z] },
+  ]);
+});
+
+test("geo door: a part that ends within a range goes to no range behind it, and is not answered if a range refuses", async () => {
+  const { applied, seed } = doorOf([key("c"), key("m")]);
+  assert.ok((await seed(key("b"), key("d"), ["b", "c"])).ok);
+  assert.deepEqual(
+    applied.map(({ part }) => [toHex(part.lowKey), toHex(part.highKey), part.rows.length]),
+    [
+      [toHex(key("b")), toHex(key("c")), 1],
+      [toHex(key("c")), toHex(key("d")), 1],
+    ],
+  );
+  const refusing = doorOf([key("c"), key("m")], toHex(key("c")));
+  assert.equal((await refusing.seed(low, high, ["a", "d"])).ok, false);
+  const outside = await doorOf([]).seed(new Uint8Array([0]), high, []);
+  assert.ok(!outside.ok && /outside of its account/.test(outside.failure.message));
+});
