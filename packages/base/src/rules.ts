@@ -126,6 +126,7 @@ export type RuleName =
   | "geoSeedingHoldsCommits"
   | "geoCopiesNotCollected"
   | "geoPromotionFences"
+  | "geoPlacesChecked"
   | "geoAcknowledgedIsSynced"
   | "geoCursorAcknowledged"
   | "geoHeirContinues"

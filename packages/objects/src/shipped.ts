@@ -2,17 +2,14 @@
 import { compareBytes, prefixEnd, present, startsWith } from "@stamp/base";
 import { encodeKey, partitionStart } from "./rows/key.ts";
 
-/** Tables whose rows are shipped. */
-export const shippedTables = ["Entity"] as const;
+/** Tables whose rows are shipped. Without them a copy is not complete. Messages belong to one stamp, as in the service. */
+export const shippedTables = ["Entity", "Blob"] as const;
 export type ShippedTable = (typeof shippedTables)[number];
 
-export const isShippedTable = (table: string): table is ShippedTable => (shippedTables as readonly string[]).includes(table);
+/** Table whose rows refer to bytes in extents, which go first. */
+export const hasBytes = (table: string): boolean => table === "Blob";
 
-/**
- * True for a table without whose rows a copy of an account is not complete. Messages belong to one stamp, as in the service.
- * Rows of blobs are not shipped yet, because their bytes would have to go, too: an account that has some has no complete copy.
- */
-export const isCopiedTable = (table: string): boolean => isShippedTable(table) || table === "Blob";
+export const isShippedTable = (table: string): table is ShippedTable => (shippedTables as readonly string[]).includes(table);
 
 /** Keys of all rows of an account; `high` is exclusive. */
 export function accountKeys(account: string): { readonly low: Uint8Array; readonly high: Uint8Array } {

@@ -2,6 +2,7 @@
  * One range partition over its streams: rows at a snapshot, transactions, group commit, checkpoints, splits. Start at
  * `RangePartition`. The caller owes: an owner epoch that is its own, and looking at its lease after each answer.
  */
+export type { StoredData } from "./blob-data/blob-data.ts";
 export { type Caches, makeCaches } from "./cache/caches.ts";
 export { MemoryBudget } from "./cache/memory-budget.ts";
 export { type FollowerStatus, LogFollowers } from "./followers/log-followers.ts";
@@ -12,7 +13,7 @@ export { RangePartition } from "./range-partition.ts";
 export { type ReportPage, reportPage, reportRange, type VersionsLink } from "./reports/report-range.ts";
 export { decodeReportRow, encodeReportRow, isReportKey, type ReportPlace, type ReportRow, reportKey } from "./reports/report-row.ts";
 export { applySeed, type SeedOptions, type SeedPart } from "./shipping/apply-seed.ts";
-export { applyShipped, type Shipment, type ShippedRange } from "./shipping/apply-shipped.ts";
+export { type AdmitsRows, applyShipped, type Shipment, type ShippedRange } from "./shipping/apply-shipped.ts";
 export { decodeMarker, encodeMarker, isMarkerKey, markerKey } from "./shipping/marker.ts";
 export { RangeSeeder, type SeederOptions, type SeedLink } from "./shipping/range-seeder.ts";
 export { RangeSender, type SenderOptions, type ShippingLink } from "./shipping/range-sender.ts";

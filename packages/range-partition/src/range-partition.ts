@@ -9,7 +9,7 @@ import { compareBytes, type Failure, FailureError, type FormatName, type Outcome
 import { type LogPlace, MemoryTable } from "@stamp/lsm";
 import { jittered, SlowLog, sleep, type Timer, type World } from "@stamp/ports";
 import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
-import { BlobData } from "./blob-data/blob-data.ts";
+import { BlobData, type StoredData } from "./blob-data/blob-data.ts";
 import { DataPins } from "./blob-data/data-pins.ts";
 import { type Filled, fillCache } from "./cache/cache-fill.ts";
 import { makeCaches } from "./cache/caches.ts";
@@ -54,6 +54,8 @@ export class RangePartition {
   readonly #commit: GroupCommit;
   readonly #transactions: Transactions;
   readonly #data: BlobData;
+  /** Reads of the bytes that rows refer to. */
+  readonly data: StoredData;
   /** Readers of the commit log. */
   readonly followers: LogFollowers;
   readonly fences: ShippedFences;
@@ -135,6 +137,7 @@ export class RangePartition {
     const settled = loaded.state.settledExtents ?? [];
     const pins = new DataPins({ rules: world.rules, termMs: options.pinTermMs ?? 0, nowMs: world.clock.monotonicMs(), settled });
     this.#data = new BlobData(streams.blobData, loaded.storage.reader, pins, () => world.clock.monotonicMs());
+    this.data = this.#data;
     this.#active = replayed.table;
     this.#visible = replayed.lastSequence;
     this.#activeLogBytes = replayed.logBytes;
@@ -275,11 +278,6 @@ export class RangePartition {
 
   ownsPlace(place: Place): boolean {
     return this.#data.owns(place);
-  }
-
-  /** Sealed extents of blob data, in order. */
-  get sealedDataExtents(): readonly DataExtent[] {
-    return this.#data.sealedExtents;
   }
 
   /** Sealed extents that no upload in progress has bytes in, in order; recorded before they are returned, so that later owners know. */

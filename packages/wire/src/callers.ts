@@ -201,6 +201,8 @@ const tables: readonly ServiceCallers[] = [
   table(GeoDoor, {
     ship: ["partition-server"],
     seed: ["partition-server"],
+    writeData: ["partition-server"],
+    pinData: ["partition-server"],
     report: ["partition-server"],
     tellVersions: ["partition-server"],
   }),

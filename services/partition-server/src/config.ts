@@ -78,7 +78,9 @@ export const partitionServerConfigSchema = z.object({
   geoBacklogBytesMax: bytes(8192 * mebibyte).describe(
     "Commit logs that are kept for other stamps, of all ranges of this server; beyond, the longest is let go and its range is seeded again",
   ),
-  geoSeedBytesPerSecond: bytes(32 * mebibyte).describe("Rows of one range that are sent in a second while another stamp is seeded"),
+  geoSeedBytesPerSecond: bytes(32 * mebibyte).describe(
+    "Rows of one range, and bytes of its blobs, that are sent in a second while another stamp is seeded",
+  ),
   geoPeerSecretsDir: z
     .string()
     .default("")

@@ -48,7 +48,7 @@ export function partitionServerHandlers(
     getShipping: ({ account, epoch, paired }) =>
       guarded(async () => {
         const asked = { account, epoch: fromWire(epoch), paired: fromWire(paired) };
-        return ok({ ranges: await shippingFacts(holdings, shipper, asked, (held) => executor.mayAnswer(held)) });
+        return ok({ ranges: shippingFacts(holdings, shipper, asked, (held) => executor.mayAnswer(held)) });
       }),
     listPartitions: async () => {
       const { rowBytes, ...load } = holdings.figures;

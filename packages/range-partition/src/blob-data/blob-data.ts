@@ -7,7 +7,20 @@ import type { ExtentReader, OwnedStream, Place } from "@stamp/stream-client";
 import type { DataExtent } from "../types.ts";
 import type { DataPins } from "./data-pins.ts";
 
-export class BlobData {
+/** Blob data for readers outside of the partition. */
+export interface StoredData {
+  /** Bytes that were appended since the partition was loaded. */
+  readonly appendedBytes: number;
+  /** Sealed extents, in order. */
+  readonly sealedExtents: readonly DataExtent[];
+  /** The bytes of all places, in order, in chunks. Throws FailureError. */
+  read(places: readonly Place[], options: { readonly timeoutMs: number; readonly signal: AbortSignal }): AsyncIterable<Uint8Array>;
+  /** False: the extent has left the stream, so that no row refers to it any more, and its bytes may be gone. */
+  lists(extentId: number): boolean;
+}
+
+export class BlobData implements StoredData {
+  appendedBytes = 0;
   /** Undefined: this table has none. */
   readonly #stream: OwnedStream | undefined;
   readonly #reader: ExtentReader;
@@ -29,8 +42,18 @@ export class BlobData {
     if (this.#closed !== undefined) return { ok: false, failure: this.#closed };
     assert(this.#stream !== undefined, "this table has blob data");
     const places = await this.#stream.append(chunks, options);
-    if (places.ok) this.#pins.pin(new Set(places.value.map(({ extentId }) => extentId)), this.#nowMs());
+    if (!places.ok) return places;
+    this.#pins.pin(new Set(places.value.map(({ extentId }) => extentId)), this.#nowMs());
+    for (const chunk of chunks) this.appendedBytes += chunk.length;
     return places;
+  }
+
+  read(places: readonly Place[], options: { readonly timeoutMs: number; readonly signal: AbortSignal }): AsyncIterable<Uint8Array> {
+    return this.#reader.readPlaces(places, options);
+  }
+
+  lists(extentId: number): boolean {
+    return this.#stream?.knows(extentId) === true;
   }
 
   /** Renews the pins on these extents. Returns those that have left the stream, or are about to: what was put there has to be put again. */

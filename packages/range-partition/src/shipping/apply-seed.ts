@@ -28,7 +28,7 @@ import { appliesRow, compareVersions, type RowVersion } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import type { RowScan } from "../tables.ts";
 import type { Decided, Row, RowWrite, ScanRange, Transaction } from "../types.ts";
-import type { ShippedRange } from "./apply-shipped.ts";
+import { type AdmitsRows, assertAdmitted, type ShippedRange } from "./apply-shipped.ts";
 import { decodeMarker, encodeMarker, isMarkerKey, markerKey } from "./marker.ts";
 import { decodeSeedMark, encodeSeedMark, type SeedMark, seedMarkKey } from "./seed-mark.ts";
 
@@ -59,6 +59,7 @@ export interface SeedOptions {
   /** Bytes with which the keys of a row's PartitionName begin; undefined: the row belongs to none. */
   readonly nameOf: (key: Uint8Array) => Uint8Array | undefined;
   readonly timeoutMs: number;
+  readonly admits?: AdmitsRows | undefined;
 }
 
 /** Stored rows that one transaction looks at to find the PartitionNames between the keys. */
@@ -104,7 +105,12 @@ export async function applySeed(world: World, range: SeededRange, part: SeedPart
   };
   const run = async (locks: readonly Uint8Array[], step: (transaction: Transaction) => Promise<Decided<Step>>): Promise<Outcome<void>> => {
     for (;;) {
-      const ran = await range.transact(locks, async (transaction) => fenced() ?? step(transaction), { timeoutMs: leftMs() });
+      const decide = async (transaction: Transaction): Promise<Decided<Step>> => {
+        const decided = fenced() ?? (await step(transaction));
+        await assertAdmitted(decided.writes, options.admits);
+        return decided;
+      };
+      const ran = await range.transact(locks, decide, { timeoutMs: leftMs() });
       if (!ran.ok) return ran;
       if (ran.value.refusal !== undefined) return ran.value.refusal;
       if (ran.value.done) return ok();

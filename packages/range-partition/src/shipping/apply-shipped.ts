@@ -12,6 +12,8 @@
  *   what the first commits of the PartitionName made.
  * - Nothing is applied of a role epoch that a promotion here has ended (rule `geoPromotionFences`, shipped-fences.ts).
  * - No commit is applied to a PartitionName whose seeding has begun and not ended (rule `geoSeedingHoldsCommits`).
+ * - Rows are applied only if they are admitted (`AdmitsRows`): asked inside of the transaction, so that no collector gives back the bytes
+ *   that a row begins to refer to.
  * - Rows and marker change in one transaction, which is durable when the batch is answered (rule
  *   `geoAcknowledgedIsSynced`).
  * - A ticket that this range gives later is above all that the shipped commits used: ETags and incarnations stay unique
@@ -46,6 +48,17 @@ export interface ShippedRange {
   ): Promise<Outcome<T>>;
 }
 
+/** Decides about rows of another stamp, inside of the transaction that would write them. */
+export type AdmitsRows = (values: readonly Uint8Array[]) => Promise<Outcome<void>>;
+
+/** Throws FailureError if the rows are not admitted. Markers and seed marks are no rows. */
+export async function assertAdmitted(writes: readonly RowWrite[], admits: AdmitsRows | undefined): Promise<void> {
+  const values = writes.flatMap((write) => (write.kind === "put" && !isMarkerKey(write.key) ? [write.value] : []));
+  if (admits === undefined || values.length === 0) return;
+  const admitted = await admits(values);
+  if (!admitted.ok) throw new FailureError(admitted.failure);
+}
+
 /** The sender ships a PartitionName when it has seeded it: this shipment is of an earlier owner of the range. */
 const seeding = refused("aborted", "conflict", "the PartitionName is being seeded");
 
@@ -69,7 +82,7 @@ export async function applyShipped(
   world: World,
   range: ShippedRange,
   shipment: Shipment,
-  options: { readonly timeoutMs: number },
+  options: { readonly timeoutMs: number; readonly admits?: AdmitsRows | undefined },
 ): Promise<Outcome<number>> {
   const refusal = malformed(shipment);
   if (refusal !== undefined) return refusal;
@@ -96,6 +109,7 @@ export async function applyShipped(
         writes.push(...commit.writes);
         applied++;
       }
+      await assertAdmitted(writes, options.admits);
       if (applied > 0 && held !== undefined) writes.push({ kind: "put", key, value: encodeMarker(held) });
       return { writes, result: applied };
     },

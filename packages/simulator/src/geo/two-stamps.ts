@@ -66,6 +66,7 @@ export class OneStamp {
       extentTargetBytes: 64 * 1024,
       geoRolesEveryMs: 500,
       collectGoneMs: 1,
+      pinTermMs: 4_000,
     };
     add(
       "partition-server",
@@ -265,6 +266,7 @@ export interface ShippingFact {
   readonly state: string;
   readonly pending: number;
   readonly seededBytes: number;
+  readonly sentWhole: number;
   readonly failure: string;
 }
 

@@ -5,11 +5,12 @@
  * Invariants:
  * - Rows are applied only for an account that follows the role epoch under which they were shipped (rule `geoShippedUnderEpoch`), by a row
  *   of the account that was asked for less than its term ago.
+ * - Bytes of blobs go to the range of their blob, under the same check. A row that refers to bytes is refused where they are not.
  * - A part of a scan is answered when every range that has keys of it has applied it.
  */
 import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
 import { acceptsShipment, tellsVersions } from "@stamp/geo";
-import { accountKeys, isShippedTable, type ShippedTable } from "@stamp/objects";
+import { accountKeys, isShippedTable, type Route, type ShippedTable } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import { fromWire, type GeoDoor, type ScannedPart } from "@stamp/wire";
@@ -39,6 +40,11 @@ export function geoDoorHandlers(world: World, accounts: Accounts, router: Router
     if (!role.ok) return role;
     const taken = acceptsShipment(role.value, fromWire(epoch), world.rules);
     return taken.ok ? ok(table) : taken;
+  };
+  const dataRoute = async (account: string, epoch: bigint, name: Uint8Array, limits: CallLimits): Promise<Outcome<Route>> => {
+    const taken = await accepted({ account, table: "Blob", epoch, inner: epoch }, limits);
+    if (!taken.ok) return taken;
+    return holdsKey(accountKeys(account), name) ? ok({ table: "Blob", key: name }) : bad("bytes outside of their account");
   };
   const limitsOf = ({ deadlineMs, signal }: CallContext): CallLimits => ({ deadlineMs, signal });
   return {
@@ -78,6 +84,20 @@ export function geoDoorHandlers(world: World, accounts: Accounts, router: Router
         versions.push(...some.value);
       }
       return ok({ versions });
+    },
+    writeData: async ({ account, epoch, name, payload }, context) => {
+      const limits = limitsOf(context);
+      const route = await dataRoute(account, epoch, name, limits);
+      if (!route.ok) return route;
+      const written = await router.writeData(route.value, payload, limits);
+      return written.ok ? ok({ places: [...written.value.places], pinTermMs: written.value.pinTermMs }) : written;
+    },
+    pinData: async ({ account, epoch, name, extentIds }, context) => {
+      const limits = limitsOf(context);
+      const route = await dataRoute(account, epoch, name, limits);
+      if (!route.ok) return route;
+      const gone = await router.pinData(route.value, extentIds, limits);
+      return gone.ok ? ok({ goneExtentIds: [...gone.value] }) : gone;
     },
     // The manager decides by the account's row which copy the report is about.
     report: (report, { deadlineMs }) => copies.note(report, Math.max(1, deadlineMs - world.clock.monotonicMs())),

@@ -6,7 +6,7 @@
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { compareBytes, type Failed, type Failure, Histogram, type Outcome, ok, present, refused, unknownOutcome } from "@stamp/base";
-import { type BlobPolicy, isRead, type Route, routeOf } from "@stamp/objects";
+import { type BlobPolicy, hasBytes, isRead, type Route, routeOf } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { type CallOptions, jittered, SlowLog, type World } from "@stamp/ports";
 import {
@@ -134,7 +134,8 @@ export class Router {
   /** Commits that another stamp has shipped, at the range of their PartitionName. Twice is as once. */
   applyShipped(route: Route, shipment: Shipment, limits: CallLimits): Promise<Outcome<{ readonly applied: number }>> {
     return this.#atRange("applyShipped", route, "elsewhere", limits, async (range, options) => {
-      const request = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), shipment };
+      const at = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion) };
+      const request = hasBytes(route.table) ? { ...at, placed: shipment } : { ...at, shipment };
       return this.#world.transport.client(range.serverAddress, PartitionServer).applyShipped(request, options);
     });
   }
@@ -145,7 +146,9 @@ export class Router {
    */
   applyScanned(route: Route, partOf: (rangeHigh: Uint8Array) => ScannedPart, limits: CallLimits): Promise<Outcome<Uint8Array>> {
     return this.#atRange("applyScanned", route, "elsewhere", limits, async (range, options) => {
-      const request = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), part: partOf(range.high) };
+      const at = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion) };
+      const part = partOf(range.high);
+      const request = hasBytes(route.table) ? { ...at, placed: part } : { ...at, part };
       const applied = await this.#world.transport.client(range.serverAddress, PartitionServer).applyScanned(request, options);
       return applied.ok ? ok(range.high) : applied;
     });

@@ -14,7 +14,7 @@ import {
   type RangeProgress,
   type RangeShippingState,
 } from "@stamp/geo";
-import { holdsAccount, isCopiedTable } from "@stamp/objects";
+import { holdsAccount, isShippedTable } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { fromWire, PartitionServer, type RangeShippingFacts, toWire } from "@stamp/wire";
@@ -72,7 +72,7 @@ export async function fenceHere(world: World, map: MapState, account: string, ep
 
 /** Ranges of the tables without whose rows a copy of an account is not complete. */
 export function rangesOf(map: MapState, account: string): readonly Range[] {
-  return map.current.ranges.filter((range) => isCopiedTable(range.table) && holdsAccount(range, account));
+  return map.current.ranges.filter((range) => isShippedTable(range.table) && holdsAccount(range, account));
 }
 
 const idOf = (rangeId: string, ownerEpoch: number): string => `${rangeId} ${ownerEpoch}`;

@@ -13,6 +13,7 @@ import {
   type Incarnation,
   mayBePurged,
   type ObjectTable,
+  ownerOfRow,
   parentRows,
   partitionStart,
   purgeBlob,
@@ -262,6 +263,10 @@ export class Collector {
       const blob = partitionStart(rows[at] as Uint8Array) as Uint8Array;
       let end = at + 1;
       while (end < rows.length && end - at < deletedAtOnceMax && belongs(rows[end] as Uint8Array, blob)) end++;
+      if (this.#isOfCopy(blob)) {
+        at = end;
+        continue;
+      }
       const writes = rows.slice(at, end).map((key): RowWrite => ({ kind: "delete", key }));
       const done = await this.#change(held, blob, async () => ok(writes));
       if (!done.ok) return done;
@@ -269,6 +274,7 @@ export class Collector {
       at = end;
     }
     for (const blob of blobs) {
+      if (this.#isOfCopy(blob)) continue;
       const now = { rules: this.#world.rules, wallMs: this.#world.clock.wallMs() };
       const done = await this.#change(held, blob, async (view) => {
         const planned = await runPlan(this.#world.clock, purgeBlob(blob, now), view);
@@ -344,6 +350,12 @@ export class Collector {
 
   #isCopy(account: string): boolean {
     return this.#world.rules.on("geoCopiesNotCollected") && (this.#options.isCopy?.(account) ?? false);
+  }
+
+  /** The primary says what becomes of the rows of a blob: its clock, and a restored state, decide. */
+  #isOfCopy(blob: Uint8Array): boolean {
+    const owner = ownerOfRow(blob);
+    return owner.kind !== "other" && this.#isCopy(owner.account);
   }
 
   #noteGone(id: string, sinceMs: number): void {

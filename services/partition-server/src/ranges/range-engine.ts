@@ -188,7 +188,7 @@ function engineOf(partition: RangePartition): RangeEngine {
     holdData: () => partition.holdData(),
     begin: () => partition.begin(),
     keySamples: () => partition.keySamples(),
-    sealedDataExtents: () => partition.sealedDataExtents,
+    sealedDataExtents: () => partition.data.sealedExtents,
     settleExtents: () => partition.settleExtents(),
     goneSinceMs: () => partition.goneSinceMs,
     recordGone: (goneSinceMs) => partition.recordGone(goneSinceMs),

@@ -5,6 +5,7 @@ import type { ShippedTable } from "@stamp/objects";
 import type { CallOptions, Transport } from "@stamp/ports";
 import type { SeedLink, SeedPart, Shipment, ShippingLink, VersionsLink } from "@stamp/range-partition";
 import { fromWire, GeoDoor, toWire } from "@stamp/wire";
+import type { DataLink } from "./data/data-copier.ts";
 
 /** How far the account's copy is. */
 export interface CopyReport {
@@ -26,13 +27,15 @@ interface Link {
   readonly transportTo: TransportToStamp;
   /** Role epoch under which the other stamp is primary, for a primary that it deposed. */
   readonly promotedAs?: number;
+  /** Role epoch of the account, for bytes; rows name it themselves. */
+  readonly epoch?: number;
   /** Runs at each answer. */
   readonly onAnswer?: (answer: Outcome<unknown>) => void;
 }
 
 type Options = Pick<CallOptions, "timeoutMs" | "signal">;
 
-export class GeoLink implements ShippingLink, SeedLink, VersionsLink {
+export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
   readonly #link: Link;
   #door = 0;
 
@@ -68,6 +71,28 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink {
       ...(piece && { pieceOf: piece.name, lastPiece: piece.isLast }),
     };
     return this.#atDoor((transport, door) => transport.client(door, GeoDoor).seed({ account, epoch: toWire(epoch), table, part }, options));
+  }
+
+  async writeData(name: Uint8Array, payload: Uint8Array, options: Options): ReturnType<DataLink["writeData"]> {
+    const { account, epoch = 0 } = this.#link;
+    const written = await this.#atDoor((transport, door) =>
+      transport.client(door, GeoDoor).writeData({ account, epoch: toWire(epoch), name, payload }, options),
+    );
+    if (!written.ok) return written;
+    const place = written.value.places[0];
+    if (place === undefined) return refused("internal", "bug", "a write of bytes was answered without a place");
+    const { extentId, offsetBytes, lengthBytes } = place;
+    return ok({
+      place: { extentId: fromWire(extentId), offsetBytes: fromWire(offsetBytes), lengthBytes },
+      pinTermMs: written.value.pinTermMs,
+    });
+  }
+
+  async pinData(name: Uint8Array, extentIds: readonly number[], options: Options): ReturnType<DataLink["pinData"]> {
+    const { account, epoch = 0 } = this.#link;
+    const request = { account, epoch: toWire(epoch), name, extentIds: extentIds.map(toWire) };
+    const pinned = await this.#atDoor((transport, door) => transport.client(door, GeoDoor).pinData(request, options));
+    return pinned.ok ? ok(pinned.value.goneExtentIds.map(fromWire)) : pinned;
   }
 
   /** Tells the other stamp how far its copy is. */

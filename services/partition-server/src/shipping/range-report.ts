@@ -79,6 +79,7 @@ export class RangeReport implements RangeWork {
       seededBytes: 0,
       seedBytes: 0,
       seedBytesPerSecond: 0,
+      sentWhole: 0,
       failure: this.#failure,
     };
   }

@@ -7,10 +7,12 @@
  */
 import { compareBytes, type Failure, FailureError, fromHex, type Outcome, ok, toHex } from "@stamp/base";
 import { type AccountRole, RangeSeeding, RangeSyncTime } from "@stamp/geo";
-import { accountKeys, type ShippedTable, shippedNames } from "@stamp/objects";
+import { accountKeys, hasBytes, type ShippedTable, shippedNames } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
-import { type RangePartition, RangeSeeder, RangeSender } from "@stamp/range-partition";
+import { type RangePartition, RangeSeeder, RangeSender, type SeedLink, type ShippingLink } from "@stamp/range-partition";
+import { BlobLink } from "./data/blob-link.ts";
+import type { ByteGate } from "./data/byte-gate.ts";
 import { GeoLink, type TransportToStamp } from "./geo-link.ts";
 import { type Note, noteOf } from "./note.ts";
 
@@ -18,9 +20,11 @@ export interface ShippingOptions {
   readonly transportTo: TransportToStamp;
   /** Bound of what the scans of one range send in a second, in bytes. */
   readonly seedBytesPerSecondMax: number;
+  /** Bound of the bytes of blobs that this server holds while they are copied. */
+  readonly gate: ByteGate;
 }
 
-/** State for people and for the manager. */
+/** State for people and for the manager. Sizes of a range of blobs include the bytes that its rows refer to. */
 export interface ShippingFacts {
   readonly account: string;
   readonly rangeId: string;
@@ -30,7 +34,7 @@ export interface ShippingFacts {
   readonly state: "seeding" | "shipping" | "reporting" | "reported" | "ended";
   /** Commits that are not acknowledged. */
   readonly pending: number;
-  /** Size of the rows in them, in bytes; an upper bound. */
+  /** Size of the rows in them and of the bytes of their blobs; an upper bound. */
   readonly pendingBytes: number;
   /** Size of the log that is kept for them, in bytes, without the extent that is written to. */
   readonly backlogBytes: number;
@@ -44,13 +48,15 @@ export interface ShippingFacts {
   readonly seedBytes: number;
   /** Rows that the scan brings to the receiver in a second, in bytes; 0: nothing is scanned. */
   readonly seedBytesPerSecond: number;
+  /** PartitionNames that were sent whole, because bytes of a logged commit had been collected. */
+  readonly sentWhole: number;
   /** Why the last call failed; empty: it did not. */
   readonly failure: string;
 }
 
-/** Facts of a range that may not have begun, or whose rows are not sent. */
+/** Facts of a range that may not have begun. */
 export type Facts = Omit<ShippingFacts, "account" | "rangeId" | "table" | "epoch" | "state"> & {
-  readonly state: ShippingFacts["state"] | "waiting" | "unshipped";
+  readonly state: ShippingFacts["state"] | "waiting";
 };
 
 /** The copy that somebody asks about. */
@@ -82,11 +88,14 @@ export class RangeShipping implements RangeWork {
   readonly role: AccountRole;
   readonly #options: ShippingOptions;
   readonly #stop = new AbortController();
+  readonly #link: ShippingLink & SeedLink;
+  /** Undefined: the rows of the range refer to no bytes. */
+  #blobs: BlobLink | undefined;
   #seeder: RangeSeeder | undefined;
   /** Knows where the log was when all rows were seeded. */
   readonly #seeding: RangeSeeding;
   readonly #syncTime = new RangeSyncTime();
-  /** Size of the rows that the range had committed before, in bytes. */
+  /** Size of what the range had committed before, in bytes. */
   readonly #bytesBefore: number;
   readonly #beganMs: number;
   /** Every row before this key is seeded, here or by an earlier owner. */
@@ -108,7 +117,8 @@ export class RangeShipping implements RangeWork {
     this.#beganMs = world.clock.monotonicMs();
     this.#notedMs = this.#beganMs;
     this.#seeding = new RangeSeeding(world.rules);
-    this.#bytesBefore = partition.stats.storage.rowBytesAccepted;
+    this.#bytesBefore = acceptedBytes(partition);
+    this.#link = this.#makeLink();
     this.#seededTo = this.#own.low;
     this.ended = this.#run().finally(() => {
       this.#state = "ended";
@@ -122,7 +132,7 @@ export class RangeShipping implements RangeWork {
   get facts(): ShippingFacts {
     const { followers, stats } = this.#partition;
     const { acknowledged = 0, pending = 0 } = followers.status(this.account) ?? {};
-    const bytes = stats.storage.rowBytesAccepted - this.#bytesBefore;
+    const bytes = acceptedBytes(this.#partition) - this.#bytesBefore;
     this.#syncTime.noted({ position: stats.sequence, timeMs: stats.overBeforeMs, bytes });
     const isShipping = this.#state === "shipping" && followers.status(this.account) !== undefined;
     const lastSyncMs = isShipping ? this.#syncTime.at(acknowledged) : undefined;
@@ -139,6 +149,7 @@ export class RangeShipping implements RangeWork {
       state: this.#state,
       pending,
       backlogBytes,
+      sentWhole: this.#blobs?.sentWhole ?? 0,
       failure: this.#failure,
     };
   }
@@ -155,7 +166,7 @@ export class RangeShipping implements RangeWork {
     const seedBytes = estimatedBytes(this.#partition, low, high);
     if (this.#state !== "seeding") return { seedBytes, seededBytes: seedBytes, seedBytesPerSecond: 0 };
     const elapsedMs = Math.max(1, this.#world.clock.monotonicMs() - this.#beganMs);
-    const sentBytes = this.#seeder?.progress(0).acknowledgedBytes ?? 0;
+    const sentBytes = (this.#seeder?.progress(0).acknowledgedBytes ?? 0) + (this.#blobs?.copiedBytes ?? 0);
     const seededBytes = estimatedBytes(this.#partition, low, this.#seededTo);
     return { seedBytes, seededBytes, seedBytesPerSecond: (1_000 * sentBytes) / elapsedMs };
   }
@@ -220,7 +231,7 @@ export class RangeShipping implements RangeWork {
 
   async #seed(from: Uint8Array): Promise<void> {
     this.#seededTo = later(this.#seededTo, from);
-    const seeder = new RangeSeeder(this.#world, this.#partition, this.#link(), {
+    const seeder = new RangeSeeder(this.#world, this.#partition, this.#link, {
       epoch: this.role.epoch,
       keys: this.#own,
       nameOf: shippedNames(this.account),
@@ -256,7 +267,7 @@ export class RangeShipping implements RangeWork {
     if (followers.status(this.account) === undefined) return;
     this.#state = "shipping";
     let lost = false;
-    const sender = new RangeSender(this.#world, followers, this.#link(), {
+    const sender = new RangeSender(this.#world, followers, this.#link, {
       follower: this.account,
       epoch: this.role.epoch,
       nameOf: shippedNames(this.account),
@@ -272,17 +283,23 @@ export class RangeShipping implements RangeWork {
     if (lost) await followers.end(this.account);
   }
 
-  #link(): GeoLink {
-    const { peer = "", peerDoors: doors = [] } = this.role;
+  #makeLink(): ShippingLink & SeedLink {
+    const { peer = "", peerDoors: doors = [], epoch } = this.role;
     const table = this.#range.table as ShippedTable;
-    return new GeoLink({
+    const link = new GeoLink({
       account: this.account,
       table,
+      epoch,
       peer,
       doors,
       transportTo: this.#options.transportTo,
       onAnswer: (answer) => this.#heard(answer),
     });
+    if (!hasBytes(table)) return link;
+    const { gate, seedBytesPerSecondMax } = this.#options;
+    const nameOf = shippedNames(this.account);
+    this.#blobs = new BlobLink(this.#world, this.#partition, link, { gate, epoch, nameOf, seedBytesPerSecondMax });
+    return this.#blobs;
   }
 
   #heard(answer: Outcome<unknown>): void {
@@ -293,11 +310,19 @@ export class RangeShipping implements RangeWork {
 const later = (a: Uint8Array, b: Uint8Array): Uint8Array => (compareBytes(a, b) < 0 ? b : a);
 const earlier = (a: Uint8Array, b: Uint8Array): Uint8Array => (compareBytes(a, b) < 0 ? a : b);
 
-/** Size of the rows between two keys, in bytes: the share of the keys that divide all rows into parts of about one size. */
+/** Size of rows and of bytes of blobs that the range took since it was loaded. */
+const acceptedBytes = ({ stats, data }: RangePartition): number => stats.storage.rowBytesAccepted + data.appendedBytes;
+
+/**
+ * Size of the rows between two keys, and of the bytes that they refer to: the share of the keys that divide all rows into parts of about one
+ * size. Bytes that no row refers to any more count until they are collected; those of the last extent do not count yet.
+ */
 function estimatedBytes(partition: RangePartition, low: Uint8Array, high: Uint8Array): number {
   const { checkpointBytes, memoryTableBytes } = partition.stats;
+  const dataBytes = partition.data.sealedExtents.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0);
+  const all = checkpointBytes + memoryTableBytes + dataBytes;
   const samples = partition.keySamples();
   const within = samples.filter((key) => compareBytes(key, low) >= 0 && compareBytes(key, high) < 0).length;
-  if (samples.length === 0) return compareBytes(low, high) < 0 ? checkpointBytes + memoryTableBytes : 0;
-  return ((checkpointBytes + memoryTableBytes) * within) / samples.length;
+  if (samples.length === 0) return compareBytes(low, high) < 0 ? all : 0;
+  return (all * within) / samples.length;
 }

@@ -1,9 +1,11 @@
 /**
  * Rows from another stamp, at the range that has their keys: conversion of the messages, and the checks that the range is here and has the
  * keys. What is applied, and in which order, is decided by `applyShipped` and `applySeed` of @stamp/range-partition.
+ *
+ * Invariant: a row of a blob is applied only if its bytes are in the blob data of the range (rule `geoPlacesChecked`).
  */
 import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
-import { accountKeys, partitionStart } from "@stamp/objects";
+import { accountKeys, hasBytes, partitionStart, placesOfRow, versionOfRow } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { CallContext, World } from "@stamp/ports";
 import { applySeed, applyShipped, type RangePartition, type Row, type RowWrite } from "@stamp/range-partition";
@@ -18,6 +20,7 @@ import {
 import type { Holdings, Serving } from "../ranges/holdings.ts";
 import { partitionBehind } from "../ranges/range-engine.ts";
 
+const firstRowVersion = 1;
 const bad = (message: string) => refused("invalidArgument", "badRequest", message);
 const elsewhere = (rangeId: string) =>
   refused("failedPrecondition", "wrongPartition", `${rangeId} does not hold all keys of what was shipped`);
@@ -32,9 +35,10 @@ export class Shipments {
   }
 
   async applyShipped(
-    { rangeId, rangeVersion, shipment }: ApplyShippedRequest,
+    { rangeId, rangeVersion, ...given }: ApplyShippedRequest,
     context: CallContext,
   ): Promise<Outcome<{ applied: number }>> {
+    const shipment = given.placed ?? given.shipment;
     if (shipment === undefined) return bad("a shipment without rows");
     const found = this.#found(rangeId, fromWire(rangeVersion));
     if (!found.ok) return found;
@@ -46,11 +50,17 @@ export class Shipments {
       lastTicket: fromWire(lastTicket),
       writes: rows.map(writeOf),
     }));
-    const applied = await applyShipped(this.#world, partition, { epoch: fromWire(shipment.epoch), name, commits }, this.#left(context));
+    const applied = await applyShipped(
+      this.#world,
+      partition,
+      { epoch: fromWire(shipment.epoch), name, commits },
+      this.#options(held, partition, context),
+    );
     return applied.ok ? ok({ applied: applied.value }) : applied;
   }
 
-  async applyScanned({ rangeId, rangeVersion, part }: ApplyScannedRequest, context: CallContext): Promise<Outcome<object>> {
+  async applyScanned({ rangeId, rangeVersion, ...given }: ApplyScannedRequest, context: CallContext): Promise<Outcome<object>> {
+    const part = given.placed ?? given.part;
     if (part === undefined) return bad("a part of a scan without rows");
     const found = this.#found(rangeId, fromWire(rangeVersion));
     if (!found.ok) return found;
@@ -69,7 +79,7 @@ export class Shipments {
       rows,
       piece: pieceOf.length === 0 ? undefined : { name: pieceOf, isLast: lastPiece },
     };
-    const applied = await applySeed(this.#world, partition, seeded, { nameOf: partitionStart, ...this.#left(context) });
+    const applied = await applySeed(this.#world, partition, seeded, { nameOf: partitionStart, ...this.#options(held, partition, context) });
     return applied.ok ? ok({}) : applied;
   }
 
@@ -77,7 +87,10 @@ export class Shipments {
     const found = this.#found(rangeId, fromWire(rangeVersion));
     if (!found.ok) return found;
     const fenced = await found.value.partition.fences.raise(accountKeys(account).low, fromWire(epoch));
-    return fenced.ok ? ok({}) : fenced;
+    if (!fenced.ok) return fenced;
+    // The primary before renewed its leases, and this server heard of none of that.
+    found.value.held.leases.restart(this.#world.clock.monotonicMs());
+    return ok({});
   }
 
   #found(rangeId: string, rangeVersion: number): Outcome<{ readonly held: Serving; readonly partition: RangePartition }> {
@@ -89,9 +102,28 @@ export class Shipments {
       : ok({ held: held.value, partition });
   }
 
-  #left({ deadlineMs }: CallContext): { readonly timeoutMs: number } {
-    return { timeoutMs: Math.max(1, deadlineMs - this.#world.clock.monotonicMs()) };
+  #options({ range }: Serving, partition: RangePartition, { deadlineMs }: CallContext) {
+    const timeoutMs = Math.max(1, deadlineMs - this.#world.clock.monotonicMs());
+    const isChecked = hasBytes(range.table) && this.#world.rules.on("geoPlacesChecked");
+    return { timeoutMs, admits: (values: readonly Uint8Array[]) => admitted(partition, values, isChecked) };
   }
+}
+
+/**
+ * Refuses rows with bytes that are not here, or that a collector is about to give back. Rows of a later version than the first are written
+ * after the range's state says so (docs/formats/versions.md).
+ */
+async function admitted(partition: RangePartition, values: readonly Uint8Array[], isChecked: boolean): Promise<Outcome<void>> {
+  const version = values.reduce((most, value) => Math.max(most, versionOfRow(value)), firstRowVersion);
+  const recorded = version === firstRowVersion ? ok() : await partition.need("row", version);
+  if (!recorded.ok || !isChecked) return recorded;
+  for (const value of values) {
+    const places = placesOfRow(value);
+    if (!places.ok) return places;
+    const missing = places.value.find((place) => !partition.ownsPlace(place));
+    if (missing) return refused("aborted", "badPlace", `extent ${missing.extentId} is not in the blob data of ${partition.rangeId}`);
+  }
+  return ok();
 }
 
 // Copied: the bytes of a message lie in the buffer of its connection.

@@ -18,6 +18,7 @@ import { jittered, sleep, type World } from "@stamp/ports";
 import { Accounts, toWire } from "@stamp/wire";
 import type { Holdings } from "../ranges/holdings.ts";
 import { partitionBehind } from "../ranges/range-engine.ts";
+import { ByteGate } from "./data/byte-gate.ts";
 import { GeoLink } from "./geo-link.ts";
 import { RangeReport } from "./range-report.ts";
 import {
@@ -29,7 +30,7 @@ import {
   type ShippingOptions,
 } from "./range-shipping.ts";
 
-export interface ShipperOptions extends ShippingOptions {
+export interface ShipperOptions extends Omit<ShippingOptions, "gate"> {
   readonly lockService: string;
   /** How often the roles are asked for, in milliseconds; 0: never, and nothing is shipped. */
   readonly everyMs: number;
@@ -38,6 +39,8 @@ export interface ShipperOptions extends ShippingOptions {
 }
 
 const askTimeoutMs = 5_000;
+/** Bytes of blobs that a server holds while they are on their way to other stamps. */
+const copiedBytesMax = 32 * 1024 * 1024;
 /** Table whose range at the beginning of an account tells the other stamp how far the copy is. */
 const reportedTable = "Entity";
 const notBegun: Facts = {
@@ -50,13 +53,14 @@ const notBegun: Facts = {
   seededBytes: 0,
   seedBytes: 0,
   seedBytesPerSecond: 0,
+  sentWhole: 0,
   failure: "",
 };
 
 export class Shipper {
   readonly #world: World;
   readonly #holdings: Holdings;
-  readonly #options: ShipperOptions;
+  readonly #options: ShipperOptions & ShippingOptions;
   readonly #manager: LeaderCalls;
   /** By range, owner epoch, account and role. */
   readonly #running = new Map<string, RangeWork>();
@@ -68,7 +72,7 @@ export class Shipper {
   constructor(world: World, holdings: Holdings, options: ShipperOptions) {
     this.#world = world;
     this.#holdings = holdings;
-    this.#options = options;
+    this.#options = { ...options, gate: new ByteGate(copiedBytesMax) };
     this.#manager = new LeaderCalls(world, { lockService: options.lockService, leaseName: "partition-manager" });
   }
 

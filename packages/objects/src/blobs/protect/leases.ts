@@ -43,7 +43,7 @@ export interface LeaseView {
 
 /** When timed leases end, by the monotonic clock of the server that has the rows. In memory only. */
 export class LeaseTimers {
-  readonly #loadedMs: number;
+  #loadedMs: number;
   readonly #rules: Rules;
   readonly #endsMs = new Map<number, number>();
   #sweepAt = 1024;
@@ -56,6 +56,11 @@ export class LeaseTimers {
 
   get size(): number {
     return this.#endsMs.size;
+  }
+
+  /** Leases without a timer count from `nowMs` on, as after a load: somebody else renewed them until now. */
+  restart(nowMs: number): void {
+    this.#loadedMs = nowMs;
   }
 
   endsMs(lease: Lease): number {

@@ -4,6 +4,8 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Place } from "./common_pb.ts";
+import { file_stamp_v1_common } from "./common_pb.ts";
 import type { TellVersionsRequestSchema, TellVersionsResponseSchema } from "./geo_reports_pb.ts";
 import { file_stamp_v1_geo_reports } from "./geo_reports_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
@@ -12,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/geo_shipping.proto.
  */
 export const file_stamp_v1_geo_shipping: GenFile = /*@__PURE__*/
-  fileDesc("ChtzdGFtcC92MS9nZW9fc2hpcHBpbmcucHJvdG8SCHN0YW1wLnYxInoKCkNvcHlSZXBvcnQSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIQCghjb21wbGV0ZRgDIAEoCBIZCgxsYXN0X3N5bmNfbXMYBCABKARIAIgBARIOCgZwYWlyZWQYBSABKARCDwoNX2xhc3Rfc3luY19tcyIUChJDb3B5UmVwb3J0UmVzcG9uc2UiRAoSR2V0U2hpcHBpbmdSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDgoGcGFpcmVkGAMgASgEIj4KDlJhbmdlc1NoaXBwaW5nEiwKBnJhbmdlcxgBIAMoCzIcLnN0YW1wLnYxLlJhbmdlU2hpcHBpbmdGYWN0cyKhAgoSUmFuZ2VTaGlwcGluZ0ZhY3RzEhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEg0KBXN0YXRlGAQgASgJEhAKCGNvbXBsZXRlGAUgASgIEhcKD3BlbmRpbmdfY29tbWl0cxgGIAEoBBIVCg1wZW5kaW5nX2J5dGVzGAcgASgEEhkKDGxhc3Rfc3luY19tcxgIIAEoBEgAiAEBEhQKDHNlZWRlZF9ieXRlcxgJIAEoBBISCgpzZWVkX2J5dGVzGAogASgEEh0KFXNlZWRfYnl0ZXNfcGVyX3NlY29uZBgLIAEoBBIPCgdmYWlsdXJlGAwgASgJQg8KDV9sYXN0X3N5bmNfbXMi4AIKD0FjY291bnRTaGlwcGluZxIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEhAKCGNvbXBsZXRlGAMgASgIEhwKD3BlbmRpbmdfY29tbWl0cxgEIAEoBEgAiAEBEhUKDXBlbmRpbmdfYnl0ZXMYBSABKAQSGQoMbGFzdF9zeW5jX21zGAYgASgESAGIAQESFAoMc2VlZGVkX2J5dGVzGAcgASgEEhIKCnNlZWRfYnl0ZXMYCCABKAQSHQoVc2VlZF9ieXRlc19wZXJfc2Vjb25kGAkgASgEEg8KB3Ryb3VibGUYCiABKAkSDgoGbm93X21zGAsgASgEEiwKBnJhbmdlcxgMIAMoCzIcLnN0YW1wLnYxLlJhbmdlU2hpcHBpbmdGYWN0cxIOCgZwYWlyZWQYDSABKARCEgoQX3BlbmRpbmdfY29tbWl0c0IPCg1fbGFzdF9zeW5jX21zImUKDkdlb1NoaXBSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFdGFibGUYAyABKAkSJAoIc2hpcG1lbnQYBCABKAsyEi5zdGFtcC52MS5TaGlwbWVudCIiCg9HZW9TaGlwUmVzcG9uc2USDwoHYXBwbGllZBgBIAEoDSJRCghTaGlwbWVudBINCgVlcG9jaBgBIAEoBBIMCgRuYW1lGAIgASgMEigKB2NvbW1pdHMYAyADKAsyFy5zdGFtcC52MS5TaGlwcGVkQ29tbWl0IloKDVNoaXBwZWRDb21taXQSEAoIc2VxdWVuY2UYASABKAQSEwoLbGFzdF90aWNrZXQYAiABKAQSIgoEcm93cxgDIAMoCzIULnN0YW1wLnYxLlNoaXBwZWRSb3ciNwoKU2hpcHBlZFJvdxILCgNrZXkYASABKAwSEgoFdmFsdWUYAiABKAxIAIgBAUIICgZfdmFsdWUiZAoOR2VvU2VlZFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBINCgV0YWJsZRgDIAEoCRIjCgRwYXJ0GAQgASgLMhUuc3RhbXAudjEuU2Nhbm5lZFBhcnQiEQoPR2VvU2VlZFJlc3BvbnNlIrABCgtTY2FubmVkUGFydBINCgVlcG9jaBgBIAEoBBIQCghzZXF1ZW5jZRgCIAEoBBITCgtsYXN0X3RpY2tldBgDIAEoBBIPCgdsb3dfa2V5GAQgASgMEhAKCGhpZ2hfa2V5GAUgASgMEiIKBHJvd3MYBiADKAsyFC5zdGFtcC52MS5TaGlwcGVkUm93EhAKCHBpZWNlX29mGAcgASgMEhIKCmxhc3RfcGllY2UYCCABKAgykAIKB0dlb0Rvb3ISOwoEU2hpcBIYLnN0YW1wLnYxLkdlb1NoaXBSZXF1ZXN0Ghkuc3RhbXAudjEuR2VvU2hpcFJlc3BvbnNlEjsKBFNlZWQSGC5zdGFtcC52MS5HZW9TZWVkUmVxdWVzdBoZLnN0YW1wLnYxLkdlb1NlZWRSZXNwb25zZRI8CgZSZXBvcnQSFC5zdGFtcC52MS5Db3B5UmVwb3J0Ghwuc3RhbXAudjEuQ29weVJlcG9ydFJlc3BvbnNlEk0KDFRlbGxWZXJzaW9ucxIdLnN0YW1wLnYxLlRlbGxWZXJzaW9uc1JlcXVlc3QaHi5zdGFtcC52MS5UZWxsVmVyc2lvbnNSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_geo_reports]);
+  fileDesc("ChtzdGFtcC92MS9nZW9fc2hpcHBpbmcucHJvdG8SCHN0YW1wLnYxInoKCkNvcHlSZXBvcnQSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIQCghjb21wbGV0ZRgDIAEoCBIZCgxsYXN0X3N5bmNfbXMYBCABKARIAIgBARIOCgZwYWlyZWQYBSABKARCDwoNX2xhc3Rfc3luY19tcyIUChJDb3B5UmVwb3J0UmVzcG9uc2UiRAoSR2V0U2hpcHBpbmdSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDgoGcGFpcmVkGAMgASgEIj4KDlJhbmdlc1NoaXBwaW5nEiwKBnJhbmdlcxgBIAMoCzIcLnN0YW1wLnYxLlJhbmdlU2hpcHBpbmdGYWN0cyKhAgoSUmFuZ2VTaGlwcGluZ0ZhY3RzEhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEg0KBXN0YXRlGAQgASgJEhAKCGNvbXBsZXRlGAUgASgIEhcKD3BlbmRpbmdfY29tbWl0cxgGIAEoBBIVCg1wZW5kaW5nX2J5dGVzGAcgASgEEhkKDGxhc3Rfc3luY19tcxgIIAEoBEgAiAEBEhQKDHNlZWRlZF9ieXRlcxgJIAEoBBISCgpzZWVkX2J5dGVzGAogASgEEh0KFXNlZWRfYnl0ZXNfcGVyX3NlY29uZBgLIAEoBBIPCgdmYWlsdXJlGAwgASgJQg8KDV9sYXN0X3N5bmNfbXMi4AIKD0FjY291bnRTaGlwcGluZxIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEhAKCGNvbXBsZXRlGAMgASgIEhwKD3BlbmRpbmdfY29tbWl0cxgEIAEoBEgAiAEBEhUKDXBlbmRpbmdfYnl0ZXMYBSABKAQSGQoMbGFzdF9zeW5jX21zGAYgASgESAGIAQESFAoMc2VlZGVkX2J5dGVzGAcgASgEEhIKCnNlZWRfYnl0ZXMYCCABKAQSHQoVc2VlZF9ieXRlc19wZXJfc2Vjb25kGAkgASgEEg8KB3Ryb3VibGUYCiABKAkSDgoGbm93X21zGAsgASgEEiwKBnJhbmdlcxgMIAMoCzIcLnN0YW1wLnYxLlJhbmdlU2hpcHBpbmdGYWN0cxIOCgZwYWlyZWQYDSABKARCEgoQX3BlbmRpbmdfY29tbWl0c0IPCg1fbGFzdF9zeW5jX21zImUKDkdlb1NoaXBSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFdGFibGUYAyABKAkSJAoIc2hpcG1lbnQYBCABKAsyEi5zdGFtcC52MS5TaGlwbWVudCIiCg9HZW9TaGlwUmVzcG9uc2USDwoHYXBwbGllZBgBIAEoDSJRCghTaGlwbWVudBINCgVlcG9jaBgBIAEoBBIMCgRuYW1lGAIgASgMEigKB2NvbW1pdHMYAyADKAsyFy5zdGFtcC52MS5TaGlwcGVkQ29tbWl0IloKDVNoaXBwZWRDb21taXQSEAoIc2VxdWVuY2UYASABKAQSEwoLbGFzdF90aWNrZXQYAiABKAQSIgoEcm93cxgDIAMoCzIULnN0YW1wLnYxLlNoaXBwZWRSb3ciNwoKU2hpcHBlZFJvdxILCgNrZXkYASABKAwSEgoFdmFsdWUYAiABKAxIAIgBAUIICgZfdmFsdWUiZAoOR2VvU2VlZFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBINCgV0YWJsZRgDIAEoCRIjCgRwYXJ0GAQgASgLMhUuc3RhbXAudjEuU2Nhbm5lZFBhcnQiEQoPR2VvU2VlZFJlc3BvbnNlIlQKE0dlb1dyaXRlRGF0YVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIMCgRuYW1lGAMgASgMEg8KB3BheWxvYWQYDyABKAwiTAoUR2VvV3JpdGVEYXRhUmVzcG9uc2USHwoGcGxhY2VzGAEgAygLMg8uc3RhbXAudjEuUGxhY2USEwoLcGluX3Rlcm1fbXMYAiABKA0iVQoRR2VvUGluRGF0YVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIMCgRuYW1lGAMgASgMEhIKCmV4dGVudF9pZHMYBCADKAQiLQoSR2VvUGluRGF0YVJlc3BvbnNlEhcKD2dvbmVfZXh0ZW50X2lkcxgBIAMoBCKwAQoLU2Nhbm5lZFBhcnQSDQoFZXBvY2gYASABKAQSEAoIc2VxdWVuY2UYAiABKAQSEwoLbGFzdF90aWNrZXQYAyABKAQSDwoHbG93X2tleRgEIAEoDBIQCghoaWdoX2tleRgFIAEoDBIiCgRyb3dzGAYgAygLMhQuc3RhbXAudjEuU2hpcHBlZFJvdxIQCghwaWVjZV9vZhgHIAEoDBISCgpsYXN0X3BpZWNlGAggASgIMqIDCgdHZW9Eb29yEjsKBFNoaXASGC5zdGFtcC52MS5HZW9TaGlwUmVxdWVzdBoZLnN0YW1wLnYxLkdlb1NoaXBSZXNwb25zZRI7CgRTZWVkEhguc3RhbXAudjEuR2VvU2VlZFJlcXVlc3QaGS5zdGFtcC52MS5HZW9TZWVkUmVzcG9uc2USSgoJV3JpdGVEYXRhEh0uc3RhbXAudjEuR2VvV3JpdGVEYXRhUmVxdWVzdBoeLnN0YW1wLnYxLkdlb1dyaXRlRGF0YVJlc3BvbnNlEkQKB1BpbkRhdGESGy5zdGFtcC52MS5HZW9QaW5EYXRhUmVxdWVzdBocLnN0YW1wLnYxLkdlb1BpbkRhdGFSZXNwb25zZRI8CgZSZXBvcnQSFC5zdGFtcC52MS5Db3B5UmVwb3J0Ghwuc3RhbXAudjEuQ29weVJlcG9ydFJlc3BvbnNlEk0KDFRlbGxWZXJzaW9ucxIdLnN0YW1wLnYxLlRlbGxWZXJzaW9uc1JlcXVlc3QaHi5zdGFtcC52MS5UZWxsVmVyc2lvbnNSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_common, file_stamp_v1_geo_reports]);
 
 /**
  * How far the copy of an account is, as its primary knows.
@@ -348,7 +350,7 @@ export type GeoShipRequest = Message<"stamp.v1.GeoShipRequest"> & {
   epoch: bigint;
 
   /**
-   * Table of the rows: "Entity".
+   * Table of the rows: "Entity" or "Blob".
    *
    * @generated from field: string table = 3;
    */
@@ -501,7 +503,7 @@ export type GeoSeedRequest = Message<"stamp.v1.GeoSeedRequest"> & {
   epoch: bigint;
 
   /**
-   * Table of the rows: "Entity".
+   * Table of the rows: "Entity" or "Blob".
    *
    * @generated from field: string table = 3;
    */
@@ -534,6 +536,131 @@ export type GeoSeedResponse = Message<"stamp.v1.GeoSeedResponse"> & {
  */
 export const GeoSeedResponseSchema: GenMessage<GeoSeedResponse> = /*@__PURE__*/
   messageDesc(file_stamp_v1_geo_shipping, 12);
+
+/**
+ * @generated from message stamp.v1.GeoWriteDataRequest
+ */
+export type GeoWriteDataRequest = Message<"stamp.v1.GeoWriteDataRequest"> & {
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Role epoch of the primary that ships, e.g. 6.
+   *
+   * @generated from field: uint64 epoch = 2;
+   */
+  epoch: bigint;
+
+  /**
+   * Bytes with which the keys of the blob's rows begin (docs/formats/key.md), e.g. 05 02 61 00 00 05 ....
+   *
+   * @generated from field: bytes name = 3;
+   */
+  name: Uint8Array;
+
+  /**
+   * 1 byte to 4 MiB, as they lie in the primary's extents.
+   *
+   * @generated from field: bytes payload = 15;
+   */
+  payload: Uint8Array;
+};
+
+/**
+ * Describes the message stamp.v1.GeoWriteDataRequest.
+ * Use `create(GeoWriteDataRequestSchema)` to create a new message.
+ */
+export const GeoWriteDataRequestSchema: GenMessage<GeoWriteDataRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_shipping, 13);
+
+/**
+ * @generated from message stamp.v1.GeoWriteDataResponse
+ */
+export type GeoWriteDataResponse = Message<"stamp.v1.GeoWriteDataResponse"> & {
+  /**
+   * Where the bytes are at this stamp: one place.
+   *
+   * @generated from field: repeated stamp.v1.Place places = 1;
+   */
+  places: Place[];
+
+  /**
+   * Time for which the extent stays unless it is pinned again, in milliseconds, e.g. 60000; 0: not known.
+   *
+   * @generated from field: uint32 pin_term_ms = 2;
+   */
+  pinTermMs: number;
+};
+
+/**
+ * Describes the message stamp.v1.GeoWriteDataResponse.
+ * Use `create(GeoWriteDataResponseSchema)` to create a new message.
+ */
+export const GeoWriteDataResponseSchema: GenMessage<GeoWriteDataResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_shipping, 14);
+
+/**
+ * @generated from message stamp.v1.GeoPinDataRequest
+ */
+export type GeoPinDataRequest = Message<"stamp.v1.GeoPinDataRequest"> & {
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Role epoch of the primary that ships, e.g. 6.
+   *
+   * @generated from field: uint64 epoch = 2;
+   */
+  epoch: bigint;
+
+  /**
+   * Bytes with which the keys of the blob's rows begin (docs/formats/key.md), e.g. 05 02 61 00 00 05 ....
+   *
+   * @generated from field: bytes name = 3;
+   */
+  name: Uint8Array;
+
+  /**
+   * Extents of this stamp, at most 4,096, e.g. 17.
+   *
+   * @generated from field: repeated uint64 extent_ids = 4;
+   */
+  extentIds: bigint[];
+};
+
+/**
+ * Describes the message stamp.v1.GeoPinDataRequest.
+ * Use `create(GeoPinDataRequestSchema)` to create a new message.
+ */
+export const GeoPinDataRequestSchema: GenMessage<GeoPinDataRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_shipping, 15);
+
+/**
+ * @generated from message stamp.v1.GeoPinDataResponse
+ */
+export type GeoPinDataResponse = Message<"stamp.v1.GeoPinDataResponse"> & {
+  /**
+   * Extents that are not there any more, e.g. 17: their bytes have to be written again.
+   *
+   * @generated from field: repeated uint64 gone_extent_ids = 1;
+   */
+  goneExtentIds: bigint[];
+};
+
+/**
+ * Describes the message stamp.v1.GeoPinDataResponse.
+ * Use `create(GeoPinDataResponseSchema)` to create a new message.
+ */
+export const GeoPinDataResponseSchema: GenMessage<GeoPinDataResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_shipping, 16);
 
 /**
  * All rows that the primary had between two keys at one moment.
@@ -603,7 +730,7 @@ export type ScannedPart = Message<"stamp.v1.ScannedPart"> & {
  * Use `create(ScannedPartSchema)` to create a new message.
  */
 export const ScannedPartSchema: GenMessage<ScannedPart> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 13);
+  messageDesc(file_stamp_v1_geo_shipping, 17);
 
 /**
  * Door of a front-end for another stamp: rows of an account whose copy is here (docs/design/geo.md "Shipping"). Its callers prove this stamp's
@@ -631,6 +758,27 @@ export const GeoDoor: GenService<{
     methodKind: "unary";
     input: typeof GeoSeedRequestSchema;
     output: typeof GeoSeedResponseSchema;
+  },
+  /**
+   * Bytes of blobs, before the rows that refer to them: rows that are shipped name the places of the answer. Bytes that no row refers to are
+   * collected.
+   *
+   * @generated from rpc stamp.v1.GeoDoor.WriteData
+   */
+  writeData: {
+    methodKind: "unary";
+    input: typeof GeoWriteDataRequestSchema;
+    output: typeof GeoWriteDataResponseSchema;
+  },
+  /**
+   * Keeps the extents of bytes whose rows are not shipped yet for another term.
+   *
+   * @generated from rpc stamp.v1.GeoDoor.PinData
+   */
+  pinData: {
+    methodKind: "unary";
+    input: typeof GeoPinDataRequestSchema;
+    output: typeof GeoPinDataResponseSchema;
   },
   /**
    * How far the copy here is, as its primary knows. Repeated or late, it takes nothing back.

@@ -1,0 +1,144 @@
+/**
+ * The way of rows of blobs to another stamp: their bytes go first, then the rows with the places that the bytes have there.
+ *
+ *     commits ──► DataCopier ──► rows with places of the other stamp ──► GeoLink.ship
+ *         └── bytes are gone here ──► the whole PartitionName, as it is now, by RangeSeeder
+ *
+ * Invariant: a commit counts as delivered if the other stamp has applied it, or a later state of its PartitionName. Bytes of a logged commit
+ * may have been collected: the blob was overwritten or deleted since, so that the later state has no need of them.
+ */
+import { FailureError, type Outcome, ok, prefixEnd, present, refused, toHex } from "@stamp/base";
+import type { World } from "@stamp/ports";
+import {
+  type RangePartition,
+  RangeSeeder,
+  type Row,
+  type SeedLink,
+  type SeedPart,
+  type Shipment,
+  type ShippingLink,
+} from "@stamp/range-partition";
+import type { ByteGate } from "./byte-gate.ts";
+import { DataCopier, type DataLink, rowAtPeer } from "./data-copier.ts";
+
+type CallLimits = { readonly timeoutMs: number; readonly signal: AbortSignal };
+
+/** Rows of one PartitionName. */
+interface Named {
+  readonly name: Uint8Array;
+  readonly rows: readonly Row[];
+}
+
+/** Rows with places of the other stamp, and the extents that have their bytes. */
+interface SeededRows {
+  readonly rows: readonly Row[];
+  readonly extentIds: ReadonlySet<number>;
+}
+
+/** PartitionNames of a part whose bytes are copied at the same time. */
+const namesAtOnce = 16;
+
+export interface BlobLinkOptions {
+  readonly gate: ByteGate;
+  /** Role epoch of the account. */
+  readonly epoch: number;
+  /** Bytes with which the keys of a row's PartitionName begin; undefined: the row is not shipped. */
+  readonly nameOf: (key: Uint8Array) => Uint8Array | undefined;
+  /** Bound of what a scan sends in a second, in bytes. */
+  readonly seedBytesPerSecondMax: number;
+}
+
+export class BlobLink implements ShippingLink, SeedLink {
+  readonly #world: World;
+  readonly #partition: RangePartition;
+  readonly #rows: ShippingLink & SeedLink;
+  readonly #options: BlobLinkOptions;
+  readonly #copier: DataCopier;
+  /** PartitionNames that were sent whole because bytes of a commit were gone. */
+  sentWhole = 0;
+
+  constructor(world: World, partition: RangePartition, link: ShippingLink & SeedLink & DataLink, options: BlobLinkOptions) {
+    this.#world = world;
+    this.#partition = partition;
+    this.#rows = link;
+    this.#options = options;
+    this.#copier = new DataCopier(world, partition.data, link, { gate: options.gate });
+  }
+
+  /** Bytes that were written at the other stamp. */
+  get copiedBytes(): number {
+    return this.#copier.copiedBytes;
+  }
+
+  async ship(shipment: Shipment, limits: CallLimits): Promise<Outcome<unknown>> {
+    const values = shipment.commits.flatMap(({ writes }) => writes.flatMap((write) => (write.kind === "put" ? [write.value] : [])));
+    const copied = await this.#copier.copy(shipment.name, values, limits);
+    if ("gone" in copied) return this.#sendWhole(shipment.name, limits.signal);
+    if (!copied.ok) return copied;
+    const batch = copied.value;
+    const commits = shipment.commits.map((commit) => ({
+      ...commit,
+      writes: commit.writes.map((write) => (write.kind === "put" ? { ...write, value: rowAtPeer(write.value, batch) } : write)),
+    }));
+    return this.#sent(batch.extentIds, await this.#rows.ship({ ...shipment, commits }, limits));
+  }
+
+  async seed(part: SeedPart, limits: CallLimits): Promise<Outcome<unknown>> {
+    const groups = this.#byName(part);
+    const extentIds = new Set<number>();
+    const rows: Row[] = [];
+    for (let at = 0; at < groups.length; at += namesAtOnce) {
+      const some = groups.slice(at, at + namesAtOnce);
+      const copied = await Promise.all(some.map((group) => this.#seeded(group, limits.signal)));
+      for (const one of copied) {
+        if (!one.ok) return one;
+        rows.push(...one.value.rows);
+        for (const extentId of one.value.extentIds) extentIds.add(extentId);
+      }
+    }
+    return this.#sent(extentIds, await this.#rows.seed({ ...part, rows }, limits));
+  }
+
+  #byName({ rows, piece }: SeedPart): readonly Named[] {
+    if (piece !== undefined) return [{ name: piece.name, rows }];
+    const groups = new Map<string, { readonly name: Uint8Array; readonly rows: Row[] }>();
+    for (const row of rows) {
+      const name = present(this.#options.nameOf(row[0]), "the PartitionName of a row");
+      const id = toHex(name);
+      const group = groups.get(id) ?? { name, rows: [] };
+      groups.set(id, group);
+      group.rows.push(row);
+    }
+    return [...groups.values()];
+  }
+
+  async #seeded({ name, rows }: Named, signal: AbortSignal): Promise<Outcome<SeededRows>> {
+    const bytesPerSecondMax = this.#options.seedBytesPerSecondMax;
+    const values = rows.map(([, value]) => value);
+    const copied = await this.#copier.copy(name, values, { signal, bytesPerSecondMax });
+    if ("gone" in copied) return refused("aborted", "conflict", `bytes in extent ${copied.gone.extentId} are gone: the rows are read anew`);
+    if (!copied.ok) return copied;
+    const { value: batch } = copied;
+    return ok({ rows: rows.map(([key, value]) => [key, rowAtPeer(value, batch)] as const), extentIds: batch.extentIds });
+  }
+
+  #sent(extentIds: ReadonlySet<number>, answer: Outcome<unknown>): Outcome<unknown> {
+    if (!answer.ok && answer.failure.reason === "badPlace") this.#copier.forget(extentIds);
+    return answer;
+  }
+
+  /** Sends the PartitionName as it is now: behind every commit of it that was read from the log. */
+  async #sendWhole(name: Uint8Array, signal: AbortSignal): Promise<Outcome<unknown>> {
+    const { epoch, nameOf, seedBytesPerSecondMax } = this.#options;
+    const keys = { low: name, high: present(prefixEnd(name), "the end of a PartitionName") };
+    const seeder = new RangeSeeder(this.#world, this.#partition, this, { epoch, keys, nameOf, bytesPerSecondMax: seedBytesPerSecondMax });
+    this.sentWhole++;
+    try {
+      await seeder.run(name, signal);
+    } catch (error) {
+      if (!(error instanceof FailureError)) throw error;
+      return { ok: false, failure: error.failure };
+    }
+    return signal.aborted ? refused("cancelled", "cancelled", "nothing is shipped any more") : ok();
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * Knows where the bytes of places are at the other stamp. Rows that refer to bytes again, or to a part of them, need no second copy: a block
+ * that was staged and is committed, a content row of an append blob that grew, a chunk of a page blob of which one page changed, a copied blob.
+ *
+ * Invariant: it saves work, and decides nothing. The other stamp refuses a row whose bytes are not there (rule `geoPlacesChecked`).
+ */
+import type { Place } from "@stamp/objects";
+
+/** Bytes of this stamp, and where they are at the other one. */
+export interface Copied {
+  /** PartitionName that they were copied for, in hexadecimal. */
+  readonly name: string;
+  readonly from: Place;
+  readonly to: Place;
+}
+
+export class CopiedPlaces {
+  readonly #placesMax: number;
+  /** By extent of this stamp, used last at the end; by offset within it. */
+  readonly #byExtent = new Map<number, Copied[]>();
+  #count = 0;
+
+  constructor(placesMax: number = Number.POSITIVE_INFINITY) {
+    this.#placesMax = placesMax;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** The bytes of a place that lies in what was copied as one; undefined: they are not known to be there. */
+  find(name: string, place: Place): Copied | undefined {
+    const copied = this.#byExtent.get(place.extentId);
+    if (copied === undefined) return undefined;
+    const at = firstBehind(copied, place.offsetBytes) - 1;
+    const found = copied[at];
+    if (found === undefined || found.name !== name || endOf(found.from) < endOf(place)) return undefined;
+    this.#byExtent.delete(place.extentId);
+    this.#byExtent.set(place.extentId, copied);
+    return found;
+  }
+
+  add(one: Copied): void {
+    const { extentId, offsetBytes } = one.from;
+    const copied = this.#byExtent.get(extentId) ?? [];
+    const at = firstBehind(copied, offsetBytes);
+    const before = copied[at - 1];
+    // If two begin at one offset, the longer one is kept, or the later one.
+    const replaces = before !== undefined && before.from.offsetBytes === offsetBytes;
+    if (replaces && before.name === one.name && endOf(before.from) > endOf(one.from)) return;
+    if (replaces) copied[at - 1] = one;
+    else {
+      copied.splice(at, 0, one);
+      this.#count++;
+    }
+    this.#byExtent.delete(extentId);
+    this.#byExtent.set(extentId, copied);
+    for (const [oldest, { length }] of this.#byExtent) {
+      if (this.#count <= this.#placesMax || oldest === extentId) return;
+      this.#byExtent.delete(oldest);
+      this.#count -= length;
+    }
+  }
+
+  /** Forgets what lies in extents of the other stamp. */
+  forget(extentIds: ReadonlySet<number>): void {
+    for (const [extentId, copied] of this.#byExtent) {
+      const kept = copied.filter(({ to }) => !extentIds.has(to.extentId));
+      this.#count -= copied.length - kept.length;
+      if (kept.length > 0) this.#byExtent.set(extentId, kept);
+      else this.#byExtent.delete(extentId);
+    }
+  }
+}
+
+/** Where the bytes of a place are at the other stamp. */
+export const placeAtPeer = ({ offsetBytes, lengthBytes }: Place, { from, to }: Copied): Place => ({
+  extentId: to.extentId,
+  offsetBytes: to.offsetBytes + offsetBytes - from.offsetBytes,
+  lengthBytes,
+});
+
+const endOf = ({ offsetBytes, lengthBytes }: Place): number => offsetBytes + lengthBytes;
+
+/** Index of the first one that begins behind the offset. */
+function firstBehind(copied: readonly Copied[], offsetBytes: number): number {
+  let [low, high] = [0, copied.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((copied[middle]?.from.offsetBytes ?? 0) > offsetBytes) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

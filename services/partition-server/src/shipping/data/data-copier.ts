@@ -1,0 +1,253 @@
+/**
+ * Brings the bytes that rows refer to to another stamp, before the rows (docs/design/geo.md "Bytes of blobs").
+ *
+ *     rows ──► places that are not known there ──► pieces: read here, written there ──► rows with the places of the other stamp
+ *
+ * Invariants:
+ * - Memory is bounded, however large a blob is: one piece of a batch at a time, and a gate for all batches of the process.
+ * - What was copied stays known over failures: a batch that is tried again goes on where it was.
+ * - The extents of a batch are pinned again before a sixth of their term is over, for as long as the batch is on its way. A pin that ended
+ *   costs a second copy, and no data: the other stamp looks at the places when it applies the rows.
+ */
+import { type Failed, FailureError, type Outcome, ok, refused, toHex } from "@stamp/base";
+import { type Place, placesOfRow, withPlaces } from "@stamp/objects";
+import { sleep, type World } from "@stamp/ports";
+import type { StoredData } from "@stamp/range-partition";
+import type { ByteGate } from "./byte-gate.ts";
+import { type Copied, CopiedPlaces, placeAtPeer } from "./copied-places.ts";
+
+type CallLimits = { readonly timeoutMs: number; readonly signal: AbortSignal };
+
+/** The way of bytes to the other stamp. */
+export interface DataLink {
+  /** Resolves well when the bytes are durable there. */
+  writeData(
+    name: Uint8Array,
+    payload: Uint8Array,
+    limits: CallLimits,
+  ): Promise<Outcome<{ readonly place: Place; readonly pinTermMs: number }>>;
+  /** Returns the extents that are gone. */
+  pinData(name: Uint8Array, extentIds: readonly number[], limits: CallLimits): Promise<Outcome<readonly number[]>>;
+}
+
+export interface CopierOptions {
+  readonly gate: ByteGate;
+  /** Bound of a piece, in bytes; a larger place goes alone. */
+  readonly pieceBytesMax?: number;
+  /** Places that are remembered. */
+  readonly placesMax?: number;
+}
+
+/** Where the bytes of each place are, and the extents of the other stamp that have them. */
+export interface CopiedBatch {
+  readonly placeFor: (place: Place) => Place;
+  readonly extentIds: ReadonlySet<number>;
+}
+
+/** `gone`: a place whose extent has left this stamp's blob data. The row that refers to it is not the newest one. */
+export type NotCopied = Failed | { readonly ok: false; readonly gone: Pick<Place, "extentId"> };
+export type CopyResult = Outcome<CopiedBatch> | NotCopied;
+
+const pieceBytesDefault = 1024 * 1024;
+const placesDefault = 32_768;
+/** Extents in one call. */
+const extentsPerCallMax = 4_096;
+const readTimeoutMs = 10_000;
+const writeTimeoutMs = 20_000;
+const pinTimeoutMs = 5_000;
+const renewalsPerTerm = 6;
+
+/** Bytes that are copied as one. */
+type Run = Pick<Place, "extentId" | "offsetBytes" | "lengthBytes">;
+
+interface Batch {
+  readonly name: Uint8Array;
+  /** In hexadecimal. */
+  readonly id: string;
+  readonly copied: CopiedPlaces;
+  readonly extentIds: Set<number>;
+  readonly signal: AbortSignal;
+  /** In milliseconds; 0: not known. */
+  pinTermMs: number;
+  pinnedMs: number;
+}
+
+export class DataCopier {
+  readonly #world: World;
+  readonly #data: StoredData;
+  readonly #link: DataLink;
+  readonly #options: CopierOptions;
+  readonly #known: CopiedPlaces;
+  /** End of the time that copies at a bounded rate have taken, by the monotonic clock. */
+  #pacedUntilMs = 0;
+  /** Bytes that were written at the other stamp. */
+  copiedBytes = 0;
+
+  constructor(world: World, data: StoredData, link: DataLink, options: CopierOptions) {
+    this.#world = world;
+    this.#data = data;
+    this.#link = link;
+    this.#options = options;
+    this.#known = new CopiedPlaces(options.placesMax ?? placesDefault);
+  }
+
+  /** Copies what these rows of one PartitionName refer to. `bytesPerSecondMax` undefined: as fast as it goes. */
+  async copy(
+    name: Uint8Array,
+    rows: Iterable<Uint8Array>,
+    { signal, bytesPerSecondMax }: { readonly signal: AbortSignal; readonly bytesPerSecondMax?: number | undefined },
+  ): Promise<CopyResult> {
+    const places: Place[] = [];
+    for (const row of rows) {
+      const own = placesOfRow(row);
+      if (!own.ok) return own;
+      for (const place of own.value) places.push(place);
+    }
+    const pinnedMs = this.#world.clock.monotonicMs();
+    const batch: Batch = { name, id: toHex(name), copied: new CopiedPlaces(), extentIds: new Set(), signal, pinTermMs: 0, pinnedMs };
+    for (let missing = this.#missing(batch, places); missing.length > 0; missing = this.#missing(batch, places)) {
+      for (const piece of piecesOf(missing, this.#options.pieceBytesMax ?? pieceBytesDefault)) {
+        if (signal.aborted) return refused("cancelled", "cancelled", "nothing is shipped any more");
+        const failed = (await this.#renew(batch)) ?? (await this.#copyPiece(batch, piece, bytesPerSecondMax));
+        if (failed !== undefined) return failed;
+      }
+    }
+    const renewed = await this.#renew(batch);
+    return renewed ?? ok({ placeFor: (place) => placeIn(batch, place), extentIds: batch.extentIds });
+  }
+
+  /** Forgets what lies in these extents of the other stamp: it has refused a row that refers to them. */
+  forget(extentIds: ReadonlySet<number>): void {
+    this.#known.forget(extentIds);
+  }
+
+  /** Runs of places that are not known to be at the other stamp; takes note of those that are. */
+  #missing(batch: Batch, places: readonly Place[]): readonly Run[] {
+    const absent: Place[] = [];
+    for (const place of places) {
+      if (batch.copied.find(batch.id, place) !== undefined) continue;
+      const known = this.#known.find(batch.id, place);
+      if (known === undefined) absent.push(place);
+      else this.#note(batch, known);
+    }
+    return runsOf(absent);
+  }
+
+  #note(batch: Batch, copied: Copied): void {
+    batch.copied.add(copied);
+    batch.extentIds.add(copied.to.extentId);
+  }
+
+  async #copyPiece(batch: Batch, piece: readonly Run[], bytesPerSecondMax?: number): Promise<NotCopied | undefined> {
+    const { gate } = this.#options;
+    const bytes = sizeOf(piece);
+    if (bytesPerSecondMax !== undefined) await this.#paced(bytes, bytesPerSecondMax, batch.signal);
+    await gate.take(bytes);
+    try {
+      const payload = await this.#read(piece, batch.signal);
+      if (!(payload instanceof Uint8Array)) return payload;
+      const written = await this.#link.writeData(batch.name, payload, { timeoutMs: writeTimeoutMs, signal: batch.signal });
+      if (!written.ok) return written;
+      const { place, pinTermMs } = written.value;
+      if (place.lengthBytes !== bytes) return refused("internal", "bug", `${bytes} bytes have a place of ${place.lengthBytes}`);
+      batch.pinTermMs = pinTermMs;
+      this.copiedBytes += bytes;
+      let at = place.offsetBytes;
+      for (const from of piece) {
+        const copied = { name: batch.id, from, to: { extentId: place.extentId, offsetBytes: at, lengthBytes: from.lengthBytes } };
+        this.#known.add(copied);
+        this.#note(batch, copied);
+        at += from.lengthBytes;
+      }
+      return undefined;
+    } finally {
+      gate.give(bytes);
+    }
+  }
+
+  /** Waits for the turn of these bytes among all that are copied at a bounded rate. */
+  async #paced(bytes: number, bytesPerSecondMax: number, signal: AbortSignal): Promise<void> {
+    const nowMs = this.#world.clock.monotonicMs();
+    const beginMs = Math.max(nowMs, this.#pacedUntilMs);
+    this.#pacedUntilMs = beginMs + (bytes / bytesPerSecondMax) * 1_000;
+    if (beginMs > nowMs) await sleep(this.#world.clock, beginMs - nowMs, signal);
+  }
+
+  async #read(piece: readonly Run[], signal: AbortSignal): Promise<Uint8Array | NotCopied> {
+    const payload = new Uint8Array(sizeOf(piece));
+    let at = 0;
+    try {
+      for await (const chunk of this.#data.read(piece, { timeoutMs: readTimeoutMs, signal })) {
+        payload.set(chunk, at);
+        at += chunk.length;
+      }
+      return payload;
+    } catch (error) {
+      if (!(error instanceof FailureError)) throw error;
+      const gone = piece.find(({ extentId }) => !this.#data.lists(extentId));
+      return gone === undefined ? { ok: false, failure: error.failure } : { ok: false, gone };
+    }
+  }
+
+  /** Pins what this batch has there, if that is due. */
+  async #renew(batch: Batch): Promise<Failed | undefined> {
+    const { name, pinTermMs, signal } = batch;
+    const nowMs = this.#world.clock.monotonicMs();
+    if (pinTermMs === 0 || nowMs - batch.pinnedMs < pinTermMs / renewalsPerTerm) return undefined;
+    const extentIds = [...batch.extentIds];
+    const gone = new Set<number>();
+    for (let at = 0; at < extentIds.length; at += extentsPerCallMax) {
+      const pinned = await this.#link.pinData(name, extentIds.slice(at, at + extentsPerCallMax), { timeoutMs: pinTimeoutMs, signal });
+      if (!pinned.ok) return pinned;
+      for (const extentId of pinned.value) gone.add(extentId);
+    }
+    batch.pinnedMs = nowMs;
+    if (gone.size === 0) return undefined;
+    this.forget(gone);
+    return refused("aborted", "badPlace", "bytes that were copied are not at the other stamp any more");
+  }
+}
+
+/** The row with the places of the other stamp. */
+export function rowAtPeer(row: Uint8Array, { placeFor }: CopiedBatch): Uint8Array {
+  const mapped = withPlaces(row, placeFor);
+  if (!mapped.ok) throw new FailureError(mapped.failure);
+  return mapped.value;
+}
+
+function placeIn({ copied, id }: Batch, place: Place): Place {
+  const found = copied.find(id, place);
+  if (found === undefined) throw new FailureError(refused("internal", "bug", "bytes of a row were not copied").failure);
+  return placeAtPeer(place, found);
+}
+
+const sizeOf = (piece: readonly Run[]): number => piece.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0);
+
+/** The places in order, without doubles and without those that lie in the one before. */
+function runsOf(places: readonly Place[]): readonly Run[] {
+  const inOrder = [...places].sort((a, b) => a.extentId - b.extentId || a.offsetBytes - b.offsetBytes || b.lengthBytes - a.lengthBytes);
+  const runs: Run[] = [];
+  let last: Run | undefined;
+  for (const { extentId, offsetBytes, lengthBytes } of inOrder) {
+    const end = offsetBytes + lengthBytes;
+    if (last?.extentId === extentId && end <= last.offsetBytes + last.lengthBytes) continue;
+    last = { extentId, offsetBytes, lengthBytes };
+    runs.push(last);
+  }
+  return runs;
+}
+
+function* piecesOf(runs: readonly Run[], bytesMax: number): Generator<readonly Run[]> {
+  let piece: Run[] = [];
+  let bytes = 0;
+  for (const run of runs) {
+    if (piece.length > 0 && bytes + run.lengthBytes > bytesMax) {
+      yield piece;
+      piece = [];
+      bytes = 0;
+    }
+    piece.push(run);
+    bytes += run.lengthBytes;
+  }
+  if (piece.length > 0) yield piece;
+}
