@@ -3,7 +3,7 @@
  *
  *   a, b   lock service, extent node, partition server, front-end, stream manager, partition manager
  *   c      lock service, extent node, partition server, front-end
- *   d      empty until `addHost`; then as c, without an etcd
+ *   d, e   empty until `addHost`; then as c, without an etcd
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, execFile, spawn } from "node:child_process";
@@ -38,8 +38,9 @@ const portBase = 10_000;
 const frontEndHealthPort = 12_030;
 
 export const hosts = ["a", "b", "c"] as const;
-export const spare = "d";
-export type Host = (typeof hosts)[number] | typeof spare;
+export const spares = ["d", "e"] as const;
+const all = [...hosts, ...spares] as const;
+export type Host = (typeof all)[number];
 
 export interface StampStatus {
   readonly ready: boolean;
@@ -91,7 +92,7 @@ export class StampHosts {
 
   static async start(etcdProgram: string, options: StampHostsOptions = {}): Promise<StampHosts> {
     const { environments = {}, secured = false, programs = root } = options;
-    const stamp = new StampHosts(await HostNetwork.create([...hosts, spare]), etcdProgram, secured);
+    const stamp = new StampHosts(await HostNetwork.create(all), etcdProgram, secured);
     for (const host of hosts) {
       stamp.#environments.set(host, environments[host] ?? {});
       stamp.#programs.set(host, programs);
@@ -155,18 +156,18 @@ export class StampHosts {
     await this.stamp(host, ["up", "-d", "--ready-timeout-s", "90"]);
   }
 
-  /** Adds the spare host as an operator would: topology, secret, `up`. */
-  async addHost(): Promise<void> {
+  /** Adds a spare host as an operator would: topology, secret, `up`. */
+  async addHost(spare: (typeof spares)[number]): Promise<void> {
     const path = join(this.folder, "stamp.topology.json");
     const topology = JSON.parse(readFileSync(path, "utf8")) as { hosts: Record<string, object> };
-    topology.hosts[spare] = this.#part(spare, 4, false);
+    topology.hosts[spare] = this.#part(spare, all.indexOf(spare) + 1, false);
     writeFileSync(path, JSON.stringify(topology));
     this.#makeFolder(spare);
     if (this.#secured) {
       const up = ["up", "-d", "--host", spare];
       await assert.rejects(
         this.stamp(spare, up),
-        /tls: .*there is no folder.*certs cluster folders .*copy certs\/d to .*d\/cluster-certs/s,
+        /tls: .*there is no folder.*certs cluster folders .*copy certs\/[de] to .*[de]\/cluster-certs/s,
       );
       await this.#copyCertificates([spare]);
       await assert.rejects(this.stamp(spare, up), /master key of the stamp is not on this host.*copy it from/s);
@@ -234,7 +235,7 @@ export class StampHosts {
 
   /** Answer of `/ready` of a host's front-end, as a load balancer sees it: 200, or 503 and why. */
   async frontEndReady(host: Host): Promise<{ readonly status: number; readonly text: string }> {
-    const url = `http://${this.network.address(host)}:${frontEndHealthPort + [...hosts, spare].indexOf(host)}/ready`;
+    const url = `http://${this.network.address(host)}:${frontEndHealthPort + all.indexOf(host)}/ready`;
     const answer = await fetch(url, { signal: AbortSignal.timeout(3_000) });
     return { status: answer.status, text: await answer.text() };
   }
@@ -308,7 +309,7 @@ export class StampHosts {
 
   /** Copies to `<folder>/<host>/` and `<folder>/etcd-<host>.log`. */
   #keepLogs(folder: string): void {
-    for (const host of [...hosts, spare] as const) {
+    for (const host of all) {
       const logs = join(this.#dataDir(host), "logs");
       if (existsSync(logs)) cpSync(logs, join(folder, host), { recursive: true });
       const etcdLog = join(this.folder, `etcd-${host}.log`);
