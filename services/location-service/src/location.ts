@@ -29,7 +29,7 @@ import {
 } from "@stamp/geo";
 import type { Transport, World } from "@stamp/ports";
 import { sleep } from "@stamp/ports";
-import { type AccountShipping, fromWire } from "@stamp/wire";
+import { type AccountShipping, fromWire, type ListDivergedResponse } from "@stamp/wire";
 import type { LocationServiceConfig } from "./config.ts";
 import { Operations } from "./operations.ts";
 import { type Registry, unknownStamp } from "./registry.ts";
@@ -179,6 +179,13 @@ export class Location {
 
   giveUp(name: string): Promise<Outcome<AccountRecord>> {
     return this.#operations.plan(name, planGiveUp);
+  }
+
+  /** A page of what only a stamp had when a forced failover deposed it, as the stamp tells it. */
+  async diverged(name: string, stamp: string, marker: string): Promise<Outcome<ListDivergedResponse>> {
+    const { registry } = this.#options;
+    const held = registry.stamp(stamp);
+    return held === undefined ? unknownStamp(stamp, registry) : this.#onStamp(held, (link) => link.diverged(name, marker));
   }
 
   /** Why the account's operation waits; empty: it goes on, or there is none. */

@@ -59,6 +59,7 @@ export function locationHandlers(clock: Clock, leading: () => Outcome<Location>)
     unprotectAccount: ({ account }) => operated((location) => location.unprotect(account)),
     failOverAccount: ({ account, ...how }) => operated((location) => location.failOver(account, how)),
     migrateAccount: ({ account, stamp }) => operated((location) => location.migrate(account, stamp)),
+    listDiverged: ({ account, stamp, marker }) => onLocation((location) => location.diverged(account, stamp, marker)),
     giveUpOperation: ({ account }) => operated((location) => location.giveUp(account)),
   };
 }

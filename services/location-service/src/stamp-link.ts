@@ -14,6 +14,7 @@ import {
   FeatureLevels,
   fromWire,
   RoleCommand as Kind,
+  type ListDivergedResponse,
   StreamManager,
   toWire,
 } from "@stamp/wire";
@@ -151,6 +152,11 @@ export class StampLink {
   /** How far the account's copy at its second stamp is; every range of the primary is asked now. */
   shipping(account: string): Promise<Outcome<AccountShipping>> {
     return this.#onAccounts((client, options) => client.getShipping({ account }, options));
+  }
+
+  /** A page of what only the stamp had when a forced failover deposed it. */
+  diverged(account: string, marker: string): Promise<Outcome<ListDivergedResponse>> {
+    return this.#onAccounts((client, options) => client.listDiverged({ account, marker }, options));
   }
 
   /** The account with its keys and secrets. */

@@ -26,6 +26,7 @@ let asked: [string, Answer][] = [];
 /** Answers of GetAccount, in order; the last one stays. */
 let states: Answer[] = [];
 let begun: Answer = draining;
+let diverged: (request: Answer) => unknown = () => ok({ complete: true });
 
 const transport = new GrpcTransport({});
 let listener: Listener;
@@ -42,6 +43,10 @@ before(async () => {
     unprotectAccount: begins("unprotect"),
     migrateAccount: begins("migrate"),
     giveUpOperation: begins("giveUp"),
+    listDiverged: async (request: Answer) => {
+      asked.push(["diverged", request]);
+      return diverged(request);
+    },
     getAccount: async () => ok(states.length > 1 ? states.shift() : states[0]),
     listAccounts: async () => ok({ accounts: [acme, { name: "alone", stamp: "north-1", state: "single" }], more: false }),
   };
@@ -170,4 +175,44 @@ test("geo status: shows lag and backlog of a copy, progress and time left of one
   const told = Array.isArray(json) ? json[0] : json;
   assert.deepEqual([told.lagSeconds, told.pendingOperations, told.seedingPercent, told.seedingSecondsLeft], [null, null, 25, 6]);
   assert.deepEqual([told.ranges[0].rangeId, told.ranges[0].oldestUnsent, told.ranges[0].failure], ["12", null, "no connection to h:1"]);
+});
+
+test("geo diverged: asks both stamps page by page, shows what was written or deleted, and gives entities as the Table service does", async () => {
+  const entity = { key: { partitionKey: "p", rowKey: "1" }, timestamp: 17_956_872_000_000_000n };
+  const count = { name: "count", value: { kind: { case: "int64", value: 7n } } };
+  const written = { operation: 5n, sequence: 9n, kind: "entity", name: "pairs", entity: { ...entity, properties: [count] } };
+  const gone = {
+    operation: 5n,
+    sequence: 10n,
+    kind: "entity",
+    name: "pairs",
+    deleted: true,
+    entity: { key: { partitionKey: "p", rowKey: "2" } },
+  };
+  states = [over];
+  diverged = ({ stamp: at, marker }) => {
+    if (at === "south-1") return ok({ complete: true });
+    return marker === "" ? ok({ rows: [written], nextMarker: "Entity/05", complete: true }) : ok({ rows: [gone], complete: true });
+  };
+  const shown = await stamp("geo", "diverged", "acme");
+  assert.equal(shown.error, undefined);
+  assert.match(shown.out, /north-1 +5 +written +pairs +p +1 +2026-11-26T10:00:00\.000Z\nnorth-1 +5 +deleted +pairs +p +2 +-/);
+  assert.deepEqual(
+    asked.map(([, { stamp: at, marker }]) => [at, marker]),
+    [
+      ["south-1", ""],
+      ["north-1", ""],
+      ["north-1", "Entity/05"],
+    ],
+  );
+  const [, report] = JSON.parse((await stamp("geo", "diverged", "acme", "--json")).out);
+  assert.deepEqual([report.stamp, report.complete, report.rows.length, report.rows[1].entity], ["north-1", true, 2, null]);
+  const { PartitionKey, RowKey, count: told, "count@odata.type": type } = report.rows[0].entity;
+  assert.deepEqual([PartitionKey, RowKey, told, type], ["p", "1", "7", "Edm.Int64"]);
+
+  diverged = () => ok({ complete: false, trouble: "range 12: no connection to h:1" });
+  const waiting = await stamp("geo", "diverged", "acme", "--stamp", "north-1");
+  assert.match(waiting.out, /^north-1: the report is not complete: range 12: no connection to h:1$/);
+  diverged = () => ok({ complete: true });
+  assert.match((await stamp("geo", "diverged", "acme")).out, /no stamp has reported anything/);
 });

@@ -1,5 +1,5 @@
 /**
- * `stamp geo status|protect|unprotect|failover|failback|give-up`: copies of accounts at a second stamp, by the location
+ * `stamp geo status|protect|unprotect|failover|failback|diverged|give-up`: copies of accounts at a second stamp, by the location
  * service (docs/guides/geo.md).
  */
 import type { LocatedAccount } from "@stamp/wire";
@@ -9,6 +9,7 @@ import { CommandError, exitCodes } from "../exit.ts";
 import { table } from "../print.ts";
 import { tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
+import { showDiverged } from "./diverged.ts";
 import { lagText, pendingText, shippingFacts } from "./figures.ts";
 import { locationAt, operate, stepText } from "./operation.ts";
 
@@ -71,6 +72,13 @@ export function addGeo(program: Command): void {
     .action((account: string, { to: stamp }: { to: string }, command: Command) =>
       failOver(command, account, { forced: false, acceptLoss: false, stamp }),
     );
+  make(
+    "diverged <account>",
+    "what only a stamp had that a forced failover deposed: rows that the new primary lacked",
+    "diverged acme --json",
+  )
+    .option("--stamp <stamp>", "only what this stamp had", "")
+    .action((account: string, { stamp }: { stamp: string }, command: Command) => showDiverged(command, account, stamp));
   make("give-up <account>", "take an operation back, as long as no other stamp was promoted", "give-up acme").action(
     async (account: string, _options, command: Command) =>
       show(command, await onLocation(command, (transport, { at }) => locationAt(transport, at).giveUpOperation({ account }, call))),

@@ -4,6 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { ListDivergedResponseSchema } from "./geo_reports_pb.ts";
+import { file_stamp_v1_geo_reports } from "./geo_reports_pb.ts";
 import type { AccountShipping } from "./geo_shipping_pb.ts";
 import { file_stamp_v1_geo_shipping } from "./geo_shipping_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -12,7 +14,40 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/location.proto.
  */
 export const file_stamp_v1_location: GenFile = /*@__PURE__*/
-  fileDesc("ChdzdGFtcC92MS9sb2NhdGlvbi5wcm90bxIIc3RhbXAudjEiSQoVUHJvdGVjdEFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFc3RhbXAYAiABKAkSEAoIbG9jYXRpb24YAyABKAkiXQoWRmFpbE92ZXJBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg4KBmZvcmNlZBgCIAEoCBITCgthY2NlcHRfbG9zcxgDIAEoCBINCgVzdGFtcBgEIAEoCSI3ChVNaWdyYXRlQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzdGFtcBgCIAEoCSJmCg9BZGRTdGFtcFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIQCghsb2NhdGlvbhgCIAEoCRIUCgxsb2NrX3NlcnZpY2UYAyABKAkSDgoGc2VjcmV0GAQgASgJEg0KBWRvb3JzGAUgAygJIkkKFFNldFN0YW1wU3RhdGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSIwoFc3RhdGUYAiABKA4yFC5zdGFtcC52MS5TdGFtcFN0YXRlIowCCg1Mb2NhdGlvblN0YW1wEgwKBG5hbWUYASABKAkSEAoIbG9jYXRpb24YAiABKAkSFAoMbG9ja19zZXJ2aWNlGAMgASgJEhAKCHN0YW1wX2lkGAQgASgJEiMKBXN0YXRlGAUgASgOMhQuc3RhbXAudjEuU3RhbXBTdGF0ZRIPCgdhbnN3ZXJzGAYgASgIEg8KB3Ryb3VibGUYByABKAkSEgoKdXNlZF9ieXRlcxgIIAEoBBITCgt0b3RhbF9ieXRlcxgJIAEoBBITCgt0b2xkX21zX2FnbxgKIAEoBBIQCghhY2NvdW50cxgLIAEoDRINCgV0YWtlbhgMIAMoCRINCgVkb29ycxgNIAMoCSIbChlMaXN0TG9jYXRpb25TdGFtcHNSZXF1ZXN0IkUKGkxpc3RMb2NhdGlvblN0YW1wc1Jlc3BvbnNlEicKBnN0YW1wcxgBIAMoCzIXLnN0YW1wLnYxLkxvY2F0aW9uU3RhbXAiWQobQ3JlYXRlTG9jYXRlZEFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEAoIbG9jYXRpb24YAiABKAkSFwoPc2Vjb25kX2xvY2F0aW9uGAMgASgJIlcKHENyZWF0ZUxvY2F0ZWRBY2NvdW50UmVzcG9uc2USKQoHYWNjb3VudBgBIAEoCzIYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50EgwKBGtleXMYAiADKAkiKwoYR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkijwIKDkxvY2F0ZWRBY2NvdW50EgwKBG5hbWUYASABKAkSDQoFc3RhbXAYAiABKAkSEAoIbG9jYXRpb24YAyABKAkSDQoFc3RhdGUYBCABKAkSDQoFZXBvY2gYBSABKAQSEQoJc2Vjb25kYXJ5GAYgASgJEg4KBnNlZWRlZBgHIAEoCBIRCglvcGVyYXRpb24YCCABKAQSDAoEa2luZBgJIAEoCRIMCgRzdGVwGAogASgJEg4KBnRhcmdldBgLIAEoCRIQCghnaXZlbl91cBgMIAEoCBIPCgd0cm91YmxlGA0gASgJEisKCHNoaXBwaW5nGA4gASgLMhkuc3RhbXAudjEuQWNjb3VudFNoaXBwaW5nIjoKGkxpc3RMb2NhdGVkQWNjb3VudHNSZXF1ZXN0Eg0KBWFmdGVyGAEgASgJEg0KBWxpbWl0GAIgASgNIk4KEkxvY2F0ZWRBY2NvdW50UGFnZRIqCghhY2NvdW50cxgBIAMoCzIYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50EgwKBG1vcmUYAiABKAgqcQoKU3RhbXBTdGF0ZRIbChdTVEFNUF9TVEFURV9VTlNQRUNJRklFRBAAEhQKEFNUQU1QX1NUQVRFX09QRU4QARIWChJTVEFNUF9TVEFURV9DTE9TRUQQAhIYChRTVEFNUF9TVEFURV9EUkFJTklORxADMoAHCg9Mb2NhdGlvblNlcnZpY2USPgoIQWRkU3RhbXASGS5zdGFtcC52MS5BZGRTdGFtcFJlcXVlc3QaFy5zdGFtcC52MS5Mb2NhdGlvblN0YW1wEkgKDVNldFN0YW1wU3RhdGUSHi5zdGFtcC52MS5TZXRTdGFtcFN0YXRlUmVxdWVzdBoXLnN0YW1wLnYxLkxvY2F0aW9uU3RhbXASVwoKTGlzdFN0YW1wcxIjLnN0YW1wLnYxLkxpc3RMb2NhdGlvblN0YW1wc1JlcXVlc3QaJC5zdGFtcC52MS5MaXN0TG9jYXRpb25TdGFtcHNSZXNwb25zZRJeCg1DcmVhdGVBY2NvdW50EiUuc3RhbXAudjEuQ3JlYXRlTG9jYXRlZEFjY291bnRSZXF1ZXN0GiYuc3RhbXAudjEuQ3JlYXRlTG9jYXRlZEFjY291bnRSZXNwb25zZRJKCgpHZXRBY2NvdW50EiIuc3RhbXAudjEuR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSUgoMTGlzdEFjY291bnRzEiQuc3RhbXAudjEuTGlzdExvY2F0ZWRBY2NvdW50c1JlcXVlc3QaHC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudFBhZ2USSwoOUHJvdGVjdEFjY291bnQSHy5zdGFtcC52MS5Qcm90ZWN0QWNjb3VudFJlcXVlc3QaGC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudBJQChBVbnByb3RlY3RBY2NvdW50EiIuc3RhbXAudjEuR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSTQoPRmFpbE92ZXJBY2NvdW50EiAuc3RhbXAudjEuRmFpbE92ZXJBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50EksKDk1pZ3JhdGVBY2NvdW50Eh8uc3RhbXAudjEuTWlncmF0ZUFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSTwoPR2l2ZVVwT3BlcmF0aW9uEiIuc3RhbXAudjEuR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnRiBnByb3RvMw", [file_stamp_v1_geo_shipping]);
+  fileDesc("ChdzdGFtcC92MS9sb2NhdGlvbi5wcm90bxIIc3RhbXAudjEiTAoaTGlzdExvY2F0ZWREaXZlcmdlZFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzdGFtcBgCIAEoCRIOCgZtYXJrZXIYAyABKAkiSQoVUHJvdGVjdEFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFc3RhbXAYAiABKAkSEAoIbG9jYXRpb24YAyABKAkiXQoWRmFpbE92ZXJBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg4KBmZvcmNlZBgCIAEoCBITCgthY2NlcHRfbG9zcxgDIAEoCBINCgVzdGFtcBgEIAEoCSI3ChVNaWdyYXRlQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzdGFtcBgCIAEoCSJmCg9BZGRTdGFtcFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIQCghsb2NhdGlvbhgCIAEoCRIUCgxsb2NrX3NlcnZpY2UYAyABKAkSDgoGc2VjcmV0GAQgASgJEg0KBWRvb3JzGAUgAygJIkkKFFNldFN0YW1wU3RhdGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSIwoFc3RhdGUYAiABKA4yFC5zdGFtcC52MS5TdGFtcFN0YXRlIowCCg1Mb2NhdGlvblN0YW1wEgwKBG5hbWUYASABKAkSEAoIbG9jYXRpb24YAiABKAkSFAoMbG9ja19zZXJ2aWNlGAMgASgJEhAKCHN0YW1wX2lkGAQgASgJEiMKBXN0YXRlGAUgASgOMhQuc3RhbXAudjEuU3RhbXBTdGF0ZRIPCgdhbnN3ZXJzGAYgASgIEg8KB3Ryb3VibGUYByABKAkSEgoKdXNlZF9ieXRlcxgIIAEoBBITCgt0b3RhbF9ieXRlcxgJIAEoBBITCgt0b2xkX21zX2FnbxgKIAEoBBIQCghhY2NvdW50cxgLIAEoDRINCgV0YWtlbhgMIAMoCRINCgVkb29ycxgNIAMoCSIbChlMaXN0TG9jYXRpb25TdGFtcHNSZXF1ZXN0IkUKGkxpc3RMb2NhdGlvblN0YW1wc1Jlc3BvbnNlEicKBnN0YW1wcxgBIAMoCzIXLnN0YW1wLnYxLkxvY2F0aW9uU3RhbXAiWQobQ3JlYXRlTG9jYXRlZEFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEAoIbG9jYXRpb24YAiABKAkSFwoPc2Vjb25kX2xvY2F0aW9uGAMgASgJIlcKHENyZWF0ZUxvY2F0ZWRBY2NvdW50UmVzcG9uc2USKQoHYWNjb3VudBgBIAEoCzIYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50EgwKBGtleXMYAiADKAkiKwoYR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkijwIKDkxvY2F0ZWRBY2NvdW50EgwKBG5hbWUYASABKAkSDQoFc3RhbXAYAiABKAkSEAoIbG9jYXRpb24YAyABKAkSDQoFc3RhdGUYBCABKAkSDQoFZXBvY2gYBSABKAQSEQoJc2Vjb25kYXJ5GAYgASgJEg4KBnNlZWRlZBgHIAEoCBIRCglvcGVyYXRpb24YCCABKAQSDAoEa2luZBgJIAEoCRIMCgRzdGVwGAogASgJEg4KBnRhcmdldBgLIAEoCRIQCghnaXZlbl91cBgMIAEoCBIPCgd0cm91YmxlGA0gASgJEisKCHNoaXBwaW5nGA4gASgLMhkuc3RhbXAudjEuQWNjb3VudFNoaXBwaW5nIjoKGkxpc3RMb2NhdGVkQWNjb3VudHNSZXF1ZXN0Eg0KBWFmdGVyGAEgASgJEg0KBWxpbWl0GAIgASgNIk4KEkxvY2F0ZWRBY2NvdW50UGFnZRIqCghhY2NvdW50cxgBIAMoCzIYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50EgwKBG1vcmUYAiABKAgqcQoKU3RhbXBTdGF0ZRIbChdTVEFNUF9TVEFURV9VTlNQRUNJRklFRBAAEhQKEFNUQU1QX1NUQVRFX09QRU4QARIWChJTVEFNUF9TVEFURV9DTE9TRUQQAhIYChRTVEFNUF9TVEFURV9EUkFJTklORxADMtYHCg9Mb2NhdGlvblNlcnZpY2USPgoIQWRkU3RhbXASGS5zdGFtcC52MS5BZGRTdGFtcFJlcXVlc3QaFy5zdGFtcC52MS5Mb2NhdGlvblN0YW1wEkgKDVNldFN0YW1wU3RhdGUSHi5zdGFtcC52MS5TZXRTdGFtcFN0YXRlUmVxdWVzdBoXLnN0YW1wLnYxLkxvY2F0aW9uU3RhbXASVwoKTGlzdFN0YW1wcxIjLnN0YW1wLnYxLkxpc3RMb2NhdGlvblN0YW1wc1JlcXVlc3QaJC5zdGFtcC52MS5MaXN0TG9jYXRpb25TdGFtcHNSZXNwb25zZRJeCg1DcmVhdGVBY2NvdW50EiUuc3RhbXAudjEuQ3JlYXRlTG9jYXRlZEFjY291bnRSZXF1ZXN0GiYuc3RhbXAudjEuQ3JlYXRlTG9jYXRlZEFjY291bnRSZXNwb25zZRJKCgpHZXRBY2NvdW50EiIuc3RhbXAudjEuR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSUgoMTGlzdEFjY291bnRzEiQuc3RhbXAudjEuTGlzdExvY2F0ZWRBY2NvdW50c1JlcXVlc3QaHC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudFBhZ2USSwoOUHJvdGVjdEFjY291bnQSHy5zdGFtcC52MS5Qcm90ZWN0QWNjb3VudFJlcXVlc3QaGC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudBJQChBVbnByb3RlY3RBY2NvdW50EiIuc3RhbXAudjEuR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSTQoPRmFpbE92ZXJBY2NvdW50EiAuc3RhbXAudjEuRmFpbE92ZXJBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50EksKDk1pZ3JhdGVBY2NvdW50Eh8uc3RhbXAudjEuTWlncmF0ZUFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSTwoPR2l2ZVVwT3BlcmF0aW9uEiIuc3RhbXAudjEuR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSVAoMTGlzdERpdmVyZ2VkEiQuc3RhbXAudjEuTGlzdExvY2F0ZWREaXZlcmdlZFJlcXVlc3QaHi5zdGFtcC52MS5MaXN0RGl2ZXJnZWRSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_geo_reports, file_stamp_v1_geo_shipping]);
+
+/**
+ * @generated from message stamp.v1.ListLocatedDivergedRequest
+ */
+export type ListLocatedDivergedRequest = Message<"stamp.v1.ListLocatedDivergedRequest"> & {
+  /**
+   * Name of the account, e.g. "acme".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Name of the stamp that was deposed, e.g. "north-1".
+   *
+   * @generated from field: string stamp = 2;
+   */
+  stamp: string;
+
+  /**
+   * Begin of the page: `next_marker` of the page before; empty: the first one.
+   *
+   * @generated from field: string marker = 3;
+   */
+  marker: string;
+};
+
+/**
+ * Describes the message stamp.v1.ListLocatedDivergedRequest.
+ * Use `create(ListLocatedDivergedRequestSchema)` to create a new message.
+ */
+export const ListLocatedDivergedRequestSchema: GenMessage<ListLocatedDivergedRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_location, 0);
 
 /**
  * @generated from message stamp.v1.ProtectAccountRequest
@@ -45,7 +80,7 @@ export type ProtectAccountRequest = Message<"stamp.v1.ProtectAccountRequest"> & 
  * Use `create(ProtectAccountRequestSchema)` to create a new message.
  */
 export const ProtectAccountRequestSchema: GenMessage<ProtectAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 0);
+  messageDesc(file_stamp_v1_location, 1);
 
 /**
  * @generated from message stamp.v1.FailOverAccountRequest
@@ -85,7 +120,7 @@ export type FailOverAccountRequest = Message<"stamp.v1.FailOverAccountRequest"> 
  * Use `create(FailOverAccountRequestSchema)` to create a new message.
  */
 export const FailOverAccountRequestSchema: GenMessage<FailOverAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 1);
+  messageDesc(file_stamp_v1_location, 2);
 
 /**
  * @generated from message stamp.v1.MigrateAccountRequest
@@ -111,7 +146,7 @@ export type MigrateAccountRequest = Message<"stamp.v1.MigrateAccountRequest"> & 
  * Use `create(MigrateAccountRequestSchema)` to create a new message.
  */
 export const MigrateAccountRequestSchema: GenMessage<MigrateAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 2);
+  messageDesc(file_stamp_v1_location, 3);
 
 /**
  * @generated from message stamp.v1.AddStampRequest
@@ -159,7 +194,7 @@ export type AddStampRequest = Message<"stamp.v1.AddStampRequest"> & {
  * Use `create(AddStampRequestSchema)` to create a new message.
  */
 export const AddStampRequestSchema: GenMessage<AddStampRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 3);
+  messageDesc(file_stamp_v1_location, 4);
 
 /**
  * @generated from message stamp.v1.SetStampStateRequest
@@ -185,7 +220,7 @@ export type SetStampStateRequest = Message<"stamp.v1.SetStampStateRequest"> & {
  * Use `create(SetStampStateRequestSchema)` to create a new message.
  */
 export const SetStampStateRequestSchema: GenMessage<SetStampStateRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 4);
+  messageDesc(file_stamp_v1_location, 5);
 
 /**
  * @generated from message stamp.v1.LocationStamp
@@ -280,7 +315,7 @@ export type LocationStamp = Message<"stamp.v1.LocationStamp"> & {
  * Use `create(LocationStampSchema)` to create a new message.
  */
 export const LocationStampSchema: GenMessage<LocationStamp> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 5);
+  messageDesc(file_stamp_v1_location, 6);
 
 /**
  * @generated from message stamp.v1.ListLocationStampsRequest
@@ -293,7 +328,7 @@ export type ListLocationStampsRequest = Message<"stamp.v1.ListLocationStampsRequ
  * Use `create(ListLocationStampsRequestSchema)` to create a new message.
  */
 export const ListLocationStampsRequestSchema: GenMessage<ListLocationStampsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 6);
+  messageDesc(file_stamp_v1_location, 7);
 
 /**
  * @generated from message stamp.v1.ListLocationStampsResponse
@@ -310,7 +345,7 @@ export type ListLocationStampsResponse = Message<"stamp.v1.ListLocationStampsRes
  * Use `create(ListLocationStampsResponseSchema)` to create a new message.
  */
 export const ListLocationStampsResponseSchema: GenMessage<ListLocationStampsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 7);
+  messageDesc(file_stamp_v1_location, 8);
 
 /**
  * @generated from message stamp.v1.CreateLocatedAccountRequest
@@ -343,7 +378,7 @@ export type CreateLocatedAccountRequest = Message<"stamp.v1.CreateLocatedAccount
  * Use `create(CreateLocatedAccountRequestSchema)` to create a new message.
  */
 export const CreateLocatedAccountRequestSchema: GenMessage<CreateLocatedAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 8);
+  messageDesc(file_stamp_v1_location, 9);
 
 /**
  * @generated from message stamp.v1.CreateLocatedAccountResponse
@@ -367,7 +402,7 @@ export type CreateLocatedAccountResponse = Message<"stamp.v1.CreateLocatedAccoun
  * Use `create(CreateLocatedAccountResponseSchema)` to create a new message.
  */
 export const CreateLocatedAccountResponseSchema: GenMessage<CreateLocatedAccountResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 9);
+  messageDesc(file_stamp_v1_location, 10);
 
 /**
  * @generated from message stamp.v1.GetLocatedAccountRequest
@@ -386,7 +421,7 @@ export type GetLocatedAccountRequest = Message<"stamp.v1.GetLocatedAccountReques
  * Use `create(GetLocatedAccountRequestSchema)` to create a new message.
  */
 export const GetLocatedAccountRequestSchema: GenMessage<GetLocatedAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 10);
+  messageDesc(file_stamp_v1_location, 11);
 
 /**
  * @generated from message stamp.v1.LocatedAccount
@@ -492,7 +527,7 @@ export type LocatedAccount = Message<"stamp.v1.LocatedAccount"> & {
  * Use `create(LocatedAccountSchema)` to create a new message.
  */
 export const LocatedAccountSchema: GenMessage<LocatedAccount> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 11);
+  messageDesc(file_stamp_v1_location, 12);
 
 /**
  * @generated from message stamp.v1.ListLocatedAccountsRequest
@@ -518,7 +553,7 @@ export type ListLocatedAccountsRequest = Message<"stamp.v1.ListLocatedAccountsRe
  * Use `create(ListLocatedAccountsRequestSchema)` to create a new message.
  */
 export const ListLocatedAccountsRequestSchema: GenMessage<ListLocatedAccountsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 12);
+  messageDesc(file_stamp_v1_location, 13);
 
 /**
  * @generated from message stamp.v1.LocatedAccountPage
@@ -542,7 +577,7 @@ export type LocatedAccountPage = Message<"stamp.v1.LocatedAccountPage"> & {
  * Use `create(LocatedAccountPageSchema)` to create a new message.
  */
 export const LocatedAccountPageSchema: GenMessage<LocatedAccountPage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 13);
+  messageDesc(file_stamp_v1_location, 14);
 
 /**
  * Whether a stamp takes new accounts.
@@ -710,6 +745,16 @@ export const LocationService: GenService<{
     methodKind: "unary";
     input: typeof GetLocatedAccountRequestSchema;
     output: typeof LocatedAccountSchema;
+  },
+  /**
+   * A page of what only a stamp had when a forced failover deposed it as the account's primary, asked of that stamp.
+   *
+   * @generated from rpc stamp.v1.LocationService.ListDiverged
+   */
+  listDiverged: {
+    methodKind: "unary";
+    input: typeof ListLocatedDivergedRequestSchema;
+    output: typeof ListDivergedResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_stamp_v1_location, 0);

@@ -1,0 +1,97 @@
+/**
+ * `stamp geo diverged`: what only a primary had that a forced failover deposed, as that stamp has reported it
+ * (docs/guides/geo.md).
+ */
+import { entityJson } from "@stamp/azure-rest";
+import { type Outcome, toHex } from "@stamp/base";
+import { type DivergedRow, type ListDivergedResponse, propertyFromWire } from "@stamp/wire";
+import type { Command } from "commander";
+import { call, onLocation } from "../accounts/location-command.ts";
+import { table } from "../print.ts";
+import { tell } from "../running.ts";
+import { type LocationClient, locationAt } from "./operation.ts";
+
+/** Report of one stamp about an account. */
+export interface StampReport {
+  readonly stamp: string;
+  /** False: the stamp still makes it. */
+  readonly complete: boolean;
+  /** Why it does not go on; empty: it does. */
+  readonly trouble: string;
+  readonly rows: readonly DivergedRow[];
+}
+
+export async function showDiverged(command: Command, account: string, stamp: string): Promise<void> {
+  const reports = await onLocation(command, async (transport, { at }): Promise<Outcome<StampReport[]>> => {
+    const client = locationAt(transport, at);
+    const found = await client.getAccount({ account }, call);
+    if (!found.ok) return found;
+    // After a failover the deposed stamp has the copy; after the way back it is primary again.
+    const { stamp: primary, secondary, target } = found.value;
+    const stamps = stamp === "" ? [...new Set([primary, secondary, target])].filter((name) => name !== "") : [stamp];
+    const read: StampReport[] = [];
+    for (const name of stamps) {
+      const report = await reportOf(client, account, name);
+      if (report.ok) read.push(report.value);
+      else if (stamp !== "" || report.failure.code !== "notFound") return report;
+    }
+    return { ok: true, value: read };
+  });
+  tell(
+    command,
+    reports.map((report) => ({ ...report, rows: report.rows.map((row) => rowFacts(account, row)) })),
+    () => reportsText(reports),
+  );
+}
+
+async function reportOf(client: LocationClient, account: string, stamp: string): Promise<Outcome<StampReport>> {
+  const rows: DivergedRow[] = [];
+  let last: ListDivergedResponse | undefined;
+  for (let marker = ""; last === undefined || marker !== ""; marker = last.nextMarker) {
+    const page = await client.listDiverged({ account, stamp, marker }, call);
+    if (!page.ok) return page;
+    rows.push(...page.value.rows);
+    last = page.value;
+  }
+  return { ok: true, value: { stamp, complete: last.complete, trouble: last.trouble, rows } };
+}
+
+/** Facts for tools; `entity` is as the Table service gives it, and may be put there again. */
+function rowFacts(account: string, row: DivergedRow) {
+  const { operation, sequence, kind, name, deleted, key } = row;
+  const facts = { operation: Number(operation), sequence: Number(sequence), kind, table: name, deleted, writtenAt: writtenAt(row) ?? null };
+  if (row.entity?.key === undefined) return { ...facts, key: toHex(key) };
+  const { partitionKey, rowKey } = row.entity.key;
+  return { ...facts, partitionKey, rowKey, entity: entityOf(account, row) };
+}
+
+/** Null for a deletion. */
+function entityOf(account: string, { name, deleted, entity }: DivergedRow): unknown {
+  if (deleted || entity?.key === undefined) return null;
+  const properties = entity.properties.map(propertyFromWire).filter((property) => property !== undefined);
+  const { partitionKey, rowKey } = entity.key;
+  const shown = { partitionKey, rowKey, timestamp: entity.timestamp, properties };
+  const { "odata.metadata": _, ...body } = JSON.parse(entityJson({ metadata: "minimal", account, endpoint: "" }, name, shown, []));
+  return body;
+}
+
+/** Time of the write; undefined for a deletion, whose time the log does not have. */
+function writtenAt({ deleted, entity }: DivergedRow): string | undefined {
+  return deleted || entity?.key === undefined ? undefined : new Date(Number(entity.timestamp / 10_000n)).toISOString();
+}
+
+function reportsText(reports: readonly StampReport[]): string {
+  const rows = reports.flatMap(({ stamp, rows: own }) =>
+    own.map((row) => {
+      const { partitionKey = "-", rowKey = "-" } = row.entity?.key ?? {};
+      const name = row.kind === "row" ? toHex(row.key) : row.name;
+      return [stamp, String(row.operation), row.deleted ? "deleted" : "written", name, partitionKey, rowKey, writtenAt(row) ?? "-"];
+    }),
+  );
+  const troubles = reports.flatMap(({ stamp, complete, trouble }) =>
+    complete ? [] : [`${stamp}: the report is not complete${trouble === "" ? "" : `: ${trouble}`}`],
+  );
+  const shown = rows.length === 0 ? [] : [table(["STAMP", "FAILOVER", "WHAT", "TABLE", "PARTITION KEY", "ROW KEY", "WRITTEN"], rows)];
+  const none = rows.length === 0 && troubles.length === 0 ? ["no stamp has reported anything that another one lacked"] : [];
+  return [...shown, ...troubles, ...none].join("\n");
+}
