@@ -18,7 +18,8 @@ export { type LocationConfig, stampSecretsIn } from "./location/plan-location.ts
 export { ownCredential, ownTransport } from "./own-transport.ts";
 export { isPublic, type PlannedProcess } from "./plan.ts";
 export { planCluster } from "./plan-cluster.ts";
-export { portsOfBase, type ReservedPorts, reservePorts } from "./port-base.ts";
+export { outgoingRemark, type SystemPorts, systemPorts } from "./ports/outgoing-ports.ts";
+export { portsOfBase, type ReservedPorts, reservePorts } from "./ports/port-base.ts";
 export { internalReachOf, noAccountServed, reachRemarks, restReachOf } from "./reach.ts";
 export { clusterRecordPath, readClusterRecord, recordSealedBy, writeClusterRecord } from "./record/cluster-record.ts";
 export { DataFolder } from "./record/data-folder.ts";

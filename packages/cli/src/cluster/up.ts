@@ -12,6 +12,7 @@ import {
   detach,
   missingPeer,
   nodesLeftOut,
+  outgoingRemark,
   ownTransport,
   type ProcessEvent,
   type ProcessStatus,
@@ -24,6 +25,7 @@ import {
   roles,
   runSupervisor,
   type Supervisor,
+  systemPorts,
 } from "@stamp/cluster";
 import { inWords, readPair } from "@stamp/ports-node";
 import type { Command } from "commander";
@@ -169,7 +171,8 @@ function remarks(config: ClusterConfig): string[] {
   const plan = planCluster(config, known);
   const planned = plan.processes.map(({ name }) => name);
   const addresses = Object.values(networkInterfaces()).flatMap((all = []) => all.flatMap((one) => (one.internal ? [] : [one.address])));
-  return [...remarksOf(config, planned, retired), ...reachRemarks(config, plan, addresses)];
+  const outgoing = outgoingRemark([...plan.httpPorts.keys(), ...plan.internalPorts.keys()], systemPorts());
+  return [...remarksOf(config, planned, retired), ...reachRemarks(config, plan, addresses), ...(outgoing === undefined ? [] : [outgoing])];
 }
 
 /** True if this start is to make a new stamp on several hosts. */

@@ -6,7 +6,7 @@ import { mkdirSync } from "node:fs";
 import { type GrpcTransport, inWords, makeSecretFile } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
 import type { StartedProcess } from "../plan.ts";
-import { takenPorts } from "../ports-in-use.ts";
+import { takenPorts } from "../ports/ports-in-use.ts";
 import { DataFolder } from "../record/data-folder.ts";
 import { secretFilesOf } from "../secret-files.ts";
 import { StartError } from "../start-error.ts";

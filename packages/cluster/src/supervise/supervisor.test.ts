@@ -15,7 +15,7 @@ import {
   useNextMasterKey,
 } from "@stamp/ports-node";
 import { type ClusterConfig, loadConfig } from "../config.ts";
-import { reservePorts } from "../port-base.ts";
+import { reservePorts } from "../ports/port-base.ts";
 import { readClusterRecord } from "../record/cluster-record.ts";
 import { DataFolder } from "../record/data-folder.ts";
 import { roles } from "../roles.ts";

@@ -7,7 +7,7 @@ import { Status } from "@stamp/wire";
 import { type ClusterConfig, clusterConfigSchema } from "../config.ts";
 import type { Plan, PlannedProcess } from "../plan.ts";
 import { planCluster } from "../plan-cluster.ts";
-import { type TakenPort, takenPorts } from "../ports-in-use.ts";
+import { type TakenPort, takenPorts } from "../ports/ports-in-use.ts";
 import { type ClusterRecord, readClusterRecord, writeClusterRecord } from "../record/cluster-record.ts";
 import { DataFolder, type SupervisorRecord } from "../record/data-folder.ts";
 import { nodesLeftOut, rememberedOf } from "../record/remembered.ts";
