@@ -183,7 +183,7 @@ async function parts(): Promise<Part[]> {
       timeoutMs: 3 * minutes,
     },
     {
-      title: "the location service beside a real stamp; its processes killed; two stamps by one command, and tables between them",
+      title: "the location service beside a real stamp; its processes killed; two stamps by one command, tables and blobs between them",
       // One after the other: three stamps at once are too much for two processors.
       command: [
         ...tests,
@@ -192,6 +192,7 @@ async function parts(): Promise<Part[]> {
         "tests/location/processes.slow.ts",
         "tests/location/stamps.slow.ts",
         "tests/location/geo.slow.ts",
+        "tests/location/geo-blobs.slow.ts",
       ],
       timeoutMs: 15 * minutes,
     },
