@@ -3,6 +3,7 @@
  * rules and versions of formats. Depends on nothing.
  */
 export { AssertionError, assert, present } from "./assert.ts";
+export { Bell } from "./bell.ts";
 export { isTagKey, isTagValue } from "./blob-tags.ts";
 export {
   type ExtentId,

@@ -5,6 +5,8 @@ import type { World } from "@stamp/ports";
 import { type ExtentLocation, type SealAndAllocateResponse, StreamManager, toWire } from "@stamp/wire";
 
 export const changeTimeoutMs = 5_000;
+/** Longest pause between two attempts at a change. */
+export const changeBackoffMaxMs = 500;
 
 /** A part of a list, from one extent to before another (0: to its end). */
 export interface KeptRange {

@@ -4,32 +4,18 @@
  *
  * No stream-manager call on a steady-state append: only when an extent is full or failed.
  */
-import { type Failed, type Failure, FailureError, type Outcome, type OwnerEpoch, ok, refused, unknownOutcome } from "@stamp/base";
-import { appendBlocksMax, appendPayloadBytesMax, blockPayloadBytesMax } from "@stamp/extent";
-import type { LeaderCalls } from "@stamp/metadata-store";
-import type { Timer, World } from "@stamp/ports";
+import { Bell, type Failed, type Failure, type Outcome, type OwnerEpoch, ok, refused, unknownOutcome } from "@stamp/base";
+import type { Timer } from "@stamp/ports";
 import { jittered, sleep, within } from "@stamp/ports";
 import { type ExtentLocation, ExtentNode, fromWire, toWire } from "@stamp/wire";
-import { AppendWindow, type PendingAppend, type WindowEffect, type WindowEnd, type WindowLimits } from "./append-window.ts";
-import { keptRanges } from "./kept-ranges.ts";
-import { changeTimeoutMs, ManagerCalls } from "./manager-calls.ts";
+import { hopeless, payloadBytes, sizeRefused, unreachable } from "./append-refusals.ts";
+import { AppendWindow, type PendingAppend, type WindowEffect, type WindowEnd } from "./append-window.ts";
+import { changeBackoffMaxMs, changeTimeoutMs, ManagerCalls } from "./manager-calls.ts";
+import { OwnedExtents } from "./owned-extents.ts";
+import type { OwnedStreamParts } from "./owned-stream-parts.ts";
 import { type Location, locationFromWire } from "./place.ts";
-import type { ExtentReader } from "./read/extent-reader.ts";
-import { readSealed } from "./read/read-sealed.ts";
-import type { ExtentChange, Place, StoredBlock, StreamExtent } from "./types.ts";
-
-export interface OwnedStreamLimits extends WindowLimits {
-  readonly appendTimeoutMs: number;
-  readonly waitingBytesMax: number;
-}
-
-export interface OwnedStreamParts {
-  readonly world: World;
-  readonly manager: LeaderCalls;
-  readonly reader: ExtentReader;
-  readonly limits: OwnedStreamLimits;
-  readonly onExtentChange?: ((change: ExtentChange) => void) | undefined;
-}
+import { type ReadParts, readBetween, readFrom } from "./read/read-stream.ts";
+import type { Place, StoredBlock, StreamExtent, StreamPlace } from "./types.ts";
 
 interface Item {
   readonly blocks: readonly Uint8Array[];
@@ -38,15 +24,9 @@ interface Item {
 }
 
 const changeBackoffStartMs = 10;
-const changeBackoffMaxMs = 500;
-const dropBackoffMaxMs = 30_000;
 const overloadedPauseMs = 15;
 /** Part of the deadline after which a failed append was late: the primary gives up a little before the owner does. */
 const latePart = 3 / 4;
-const readTimeoutMs = 10_000;
-
-/** Offset in an extent, in bytes, at which the header of a block begins or the blocks end. */
-export type StreamPlace = Pick<Place, "extentId" | "offsetBytes">;
 
 export class OwnedStream {
   readonly name: string;
@@ -56,24 +36,22 @@ export class OwnedStream {
   readonly #parts: OwnedStreamParts;
   readonly #manager: ManagerCalls;
   readonly #window: AppendWindow<Item>;
-  readonly #sealedAtOpen: readonly StreamExtent[];
   readonly #stop = new AbortController();
   /** 0: the list was empty. */
   readonly #lastAtOpen: number;
-  #extents: StreamExtent[];
-  #known: Set<number>;
+  readonly #extents: OwnedExtents;
   /** Addresses of the replicas of the open extent; the first is the primary. */
   #addresses: readonly string[] = [];
   /** Nodes that the last extent failed on. */
   #avoid: readonly string[] = [];
   #onFenced: (why: string) => void = () => {};
-  #idle: (() => void)[] = [];
-  #quiet: (() => void)[] = [];
-  #steady: (() => void)[] = [];
+  readonly #idle = new Bell();
+  readonly #quiet = new Bell();
+  readonly #steady = new Bell();
   #closing = false;
   /** End of a stream that was closed or cut. */
   #endsAt: WindowEnd | undefined;
-  #opened: (() => void)[] = [];
+  readonly #opened = new Bell();
   /** Extents in a row that failed before they acknowledged anything. */
   #emptyExtents = 0;
   /** When the primary first refused for want of room, with nothing acknowledged since. */
@@ -85,9 +63,15 @@ export class OwnedStream {
     this.ownerEpoch = ownerEpoch;
     this.#parts = parts;
     this.#manager = new ManagerCalls(parts.world, parts.manager, name, ownerEpoch);
-    this.#extents = [...extents];
-    this.#known = new Set(extents.map(({ extentId }) => extentId));
-    this.#sealedAtOpen = extents;
+    this.#extents = new OwnedExtents({
+      world: parts.world,
+      manager: this.#manager,
+      stream: name,
+      atOpen: extents,
+      signal: this.#stop.signal,
+      ended: () => this.#window.ended !== undefined,
+      fence: (failure) => this.#fence(failure),
+    });
     this.#lastAtOpen = extents.at(-1)?.extentId ?? 0;
     this.#window = new AppendWindow(parts.limits, this.#lastAtOpen, open?.extentId);
     if (open !== undefined) this.#list(open);
@@ -98,7 +82,7 @@ export class OwnedStream {
 
   /** In order; all but the last are sealed. */
   get extents(): readonly StreamExtent[] {
-    return this.#extents;
+    return this.#extents.all;
   }
   get fenced(): boolean {
     return this.#window.ended !== undefined;
@@ -119,27 +103,19 @@ export class OwnedStream {
   begin(): Promise<void> {
     this.#act(this.#window.begin());
     if (this.#window.openExtentId !== undefined || this.#window.ended !== undefined) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#opened.push(resolve);
-    });
+    return this.#opened.next;
   }
 
   /** Resolves when no append waits or is in flight and it goes to no other extent, so that its end is known; or after `timeoutMs`. */
   async quiet(options: { readonly timeoutMs: number }): Promise<void> {
     if (this.#window.ended !== undefined || this.#window.quiet) return;
-    const quiet = new Promise<void>((resolve) => {
-      this.#quiet.push(resolve);
-    });
-    await within(this.#parts.world.clock, options.timeoutMs, quiet);
+    await within(this.#parts.world.clock, options.timeoutMs, this.#quiet.next);
   }
 
   /** Resolves when it goes to no other extent, so that it can be cut; or after `timeoutMs`. */
   async steady(options: { readonly timeoutMs: number }): Promise<void> {
     if (this.#window.ended !== undefined || this.#window.acknowledgedTo !== undefined) return;
-    const steady = new Promise<void>((resolve) => {
-      this.#steady.push(resolve);
-    });
-    await within(this.#parts.world.clock, options.timeoutMs, steady);
+    await within(this.#parts.world.clock, options.timeoutMs, this.#steady.next);
   }
 
   /**
@@ -148,7 +124,7 @@ export class OwnedStream {
    * known.
    */
   cut(): boolean {
-    const end = this.#unknownDrops > 0 ? undefined : this.#window.acknowledgedTo;
+    const end = this.#extents.dropsUnknown ? undefined : this.#window.acknowledgedTo;
     this.#endsAt ??= end;
     return end !== undefined;
   }
@@ -160,7 +136,7 @@ export class OwnedStream {
 
   /** Whether the extent is in the list of this stream. */
   knows(extentId: number): boolean {
-    return this.#known.has(extentId);
+    return this.#extents.knows(extentId);
   }
 
   /**
@@ -189,15 +165,11 @@ export class OwnedStream {
   }
 
   #refusal(blocks: readonly Uint8Array[]): Outcome<never> | undefined {
-    let total = 0;
-    for (const block of blocks) {
-      if (block.length < 1 || block.length > blockPayloadBytesMax) return badRequest(`a block of ${block.length} bytes`);
-      total += block.length;
-    }
-    if (blocks.length > appendBlocksMax) return badRequest(`an append of ${blocks.length} blocks`);
-    if (total === 0 || total > appendPayloadBytesMax) return badRequest(`an append of ${total} bytes`);
+    const badSize = sizeRefused(blocks);
+    if (badSize !== undefined) return badSize;
     if (this.#closing) return refused("unavailable", "stopping", `stream ${this.name} is being closed`);
     const { waitingBytesMax } = this.#parts.limits;
+    const total = payloadBytes(blocks);
     if (this.#window.waitingBytes > 0 && this.#window.waitingBytes + total > waitingBytesMax) {
       return refused("resourceExhausted", "overloaded", `${this.#window.waitingBytes} bytes wait to be appended to stream ${this.name}`);
     }
@@ -378,7 +350,7 @@ export class OwnedStream {
     const extentId = fromWire(location.extentId);
     this.#avoid = [];
     this.#overloadedSinceMs = undefined;
-    this.#extents = this.#extents.map((extent) => (extent.extentId === sealed ? { ...extent, sealedLengthBytes } : extent));
+    this.#extents.seal(sealed, sealedLengthBytes);
     this.#list(locationFromWire(location));
     this.#act(this.#window.changed(sealed, sealedLengthBytes, extentId));
     this.#nobodyWaits();
@@ -391,8 +363,7 @@ export class OwnedStream {
     const { extentId, addresses } = location;
     this.#parts.reader.learn([location]);
     this.#addresses = addresses;
-    this.#extents.push({ extentId, sealedLengthBytes: undefined });
-    this.#known.add(extentId);
+    this.#extents.add(extentId);
   }
 
   #fence(failure: Failure): void {
@@ -414,103 +385,33 @@ export class OwnedStream {
   }
 
   /** Drops the extents before this one from the list. Idempotent. */
-  async truncateBefore(extentId: number, options: { readonly timeoutMs: number }): Promise<Outcome<void>> {
-    const before = this.#extents.findIndex((extent) => extent.extentId === extentId);
-    if (before < 0) return badRequest(`extent ${extentId} is not in stream ${this.name}`);
-    if (before === 0) return ok();
-    const dropped = this.#extents.slice(0, before);
-    const outcome = await this.#manager.truncate(extentId, options.timeoutMs);
-    if (!outcome.ok) {
-      if (outcome.failure.reason === "staleOwnerEpoch") this.#fence(outcome.failure);
-      return outcome;
-    }
-    for (const extent of dropped) this.#known.delete(extent.extentId);
-    this.#extents = this.#extents.filter((extent) => this.#known.has(extent.extentId));
-    return ok();
+  truncateBefore(extentId: number, options: { readonly timeoutMs: number }): Promise<Outcome<void>> {
+    return this.#extents.truncateBefore(extentId, options);
   }
 
-  /**
-   * Takes sealed extents out of the list, wherever they are; the last one stays. When it is not known whether it happened they are gone
-   * here all the same, so that nothing new can refer to them, and it is asked for until it has. Gives those that are gone; the others are
-   * for another time.
-   */
-  async dropExtents(extentIds: ReadonlySet<number>, options: { readonly timeoutMs: number }): Promise<Outcome<readonly number[]>> {
-    const { gone, kept } = keptRanges(this.#extents, extentIds);
-    if (gone.length === 0) return ok(gone);
-    const outcome = await this.#manager.keep(kept, options.timeoutMs);
-    if (!outcome.ok && outcome.failure.applied === "no") {
-      if (outcome.failure.reason === "staleOwnerEpoch") this.#fence(outcome.failure);
-      return outcome;
-    }
-    const dropped = new Set(gone);
-    for (const extentId of gone) this.#known.delete(extentId);
-    this.#extents = this.#extents.filter((extent) => !dropped.has(extent.extentId));
-    if (!outcome.ok) void this.#dropUntilKnown(dropped);
-    return ok(gone);
-  }
-
-  /** Drops of which it is not known whether they happened. */
-  #unknownDrops = 0;
-
-  /** The first attempt may still arrive: each one goes by the list as it then is. */
-  async #dropUntilKnown(dropped: ReadonlySet<number>): Promise<void> {
-    const { clock, random } = this.#parts.world;
-    this.#unknownDrops++;
-    for (let backoffMs = changeBackoffMaxMs; ; backoffMs = Math.min(backoffMs * 2, dropBackoffMaxMs)) {
-      await sleep(clock, jittered(random, backoffMs), this.#stop.signal);
-      if (this.#stop.signal.aborted || this.#window.ended !== undefined) return;
-      const listed = await this.#manager.extents(0n, changeTimeoutMs);
-      const list = (listed.ok ? listed.value : []).map(locationFromWire);
-      const extents = list.map(({ extentId, sealedLengthBytes }) => ({ extentId, sealedLengthBytes }));
-      const { gone, kept } = keptRanges(extents, dropped);
-      if (listed.ok && gone.length === 0) break;
-      const outcome = listed.ok ? await this.#manager.keep(kept, changeTimeoutMs) : listed;
-      if (!outcome.ok && outcome.failure.reason === "staleOwnerEpoch") return this.#fence(outcome.failure);
-    }
-    this.#unknownDrops--;
+  /** Takes sealed extents out of the list: see `OwnedExtents`. */
+  dropExtents(extentIds: ReadonlySet<number>, options: { readonly timeoutMs: number }): Promise<Outcome<readonly number[]>> {
+    return this.#extents.drop(extentIds, options);
   }
 
   /**
    * Everything that was in the stream when it was opened, in order: all of it in sealed extents, so there is no tail that changes. Reads
    * one chunk ahead. `from`: not what lies before this offset, at which a block's header begins. Throws FailureError.
    */
-  async *readAll(
-    options: { readonly from?: Pick<Place, "extentId" | "offsetBytes">; readonly timeoutMs?: number } = {},
-  ): AsyncIterable<StoredBlock> {
-    const { from } = options;
-    const start = from === undefined ? 0 : this.#sealedAtOpen.findIndex(({ extentId }) => extentId === from.extentId);
-    if (start < 0) {
-      throw new FailureError({
-        code: "notFound",
-        reason: "unknownExtent",
-        message: `extent ${from?.extentId} is not in stream ${this.name}`,
-        applied: "no",
-      });
-    }
-    const timeoutMs = options.timeoutMs ?? readTimeoutMs;
-    yield* readSealed(this.#parts.reader, this.#sealedAtOpen.slice(start), {
-      timeoutMs,
-      signal: this.#stop.signal,
-      fromOffsetBytes: from?.offsetBytes ?? 0,
-    });
+  readAll(options: { readonly from?: StreamPlace; readonly timeoutMs?: number } = {}): AsyncIterable<StoredBlock> {
+    return readFrom(this.#reads, options);
   }
 
   /**
    * Acknowledged blocks in order, while appends go on. `from`: place of the first block; undefined: the first of the list.
    * `to`: place behind the last one; undefined: the end of what was in the stream when it was opened. Throws FailureError.
    */
-  async *readBetween(from: StreamPlace | undefined, to: StreamPlace | undefined): AsyncIterable<StoredBlock> {
-    const listed = to === undefined ? this.#sealedAtOpen.filter(({ extentId }) => this.#known.has(extentId)) : this.#extents;
-    const [start, end] = [from, to].map((place) => listed.findIndex(({ extentId }) => extentId === place?.extentId));
-    if ((from !== undefined && start === -1) || (to !== undefined && end === -1)) {
-      const message = `extent ${(start === -1 ? from : to)?.extentId} is not in stream ${this.name}`;
-      throw new FailureError({ code: "notFound", reason: "unknownExtent", message, applied: "no" });
-    }
-    const extents = listed.slice(from && start, to && (end ?? 0) + 1).map((extent) => {
-      return extent.extentId === to?.extentId ? { ...extent, sealedLengthBytes: to.offsetBytes } : extent;
-    });
-    const options = { timeoutMs: readTimeoutMs, signal: this.#stop.signal, fromOffsetBytes: from?.offsetBytes ?? 0 };
-    yield* readSealed(this.#parts.reader, extents, options);
+  readBetween(from: StreamPlace | undefined, to: StreamPlace | undefined): AsyncIterable<StoredBlock> {
+    return readBetween(this.#reads, from, to);
+  }
+
+  get #reads(): ReadParts {
+    return { stream: this.name, reader: this.#parts.reader, extents: this.#extents, signal: this.#stop.signal };
   }
 
   /** No new appends; resolves when those in flight are resolved or `timeoutMs` has passed, after which they are unknown. */
@@ -518,12 +419,10 @@ export class OwnedStream {
     this.#closing = true;
     if (this.#window.ended === undefined && this.#window.pending > 0) {
       const timer = this.#parts.world.clock.after(options.timeoutMs ?? changeTimeoutMs, () => this.abandon());
-      await new Promise<void>((resolve) => {
-        this.#idle.push(resolve);
-      });
+      await this.#idle.next;
       timer.cancel();
     }
-    if (this.#unknownDrops === 0) this.#endsAt ??= this.#window.endsAt;
+    if (!this.#extents.dropsUnknown) this.#endsAt ??= this.#window.endsAt;
     this.abandon();
   }
 
@@ -536,26 +435,12 @@ export class OwnedStream {
   }
 
   #nobodyWaits(): void {
-    for (const resolve of this.#opened.splice(0)) resolve();
+    this.#opened.notify();
   }
 
   #checkIdle(): void {
-    if (this.#window.pending === 0) for (const resolve of this.#idle.splice(0)) resolve();
-    if (this.#window.quiet) for (const resolve of this.#quiet.splice(0)) resolve();
-    if (this.#window.acknowledgedTo !== undefined) for (const resolve of this.#steady.splice(0)) resolve();
+    if (this.#window.pending === 0) this.#idle.notify();
+    if (this.#window.quiet) this.#quiet.notify();
+    if (this.#window.acknowledgedTo !== undefined) this.#steady.notify();
   }
 }
-
-const badRequest = (message: string): Outcome<never> => refused("invalidArgument", "badRequest", message);
-
-/** Reasons with which every extent node refuses: another extent is no help. */
-const hopeless: ReadonlySet<Failure["reason"]> = new Set(["messageTooLarge", "badRequest"]);
-const unreachable: ReadonlySet<Failure["reason"]> = new Set([
-  "connectFailed",
-  "connectionLost",
-  "timeout",
-  "stopping",
-  "diskFull",
-  "diskFailed",
-  "overloaded",
-]);

@@ -63,3 +63,6 @@ export interface ReadPlacesOptions {
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
+
+/** Offset in an extent, in bytes, at which the header of a block begins or the blocks end. */
+export type StreamPlace = Pick<Place, "extentId" | "offsetBytes">;

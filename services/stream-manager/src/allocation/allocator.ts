@@ -3,12 +3,11 @@
  * passed over and the extent placed anew; the failed one is dropped, nobody was told of it.
  */
 import type { ExtentId, Outcome, OwnerEpoch } from "@stamp/base";
-import { extentId, Histogram, ok, refused } from "@stamp/base";
+import { Bell, extentId, Histogram, ok, refused } from "@stamp/base";
 import { sleep } from "@stamp/ports";
 import type { ExtentRecord, PlacementNode } from "@stamp/stream";
 import { place, planAllocate, planDropAllocating, planReserveIds } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
-import { Bell } from "../bell.ts";
 import type { Steps } from "../seal/steps.ts";
 import type { Term } from "../term/term.ts";
 import { endIfStale, extentNode } from "../term/term.ts";

@@ -5,12 +5,11 @@
  *
  * Who was seen complete is known here at once and recorded a little later; a new leader asks again for what was not recorded.
  */
-import type { ExtentId } from "@stamp/base";
+import { Bell, type ExtentId } from "@stamp/base";
 import { jittered, sleep, within } from "@stamp/ports";
 import type { ExtentRecord, ReplicaPlace, ReplicaRecord } from "@stamp/stream";
 import { planMarkReplicas } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
-import { Bell } from "../bell.ts";
 import { StartPace } from "../term/start-pace.ts";
 import type { Term } from "../term/term.ts";
 import { endIfStale, extentNode } from "../term/term.ts";

@@ -4,12 +4,11 @@
  * loudly when it can't be.
  */
 import type { ExtentId, Outcome } from "@stamp/base";
-import { assert, Histogram, ok, present, refused } from "@stamp/base";
+import { assert, Bell, Histogram, ok, present, refused } from "@stamp/base";
 import { jittered, sleep, within } from "@stamp/ports";
 import type { ReplicaRecord, SealAnswer } from "@stamp/stream";
 import { planBeginSeal, planRecordSealed, planUnseal, SealMachine } from "@stamp/stream";
 import { fromWire, ReplicaState, toWire } from "@stamp/wire";
-import { Bell } from "../bell.ts";
 import type { Term } from "../term/term.ts";
 import { endIfStale, extentNode } from "../term/term.ts";
 import type { Completer } from "./completer.ts";

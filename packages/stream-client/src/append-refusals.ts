@@ -1,0 +1,30 @@
+/** Sizes of appends that are refused before they are sent, and the meaning of refusals by extent nodes for the stream's next extents. */
+import { type Failure, type Outcome, refused } from "@stamp/base";
+import { appendBlocksMax, appendPayloadBytesMax, blockPayloadBytesMax } from "@stamp/extent";
+
+const badRequest = (message: string): Outcome<never> => refused("invalidArgument", "badRequest", message);
+
+/** Returns the bytes of all blocks together. */
+export const payloadBytes = (blocks: readonly Uint8Array[]): number => blocks.reduce((sum, { length }) => sum + length, 0);
+
+/** Refuses an append with a block, a number of blocks or a total size that no extent node takes. */
+export function sizeRefused(blocks: readonly Uint8Array[]): Outcome<never> | undefined {
+  const bad = blocks.find(({ length }) => length < 1 || length > blockPayloadBytesMax);
+  if (bad !== undefined) return badRequest(`a block of ${bad.length} bytes`);
+  if (blocks.length > appendBlocksMax) return badRequest(`an append of ${blocks.length} blocks`);
+  const total = payloadBytes(blocks);
+  return total === 0 || total > appendPayloadBytesMax ? badRequest(`an append of ${total} bytes`) : undefined;
+}
+
+/** Reasons with which every extent node refuses: another extent is no help. */
+export const hopeless: ReadonlySet<Failure["reason"]> = new Set(["messageTooLarge", "badRequest"]);
+/** Reasons after which the next extent avoids the node. */
+export const unreachable: ReadonlySet<Failure["reason"]> = new Set([
+  "connectFailed",
+  "connectionLost",
+  "timeout",
+  "stopping",
+  "diskFull",
+  "diskFailed",
+  "overloaded",
+]);
