@@ -1,6 +1,6 @@
 /**
- * `compose.ha.yml` on a real engine: clients write and read through the load balancer while one etcd, the active lock service and one front-end are
- * killed, one after the other, and none is brought back. Every write that was acknowledged is there, and writes go on after each. Then the small
+ * `compose.ha.yml` on a real engine: clients write and read through the load balancer while the stamp's secret is rotated, and one etcd, the active
+ * lock service and one front-end are killed, one after the other, and none is brought back. Every write that was acknowledged is there, and writes go on after each. Then the small
  * stamp of docker-compose.yml with `compose/secured.yml`. Skipped with a reason where no engine answers.
  *
  * Images of etcd and HAProxy: STAMP_ETCD_IMAGE and STAMP_HAPROXY_IMAGE, or what `compose.ha.yml` names, if the machine has them; else one image is
@@ -120,6 +120,15 @@ async function untilWritten(checking: CheckingClient, sinceMs: number): Promise<
   }
 }
 
+/** By the command of docs/guides/internal-ports.md; every process is ready afterwards. */
+async function rotateSecret(stamp: ComposeStamp): Promise<void> {
+  const secret = (): Promise<string> => stamp.do("exec", "-T", "front-end-1", "sha256sum", "/secret/cluster-secret");
+  const old = await secret();
+  await stamp.do("exec", "-T", "front-end-1", "stamp", "secret", "rotate");
+  assert.notEqual(await secret(), old);
+  await stamp.untilReady();
+}
+
 before(
   async () => {
     if (skip !== undefined) return;
@@ -171,6 +180,8 @@ test(
     const checking = new CheckingClient({ client, container: "standbys" });
     await checking.start();
     await untilWritten(checking, performance.now());
+    await rotateSecret(ha);
+    await untilWritten(checking, performance.now());
     for (const service of ["etcd-2", active, "front-end-2"]) {
       await ha.kill(service);
       const killedMs = performance.now();
@@ -197,6 +208,7 @@ test(
     await ha.down();
     await small.up();
     assert.equal((await small.untilReady()).processes.length, 12);
+    await rotateSecret(small);
     const client = clientOf();
     const made = await client.createContainer("secured");
     const put = await client.put("secured", "b", Buffer.alloc(100_000, "x"));
