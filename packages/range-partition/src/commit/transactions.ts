@@ -5,7 +5,7 @@
  * Invariant: a row is changed by one transaction at a time, whose lock is held until the commit is durable and applied (pipelined: until
  * it is decided), so that nobody is told of what may still vanish.
  */
-import { assert, compareBytes, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { assert, Bell, compareBytes, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { SlowLog, type World, within } from "@stamp/ports";
 import type { Place } from "@stamp/stream-client";
 import type { StorageTimes } from "../storage-times.ts";
@@ -64,8 +64,8 @@ export class Transactions {
   #cohort: Cohort = emptyCohort();
   /** Resolves when the transactions are over that somebody waits for. */
   #over: Promise<unknown> = Promise.resolve();
-  #emptied: (() => void)[] = [];
-  #decided: (() => void)[] = [];
+  readonly #emptied = new Bell();
+  readonly #decided = new Bell();
 
   constructor(world: World, around: Surroundings) {
     this.#world = world;
@@ -90,12 +90,13 @@ export class Transactions {
    * queued, or by `wake`.
    */
   async untilDecided(): Promise<void> {
-    if (this.#deciding > 0 && this.#around.ended() === undefined) await new Promise<void>((resolve) => this.#decided.push(resolve));
+    if (this.#deciding > 0 && this.#around.ended() === undefined) await this.#decided.next;
   }
 
   /** Nobody has to wait any more: they come to nothing. */
   wake(): void {
-    for (const resolve of [...this.#emptied.splice(0), ...this.#decided.splice(0)]) resolve();
+    this.#emptied.notify();
+    this.#decided.notify();
   }
 
   /** Resolves when every transaction that began before now is over, or by `wake`. */
@@ -110,7 +111,7 @@ export class Transactions {
   }
 
   async #untilNone(): Promise<void> {
-    if (this.#begun.size > 0 && this.#around.ended() === undefined) await new Promise<void>((resolve) => this.#emptied.push(resolve));
+    if (this.#begun.size > 0 && this.#around.ended() === undefined) await this.#emptied.next;
   }
 
   async run<T>(
@@ -232,7 +233,7 @@ export class Transactions {
 
   #isDecided(): void {
     this.#deciding--;
-    if (this.#deciding === 0) for (const resolve of this.#decided.splice(0)) resolve();
+    if (this.#deciding === 0) this.#decided.notify();
   }
 
   #leave(begun: Begun): void {
@@ -240,7 +241,7 @@ export class Transactions {
     this.#begun.delete(begun);
     cohort.count--;
     if (cohort.count === 0 && cohort !== this.#cohort) cohort.emptied.resolve();
-    if (this.#begun.size === 0) for (const resolve of this.#emptied.splice(0)) resolve();
+    if (this.#begun.size === 0) this.#emptied.notify();
   }
 
   #transaction(ticket: number, pipelined: boolean): Transaction {

@@ -9,7 +9,7 @@
  * - A batch whose outcome is not known is sent again, for as long as it takes, before anything later of its PartitionName.
  * - The cursor is what the receiver has acknowledged (rule `geoCursorAcknowledged`).
  */
-import { type Failure, FailureError, type Outcome, present, toHex } from "@stamp/base";
+import { Bell, type Failure, FailureError, type Outcome, present, toHex } from "@stamp/base";
 import { type LaneBatch, type LanePart, ShippingWindow, type WindowLimits } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
@@ -62,7 +62,7 @@ export class RangeSender {
   /** Lanes whose last batch failed, and how long each waits now, in milliseconds. */
   readonly #backoffMs = new Map<string, number>();
   #recordedMs: number;
-  #room: (() => void)[] = [];
+  readonly #room = new Bell();
   /** Resolves when the sender has stopped and nothing is on its way any more. */
   readonly ended: Promise<void>;
   readonly #shipping = new Set<Promise<void>>();
@@ -87,7 +87,7 @@ export class RangeSender {
   /** Sends nothing more. What is on its way may still arrive. */
   stop(): void {
     this.#stop.abort();
-    for (const resolve of this.#room.splice(0)) resolve();
+    this.#room.notify();
   }
 
   async #run(from: number): Promise<void> {
@@ -96,7 +96,7 @@ export class RangeSender {
     try {
       while (!this.#stop.signal.aborted && this.#followers.status(follower) !== undefined) {
         for await (const commit of this.#followers.commitsFor(follower, sent)) {
-          while (!this.#window.hasRoom && !this.#stop.signal.aborted) await new Promise<void>((resolve) => this.#room.push(resolve));
+          while (!this.#window.hasRoom && !this.#stop.signal.aborted) await this.#room.next;
           if (this.#stop.signal.aborted) break;
           this.#window.add(commit.sequence, this.#parts(commit));
           sent = commit.sequence;
@@ -153,7 +153,7 @@ export class RangeSender {
       this.#backoffMs.delete(lane);
       this.#window.delivered(lane);
       this.#acknowledge();
-      for (const resolve of this.#room.splice(0)) resolve();
+      this.#room.notify();
     } else {
       const waitMs = this.#backoffMs.get(lane) ?? backoffStartMs;
       this.#backoffMs.set(lane, Math.min(2 * waitMs, backoffMaxMs));

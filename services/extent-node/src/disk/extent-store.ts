@@ -5,7 +5,7 @@
  * Invariants: only durable records get here; an extent's data are written in offset order; a sealed header is written only after data
  * and truncation; a segment is released only when every extent it touches is synced, header and table included.
  */
-import { type ExtentId, FailureError, present } from "@stamp/base";
+import { Bell, type ExtentId, FailureError, present } from "@stamp/base";
 import { type BlockIndex, frameBytes, indexFromRuns, type ReplicaMeta } from "@stamp/extent";
 import { DiskError, type KeyValueOperation, sleep, type Timer, type World } from "@stamp/ports";
 import { InPlaceWrites } from "../append/in-place-writes.ts";
@@ -45,7 +45,7 @@ export class ExtentStore {
   #gathering: Timer | undefined;
   #pendingBytes = 0;
   #full = false;
-  #roomWaiters: (() => void)[] = [];
+  readonly #room = new Bell();
   #checkpoints: Promise<void> = Promise.resolve();
   /** Loaded indexes of extents that take no appends, in order of last use. */
   readonly #loaded: Map<LocalExtent, BlockIndex> = new Map();
@@ -78,7 +78,7 @@ export class ExtentStore {
 
   room(): Promise<void> | undefined {
     if (this.#pendingBytes < this.#config.pendingBytesMax || this.#stopped) return undefined;
-    return new Promise((resolve) => this.#roomWaiters.push(resolve));
+    return this.#room.next;
   }
 
   /** A durable append. */
@@ -284,7 +284,7 @@ export class ExtentStore {
 
   #freed(): void {
     if (this.#pendingBytes >= this.#config.pendingBytesMax) return;
-    for (const resolve of this.#roomWaiters.splice(0)) resolve();
+    this.#room.notify();
   }
 
   /** The journal put its last record into this segment. */
@@ -416,7 +416,7 @@ export class ExtentStore {
     this.inPlace.stop();
     this.#gathering?.cancel();
     this.#freed();
-    for (const resolve of this.#roomWaiters.splice(0)) resolve();
+    this.#room.notify();
     await Promise.all([...this.extents.values()].map((extent) => extent.flushing));
     await this.files.closeAll();
     await this.table.close();

@@ -12,7 +12,7 @@
  * While the disk is full nothing is released. Appends that were not written yet then fail, and what is left (fences, seals, terms) goes
  * into the reserve segment.
  */
-import { assert, Histogram, present } from "@stamp/base";
+import { assert, Bell, Histogram, present } from "@stamp/base";
 import {
   encodeJournalHeader,
   encodeSegmentHeader,
@@ -108,7 +108,7 @@ export class Journal {
   /** Bytes of the batch that is being written. */
   #inHandBytes = 0;
   #drains: { readonly number: number; readonly resolve: () => void }[] = [];
-  #filled: (() => void)[] = [];
+  readonly #filled = new Bell();
 
   constructor(world: World, disk: Disk, queue: DiskQueue, config: JournalConfig, start: JournalStart, hooks: JournalHooks) {
     this.#world = world;
@@ -233,7 +233,7 @@ export class Journal {
   }
 
   #rouse(): void {
-    for (const resolve of this.#filled.splice(0)) resolve();
+    this.#filled.notify();
   }
 
   async #run(): Promise<void> {
@@ -245,7 +245,7 @@ export class Journal {
       const room = this.#hooks.room();
       // A state record and what was taken before it never wait for room: all of it is in memory already.
       if (room !== undefined && this.#queue.onlyAppends) {
-        await Promise.race([room, new Promise<void>((resolve) => this.#filled.push(resolve))]);
+        await Promise.race([room, this.#filled.next]);
         continue;
       }
       const startedMs = this.#world.clock.monotonicMs();

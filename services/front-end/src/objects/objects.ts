@@ -320,7 +320,7 @@ export class Objects {
   /** Keeps the extents of an upload to this blob. */
   pins(name: LocatedBlob): UploadPins {
     const { world, router } = this.parts;
-    const route = router.routeOf({ case: "deleteBlob", value: { name } });
+    const route = router.routeOfBlob(name);
     return new UploadPins(world, route, (to, extentIds, limits) => router.pinData(to, extentIds, limits));
   }
 
@@ -349,7 +349,7 @@ export class Objects {
     const { world, config, router, uploads, pieces } = this.parts;
     const holder = holderOf(name, options.from);
     const { pins } = options;
-    const route = router.routeOf({ case: "deleteBlob", value: { name } });
+    const route = router.routeOfBlob(name);
     return receiveBody(body, {
       contentLengthBytes: options.contentLengthBytes,
       bytesMax: bodyLimitsOf(newestVersion).putBlobBytesMax,

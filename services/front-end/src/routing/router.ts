@@ -25,6 +25,7 @@ import type { MapCache } from "./map-cache.ts";
 type OperationInit = MessageInitShape<typeof OperationSchema>;
 /** One operation, as its message is made. Names are complete: `routeOf` reads them. */
 export type OperationKind = Exclude<NonNullable<OperationInit["kind"]>, { case: undefined }>;
+type BlobNameInit = NonNullable<Extract<OperationKind, { case: "deleteBlob" }>["value"]["name"]>;
 export type ResultKind = Exclude<OperationResult["kind"], { case: undefined }>;
 export type ResultValues = { readonly [K in ResultKind as K["case"]]: K["value"] };
 
@@ -166,6 +167,11 @@ export class Router {
       const told = await this.#world.transport.client(range.serverAddress, PartitionServer).getShippedVersions(request, options);
       return told.ok ? ok(told.value.versions) : told;
     });
+  }
+
+  /** Returns the route of every operation on this blob. */
+  routeOfBlob(name: BlobNameInit): Route {
+    return this.routeOf({ case: "deleteBlob", value: { name } });
   }
 
   routeOf(kind: OperationKind): Route {
