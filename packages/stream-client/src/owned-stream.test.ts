@@ -40,7 +40,9 @@ test("owned stream: blocks of one append are together, and sizes are checked bef
       [3, 3],
     );
     for (const blocks of [[], [new Uint8Array(0)], [new Uint8Array(4 * 1024 * 1024 + 1)]]) {
-      const refused = await stream.append(blocks, forever);
+      const asked = stream.append(blocks, forever);
+      assert.equal(stream.pendingAppends, 0, "nothing waits or is sent");
+      const refused = await asked;
       assert.ok(!refused.ok && refused.failure.reason === "badRequest" && refused.failure.applied === "no");
     }
     assert.deepEqual(await stamp.content("/a", 2), ["one", "two"]);
