@@ -72,7 +72,7 @@ async function deposed({ seed, without = [] }: Scene) {
       await a.until("a split", () => manager.splitPartition({ rangeId: range?.rangeId ?? "" }, options));
     }
     const demoted = a.obey(RoleCommand.DEMOTE, 3, { peer: "b", peerDoors: [b.door] });
-    await sleep(clock, 400);
+    await sleep(clock, 900);
     // A front-end may act on the role before for a term of its cache, and acknowledges this write.
     await a.write("p2", [{ rowKey: "late", text: "acknowledged" }]);
     await demoted;
