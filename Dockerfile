@@ -53,4 +53,4 @@ ENV STAMP_DATA_DIR=/data
 ENV STAMP_SERVICE=front-end
 # As the supervisor starts them: docs/decisions/0090-buffers-count-as-heap.md.
 ENV MALLOC_MMAP_THRESHOLD_=524288 MALLOC_TRIM_THRESHOLD_=16777216 MALLOC_ARENA_MAX=2
-CMD ["sh", "-c", "exec node --max-semi-space-size=4 /stamp/services/$STAMP_SERVICE/src/main.ts"]
+CMD ["sh", "-c", "case $STAMP_SERVICE in front-end|partition-server) young=8;; *) young=4;; esac; exec node --max-semi-space-size=$young /stamp/services/$STAMP_SERVICE/src/main.ts"]

@@ -27,8 +27,11 @@ const allocator = {
  * sources, and all processes of a cluster start at once. The command line uses the same folder.
  */
 export const compiledIn = (root: string): string => join(root, ".tools", "compile-cache");
-/** In MiB. Objects here are few and die young; with V8's own 16 each process holds 30 MiB more. */
-const heap = ["--max-semi-space-size=4"];
+/**
+ * Size of V8's semi-space, in MiB. Objects here are few and die young; with V8's own 16 each process holds 30 MiB more. A front-end and a
+ * partition server have whole pages of entities and blobs under way: with 8 they spend a third less on a page than with 4, with 16 hardly less.
+ */
+const semiSpaceOf = (role: string): number => (role === "front-end" || role === "partition-server" ? 8 : 4);
 
 export interface ManagedOptions<Plan extends StartedProcess = PlannedProcess> {
   readonly root: string;
@@ -121,19 +124,23 @@ export class ManagedProcess<Plan extends StartedProcess = PlannedProcess> {
   #spawn(): void {
     const { plan } = this;
     const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("STAMP_")));
-    const child = spawn(process.execPath, [...heap, join(this.#options.root, "services", plan.role, "src", "main.ts")], {
-      cwd: this.#options.root,
-      env: {
-        NODE_COMPILE_CACHE: compiledIn(this.#options.root),
-        ...allocator,
-        ...environment,
-        ...plan.environment,
-        ...this.#extraEnvironment,
+    const child = spawn(
+      process.execPath,
+      [`--max-semi-space-size=${semiSpaceOf(plan.role)}`, join(this.#options.root, "services", plan.role, "src", "main.ts")],
+      {
+        cwd: this.#options.root,
+        env: {
+          NODE_COMPILE_CACHE: compiledIn(this.#options.root),
+          ...allocator,
+          ...environment,
+          ...plan.environment,
+          ...this.#extraEnvironment,
+        },
+        stdio: ["ignore", "pipe", "pipe"],
+        // In a group of its own: Ctrl-C reaches the supervisor only, which stops the processes in order.
+        detached: true,
       },
-      stdio: ["ignore", "pipe", "pipe"],
-      // In a group of its own: Ctrl-C reaches the supervisor only, which stops the processes in order.
-      detached: true,
-    });
+    );
     this.#child = child;
     this.#startedMs = performance.now();
     const said = new LastError();
