@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import { ExtentState } from "@stamp/wire";
 import { hostsTest } from "./hosts-test.ts";
 import type { Host } from "./stamp-hosts.ts";
@@ -37,10 +38,11 @@ await hostsTest(
     const left = "extent-node-1,extent-node-2,extent-node-4";
     const said = await started.stamp("a", ["host", "remove", "c"]);
     assert.match(said, /c is removed: extent-node-3 will never be used again/);
-    assert.deepEqual(
-      (await list()).map(({ host, notReady, duty }) => [host, notReady.length, duty]),
-      ["a", "b", "d"].map((host) => [host, 0, "serving"]),
-    );
+    const duties = async () => (await list()).map(({ host, notReady, duty }) => [host, notReady.length, duty]);
+    const allServe = ["a", "b", "d"].map((host) => [host, 0, "serving"]);
+    // On a busy machine a process is now and then late with its answer.
+    for (let tries = 0; tries < 60 && !isDeepStrictEqual(await duties(), allServe); tries++) await sleep(1_000);
+    assert.deepEqual(await duties(), allServe);
     // What nothing refers to any more is about to be deleted, and not copied.
     const referred = async (host: Host) => (await started.status(host)).extents.filter(({ references }) => references > 0);
     assert.deepEqual(

@@ -48,7 +48,8 @@ export interface Beside {
   commandOf(file: string, argument: string): readonly [command: string, ...args: string[]];
 }
 
-const readyTimeoutMs = 60_000;
+/** Twelve processes without compiled code take a minute on two busy cores. */
+const readyTimeoutMs = 180_000;
 const portTriesMax = 20;
 
 /** A running cluster, through its supervisor. */

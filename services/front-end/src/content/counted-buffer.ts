@@ -50,7 +50,12 @@ export class CountedBuffer {
     return taken;
   }
 
-  /** Gives room back that no byte came for. */
+  /** Whether there is room that no byte came for. */
+  get hasUnused(): boolean {
+    return this.#buffer.length > this.#filled;
+  }
+
+  /** Gives it back. */
   trim(): void {
     const unused = this.#buffer.length - this.#filled;
     this.#resize(this.#filled);

@@ -233,6 +233,27 @@ test("a quick upload keeps its room while bytes come, and gives it back when its
   assert.equal(budget.usedBytes, 0);
 });
 
+test("a quick upload does not hold a piece with a large chunk each second", async () => {
+  const clock = new CountedClock();
+  const budget = new ByteBudget(clock, { bytesMax: 1_600, waitMaxMs: 5_000 });
+  const client = scripted();
+  const given = options(3_000, { pieceBytes: 1_000, windowBytes: 2_000, budget: shareOf(budget), pieceRoom: shareOf(budgetOf(10_000)) });
+  const receiving = receiveBody(client.body, given);
+  await client.send(50);
+  const other = shareOf(budget, "other");
+  let got = false;
+  void other.take(700).then(({ ok: isTaken }) => (got = isTaken));
+  for (let i = 0; i < 4; i++) {
+    await clock.pass(900);
+    if (!got) await client.send(50);
+  }
+  await clock.pass(900);
+  assert.equal(got, true);
+  other.give(700);
+  client.end();
+  assert.ok(!(await receiving).ok);
+});
+
 test("an upload too long for small pieces gives back the room that it does not fill", async () => {
   const clock = new CountedClock();
   const budget = new ByteBudget(clock, { bytesMax: 1_600, waitMaxMs: 5_000 });

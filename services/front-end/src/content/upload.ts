@@ -58,6 +58,8 @@ export const pieceWaits = 3;
  * every 100 ms, so that is after half a second to a second.
  */
 const asksMax = 10;
+/** The same for one piece, however many large chunks come: 2 to 4 s. Else a client would hold a piece with a chunk each second. */
+const pieceAsksMax = 40;
 
 /** Pieces of one body at most, when it is written in smaller ones for want of room: what refers to them has a bound. */
 const piecesMax = 8_000;
@@ -91,6 +93,8 @@ class Upload {
   #isQuick = false;
   /** How many times others asked for the bytes since the last large chunk came. */
   #asks = 0;
+  /** How many times others asked for the bytes of this piece. */
+  #pieceAsks = 0;
   /** A piece that was sent while others wanted its bytes. */
   #givingBack: Promise<Parsed<never> | undefined> | undefined;
   readonly #sent: { readonly bytes: number; readonly answer: Promise<Outcome<readonly Place[]>> }[] = [];
@@ -226,9 +230,12 @@ class Upload {
 
   /** Others hold less and wait: what the client has brought so far is written. A quick client has a moment to bring more. */
   #giveBack(): boolean {
-    if (this.#isQuick && ++this.#asks < asksMax) return false;
+    this.#asks++;
+    this.#pieceAsks++;
+    if (this.#isQuick && this.#asks < asksMax && this.#pieceAsks < pieceAsksMax) return false;
     if (!this.#isIdle || this.#small || this.#givingBack) return false;
     if (this.#held.lengthBytes >= this.#leastPieceBytes) this.#givingBack = this.#send();
+    else if (!this.#held.hasUnused) return false;
     else this.#trim();
     return true;
   }
@@ -241,6 +248,7 @@ class Upload {
 
   /** Sends what is held as one piece, when the window has room for it. */
   async #send(): Promise<Parsed<never> | undefined> {
+    this.#pieceAsks = 0;
     if (this.#held.lengthBytes === 0) return undefined;
     const { windowBytes, budget, pieceRoom, writeData } = this.#options;
     const problem = await this.#settle(Math.max(0, windowBytes - this.#held.lengthBytes));

@@ -117,6 +117,12 @@ test("a host whose others do not answer is cut off within three seconds, until o
   assert.deepEqual(scene.logged, ["clients should ask another front-end", "clients can ask this front-end again"]);
 });
 
+test("a host whose only other host is silent goes on alone", async () => {
+  const scene = new Scene({ "10.0.0.1:1": 0, "10.0.0.2:1": undefined, "10.0.0.2:2": undefined });
+  await scene.pass(10 * second);
+  assert.deepEqual([scene.hosts.cutOff, scene.hosts.waitingFor, scene.logged], [false, [], []]);
+});
+
 test("a host is not cut off because one process of each other host is dead", async () => {
   const scene = new Scene({ "10.0.0.2:1": undefined, "10.0.0.2:2": 0, "10.0.0.3:1": undefined, "10.0.0.3:2": 0 });
   for (let i = 0; i < 100; i++) {

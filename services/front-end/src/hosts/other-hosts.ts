@@ -8,7 +8,7 @@
  * - A host is known by the addresses of lock services and of the partition servers in the map. If all processes are on this host, nothing is
  *   asked, and `cutOff` is false.
  * - This host is cut off after two rounds in a row without any answer, the second of which asked every process that it knows of three hosts. One
- *   answer ends it.
+ *   answer ends it. If only one other host is known, its silence says nothing: that host may be dead, and this one serves alone.
  * - A host that has not answered for a minute has no vote about clocks. Clients count more than hosts: a front-end that accepted a signed request
  *   has the clock of that client. While its clock was not set since, it keeps ready, whatever most hosts say. So if the clocks of most hosts are
  *   set wrongly at once, those with the true time go on.
@@ -20,10 +20,12 @@ import { outvotedBy } from "./outvoted.ts";
 
 const everyMs = 1_000;
 const askTimeoutMs = 1_000;
-/** Time between two rounds while this host is cut off. */
-const cutOffEveryMs = 500;
+/** Time between two rounds while no host answers. */
+const unansweredEveryMs = 500;
 const roundsWithoutAnswer = 2;
 const hostsAtOnce = 3;
+/** Number of other hosts whose silence means that this one is cut off. */
+const silentHostsMin = 2;
 const clockCountsForMs = 60_000;
 const noAnswer: ReadonlySet<string> = new Set(["connectFailed", "connectionLost", "timeout"]);
 
@@ -72,9 +74,9 @@ export class OtherHosts {
     await within(this.#world.clock, 100, this.#asking);
   }
 
-  /** True if no other host of the stamp answers. */
+  /** True if no other host of the stamp answers, and there are several. */
   get cutOff(): boolean {
-    return this.#unanswered >= roundsWithoutAnswer;
+    return this.#unanswered >= roundsWithoutAnswer && this.#known.length >= silentHostsMin;
   }
 
   isHere(address: Address): boolean {
@@ -112,7 +114,7 @@ export class OtherHosts {
       const now = this.waitingFor;
       if (now.length > before.length) logger.warn("clients should ask another front-end", { waitingFor: now });
       else if (now.length < before.length) logger.info("clients can ask this front-end again", { waitingFor: now });
-      const restMs = answered ? everyMs : this.cutOff ? cutOffEveryMs : 0;
+      const restMs = answered ? everyMs : this.#unanswered < roundsWithoutAnswer ? 0 : unansweredEveryMs;
       await sleep(clock, restMs, this.#stop.signal);
     }
   }

@@ -70,8 +70,7 @@ class EncodedText {
   }
 
   #grow(more: number): void {
-    // Fourfold: what is copied again is a third of the document, instead of all of it.
-    const grown = new Uint8Array(Math.max(this.#length + more, this.#bytes.length * 4));
+    const grown = new Uint8Array(Math.max(this.#length + more, this.#bytes.length * 2));
     grown.set(this.#bytes.subarray(0, this.#length));
     this.#bytes = grown;
   }

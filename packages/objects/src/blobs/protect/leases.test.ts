@@ -328,6 +328,14 @@ test("leases: what no front-end sends is refused and changes nothing", () => {
 /** A lease whose row was just loaded. */
 const loaded: Lease = { state: "leased", id: "1ee7ca5e-0000-4000-8000-000000000001", durationMs: 15_000, grant: 7 };
 
+test("leases: when somebody else had the rows meanwhile, every lease counts anew, also one whose timer has run out here", () => {
+  const timers = new LeaseTimers(allRules, 0);
+  timers.set(7, 60_000, 0);
+  timers.restart(100_000);
+  assert.equal(timers.endsMs({ state: "leased", id: "a", durationMs: 60_000, grant: 7 }), 160_000);
+  assert.equal(timers.endsMs({ state: "leased", id: "b", durationMs: 15_000, grant: 8 }), 115_000);
+});
+
 test("leases: a server that loads the row restarts the lease in full, without the rule its holder loses it at once", () => {
   const at = (timers: LeaseTimers, nowMs: number): string => stateOf(loaded, { nowMs, endsMs: (one) => timers.endsMs(one) });
   const timers = new LeaseTimers(allRules, 1_000);

@@ -58,9 +58,10 @@ export class LeaseTimers {
     return this.#endsMs.size;
   }
 
-  /** Leases without a timer count from `nowMs` on, as after a load: somebody else renewed them until now. */
+  /** Every lease counts from `nowMs` on, as after a load: somebody else renewed them until now, also those that have a timer here. */
   restart(nowMs: number): void {
     this.#loadedMs = nowMs;
+    this.#endsMs.clear();
   }
 
   endsMs(lease: Lease): number {
