@@ -290,7 +290,10 @@ export class StampHosts {
       readdirSync(this.#dataDir(host), { recursive: true, encoding: "utf8" })
         .filter((path) => path.startsWith("extent-node-"))
         .map((path) => join(this.#dataDir(host), path))
-        .filter((path) => statSync(path).isFile() && [text, bytes].some((each) => readFileSync(path).includes(each))),
+        .filter((path) => {
+          const content = contentIfThere(path);
+          return content !== undefined && [text, bytes].some((each) => content.includes(each));
+        }),
     );
   }
 
@@ -376,5 +379,15 @@ export class StampHosts {
 
   #dataDir(host: Host): string {
     return join(this.folder, host);
+  }
+}
+
+/** Undefined for a folder, and for a file that a process has deleted or renamed meanwhile. */
+function contentIfThere(path: string): Buffer | undefined {
+  try {
+    return statSync(path).isFile() ? readFileSync(path) : undefined;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
   }
 }
