@@ -29,7 +29,7 @@ export class OwnedExtents {
   readonly #parts: OwnedExtentsParts;
   readonly #known: Set<number>;
   #all: StreamExtent[];
-  /** Drops of which it is not known whether they happened. */
+  /** Number of drops that may have happened or not: their answers were lost. */
   #unknownDrops = 0;
 
   constructor(parts: OwnedExtentsParts) {

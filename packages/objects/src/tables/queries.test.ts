@@ -224,3 +224,16 @@ test("queries: one go answers a bounded number of properties, and the next goes 
   // Properties that are not selected do not count.
   assert.equal(table.page({ select: ["P1"] }).entities.length, 200);
 });
+
+test("a filter of one PartitionKey, alone, finds what its operator says", () => {
+  const entities = filled(3, 2);
+  const keysOf = (operator: ComparisonOperator): string[] =>
+    entities.page({ filter: [compare("PartitionKey", operator, "p1")] }).entities.map(({ partitionKey }) => partitionKey);
+  const [p0, p1, p2] = [0, 1, 2].map((p) => [`p${p}`, `p${p}`]) as [string[], string[], string[]];
+  assert.deepEqual(keysOf("eq"), p1);
+  assert.deepEqual(keysOf("ne"), [...p0, ...p2]);
+  assert.deepEqual(keysOf("gt"), p2);
+  assert.deepEqual(keysOf("ge"), [...p1, ...p2]);
+  assert.deepEqual(keysOf("lt"), p0);
+  assert.deepEqual(keysOf("le"), [...p0, ...p1]);
+});

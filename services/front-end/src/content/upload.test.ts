@@ -243,9 +243,10 @@ test("a quick upload does not hold a piece with a large chunk each second", asyn
   const other = shareOf(budget, "other");
   let got = false;
   void other.take(700).then(({ ok: isTaken }) => (got = isTaken));
-  for (let i = 0; i < 4; i++) {
-    await clock.pass(900);
-    if (!got) await client.send(50);
+  for (let i = 0; i < 5; i++) {
+    await clock.pass(700);
+    assert.equal(got, false, "within 3.5 s it keeps its room");
+    await client.send(50);
   }
   await clock.pass(900);
   assert.equal(got, true);

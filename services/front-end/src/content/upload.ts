@@ -54,8 +54,8 @@ export const pieceShare = 7 / 8;
 /** A quick upload waits for a whole piece this many times as long as others wait for a chunk: it stands behind whole pieces. */
 export const pieceWaits = 3;
 /**
- * So many times others ask for the bytes of a quick upload whose client stands still before it gives them back. Each of the two budgets asks
- * every 100 ms, so that is after half a second to a second.
+ * Number of times that a quick upload refuses to give bytes back while its client sends nothing. The next time, it gives them. Each of the
+ * two budgets asks every 100 ms, so that is after half a second to a second.
  */
 const asksMax = 10;
 /** The same for one piece, however many large chunks come: 2 to 4 s. Else a client would hold a piece with a chunk each second. */

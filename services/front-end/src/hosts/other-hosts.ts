@@ -7,7 +7,7 @@
  * Invariants:
  * - A host is known by the addresses of lock services and of the partition servers in the map. If all processes are on this host, nothing is
  *   asked, and `cutOff` is false.
- * - This host is cut off after two rounds in a row without any answer, the second of which asked every process that it knows of three hosts. One
+ * - This host is cut off after two rounds in a row without any answer. The second round asks every process of three hosts. One
  *   answer ends it. If only one other host is known, its silence says nothing: that host may be dead, and this one serves alone.
  * - A host that has not answered for a minute has no vote about clocks. Clients count more than hosts: a front-end that accepted a signed request
  *   has the clock of that client. While its clock was not set since, it keeps ready, whatever most hosts say. So if the clocks of most hosts are

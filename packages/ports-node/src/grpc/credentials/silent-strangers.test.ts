@@ -11,7 +11,7 @@ import { GrpcTransport } from "../transport.ts";
 import { tokenKey } from "./credential.ts";
 import { asIs, call, credential, served, statusOf, stranger } from "./testing/strangers.ts";
 
-/** Sockets of strangers of which each is told apart from those that were closed. */
+/** Sockets of callers without a secret. It counts how many are open and how many the server has closed. */
 async function crowd(t: TestContext, port: number, count: number, say: (socket: Socket, at: number) => unknown): Promise<Set<Socket>> {
   const open = new Set<Socket>();
   for (let i = 0; i < count; i++) {

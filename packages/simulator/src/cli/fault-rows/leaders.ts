@@ -1,4 +1,4 @@
-/** Leaders and owners: leases, terms, epochs and versions, and processes that send one that nobody was given. */
+/** Leaders and owners: leases, terms, epochs and versions; also processes that make up a term or an epoch. */
 import type { FaultRow } from "./fault-row.ts";
 
 export const leaderRows: readonly FaultRow[] = [

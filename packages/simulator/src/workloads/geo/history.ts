@@ -5,8 +5,8 @@
  * Judged at the end, when both stamps have the same states (the final path leads to them):
  * - An acknowledged write is on the final path, unless a forced failover lost it: its stamp acknowledged it, it was called before that stamp
  *   answered `demote`, and its Timestamp is after the Last Sync Time that was told.
- * - Every state that a secondary showed is on the final path: the secondary is a prefix of its primary at every moment. A stamp never shows a
- *   state before one that it has shown.
+ * - Every state that a secondary showed is on the final path: the secondary is a prefix of its primary at every moment. A stamp that
+ *   has shown a state shows no earlier one afterwards.
  * - A secondary shows every acknowledged write whose Timestamp is at or before a Last Sync Time that was told before the question. A write may
  *   have its Timestamp long after it was called: while no server serves its range.
  * - A stamp shows, under the account's own name, what it has acknowledged.

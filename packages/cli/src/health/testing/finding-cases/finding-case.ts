@@ -1,4 +1,4 @@
-/** One finding of health: the change of a healthy stamp that gives it, and one that nearly does. */
+/** A test case of one finding: what to change in a healthy stamp so that health names it, and a smaller change after which it does not. */
 import type { Change } from "../healthy.ts";
 
 export interface FindingCase {
