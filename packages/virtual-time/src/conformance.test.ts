@@ -1,8 +1,8 @@
 /** The simulated ports against the same suites as the real ones, each test on virtual time. */
 import { test } from "node:test";
 import { clockConformance, digestConformance, diskConformance, keyValueConformance, transportConformance } from "@stamp/ports";
+import type { SimulationOptions } from "./options.ts";
 import { digest } from "./ports/digest.ts";
-import type { SimulationOptions } from "./simulation.ts";
 import { Simulation } from "./simulation.ts";
 
 let sim: Simulation;

@@ -2,75 +2,24 @@
  * A deterministic simulation of many processes: virtual time, one seed, one agenda. Between two events all microtasks drain, so what
  * an event sets off inside a process is over (or waits for another event) before the next one runs (`drainLoop`).
  */
-import type { Rules } from "@stamp/base";
-import { AssertionError, allRules, assert, FailureError, Prng } from "@stamp/base";
+import { AssertionError, allRules, assert, Prng, type Rules } from "@stamp/base";
 import type { Role, World } from "@stamp/ports";
-import { DiskError } from "@stamp/ports";
 import { drainLoop } from "./kernel/drain-loop.ts";
 import { EventLog } from "./kernel/event-log.ts";
 import type { SimEvent } from "./kernel/event-queue.ts";
 import { EventQueue } from "./kernel/event-queue.ts";
 import { Failpoints } from "./kernel/failpoints.ts";
 import { Priorities } from "./kernel/priorities.ts";
-import type { RoleFactory, Scheduler, SimProcess, Struck } from "./kernel/process.ts";
-import { Incarnation } from "./kernel/process.ts";
-import { SimClock } from "./ports/clock.ts";
-import { digest } from "./ports/digest.ts";
-import { SimDisk } from "./ports/disk.ts";
-import type { DiskOptions } from "./ports/disk-state.ts";
-import { defaultDiskOptions, SimDiskState } from "./ports/disk-state.ts";
-import { KeyValueState, SimKeyValueStores } from "./ports/key-value.ts";
-import { SimLogger } from "./ports/logger.ts";
-import type { NetworkOptions } from "./ports/network.ts";
+import type { RoleFactory, Scheduler } from "./kernel/process.ts";
+import { type CrashOptions, type ProcessOptions, SimulationError, type SimulationOptions } from "./options.ts";
+import type { SimDiskState } from "./ports/disk-state.ts";
+import type { KeyValueState } from "./ports/key-value.ts";
 import { defaultNetworkOptions, Network } from "./ports/network.ts";
-import { SimRandom } from "./ports/random.ts";
-import { SimTransport } from "./ports/transport.ts";
-
-export interface SimulationOptions {
-  readonly seed: number;
-  readonly rules?: Rules;
-  readonly network?: Partial<NetworkOptions>;
-  readonly disk?: Partial<DiskOptions>;
-  /** Each process's monotonic clock is off by up to this many parts in a million. */
-  readonly clockDriftPpmMax?: number;
-  /** The monotonic clocks of processes start this far apart; 0: all show the same. */
-  readonly clockStartSpreadMs?: number;
-  /** The stamp has several lock services over a simulated etcd, not one over its own disk. */
-  readonly overEtcd?: boolean;
-  /** Limit of virtual time; a run that reaches it fails. */
-  readonly timeLimitMs?: number;
-  readonly eventsMax?: number;
-  /** A handler that throws what is no `FailureError` fails the run. Off only where a test throws on purpose. */
-  readonly bugsFail?: boolean;
-  /** Entries kept of the event log; 0 for all. */
-  readonly logKeptMax?: number;
-  readonly onLogLine?: (line: string) => void;
-}
-
-export interface ProcessOptions {
-  /** The supervisor starts it again so long after it died. Without it, it stays dead until `restart`. */
-  readonly restartAfterMs?: number;
-  /** It does not start before `restart`. */
-  readonly down?: boolean;
-}
-
-export interface CrashOptions {
-  /** `lost`: the machine lost power, any part of what was not synced is gone. `kept`: only the process died. Default: by the seed. */
-  readonly unsynced?: "lost" | "kept";
-  /** The machine says nothing to its peers any more, as without power. Default: by the seed when power was lost. */
-  readonly silent?: boolean;
-  /** Not started again by the supervisor. */
-  readonly stayDown?: boolean;
-}
-
-export class SimulationError extends Error {
-  override readonly name = "SimulationError";
-}
+import { Processes } from "./processes.ts";
 
 /** A workload's judgement. Everything else that fails a run is a bug that was noticed earlier. */
 export { BrokenPromise } from "@stamp/histories";
 
-const bugNames = /(Assertion|Type|Range|Reference)Error/;
 let running: Simulation | undefined;
 
 export class Simulation {
@@ -86,8 +35,7 @@ export class Simulation {
   readonly #root: Prng;
   readonly #options: SimulationOptions;
   readonly #queue = new EventQueue();
-  readonly #processes = new Map<string, SimProcess>();
-  readonly #worlds = new WeakMap<Incarnation, World>();
+  readonly #processes: Processes;
   readonly #scheduler: Scheduler;
   #nowUs = 0;
   #failure: Error | undefined;
@@ -110,8 +58,20 @@ export class Simulation {
       schedule: (delayUs, owner, kind, detail, work) => this.#queue.add(this.#nowUs + Math.max(0, delayUs), owner, kind, detail, work),
       cancel: (event) => this.#queue.cancel(event),
       reschedule: (event) => this.#queue.again(event, this.#nowUs),
-      failpoint: (incarnation, name) => this.#failpoint(incarnation, name),
+      failpoint: (incarnation, name) => this.#processes.failpoint(incarnation, name),
     };
+    this.#processes = new Processes({
+      options,
+      rules: this.rules,
+      prng: this.#root,
+      network: this.network,
+      failpoints: this.failpoints,
+      log: this.log,
+      scheduler: this.#scheduler,
+      note: (kind, name, detail) => this.#log(kind, name, detail),
+      later: (delayUs, kind, detail, work) => this.#later(delayUs, kind, detail, work),
+      fail: (error, where) => this.#fail(error, where),
+    });
   }
 
   get overEtcd(): boolean {
@@ -126,130 +86,95 @@ export class Simulation {
 
   /** The process starts when the simulation runs (or at once when it does). A process has an address of its name. */
   addProcess(name: string, factory: RoleFactory, options: ProcessOptions = {}): void {
-    const process = this.#makeProcess(name, factory, options.restartAfterMs);
-    if (!options.down) this.#later(0, "start", name, () => this.#start(process));
+    const process = this.#processes.make(name, factory, options.restartAfterMs);
+    if (!options.down) this.#later(0, "start", name, () => this.#processes.start(process));
   }
 
   /** The ports of a process; one without a role is made when there is none of this name. */
   world(name: string): World {
-    const process = this.#processes.get(name) ?? this.#makeProcess(name, undefined, undefined);
-    if (!process.incarnation) {
-      assert(process.factory === undefined, `${name} is not running`);
-      this.#start(process);
-    }
-    return this.#worldOf(process.incarnation as Incarnation);
+    return this.#processes.world(name);
   }
 
   isUp(name: string): boolean {
-    return this.#process(name).incarnation !== undefined;
+    return this.#processes.get(name).incarnation !== undefined;
   }
 
   isPaused(name: string): boolean {
-    return this.#process(name).incarnation?.paused === true;
+    return this.#processes.get(name).incarnation?.paused === true;
   }
 
   /** The role object of a running process. */
   role(name: string): Role | undefined {
-    return this.#process(name).incarnation?.role;
+    return this.#processes.get(name).incarnation?.role;
   }
 
   get processNames(): string[] {
-    return [...this.#processes.keys()];
-  }
-
-  crash(name: string, options: CrashOptions = {}): void {
-    const process = this.#process(name);
-    const incarnation = process.incarnation;
-    if (options.stayDown) process.heldDown = true;
-    if (!incarnation) return;
-    const lose = options.unsynced ? options.unsynced === "lost" : process.prng.chance(0.5);
-    const silent = options.silent ?? (lose && process.prng.chance(0.5));
-    this.#log("crash", name, `${lose ? "power lost" : "killed"}${silent ? ", silent" : ""}`);
-    this.#kill(incarnation, lose, silent);
-    this.#supervise(process);
-  }
-
-  restart(name: string): void {
-    const process = this.#process(name);
-    process.heldDown = false;
-    if (!process.incarnation) this.#start(process);
-  }
-
-  /** Returns the world of a tool on the machine of a process that does not run: its disk, its stores, a clock. */
-  offline(name: string): World {
-    const process = this.#process(name);
-    assert(process.incarnation === undefined, `${name} is running`);
-    return this.#worldOf(new Incarnation(process, process.starts, this.#scheduler));
+    return this.#processes.all.map(({ name }) => name);
   }
 
   /** How often it was started so far. */
   starts(name: string): number {
-    return this.#process(name).starts;
+    return this.#processes.get(name).starts;
+  }
+
+  crash(name: string, options: CrashOptions = {}): void {
+    this.#processes.crash(name, options);
+  }
+
+  restart(name: string): void {
+    this.#processes.restart(name);
+  }
+
+  /** Returns the world of a tool on the machine of a process that does not run: its disk, its stores, a clock. */
+  offline(name: string): World {
+    return this.#processes.offline(name);
   }
 
   /** Ends it cleanly, as SIGTERM does; it stays down. */
-  async stop(name: string): Promise<void> {
-    const process = this.#process(name);
-    const { incarnation } = process;
-    process.heldDown = true;
-    if (!incarnation) return;
-    await incarnation.role?.stop();
-    if (!incarnation.alive) return;
-    this.#log("stop", name, "");
-    this.#kill(incarnation, false, false);
+  stop(name: string): Promise<void> {
+    return this.#processes.stop(name);
   }
 
   pause(name: string): void {
-    const incarnation = this.#process(name).incarnation;
-    if (!incarnation || incarnation.paused) return;
-    this.#log("pause", name, "");
-    incarnation.paused = true;
-    for (const connection of incarnation.accepted) connection.serverPaused();
+    this.#processes.pause(name);
   }
 
   /** Like a pause, of the whole machine: its monotonic clock stands still until `resume`, its wall clock does not. */
   suspend(name: string): void {
-    const incarnation = this.#process(name).incarnation;
-    if (!incarnation || incarnation.paused) return;
-    this.pause(name);
-    this.#log("suspend", name, "");
-    incarnation.suspendedSinceUs = incarnation.nowUs;
+    this.#processes.suspend(name);
   }
 
   resume(name: string): void {
-    const incarnation = this.#process(name).incarnation;
-    if (!incarnation?.paused) return;
-    this.#log("resume", name, "");
-    incarnation.resume(this.network.prng.chance(0.5));
+    this.#processes.resume(name);
   }
 
   disk(name: string): SimDiskState {
-    return this.#process(name).disk;
+    return this.#processes.get(name).disk;
   }
 
   keyValue(name: string): KeyValueState {
-    return this.#process(name).keyValue;
+    return this.#processes.get(name).keyValue;
   }
 
   /** Gives processes ranks from now on, which change a few times within `withinMs`. */
   explorePriorities(changes: number, withinMs: number): void {
     this.#priorities = new Priorities(this.prng.fork(), { changes, withinMs, nowMs: this.nowMs });
-    this.#priorities.begin([...this.#processes.values()]);
+    this.#priorities.begin(this.#processes.all);
     this.#log("priorities", "", this.#ranks());
   }
 
   endPriorities(): void {
     this.#priorities = undefined;
-    for (const process of this.#processes.values()) process.lagUs = 0;
+    for (const process of this.#processes.all) process.lagUs = 0;
   }
 
   #ranks(): string {
-    return [...this.#processes.values()].map((process) => `${process.name} ${process.lagUs}`).join(", ");
+    return this.#processes.all.map((process) => `${process.name} ${process.lagUs}`).join(", ");
   }
 
   jumpWallClock(name: string, byMs: number): void {
     this.#log("clock-jump", name, String(byMs));
-    this.#process(name).wallOffsetMs += byMs;
+    this.#processes.get(name).wallOffsetMs += byMs;
   }
 
   // ---- network
@@ -268,7 +193,7 @@ export class Simulation {
 
   /** Whatever `from` has open to `to` breaks, at `from` first; false when nothing is open. */
   breakConnections(from: string, to: string): boolean {
-    const incarnation = this.#process(from).incarnation;
+    const incarnation = this.#processes.get(from).incarnation;
     const open = [...(incarnation?.opened ?? [])].filter(({ address }) => this.network.hostOf(address) === to);
     if (open.length > 0) this.#log("break", from, to);
     for (const connection of open) incarnation?.schedule(0, "break", to, () => connection.breakAtClient());
@@ -316,8 +241,8 @@ export class Simulation {
    */
   ask<T>(from: string, to: string, work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      const server = this.#process(to).incarnation;
-      const client = this.#process(from).incarnation;
+      const server = this.#processes.get(to).incarnation;
+      const client = this.#processes.get(from).incarnation;
       if (!server || !client) return;
       const open = (a: string, b: string): boolean => !this.network.isCut(a, b);
       server.schedule(this.network.delayUs(), "ask", from, () => {
@@ -352,7 +277,7 @@ export class Simulation {
       if (this.#failure) throw this.#failure;
       return (result as unknown as { readonly value: T }).value;
     } finally {
-      for (const each of this.#processes.values()) if (each.incarnation) each.incarnation.alive = false;
+      for (const each of this.#processes.all) if (each.incarnation) each.incarnation.alive = false;
       running = undefined;
     }
   }
@@ -392,7 +317,7 @@ export class Simulation {
   }
 
   #perform(event: SimEvent): void {
-    const fallen = this.#priorities?.change(this.nowMs, [...this.#processes.values()]);
+    const fallen = this.#priorities?.change(this.nowMs, this.#processes.all);
     if (fallen !== undefined) this.#log("falls", fallen, "to the lowest rank");
     const work = event.work as () => void;
     event.work = undefined;
@@ -405,149 +330,7 @@ export class Simulation {
     }
   }
 
-  // ---- lives
-
-  #makeProcess(name: string, factory: RoleFactory | undefined, restartAfterMs: number | undefined): SimProcess {
-    assert(!this.#processes.has(name), `process ${name} is there already`);
-    const prng = this.#root.fork();
-    const ppm = this.#options.clockDriftPpmMax ?? 0;
-    const disk = new SimDiskState({ ...defaultDiskOptions, ...this.#options.disk }, prng.fork());
-    const made: SimProcess = {
-      name,
-      factory,
-      restartAfterMs,
-      prng,
-      disk,
-      keyValue: new KeyValueState(disk, prng.fork()),
-      incarnation: undefined,
-      kind: name.replace(/-\d+$/, ""),
-      lagUs: 0,
-      heldDown: false,
-      starts: 0,
-      clockRate: 1 + ((prng.float() * 2 - 1) * ppm) / 1e6,
-      clockStartUs: prng.below((this.#options.clockStartSpreadMs ?? 1e9) + 1) * 1000,
-      wallOffsetMs: 0,
-      suspendedUs: 0,
-    };
-    this.#processes.set(name, made);
-    return made;
-  }
-
-  #start(process: SimProcess): void {
-    if (process.incarnation) return;
-    process.starts += 1;
-    this.network.silentHosts.delete(process.name);
-    const incarnation = new Incarnation(process, process.starts, this.#scheduler);
-    process.incarnation = incarnation;
-    this.#log("started", process.name, `incarnation ${process.starts}`);
-    const world = this.#worldOf(incarnation);
-    if (!process.factory) return;
-    incarnation.schedule(0, "main", "", () => {
-      const factory = process.factory as RoleFactory;
-      const exited = (error: unknown): void => this.#exited(incarnation, error);
-      const role = factory(world);
-      incarnation.role = role;
-      role.start().catch(exited);
-    });
-  }
-
-  /** A role could not start: a failure ends the process, as in production; a bug ends the run. */
-  #exited(incarnation: Incarnation, error: unknown): void {
-    if (!incarnation.alive) return;
-    if (!(error instanceof FailureError) && !(error instanceof DiskError)) {
-      this.#fail(error, `start of ${incarnation.name}`);
-      return;
-    }
-    this.#log("exit", incarnation.name, String(error));
-    this.#kill(incarnation, false, false);
-    this.#supervise(incarnation.process);
-  }
-
-  #worldOf(incarnation: Incarnation): World {
-    const known = this.#worlds.get(incarnation);
-    if (known) return known;
-    const { process } = incarnation;
-    const clock = new SimClock(incarnation);
-    const onBug = (error: unknown, where: string): void => {
-      // A dead process throws into the void: it may have ended itself because of this very error.
-      if (this.#options.bugsFail !== false && incarnation.alive) this.#fail(error, `${incarnation.name}: ${where}`);
-    };
-    const transport = new SimTransport(incarnation, this.network, () => clock.monotonicMs(), onBug);
-    const world: World = {
-      clock,
-      random: new SimRandom(process.prng.fork()),
-      disk: new SimDisk(incarnation, process.disk),
-      keyValue: new SimKeyValueStores(incarnation, process.keyValue),
-      transport,
-      // A simulated server of another kind is a process as every other one.
-      foreign: { client: ({ address }, service) => transport.client(address, service), close: async () => {} },
-      digest,
-      logger: new SimLogger(this.log, incarnation),
-      rules: this.rules,
-      fatal: (reason) => this.#fatal(incarnation, reason),
-    };
-    this.#worlds.set(incarnation, world);
-    return world;
-  }
-
-  #failpoint(incarnation: Incarnation, name: string): Struck | undefined {
-    const action = this.failpoints.at(name);
-    if (action === undefined) return undefined;
-    this.#log("failpoint", incarnation.name, `${action} at ${name}`);
-    const { process } = incarnation;
-    switch (action) {
-      case "kill":
-      case "power":
-        this.crash(process.name, { unsynced: action === "kill" ? "kept" : "lost" });
-        return { kind: "dead" };
-      case "pause":
-        this.pause(process.name);
-        this.#later(this.network.prng.float() ** 2 * (this.failpoints.pauseMaxMs * 1_000), "failpoint", process.name, () => {
-          if (incarnation.alive) this.resume(process.name);
-        });
-        return { kind: "delay", delayUs: 1 };
-      case "delay":
-        return { kind: "delay", delayUs: Math.ceil(this.network.prng.float() ** 2 * this.failpoints.delayMaxMs * 1_000) };
-      case "error":
-        return { kind: "error" };
-    }
-  }
-
-  #fatal(incarnation: Incarnation, reason: string): void {
-    if (!incarnation.alive) return;
-    this.#log("fatal", incarnation.name, reason);
-    // A role that catches everything and ends its process must not hide a bug behind that.
-    if (bugNames.test(reason) && this.#options.bugsFail !== false) this.#fail(new SimulationError(reason), `fatal of ${incarnation.name}`);
-    this.#kill(incarnation, false, false);
-    this.#supervise(incarnation.process);
-  }
-
-  #kill(incarnation: Incarnation, lose: boolean, silent: boolean): void {
-    const { process } = incarnation;
-    incarnation.alive = false;
-    process.incarnation = undefined;
-    if (silent) this.network.silentHosts.add(process.name);
-    const pages = process.disk.crash(lose);
-    const batches = process.keyValue.crash(lose);
-    if (pages + batches > 0) this.#log("lost", process.name, `${pages} changed pages and names, ${batches} batches`);
-    for (const connection of incarnation.accepted) connection.serverDied(!silent);
-    for (const connection of incarnation.opened) connection.clientDied(!silent);
-  }
-
-  #supervise(process: SimProcess): void {
-    if (process.restartAfterMs === undefined) return;
-    this.#later(process.restartAfterMs * 1000, "supervisor", process.name, () => {
-      if (!process.heldDown) this.#start(process);
-    });
-  }
-
   // ---- small things
-
-  #process(name: string): SimProcess {
-    const found = this.#processes.get(name);
-    if (!found) throw new SimulationError(`no process ${name}`);
-    return found;
-  }
 
   #later(delayUs: number, kind: string, detail: string, work: () => void): void {
     this.#scheduler.schedule(delayUs, undefined, kind, detail, work);

@@ -1,22 +1,16 @@
 /**
- * One term of the leading location service: it asks the stamps, pins accounts, and carries on what was begun with them
- * (docs/design/geo.md "Location service").
+ * One term of the leading location service: it asks the stamps, creates accounts, and carries on what was begun with
+ * them (docs/design/geo.md "Location service").
  *
- * Invariants:
- * - An account is recorded, with its stamp, before the stamp is told to create it. A crash at any step loses nothing.
- * - An account that a stamp has is pinned to it, unless the name is pinned to another stamp already.
- * - A stamp whose identity is not the recorded one is asked for nothing and told nothing.
+ * Invariant: an account is recorded, with its stamp, before the stamp is told to create it. A crash at any step loses
+ * nothing.
  */
 import { isAccountName, toBase64 } from "@stamp/azure-rest";
-import type { Failure, Outcome } from "@stamp/base";
+import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
-import type { AccountRecord, GeoAccount, PlacedStamp, StampRecord, StampState } from "@stamp/geo";
+import type { AccountRecord, GeoAccount } from "@stamp/geo";
 import {
   commandToSend,
-  notPlaceable,
-  type PlacementLimits,
-  placeAccount,
-  placementLimits,
   planAnswer,
   planCreate,
   planFailover,
@@ -27,61 +21,27 @@ import {
   planUnprotect,
   roleWithoutRow,
 } from "@stamp/geo";
-import type { Transport, World } from "@stamp/ports";
 import { sleep } from "@stamp/ports";
 import { type AccountShipping, fromWire, type ListDivergedResponse } from "@stamp/wire";
-import type { LocationServiceConfig } from "./config.ts";
 import { Operations } from "./operations.ts";
 import { type Registry, unknownStamp } from "./registry.ts";
-import { conflictOf, wrongStamp } from "./stamp-checks.ts";
-import { type AccountAtStamp, type Announcer, type Capacity, StampLink, sameStamp } from "./stamp-link.ts";
+import { Stamps, type StampsOptions } from "./stamps.ts";
 
 const keyBytes = 64;
-const takenMax = 100;
-/** Accounts that one transaction pins; etcd takes at most 128 operations in one. */
-const pinnedTogetherMax = 100;
-
-/** Last report of one stamp. */
-interface Seen {
-  readonly link: StampLink;
-  /** Why it did not answer; undefined: it did. */
-  trouble: string | undefined;
-  capacity: (Capacity & { readonly reportedMs: number }) | undefined;
-  /** Its accounts whose names are pinned to other stamps. */
-  taken: readonly string[];
-  accountsAskedMs: number | undefined;
-}
-
-export interface StampView {
-  readonly record: StampRecord;
-  readonly answers: boolean;
-  readonly trouble: string;
-  readonly capacity: Seen["capacity"];
-  readonly accounts: number;
-  readonly taken: readonly string[];
-}
 
 export interface NewAccount {
   readonly account: AccountRecord;
   readonly keys: readonly string[];
 }
 
-export interface LocationOptions {
-  readonly world: World;
-  readonly config: LocationServiceConfig;
-  readonly registry: Registry;
-  /**
-   * Transport that proves a stamp's secret: that of the named file, or the process's own secret. Refused if there is no
-   * such file.
-   */
-  readonly transportTo: (secret: string) => Outcome<Transport>;
+export interface LocationOptions extends StampsOptions {
   readonly ended: AbortSignal;
-  readonly announcer: Announcer;
 }
 
 export class Location {
   readonly #options: LocationOptions;
-  readonly #seen = new Map<string, Seen>();
+  /** The stamps of all locations. */
+  readonly stamps: Stamps;
   readonly #operations: Operations;
   /** How far copies are, as their primaries told last, by account. */
   readonly #shipping = new Map<string, AccountShipping>();
@@ -92,12 +52,13 @@ export class Location {
   constructor(options: LocationOptions) {
     const { world, config, registry, ended } = options;
     this.#options = options;
+    this.stamps = new Stamps(options);
     this.#operations = new Operations({
       world,
       registry,
       ended,
       drainMaxMs: config.drainMaxMs,
-      onStamp: (stamp, work) => this.#onStamp(stamp, work),
+      onStamp: (stamp, work) => this.stamps.onStamp(stamp, work),
       pendingOf: (account) => this.#pendingOf(account),
     });
   }
@@ -105,13 +66,10 @@ export class Location {
   get facts() {
     const { registry } = this.#options;
     const { accounts } = registry;
-    const seen = [...this.#seen.values()];
     return {
-      stamps: registry.stamps.length,
-      stampsSilent: seen.filter(({ trouble }) => trouble !== undefined).length,
+      ...this.stamps.facts,
       accounts: accounts.length,
       operations: accounts.filter(({ running }) => running !== undefined).length,
-      taken: seen.reduce((sum, { taken }) => sum + taken.length, 0),
       created: this.#created,
     };
   }
@@ -127,7 +85,7 @@ export class Location {
 
   async askAll(): Promise<void> {
     const { registry, world, config } = this.#options;
-    await Promise.all(registry.stamps.map((stamp) => this.#ask(stamp)));
+    await Promise.all(registry.stamps.map((stamp) => this.stamps.ask(stamp)));
     const nowMs = world.clock.monotonicMs();
     const withSettings = this.#keptMs === undefined || nowMs - this.#keptMs >= config.accountsEveryMs;
     if (withSettings) this.#keptMs = nowMs;
@@ -144,7 +102,8 @@ export class Location {
   async protect(name: string, wanted: { readonly stamp: string; readonly location: string }): Promise<Outcome<AccountRecord>> {
     return this.#withSecond(name, (account) => {
       const without = [account.primary, ...(account.secondary === undefined ? [] : [account.secondary])];
-      const target = wanted.stamp === "" ? this.#emptiest(wanted.location, without) : knownStamp(wanted.stamp, this.#options.registry);
+      const target =
+        wanted.stamp === "" ? this.stamps.emptiest(wanted.location, without) : knownStamp(wanted.stamp, this.#options.registry);
       return target.ok ? planProtect(account, target.value) : target;
     });
   }
@@ -185,7 +144,7 @@ export class Location {
   async diverged(name: string, stamp: string, marker: string): Promise<Outcome<ListDivergedResponse>> {
     const { registry } = this.#options;
     const held = registry.stamp(stamp);
-    return held === undefined ? unknownStamp(stamp, registry) : this.#onStamp(held, (link) => link.diverged(name, marker));
+    return held === undefined ? unknownStamp(stamp, registry) : this.stamps.onStamp(held, (link) => link.diverged(name, marker));
   }
 
   /** Why the account's operation waits; empty: it goes on, or there is none. */
@@ -196,43 +155,6 @@ export class Location {
   /** How far the account's copy is, as its primary told last; undefined: it has none, or nothing was told. */
   shippingOf({ name }: AccountRecord): AccountShipping | undefined {
     return this.#shipping.get(name);
-  }
-
-  async addStamp(added: Omit<StampRecord, "stampId" | "state">): Promise<Outcome<StampView>> {
-    const { registry } = this.#options;
-    const wrong = wrongStamp(added);
-    if (wrong !== undefined) return refused("invalidArgument", "badRequest", wrong);
-    const link = this.#linkTo(added);
-    if (!link.ok) return link;
-    const stampId = await link.value.stampId();
-    if (!stampId.ok) return stampId;
-    const recorded = await registry.turn(async () => {
-      const record: StampRecord = { ...added, stampId: stampId.value, state: "open" };
-      const conflict = conflictOf(record, registry.stamps);
-      if (conflict !== undefined) return refused("aborted", "conflict", conflict);
-      const held = registry.stamp(record.name);
-      return registry.put([{ kind: "stamp", record: { ...record, state: held?.state ?? "open" } }]);
-    });
-    if (!recorded.ok) return recorded;
-    this.#seen.delete(added.name);
-    const record = registry.stamp(added.name) as StampRecord;
-    await this.#ask(record);
-    return ok(this.#view(record));
-  }
-
-  async setState(name: string, state: StampState): Promise<Outcome<StampView>> {
-    const { registry } = this.#options;
-    return registry.turn(async () => {
-      const held = registry.stamp(name);
-      if (held === undefined) return unknownStamp(name, registry);
-      const record = { ...held, state };
-      const recorded = await registry.put([{ kind: "stamp", record }]);
-      return recorded.ok ? ok(this.#view(record)) : recorded;
-    });
-  }
-
-  get stamps(): StampView[] {
-    return this.#options.registry.stamps.map((stamp) => this.#view(stamp));
   }
 
   /**
@@ -249,9 +171,9 @@ export class Location {
     const recorded = await registry.turn(async () => {
       const held = registry.account(name);
       if (held !== undefined) return isThere(held);
-      const stamp = this.#emptiest(location, []);
+      const stamp = this.stamps.emptiest(location, []);
       if (!stamp.ok) return stamp;
-      const copy = second === "" ? ok(undefined) : this.#emptiest(second, [stamp.value]);
+      const copy = second === "" ? ok(undefined) : this.stamps.emptiest(second, [stamp.value]);
       if (!copy.ok) return copy;
       const planned = planCreate(name, stamp.value, copy.value);
       return planned.ok ? registry.put([{ kind: "account", record: { ...planned.value, newKeys: keys } }]) : planned;
@@ -282,9 +204,9 @@ export class Location {
     const { registry } = this.#options;
     if (registry.account(name) !== undefined) return ok();
     for (const stamp of registry.stamps) {
-      const has = await this.#onStamp(stamp, (link) => link.hasAccount(name));
+      const has = await this.stamps.onStamp(stamp, (link) => link.hasAccount(name));
       if (!has.ok || !has.value) continue;
-      await this.#pin(stamp, [{ name, role: roleWithoutRow }]);
+      await this.stamps.pin(stamp, [{ name, role: roleWithoutRow }]);
       const held = registry.account(name);
       if (held !== undefined) return isThere(held);
     }
@@ -299,7 +221,7 @@ export class Location {
     if (account === undefined || told === undefined) return this.account(name);
     const stamp = registry.stamp(told.stamp);
     if (stamp === undefined) return unknownStamp(told.stamp, registry);
-    const created = await this.#onStamp(stamp, (link) => link.createAccount(name, account.newKeys ?? []));
+    const created = await this.stamps.onStamp(stamp, (link) => link.createAccount(name, account.newKeys ?? []));
     const had = !created.ok && created.failure.code === "alreadyExists";
     if (!created.ok && !had) {
       const message = `account ${name} is recorded at stamp ${stamp.name}, and is created when that answers: ${created.failure.message}`;
@@ -334,7 +256,7 @@ export class Location {
       this.#shipping.delete(name);
       return refused("failedPrecondition", "conflict", `account ${name} has no second stamp`);
     }
-    const asked = await this.#onStamp(stamp, (link) => link.shipping(name));
+    const asked = await this.stamps.onStamp(stamp, (link) => link.shipping(name));
     if (asked.ok && asked.value.epoch > 0n) this.#shipping.set(name, asked.value);
     else if (asked.ok) this.#shipping.delete(name);
     return asked;
@@ -351,76 +273,6 @@ export class Location {
     return refused("unavailable", "notReady", `stamp ${primary} does not say how much of account ${name} it has not shipped yet${why}`);
   }
 
-  async #ask(stamp: StampRecord): Promise<void> {
-    const { world, config, announcer } = this.#options;
-    await this.#seen.get(stamp.name)?.link.announce(announcer);
-    const capacity = await this.#onStamp(stamp, (link) => link.capacity());
-    const seen = this.#seen.get(stamp.name);
-    if (seen === undefined || !capacity.ok) return;
-    const nowMs = world.clock.monotonicMs();
-    seen.capacity = { ...capacity.value, reportedMs: nowMs };
-    if (seen.accountsAskedMs !== undefined && nowMs - seen.accountsAskedMs < config.accountsEveryMs) return;
-    const accounts = await this.#onStamp(stamp, (link) => link.accounts());
-    if (!accounts.ok) return;
-    seen.accountsAskedMs = nowMs;
-    seen.taken = await this.#pin(stamp, accounts.value);
-  }
-
-  /**
-   * Pins accounts to the stamp that is their primary. Returns the names of those that are pinned to another one and are
-   * no copy of it.
-   */
-  #pin(stamp: StampRecord, accounts: readonly AccountAtStamp[]): Promise<string[]> {
-    const { registry } = this.#options;
-    return registry.turn(async () => {
-      const fresh = accounts.filter(({ name, role }) => role.role === "primary" && registry.account(name) === undefined);
-      for (let at = 0; at < fresh.length; at += pinnedTogetherMax) {
-        const records = fresh.slice(at, at + pinnedTogetherMax).map(({ name, role }) => {
-          const { epoch, obeyed, peer } = role;
-          const secondary = peer === undefined ? {} : { secondary: peer };
-          const record: AccountRecord = { name, primary: stamp.name, ...secondary, epoch, operation: obeyed.operation, seeded: false };
-          return { kind: "account", record } as const;
-        });
-        const pinned = await registry.put(records);
-        if (!pinned.ok) break;
-      }
-      return accounts.flatMap(({ name, role }) => {
-        const primary = registry.account(name)?.primary ?? stamp.name;
-        return primary !== stamp.name && role.role === "primary" && role.peer === undefined ? [name] : [];
-      });
-    });
-  }
-
-  /** Asks a stamp, if it is still the one that was added. */
-  async #onStamp<T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>): Promise<Outcome<T>> {
-    const answer = await this.#answerOf(stamp, work);
-    const seen = this.#seen.get(stamp.name);
-    if (seen !== undefined) seen.trouble = answer.ok || isAnswer(answer.failure) ? undefined : answer.failure.message;
-    return answer;
-  }
-
-  async #answerOf<T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>): Promise<Outcome<T>> {
-    let seen = this.#seen.get(stamp.name);
-    if (seen === undefined) {
-      const link = this.#linkTo(stamp);
-      if (!link.ok) return link;
-      seen = { link: link.value, trouble: undefined, capacity: undefined, taken: [], accountsAskedMs: undefined };
-      this.#seen.set(stamp.name, seen);
-    }
-    const stampId = await seen.link.stampId();
-    if (!stampId.ok) return stampId;
-    const same = sameStamp(stamp, stampId.value);
-    if (!same.ok) return same;
-    const understood = seen.link.understood();
-    return understood.ok ? work(seen.link) : understood;
-  }
-
-  #linkTo(stamp: Pick<StampRecord, "name" | "lockService" | "secret">): Outcome<StampLink> {
-    const { world, config, transportTo } = this.#options;
-    const transport = transportTo(stamp.secret);
-    return transport.ok ? ok(new StampLink({ ...world, transport: transport.value }, stamp, config.stampTimeoutMs)) : transport;
-  }
-
   /**
    * Records an operation that makes a copy at another stamp. Refuses if one of the two stamps does not answer, is not the
    * one that was added, or runs a release without second stamps: the operation would wait for it.
@@ -432,47 +284,12 @@ export class Location {
     if (planned !== undefined && !planned.ok) return planned;
     for (const stamp of [held?.primary, planned?.value.running?.target]) {
       const record = stamp === undefined ? undefined : registry.stamp(stamp);
-      const role = record === undefined ? ok() : await this.#onStamp(record, (link) => link.role(name));
+      const role = record === undefined ? ok() : await this.stamps.onStamp(record, (link) => link.role(name));
       if (!role.ok && role.failure.code !== "notFound") return role;
     }
     return this.#operations.plan(name, plan);
   }
-
-  #emptiest(location: string, without: readonly string[]): Outcome<string> {
-    return placeAccount(this.#placed(), location, this.#options.world.clock.monotonicMs(), without, this.#limits);
-  }
-
-  get #limits(): PlacementLimits {
-    return { ...placementLimits, refuseAbove: this.#options.config.refuseAboveUsed };
-  }
-
-  #placed(): PlacedStamp[] {
-    return this.#options.registry.stamps.map(({ name, location, state }) => {
-      const capacity = this.#seen.get(name)?.capacity;
-      return { name, location, state, ...(capacity === undefined ? {} : { capacity: { ...capacity, requestsPerSecond: 0 } }) };
-    });
-  }
-
-  #view(record: StampRecord): StampView {
-    const { registry, world } = this.#options;
-    const seen = this.#seen.get(record.name);
-    const placed = this.#placed().find(({ name }) => name === record.name);
-    const closed =
-      placed === undefined ? undefined : notPlaceable({ ...placed, state: record.state }, world.clock.monotonicMs(), this.#limits);
-    return {
-      record,
-      answers: seen !== undefined && seen.trouble === undefined,
-      trouble: seen?.trouble ?? closed ?? "",
-      capacity: seen?.capacity,
-      accounts: registry.accounts.filter(({ primary }) => primary === record.name).length,
-      taken: seen?.taken.slice(0, takenMax) ?? [],
-    };
-  }
 }
-
-/** True if the stamp itself refused the question: it is there, and the one that was added. */
-const isAnswer = ({ code, reason }: Failure): boolean => answers.includes(code) && reason !== "wrongStamp";
-const answers: readonly string[] = ["alreadyExists", "notFound", "invalidArgument", "failedPrecondition", "aborted"];
 
 const isThere = ({ name, primary, running }: AccountRecord) =>
   refused(

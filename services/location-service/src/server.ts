@@ -5,7 +5,8 @@ import type { AccountRecord, StampState } from "@stamp/geo";
 import { stateOf } from "@stamp/geo";
 import type { Clock, Handlers } from "@stamp/ports";
 import { type LocationService, toWire, StampState as WireState } from "@stamp/wire";
-import type { Location, StampView } from "./location.ts";
+import type { Location } from "./location.ts";
+import type { StampView } from "./stamps.ts";
 
 const pageMax = 1_000;
 
@@ -31,15 +32,15 @@ export function locationHandlers(clock: Clock, leading: () => Outcome<Location>)
     addStamp: ({ name, location: place, lockService, secret, doors }) =>
       onLocation(async (location) => {
         const told = doors.length === 0 ? {} : { doors: [...doors] };
-        return viewed(await location.addStamp({ name, location: place, lockService, secret, ...told }));
+        return viewed(await location.stamps.add({ name, location: place, lockService, secret, ...told }));
       }),
     setStampState: ({ name, state }) =>
       onLocation(async (location) => {
         const wanted = Object.entries(wireStates).find(([, wire]) => wire === state)?.[0];
         if (wanted === undefined) return refused("invalidArgument", "badRequest", "a state is open, closed or draining");
-        return viewed(await location.setState(name, wanted as StampState));
+        return viewed(await location.stamps.setState(name, wanted as StampState));
       }),
-    listStamps: () => onLocation((location) => ok({ stamps: location.stamps.map((view) => wireStamp(view, clock.monotonicMs())) })),
+    listStamps: () => onLocation((location) => ok({ stamps: location.stamps.views.map((view) => wireStamp(view, clock.monotonicMs())) })),
     createAccount: ({ account, location: place, secondLocation }) =>
       onLocation(async (location) => {
         const made = await location.createAccount(account, place, secondLocation);

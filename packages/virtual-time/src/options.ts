@@ -1,0 +1,45 @@
+/** How a simulation and its processes are set up, and how a run fails. */
+import type { Rules } from "@stamp/base";
+import type { DiskOptions } from "./ports/disk-state.ts";
+import type { NetworkOptions } from "./ports/network.ts";
+
+export interface SimulationOptions {
+  readonly seed: number;
+  readonly rules?: Rules;
+  readonly network?: Partial<NetworkOptions>;
+  readonly disk?: Partial<DiskOptions>;
+  /** Each process's monotonic clock is off by up to this many parts in a million. */
+  readonly clockDriftPpmMax?: number;
+  /** The monotonic clocks of processes start this far apart; 0: all show the same. */
+  readonly clockStartSpreadMs?: number;
+  /** The stamp has several lock services over a simulated etcd, not one over its own disk. */
+  readonly overEtcd?: boolean;
+  /** Limit of virtual time; a run that reaches it fails. */
+  readonly timeLimitMs?: number;
+  readonly eventsMax?: number;
+  /** A handler that throws what is no `FailureError` fails the run. Off only where a test throws on purpose. */
+  readonly bugsFail?: boolean;
+  /** Entries kept of the event log; 0 for all. */
+  readonly logKeptMax?: number;
+  readonly onLogLine?: (line: string) => void;
+}
+
+export interface ProcessOptions {
+  /** The supervisor starts it again so long after it died. Without it, it stays dead until `restart`. */
+  readonly restartAfterMs?: number;
+  /** It does not start before `restart`. */
+  readonly down?: boolean;
+}
+
+export interface CrashOptions {
+  /** `lost`: the machine lost power, any part of what was not synced is gone. `kept`: only the process died. Default: by the seed. */
+  readonly unsynced?: "lost" | "kept";
+  /** The machine says nothing to its peers any more, as without power. Default: by the seed when power was lost. */
+  readonly silent?: boolean;
+  /** Not started again by the supervisor. */
+  readonly stayDown?: boolean;
+}
+
+export class SimulationError extends Error {
+  override readonly name = "SimulationError";
+}

@@ -1,0 +1,215 @@
+/**
+ * The stamps of all locations, as one term of the leading location service sees them: their links, what they answered
+ * last, and the accounts that they have.
+ *
+ * Invariants:
+ * - An account that a stamp has is pinned to it, unless the name is pinned to another stamp already.
+ * - A stamp whose identity is not the recorded one is asked for nothing and told nothing.
+ */
+import type { Failure, Outcome } from "@stamp/base";
+import { ok, refused } from "@stamp/base";
+import type { AccountRecord, PlacedStamp, StampRecord, StampState } from "@stamp/geo";
+import { notPlaceable, type PlacementLimits, placeAccount, placementLimits } from "@stamp/geo";
+import type { Transport, World } from "@stamp/ports";
+import type { LocationServiceConfig } from "./config.ts";
+import { type Registry, unknownStamp } from "./registry.ts";
+import { conflictOf, wrongStamp } from "./stamp-checks.ts";
+import { type AccountAtStamp, type Announcer, type Capacity, StampLink, sameStamp } from "./stamp-link.ts";
+
+const takenMax = 100;
+/** Accounts that one transaction pins; etcd takes at most 128 operations in one. */
+const pinnedTogetherMax = 100;
+
+/** Last report of one stamp. */
+interface Seen {
+  readonly link: StampLink;
+  /** Why it did not answer; undefined: it did. */
+  trouble: string | undefined;
+  capacity: (Capacity & { readonly reportedMs: number }) | undefined;
+  /** Its accounts whose names are pinned to other stamps. */
+  taken: readonly string[];
+  accountsAskedMs: number | undefined;
+}
+
+export interface StampView {
+  readonly record: StampRecord;
+  readonly answers: boolean;
+  readonly trouble: string;
+  readonly capacity: Seen["capacity"];
+  readonly accounts: number;
+  readonly taken: readonly string[];
+}
+
+export interface StampsOptions {
+  readonly world: World;
+  readonly config: LocationServiceConfig;
+  readonly registry: Registry;
+  /**
+   * Transport that proves a stamp's secret: that of the named file, or the process's own secret. Refused if there is no
+   * such file.
+   */
+  readonly transportTo: (secret: string) => Outcome<Transport>;
+  readonly announcer: Announcer;
+}
+
+export class Stamps {
+  readonly #options: StampsOptions;
+  readonly #seen = new Map<string, Seen>();
+
+  constructor(options: StampsOptions) {
+    this.#options = options;
+  }
+
+  get facts() {
+    const seen = [...this.#seen.values()];
+    return {
+      stamps: this.#options.registry.stamps.length,
+      stampsSilent: seen.filter(({ trouble }) => trouble !== undefined).length,
+      taken: seen.reduce((sum, { taken }) => sum + taken.length, 0),
+    };
+  }
+
+  get views(): StampView[] {
+    return this.#options.registry.stamps.map((stamp) => this.#view(stamp));
+  }
+
+  async add(added: Omit<StampRecord, "stampId" | "state">): Promise<Outcome<StampView>> {
+    const { registry } = this.#options;
+    const wrong = wrongStamp(added);
+    if (wrong !== undefined) return refused("invalidArgument", "badRequest", wrong);
+    const link = this.#linkTo(added);
+    if (!link.ok) return link;
+    const stampId = await link.value.stampId();
+    if (!stampId.ok) return stampId;
+    const recorded = await registry.turn(async () => {
+      const record: StampRecord = { ...added, stampId: stampId.value, state: "open" };
+      const conflict = conflictOf(record, registry.stamps);
+      if (conflict !== undefined) return refused("aborted", "conflict", conflict);
+      const held = registry.stamp(record.name);
+      return registry.put([{ kind: "stamp", record: { ...record, state: held?.state ?? "open" } }]);
+    });
+    if (!recorded.ok) return recorded;
+    this.#seen.delete(added.name);
+    const record = registry.stamp(added.name) as StampRecord;
+    await this.ask(record);
+    return ok(this.#view(record));
+  }
+
+  async setState(name: string, state: StampState): Promise<Outcome<StampView>> {
+    const { registry } = this.#options;
+    return registry.turn(async () => {
+      const held = registry.stamp(name);
+      if (held === undefined) return unknownStamp(name, registry);
+      const record = { ...held, state };
+      const recorded = await registry.put([{ kind: "stamp", record }]);
+      return recorded.ok ? ok(this.#view(record)) : recorded;
+    });
+  }
+
+  /** Asks the stamp for its capacity and, from time to time, for its accounts. */
+  async ask(stamp: StampRecord): Promise<void> {
+    const { world, config, announcer } = this.#options;
+    await this.#seen.get(stamp.name)?.link.announce(announcer);
+    const capacity = await this.onStamp(stamp, (link) => link.capacity());
+    const seen = this.#seen.get(stamp.name);
+    if (seen === undefined || !capacity.ok) return;
+    const nowMs = world.clock.monotonicMs();
+    seen.capacity = { ...capacity.value, reportedMs: nowMs };
+    if (seen.accountsAskedMs !== undefined && nowMs - seen.accountsAskedMs < config.accountsEveryMs) return;
+    const accounts = await this.onStamp(stamp, (link) => link.accounts());
+    if (!accounts.ok) return;
+    seen.accountsAskedMs = nowMs;
+    seen.taken = await this.pin(stamp, accounts.value);
+  }
+
+  /**
+   * Pins accounts to the stamp that is their primary. Returns the names of those that are pinned to another one and are
+   * no copy of it.
+   */
+  pin(stamp: StampRecord, accounts: readonly AccountAtStamp[]): Promise<string[]> {
+    const { registry } = this.#options;
+    return registry.turn(async () => {
+      const fresh = accounts.filter(({ name, role }) => role.role === "primary" && registry.account(name) === undefined);
+      for (let at = 0; at < fresh.length; at += pinnedTogetherMax) {
+        const records = fresh.slice(at, at + pinnedTogetherMax).map(({ name, role }) => {
+          const { epoch, obeyed, peer } = role;
+          const secondary = peer === undefined ? {} : { secondary: peer };
+          const record: AccountRecord = { name, primary: stamp.name, ...secondary, epoch, operation: obeyed.operation, seeded: false };
+          return { kind: "account", record } as const;
+        });
+        const pinned = await registry.put(records);
+        if (!pinned.ok) break;
+      }
+      return accounts.flatMap(({ name, role }) => {
+        const primary = registry.account(name)?.primary ?? stamp.name;
+        return primary !== stamp.name && role.role === "primary" && role.peer === undefined ? [name] : [];
+      });
+    });
+  }
+
+  /** Asks a stamp, if it is still the one that was added. */
+  async onStamp<T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>): Promise<Outcome<T>> {
+    const answer = await this.#answerOf(stamp, work);
+    const seen = this.#seen.get(stamp.name);
+    if (seen !== undefined) seen.trouble = answer.ok || isAnswer(answer.failure) ? undefined : answer.failure.message;
+    return answer;
+  }
+
+  async #answerOf<T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>): Promise<Outcome<T>> {
+    let seen = this.#seen.get(stamp.name);
+    if (seen === undefined) {
+      const link = this.#linkTo(stamp);
+      if (!link.ok) return link;
+      seen = { link: link.value, trouble: undefined, capacity: undefined, taken: [], accountsAskedMs: undefined };
+      this.#seen.set(stamp.name, seen);
+    }
+    const stampId = await seen.link.stampId();
+    if (!stampId.ok) return stampId;
+    const same = sameStamp(stamp, stampId.value);
+    if (!same.ok) return same;
+    const understood = seen.link.understood();
+    return understood.ok ? work(seen.link) : understood;
+  }
+
+  #linkTo(stamp: Pick<StampRecord, "name" | "lockService" | "secret">): Outcome<StampLink> {
+    const { world, config, transportTo } = this.#options;
+    const transport = transportTo(stamp.secret);
+    return transport.ok ? ok(new StampLink({ ...world, transport: transport.value }, stamp, config.stampTimeoutMs)) : transport;
+  }
+
+  /** Returns the emptiest stamp of the location that takes accounts. */
+  emptiest(location: string, without: readonly string[]): Outcome<string> {
+    return placeAccount(this.#placed(), location, this.#options.world.clock.monotonicMs(), without, this.#limits);
+  }
+
+  get #limits(): PlacementLimits {
+    return { ...placementLimits, refuseAbove: this.#options.config.refuseAboveUsed };
+  }
+
+  #placed(): PlacedStamp[] {
+    return this.#options.registry.stamps.map(({ name, location, state }) => {
+      const capacity = this.#seen.get(name)?.capacity;
+      return { name, location, state, ...(capacity === undefined ? {} : { capacity: { ...capacity, requestsPerSecond: 0 } }) };
+    });
+  }
+
+  #view(record: StampRecord): StampView {
+    const { registry, world } = this.#options;
+    const seen = this.#seen.get(record.name);
+    const placed = this.#placed().find(({ name }) => name === record.name);
+    const closed =
+      placed === undefined ? undefined : notPlaceable({ ...placed, state: record.state }, world.clock.monotonicMs(), this.#limits);
+    return {
+      record,
+      answers: seen !== undefined && seen.trouble === undefined,
+      trouble: seen?.trouble ?? closed ?? "",
+      capacity: seen?.capacity,
+      accounts: registry.accounts.filter(({ primary }) => primary === record.name).length,
+      taken: seen?.taken.slice(0, takenMax) ?? [],
+    };
+  }
+}
+
+/** True if the stamp itself refused the question: it is there, and the one that was added. */
+const isAnswer = ({ code, reason }: Failure): boolean => answers.includes(code) && reason !== "wrongStamp";
+const answers: readonly string[] = ["alreadyExists", "notFound", "invalidArgument", "failedPrecondition", "aborted"];
