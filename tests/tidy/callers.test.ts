@@ -41,6 +41,7 @@ test("callers: what changes or destroys is for few", () => {
       "Accounts/CopySettings",
       "Accounts/Create",
       "Accounts/Get",
+      "Accounts/GetCopy",
       "Accounts/GetForCopy",
       "Accounts/GetRole",
       "Accounts/GetShipping",

@@ -183,7 +183,8 @@ async function parts(): Promise<Part[]> {
       timeoutMs: 3 * minutes,
     },
     {
-      title: "the location service beside a real stamp; its processes killed; two stamps by one command, tables and blobs between them",
+      title:
+        "the location service beside a real stamp; its processes killed; two stamps by one command, tables and blobs between them, one of them lost",
       // One after the other: three stamps at once are too much for two processors.
       command: [
         ...tests,
@@ -193,8 +194,9 @@ async function parts(): Promise<Part[]> {
         "tests/location/stamps.slow.ts",
         "tests/location/geo.slow.ts",
         "tests/location/geo-blobs.slow.ts",
+        "tests/location/forced.slow.ts",
       ],
-      timeoutMs: 15 * minutes,
+      timeoutMs: 20 * minutes,
     },
     {
       title: "findings of a real cluster; its supervisor killed",

@@ -81,7 +81,16 @@ export {
   objectTables,
   schemaSchema,
 } from "./rows/schemas.ts";
-export { accountKeys, hasBytes, holdsAccount, isShippedTable, type ShippedTable, shippedNames } from "./shipped.ts";
+export {
+  accountKeys,
+  type BlobRow,
+  blobRowOf,
+  hasBytes,
+  holdsAccount,
+  isShippedTable,
+  type ShippedTable,
+  shippedNames,
+} from "./shipped.ts";
 export { changesMax } from "./tables/entities.ts";
 export { decodeEntity, entityBytes } from "./tables/entity-rows.ts";
 export { type ComparisonOperator, type FilterTerm, filterTermsMax, fits, isFilter } from "./tables/filter.ts";

@@ -1,6 +1,9 @@
 /** Rows of accounts that go to another stamp (docs/design/geo.md "Shipping"). */
 import { compareBytes, prefixEnd, present, startsWith } from "@stamp/base";
-import { encodeKey, partitionStart } from "./rows/key.ts";
+import { headRow, keptRow } from "./object-keys.ts";
+import { encodeKey, type KeyComponent, partitionStart } from "./rows/key.ts";
+import { decodeRow, msOfDateTime } from "./rows/row.ts";
+import { blobSchema } from "./rows/schemas.ts";
 
 /** Tables whose rows are shipped. Without them a copy is not complete. Messages belong to one stamp, as in the service. */
 export const shippedTables = ["Entity", "Blob"] as const;
@@ -27,4 +30,25 @@ export function shippedNames(account: string): (key: Uint8Array) => Uint8Array |
 export function holdsAccount({ low, high }: { readonly low: Uint8Array; readonly high: Uint8Array }, account: string): boolean {
   const keys = accountKeys(account);
   return compareBytes(low, keys.high) < 0 && (high.length === 0 || compareBytes(keys.low, high) < 0);
+}
+
+/** Names the container or blob that a row of the Blob table belongs to, for people. */
+export interface BlobRow {
+  /** "blob": the head, with properties and content. "snapshot": a snapshot or version. "blob-part": another row of a blob. */
+  readonly kind: "container" | "blob" | "snapshot" | "blob-part";
+  readonly container: string;
+  /** Empty: the row is of a container. */
+  readonly blob: string;
+  /** Last-Modified of the blob or container, in milliseconds since 1970; undefined: the row has none. */
+  readonly modifiedMs: number | undefined;
+}
+
+/** `value`: undefined if the row was deleted. */
+export function blobRowOf([, partition = [], row = []]: readonly KeyComponent[], value: Uint8Array | undefined): BlobRow {
+  const container = String(partition[1] ?? "");
+  const [part] = row;
+  const kind = partition.length < 4 ? "container" : part === headRow ? "blob" : part === keptRow ? "snapshot" : "blob-part";
+  const decoded = value === undefined || kind === "blob-part" ? undefined : decodeRow(blobSchema, value);
+  const modified = decoded?.ok === true ? decoded.value.lastModified : undefined;
+  return { kind, container, blob: String(partition[3] ?? ""), modifiedMs: modified === undefined ? undefined : msOfDateTime(modified) };
 }

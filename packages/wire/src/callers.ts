@@ -191,7 +191,7 @@ const tables: readonly ServiceCallers[] = [
     listRoles: ["partition-server"],
     getShipping: ["operator", "partition-server", ...locations],
     noteCopy: ["front-end"],
-    getCopy: ["operator", "front-end"],
+    getCopy: ["operator", "front-end", ...locations],
     getForCopy: locations,
     copySettings: locations,
     endReport: ["partition-server"],

@@ -119,13 +119,14 @@ export class Location {
       const message = `a forced failover of account ${name} loses what its primary has not shipped: it needs --accept-loss`;
       return refused("invalidArgument", "badRequest", message);
     }
+    const copy = how.forced ? await this.#lastSync(name) : undefined;
     return this.#operations.plan(name, (account) => {
       if (how.stamp !== "") {
         const known = knownStamp(how.stamp, registry);
         if (!known.ok) return known;
         if (account.secondary !== undefined && account.secondary !== how.stamp) return notTheCopy(account, how.stamp);
       }
-      return how.forced ? planForcedFailover(account, undefined) : planFailover(account);
+      return how.forced ? planForcedFailover(account, copy?.epoch === account.epoch ? copy.lastSyncMs : undefined) : planFailover(account);
     });
   }
 
@@ -260,6 +261,15 @@ export class Location {
     if (asked.ok && asked.value.epoch > 0n) this.#shipping.set(name, asked.value);
     else if (asked.ok) this.#shipping.delete(name);
     return asked;
+  }
+
+  /** Last Sync Time of the copy, as the stamp that has it knows it, and the role epoch under which it was told; undefined: not known. */
+  async #lastSync(name: string): Promise<{ readonly epoch: number; readonly lastSyncMs: number } | undefined> {
+    const { registry } = this.#options;
+    const stamp = registry.stamp(registry.account(name)?.secondary ?? "");
+    const copy = stamp === undefined ? undefined : await this.stamps.onStamp(stamp, (link) => link.copy(name));
+    if (copy?.ok !== true || copy.value.lastSyncMs === undefined) return undefined;
+    return { epoch: fromWire(copy.value.epoch), lastSyncMs: fromWire(copy.value.lastSyncMs) };
   }
 
   /** Commits that the primary has not shipped. Refused if some range does not say it. */

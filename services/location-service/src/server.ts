@@ -103,5 +103,6 @@ const wireAccount = (location: Location, account: AccountRecord) => ({
   target: account.running?.target ?? "",
   givenUp: account.running?.givenUp === true,
   trouble: location.troubleOf(account),
+  ...(account.running?.acceptedSyncMs === undefined ? {} : { acceptedSyncMs: toWire(account.running.acceptedSyncMs) }),
   ...shippingFields(location, account),
 });

@@ -11,6 +11,7 @@ import {
   type Account,
   type AccountShipping,
   Accounts,
+  type CopyReport,
   FeatureLevels,
   fromWire,
   RoleCommand as Kind,
@@ -152,6 +153,11 @@ export class StampLink {
   /** How far the account's copy at its second stamp is; every range of the primary is asked now. */
   shipping(account: string): Promise<Outcome<AccountShipping>> {
     return this.#onAccounts((client, options) => client.getShipping({ account }, options));
+  }
+
+  /** How far the stamp's copy of the account is, as its primary has said. */
+  copy(account: string): Promise<Outcome<CopyReport>> {
+    return this.#onAccounts((client, options) => client.getCopy({ account }, options));
   }
 
   /** A page of what only the stamp had when a forced failover deposed it. */

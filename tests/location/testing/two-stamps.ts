@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { reservePorts } from "@stamp/cluster";
+import { DataFolder, reservePorts } from "@stamp/cluster";
 import { root } from "../../tools/commands.ts";
 
 export interface Ran {
@@ -72,4 +72,15 @@ export async function untilCopy({ ok }: TwoStamps, account: string, what: string
     if (holds(now)) return now;
     assert.ok(performance.now() - startMs < 120_000, `not within 120 s: ${what}: ${JSON.stringify(now)}`);
   }
+}
+
+/** Kills the supervisor of one of the stamps, and then all its processes, with SIGKILL. */
+export async function killStamp({ data, stamp }: TwoStamps, name: "north-1" | "south-1"): Promise<void> {
+  const folder = join(data, name);
+  const { out } = await stamp("status", "--json", "--data", folder);
+  const { processes } = JSON.parse(out) as { processes: { pid: number | null }[] };
+  const supervisor = new DataFolder(folder).supervisor();
+  assert.ok(supervisor !== undefined, `${name} runs`);
+  process.kill(supervisor.pid, "SIGKILL");
+  for (const { pid } of processes) if (pid !== null) process.kill(pid, "SIGKILL");
 }

@@ -60,6 +60,7 @@ async function reportOf(client: LocationClient, account: string, stamp: string):
 function rowFacts(account: string, row: DivergedRow) {
   const { operation, sequence, kind, name, deleted, key } = row;
   const facts = { operation: Number(operation), sequence: Number(sequence), kind, table: name, deleted, writtenAt: writtenAt(row) ?? null };
+  if (row.blob !== "" || kind === "container") return { ...facts, table: undefined, container: name, blob: row.blob || null };
   if (row.entity?.key === undefined) return { ...facts, key: toHex(key) };
   const { partitionKey, rowKey } = row.entity.key;
   return { ...facts, partitionKey, rowKey, entity: entityOf(account, row) };
@@ -75,23 +76,45 @@ function entityOf(account: string, { name, deleted, entity }: DivergedRow): unkn
   return body;
 }
 
-/** Time of the write; undefined for a deletion, whose time the log does not have. */
-function writtenAt({ deleted, entity }: DivergedRow): string | undefined {
+/** Time of the write; undefined for a deletion, whose time the log does not have, and for a row that has none. */
+function writtenAt({ deleted, entity, modifiedMs }: DivergedRow): string | undefined {
+  if (modifiedMs !== undefined) return new Date(Number(modifiedMs)).toISOString();
   return deleted || entity?.key === undefined ? undefined : new Date(Number(entity.timestamp / 10_000n)).toISOString();
+}
+
+/** A blob has many rows: those of its parts are told only if nothing else of it is, and once. */
+function withoutParts(rows: readonly DivergedRow[]): readonly DivergedRow[] {
+  const idOf = ({ operation, name, blob }: DivergedRow): string => `${operation} ${name}/${blob}`;
+  const told = new Set(rows.filter(({ kind }) => kind === "blob").map(idOf));
+  return rows.filter((row) => {
+    if (row.kind !== "blob-part") return true;
+    const isFirst = !told.has(idOf(row));
+    told.add(idOf(row));
+    return isFirst;
+  });
+}
+
+/** Table or container, blob or PartitionKey, and RowKey of a row. */
+function pathOf({ kind, name, blob, entity, key }: DivergedRow): readonly [string, string, string] {
+  if (kind === "row") return [toHex(key), "-", "-"];
+  if (blob !== "") return [name, blob, "-"];
+  return [name, entity?.key?.partitionKey ?? "-", entity?.key?.rowKey ?? "-"];
 }
 
 function reportsText(reports: readonly StampReport[]): string {
   const rows = reports.flatMap(({ stamp, rows: own }) =>
-    own.map((row) => {
-      const { partitionKey = "-", rowKey = "-" } = row.entity?.key ?? {};
-      const name = row.kind === "row" ? toHex(row.key) : row.name;
-      return [stamp, String(row.operation), row.deleted ? "deleted" : "written", name, partitionKey, rowKey, writtenAt(row) ?? "-"];
+    withoutParts(own).map((row) => {
+      const what = `${row.kind} ${row.deleted ? "deleted" : "written"}`;
+      return [stamp, String(row.operation), what, ...pathOf(row), writtenAt(row) ?? "-"];
     }),
   );
   const troubles = reports.flatMap(({ stamp, complete, trouble }) =>
     complete ? [] : [`${stamp}: the report is not complete${trouble === "" ? "" : `: ${trouble}`}`],
   );
-  const shown = rows.length === 0 ? [] : [table(["STAMP", "FAILOVER", "WHAT", "TABLE", "PARTITION KEY", "ROW KEY", "WRITTEN"], rows)];
+  const shown =
+    rows.length === 0
+      ? []
+      : [table(["STAMP", "FAILOVER", "WHAT", "TABLE OR CONTAINER", "BLOB OR PARTITION KEY", "ROW KEY", "WRITTEN"], rows)];
   const none = rows.length === 0 && troubles.length === 0 ? ["no stamp has reported anything that another one lacked"] : [];
   return [...shown, ...troubles, ...none].join("\n");
 }

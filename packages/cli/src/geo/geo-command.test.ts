@@ -113,6 +113,32 @@ test("geo failover: with --no-wait it ends when the operation is recorded", asyn
   assert.match(ran.out, /acme +north-1 +south-1 +draining +yes +not known +not known +failover, draining\nacme: south-1 is slow/);
 });
 
+test("geo failover: a forced one ends when the copy is primary, and says which Last Sync Time it began with", async () => {
+  const forced = { ...acme, kind: "forced", step: "promoting", target: "south-1", operation: 5n, acceptedSyncMs: 1_795_687_200_999n };
+  const promoted = {
+    ...forced,
+    stamp: "south-1",
+    secondary: "north-1",
+    seeded: false,
+    step: "demoting",
+    epoch: 5n,
+    trouble: "stamp north-1: away",
+  };
+  [begun, states] = [forced, [forced, promoted]];
+  const ran = await stamp("geo", "failover", "acme", "--forced", "--accept-loss");
+  assert.equal(ran.error, undefined);
+  const kept =
+    "acme: Last Sync Time 2026-11-26T10:00:00.999Z: acknowledged writes that were begun before it are kept, later ones may be lost";
+  assert.ok(ran.out.includes(`${kept}. ./stamp geo diverged acme lists them when north-1 is back; south-1 takes writes\n`), ran.out);
+  [begun, states] = [forced, [{ ...acme, operation: 5n }]];
+  assert.match((await stamp("geo", "failover", "acme", "--forced", "--accept-loss")).error?.message ?? "", /was taken back/);
+  const { acceptedSyncMs: _, ...unknown } = promoted;
+  [begun, states] = [forced, [unknown]];
+  const json = await stamp("geo", "failover", "acme", "--forced", "--accept-loss", "--json");
+  assert.deepEqual([JSON.parse(json.out).stamp, JSON.parse(json.out).acceptedSync], ["south-1", null]);
+  assert.match((await stamp("geo", "status", "acme")).out, /acme: Last Sync Time is not known: what is lost is not known either/);
+});
+
 test("geo failover: needs one of --planned and --forced, and refusals are told in their words", async () => {
   const neither = await stamp("geo", "failover", "acme");
   assert.deepEqual([neither.error?.exitCode, asked.length], [exitCodes.usage, 0]);
@@ -196,7 +222,7 @@ test("geo diverged: asks both stamps page by page, shows what was written or del
   };
   const shown = await stamp("geo", "diverged", "acme");
   assert.equal(shown.error, undefined);
-  assert.match(shown.out, /north-1 +5 +written +pairs +p +1 +2026-11-26T10:00:00\.000Z\nnorth-1 +5 +deleted +pairs +p +2 +-/);
+  assert.match(shown.out, /north-1 +5 +entity written +pairs +p +1 +2026-11-26T10:00:00\.000Z\nnorth-1 +5 +entity deleted +pairs +p +2 +-/);
   assert.deepEqual(
     asked.map(([, { stamp: at, marker }]) => [at, marker]),
     [
@@ -209,6 +235,22 @@ test("geo diverged: asks both stamps page by page, shows what was written or del
   assert.deepEqual([report.stamp, report.complete, report.rows.length, report.rows[1].entity], ["north-1", true, 2, null]);
   const { PartitionKey, RowKey, count: told, "count@odata.type": type } = report.rows[0].entity;
   assert.deepEqual([PartitionKey, RowKey, told, type], ["p", "1", "7", "Edm.Int64"]);
+
+  const head = { operation: 5n, kind: "blob", name: "photos", blob: "a/1", modifiedMs: 1_795_687_200_000n };
+  const part = { ...head, kind: "blob-part", modifiedMs: undefined };
+  const blocks = { ...part, blob: "a/2" };
+  const rows = [{ operation: 5n, kind: "container", name: "photos", deleted: true }, head, part, blocks, blocks];
+  diverged = ({ stamp: at }) => ok({ complete: true, rows: at === "north-1" ? rows : [] });
+  const blobs = await stamp("geo", "diverged", "acme");
+  assert.match(
+    blobs.out,
+    /container deleted +photos +- +- +-\n.*blob written +photos +a\/1 +- +2026-11-26T10:00:00\.000Z\n.*blob-part written +photos +a\/2 +- +-$/,
+  );
+  const [, inJson] = JSON.parse((await stamp("geo", "diverged", "acme", "--json")).out);
+  assert.deepEqual(
+    inJson.rows.map(({ kind, container, blob }: Record<string, string>) => [kind, container, blob]),
+    rows.map(({ kind, name, ...row }) => [kind, name, "blob" in row ? row.blob : null]),
+  );
 
   diverged = () => ok({ complete: false, trouble: "range 12: no connection to h:1" });
   const waiting = await stamp("geo", "diverged", "acme", "--stamp", "north-1");

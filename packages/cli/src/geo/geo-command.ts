@@ -99,7 +99,9 @@ async function failOver(command: Command, account: string, how: Failover): Promi
   const begin = (client: ReturnType<typeof locationAt>) => client.failOverAccount({ account, ...how }, call);
   // A planned failover may have been taken over by a forced one, which has a higher number.
   const reached = (now: LocatedAccount, begun: LocatedAccount) => now.epoch >= begun.operation;
-  show(command, await operate(command, { account, what: `${how.forced ? "forced " : ""}failover of account ${account}`, begin, reached }));
+  const what = `${how.forced ? "forced " : ""}failover of account ${account}`;
+  // The old primary may be away for long, or for ever: the new one takes writes without it.
+  show(command, await operate(command, { account, what, begin, reached, endsWhenReached: how.forced }));
 }
 
 function show(command: Command, account: LocatedAccount): void {
@@ -118,8 +120,24 @@ export function accountsText(accounts: readonly LocatedAccount[]): string {
   const troubles = accounts.flatMap(({ name, trouble, shipping }) =>
     [...new Set([trouble, shipping?.trouble ?? ""])].filter((text) => text !== "").map((text) => `${name}: ${text}`),
   );
-  return [table(["ACCOUNT", "PRIMARY", "COPY", "STATE", "COMPLETE", "LAG", "PENDING", "STEP"], rows), ...troubles].join("\n");
+  const losses = accounts.filter(({ kind }) => kind === "forced").map(lossText);
+  return [table(["ACCOUNT", "PRIMARY", "COPY", "STATE", "COMPLETE", "LAG", "PENDING", "STEP"], rows), ...losses, ...troubles].join("\n");
 }
+
+/** Says which writes a forced failover under way keeps, and where the lost ones will be told. */
+function lossText(account: LocatedAccount): string {
+  const { name, secondary, stamp, step } = account;
+  const synced = acceptedSync(account);
+  const kept =
+    synced === null
+      ? "Last Sync Time is not known: what is lost is not known either"
+      : `Last Sync Time ${synced}: acknowledged writes that were begun before it are kept, later ones may be lost`;
+  const listed = step === "demoting" ? `. ./stamp geo diverged ${name} lists them when ${secondary} is back; ${stamp} takes writes` : "";
+  return `${name}: ${kept}${listed}`;
+}
+
+const acceptedSync = ({ acceptedSyncMs }: LocatedAccount): string | null =>
+  acceptedSyncMs === undefined ? null : new Date(Number(acceptedSyncMs)).toISOString();
 
 const stepOf = (account: LocatedAccount): string => (account.kind === "" ? "-" : stepText({ ...account, trouble: "" }));
 
@@ -139,6 +157,8 @@ export function geoFacts(account: LocatedAccount) {
     target,
     givenUp,
     trouble,
+    /** Last Sync Time that a forced failover under way began with. */
+    acceptedSync: acceptedSync(account),
     ...shippingFacts(account),
   };
 }

@@ -24,20 +24,23 @@ export interface Wanted {
   readonly begin: (client: LocationClient) => Promise<Outcome<LocatedAccount>>;
   /** True if the account is as the operation was to make it. `begun`: the account when the operation was recorded. */
   readonly reached: (account: LocatedAccount, begun: LocatedAccount) => boolean;
+  /** True: the command ends as soon as that is reached, though the operation goes on with what it does afterwards. */
+  readonly endsWhenReached?: boolean;
 }
 
 /**
  * Begins an operation and watches it to its end. Returns the account as it is then, or, with `--no-wait`, as it was when
  * the operation was recorded. Throws if the operation was taken back.
  */
-export async function operate(command: Command, { account, what, begin, reached }: Wanted): Promise<LocatedAccount> {
+export async function operate(command: Command, { account, what, begin, reached, endsWhenReached }: Wanted): Promise<LocatedAccount> {
   return onLocation(command, async (transport, { at }) => {
     const client = locationAt(transport, at);
     const begun = await begin(client);
     if (!begun.ok || command.opts<{ wait?: boolean }>().wait === false) return begun;
     const afterwards = `The location service goes on with it by itself: ./stamp geo status ${account}`;
+    const isEnough = (now: LocatedAccount): boolean => endsWhenReached === true && reached(now, begun.value);
     const watched = await withProgress({ what, afterwards }, (tell) =>
-      watch(client, begun.value, (now) => tell(`${what}: ${stepText(now)}`)),
+      watch(client, begun.value, isEnough, (now) => tell(`${what}: ${stepText(now)}`)),
     );
     if (!reached(watched.account, begun.value)) {
       const why = watched.trouble === "" ? "" : `: ${watched.trouble}`;
@@ -48,18 +51,23 @@ export async function operate(command: Command, { account, what, begin, reached 
 }
 
 interface Watched {
-  /** The account without the operation. */
+  /** The account without the operation, or as it was when that was enough. */
   readonly account: LocatedAccount;
   /** The last trouble that the operation had; empty: none was seen. */
   readonly trouble: string;
 }
 
-async function watch(client: LocationClient, begun: LocatedAccount, tell: (now: LocatedAccount) => void): Promise<Watched> {
+async function watch(
+  client: LocationClient,
+  begun: LocatedAccount,
+  isEnough: (now: LocatedAccount) => boolean,
+  tell: (now: LocatedAccount) => void,
+): Promise<Watched> {
   let trouble = "";
   let answeredMs = performance.now();
   for (let now = begun; ; ) {
     const isOver = now.kind === "" || now.operation !== begun.operation;
-    if (isOver) return { account: now, trouble };
+    if (isOver || isEnough(now)) return { account: now, trouble };
     if (now.trouble !== "") ({ trouble } = now);
     tell(now);
     await new Promise((resolve) => setTimeout(resolve, pollMs));

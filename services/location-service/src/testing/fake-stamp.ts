@@ -57,6 +57,8 @@ export interface StampState {
   readonly logs: Map<string, number[]>;
   /** Answer to how far the account's copy is. */
   shipping: ((account: string) => ShippingAt) | undefined;
+  /** Last Sync Time that the copies here were told, in milliseconds since 1970. */
+  lastSyncMs: number | undefined;
   /** Every role that a command was obeyed with, in order. */
   readonly obeyed: { readonly account: string; readonly command: RoleCommand["kind"]; readonly operation: number }[];
 }
@@ -73,6 +75,7 @@ export const stampState = (stampId: string, usedBytes: number, accounts: readonl
   roles: new Map(),
   logs: new Map(),
   shipping: undefined,
+  lastSyncMs: undefined,
   obeyed: [],
 });
 
@@ -182,6 +185,12 @@ export class FakeStamp implements Role {
         return there ? ok({ geoRole: textOf(account) }) : refused("notFound", "conflict", `no account ${account}`);
       },
       getShipping: async ({ account }) => (state.older || state.shipping === undefined ? unknownMethod : ok(state.shipping(account))),
+      getCopy: async ({ account }) => {
+        const { lastSyncMs } = state;
+        const epoch = state.roles.get(account)?.epoch;
+        if (state.older || epoch === undefined) return unknownMethod;
+        return ok({ account, epoch: toWire(epoch), ...(lastSyncMs === undefined ? {} : { lastSyncMs: toWire(lastSyncMs) }) });
+      },
       copySettings: async ({ account, epoch, settings }) => {
         const role = state.roles.get(account);
         if (role === undefined || role.epoch !== fromWire(epoch) || role.role === "primary")

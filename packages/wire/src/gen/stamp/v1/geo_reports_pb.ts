@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/geo_reports.proto.
  */
 export const file_stamp_v1_geo_reports: GenFile = /*@__PURE__*/
-  fileDesc("ChpzdGFtcC92MS9nZW9fcmVwb3J0cy5wcm90bxIIc3RhbXAudjEiUwoTVGVsbFZlcnNpb25zUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEg0KBW5hbWVzGAQgAygMIkIKFFRlbGxWZXJzaW9uc1Jlc3BvbnNlEioKCHZlcnNpb25zGAEgAygLMhguc3RhbXAudjEuU2hpcHBlZFZlcnNpb24iMQoOU2hpcHBlZFZlcnNpb24SDQoFZXBvY2gYASABKAQSEAoIc2VxdWVuY2UYAiABKAQiUwoZR2V0U2hpcHBlZFZlcnNpb25zUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIVCg1yYW5nZV92ZXJzaW9uGAIgASgEEg0KBW5hbWVzGAMgAygMImUKF0xpc3REaXZlcmdlZFJvd3NSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSDwoHYWNjb3VudBgDIAEoCRIQCghmcm9tX2tleRgEIAEoDCJFCgxEaXZlcmdlZFJvd3MSIwoEcm93cxgBIAMoCzIVLnN0YW1wLnYxLkRpdmVyZ2VkUm93EhAKCG5leHRfa2V5GAIgASgMIo4BCgtEaXZlcmdlZFJvdxIRCglvcGVyYXRpb24YASABKAQSEAoIc2VxdWVuY2UYAiABKAQSDAoEa2luZBgDIAEoCRIMCgRuYW1lGAQgASgJEg8KB2RlbGV0ZWQYBSABKAgSIAoGZW50aXR5GAYgASgLMhAuc3RhbXAudjEuRW50aXR5EgsKA2tleRgHIAEoDCI2ChNMaXN0RGl2ZXJnZWRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDgoGbWFya2VyGAIgASgJInMKFExpc3REaXZlcmdlZFJlc3BvbnNlEiMKBHJvd3MYASADKAsyFS5zdGFtcC52MS5EaXZlcmdlZFJvdxITCgtuZXh0X21hcmtlchgCIAEoCRIQCghjb21wbGV0ZRgDIAEoCBIPCgd0cm91YmxlGAQgASgJYgZwcm90bzM", [file_stamp_v1_entities]);
+  fileDesc("ChpzdGFtcC92MS9nZW9fcmVwb3J0cy5wcm90bxIIc3RhbXAudjEiUwoTVGVsbFZlcnNpb25zUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEg0KBW5hbWVzGAQgAygMIkIKFFRlbGxWZXJzaW9uc1Jlc3BvbnNlEioKCHZlcnNpb25zGAEgAygLMhguc3RhbXAudjEuU2hpcHBlZFZlcnNpb24iMQoOU2hpcHBlZFZlcnNpb24SDQoFZXBvY2gYASABKAQSEAoIc2VxdWVuY2UYAiABKAQiUwoZR2V0U2hpcHBlZFZlcnNpb25zUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIVCg1yYW5nZV92ZXJzaW9uGAIgASgEEg0KBW5hbWVzGAMgAygMImUKF0xpc3REaXZlcmdlZFJvd3NSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSDwoHYWNjb3VudBgDIAEoCRIQCghmcm9tX2tleRgEIAEoDCJFCgxEaXZlcmdlZFJvd3MSIwoEcm93cxgBIAMoCzIVLnN0YW1wLnYxLkRpdmVyZ2VkUm93EhAKCG5leHRfa2V5GAIgASgMIsYBCgtEaXZlcmdlZFJvdxIRCglvcGVyYXRpb24YASABKAQSEAoIc2VxdWVuY2UYAiABKAQSDAoEa2luZBgDIAEoCRIMCgRuYW1lGAQgASgJEg8KB2RlbGV0ZWQYBSABKAgSIAoGZW50aXR5GAYgASgLMhAuc3RhbXAudjEuRW50aXR5EgsKA2tleRgHIAEoDBIMCgRibG9iGAggASgJEhgKC21vZGlmaWVkX21zGAkgASgESACIAQFCDgoMX21vZGlmaWVkX21zIjYKE0xpc3REaXZlcmdlZFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIOCgZtYXJrZXIYAiABKAkicwoUTGlzdERpdmVyZ2VkUmVzcG9uc2USIwoEcm93cxgBIAMoCzIVLnN0YW1wLnYxLkRpdmVyZ2VkUm93EhMKC25leHRfbWFya2VyGAIgASgJEhAKCGNvbXBsZXRlGAMgASgIEg8KB3Ryb3VibGUYBCABKAliBnByb3RvMw", [file_stamp_v1_entities]);
 
 /**
  * Asks the stamp of an account's new primary what its copy had of some PartitionNames when it was promoted.
@@ -223,14 +223,15 @@ export type DivergedRow = Message<"stamp.v1.DivergedRow"> & {
   sequence: bigint;
 
   /**
-   * "table": a table itself. "entity". "row": anything else, told by its key only.
+   * "table" or "container": one itself. "entity". "blob": properties and content of a blob. "snapshot": a snapshot or version of one. "blob-part":
+   * another row of a blob, e.g. with its blocks. "row": anything else, told by its key only.
    *
    * @generated from field: string kind = 3;
    */
   kind: string;
 
   /**
-   * Name of the table, in lower case, e.g. "pairs".
+   * Name of the table, in lower case, or of the container, e.g. "pairs".
    *
    * @generated from field: string name = 4;
    */
@@ -256,6 +257,20 @@ export type DivergedRow = Message<"stamp.v1.DivergedRow"> & {
    * @generated from field: bytes key = 7;
    */
   key: Uint8Array;
+
+  /**
+   * Name of the blob, e.g. "2026/photo.jpg"; empty: the row is not of a blob.
+   *
+   * @generated from field: string blob = 8;
+   */
+  blob: string;
+
+  /**
+   * Last-Modified of the blob or container as it was written, in milliseconds since 1970, e.g. 1795687200999; absent: the row has none.
+   *
+   * @generated from field: optional uint64 modified_ms = 9;
+   */
+  modifiedMs?: bigint | undefined;
 };
 
 /**
