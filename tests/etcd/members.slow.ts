@@ -5,9 +5,9 @@
 import { strict as assert } from "node:assert";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type BlobDownloadResponseParsed, BlobServiceClient, RestError } from "@azure/storage-blob";
 import { type DrillTarget, startOwn } from "@stamp/drills";
 import { leaseDefaults } from "@stamp/metadata-store";
+import { type Answer, BlobCalls, isOk } from "./blob-calls.ts";
 import { EtcdServers, findEtcd } from "./etcd-server.ts";
 
 const found = await findEtcd();
@@ -19,79 +19,6 @@ after(async () => {
   await servers?.stop();
 });
 
-interface Answer {
-  readonly kind: "put" | "get";
-  readonly startedMs: number;
-  readonly tookMs: number;
-  readonly status: number;
-  readonly code: string;
-  readonly message: string;
-}
-
-/** Puts fresh blobs and reads them, one call after another; no call is tried again. */
-class Client {
-  readonly answers: Answer[] = [];
-  readonly #blobs;
-  readonly #working: Promise<void>[];
-  readonly #acknowledged: string[] = [];
-  #stopped = false;
-
-  constructor(connectionString: string) {
-    const retryOptions = { maxTries: 1, tryTimeoutInMs: 60_000 };
-    this.#blobs = BlobServiceClient.fromConnectionString(connectionString, { retryOptions }).getContainerClient("members");
-    this.#working = [this.#work("put"), this.#work("get")];
-  }
-
-  since(startedMs: number, kind?: Answer["kind"]): readonly Answer[] {
-    return this.answers.filter((each) => each.startedMs >= startedMs && (kind === undefined || each.kind === kind));
-  }
-
-  async until(what: string, withinMs: number, holds: () => boolean): Promise<void> {
-    for (const endMs = performance.now() + withinMs; !holds(); await sleep(50)) {
-      if (performance.now() < endMs) continue;
-      throw new Error(`${what} did not come within ${withinMs} ms: ${JSON.stringify(this.answers.slice(-6))}`);
-    }
-  }
-
-  /** Reads every acknowledged blob. */
-  async stop(): Promise<number> {
-    this.#stopped = true;
-    await Promise.all(this.#working);
-    for (const name of this.#acknowledged) {
-      assert.equal(await textOf(await this.#blobs.getBlobClient(name).download()), name);
-    }
-    return this.#acknowledged.length;
-  }
-
-  async #work(kind: Answer["kind"]): Promise<void> {
-    await this.#blobs.createIfNotExists().catch(() => {});
-    for (let i = 0; !this.#stopped; i++) {
-      const startedMs = performance.now();
-      const told = { status: 200, code: "", message: "" };
-      try {
-        if (kind === "put") {
-          await this.#blobs.getBlockBlobClient(`b${i}`).upload(`b${i}`, `b${i}`.length);
-          this.#acknowledged.push(`b${i}`);
-        } else await textOf(await this.#blobs.getBlobClient(this.#acknowledged.at(-1) ?? "b0").download());
-      } catch (error) {
-        if (!(error instanceof RestError)) throw error;
-        if (error.statusCode === 404 && this.#acknowledged.length === 0) continue;
-        Object.assign(told, { status: error.statusCode ?? 0, code: error.code ?? "", message: error.message });
-      }
-      this.answers.push({ kind, startedMs, tookMs: performance.now() - startedMs, ...told });
-      await sleep(50);
-    }
-  }
-}
-
-async function textOf({ readableStreamBody }: BlobDownloadResponseParsed): Promise<string> {
-  let text = "";
-  for await (const part of readableStreamBody ?? []) text += part.toString();
-  return text;
-}
-
-const isOk = ({ status }: Answer): boolean => status === 200;
-
 test(
   "etcd with one, then two dead members, then two alive: nothing is felt, all is refused when leases end, all goes on",
   options,
@@ -100,7 +27,7 @@ test(
     const roles = { "lock-service": { metadataStore: "etcd", etcdEndpoints: servers.endpoints.join(",") } };
     const small = { extentNodes: 3, streamManagers: 1, partitionManagers: 1, partitionServers: 1, lockServices: 2 };
     stamp = await startOwn({ ...small, roles, journalSegmentBytes: 16 * 1024 * 1024 }, false);
-    const client = new Client(stamp.connectionString);
+    const client = new BlobCalls(stamp.connectionString);
     await client.until("the first answers", 30_000, () => client.answers.filter(isOk).length > 10);
     const leader = await servers.led();
     const [first, second] = servers.names.filter((name) => name !== leader) as [string, string];

@@ -54,11 +54,13 @@ await hostsTest(
 
     const managers = ["a", "b"] as const;
     await change(managers, root, "this release");
-    assert.equal((await status()).level, 0, "nothing closes the way back");
+    const now = await status();
+    const said = ["feature level", "metadata is loaded", "this stream manager leads", "release"].flatMap((text) => started.linesWith(text));
+    assert.equal(now.level, 0, `something closes the way back: ${JSON.stringify(now)}\n${said.join("\n")}`);
     await change(managers, before, "the release before");
     await change(hosts, root, "this release again");
-    const said = await started.stamp("b", ["upgrade", "finalize", "--timeout", "60", "--json"]);
-    assert.deepEqual(JSON.parse(said), { level: featureLevel, before: 0 });
+    const finalized = await started.stamp("b", ["upgrade", "finalize", "--timeout", "60", "--json"]);
+    assert.deepEqual(JSON.parse(finalized), { level: featureLevel, before: 0 });
     const { level, inTheWay } = await status();
     assert.deepEqual([level, inTheWay], [featureLevel, []]);
 

@@ -95,6 +95,7 @@ async function parts(): Promise<Part[]> {
         "tests/etcd/lock-service.slow.ts",
         "tests/etcd/migrate.slow.ts",
         "tests/etcd/members.slow.ts",
+        "tests/etcd/slow-disk.slow.ts",
       ],
       timeoutMs: 8 * minutes,
     },

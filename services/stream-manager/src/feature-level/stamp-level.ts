@@ -55,7 +55,7 @@ export class StampLevel {
     const level = new StampLevel(around, metadata, { level: 0, wallMs: 0, release: "" });
     const isNew = state.streamCount === 0 && state.extentCount === 0 && [...state.nodes()].length === 0;
     if (!isNew) return ok(level);
-    const recorded = await level.#write(featureLevel);
+    const recorded = await level.#write(featureLevel, "the stamp is new: it has no stream, no extent and no node");
     return recorded.ok ? ok(level) : recorded;
   }
 
@@ -94,7 +94,7 @@ export class StampLevel {
     const inTheWay = this.inTheWay(level);
     if (inTheWay.length > 0)
       return refused("failedPrecondition", "conflict", `the feature level stays ${this.level}: ${inTheWay.join("; ")}`);
-    return this.#write(level);
+    return this.#write(level, "it was asked for, and every process knows it");
   }
 
   /** Processes that do not read what `level` brings, or do not say whether they do, with the reason; one text each, in the order of their names. */
@@ -137,7 +137,7 @@ export class StampLevel {
     return new Map([...this.#announced].filter(([, { atMs }]) => atMs >= sinceMs));
   }
 
-  async #write(level: number): Promise<Outcome<void>> {
+  async #write(level: number, why: string): Promise<Outcome<void>> {
     const { config, end, number, world } = this.#around;
     const record = { level, wallMs: Math.floor(world.clock.wallMs()), release };
     const value = encodeLevel(record, (bytes) => world.digest.crc32c(bytes));
@@ -149,7 +149,7 @@ export class StampLevel {
       return written;
     }
     this.#record = record;
-    world.logger.info("the feature level of the stamp is recorded", { level });
+    world.logger.info("the feature level of the stamp is recorded", { level, term: number, why });
     return ok();
   }
 }
