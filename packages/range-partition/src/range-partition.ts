@@ -6,16 +6,15 @@
  * reads what may still vanish; sequences rise without a gap in the log; a snapshot sees exactly the commits up to its sequence.
  */
 import { compareBytes, type Failure, FailureError, type FormatName, type Outcome, ok, present } from "@stamp/base";
-import { type LogPlace, MemoryTable } from "@stamp/lsm";
-import { jittered, SlowLog, sleep, type Timer, type World } from "@stamp/ports";
+import { SlowLog, type World } from "@stamp/ports";
 import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
 import { BlobData, type StoredData } from "./blob-data/blob-data.ts";
 import { DataPins } from "./blob-data/data-pins.ts";
-import { type Filled, fillCache } from "./cache/cache-fill.ts";
 import { makeCaches } from "./cache/caches.ts";
-import { MemoryBudget, type MemoryShare } from "./cache/memory-budget.ts";
+import { MemoryBudget } from "./cache/memory-budget.ts";
 import { evenKeySamples, type Storage } from "./checkpoint/checkpoint-reader.ts";
-import { type Frozen, Maintenance, mergesMax } from "./checkpoint/maintenance.ts";
+import { Maintenance } from "./checkpoint/maintenance.ts";
+import { Upkeep } from "./checkpoint/upkeep.ts";
 import { type Committed, GroupCommit } from "./commit/group-commit.ts";
 import { Transactions } from "./commit/transactions.ts";
 import { LogFollowers } from "./followers/log-followers.ts";
@@ -25,6 +24,7 @@ import { inheritPartition } from "./handoff/inherit.ts";
 import type { Left } from "./handoff/leave.ts";
 import { limitDefaults } from "./limits.ts";
 import { type Loaded, loadPartition, type PartitionStreams } from "./load/load.ts";
+import { MemoryTables } from "./memory-tables.ts";
 import { ShippedFences } from "./shipping/shipped-fences.ts";
 import { getVersion, memorySamples, RowScan, type TableView } from "./tables.ts";
 import type {
@@ -38,10 +38,6 @@ import type {
   Transaction,
   TransactOptions,
 } from "./types.ts";
-
-const mergeRetryMs = 5_000;
-/** A child does not merge at first: what was held up comes now. */
-const childRestMs = 1_000;
 
 export class RangePartition {
   readonly rangeId: string;
@@ -60,29 +56,13 @@ export class RangePartition {
   readonly followers: LogFollowers;
   readonly fences: ShippedFences;
   readonly #slow: SlowLog;
-  readonly #memory: MemoryShare;
+  readonly #tables: MemoryTables;
+  readonly #upkeep: Upkeep;
   /** The tables that each open snapshot reads. */
   readonly #views = new WeakMap<Snapshot, TableView>();
-  #active: MemoryTable;
-  #frozen: Frozen | undefined;
-  #visible: number;
-  /** Bytes of the active table's commits in the log. */
-  #activeLogBytes: number;
-  /** Behind the last commit; before there is one, the last extent that the log was found with. */
-  #logEnd: LogPlace;
   #ended: Failure | undefined;
   #lost = false;
   readonly #departure: Departure;
-  #checkpointing: Promise<void> = Promise.resolve();
-  /** To be read into the row data cache, and not begun. */
-  #fillWaits = false;
-  readonly #filled: Filled = {
-    bytes: () => this.#maintenance.checkpoints.reduce((sum, { liveBytes }) => sum + liveBytes, 0),
-    fill: () => this.#fillCache(),
-  };
-  #mergesLater: Timer | undefined;
-  /** Merges under way, or resting after a failure. */
-  readonly #merging = new Set<Promise<void>>();
 
   /** Takes the partition over from whoever had it. Refused with `staleOwnerEpoch` when a higher epoch did so before. */
   static async load(
@@ -94,8 +74,8 @@ export class RangePartition {
     const loaded = await loadPartition(world, streams, options, options.caches ?? makeCaches(limits));
     if (!loaded.ok) return loaded;
     const partition = new RangePartition(world, options, limits, loaded.value);
-    partition.#maintain();
-    partition.#fillCache();
+    partition.#upkeep.look();
+    partition.#upkeep.fillCache();
     return ok(partition);
   }
 
@@ -113,8 +93,7 @@ export class RangePartition {
     const inherited = await inheritPartition(world, client, options, options.caches ?? makeCaches(limits), streams, left, handed);
     if (inherited === undefined) return undefined;
     const partition = new RangePartition(world, options, limits, inherited);
-    partition.#maintenance.stop();
-    partition.#mergesLater = world.clock.after(childRestMs, () => partition.resume());
+    partition.#upkeep.restMerges(() => partition.resume());
     return partition;
   }
 
@@ -138,10 +117,7 @@ export class RangePartition {
     const pins = new DataPins({ rules: world.rules, termMs: options.pinTermMs ?? 0, nowMs: world.clock.monotonicMs(), settled });
     this.#data = new BlobData(streams.blobData, loaded.storage.reader, pins, () => world.clock.monotonicMs());
     this.data = this.#data;
-    this.#active = replayed.table;
-    this.#visible = replayed.lastSequence;
-    this.#activeLogBytes = replayed.logBytes;
-    this.#logEnd = { extentId: streams.commitLog.extents.at(-1)?.extentId ?? 0, offsetBytes: 0 };
+    this.#tables = new MemoryTables(limits, replayed, { extentId: streams.commitLog.extents.at(-1)?.extentId ?? 0, offsetBytes: 0 });
     this.#commit = new GroupCommit(world, streams.commitLog, {
       ownerEpoch: options.ownerEpoch,
       groupBytesMax: limits.groupBytesMax,
@@ -149,7 +125,7 @@ export class RangePartition {
       lastTicket: replayed.lastTicket,
       appends: loaded.storage.times.append,
       apply: (committed) => this.#apply(committed),
-      room: () => this.#room(),
+      room: () => this.#upkeep.room(),
       onLost: (failure) => this.#lose(failure),
     });
     this.#transactions = this.#makeTransactions();
@@ -160,11 +136,9 @@ export class RangePartition {
       untilOver: () => this.#transactions.untilOver(),
       ended: () => this.#ended ?? this.#departure.recorded,
     });
-    this.#memory = (options.memory ?? new MemoryBudget(Number.POSITIVE_INFINITY)).join(() => this.#writeOut());
+    this.#upkeep = this.#makeUpkeep();
     const all = [streams.metadata, streams.commitLog, streams.rowData, streams.blobData];
     for (const stream of all) void stream?.whenFenced.then(() => this.#fenced(stream));
-    this.#storage.caches.fills.join(this.#filled);
-    this.#tellMemory();
   }
 
   #makeTransactions(): Transactions {
@@ -195,23 +169,39 @@ export class RangePartition {
       transactions: this.#transactions,
       data: this.#data,
       ended: () => this.#ended,
-      memory: () => ({ table: this.#active, lastSequence: this.#visible, logBytes: this.#activeLogBytes }),
-      freeze: () => this.#freeze(),
-      untilWritten: () => this.#untilWritten(),
-      checkpoint: () => this.checkpoint(),
+      tables: this.#tables,
+      upkeep: () => this.#upkeep,
+    });
+  }
+
+  #makeUpkeep(): Upkeep {
+    return new Upkeep({
+      rangeId: this.rangeId,
+      world: this.#world,
+      storage: this.#storage,
+      maintenance: this.#maintenance,
+      tables: this.#tables,
+      memory: this.#options.memory ?? new MemoryBudget(Number.POSITIVE_INFINITY),
+      ended: () => this.#ended,
+      closed: () => this.#closed,
+      recorded: () => this.#departure.recorded,
+      lastTicket: () => this.#commit.lastTicket,
+      frozen: ({ lastSequence, logStart }) => this.followers.mark(lastSequence, logStart),
+      lose: (failure) => this.#lose(failure),
     });
   }
 
   get stats(): PartitionStats {
+    const { active, frozen, frozenBytes, lastSequence, activeLogBytes } = this.#tables;
     return {
-      sequence: this.#visible,
-      memoryTableBytes: this.#active.bytes + (this.#frozen?.table.bytes ?? 0),
-      memoryTableEntries: this.#active.count + (this.#frozen?.table.count ?? 0),
-      memoryTableFirstSequence: this.#frozen?.table.firstSequence || this.#active.firstSequence,
+      sequence: lastSequence,
+      memoryTableBytes: active.bytes + frozenBytes,
+      memoryTableEntries: active.count + (frozen?.table.count ?? 0),
+      memoryTableFirstSequence: frozen?.table.firstSequence || active.firstSequence,
       checkpointedSequence: this.#maintenance.state.checkpointedSequence,
-      logBytes: this.#activeLogBytes,
+      logBytes: activeLogBytes,
       checkpoints: this.#maintenance.checkpoints.length,
-      checkpointBytes: this.#filled.bytes(),
+      checkpointBytes: this.#upkeep.checkpointBytes,
       cacheBytes: this.#storage.caches.blocks.bytes,
       indexCacheBytes: this.#storage.caches.indexes.bytes,
       storage: this.#storage.figures.counts,
@@ -227,13 +217,13 @@ export class RangePartition {
   async get(key: Uint8Array, snapshot?: Snapshot): Promise<Uint8Array | undefined> {
     this.#alive();
     this.#storage.figures.add("pointReads");
-    return (await getVersion(this.#view(snapshot), key, snapshot?.sequence ?? this.#visible))?.value;
+    return (await getVersion(this.#view(snapshot), key, snapshot?.sequence ?? this.#tables.lastSequence))?.value;
   }
 
   /** The moment now: everything committed so far, nothing later. It keeps what it reads from in memory until it is closed. */
   snapshot(): Snapshot {
     const snapshot: Snapshot = {
-      sequence: this.#visible,
+      sequence: this.#tables.lastSequence,
       close: () => {
         this.#views.delete(snapshot);
       },
@@ -247,7 +237,7 @@ export class RangePartition {
     this.#alive();
     const { figures } = this.#storage;
     const watch = { figures, check: () => this.#alive(), clock: this.#world.clock };
-    return new RowScan(this.#view(snapshot), range, snapshot?.sequence ?? this.#visible, watch);
+    return new RowScan(this.#view(snapshot), range, snapshot?.sequence ?? this.#tables.lastSequence, watch);
   }
 
   /**
@@ -345,15 +335,8 @@ export class RangePartition {
   }
 
   /** Writes what is in memory out while everything goes on; resolves when it is in a checkpoint. Not of one that leaves: that does so itself. */
-  async checkpoint(): Promise<Outcome<void>> {
-    while (this.#frozen !== undefined && this.#closed === undefined) await this.#checkpointing;
-    const closed = this.#ended ?? this.#departure.recorded;
-    if (closed !== undefined) return { ok: false, failure: closed };
-    if (this.#active.count > 0 || this.#checkpointDue) {
-      this.#beginCheckpoint();
-      await this.#checkpointing;
-    }
-    return this.#ended === undefined ? ok() : { ok: false, failure: this.#ended };
+  checkpoint(): Promise<Outcome<void>> {
+    return this.#upkeep.checkpoint();
   }
 
   /**
@@ -367,7 +350,7 @@ export class RangePartition {
 
   /** Prepares the handoff before anything has to wait, in this order: see `Departure`. */
   prepareToLeave(written: boolean): Promise<Outcome<void>> {
-    this.#mergesLater?.cancel();
+    this.#upkeep.cancelRest();
     return this.#departure.prepare(written);
   }
 
@@ -383,7 +366,7 @@ export class RangePartition {
   /** It does not leave after all: merges go on. Only before `holdData`. */
   resume(): void {
     this.#departure.resume();
-    this.#maintain();
+    this.#upkeep.look();
   }
 
   holdData(): Promise<void> {
@@ -410,11 +393,7 @@ export class RangePartition {
   async close(options: { readonly timeoutMs?: number } = {}): Promise<void> {
     const stopping: Failure = { code: "unavailable", reason: "stopping", message: `${this.rangeId} was closed`, applied: "no" };
     this.#ended ??= stopping;
-    this.#mergesLater?.cancel();
-    this.#memory.close();
-    this.#storage.caches.fills.leave(this.#filled);
-    this.#transactions.wake();
-    this.followers.stop();
+    this.#stopWork();
     this.#commit.end(stopping);
     await new Promise<void>((resolve) => {
       const timer = this.#world.clock.after(options.timeoutMs ?? 5_000, resolve);
@@ -433,10 +412,7 @@ export class RangePartition {
 
   #view(snapshot?: Snapshot): TableView {
     if (snapshot !== undefined) return present(this.#views.get(snapshot), "the view of an open snapshot");
-    return {
-      memory: this.#frozen === undefined ? [this.#active] : [this.#active, this.#frozen.table],
-      checkpoints: this.#maintenance.checkpoints,
-    };
+    return { memory: this.#tables.newestFirst, checkpoints: this.#maintenance.checkpoints };
   }
 
   #inRange(key: Uint8Array): boolean {
@@ -444,122 +420,13 @@ export class RangePartition {
     return compareBytes(key, lowKey) >= 0 && (highKey.length === 0 || compareBytes(key, highKey) < 0);
   }
 
-  #apply({ firstSequence, transactions, place, bytes }: Committed): void {
-    let rowBytes = 0;
-    for (const [i, writes] of transactions.entries()) {
-      for (const write of writes) {
-        const value = write.kind === "put" ? write.value : undefined;
-        this.#active.put(write.key, firstSequence + i, value);
-        rowBytes += write.key.length + (value?.length ?? 0);
-      }
-    }
-    this.#storage.figures.add("rowBytesAccepted", rowBytes);
-    this.#visible = firstSequence + transactions.length - 1;
-    if (place !== undefined) {
-      this.#activeLogBytes += bytes;
-      this.#logEnd = { extentId: place.extentId, offsetBytes: place.offsetBytes + place.lengthBytes };
-    }
-    const end = place && this.#logEnd;
+  #apply(committed: Committed): void {
+    this.#storage.figures.add("rowBytesAccepted", this.#tables.apply(committed));
+    const { firstSequence, transactions, place } = committed;
+    const end = place && this.#tables.logEnd;
     this.followers.committed({ firstSequence, transactions, lastTicket: this.#commit.lastTicket, end });
-    this.#tellMemory();
-    this.#maintain();
-  }
-
-  get #full(): boolean {
-    return this.#active.bytes > this.#limits.memoryTableBytesMax || this.#activeLogBytes > this.#limits.logBytesMax;
-  }
-
-  /** A child without rows in the inherited log is due as well, so that the log's extents can be released. */
-  get #checkpointDue(): boolean {
-    return this.#full || (this.#active.count === 0 && this.#activeLogBytes > 0);
-  }
-
-  /** Commits wait while two memory tables are full: the bound of what a partition keeps in memory; and for the bound of all of them. */
-  async #room(): Promise<void> {
-    while (this.#frozen !== undefined && this.#full && this.#ended === undefined) await this.#checkpointing;
-    const { memory } = this.#options;
-    while (memory?.full && this.#ended === undefined) await memory.untilRoom();
-  }
-
-  #tellMemory(): void {
-    if (this.#ended === undefined) this.#memory.set(this.#active.bytes, this.#frozen?.table.bytes ?? 0);
-  }
-
-  /** Though its memory table is not full. */
-  #writeOut(): void {
-    if (this.#mayWriteOut && this.#ended === undefined && this.#active.count > 0) this.#beginCheckpoint();
-  }
-
-  get #mayWriteOut(): boolean {
-    return this.#frozen === undefined && this.#departure.recorded === undefined;
-  }
-
-  async #untilWritten(): Promise<void> {
-    while (this.#frozen !== undefined && this.#ended === undefined) await this.#checkpointing;
-  }
-
-  #beginCheckpoint(): void {
-    this.#checkpointing = this.#checkpoint(this.#freeze()).then(() => this.#maintain());
-  }
-
-  #maintain(): void {
-    if (this.#ended !== undefined) return;
-    if (this.#checkpointDue && this.#mayWriteOut) this.#beginCheckpoint();
-    while (this.#merging.size < mergesMax && this.#maintenance.mergeDue) {
-      const merge = this.#merge();
-      this.#merging.add(merge);
-      void merge.then(() => {
-        this.#merging.delete(merge);
-        this.#maintain();
-      });
-    }
-  }
-
-  async #checkpoint(frozen: Frozen): Promise<void> {
-    if (this.#maintenance.crowded) await Promise.race(this.#merging);
-    const written = await this.#maintenance.checkpoint(frozen);
-    this.#frozen = undefined;
-    this.#tellMemory();
-    if (!written.ok) this.#lose(written.failure);
-  }
-
-  /** Nothing is lost by a merge that could not read its sources: it is tried again, later. */
-  async #merge(): Promise<void> {
-    const merged = await this.#maintenance.merge();
-    if (merged.ok && !merged.value.allCached) this.#fillCache();
-    if (merged.ok) this.#storage.caches.fills.refill(this.#storage.caches.blocks);
-    if (merged.ok || this.#ended !== undefined) return;
-    const { clock, logger, random } = this.#world;
-    logger.warn("checkpoints not merged, later", { rangeId: this.rangeId, reason: merged.failure.reason, message: merged.failure.message });
-    await sleep(clock, jittered(random, mergeRetryMs));
-  }
-
-  #freeze(): Frozen {
-    const frozen: Frozen = {
-      table: this.#active,
-      lastSequence: this.#visible,
-      logStart: this.#logEnd,
-      lastTicket: this.#commit.lastTicket,
-    };
-    this.#frozen = frozen;
-    this.followers.mark(frozen.lastSequence, frozen.logStart);
-    this.#active = new MemoryTable();
-    this.#activeLogBytes = 0;
-    this.#tellMemory();
-    return frozen;
-  }
-
-  #fillCache(): void {
-    if (this.#fillWaits) return;
-    this.#fillWaits = true;
-    this.#storage.caches.fills.add(this.#world.clock, () => {
-      this.#fillWaits = false;
-      return fillCache(this.#world, {
-        storage: this.#storage,
-        checkpoints: () => this.#maintenance.checkpoints,
-        over: () => this.#closed !== undefined,
-      });
-    });
+    this.#upkeep.tellMemory();
+    this.#upkeep.look();
   }
 
   #fenced(stream: OwnedStream): void {
@@ -570,16 +437,18 @@ export class RangePartition {
   #lose(failure: Failure): void {
     if (this.#ended !== undefined) return;
     this.#ended = { ...failure, applied: "no" };
-    this.#mergesLater?.cancel();
-    this.#memory.close();
-    this.#storage.caches.fills.leave(this.#filled);
-    this.#transactions.wake();
-    this.followers.stop();
+    this.#stopWork();
     this.#lost = true;
     this.#commit.end(failure);
     void this.#closeStreams();
     this.#world.logger.warn("range partition lost", { rangeId: this.rangeId, reason: failure.reason, message: failure.message });
     this.#options.onLost?.(failure.message);
+  }
+
+  #stopWork(): void {
+    this.#upkeep.stop();
+    this.#transactions.wake();
+    this.followers.stop();
   }
 
   async #closeStreams(): Promise<void> {

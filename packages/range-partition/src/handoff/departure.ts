@@ -6,22 +6,15 @@
  *     resume: it does not leave after all; until holdData.
  */
 import { assert, type Failure, type Outcome, ok, refused } from "@stamp/base";
-import type { MemoryTable } from "@stamp/lsm";
 import type { World } from "@stamp/ports";
 import type { BlobData } from "../blob-data/blob-data.ts";
-import { type Frozen, keptFromExtentId, type Maintenance } from "../checkpoint/maintenance.ts";
+import { keptFromExtentId, type Maintenance } from "../checkpoint/maintenance.ts";
+import type { Upkeep } from "../checkpoint/upkeep.ts";
 import type { GroupCommit } from "../commit/group-commit.ts";
 import type { Transactions } from "../commit/transactions.ts";
 import type { PartitionStreams } from "../load/load.ts";
+import type { MemoryTables } from "../memory-tables.ts";
 import { type HandoffRecord, type Leaving, type Left, leaveTogether } from "./leave.ts";
-
-/** Commits that are in no checkpoint. */
-interface Memory {
-  readonly table: MemoryTable;
-  readonly lastSequence: number;
-  /** Bytes of the table's commits in the log. */
-  readonly logBytes: number;
-}
 
 /** The partition that leaves. */
 export interface Leaver {
@@ -34,11 +27,8 @@ export interface Leaver {
   readonly data: BlobData;
   /** Why it has ended. */
   readonly ended: () => Failure | undefined;
-  readonly memory: () => Memory;
-  readonly freeze: () => Frozen;
-  /** Resolves when no frozen table is being written out. */
-  readonly untilWritten: () => Promise<void>;
-  readonly checkpoint: () => Promise<Outcome<void>>;
+  readonly tables: MemoryTables;
+  readonly upkeep: () => Upkeep;
 }
 
 /** Right before it leaves, what is in memory is written out until so little is left; or so often; or until what comes meanwhile is not much less. */
@@ -75,11 +65,11 @@ export class Departure {
    * there will be rows to write out though there may be none now.
    */
   async prepare(written: boolean): Promise<Outcome<void>> {
-    const { maintenance, streams, checkpoint } = this.#leaver;
+    const { maintenance, streams, upkeep } = this.#leaver;
     this.#preparing = true;
     maintenance.stop();
     const begun = Promise.all([streams.metadata, ...(written ? [streams.rowData] : [])].map((stream) => stream.begin()));
-    const out = await checkpoint();
+    const out = await upkeep().checkpoint();
     if (!out.ok) return out;
     await begun;
     // The children want them all.
@@ -89,12 +79,12 @@ export class Departure {
 
   /** Then, when all else is prepared: what came into memory meanwhile goes out, too. */
   async lighten(): Promise<Outcome<void>> {
-    const { memory, checkpoint } = this.#leaver;
-    for (let round = 0; round < lightenRoundsMax && memory().table.bytes > leftOverBytes; round++) {
-      const beforeBytes = memory().table.bytes;
-      const out = await checkpoint();
+    const { tables, upkeep } = this.#leaver;
+    for (let round = 0; round < lightenRoundsMax && tables.active.bytes > leftOverBytes; round++) {
+      const beforeBytes = tables.active.bytes;
+      const out = await upkeep().checkpoint();
       if (!out.ok) return out;
-      if (memory().table.bytes > muchLess * beforeBytes) break;
+      if (tables.active.bytes > muchLess * beforeBytes) break;
     }
     return ok();
   }
@@ -104,8 +94,8 @@ export class Departure {
    * out.
    */
   async recordHandoff(children: readonly string[]): Promise<Outcome<HandoffRecord>> {
-    const { maintenance, untilWritten, ended, rangeId } = this.#leaver;
-    await untilWritten();
+    const { maintenance, upkeep, ended, rangeId } = this.#leaver;
+    await upkeep().untilWritten();
     const failure = ended();
     if (failure !== undefined) return { ok: false, failure };
     if (!this.#preparing) return refused("unavailable", "notBegun", `${rangeId} does not leave any more`);
@@ -143,7 +133,7 @@ export class Departure {
    * anew.
    */
   async #leaveLog(children: readonly string[]): Promise<Outcome<Left>> {
-    const { rangeId, world, streams, maintenance, commit, memory, ended } = this.#leaver;
+    const { rangeId, world, streams, maintenance, commit, tables, ended } = this.#leaver;
     this.#preparing = true;
     maintenance.stop();
     const recorded = await (this.#record ?? this.recordHandoff(children));
@@ -159,7 +149,9 @@ export class Departure {
     await cut.applied;
     const isKnown = streams.commitLog.knows(recorded.value.state.logStartExtentId);
     const log = {
-      ...memory(),
+      table: tables.active,
+      lastSequence: tables.lastSequence,
+      logBytes: tables.activeLogBytes,
       lastTicket: commit.lastTicket,
       fromExtentId: isKnown ? keptFromExtentId(streams.commitLog, recorded.value.state) : 0,
     };
@@ -172,7 +164,7 @@ export class Departure {
    * the log has them (rule drainBeforeLeaving).
    */
   async #leaveRecord(how: Leaving): Promise<Outcome<Left>> {
-    const { world, maintenance, commit, transactions, memory, freeze, untilWritten, ended } = this.#leaver;
+    const { world, maintenance, commit, transactions, tables, upkeep, ended } = this.#leaver;
     this.#left = this.#becomes(how.children.join(" and "));
     const { rules, clock } = world;
     const heldSinceMs = clock.monotonicMs();
@@ -181,12 +173,12 @@ export class Departure {
       await transactions.untilDecided();
       if (commit.undurableBytes > how.restBytesMax) await commit.whenIdle();
     }
-    await untilWritten();
+    await upkeep().untilWritten();
     const failure = ended();
     if (failure !== undefined) return { ok: false, failure };
     const drainedMs = clock.monotonicMs();
-    const undurable = drains ? commit.leave() : { writes: [], bytes: 0, lastSequence: memory().lastSequence, recorded: () => {} };
-    const left = await maintenance.leave(freeze(), undurable, how);
+    const undurable = drains ? commit.leave() : { writes: [], bytes: 0, lastSequence: tables.lastSequence, recorded: () => {} };
+    const left = await maintenance.leave(upkeep().freeze(), undurable, how);
     if (!left.ok) {
       undurable.recorded(left);
       return left;
