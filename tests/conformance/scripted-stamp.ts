@@ -185,9 +185,9 @@ export async function startScriptedStamp(options: ScriptedOptions = {}): Promise
         rows.set(range.rangeId, held);
         return ok(engineOf(held, data));
       },
-      prepareHeirs: async () => {},
-      leave: async () => notScripted,
-      handOver: async () => notScripted,
+      handoff: () => {
+        throw new Error("splits and merges are not scripted");
+      },
     }),
   );
 
@@ -360,11 +360,6 @@ function engineOf(rows: MemoryRows, data: MemoryData) {
     mayReferTo: (place: { extentId: number }) => data.mayReferTo(place.extentId),
     facts: { sequence: 0, memoryTableBytes: 0, checkpointCount: 0, checkpointBytes: 0 },
     checkpoint: async () => ok(),
-    prepareToLeave: async () => notScripted,
-    lighten: async () => notScripted,
-    recordHandoff: async () => notScripted,
-    resume: () => {},
-    holdData: async () => {},
     begin: async () => {},
     keySamples: () => [],
     sealedDataExtents: () => [],
@@ -396,8 +391,6 @@ async function readOf(
   const offset = fromWire(request.offsetBytes);
   return ok({ payload: bytes.subarray(offset, offset + request.lengthBytes) });
 }
-
-const notScripted = refused("unimplemented", "unknownMethod", "ranges of this stamp are never split or merged");
 
 /** Handlers that nobody should call. */
 // biome-ignore lint/suspicious/noExplicitAny: one refusal for methods of every type.

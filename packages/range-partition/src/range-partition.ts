@@ -62,7 +62,8 @@ export class RangePartition {
   readonly #views = new WeakMap<Snapshot, TableView>();
   #ended: Failure | undefined;
   #lost = false;
-  readonly #departure: Departure;
+  /** How it leaves when the range is split or merged. */
+  readonly departure: Departure;
 
   /** Takes the partition over from whoever had it. Refused with `staleOwnerEpoch` when a higher epoch did so before. */
   static async load(
@@ -93,7 +94,7 @@ export class RangePartition {
     const inherited = await inheritPartition(world, client, options, options.caches ?? makeCaches(limits), streams, left, handed);
     if (inherited === undefined) return undefined;
     const partition = new RangePartition(world, options, limits, inherited);
-    partition.#upkeep.restMerges(() => partition.resume());
+    partition.#upkeep.restMerges();
     return partition;
   }
 
@@ -107,7 +108,7 @@ export class RangePartition {
     this.#storage = loaded.storage;
     const own = { low: options.lowKey, high: options.highKey };
     this.followers = new LogFollowers(world, { ...options, own, recentBytesMax: limits.followedBytesMax }, loaded, async () => {
-      const ended = this.#ended ?? this.#departure.recorded;
+      const ended = this.#ended ?? this.departure.recorded;
       return ended === undefined ? this.#maintenance.recordFollowers() : { ok: false, failure: ended };
     });
     const sizes = { checkpointsMax: limits.checkpointsMax, garbageBytesMax: 4 * limits.memoryTableBytesMax };
@@ -129,12 +130,12 @@ export class RangePartition {
       onLost: (failure) => this.#lose(failure),
     });
     this.#transactions = this.#makeTransactions();
-    this.#departure = this.#makeDeparture();
+    this.departure = this.#makeDeparture();
     this.fences = new ShippedFences({
       stored: loaded.state.shippedFences ?? {},
       record: (fences) => this.#maintenance.recordFences(fences),
       untilOver: () => this.#transactions.untilOver(),
-      ended: () => this.#ended ?? this.#departure.recorded,
+      ended: () => this.#ended ?? this.departure.recorded,
     });
     this.#upkeep = this.#makeUpkeep();
     const all = [streams.metadata, streams.commitLog, streams.rowData, streams.blobData];
@@ -184,7 +185,7 @@ export class RangePartition {
       memory: this.#options.memory ?? new MemoryBudget(Number.POSITIVE_INFINITY),
       ended: () => this.#ended,
       closed: () => this.#closed,
-      recorded: () => this.#departure.recorded,
+      recorded: () => this.departure.recorded,
       lastTicket: () => this.#commit.lastTicket,
       frozen: ({ lastSequence, logStart }) => this.followers.mark(lastSequence, logStart),
       lose: (failure) => this.#lose(failure),
@@ -275,7 +276,7 @@ export class RangePartition {
     const ended = this.#ended;
     if (ended !== undefined) return { ok: false, failure: ended };
     // The children are loaded from the last record of a leaving partition.
-    if (this.#departure.recorded === undefined) {
+    if (this.departure.recorded === undefined) {
       this.#data.settle();
       const recorded = new Set(this.#maintenance.state.settledExtents);
       const settled = this.#data.settled;
@@ -292,7 +293,7 @@ export class RangePartition {
 
   /** Records that, so that later owners count on. */
   async recordGone(goneSinceMs: Readonly<Record<string, number>>): Promise<Outcome<void>> {
-    const ended = this.#ended ?? this.#departure.recorded;
+    const ended = this.#ended ?? this.departure.recorded;
     return ended === undefined ? this.#maintenance.recordGone(goneSinceMs) : { ok: false, failure: ended };
   }
 
@@ -302,7 +303,7 @@ export class RangePartition {
    */
   async need(format: FormatName, version: number): Promise<Outcome<void>> {
     if ((this.#maintenance.state.needs?.[format] ?? 0) >= version) return ok();
-    const ended = this.#ended ?? this.#departure.recorded;
+    const ended = this.#ended ?? this.departure.recorded;
     const recorded = ended === undefined ? await this.#maintenance.need(format, version) : { ok: false as const, failure: ended };
     return recorded.ok ? recorded : { ok: false, failure: { ...recorded.failure, applied: "no" } };
   }
@@ -337,40 +338,6 @@ export class RangePartition {
   /** Writes what is in memory out while everything goes on; resolves when it is in a checkpoint. Not of one that leaves: that does so itself. */
   checkpoint(): Promise<Outcome<void>> {
     return this.#upkeep.checkpoint();
-  }
-
-  /**
-   * One, or two neighbours: they take no more writes, and the first one leaves in its metadata stream the state from which the ranges of
-   * `children` are loaded; reads go on. For good: whatever becomes of it, they are closed afterwards, and loaded again when nothing came of it.
-   */
-  static leave(partitions: readonly RangePartition[], children: readonly string[]): Promise<Outcome<Left>> {
-    const departures = partitions.map((partition) => partition.#departure);
-    return Departure.leave(departures, children);
-  }
-
-  /** Prepares the handoff before anything has to wait, in this order: see `Departure`. */
-  prepareToLeave(written: boolean): Promise<Outcome<void>> {
-    this.#upkeep.cancelRest();
-    return this.#departure.prepare(written);
-  }
-
-  lighten(): Promise<Outcome<void>> {
-    return this.#departure.lighten();
-  }
-
-  async recordHandoff(children: readonly string[]): Promise<Outcome<void>> {
-    const recorded = await this.#departure.recordHandoff(children);
-    return recorded.ok ? ok() : recorded;
-  }
-
-  /** It does not leave after all: merges go on. Only before `holdData`. */
-  resume(): void {
-    this.#departure.resume();
-    this.#upkeep.look();
-  }
-
-  holdData(): Promise<void> {
-    return this.#departure.holdData();
   }
 
   /** Resolves when there is an extent to write commits to. */
@@ -458,7 +425,7 @@ export class RangePartition {
 
   /** Why it takes nothing new. */
   get #closed(): Failure | undefined {
-    return this.#ended ?? this.#departure.left;
+    return this.#ended ?? this.departure.left;
   }
 
   #alive(): void {

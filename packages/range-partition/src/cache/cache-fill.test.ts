@@ -139,10 +139,10 @@ test("row cache: of a merge that comes to nothing nothing stays", async () => {
       const { cacheBytes, checkpointBytes } = partition.stats;
       writtenByMerges = Math.max(writtenByMerges, cacheBytes - checkpointBytes);
       // A split that is prepared and does not come about.
-      unwrap(await partition.prepareToLeave(false));
+      unwrap(await partition.departure.prepare(false));
       await stamp.sim.sleep(1_000);
       assert.ok(partition.stats.cacheBytes <= partition.stats.checkpointBytes, `${partition.stats.cacheBytes} in round ${round}`);
-      partition.resume();
+      partition.departure.resume();
     }
     assert.ok(writtenByMerges > 500_000, `${writtenByMerges} bytes of merges under way`);
   });

@@ -74,13 +74,19 @@ export class Upkeep {
     }
   }
 
-  /** Holds merges back for a moment, then calls `then`. */
-  restMerges(then: () => void): void {
-    this.#kept.maintenance.stop();
-    this.#mergesLater = this.#kept.world.clock.after(childRestMs, then);
+  /** Holds merges back for a moment. */
+  restMerges(): void {
+    const { maintenance, world } = this.#kept;
+    maintenance.stop();
+    this.#mergesLater = world.clock.after(childRestMs, () => this.resumeMerges());
   }
 
-  /** Takes the `then` of `restMerges` back. */
+  resumeMerges(): void {
+    this.#kept.maintenance.goOn();
+    this.look();
+  }
+
+  /** For who stops merges himself: `restMerges` does not let them go on. */
   cancelRest(): void {
     this.#mergesLater?.cancel();
   }

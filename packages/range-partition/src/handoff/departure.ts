@@ -67,6 +67,7 @@ export class Departure {
   async prepare(written: boolean): Promise<Outcome<void>> {
     const { maintenance, streams, upkeep } = this.#leaver;
     this.#preparing = true;
+    upkeep().cancelRest();
     maintenance.stop();
     const begun = Promise.all([streams.metadata, ...(written ? [streams.rowData] : [])].map((stream) => stream.begin()));
     const out = await upkeep().checkpoint();
@@ -103,10 +104,11 @@ export class Departure {
     return this.#record;
   }
 
+  /** It does not leave after all: merges go on. Only before `holdData`. */
   resume(): void {
     this.#preparing = false;
     this.#record = undefined;
-    this.#leaver.maintenance.goOn();
+    this.#leaver.upkeep().resumeMerges();
   }
 
   /** A little before rows have to wait: takes no more blob data, and has those in that are on their way. */
@@ -115,7 +117,10 @@ export class Departure {
     await Promise.all([data.hold(this.#becomes("others"), dataIdleTimeoutMs), streams.rowData.quiet({ timeoutMs: dataIdleTimeoutMs })]);
   }
 
-  /** Hands one partition over, or two neighbours. */
+  /**
+   * One, or two neighbours: they take no more writes, and the first one leaves in its metadata stream the state from which the ranges of
+   * `children` are loaded; reads go on. For good: whatever becomes of it, they are closed afterwards, and loaded again when nothing came of it.
+   */
   static leave(departures: readonly Departure[], children: readonly string[]): Promise<Outcome<Left>> {
     const [first, second, ...others] = departures;
     assert(first !== undefined && others.length === 0, "one or two leave");

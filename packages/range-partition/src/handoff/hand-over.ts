@@ -2,7 +2,7 @@
  * The streams of range partitions become those of others, in one change: what a split and a merge come to. Data are not copied; extents
  * are shared by the lists, and each child takes its keys of what is in them.
  *
- * The shared streams must end somewhere. Whoever has left them (`RangePartition.leave`) knows where each ends, and says so in the change itself: their
+ * The shared streams must end somewhere. Whoever has left them (`Departure.leave`) knows where each ends, and says so in the change itself: their
  * last extents are sealed there in the same transaction. A stream of which that is not certain is opened once more by its owner, which
  * seals it.
  *
@@ -41,7 +41,7 @@ const aheadTimeoutMs = 5_000;
 /**
  * All streams of the parents go; those of the children are made under their owner epochs, with the extents of all parents (metadata: of the
  * first, which has the joined record; commit logs: of the only one, else none). Happens only while the parents have the owner epochs given (rule
- * ownerEpochAtManager). The parents have left (`RangePartition.leave`) before. Gives the extents of the commit logs.
+ * ownerEpochAtManager). The parents have left (`Departure.leave`) before. Gives the extents of the commit logs.
  */
 export async function handOver(
   world: World,
@@ -69,7 +69,7 @@ export async function handOver(
 }
 
 /** Has the first extents made that the children will write to, while the parents are still served. A hint: nothing depends on it. */
-export async function prepareHeirs(
+export async function allocateForChildren(
   client: StreamClient,
   parents: readonly PartitionStreams[],
   children: readonly OwnedNames[],

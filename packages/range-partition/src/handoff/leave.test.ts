@@ -5,10 +5,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FailureError, fromUtf8, type Outcome, ownerEpoch, present, type RuleName, refused, unwrap, utf8 } from "@stamp/base";
-import { RangePartition } from "../index.ts";
+import type { RangePartition } from "../index.ts";
 import { put, read, Stamp, streamsOf, write } from "../testing/harness.ts";
 import { isMoving, leaveWith, neighbours, r4 } from "../testing/leave-harness.ts";
-import { become, from, handOverTo, keyOf, keysOf, limits, type Place } from "../testing/reshape-harness.ts";
+import { become, from, handOverTo, keyOf, keysOf, leave, limits, type Place } from "../testing/reshape-harness.ts";
 
 async function writesWhileItLeaves(
   what: "split" | "merge",
@@ -60,8 +60,8 @@ test("split: what waits for the turn of its row when the parent leaves is not do
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
     unwrap(await write(parent, "row", [put("k", "before")]));
-    unwrap(await parent.prepareToLeave(true));
-    unwrap(await parent.recordHandoff(["r2"]));
+    unwrap(await parent.departure.prepare(true));
+    unwrap(await parent.departure.recordHandoff(["r2"]));
     const writes = Array.from({ length: 50 }, (_, i) => write(parent, "row", [put("k", `${i}`)]));
     await stamp.sim.sleep(5);
     unwrap(await become(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], [{ rangeId: "r2", epoch: 2 }]));
@@ -80,15 +80,15 @@ test("split: what is on its way to the log when that is cut is unknown, or not d
     await stamp.sim.run(async () => {
       const parent = unwrap(await stamp.load(1, "ps"));
       unwrap(await write(parent, "l", [put(keyOf(0), "before")]));
-      unwrap(await parent.prepareToLeave(true));
-      unwrap(await parent.recordHandoff(["r2"]));
+      unwrap(await parent.departure.prepare(true));
+      unwrap(await parent.departure.recordHandoff(["r2"]));
       const writes = [write(parent, "first", [put(keyOf(1), "on its way")])];
       // It lands: long enough for that, too short for the answer.
       await stamp.sim.sleep(0.1);
       writes.push(...from(2, 9).map((key) => write(parent, key, [put(key, "waits")])));
       const answered: number[] = [];
       for (const [i, one] of writes.entries()) void one.then(() => answered.push(i));
-      const left = unwrap(await RangePartition.leave([parent], ["r2"]));
+      const left = unwrap(await leave([parent], ["r2"]));
       await stamp.sim.sleep(500);
       assert.deepEqual(answered, [1, 2, 3, 4, 5, 6, 7], "nothing is said yet of what is on its way");
       if (change === "refused") {
@@ -116,11 +116,11 @@ test("split: without rule redoneWhenChanged what is said not to have happened is
   const stamp = new Stamp(31, { limits, without: ["redoneWhenChanged"] });
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
-    unwrap(await parent.prepareToLeave(true));
-    unwrap(await parent.recordHandoff(["r2"]));
+    unwrap(await parent.departure.prepare(true));
+    unwrap(await parent.departure.recordHandoff(["r2"]));
     const writing = write(parent, "first", [put(keyOf(1), "on its way")]);
     await stamp.sim.sleep(0.1);
-    unwrap(await RangePartition.leave([parent], ["r2"]));
+    unwrap(await leave([parent], ["r2"]));
     assert.ok(isMoving(await writing));
     await parent.close();
     await stamp.sim.sleep(100);
@@ -137,8 +137,8 @@ for (const what of ["split", "merge"] as const) {
           what === "merge" ? await neighbours(stamp) : [[{ rangeId: "r1", epoch: 1 }, unwrap(await stamp.load(1, "ps"))]];
         const [, parent] = present(parents[0], "a parent");
         if (what === "split") {
-          unwrap(await parent.prepareToLeave(true));
-          unwrap(await parent.recordHandoff(["r4"]));
+          unwrap(await parent.departure.prepare(true));
+          unwrap(await parent.departure.recordHandoff(["r4"]));
         }
         const next = (writes = true) =>
           parent.transact(
@@ -179,7 +179,7 @@ test("split: a parent whose log or metadata has another owner does not leave, an
     await stamp.sim.run(async () => {
       const parent = unwrap(await stamp.load(1, "ps"));
       unwrap(await write(parent, "l", [put(keyOf(0), "v")]));
-      unwrap(await parent.prepareToLeave(true));
+      unwrap(await parent.departure.prepare(true));
       unwrap(await stamp.client("pm").openForOwner(streamsOf("r1")[fenced], ownerEpoch(8), { create: false, timeoutMs: 5_000 }));
       const writes = from(1, 9).map((key) => write(parent, key, [put(key, "v")]));
       const { left, acknowledged } = await leaveWith(stamp, [parent], ["r4"], writes);
@@ -234,7 +234,7 @@ test("split: a log that gets no answer holds nothing up, and what is on its way 
     const done = await stamp.sim.run(async () => {
       const parent = unwrap(await stamp.load(1, "ps"));
       unwrap(await write(parent, "l", [put(keyOf(0), "v")]));
-      unwrap(await parent.prepareToLeave(true));
+      unwrap(await parent.departure.prepare(true));
       const { commitLog, metadata } = parent.streams;
       const lastOf = (stream: typeof metadata) => present(stream.extents.at(-1), "an extent").extentId;
       const located = unwrap(await stamp.client("ps").locate([lastOf(commitLog), lastOf(metadata)], { timeoutMs: 5_000 }));

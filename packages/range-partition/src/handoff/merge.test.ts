@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ownerEpoch, unwrap, utf8 } from "@stamp/base";
-import { RangePartition } from "../index.ts";
+import type { RangePartition } from "../index.ts";
 import { put, read, Stamp, streamsOf, write } from "../testing/harness.ts";
 import { leaveWith, neighbours } from "../testing/leave-harness.ts";
-import { become, expected, from, keyOf, keysOf, limits, type Place, splitAt200 } from "../testing/reshape-harness.ts";
+import { become, expected, from, keyOf, keysOf, leave, limits, type Place, splitAt200 } from "../testing/reshape-harness.ts";
 
 test("merge: what is decided and not durable is answered and goes along, whatever it is much of; the parent has it too when nothing comes of it", async () => {
   for (const { bytes, inMemory, isLittle } of [
@@ -57,7 +57,7 @@ test("merge: what the log takes no more is in the record and acknowledged; witho
     await stamp.sim.run(async () => {
       const [[, parent], [, other]] = await neighbours(stamp);
       unwrap(await write(parent, "l", [put(keyOf(0), "v")]));
-      unwrap(await parent.prepareToLeave(true));
+      unwrap(await parent.departure.prepare(true));
       unwrap(await stamp.client("pm").openForOwner(streamsOf("r2")[fenced], ownerEpoch(8), { create: false, timeoutMs: 5_000 }));
       const writes = [write(parent, "first", [put(keyOf(1), "on its way")])];
       await stamp.sim.sleep(0.1);
@@ -142,7 +142,7 @@ test("merge: one that was closed meanwhile leaves nothing, and the other one say
     await stamp.sim.run(async () => {
       const { left, right } = await splitAt200(stamp);
       await ([left, right][closed] as RangePartition).close();
-      const both = await RangePartition.leave([left, right], ["r4"]);
+      const both = await leave([left, right], ["r4"]);
       assert.ok(!both.ok && both.failure.reason === "stopping", JSON.stringify(both));
     });
   }

@@ -2,10 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { present, unwrap } from "@stamp/base";
-import { RangePartition } from "../index.ts";
 import { put, Stamp, write } from "../testing/harness.ts";
 import { isMoving, r4 } from "../testing/leave-harness.ts";
-import { fill, from, handOverTo, keysOf, limits } from "../testing/reshape-harness.ts";
+import { fill, from, handOverTo, keysOf, leave, limits } from "../testing/reshape-harness.ts";
 import { restBytesMax } from "./leave.ts";
 
 test("split: the log is cut when it goes to no other extent; writes go on until then", async () => {
@@ -14,15 +13,15 @@ test("split: the log is cut when it goes to no other extent; writes go on until 
     const stamp = new Stamp(28, { limits: { memoryTableBytesMax: 16 * 1024 * 1024 }, extentTargetBytes: 40_000 });
     await stamp.sim.run(async () => {
       const parent = unwrap(await stamp.load(1, "ps"));
-      unwrap(await parent.prepareToLeave(true));
-      unwrap(await parent.recordHandoff(["r4"]));
+      unwrap(await parent.departure.prepare(true));
+      unwrap(await parent.departure.recordHandoff(["r4"]));
       const acknowledged: string[] = [];
       const writers = from(0, 20).map(async (key) => {
         for (let i = 0; (await write(parent, key, [put(`${key}/${i}`, "x".repeat(1_000))])).ok; i++) acknowledged.push(`${key}/${i}`);
       });
       await stamp.sim.sleep(afterMs);
       const before = parent.streams.commitLog.extents.length;
-      const left = unwrap(await RangePartition.leave([parent], ["r4"]));
+      const left = unwrap(await leave([parent], ["r4"]));
       rolled += parent.streams.commitLog.extents.length > before ? 1 : 0;
       unwrap(await handOverTo(stamp, "ps", [[{ rangeId: "r1", epoch: 1 }, parent]], left, [r4]));
       await Promise.all(writers);
@@ -38,9 +37,9 @@ test("split: what is in memory is written out again when the parent stays after 
     const stamp = new Stamp(32, { limits });
     await stamp.sim.run(async () => {
       const parent = unwrap(await stamp.load(1, "ps"));
-      unwrap(await parent.prepareToLeave(true));
+      unwrap(await parent.departure.prepare(true));
       if (when === "telling") void fill(parent, 0, 200, "much").catch(() => {});
-      const telling = when === "before" ? undefined : parent.recordHandoff(["r4"]);
+      const telling = when === "before" ? undefined : parent.departure.recordHandoff(["r4"]);
       if (when === "told") unwrap(present(await telling, "told"));
       if (when !== "before") {
         await fill(parent, 0, 400, "first");
@@ -50,9 +49,9 @@ test("split: what is in memory is written out again when the parent stays after 
           assert.equal(parent.stats.checkpoints, 0);
         }
       }
-      parent.resume();
+      parent.departure.resume();
       await telling;
-      if (when === "before") assert.equal((await parent.recordHandoff(["r4"])).ok, false, "it stays");
+      if (when === "before") assert.equal((await parent.departure.recordHandoff(["r4"])).ok, false, "it stays");
       await fill(parent, 0, 400, "second");
       unwrap(await parent.checkpoint());
       assert.ok(parent.stats.checkpoints > 0 && parent.stats.memoryTableEntries === 0);
@@ -69,7 +68,7 @@ test("split: blob data that is not on its way to an extent is given back, what i
     const append = () => parent.appendData([new Uint8Array(512 * 1024)], { timeoutMs: 60_000 });
     unwrap(await append());
     const appends = Array.from({ length: 30 }, append);
-    await parent.holdData();
+    await parent.departure.holdData();
     const outcomes = await Promise.all(appends);
     const taken = outcomes.filter(({ ok }) => ok).length;
     assert.ok(taken >= 1 && taken < 30, `${taken} were on their way`);
@@ -77,7 +76,7 @@ test("split: blob data that is not on its way to an extent is given back, what i
       assert.ok(!outcome.ok && outcome.failure.reason === "partitionLoading" && outcome.failure.applied === "no", JSON.stringify(outcome));
     }
     unwrap(await write(parent, "l", [put("k", "rows go on")]));
-    unwrap(await RangePartition.leave([parent], ["r2"]));
+    unwrap(await leave([parent], ["r2"]));
     assert.ok(typeof parent.streams.blobData?.endsAt === "object");
   });
 });
@@ -91,10 +90,10 @@ test("split: where blob data end is certain also when their extent is being left
       const appends = Array.from({ length: 40 }, () => parent.appendData([new Uint8Array(100_000)], { timeoutMs: 60_000 }));
       await stamp.sim.sleep(afterMs);
       const before = parent.streams.blobData?.extents.length ?? 0;
-      await parent.holdData();
+      await parent.departure.holdData();
       left += (parent.streams.blobData?.extents.length ?? 0) > before ? 1 : 0;
       await Promise.all(appends);
-      unwrap(await RangePartition.leave([parent], ["r2"]));
+      unwrap(await leave([parent], ["r2"]));
       assert.ok(parent.streams.blobData?.endsAt !== undefined, `${afterMs} ms`);
     });
   }
@@ -106,7 +105,7 @@ test("split: what a parent that is written to leaves has extents to go to, thoug
     const stamp = new Stamp(16, { limits });
     await stamp.sim.run(async () => {
       const parent = unwrap(await stamp.load(1, "ps"));
-      unwrap(await parent.prepareToLeave(written));
+      unwrap(await parent.departure.prepare(written));
       const { metadata, rowData } = parent.streams;
       assert.deepEqual([metadata.extents.length, rowData.extents.length], [1, written ? 1 : 0]);
     });
@@ -130,8 +129,8 @@ test("split: what is in memory is written out round after round while writes go 
       const all = from(0, writers).map(async (key) => {
         for (let i = 0; !stopped; i++) unwrap(await write(parent, key, [put(`${key}/${i}`, "x".repeat(2_000))]));
       });
-      unwrap(await parent.prepareToLeave(true));
-      unwrap(await parent.lighten());
+      unwrap(await parent.departure.prepare(true));
+      unwrap(await parent.departure.lighten());
       stopped = true;
       const { checkpoints, memoryTableBytes } = parent.stats;
       assert.ok(checkpoints >= roundsMin && checkpoints <= roundsMax, `${writers} writers, ${checkpoints} rounds`);
@@ -149,7 +148,7 @@ test("split: a merge of checkpoints that is under way is given up when the paren
       await fill(parent, 0, 3_000, `round ${round}`);
       unwrap(await parent.checkpoint());
     }
-    unwrap(await parent.prepareToLeave(true));
+    unwrap(await parent.departure.prepare(true));
     await stamp.sim.sleep(30_000);
     assert.equal(parent.stats.checkpoints, 4);
     assert.equal(parent.stats.storage.mergedBytes, 0);

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { fromUtf8, ownerEpoch, present, unwrap, utf8 } from "@stamp/base";
 import type { PartitionState } from "@stamp/lsm";
 import { makeCaches } from "../cache/caches.ts";
-import { handOver, prepareHeirs, RangePartition } from "../index.ts";
+import { RangePartition } from "../index.ts";
 import { limitDefaults } from "../limits.ts";
 import { childState, loadPartition, replayRest } from "../load/load.ts";
 import { put, read, remove, rows, Stamp, streamsOf, write } from "../testing/harness.ts";
@@ -16,11 +16,13 @@ import {
   handOverTo,
   keyOf,
   keysOf,
+  leave,
   limits,
   owned,
   type Place,
   splitAt200,
 } from "../testing/reshape-harness.ts";
+import { allocateForChildren, handOver } from "./hand-over.ts";
 
 test("split: each child has its keys as they were, newest versions, no key of the other, and goes on", async () => {
   const stamp = new Stamp(1, { limits });
@@ -67,14 +69,14 @@ test("split: children made from memory are those that are loaded, also after mor
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
     await fill(parent, 0, 400, "first");
-    unwrap(await parent.prepareToLeave(true));
+    unwrap(await parent.departure.prepare(true));
     unwrap(await write(parent, "l", [remove(keyOf(5)), put(keyOf(399), "last")]));
     const children = [
       { rangeId: "r2", epoch: 2, low: "", high: keyOf(200) },
       { rangeId: "r3", epoch: 3, low: keyOf(200), high: "~" },
     ];
-    await prepareHeirs(stamp.client("ps"), [parent.streams], children.map(owned));
-    const left = unwrap(await RangePartition.leave([parent], ["r2", "r3"]));
+    await allocateForChildren(stamp.client("ps"), [parent.streams], children.map(owned));
+    const left = unwrap(await leave([parent], ["r2", "r3"]));
     const ofParent = parent.streams.commitLog.extents.map(({ extentId }) => extentId);
     const late = await parent.checkpoint();
     assert.equal(late.ok ? "written" : late.failure.reason, "partitionLoading", "what left writes no checkpoint, and waits for none");
@@ -124,12 +126,12 @@ test("split: a child merges checkpoints a second later, and not at all when it l
     const stamp = new Stamp(27, { limits: { memoryTableBytesMax: 8 * 1024 * 1024, checkpointsMax: 8 } });
     await stamp.sim.run(async () => {
       const parent = unwrap(await stamp.load(1, "ps"));
-      unwrap(await parent.prepareToLeave(true));
+      unwrap(await parent.departure.prepare(true));
       for (let round = 0; round < 6; round++) {
         await fill(parent, 0, 200, `round ${round}`);
         unwrap(await parent.checkpoint());
       }
-      const left = unwrap(await RangePartition.leave([parent], ["r2"]));
+      const left = unwrap(await leave([parent], ["r2"]));
       const [world, client] = [stamp.sim.world("ps"), stamp.client("ps")];
       const children = [owned({ rangeId: "r2", epoch: 2 })];
       const handed = unwrap(
@@ -147,7 +149,7 @@ test("split: a child merges checkpoints a second later, and not at all when it l
       unwrap(await write(child, "l", [put("k", "v")]));
       await stamp.sim.sleep(900);
       assert.equal(child.stats.checkpoints, 6);
-      if (leavesAgain) unwrap(await child.prepareToLeave(true));
+      if (leavesAgain) unwrap(await child.departure.prepare(true));
       await stamp.sim.sleep(20_000);
       assert.equal(child.stats.storage.mergedBytes > 0, !leavesAgain);
     });
@@ -205,13 +207,13 @@ test("split: a child that has no row of what is in the log lets it go, and goes 
     const stamp = new Stamp(33, { limits });
     await stamp.sim.run(async () => {
       const parent = unwrap(await stamp.load(1, "ps"));
-      unwrap(await parent.prepareToLeave(true));
+      unwrap(await parent.departure.prepare(true));
       await fill(parent, 0, 20, "lower");
       const children = [2, 3].map((epoch) => ({ rangeId: `r${epoch}`, epoch }));
       const parents: [Place, RangePartition][] = [[{ rangeId: "r1", epoch: 1 }, parent]];
       const client = stamp.client("ps");
-      await prepareHeirs(client, [parent.streams], children.map(owned));
-      const left = unwrap(await RangePartition.leave([parent], ["r2", "r3"]));
+      await allocateForChildren(client, [parent.streams], children.map(owned));
+      const left = unwrap(await leave([parent], ["r2", "r3"]));
       const handed = unwrap(await handOverTo(stamp, "ps", parents, left, children));
       const options = {
         rangeId: "r3",
@@ -338,7 +340,7 @@ test("split: when somebody else has opened the parent meanwhile nothing happens,
       { rangeId: "r2", epoch: 2 },
       { rangeId: "r3", epoch: 3 },
     ];
-    unwrap(await RangePartition.leave([parent], ["r2", "r3"]));
+    unwrap(await leave([parent], ["r2", "r3"]));
     // The manager gave the split up: it fences the parent.
     unwrap(await stamp.client("pm").openForOwner(streamsOf("r1").metadata, ownerEpoch(4), { create: false, timeoutMs: 5_000 }));
     const late = await handOver(
@@ -389,8 +391,8 @@ test("split: a range that was prepared to leave and stays merges its checkpoints
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));
     await fill(parent, 0, 100, "first");
-    unwrap(await parent.prepareToLeave(true));
-    parent.resume();
+    unwrap(await parent.departure.prepare(true));
+    parent.departure.resume();
     for (let round = 0; round < 10; round++) await fill(parent, 0, 100, `round ${round}`);
     await stamp.sim.sleep(30_000);
     assert.ok(parent.stats.checkpoints <= limits.checkpointsMax, `${parent.stats.checkpoints} checkpoints`);

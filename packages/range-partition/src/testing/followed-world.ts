@@ -168,7 +168,7 @@ export class FollowedWorld {
     if (inside.length === 0) return;
     const at = this.prng.pick(inside);
     const children = [this.#newRange(), this.#newRange()] as const;
-    unwrap(await range.partition.prepareToLeave(true));
+    unwrap(await range.partition.departure.prepare(true));
     const parents: Parameters<typeof become>[2] = [[range, range.partition]];
     unwrap(await become(this.stamp, `server-${range.epoch % 3}`, parents, children));
     const { low, high, merged } = range;
@@ -190,7 +190,7 @@ export class FollowedWorld {
     if (this.prng.chance(0.5)) for (const range of [first, second]) await this.follow(range, true);
     const child = this.#newRange();
     const parents: Parameters<typeof become>[2] = [first, second].map((range) => [range, range.partition]);
-    if (this.prng.chance(0.3)) for (const { partition } of [first, second]) unwrap(await partition.prepareToLeave(true));
+    if (this.prng.chance(0.3)) for (const { partition } of [first, second]) unwrap(await partition.departure.prepare(true));
     const lagging = [first, second].some(({ partition }) => (partition.followers.status(follower)?.pending ?? 1) > 0);
     unwrap(await become(this.stamp, `server-${first.epoch % 3}`, parents, [child]));
     const merged = await this.load({ rangeId: child.rangeId, low: first.low, high: second.high, merged: true }, false, child.epoch);

@@ -1,8 +1,8 @@
 /** Parents that leave: two neighbours, and one whose writes are decided but not durable. */
 import { type Outcome, unwrap } from "@stamp/base";
-import { RangePartition } from "../index.ts";
+import type { RangePartition } from "../index.ts";
 import type { Stamp } from "./harness.ts";
-import { keyOf, type Place } from "./reshape-harness.ts";
+import { keyOf, leave, type Place } from "./reshape-harness.ts";
 
 /** Two neighbours, r2 and r3, that meet at 200. */
 export async function neighbours(stamp: Stamp): Promise<[[Place, RangePartition], [Place, RangePartition]]> {
@@ -25,7 +25,7 @@ export async function leaveWith(
 ) {
   await stamp.sim.sleep(0.1);
   const commits = parents.reduce((sum, { stats }) => sum + stats.commits, 0);
-  const left = await RangePartition.leave(parents, children);
+  const left = await leave(parents, children);
   const outcomes = await Promise.all(writes);
   return { left, commits, acknowledged: outcomes.map(({ ok }) => ok) };
 }

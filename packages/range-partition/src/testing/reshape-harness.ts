@@ -1,7 +1,9 @@
 /** Range partitions that are split and merged as a partition server does it, for the tests of this package. */
 import { type Outcome, unwrap } from "@stamp/base";
-import type { HandedOver } from "../handoff/hand-over.ts";
-import { handOver, type Left, RangePartition } from "../index.ts";
+import { Departure } from "../handoff/departure.ts";
+import { type HandedOver, handOver } from "../handoff/hand-over.ts";
+import type { Left } from "../handoff/leave.ts";
+import type { RangePartition } from "../index.ts";
 import { put, remove, rows, type Stamp, streamsOf, write } from "./harness.ts";
 
 export const keyOf = (i: number): string => `k${String(i).padStart(4, "0")}`;
@@ -22,6 +24,12 @@ export interface Place {
 }
 export const owned = ({ rangeId, epoch }: Place) => ({ streams: streamsOf(rangeId), ownerEpoch: epoch });
 
+export const leave = (parents: readonly RangePartition[], children: readonly string[]): Promise<Outcome<Left>> =>
+  Departure.leave(
+    parents.map(({ departure }) => departure),
+    children,
+  );
+
 /** Takes a range over as a partition server does. */
 export async function become(
   stamp: Stamp,
@@ -29,7 +37,7 @@ export async function become(
   parents: readonly [Place, RangePartition][],
   children: readonly Place[],
 ): Promise<Outcome<unknown>> {
-  const left = await RangePartition.leave(
+  const left = await leave(
     parents.map(([, partition]) => partition),
     children.map(({ rangeId }) => rangeId),
   );

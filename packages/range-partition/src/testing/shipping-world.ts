@@ -246,7 +246,7 @@ export class ShippingWorld extends FollowedWorld {
   async splitReceiver(): Promise<void> {
     const [range] = this.receivers;
     if (range === undefined || this.receivers.length > 1) return;
-    unwrap(await range.partition.prepareToLeave(true));
+    unwrap(await range.partition.departure.prepare(true));
     const children = [++this.epoch, ++this.epoch].map((one) => ({ rangeId: `s-e${one}`, epoch: one })) as [Child, Child];
     unwrap(await become(this.stamp, `server-${range.epoch % 3}`, [[range, range.partition]], children));
     this.receivers = [

@@ -5,7 +5,7 @@
 import type { Outcome } from "@stamp/base";
 import type { Decision, Place, ScanAnswer, ScanLimits, VisitRow } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
-import type { DataExtent, StorageCounts, StorageTimes } from "@stamp/range-partition";
+import type { DataExtent, RangePartition, StorageCounts, StorageTimes } from "@stamp/range-partition";
 import type { HedgeFigures } from "@stamp/stream-client";
 import type { ExtentLocation } from "@stamp/wire";
 
@@ -64,18 +64,10 @@ export interface RangeEngine {
   leaveExtents(extentIds: readonly number[]): Promise<void>;
   /** Takes those out of the blob data stream that nothing refers to; the others of `leaveExtents` may be referred to again. */
   dropExtents(unreferenced: ReadonlySet<number>, timeoutMs: number): Promise<Outcome<readonly number[]>>;
+  /** The partition behind it; absent from engines of tests. */
+  readonly partition?: RangePartition;
   /** Writes out what is in memory. */
   checkpoint(): Promise<Outcome<void>>;
-  /** All of leaving that can be done before anything has to wait. `written`: somebody writes to it. */
-  prepareToLeave(written: boolean): Promise<Outcome<void>>;
-  /** The last of it, when all else is prepared: what came into memory meanwhile. */
-  lighten(): Promise<Outcome<void>>;
-  /** Then, of one that is split: what its children are loaded from is recorded. */
-  recordHandoff(children: readonly string[]): Promise<Outcome<void>>;
-  /** It does not leave after all; only before `holdData`. */
-  resume(): void;
-  /** No blob data from now on, for good; resolves when what is on its way is in, or after a bound. Rows are written meanwhile. */
-  holdData(): Promise<void>;
   /** Resolves when commits have a place to go to: nothing has to be asked for the first one. */
   begin(): Promise<void>;
   /** Keys that divide what is written out into parts of about one size, in order. */
@@ -86,12 +78,8 @@ export interface RangeEngine {
   forgetCached(): Promise<void>;
 }
 
-/**
- * State that partitions left, as the engines know it; since when writes wait; how long they waited for decisions, and
- * wrote.
- */
-export interface LeftState {
-  readonly leftBy: string;
+/** Since when writes wait for the children of a split or merge; how long they waited for decisions, and for the last record. */
+export interface LeaveTimes {
   readonly heldSinceMs: number;
   readonly drainMs: number;
   readonly writeMs: number;
@@ -120,15 +108,27 @@ export interface Engines {
   readonly times?: StorageTimes;
   /** Where these extents are; those that nobody knows are left out. */
   locate(extentIds: readonly number[], timeoutMs: number): Promise<ExtentLocation[]>;
-  /** A hint, before the parents leave: what the children will need of the stream layer can be made ready. */
-  prepareHeirs(parents: readonly RangeEngine[], children: readonly Range[]): Promise<void>;
-  /**
-   * One, or two neighbours in order: no new write from `heldSinceMs` on, for good; resolves when the state for the children is in the metadata
-   * stream of the first. Reads go on.
-   */
-  leave(parents: readonly RangeEngine[], children: readonly string[]): Promise<Outcome<LeftState>>;
-  /** The streams of the parents become those of the children, in one change, or nothing happens. Gives what loads a child here. */
-  handOver(parents: readonly ParentRange[], left: LeftState, children: readonly Range[], timeoutMs: number): Promise<Outcome<LoadEngine>>;
+  /** Begins a split or merge: one parent, or two neighbours in order. */
+  handoff(parents: readonly ParentRange[], children: readonly Range[]): Handoff;
+}
+
+/**
+ * One split or merge; its steps in their order. Until `holdData` the parents are served as before. From then on they are
+ * closed afterwards, whatever comes of it.
+ */
+export interface Handoff {
+  /** Does all that can be done before anything has to wait. `written`: somebody writes to the parents. */
+  prepare(written: boolean): Promise<Outcome<void>>;
+  /** The parents do not leave after all; those that are still served go on. Only before `holdData`. */
+  resume(isServed: (rangeId: string) => boolean): void;
+  /** No blob data from now on; resolves when what is on its way is in, or after a bound. Rows are written meanwhile. */
+  holdData(): Promise<void>;
+  /** No new write from `heldSinceMs` on; resolves when the state for the children is in the metadata stream of the first parent. Reads go on. */
+  leave(): Promise<Outcome<LeaveTimes>>;
+  /** The streams of the parents become those of the children, in one change, or nothing happens. */
+  handOver(timeoutMs: number): Promise<Outcome<void>>;
+  /** Loads a child here, from what the parents left. */
+  readonly load: LoadEngine;
 }
 
 /** Opens the range's streams under its owner epoch and replays its log. Refused with `staleOwnerEpoch` when a higher one did so before. */

@@ -7,7 +7,7 @@ import { PartitionManager, PartitionServer } from "@stamp/wire";
 import { blob, Client, cluster, serveable } from "../testing/moves-harness.ts";
 
 const timeoutMs = 10_000;
-const prepareHeirsMs = 1_500;
+const allocateMs = 1_500;
 
 test("split: while the first extents of the heirs are made blob data do not wait; after it whoever knows only the parent is served by the heir", async () => {
   const { sim, streams } = cluster(3, allRules, ["pm-1"]);
@@ -19,7 +19,7 @@ test("split: while the first extents of the heirs are made blob data do not wait
     const parent = operator.ranges.find(({ table }) => table === "Blob");
     assert.ok(parent);
     assert.equal(await client.write(1, ""), "done", "a range that is written to");
-    streams.prepareHeirsMs = prepareHeirsMs;
+    streams.allocateMs = allocateMs;
     const key = (container: string) =>
       routeOf(sim.rules, { case: "getBlob", value: { name: { ...blob, container } } } as Parameters<typeof routeOf>[1]).key;
     const { transport } = sim.world("client-3");
@@ -36,7 +36,7 @@ test("split: while the first extents of the heirs are made blob data do not wait
       over = true;
     });
     await sim.sleep(200);
-    for (let sinceMs = sim.nowMs; sim.nowMs - sinceMs < prepareHeirsMs - 500; await sim.sleep(100)) {
+    for (let sinceMs = sim.nowMs; sim.nowMs - sinceMs < allocateMs - 500; await sim.sleep(100)) {
       assert.ok(!over);
       const { taken, tookMs } = await append("a");
       assert.ok(taken && tookMs < 300, `${tookMs} ms while it is prepared`);

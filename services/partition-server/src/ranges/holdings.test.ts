@@ -19,7 +19,9 @@ async function servesAfterClose(rules: Rules, closed: Range): Promise<boolean> {
   return sim.run(async () => {
     const world = sim.world("ps-1");
     // It happens, and this server never hears of it.
-    const engines: Engines = { ...new TestStreams().engines(world), handOver: () => new Promise(() => {}) };
+    const made = new TestStreams().engines(world);
+    const never = { handOver: () => new Promise<never>(() => {}) };
+    const engines: Engines = { ...made, handoff: (...those) => Object.assign(made.handoff(...those), never) };
     const holdings = new Holdings(world, engines);
     holdings.leaseTaken(1);
     unwrap(await holdings.load(command(parent), parent));

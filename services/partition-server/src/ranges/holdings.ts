@@ -12,7 +12,7 @@ import type { LoadCommand, Range } from "@stamp/partition-map";
 import { HeldRanges, ServerRules } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { within } from "@stamp/ports";
-import type { Engines, LeftState, LoadEngine, RangeEngine } from "../operations/engine.ts";
+import type { Engines, Handoff, LoadEngine, RangeEngine } from "../operations/engine.ts";
 import { type LoadTotals, RangeLoad, type ServerFigures, ServerLoad } from "./load.ts";
 import type { ReshapeTimes } from "./reshape-times.ts";
 
@@ -247,7 +247,8 @@ export class Holdings {
     if (ready.length < parents.length) return notBegun("a parent is not served here yet");
     const { logger } = this.#world;
     const beganMs = this.#world.clock.monotonicMs();
-    const prepared = await this.#prepared(ready, children, (deadlineMs - beganMs) * preparePart);
+    const handoff = this.#engines.handoff(ready, children);
+    const prepared = await this.#prepared(handoff, ready, (deadlineMs - beganMs) * preparePart);
     if (!prepared.ok) {
       logger.warn("ranges not reshaped", { parents: parents.map(({ rangeId }) => rangeId).join(), ...prepared.failure });
       return prepared;
@@ -255,7 +256,7 @@ export class Holdings {
     const { promise: over, resolve: isOver } = Promise.withResolvers<true>();
     const childIds = new Set(children.map(({ rangeId }) => rangeId));
     for (const { range } of ready) this.#become(range, { rangeVersion: range.rangeVersion, childIds, over });
-    const done = await this.#reshape(command, ready, children, beganMs, () => isOver(true)).finally(() => isOver(true));
+    const done = await this.#reshape(handoff, command, ready, children, beganMs, () => isOver(true)).finally(() => isOver(true));
     const facts = { parents: parents.map(({ rangeId }) => rangeId).join(), children: children.map(({ rangeId }) => rangeId).join() };
     if (done.ok) {
       logger.info("ranges reshaped", { ...facts, ...done.value });
@@ -267,6 +268,7 @@ export class Holdings {
 
   /** `served` is called when the children are. */
   async #reshape(
+    handoff: Handoff,
     command: ReshapeCommand,
     parents: readonly Serving[],
     children: readonly Range[],
@@ -275,13 +277,10 @@ export class Holdings {
   ): Promise<Outcome<ReshapeTimes>> {
     const { clock } = this.#world;
     const dataSinceMs = clock.monotonicMs();
-    await Promise.all(parents.map(({ engine }) => engine.holdData()));
-    const left = await this.#engines.leave(
-      parents.map(({ engine }) => engine),
-      children.map(({ rangeId }) => rangeId),
-    );
+    await handoff.holdData();
+    const left = await handoff.leave();
     const leftMs = clock.monotonicMs();
-    const handed = left.ok ? await this.#handOver(parents, left.value, children) : left;
+    const handed = left.ok ? await this.#handOver(handoff, parents) : left;
     const handedMs = clock.monotonicMs();
     for (const one of parents) {
       if (this.#held.get(one.range.rangeId) === one) this.#held.delete(one.range.rangeId);
@@ -295,7 +294,7 @@ export class Holdings {
     const loaded = await Promise.all(
       children.map((child) => {
         const { rangeId, ownerEpoch } = child;
-        return this.load({ pmTerm, leaseEpoch, rangeId, ownerEpoch }, child, handed.value, written);
+        return this.load({ pmTerm, leaseEpoch, rangeId, ownerEpoch }, child, handoff.load, written);
       }),
     );
     const failed = loaded.find((one) => !one.ok);
@@ -321,36 +320,20 @@ export class Holdings {
   }
 
   /** All that can be done before anything has to wait. When it fails, or not all of them are served any more, those that are go on. */
-  async #prepared(parents: readonly Serving[], children: readonly Range[], timeoutMs: number): Promise<Outcome<void>> {
-    const prepared = await within(this.#world.clock, timeoutMs, this.#prepare(parents, children));
+  async #prepared(handoff: Handoff, parents: readonly Serving[], timeoutMs: number): Promise<Outcome<void>> {
+    const prepared = await within(this.#world.clock, timeoutMs, handoff.prepare(isWritten(parents)));
     const gone = parents.find((parent) => !this.current(parent));
     if (prepared?.ok && gone === undefined) return prepared;
-    for (const parent of parents) if (this.current(parent)) parent.engine.resume();
+    handoff.resume((rangeId) => parents.some((parent) => parent.range.rangeId === rangeId && this.current(parent)));
     if (gone !== undefined) return notBegun(`${gone.range.rangeId} is not served here any more`);
     return notBegun(prepared?.ok === false ? prepared.failure.message : `it was not prepared in ${Math.round(timeoutMs)} ms`);
   }
 
-  async #prepare(parents: readonly Serving[], children: readonly Range[]): Promise<Outcome<void>> {
-    const engines = parents.map(({ engine }) => engine);
-    const written = isWritten(parents);
-    const [prepared] = await Promise.all([
-      Promise.all(engines.map((engine) => engine.prepareToLeave(written))),
-      written ? this.#engines.prepareHeirs(engines, children) : Promise.resolve(),
-    ]);
-    const failed = prepared.find((one) => !one.ok);
-    if (failed) return failed;
-    const light = await Promise.all(engines.map((engine) => engine.lighten()));
-    const heavy = light.find((one) => !one.ok);
-    if (heavy !== undefined) return heavy;
-    const [only, ...others] = engines;
-    return only === undefined || others.length > 0 ? ok() : only.recordHandoff(children.map(({ rangeId }) => rangeId));
-  }
-
-  async #handOver(parents: readonly Serving[], left: LeftState, children: readonly Range[]): Promise<Outcome<LoadEngine>> {
+  async #handOver(handoff: Handoff, parents: readonly Serving[]): Promise<Outcome<void>> {
     if (!parents.every(({ range }) => this.#held.get(range.rangeId)?.state === "serving")) {
       return refused("aborted", "leaseLost", "a parent was dropped meanwhile");
     }
-    return this.#engines.handOver(parents, left, children, handOverTimeoutMs);
+    return handoff.handOver(handOverTimeoutMs);
   }
 
   #become({ rangeId }: Range, becoming: Becoming): void {

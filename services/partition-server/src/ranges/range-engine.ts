@@ -7,14 +7,12 @@ import {
   type Caches,
   type Cursor,
   type DeletedWalk,
-  handOver,
-  type Left,
+  Handoff,
+  type HandoffChild,
   MemoryBudget,
   makeCaches,
-  type OwnedNames,
   type PartitionOptions,
   type PartitionStreamNames,
-  prepareHeirs,
   RangePartition,
   type Row,
   type RowScan,
@@ -24,7 +22,7 @@ import {
 } from "@stamp/range-partition";
 import { StreamClient } from "@stamp/stream-client";
 import { type PartitionServerConfig, rowCacheBytesOf } from "../config.ts";
-import type { Engines, LeftState, RangeEngine, RowView } from "../operations/engine.ts";
+import type { Engines, LoadEngine, RangeEngine, RowView } from "../operations/engine.ts";
 
 const loadTimeoutMs = 30_000;
 
@@ -52,43 +50,14 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
       // Where they are is a help: a reader that misses one asks the stream manager itself.
       return found.ok ? [...found.value] : [];
     },
-    prepareHeirs: (parents, children) =>
-      prepareHeirs(
-        streams,
-        parents.map((engine) => partitionOf(engine).streams),
-        children.map(ownedOf),
-      ),
-    leave: async (parents, children) => {
-      const partitions = parents.map(partitionOf);
-      const left = await RangePartition.leave(partitions, children);
-      if (!left.ok) return left;
-      const { heldSinceMs, drainMs, writeMs } = left.value;
-      const token: LeftState = { leftBy: partitions.map(({ rangeId }) => rangeId).join(), heldSinceMs, drainMs, writeMs };
-      leftStates.set(token, left.value);
-      return ok(token);
-    },
-    handOver: async (parents, token, children, timeoutMs) => {
-      const partitions = parents.map(({ engine }) => partitionOf(engine));
-      const left = present(leftStates.get(token), "what the parents left");
-      const names = parents.map(({ range }, i) => ({
-        ...ownedOf(range),
-        left: present(partitions[i], "a parent").streams,
-        ...(i === 0 && { recordExtentId: left.recordExtentId, ...(left.log && { logFromExtentId: left.log.fromExtentId }) }),
-      }));
-      const handed = await handOver(world, streams, names, children.map(ownedOf), timeoutMs);
-      left.became(handed.ok);
-      if (!handed.ok) return handed;
-      return ok(async (range, onFenced) => {
-        const child = await RangePartition.inherit(
-          world,
-          streams,
-          optionsOf(config, shared, range, onFenced),
-          partitions,
-          left,
-          handed.value,
-        );
+    handoff: (parents, children) => {
+      const leaving = parents.map(({ range, engine }) => ({ ...ownedOf(range), partition: present(engine.partition, "a parent") }));
+      const handoff = new Handoff(world, streams, leaving, children.map(ownedOf));
+      const inherit: LoadEngine = async (range, onFenced) => {
+        const child = await handoff.inherit(optionsOf(config, shared, range, onFenced));
         return child ? ok(engineOf(child)) : load(world, streams, config, shared, range, onFenced);
-      });
+      };
+      return Object.assign(handoff, { load: inherit });
     },
   };
 }
@@ -132,15 +101,7 @@ async function load(
   return loaded.ok ? ok(engineOf(loaded.value)) : loaded;
 }
 
-/** The partitions behind the tokens, and the engines. */
-const leftStates = new WeakMap<LeftState, Left>();
-const enginesPartitions = new WeakMap<RangeEngine, RangePartition>();
-const partitionOf = (engine: RangeEngine): RangePartition => present(enginesPartitions.get(engine), "the partition of an engine");
-
-/** The partition behind an engine; undefined for engines of tests. */
-export const partitionBehind = (engine: RangeEngine): RangePartition | undefined => enginesPartitions.get(engine);
-
-const ownedOf = (range: Range): OwnedNames => ({ streams: namesOf(range), ownerEpoch: range.ownerEpoch });
+const ownedOf = (range: Range): HandoffChild => ({ rangeId: range.rangeId, streams: namesOf(range), ownerEpoch: range.ownerEpoch });
 
 function namesOf({ streams: { metadata, commitLog, rowData, blobData } }: Range): PartitionStreamNames {
   return { metadata, commitLog, rowData, ...(blobData === "" ? {} : { blobData }) };
@@ -152,7 +113,8 @@ interface RowSource {
 }
 
 function engineOf(partition: RangePartition): RangeEngine {
-  const engine: RangeEngine = {
+  return {
+    partition,
     read: async (work, { background } = { background: false }) => {
       const snapshot = partition.snapshot();
       try {
@@ -181,11 +143,6 @@ function engineOf(partition: RangePartition): RangeEngine {
     },
     mayReferTo: (place) => partition.ownsPlace(place),
     checkpoint: () => partition.checkpoint(),
-    prepareToLeave: (written) => partition.prepareToLeave(written),
-    lighten: () => partition.lighten(),
-    recordHandoff: (children) => partition.recordHandoff(children),
-    resume: () => partition.resume(),
-    holdData: () => partition.holdData(),
     begin: () => partition.begin(),
     keySamples: () => partition.keySamples(),
     sealedDataExtents: () => partition.data.sealedExtents,
@@ -213,8 +170,6 @@ function engineOf(partition: RangePartition): RangeEngine {
     close: () => partition.close(),
     forgetCached: () => partition.forgetCached(),
   };
-  enginesPartitions.set(engine, partition);
-  return engine;
 }
 
 /** Storage that can't be read is a failure of the operation, not of this process. */

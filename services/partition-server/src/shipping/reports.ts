@@ -11,7 +11,6 @@ import { decodeMarker, markerKey, type RangePartition, type ReportRow, reportPag
 import type { DivergedRowSchema, DivergedRowsSchema, TellVersionsResponseSchema } from "@stamp/wire";
 import { fromWire, type GetShippedVersionsRequest, type ListDivergedRowsRequest, propertyToWire, toWire } from "@stamp/wire";
 import type { Held, Holdings, Serving } from "../ranges/holdings.ts";
-import { partitionBehind } from "../ranges/range-engine.ts";
 
 type Versions = MessageInitShape<typeof TellVersionsResponseSchema>;
 type Page = MessageInitShape<typeof DivergedRowsSchema>;
@@ -62,7 +61,7 @@ export class Reports {
   #found(rangeId: string, rangeVersion: number): Outcome<{ readonly held: Serving; readonly partition: RangePartition }> {
     const held = this.#holdings.serving(rangeId, rangeVersion);
     if (!held.ok) return held;
-    const partition = partitionBehind(held.value.engine);
+    const partition = held.value.engine.partition;
     return partition === undefined
       ? refused("unimplemented", "unknownMethod", `${rangeId} takes nothing from other stamps`)
       : ok({ held: held.value, partition });

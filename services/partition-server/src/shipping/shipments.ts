@@ -18,7 +18,6 @@ import {
   type ShippedRow,
 } from "@stamp/wire";
 import type { Holdings, Serving } from "../ranges/holdings.ts";
-import { partitionBehind } from "../ranges/range-engine.ts";
 
 const firstRowVersion = 1;
 const bad = (message: string) => refused("invalidArgument", "badRequest", message);
@@ -96,7 +95,7 @@ export class Shipments {
   #found(rangeId: string, rangeVersion: number): Outcome<{ readonly held: Serving; readonly partition: RangePartition }> {
     const held = this.#holdings.serving(rangeId, rangeVersion);
     if (!held.ok) return held;
-    const partition = partitionBehind(held.value.engine);
+    const partition = held.value.engine.partition;
     return partition === undefined
       ? refused("unimplemented", "unknownMethod", `${rangeId} takes nothing from other stamps`)
       : ok({ held: held.value, partition });

@@ -17,7 +17,6 @@ import { holdsKey, type Range } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
 import { Accounts, toWire } from "@stamp/wire";
 import type { Holdings } from "../ranges/holdings.ts";
-import { partitionBehind } from "../ranges/range-engine.ts";
 import { ByteGate } from "./data/byte-gate.ts";
 import { GeoLink } from "./geo-link.ts";
 import { RangeReport } from "./range-report.ts";
@@ -137,7 +136,7 @@ export class Shipper {
     if (roles === undefined) return;
     const wanted = new Set<string>();
     for (const { range, state, engine } of this.#holdings.all) {
-      const partition = engine && partitionBehind(engine);
+      const partition = engine?.partition;
       if (state !== "serving" || partition === undefined || !isShippedTable(range.table)) continue;
       const accounts = [...roles].filter(([account, role]) => (ships(role) || owesReport(role)) && holdsAccount(range, account));
       for (const name of partition.followers.names) {

@@ -7,7 +7,6 @@ import type { Outcome } from "@stamp/base";
 import { holdsAccount, isShippedTable } from "@stamp/objects";
 import { toWire } from "@stamp/wire";
 import type { Held, Holdings } from "../ranges/holdings.ts";
-import { partitionBehind } from "../ranges/range-engine.ts";
 import type { AskedShipping, Facts } from "./range-shipping.ts";
 import type { Shipper } from "./shipper.ts";
 
@@ -16,7 +15,7 @@ export function shippingFacts(holdings: Holdings, shipper: Shipper, asked: Asked
   const told = [];
   for (const held of holdings.all) {
     const { range, engine, state } = held;
-    const partition = engine && partitionBehind(engine);
+    const partition = engine?.partition;
     if (state !== "serving" || partition === undefined || !isShippedTable(range.table) || !holdsAccount(range, asked.account)) continue;
     const facts = shipper.factsOf(range, asked);
     if (mayAnswer(held).ok) told.push(toWireFacts(held, facts));

@@ -5,10 +5,10 @@
  */
 import { assert, compareBytes, type Outcome, ok, refused, toHex } from "@stamp/base";
 import { type Place, type RowEntry, versionOfRow } from "@stamp/objects";
-import { holdsKey } from "@stamp/partition-map";
+import { holdsKey, type Range } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { sleep } from "@stamp/ports";
-import type { Engines, RangeEngine, RowView } from "../operations/engine.ts";
+import type { Engines, Handoff, LoadEngine, ParentRange, RangeEngine, RowView } from "../operations/engine.ts";
 
 /** The only extent of blob data. */
 export const dataExtent = 7;
@@ -30,15 +30,13 @@ export class TestStreams {
   /** Time of an append of blob data, in milliseconds; appends of one range are done one after another. */
   dataMs = 0;
   /** Time to make the first extents of children, in milliseconds. */
-  prepareHeirsMs = 0;
+  allocateMs = 0;
   /** Time of ranges to write out before they leave, in milliseconds, and how often they fail at it. */
   prepareMs = 0;
-  /** For the last range that prepared to leave: whether it was told that somebody writes to it. */
+  /** For the last split or merge that was prepared: whether it was told that somebody writes to the parents. */
   preparedWritten: boolean | undefined;
   /** True for tests that say themselves what is late. */
   neverLate = false;
-  /** In order. */
-  readonly prepared: ("parent" | "heirs" | "light" | "told")[] = [];
   prepareFails = 0;
   loads = 0;
   dataBytes = 0;
@@ -71,33 +69,27 @@ export class TestStreams {
         this.loads++;
         return ok(new TestEngine(world, this, shared, rows, sequence, range.ownerEpoch, onFenced));
       },
-      prepareHeirs: async () => {
-        await sleep(world.clock, this.prepareHeirsMs);
-        this.prepared.push("heirs");
-      },
-      leave: async (parents) => {
-        const heldSinceMs = world.clock.monotonicMs();
-        await Promise.all(parents.map((engine) => (engine as TestEngine).leave()));
-        return ok({ leftBy: "test", heldSinceMs, drainMs: 0, writeMs: 0 });
-      },
-      handOver: async (leaving, _left, children) => {
-        await sleep(world.clock, this.#delayMs(world));
-        const parents = leaving.map(({ range }) => range);
-        const held = parents.map(({ streams }) => this.#ranges.get(streams.metadata));
-        const owned = held.every((one, i) => one && (one.ownerEpoch === parents[i]?.ownerEpoch || !world.rules.on("ownerEpochAtManager")));
-        if (!owned) return refused("failedPrecondition", "staleOwnerEpoch", "the parents have another owner");
-        for (const { streams } of parents) this.#ranges.delete(streams.metadata);
-        const rows = held.flatMap((one) => [...(one?.rows ?? [])]);
-        const sequence = Math.max(...held.map((one) => one?.sequence ?? 0));
-        for (const child of children) {
-          const own = rows.filter(([, { key }]) => holdsKey(child, key));
-          this.#ranges.set(child.streams.metadata, { ownerEpoch: child.ownerEpoch, sequence, rows: new Map(own) });
-        }
-        await sleep(world.clock, this.#delayMs(world));
-        return ok(engines.load);
-      },
+      handoff: (leaving, children) => new TestHandoff(world, this, leaving, children, engines.load),
     };
     return engines;
+  }
+
+  /** The parents' streams become those of the children, if the parents still own them. */
+  async handOver(world: World, leaving: readonly ParentRange[], children: readonly Range[]): Promise<Outcome<void>> {
+    await sleep(world.clock, this.#delayMs(world));
+    const parents = leaving.map(({ range }) => range);
+    const held = parents.map(({ streams }) => this.#ranges.get(streams.metadata));
+    const owned = held.every((one, i) => one && (one.ownerEpoch === parents[i]?.ownerEpoch || !world.rules.on("ownerEpochAtManager")));
+    if (!owned) return refused("failedPrecondition", "staleOwnerEpoch", "the parents have another owner");
+    for (const { streams } of parents) this.#ranges.delete(streams.metadata);
+    const rows = held.flatMap((one) => [...(one?.rows ?? [])]);
+    const sequence = Math.max(...held.map((one) => one?.sequence ?? 0));
+    for (const child of children) {
+      const own = rows.filter(([, { key }]) => holdsKey(child, key));
+      this.#ranges.set(child.streams.metadata, { ownerEpoch: child.ownerEpoch, sequence, rows: new Map(own) });
+    }
+    await sleep(world.clock, this.#delayMs(world));
+    return ok();
   }
 
   /** For partition managers that find a split or merge which nobody carries out. */
@@ -226,28 +218,15 @@ class TestEngine implements RangeEngine {
     return ok();
   }
 
-  async prepareToLeave(written: boolean): Promise<Outcome<void>> {
-    this.#streams.preparedWritten = written;
+  /** Takes the time of a parent that writes out what is in memory, and fails at times. */
+  async prepareToLeave(): Promise<Outcome<void>> {
     const { prepareMs, prepareFails } = this.#streams;
     if (prepareMs > 0) await sleep(this.#world.clock, prepareMs);
     const fails = prepareFails > 0 && this.#world.random.float() < prepareFails;
-    this.#streams.prepared.push("parent");
     return fails ? refused("unavailable", "noPlacement", "there are no extent nodes") : ok();
   }
 
-  async lighten(): Promise<Outcome<void>> {
-    this.#streams.prepared.push("light");
-    return ok();
-  }
-
-  async recordHandoff(): Promise<Outcome<void>> {
-    this.#streams.prepared.push("told");
-    return ok();
-  }
-
-  resume(): void {}
-
-  async holdData(): Promise<void> {
+  holdData(): void {
     this.#holdsData = true;
   }
 
@@ -325,5 +304,50 @@ class TestEngine implements RangeEngine {
         return ok();
       },
     };
+  }
+}
+
+class TestHandoff implements Handoff {
+  readonly #world: World;
+  readonly #streams: TestStreams;
+  readonly #parents: readonly ParentRange[];
+  readonly #children: readonly Range[];
+  readonly load: LoadEngine;
+
+  constructor(world: World, streams: TestStreams, parents: readonly ParentRange[], children: readonly Range[], load: LoadEngine) {
+    this.#world = world;
+    this.#streams = streams;
+    this.#parents = parents;
+    this.#children = children;
+    this.load = load;
+  }
+
+  async prepare(written: boolean): Promise<Outcome<void>> {
+    this.#streams.preparedWritten = written;
+    const [prepared] = await Promise.all([
+      Promise.all(this.#engines.map((engine) => engine.prepareToLeave())),
+      written ? sleep(this.#world.clock, this.#streams.allocateMs) : undefined,
+    ]);
+    return prepared.find(({ ok }) => !ok) ?? ok();
+  }
+
+  resume(): void {}
+
+  async holdData(): Promise<void> {
+    for (const engine of this.#engines) engine.holdData();
+  }
+
+  async leave() {
+    const heldSinceMs = this.#world.clock.monotonicMs();
+    await Promise.all(this.#engines.map((engine) => engine.leave()));
+    return ok({ heldSinceMs, drainMs: 0, writeMs: 0 });
+  }
+
+  handOver(): Promise<Outcome<void>> {
+    return this.#streams.handOver(this.#world, this.#parents, this.#children);
+  }
+
+  get #engines(): readonly TestEngine[] {
+    return this.#parents.map(({ engine }) => engine as TestEngine);
   }
 }

@@ -1,0 +1,139 @@
+/**
+ * One split or merge: parents that this process serves leave, and their streams become those of children.
+ *
+ *     begun ─ prepare ─► preparing ─► prepared ─ holdData ─► held ─ leave ─► left ─ handOver ─► handedOver ─ inherit
+ *                            └────────────┴─ resume ─► resumed
+ *
+ * Until `holdData` the parents are served as before, and `resume` takes back what was prepared. From then on they are for nothing but
+ * the handoff: whatever comes of it, the caller closes them, and loads them again when nothing came of it.
+ */
+import { assert, type Outcome, ok, present, refused } from "@stamp/base";
+import type { World } from "@stamp/ports";
+import type { StreamClient } from "@stamp/stream-client";
+import { RangePartition } from "../range-partition.ts";
+import type { PartitionOptions } from "../types.ts";
+import { Departure } from "./departure.ts";
+import { allocateForChildren, type HandedOver, handOver, type OwnedNames } from "./hand-over.ts";
+import type { Left } from "./leave.ts";
+
+export type HandoffPhase = "begun" | "preparing" | "prepared" | "resumed" | "held" | "left" | "handedOver";
+
+export interface HandoffParent extends OwnedNames {
+  readonly partition: RangePartition;
+}
+
+export interface HandoffChild extends OwnedNames {
+  readonly rangeId: string;
+}
+
+export class Handoff {
+  readonly #world: World;
+  readonly #client: StreamClient;
+  readonly #parents: readonly HandoffParent[];
+  readonly #children: readonly HandoffChild[];
+  #phase: HandoffPhase = "begun";
+  #left: Left | undefined;
+  #handed: HandedOver | undefined;
+
+  /** One parent, or two neighbours in order. */
+  constructor(world: World, client: StreamClient, parents: readonly HandoffParent[], children: readonly HandoffChild[]) {
+    this.#world = world;
+    this.#client = client;
+    this.#parents = parents;
+    this.#children = children;
+  }
+
+  get phase(): HandoffPhase {
+    return this.#phase;
+  }
+
+  /** Does all that can be done before anything has to wait. `written`: somebody writes to the parents. */
+  async prepare(written: boolean): Promise<Outcome<void>> {
+    this.#go("preparing", "begun");
+    const departures = this.#departures;
+    const streams = this.#partitions.map((partition) => partition.streams);
+    const [prepared] = await Promise.all([
+      Promise.all(departures.map((departure) => departure.prepare(written))),
+      written ? allocateForChildren(this.#client, streams, this.#children) : Promise.resolve(),
+    ]);
+    const failed = prepared.find((one) => !one.ok);
+    if (failed !== undefined) return failed;
+    if (this.#phase !== "preparing") return resumed();
+    const lightened = await Promise.all(departures.map((departure) => departure.lighten()));
+    const heavy = lightened.find((one) => !one.ok);
+    if (heavy !== undefined) return heavy;
+    if (this.#phase !== "preparing") return resumed();
+    const [only, ...others] = departures;
+    if (only !== undefined && others.length === 0) {
+      const recorded = await only.recordHandoff(this.#children.map(({ rangeId }) => rangeId));
+      if (!recorded.ok) return recorded;
+      if (this.#phase !== "preparing") return resumed();
+    }
+    this.#phase = "prepared";
+    return ok();
+  }
+
+  /** The parents do not leave after all: those that are still served go on as before. */
+  resume(isServed: (rangeId: string) => boolean): void {
+    this.#go("resumed", "preparing", "prepared");
+    for (const { partition } of this.#parents) if (isServed(partition.rangeId)) partition.departure.resume();
+  }
+
+  /** No blob data from now on; resolves when what is on its way is in, or after a bound. Rows are written meanwhile. */
+  async holdData(): Promise<void> {
+    this.#go("held", "prepared");
+    await Promise.all(this.#departures.map((departure) => departure.holdData()));
+  }
+
+  /** No new write from `heldSinceMs` on; resolves when the state for the children is in the metadata stream of the first parent. Reads go on. */
+  async leave(): Promise<Outcome<Left>> {
+    assert(this.#phase === "held", "leave follows holdData");
+    const left = await Departure.leave(
+      this.#departures,
+      this.#children.map(({ rangeId }) => rangeId),
+    );
+    if (!left.ok) return left;
+    this.#phase = "left";
+    this.#left = left.value;
+    return left;
+  }
+
+  /** The streams of the parents become those of the children, in one change, or nothing happens. */
+  async handOver(timeoutMs: number): Promise<Outcome<void>> {
+    this.#go("handedOver", "left");
+    const { recordExtentId, log, became } = present(this.#left, "what the parents left");
+    const first = { recordExtentId, ...(log && { logFromExtentId: log.fromExtentId }) };
+    const parents = this.#parents.map(({ streams, ownerEpoch, partition }, i) => ({
+      streams,
+      ownerEpoch,
+      left: partition.streams,
+      ...(i === 0 && first),
+    }));
+    const handed = await handOver(this.#world, this.#client, parents, this.#children, timeoutMs);
+    became(handed.ok);
+    if (!handed.ok) return handed;
+    this.#handed = handed.value;
+    return ok();
+  }
+
+  /** Makes a child of what the parents left in this process. Undefined if that fails: the range has to be loaded. */
+  inherit(options: PartitionOptions): Promise<RangePartition | undefined> {
+    const handed = present(this.#handed, "streams that were handed over");
+    return RangePartition.inherit(this.#world, this.#client, options, this.#partitions, present(this.#left, "what was left"), handed);
+  }
+
+  get #partitions(): readonly RangePartition[] {
+    return this.#parents.map(({ partition }) => partition);
+  }
+
+  get #departures(): readonly Departure[] {
+    return this.#parents.map(({ partition }) => partition.departure);
+  }
+
+  #go(to: HandoffPhase, ...from: readonly HandoffPhase[]): void {
+    assert(from.includes(this.#phase), `a handoff that is ${this.#phase} becomes ${to}`);
+    this.#phase = to;
+  }
+}
+
+const resumed = () => refused("unavailable", "notBegun", "the parents do not leave any more");
