@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { type Ran, root, run } from "./commands.ts";
 import { decisionsIndex, indexPath } from "./decisions.ts";
 import { pictures } from "./pictures.ts";
+import { firstChecked, wrongSubjects } from "./subjects.ts";
 
 /** Generates into a temporary folder and compares with what is committed. */
 async function generatedIsFresh(): Promise<Ran> {
@@ -40,16 +41,12 @@ function picturesAreDrawn(): Promise<Ran> {
   return Promise.resolve({ code: stale.length, output: stale.map(([path]) => `${path}: run node tests/tools/pictures.ts\n`).join("") });
 }
 
-/** Commits before this one have subjects of any length. */
-const subjectsSince = "630d0782";
-
-/** `room: imperative`, at most 72 characters (CONTRIBUTING.md). Where git or that commit is missing, as in an archive or a shallow clone, there is nothing to check. */
+/** Where git or the history is missing, as in an archive or a shallow clone, there is nothing to check. */
 async function subjectsAreShort(): Promise<Ran> {
-  const log = await run("git", ["log", "--no-merges", "--format=%h %s", `${subjectsSince}..HEAD`]);
-  const wrong = (log.code === 0 ? log.output : "")
-    .split("\n")
-    .filter((line) => line !== "")
-    .filter((line) => !/^[0-9a-f]+ (?=.{10,72}$)[a-z0-9-]+: \S/.test(line));
+  const first = await run("git", firstChecked);
+  const since = first.output.split("\n")[0] ?? "";
+  const log = first.code === 0 && since !== "" ? await run("git", ["log", "--no-merges", "--format=%h %s", `${since}..HEAD`]) : undefined;
+  const wrong = wrongSubjects(log?.code === 0 ? log.output : "");
   return { code: wrong.length, output: wrong.map((line) => `not "room: imperative" in 72 characters: ${line}\n`).join("") };
 }
 
