@@ -1,13 +1,22 @@
-/** Comments begin with what they describe. "Of the last commit", "What it holds", "As above" lean on the line below and can't be read alone. */
+/**
+ * Comments begin with what they describe. "Of the last commit", "What it holds", "As above" lean on the line below and can't be read alone.
+ * Words that only the authors used for a while are refused, too: the glossary has the field's word for each.
+ */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const begin = /^(Of|That|What|Those|As|From|Who|Whose|Which|Than|Whom|By whom|To whom)\b/;
 
+/** Private words of earlier comments. Identifiers and stored names in backquotes may have them. */
+const privateWords =
+  /\b(heirs?|untold|fruitless|such an? one|had better|what (is|was) told|what(ever)? (becomes|became) of|(comes?|came|became|becomes) of (it|them|either))\b/i;
+
 interface Comment {
   /** Counted from 1. */
   readonly line: number;
   readonly text: string;
+  /** All of it, without its marks. */
+  readonly whole: string;
 }
 
 /** Comments that stand on lines of their own; neighbouring `//` lines are one. */
@@ -18,9 +27,12 @@ function commentsOf(text: string): Comment[] {
     const [, mark = "", rest = ""] = /^\s*(\/\*\*|\/\/) ?(.*)$/.exec(lines[at] ?? "") ?? [];
     if (mark === "") continue;
     const first = mark === "/**" && rest === "" ? (lines[at + 1] ?? "").replace(/^\s*\* ?/, "") : rest;
-    comments.push({ line: at + 1, text: first });
+    const line = at + 1;
+    const words = [rest];
     const inside = mark === "/**" ? (line: string) => !line.includes("*/") : (_: string, next: string) => /^\s*\/\//.test(next);
-    while (at < lines.length && inside(lines[at] ?? "", lines[at + 1] ?? "")) at++;
+    while (at < lines.length && inside(lines[at] ?? "", lines[at + 1] ?? ""))
+      words.push((lines[++at] ?? "").replace(/^\s*(\*\/?|\/\/) ?/, ""));
+    comments.push({ line, text: first, whole: words.join(" ") });
   }
   return comments;
 }
@@ -28,8 +40,12 @@ function commentsOf(text: string): Comment[] {
 export function fragments(root: string): string[] {
   const files = globSync("{packages,services}/*/src/**/*.ts", { cwd: root, exclude: ["**/gen/**"] }).sort();
   return files.flatMap((path) =>
-    commentsOf(readFileSync(join(root, path), "utf8"))
-      .filter(({ text }) => begin.test(text))
-      .map(({ line, text }) => `${path}:${line}: comment begins with a fragment: ${text.slice(0, 60)}`),
+    commentsOf(readFileSync(join(root, path), "utf8")).flatMap(({ line, text, whole }) => {
+      const word = privateWords.exec(whole.replace(/`[^`]*`/g, ""))?.[0];
+      return [
+        ...(begin.test(text) ? [`${path}:${line}: comment begins with a fragment: ${text.slice(0, 60)}`] : []),
+        ...(word === undefined ? [] : [`${path}:${line}: comment has a private word: ${word}`]),
+      ];
+    }),
   );
 }

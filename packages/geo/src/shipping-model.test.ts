@@ -253,7 +253,7 @@ class World {
     if (this.seeding?.ended(this.cursor.from) === true) this.seeding = undefined;
   }
 
-  /** Undefined: the receiver shows what the first m commits made, and m is at least what was told. */
+  /** Undefined: the receiver shows what the first m commits made, and m is at least the number of commits that the sender says it has shipped. */
   wrong(): string | undefined {
     if (this.seeding !== undefined) return undefined;
     for (let m = this.told; m <= this.log.length; m++) if (this.shows(m)) return undefined;

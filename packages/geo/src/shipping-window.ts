@@ -136,7 +136,7 @@ export class ShippingWindow<T> {
     this.#forgetDelivered();
   }
 
-  /** Nobody knows what became of the lane's batch: it is sent again, with what came meanwhile. */
+  /** Whether the lane's batch was applied is not known: it is sent again, with the commits that came meanwhile. */
   failed(name: string): void {
     this.#ended(name).onTheirWay = 0;
     this.#ready.add(name);

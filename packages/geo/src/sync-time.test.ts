@@ -20,7 +20,7 @@ test("sync time: it is one millisecond before the last moment that is acknowledg
   range.noted({ position: 3, timeMs: 9_000, bytes: 90 });
   assert.equal(range.at(3), 8_999);
   assert.equal(range.pendingBytes(90), 0);
-  // The clock is set back: what was told stays true of what counts as begun at that time.
+  // The clock is set back: the times given out before stay true.
   range.noted({ position: 4, timeMs: 3_000, bytes: 100 });
   assert.equal(range.at(4), 8_999);
 });

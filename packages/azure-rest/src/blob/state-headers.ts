@@ -1,4 +1,4 @@
-/** Headers that say what becomes of a blob: tags, tier, expiry, immutability policy, legal hold; and those that name a snapshot or version. */
+/** Headers that set a blob's tags, tier, expiry, immutability policy and legal hold, and headers that name a snapshot or version. */
 import { parseIsoMicros, parseRfc1123 } from "../dates.ts";
 import type { HttpHeaders } from "../headers.ts";
 import { badHeader, badQuery, type Parsed, parsed, rejected } from "../rest-error.ts";

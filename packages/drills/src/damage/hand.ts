@@ -1,6 +1,6 @@
 /**
  * Acts of a person's hand on the folder of one process in the drill `damage`. The folder is one of this machine, or a volume that only a
- * container sees: there this file runs as a program, takes an act as JSON on standard input, and tells what came of it as JSON in its last line.
+ * container sees: there this file runs as a program, takes an act as JSON on standard input, and writes its result as JSON in its last line.
  *
  *   echo '{"do":"newest-copy"}' | node hand.ts /data extent-node-1
  */

@@ -1,7 +1,7 @@
 /**
  * The slow side of the drill `slow-clients`, a process of its own: readers of a public blob and writers of bodies, each at a rate between 1 byte
- * and 10 KiB in a second. Whose connection ends comes back after a second. Says "begun" when all have sent their requests, and every second
- * what became of them, as JSON on standard output; ends with its input.
+ * and 10 KiB in a second. A client whose connection ends connects again after a second. Writes "begun" to standard output when all have sent
+ * their requests, and then every second the counts of their outcomes as JSON; ends when its standard input does.
  */
 import { createHmac } from "node:crypto";
 import { connect } from "node:net";

@@ -75,7 +75,7 @@ class Model {
     this.told.push({ id: message.id, receipt });
   }
 
-  /** Time never goes back in what is told of writes. */
+  /** Remembers the latest time of a write: the clock of a queue never goes back. */
   acted(nowMs: number): void {
     assert.ok(nowMs >= this.lastToldMs, `${nowMs} after ${this.lastToldMs}`);
     this.lastToldMs = nowMs;

@@ -4,7 +4,7 @@
  *   1. `/ready` answers 503, and every door goes on as before: load balancers send nothing new here (`stopNotReadyMs`)
  *   2. all doors at once, the role's gRPC door among them, take no more connections; requests in progress have `stopDrainMs` to end
  *   3. what is left is cut: an HTTP connection closes without an answer, and a gRPC call fails as `unavailable` and perhaps applied, because
- *      nobody knows what became of a write; one line for each door tells how many
+ *      nobody knows whether a write happened; the log has one line for each door with the number of such calls
  *   4. the role stops, then the health door closes
  */
 import type { Logger, Role } from "@stamp/ports";

@@ -26,7 +26,7 @@ test("block cache: gives what was put last or nothing, never holds more than it 
           if (found === undefined) put.set(at, Uint8Array.from(given));
           cache.put(place(at), given);
           assert.equal(cache.peek(place(at)) !== undefined, found !== undefined || bytes <= 2_500);
-          // Copied: what becomes of it afterwards is not seen.
+          // The cache has copied the block: changes of the caller's buffer are not seen.
           given.fill(0);
         } else if (does === "get") assert.deepEqual(cache.get(place(at)), found);
         else {

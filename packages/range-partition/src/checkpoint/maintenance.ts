@@ -234,7 +234,7 @@ export class Maintenance {
     return !this.#stopped && this.#plan() !== undefined;
   }
 
-  /** More checkpoints than merges should ever leave: the next one had better wait for a merge. */
+  /** True if there are more checkpoints than merges should ever leave. The next checkpoint then waits for a merge. */
   get crowded(): boolean {
     return !this.#stopped && this.#merging.size > 0 && this.#checkpoints.length >= mergesMax * this.#limits.checkpointsMax;
   }

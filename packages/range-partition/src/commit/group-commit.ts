@@ -7,7 +7,7 @@
  * else itself), and nothing is ever committed again. At the end what was decided and is not durable may go along in another record
  * (`leave`): it happened when either is durable. Or the log is cut behind what it acknowledged (`cut`): it did not happen.
  */
-import { assert, type Failed, type Failure, type Histogram, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
+import { assert, Bell, type Failed, type Failure, type Histogram, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import { encodeCommit, writesBytes } from "@stamp/lsm";
 import type { Timer, World } from "@stamp/ports";
 import type { OwnedStream, Place } from "@stamp/stream-client";
@@ -30,7 +30,7 @@ export interface Undurable {
   readonly bytes: number;
   /** Sequence of the last of these commits, or of the last durable one if there are none. */
   readonly lastSequence: number;
-  /** To be told what became of the record that they go along in. */
+  /** Called with the outcome of the record that carries them. */
   readonly recorded: (outcome: Outcome<void>) => void;
 }
 
@@ -86,7 +86,7 @@ export class GroupCommit {
   #lastTicket: number;
   #groups = 0;
   #commits = 0;
-  #idle: (() => void)[] = [];
+  readonly #idle = new Bell();
   readonly #undurable = new Set<Group>();
   #appending: Promise<void> = Promise.resolve();
   /** Whether the log, which was cut, is sealed there; false: or nobody can say. */
@@ -224,10 +224,9 @@ export class GroupCommit {
 
   /** Resolves when nothing waits and nothing is in flight. */
   whenIdle(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#idle.push(resolve);
-      this.#checkIdle();
-    });
+    const idle = this.#idle.next;
+    this.#checkIdle();
+    return idle;
   }
 
   #late(queued: Queued, resolve: (outcome: Outcome<void>) => void): void {
@@ -314,6 +313,6 @@ export class GroupCommit {
 
   #checkIdle(): void {
     if (this.#running || this.#queue.length > 0) return;
-    for (const resolve of this.#idle.splice(0)) resolve();
+    this.#idle.notify();
   }
 }

@@ -119,7 +119,7 @@ export class Departure {
 
   /**
    * One, or two neighbours: they take no more writes, and the first one leaves in its metadata stream the state from which the ranges of
-   * `children` are loaded; reads go on. For good: whatever becomes of it, they are closed afterwards, and loaded again when nothing came of it.
+   * `children` are loaded; reads go on. For good: the caller closes them afterwards, and loads them again if the handoff fails.
    */
   static leave(departures: readonly Departure[], children: readonly string[]): Promise<Outcome<Left>> {
     const [first, second, ...others] = departures;

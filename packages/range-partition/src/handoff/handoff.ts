@@ -4,8 +4,8 @@
  *     begun ─ prepare ─► preparing ─► prepared ─ holdData ─► held ─ leave ─► left ─ handOver ─► handedOver ─ inherit
  *                            └────────────┴─ resume ─► resumed
  *
- * Until `holdData` the parents are served as before, and `resume` takes back what was prepared. From then on they are for nothing but
- * the handoff: whatever comes of it, the caller closes them, and loads them again when nothing came of it.
+ * Until `holdData` the parents are served as before, and `resume` takes back what was prepared. Afterwards the caller closes the parents,
+ * and loads them again if the handoff fails.
  */
 import { assert, type Outcome, ok, present, refused } from "@stamp/base";
 import type { World } from "@stamp/ports";

@@ -66,8 +66,8 @@ export const restBytesMax: number = 3.5 * 1024 * 1024;
 const settledOf = ({ state, dataExtents }: Share): SettledShare => ({ settled: state.settledExtents ?? [], listed: dataExtents });
 
 /**
- * The first one's record says what the second has too, as soon as that is known: both are on their way at once. Only when both are durable
- * something may come of either.
+ * The first parent's record includes the second parent's share, as soon as that is known: both records are on their way at once. The merge
+ * goes on only when both are durable.
  */
 export async function leaveTogether(
   rules: Rules,

@@ -7,7 +7,7 @@ import { put, read, Stamp, streamsOf, write } from "../testing/harness.ts";
 import { leaveWith, neighbours } from "../testing/leave-harness.ts";
 import { become, expected, from, keyOf, keysOf, leave, limits, type Place, splitAt200 } from "../testing/reshape-harness.ts";
 
-test("merge: what is decided and not durable is answered and goes along, whatever it is much of; the parent has it too when nothing comes of it", async () => {
+test("merge: commits that are not durable when a parent leaves are answered, and the child has them; the parent has them if the merge fails", async () => {
   for (const { bytes, inMemory, isLittle } of [
     { bytes: 100, inMemory: 0, isLittle: true },
     { bytes: 100, inMemory: 1_850, isLittle: false },
@@ -51,7 +51,7 @@ test("merge: what is decided and not durable is answered and goes along, whateve
   }
 });
 
-test("merge: what the log takes no more is in the record and acknowledged; without the record it is not", async () => {
+test("merge: commits that the log refuses are acknowledged if the last record has them, and refused if it fails", async () => {
   for (const fenced of ["commitLog", "metadata"] as const) {
     const stamp = new Stamp(20, { limits });
     await stamp.sim.run(async () => {
@@ -72,7 +72,7 @@ test("merge: what the log takes no more is in the record and acknowledged; witho
   }
 });
 
-test("merge: both neighbours write their records at once; what neither log had is with the child", async () => {
+test("merge: both neighbours write their last records at once; the child has the commits that neither log had", async () => {
   const stamp = new Stamp(21, { limits });
   await stamp.sim.run(async () => {
     const { left, right } = await splitAt200(stamp);
@@ -91,7 +91,7 @@ test("merge: both neighbours write their records at once; what neither log had i
   });
 });
 
-test("merge: what is in the memory of both fits into the record, or is left in checkpoints", async () => {
+test("merge: the memory tables of both go into the record if they fit, else into checkpoints", async () => {
   for (const { mebibytes, checkpoints } of [
     { mebibytes: 1.6, checkpoints: 0 },
     { mebibytes: 2.2, checkpoints: 2 },
@@ -136,7 +136,7 @@ test("merge: when one neighbour can't leave the other one does not wait for it, 
   }
 });
 
-test("merge: one that was closed meanwhile leaves nothing, and the other one says so at once", async () => {
+test("merge: if one parent is closed meanwhile, the merge is refused at once", async () => {
   for (const closed of [0, 1]) {
     const stamp = new Stamp(23, { limits });
     await stamp.sim.run(async () => {
@@ -148,7 +148,7 @@ test("merge: one that was closed meanwhile leaves nothing, and the other one say
   }
 });
 
-test("merge: nobody waits for what is being decided in a parent that is closed", async () => {
+test("merge: a transaction under way in a parent that was closed holds nobody up", async () => {
   const stamp = new Stamp(25, { limits });
   await stamp.sim.run(async () => {
     const [[, parent], [, other]] = await neighbours(stamp);

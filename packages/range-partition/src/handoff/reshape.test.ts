@@ -80,8 +80,7 @@ test("split: children made from memory are those that are loaded, also after mor
     const ofParent = parent.streams.commitLog.extents.map(({ extentId }) => extentId);
     const late = await parent.checkpoint();
     assert.equal(late.ok ? "written" : late.failure.reason, "partitionLoading", "what left writes no checkpoint, and waits for none");
-    const client = stamp.client("ps");
-    const world = stamp.sim.world("ps");
+    const [world, client] = [stamp.sim.world("ps"), stamp.client("ps")];
     const parents = [{ ...owned({ rangeId: "r1", epoch: 1 }), left: parent.streams }];
     const handed = unwrap(await handOver(world, client, parents, children.map(owned), 10_000));
     const make = async ({ rangeId, epoch, low, high }: (typeof children)[number]): Promise<RangePartition> => {

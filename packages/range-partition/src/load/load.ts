@@ -136,17 +136,17 @@ export const childState = (left: PartitionState, rangeId: string, own: KeyBounds
 });
 
 /** Tickets of a range between two splits or merges, before it gives those with which a later range began. */
-const ticketsPerHeir = 2 ** 24;
+const ticketsPerChild = 2 ** 24;
 const birthEpochMax = 2 ** 28;
 
 /**
- * Heirs of one partition must not count on from the same number: an ETag is made of the ticket, and a container that is deleted and made
+ * Children of one partition must not count on from the same ticket: an ETag is made of the ticket, and a container that is deleted and made
  * again may have its blobs in another child (decision 0200). A range's id ends with the owner epoch that it was born with, which no other
  * range has; it is the same whoever loads the range.
  */
 function ticketBefore(rangeId: string): number {
   const epoch = Number(/-e(\d+)$/.exec(rangeId)?.[1] ?? 0);
-  return epoch < birthEpochMax ? epoch * ticketsPerHeir : 0;
+  return epoch < birthEpochMax ? epoch * ticketsPerChild : 0;
 }
 
 const withoutChildren = ({ heirs: _, ...state }: PartitionState): PartitionState => state;

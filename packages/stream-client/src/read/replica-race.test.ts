@@ -1,4 +1,4 @@
-/** One read from several replicas: who is asked, when, and what becomes of those that lose. On virtual time. */
+/** One read from several replicas: which ones are asked, when, and how the losers are cancelled. On virtual time. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Outcome, ok, refused } from "@stamp/base";

@@ -1,6 +1,6 @@
 /**
  * Versions of extents whose fragment this process was told to delete. The node that makes the fragments of an attempt may be slow: the attempt is
- * taken back, its fragments are deleted, and the pieces arrive afterwards. What came of them would stay on the disk, and no record would explain it.
+ * taken back, its fragments are deleted, and the pieces arrive afterwards. Fragments made of such pieces would stay on the disk, and no record would explain them.
  *
  * Forgotten with the process, and when `versionsMax` others were deleted since: what is made then is counted as a stray.
  */

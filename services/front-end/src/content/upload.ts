@@ -272,7 +272,7 @@ class Upload {
       if (!oldest) return undefined;
       const outcome = await oldest.answer;
       this.#inFlightBytes -= oldest.bytes;
-      // Nothing refers to these bytes yet: the operation itself did not happen, whatever became of them.
+      // Nothing refers to these bytes yet: whether or not they were stored, the operation itself did not happen.
       if (!outcome.ok) return { ok: false, error: restErrorOf({ ...outcome.failure, applied: "no" }) };
       this.#places.push(...outcome.value);
     }

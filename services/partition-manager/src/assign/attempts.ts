@@ -50,7 +50,7 @@ export class Attempts {
     return { assigned, restMs };
   }
 
-  /** When to ask again, and whether another server had better be asked. */
+  /** Returns how long to wait before the next attempt, and whether to ask another server then. */
   loadFailed(range: Range): { readonly restMs: number; readonly elsewhere: boolean } {
     const nowMs = this.#world.clock.monotonicMs();
     const tried = this.#tried.get(range.rangeId) ?? { ...untried };

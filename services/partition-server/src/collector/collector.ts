@@ -352,7 +352,7 @@ export class Collector {
     return this.#world.rules.on("geoCopiesNotCollected") && (this.#options.isCopy?.(account) ?? false);
   }
 
-  /** The primary says what becomes of the rows of a blob: its clock, and a restored state, decide. */
+  /** True if the blob belongs to a copy of an account. Rows of a copy are deleted by its primary stamp only, whose clock decides. */
   #isOfCopy(blob: Uint8Array): boolean {
     const owner = ownerOfRow(blob);
     return owner.kind !== "other" && this.#isCopy(owner.account);

@@ -113,8 +113,8 @@ export interface Engines {
 }
 
 /**
- * One split or merge; its steps in their order. Until `holdData` the parents are served as before. From then on they are
- * closed afterwards, whatever comes of it.
+ * One split or merge; its steps in their order. Until `holdData` the parents are served as before. Afterwards the caller
+ * closes them, also if the handoff fails.
  */
 export interface Handoff {
   /** Does all that can be done before anything has to wait. `written`: somebody writes to the parents. */

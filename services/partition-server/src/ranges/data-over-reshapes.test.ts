@@ -1,4 +1,4 @@
-/** Blob data while a range is split: taken until rows are about to wait, then appended by the heir that holds the key of the blob. */
+/** Blob data while a range is split: the parent takes it until rows are about to wait, then the child that holds the blob's key appends it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules } from "@stamp/base";

@@ -231,8 +231,8 @@ export class Holdings {
 
   /**
    * Leaves the streams of the parents to the children, and serves these. Until all is prepared the parents serve as before, and when that
-   * fails they go on: `notBegun`. Whatever fails behind it, the parents are not served here afterwards: the manager finds out what became
-   * of it, and says who serves what (rule fenceBeforeAsking). Operations that come meanwhile wait here for the children (`childOf`).
+   * fails they go on: `notBegun`. If a later step fails, the parents are not served here afterwards: the manager finds out whether
+   * the change happened, and says who serves which range (rule fenceBeforeAsking). Operations that come meanwhile wait here for the children (`childOf`).
    */
   async reshape(
     command: ReshapeCommand,

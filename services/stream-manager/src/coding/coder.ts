@@ -165,7 +165,7 @@ export class Coder {
     return Promise.resolve(refused("resourceExhausted", "overloaded", message));
   }
 
-  /** Begins to code an extent. Resolves when the attempt is recorded; what becomes of it is in the extent's record. */
+  /** Begins to code an extent. Resolves when the attempt is recorded; its outcome is recorded with the extent later. */
   async code(id: ExtentId, profileName: string): Promise<Outcome<void>> {
     const { ledger, world } = this.#term;
     const profile = profileOf(profileName);

@@ -1,4 +1,4 @@
-/** Metadata of a copy from before a coding, restored after the replicas went: what is told, and how the extent comes back. */
+/** Metadata restored from a copy that is older than a coding, after the replicas were deleted: what an operator sees, and how the extent is served again. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type RuleName, unwrap } from "@stamp/base";

@@ -1,6 +1,6 @@
 /**
- * A leader that dies anywhere inside a seal, a creation, a roll, an opening or a change of several lists: the next one finishes what was
- * recorded and drops what was told to nobody. The leader is crashed at every tenth of a millisecond of the call, on virtual time; what
+ * A leader that dies anywhere inside a seal, a creation, a roll, an opening or a change of several lists: the next leader finishes
+ * what was recorded, and drops what no caller has heard of. The leader is crashed at every tenth of a millisecond of the call, on virtual time; what
  * was recorded at that moment says which steps were hit.
  */
 import assert from "node:assert/strict";

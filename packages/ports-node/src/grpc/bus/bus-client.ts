@@ -21,7 +21,7 @@ import { FrameWriter } from "./frame-writer.ts";
 import type { IncomingAnswer, OutgoingRequest } from "./frames.ts";
 import { decodeFrames, metadataFields } from "./frames.ts";
 
-/** Makes a connection; what becomes of it is told to `events`, never before the call returns. */
+/** Makes a connection. `events` hears of its opening, data and end, never before the call returns. */
 export type Dial = (address: string, events: LinkEvents) => FrameLink;
 
 export interface BusMethod {

@@ -1,6 +1,6 @@
 /**
  * One connection that carries bus frames both ways, whatever is below: a stream of gRPC (`grpc-links.ts`) or a plain connection
- * (`tcp-link.ts`). What a frame holds and what becomes of a lost connection is not its business.
+ * (`tcp-link.ts`). It knows neither the content of frames nor what to do when a connection is lost.
  */
 import type { FrameSink } from "./frame-writer.ts";
 

@@ -1114,7 +1114,7 @@ export const PartitionServer: GenService<{
     output: typeof ApplyScannedResponseSchema;
   },
   /**
-   * By the partition manager: how far the ranges served here are with an account that has a second stamp.
+   * The partition manager asks how far the ranges that this server serves have shipped an account to its second stamp.
    *
    * @generated from rpc stamp.v1.PartitionServer.GetShipping
    */
@@ -1124,8 +1124,8 @@ export const PartitionServer: GenService<{
     output: typeof RangesShippingSchema;
   },
   /**
-   * By the partition manager, before this stamp's copy of an account is promoted: the range takes nothing more that was shipped under `epoch` or a
-   * lower one. Answered when that is durable, and nothing of it is under way. Refused with wrongPartition as Execute.
+   * The partition manager fences a range before this stamp's copy of an account is promoted: from then on the range refuses commits that were
+   * shipped under `epoch` or a lower one. Answered when the fence is durable and no such commit is under way. Refused with wrongPartition as Execute.
    *
    * @generated from rpc stamp.v1.PartitionServer.FenceShipped
    */
@@ -1135,7 +1135,8 @@ export const PartitionServer: GenService<{
     output: typeof FenceShippedResponseSchema;
   },
   /**
-   * What was shipped here of PartitionNames of one range. Refused with wrongPartition as Execute, and for a PartitionName of another range.
+   * Returns the versions up to which PartitionNames of one range were shipped to this stamp. Refused with wrongPartition as Execute, and if a
+   * PartitionName belongs to another range.
    *
    * @generated from rpc stamp.v1.PartitionServer.GetShippedVersions
    */
@@ -1145,7 +1146,8 @@ export const PartitionServer: GenService<{
     output: typeof TellVersionsResponseSchema;
   },
   /**
-   * By the partition manager: a page of the rows that only this stamp had when a forced failover deposed it. Refused with wrongPartition as Execute.
+   * The partition manager asks for a page of the rows that only this stamp had when a forced failover deposed it. Refused with wrongPartition as
+   * Execute.
    *
    * @generated from rpc stamp.v1.PartitionServer.ListDivergedRows
    */
