@@ -3,6 +3,7 @@
  * out. While all of them, with those that are being written out, exceed twice the budget, commits wait. So the memory
  * of a server, and the replay after its death, do not grow with the number of its ranges.
  */
+import { Bell } from "@stamp/base";
 
 interface Member {
   activeBytes: number;
@@ -24,7 +25,7 @@ export class MemoryBudget {
   readonly #members = new Set<Member>();
   #activeBytes = 0;
   #frozenBytes = 0;
-  #waiting: (() => void)[] = [];
+  readonly #shrunk = new Bell();
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
@@ -55,10 +56,7 @@ export class MemoryBudget {
 
   /** Resolves when it is not full; others may have taken what came free by then. */
   untilRoom(): Promise<void> {
-    if (!this.full) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#waiting.push(resolve);
-    });
+    return this.full ? this.#shrunk.next : Promise.resolve();
   }
 
   #set(member: Member, activeBytes: number, frozenBytes: number): void {
@@ -67,10 +65,7 @@ export class MemoryBudget {
     member.activeBytes = activeBytes;
     member.frozenBytes = frozenBytes;
     if (this.#activeBytes > this.#bytesMax) this.#largest()?.writeOut();
-    if (this.full || this.#waiting.length === 0) return;
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const wake of waiting) wake();
+    if (!this.full) this.#shrunk.notify();
   }
 
   /** Returns the largest member that writes nothing out now. */

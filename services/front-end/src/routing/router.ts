@@ -3,6 +3,11 @@
  * server was not there or the range was on its way, until the deadline. What may have happened is repeated only where twice is the same
  * as once: reads, and bytes that nothing refers to yet. A call to a server that the map no longer names for the key is given up: a paused
  * server would hold it until the deadline.
+ *
+ *     execute, executeAt, writeData, pinData, …   one for each method of a partition server
+ *      └ #call   measures; logs a call that took long, with its attempts
+ *         └ #untilAnswered   attempt after attempt, each with the newest map
+ *            └ #untilServedElsewhere   one attempt; given up when the map names another server for the key
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { compareBytes, type Failed, type Failure, Histogram, type Outcome, ok, present, refused, unknownOutcome } from "@stamp/base";
@@ -102,7 +107,7 @@ export class Router {
   /** Sends an operation as it is, by a given route. `repeatable`: twice is the same as once. */
   ask(route: Route, kind: OperationKind, repeatable: boolean, limits: CallLimits): Promise<Outcome<{ result: ResultKind; range: Range }>> {
     const fields = executeFields(messageOf(kind, limits.policy));
-    return this.#atRange(kind.case, route, repeatable ? "soon" : "never", limits, async (range, options) => {
+    return this.#call(kind.case, route, repeatable ? "soon" : "never", limits, async (range, options) => {
       const answer = await this.#world.transport
         .client(range.serverAddress, PartitionServer)
         .execute({ rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), ...fields }, options);
@@ -115,7 +120,7 @@ export class Router {
 
   /** Puts bytes into the blob data stream of the range. Repeated freely: bytes that nothing refers to are collected. */
   writeData(route: Route, payload: Uint8Array, limits: CallLimits): Promise<Outcome<Written>> {
-    return this.#atRange("writeData", route, "elsewhere", limits, async (range, options) => {
+    return this.#call("writeData", route, "elsewhere", limits, async (range, options) => {
       const answer = await this.#world.transport
         .client(range.serverAddress, PartitionServer)
         .writeData({ rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), key: route.key, payload }, options);
@@ -125,7 +130,7 @@ export class Router {
 
   /** Renews the pins on extents of an upload in progress; returns those that are gone. */
   pinData(route: Route, extentIds: readonly bigint[], limits: CallLimits): Promise<Outcome<readonly bigint[]>> {
-    return this.#atRange("pinData", route, "soon", limits, async (range, options) => {
+    return this.#call("pinData", route, "soon", limits, async (range, options) => {
       const request = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), key: route.key, extentIds: [...extentIds] };
       const answer = await this.#world.transport.client(range.serverAddress, PartitionServer).pinData(request, options);
       return answer.ok ? ok(answer.value.goneExtentIds) : answer;
@@ -134,7 +139,7 @@ export class Router {
 
   /** Commits that another stamp has shipped, at the range of their PartitionName. Twice is as once. */
   applyShipped(route: Route, shipment: Shipment, limits: CallLimits): Promise<Outcome<{ readonly applied: number }>> {
-    return this.#atRange("applyShipped", route, "elsewhere", limits, async (range, options) => {
+    return this.#call("applyShipped", route, "elsewhere", limits, async (range, options) => {
       const at = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion) };
       const request = hasBytes(route.table) ? { ...at, placed: shipment } : { ...at, shipment };
       return this.#world.transport.client(range.serverAddress, PartitionServer).applyShipped(request, options);
@@ -146,7 +151,7 @@ export class Router {
    * end of the range; empty: it is the last one of its table.
    */
   applyScanned(route: Route, partOf: (rangeHigh: Uint8Array) => ScannedPart, limits: CallLimits): Promise<Outcome<Uint8Array>> {
-    return this.#atRange("applyScanned", route, "elsewhere", limits, async (range, options) => {
+    return this.#call("applyScanned", route, "elsewhere", limits, async (range, options) => {
       const at = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion) };
       const part = partOf(range.high);
       const request = hasBytes(route.table) ? { ...at, placed: part } : { ...at, part };
@@ -161,7 +166,7 @@ export class Router {
    */
   shippedVersions(table: string, names: readonly Uint8Array[], limits: CallLimits): Promise<Outcome<readonly ShippedVersion[]>> {
     const key = present(names[0], "a PartitionName");
-    return this.#atRange("getShippedVersions", { table, key } as Route, "soon", limits, async (range, options) => {
+    return this.#call("getShippedVersions", { table, key } as Route, "soon", limits, async (range, options) => {
       const own = names.filter((name) => range.high.length === 0 || compareBytes(name, range.high) < 0);
       const request = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), names: own };
       const told = await this.#world.transport.client(range.serverAddress, PartitionServer).getShippedVersions(request, options);
@@ -178,7 +183,8 @@ export class Router {
     return routeOf(this.#world.rules, kind as Parameters<typeof routeOf>[1]);
   }
 
-  async #atRange<T>(
+  /** `what`: the method or operation, for the log. */
+  async #call<T>(
     what: string,
     route: Route,
     repeat: Repeat,
@@ -222,7 +228,7 @@ export class Router {
       if (range && range.serverAddress !== "") {
         const timeoutMs = repeat === "soon" ? Math.min(leftMs, this.#readAttemptTimeoutMs) : leftMs;
         const options = { timeoutMs, graceMs: graceMs[repeat], ...(limits.signal ? { signal: limits.signal } : {}) };
-        const outcome = await this.#whileItServes(route, range, options, attempt);
+        const outcome = await this.#untilServedElsewhere(route, range, options, attempt);
         if (outcome.ok || !mayAskAgain(outcome.failure, repeat !== "never")) return outcome;
         last = outcome;
         this.retries++;
@@ -252,7 +258,7 @@ export class Router {
    * Makes the attempt, and stops waiting for its answer when the map has named another server for the key for `graceMs` on end: the server
    * that was asked is paused or cut off. Whether it did what it was asked is not known, and a later answer changes nothing.
    */
-  #whileItServes<T>(
+  #untilServedElsewhere<T>(
     route: Route,
     range: Range,
     { timeoutMs, signal, graceMs }: CallOptions & { readonly graceMs: number },

@@ -1,6 +1,13 @@
 /**
  * Operations on objects of one range: runs the plan, decides whether the answer may be given, and says where content lies.
  *
+ *     execute            refuses if too many operations wait in this server
+ *      └ #executeAtRange   finds the range; follows it to its children if it is split or merged meanwhile (#followReshapes)
+ *         └ #executeInTurn   checks that the range holds the key; waits for the turn of its account and partition (#inTurn)
+ *            └ #decideAndAnswer   measures; looks at the lease again before it answers
+ *               └ #decideRead, #decideWrite   at a snapshot; or under the row locks, committed
+ *                  └ #runPlan   the plan of packages/objects over the rows
+ *
  * Reads, and whatever was decided without writing (404, 409 and 412 are reads too), are answered only while the lease is held: it is
  * looked at again after the answer was made (rule leaseRecheckedAfterAnswer). A write that was committed happened under the owner epoch,
  * whatever the lease says by now; it is answered as done.
@@ -116,13 +123,13 @@ export class Executor {
     deadlineMs: number,
     policy: BlobPolicy = noPolicy,
   ): Promise<Outcome<OperationResult>> {
-    return this.#bounded(() => this.#executeWaiting(rangeId, rangeVersion, { operation, policy }, deadlineMs));
+    return this.#bounded(() => this.#executeAtRange(rangeId, rangeVersion, { operation, policy }, deadlineMs));
   }
 
-  async #executeWaiting(rangeId: string, rangeVersion: number, asked: Asked, deadlineMs: number): Promise<Outcome<OperationResult>> {
+  async #executeAtRange(rangeId: string, rangeVersion: number, asked: Asked, deadlineMs: number): Promise<Outcome<OperationResult>> {
     // A list goes on behind the end of the range that its caller knows: it needs the new map.
     const childRoute = () => (goesOverRanges(asked.operation) ? undefined : routeOf(this.#world.rules, asked.operation));
-    return this.#whereItIs(rangeId, rangeVersion, childRoute, deadlineMs, (held) => this.#execute(held, asked, deadlineMs));
+    return this.#followReshapes(rangeId, rangeVersion, childRoute, deadlineMs, (held) => this.#executeInTurn(held, asked, deadlineMs));
   }
 
   /** Bytes for the blob at this key. */
@@ -133,7 +140,7 @@ export class Executor {
       }
       // Whoever does not say what blob it is for finds out when the map is new.
       const childRoute = (): Route | undefined => (key.length === 0 ? undefined : { table: "Blob", key });
-      return this.#whereItIs(rangeId, rangeVersion, childRoute, deadlineMs, (held) => this.#writeData(held, key, payload, deadlineMs));
+      return this.#followReshapes(rangeId, rangeVersion, childRoute, deadlineMs, (held) => this.#writeData(held, key, payload, deadlineMs));
     });
   }
 
@@ -150,7 +157,7 @@ export class Executor {
         return refused("invalidArgument", "badRequest", `at most ${pinnedAtOnceMax} extents at a time, not ${extentIds.length}`);
       }
       const route = (): Route => ({ table: "Blob", key });
-      return this.#whereItIs(rangeId, rangeVersion, route, deadlineMs, async (held) => {
+      return this.#followReshapes(rangeId, rangeVersion, route, deadlineMs, async (held) => {
         const gone = held.engine.pinData(extentIds);
         // A pin at a server that lost the range holds nothing back at the one that has it.
         const answered = this.mayAnswer(held);
@@ -167,7 +174,7 @@ export class Executor {
    * An operation whose range is being split or merged waits until that is over, and is done at the child that holds the
    * key.
    */
-  async #whereItIs<T>(
+  async #followReshapes<T>(
     rangeId: string,
     rangeVersion: number,
     childRoute: () => Route | undefined,
@@ -229,14 +236,14 @@ export class Executor {
     }
   }
 
-  async #execute(held: HeldEngine, asked: Asked, deadlineMs: number): Promise<Outcome<OperationResult>> {
+  async #executeInTurn(held: HeldEngine, asked: Asked, deadlineMs: number): Promise<Outcome<OperationResult>> {
     const { operation } = asked;
     const route = routeOf(this.#world.rules, operation);
     const misplaced = this.#misplaced(held, operation, route);
     if (misplaced) return misplaced;
     const sinceMs = this.#world.clock.monotonicMs();
     const entering = this.#enter(operation, route);
-    return this.#inTurn(held, entering, deadlineMs, () => this.#admitted(held, asked, route, { sinceMs, deadlineMs }));
+    return this.#inTurn(held, entering, deadlineMs, () => this.#decideAndAnswer(held, asked, route, { sinceMs, deadlineMs }));
   }
 
   async #inTurn<T>(
@@ -270,7 +277,7 @@ export class Executor {
     return this.#holdings.current(held) ? undefined : leaseLost();
   }
 
-  async #admitted(
+  async #decideAndAnswer(
     held: HeldEngine,
     asked: Asked,
     route: Route,
@@ -284,7 +291,7 @@ export class Executor {
       over();
       took.since(sinceMs);
     };
-    const decided = await (isRead(operation) ? this.#read(held, asked) : this.#write(held, asked, deadlineMs)).finally(ended);
+    const decided = await (isRead(operation) ? this.#decideRead(held, asked) : this.#decideWrite(held, asked, deadlineMs)).finally(ended);
     if (!decided.ok) return tooLong(operation, decided);
     const { result, writes, refusal } = decided.value;
     if (writes.length > 0) return ok(result);
@@ -315,17 +322,17 @@ export class Executor {
     return refused("failedPrecondition", "wrongPartition", `${range.rangeId} does not hold this key`);
   }
 
-  #read(held: HeldEngine, asked: Asked): Promise<Outcome<Decision>> {
-    return held.engine.read((view) => this.#run(held, asked, view, 0));
+  #decideRead(held: HeldEngine, asked: Asked): Promise<Outcome<Decision>> {
+    return held.engine.read((view) => this.#runPlan(held, asked, view, 0));
   }
 
-  async #write(held: HeldEngine, { operation: asked, policy }: Asked, deadlineMs: number): Promise<Outcome<Decision>> {
+  async #decideWrite(held: HeldEngine, { operation: asked, policy }: Asked, deadlineMs: number): Promise<Outcome<Decision>> {
     const spilled = await this.#spill(held, asked, deadlineMs);
     if (!spilled.ok) return spilled;
     const operation = spilled.value;
     if (this.#left(deadlineMs) <= 0) return refused("deadlineExceeded", "timeout", "no time is left to write");
     const decide = async (view: RowView, sequence: number): Promise<Outcome<Decision>> => {
-      const decided = await this.#run(held, { operation, policy }, view, sequence);
+      const decided = await this.#runPlan(held, { operation, policy }, view, sequence);
       const recorded = decided.ok ? await this.#recordVersions(held, decided.value) : decided;
       return recorded.ok ? decided : recorded;
     };
@@ -362,7 +369,7 @@ export class Executor {
     return ok({ case: operation.case, value: { ...operation.value, body } } as Operation);
   }
 
-  async #run(held: HeldEngine, { operation, policy }: Asked, view: RowView, sequence: number): Promise<Outcome<Decision>> {
+  async #runPlan(held: HeldEngine, { operation, policy }: Asked, view: RowView, sequence: number): Promise<Outcome<Decision>> {
     const { clock, rules } = this.#world;
     const nowMs = clock.monotonicMs();
     const wallMs = clock.wallMs();
