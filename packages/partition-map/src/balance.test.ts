@@ -47,7 +47,7 @@ function stateOf(servers: readonly string[], given: readonly Given[]): BalanceSt
       ageMs,
     }),
   );
-  const nothing = { resting: new Set<string>(), unmoved: new Set<string>(), processors: new Map<string, number>() };
+  const nothing = { resting: new Set<string>(), unmoved: new Set<string>(), processors: new Map<string, number>(), settled: new Map() };
   return { ranges, servers, figures: new Map(figures.map((one) => [one.rangeId, one])), ...nothing };
 }
 const text = (state: BalanceState): string[] =>
@@ -286,4 +286,18 @@ test("balance: load is added up a few times for a plan, however many ranges woul
   const strict = { ...policy, moveRequestsPerSecond: 1, moveRatio: 1, mergeRequestsPerSecond: 0, splitRequestsPerSecond: 1e6 };
   assert.deepEqual(balancePlan({ ...state, figures }, strict), []);
   assert.ok(looks < 50 * given.length, `${looks} looks`);
+});
+
+test("balance: a server's load counts a range that it was just given by what the range had before", () => {
+  const given: readonly Given[] = [
+    ["r1", "a", 300],
+    ["r2", "a", 200],
+    ["r3", "b", 0, 500, 1_000],
+    ["r4", "b", 20],
+  ];
+  const state = stateOf(["a", "b"], given);
+  assert.deepEqual(text(state), ["move r2 to b"], "as far as its own figures say, b has nothing to do");
+  const before = { requestsPerSecond: 400, throttledPerSecond: 10, bytes: 500 };
+  assert.deepEqual(text({ ...state, settled: new Map([["r3", before]]) }), []);
+  assert.deepEqual(text({ ...state, settled: new Map([["r4", before]]) }), ["move r2 to b"], "r4 has figures of its own");
 });

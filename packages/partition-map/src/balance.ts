@@ -3,7 +3,8 @@
  * policy in, a plan with its reasons out; who carries it out does one step at a time and asks again.
  *
  * A range that is hot or large is split first (a server can't give half a range away), then load and rows are evened out by moving whole
- * ranges, and what is cold and small is merged. Nothing is planned for a range younger than `restMs`: its figures say nothing yet.
+ * ranges, and what is cold and small is merged. Nothing is planned for a range younger than `restMs`: its figures say nothing yet, and its server's
+ * load counts it by what it had before (settled-loads.ts).
  */
 import { compareBytes } from "@stamp/base";
 import { byTableAndKey, type Range } from "./range.ts";
@@ -25,6 +26,9 @@ export interface RangeFigures {
   /** How long it has been as it is. */
   readonly ageMs: number;
 }
+
+/** Load of a range as it counts while its figures say nothing yet. */
+export type SettledLoad = Pick<RangeFigures, "requestsPerSecond" | "throttledPerSecond" | "bytes">;
 
 export interface BalancePolicy {
   /** Rows of a range beyond which it is split. */
@@ -76,6 +80,8 @@ export type BalanceStep = { readonly rangeId: string; readonly why: string; read
 export interface BalanceState {
   readonly ranges: readonly Range[];
   readonly figures: ReadonlyMap<string, RangeFigures>;
+  /** Loads from before, which count for ranges younger than `restMs`. */
+  readonly settled: ReadonlyMap<string, SettledLoad>;
   /** Live servers. */
   readonly servers: readonly string[];
   /** Ranges of which a split or merge has just failed, or that have no key to be split at: only moved for now. */
@@ -100,7 +106,7 @@ export function balancePlan(state: BalanceState, policy: BalancePolicy): Balance
 const figuresOf = (state: BalanceState, range: Range): RangeFigures => state.figures.get(range.rangeId) as RangeFigures;
 
 /** Load of a range on its server, refused requests included. */
-const loadOf = ({ requestsPerSecond, throttledPerSecond }: RangeFigures): number => requestsPerSecond + throttledPerSecond;
+const loadOf = ({ requestsPerSecond, throttledPerSecond }: SettledLoad): number => requestsPerSecond + throttledPerSecond;
 
 function splits(rested: readonly Range[], state: BalanceState, policy: BalancePolicy): BalanceStep[] {
   if (state.ranges.length >= policy.rangesMax) return [];
@@ -148,9 +154,14 @@ function moves(rested: readonly Range[], state: BalanceState, policy: BalancePol
 
 /** The first counts most: none is evened out at the cost of one before it, or ranges would be moved to and fro. */
 function measuresOf(state: BalanceState, policy: BalancePolicy): Measure[] {
+  const counted = ({ rangeId }: Range): SettledLoad | undefined => {
+    const figures = state.figures.get(rangeId);
+    const isYoung = figures === undefined || figures.ageMs < policy.restMs;
+    return (isYoung ? state.settled.get(rangeId) : undefined) ?? figures;
+  };
   const requestsOf = (range: Range): number => {
-    const figures = state.figures.get(range.rangeId);
-    return figures === undefined ? 0 : loadOf(figures);
+    const load = counted(range);
+    return load === undefined ? 0 : loadOf(load);
   };
   const requests: Measure = {
     cause: "byRequests",
@@ -173,7 +184,7 @@ function measuresOf(state: BalanceState, policy: BalancePolicy): Measure[] {
     cause: "byBytes",
     least: policy.moveBytes,
     ratio: policy.moveBytesRatio,
-    costOf: (range) => state.figures.get(range.rangeId)?.bytes ?? 0,
+    costOf: (range) => counted(range)?.bytes ?? 0,
     text: (load) => `${Math.round(load / 1_048_576)} MiB of rows`,
   };
   const processorsKnown = state.servers.every((server) => state.processors.has(server));

@@ -22,3 +22,4 @@ export { endOf, firstRangeOf, holdsKey, type Range, streamsOf } from "./range.ts
 export { checkCover, RangeMap } from "./range-map.ts";
 export { childRanges, isUnchanged, mergeRecords, parentsOf, splitRecord, withoutReshape } from "./reshape.ts";
 export { type LoadCommand, ServerRules } from "./server-rules.ts";
+export { SettledLoads } from "./settled-loads.ts";

@@ -130,7 +130,7 @@ function mapInputs(count: number, serverCount: number): readonly MachineInput[] 
   const restarted = leases.map((lease) => ({ ...lease, leaseEpoch: 2 }));
   const orphans = ranges.map((range) => ({ ...range, server: "gone" }));
   const processors = new Map(servers.map((server, i) => [server, i]));
-  const balanced = { ranges, figures, servers, resting: new Set<string>(), unmoved: new Set<string>(), processors };
+  const balanced = { ranges, figures, servers, resting: new Set<string>(), unmoved: new Set<string>(), settled: new Map(), processors };
   return [
     input(`one of ${count} ranges changes`, "partition-manager", () => new RangeMap(2, unwrap(map.with([changed], new Set())))),
     input(`the map of ${count} ranges is encoded`, "partition-manager", () => toBinary(getMap.output, whole)),

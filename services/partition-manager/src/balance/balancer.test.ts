@@ -89,3 +89,52 @@ test("balancer: one range needs all the CPU, and nobody knows which: ranges are 
     assert.ok(moves.length > 0 && moves.length <= ranges.length, moves.join());
   });
 });
+
+/** Two ranges on one server and one on the other, of which the first look moves one; then the third becomes busy. */
+function afterMove(work: (look: (busy: boolean) => Promise<string[]>, parts: Parts, moved: string) => Promise<void>): Promise<void> {
+  const there = { ...rangeOf("Blob", "blob-9"), server: "ps-2", serverAddress: "ps-2" };
+  return withParts([low, high, there], async (parts) => {
+    const balancer = balancerOf(parts);
+    const load = { [low.rangeId]: 250, [high.rangeId]: 300, [there.rangeId]: 0 };
+    await step(parts, balancer, load);
+    assert.deepEqual(last(balancer), [low.rangeId, ""]);
+    const look = async (busy: boolean): Promise<string[]> => {
+      const before = balancer.done.length;
+      // Too much of the difference for the third range itself to be moved, and too little for a split.
+      await step(parts, balancer, busy ? { ...load, [high.rangeId]: 0, [there.rangeId]: policy.splitRequestsPerSecond - 1 } : load);
+      return balancer.done.slice(0, balancer.done.length - before).map((done) => `${done.step.kind} ${done.step.rangeId}`);
+    };
+    await work(look, parts, low.rangeId);
+  });
+}
+
+test("balancer: a range that was moved goes on only if the reason holds for three looks in a row", () =>
+  afterMove(async (look, _, moved) => {
+    for (const busy of [true, true, false, true, true]) assert.deepEqual(await look(busy), []);
+    assert.deepEqual(await look(true), [`move ${moved}`]);
+  }));
+
+test("balancer: ten minutes after its move a range is moved at once", () =>
+  afterMove(async (look, { world }, moved) => {
+    assert.deepEqual(await look(true), []);
+    await sleep(world.clock, 600_000);
+    assert.deepEqual(await look(true), [`move ${moved}`]);
+  }));
+
+test("balancer: a server that was just given a range is not taken for idle, and keeps what it has", () => {
+  const hot = rangeOf("Blob", "blob-9");
+  return withParts([low, high, hot], async (parts) => {
+    const balancer = balancerOf(parts);
+    const load = { [low.rangeId]: 250, [high.rangeId]: 300, [hot.rangeId]: 320 };
+    await step(parts, balancer, load);
+    assert.deepEqual(last(balancer), [hot.rangeId, ""]);
+    // The figures of its new server begin at 0, and its real load comes back later.
+    const young = { throttledPerSecond: 0, pending: 0, latencyMs: 1, bytesInPerSecond: 0, bytesOutPerSecond: 0, bytes: 0 };
+    for (let i = 0; i < 5; i++) {
+      balancer.told({ rangeId: hot.rangeId, requestsPerSecond: 0, ageMs: i * betweenStepsMs, ...young });
+      const { [hot.rangeId]: _, ...others } = load;
+      await step(parts, balancer, others);
+    }
+    assert.equal(balancer.done.length, 1, JSON.stringify(balancer.done));
+  });
+});

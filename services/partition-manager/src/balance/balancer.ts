@@ -2,7 +2,7 @@
  * Load balancing of one term: keeps what servers say of their ranges, and carries out one step of the plan (@stamp/partition-map
  * balance.ts) at a time. What it does is in the log with its reason, and shown by `stamp rebalance plan`.
  */
-import { type BalancePolicy, type BalanceStep, balancePlan, contradictions, type RangeFigures } from "@stamp/partition-map";
+import { type BalancePolicy, type BalanceStep, balancePlan, contradictions, type RangeFigures, SettledLoads } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import type { ServerLoad } from "@stamp/wire";
 import type { MapState } from "../map/map-state.ts";
@@ -17,6 +17,10 @@ export interface Done {
 const doneMax = 100;
 /** Rests of the policy during which a range stays where it was moved by CPU. */
 const guessRests = 10;
+/** A range that was moved by this balancer stays for so long, unless the reason for another move holds. */
+const movedForMs = 600_000;
+/** Looks in a row at which another move of such a range has to be the best one. */
+const insistedLooks = 3;
 
 export class Balancer {
   readonly #world: World;
@@ -25,11 +29,16 @@ export class Balancer {
   readonly #policy: BalancePolicy;
   readonly #liveServers: () => readonly string[];
   readonly #figures = new Map<string, RangeFigures>();
+  readonly #settled = new SettledLoads();
   readonly #servers = new Map<string, ServerLoad>();
   /** By range, of which a split or merge failed, perhaps for want of a key: until when it is not tried again, before everything else. */
   readonly #restingUntilMs = new Map<string, number>();
   /** By range, until when it is not moved: that could not be done, or would be done again and again. */
   readonly #unmovedUntilMs = new Map<string, number>();
+  /** By range, until when it counts as moved. */
+  readonly #movedUntilMs = new Map<string, number>();
+  /** Another move of a range that counts as moved, and at how many looks in a row it was the best one. */
+  #insisted: { readonly move: string; readonly looks: number } | undefined;
   readonly done: Done[] = [];
   /** Steps that were carried out, by what was done and for what reason; and those that failed. */
   readonly counts: Record<BalanceStep["kind"] | BalanceStep["cause"] | "failed", number> = {
@@ -55,6 +64,7 @@ export class Balancer {
   /** Takes a server's figures of a range that it serves under its present owner. */
   told(figures: RangeFigures): void {
     this.#figures.set(figures.rangeId, figures);
+    this.#settled.told(figures, this.#policy.restMs);
   }
 
   /** Requests a second when it was served last, with those that were refused. */
@@ -76,24 +86,41 @@ export class Balancer {
     return this.#figures.get(rangeId);
   }
 
+  /** Returns the steps that would be carried out now, the most urgent one first. */
   plan(): BalanceStep[] {
+    const { plan, again } = this.#look();
+    return again === undefined || this.#looksAt(again) + 1 >= insistedLooks ? plan : this.#look(this.#movedUntilMs.keys()).plan;
+  }
+
+  /** `staying`: ranges that are not to be moved besides. `again`: the move of the plan, if it is another one of a range that counts as moved. */
+  #look(staying: Iterable<string> = []): { readonly plan: BalanceStep[]; readonly again: string | undefined } {
     const { ranges } = this.#map.current;
     const known = new Set(ranges.map(({ rangeId }) => rangeId));
     for (const rangeId of this.#figures.keys()) if (!known.has(rangeId)) this.#figures.delete(rangeId);
+    this.#settled.follow(ranges);
     const nowMs = this.#world.clock.monotonicMs();
-    for (const rests of [this.#restingUntilMs, this.#unmovedUntilMs]) {
+    for (const rests of [this.#restingUntilMs, this.#unmovedUntilMs, this.#movedUntilMs]) {
       for (const [rangeId, untilMs] of rests) if (untilMs <= nowMs || !known.has(rangeId)) rests.delete(rangeId);
     }
     const servers = this.#liveServers();
     for (const server of this.#servers.keys()) if (!servers.includes(server)) this.#servers.delete(server);
     const processors = new Map([...this.#servers].map(([server, load]) => [server, load.processors]));
-    const [resting, unmoved] = [new Set(this.#restingUntilMs.keys()), new Set(this.#unmovedUntilMs.keys())];
-    return balancePlan({ ranges, figures: this.#figures, servers, resting, unmoved, processors }, this.#policy);
+    const [resting, unmoved] = [new Set(this.#restingUntilMs.keys()), new Set([...this.#unmovedUntilMs.keys(), ...staying])];
+    const settled = this.#settled.loads;
+    const plan = balancePlan({ ranges, figures: this.#figures, settled, servers, resting, unmoved, processors }, this.#policy);
+    const move = plan.find((step) => step.kind === "move" && this.#movedUntilMs.has(step.rangeId));
+    return { plan, again: move?.kind === "move" ? `${move.rangeId} to ${move.to}` : undefined };
+  }
+
+  #looksAt(again: string): number {
+    return this.#insisted?.move === again ? this.#insisted.looks : 0;
   }
 
   /** The most urgent step, if there is one; of another kind than the last one, or no range would ever be moved while many are split. */
   async step(): Promise<void> {
     const plan = this.plan();
+    const { again } = this.#look();
+    this.#insisted = again === undefined ? undefined : { move: again, looks: this.#looksAt(again) + 1 };
     const last = this.done[0]?.step.kind;
     const step = plan.find(({ kind }) => kind !== last) ?? plan[0];
     if (!step) return;
@@ -103,6 +130,7 @@ export class Balancer {
     if (changed.ok) {
       this.counts[step.kind]++;
       this.counts[step.cause]++;
+      if (step.kind === "move") this.#movedUntilMs.set(step.rangeId, clock.monotonicMs() + movedForMs);
       // A range's share of a server's CPU is a guess: a wrong one would be repeated, and the range moved to and fro.
       if (step.kind === "move" && step.cause === "byProcessors") {
         this.#unmovedUntilMs.set(step.rangeId, clock.monotonicMs() + guessRests * this.#policy.restMs);
