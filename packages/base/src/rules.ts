@@ -75,6 +75,7 @@ export type RuleName =
   | "queueClockNeverBack"
   | "pipelineSeesPending"
   | "pipelineAnswersDurable"
+  | "plainAfterPipelined"
   | "replayBySequence"
   | "truncateAfterCheckpoint"
   | "restUntilCheckpointed"

@@ -70,7 +70,8 @@ export interface TransactOptions {
   readonly timeoutMs: number;
   /**
    * The lock key is free again when the transaction is decided, not when it is durable: the next one sees what this one writes, and
-   * cannot become durable before it. For rows that are written under this lock key only, and by pipelined transactions only.
+   * cannot become durable before it. For rows that are written under this lock key only. A transaction of this lock key that is not
+   * pipelined waits until the pipelined ones before it are durable.
    */
   readonly pipelined?: boolean;
 }

@@ -1,6 +1,7 @@
 /** Scenarios of the Blob service. */
-import { BlobClient, type BlobResult, contentOf } from "@stamp/drills";
-import { all, kib, mib, must, type Scenario, type Scenarios, type Space } from "./scenario.ts";
+import { BlobClient, contentOf } from "@stamp/drills";
+import { oneBlobScenarios } from "./one-blob.ts";
+import { all, answered, kib, mib, must, type Scenario, type Scenarios, type Space } from "./scenario.ts";
 
 const blockBytes = 8 * mib;
 const blocks = 8;
@@ -81,6 +82,7 @@ export function blobScenarios(connectionString: string, space: Space): Scenarios
         return true;
       },
     },
+    ...oneBlobScenarios(client, space),
   ];
   return { all: scenarios, close: () => client.close() };
 }
@@ -93,5 +95,3 @@ async function uploadInBlocks(client: BlobClient, path: string): Promise<boolean
   const xml = `<BlockList>${ids.map((id) => `<Latest>${id}</Latest>`).join("")}</BlockList>`;
   return must(answered(await client.call("PUT", `${path}?comp=blocklist`, { "content-type": "application/xml" }, Buffer.from(xml))), 201);
 }
-
-const answered = (result: BlobResult): { readonly status?: number; readonly body?: Buffer; readonly why?: string } => result;

@@ -2,6 +2,7 @@
  * A scenario is one operation of the API, done again and again. The table of peers (`stamp bench`) and the budget (`stamp bench --budget`) run
  * the same ones.
  */
+import type { BlobResult } from "@stamp/drills";
 
 export interface Scenario {
   readonly name: string;
@@ -33,11 +34,13 @@ export interface Space {
 export const kib = 1024;
 export const mib = 1024 * kib;
 
-interface Answered {
+export interface Answered {
   readonly status?: number;
   readonly body?: Buffer;
   readonly why?: string;
 }
+
+export const answered = (result: BlobResult): Answered => result;
 
 /** Throws unless the answer has one of these codes. */
 export function must(answer: Answered, ...wanted: readonly number[]): true {

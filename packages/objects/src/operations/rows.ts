@@ -52,6 +52,9 @@ import {
 } from "./routes.ts";
 import { byCase, type OperationRows, type RowsOf } from "./row.ts";
 
+/** Rows of a blob are written under its key only, so many writers of one blob share commits. */
+const blobWrite = { access: "write", route: blobRoute, pipelined: true } as const;
+
 const rows: OperationRows<Operation> = {
   getAccount: { access: "read", route: accountRoute, plan: getAccount },
   putAccount: { access: "write", route: wholeAccountRoute, plan: putAccount },
@@ -72,36 +75,36 @@ const rows: OperationRows<Operation> = {
   findBlobs: { access: "read", route: blobsRoute, plan: findBlobs },
 
   getBlob: { access: "read", route: blobRoute, plan: getBlob },
-  putBlob: { access: "write", route: blobRoute, plan: putBlob, inlineBytesMax },
-  deleteBlob: { access: "write", route: blobRoute, plan: deleteBlob },
-  undeleteBlob: { access: "write", route: blobRoute, plan: undeleteBlob },
-  setBlobMetadata: { access: "write", route: blobRoute, plan: setBlobMetadata },
-  setBlobHeaders: { access: "write", route: blobRoute, plan: setBlobHeaders },
-  snapshotBlob: { access: "write", route: blobRoute, plan: snapshotBlob },
-  leaseBlob: { access: "write", route: blobRoute, plan: leaseBlob },
-  setBlobTags: { access: "write", route: blobRoute, plan: setBlobTags },
-  setBlobTier: { access: "write", route: blobRoute, plan: setBlobTier },
-  setBlobExpiry: { access: "write", route: blobRoute, plan: setBlobExpiry },
-  setImmutabilityPolicy: { access: "write", route: blobRoute, plan: setImmutabilityPolicy },
-  deleteImmutabilityPolicy: { access: "write", route: blobRoute, plan: deleteImmutabilityPolicy },
-  setLegalHold: { access: "write", route: blobRoute, plan: setLegalHold },
+  putBlob: { ...blobWrite, plan: putBlob, inlineBytesMax },
+  deleteBlob: { ...blobWrite, plan: deleteBlob },
+  undeleteBlob: { ...blobWrite, plan: undeleteBlob },
+  setBlobMetadata: { ...blobWrite, plan: setBlobMetadata },
+  setBlobHeaders: { ...blobWrite, plan: setBlobHeaders },
+  snapshotBlob: { ...blobWrite, plan: snapshotBlob },
+  leaseBlob: { ...blobWrite, plan: leaseBlob },
+  setBlobTags: { ...blobWrite, plan: setBlobTags },
+  setBlobTier: { ...blobWrite, plan: setBlobTier },
+  setBlobExpiry: { ...blobWrite, plan: setBlobExpiry },
+  setImmutabilityPolicy: { ...blobWrite, plan: setImmutabilityPolicy },
+  deleteImmutabilityPolicy: { ...blobWrite, plan: deleteImmutabilityPolicy },
+  setLegalHold: { ...blobWrite, plan: setLegalHold },
 
   getBlockList: { access: "read", route: blobRoute, plan: getBlockList },
-  putBlock: { access: "write", route: blobRoute, plan: putBlock, inlineBytesMax: 0 },
-  putBlockList: { access: "write", route: blobRoute, plan: putBlockList },
-  appendBlock: { access: "write", route: blobRoute, plan: appendBlock, inlineBytesMax: 0 },
-  sealBlob: { access: "write", route: blobRoute, plan: sealBlob },
+  putBlock: { ...blobWrite, plan: putBlock, inlineBytesMax: 0 },
+  putBlockList: { ...blobWrite, plan: putBlockList },
+  appendBlock: { ...blobWrite, plan: appendBlock, inlineBytesMax: 0 },
+  sealBlob: { ...blobWrite, plan: sealBlob },
   getPageRanges: { access: "read", route: blobRoute, plan: getPageRanges },
-  putPages: { access: "write", route: blobRoute, plan: putPages, inlineBytesMax: 0 },
-  clearPages: { access: "write", route: blobRoute, plan: clearPages },
-  setPageBlobProperties: { access: "write", route: blobRoute, plan: setPageBlobProperties },
+  putPages: { ...blobWrite, plan: putPages, inlineBytesMax: 0 },
+  clearPages: { ...blobWrite, plan: clearPages },
+  setPageBlobProperties: { ...blobWrite, plan: setPageBlobProperties },
 
   readParts: { access: "read", route: blobRoute, plan: readParts },
-  startCopy: { access: "write", route: blobRoute, plan: startCopy },
-  addToCopy: { access: "write", route: blobRoute, plan: addToCopy },
-  endCopy: { access: "write", route: blobRoute, plan: endCopy },
-  abortCopy: { access: "write", route: blobRoute, plan: abortCopy },
-  claimCopy: { access: "write", route: blobRoute, plan: claimCopy },
+  startCopy: { ...blobWrite, plan: startCopy },
+  addToCopy: { ...blobWrite, plan: addToCopy },
+  endCopy: { ...blobWrite, plan: endCopy },
+  abortCopy: { ...blobWrite, plan: abortCopy },
+  claimCopy: { ...blobWrite, plan: claimCopy },
 
   table: {
     access: (value) => (tableOperations.isRead(value) ? "read" : "write"),

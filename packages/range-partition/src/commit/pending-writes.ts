@@ -1,36 +1,44 @@
 /**
- * Writes that pipelined transactions decided and that are not durable and applied yet: a table above the others, which only they read.
+ * Writes that pipelined transactions of one lock key decided and that are not durable and applied yet: tables above the committed rows,
+ * which only the next transactions of that lock key read.
  *
- * Two tables take turns. The newer one is written; the older one is dropped when everything in it is applied, and then the newer becomes
- * the older. So under constant load this holds at most what is decided during two commits. A row that stays a while after it was applied
- * hides nothing: its key is written by pipelined transactions only, all of which pass through here.
+ * Two generations take turns. The newer one is written; the older one is dropped when everything in it is applied, and then the newer
+ * becomes the older. So under constant load this holds at most what is decided during two commits. A row that stays a while after it was
+ * applied hides nothing, because other transactions write rows of this lock key only when nothing is pending here (rule
+ * plainAfterPipelined). Writes are kept as they are until somebody reads, because most transactions have no successor in time.
  */
 import { MemoryTable } from "@stamp/lsm";
 import type { RowWrite } from "../types.ts";
 
 interface Generation {
-  readonly table: MemoryTable;
+  /** Absent until a transaction reads. */
+  table: MemoryTable | undefined;
+  /** Writes that are not in the table yet, in the order of their transactions. */
+  unread: (readonly RowWrite[])[];
   unapplied: number;
 }
 
 /** Above every sequence of the log, so that these rows win over those. */
 const firstSequence = 2 ** 52;
 
+const emptyGeneration = (): Generation => ({ table: undefined, unread: [], unapplied: 0 });
+
 export class PendingWrites {
-  #newer: Generation = { table: new MemoryTable(), unapplied: 0 };
-  #older: Generation = { table: new MemoryTable(), unapplied: 0 };
+  #newer: Generation = emptyGeneration();
+  #older: Generation = emptyGeneration();
   #sequence: number = firstSequence;
 
   /** Newest first; without those that are empty. */
-  get tables(): readonly MemoryTable[] {
-    return [this.#newer.table, this.#older.table].filter((table) => table.count > 0);
+  tables(): readonly MemoryTable[] {
+    const older = this.#tableOf(this.#older);
+    const newer = this.#tableOf(this.#newer);
+    return [newer, older].filter((table) => table !== undefined);
   }
 
   /** Visible to the next transaction from now on. Call what it returns when they are applied; never when they are lost. */
   add(writes: readonly RowWrite[]): () => void {
     const generation = this.#newer;
-    this.#sequence++;
-    for (const write of writes) generation.table.put(write.key, this.#sequence, write.kind === "put" ? write.value : undefined);
+    generation.unread.push(writes);
     generation.unapplied++;
     return () => {
       generation.unapplied--;
@@ -38,11 +46,19 @@ export class PendingWrites {
     };
   }
 
-  #turn(): void {
-    for (let turns = 0; turns < 2 && this.#older.unapplied === 0; turns++) {
-      if (this.#newer.table.count === 0 && this.#older.table.count === 0) return;
-      this.#older = this.#newer;
-      this.#newer = { table: new MemoryTable(), unapplied: 0 };
+  #tableOf(generation: Generation): MemoryTable | undefined {
+    for (const writes of generation.unread) {
+      generation.table ??= new MemoryTable();
+      this.#sequence++;
+      for (const write of writes) generation.table.put(write.key, this.#sequence, write.kind === "put" ? write.value : undefined);
     }
+    generation.unread = [];
+    return generation.table;
+  }
+
+  #turn(): void {
+    if (this.#older.unapplied > 0) return;
+    this.#older = this.#newer;
+    this.#newer = emptyGeneration();
   }
 }

@@ -111,6 +111,41 @@ test("pipelined: without seeing what is decided, two take the same number (rule 
   });
 });
 
+/** Increments of one row, every third one not pipelined; returns the numbers that they were told. */
+async function mixed(seed: number, without: readonly RuleName[]): Promise<readonly number[]> {
+  const stamp = new Stamp(seed, { without });
+  return stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    const plain = async (): Promise<Outcome<number>> => {
+      const decide = async (tx: Transaction) => {
+        const next = Number(await textOf(tx, "n")) + 1;
+        return { writes: [put("n", `${next}`)], result: next };
+      };
+      return partition.transact([utf8("q"), utf8("r")], decide, { timeoutMs: 60_000 });
+    };
+    const told = await Promise.all(Array.from({ length: 30 }, (_, i) => (i % 3 === 2 ? plain() : increment(partition))));
+    assert.equal(partition.stats.transactionsInProgress, 0);
+    return told.map(unwrap);
+  });
+}
+
+test("pipelined: one that is not waits for those before it, and those behind it see it (rule plainAfterPipelined)", async () => {
+  const all = Array.from({ length: 30 }, (_, i) => i + 1);
+  assert.deepEqual(await mixed(17, []), all);
+  assert.notDeepEqual(await mixed(17, ["plainAfterPipelined"]), all);
+});
+
+test("pipelined: one that is not gives up in time, and the next ones go on", async () => {
+  const stamp = new Stamp(18);
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    const first = increment(partition);
+    const late = await partition.transact(utf8("q"), async () => ({ writes: [put("n", "9")], result: 0 }), { timeoutMs: 1 });
+    assert.ok(!late.ok && late.failure.reason === "timeout" && late.failure.applied === "no");
+    assert.deepEqual([unwrap(await first), unwrap(await increment(partition))], [1, 2]);
+  });
+});
+
 test("scan: deleted rows that it steps over are counted, and end it at a bound", async () => {
   const stamp = new Stamp(16, { limits: { memoryTableBytesMax: 20_000 } });
   await stamp.sim.run(async () => {

@@ -3,9 +3,11 @@
  * decided and not yet durable), committed in a group with others.
  *
  * Invariant: a row is changed by one transaction at a time, whose lock is held until the commit is durable and applied (pipelined: until
- * it is decided), so that nobody is told of what may still vanish.
+ * it is decided), so that nobody is told of what may still vanish. One that is not pipelined sees committed rows only, so it decides when
+ * the pipelined ones before it are durable (rule plainAfterPipelined).
  */
 import { assert, Bell, compareBytes, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import type { MemoryTable } from "@stamp/lsm";
 import { SlowLog, type World, within } from "@stamp/ports";
 import type { Place } from "@stamp/stream-client";
 import type { StorageTimes } from "../storage-times.ts";
@@ -13,7 +15,6 @@ import { getVersion, RowScan, type TableView } from "../tables.ts";
 import type { Decided, RowWrite, ScanRange, Transaction, TransactOptions } from "../types.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import { KeyLocks } from "./key-locks.ts";
-import { PendingWrites } from "./pending-writes.ts";
 import { Pipelines } from "./pipelines.ts";
 
 /** The part of a partition that transactions see and need. */
@@ -57,7 +58,6 @@ export class Transactions {
   readonly #around: Surroundings;
   readonly #locks: KeyLocks;
   readonly #slow: SlowLog;
-  readonly #pending = new PendingWrites();
   readonly #pipelines = new Pipelines();
   readonly #begun = new Set<Begun>();
   #deciding = 0;
@@ -140,21 +140,20 @@ export class Transactions {
       release?.();
       this.#leave(begun);
     };
-    if (release === undefined) {
-      leave();
-      return refused("deadlineExceeded", "timeout", `no turn for this row of ${rangeId}`);
-    }
+    const inTurn = release !== undefined && (options.pipelined || (await this.#untilPipelinedEnd(lockKey, begun)));
     // It left while this one waited for its turn: nothing more is decided here, so that it leaves soon.
     const closedMeanwhile = this.#around.closed();
-    if (closedMeanwhile !== undefined) {
+    if (!inTurn || closedMeanwhile !== undefined) {
       leave();
-      return { ok: false, failure: closedMeanwhile };
+      if (closedMeanwhile !== undefined) return { ok: false, failure: closedMeanwhile };
+      return refused("deadlineExceeded", "timeout", `no turn for this row of ${rangeId}`);
     }
     let decided: Decided<T>;
     const ticket = commit.takeTicket();
     this.#deciding++;
     try {
-      decided = await decide(this.#transaction(ticket, options.pipelined === true));
+      const pending = options.pipelined && lockKey instanceof Uint8Array ? this.#pipelines.pending(lockKey) : [];
+      decided = await decide(this.#transaction(ticket, pending));
     } catch (error) {
       phases.decide.since(lockedMs);
       this.#isDecided();
@@ -177,6 +176,16 @@ export class Transactions {
       outcome: outcome.ok ? "done" : outcome.failure.reason,
     }));
     return outcome;
+  }
+
+  /** Resolves to true when nothing that was decided under these keys is undurable; false: not in time, or never. Called in their turn. */
+  async #untilPipelinedEnd(lockKey: Uint8Array | readonly Uint8Array[], begun: Begun): Promise<boolean> {
+    if (this.#pipelines.size === 0 || !this.#world.rules.on("plainAfterPipelined")) return true;
+    for (const key of lockKey instanceof Uint8Array ? [lockKey] : lockKey) {
+      const last = this.#pipelines.last(key);
+      if (last !== undefined && !(await within(this.#world.clock, this.#leftMs(begun), last))) return false;
+    }
+    return true;
   }
 
   async #end<T>(
@@ -220,12 +229,8 @@ export class Transactions {
       return refused("deadlineExceeded", "timeout", `what was seen in ${rangeId} did not become durable in time`);
     }
     this.#checkKeys(writes);
-    const applied = rules.on("pipelineSeesPending") ? this.#pending.add(writes) : undefined;
-    const settled = this.#pipelines.enter(lockKey);
-    const committing = commit.commit(writes, leftMs, leave, (durable) => {
-      if (durable) applied?.();
-      settled(durable);
-    });
+    const settled = this.#pipelines.enter(lockKey, rules.on("pipelineSeesPending") ? writes : []);
+    const committing = commit.commit(writes, leftMs, leave, settled);
     release();
     const committed = await committing;
     return committed.ok ? ok(result) : committed;
@@ -244,9 +249,8 @@ export class Transactions {
     if (this.#begun.size === 0) this.#emptied.notify();
   }
 
-  #transaction(ticket: number, pipelined: boolean): Transaction {
+  #transaction(ticket: number, pending: readonly MemoryTable[]): Transaction {
     const { get, scan, ownsPlace } = this.#around;
-    const pending = pipelined ? this.#pending.tables : [];
     const common = { nextSequence: ticket, ownsPlace, raiseTicket: (used: number) => this.#around.commit.raiseTicket(used) };
     if (pending.length === 0) return { ...common, get, scan };
     // Everything committed and, over it, everything decided.

@@ -32,7 +32,7 @@ export const faultsPagePath: URL = new URL("../../../../docs/faults.md", import.
 export async function gate(options: GateOptions): Promise<number> {
   const { print } = options;
   const kept = await readKeptSeeds();
-  const before = (mutant: Mutant): KeptSeed | undefined => kept.find((each) => sameRules(each, mutant));
+  const before = (mutant: Mutant): KeptSeed | undefined => kept.find((each) => isOf(each, mutant));
   const caught = new Map<string, KeptSeed>();
   for (const mutant of mutants) {
     const seed = before(mutant);
@@ -73,11 +73,12 @@ export async function writeFaultsPage(): Promise<void> {
 /** Returns docs/faults.md as it is written, and as the kept seeds make it. */
 export async function faultsPageAsItIs(): Promise<{ readonly written: string; readonly made: string }> {
   const kept = await readKeptSeeds();
-  const seeds = mutants.flatMap((mutant) => kept.find((each) => sameRules(each, mutant)) ?? []);
+  const seeds = mutants.flatMap((mutant) => kept.find((each) => isOf(each, mutant)) ?? []);
   return { written: await readFile(faultsPagePath, "utf8"), made: faultsPage(seeds) };
 }
 
-const sameRules = (seed: KeptSeed, mutant: Mutant): boolean => seed.rulesOff.join("+") === rulesOffFor(mutant).join("+");
+const isOf = (seed: KeptSeed, mutant: Mutant): boolean =>
+  seed.workload === mutant.workload && seed.rulesOff.join("+") === rulesOffFor(mutant).join("+");
 
 /** Seed that caught the mutant last time, if it is of the same workload and focus. */
 const knownSeed = ({ workload, focus }: Mutant, before: KeptSeed | undefined): number | undefined =>

@@ -419,6 +419,18 @@ export const mutants: readonly Mutant[] = [
     focus: "held-commits",
     why: "somebody is told of a message whose put is lost",
   },
+  { rules: ["pipelineSeesPending"], workload: "writers", why: "an append takes the place of one that is decided and not durable" },
+  {
+    rules: ["pipelineAnswersDurable"],
+    workload: "writers",
+    focus: "held-commits",
+    why: "an append at the end is refused because of one that is lost",
+  },
+  {
+    rules: ["plainAfterPipelined"],
+    workload: "writers",
+    why: "a collector's rewritten row takes the place of what was acknowledged",
+  },
   { rules: ["protectedStatesStay"], workload: "holds", why: "a blob under a hold is overwritten, deleted, or expires" },
   {
     rules: ["leaseRestartedOnLoad"],
@@ -428,6 +440,7 @@ export const mutants: readonly Mutant[] = [
   },
 ];
 
-export const mutantName = (mutant: Mutant): string => mutant.rules.join("+");
+/** Some rules are off in two workloads. */
+export const mutantName = ({ rules, workload }: Mutant): string => `${rules.join("+")} (${workload})`;
 
 export const rulesOffFor = (mutant: Mutant): RuleName[] => [...mutant.rules, ...(mutant.backedUpBy ?? [])];

@@ -15,6 +15,7 @@ export type WorkloadName =
   | "disks"
   | "loads"
   | "uploads"
+  | "writers"
   | "coding"
   | "geo";
 
@@ -32,6 +33,7 @@ export const workloadNames: readonly WorkloadName[] = [
   "disks",
   "loads",
   "uploads",
+  "writers",
   "coding",
   "geo",
 ];

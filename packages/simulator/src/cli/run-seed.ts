@@ -17,6 +17,7 @@ import { restartWorkload } from "../workloads/restarts.ts";
 import type { Tally, Workload } from "../workloads/run/workload.ts";
 import { streamWorkload } from "../workloads/streams.ts";
 import { uploadWorkload } from "../workloads/uploads.ts";
+import { writerWorkload } from "../workloads/writers.ts";
 import { focusNamed } from "./focus.ts";
 import type { SeedJob, SeedReport, WorkloadName } from "./report.ts";
 
@@ -34,6 +35,7 @@ const workloads: Readonly<Record<WorkloadName, Workload>> = {
   disks: diskWorkload,
   loads: loadWorkload,
   uploads: uploadWorkload,
+  writers: writerWorkload,
   coding: codingWorkload,
   geo: geoWorkload,
 };

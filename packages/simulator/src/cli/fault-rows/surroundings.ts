@@ -59,8 +59,8 @@ export const surroundingRows: readonly FaultRow[] = [
     faults: ["clock-jump", "crash"],
   },
   {
-    fault: "two take from one queue at once, and the server dies in between",
-    rules: ["pipelineSeesPending", "pipelineAnswersDurable"],
+    fault: "two take from one queue or write to one blob at once, and the server dies in between",
+    rules: ["pipelineSeesPending", "pipelineAnswersDurable", "plainAfterPipelined"],
     tests: ["packages/range-partition/src/commit/pipelined.test.ts"],
     faults: ["crash", "failpoints"],
   },
