@@ -271,7 +271,13 @@ export class OwnedStream {
         return;
       } else {
         const { reason, message, details } = answer.failure;
-        world.logger.info("append failed, the extent is left", { stream: this.name, extentId, primary, reason, message });
+        world.logger.info("an append failed: the stream goes on in its next extent", {
+          stream: this.name,
+          extentId,
+          primary,
+          reason,
+          message,
+        });
         this.#avoid = unreachable.has(reason) ? [primary] : (details?.lostReplica?.split(",") ?? []);
       }
       const tooLarge = !answer.ok && answer.failure.details?.refusedForEver === "messageTooLarge";
@@ -336,7 +342,7 @@ export class OwnedStream {
       }
       this.#noExtent = outcome.ok ? undefined : outcome.failure;
       const why = outcome.ok ? "no successor in the answer" : `${outcome.failure.reason}: ${outcome.failure.message}`;
-      logger.warn("no next extent yet", { stream: this.name, extentId, why });
+      logger.warn("no next extent for a stream yet", { stream: this.name, extentId, why });
       if (!outcome.ok && outcome.failure.reason === "noPlacement") {
         this.#noRoom = refused("resourceExhausted", "noPlacement", outcome.failure.message);
         this.#act(this.#window.withdrawUnsent(this.#noRoom.failure, ({ timer }) => timer !== undefined));
@@ -373,7 +379,7 @@ export class OwnedStream {
   }
 
   #lost(failure: Failure): void {
-    this.#parts.world.logger.warn("stream lost", {
+    this.#parts.world.logger.warn("this process lost a stream", {
       stream: this.name,
       ownerEpoch: this.ownerEpoch,
       reason: failure.reason,

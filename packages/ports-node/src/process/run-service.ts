@@ -248,7 +248,7 @@ function stopOnSignals(logger: Logger, timeoutMs: number, stop: () => Promise<vo
       stopping = true;
       logger.info("stopping", { signal });
       setTimeout(() => {
-        logger.error("it did not stop in time", { timeoutMs });
+        logger.error("the process did not stop in time", { timeoutMs });
         process.exit(75);
       }, timeoutMs);
       stop().then(
@@ -257,7 +257,7 @@ function stopOnSignals(logger: Logger, timeoutMs: number, stop: () => Promise<vo
           process.exit(0);
         },
         (error: unknown) => {
-          logger.error("it stopped with an error", { error });
+          logger.error("the process stopped with an error", { error });
           process.exit(70);
         },
       );

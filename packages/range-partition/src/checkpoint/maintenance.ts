@@ -398,6 +398,6 @@ export class Maintenance {
   }
 
   #warn(stream: string, { reason, message }: Failure): void {
-    this.#storage.world.logger.warn("stream not truncated, later", { stream, reason, message });
+    this.#storage.world.logger.warn("the start of a stream was not released, tried again later", { stream, reason, message });
   }
 }

@@ -179,7 +179,11 @@ export class Upkeep {
     if (merged.ok) storage.caches.fills.refill(storage.caches.blocks);
     if (merged.ok || ended() !== undefined) return;
     const { clock, logger, random } = world;
-    logger.warn("checkpoints not merged, later", { rangeId, reason: merged.failure.reason, message: merged.failure.message });
+    logger.warn("checkpoints were not merged, tried again later", {
+      rangeId,
+      reason: merged.failure.reason,
+      message: merged.failure.message,
+    });
     await sleep(clock, jittered(random, mergeRetryMs));
   }
 }

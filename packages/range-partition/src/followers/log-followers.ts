@@ -115,7 +115,7 @@ export class LogFollowers {
     const [first, end] = [fromHex(low), fromHex(high)];
     const isReached = from === undefined || this.#log.knows(from.extentId);
     if (first === undefined || end === undefined || sequence > this.#end || !isReached) {
-      this.#world.logger.warn("follower of a commit log begins anew: the log does not reach its cursor", {
+      this.#world.logger.warn("a follower of a commit log begins anew: the log does not reach back to its cursor", {
         rangeId,
         follower: name,
         sequence,

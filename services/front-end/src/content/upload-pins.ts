@@ -94,7 +94,10 @@ export class UploadPins {
       const limits = { deadlineMs: startedMs + this.#intervalMs };
       const renewed = await this.#pinData(this.#route, extentIds.slice(at, at + extentsPerCallMax), limits);
       if (!renewed.ok) {
-        logger.warn("extents of an upload in progress are not renewed, later", { ...renewed.failure, extents: extentIds.length });
+        logger.warn("the pins of an upload in progress were not renewed, tried again later", {
+          ...renewed.failure,
+          extents: extentIds.length,
+        });
         return;
       }
       this.#gone ??= renewed.value[0];

@@ -92,7 +92,11 @@ export class MapCache {
     if (nowMs - this.#doubtedMs < doubtEveryMs || this.#stop.signal.aborted || !this.#world.rules.on("mapsVouched")) return;
     this.#doubtedMs = nowMs;
     void this.#takeConfirmed(true).then((taken) => {
-      if (!taken.ok) this.#world.logger.debug("no partition map", { reason: taken.failure.reason, problem: taken.failure.message });
+      if (!taken.ok)
+        this.#world.logger.debug("the partition map could not be fetched", {
+          reason: taken.failure.reason,
+          problem: taken.failure.message,
+        });
     });
   }
 
@@ -111,7 +115,8 @@ export class MapCache {
       if (this.#stop.signal.aborted) return;
       const outcome = asked.ok ? await this.#take(asked.value) : asked;
       if (outcome.ok && outcome.value === "taken") continue;
-      if (!outcome.ok) logger.debug("no partition map", { reason: outcome.failure.reason, problem: outcome.failure.message });
+      if (!outcome.ok)
+        logger.debug("the partition map could not be fetched", { reason: outcome.failure.reason, problem: outcome.failure.message });
       await sleep(clock, jittered(random, retryMs), this.#stop.signal);
     }
   }

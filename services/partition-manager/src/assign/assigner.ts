@@ -161,7 +161,7 @@ export class Assigner {
   /** To another server: `to` when it is there. False as in `take`. */
   move(range: Range, to: string): boolean {
     if (!this.#isFree(range)) return false;
-    this.#world.logger.info("range is moved", { range: range.rangeId, from: range.server, to });
+    this.#world.logger.info("a range moves to another server", { range: range.rangeId, from: range.server, to });
     this.counts.moved++;
     this.release(range, { kind: "closing", to });
     return true;
@@ -227,9 +227,10 @@ export class Assigner {
       return;
     }
     const recordable = await this.recordable();
-    if (!recordable.ok) this.#world.logger.warn("range is not moved", { range: range.rangeId, ...recordable.failure });
+    if (!recordable.ok)
+      this.#world.logger.warn("a range is not moved: the partition map can't be recorded", { range: range.rangeId, ...recordable.failure });
     if (!recordable.ok || !this.#isFree(range)) return;
-    this.#world.logger.info("range is moved", { range: range.rangeId, from: range.server });
+    this.#world.logger.info("a range moves away from the server with the most ranges", { range: range.rangeId, from: range.server });
     this.counts.moved++;
     this.#set(range, "closing");
   }
@@ -246,10 +247,10 @@ export class Assigner {
     const lease = `${server} ${leaseEpoch}`;
     if (this.#refusing.has(lease)) return;
     this.#refusing.add(lease);
-    logger.warn("server can't be reached: its lease will not be renewed", { server, leaseEpoch });
+    logger.warn("a partition server can't be reached: the lock service is asked to refuse renewals of its lease", { server, leaseEpoch });
     const answer = await this.#servers.refuseRenewals(server, leaseEpoch);
     if (answer.ok) this.counts.serversRefused++;
-    else logger.warn("renewals not refused", { server, ...answer.failure });
+    else logger.warn("the lock service did not confirm that it refuses renewals of a server", { server, ...answer.failure });
     await sleep(clock, jittered(random, refuseAgainMs));
     this.#refusing.delete(lease);
   }

@@ -223,16 +223,16 @@ export class Reshaper {
     const children = childRanges(parents, true);
     const { logger, clock } = this.#world;
     const facts = { parents: parents.map(({ rangeId }) => rangeId).join(), children: children.map(({ rangeId }) => rangeId).join() };
-    logger.info(`ranges: ${parents[0]?.reshape?.kind} begins`, facts);
+    logger.info(`${parents[0]?.reshape?.kind} of ranges begins`, facts);
     const times = await this.#servers.reshape(parents, children, this.#options.reshapeTimeoutMs);
     if (!times.ok && times.failure.reason === "notBegun") {
-      logger.warn("ranges: it was not begun", { ...facts, ...times.failure });
+      logger.warn("a split or merge was not begun: the parents are served as before", { ...facts, ...times.failure });
       this.counts.notBegun++;
       await this.#callOff(parents);
       return times;
     }
     if (!times.ok) {
-      logger.warn("ranges: the server did not say that it is done", { ...facts, ...times.failure });
+      logger.warn("the server did not confirm a split or merge: its streams will show whether it happened", { ...facts, ...times.failure });
       await this.#bringToEnd(parents);
       return times;
     }
@@ -242,7 +242,7 @@ export class Reshaper {
     for (const child of children) this.#assigner.release(child, { kind: "loaded" });
     this.counts[parents.length === 1 ? "splits" : "merges"]++;
     const { $typeName: _, $unknown: _unknown, ...told } = times.value;
-    logger.info("ranges: done", { ...facts, ...told, mapMs: Math.round(clock.monotonicMs() - answeredMs) });
+    logger.info("split or merge done", { ...facts, ...told, mapMs: Math.round(clock.monotonicMs() - answeredMs) });
     return ok({ ranges: children, times: times.value });
   }
 
@@ -278,7 +278,7 @@ export class Reshaper {
     if (!happened.ok) return happened;
     const children = childRanges(parents, false);
     this.counts[happened.value ? "settledForward" : "settledBack"]++;
-    this.#world.logger.info(`ranges: ${happened.value ? "it happened" : "nothing came of it"}`, {
+    this.#world.logger.info(`an interrupted split or merge ${happened.value ? "happened" : "did not happen"}`, {
       parents: parents.map(({ rangeId }) => rangeId).join(),
       children: children.map(({ rangeId }) => rangeId).join(),
     });

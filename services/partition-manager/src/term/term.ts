@@ -145,7 +145,7 @@ export class Term {
     if (above > this.#above) this.#above = above;
     if (this.#ended.signal.aborted) return;
     this.#why = why;
-    this.#world.logger.warn("term ends", { pmTerm: this.pmTerm, why });
+    this.#world.logger.warn("the term of this partition manager ends", { pmTerm: this.pmTerm, why });
     this.#ended.abort();
     this.#running?.map.wakeAll();
     this.#again();
@@ -158,7 +158,7 @@ export class Term {
     if (!opened.ok) this.end(opened.failure.message, Number(opened.failure.details?.currentOwnerEpoch ?? 0));
     if (opened.ok && !signal.aborted) {
       this.#running = opened.value;
-      this.#world.logger.info("leads", { pmTerm: this.pmTerm, mapVersion: opened.value.map.current.version });
+      this.#world.logger.info("became partition manager leader", { pmTerm: this.pmTerm, mapVersion: opened.value.map.current.version });
       await Promise.all([
         this.#look(opened.value),
         this.#probe(opened.value),

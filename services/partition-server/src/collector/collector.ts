@@ -124,7 +124,8 @@ export class Collector {
         const held = this.#holdings.servingAny(range.rangeId);
         if (!held.ok || !(await this.#due(held.value))) continue;
         const collected = await this.collect(held.value);
-        if (!collected.ok) logger.info("range not collected, later", { range: range.rangeId, ...collected.failure });
+        if (!collected.ok)
+          logger.info("the garbage of a range was not collected, tried again later", { range: range.rangeId, ...collected.failure });
       }
     }
   }

@@ -35,7 +35,7 @@ export async function rewriteExtents(world: World, engine: RangeEngine, request:
         const step = await rewriteRow(engine, key, extents);
         if (!step.ok) {
           const { reason, message } = step.failure;
-          world.logger.warn("a row is not rewritten, later", { reason, message });
+          world.logger.warn("a row still refers to an extent that is mostly garbage, tried again later", { reason, message });
           break;
         }
         bytes += step.value;

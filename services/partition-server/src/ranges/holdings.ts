@@ -250,7 +250,7 @@ export class Holdings {
     const handoff = this.#engines.handoff(ready, children);
     const prepared = await this.#prepared(handoff, ready, (deadlineMs - beganMs) * preparePart);
     if (!prepared.ok) {
-      logger.warn("ranges not reshaped", { parents: parents.map(({ rangeId }) => rangeId).join(), ...prepared.failure });
+      logger.warn("ranges were not split or merged", { parents: parents.map(({ rangeId }) => rangeId).join(), ...prepared.failure });
       return prepared;
     }
     const { promise: over, resolve: isOver } = Promise.withResolvers<true>();
@@ -262,7 +262,7 @@ export class Holdings {
       logger.info("ranges reshaped", { ...facts, ...done.value });
       this.lastReshape = done.value;
       this.reshapes++;
-    } else logger.warn("ranges not reshaped", { ...facts, ...done.failure });
+    } else logger.warn("ranges were not split or merged", { ...facts, ...done.failure });
     return done;
   }
 
@@ -402,7 +402,7 @@ export class Holdings {
   #fenced(held: Held, why: string): void {
     if (held.state === "dropped") return;
     const { rangeId, ownerEpoch } = held.range;
-    this.#world.logger.warn("range lost", { range: rangeId, ownerEpoch, why });
+    this.#world.logger.warn("this server lost a range", { range: rangeId, ownerEpoch, why });
     this.#rules.dead(rangeId, ownerEpoch);
     if (this.#held.get(rangeId) === held) this.#held.delete(rangeId);
     void this.#drop(held);

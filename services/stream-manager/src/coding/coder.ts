@@ -246,7 +246,7 @@ export class Coder {
       await sleep(world.clock, tryPauseMs, ended);
     }
     if (ended.aborted) return;
-    world.logger.warn("an attempt is taken back", { extent: id, kind: attempt.kind, version: attempt.version, why });
+    world.logger.warn("an attempt at coding an extent is given up", { extent: id, kind: attempt.kind, version: attempt.version, why });
     if (attempt.kind === "repair") this.repairs.failed(id, why);
     await ledger.commit((state) => planAbandonAttempt(state, id, attempt.version));
     this.#over(id, attempt.kind, why);
@@ -262,6 +262,6 @@ export class Coder {
     if (attempt.kind === "repair") this.repairs.made(extent, bytesRead);
     this.#held.made(id, attempt);
     this.#over(id, attempt.kind, undefined);
-    world.logger.info("attempt finished", { extent: id, kind: attempt.kind, version: attempt.version });
+    world.logger.info("an attempt at coding an extent is finished", { extent: id, kind: attempt.kind, version: attempt.version });
   }
 }

@@ -110,7 +110,7 @@ export class FragmentAdoption {
         }));
     } catch (error) {
       // Numbers that no fragment has.
-      world.logger.error("a node's fragments can't be told", { node: nodeId, extent: id, why: String(error) });
+      world.logger.error("a node answered with numbers that no fragment can have", { node: nodeId, extent: id, why: String(error) });
       return undefined;
     }
   }

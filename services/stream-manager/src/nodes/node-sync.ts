@@ -49,7 +49,11 @@ export class NodeSync {
       this.#quarantine(place, answer.value, why);
     } catch (error) {
       // Numbers that no replica has. What it is asked for at the next comparison may be true.
-      this.#term.world.logger.error("a node's replica can't be told", { node: place.nodeId, extent: id, why: String(error) });
+      this.#term.world.logger.error("a node answered with numbers that no replica can have", {
+        node: place.nodeId,
+        extent: id,
+        why: String(error),
+      });
     }
   }
 

@@ -163,7 +163,7 @@ export class Sealer {
     const { ledger, state, world } = this.#term;
     const extent = state.extent(id);
     if (extent === undefined || this.#jobs.has(id) || !this.#completer.isLost(extent)) return;
-    world.logger.error("the only replica of a length that nobody was told is lost: the extent is sealed again", {
+    world.logger.error("the only replica of a sealed length that no caller has seen is lost: the extent is sealed again", {
       extent: id,
       lengthBytes: extent.sealedLengthBytes,
       lost: extent.untold,

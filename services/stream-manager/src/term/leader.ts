@@ -137,7 +137,7 @@ export class Leader {
     const loaded = await this.#load();
     if (loaded.ok && !this.#ended.signal.aborted) {
       this.#serving = loaded.value;
-      this.#world.logger.info("this stream manager leads", { term: this.#number, extents: loaded.value.term.state.extentCount });
+      this.#world.logger.info("became stream manager leader", { term: this.#number, extents: loaded.value.term.state.extentCount });
       for (const report of this.#reports)
         void report.then((told) => (typeof told === "object" ? loaded.value.reports.answered(told) : undefined));
       void this.#tick(loaded.value);
