@@ -37,15 +37,30 @@ function commentsOf(text: string): Comment[] {
   return comments;
 }
 
-export function fragments(root: string): string[] {
+export interface JudgedComment {
+  readonly path: string;
+  readonly line: number;
+  /** Its first words, if it begins with a fragment. */
+  readonly fragment: string | undefined;
+  readonly privateWord: string | undefined;
+}
+
+/** Returns all comments of packages and services. */
+export function judgedComments(root: string): JudgedComment[] {
   const files = globSync("{packages,services}/*/src/**/*.ts", { cwd: root, exclude: ["**/gen/**"] }).sort();
   return files.flatMap((path) =>
-    commentsOf(readFileSync(join(root, path), "utf8")).flatMap(({ line, text, whole }) => {
-      const word = privateWords.exec(whole.replace(/`[^`]*`/g, ""))?.[0];
-      return [
-        ...(begin.test(text) ? [`${path}:${line}: comment begins with a fragment: ${text.slice(0, 60)}`] : []),
-        ...(word === undefined ? [] : [`${path}:${line}: comment has a private word: ${word}`]),
-      ];
-    }),
+    commentsOf(readFileSync(join(root, path), "utf8")).map(({ line, text, whole }) => ({
+      path,
+      line,
+      fragment: begin.test(text) ? text.slice(0, 60) : undefined,
+      privateWord: privateWords.exec(whole.replace(/`[^`]*`/g, ""))?.[0],
+    })),
   );
+}
+
+export function fragments(root: string): string[] {
+  return judgedComments(root).flatMap(({ path, line, fragment, privateWord }) => [
+    ...(fragment === undefined ? [] : [`${path}:${line}: comment begins with a fragment: ${fragment}`]),
+    ...(privateWord === undefined ? [] : [`${path}:${line}: comment has a private word: ${privateWord}`]),
+  ]);
 }

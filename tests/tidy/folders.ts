@@ -35,6 +35,9 @@ export function folders(files: readonly File[]): string[] {
   return [...crowded(shipped), ...valueCycles(shipped), ...unlistedCycles(shipped), ...helpersInUse(shipped)];
 }
 
+/** Returns the cycles of imports between shipped files. `types`: imports of types alone count, too. */
+export const cyclesBetween = (shipped: readonly File[], types: boolean): string[][] => cyclesOf(graphOf(shipped, types));
+
 function crowded(shipped: readonly File[]): string[] {
   const counts = new Map<string, number>();
   for (const { path } of shipped) counts.set(join(path, ".."), (counts.get(join(path, "..")) ?? 0) + 1);
@@ -44,10 +47,10 @@ function crowded(shipped: readonly File[]): string[] {
 }
 
 const valueCycles = (shipped: readonly File[]): string[] =>
-  cyclesOf(graphOf(shipped, false)).map((cycle) => `${cycle[0]}: imports itself over ${cycle.slice(1).join(", ")}`);
+  cyclesBetween(shipped, false).map((cycle) => `${cycle[0]}: imports itself over ${cycle.slice(1).join(", ")}`);
 
 function unlistedCycles(shipped: readonly File[]): string[] {
-  const found = new Map(cyclesOf(graphOf(shipped, true)).map((cycle) => [cycle[0] ?? "", cycle]));
+  const found = new Map(cyclesBetween(shipped, true).map((cycle) => [cycle[0] ?? "", cycle]));
   const grown = [...found].filter(([path, cycle]) => cycle.length > (typeCycles[path] ?? 0));
   const gone = Object.keys(typeCycles).filter((path) => !found.has(path));
   return [

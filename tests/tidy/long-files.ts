@@ -1,5 +1,5 @@
 /** The size of source files: none is longer than a reader takes in at once. */
-const linesMax = 450;
+export const linesMax = 450;
 
 export function longFiles(sources: readonly { readonly path: string; readonly text: string }[]): string[] {
   return sources.flatMap(({ path, text }) => {

@@ -10,7 +10,7 @@ import { longFiles } from "./long-files.ts";
 const ourImport = /(?:from|import)\s*\(?\s*"(@stamp\/[^"]+)"/g;
 const relativeImport = /(?:from|import)\s*\(?\s*"(\.\.?\/[^"]+)"/g;
 
-interface Source {
+export interface Source {
   /** Relative to the root. */
   readonly path: string;
   readonly text: string;
@@ -42,7 +42,7 @@ export function tidy(root: string): string[] {
   ];
 }
 
-function readSources(root: string): Source[] {
+export function readSources(root: string): Source[] {
   const files = globSync(["{packages,services}/*/**/*.ts", "tests/**/*.ts", "*.mjs"], {
     cwd: root,
     // The breaches that the test writes are text inside of it.

@@ -271,13 +271,7 @@ export class OwnedStream {
         return;
       } else {
         const { reason, message, details } = answer.failure;
-        world.logger.info("an append failed: the stream goes on in its next extent", {
-          stream: this.name,
-          extentId,
-          primary,
-          reason,
-          message,
-        });
+        world.logger.info("an append failed, the next extent follows", { stream: this.name, extentId, primary, reason, message });
         this.#avoid = unreachable.has(reason) ? [primary] : (details?.lostReplica?.split(",") ?? []);
       }
       const tooLarge = !answer.ok && answer.failure.details?.refusedForEver === "messageTooLarge";
