@@ -59,11 +59,23 @@ type FromWire<Kind extends OperationKind> = (value: WireValue<Kind>) => Operatio
 function convert(operation: wire.Operation | undefined): Operation {
   const kind = operation?.kind;
   if (kind?.case === undefined) throw missing("a kind");
-  const value = (fromWireOf[kind.case] as (value: never) => unknown)(kind.value as never);
+  const fromWireOfKind = (fromWireOf as Readonly<Record<string, (value: never) => unknown>>)[kind.case] ?? plainOnBlob;
+  const value = fromWireOfKind(kind.value as never);
   return { case: kind.case, value } as Operation;
 }
 
-const fromWireOf: { readonly [Kind in OperationKind]: FromWire<Kind> } = {
+/** Kinds whose message, taken field by field, has the type of the operation. They need a row below only if a field says how another is read. */
+type PlainKind = {
+  [Kind in OperationKind]: WireValue<Kind> extends OfBlob
+    ? PlainOnBlob<WireValue<Kind>> extends OperationValue<Kind>
+      ? Kind
+      : never
+    : never;
+}[OperationKind];
+
+const fromWireOf: { readonly [Kind in Exclude<OperationKind, PlainKind>]: FromWire<Kind> } & {
+  readonly [Kind in PlainKind]?: FromWire<Kind>;
+} = {
   getAccount: ({ account }) => ({ account }),
   putAccount: ({ account, onlyIfAbsent, expectedGeoRole }) => {
     if (!account) throw missing("an account");
@@ -114,12 +126,7 @@ const fromWireOf: { readonly [Kind in OperationKind]: FromWire<Kind> } = {
   setBlobHeaders: (value) => ({ ...onBlob(value), headers: headersOf(value.headers) }),
   snapshotBlob: (value) => ({ ...onBlob(value), metadata: value.hasMetadata ? value.metadata : undefined }),
   leaseBlob: (value) => ({ ...onBlob(value), ...leaseOf(value) }),
-  setBlobTags: (value) => ({ ...onBlob(value), tags: value.tags }),
-  setBlobTier: (value) => ({ ...onBlob(value), tier: value.tier }),
   setBlobExpiry: (value) => ({ ...onBlob(value), option: oneOf(expiryOptions, value.option), timeMs: fromWire(value.timeMs) }),
-  setImmutabilityPolicy: (value) => ({ ...onBlob(value), untilMs: fromWire(value.untilMs), mode: value.mode }),
-  deleteImmutabilityPolicy: onBlob,
-  setLegalHold: (value) => ({ ...onBlob(value), hold: value.hold }),
 
   getBlockList: (value) => ({ ...onBlob(value), committed: value.committed, uncommitted: value.uncommitted }),
   putBlock: (value) => ({ ...onBlob(value), blockId: value.blockId, body: bodyOf(value.body) }),
@@ -164,7 +171,6 @@ const fromWireOf: { readonly [Kind in OperationKind]: FromWire<Kind> } = {
     sequenceNumber: fromWire(value.sequenceNumber),
   }),
 
-  readParts: plainOnBlob,
   startCopy: (value) => {
     if (!value.copy) throw missing("a copy");
     const { work } = value.copy;
@@ -172,10 +178,6 @@ const fromWireOf: { readonly [Kind in OperationKind]: FromWire<Kind> } = {
     const checked = { headers: headersOf(value.headers), state: stateOf(value.state), blobType: typeOf(value.blobType) };
     return { ...plainOnBlob(value), ...checked } as OperationValue<"startCopy">;
   },
-  addToCopy: plainOnBlob,
-  endCopy: plainOnBlob,
-  abortCopy: plainOnBlob,
-  claimCopy: plainOnBlob,
 
   table: tableOperationFromWire,
   queue: queueOperationFromWire,
@@ -210,8 +212,11 @@ function onContainer(value: { account: string; container: string; conditions?: w
   return { account: value.account, container: value.container, conditions: conditionsOf(value.conditions) };
 }
 
+type OfBlob = Parameters<typeof plainOf>[0] & Parameters<typeof onBlob>[0];
+type PlainOnBlob<Value extends OfBlob> = ReturnType<typeof plainOf<Value>> & ReturnType<typeof onBlob>;
+
 /** A value that is taken as it is, but must name a blob. */
-function plainOnBlob<Value extends Parameters<typeof plainOf>[0] & Parameters<typeof onBlob>[0]>(value: Value) {
+function plainOnBlob<Value extends OfBlob>(value: Value): PlainOnBlob<Value> {
   return { ...plainOf(value), ...onBlob(value) };
 }
 

@@ -101,7 +101,7 @@ export async function setBlobExpiry(exchange: BlobExchange): Promise<Answer> {
   return changed.ok ? respond(200, etagAndTime(exchange.version, blobOf(changed.value))) : changed;
 }
 
-export async function setImmutabilityPolicy(exchange: BlobExchange): Promise<Answer> {
+export async function setBlobImmutabilityPolicy(exchange: BlobExchange): Promise<Answer> {
   const policy = requiredImmutability(exchange.headers);
   if (!policy.ok) return policy;
   const asked = await askedBlob(exchange);
@@ -116,14 +116,14 @@ export async function setImmutabilityPolicy(exchange: BlobExchange): Promise<Ans
   });
 }
 
-export async function deleteImmutabilityPolicy(exchange: BlobExchange): Promise<Answer> {
+export async function deleteBlobImmutabilityPolicy(exchange: BlobExchange): Promise<Answer> {
   const asked = await askedBlob(exchange);
   if (!asked.ok) return asked;
   const changed = await exchange.objects.execute({ case: "deleteImmutabilityPolicy", value: asked.value }, "blob", exchange.limits());
   return changed.ok ? respond(200) : changed;
 }
 
-export async function setLegalHold(exchange: BlobExchange): Promise<Answer> {
+export async function setBlobLegalHold(exchange: BlobExchange): Promise<Answer> {
   const hold = requiredLegalHold(exchange.headers);
   if (!hold.ok) return hold;
   const asked = await askedBlob(exchange);
