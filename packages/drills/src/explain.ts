@@ -11,6 +11,9 @@ export interface OwnDrill {
   readonly about: string;
 }
 
+/** Drills of an account at two stamps. */
+export const geoDrillNames = ["geo-link-cut", "geo-primary-lost", "geo-planned", "geo-returns", "geo-migrate"] as const;
+
 export const ownDrills: readonly OwnDrill[] = [
   { name: "damage", about: "`stamp drill damage`: hurt files, tables and journals; show what fsck says and what is mended" },
   {
@@ -18,6 +21,11 @@ export const ownDrills: readonly OwnDrill[] = [
     about: "`stamp drill histories`: clients of the real SDKs record what they see under faults; one order must explain it",
   },
   { name: "slow-clients", about: "`stamp drill slow-clients`: 1,000 slow readers and 1,000 slow writers beside a normal client" },
+  { name: "geo-link-cut", about: "`stamp drill geo-link-cut`: the link to an account's copy is silent; the copy catches up" },
+  { name: "geo-primary-lost", about: "`stamp drill geo-primary-lost`: the primary stamp dies whole; a forced failover and its loss" },
+  { name: "geo-planned", about: "`stamp drill geo-planned`: a planned failover under load; for how long writes are refused" },
+  { name: "geo-returns", about: "`stamp drill geo-returns`: a lost stamp comes back: it is fenced, reports, and gets its account back" },
+  { name: "geo-migrate", about: "`stamp drill geo-migrate`: an account moves to another stamp under load" },
 ];
 
 /** Steps after the fault. */
@@ -127,6 +135,38 @@ const steps: Readonly<Record<string, readonly string[]>> = {
     "Nine faults come meanwhile: every kind of process is killed, a partition server is stopped for longer than its lease.",
     "One order of all operations must explain every answer; no promise about messages may be broken.",
   ],
+  "geo-link-cut": [
+    "Clients write at the primary, whose account has a complete copy at the second stamp.",
+    "The front-ends of the second stamp are stopped (SIGSTOP) for 10 s: shipments get no answer. The primary keeps its commit log for them.",
+    "Clients notice nothing. Lag and backlog grow, and `stamp geo status` says so.",
+    "The front-ends go on. What was not acknowledged is shipped again, and skipped where it had arrived.",
+    "Everything is read at the `-secondary` name and compared.",
+  ],
+  "geo-primary-lost": [
+    "The link is silent for 2 s, so that something is not shipped. Then every process of the primary's stamp and their supervisor are killed.",
+    "`geo failover --forced --accept-loss` makes the copy the primary, and tells the Last Sync Time that it begins with.",
+    "Clients that find the old address dead try the other one. The lines say when its first write was accepted.",
+    "What the new primary lacks is looked for: nothing of it may be from before Last Sync Time.",
+    "The old stamp is started again. It hears that it is deposed, reports what only it had, and is filled from the new primary.",
+    "The report must have every lost write, and nothing that the new primary has.",
+  ],
+  "geo-planned": [
+    "Clients of the SDKs write at the primary. They try the other stamp when one refuses, as after a change of the name's address.",
+    "`geo failover --planned`: the primary is drained. It refuses writes with 503, and what it acknowledged is shipped.",
+    "When all of it is there, the copy becomes primary, and the old one is filled from it.",
+    "The lines say for how long writes were refused; the summary, which errors clients saw. Nothing may be lost.",
+  ],
+  "geo-returns": [
+    "The primary's stamp is killed whole, and a forced failover makes the copy the primary.",
+    "Clients that know only the old address go on trying. The old stamp is started again, and may acknowledge writes until it hears that it is deposed.",
+    "From then on it refuses every write. It reports what only it had, those late writes, too.",
+    "It is filled from the new primary, and `geo failback` gives it the account back. Nothing is lost by that, and nothing that was lost comes back.",
+  ],
+  "geo-migrate": [
+    "An account with one stamp has `--objects` objects and `--large-blobs` blobs of 4 MiB. Clients write all the time.",
+    "`account migrate` copies everything to the other stamp, ships what is written meanwhile, and drains the account for a moment at the end.",
+    "The old stamp forgets the account. Every object is read at the new one and compared with what was written.",
+  ],
   "slow-clients": [
     "A normal client works alone, then beside 1,000 readers and 1,000 writers of 1 byte to 10 KiB in a second.",
     "With `--compose` the slow clients are in containers of their own: one for one address, ten for many.",
@@ -135,6 +175,8 @@ const steps: Readonly<Record<string, readonly string[]>> = {
 };
 
 const terms: Readonly<Record<string, string>> = {
+  drained: "Refuses writes, so that everything that was acknowledged can be shipped.",
+  "Last Sync Time": "Every acknowledged write that was begun before it is at the copy.",
   append: "Bytes added at the end of a stream. Acknowledged when every replica has them on disk.",
   "commit log": "Stream of a range with every change to its rows. Replayed when a server loads the range.",
   disk: "Folder of an extent node with a number of its own. An emptied one is a new disk: what lay on the old one is lost.",
@@ -176,7 +218,7 @@ export function explain(name: string): string | undefined {
   if (found === undefined) return undefined;
   const told = steps[name] ?? [];
   const text = [found.about, ...told].join(" ").toLowerCase();
-  const used = Object.entries(terms).filter(([term]) => (drill !== undefined && term === "held up") || text.includes(term));
+  const used = Object.entries(terms).filter(([term]) => (drill !== undefined && term === "held up") || text.includes(term.toLowerCase()));
   return [
     `${name}: ${found.about}`,
     ...(drill?.cluster === undefined ? [] : [`\nCluster\n  ${clusterText(drill)}`]),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
-import { exitCodeOf } from "./drill-command.ts";
+import { exitCodeOf } from "./own-commands.ts";
 
 test("drill, exit code, is that of the worst drill; --strict makes a missed aim an error", () => {
   assert.equal(exitCodeOf(["kept", "kept"], true), 0);

@@ -11,13 +11,12 @@ import {
   ownDrills,
   runDrill,
   startOwn,
-  type Verdict,
 } from "@stamp/drills";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { table, toJson } from "../print.ts";
 import { topLevel } from "../top-level.ts";
-import { addOwnDrills } from "./own-commands.ts";
+import { addOwnDrills, exitCodeOf } from "./own-commands.ts";
 
 export function addDrill(program: Command): void {
   const drill = topLevel(program, "drill");
@@ -148,11 +147,4 @@ function summary(report: DrillReport): string {
     ...report.broken.map((each) => `  BROKEN       ${each}`),
     `${report.conclusion}\n`,
   ].join("\n");
-}
-
-/** Returns the exit code of a run of drills: the worst verdict decides. `strict`: an aim that was missed is an error. */
-export function exitCodeOf(verdicts: readonly Verdict[], strict: boolean): number {
-  if (verdicts.includes("broken")) return exitCodes.promiseBroken;
-  if (!verdicts.includes("slow")) return 0;
-  return strict ? exitCodes.promiseBroken : exitCodes.heldUp;
 }

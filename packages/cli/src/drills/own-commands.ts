@@ -3,10 +3,15 @@ import {
   attachCompose,
   type DrillTarget,
   entryText,
+  type GeoDrillReport,
+  geoDrill,
+  geoDrillNames,
   type HistoriesReport,
   historiesDrill,
+  ownDrills,
   runSlowClientsDrill,
   startOwn,
+  type Verdict,
 } from "@stamp/drills";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "../context.ts";
@@ -19,6 +24,53 @@ export function addOwnDrills(drill: Command): void {
   addDamage(drill);
   addHistories(drill);
   addSlowClients(drill);
+  for (const name of geoDrillNames) addGeoDrill(drill, name);
+}
+
+/** Drills of an account at two stamps, which they start. */
+function addGeoDrill(drill: Command, name: (typeof geoDrillNames)[number]): void {
+  drill
+    .command(name)
+    .description(ownDrills.find((each) => each.name === name)?.about.replace(/^`[^`]*`: /, "") ?? "")
+    .option("--objects <n>", "objects that are there before: nine tenths entities, the others blobs of 1 KiB", "2000")
+    .option("--large-blobs <n>", "blobs of 4 MiB besides", "0")
+    .option("--strict", "writes that are held up for longer than the aim are an error (exit code 5 instead of 8)")
+    .option("--keep", "keep the temporary folder")
+    .option("--json", "for tools")
+    .addHelpText("after", `\nExample: stamp drill ${name} --objects 100000\nSteps and judgement: stamp drill explain ${name}`)
+    .action(async ({ objects, largeBlobs, keep, json, strict }: Readonly<Record<"objects" | "largeBlobs", string>> & DrillFlags) => {
+      const numbers = { "--objects": objects, "--large-blobs": largeBlobs };
+      for (const [option, text] of Object.entries(numbers))
+        if (!/^\d{1,8}$/.test(text)) throw new CommandError(`${option}: ${text} is not a number of objects`, exitCodes.usage);
+      const report = await geoDrill(name, {
+        main: process.argv[1] ?? "",
+        objects: Number(objects),
+        largeBlobs: Number(largeBlobs),
+        keep: keep === true,
+        onEntry: (entry) => {
+          if (json !== true) console.log(entryText(entry));
+        },
+      });
+      console.log(json === true ? toJson(report) : geoSummary(report));
+      process.exit(exitCodeOf([report.verdict], strict === true));
+    });
+}
+
+function geoSummary({ prepared, acknowledged, errors, readBack, lost, broken, conclusion }: GeoDrillReport): string {
+  const seen = Object.entries(errors).map(([what, count]) => `${what} ${count} times`);
+  return [
+    `  clients      ${acknowledged} writes acknowledged; failed attempts: ${seen.length === 0 ? "none" : seen.join(", ")}`,
+    `  read back    ${readBack} objects, ${prepared} of them from before the clients${lost === 0 ? "" : `; ${lost} acknowledged ones were lost`}`,
+    ...broken.map((each) => `  BROKEN       ${each}`),
+    conclusion,
+  ].join("\n");
+}
+
+/** Returns the exit code of a run of drills: the worst verdict decides. `strict`: an aim that was missed is an error. */
+export function exitCodeOf(verdicts: readonly Verdict[], strict: boolean): number {
+  if (verdicts.includes("broken")) return exitCodes.promiseBroken;
+  if (!verdicts.includes("slow")) return 0;
+  return strict ? exitCodes.promiseBroken : exitCodes.heldUp;
 }
 
 /** The one whose fault is other clients. */
@@ -122,6 +174,7 @@ interface DrillFlags {
   readonly keep?: boolean;
   readonly json?: boolean;
   readonly compose?: boolean;
+  readonly strict?: boolean;
 }
 
 function historiesSummary(report: HistoriesReport): string {
