@@ -29,7 +29,7 @@ import { pieceShare, pieceWaits } from "./content/upload.ts";
 import { ForeignSources } from "./copy/foreign-sources.ts";
 import { DoorGate } from "./door-gate.ts";
 import { Copies } from "./geo/copies.ts";
-import { geoDoorHandlers } from "./geo/geo-door.ts";
+import { GeoRefusals, geoDoorHandlers } from "./geo/geo-door.ts";
 import { Availability, availabilityControlHandlers, availabilityHandlers } from "./grpc/availability.ts";
 import { frontEndHandlers } from "./grpc/grpc.ts";
 import { Signals } from "./grpc/signals.ts";
@@ -115,6 +115,7 @@ export class FrontEndRole implements Role {
   readonly #gate: DoorGate;
   readonly #accounts: Accounts;
   readonly #copies: Copies;
+  readonly #geoRefusals = new GeoRefusals();
   readonly #objects: Objects;
   readonly #signals: Signals;
   readonly #availability: Availability;
@@ -214,7 +215,7 @@ export class FrontEndRole implements Role {
       servedOpenly(SignalsService, signalsHandlers({ world: this.#world, accounts: this.#accounts, signals: this.#signals })),
       servedOpenly(AvailabilityService, availabilityHandlers(this.#availability)),
       served(AvailabilityControl, availabilityControlHandlers(this.#availability)),
-      served(GeoDoor, geoDoorHandlers(this.#world, this.#accounts, this.#router, this.#copies)),
+      served(GeoDoor, geoDoorHandlers(this.#world, this.#accounts, this.#router, this.#copies, this.#geoRefusals)),
       served(FrontEnd, frontEndHandlers({ world: this.#world, objects: this.#objects, accounts: this.#accounts })),
       statusService(
         this.#world,
@@ -276,6 +277,7 @@ export class FrontEndRole implements Role {
         codedReads: this.#objects.parts.reader.hedges,
         copies: this.#objects.copies.count,
         signals: this.#signals.figures,
+        geoStaleEpochs: this.#geoRefusals.staleEpochs,
         admission: this.#gate.figures,
         ...this.#blobDoor.counters,
         queue: this.#queueDoor.counters,

@@ -45,6 +45,10 @@ export const frontEndMetrics: Metrics = {
   ),
   "signals.listeners": gauge(`${fe}_signal_listeners`, "Listeners of signals (`stamp.v1.Signals`) connected now."),
   "signals.published": counter(`${fe}_signals_published_total`, "Signals that were published here."),
+  geoStaleEpochs: counter(
+    `${fe}_geo_stale_epochs_total`,
+    "Rows and bytes of another stamp that were refused: shipped under a role epoch that is not in force here.",
+  ),
   ...inside("codedReads", hedgeMetrics(fe)),
   copies: gauge(`${fe}_copies_in_progress`, "Copies of blobs from elsewhere that are under way."),
   ...inside("admission", gateMetrics(fe)),

@@ -98,6 +98,40 @@ const rangeMetrics: Metrics = {
   ...inside("storage", storageMetrics("range")),
 };
 
+const geo = `${ps}_geo`;
+
+/** Shipping to the second stamps of accounts, and from other stamps to copies here. */
+const geoMetrics: Metrics = {
+  seeding: gauge(`${geo}_ranges`, "Ranges of accounts with a second stamp, for each account, by what is done with them.", {
+    state: "seeding",
+  }),
+  shipping: gauge(`${geo}_ranges`, "Ranges of accounts with a second stamp, for each account, by what is done with them.", {
+    state: "shipping",
+  }),
+  reporting: gauge(`${geo}_ranges`, "Ranges of accounts with a second stamp, for each account, by what is done with them.", {
+    state: "reporting",
+  }),
+  failing: gauge(`${geo}_failing_ranges`, "Of these, ranges whose last call to the other stamp failed or was refused."),
+  unsynced: gauge(`${geo}_unsynced_ranges`, "Ranges that are shipped and whose Last Sync Time is not known."),
+  lagMs: gauge(`${geo}_lag_seconds`, "Time since the oldest Last Sync Time of the ranges that are shipped from here."),
+  pendingCommits: gauge(`${geo}_pending_commits`, "Commits that other stamps have not acknowledged."),
+  pendingBytes: gauge(`${geo}_pending_bytes`, "Rows in them and the bytes of their blobs; an upper bound."),
+  backlogBytes: gauge(`${geo}_backlog_bytes`, "Commit log that is kept for other stamps; geoBacklogBytesMax bounds it."),
+  seededBytes: gauge(`${geo}_seeded_bytes`, "Of ranges that are seeded: estimated size of what the other stamp has."),
+  seedBytes: gauge(`${geo}_seed_bytes`, "Of ranges that are seeded: estimated size of all."),
+  shippedCommits: counter(`${geo}_shipped_commits_total`, "Commits that other stamps took, for each PartitionName that they wrote to."),
+  shippedRowBytes: counter(`${geo}_shipped_bytes_total`, "Keys and values of rows, or bytes of blobs, that other stamps took.", {
+    kind: "row",
+  }),
+  shippedBlobBytes: counter(`${geo}_shipped_bytes_total`, "Keys and values of rows, or bytes of blobs, that other stamps took.", {
+    kind: "blob",
+  }),
+  failedCalls: counter(`${geo}_failed_calls_total`, "Calls to other stamps that failed or were refused."),
+  appliedCommits: counter(`${geo}_applied_commits_total`, "Commits of other stamps that were applied here."),
+  skippedCommits: counter(`${geo}_skipped_commits_total`, "Commits of other stamps that had been applied before."),
+  appliedRowBytes: counter(`${geo}_applied_bytes_total`, "Keys and values of rows from other stamps that were applied here."),
+};
+
 export const partitionServerMetrics: Metrics = {
   leaseEpoch: gauge(`${ps}_lease_epoch`, "Epoch of its lease; 0 while it has none."),
   operations: gauge(`${ps}_operations`, "Operations at work or waiting, now."),
@@ -108,6 +142,7 @@ export const partitionServerMetrics: Metrics = {
   ...inside("times", timesMetrics),
   ...inside("storage", storageMetrics(ps)),
   ...inside("codedReads", hedgeMetrics(ps)),
+  ...inside("geo", geoMetrics),
   reshapes: counter(`${ps}_reshapes_total`, "Splits and merges that were done here."),
   ...inside("lastReshape", lastReshape),
   "collecting.rows": gauge(

@@ -24,6 +24,7 @@ import type { TransportToStamp } from "./shipping/geo-link.ts";
 import { Reports } from "./shipping/reports.ts";
 import { Shipments } from "./shipping/shipments.ts";
 import { Shipper } from "./shipping/shipper.ts";
+import { ShippingTotals, shippingFigures } from "./shipping/shipping-figures.ts";
 
 /** Master keys of the process, which change while it runs. */
 export interface MasterKeys {
@@ -39,6 +40,7 @@ const noMasterKeys: MasterKeys = { keys: [], madeMs: undefined, problem: "" };
 
 export class PartitionServerRole implements Role {
   readonly metrics = partitionServerMetrics;
+  readonly #shippingTotals = new ShippingTotals();
   readonly #world: World;
   readonly #config: PartitionServerConfig;
   readonly #engines: Engines;
@@ -94,6 +96,7 @@ export class PartitionServerRole implements Role {
       backlogBytesMax: config.geoBacklogBytesMax,
       seedBytesPerSecondMax: config.geoSeedBytesPerSecond,
       transportTo,
+      totals: this.#shippingTotals,
     });
     this.#collector = this.#makeCollector();
   }
@@ -148,6 +151,7 @@ export class PartitionServerRole implements Role {
       lastReshape: this.#holdings.lastReshape,
       collecting: this.#collector.facts,
       shipping: this.#shipper.facts,
+      geo: shippingFigures(this.#shipper.facts, this.#shippingTotals, this.#world.clock.wallMs()),
       ranges: this.#holdings.all.map((one) => ({
         rangeId: one.range.rangeId,
         ownerEpoch: one.range.ownerEpoch,
@@ -162,7 +166,7 @@ export class PartitionServerRole implements Role {
   async start(): Promise<void> {
     this.#identity = await openIdentity(this.#world);
     const incarnation = this.#identity.incarnation;
-    const shipments = new Shipments(this.#world, this.#holdings);
+    const shipments = new Shipments(this.#world, this.#holdings, this.#shippingTotals);
     const reports = new Reports(this.#holdings, (held) => this.#executor.mayAnswer(held));
     const commands = new VouchedCommands(this.#world, this.#config.lockService);
     this.#listener = await this.#world.transport.serve(this.#config.listen, [

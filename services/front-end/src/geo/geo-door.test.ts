@@ -10,7 +10,7 @@ import { GeoSeedRequestSchema, type ScannedPart } from "@stamp/wire";
 import type { Accounts } from "../accounts/accounts.ts";
 import type { Router } from "../routing/router.ts";
 import type { Copies } from "./copies.ts";
-import { geoDoorHandlers } from "./geo-door.ts";
+import { GeoRefusals, geoDoorHandlers } from "./geo-door.ts";
 
 const account = "acme";
 const { low, high } = accountKeys(account);
@@ -31,13 +31,14 @@ function doorOf(ends: readonly Uint8Array[], refuses?: string) {
   } as unknown as Router;
   const role = { ...roleWithoutRow, role: "unseeded", epoch: 3 } as const;
   const accounts = { roleNow: async () => ok(role) } as unknown as Accounts;
-  const handlers = geoDoorHandlers({ rules: allRules } as World, accounts, router, {} as Copies);
-  const seed = (lowKey: Uint8Array, highKey: Uint8Array, names: readonly string[]) => {
+  const refusals = new GeoRefusals();
+  const handlers = geoDoorHandlers({ rules: allRules } as World, accounts, router, {} as Copies, refusals);
+  const seed = (lowKey: Uint8Array, highKey: Uint8Array, names: readonly string[], epoch = 3n) => {
     const rows = names.map((name) => ({ key: key(name), value: new Uint8Array(1) }));
-    const part = { epoch: 3n, sequence: 9n, lastTicket: 9n, lowKey, highKey, rows };
-    return handlers.seed(create(GeoSeedRequestSchema, { account, epoch: 3n, table: "Entity", part }), context);
+    const part = { epoch, sequence: 9n, lastTicket: 9n, lowKey, highKey, rows };
+    return handlers.seed(create(GeoSeedRequestSchema, { account, epoch, table: "Entity", part }), context);
   };
-  return { applied, seed };
+  return { applied, seed, refusals };
 }
 
 const shown = ({ at, part }: { readonly at: string; readonly part: ScannedPart }) => ({
@@ -71,4 +72,12 @@ test("geo door: a part that ends within a range goes to no range behind it, and 
   assert.equal((await refusing.seed(low, high, ["a", "d"])).ok, false);
   const outside = await doorOf([]).seed(new Uint8Array([0]), high, []);
   assert.ok(!outside.ok && /outside of its account/.test(outside.failure.message));
+});
+
+test("geo door: what was shipped under another role epoch is refused and counted", async () => {
+  const { applied, seed, refusals } = doorOf([]);
+  const stale = await seed(low, high, ["a"], 2n);
+  assert.deepEqual([stale.ok, !stale.ok && stale.failure.reason, refusals.staleEpochs], [false, "staleRoleEpoch", 1]);
+  assert.ok((await seed(low, high, ["a"])).ok);
+  assert.deepEqual([applied.length, refusals.staleEpochs], [1, 1]);
 });

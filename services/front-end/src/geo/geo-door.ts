@@ -29,7 +29,19 @@ interface Asked {
   readonly inner: bigint | undefined;
 }
 
-export function geoDoorHandlers(world: World, accounts: Accounts, router: Router, copies: Copies): Handlers<typeof GeoDoor> {
+/** Counts what the door refuses. */
+export class GeoRefusals {
+  /** Rows and bytes that were shipped under another role epoch than this stamp follows, or to a stamp that has no copy. */
+  staleEpochs = 0;
+}
+
+export function geoDoorHandlers(
+  world: World,
+  accounts: Accounts,
+  router: Router,
+  copies: Copies,
+  refusals: GeoRefusals,
+): Handlers<typeof GeoDoor> {
   /** Refuses rows that this stamp does not take. */
   const accepted = async ({ account, table, epoch, inner }: Asked, limits: CallLimits): Promise<Outcome<ShippedTable>> => {
     if (!isShippedTable(table)) return bad(`rows of table ${JSON.stringify(table)} are not shipped: this stamp may run another release`);
@@ -39,6 +51,7 @@ export function geoDoorHandlers(world: World, accounts: Accounts, router: Router
     if (role === undefined) return refused("unavailable", "notReady", `account ${account} was not read in time`);
     if (!role.ok) return role;
     const taken = acceptsShipment(role.value, fromWire(epoch), world.rules);
+    if (!taken.ok) refusals.staleEpochs++;
     return taken.ok ? ok(table) : taken;
   };
   const dataRoute = async (account: string, epoch: bigint, name: Uint8Array, limits: CallLimits): Promise<Outcome<Route>> => {

@@ -6,6 +6,7 @@ import type { CallOptions, Transport } from "@stamp/ports";
 import type { SeedLink, SeedPart, Shipment, ShippingLink, VersionsLink } from "@stamp/range-partition";
 import { fromWire, GeoDoor, toWire } from "@stamp/wire";
 import type { DataLink } from "./data/data-copier.ts";
+import { rowBytesOf, type ShippingTotals } from "./shipping-figures.ts";
 
 /** How far the account's copy is. */
 export interface CopyReport {
@@ -29,6 +30,8 @@ interface Link {
   readonly promotedAs?: number;
   /** Role epoch of the account, for bytes; rows name it themselves. */
   readonly epoch?: number;
+  /** Counts what is sent. Undefined: nobody counts. */
+  readonly totals?: ShippingTotals;
   /** Runs at each answer. */
   readonly onAnswer?: (answer: Outcome<unknown>) => void;
 }
@@ -43,8 +46,8 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     this.#link = link;
   }
 
-  ship({ epoch, name, commits }: Shipment, options: Options): Promise<Outcome<unknown>> {
-    const { account, table } = this.#link;
+  async ship({ epoch, name, commits }: Shipment, options: Options): Promise<Outcome<unknown>> {
+    const { account, table, totals } = this.#link;
     const shipment = {
       epoch: toWire(epoch),
       name,
@@ -54,13 +57,17 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
         rows: writes.map((write) => (write.kind === "put" ? { key: write.key, value: write.value } : { key: write.key })),
       })),
     };
-    return this.#atDoor((transport, door) =>
+    const shipped = await this.#atDoor((transport, door) =>
       transport.client(door, GeoDoor).ship({ account, epoch: toWire(epoch), table, shipment }, options),
     );
+    if (!shipped.ok || totals === undefined) return shipped;
+    totals.shippedCommits += commits.length;
+    for (const { rows } of shipment.commits) totals.shippedRowBytes += rowBytesOf(rows);
+    return shipped;
   }
 
-  seed({ epoch, sequence, lastTicket, low, high, rows, piece }: SeedPart, options: Options): Promise<Outcome<unknown>> {
-    const { account, table } = this.#link;
+  async seed({ epoch, sequence, lastTicket, low, high, rows, piece }: SeedPart, options: Options): Promise<Outcome<unknown>> {
+    const { account, table, totals } = this.#link;
     const part = {
       epoch: toWire(epoch),
       sequence: toWire(sequence),
@@ -70,7 +77,11 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
       rows: rows.map(([key, value]) => ({ key, value })),
       ...(piece && { pieceOf: piece.name, lastPiece: piece.isLast }),
     };
-    return this.#atDoor((transport, door) => transport.client(door, GeoDoor).seed({ account, epoch: toWire(epoch), table, part }, options));
+    const seeded = await this.#atDoor((transport, door) =>
+      transport.client(door, GeoDoor).seed({ account, epoch: toWire(epoch), table, part }, options),
+    );
+    if (seeded.ok && totals !== undefined) totals.shippedRowBytes += rowBytesOf(part.rows);
+    return seeded;
   }
 
   async writeData(name: Uint8Array, payload: Uint8Array, options: Options): ReturnType<DataLink["writeData"]> {
@@ -79,6 +90,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
       transport.client(door, GeoDoor).writeData({ account, epoch: toWire(epoch), name, payload }, options),
     );
     if (!written.ok) return written;
+    if (this.#link.totals !== undefined) this.#link.totals.shippedBlobBytes += payload.length;
     const place = written.value.places[0];
     if (place === undefined) return refused("internal", "bug", "a write of bytes was answered without a place");
     const { extentId, offsetBytes, lengthBytes } = place;
@@ -124,6 +136,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
   async #atDoor<T>(call: (transport: Transport, door: string) => Promise<Outcome<T>>): Promise<Outcome<T>> {
     const answer = await this.#asked(call);
     this.#link.onAnswer?.(answer);
+    if (!answer.ok && this.#link.totals !== undefined) this.#link.totals.failedCalls++;
     if (answer.ok || isOfTheStamp(answer.failure.code)) return answer;
     this.#door++;
     return answer;

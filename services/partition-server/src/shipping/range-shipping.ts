@@ -15,6 +15,7 @@ import { BlobLink } from "./data/blob-link.ts";
 import type { ByteGate } from "./data/byte-gate.ts";
 import { GeoLink, type TransportToStamp } from "./geo-link.ts";
 import { type Note, noteOf } from "./note.ts";
+import type { ShippingTotals } from "./shipping-figures.ts";
 
 export interface ShippingOptions {
   readonly transportTo: TransportToStamp;
@@ -22,6 +23,7 @@ export interface ShippingOptions {
   readonly seedBytesPerSecondMax: number;
   /** Bound of the bytes of blobs that this server holds while they are copied. */
   readonly gate: ByteGate;
+  readonly totals: ShippingTotals;
 }
 
 /** State for people and for the manager. Sizes of a range of blobs include the bytes that its rows refer to. */
@@ -293,6 +295,7 @@ export class RangeShipping implements RangeWork {
       peer,
       doors,
       transportTo: this.#options.transportTo,
+      totals: this.#options.totals,
       onAnswer: (answer) => this.#heard(answer),
     });
     if (!hasBytes(table)) return link;

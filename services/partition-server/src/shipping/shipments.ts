@@ -18,6 +18,7 @@ import {
   type ShippedRow,
 } from "@stamp/wire";
 import type { Holdings, Serving } from "../ranges/holdings.ts";
+import { rowBytesOf, type ShippingTotals } from "./shipping-figures.ts";
 
 const firstRowVersion = 1;
 const bad = (message: string) => refused("invalidArgument", "badRequest", message);
@@ -27,10 +28,12 @@ const elsewhere = (rangeId: string) =>
 export class Shipments {
   readonly #world: World;
   readonly #holdings: Holdings;
+  readonly #totals: ShippingTotals;
 
-  constructor(world: World, holdings: Holdings) {
+  constructor(world: World, holdings: Holdings, totals: ShippingTotals) {
     this.#world = world;
     this.#holdings = holdings;
+    this.#totals = totals;
   }
 
   async applyShipped(
@@ -55,7 +58,11 @@ export class Shipments {
       { epoch: fromWire(shipment.epoch), name, commits },
       this.#options(held, partition, context),
     );
-    return applied.ok ? ok({ applied: applied.value }) : applied;
+    if (!applied.ok) return applied;
+    this.#totals.appliedCommits += applied.value;
+    this.#totals.skippedCommits += commits.length - applied.value;
+    if (applied.value > 0) for (const { rows } of shipment.commits.slice(-applied.value)) this.#totals.appliedRowBytes += rowBytesOf(rows);
+    return ok({ applied: applied.value });
   }
 
   async applyScanned({ rangeId, rangeVersion, ...given }: ApplyScannedRequest, context: CallContext): Promise<Outcome<object>> {
@@ -79,7 +86,9 @@ export class Shipments {
       piece: pieceOf.length === 0 ? undefined : { name: pieceOf, isLast: lastPiece },
     };
     const applied = await applySeed(this.#world, partition, seeded, { nameOf: partitionStart, ...this.#options(held, partition, context) });
-    return applied.ok ? ok({}) : applied;
+    if (!applied.ok) return applied;
+    this.#totals.appliedRowBytes += rowBytesOf(part.rows);
+    return ok({});
   }
 
   async fence({ rangeId, rangeVersion, account, epoch }: FenceShippedRequest): Promise<Outcome<object>> {

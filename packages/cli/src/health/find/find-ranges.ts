@@ -1,5 +1,6 @@
 /** Findings about ranges, partition servers and the requests of clients. */
 import type { RangePartition } from "@stamp/wire";
+import { bytesText } from "../../print.ts";
 import { counted, seconds } from "../counted.ts";
 import { factAt, numberAt, type ProcessFacts, type RoleFacts, type StampFacts } from "../facts.ts";
 import { few } from "../few.ts";
@@ -11,9 +12,16 @@ const slowMs = 1_000;
 const requestsMin = 100;
 const failedAppendsMin = 3;
 const mapOldMs = 30_000;
+const copyBehindMs = 300_000;
 
 export function findRanges(facts: StampFacts): Finding[] {
-  return [...findLayer(facts), ...facts.processes.flatMap(findAdmission), ...findFrontEnds(facts), ...findAppends(facts)];
+  return [
+    ...findLayer(facts),
+    ...findCopies(facts),
+    ...facts.processes.flatMap(findAdmission),
+    ...findFrontEnds(facts),
+    ...findAppends(facts),
+  ];
 }
 
 function findLayer(facts: StampFacts): Finding[] {
@@ -52,6 +60,24 @@ function findStates(ranges: readonly RangePartition[], away: ReadonlySet<string>
       ({ rangeId, server, change }) => `${rangeId}${server === "" ? "" : ` at ${server}`}${change === "" ? "" : `: ${change}`}`,
     );
     return [finding(code, subject, `${all.length} of ${counted(ranges.length, "range")}: ${few(what)}`)];
+  });
+}
+
+/** Copies of accounts at second stamps, by the partition servers that ship to them. */
+function findCopies(facts: StampFacts): Finding[] {
+  return of(facts, "partition-server").flatMap(({ name, answer }) => {
+    const at = (figure: string): number => numberAt(answer?.facts, `geo.${figure}`);
+    const found: Finding[] = [];
+    if (at("lagMs") > copyBehindMs) {
+      const pending = `${counted(at("pendingCommits"), "commit")} of ${bytesText(at("pendingBytes"))} are not there`;
+      found.push(finding("copy-behind", name, `Last Sync Time is ${seconds(at("lagMs"))} ago; ${pending}`));
+    }
+    if (at("seeding") > 0) {
+      const done = `about ${bytesText(at("seededBytes"))} of ${bytesText(at("seedBytes"))}`;
+      found.push(finding("copy-not-complete", name, `${counted(at("seeding"), "range")}, ${done}`));
+    }
+    if (at("failing") > 0) found.push(finding("copy-refused", name, `the last call failed for ${counted(at("failing"), "range")}`));
+    return found;
   });
 }
 

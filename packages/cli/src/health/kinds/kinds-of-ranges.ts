@@ -44,6 +44,28 @@ export const rangeKinds = {
     help: "read its log: ./stamp logs --role SUBJECT --data DATA",
     alert: { expr: "stamp_partition_manager_servers_away > 0", lasts: "1m", help: "which: ./stamp status; and why: ./stamp health" },
   },
+  "copy-behind": {
+    severity: "warning",
+    means:
+      "What clients wrote more than five minutes ago is not at the second stamp of an account yet, or nobody knows whether it is: a forced failover would lose it.",
+    help: "how far, and why: ./stamp geo status; docs/guides/geo.md",
+    alert: {
+      expr: "stamp_partition_server_geo_lag_seconds > 300 or stamp_partition_server_geo_unsynced_ranges > 0",
+      lasts: "10m",
+    },
+  },
+  "copy-not-complete": {
+    severity: "warning",
+    means: "The copy of an account at its second stamp is still being filled: a failover to it is refused.",
+    help: "percent, rate and time left: ./stamp geo status; geoSeedBytesPerSecond bounds the rate (docs/guides/geo.md)",
+    alert: { expr: 'stamp_partition_server_geo_ranges{state="seeding"} > 0', lasts: "1h" },
+  },
+  "copy-refused": {
+    severity: "warning",
+    means: "The second stamp of an account does not answer, or refuses what is sent to it: another secret, another role, another release.",
+    help: "what it says: ./stamp geo status; docs/guides/geo.md",
+    alert: { expr: "stamp_partition_server_geo_failing_ranges > 0", lasts: "5m" },
+  },
   throttled: {
     severity: "warning",
     means: "A partition server answers requests with 503 to protect others. Their SDKs try again.",

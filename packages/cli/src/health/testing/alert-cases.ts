@@ -163,6 +163,9 @@ export const alertCases: Partial<Readonly<Record<Code, AlertCase>>> = {
   "range-loading": unserved("loading"),
   "range-server-away": unserved("server-away"),
   "server-away": figure("stamp_partition_manager_servers_away", "partition-manager-1", 1, 0),
+  "copy-behind": figure("stamp_partition_server_geo_lag_seconds", "partition-server-1", 301, 299),
+  "copy-not-complete": figure("stamp_partition_server_geo_ranges", "partition-server-1", 1, 0, { state: "seeding" }),
+  "copy-refused": figure("stamp_partition_server_geo_failing_ranges", "partition-server-1", 1, 0),
   throttled: figure("stamp_partition_server_load_throttled_per_second", "partition-server-1", 0.1, 0),
   "account-shed": {
     labels: { ...process("partition-server-1"), gate: "data" },

@@ -11,6 +11,24 @@ export const rangeCases: Readonly<Record<keyof typeof rangeKinds, FindingCase>> 
   "range-changing": { change: withRange({ change: "split: prepared" }), subject: "blob-1", cause: /split: prepared/ },
   "single-server": { change: without("partition-server-2"), subject: "partition-server-1", cause: /one partition server/ },
   "server-away": { change: withServer({ up: false }), subject: "partition-server-1", cause: /lease has ended/ },
+  "copy-behind": {
+    change: withFacts("partition-server-1", { geo: { lagMs: 400_000, pendingCommits: 12, pendingBytes: 40_960 } }),
+    subject: "partition-server-1",
+    cause: /400 s ago; 12 commits of 40 KiB are not there/,
+    notYet: withFacts("partition-server-1", { geo: { lagMs: 300_000, pendingCommits: 12 } }),
+  },
+  "copy-not-complete": {
+    change: withFacts("partition-server-1", { geo: { seeding: 2, seededBytes: 1_048_576, seedBytes: 4_194_304 } }),
+    subject: "partition-server-1",
+    cause: /2 ranges, about 1\.0 MiB of 4\.0 MiB/,
+    notYet: withFacts("partition-server-1", { geo: { seeding: 0, shipping: 2 } }),
+  },
+  "copy-refused": {
+    change: withFacts("partition-server-1", { geo: { failing: 1 } }),
+    subject: "partition-server-1",
+    cause: /the last call failed for 1 range/,
+    notYet: withFacts("partition-server-1", { geo: { failing: 0 } }),
+  },
   throttled: {
     change: withServer({ load: { $typeName: "stamp.v1.ServerLoad", throttledPerSecond: 2.5 } }),
     subject: "partition-server-1",
