@@ -64,7 +64,7 @@ const modules: Readonly<Record<Word, () => Promise<Add>>> = {
   scrub: async () => (await import("./nodes/scrub-command.ts")).addScrub,
   drill: async () => (await import("./drills/drill-command.ts")).addDrill,
   account: async () => (await import("./accounts/account-command.ts")).addAccount,
-  location: async () => (await import("./accounts/location-command.ts")).addLocation,
+  location: async () => (await import("./geo/location-verbs.ts")).addLocationVerbs,
   geo: async () => (await import("./geo/geo-command.ts")).addGeo,
   token: async () => (await import("./accounts/token-command.ts")).addToken,
   upgrade: async () => (await import("./upgrade/upgrade-command.ts")).addUpgrade,

@@ -58,6 +58,7 @@ export {
   stateOf,
 } from "./operations.ts";
 export {
+  givesAway,
   type MovableAccount,
   notPlaceable,
   type PlacedStamp,

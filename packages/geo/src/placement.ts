@@ -52,6 +52,12 @@ export function notPlaceable(stamp: PlacedStamp, nowMs: number, limits: Placemen
 const usedFraction = ({ usedBytes, totalBytes }: StampCapacity): number => usedBytes / totalBytes;
 const percent = (fraction: number): string => `${(100 * fraction).toFixed(1)}%`;
 
+/** True if accounts should leave the stamp: it drains, or is too full. False if its capacity is not known. */
+export function givesAway({ state, capacity }: PlacedStamp, nowMs: number, limits: PlacementLimits = placementLimits): boolean {
+  if (capacity === undefined || nowMs - capacity.reportedMs > limits.reportMaxAgeMs) return false;
+  return state === "draining" || usedFraction(capacity) > limits.proposeAbove;
+}
+
 /** Takes the emptiest stamp of the location. `without`: stamps that are no choice, such as the account's other one. */
 export function placeAccount(
   stamps: readonly PlacedStamp[],

@@ -233,6 +233,7 @@ const tables: readonly ServiceCallers[] = [
     failOverAccount: ["operator"],
     migrateAccount: ["operator"],
     giveUpOperation: ["operator"],
+    proposeMoves: ["operator"],
     listDiverged: ["operator"],
     getAccount: ["operator"],
     listAccounts: ["operator"],

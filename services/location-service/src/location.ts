@@ -24,6 +24,7 @@ import {
 import { sleep } from "@stamp/ports";
 import { type AccountShipping, fromWire, type ListDivergedResponse } from "@stamp/wire";
 import { Operations } from "./operations.ts";
+import { type Proposal, rebalancePlan } from "./rebalance.ts";
 import { type Registry, unknownStamp } from "./registry.ts";
 import { Stamps, type StampsOptions } from "./stamps.ts";
 
@@ -44,7 +45,7 @@ export class Location {
   readonly stamps: Stamps;
   readonly #operations: Operations;
   /** How far copies are, as their primaries told last, by account. */
-  readonly #shipping = new Map<string, AccountShipping>();
+  readonly #shipping = new Map<string, { readonly told: AccountShipping; readonly toldMs: number }>();
   #created = 0;
   /** When the settings of all copies were last compared with those of their primaries. */
   #keptMs: number | undefined;
@@ -137,6 +138,12 @@ export class Location {
     });
   }
 
+  /** Accounts that should move. */
+  proposeMoves(): Promise<Proposal> {
+    const { registry, world } = this.#options;
+    return rebalancePlan(registry, this.stamps, world.clock.monotonicMs());
+  }
+
   giveUp(name: string): Promise<Outcome<AccountRecord>> {
     return this.#operations.plan(name, planGiveUp);
   }
@@ -145,7 +152,12 @@ export class Location {
   async diverged(name: string, stamp: string, marker: string): Promise<Outcome<ListDivergedResponse>> {
     const { registry } = this.#options;
     const held = registry.stamp(stamp);
-    return held === undefined ? unknownStamp(stamp, registry) : this.stamps.onStamp(held, (link) => link.diverged(name, marker));
+    if (held === undefined) return unknownStamp(stamp, registry);
+    const running = registry.account(name)?.running;
+    const page = await this.stamps.onStamp(held, (link) => link.diverged(name, marker));
+    if (!page.ok || running?.kind !== "forced" || running.source !== stamp) return page;
+    // A stamp that has not answered that it is deposed may have more than it says, and may go on writing.
+    return ok({ ...page.value, complete: false, trouble: `stamp ${stamp} has not heard yet that it is no primary any more` });
   }
 
   /** Why the account's operation waits; empty: it goes on, or there is none. */
@@ -153,9 +165,15 @@ export class Location {
     return this.#operations.troubleOf(account);
   }
 
-  /** How far the account's copy is, as its primary told last; undefined: it has none, or nothing was told. */
+  /**
+   * How far the account's copy is, as its primary told last; undefined: it has none, or nothing was told. The time at the primary goes on, so
+   * that the lag of a copy grows while its primary tells nothing.
+   */
   shippingOf({ name }: AccountRecord): AccountShipping | undefined {
-    return this.#shipping.get(name);
+    const known = this.#shipping.get(name);
+    if (known === undefined) return undefined;
+    const agoMs = this.#options.world.clock.monotonicMs() - known.toldMs;
+    return { ...known.told, nowMs: known.told.nowMs + BigInt(Math.max(0, Math.round(agoMs))) };
   }
 
   /**
@@ -258,7 +276,8 @@ export class Location {
       return refused("failedPrecondition", "conflict", `account ${name} has no second stamp`);
     }
     const asked = await this.stamps.onStamp(stamp, (link) => link.shipping(name));
-    if (asked.ok && asked.value.epoch > 0n) this.#shipping.set(name, asked.value);
+    const toldMs = this.#options.world.clock.monotonicMs();
+    if (asked.ok && asked.value.epoch > 0n) this.#shipping.set(name, { told: asked.value, toldMs });
     else if (asked.ok) this.#shipping.delete(name);
     return asked;
   }

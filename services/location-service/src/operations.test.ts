@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Prng, unwrap } from "@stamp/base";
+import { StampState } from "@stamp/wire";
 import { logAt, roleAt } from "./testing/fake-stamp.ts";
 import { call, said, TwoStamps } from "./testing/two-stamps.ts";
 
@@ -74,6 +75,54 @@ test("operations: an account moves to another stamp and nothing of it stays behi
     assert.equal(place.state(from).accounts.has(account), false);
     await place.sim.sleep(6_000);
     place.judge(account, to, false, "migrated");
+    place.end();
+  });
+});
+
+test("operations: a stamp that drains gives its accounts away, one after another, and what can't move is named", async () => {
+  const place = new TwoStamps({ seed: 12 });
+  await place.sim.run(async () => {
+    await place.begin("north-1", "north-2", "south-1");
+    const { location } = place;
+    for (const [name, north] of [
+      ["acme", "north-1"],
+      ["beta", "north-1"],
+      ["gamma", "north-2"],
+    ] as const) {
+      const other = north === "north-1" ? "north-2" : "north-1";
+      unwrap(await location.setStampState({ name: other, state: StampState.CLOSED }, call));
+      unwrap(await location.createAccount({ account: name, location: "north" }, call));
+      unwrap(await location.setStampState({ name: other, state: StampState.OPEN }, call));
+    }
+    unwrap(await location.protectAccount({ account: "beta", stamp: "south-1", location: "" }, call));
+    await place.idle("beta");
+    await place.protectedBy("beta");
+    const sizes = new Map([["acme", 7n]]);
+    const { shipping } = place.state("north-1");
+    place.state("north-1").shipping = (name) => ({
+      ...(shipping?.(name) ?? { account: name, epoch: 0n }),
+      seedBytes: sizes.get(name) ?? 0n,
+      nowMs: 1n,
+    });
+    const none = unwrap(await location.proposeMoves({}, call));
+    assert.deepEqual([none.moves, none.staying], [[], []], "no stamp is too full, and none drains");
+    unwrap(await location.setStampState({ name: "north-1", state: StampState.DRAINING }, call));
+    const { moves, staying } = unwrap(await location.proposeMoves({}, call));
+    assert.deepEqual(
+      moves.map(({ account: name, from, to, bytes }) => [name, from, to, bytes]),
+      [["acme", "north-1", "north-2", 21n]],
+      "three replicas of seven bytes",
+    );
+    assert.deepEqual(staying, ["beta: it has a copy at stamp south-1: fail over to it, or give it up first"]);
+    unwrap(await location.migrateAccount({ account: "acme", stamp: "north-2" }, call));
+    assert.equal((await place.idle("acme")).stamp, "north-2");
+    const after = unwrap(await location.proposeMoves({}, call));
+    assert.deepEqual(after.moves, []);
+    place.state("north-1").shipping = (name) => ({ account: name, epoch: 0n });
+    unwrap(await location.unprotectAccount({ account: "beta" }, call));
+    await place.idle("beta");
+    const unknown = unwrap(await location.proposeMoves({}, call));
+    assert.deepEqual([unknown.moves, unknown.staying], [[], ["beta: stamp north-1 does not say how large it is"]]);
     place.end();
   });
 });
@@ -208,9 +257,15 @@ test("operations: after the loss of the primary the copy takes writes, and what 
     const between = await place.account(account);
     assert.deepEqual([between.stamp, between.secondary, between.step], ["south-1", "north-1", "demoting"]);
     assert.equal(between.acceptedSyncMs, begun.acceptedSyncMs);
+    const reportOf = (stamp: string) => place.location.listDiverged({ account, stamp, marker: "" }, call);
+    assert.equal((await reportOf("north-1")).ok, false, "a lost stamp tells nothing");
+    assert.equal(unwrap(await reportOf("south-1")).complete, true);
     place.sim.restart("north-1:1");
     place.linked = true;
+    const { complete, trouble } = unwrap(await reportOf("north-1"));
+    assert.deepEqual([complete, trouble], [false, "stamp north-1 has not heard yet that it is no primary any more"]);
     await place.idle(account);
+    assert.equal(unwrap(await reportOf("north-1")).complete, true);
     await place.protectedBy(account);
     place.judge(account, "south-1", true, "forced");
     assert.equal(place.aside.get(account)?.size, 7);

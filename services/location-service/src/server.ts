@@ -60,6 +60,11 @@ export function locationHandlers(clock: Clock, leading: () => Outcome<Location>)
     unprotectAccount: ({ account }) => operated((location) => location.unprotect(account)),
     failOverAccount: ({ account, ...how }) => operated((location) => location.failOver(account, how)),
     migrateAccount: ({ account, stamp }) => operated((location) => location.migrate(account, stamp)),
+    proposeMoves: () =>
+      onLocation(async (location) => {
+        const { moves, staying } = await location.proposeMoves();
+        return ok({ moves: moves.map((move) => ({ ...move, bytes: toWire(move.bytes) })), staying: [...staying] });
+      }),
     listDiverged: ({ account, stamp, marker }) => onLocation((location) => location.diverged(account, stamp, marker)),
     giveUpOperation: ({ account }) => operated((location) => location.giveUp(account)),
   };

@@ -179,14 +179,15 @@ export class Stamps {
 
   /** Returns the emptiest stamp of the location that takes accounts. */
   emptiest(location: string, without: readonly string[]): Outcome<string> {
-    return placeAccount(this.#placed(), location, this.#options.world.clock.monotonicMs(), without, this.#limits);
+    return placeAccount(this.placed, location, this.#options.world.clock.monotonicMs(), without, this.limits);
   }
 
-  get #limits(): PlacementLimits {
+  get limits(): PlacementLimits {
     return { ...placementLimits, refuseAbove: this.#options.config.refuseAboveUsed };
   }
 
-  #placed(): PlacedStamp[] {
+  /** Every stamp, as placement looks at it. */
+  get placed(): PlacedStamp[] {
     return this.#options.registry.stamps.map(({ name, location, state }) => {
       const capacity = this.#seen.get(name)?.capacity;
       return { name, location, state, ...(capacity === undefined ? {} : { capacity: { ...capacity, requestsPerSecond: 0 } }) };
@@ -196,9 +197,9 @@ export class Stamps {
   #view(record: StampRecord): StampView {
     const { registry, world } = this.#options;
     const seen = this.#seen.get(record.name);
-    const placed = this.#placed().find(({ name }) => name === record.name);
+    const placed = this.placed.find(({ name }) => name === record.name);
     const closed =
-      placed === undefined ? undefined : notPlaceable({ ...placed, state: record.state }, world.clock.monotonicMs(), this.#limits);
+      placed === undefined ? undefined : notPlaceable({ ...placed, state: record.state }, world.clock.monotonicMs(), this.limits);
     return {
       record,
       answers: seen !== undefined && seen.trouble === undefined,

@@ -24,7 +24,8 @@ interface LocationOptions {
 
 const states: Readonly<Record<string, StampState>> = { open: StampState.OPEN, closed: StampState.CLOSED, draining: StampState.DRAINING };
 
-export function addLocation(program: Command): void {
+/** Returns the command, for what others add to it. */
+export function addLocation(program: Command): Command {
   const location = topLevel(program, "location");
   const make = (name: string, about: string, example: string): Command =>
     withLocation(location.command(name).description(about).option("--json", "for tools")).addHelpText(
@@ -75,6 +76,7 @@ export function addLocation(program: Command): void {
       tell(command, stampFacts(changed), () => stampsText([changed]));
     },
   );
+  return location;
 }
 
 /** Adds the options that say where the location service is. */

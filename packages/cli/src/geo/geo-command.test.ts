@@ -26,6 +26,8 @@ let asked: [string, Answer][] = [];
 /** Answers of GetAccount, in order; the last one stays. */
 let states: Answer[] = [];
 let begun: Answer = draining;
+/** Answers of ProposeMoves, in order; the last one stays. */
+let proposed: Answer[] = [];
 let diverged: (request: Answer) => unknown = () => ok({ complete: true });
 
 const transport = new GrpcTransport({});
@@ -43,6 +45,7 @@ before(async () => {
     unprotectAccount: begins("unprotect"),
     migrateAccount: begins("migrate"),
     giveUpOperation: begins("giveUp"),
+    proposeMoves: async () => ok(proposed.length > 1 ? proposed.shift() : proposed[0]),
     listDiverged: async (request: Answer) => {
       asked.push(["diverged", request]);
       return diverged(request);
@@ -257,4 +260,35 @@ test("geo diverged: asks both stamps page by page, shows what was written or del
   assert.match(waiting.out, /^north-1: the report is not complete: range 12: no connection to h:1$/);
   diverged = () => ok({ complete: true });
   assert.match((await stamp("geo", "diverged", "acme")).out, /no stamp has reported anything/);
+});
+
+test("location rebalance: plan shows moves and what stays, run makes them one after another", async () => {
+  const moves = [
+    { account: "acme", from: "north-1", to: "south-1", bytes: 3_221_225_472n },
+    { account: "beta", from: "north-1", to: "south-1", bytes: 1_024n },
+  ];
+  const staying = ["gamma: it has a copy at stamp west-1: fail over to it, or give it up first"];
+  proposed = [{ moves, staying }];
+  const shown = await stamp("location", "rebalance", "plan");
+  assert.match(shown.out, /ACCOUNT +FROM +TO +ON DISKS\nacme +north-1 +south-1 +3\.0 GiB\nbeta .*1\.0 KiB\nstays: gamma: it has a copy/);
+  const json = JSON.parse((await stamp("location", "rebalance", "plan", "--json")).out);
+  assert.deepEqual([json.moves[0], json.staying], [{ ...moves[0], bytes: 3_221_225_472 }, staying]);
+
+  proposed = [
+    { moves, staying },
+    { moves: [], staying },
+  ];
+  [begun, states] = [{ ...draining, kind: "migrate" }, [{ ...over, secondary: "" }]];
+  const ran = await stamp("location", "rebalance", "run");
+  assert.equal(ran.error, undefined);
+  assert.deepEqual(
+    asked.map(([name, { account, stamp: to }]) => [name, account, to]),
+    [
+      ["migrate", "acme", "south-1"],
+      ["migrate", "beta", "south-1"],
+    ],
+  );
+  assert.match(ran.out, /^moved: acme to south-1, beta to south-1\nno account is to be moved\nstays: gamma/);
+  proposed = [{ moves: [], staying: [] }];
+  assert.match((await stamp("location", "rebalance", "run")).out, /^nothing was to be moved\nno account is to be moved$/);
 });

@@ -6,6 +6,13 @@ import { tell } from "../running.ts";
 import { accountsText, geoFacts, withWait } from "./geo-command.ts";
 import { type LocationClient, operate } from "./operation.ts";
 
+/** Moves the account and waits for the end. */
+export function moveAccount(command: Command, name: string, stamp: string): Promise<LocatedAccount> {
+  const begin = (client: LocationClient) => client.migrateAccount({ account: name, stamp }, call);
+  const reached = (now: LocatedAccount, begun: LocatedAccount) => now.epoch >= begun.operation;
+  return operate(command, { account: name, what: `migration of account ${name}`, begin, reached });
+}
+
 export function addMigrate(account: Command): void {
   const about = "move an account to another stamp; it serves all the time, but for some seconds without writes at the end";
   const command = withLocation(account.command("migrate <account>").description(about).option("--json", "for tools"));
@@ -13,9 +20,7 @@ export function addMigrate(account: Command): void {
     .requiredOption("--to <stamp>", "the stamp that it goes to")
     .addHelpText("after", "\nExample: stamp account migrate acme --to north-2")
     .action(async (name: string, { to: stamp }: { to: string }, command: Command) => {
-      const begin = (client: LocationClient) => client.migrateAccount({ account: name, stamp }, call);
-      const reached = (now: LocatedAccount, begun: LocatedAccount) => now.epoch >= begun.operation;
-      const moved = await operate(command, { account: name, what: `migration of account ${name}`, begin, reached });
+      const moved = await moveAccount(command, name, stamp);
       tell(command, geoFacts(moved), () => accountsText([moved]));
     });
 }

@@ -4,7 +4,7 @@
 import { doorsOf, LocatedClients, readAll, type Write } from "./located-clients.ts";
 import type { CopyFacts, ReportFacts, StampName, TwoStamps } from "./two-stamps.ts";
 
-/** What a drill works with. */
+/** Stamps, clients and timeline that a drill works with. */
 export interface GeoScene {
   readonly stamps: TwoStamps;
   /** Key of the account. */
@@ -120,8 +120,17 @@ async function judgeLoss({ stamps, key, clients, broken, note }: GeoScene, { las
   return new Set(lost.map(({ name }) => name));
 }
 
+/** Names that only the deposed stamp has: a write without an answer there was repeated at the new primary, under the same name. */
+const onlyOld = (reported: ReadonlySet<string>, { acked }: LocatedClients): readonly string[] => {
+  const repeated = new Set(acked.filter(({ stamp }) => stamp === "south-1").map(({ name }) => name));
+  return [...reported].filter((name) => !repeated.has(name));
+};
+
 /** Brings the lost stamp back and judges its report. `deposed`: names that it acknowledged and that the new primary lacks. */
-async function bringBack({ stamps, key, broken, note }: GeoScene, deposed: () => ReadonlySet<string>): Promise<ReadonlySet<string>> {
+async function bringBack(
+  { stamps, key, clients, broken, note }: GeoScene,
+  deposed: () => ReadonlySet<string>,
+): Promise<ReadonlySet<string>> {
   await stamps.bringBack("north-1");
   note("north-1 is ready again");
   const names = namesIn(await stamps.report("north-1", completeMaxMs));
@@ -132,7 +141,7 @@ async function bringBack({ stamps, key, broken, note }: GeoScene, deposed: () =>
   const missing = [...deposed()].filter((name) => !names.has(name));
   if (missing.length > 0) broken.push(`lost, and not in the report: ${listed(missing)}`);
   const there = await readAll(doorsOf(stamps, "south-1", key, { tries: 20 }));
-  const both = [...names].filter((name) => there.names.has(name));
+  const both = onlyOld(names, clients).filter((name) => there.names.has(name));
   if (both.length > 0) broken.push(`in the report, and not lost: ${listed(both)}`);
   return names;
 }
@@ -198,7 +207,7 @@ async function comeBack(scene: GeoScene): Promise<ReadonlySet<string>> {
   await pause(2 * seconds);
   await clients.stop();
   const { names } = await readAll(doorsOf(stamps, "north-1", key, { tries: 20 }));
-  const risen = [...reported].filter((name) => names.has(name));
+  const risen = onlyOld(reported, clients).filter((name) => names.has(name));
   if (risen.length > 0) broken.push(`lost, and there again after the failback: ${listed(risen)}`);
   return lost;
 }

@@ -37,6 +37,8 @@ export interface ShippingAt {
   readonly complete?: boolean;
   readonly pendingCommits?: bigint;
   readonly trouble?: string;
+  readonly nowMs?: bigint;
+  readonly seedBytes?: bigint;
 }
 
 export interface StampState {
@@ -191,6 +193,7 @@ export class FakeStamp implements Role {
         if (state.older || epoch === undefined) return unknownMethod;
         return ok({ account, epoch: toWire(epoch), ...(lastSyncMs === undefined ? {} : { lastSyncMs: toWire(lastSyncMs) }) });
       },
+      listDiverged: async () => ok({ rows: [], nextMarker: "", complete: true, trouble: "" }),
       copySettings: async ({ account, epoch, settings }) => {
         const role = state.roles.get(account);
         if (role === undefined || role.epoch !== fromWire(epoch) || role.role === "primary")

@@ -58,8 +58,15 @@ export function roleHandlers(
     getShipping: async ({ account }, context) => {
       const role = await roles.decodedRole(account, at(context));
       if (!role.ok) return role;
-      if (!ships(role.value)) return ok({ account });
       const found = await shipping(account, role.value);
+      if (!ships(role.value)) {
+        if (!found.ok) return found;
+        const { progress, ranges, rangeCount } = found.value;
+        return ok({
+          account,
+          ...(ranges.length < rangeCount ? {} : { seedBytes: toWire(progress.seedBytes), nowMs: toWire(world.clock.wallMs()) }),
+        });
+      }
       return found.ok ? ok(shippingToWire(account, role.value, found.value, world.clock.wallMs())) : found;
     },
     endReport: async ({ account, epoch }, context) => {

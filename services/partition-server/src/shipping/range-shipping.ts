@@ -156,11 +156,8 @@ export class RangeShipping implements RangeWork {
     };
   }
 
-  /** Keys of the account in the range. */
   get #own(): { readonly low: Uint8Array; readonly high: Uint8Array } {
-    const keys = accountKeys(this.account);
-    const { low, high } = this.#range;
-    return { low: later(keys.low, low), high: high.length === 0 ? keys.high : earlier(keys.high, high) };
+    return keysWithin(this.#range, this.account);
   }
 
   #seedingFacts(): Pick<ShippingFacts, "seededBytes" | "seedBytes" | "seedBytesPerSecond"> {
@@ -310,6 +307,15 @@ export class RangeShipping implements RangeWork {
   }
 }
 
+/** Keys of an account in a range. */
+export function keysWithin(
+  { low, high }: Pick<Range, "low" | "high">,
+  account: string,
+): { readonly low: Uint8Array; readonly high: Uint8Array } {
+  const keys = accountKeys(account);
+  return { low: later(keys.low, low), high: high.length === 0 ? keys.high : earlier(keys.high, high) };
+}
+
 const later = (a: Uint8Array, b: Uint8Array): Uint8Array => (compareBytes(a, b) < 0 ? b : a);
 const earlier = (a: Uint8Array, b: Uint8Array): Uint8Array => (compareBytes(a, b) < 0 ? a : b);
 
@@ -320,7 +326,7 @@ const acceptedBytes = ({ stats, data }: RangePartition): number => stats.storage
  * Size of the rows between two keys, and of the bytes that they refer to: the share of the keys that divide all rows into parts of about one
  * size. Bytes that no row refers to any more count until they are collected; those of the last extent do not count yet.
  */
-function estimatedBytes(partition: RangePartition, low: Uint8Array, high: Uint8Array): number {
+export function estimatedBytes(partition: RangePartition, low: Uint8Array, high: Uint8Array): number {
   const { checkpointBytes, memoryTableBytes } = partition.stats;
   const dataBytes = partition.data.sealedExtents.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0);
   const all = checkpointBytes + memoryTableBytes + dataBytes;

@@ -7,7 +7,7 @@ import type { Outcome } from "@stamp/base";
 import { holdsAccount, isShippedTable } from "@stamp/objects";
 import { toWire } from "@stamp/wire";
 import type { Held, Holdings } from "../ranges/holdings.ts";
-import type { AskedShipping, Facts } from "./range-shipping.ts";
+import { type AskedShipping, estimatedBytes, type Facts, keysWithin } from "./range-shipping.ts";
 import type { Shipper } from "./shipper.ts";
 
 /** `mayAnswer`: false for a range whose lease may have ended. */
@@ -17,7 +17,10 @@ export function shippingFacts(holdings: Holdings, shipper: Shipper, asked: Asked
     const { range, engine, state } = held;
     const partition = engine?.partition;
     if (state !== "serving" || partition === undefined || !isShippedTable(range.table) || !holdsAccount(range, asked.account)) continue;
-    const facts = shipper.factsOf(range, asked);
+    const begun = shipper.factsOf(range, asked);
+    // Nothing is sent, but whoever plans a move of the account asks for its size.
+    const { low, high } = keysWithin(range, asked.account);
+    const facts = begun.state === "waiting" ? { ...begun, seedBytes: estimatedBytes(partition, low, high) } : begun;
     if (mayAnswer(held).ok) told.push(toWireFacts(held, facts));
   }
   return told;

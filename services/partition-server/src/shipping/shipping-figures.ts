@@ -1,5 +1,15 @@
 /** Figures of shipping for `/metrics`: what this server sent and took since it started, and how far the ranges are that it ships now. */
-import type { ShippingFacts } from "./range-shipping.ts";
+/** Facts of one range and account that the figures are made of (`ShippingFacts` of range-shipping.ts). */
+interface RangeFigures {
+  readonly state: "seeding" | "shipping" | "reporting" | "reported" | "ended";
+  readonly failure: string;
+  readonly lastSyncMs: number | undefined;
+  readonly pending: number;
+  readonly pendingBytes: number;
+  readonly backlogBytes: number;
+  readonly seededBytes: number;
+  readonly seedBytes: number;
+}
 
 /** Counts what is sent to other stamps and what is taken from them. */
 export class ShippingTotals {
@@ -18,9 +28,9 @@ export class ShippingTotals {
   appliedRowBytes = 0;
 }
 
-export function shippingFigures(all: readonly ShippingFacts[], totals: ShippingTotals, nowMs: number) {
-  const count = (state: ShippingFacts["state"]): number => all.filter((one) => one.state === state).length;
-  const sum = (numberOf: (one: ShippingFacts) => number): number => all.reduce((total, one) => total + numberOf(one), 0);
+export function shippingFigures(all: readonly RangeFigures[], totals: ShippingTotals, nowMs: number) {
+  const count = (state: RangeFigures["state"]): number => all.filter((one) => one.state === state).length;
+  const sum = (numberOf: (one: RangeFigures) => number): number => all.reduce((total, one) => total + numberOf(one), 0);
   const seeding = all.filter(({ state }) => state === "seeding");
   const lags = all.flatMap(({ lastSyncMs }) => (lastSyncMs === undefined ? [] : [Math.max(0, nowMs - lastSyncMs)]));
   return {

@@ -277,7 +277,7 @@ export type AccountShipping = Message<"stamp.v1.AccountShipping"> & {
   lastSyncMs?: bigint | undefined;
 
   /**
-   * Estimated size of the rows that were seeded, and of all rows, in bytes, e.g. 1048576.
+   * Estimated size of the rows that were seeded, and of all rows, in bytes, e.g. 1048576. The latter is told of every account, if now_ms is.
    *
    * @generated from field: uint64 seeded_bytes = 7;
    */

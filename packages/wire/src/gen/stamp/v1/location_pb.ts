@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/location.proto.
  */
 export const file_stamp_v1_location: GenFile = /*@__PURE__*/
-  fileDesc("ChdzdGFtcC92MS9sb2NhdGlvbi5wcm90bxIIc3RhbXAudjEiTAoaTGlzdExvY2F0ZWREaXZlcmdlZFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzdGFtcBgCIAEoCRIOCgZtYXJrZXIYAyABKAkiSQoVUHJvdGVjdEFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFc3RhbXAYAiABKAkSEAoIbG9jYXRpb24YAyABKAkiXQoWRmFpbE92ZXJBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg4KBmZvcmNlZBgCIAEoCBITCgthY2NlcHRfbG9zcxgDIAEoCBINCgVzdGFtcBgEIAEoCSI3ChVNaWdyYXRlQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzdGFtcBgCIAEoCSJmCg9BZGRTdGFtcFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIQCghsb2NhdGlvbhgCIAEoCRIUCgxsb2NrX3NlcnZpY2UYAyABKAkSDgoGc2VjcmV0GAQgASgJEg0KBWRvb3JzGAUgAygJIkkKFFNldFN0YW1wU3RhdGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSIwoFc3RhdGUYAiABKA4yFC5zdGFtcC52MS5TdGFtcFN0YXRlIowCCg1Mb2NhdGlvblN0YW1wEgwKBG5hbWUYASABKAkSEAoIbG9jYXRpb24YAiABKAkSFAoMbG9ja19zZXJ2aWNlGAMgASgJEhAKCHN0YW1wX2lkGAQgASgJEiMKBXN0YXRlGAUgASgOMhQuc3RhbXAudjEuU3RhbXBTdGF0ZRIPCgdhbnN3ZXJzGAYgASgIEg8KB3Ryb3VibGUYByABKAkSEgoKdXNlZF9ieXRlcxgIIAEoBBITCgt0b3RhbF9ieXRlcxgJIAEoBBITCgt0b2xkX21zX2FnbxgKIAEoBBIQCghhY2NvdW50cxgLIAEoDRINCgV0YWtlbhgMIAMoCRINCgVkb29ycxgNIAMoCSIbChlMaXN0TG9jYXRpb25TdGFtcHNSZXF1ZXN0IkUKGkxpc3RMb2NhdGlvblN0YW1wc1Jlc3BvbnNlEicKBnN0YW1wcxgBIAMoCzIXLnN0YW1wLnYxLkxvY2F0aW9uU3RhbXAiWQobQ3JlYXRlTG9jYXRlZEFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEAoIbG9jYXRpb24YAiABKAkSFwoPc2Vjb25kX2xvY2F0aW9uGAMgASgJIlcKHENyZWF0ZUxvY2F0ZWRBY2NvdW50UmVzcG9uc2USKQoHYWNjb3VudBgBIAEoCzIYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50EgwKBGtleXMYAiADKAkiKwoYR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkiwwIKDkxvY2F0ZWRBY2NvdW50EgwKBG5hbWUYASABKAkSDQoFc3RhbXAYAiABKAkSEAoIbG9jYXRpb24YAyABKAkSDQoFc3RhdGUYBCABKAkSDQoFZXBvY2gYBSABKAQSEQoJc2Vjb25kYXJ5GAYgASgJEg4KBnNlZWRlZBgHIAEoCBIRCglvcGVyYXRpb24YCCABKAQSDAoEa2luZBgJIAEoCRIMCgRzdGVwGAogASgJEg4KBnRhcmdldBgLIAEoCRIQCghnaXZlbl91cBgMIAEoCBIPCgd0cm91YmxlGA0gASgJEisKCHNoaXBwaW5nGA4gASgLMhkuc3RhbXAudjEuQWNjb3VudFNoaXBwaW5nEh0KEGFjY2VwdGVkX3N5bmNfbXMYDyABKARIAIgBAUITChFfYWNjZXB0ZWRfc3luY19tcyI6ChpMaXN0TG9jYXRlZEFjY291bnRzUmVxdWVzdBINCgVhZnRlchgBIAEoCRINCgVsaW1pdBgCIAEoDSJOChJMb2NhdGVkQWNjb3VudFBhZ2USKgoIYWNjb3VudHMYASADKAsyGC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudBIMCgRtb3JlGAIgASgIKnEKClN0YW1wU3RhdGUSGwoXU1RBTVBfU1RBVEVfVU5TUEVDSUZJRUQQABIUChBTVEFNUF9TVEFURV9PUEVOEAESFgoSU1RBTVBfU1RBVEVfQ0xPU0VEEAISGAoUU1RBTVBfU1RBVEVfRFJBSU5JTkcQAzLWBwoPTG9jYXRpb25TZXJ2aWNlEj4KCEFkZFN0YW1wEhkuc3RhbXAudjEuQWRkU3RhbXBSZXF1ZXN0Ghcuc3RhbXAudjEuTG9jYXRpb25TdGFtcBJICg1TZXRTdGFtcFN0YXRlEh4uc3RhbXAudjEuU2V0U3RhbXBTdGF0ZVJlcXVlc3QaFy5zdGFtcC52MS5Mb2NhdGlvblN0YW1wElcKCkxpc3RTdGFtcHMSIy5zdGFtcC52MS5MaXN0TG9jYXRpb25TdGFtcHNSZXF1ZXN0GiQuc3RhbXAudjEuTGlzdExvY2F0aW9uU3RhbXBzUmVzcG9uc2USXgoNQ3JlYXRlQWNjb3VudBIlLnN0YW1wLnYxLkNyZWF0ZUxvY2F0ZWRBY2NvdW50UmVxdWVzdBomLnN0YW1wLnYxLkNyZWF0ZUxvY2F0ZWRBY2NvdW50UmVzcG9uc2USSgoKR2V0QWNjb3VudBIiLnN0YW1wLnYxLkdldExvY2F0ZWRBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50ElIKDExpc3RBY2NvdW50cxIkLnN0YW1wLnYxLkxpc3RMb2NhdGVkQWNjb3VudHNSZXF1ZXN0Ghwuc3RhbXAudjEuTG9jYXRlZEFjY291bnRQYWdlEksKDlByb3RlY3RBY2NvdW50Eh8uc3RhbXAudjEuUHJvdGVjdEFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSUAoQVW5wcm90ZWN0QWNjb3VudBIiLnN0YW1wLnYxLkdldExvY2F0ZWRBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50Ek0KD0ZhaWxPdmVyQWNjb3VudBIgLnN0YW1wLnYxLkZhaWxPdmVyQWNjb3VudFJlcXVlc3QaGC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudBJLCg5NaWdyYXRlQWNjb3VudBIfLnN0YW1wLnYxLk1pZ3JhdGVBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50Ek8KD0dpdmVVcE9wZXJhdGlvbhIiLnN0YW1wLnYxLkdldExvY2F0ZWRBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50ElQKDExpc3REaXZlcmdlZBIkLnN0YW1wLnYxLkxpc3RMb2NhdGVkRGl2ZXJnZWRSZXF1ZXN0Gh4uc3RhbXAudjEuTGlzdERpdmVyZ2VkUmVzcG9uc2ViBnByb3RvMw", [file_stamp_v1_geo_reports, file_stamp_v1_geo_shipping]);
+  fileDesc("ChdzdGFtcC92MS9sb2NhdGlvbi5wcm90bxIIc3RhbXAudjEiTAoaTGlzdExvY2F0ZWREaXZlcmdlZFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzdGFtcBgCIAEoCRIOCgZtYXJrZXIYAyABKAkiFQoTUHJvcG9zZU1vdmVzUmVxdWVzdCJHCg1Qcm9wb3NlZE1vdmVzEiUKBW1vdmVzGAEgAygLMhYuc3RhbXAudjEuUHJvcG9zZWRNb3ZlEg8KB3N0YXlpbmcYAiADKAkiSAoMUHJvcG9zZWRNb3ZlEg8KB2FjY291bnQYASABKAkSDAoEZnJvbRgCIAEoCRIKCgJ0bxgDIAEoCRINCgVieXRlcxgEIAEoBCJJChVQcm90ZWN0QWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzdGFtcBgCIAEoCRIQCghsb2NhdGlvbhgDIAEoCSJdChZGYWlsT3ZlckFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDgoGZm9yY2VkGAIgASgIEhMKC2FjY2VwdF9sb3NzGAMgASgIEg0KBXN0YW1wGAQgASgJIjcKFU1pZ3JhdGVBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXN0YW1wGAIgASgJImYKD0FkZFN0YW1wUmVxdWVzdBIMCgRuYW1lGAEgASgJEhAKCGxvY2F0aW9uGAIgASgJEhQKDGxvY2tfc2VydmljZRgDIAEoCRIOCgZzZWNyZXQYBCABKAkSDQoFZG9vcnMYBSADKAkiSQoUU2V0U3RhbXBTdGF0ZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIjCgVzdGF0ZRgCIAEoDjIULnN0YW1wLnYxLlN0YW1wU3RhdGUijAIKDUxvY2F0aW9uU3RhbXASDAoEbmFtZRgBIAEoCRIQCghsb2NhdGlvbhgCIAEoCRIUCgxsb2NrX3NlcnZpY2UYAyABKAkSEAoIc3RhbXBfaWQYBCABKAkSIwoFc3RhdGUYBSABKA4yFC5zdGFtcC52MS5TdGFtcFN0YXRlEg8KB2Fuc3dlcnMYBiABKAgSDwoHdHJvdWJsZRgHIAEoCRISCgp1c2VkX2J5dGVzGAggASgEEhMKC3RvdGFsX2J5dGVzGAkgASgEEhMKC3RvbGRfbXNfYWdvGAogASgEEhAKCGFjY291bnRzGAsgASgNEg0KBXRha2VuGAwgAygJEg0KBWRvb3JzGA0gAygJIhsKGUxpc3RMb2NhdGlvblN0YW1wc1JlcXVlc3QiRQoaTGlzdExvY2F0aW9uU3RhbXBzUmVzcG9uc2USJwoGc3RhbXBzGAEgAygLMhcuc3RhbXAudjEuTG9jYXRpb25TdGFtcCJZChtDcmVhdGVMb2NhdGVkQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIQCghsb2NhdGlvbhgCIAEoCRIXCg9zZWNvbmRfbG9jYXRpb24YAyABKAkiVwocQ3JlYXRlTG9jYXRlZEFjY291bnRSZXNwb25zZRIpCgdhY2NvdW50GAEgASgLMhguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSDAoEa2V5cxgCIAMoCSIrChhHZXRMb2NhdGVkQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSLDAgoOTG9jYXRlZEFjY291bnQSDAoEbmFtZRgBIAEoCRINCgVzdGFtcBgCIAEoCRIQCghsb2NhdGlvbhgDIAEoCRINCgVzdGF0ZRgEIAEoCRINCgVlcG9jaBgFIAEoBBIRCglzZWNvbmRhcnkYBiABKAkSDgoGc2VlZGVkGAcgASgIEhEKCW9wZXJhdGlvbhgIIAEoBBIMCgRraW5kGAkgASgJEgwKBHN0ZXAYCiABKAkSDgoGdGFyZ2V0GAsgASgJEhAKCGdpdmVuX3VwGAwgASgIEg8KB3Ryb3VibGUYDSABKAkSKwoIc2hpcHBpbmcYDiABKAsyGS5zdGFtcC52MS5BY2NvdW50U2hpcHBpbmcSHQoQYWNjZXB0ZWRfc3luY19tcxgPIAEoBEgAiAEBQhMKEV9hY2NlcHRlZF9zeW5jX21zIjoKGkxpc3RMb2NhdGVkQWNjb3VudHNSZXF1ZXN0Eg0KBWFmdGVyGAEgASgJEg0KBWxpbWl0GAIgASgNIk4KEkxvY2F0ZWRBY2NvdW50UGFnZRIqCghhY2NvdW50cxgBIAMoCzIYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50EgwKBG1vcmUYAiABKAgqcQoKU3RhbXBTdGF0ZRIbChdTVEFNUF9TVEFURV9VTlNQRUNJRklFRBAAEhQKEFNUQU1QX1NUQVRFX09QRU4QARIWChJTVEFNUF9TVEFURV9DTE9TRUQQAhIYChRTVEFNUF9TVEFURV9EUkFJTklORxADMp4ICg9Mb2NhdGlvblNlcnZpY2USPgoIQWRkU3RhbXASGS5zdGFtcC52MS5BZGRTdGFtcFJlcXVlc3QaFy5zdGFtcC52MS5Mb2NhdGlvblN0YW1wEkgKDVNldFN0YW1wU3RhdGUSHi5zdGFtcC52MS5TZXRTdGFtcFN0YXRlUmVxdWVzdBoXLnN0YW1wLnYxLkxvY2F0aW9uU3RhbXASVwoKTGlzdFN0YW1wcxIjLnN0YW1wLnYxLkxpc3RMb2NhdGlvblN0YW1wc1JlcXVlc3QaJC5zdGFtcC52MS5MaXN0TG9jYXRpb25TdGFtcHNSZXNwb25zZRJeCg1DcmVhdGVBY2NvdW50EiUuc3RhbXAudjEuQ3JlYXRlTG9jYXRlZEFjY291bnRSZXF1ZXN0GiYuc3RhbXAudjEuQ3JlYXRlTG9jYXRlZEFjY291bnRSZXNwb25zZRJKCgpHZXRBY2NvdW50EiIuc3RhbXAudjEuR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSUgoMTGlzdEFjY291bnRzEiQuc3RhbXAudjEuTGlzdExvY2F0ZWRBY2NvdW50c1JlcXVlc3QaHC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudFBhZ2USSwoOUHJvdGVjdEFjY291bnQSHy5zdGFtcC52MS5Qcm90ZWN0QWNjb3VudFJlcXVlc3QaGC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudBJQChBVbnByb3RlY3RBY2NvdW50EiIuc3RhbXAudjEuR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSTQoPRmFpbE92ZXJBY2NvdW50EiAuc3RhbXAudjEuRmFpbE92ZXJBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50EksKDk1pZ3JhdGVBY2NvdW50Eh8uc3RhbXAudjEuTWlncmF0ZUFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSTwoPR2l2ZVVwT3BlcmF0aW9uEiIuc3RhbXAudjEuR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSRgoMUHJvcG9zZU1vdmVzEh0uc3RhbXAudjEuUHJvcG9zZU1vdmVzUmVxdWVzdBoXLnN0YW1wLnYxLlByb3Bvc2VkTW92ZXMSVAoMTGlzdERpdmVyZ2VkEiQuc3RhbXAudjEuTGlzdExvY2F0ZWREaXZlcmdlZFJlcXVlc3QaHi5zdGFtcC52MS5MaXN0RGl2ZXJnZWRSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_geo_reports, file_stamp_v1_geo_shipping]);
 
 /**
  * @generated from message stamp.v1.ListLocatedDivergedRequest
@@ -50,6 +50,85 @@ export const ListLocatedDivergedRequestSchema: GenMessage<ListLocatedDivergedReq
   messageDesc(file_stamp_v1_location, 0);
 
 /**
+ * @generated from message stamp.v1.ProposeMovesRequest
+ */
+export type ProposeMovesRequest = Message<"stamp.v1.ProposeMovesRequest"> & {
+};
+
+/**
+ * Describes the message stamp.v1.ProposeMovesRequest.
+ * Use `create(ProposeMovesRequestSchema)` to create a new message.
+ */
+export const ProposeMovesRequestSchema: GenMessage<ProposeMovesRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_location, 1);
+
+/**
+ * @generated from message stamp.v1.ProposedMoves
+ */
+export type ProposedMoves = Message<"stamp.v1.ProposedMoves"> & {
+  /**
+   * In the order in which they should be made.
+   *
+   * @generated from field: repeated stamp.v1.ProposedMove moves = 1;
+   */
+  moves: ProposedMove[];
+
+  /**
+   * Accounts of stamps that should give something away and that can't move now, with the reason, for people; at most 100.
+   *
+   * @generated from field: repeated string staying = 2;
+   */
+  staying: string[];
+};
+
+/**
+ * Describes the message stamp.v1.ProposedMoves.
+ * Use `create(ProposedMovesSchema)` to create a new message.
+ */
+export const ProposedMovesSchema: GenMessage<ProposedMoves> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_location, 2);
+
+/**
+ * @generated from message stamp.v1.ProposedMove
+ */
+export type ProposedMove = Message<"stamp.v1.ProposedMove"> & {
+  /**
+   * Name of the account, e.g. "acme".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Name of the stamp that it is at, e.g. "north-1".
+   *
+   * @generated from field: string from = 2;
+   */
+  from: string;
+
+  /**
+   * Name of the stamp that it should go to, e.g. "north-2".
+   *
+   * @generated from field: string to = 3;
+   */
+  to: string;
+
+  /**
+   * Estimated bytes on the disks of the stamp, e.g. 3221225472.
+   *
+   * @generated from field: uint64 bytes = 4;
+   */
+  bytes: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.ProposedMove.
+ * Use `create(ProposedMoveSchema)` to create a new message.
+ */
+export const ProposedMoveSchema: GenMessage<ProposedMove> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_location, 3);
+
+/**
  * @generated from message stamp.v1.ProtectAccountRequest
  */
 export type ProtectAccountRequest = Message<"stamp.v1.ProtectAccountRequest"> & {
@@ -80,7 +159,7 @@ export type ProtectAccountRequest = Message<"stamp.v1.ProtectAccountRequest"> & 
  * Use `create(ProtectAccountRequestSchema)` to create a new message.
  */
 export const ProtectAccountRequestSchema: GenMessage<ProtectAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 1);
+  messageDesc(file_stamp_v1_location, 4);
 
 /**
  * @generated from message stamp.v1.FailOverAccountRequest
@@ -120,7 +199,7 @@ export type FailOverAccountRequest = Message<"stamp.v1.FailOverAccountRequest"> 
  * Use `create(FailOverAccountRequestSchema)` to create a new message.
  */
 export const FailOverAccountRequestSchema: GenMessage<FailOverAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 2);
+  messageDesc(file_stamp_v1_location, 5);
 
 /**
  * @generated from message stamp.v1.MigrateAccountRequest
@@ -146,7 +225,7 @@ export type MigrateAccountRequest = Message<"stamp.v1.MigrateAccountRequest"> & 
  * Use `create(MigrateAccountRequestSchema)` to create a new message.
  */
 export const MigrateAccountRequestSchema: GenMessage<MigrateAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 3);
+  messageDesc(file_stamp_v1_location, 6);
 
 /**
  * @generated from message stamp.v1.AddStampRequest
@@ -194,7 +273,7 @@ export type AddStampRequest = Message<"stamp.v1.AddStampRequest"> & {
  * Use `create(AddStampRequestSchema)` to create a new message.
  */
 export const AddStampRequestSchema: GenMessage<AddStampRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 4);
+  messageDesc(file_stamp_v1_location, 7);
 
 /**
  * @generated from message stamp.v1.SetStampStateRequest
@@ -220,7 +299,7 @@ export type SetStampStateRequest = Message<"stamp.v1.SetStampStateRequest"> & {
  * Use `create(SetStampStateRequestSchema)` to create a new message.
  */
 export const SetStampStateRequestSchema: GenMessage<SetStampStateRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 5);
+  messageDesc(file_stamp_v1_location, 8);
 
 /**
  * @generated from message stamp.v1.LocationStamp
@@ -315,7 +394,7 @@ export type LocationStamp = Message<"stamp.v1.LocationStamp"> & {
  * Use `create(LocationStampSchema)` to create a new message.
  */
 export const LocationStampSchema: GenMessage<LocationStamp> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 6);
+  messageDesc(file_stamp_v1_location, 9);
 
 /**
  * @generated from message stamp.v1.ListLocationStampsRequest
@@ -328,7 +407,7 @@ export type ListLocationStampsRequest = Message<"stamp.v1.ListLocationStampsRequ
  * Use `create(ListLocationStampsRequestSchema)` to create a new message.
  */
 export const ListLocationStampsRequestSchema: GenMessage<ListLocationStampsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 7);
+  messageDesc(file_stamp_v1_location, 10);
 
 /**
  * @generated from message stamp.v1.ListLocationStampsResponse
@@ -345,7 +424,7 @@ export type ListLocationStampsResponse = Message<"stamp.v1.ListLocationStampsRes
  * Use `create(ListLocationStampsResponseSchema)` to create a new message.
  */
 export const ListLocationStampsResponseSchema: GenMessage<ListLocationStampsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 8);
+  messageDesc(file_stamp_v1_location, 11);
 
 /**
  * @generated from message stamp.v1.CreateLocatedAccountRequest
@@ -378,7 +457,7 @@ export type CreateLocatedAccountRequest = Message<"stamp.v1.CreateLocatedAccount
  * Use `create(CreateLocatedAccountRequestSchema)` to create a new message.
  */
 export const CreateLocatedAccountRequestSchema: GenMessage<CreateLocatedAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 9);
+  messageDesc(file_stamp_v1_location, 12);
 
 /**
  * @generated from message stamp.v1.CreateLocatedAccountResponse
@@ -402,7 +481,7 @@ export type CreateLocatedAccountResponse = Message<"stamp.v1.CreateLocatedAccoun
  * Use `create(CreateLocatedAccountResponseSchema)` to create a new message.
  */
 export const CreateLocatedAccountResponseSchema: GenMessage<CreateLocatedAccountResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 10);
+  messageDesc(file_stamp_v1_location, 13);
 
 /**
  * @generated from message stamp.v1.GetLocatedAccountRequest
@@ -421,7 +500,7 @@ export type GetLocatedAccountRequest = Message<"stamp.v1.GetLocatedAccountReques
  * Use `create(GetLocatedAccountRequestSchema)` to create a new message.
  */
 export const GetLocatedAccountRequestSchema: GenMessage<GetLocatedAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 11);
+  messageDesc(file_stamp_v1_location, 14);
 
 /**
  * @generated from message stamp.v1.LocatedAccount
@@ -535,7 +614,7 @@ export type LocatedAccount = Message<"stamp.v1.LocatedAccount"> & {
  * Use `create(LocatedAccountSchema)` to create a new message.
  */
 export const LocatedAccountSchema: GenMessage<LocatedAccount> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 12);
+  messageDesc(file_stamp_v1_location, 15);
 
 /**
  * @generated from message stamp.v1.ListLocatedAccountsRequest
@@ -561,7 +640,7 @@ export type ListLocatedAccountsRequest = Message<"stamp.v1.ListLocatedAccountsRe
  * Use `create(ListLocatedAccountsRequestSchema)` to create a new message.
  */
 export const ListLocatedAccountsRequestSchema: GenMessage<ListLocatedAccountsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 13);
+  messageDesc(file_stamp_v1_location, 16);
 
 /**
  * @generated from message stamp.v1.LocatedAccountPage
@@ -585,7 +664,7 @@ export type LocatedAccountPage = Message<"stamp.v1.LocatedAccountPage"> & {
  * Use `create(LocatedAccountPageSchema)` to create a new message.
  */
 export const LocatedAccountPageSchema: GenMessage<LocatedAccountPage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 14);
+  messageDesc(file_stamp_v1_location, 17);
 
 /**
  * Whether a stamp takes new accounts.
@@ -753,6 +832,16 @@ export const LocationService: GenService<{
     methodKind: "unary";
     input: typeof GetLocatedAccountRequestSchema;
     output: typeof LocatedAccountSchema;
+  },
+  /**
+   * Accounts that should move, and where to, so that no stamp is too full and one that drains is empty. Nothing is changed: MigrateAccount moves one.
+   *
+   * @generated from rpc stamp.v1.LocationService.ProposeMoves
+   */
+  proposeMoves: {
+    methodKind: "unary";
+    input: typeof ProposeMovesRequestSchema;
+    output: typeof ProposedMovesSchema;
   },
   /**
    * A page of what only a stamp had when a forced failover deposed it as the account's primary, asked of that stamp.

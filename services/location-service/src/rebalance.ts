@@ -1,0 +1,62 @@
+/**
+ * Accounts that should move (docs/design/geo.md "Placement"): asks the stamps that are too full, or drain, for the sizes of their
+ * accounts, and plans by them.
+ *
+ * Invariant: an account of unknown size, with a second stamp, or with an operation under way is never proposed.
+ */
+import type { AccountRecord, MovableAccount, ProposedMove } from "@stamp/geo";
+import { givesAway, proposeMoves } from "@stamp/geo";
+import { fromWire } from "@stamp/wire";
+import type { Registry } from "./registry.ts";
+import type { Stamps } from "./stamps.ts";
+
+export interface Proposal {
+  readonly moves: readonly ProposedMove[];
+  /** Accounts that can't move now, and why. */
+  readonly staying: readonly string[];
+}
+
+const stayingMax = 100;
+/** Accounts of a stamp whose sizes are asked for; a plan that comes later sees the others. */
+const askedMax = 1_000;
+const askedAtOnce = 8;
+/** An extent has three replicas. Coded ones take half of that, so that a plan may move a little more than it has to. */
+const bytesOnDisks = 3;
+
+export async function rebalancePlan(registry: Registry, stamps: Stamps, nowMs: number): Promise<Proposal> {
+  const staying: string[] = [];
+  const movable: MovableAccount[] = [];
+  const giving = stamps.placed.filter((stamp) => givesAway(stamp, nowMs, stamps.limits));
+  for (const { name } of giving) {
+    const accounts = registry.accounts.filter(({ primary }) => primary === name);
+    const free = accounts.filter((account) => {
+      const why = whyStays(account);
+      if (why !== undefined) staying.push(`${account.name}: ${why}`);
+      return why === undefined;
+    });
+    const rest = free.slice(0, askedMax)[Symbol.iterator]();
+    const worker = async (): Promise<void> => {
+      for (const account of rest) {
+        const bytes = await sizeOf(registry, stamps, account);
+        if (typeof bytes === "string") staying.push(`${account.name}: ${bytes}`);
+        else movable.push({ name: account.name, stamp: name, bytes: bytes * bytesOnDisks, requestsPerSecond: 0 });
+      }
+    };
+    await Promise.all(Array.from({ length: askedAtOnce }, worker));
+  }
+  return { moves: proposeMoves(stamps.placed, movable, nowMs, stamps.limits), staying: staying.sort().slice(0, stayingMax) };
+}
+
+function whyStays({ running, secondary }: AccountRecord): string | undefined {
+  if (running !== undefined) return `an operation is under way (${running.kind})`;
+  return secondary === undefined ? undefined : `it has a copy at stamp ${secondary}: fail over to it, or give it up first`;
+}
+
+/** Bytes of the account's rows and blobs, estimated; a text: why that is not known. */
+async function sizeOf(registry: Registry, stamps: Stamps, { name, primary }: AccountRecord): Promise<number | string> {
+  const stamp = registry.stamp(primary);
+  if (stamp === undefined) return `stamp ${primary} is not known`;
+  const asked = await stamps.onStamp(stamp, (link) => link.shipping(name));
+  if (!asked.ok) return asked.failure.message;
+  return asked.value.nowMs === 0n ? `stamp ${primary} does not say how large it is` : fromWire(asked.value.seedBytes);
+}
