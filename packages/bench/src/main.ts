@@ -1,5 +1,6 @@
 /** Commands of `stamp bench`. */
 import { parseArgs } from "node:util";
+import { beside } from "./beside.ts";
 import { budgetBench } from "./budget/bench.ts";
 import { capacity } from "./capacity.ts";
 import { cases, nameOf } from "./cases.ts";
@@ -25,6 +26,7 @@ if (Object.hasOwn(streamBenches, what)) {
 const measurements: Readonly<Record<string, (args: string[]) => Promise<void>>> = {
   list: benchList,
   tenants,
+  beside,
   rows: benchRows,
   queues,
   tables,
@@ -44,6 +46,7 @@ const usage = `pnpm bench [--seconds 3] [--rounds 2] [--targets cluster,embedded
 pnpm bench --budget [--write]                   processor time of each operation against its budget; --write sets the budget
 pnpm bench seal|roll|failover|repair|memory|appends|reads  measurements of the stream layer
 pnpm bench tenants                              one tenant floods, what does the other feel? see --help
+pnpm bench beside                               small requests alone, and beside large uploads, see --help
 pnpm bench rows [--rows 1000000]                a table that grows: inserts and point reads at each size, see --help
 pnpm bench queues|tables [--count 1000000]      a queue, a table that grows: each operation at each size, see --help
 pnpm bench list [--blobs 1000000]               pages of a container with that many blobs, see --help

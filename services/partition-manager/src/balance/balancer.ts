@@ -15,10 +15,8 @@ export interface Done {
 }
 
 const doneMax = 100;
-/** Rests of the policy during which a range stays where it was moved by CPU. */
-const guessRests = 10;
-/** A range that was moved by this balancer stays for so long, unless the reason for another move holds. */
-const movedForMs = 600_000;
+/** Rests of the policy during which a range stays where it was moved by this balancer: by CPU always, else unless the reason for another move holds. */
+const movedRests = 10;
 /** Looks in a row at which another move of such a range has to be the best one. */
 const insistedLooks = 3;
 
@@ -130,10 +128,10 @@ export class Balancer {
     if (changed.ok) {
       this.counts[step.kind]++;
       this.counts[step.cause]++;
-      if (step.kind === "move") this.#movedUntilMs.set(step.rangeId, clock.monotonicMs() + movedForMs);
+      if (step.kind === "move") this.#movedUntilMs.set(step.rangeId, clock.monotonicMs() + movedRests * this.#policy.restMs);
       // A range's share of a server's CPU is a guess: a wrong one would be repeated, and the range moved to and fro.
       if (step.kind === "move" && step.cause === "byProcessors") {
-        this.#unmovedUntilMs.set(step.rangeId, clock.monotonicMs() + guessRests * this.#policy.restMs);
+        this.#unmovedUntilMs.set(step.rangeId, clock.monotonicMs() + movedRests * this.#policy.restMs);
       }
     } else {
       this.counts.failed++;
