@@ -9,6 +9,7 @@
  * - The follower was begun before the first part is read: the log has every commit that a part lacks.
  * - No commit of the range is shipped before the scan has ended: a PartitionName that is seeded is a state of it, and stays one.
  * - A part counts when the receiver has synced it (rule `geoScanIsSynced`).
+ * - A part is bounded by the bytes that its rows refer to as well, so that a failure costs no more than those of one part are.
  */
 import { compareBytes, equalBytes, type Outcome, prefixEnd, present, toHex } from "@stamp/base";
 import { RangeSeeding, type SeedingProgress } from "@stamp/geo";
@@ -42,6 +43,10 @@ export interface SeederOptions {
   /** Bound of a part, in bytes. A larger row goes alone. */
   readonly partBytesMax?: number;
   readonly partRowsMax?: number;
+  /** Size of the bytes that a row refers to. */
+  readonly dataBytesOf?: (value: Uint8Array) => number;
+  /** Bound of the bytes to which the rows of a part refer. A PartitionName that refers to more goes alone. */
+  readonly partDataBytesMax?: number;
   /** Bound of what is sent in a second, in bytes. */
   readonly bytesPerSecondMax?: number;
   /** Every row before this key is seeded. */
@@ -50,6 +55,7 @@ export interface SeederOptions {
 
 const partBytesDefault = 1024 * 1024;
 const partRowsDefault = 1_000;
+const partDataBytesDefault = 64 * 1024 * 1024;
 const seedTimeoutMs = 20_000;
 const backoffStartMs = 50;
 const backoffMaxMs = 5_000;
@@ -124,13 +130,15 @@ export class RangeSeeder {
 
   /** The next part from a key on; `name`: the next piece of this PartitionName. */
   async #read(low: Uint8Array, snapshot: Snapshot, lastTicket: number, name?: Uint8Array): Promise<Found> {
-    const { epoch, keys, nameOf, partBytesMax = partBytesDefault, partRowsMax = partRowsDefault } = this.#options;
+    const { epoch, keys, nameOf, dataBytesOf = () => 0 } = this.#options;
+    const { partBytesMax = partBytesDefault, partRowsMax = partRowsDefault, partDataBytesMax = partDataBytesDefault } = this.#options;
     const high = name === undefined ? keys.high : present(prefixEnd(name), "the end of a PartitionName");
     const rows: Row[] = [];
     /** Number of rows, and their size, before the last PartitionName. */
     let whole = { rows: 0, bytes: 0 };
     let current: Uint8Array | undefined;
     let bytes = 0;
+    let dataBytes = 0;
     const found = (to: Uint8Array, size: number, piece?: SeedPart["piece"]): Found => {
       return { part: { epoch, sequence: snapshot.sequence, lastTicket, low, high: to, rows, ...(piece && { piece }) }, bytes: size };
     };
@@ -140,7 +148,9 @@ export class RangeSeeder {
       if (current === undefined || !equalBytes(own, current)) whole = { rows: rows.length, bytes };
       current = own;
       const size = row[0].length + row[1].length;
-      const isFull = rows.length > 0 && (bytes + size > partBytesMax || rows.length >= partRowsMax);
+      dataBytes += dataBytesOf(row[1]);
+      const isDataFull = dataBytes > partDataBytesMax && (whole.rows > 0 || name !== undefined);
+      const isFull = rows.length > 0 && (isDataFull || bytes + size > partBytesMax || rows.length >= partRowsMax);
       if (isFull && whole.rows > 0 && name === undefined) {
         rows.length = whole.rows;
         return found(own, whole.bytes);

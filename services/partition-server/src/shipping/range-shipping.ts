@@ -11,8 +11,8 @@ import { accountKeys, hasBytes, type ShippedTable, shippedNames } from "@stamp/o
 import type { Range } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { type RangePartition, RangeSeeder, RangeSender, type SeedLink, type ShippingLink } from "@stamp/range-partition";
-import { BlobLink } from "./data/blob-link.ts";
-import type { ByteGate } from "./data/byte-gate.ts";
+import { BlobLink, dataBytesOf } from "./data/blob-link.ts";
+import type { ByteGates } from "./data/byte-gate.ts";
 import { GeoLink, type TransportToStamp } from "./geo-link.ts";
 import { type Note, noteOf } from "./note.ts";
 import type { ShippingTotals } from "./shipping-figures.ts";
@@ -21,8 +21,8 @@ export interface ShippingOptions {
   readonly transportTo: TransportToStamp;
   /** Bound of what the scans of one range send in a second, in bytes. */
   readonly seedBytesPerSecondMax: number;
-  /** Bound of the bytes of blobs that this server holds while they are copied. */
-  readonly gate: ByteGate;
+  /** Bound the bytes of blobs that this server holds while they are copied. */
+  readonly gates: ByteGates;
   readonly totals: ShippingTotals;
 }
 
@@ -234,6 +234,7 @@ export class RangeShipping implements RangeWork {
       epoch: this.role.epoch,
       keys: this.#own,
       nameOf: shippedNames(this.account),
+      ...(hasBytes(this.#range.table) && { dataBytesOf }),
       bytesPerSecondMax: this.#options.seedBytesPerSecondMax,
       onProgress: (upTo) => this.#noteProgress(upTo),
     });
@@ -296,7 +297,8 @@ export class RangeShipping implements RangeWork {
       onAnswer: (answer) => this.#heard(answer),
     });
     if (!hasBytes(table)) return link;
-    const { gate, seedBytesPerSecondMax } = this.#options;
+    const { gates, seedBytesPerSecondMax } = this.#options;
+    const gate = gates.to(peer);
     const nameOf = shippedNames(this.account);
     this.#blobs = new BlobLink(this.#world, this.#partition, link, { gate, epoch, nameOf, seedBytesPerSecondMax });
     return this.#blobs;

@@ -17,7 +17,7 @@ import { holdsKey, type Range } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
 import { Accounts, toWire } from "@stamp/wire";
 import type { Holdings } from "../ranges/holdings.ts";
-import { ByteGate } from "./data/byte-gate.ts";
+import { ByteGates } from "./data/byte-gate.ts";
 import { GeoLink } from "./geo-link.ts";
 import { RangeReport } from "./range-report.ts";
 import {
@@ -29,7 +29,7 @@ import {
   type ShippingOptions,
 } from "./range-shipping.ts";
 
-export interface ShipperOptions extends Omit<ShippingOptions, "gate"> {
+export interface ShipperOptions extends Omit<ShippingOptions, "gates"> {
   readonly lockService: string;
   /** How often the roles are asked for, in milliseconds; 0: never, and nothing is shipped. */
   readonly everyMs: number;
@@ -38,7 +38,7 @@ export interface ShipperOptions extends Omit<ShippingOptions, "gate"> {
 }
 
 const askTimeoutMs = 5_000;
-/** Bytes of blobs that a server holds while they are on their way to other stamps. */
+/** Bytes of blobs that a server holds while they are on their way to one other stamp. One that does not answer stops no copies to the others. */
 const copiedBytesMax = 32 * 1024 * 1024;
 /** Table whose range at the beginning of an account tells the other stamp how far the copy is. */
 const reportedTable = "Entity";
@@ -71,7 +71,7 @@ export class Shipper {
   constructor(world: World, holdings: Holdings, options: ShipperOptions) {
     this.#world = world;
     this.#holdings = holdings;
-    this.#options = { ...options, gate: new ByteGate(copiedBytesMax) };
+    this.#options = { ...options, gates: new ByteGates(copiedBytesMax) };
     this.#manager = new LeaderCalls(world, { lockService: options.lockService, leaseName: "partition-manager" });
   }
 

@@ -8,6 +8,7 @@
  * may have been collected: the blob was overwritten or deleted since, so that the later state has no need of them.
  */
 import { FailureError, type Outcome, ok, prefixEnd, present, refused, toHex } from "@stamp/base";
+import { placesOfRow } from "@stamp/objects";
 import type { World } from "@stamp/ports";
 import {
   type RangePartition,
@@ -20,6 +21,7 @@ import {
 } from "@stamp/range-partition";
 import type { ByteGate } from "./byte-gate.ts";
 import { DataCopier, type DataLink, rowAtPeer } from "./data-copier.ts";
+import type { PinHold } from "./pin-hold.ts";
 
 type CallLimits = { readonly timeoutMs: number; readonly signal: AbortSignal };
 
@@ -70,9 +72,27 @@ export class BlobLink implements ShippingLink, SeedLink {
     return this.#copier.copiedBytes;
   }
 
-  async ship(shipment: Shipment, limits: CallLimits): Promise<Outcome<unknown>> {
+  ship(shipment: Shipment, limits: CallLimits): Promise<Outcome<unknown>> {
+    return this.#holding((hold) => this.#ship(shipment, hold, limits));
+  }
+
+  seed(part: SeedPart, limits: CallLimits): Promise<Outcome<unknown>> {
+    return this.#holding((hold) => this.#seed(part, hold, limits));
+  }
+
+  /** Bytes that the work copies are held at the other stamp until it ends. */
+  async #holding<T>(work: (hold: PinHold) => Promise<T>): Promise<T> {
+    const hold = this.#copier.hold();
+    try {
+      return await work(hold);
+    } finally {
+      await hold.end();
+    }
+  }
+
+  async #ship(shipment: Shipment, hold: PinHold, limits: CallLimits): Promise<Outcome<unknown>> {
     const values = shipment.commits.flatMap(({ writes }) => writes.flatMap((write) => (write.kind === "put" ? [write.value] : [])));
-    const copied = await this.#copier.copy(shipment.name, values, limits);
+    const copied = await this.#copier.copy(shipment.name, values, { signal: limits.signal, hold });
     if ("gone" in copied) return this.#sendWhole(shipment.name, limits.signal);
     if (!copied.ok) return copied;
     const batch = copied.value;
@@ -83,19 +103,20 @@ export class BlobLink implements ShippingLink, SeedLink {
     return this.#sent(batch.extentIds, await this.#rows.ship({ ...shipment, commits }, limits));
   }
 
-  async seed(part: SeedPart, limits: CallLimits): Promise<Outcome<unknown>> {
+  async #seed(part: SeedPart, hold: PinHold, limits: CallLimits): Promise<Outcome<unknown>> {
     const groups = this.#byName(part);
     const extentIds = new Set<number>();
     const rows: Row[] = [];
     for (let at = 0; at < groups.length; at += namesAtOnce) {
       const some = groups.slice(at, at + namesAtOnce);
-      const copied = await Promise.all(some.map((group) => this.#seeded(group, limits.signal)));
+      const copied = await Promise.all(some.map((group) => this.#seeded(group, hold, limits.signal)));
       for (const one of copied) {
         if (!one.ok) return one;
         rows.push(...one.value.rows);
         for (const extentId of one.value.extentIds) extentIds.add(extentId);
       }
     }
+    if (hold.failure !== undefined) return hold.failure;
     return this.#sent(extentIds, await this.#rows.seed({ ...part, rows }, limits));
   }
 
@@ -112,10 +133,10 @@ export class BlobLink implements ShippingLink, SeedLink {
     return [...groups.values()];
   }
 
-  async #seeded({ name, rows }: Named, signal: AbortSignal): Promise<Outcome<SeededRows>> {
+  async #seeded({ name, rows }: Named, hold: PinHold, signal: AbortSignal): Promise<Outcome<SeededRows>> {
     const bytesPerSecondMax = this.#options.seedBytesPerSecondMax;
     const values = rows.map(([, value]) => value);
-    const copied = await this.#copier.copy(name, values, { signal, bytesPerSecondMax });
+    const copied = await this.#copier.copy(name, values, { signal, hold, bytesPerSecondMax });
     if ("gone" in copied) return refused("aborted", "conflict", `bytes in extent ${copied.gone.extentId} are gone: the rows are read anew`);
     if (!copied.ok) return copied;
     const { value: batch } = copied;
@@ -131,7 +152,8 @@ export class BlobLink implements ShippingLink, SeedLink {
   async #sendWhole(name: Uint8Array, signal: AbortSignal): Promise<Outcome<unknown>> {
     const { epoch, nameOf, seedBytesPerSecondMax } = this.#options;
     const keys = { low: name, high: present(prefixEnd(name), "the end of a PartitionName") };
-    const seeder = new RangeSeeder(this.#world, this.#partition, this, { epoch, keys, nameOf, bytesPerSecondMax: seedBytesPerSecondMax });
+    const options = { epoch, keys, nameOf, dataBytesOf, bytesPerSecondMax: seedBytesPerSecondMax };
+    const seeder = new RangeSeeder(this.#world, this.#partition, this, options);
     this.sentWhole++;
     try {
       await seeder.run(name, signal);
@@ -141,4 +163,10 @@ export class BlobLink implements ShippingLink, SeedLink {
     }
     return signal.aborted ? refused("cancelled", "cancelled", "nothing is shipped any more") : ok();
   }
+}
+
+/** Size of the bytes that a row refers to. A row that can't be read fails when it is copied. */
+export function dataBytesOf(row: Uint8Array): number {
+  const places = placesOfRow(row);
+  return places.ok ? places.value.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0) : 0;
 }

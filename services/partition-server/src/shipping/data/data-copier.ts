@@ -4,10 +4,9 @@
  *     rows ──► places that are not known there ──► pieces: read here, written there ──► rows with the places of the other stamp
  *
  * Invariants:
- * - Memory is bounded, however large a blob is: one piece of a batch at a time, and a gate for all batches of the process.
+ * - Memory is bounded, however large a blob is: one piece of a batch at a time, and a gate for all batches to one stamp.
  * - What was copied stays known over failures: a batch that is tried again goes on where it was.
- * - The extents of a batch are pinned again before a sixth of their term is over, for as long as the batch is on its way. A pin that ended
- *   costs a second copy, and no data: the other stamp looks at the places when it applies the rows.
+ * - The extents of a batch are held (pin-hold.ts) until its rows are applied.
  */
 import { type Failed, FailureError, type Outcome, ok, refused, toHex } from "@stamp/base";
 import { type Place, placesOfRow, withPlaces } from "@stamp/objects";
@@ -15,19 +14,18 @@ import { sleep, type World } from "@stamp/ports";
 import type { StoredData } from "@stamp/range-partition";
 import type { ByteGate } from "./byte-gate.ts";
 import { type Copied, CopiedPlaces, placeAtPeer } from "./copied-places.ts";
+import { PinHold, type PinLink } from "./pin-hold.ts";
 
 type CallLimits = { readonly timeoutMs: number; readonly signal: AbortSignal };
 
 /** The way of bytes to the other stamp. */
-export interface DataLink {
+export interface DataLink extends PinLink {
   /** Resolves well when the bytes are durable there. */
   writeData(
     name: Uint8Array,
     payload: Uint8Array,
     limits: CallLimits,
   ): Promise<Outcome<{ readonly place: Place; readonly pinTermMs: number }>>;
-  /** Returns the extents that are gone. */
-  pinData(name: Uint8Array, extentIds: readonly number[], limits: CallLimits): Promise<Outcome<readonly number[]>>;
 }
 
 export interface CopierOptions {
@@ -50,12 +48,8 @@ export type CopyResult = Outcome<CopiedBatch> | NotCopied;
 
 const pieceBytesDefault = 1024 * 1024;
 const placesDefault = 32_768;
-/** Extents in one call. */
-const extentsPerCallMax = 4_096;
 const readTimeoutMs = 10_000;
 const writeTimeoutMs = 20_000;
-const pinTimeoutMs = 5_000;
-const renewalsPerTerm = 6;
 
 /** Bytes that are copied as one. */
 type Run = Pick<Place, "extentId" | "offsetBytes" | "lengthBytes">;
@@ -67,9 +61,15 @@ interface Batch {
   readonly copied: CopiedPlaces;
   readonly extentIds: Set<number>;
   readonly signal: AbortSignal;
-  /** In milliseconds; 0: not known. */
-  pinTermMs: number;
-  pinnedMs: number;
+  readonly hold: PinHold;
+}
+
+export interface CopyLimits {
+  readonly signal: AbortSignal;
+  /** Keeps what is copied at the other stamp until the rows are applied. */
+  readonly hold: PinHold;
+  /** Undefined: as fast as it goes. */
+  readonly bytesPerSecondMax?: number | undefined;
 }
 
 export class DataCopier {
@@ -91,29 +91,28 @@ export class DataCopier {
     this.#known = new CopiedPlaces(options.placesMax ?? placesDefault);
   }
 
-  /** Copies what these rows of one PartitionName refer to. `bytesPerSecondMax` undefined: as fast as it goes. */
-  async copy(
-    name: Uint8Array,
-    rows: Iterable<Uint8Array>,
-    { signal, bytesPerSecondMax }: { readonly signal: AbortSignal; readonly bytesPerSecondMax?: number | undefined },
-  ): Promise<CopyResult> {
+  /** Returns what holds the bytes of copies until it is ended. */
+  hold(): PinHold {
+    return new PinHold(this.#world, this.#link, (extentIds) => this.forget(extentIds));
+  }
+
+  /** Copies what these rows of one PartitionName refer to. */
+  async copy(name: Uint8Array, rows: Iterable<Uint8Array>, { signal, hold, bytesPerSecondMax }: CopyLimits): Promise<CopyResult> {
     const places: Place[] = [];
     for (const row of rows) {
       const own = placesOfRow(row);
       if (!own.ok) return own;
       for (const place of own.value) places.push(place);
     }
-    const pinnedMs = this.#world.clock.monotonicMs();
-    const batch: Batch = { name, id: toHex(name), copied: new CopiedPlaces(), extentIds: new Set(), signal, pinTermMs: 0, pinnedMs };
+    const batch: Batch = { name, id: toHex(name), copied: new CopiedPlaces(), extentIds: new Set(), signal, hold };
+    hold.add(batch);
     for (let missing = this.#missing(batch, places); missing.length > 0; missing = this.#missing(batch, places)) {
       for (const piece of piecesOf(missing, this.#options.pieceBytesMax ?? pieceBytesDefault)) {
-        if (signal.aborted) return refused("cancelled", "cancelled", "nothing is shipped any more");
-        const failed = (await this.#renew(batch)) ?? (await this.#copyPiece(batch, piece, bytesPerSecondMax));
+        const failed = hold.failure ?? (await this.#copyPiece(batch, piece, bytesPerSecondMax));
         if (failed !== undefined) return failed;
       }
     }
-    const renewed = await this.#renew(batch);
-    return renewed ?? ok({ placeFor: (place) => placeIn(batch, place), extentIds: batch.extentIds });
+    return hold.failure ?? ok({ placeFor: (place) => placeIn(batch, place), extentIds: batch.extentIds });
   }
 
   /** Forgets what lies in these extents of the other stamp: it has refused a row that refers to them. */
@@ -142,7 +141,8 @@ export class DataCopier {
     const { gate } = this.#options;
     const bytes = sizeOf(piece);
     if (bytesPerSecondMax !== undefined) await this.#paced(bytes, bytesPerSecondMax, batch.signal);
-    await gate.take(bytes);
+    if (batch.signal.aborted || !(await gate.take(bytes, batch.signal)))
+      return refused("cancelled", "cancelled", "nothing is shipped any more");
     try {
       const payload = await this.#read(piece, batch.signal);
       if (!(payload instanceof Uint8Array)) return payload;
@@ -150,7 +150,7 @@ export class DataCopier {
       if (!written.ok) return written;
       const { place, pinTermMs } = written.value;
       if (place.lengthBytes !== bytes) return refused("internal", "bug", `${bytes} bytes have a place of ${place.lengthBytes}`);
-      batch.pinTermMs = pinTermMs;
+      batch.hold.pinned(pinTermMs);
       this.copiedBytes += bytes;
       let at = place.offsetBytes;
       for (const from of piece) {
@@ -187,24 +187,6 @@ export class DataCopier {
       const gone = piece.find(({ extentId }) => !this.#data.lists(extentId));
       return gone === undefined ? { ok: false, failure: error.failure } : { ok: false, gone };
     }
-  }
-
-  /** Pins what this batch has there, if that is due. */
-  async #renew(batch: Batch): Promise<Failed | undefined> {
-    const { name, pinTermMs, signal } = batch;
-    const nowMs = this.#world.clock.monotonicMs();
-    if (pinTermMs === 0 || nowMs - batch.pinnedMs < pinTermMs / renewalsPerTerm) return undefined;
-    const extentIds = [...batch.extentIds];
-    const gone = new Set<number>();
-    for (let at = 0; at < extentIds.length; at += extentsPerCallMax) {
-      const pinned = await this.#link.pinData(name, extentIds.slice(at, at + extentsPerCallMax), { timeoutMs: pinTimeoutMs, signal });
-      if (!pinned.ok) return pinned;
-      for (const extentId of pinned.value) gone.add(extentId);
-    }
-    batch.pinnedMs = nowMs;
-    if (gone.size === 0) return undefined;
-    this.forget(gone);
-    return refused("aborted", "badPlace", "bytes that were copied are not at the other stamp any more");
   }
 }
 

@@ -1,0 +1,40 @@
+/** Rows of blobs go to the other stamp with their bytes: what a part refers to is there when the part is. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ok, refused, unwrap, utf8 } from "@stamp/base";
+import { placesOfRow } from "@stamp/objects";
+import { sleep } from "@stamp/ports";
+import type { RangePartition, Row, SeedPart } from "@stamp/range-partition";
+import { BlobLink } from "./blob-link.ts";
+import { ByteGate } from "./byte-gate.ts";
+import { onBench, place, rowOf } from "./testing/bench.ts";
+
+test("seeding of blobs: the bytes of the first names of a part are still there when the last ones are copied, and when the rows arrive", () =>
+  onBench(async (bench) => {
+    bench.pinTermMs = 6_000;
+    bench.writeMs = 2_000;
+    const rows: Row[] = Array.from({ length: 96 }, (_, n) => [utf8(`n${String(n).padStart(2, "0")}`), rowOf(place(n + 1, 0, 500))]);
+    const part: SeedPart = { epoch: 1, sequence: 5, lastTicket: 5, low: utf8("n"), high: utf8("o"), rows };
+    let calls = 0;
+    const link = {
+      ...bench.link,
+      ship: async () => ok(),
+      seed: async ({ rows: shipped }: SeedPart) => {
+        calls++;
+        await sleep(bench.world.clock, 8_000);
+        bench.collect();
+        const places = shipped.flatMap(([, value]) => unwrap(placesOfRow(value)));
+        assert.equal(places.length, 96);
+        return places.every(({ extentId }) => bench.there.has(extentId)) ? ok() : refused("aborted", "badPlace", "gone");
+      },
+    };
+    const partition = { data: bench.data } as unknown as RangePartition;
+    const options = { gate: new ByteGate(100_000), epoch: 1, nameOf: (key: Uint8Array) => key, seedBytesPerSecondMax: 10_000 };
+    const blobs = new BlobLink(bench.world, partition, link, options);
+    const seeded = await blobs.seed(part, { timeoutMs: 1_000, signal: new AbortController().signal });
+    assert.ok(seeded.ok, JSON.stringify(seeded));
+    assert.equal(calls, 1);
+    const pinned = bench.pinned.length;
+    await sleep(bench.world.clock, 30_000);
+    assert.equal(bench.pinned.length, pinned, "nothing is pinned any more when the rows are there");
+  }));

@@ -1,0 +1,94 @@
+/**
+ * Keeps bytes pinned at the other stamp until the rows that refer to them are applied there. A part of a scan has the bytes of many
+ * PartitionNames: the first ones wait until the last ones are copied, also while a copy waits for its turn at a bounded rate.
+ *
+ * Invariant: it saves work, and decides nothing. The other stamp refuses a row whose bytes are not there (rule `geoPlacesChecked`).
+ */
+import { type Failed, type Outcome, refused } from "@stamp/base";
+import { sleep, type World } from "@stamp/ports";
+
+/** Bytes of one PartitionName at the other stamp. */
+export interface Held {
+  readonly name: Uint8Array;
+  /** Extents of the other stamp; the set grows while the bytes are copied. */
+  readonly extentIds: ReadonlySet<number>;
+}
+
+/** The way of pins to the other stamp. */
+export interface PinLink {
+  /** Returns the extents that are gone. */
+  pinData(
+    name: Uint8Array,
+    extentIds: readonly number[],
+    limits: { readonly timeoutMs: number; readonly signal: AbortSignal },
+  ): Promise<Outcome<readonly number[]>>;
+}
+
+/** Extents in one call. */
+const extentsPerCallMax = 4_096;
+const pinTimeoutMs = 5_000;
+const renewalsPerTerm = 6;
+/** PartitionNames that are pinned again at the same time. */
+const namesAtOnce = 16;
+
+export class PinHold {
+  readonly #world: World;
+  readonly #link: PinLink;
+  readonly #onGone: (extentIds: ReadonlySet<number>) => void;
+  readonly #stop = new AbortController();
+  readonly #held = new Set<Held>();
+  #renewing: Promise<void> | undefined;
+  #failure: Failed | undefined;
+
+  /** `onGone`: runs for extents that the other stamp has given back. */
+  constructor(world: World, link: PinLink, onGone: (extentIds: ReadonlySet<number>) => void) {
+    this.#world = world;
+    this.#link = link;
+    this.#onGone = onGone;
+  }
+
+  /** Refuses when bytes that are held are gone. The caller has to copy them again. */
+  get failure(): Failed | undefined {
+    return this.#failure;
+  }
+
+  add(held: Held): void {
+    this.#held.add(held);
+  }
+
+  /** The other stamp has pinned bytes for so long, in milliseconds. */
+  pinned(termMs: number): void {
+    if (this.#stop.signal.aborted) return;
+    this.#renewing ??= this.#renew(termMs / renewalsPerTerm);
+  }
+
+  /** Pins nothing any more. */
+  async end(): Promise<void> {
+    this.#stop.abort();
+    await this.#renewing;
+  }
+
+  async #renew(everyMs: number): Promise<void> {
+    const { signal } = this.#stop;
+    for (;;) {
+      await sleep(this.#world.clock, everyMs, signal);
+      if (signal.aborted) return;
+      const all = [...this.#held];
+      for (let at = 0; at < all.length && !signal.aborted; at += namesAtOnce) {
+        await Promise.all(all.slice(at, at + namesAtOnce).map((held) => this.#pin(held)));
+      }
+    }
+  }
+
+  /** A call that fails is made again at the next renewal: several fit into a term. */
+  async #pin({ name, extentIds }: Held): Promise<void> {
+    const { signal } = this.#stop;
+    const ids = [...extentIds];
+    for (let at = 0; at < ids.length; at += extentsPerCallMax) {
+      const pinned = await this.#link.pinData(name, ids.slice(at, at + extentsPerCallMax), { timeoutMs: pinTimeoutMs, signal });
+      if (!pinned.ok || pinned.value.length === 0) continue;
+      this.#onGone(new Set(pinned.value));
+      this.#failure = refused("aborted", "badPlace", "bytes that were copied are not at the other stamp any more");
+    }
+  }
+}
