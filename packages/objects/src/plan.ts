@@ -65,6 +65,8 @@ export type PlanRefusal = { readonly reason: "badPlace" | "badRequest"; readonly
  * about the row.
  */
 export interface TimerChange {
+  /** Id of the lease. */
+  readonly id: string;
   readonly grant: number;
   readonly endsMs: number;
 }

@@ -67,7 +67,7 @@ export class TestTable {
   decide(operation: Operation): Decision {
     const decision = this.#planned(planOf(operation, this.context()));
     const { timer } = decision;
-    if (timer) this.#timers.set(timer.grant, timer.endsMs, this.monotonicMs);
+    if (timer) this.#timers.set(timer, timer.endsMs, this.monotonicMs);
     return decision;
   }
 

@@ -391,7 +391,7 @@ export class Executor {
     for (const write of decided.value.writes) held.load.moved(write.kind === "put" ? write.value.length : 0, 0);
     // In row order: whoever decides next about this row sees the lease as it is from now on.
     const { timer } = decided.value;
-    if (timer) held.leases.set(timer.grant, timer.endsMs, nowMs);
+    if (timer) held.leases.set(timer, timer.endsMs, nowMs);
     return decided;
   }
 

@@ -32,7 +32,7 @@ function act(
   const { lease, written, endsMs, leftSeconds = 0 } = outcome;
   const { etagSequence, lastModifiedMs } = state;
   const leased = { etag: etagOf(etagSequence), lastModifiedMs, leaseId: lease?.id ?? "", leftSeconds };
-  const timer = endsMs === undefined || !lease ? undefined : { grant: lease.grant, endsMs };
+  const timer = endsMs === undefined || !lease ? undefined : { id: lease.id, grant: lease.grant, endsMs };
   return answer({ case: "leased", value: leased }, written ? [put(key, encode(lease))] : [], timer);
 }
 

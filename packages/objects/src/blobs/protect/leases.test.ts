@@ -330,10 +330,26 @@ const loaded: Lease = { state: "leased", id: "1ee7ca5e-0000-4000-8000-0000000000
 
 test("leases: when somebody else had the rows meanwhile, every lease counts anew, also one whose timer has run out here", () => {
   const timers = new LeaseTimers(allRules, 0);
-  timers.set(7, 60_000, 0);
+  timers.set({ id: "a", grant: 7 }, 60_000, 0);
   timers.restart(100_000);
   assert.equal(timers.endsMs({ state: "leased", id: "a", durationMs: 60_000, grant: 7 }), 160_000);
   assert.equal(timers.endsMs({ state: "leased", id: "b", durationMs: 15_000, grant: 8 }), 115_000);
+});
+
+test("leases: two rows from two ranges of another stamp have one grant, and neither ends by the timer of the other", () => {
+  const timers = new LeaseTimers(allRules, 1_000);
+  const [long, short] = [{ ...loaded, durationMs: 60_000 }, { ...loaded, id: "1ee7ca5e-0000-4000-8000-000000000002" }];
+  timers.set(long, 70_000, 10_000);
+  assert.equal(timers.endsMs(short), 16_000);
+  timers.set(short, 26_000, 11_000);
+  assert.deepEqual([timers.endsMs(long), timers.endsMs(short)], [70_000, 26_000]);
+  // With one id they share a timer: it may end late, never early.
+  const twin = { ...long, durationMs: 15_000 };
+  timers.set(twin, 27_000, 12_000);
+  assert.equal(timers.endsMs(long), 70_000);
+  const other = new LeaseTimers(allRules, 1_000);
+  other.set(twin, 17_000, 2_000);
+  assert.equal(other.endsMs(long), 61_000, "a full term after the load, though only the other one was renewed");
 });
 
 test("leases: a server that loads the row restarts the lease in full, without the rule its holder loses it at once", () => {
@@ -342,7 +358,7 @@ test("leases: a server that loads the row restarts the lease in full, without th
   assert.equal(at(timers, 1_000), "leased", "its holder may have renewed it just before");
   assert.equal(at(timers, 15_999), "leased");
   assert.equal(at(timers, 16_000), "expired");
-  timers.set(loaded.grant, 30_000, 20_000);
+  timers.set(loaded, 30_000, 20_000);
   assert.equal(at(timers, 29_999), "leased", "a renewal counts from then on");
   assert.equal(at(new LeaseTimers(rulesWithout("leaseRestartedOnLoad"), 1_000), 1_000), "expired");
 });

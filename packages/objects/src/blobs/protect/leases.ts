@@ -24,7 +24,7 @@ export interface Lease {
    * Duration of the lease, or the rest of it when it was broken, in milliseconds; `infinite` for a lease without end.
    */
   readonly durationMs: number;
-  /** The sequence of the commit that wrote it: names its timer. */
+  /** The sequence of the commit that wrote it: names its timer, together with the id. */
   readonly grant: number;
 }
 
@@ -41,11 +41,17 @@ export interface LeaseView {
   readonly duration: "" | "infinite" | "fixed";
 }
 
-/** When timed leases end, by the monotonic clock of the server that has the rows. In memory only. */
+/**
+ * When timed leases end, by the monotonic clock of the server that has the rows. In memory only.
+ *
+ * Two rows that another stamp shipped may have leases of one grant: two ranges there gave the same number. If both leases have one id as
+ * well, they share a timer. It ends no lease early: a timer never goes back, and never ends before a full term after the load.
+ */
 export class LeaseTimers {
   #loadedMs: number;
   readonly #rules: Rules;
-  readonly #endsMs = new Map<number, number>();
+  /** By grant and id. */
+  readonly #endsMs = new Map<string, number>();
   #sweepAt = 1024;
 
   /** `loadedMs`: when this server had the rows; whoever had them before renews nothing after it. */
@@ -66,22 +72,27 @@ export class LeaseTimers {
 
   endsMs(lease: Lease): number {
     if (lease.durationMs === infinite) return Number.POSITIVE_INFINITY;
-    const known = this.#endsMs.get(lease.grant);
-    if (known !== undefined) return known;
-    return this.#rules.on("leaseRestartedOnLoad") ? this.#loadedMs + lease.durationMs : this.#loadedMs;
+    const sinceLoadMs = this.#rules.on("leaseRestartedOnLoad") ? this.#loadedMs + lease.durationMs : this.#loadedMs;
+    return Math.max(sinceLoadMs, this.#endsMs.get(nameOf(lease)) ?? sinceLoadMs);
   }
 
   /**
    * Ended leases are dropped when many were added since the last time. An ended one is older than the load and a full
    * term, so it is ended without a timer, too.
    */
-  set(grant: number, endsMs: number, nowMs: number): void {
-    this.#endsMs.set(grant, endsMs);
+  set(lease: NamedLease, endsMs: number, nowMs: number): void {
+    const name = nameOf(lease);
+    this.#endsMs.set(name, Math.max(endsMs, this.#endsMs.get(name) ?? endsMs));
     if (this.#endsMs.size < this.#sweepAt) return;
     for (const [old, ends] of this.#endsMs) if (ends <= nowMs) this.#endsMs.delete(old);
     this.#sweepAt = Math.max(1024, 2 * this.#endsMs.size);
   }
 }
+
+/** A lease by what names its timer. */
+export type NamedLease = Pick<Lease, "id" | "grant">;
+
+const nameOf = ({ id, grant }: NamedLease): string => `${grant} ${id}`;
 
 /** The time that a plan may know: `nowMs` by the monotonic clock. */
 export interface LeaseClock {
