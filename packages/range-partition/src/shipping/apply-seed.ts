@@ -107,7 +107,7 @@ export async function applySeed(world: World, range: SeededRange, part: SeedPart
     for (;;) {
       const decide = async (transaction: Transaction): Promise<Decided<Step>> => {
         const decided = fenced() ?? (await step(transaction));
-        await assertAdmitted(decided.writes, options.admits);
+        await assertAdmitted(transaction, decided.writes, options.admits);
         return decided;
       };
       const ran = await range.transact(locks, decide, { timeoutMs: leftMs() });

@@ -19,7 +19,7 @@
  * - A ticket that this range gives later is above all that the shipped commits used: ETags and incarnations stay unique
  *   when the account is promoted here.
  */
-import { type Failed, FailureError, type Outcome, refused } from "@stamp/base";
+import { type Failed, FailureError, type Outcome, refused, toHex } from "@stamp/base";
 import { appliesRow } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import type { LoggedCommit } from "../followers/recent-commits.ts";
@@ -48,14 +48,27 @@ export interface ShippedRange {
   ): Promise<Outcome<T>>;
 }
 
-/** Decides about rows of another stamp, inside of the transaction that would write them. */
-export type AdmitsRows = (values: readonly Uint8Array[]) => Promise<Outcome<void>>;
+/**
+ * Decides about rows of another stamp, inside of the transaction that would write them. `stored` reads the rows that they replace, and those
+ * that the transaction deletes.
+ */
+export type AdmitsRows = (values: readonly Uint8Array[], stored: () => Promise<readonly Uint8Array[]>) => Promise<Outcome<void>>;
 
 /** Throws FailureError if the rows are not admitted. Markers and seed marks are no rows. */
-export async function assertAdmitted(writes: readonly RowWrite[], admits: AdmitsRows | undefined): Promise<void> {
-  const values = writes.flatMap((write) => (write.kind === "put" && !isMarkerKey(write.key) ? [write.value] : []));
+export async function assertAdmitted(
+  transaction: Pick<Transaction, "get">,
+  writes: readonly RowWrite[],
+  admits: AdmitsRows | undefined,
+): Promise<void> {
+  const ofRows = writes.filter(({ key }) => !isMarkerKey(key));
+  const values = ofRows.flatMap((write) => (write.kind === "put" ? [write.value] : []));
   if (admits === undefined || values.length === 0) return;
-  const admitted = await admits(values);
+  const stored = async (): Promise<readonly Uint8Array[]> => {
+    const keys = new Map(ofRows.map(({ key }) => [toHex(key), key]));
+    const rows = await Promise.all([...keys.values()].map((key) => transaction.get(key)));
+    return rows.filter((row) => row !== undefined);
+  };
+  const admitted = await admits(values, stored);
   if (!admitted.ok) throw new FailureError(admitted.failure);
 }
 
@@ -109,7 +122,7 @@ export async function applyShipped(
         writes.push(...commit.writes);
         applied++;
       }
-      await assertAdmitted(writes, options.admits);
+      await assertAdmitted(transaction, writes, options.admits);
       if (applied > 0 && held !== undefined) writes.push({ kind: "put", key, value: encodeMarker(held) });
       return { writes, result: applied };
     },

@@ -1,8 +1,10 @@
 /** Seeding of a receiver: beside writes, over cuts, losses, moves, splits and lost followers, each PartitionName is a state of the primary's. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type RuleName, unwrap, utf8 } from "@stamp/base";
+import { ok, type RuleName, unwrap, utf8 } from "@stamp/base";
+import type { World } from "@stamp/ports";
 import {
+  type AdmitsRows,
   applySeed,
   applyShipped,
   decodeSeedMark,
@@ -51,6 +53,7 @@ const name = utf8("p/");
 const nameOf = (key: Uint8Array): Uint8Array => key.subarray(0, 2);
 
 interface Bench {
+  readonly world: World;
   readonly range: RangePartition;
   readonly seed: (part: Partial<SeedPart> & Pick<SeedPart, "sequence">) => ReturnType<typeof applySeed>;
   readonly ship: (sequence: number, writes: readonly RowWrite[]) => ReturnType<typeof applyShipped>;
@@ -62,6 +65,7 @@ async function onBench(without: readonly RuleName[], work: (bench: Bench) => Pro
     const range = await stamp.open(1);
     const world = stamp.sim.world("door");
     await work({
+      world,
       range,
       seed: (part) =>
         applySeed(
@@ -137,6 +141,33 @@ test("seeding: without the rule geoSeedingHoldsCommits a late commit lands betwe
       assert.equal(await read(range, "p/2"), without.length === 0 ? "at 20" : "at 12");
     });
   }
+});
+
+test("shipping: who admits rows is given those that they replace, and those that go with them", async () => {
+  await onBench([], async ({ range, world }) => {
+    unwrap(await write(range, "p", [put("p/1", "one"), put("p/2", "two"), put("p/3", "three")]));
+    const seen: string[][] = [];
+    const admits: AdmitsRows = async (values, stored) => {
+      seen.push([...values, ...(await stored())].map((value) => Buffer.from(value).toString()));
+      return ok();
+    };
+    const writes: RowWrite[] = [put("p/1", "1"), { kind: "delete", key: utf8("p/2") }, put("p/4", "4"), put("p/1", "11")];
+    const commits = [{ sequence: 40, lastTicket: 40, writes }];
+    unwrap(await applyShipped(world, range, { epoch: 3, name, commits }, { timeoutMs: 10_000, admits }));
+    const part = {
+      epoch: 3,
+      sequence: 50,
+      lastTicket: 50,
+      low: utf8("a"),
+      high: utf8("z"),
+      rows: [row("p/1", "1111"), row("p/3", "three")],
+    };
+    unwrap(await applySeed(world, range, part, { nameOf, timeoutMs: 10_000, admits }));
+    assert.deepEqual(seen, [
+      ["1", "4", "11", "one", "two"],
+      ["1111", "4", "11"],
+    ]);
+  });
 });
 
 test("seeding: a part that is none is refused; the bytes of a seed mark are frozen", async () => {

@@ -5,10 +5,10 @@
  * Invariant: a row of a blob is applied only if its bytes are in the blob data of the range (rule `geoPlacesChecked`).
  */
 import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
-import { accountKeys, hasBytes, partitionStart, placesOfRow, versionOfRow } from "@stamp/objects";
+import { accountKeys, hasBytes, partitionStart } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { CallContext, World } from "@stamp/ports";
-import { applySeed, applyShipped, type RangePartition, type Row, type RowWrite } from "@stamp/range-partition";
+import { type AdmitsRows, applySeed, applyShipped, type RangePartition, type Row, type RowWrite } from "@stamp/range-partition";
 import {
   type ApplyScannedRequest,
   type ApplyShippedRequest,
@@ -18,9 +18,9 @@ import {
   type ShippedRow,
 } from "@stamp/wire";
 import type { Holdings, Serving } from "../ranges/holdings.ts";
+import { admitted } from "./data/admission.ts";
 import { rowBytesOf, type ShippingTotals } from "./shipping-figures.ts";
 
-const firstRowVersion = 1;
 const bad = (message: string) => refused("invalidArgument", "badRequest", message);
 const elsewhere = (rangeId: string) =>
   refused("failedPrecondition", "wrongPartition", `${rangeId} does not hold all keys of what was shipped`);
@@ -113,25 +113,9 @@ export class Shipments {
   #options({ range }: Serving, partition: RangePartition, { deadlineMs }: CallContext) {
     const timeoutMs = Math.max(1, deadlineMs - this.#world.clock.monotonicMs());
     const isChecked = hasBytes(range.table) && this.#world.rules.on("geoPlacesChecked");
-    return { timeoutMs, admits: (values: readonly Uint8Array[]) => admitted(partition, values, isChecked) };
+    const admits: AdmitsRows = (values, stored) => admitted(partition, values, stored, isChecked);
+    return { timeoutMs, admits };
   }
-}
-
-/**
- * Refuses rows with bytes that are not here, or that a collector is about to give back. Rows of a later version than the first are written
- * after the range's state says so (docs/formats/versions.md).
- */
-async function admitted(partition: RangePartition, values: readonly Uint8Array[], isChecked: boolean): Promise<Outcome<void>> {
-  const version = values.reduce((most, value) => Math.max(most, versionOfRow(value)), firstRowVersion);
-  const recorded = version === firstRowVersion ? ok() : await partition.need("row", version);
-  if (!recorded.ok || !isChecked) return recorded;
-  for (const value of values) {
-    const places = placesOfRow(value);
-    if (!places.ok) return places;
-    const missing = places.value.find((place) => !partition.ownsPlace(place));
-    if (missing) return refused("aborted", "badPlace", `extent ${missing.extentId} is not in the blob data of ${partition.rangeId}`);
-  }
-  return ok();
 }
 
 // Copied: the bytes of a message lie in the buffer of its connection.

@@ -7,7 +7,7 @@ import { sleep } from "@stamp/ports";
 import type { RangePartition, Row, SeedPart } from "@stamp/range-partition";
 import { BlobLink } from "./blob-link.ts";
 import { ByteGate } from "./byte-gate.ts";
-import { onBench, place, rowOf } from "./testing/bench.ts";
+import { name, onBench, place, rowOf } from "./testing/bench.ts";
 
 test("seeding of blobs: the bytes of the first names of a part are still there when the last ones are copied, and when the rows arrive", () =>
   onBench(async (bench) => {
@@ -37,4 +37,42 @@ test("seeding of blobs: the bytes of the first names of a part are still there w
     const pinned = bench.pinned.length;
     await sleep(bench.world.clock, 30_000);
     assert.equal(bench.pinned.length, pinned, "nothing is pinned any more when the rows are there");
+  }));
+
+test("shipping of blobs: what was copied before and is about to leave there costs no copy, unless the other stamp refuses the row", () =>
+  onBench(async (bench) => {
+    bench.pinTermMs = 6_000;
+    bench.writeMs = 2_000;
+    const [first, second] = [
+      rowOf(place(1, 0, 500)),
+      rowOf(place(1, 0, 500), ...Array.from({ length: 3 }, (_, i) => place(2 + i, 0, 900_000))),
+    ];
+    /** Extents that a collector has disowned there. */
+    const leaving = new Set<number>();
+    let refuses = false;
+    const link = {
+      ...bench.link,
+      pinData: async (_name: Uint8Array, extentIds: readonly number[]) => ok(extentIds.filter((extentId) => leaving.has(extentId))),
+      ship: async () => {
+        await sleep(bench.world.clock, 2_500);
+        return refuses ? refused("aborted", "badPlace", "disowned") : ok();
+      },
+      seed: async () => ok(),
+    };
+    const partition = { data: bench.data } as unknown as RangePartition;
+    const options = { gate: new ByteGate(4_000_000), epoch: 1, nameOf: (key: Uint8Array) => key, seedBytesPerSecondMax: 1e9 };
+    const blobs = new BlobLink(bench.world, partition, link, options);
+    const limits = { timeoutMs: 1_000, signal: new AbortController().signal };
+    const ship = (value: Uint8Array, sequence: number) =>
+      blobs.ship({ epoch: 1, name, commits: [{ sequence, lastTicket: sequence, writes: [{ kind: "put", key: name, value }] }] }, limits);
+    assert.ok((await ship(first, 1)).ok);
+    leaving.add(1_000);
+    assert.ok((await ship(second, 2)).ok);
+    assert.equal(blobs.copiedBytes, 500 + 2_700_000);
+    // The row there does not have these bytes after all: only they go again.
+    refuses = true;
+    assert.ok(!(await ship(rowOf(place(1, 0, 500), place(9, 0, 10)), 3)).ok);
+    refuses = false;
+    assert.ok((await ship(rowOf(place(1, 0, 500), place(9, 0, 10)), 3)).ok);
+    assert.equal(blobs.copiedBytes, 500 + 2_700_000 + 10 + 500);
   }));

@@ -100,7 +100,7 @@ export class BlobLink implements ShippingLink, SeedLink {
       ...commit,
       writes: commit.writes.map((write) => (write.kind === "put" ? { ...write, value: rowAtPeer(write.value, batch) } : write)),
     }));
-    return this.#sent(batch.extentIds, await this.#rows.ship({ ...shipment, commits }, limits));
+    return this.#sent(batch.extentIds, hold, await this.#rows.ship({ ...shipment, commits }, limits));
   }
 
   async #seed(part: SeedPart, hold: PinHold, limits: CallLimits): Promise<Outcome<unknown>> {
@@ -117,7 +117,7 @@ export class BlobLink implements ShippingLink, SeedLink {
       }
     }
     if (hold.failure !== undefined) return hold.failure;
-    return this.#sent(extentIds, await this.#rows.seed({ ...part, rows }, limits));
+    return this.#sent(extentIds, hold, await this.#rows.seed({ ...part, rows }, limits));
   }
 
   #byName({ rows, piece }: SeedPart): readonly Named[] {
@@ -143,8 +143,8 @@ export class BlobLink implements ShippingLink, SeedLink {
     return ok({ rows: rows.map(([key, value]) => [key, rowAtPeer(value, batch)] as const), extentIds: batch.extentIds });
   }
 
-  #sent(extentIds: ReadonlySet<number>, answer: Outcome<unknown>): Outcome<unknown> {
-    if (!answer.ok && answer.failure.reason === "badPlace") this.#copier.forget(extentIds);
+  #sent(extentIds: ReadonlySet<number>, { doubtful }: PinHold, answer: Outcome<unknown>): Outcome<unknown> {
+    if (!answer.ok && answer.failure.reason === "badPlace") this.#copier.forget(doubtful.size > 0 ? doubtful : extentIds);
     return answer;
   }
 

@@ -60,6 +60,8 @@ interface Batch {
   readonly id: string;
   readonly copied: CopiedPlaces;
   readonly extentIds: Set<number>;
+  /** Those that have bytes of pieces of this batch. */
+  readonly newIds: Set<number>;
   readonly signal: AbortSignal;
   readonly hold: PinHold;
 }
@@ -104,7 +106,7 @@ export class DataCopier {
       if (!own.ok) return own;
       for (const place of own.value) places.push(place);
     }
-    const batch: Batch = { name, id: toHex(name), copied: new CopiedPlaces(), extentIds: new Set(), signal, hold };
+    const batch: Batch = { name, id: toHex(name), copied: new CopiedPlaces(), extentIds: new Set(), newIds: new Set(), signal, hold };
     hold.add(batch);
     for (let missing = this.#missing(batch, places); missing.length > 0; missing = this.#missing(batch, places)) {
       for (const piece of piecesOf(missing, this.#options.pieceBytesMax ?? pieceBytesDefault)) {
@@ -150,6 +152,7 @@ export class DataCopier {
       if (!written.ok) return written;
       const { place, pinTermMs } = written.value;
       if (place.lengthBytes !== bytes) return refused("internal", "bug", `${bytes} bytes have a place of ${place.lengthBytes}`);
+      batch.newIds.add(place.extentId);
       batch.hold.pinned(pinTermMs);
       this.copiedBytes += bytes;
       let at = place.offsetBytes;

@@ -12,6 +12,8 @@ export interface Held {
   readonly name: Uint8Array;
   /** Extents of the other stamp; the set grows while the bytes are copied. */
   readonly extentIds: ReadonlySet<number>;
+  /** Those with bytes to which no row there refers yet. */
+  readonly newIds: ReadonlySet<number>;
 }
 
 /** The way of pins to the other stamp. */
@@ -39,6 +41,7 @@ export class PinHold {
   readonly #held = new Set<Held>();
   #renewing: Promise<void> | undefined;
   #failure: Failed | undefined;
+  readonly #doubtful = new Set<number>();
 
   /** `onGone`: runs for extents that the other stamp has given back. */
   constructor(world: World, link: PinLink, onGone: (extentIds: ReadonlySet<number>) => void) {
@@ -50,6 +53,14 @@ export class PinHold {
   /** Refuses when bytes that are held are gone. The caller has to copy them again. */
   get failure(): Failed | undefined {
     return this.#failure;
+  }
+
+  /**
+   * Extents that are gone, or about to be, and have bytes that were copied before. A row there may refer to them: then they stay, and the other
+   * stamp takes a row that still does.
+   */
+  get doubtful(): ReadonlySet<number> {
+    return this.#doubtful;
   }
 
   add(held: Held): void {
@@ -81,13 +92,16 @@ export class PinHold {
   }
 
   /** A call that fails is made again at the next renewal: several fit into a term. */
-  async #pin({ name, extentIds }: Held): Promise<void> {
+  async #pin({ name, extentIds, newIds }: Held): Promise<void> {
     const { signal } = this.#stop;
     const ids = [...extentIds];
     for (let at = 0; at < ids.length; at += extentsPerCallMax) {
       const pinned = await this.#link.pinData(name, ids.slice(at, at + extentsPerCallMax), { timeoutMs: pinTimeoutMs, signal });
-      if (!pinned.ok || pinned.value.length === 0) continue;
-      this.#onGone(new Set(pinned.value));
+      if (!pinned.ok) continue;
+      const gone = new Set(pinned.value);
+      for (const extentId of gone) this.#doubtful.add(extentId);
+      if (!pinned.value.some((extentId) => newIds.has(extentId))) continue;
+      this.#onGone(gone);
       this.#failure = refused("aborted", "badPlace", "bytes that were copied are not at the other stamp any more");
     }
   }
