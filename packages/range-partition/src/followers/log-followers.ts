@@ -12,7 +12,7 @@
  * - A new owner begins at the durable cursor (rule `geoHeirContinues`). If the log does not reach back to it, the
  *   follower is gone, and its absence tells whoever wanted it that the rows have to be scanned.
  */
-import { FailureError, fromHex, type Outcome, type Rules, refused, toHex } from "@stamp/base";
+import { FailureError, fromHex, type Outcome, ok, type Rules, refused, toHex } from "@stamp/base";
 import { RangeCursor } from "@stamp/geo";
 import {
   type CommitRecord,
@@ -24,10 +24,12 @@ import {
   type PartitionState,
   type StoredFollower,
 } from "@stamp/lsm";
-import type { World } from "@stamp/ports";
+import { sleep, type World } from "@stamp/ports";
 import type { OwnedStream } from "@stamp/stream-client";
 import type { RowWrite } from "../types.ts";
 import { type LoggedCommit, RecentCommits } from "./recent-commits.ts";
+
+const acknowledgedPollMs = 20;
 
 /** The range as its followers see it. */
 export interface FollowedRange {
@@ -153,6 +155,11 @@ export class LogFollowers {
     return [...this.#followers.keys()];
   }
 
+  /** Notes by name. */
+  get notes(): ReadonlyMap<string, string> {
+    return new Map([...this.#followers].map(([name, { note }]) => [name, note]));
+  }
+
   /** Sequence of the last commit. */
   get lastSequence(): number {
     return this.#end;
@@ -255,6 +262,26 @@ export class LogFollowers {
       this.#waiting.add(wake);
       signal.addEventListener("abort", onAbort, { once: true });
     });
+  }
+
+  /**
+   * Resolves when every follower has acknowledged the commits up to a sequence. Refuses if one has not in time: it would begin anew in the
+   * range that this one is merged into, whose log does not have them.
+   */
+  async untilAcknowledged(sequence: number, timeoutMs: number): Promise<Outcome<void>> {
+    const { clock } = this.#world;
+    const untilMs = clock.monotonicMs() + timeoutMs;
+    for (;;) {
+      const behind = [...this.#followers].find(([, { cursor }]) => cursor.from < sequence);
+      if (behind === undefined || this.#over) return ok();
+      if (clock.monotonicMs() >= untilMs) {
+        const [name, { cursor }] = behind;
+        const { rangeId } = this.#range;
+        const message = `the second stamp of account ${name} lacks ${sequence - cursor.from} commits of ${rangeId}, which is merged when it has them`;
+        return refused("unavailable", "notReady", message);
+      }
+      await sleep(clock, acknowledgedPollMs);
+    }
   }
 
   /** True if the range gives nothing more: it was lost or closed. */

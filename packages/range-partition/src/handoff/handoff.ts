@@ -15,6 +15,7 @@ import type { PartitionOptions } from "../types.ts";
 import { Departure } from "./departure.ts";
 import { allocateForChildren, type HandedOver, handOver, type OwnedNames } from "./hand-over.ts";
 import type { Left } from "./leave.ts";
+import { untilMergeable } from "./mergeable.ts";
 
 export type HandoffPhase = "begun" | "preparing" | "prepared" | "resumed" | "held" | "left" | "handedOver";
 
@@ -31,16 +32,25 @@ export class Handoff {
   readonly #client: StreamClient;
   readonly #parents: readonly HandoffParent[];
   readonly #children: readonly HandoffChild[];
+  /** Time in which followers of two parents acknowledge what they lack, in milliseconds; undefined: a merge ends those that lack something. */
+  readonly #followedWaitMs: number | undefined;
   #phase: HandoffPhase = "begun";
   #left: Left | undefined;
   #handed: HandedOver | undefined;
 
   /** One parent, or two neighbours in order. */
-  constructor(world: World, client: StreamClient, parents: readonly HandoffParent[], children: readonly HandoffChild[]) {
+  constructor(
+    world: World,
+    client: StreamClient,
+    parents: readonly HandoffParent[],
+    children: readonly HandoffChild[],
+    { followedWaitMs }: { readonly followedWaitMs?: number } = {},
+  ) {
     this.#world = world;
     this.#client = client;
     this.#parents = parents;
     this.#children = children;
+    this.#followedWaitMs = followedWaitMs;
   }
 
   get phase(): HandoffPhase {
@@ -67,6 +77,11 @@ export class Handoff {
     if (only !== undefined && others.length === 0) {
       const recorded = await only.recordHandoff(this.#children.map(({ rangeId }) => rangeId));
       if (!recorded.ok) return recorded;
+      if (this.#phase !== "preparing") return resumed();
+    }
+    if (others.length > 0 && this.#followedWaitMs !== undefined) {
+      const followed = await untilMergeable(this.#partitions, this.#followedWaitMs);
+      if (!followed.ok) return followed;
       if (this.#phase !== "preparing") return resumed();
     }
     this.#phase = "prepared";

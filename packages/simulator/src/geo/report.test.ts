@@ -140,3 +140,33 @@ test("report: the deposed primary has the new one's rows afterwards, and its rep
     assert.deepEqual([(await report(b)).rows.length, (await report(a)).rows.length], [0, 30], "a report is not shipped");
   });
 });
+
+test("report: ranges are not merged while one of them owes a part of it; they are when the report is over", async () => {
+  const sim = new Simulation({ seed: 6, rules: allRules });
+  await sim.run(async () => {
+    const { a, b } = await beginPair(sim, (at) => at.write("p0", [{ rowKey: "0", text: "seeded" }]));
+    for (let i = 0; i < 9; i++) await a.write(`p${i}`, [{ rowKey: `${i}`, text: "both" }]);
+    await until(a, "the copy is complete", async () => (await b.role()) === "secondary");
+    const manager = a.world.transport.client(a.manager, PartitionManager);
+    const first = async () => (await a.ranges()).find(({ table }) => table === "Entity")?.rangeId ?? "";
+    const rangeId = await first();
+    await a.until("a split", () => manager.splitPartition({ rangeId }, options));
+    const merge = async () => manager.mergePartition({ rangeId: await first() }, options);
+    await until(a, "everything is shipped", async () => (await a.progress())?.pendingCommits === 0n);
+    sim.partition([a.server(1), a.server(2)], [b.door]);
+    for (let i = 0; i < 9; i++) await a.write(`p${i}`, [{ rowKey: `${i}`, text: "lost" }]);
+    const cut = await merge();
+    assert.ok(!cut.ok && /lacks \d+ commits of entity/.test(cut.failure.message), JSON.stringify(cut));
+    await b.obey(RoleCommand.PROMOTE, 3, { peer: "a", peerDoors: [a.door] });
+    await a.obey(RoleCommand.DEMOTE, 3, { peer: "b", peerDoors: [b.door] });
+    await sleep(a.world.clock, 5 * seconds);
+    const owed = await merge();
+    assert.ok(!owed.ok && /lacks \d+ commits of entity/.test(owed.failure.message), JSON.stringify(owed));
+    sim.heal();
+    await until(a, "the old primary is a copy", async () => (await a.role()) === "secondary");
+    const told = await report(a);
+    assert.deepEqual([told.complete, told.trouble, told.rows.length], [true, "", 9]);
+    await a.until("a merge", merge);
+    assert.equal((await report(a)).rows.length, 9);
+  });
+});

@@ -162,3 +162,33 @@ test("two stamps: a copy that was given up and begun anew is seeded anew, though
 });
 
 const replaced = (_key: string, value: unknown) => (typeof value === "bigint" ? Number(value) : value);
+
+test("two stamps: ranges that were seeded each by itself are merged when the copy is complete, and nothing is seeded again", async () => {
+  const sim = new Simulation({ seed: 11, rules: allRules });
+  await sim.run(async () => {
+    const wire = { timeoutMs: 20_000 };
+    const { a, b } = await beginPair(sim, async (at) => {
+      for (let i = 0; i < 40; i++) await at.write(`p${i}`, [{ rowKey: "1", text: "x".repeat(5_000) }]);
+      const rangeId = (await at.ranges()).find(({ table }) => table === "Entity")?.rangeId ?? "";
+      const manager = at.world.transport.client(at.manager, PartitionManager);
+      await at.until("a split", () => manager.splitPartition({ rangeId }, wire));
+      for (let i = 0; i < 10; i++) await at.write(`p${i}`, [{ rowKey: "2", text: "in one of the two" }]);
+    });
+    const ends = async () => a.shipping().filter(({ rangeId }) => rangeId.startsWith("entity"));
+    await until(a, "the copy is complete", async () => (await b.role()) === "secondary");
+    await untilShipped(a);
+    assert.equal((await ends()).length, 2);
+    const manager = a.world.transport.client(a.manager, PartitionManager);
+    const rangeId = (await a.ranges()).find(({ table }) => table === "Entity")?.rangeId ?? "";
+    const merged = await a.until("a merge", () => manager.mergePartition({ rangeId }, wire));
+    const follows = async (): Promise<boolean> => (await ends()).some((one) => one.rangeId === merged.ranges[0]?.rangeId);
+    await until(a, "the merged range is shipped", follows);
+    assert.deepEqual(
+      (await ends()).filter((one) => one.rangeId === merged.ranges[0]?.rangeId).map(({ state }) => state),
+      ["shipping"],
+    );
+    await a.write("p3", [{ rowKey: "3", text: "behind the merge" }]);
+    await untilShipped(a);
+    assert.equal(await b.read({ partitionKey: "p3", rowKey: "3" }), await a.read({ partitionKey: "p3", rowKey: "3" }));
+  });
+});

@@ -25,6 +25,8 @@ import { type PartitionServerConfig, rowCacheBytesOf } from "../config.ts";
 import type { Engines, LoadEngine, RangeEngine, RowView } from "../operations/engine.ts";
 
 const loadTimeoutMs = 30_000;
+/** Time in which other stamps acknowledge what a merge would end. */
+const followedWaitMs = 2_000;
 
 export function rangeEngines(world: World, config: PartitionServerConfig): Engines {
   const streams = new StreamClient(world, { lockService: config.lockService, extentTargetBytes: config.extentTargetBytes });
@@ -52,7 +54,7 @@ export function rangeEngines(world: World, config: PartitionServerConfig): Engin
     },
     handoff: (parents, children) => {
       const leaving = parents.map(({ range, engine }) => ({ ...ownedOf(range), partition: present(engine.partition, "a parent") }));
-      const handoff = new Handoff(world, streams, leaving, children.map(ownedOf));
+      const handoff = new Handoff(world, streams, leaving, children.map(ownedOf), { followedWaitMs });
       const inherit: LoadEngine = async (range, onFenced) => {
         const child = await handoff.inherit(optionsOf(config, shared, range, onFenced));
         return child ? ok(engineOf(child)) : load(world, streams, config, shared, range, onFenced);

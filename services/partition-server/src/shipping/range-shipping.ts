@@ -9,7 +9,7 @@ import { compareBytes, type Failure, FailureError, fromHex, type Outcome, ok, to
 import { type AccountRole, RangeSeeding, RangeSyncTime } from "@stamp/geo";
 import { accountKeys, hasBytes, type ShippedTable, shippedNames } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
-import type { World } from "@stamp/ports";
+import { sleep, type World } from "@stamp/ports";
 import { type RangePartition, RangeSeeder, RangeSender, type SeedLink, type ShippingLink } from "@stamp/range-partition";
 import { BlobLink, dataBytesOf } from "./data/blob-link.ts";
 import type { ByteGates } from "./data/byte-gate.ts";
@@ -69,6 +69,7 @@ export interface AskedShipping {
 }
 
 const recordNoteEveryMs = 5_000;
+const completePollMs = 500;
 
 /** Work on one range for an account that has a second stamp: shipping, or the report of a deposed primary. */
 export interface RangeWork {
@@ -278,9 +279,20 @@ export class RangeShipping implements RangeWork {
     });
     this.#sender = sender;
     if (this.#stop.signal.aborted) sender.stop();
-    await sender.ended;
+    await Promise.all([sender.ended, this.#noteComplete()]);
     // The log has lost a commit: everything is scanned.
     if (lost) await followers.end(this.account);
+  }
+
+  /** Of a complete copy the note says no end: the notes of two ranges are the same then, and they may be merged. */
+  async #noteComplete(): Promise<void> {
+    const { followers } = this.#partition;
+    const { signal } = this.#stop;
+    for (let status = followers.status(this.account); status !== undefined; status = followers.status(this.account)) {
+      if (signal.aborted || followers.isOver || noteOf(status.note)?.end === undefined) return;
+      if (this.#seeding.ended(status.acknowledged)) await this.#note(this.#copy);
+      else await sleep(this.#world.clock, completePollMs, signal);
+    }
   }
 
   #makeLink(): ShippingLink & SeedLink {
