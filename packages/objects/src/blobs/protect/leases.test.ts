@@ -338,7 +338,10 @@ test("leases: when somebody else had the rows meanwhile, every lease counts anew
 
 test("leases: two rows from two ranges of another stamp have one grant, and neither ends by the timer of the other", () => {
   const timers = new LeaseTimers(allRules, 1_000);
-  const [long, short] = [{ ...loaded, durationMs: 60_000 }, { ...loaded, id: "1ee7ca5e-0000-4000-8000-000000000002" }];
+  const [long, short] = [
+    { ...loaded, durationMs: 60_000 },
+    { ...loaded, id: "1ee7ca5e-0000-4000-8000-000000000002" },
+  ];
   timers.set(long, 70_000, 10_000);
   assert.equal(timers.endsMs(short), 16_000);
   timers.set(short, 26_000, 11_000);
