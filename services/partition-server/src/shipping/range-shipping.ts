@@ -284,7 +284,7 @@ export class RangeShipping implements RangeWork {
     if (lost) await followers.end(this.account);
   }
 
-  /** Of a complete copy the note says no end: the notes of two ranges are the same then, and they may be merged. */
+  /** Takes the end out of the note when the copy is complete: the notes of two ranges are the same then, and they may be merged. */
   async #noteComplete(): Promise<void> {
     const { followers } = this.#partition;
     const { signal } = this.#stop;

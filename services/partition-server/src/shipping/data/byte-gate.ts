@@ -58,7 +58,7 @@ export class ByteGate {
 /** Gates by the name of the other stamp: one that does not answer stops no copies to the others. */
 export class ByteGates {
   readonly #bytesMax: number;
-  /** As many as stamps that accounts of this stamp have had a copy at. */
+  /** Bounded by the number of stamps that have had a copy of an account of this stamp. */
   readonly #gates = new Map<string, ByteGate>();
 
   /** `bytesMax`: bound of each gate. */

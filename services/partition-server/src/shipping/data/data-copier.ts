@@ -60,7 +60,7 @@ interface Batch {
   readonly id: string;
   readonly copied: CopiedPlaces;
   readonly extentIds: Set<number>;
-  /** Those that have bytes of pieces of this batch. */
+  /** Extents of the other stamp that have bytes of pieces of this batch. */
   readonly newIds: Set<number>;
   readonly signal: AbortSignal;
   readonly hold: PinHold;

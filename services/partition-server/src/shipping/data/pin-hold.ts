@@ -12,7 +12,7 @@ export interface Held {
   readonly name: Uint8Array;
   /** Extents of the other stamp; the set grows while the bytes are copied. */
   readonly extentIds: ReadonlySet<number>;
-  /** Those with bytes to which no row there refers yet. */
+  /** Extents with bytes to which no row there refers yet. */
   readonly newIds: ReadonlySet<number>;
 }
 
