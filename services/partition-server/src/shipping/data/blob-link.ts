@@ -109,7 +109,7 @@ export class BlobLink implements ShippingLink, SeedLink {
     const rows: Row[] = [];
     for (let at = 0; at < groups.length; at += namesAtOnce) {
       const some = groups.slice(at, at + namesAtOnce);
-      const copied = await Promise.all(some.map((group) => this.#seeded(group, hold, limits.signal)));
+      const copied = await Promise.all(some.map((group) => this.#seeded(group, part.piece !== undefined, hold, limits.signal)));
       for (const one of copied) {
         if (!one.ok) return one;
         rows.push(...one.value.rows);
@@ -133,10 +133,10 @@ export class BlobLink implements ShippingLink, SeedLink {
     return [...groups.values()];
   }
 
-  async #seeded({ name, rows }: Named, hold: PinHold, signal: AbortSignal): Promise<Outcome<SeededRows>> {
+  async #seeded({ name, rows }: Named, isPiece: boolean, hold: PinHold, signal: AbortSignal): Promise<Outcome<SeededRows>> {
     const bytesPerSecondMax = this.#options.seedBytesPerSecondMax;
     const values = rows.map(([, value]) => value);
-    const copied = await this.#copier.copy(name, values, { signal, hold, bytesPerSecondMax });
+    const copied = await this.#copier.copy(name, values, { signal, hold, isPiece, bytesPerSecondMax });
     if ("gone" in copied) return refused("aborted", "conflict", `bytes in extent ${copied.gone.extentId} are gone: the rows are read anew`);
     if (!copied.ok) return copied;
     const { value: batch } = copied;

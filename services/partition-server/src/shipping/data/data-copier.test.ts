@@ -91,6 +91,41 @@ test("bytes before rows: the pins of a large blob are renewed while it is on its
     bench.judge(second, rowAtPeer(second, again.value));
   }));
 
+test("bytes before rows: a name that goes in pieces and is overwritten meanwhile is read anew, and only what changed goes again", () =>
+  onBench(
+    async (bench, copy, copier) => {
+      /** One piece: ten places of one extent. */
+      const piece = (extentId: number) => rowOf(...Array.from({ length: 10 }, (_, i) => place(extentId, i * 100, 90)));
+      const pieces = Array.from({ length: 8 }, (_, n) => n + 1);
+      let rounds = 0;
+      // In each round the primary collects the bytes of a later piece before they are read, because it was overwritten.
+      for (let gone = 4; gone < 8; gone++, rounds++) {
+        bench.gone.add(pieces[gone] ?? 0);
+        for (const extentId of pieces) {
+          const copied = await copy(name, [piece(extentId)], { isPiece: true });
+          if (!copied.ok && "gone" in copied) break;
+          assert.ok(copied.ok);
+        }
+        pieces[gone] = 100 + gone;
+        // Other names go meanwhile, and more than are remembered of them.
+        for (let i = 0; i < 4; i++) await copy(utf8(`other${i}`), [rowOf(place(200, i * 100, 90))]);
+      }
+      for (const extentId of pieces) {
+        const copied = await copy(name, [piece(extentId)], { isPiece: true });
+        assert.ok(copied.ok);
+        bench.judge(piece(extentId), rowAtPeer(piece(extentId), copied.value));
+      }
+      assert.equal(copier.copiedBytes, 8 * 900 + rounds * 4 * 90);
+      // A refusal makes it forget these bytes, too.
+      const last = await copy(name, [piece(1)], { isPiece: true });
+      assert.ok(last.ok);
+      copier.forget(last.value.extentIds);
+      assert.ok((await copy(name, [piece(1)], { isPiece: true })).ok);
+      assert.equal(copier.copiedBytes, 9 * 900 + rounds * 4 * 90);
+    },
+    { placesMax: 4 },
+  ));
+
 test("bytes before rows: bytes whose extent has left this stamp's blob data are told; a read that fails meanwhile is only a failure", () =>
   onBench(async (bench, copy) => {
     bench.gone.add(7);

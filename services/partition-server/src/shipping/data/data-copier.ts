@@ -34,6 +34,8 @@ export interface CopierOptions {
   readonly pieceBytesMax?: number;
   /** Places that are remembered. */
   readonly placesMax?: number;
+  /** Places that are remembered of the PartitionName that goes in pieces. */
+  readonly pieceNamePlacesMax?: number;
 }
 
 /** Where the bytes of each place are, and the extents of the other stamp that have them. */
@@ -48,6 +50,7 @@ export type CopyResult = Outcome<CopiedBatch> | NotCopied;
 
 const pieceBytesDefault = 1024 * 1024;
 const placesDefault = 32_768;
+const pieceNamePlacesDefault = 262_144;
 const readTimeoutMs = 10_000;
 const writeTimeoutMs = 20_000;
 
@@ -70,6 +73,8 @@ export interface CopyLimits {
   readonly signal: AbortSignal;
   /** Keeps what is copied at the other stamp until the rows are applied. */
   readonly hold: PinHold;
+  /** The rows are a piece of a PartitionName that is larger than a part. */
+  readonly isPiece?: boolean;
   /** Undefined: as fast as it goes. */
   readonly bytesPerSecondMax?: number | undefined;
 }
@@ -80,6 +85,8 @@ export class DataCopier {
   readonly #link: DataLink;
   readonly #options: CopierOptions;
   readonly #known: CopiedPlaces;
+  /** Places of the PartitionName that went in pieces last. If it is read anew, what did not change goes no second time. */
+  #pieces: { readonly id: string; readonly known: CopiedPlaces } | undefined;
   /** End of the time that copies at a bounded rate have taken, by the monotonic clock. */
   #pacedUntilMs = 0;
   /** Bytes that were written at the other stamp. */
@@ -99,7 +106,7 @@ export class DataCopier {
   }
 
   /** Copies what these rows of one PartitionName refer to. */
-  async copy(name: Uint8Array, rows: Iterable<Uint8Array>, { signal, hold, bytesPerSecondMax }: CopyLimits): Promise<CopyResult> {
+  async copy(name: Uint8Array, rows: Iterable<Uint8Array>, { signal, hold, isPiece, bytesPerSecondMax }: CopyLimits): Promise<CopyResult> {
     const places: Place[] = [];
     for (const row of rows) {
       const own = placesOfRow(row);
@@ -108,6 +115,9 @@ export class DataCopier {
     }
     const batch: Batch = { name, id: toHex(name), copied: new CopiedPlaces(), extentIds: new Set(), newIds: new Set(), signal, hold };
     hold.add(batch);
+    if (isPiece === true && this.#pieces?.id !== batch.id) {
+      this.#pieces = { id: batch.id, known: new CopiedPlaces(this.#options.pieceNamePlacesMax ?? pieceNamePlacesDefault) };
+    }
     for (let missing = this.#missing(batch, places); missing.length > 0; missing = this.#missing(batch, places)) {
       for (const piece of piecesOf(missing, this.#options.pieceBytesMax ?? pieceBytesDefault)) {
         const failed = hold.failure ?? (await this.#copyPiece(batch, piece, bytesPerSecondMax));
@@ -120,6 +130,7 @@ export class DataCopier {
   /** Forgets what lies in these extents of the other stamp: it has refused a row that refers to them. */
   forget(extentIds: ReadonlySet<number>): void {
     this.#known.forget(extentIds);
+    this.#pieces?.known.forget(extentIds);
   }
 
   /** Runs of places that are not known to be at the other stamp; takes note of those that are. */
@@ -127,7 +138,7 @@ export class DataCopier {
     const absent: Place[] = [];
     for (const place of places) {
       if (batch.copied.find(batch.id, place) !== undefined) continue;
-      const known = this.#known.find(batch.id, place);
+      const known = this.#known.find(batch.id, place) ?? this.#pieces?.known.find(batch.id, place);
       if (known === undefined) absent.push(place);
       else this.#note(batch, known);
     }
@@ -159,6 +170,7 @@ export class DataCopier {
       for (const from of piece) {
         const copied = { name: batch.id, from, to: { extentId: place.extentId, offsetBytes: at, lengthBytes: from.lengthBytes } };
         this.#known.add(copied);
+        if (this.#pieces?.id === batch.id) this.#pieces.known.add(copied);
         this.#note(batch, copied);
         at += from.lengthBytes;
       }

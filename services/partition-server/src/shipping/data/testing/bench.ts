@@ -6,7 +6,7 @@ import { sleep } from "@stamp/ports";
 import type { StoredData } from "@stamp/range-partition";
 import { Simulation } from "@stamp/virtual-time";
 import { ByteGate } from "../byte-gate.ts";
-import { type CopyResult, DataCopier, type DataLink } from "../data-copier.ts";
+import { type CopierOptions, type CopyResult, DataCopier, type DataLink } from "../data-copier.ts";
 
 export const name = utf8("n");
 export const place = (extentId: number, offsetBytes: number, lengthBytes: number): Place => ({ extentId, offsetBytes, lengthBytes });
@@ -92,12 +92,15 @@ export class Bench {
 export type Copy = (
   name: Uint8Array,
   rows: readonly Uint8Array[],
-  limits?: { readonly bytesPerSecondMax?: number; readonly signal?: AbortSignal },
+  limits?: { readonly bytesPerSecondMax?: number; readonly signal?: AbortSignal; readonly isPiece?: boolean },
 ) => Promise<CopyResult>;
 
-export async function onBench(work: (bench: Bench, copy: Copy, copier: DataCopier) => Promise<void>): Promise<void> {
+export async function onBench(
+  work: (bench: Bench, copy: Copy, copier: DataCopier) => Promise<void>,
+  options: Partial<CopierOptions> = {},
+): Promise<void> {
   const bench = new Bench();
-  const copier = new DataCopier(bench.world, bench.data, bench.link, { gate: new ByteGate(4_000), pieceBytesMax: 1_000 });
+  const copier = new DataCopier(bench.world, bench.data, bench.link, { gate: new ByteGate(4_000), pieceBytesMax: 1_000, ...options });
   const copy: Copy = async (name, rows, limits) => {
     const hold = copier.hold();
     const copied = await copier.copy(name, rows, { signal: new AbortController().signal, hold, ...limits });
