@@ -4,16 +4,14 @@
  * never end a lease early.
  */
 import assert from "node:assert/strict";
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { allRules, unwrap } from "@stamp/base";
 import { LeaseTable } from "@stamp/lease";
 import { openIdentity } from "@stamp/ports";
-import { NodeDigest, NodeDisk, NodeKeyValueStores, NodeRandom } from "@stamp/ports-node";
+import { quickFolder, storesIn } from "./testing/real-stores.ts";
 
-const inMemory = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 const starts = 4;
 const termMs = 1_000;
 
@@ -24,14 +22,7 @@ interface Started {
 }
 
 async function start(folder: string, kept?: number): Promise<Started> {
-  const world = {
-    keyValue: new NodeKeyValueStores(join(folder, "stores")),
-    disk: new NodeDisk(join(folder, "files")),
-    digest: new NodeDigest(),
-    random: new NodeRandom(),
-    rules: allRules,
-  };
-  const identity = await openIdentity(world, { kept });
+  const identity = await openIdentity({ ...storesIn(folder), rules: allRules }, { kept });
   await identity.close();
   return { id: identity.id, incarnation: identity.incarnation, instance: identity.instance };
 }
@@ -59,7 +50,7 @@ function takesOver(last: Started, next: Started): boolean {
 }
 
 test("identity store: whatever byte is flipped or cut off, the process refuses, waits for its old lease, or is the next incarnation", async (t) => {
-  const good = mkdtempSync(join(inMemory, "stamp-identity-good-"));
+  const good = mkdtempSync(join(quickFolder, "stamp-identity-good-"));
   t.after(() => rmSync(good, { recursive: true, force: true }));
   let last: Started = await start(good);
   for (let i = 1; i < starts; i++) last = await start(good);
@@ -75,7 +66,7 @@ test("identity store: whatever byte is flipped or cut off, the process refuses, 
   });
   const seen = { refused: 0, waits: 0, next: 0 };
   for (const { path, at, cut } of [undefined, ...damages].map((each) => each ?? { path: "", at: 0, cut: false })) {
-    const folder = mkdtempSync(join(inMemory, "stamp-identity-"));
+    const folder = mkdtempSync(join(quickFolder, "stamp-identity-"));
     try {
       cpSync(good, folder, { recursive: true });
       if (path !== "") {

@@ -4,13 +4,13 @@
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, fork } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { allRules, leaseEpoch, type RuleName, rulesWithout, toHex, unwrap, utf8 } from "@stamp/base";
 import { type CompleteStoreWorld, silentLogger } from "@stamp/ports";
-import { NodeDigest, NodeDisk, NodeKeyValueStores, NodeRandom } from "@stamp/ports-node";
+import { quickFolder, storesIn } from "../testing/real-stores.ts";
 import { LockStore } from "./store.ts";
 
 type Damage = "flip" | "cut" | "zero";
@@ -22,17 +22,8 @@ interface Case {
 type Verdict = "whole" | "refused" | "wrong";
 
 const zeroedBytes = 512;
-/** Each damage is done to a copy, and none has to survive. */
-const inMemory = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
-const worldOf = (folder: string, rules = allRules): CompleteStoreWorld => ({
-  keyValue: new NodeKeyValueStores(join(folder, "stores")),
-  disk: new NodeDisk(join(folder, "files")),
-  digest: new NodeDigest(),
-  random: new NodeRandom(),
-  logger: silentLogger,
-  rules,
-});
+const worldOf = (folder: string, rules = allRules): CompleteStoreWorld => ({ ...storesIn(folder), logger: silentLogger, rules });
 
 async function contentOf(store: LockStore): Promise<string[]> {
   const content: string[] = [];
@@ -72,7 +63,7 @@ function hurt(folder: string, { file, damage, at }: Case): void {
 }
 
 async function verdictOf(good: string, content: readonly string[], each: Case, rulesOff: readonly RuleName[]): Promise<Verdict> {
-  const folder = mkdtempSync(join(inMemory, "stamp-byte-"));
+  const folder = mkdtempSync(join(quickFolder, "stamp-byte-"));
   try {
     cpSync(good, folder, { recursive: true });
     hurt(folder, each);

@@ -1,7 +1,14 @@
 /**
- * Seals extents: records `sealing` and meanwhile fences every replica, lets the SealMachine decide the length, records it, and only then has it told
- * to anyone. One seal of an extent at a time; later calls join it. It goes on until it is decided, whoever has given up waiting, and says
- * loudly when it can't be.
+ * Seals extents: gives an extent its final length, for which its replicas are asked.
+ *
+ *     record `sealing` and fence every replica ─► SealMachine decides the length ─► record it ─► tell the owner and the replicas (Completer)
+ *
+ * Invariants:
+ *  - A replica is asked for its length only after it was fenced, so no append lands behind that length (rule fenceBeforeLength).
+ *  - A length is told to nobody before it is recorded (rule recordSealBeforeTelling), nor while fewer than `minCopies` replicas hold it
+ *    durably (rule minCopiesBeforeTelling).
+ *  - One seal of an extent at a time; later calls join it. A seal goes on until it is decided, also when its caller has given up. While no
+ *    length can be decided, an error is logged every ten seconds.
  */
 import type { ExtentId, Outcome } from "@stamp/base";
 import { assert, Bell, Histogram, ok, present, refused } from "@stamp/base";
