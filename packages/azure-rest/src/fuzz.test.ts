@@ -7,7 +7,7 @@ import { claimsOfToken } from "./auth/token.ts";
 import { fromBase64, fromBase64Url, toBase64, toBase64Url } from "./base64.ts";
 import { parseBlockList } from "./blob/block-list-xml.ts";
 import { decodeMarker, encodeMarker, parseListQuery } from "./blob/list-query.ts";
-import { type ListedBlobProperties, listBlobsXml } from "./blob/lists-xml.ts";
+import { blobPrefixXml, type ListedBlobProperties, listBlobsXml, listedBlobXml } from "./blob/lists-xml.ts";
 import { blobOperationNames } from "./blob/operation-rows.ts";
 import { recognizeBlob } from "./blob/operations.ts";
 import { parsePageRange } from "./blob/page-headers.ts";
@@ -158,7 +158,7 @@ test("whatever names and metadata are, a list and an error are well-formed XML",
         legalHold: false,
       };
       const echo = { serviceEndpoint: value, prefix: name, include: new Set(["metadata", "tags", "legalhold"]), version: "2026-10-06" };
-      const entries = [{ kind: "blob", blob } as const, { kind: "prefix", name } as const];
+      const entries = [listedBlobXml(blob, echo.include), blobPrefixXml(name)];
       const xml = [...listBlobsXml(echo, "c", entries, "")].join("");
       assert.equal(XMLValidator.validate(xml), true, xml);
       assert.equal(XMLValidator.validate(errorBody(restError("InvalidInput", { Reason: value }), name, value)), true);

@@ -34,13 +34,14 @@ export { conditionHeaders } from "./blob/header-groups.ts";
 export { type LeaseHeaders, parseLease } from "./blob/lease-headers.ts";
 export { decodeMarker, encodeMarker, encodeMarkerWithin, parseListQuery } from "./blob/list-query.ts";
 export {
+  blobPrefixXml,
   blockListXml,
   containerVersionOf,
-  type ListEntry,
   type ListedBlobProperties,
   type ListedContainer,
   listBlobsXml,
   listContainersXml,
+  listedBlobXml,
   untellable,
 } from "./blob/lists-xml.ts";
 export { type BlobOperationName, blobOperationNames, blobOperations } from "./blob/operation-rows.ts";

@@ -7,6 +7,7 @@ export type { Account, ChangeAccount } from "./accounts/operation.ts";
 export { AccountSeals, noSeals, type Seals } from "./accounts/seals.ts";
 export { BlobGarbage, purgeBlob } from "./blobs/blob-garbage.ts";
 export { copyStaleMs } from "./blobs/copy.ts";
+export { countOfPacked, PackedBlob } from "./blobs/packed-blobs.ts";
 export { chunkBytes } from "./blobs/pages/page-runs.ts";
 export { zeroExtentId } from "./blobs/pages/pages.ts";
 export { type Lease, type LeaseAction, LeaseTimers } from "./blobs/protect/leases.ts";

@@ -217,6 +217,8 @@ export interface ListBlobs {
   readonly onlyDeleted?: boolean | undefined;
   /** The first state that is protected, and nothing else; nothing of the above counts but the name of the first blob. */
   readonly onlyProtected?: boolean | undefined;
+  /** The asker takes entries in one field (blobs/packed-blobs.ts). Not with `onlyProtected`. */
+  readonly packed?: boolean | undefined;
 }
 
 export interface AppendBlock extends OnBlob {

@@ -108,6 +108,8 @@ export type OperationResult =
       readonly case: "blobs";
       readonly value: {
         readonly entries: readonly ListedBlob[];
+        /** In place of `entries`, for an asker that takes it. */
+        readonly packed?: Uint8Array | undefined;
         readonly nextMarker: string;
         readonly nextMarkerStamp: number;
         readonly rangeEnded: boolean;

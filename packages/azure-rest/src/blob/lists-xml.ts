@@ -77,8 +77,6 @@ export interface ListedBlobProperties {
   readonly copy?: ShownCopy | undefined;
 }
 
-export type ListEntry = { readonly kind: "blob"; readonly blob: ListedBlobProperties } | { readonly kind: "prefix"; readonly name: string };
-
 /** Parts of the request that the answer repeats. */
 export interface ListEcho {
   readonly serviceEndpoint: string;
@@ -146,25 +144,23 @@ const deletionXml = ({
   `<DeletedTime>${formatRfc1123(deletedMs)}</DeletedTime><RemainingRetentionDays>${remainingRetentionDays}</RemainingRetentionDays>`;
 
 /** Whether some name can't be told in that version: it has characters that XML can't carry, and the version does not encode them. */
-export const untellable = (version: string, entries: readonly ListEntry[]): boolean =>
-  !behaves(version, "encodedNames") && entries.some((entry) => needsEncoding(entry.kind === "blob" ? entry.blob.name : entry.name));
+export function untellable(version: string, names: Iterable<string>): boolean {
+  if (behaves(version, "encodedNames")) return false;
+  for (const name of names) if (needsEncoding(name)) return true;
+  return false;
+}
 
-/** Nothing of it is `untellable`. In pieces, one for each entry. */
-export function* listBlobsXml(
-  echo: ListEcho,
-  container: string,
-  entries: readonly ListEntry[],
-  nextMarker: string,
-): Generator<string, void> {
+/** No name of the entries is `untellable`. In pieces: `entries` are those of `listedBlobXml` and `blobPrefixXml`. */
+export function* listBlobsXml(echo: ListEcho, container: string, entries: Iterable<string>, nextMarker: string): Generator<string, void> {
   const text = `${declaration}<EnumerationResults ServiceEndpoint="${escapeXml(echo.serviceEndpoint)}"`;
   yield `${text} ContainerName="${escapeXml(container)}">${echoed(echo)}<Blobs>`;
-  for (const entry of entries) {
-    yield entry.kind === "blob" ? blobXml(entry.blob, echo.include) : `<BlobPrefix>${named("Name", entry.name)}</BlobPrefix>`;
-  }
+  yield* entries;
   yield `</Blobs>${nextMarkerXml(nextMarker)}</EnumerationResults>`;
 }
 
-function blobXml(blob: ListedBlobProperties, include: ReadonlySet<string>): string {
+export const blobPrefixXml = (name: string): string => `<BlobPrefix>${named("Name", name)}</BlobPrefix>`;
+
+export function listedBlobXml(blob: ListedBlobProperties, include: ReadonlySet<string>): string {
   let text = `<Blob>${named("Name", blob.name)}`;
   if (blob.versionsOnly) return `${text}<HasVersionsOnly>true</HasVersionsOnly><Properties></Properties></Blob>`;
   if (blob.snapshotStamp > 0) text += `<Snapshot>${formatIsoMicros(blob.snapshotStamp)}</Snapshot>`;

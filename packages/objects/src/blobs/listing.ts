@@ -4,7 +4,7 @@
  * blocks are never read, nor snapshots and versions that were not asked for. Of one name what is kept comes before the blob itself,
  * oldest first.
  */
-import { compareBytes } from "@stamp/base";
+import { compareBytes, emptyBytes } from "@stamp/base";
 import { pageSize, spanOf } from "../lists.ts";
 import {
   afterPrefix,
@@ -21,15 +21,16 @@ import {
 import type { FindBlobs, ListBlobs, ListContainers, OperationValue } from "../operation.ts";
 import { blobsRoute, containersRoute } from "../operations/routes.ts";
 import { answer, intact, type Plan, type PlanContext, type RowEntry, refuse, successor, walkRows } from "../plan.ts";
-import type { Blob, Container, ListedBlob } from "../results.ts";
+import type { Container, ListedBlob } from "../results.ts";
 import { decodeKey } from "../rows/key.ts";
 import { holds, parseWhere, tagsOfWhere, type Where } from "../tags/where.ts";
+import { BlobPacker } from "./packed-blobs.ts";
 import { isOver, protectionOf } from "./protect/protection.ts";
 import { isPurged } from "./protect/retention.ts";
 import { BlobKeys } from "./state/blob-keys.ts";
 import { type ContainerState, containerOf, decodeContainer } from "./state/container-row.ts";
-import { blobOf, decodeHead, type HeadState, notListed, type ShownOfBlob } from "./state/head-row.ts";
-import { decodeStaging, isGivenUp, uncommittedBlobOf } from "./state/staging-rows.ts";
+import { blobOf, decodeHead, type HeadFacts, type HeadState, notListed, type ShownOfBlob } from "./state/head-row.ts";
+import { decodeStaging, isGivenUp, type StagingState, uncommittedBlobOf } from "./state/staging-rows.ts";
 
 /** A search reads so many blobs at most in one go, found or not. */
 export const searchedMax = 20_000;
@@ -71,13 +72,67 @@ export function* listBlobs(value: OperationValue<"listBlobs">, context: PlanCont
   const start = blobsRoute(context.rules, value).key;
   const span = spanOf(context, start, afterPrefix(blobsPrefix(context.rules, value, value.prefix)));
   if (value.onlyProtected) return yield* listProtected(value, context, span);
-  const page = new Page(value, context);
+  const shown: ShownOfBlob = { metadata: value.includeMetadata === true, tags: value.includeTags === true };
+  if (value.packed !== true) {
+    const entries = new Entries(context, shown);
+    return answer({ case: "blobs", value: { entries: entries.all, ...(yield* pageOf(new Page(value, context, entries), span)) } });
+  }
+  const packer = new BlobPacker(context, shown);
+  const page = yield* pageOf(new Page(value, context, packer), span);
+  return answer({ case: "blobs", value: { entries: [], packed: packer.finish(), ...page } });
+}
+
+function* pageOf<State extends HeadFacts>(page: Page<State>, span: ReturnType<typeof spanOf>): Plan<PageEnd> {
   if (compareBytes(span.low, span.high) < 0) {
     yield* walkRows(span.low, span.high, (row) => page.visit(row));
     page.end();
   }
-  const { entries, nextMarker, nextMarkerStamp } = page;
-  return answer({ case: "blobs", value: { entries, nextMarker, nextMarkerStamp, rangeEnded: nextMarker === "" && span.cut } });
+  const { nextMarker, nextMarkerStamp } = page;
+  return { nextMarker, nextMarkerStamp, rangeEnded: nextMarker === "" && span.cut };
+}
+
+interface PageEnd {
+  readonly nextMarker: string;
+  readonly nextMarkerStamp: number;
+  readonly rangeEnded: boolean;
+}
+
+/** Takes the entries of a page, in order. */
+interface Sink<State extends HeadFacts> {
+  decode(row: Uint8Array): State;
+  prefix(name: string): void;
+  /** `stamp`: of a kept row; else 0. `row`: the one that `state` was decoded of. */
+  state(name: string, state: State, row: Uint8Array, stamp: number): void;
+  uncommitted(name: string, staging: StagingState): void;
+  versionsOnly(name: string): void;
+}
+
+class Entries implements Sink<HeadState> {
+  readonly all: ListedBlob[] = [];
+  readonly decode: (row: Uint8Array) => HeadState = decodeHead;
+  readonly #context: PlanContext;
+  readonly #shown: ShownOfBlob;
+
+  constructor(context: PlanContext, shown: ShownOfBlob) {
+    this.#context = context;
+    this.#shown = shown;
+  }
+
+  prefix(name: string): void {
+    this.all.push({ case: "prefix", value: name });
+  }
+
+  state(name: string, state: HeadState, _row: Uint8Array, stamp: number): void {
+    this.all.push({ case: "blob", value: blobOf(this.#context, name, state, stamp, this.#shown) });
+  }
+
+  uncommitted(name: string, staging: StagingState): void {
+    this.all.push({ case: "blob", value: uncommittedBlobOf(name, staging) });
+  }
+
+  versionsOnly(name: string): void {
+    this.all.push({ case: "blob", value: { ...notListed, name, versionsOnly: true } });
+  }
 }
 
 /**
@@ -111,18 +166,18 @@ function* listProtected(value: ListBlobs, context: PlanContext, span: ReturnType
 }
 
 /** Facts about one name, collected while its rows go by. */
-interface Name {
+interface Name<State> {
   readonly name: string;
   /** State of its head row, which is listed last. */
-  head: HeadState | undefined;
+  head: State | undefined;
+  headRow: Uint8Array;
   hasVersions: boolean;
 }
 
 /** Behind every stamp that is ever given: the blob itself. */
 const baseStamp = Number.MAX_SAFE_INTEGER;
 
-class Page {
-  readonly entries: ListedBlob[] = [];
+class Page<State extends HeadFacts> {
   nextMarker = "";
   nextMarkerStamp = 0;
   readonly #value: ListBlobs;
@@ -130,15 +185,18 @@ class Page {
   readonly #size: number;
   readonly #walksKept: boolean;
   readonly #keys: BlobKeys;
-  readonly #shown: ShownOfBlob;
-  #name: Name | undefined;
+  readonly #sink: Sink<State>;
+  #name: Name<State> | undefined;
+  #count = 0;
+  /** Common prefix that was added last; undefined if a blob was. */
+  #lastPrefix: string | undefined;
 
-  constructor(value: ListBlobs, context: PlanContext) {
+  constructor(value: ListBlobs, context: PlanContext, sink: Sink<State>) {
     this.#value = value;
     this.#context = context;
     this.#size = pageSize(value.maxResults);
     this.#keys = new BlobKeys(context.rules, value);
-    this.#shown = { metadata: value.includeMetadata === true, tags: value.includeTags === true };
+    this.#sink = sink;
     const { includeSnapshots, includeVersions, includeDeleted, includeDeletedWithVersions, onlyDeleted } = value;
     const included = [includeSnapshots, includeVersions, includeDeleted, includeDeletedWithVersions, onlyDeleted];
     this.#walksKept = included.includes(true);
@@ -150,11 +208,12 @@ class Page {
     const { name, kind, stamp } = this.#keys;
     if (this.#name?.name !== name) {
       if (!this.#finish()) return undefined;
-      this.#name = { name, head: undefined, hasVersions: false };
+      this.#name = { name, head: undefined, headRow: emptyBytes, hasVersions: false };
     }
     const current = this.#name;
     if (kind === headRow) {
-      current.head = decodeHead(row.value);
+      current.head = this.#sink.decode(row.value);
+      current.headRow = row.value;
       const folded = this.#commonPrefix(name);
       // Nothing else of the name is shown, or nothing else makes a difference to the prefix: what lies behind is not read.
       if (this.#showsHead(current.head) && (folded !== undefined || !this.#walksKept)) {
@@ -163,19 +222,19 @@ class Page {
       }
     }
     if (kind === keptRow && this.#walksKept) {
-      if (!this.#kept(current, stamp, decodeHead(row.value))) return undefined;
+      if (!this.#kept(current, stamp, row.value)) return undefined;
     } else if (kind === stagingRow && this.#value.includeUncommitted && current.head === undefined) {
       const staging = decodeStaging(row.value);
       const shown = !isGivenUp(staging, this.#context.wallMs);
-      if (shown && !this.#add(current, uncommittedBlobOf(name, staging), baseStamp)) return undefined;
+      if (shown && !this.#add(current, baseStamp, () => this.#sink.uncommitted(name, staging))) return undefined;
     }
     return this.#next(current, kind, row.key);
   }
 
   /** The rows of a name that matter after one of this kind, then those of the next name. */
-  #next(current: Name, kind: number, key: Uint8Array): Uint8Array {
+  #next(current: Name<State>, kind: number, key: Uint8Array): Uint8Array {
     const folded = this.#commonPrefix(current.name);
-    if (folded !== undefined && this.#isLast(folded)) return afterPrefix(blobsPrefix(this.#context.rules, this.#value, folded));
+    if (folded !== undefined && folded === this.#lastPrefix) return afterPrefix(blobsPrefix(this.#context.rules, this.#value, folded));
     if (kind === headRow && this.#walksKept) return keptKey(this.#keys.blobPrefix(), this.#resumeStamp(current));
     if (kind === keptRow && this.#walksKept) return successor(key);
     if (kind < stagingRow && this.#value.includeUncommitted && current.head === undefined) return stagingKey(this.#keys.blobPrefix());
@@ -183,17 +242,18 @@ class Page {
   }
 
   /** Stamp behind which the first name of the page goes on: its earlier states may have been on the page before. */
-  #resumeStamp(current: Name): number {
+  #resumeStamp(current: Name<State>): number {
     return current.name === this.#value.marker ? (this.#value.markerStamp ?? 0) : 0;
   }
 
-  #kept(current: Name, stamp: number, state: HeadState): boolean {
+  #kept(current: Name<State>, stamp: number, row: Uint8Array): boolean {
+    const state = this.#sink.decode(row);
     if (stamp < this.#resumeStamp(current) || isOver(state, this.#context)) return true;
     if (state.role === "version" && state.deleted === undefined) current.hasVersions = true;
-    return !this.#isListed(state) || this.#add(current, blobOf(this.#context, current.name, state, stamp, this.#shown), stamp);
+    return !this.#isListed(state) || this.#add(current, stamp, () => this.#sink.state(current.name, state, row, stamp));
   }
 
-  #isListed({ role, deleted }: HeadState): boolean {
+  #isListed({ role, deleted }: HeadFacts): boolean {
     const { includeSnapshots = false, includeVersions = false, includeDeleted = false, onlyDeleted = false } = this.#value;
     if (deleted !== undefined) return (includeDeleted || onlyDeleted) && (role !== "version" || includeVersions || onlyDeleted);
     if (onlyDeleted) return false;
@@ -205,18 +265,18 @@ class Page {
     const current = this.#name;
     this.#name = undefined;
     if (!current) return true;
-    const { head, name } = current;
+    const { head, headRow, name } = current;
     if (head && this.#isThere(head))
-      return !this.#showsHead(head) || this.#add(current, blobOf(this.#context, name, head, 0, this.#shown), baseStamp);
+      return !this.#showsHead(head) || this.#add(current, baseStamp, () => this.#sink.state(name, head, headRow, 0));
     if (!current.hasVersions || !this.#value.includeDeletedWithVersions || this.#value.includeVersions) return true;
-    return this.#add(current, { ...notListed, name, versionsOnly: true }, baseStamp);
+    return this.#add(current, baseStamp, () => this.#sink.versionsOnly(name));
   }
 
-  #isThere(head: HeadState): boolean {
+  #isThere(head: HeadFacts): boolean {
     return !isOver(head, this.#context);
   }
 
-  #showsHead(head: HeadState): boolean {
+  #showsHead(head: HeadFacts): boolean {
     const { includeDeleted, onlyDeleted } = this.#value;
     if (!this.#isThere(head)) return false;
     return head.deleted === undefined ? !onlyDeleted : includeDeleted === true || onlyDeleted === true;
@@ -227,23 +287,21 @@ class Page {
     if (this.nextMarker === "") this.#finish();
   }
 
-  /** Whether there was room for it. */
-  #add(current: Name, blob: Blob, stamp: number): boolean {
+  /** Whether there was room for it. `addBlob` adds it, unless a common prefix stands for it. */
+  #add(current: Name<State>, stamp: number, addBlob: () => void): boolean {
     const folded = this.#commonPrefix(current.name);
-    if (folded !== undefined && this.#isLast(folded)) return true;
-    if (this.entries.length >= this.#size) {
+    if (folded !== undefined && folded === this.#lastPrefix) return true;
+    if (this.#count >= this.#size) {
       this.nextMarker = folded ?? current.name;
       this.nextMarkerStamp = folded === undefined && this.#walksKept ? stamp : 0;
       this.#name = undefined;
       return false;
     }
-    this.entries.push(folded === undefined ? { case: "blob", value: blob } : { case: "prefix", value: folded });
+    this.#count++;
+    this.#lastPrefix = folded;
+    if (folded === undefined) addBlob();
+    else this.#sink.prefix(folded);
     return true;
-  }
-
-  #isLast(folded: string): boolean {
-    const last = this.entries.at(-1);
-    return last?.case === "prefix" && last.value === folded;
   }
 
   #commonPrefix(name: string): string | undefined {

@@ -10,6 +10,7 @@ import type { Decision, Plan, PlanContext, Read, ReadAnswer, RowEntry, RowWrite 
 import { QueueClocks } from "../queues/queue-clocks.ts";
 import type { OperationResult } from "../results.ts";
 import { partitionStart } from "../rows/key.ts";
+import { assertSameListing } from "./packed-listing.ts";
 
 export class TestTable {
   readonly rows: Map<string, { key: Uint8Array; value: Uint8Array }> = new Map();
@@ -104,7 +105,16 @@ export class TestTable {
       sizes.reduce((sum, size) => sum + size, 0),
     );
     this.#write(decision.writes);
+    if (operation.case === "listBlobs" && !operation.value.onlyProtected && !operation.value.packed)
+      this.#askPacked(operation.value, decision.result);
     return decision.result;
+  }
+
+  /** Every listing of a test is asked both ways, and counts once. */
+  #askPacked(value: OperationValue<"listBlobs">, answer: OperationResult): void {
+    const { sequence, reads, pauses, rowsRead } = this;
+    assertSameListing(value, answer, this.decide({ case: "listBlobs", value: { ...value, packed: true } }).result);
+    Object.assign(this, { sequence, reads, pauses, rowsRead });
   }
 
   #write(writes: readonly RowWrite[]): void {

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { fromUtf8, type Outcome, type RuleName, unwrap, utf8 } from "@stamp/base";
 import type { RangePartition, RowWrite, Transaction } from "../index.ts";
 import { nodeNames, put, read, remove, rows, Stamp } from "../testing/harness.ts";
+import { Pipelines } from "./pipelines.ts";
 
 const pipelined = <T>(
   partition: RangePartition,
@@ -144,6 +145,17 @@ test("pipelined: one that is not gives up in time, and the next ones go on", asy
     assert.ok(!late.ok && late.failure.reason === "timeout" && late.failure.applied === "no");
     assert.deepEqual([unwrap(await first), unwrap(await increment(partition))], [1, 2]);
   });
+});
+
+test("pipelined: nothing is kept for a lock key when all that was decided under it is settled", async () => {
+  const pipelines = new Pipelines();
+  const settled = [1, 2, 3].map((n) => pipelines.enter(utf8("q"), [put("n", `${n}`)]));
+  assert.equal(pipelines.pending(utf8("r")).length, 0);
+  assert.equal(fromUtf8(pipelines.pending(utf8("q"))[0]?.get(utf8("n"), Number.MAX_SAFE_INTEGER)?.value as Uint8Array), "3");
+  const last = pipelines.last(utf8("q"));
+  for (const settle of settled) settle(true);
+  assert.equal(await last, true);
+  assert.deepEqual([pipelines.size, pipelines.last(utf8("q")), pipelines.pending(utf8("q"))], [0, undefined, []]);
 });
 
 test("scan: deleted rows that it steps over are counted, and end it at a bound", async () => {

@@ -20,6 +20,7 @@ import { Copies } from "../copy/copies.ts";
 import type { ForeignSources } from "../copy/foreign-sources.ts";
 import { overRanges } from "../routing/over-ranges.ts";
 import type { CallLimits, OperationKind, ResultKind, ResultValues, Router } from "../routing/router.ts";
+import { BlobPages } from "./blob-pages.ts";
 import { restErrorOf } from "./failures.ts";
 import type { ParentRows } from "./parent-rows.ts";
 import { type ContainerDeletion, deleteContainer, executeProtecting } from "./protecting.ts";
@@ -121,6 +122,8 @@ export interface ListBlobsQuestion {
   readonly includeTags?: boolean;
   readonly onlyDeleted?: boolean;
   readonly onlyProtected?: boolean;
+  /** Entries come packed, from partition servers that can. */
+  readonly packed?: boolean;
 }
 
 /** A search in an account looks into so many containers at most in one go. */
@@ -207,32 +210,34 @@ export class Objects {
   async listBlobs(
     account: string,
     container: Container,
-    question: ListBlobsQuestion,
+    question: Omit<ListBlobsQuestion, "packed">,
     limits: CallLimits,
   ): Promise<Parsed<{ entries: ListedBlob[]; nextMarker: string; nextMarkerStamp: bigint }>> {
-    const entries: ListedBlob[] = [];
+    const listed = await this.blobPages(account, container, question, limits);
+    if (!listed.ok) return listed;
+    const { pages, ...next } = listed.value;
+    return parsed({ entries: pages.messages, ...next });
+  }
+
+  async blobPages(
+    account: string,
+    container: Container,
+    question: ListBlobsQuestion,
+    limits: CallLimits,
+  ): Promise<Parsed<{ pages: BlobPages; nextMarker: string; nextMarkerStamp: bigint }>> {
+    const pages = new BlobPages();
     let nextMarkerStamp = 0n;
     const value = { account, container: container.name, containerIncarnation: container.incarnation, ...question };
     const kind = (maxResults: number): OperationKind => ({ case: "listBlobs", value: { ...value, maxResults } });
-    // A common prefix may lie in two ranges; it is listed once.
-    const isNew = ({ kind: { case: of, value: name } }: ListedBlob): boolean => {
-      const last = entries.at(-1)?.kind;
-      return !(of === "prefix" && last?.case === "prefix" && last.value === name);
-    };
     const nextMarker = await overRanges(this.parts.router, kind, question.maxResults, limits, {
       read: (outcome) => answered(outcome, "blobs"),
       take: (page) => {
-        const fresh = page.entries.filter((entry, index) => index > 0 || isNew(entry));
-        entries.push(...fresh);
         nextMarkerStamp = page.nextMarkerStamp;
-        return fresh.length;
+        return pages.take(page);
       },
-      first: (page) => {
-        const entry = page.entries.find(isNew)?.kind;
-        return entry?.case === "blob" ? entry.value.name : entry?.value;
-      },
+      first: (page) => pages.first(page),
     });
-    return nextMarker.ok ? parsed({ entries, nextMarker: nextMarker.value, nextMarkerStamp }) : nextMarker;
+    return nextMarker.ok ? parsed({ pages, nextMarker: nextMarker.value, nextMarkerStamp }) : nextMarker;
   }
 
   /**

@@ -1,6 +1,6 @@
 /** Objects as partition servers give them, as the REST API shows them. */
-import type { ListEntry, ListedBlobProperties, ListedContainer } from "@stamp/azure-rest";
-import type { Blob, BlobPage, Container } from "@stamp/wire";
+import type { ListedBlobProperties, ListedContainer } from "@stamp/azure-rest";
+import type { Blob, Container } from "@stamp/wire";
 import { plainOf } from "@stamp/wire";
 
 const noHeaders = {
@@ -24,13 +24,4 @@ export function blobOf(blob: Blob): ListedBlobProperties {
 export function containerOf(container: Container): ListedContainer {
   const { lease = notLeased, ...plain } = plainOf(container);
   return { ...plain, lease };
-}
-
-export function entriesOf(page: Pick<BlobPage, "entries">): ListEntry[] {
-  const entries: ListEntry[] = [];
-  for (const { kind } of page.entries) {
-    if (kind.case === "blob") entries.push({ kind: "blob", blob: blobOf(kind.value) });
-    else if (kind.case === "prefix") entries.push({ kind: "prefix", name: kind.value });
-  }
-  return entries;
 }

@@ -40,11 +40,12 @@ export function resultToWire(result: OperationResult, extents: readonly ExtentLo
     case "content":
       return { kind: { case: "content", value: contentToWire(result.value, extents) } };
     case "blobs": {
-      const { entries, nextMarker, nextMarkerStamp, rangeEnded } = result.value;
+      const { entries, packed, nextMarker, nextMarkerStamp, rangeEnded } = result.value;
       const listed = entries.map((entry) => ({
         kind: entry.case === "blob" ? ({ case: "blob", value: blobToWire(entry.value) } as const) : entry,
       }));
-      const page = { entries: listed, nextMarker, nextMarkerStamp: toWire(nextMarkerStamp), rangeEnded };
+      const end = { nextMarker, nextMarkerStamp: toWire(nextMarkerStamp), rangeEnded };
+      const page = packed === undefined ? { entries: listed, ...end } : { packed, ...end };
       return { kind: { case: "blobs", value: page } };
     }
     case "blockList": {

@@ -1,5 +1,5 @@
 /** Head rows of blobs, and the kept rows of their snapshots and versions: between what is stored and what operations speak of. */
-import { emptyBytes, ok, refused } from "@stamp/base";
+import { emptyBytes, refused } from "@stamp/base";
 import { etagOf } from "../../etag.ts";
 import type { BlobHeaders, BlobType, CopyState, Metadata } from "../../operation.ts";
 import { intact, type PlanContext } from "../../plan.ts";
@@ -109,9 +109,11 @@ export const plainHead: Pick<
 /** Stored codes of the types of blobs. */
 const typeCodes = { BlockBlob: 1, PageBlob: 2, AppendBlob: 3 } as const;
 
-function typeOfCode(code: number | undefined): BlobType {
-  const found = (Object.keys(typeCodes) as BlobType[]).find((type) => typeCodes[type] === (code ?? typeCodes.BlockBlob));
-  return intact(found ? ok(found) : refused("dataLoss", "damaged", `a blob of type ${code}`));
+const typesByCode: readonly (BlobType | undefined)[] = [undefined, "BlockBlob", "PageBlob", "AppendBlob"];
+
+export function typeOfCode(code: number | undefined): BlobType {
+  const type = typesByCode[code ?? typeCodes.BlockBlob];
+  return type ?? intact(refused("dataLoss", "damaged", `a blob of type ${code}`));
 }
 
 export const encodeHead = (state: HeadState): Uint8Array =>
@@ -161,12 +163,11 @@ export const decodeHead = (bytes: Uint8Array): HeadState => cursor.read(bytes, h
 
 function headOf(row: RowCursor): HeadState {
   const tier = row.word(p.tier);
-  const immutableUntil = row.ms(p.immutableUntil);
-  const deletedAt = row.ms(p.deletedAt);
+  const { role, lease, expiresMs, immutability, legalHold, deleted } = factsOf(row);
   const key = row.bytes(p.encryptionKeySha256);
   const pieces = row.bytes(p.pieces);
   return {
-    role: roles[row.int32(p.role) ?? 0] ?? "base",
+    role,
     etagSequence: row.int64(p.etag),
     lastModifiedMs: row.ms(p.lastModified) ?? 0,
     createdMs: row.ms(p.created) ?? 0,
@@ -178,13 +179,13 @@ function headOf(row: RowCursor): HeadState {
     versionStamp: row.int64(p.versionStamp),
     lastStamp: row.int64(p.lastStamp),
     snapshotCount: row.int32(p.snapshotCount) ?? 0,
-    lease: leaseOf(row),
+    lease,
     tags: metadataOf(row.dictionary(p.tags)),
     tier: tier === undefined ? undefined : { name: tier, changedMs: row.ms(p.tierChanged) ?? 0 },
-    expiresMs: row.ms(p.expires),
-    immutability: immutableUntil === undefined ? undefined : { untilMs: immutableUntil, mode: row.word(p.immutabilityMode) ?? "" },
-    legalHold: row.flag(p.legalHold),
-    deleted: deletedAt === undefined ? undefined : { atMs: deletedAt, purgeMs: row.ms(p.purgeAt) ?? 0 },
+    expiresMs,
+    immutability,
+    legalHold,
+    deleted,
     blobType: typeOfCode(row.int32(p.blobType)),
     appendBlockCount: row.int32(p.appendBlockCount) ?? 0,
     sealed: row.flag(p.sealed),
@@ -195,6 +196,25 @@ function headOf(row: RowCursor): HeadState {
     encryptionScope: row.word(p.encryptionScope),
   };
 }
+
+/** The parts of a state that a listing decides by. */
+export type HeadFacts = Pick<HeadState, "role" | "expiresMs" | "deleted" | "legalHold" | "immutability" | "lease">;
+
+/** Reads only these parts. Throws FailureError for a row that is damaged, or of a newer format. */
+export const decodeFacts = (bytes: Uint8Array): HeadFacts => cursor.read(bytes, factsOf);
+
+export const factsOf = (row: RowCursor): HeadFacts => {
+  const immutableUntil = row.ms(p.immutableUntil);
+  const deletedAt = row.ms(p.deletedAt);
+  return {
+    role: roles[row.int32(p.role) ?? 0] ?? "base",
+    lease: leaseOf(row),
+    expiresMs: row.ms(p.expires),
+    immutability: immutableUntil === undefined ? undefined : { untilMs: immutableUntil, mode: row.word(p.immutabilityMode) ?? "" },
+    legalHold: row.flag(p.legalHold),
+    deleted: deletedAt === undefined ? undefined : { atMs: deletedAt, purgeMs: row.ms(p.purgeAt) ?? 0 },
+  };
+};
 
 function leaseOf(row: RowCursor): Lease | undefined {
   const leaseState = row.int32(p.leaseState);
@@ -251,7 +271,7 @@ export const notListed: Blob = {
   legalHold: false,
 };
 
-const defaultTier = "Hot";
+export const defaultTier = "Hot";
 
 /** Texts with which a blob is shown. */
 export interface ShownOfBlob {

@@ -4,14 +4,15 @@ import {
   badHeader,
   badQuery,
   blobHeaders,
+  blobPrefixXml,
   crc64Text,
   encodeMarkerWithin,
   etagAndTime,
   etagHeader,
   fitsIfRange,
-  type ListEntry,
   type ListedBlobProperties,
   listBlobsXml,
+  listedBlobXml,
   metadataHeaders,
   type Parsed,
   parseBoolean,
@@ -33,11 +34,14 @@ import { fromWire, toWire } from "@stamp/wire";
 import type { Download } from "../../content/download.ts";
 import { restErrorOf } from "../../objects/failures.ts";
 import { endOf, type LocatedBlob } from "../../objects/objects.ts";
-import { blobOf, entriesOf } from "../../objects/wire-to-rest.ts";
+import { blobOf } from "../../objects/wire-to-rest.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
 import { textInTurns } from "../turns.ts";
 import { setPageBlobProperties } from "./content/pages.ts";
 import { askedBlob, type BlobExchange, containerOfRequest, encryptedAs } from "./exchange.ts";
+
+/** Size of an entry of a listing, about. */
+const entryBytesExpected = 768;
 
 export const rangeDigestBytesMax: number = 4 * 1024 * 1024;
 
@@ -50,9 +54,6 @@ interface Found {
 /** How many tags a blob has is told to those who may read them. */
 const shownTo = ({ access }: BlobExchange, blob: ListedBlobProperties): ListedBlobProperties =>
   access.may("t") ? blob : { ...blob, tagCount: 0 };
-
-const withoutTags = (exchange: BlobExchange, entry: ListEntry): ListEntry =>
-  entry.kind === "blob" ? { kind: "blob", blob: shownTo(exchange, entry.blob) } : entry;
 
 async function findContent(exchange: BlobExchange, range: ByteRange | undefined): Promise<Parsed<Found>> {
   const asked = await askedBlob(exchange);
@@ -236,7 +237,7 @@ export async function listBlobs(exchange: BlobExchange): Promise<Answer> {
   if (include.has("snapshots") && delimiter !== "") {
     return badQuery("include", "snapshots", "Snapshots can only be listed without a delimiter.");
   }
-  const page = await exchange.objects.listBlobs(
+  const page = await exchange.objects.blobPages(
     exchange.target.account,
     container.value,
     {
@@ -253,19 +254,20 @@ export async function listBlobs(exchange: BlobExchange): Promise<Answer> {
       includeDeletedWithVersions: include.has("deletedwithversions"),
       includeTags: include.has("tags"),
       onlyDeleted,
+      packed: true,
     },
     exchange.limits(),
   );
   if (!page.ok) return page;
-  const listed = entriesOf(page.value);
-  // Entries are not copied but for those who may not see all of them: a page has thousands.
-  const entries = exchange.access.may("t") ? listed : listed.map((entry) => withoutTags(exchange, entry));
-  if (untellable(exchange.version, entries)) {
+  const { pages, nextMarker, nextMarkerStamp } = page.value;
+  if (untellable(exchange.version, pages.names())) {
     const message = "The container has a blob whose name XML can't carry. It can be listed in version 2021-02-12 or newer.";
     return rejected("FeatureVersionMismatch", {}, { message });
   }
   const shown = { serviceEndpoint: serviceEndpoint(exchange), ...echo, include, version: exchange.version };
-  const { nextMarker, nextMarkerStamp } = page.value;
+  const reader = { blob: (blob: ListedBlobProperties) => listedBlobXml(blob, include), prefix: blobPrefixXml };
+  const entries = pages.read(reader, exchange.access.may("t"));
   const body = listBlobsXml(shown, container.value.name, entries, encodeMarkerWithin(nextMarker, fromWire(nextMarkerStamp)));
-  return respond(200, { "Content-Type": "application/xml" }, await textInTurns(exchange.objects.parts.world.clock, body));
+  const text = await textInTurns(exchange.objects.parts.world.clock, body, pages.count * entryBytesExpected);
+  return respond(200, { "Content-Type": "application/xml" }, text);
 }
