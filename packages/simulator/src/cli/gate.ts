@@ -9,7 +9,7 @@ import type { RuleName } from "@stamp/base";
 import { faultsPage } from "./faults-page.ts";
 import type { KeptSeed } from "./kept-seeds.ts";
 import { keptFile, readKeptSeeds } from "./kept-seeds.ts";
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 import { mutantName, mutants, rulesOffFor } from "./mutants.ts";
 import { Pool } from "./pool.ts";
 import type { SeedJob, SeedReport, WorkloadName } from "./report.ts";

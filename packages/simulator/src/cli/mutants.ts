@@ -3,19 +3,8 @@
  * Rules that stand for the same are switched off together; a rule that another backs up, together with that one.
  */
 import type { RuleName } from "@stamp/base";
-import type { FocusName } from "./focus.ts";
-import type { WorkloadName } from "./report.ts";
-
-export interface Mutant {
-  readonly rules: readonly RuleName[];
-  /** Rules that would catch the same; off as well, and with only these off the seed must pass. */
-  readonly backedUpBy?: readonly RuleName[];
-  readonly workload: WorkloadName;
-  /** Faults that find it quickly. */
-  readonly focus?: FocusName;
-  /** Failure without the rule. */
-  readonly why: string;
-}
+import type { Mutant } from "./mutant.ts";
+import { geoMutants } from "./mutants-geo.ts";
 
 export const mutants: readonly Mutant[] = [
   // The stream layer.
@@ -438,6 +427,7 @@ export const mutants: readonly Mutant[] = [
     focus: "checkpoints",
     why: "a range changes servers, and a lease has a second holder",
   },
+  ...geoMutants,
 ];
 
 /** Some rules are off in two workloads. */

@@ -138,103 +138,68 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "services/stream-manager/src/coding/fragment-turns.test.ts",
   },
   {
-    rule: "geoCommandsInOrder",
-    why: "No seed of workload geo was searched for yet. Model geo-failover.pml has the rule as ORDER; the test's own seeds run the machines.",
-    test: "packages/geo/src/failover-model.test.ts",
-  },
-  {
-    rule: "geoCachedRolesEnd",
-    why: "No seed of workload geo was searched for yet. Model geo-failover.pml has the rule as CACHES; the test's own seeds run the machines.",
-    test: "packages/geo/src/failover-model.test.ts",
-  },
-  {
-    rule: "geoStepRecorded",
-    why: "No seed of workload geo was searched for yet. Model geo-failover.pml has the rule as RECORD; the test's own seeds run the machines.",
-    test: "packages/geo/src/failover-model.test.ts",
-  },
-  {
     rule: "geoShippedUnderEpoch",
-    why: "No seed of workload geo was searched for yet. Model geo-failover.pml has the rule as SHIPEP; the test's own seeds run the machines.",
+    why: "geoPromotionFences and geoRowVersionsRise back it up: a promotion fences the ranges against earlier role epochs, and seeding replaces every marker by one of the new role epoch, which is above all that was shipped before. Without all three the run fails for want of the other two",
     test: "packages/geo/src/failover-model.test.ts",
   },
   {
     rule: "geoReportFromPromotion",
-    why: "No seed of workload geo was searched for yet. Model geo-failover.pml has the rule as POINT; the test's own seeds run the machines.",
+    why: "the product's report begins at the markers of the new primary's rows, and a promotion answers with an empty point (decision 0488): the machine decides about the point of the model and of the location service's tests only",
     test: "packages/geo/src/failover-model.test.ts",
-  },
-  {
-    rule: "geoReportBeforeSeeding",
-    why: "No seed of workload geo was searched for yet. Model geo-failover.pml has the rule as ASIDE; the test's own seeds run the machines.",
-    test: "packages/geo/src/failover-model.test.ts",
-  },
-  {
-    rule: "geoReportLacksShipped",
-    why: "No seed of workload geo was searched for yet. It takes a forced failover behind lost acknowledgements.",
-    test: "packages/simulator/src/geo/report.test.ts",
-  },
-  {
-    rule: "geoRowVersionsRise",
-    why: "No seed of workload geo was searched for yet. Model geo-shipping.pml has the rule as VERSION; the test's own seeds run the machines.",
-    test: "packages/range-partition/src/shipping/shipping.test.ts",
   },
   {
     rule: "geoSeedingHoldsCommits",
-    why: "No seed of workload geo was searched for yet. It takes a late shipment of an earlier owner between two pieces of one PartitionName.",
+    why: "only a PartitionName of more than 1 MiB is seeded in pieces, and the names of workload geo are far smaller",
     test: "packages/range-partition/src/shipping/seeding.test.ts",
   },
   {
-    rule: "geoCopiesNotCollected",
-    why: "No seed of workload geo was searched for yet. It takes an entity that is shipped before its table, while a collector passes.",
-    test: "packages/simulator/src/geo/two-stamps.test.ts",
-  },
-  {
-    rule: "geoPromotionFences",
-    why: "No seed of workload geo was searched for yet. It takes a shipment that a front-end let in before a promotion, and that is applied behind it.",
-    test: "packages/range-partition/src/shipping/shipped-fences.test.ts",
-  },
-  {
-    rule: "geoPlacesChecked",
-    why: "No seed of workload geo was searched for yet. It takes bytes that a collector of the second stamp gives back between their arrival and their row.",
-    test: "packages/simulator/src/geo/blobs.test.ts",
-  },
-  {
     rule: "geoAcknowledgedIsSynced",
-    why: "No seed of workload geo was searched for yet. Model geo-shipping.pml has the rule as ACKSYNC; the test's own seeds run the machines.",
+    why: "applyShipped answers when its transaction is durable and keeps no other position: the product does not ask the machine, which the model's test runs",
     test: "packages/geo/src/shipping-model.test.ts",
   },
   {
-    rule: "geoCursorAcknowledged",
-    why: "No seed of workload geo was searched for yet. Model geo-shipping.pml has the rule as CURSOR; the test's own seeds run the machines.",
-    test: "packages/range-partition/src/followers/log-followers.test.ts",
-  },
-  {
-    rule: "geoHeirContinues",
-    why: "No seed of workload geo was searched for yet. Model geo-shipping.pml has the rule as HEIR; the test's own seeds run the machines.",
-    test: "packages/range-partition/src/followers/log-followers.test.ts",
-  },
-  {
     rule: "geoFloorRefuses",
-    why: "No seed of workload geo was searched for yet. Model geo-shipping.pml has the rule as FLOOR; the test's own seeds run the machines.",
+    why: "the product has one version for each PartitionName, which outlives its rows, in the place of tombstones and floor (decision 0472): no row is ever asked about them. The model's test runs the machine",
     test: "packages/geo/src/shipping-model.test.ts",
   },
   {
     rule: "geoDeletionsLeaveTombstones",
-    why: "No seed of workload geo was searched for yet. Model geo-shipping.pml has the rule as TOMBSTONE; the test's own seeds run the machines.",
+    why: "the product has one version for each PartitionName, which outlives its rows, in the place of tombstones and floor (decision 0472): no row is ever asked about them. The model's test runs the machine",
     test: "packages/geo/src/shipping-model.test.ts",
   },
   {
     rule: "geoTombstonesKeptInSeeding",
-    why: "No seed of workload geo was searched for yet. Model geo-shipping.pml has the rule as SEEDTOMB; the test's own seeds run the machines.",
+    why: "the product has one version for each PartitionName, which outlives its rows, in the place of tombstones and floor (decision 0472): no row is ever asked about them. The model's test runs the machine",
     test: "packages/geo/src/shipping-model.test.ts",
   },
   {
     rule: "geoScanIsSynced",
-    why: "No seed of workload geo was searched for yet. Model geo-shipping.pml has the rule as SCANSYNC; the test's own seeds run the machines.",
+    why: "applySeed answers when the part is durable: RangeSeeder hears of applied and synced at once, so that nothing is in between. The model's test runs the machine with a crash there",
     test: "packages/geo/src/shipping-model.test.ts",
   },
   {
     rule: "geoSeedingEndsAtScanEnd",
-    why: "No seed of workload geo was searched for yet. Model geo-shipping.pml has the rule as SEEDEND; the test's own seeds run the machines.",
+    why: "a part replaces whole PartitionNames by states of one moment (decision 0501): a copy that is called complete too early still shows prefixes, and Last Sync Time has a position of its own",
     test: "packages/geo/src/shipping-model.test.ts",
+  },
+  {
+    rule: "geoStepRecorded",
+    why: "No seed of workload geo is known yet; geo-location ends the location service at its records. Model geo-failover.pml has the rule as RECORD",
+    test: "packages/geo/src/failover-model.test.ts",
+  },
+  {
+    rule: "geoCopiesNotCollected",
+    why: "No seed of workload geo is known yet: it takes an entity that is shipped before its table, while a collector passes",
+    test: "packages/simulator/src/geo/two-stamps.test.ts",
+  },
+  {
+    rule: "geoPromotionFences",
+    why: "No seed of workload geo is known yet: it takes a shipment that a front-end let in before a promotion, and that is applied behind it",
+    test: "packages/range-partition/src/shipping/shipped-fences.test.ts",
+  },
+  {
+    rule: "geoPlacesChecked",
+    why: "No seed of workload geo is known yet: it takes bytes that a collector of the second stamp gives back between their arrival and their row",
+    test: "packages/simulator/src/geo/blobs.test.ts",
   },
 ];

@@ -52,6 +52,8 @@ export interface SimulatedCluster {
   readonly lockService: string;
   /** Every process, in order of start. */
   readonly processes: readonly string[];
+  /** Address of a process. */
+  addressOf(name: string): string;
   ready(): boolean;
   /**
    * A second process with the configuration of `of` (its name, the same lock service) on a machine and disk of its own; it is down until
@@ -115,6 +117,11 @@ class Builder {
 
   ready(): boolean {
     return this.processes.every((name) => this.#sim.role(name)?.status.ready === true);
+  }
+
+  addressOf(name: string): string {
+    const { port, addressOf } = this.#options;
+    return (name.startsWith("lock-service-") ? name : addressOf(name)) + port;
   }
 
   twin(of: string, process: string, change: Partial<Place> = {}): void {
@@ -235,9 +242,7 @@ class Builder {
   #add(name: string, make: (place: Place) => RoleFactory): void {
     this.processes.push(name);
     this.#makers.set(name, make);
-    const { port, addressOf } = this.#options;
-    const listen = (): string => (name.startsWith("lock-service-") ? name : addressOf(name)) + port;
-    const factory: RoleFactory = (world) => make({ listen: listen(), lockService: this.lockService, init: true })(world);
+    const factory: RoleFactory = (world) => make({ listen: this.addressOf(name), lockService: this.lockService, init: true })(world);
     this.#sim.addProcess(name, factory, { restartAfterMs: this.#options.restartAfterMs });
   }
 }
@@ -266,6 +271,7 @@ export const extentFileName = (extentId: bigint): string => `${extentId.toString
 const asCluster = (builder: Builder): SimulatedCluster => ({
   lockService: builder.lockService,
   processes: builder.processes,
+  addressOf: (name) => builder.addressOf(name),
   ready: () => builder.ready(),
   twin: (of, process, change) => builder.twin(of, process, change),
 });

@@ -17,6 +17,8 @@ export interface ReshapeOptions {
   readonly weight: number;
   /** Ranges are moved only: for clients that know one range by its id. */
   readonly movesOnly?: boolean;
+  /** Ranges are not merged. */
+  readonly neverMerges?: boolean;
 }
 
 const timesMax = 60;
@@ -35,6 +37,7 @@ export class Reshapes {
   readonly #servers: readonly string[];
   #times = 0;
   #underWay = 0;
+  #merging = false;
 
   constructor(sim: Simulation, options: ReshapeOptions) {
     this.#sim = sim;
@@ -57,6 +60,11 @@ export class Reshapes {
     return true;
   }
 
+  /** False if no merge was asked for. */
+  get mayHaveMerged(): boolean {
+    return this.#merging;
+  }
+
   /** Ranges as the leading manager has them; undefined if nobody answered. */
   async ranges(): Promise<readonly RangePartition[] | undefined> {
     return (await this.#map())?.ranges;
@@ -71,7 +79,7 @@ export class Reshapes {
   }
 
   #client(manager: string) {
-    return this.#sim.world("operator").transport.client(manager, PartitionManager);
+    return this.#sim.world("operator").transport.client(this.#options.cluster.addressOf(manager), PartitionManager);
   }
 
   async #one(prng: Prng): Promise<void> {
@@ -86,10 +94,11 @@ export class Reshapes {
       const to = prng.pick(this.#servers.filter((name) => name !== server));
       this.#sim.note("move", `${rangeId} to ${to}`);
       this.#count("move", await manager.movePartition({ rangeId, server: to }, options));
-    } else if (ranges.length > 1 && (dice < 20 + 10 * ranges.length || ranges.length >= rangesMax)) {
+    } else if (this.#options.neverMerges !== true && ranges.length > 1 && (dice < 20 + 10 * ranges.length || ranges.length >= rangesMax)) {
       this.#sim.note("merge", rangeId);
+      this.#merging = true;
       this.#count("merge", await manager.mergePartition({ rangeId }, options));
-    } else {
+    } else if (ranges.length < rangesMax) {
       const at = prng.chance(0.3) ? undefined : this.#key(prng, ranges);
       this.#sim.note("split", at?.rangeId ?? rangeId);
       this.#count("split", await manager.splitPartition(at ?? { rangeId }, options));

@@ -5,6 +5,7 @@
 import { appendRows } from "./appends-and-disks.ts";
 import type { FaultRow } from "./fault-row.ts";
 import { fragmentRows } from "./fragments.ts";
+import { geoRows } from "./geo.ts";
 import { leaderRows } from "./leaders.ts";
 import { objectRows } from "./objects.ts";
 import { processRows } from "./processes.ts";
@@ -17,4 +18,5 @@ export const faultRows: readonly FaultRow[] = [
   ...processRows,
   ...objectRows,
   ...surroundingRows,
+  ...geoRows,
 ];

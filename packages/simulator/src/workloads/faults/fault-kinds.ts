@@ -89,6 +89,30 @@ export interface Focus {
   readonly putsFolderBack?: boolean;
   /** Once every extent node is down, and a person accepts what is lost by it (accepted-loss.ts). */
   readonly acceptsLoss?: boolean;
+  /** Settings of workload `geo`. */
+  readonly geo?: GeoFocus;
+}
+
+/** Settings of workload `geo`; the seed's choice when absent. */
+export interface GeoFocus {
+  /** Longest pause between operations on the account, in milliseconds. */
+  readonly restMaxMs?: number;
+  /** How often a failover is forced. */
+  readonly forcedChance?: number;
+  /** How often a person who looks at an operation gives it up; 0.03 when absent. */
+  readonly giveUpChance?: number;
+  /** Usual time between faults of the link, reshapes and collections, in milliseconds. */
+  readonly linkEveryMs?: number;
+  /** How often a process dies when an operation has made a step. */
+  readonly stepCrashChance?: number;
+  /** Longest pause of a client between two requests, in milliseconds. */
+  readonly pauseMaxMs?: number;
+  /** Largest size of a row, in bytes. */
+  readonly padMax?: number;
+  /** Ranges are split and moved, and never merged. */
+  readonly splitsOnly?: boolean;
+  /** Further settings of partition servers. */
+  readonly partitionServer?: Readonly<Record<string, number>>;
 }
 
 export interface FaultOptions {

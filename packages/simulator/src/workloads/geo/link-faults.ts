@@ -1,32 +1,44 @@
 /**
  * Faults of the link between two stamps and of the way to the location service: cut both ways, cut one way, slow. They come beside those of
- * the stamps' own processes.
+ * the stamps' own processes. Ranges are split, merged, moved and collected meanwhile, and a process dies when an operation on the account
+ * has just made a step.
  */
 import type { Prng } from "@stamp/base";
 import type { Simulation } from "@stamp/virtual-time";
+import { PartitionManager } from "@stamp/wire";
 import type { Reshapes } from "../reshapes.ts";
-import type { TwoStamps } from "./location.ts";
+import { stampNames, type TwoStamps } from "./location.ts";
 
 const lastsMaxMs = 12_000;
 const slowMaxUs = 300_000;
+const collectMs = 20_000;
+
+export interface LinkFaultOptions {
+  readonly everyMs: number;
+  /** Ranges of the stamps that are split, merged and moved. */
+  readonly reshapes: readonly Reshapes[];
+  /** How often a process dies when an operation has made a step. */
+  readonly stepCrashChance: number;
+}
+
+const kinds = ["cut", "cut", "one-way", "slow", "location", "reshape", "reshape", "reshape", "collect"] as const;
+/** Roles that an operation on an account calls. */
+const operating = /^(location-service|partition-manager|partition-server|front-end|lock-service)-/;
 
 export class LinkFaults {
   readonly counts: Record<string, number> = {};
   readonly #sim: Simulation;
   readonly #place: TwoStamps;
   readonly #prng: Prng;
-  readonly #everyMs: number;
-  readonly #reshapes: readonly Reshapes[];
+  readonly #options: LinkFaultOptions;
   #stopped = false;
   #running: Promise<void> = Promise.resolve();
 
-  /** `reshapes`: ranges of the stamps that are split, merged and moved. */
-  constructor(sim: Simulation, place: TwoStamps, everyMs: number, reshapes: readonly Reshapes[]) {
+  constructor(sim: Simulation, place: TwoStamps, options: LinkFaultOptions) {
     this.#sim = sim;
     this.#place = place;
     this.#prng = sim.prng.fork();
-    this.#everyMs = everyMs;
-    this.#reshapes = reshapes;
+    this.#options = options;
   }
 
   start(): void {
@@ -42,7 +54,7 @@ export class LinkFaults {
 
   async #run(): Promise<void> {
     while (!this.#stopped) {
-      await this.#sim.sleep(this.#prng.float() * 2 * this.#everyMs);
+      await this.#sim.sleep(this.#prng.float() * 2 * this.#options.everyMs);
       if (!this.#stopped) this.#strike();
     }
   }
@@ -51,12 +63,16 @@ export class LinkFaults {
     const sim = this.#sim;
     const prng = this.#prng;
     const { north, south } = this.#place.stamps;
-    const kind = prng.pick(["cut", "cut", "one-way", "slow", "location", "reshape", "reshape", "reshape"] as const);
+    const kind = prng.pick(kinds);
     const lastsMs = prng.float() ** 2 * lastsMaxMs;
     const sides = prng.shuffle([north.processes, south.processes]);
     const [from, to] = kind === "location" ? [this.#place.location, sides[0] ?? []] : [sides[0] ?? [], sides[1] ?? []];
     if (kind === "reshape") {
-      if (prng.pick(this.#reshapes).begin(prng)) this.#count(kind);
+      if (prng.pick(this.#options.reshapes).begin(prng)) this.#count(kind);
+      return;
+    }
+    if (kind === "collect") {
+      sim.background(this.#collect());
       return;
     }
     this.#count(kind === "location" ? "way to the location cut" : `link ${kind}`);
@@ -70,6 +86,26 @@ export class LinkFaults {
     void sim.sleep(lastsMs).then(() => {
       for (const one of from) for (const other of to) sim.healPair(one, other);
     });
+  }
+
+  /** An operation on the account has made a step. */
+  stepped(step: string): void {
+    if (this.#stopped || !this.#prng.chance(this.#options.stepCrashChance)) return;
+    const victim = this.#prng.pick(this.#place.processes.filter((name) => operating.test(name)));
+    this.#sim.crash(victim);
+    this.#count(`crash at ${step}`);
+  }
+
+  /** The collector passes over a range. */
+  async #collect(): Promise<void> {
+    const cluster = this.#place.stamps[this.#prng.pick(stampNames)];
+    const manager = this.#prng.pick(cluster.processes.filter((name) => name.startsWith("partition-manager-")));
+    const client = this.#sim.world("operator").transport.client(cluster.addressOf(manager), PartitionManager);
+    const map = await client.getMap({}, { timeoutMs: collectMs });
+    if (!map.ok) return;
+    const { rangeId } = this.#prng.pick(map.value.ranges);
+    const done = await client.collectRange({ rangeId }, { timeoutMs: collectMs });
+    this.#count(done.ok ? "range collected" : "range not collected");
   }
 
   #count(what: string): void {

@@ -8,14 +8,26 @@ import type { LocatedAccount } from "@stamp/wire";
 import type { Tally } from "../run/workload.ts";
 import type { Forced, GeoHistory } from "./history.ts";
 import { account, type LocationCall, otherStamp, type StampName, type TwoStamps } from "./location.ts";
+import { readReport } from "./reports.ts";
+import { count } from "./stamp-door.ts";
 
 const lookEveryMs = 500;
+/** A person waits for a report for this time, and then gives up what only the deposed primary has. */
+const reportWithinMs = 60_000;
 
 export interface OperatorOptions {
   /** Longest pause between operations, in milliseconds. */
   readonly restMaxMs: number;
   /** How often a failover is forced. */
   readonly forcedChance: number;
+  /** How often an operation under way is given up, at each look. */
+  readonly giveUpChance: number;
+  /** Names that the clients write. */
+  readonly names: readonly string[];
+  /** True if ranges of the stamp were merged, or may have been. */
+  readonly merged: (stamp: StampName) => boolean;
+  /** A step of an operation is seen for the first time. */
+  readonly onStep: (step: string) => void;
 }
 
 export class Operator {
@@ -27,8 +39,9 @@ export class Operator {
   readonly #options: OperatorOptions;
   /** When each stamp was seen as primary last. */
   readonly #seen: Record<StampName, number> = { north: 0, south: 0 };
-  /** The last failover was forced, and its old primary owes a report. */
-  #owesReport = false;
+  /** The last failover, if it was forced and the report of its old primary was not read yet. */
+  #owed: { readonly forced: Forced; readonly sinceMs: number } | undefined;
+  #step = "";
 
   constructor(sim: Simulation, tally: Tally, place: TwoStamps, history: GeoHistory, options: OperatorOptions) {
     this.#sim = sim;
@@ -55,8 +68,8 @@ export class Operator {
     for (;;) {
       const found = await this.look();
       if (found?.kind === "" && found.secondary === "") await this.#protect(found.stamp as StampName);
-      if (found?.kind === "" && found.seeded) return found.stamp as StampName;
-      if (found?.kind === "" && found.secondary !== "" && this.#owesReport) await this.#unprotect();
+      if (found?.kind === "" && found.seeded && (await this.#isReportRead())) return found.stamp as StampName;
+      if (found?.kind === "" && found.secondary !== "" && !found.seeded && (await this.#givesReportUp())) await this.#unprotect();
       if (this.#sim.nowMs > endMs) {
         const { kind, step, trouble, stamp, secondary, seeded, shipping } = found ?? {};
         const ranges = shipping?.ranges.map(({ rangeId, state, failure }) => `${rangeId} ${state} ${failure}`).join("; ");
@@ -95,9 +108,14 @@ export class Operator {
   async look(): Promise<LocatedAccount | undefined> {
     const answer = await this.#place.call((client, options) => client.getAccount({ account }, options));
     if (!answer.ok) return undefined;
-    const { stamp, kind } = answer.value;
+    const { stamp, kind, step, epoch } = answer.value;
     const { nowMs } = this.#sim;
     this.#seen[stamp as StampName] = nowMs;
+    const named = kind === "" ? "no operation" : `${kind}, ${step}`;
+    if (named !== this.#step) this.#options.onStep(named);
+    this.#step = named;
+    const forced = this.#owed?.forced;
+    if (kind === "forced" && forced?.target === stamp) forced.operation = Number(epoch);
     for (const forced of this.#history.forced) if (kind === "" && stamp === forced.target) forced.endMs = Math.min(forced.endMs, nowMs);
     return answer.value;
   }
@@ -105,18 +123,20 @@ export class Operator {
   /** Begins an operation. False if there is none to begin now. */
   async #next({ kind, step, stamp, secondary, seeded }: LocatedAccount): Promise<boolean> {
     const prng = this.#prng;
+    if (kind === "" && seeded && !(await this.#isReportRead())) return false;
     const primary = stamp as StampName;
     const other = otherStamp(primary);
     if (kind !== "") {
       if (kind === "failover" && step === "draining" && prng.chance(0.1)) return this.#force(primary);
-      if (prng.chance(0.03)) return this.#ask("give up", (client, options) => client.giveUpOperation({ account }, options));
+      if (prng.chance(this.#options.giveUpChance))
+        return this.#ask("give up", (client, options) => client.giveUpOperation({ account }, options));
       return false;
     }
     if (secondary === "") {
       if (prng.chance(0.3)) return this.#ask("migrate", (client, options) => client.migrateAccount({ account, stamp: other }, options));
       return this.#protect(primary);
     }
-    if (!seeded) return (this.#owesReport ? prng.chance(0.5) : prng.chance(0.01)) && this.#unprotect();
+    if (!seeded) return (prng.chance(0.01) || (await this.#givesReportUp())) && this.#unprotect();
     if (prng.chance(this.#options.forcedChance)) return this.#force(primary);
     if (prng.chance(0.15)) return this.#unprotect();
     return this.#ask("failover", (client, options) => client.failOverAccount(planned(other), options));
@@ -128,7 +148,8 @@ export class Operator {
   }
 
   async #unprotect(): Promise<boolean> {
-    this.#owesReport = false;
+    if (this.#owed !== undefined) count(this.#tally.counts, "report given up");
+    this.#owed = undefined;
     return this.#ask("unprotect", (client, options) => client.unprotectAccount({ account }, options));
   }
 
@@ -139,8 +160,35 @@ export class Operator {
     const request = { account, forced: true, acceptLoss: true, stamp: target };
     const begun = await this.#asked("forced failover", (client, options) => client.failOverAccount(request, options));
     if (!begun.ok && begun.failure.applied === "no") this.#history.forced.splice(this.#history.forced.indexOf(forced), 1);
-    else this.#owesReport = true;
+    else this.#owed = { forced, sinceMs: this.#sim.nowMs };
+    if (begun.ok) forced.operation = Number(begun.value.operation);
     return begun.ok;
+  }
+
+  /** Reads the report of the old primary, which is a complete copy again: it has ended. False: it is owed, and not told now. */
+  async #isReportRead(): Promise<boolean> {
+    const { names, merged } = this.#options;
+    const forced = this.#owed?.forced;
+    if (forced === undefined) return true;
+    const report = await readReport(this.#place, forced.source, names);
+    if (report === undefined) return false;
+    const { commits, complete, trouble } = report;
+    if (!complete) throw new BrokenPromise(`stamp ${forced.source} is seeded again, and its report is not complete: ${trouble}`);
+    this.#owed = undefined;
+    // It may never have begun.
+    if (forced.operation === undefined) return true;
+    count(this.#tally.counts, "report read");
+    forced.merged = merged(forced.source);
+    forced.report = commits.filter(({ operation }) => operation === forced.operation);
+    return true;
+  }
+
+  /** True if the report that is owed will not end, so that only its rows stand in the way of a copy. */
+  async #givesReportUp(): Promise<boolean> {
+    if (this.#owed === undefined) return false;
+    const report = await readReport(this.#place, this.#owed.forced.source, []);
+    if (report?.trouble.includes("was not kept")) return this.#prng.chance(0.3);
+    return this.#sim.nowMs - this.#owed.sinceMs > reportWithinMs;
   }
 
   async #ask(what: string, call: LocationCall<LocatedAccount>): Promise<boolean> {
@@ -150,8 +198,7 @@ export class Operator {
   async #asked<T>(what: string, call: LocationCall<T>): Promise<Outcome<T>> {
     const begun = await this.#place.call(call);
     this.#sim.note(what, begun.ok ? "begun" : `${begun.failure.reason}: ${begun.failure.message}`);
-    const name = `${what} ${begun.ok ? "begun" : "not begun"}`;
-    this.#tally.counts[name] = (this.#tally.counts[name] ?? 0) + 1;
+    count(this.#tally.counts, `${what} ${begun.ok ? "begun" : "not begun"}`);
     return begun;
   }
 }

@@ -1,0 +1,65 @@
+/** An account at two stamps: commands of the location service, shipping, seeding, reports. */
+import type { FaultRow } from "./fault-row.ts";
+
+const failoverModel = "packages/geo/src/failover-model.test.ts";
+const shippingModel = "packages/geo/src/shipping-model.test.ts";
+const failover = "packages/simulator/src/geo/failover.test.ts";
+const pairs = "packages/simulator/src/geo/two-stamps.test.ts";
+const shipping = "packages/range-partition/src/shipping/shipping.test.ts";
+
+export const geoRows: readonly FaultRow[] = [
+  {
+    fault: "a command about an account's role arrives late at its stamp, or twice",
+    rules: ["geoCommandsInOrder"],
+    tests: [failoverModel, "services/location-service/src/operations.test.ts"],
+    faults: ["failpoints", "partition", "link cut"],
+  },
+  {
+    fault: "a front-end acts on the role that an account had before",
+    rules: ["geoCachedRolesEnd"],
+    tests: [failoverModel, failover],
+    faults: ["failpoints", "slow links"],
+  },
+  {
+    fault: "the location service dies between a step of an operation and its record",
+    rules: ["geoStepRecorded"],
+    tests: [failoverModel, "services/location-service/src/operations.test.ts"],
+    faults: ["crash", "failpoints"],
+  },
+  {
+    fault: "what an earlier primary has shipped arrives when the stamp follows another one, or was promoted",
+    rules: ["geoShippedUnderEpoch", "geoPromotionFences"],
+    tests: [failoverModel, "packages/range-partition/src/shipping/shipped-fences.test.ts"],
+    faults: ["failpoints", "slow links", "forced failovers"],
+  },
+  {
+    fault: "a primary that was deposed by force has commits that its copy lacked",
+    rules: ["geoReportFromPromotion", "geoReportBeforeSeeding", "geoReportLacksShipped"],
+    tests: [failoverModel, "packages/simulator/src/geo/report.test.ts"],
+    faults: ["forced failovers", "link cut", "crash"],
+  },
+  {
+    fault: "a shipment arrives twice, or behind a later one",
+    rules: ["geoRowVersionsRise", "geoFloorRefuses", "geoDeletionsLeaveTombstones", "geoTombstonesKeptInSeeding"],
+    tests: [shippingModel, shipping],
+    faults: ["failpoints", "slow links"],
+  },
+  {
+    fault: "a server dies with shipments on their way, or their range is moved, split or merged",
+    rules: ["geoCursorAcknowledged", "geoHeirContinues", "geoAcknowledgedIsSynced"],
+    tests: [shippingModel, "packages/range-partition/src/followers/log-followers.test.ts"],
+    faults: ["crash", "reshape", "link cut"],
+  },
+  {
+    fault: "a range is seeded while commits of it are on their way, and the sender or the receiver dies",
+    rules: ["geoSeedingHoldsCommits", "geoScanIsSynced", "geoSeedingEndsAtScanEnd"],
+    tests: [shippingModel, "packages/range-partition/src/shipping/seeding.test.ts"],
+    faults: ["crash", "reshape", "link cut"],
+  },
+  {
+    fault: "a collector of the second stamp meets rows, or bytes, before what uses them has arrived",
+    rules: ["geoPlacesChecked", "geoCopiesNotCollected"],
+    tests: [pairs, "packages/simulator/src/geo/blobs.test.ts"],
+    faults: ["collections", "failpoints"],
+  },
+];
