@@ -5,7 +5,8 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-const begin = /^(Of|That|What|Those|As|From|Who|Whose|Which|Than|Whom|By whom|To whom)\b/;
+const begin =
+  /^(Of|That|What|Those|As|From|Who|Whose|Which|Than|Whom|By whom|To whom|And|Another one|One (that|of)|The ones? (that|who|whose|before|without)|The same (of|for|with|while|where|piece)|Asked (of|in|for|again|before|behind|while))\b/;
 
 /** Private words of earlier comments. Identifiers and stored names in backquotes may have them. */
 const privateWords =

@@ -61,6 +61,7 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     // Style.
     write("packages/base/src/breach-default.ts", "export default 1;\n");
     write("packages/base/src/breach-fragment.ts", "/**\n * Of the last one.\n */\nexport const held = 1;\n");
+    write("packages/base/src/breach-leaning.ts", "// The one that waits.\nexport const held = 1;\n");
     write("packages/base/src/breach-private.ts", "/**\n * Returns the rows\n * for an heir.\n */\nexport const held = 1;\n");
     write("packages/base/src/breach-any.ts", "export const anything: any = 1;\n");
     write("packages/base/src/breach-enum.ts", "export enum Kind {\n  a,\n}\n");
@@ -146,6 +147,7 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     tells("breach-leftover.ts", "leftover");
     tells("breach.test.ts", "skipped without a reason");
     tells("breach-path.ts", "machine path");
+    tells("breach-leaning.ts:1", "begins with a fragment: The one that waits");
     tells("breach-private.ts:1", "private word: heir");
     tells("breach-fragment.ts:1", "begins with a fragment: Of the last one");
     tells("docs/design/architecture.md", "never-there does not exist");

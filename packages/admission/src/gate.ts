@@ -32,7 +32,7 @@ export interface Asked {
   readonly kind: Kind;
 }
 
-/** One that waits or is at work. */
+/** An operation that waits or is at work. */
 export interface Ticket<T> {
   readonly item: T;
   readonly asked: Asked;

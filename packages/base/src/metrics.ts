@@ -18,7 +18,7 @@ export interface Metric {
    * each level.
    */
   readonly by?: readonly string[];
-  /** Beside `role` and `name` of the process. A value `*` is what stands for the `*` of the path. */
+  /** Labels besides `role` and `name` of the process. A value `*` is what stands for the `*` of the path. */
   readonly labels?: Labels;
 }
 
@@ -53,7 +53,7 @@ export const histogram = (name: string, help: string, by: readonly string[] = []
   labels,
 });
 
-/** The same table for facts that lie inside of one, with labels that all of them get. */
+/** Returns the table for facts that lie inside of the fact at `path`, with labels that all of them get. */
 export function inside(path: string, metrics: Metrics, labels: Labels = {}): Metrics {
   const moved = Object.entries(metrics).map(([inner, metric]) => [`${path}.${inner}`, labelled(metric, labels)] as const);
   return Object.fromEntries(moved);

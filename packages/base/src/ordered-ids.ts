@@ -17,7 +17,7 @@ export class OrderedIds<Id extends number> {
     this.#isThere = isThere;
   }
 
-  /** One that is not there yet. */
+  /** Adds an id that is not there yet. */
   add(id: Id): void {
     const ids = this.#ids;
     let at = ids.length;
@@ -33,7 +33,7 @@ export class OrderedIds<Id extends number> {
     this.#sorted = false;
   }
 
-  /** One that is not there any more. */
+  /** Notes that an id is not there any more. */
   removed(): void {
     this.#gone += 1;
     if (this.#gone < goneMin || this.#gone * 2 < this.#ids.length) return;

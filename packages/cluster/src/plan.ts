@@ -43,13 +43,13 @@ export interface Plan {
   /** Addresses of the lock services, separated by commas. */
   readonly lockService: string;
   readonly endpoints: Endpoints;
-  /** For clients on this machine; empty if no account of the configuration is served. */
+  /** Connection string for clients on this machine; empty if no account of the configuration is served. */
   readonly connectionString: string;
   /** Connection strings, one for each front-end. */
   readonly connectionStrings: readonly string[];
-  /** Ports of the REST doors → what wants each. */
+  /** Ports of the REST doors, each with the name of what listens on it. */
   readonly httpPorts: ReadonlyMap<number, string>;
-  /** All other ports → what wants each. */
+  /** All other ports, each with the name of what listens on it. */
   readonly internalPorts: ReadonlyMap<number, string>;
 }
 

@@ -57,7 +57,7 @@ export interface Candidate {
   readonly name: string;
   /** Where clients call it. */
   readonly address: Address;
-  /** Another one for each attempt to be elected. */
+  /** Random name of this attempt to be elected. */
   readonly attempt: string;
 }
 

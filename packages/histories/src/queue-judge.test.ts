@@ -107,7 +107,7 @@ test("queue judge: a life as it should be, and what is missing in the end", () =
   assert.deepEqual(judge.missing(), ["m"]);
   judge.deleteCalled("m");
   judge.deleted("m", 2, 6, 7);
-  // Asked before the deletion was answered.
+  // This peek was sent before the deletion was answered.
   judge.peeked(handOut({ dequeueCount: 2, text: "new" }), 6);
   assert.deepEqual(judge.missing(), []);
 });
@@ -130,7 +130,7 @@ test("queue judge: a short life may have ended, also of a message that was only 
 test("queue judge: a receipt finds no message that was handed out since, or updated by a request whose answer is lost", () => {
   const judge = start();
   judge.deleteCalled("m");
-  // Asked before that was answered.
+  // This deletion was sent before the call above was answered.
   judge.deleteRefused("m", 0, "MessageNotFound", 4);
   judge.taken(handOut(), 30, 3, 5);
   judge.updateCalled("m", 1, "new");

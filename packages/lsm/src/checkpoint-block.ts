@@ -113,7 +113,7 @@ export class Block {
     for (let entry = walk.next(); entry !== undefined; entry = walk.next()) yield entry;
   }
 
-  /** The same, for who asks for one after another. */
+  /** Returns such entries one after another, without a generator. */
   walk(gte?: Uint8Array): BlockWalk {
     return new BlockWalk(this.#entries, gte === undefined ? 0 : this.#restartBefore(gte), gte);
   }

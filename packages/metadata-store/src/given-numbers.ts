@@ -22,7 +22,7 @@ import { MetadataClient } from "./metadata-client.ts";
  * manager have owners who count for themselves.
  */
 export const unvouchedEpochsMax = 256;
-/** The same distance for terms: a partition manager climbs by one a try, taking its lease anew. */
+/** Distance from the last known term up to which a term is obeyed without asking. A partition manager climbs by one a try, taking its lease anew. */
 export const unvouchedTermsMax = 16;
 const counterKey = "partition-manager/owner-epoch";
 const leaseName = "partition-manager";

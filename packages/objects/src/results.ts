@@ -47,7 +47,7 @@ export interface Blob {
   readonly versionStamp: number;
   readonly isCurrentVersion: boolean;
   readonly lease: LeaseView;
-  /** Not in lists that don't ask for them. */
+  /** Empty in lists that were not asked to include tags. */
   readonly tags: Metadata;
   readonly tagCount: number;
   readonly accessTier: string;

@@ -65,7 +65,7 @@ export class HeldRanges<T extends Holding> {
   overlapping(range: Pick<Range, "table" | "low" | "high">): readonly T[] {
     const found = [...this.#aside].filter((one) => overlap(one.range, range));
     const sorted = this.#sorted.get(range.table) ?? [];
-    // The one that begins before it may reach into it, none before that.
+    // The last range that begins before this one may reach into it; no earlier range can.
     for (let i = Math.max(firstFrom(sorted, range.low) - 1, 0); i < sorted.length; i++) {
       const one = sorted[i] as T;
       if (overlap(one.range, range)) found.push(one);

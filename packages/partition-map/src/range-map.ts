@@ -48,7 +48,7 @@ export class RangeMap {
     return range;
   }
 
-  /** The one whose low key is where this one ends; undefined for a table's last. */
+  /** Returns the range that begins where this one ends; undefined for the last range of a table. */
   after(range: Range): Range | undefined {
     return range.high.length === 0 ? undefined : this.find(range.table, range.high);
   }

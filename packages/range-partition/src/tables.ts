@@ -38,7 +38,7 @@ export async function getVersion(view: TableView, key: Uint8Array, snapshotSeque
 export interface ScanWatch {
   /** In the end, also of a scan that was left, its rows are counted. */
   readonly figures?: StorageFigures;
-  /** Asked before each row; throws when it may not go on. */
+  /** Called before each row; throws if the scan may not go on. */
   readonly check?: () => void;
   /** Says when a turn was long. Without a clock the scan never gives way. */
   readonly clock?: Clock;

@@ -60,7 +60,7 @@ const slowPart = 1 / 2;
 const quickPart = 1 / 4;
 /** The window shrinks to this part of its largest size. */
 const allowedPartsMax = 16;
-/** So much of an extent is used when its successor is asked for: early, because it also saves time when the extent fails. */
+/** Used part of an extent at which its successor is asked for. Early, because a successor also saves time when the extent fails. */
 const aheadPart = 1 / 64;
 const aheadBytesMax = 64 * 1024;
 
@@ -213,7 +213,7 @@ export class AppendWindow<T> {
   /** The primary of `extentId` says that everything below `committedBytes` is durable on every replica. */
   acknowledged(extentId: number, committedBytes: number): readonly WindowEffect<T>[] {
     const state = this.#state;
-    // Also while changing: an acknowledgement is true for ever. Of an extent that was left the sealed length has said it all.
+    // An acknowledgement counts while the extent is being changed, too. For an extent that was left, the sealed length has said it all.
     if ((state.kind !== "open" && state.kind !== "changing") || state.extentId !== extentId) return [];
     if (committedBytes <= this.#committedBytes || committedBytes > this.#nextOffsetBytes) return [];
     this.#committedBytes = committedBytes;

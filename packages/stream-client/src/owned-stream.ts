@@ -99,7 +99,7 @@ export class OwnedStream {
     return this.#endsAt;
   }
 
-  /** Goes to the next extent before there is something to append; resolves when there is one, or the stream has ended. */
+  /** Asks for the next extent before there is something to append. Resolves when the stream has an open extent, or has ended. */
   begin(): Promise<void> {
     this.#act(this.#window.begin());
     if (this.#window.openExtentId !== undefined || this.#window.ended !== undefined) return Promise.resolve();

@@ -56,7 +56,7 @@ export class StreamClient {
     return opened.ok ? ok(present(opened.value[0], "the stream")) : opened;
   }
 
-  /** The same of several streams (at most 16), in one call: all of them or none. */
+  /** Takes several streams over (at most 16) in one call, as `openForOwner` does one: all of them or none. */
   async openAllForOwner(names: readonly string[], ownerEpoch: OwnerEpoch, options: OpenOptions): Promise<Outcome<OwnedStream[]>> {
     const request = { names: [...names], ownerEpoch: toWire(ownerEpoch), create: options.create };
     const deadlineMs = this.#world.clock.monotonicMs() + options.timeoutMs;

@@ -151,7 +151,7 @@ export class Node {
     return this.journal.queuedBytes + this.store.inPlace.queuedBytes;
   }
 
-  /** The same with the batch that is being written. */
+  /** Bytes of `queuedBytes` and of the batch that is being written. */
   get undurableBytes(): number {
     return this.journal.undurableBytes + this.store.inPlace.queuedBytes;
   }

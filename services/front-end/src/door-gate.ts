@@ -42,8 +42,9 @@ export class DoorGate {
   readonly #clock: Clock;
   readonly #options: DoorGateOptions;
   readonly #gate: Gate<Entering>;
+  /** Requests in progress by account. */
   readonly #inProgress = new Map<string, number>();
-  /** The same by account and address. */
+  /** Requests in progress by account and address. */
   readonly #ofAddress = new Map<string, number>();
   #startedThisTurn: Ticket<Entering>[] = [];
   #turnSinceMs: number | undefined;

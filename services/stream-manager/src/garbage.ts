@@ -37,7 +37,7 @@ export class Garbage {
   readonly sent = new SentDeletions();
   /** When this leader first saw a dropped extent, by the monotonic clock. */
   readonly #droppedMs = new Map<ExtentId, number>();
-  /** The same for a removed replica or fragment. Each removal has an object of its own in the record, and the time goes with that object. */
+  /** When this leader first saw a removed replica or fragment. Each removal has an object of its own in the record, and the time goes with that object. */
   readonly #removedMs = new WeakMap<ReplicaPlace, number>();
   /** Stands for the removals of one place in `#removedMs`. */
   readonly #placeKeys = new Map<string, ReplicaPlace>();
@@ -129,7 +129,7 @@ export class Garbage {
     const inUse = [...extent.replicas, ...(extent.repair ? [extent.repair] : []), ...decodedOn(extent)];
     const current = this.#term.world.rules.on("namedReplicasStay") && inUse.some((other) => samePlace(other, place));
     if (!current && !(await this.#delete(extent, place))) return true;
-    // The same while its node was told.
+    // The removal may have left the record while its node was told.
     const isRecorded = (state: StreamState): boolean => removal !== place || (state.extent(id)?.removed.includes(place) ?? false);
     await this.#term.ledger.commit((state) => (isRecorded(state) ? planForgetRemoved(state, id, place) : nothing));
     return true;

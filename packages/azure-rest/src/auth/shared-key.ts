@@ -22,7 +22,7 @@ import { compareByCulture } from "./header-order.ts";
 import { shownString } from "./shown-string.ts";
 
 export type HmacSha256 = (key: Uint8Array, message: Uint8Array) => Uint8Array;
-/** Constant time. */
+/** Compares in constant time: how long it takes says nothing about the bytes. */
 export type EqualBytes = (a: Uint8Array, b: Uint8Array) => boolean;
 
 export interface SignedParts {

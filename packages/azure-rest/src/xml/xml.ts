@@ -28,7 +28,7 @@ export function parseXml(body: Uint8Array, bytesMax: number): Parsed<XmlElement>
   return error === undefined ? reader.end() : { ok: false, error };
 }
 
-/** The same piece by piece. */
+/** Makes a tree of XML that arrives piece by piece. */
 export class XmlTreeReader {
   readonly #tree = new Tree();
   readonly #reader = new XmlReader(this.#tree);

@@ -1,11 +1,11 @@
 /** Little-endian base-128 numbers (0 .. 2^53-1), and a reader that never runs over the end. */
 import { assert } from "../assert.ts";
 
-/** Collects bytes; grows by doubling. */
 const encoder = new TextEncoder();
-/** Up to here a loop costs less than the encoder. */
+/** Length of a text up to which a loop costs less than the encoder. */
 const shortText = 32;
 
+/** Collects bytes; grows by doubling. */
 export class ByteWriter {
   #bytes: Uint8Array<ArrayBuffer>;
   #view: DataView;

@@ -73,7 +73,7 @@ export function exitCodeOf(verdicts: readonly Verdict[], strict: boolean): numbe
   return strict ? exitCodes.promiseBroken : exitCodes.heldUp;
 }
 
-/** The one whose fault is other clients. */
+/** Adds the drill whose fault is other clients. */
 function addSlowClients(drill: Command): void {
   drill
     .command("slow-clients")
@@ -103,7 +103,7 @@ function addSlowClients(drill: Command): void {
     });
 }
 
-/** The one without writing clients: it hurts files and tables, and shows what fsck said and what was mended. */
+/** Adds the drill without writing clients: it hurts files and tables, and shows what fsck said and what was mended. */
 function addDamage(drill: Command): void {
   drill
     .command("damage")
@@ -133,7 +133,7 @@ function addDamage(drill: Command): void {
     });
 }
 
-/** The one whose clients are the SDKs, and whose judge is the recorded history. */
+/** Adds the drill whose clients are the SDKs, and whose judge is the recorded history. */
 function addHistories(drill: Command): void {
   drill
     .command("histories")

@@ -66,7 +66,7 @@ function peerFacts(config: ClusterConfig, planned: readonly string[]): TlsFacts 
   for (const name of [operatorName, ...planned]) {
     const files = peerFilesOf(config, name);
     try {
-      // Also of one that has ended: that is told as such.
+      // A certificate that has ended is read, too, and shown as ended.
       const { endsAtMs } = readPeerTls(files, 0);
       if (first?.endsAtMs === undefined || endsAtMs < first.endsAtMs) first = { certificate: files.cert, endsAtMs, problem: "" };
     } catch (error) {

@@ -15,7 +15,7 @@ export function detach(config: ClusterConfig, root: string, initialise = false):
   return startDaemon(config.dataDir, root, environment);
 }
 
-/** The same for a location service and its lock service. */
+/** Starts a location service and its lock service in the background. */
 export function detachLocation(config: LocationConfig, root: string): Promise<ClusterStatus> {
   return startDaemon(config.dataDir, root, { STAMP_LOCATION: JSON.stringify(config) });
 }

@@ -36,7 +36,7 @@ setInterval(() => {}, 1000);
 
 interface Bench {
   readonly config: ClusterConfig;
-  /** Another one on the same folder; without a configuration as the first. */
+  /** Makes another supervisor on the same folder. Without a configuration it has that of the first one. */
   readonly supervisor: (config?: ClusterConfig) => Supervisor;
   /** The first one with its control socket and signals. */
   readonly run: () => Promise<RunningSupervisor>;

@@ -14,7 +14,7 @@ import { acquireEveryDefaultMs } from "./lease-holder.ts";
 import type { Leadership } from "./lease-store.ts";
 
 export interface ElectorOptions extends MutexOptions {
-  /** Asked for while this process leads. False, a rejection or no answer in time is a no. Default: none. */
+  /** Called again and again while this process leads. False, a rejection or no answer in time is a no. Default: none. */
   readonly isHealthy?: (signal: AbortSignal) => Promise<boolean>;
   /** Time between two health checks and longest time for one, in milliseconds. Default 5,000. */
   readonly healthCheckEveryMs?: number;

@@ -240,7 +240,7 @@ export class IoScheduler<T> {
   #late(operation: IoOperation<T>, nowMs: number): boolean {
     if (operation.deadlineMs <= nowMs) return true;
     if (operation.class !== "read" || this.#inHand.size === 0 || !this.#rules.on("lateReadsRefused")) return false;
-    // One that hangs is expected to take as long again as it took.
+    // An operation that hangs is expected to take as long again as it has taken so far.
     const aheadMs = (this.#unitsInHand + this.#queuedUnits + operation.units) * this.#unitMs + this.#overdueByMs(nowMs);
     return nowMs + aheadMs > operation.deadlineMs;
   }

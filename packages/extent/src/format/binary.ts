@@ -121,7 +121,7 @@ class Newer extends Error {
   }
 }
 
-/** Asked by decoders when the checksum has matched. */
+/** Throws if the version is not among those that can be read. Decoders call it after the checksum has matched. */
 export function checkVersion(format: FormatName, version: number, read: readonly number[]): void {
   if (read.includes(version)) return;
   if (version > Math.max(...read)) throw new Newer({ format, version });

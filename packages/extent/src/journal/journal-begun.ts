@@ -19,7 +19,7 @@ export const journalBegunBytes: number = 2 * pageBytes;
 
 export const journalBegunOffset = (generation: number): number => (generation % 2) * pageBytes;
 
-/** Goes to `journalBegunOffset`. */
+/** Encodes the page that is written at `journalBegunOffset`. */
 export function encodeJournalBegun(crc32c: Crc32c, generation: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(length);
   const view = viewOf(bytes);

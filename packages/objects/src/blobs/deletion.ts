@@ -81,7 +81,7 @@ function* deleteBase(value: OperationValue<"deleteBlob">, context: PlanContext, 
   if (error) return errorAnswer(error);
   if (!value.snapshots && head.snapshotCount > 0) return fail("SnapshotsPresent");
   const version = becomesVersion(context, head);
-  // Asked before the first of several commits takes snapshots away; the last one is guarded as every other is.
+  // The protection is checked before the first of several commits deletes snapshots; the last commit is guarded as every other is.
   const protection = value.snapshots === "only" || version ? undefined : protectionOf(head, context);
   if (protection) return fail(protection);
   const retentionDays = context.policy.deleteRetentionDays;

@@ -33,11 +33,11 @@ export function checkKey(given: Conditions, held: KeyName): ServiceError | undef
   return serviceError(given.encryptionAsFound === true && isOfScopes ? "ServerBusy" : code);
 }
 
-/** The same for a request whose bytes no key encrypts: who names no key may read and change what is under a scope. */
+/** Checks the key of a request whose bytes no key encrypts: who names no key may read and change what is under a scope. */
 export const checkKeyOrScope = (given: Conditions, held: KeyName): ServiceError | undefined =>
   held.encryptionScope !== undefined && !isNamed(given) ? undefined : checkKey(given, held);
 
-/** The same where a request may leave out the key, because it neither reads nor writes what the key encrypts. */
+/** Checks the key of a request that may leave it out, because it neither reads nor writes what the key encrypts. */
 export const checkKeyIfGiven = (given: Conditions, held: KeyName): ServiceError | undefined =>
   isNamed(given) ? checkKey(given, held) : undefined;
 

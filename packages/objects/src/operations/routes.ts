@@ -24,7 +24,7 @@ export const accountRoute = (_rules: Rules, { account }: OfAccount): Route => ({
 
 export const accountsRoute = (_rules: Rules, { marker = "" }: ListStart): Route => ({ table: "Account", key: accountsFrom(marker) });
 
-/** The one who makes it from user input sees to it that there is an account. */
+/** Returns the place of an operation on an account. Whoever makes the operation from a request checks that it names one. */
 export function wholeAccountRoute(_rules: Rules, { account }: { readonly account?: { readonly name: string } | undefined }): Route {
   assert(account !== undefined, "putAccount has an account");
   return { table: "Account", key: accountKey(account.name) };
@@ -45,7 +45,7 @@ export const blobsRoute = (rules: Rules, value: LocatedContainer & ListStart): R
   key: listStart((text) => blobsPrefix(rules, located(value), text), value),
 });
 
-/** The one who makes it from user input sees to it that there is a name. */
+/** Returns the place of an operation on a blob. Whoever makes the operation from a request checks that it has a name. */
 export function blobRoute(rules: Rules, { name }: { readonly name?: NamedBlob | undefined }): Route {
   assert(name !== undefined, "an operation on a blob has a name");
   return { table: "Blob", key: blobPrefix(rules, { ...located(name), blob: name.blob }) };

@@ -42,7 +42,7 @@ export interface QueueOperationRoutable {
 const all = byCase<QueueOperationKind, RoutableKind>(rows);
 
 interface QueueOperations extends RowsOf<QueueOperationKind, RoutableKind> {
-  /** The one who makes it from user input sees to it that there is a kind. */
+  /** Returns the place of an operation. Whoever makes the operation from a request checks that it has a kind. */
   routeOf(rules: Rules, operation: QueueOperationRoutable): Route;
 }
 

@@ -16,9 +16,9 @@ export const isObjectTable = (name: string): name is ObjectTable => (objectTable
 export const hasBlobData = (table: ObjectTable): boolean => table === "Blob";
 
 const property = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type });
-/** One that a release of row version 1 must not skip. */
+/** Property that a release of row version 1 must not skip. */
 const propertySince2 = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type, since: 2 });
-/** One that a release of row version 2 must not skip. */
+/** Property that a release of row version 2 must not skip. */
 const propertySince3 = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type, since: 3 });
 
 export const accountSchema: {

@@ -149,7 +149,7 @@ export class Acceptors {
 
 type Peer = Pick<Socket, "remoteAddress" | "remotePort">;
 
-/** The same of a connection and of what TLS makes of it. */
+/** Returns a name that a connection and the TLS socket over it have in common. */
 const nameOf = ({ remoteAddress, remotePort }: Peer): string => `${remoteAddress} ${remotePort}`;
 
 function listening(server: Server | HttpServer | HttpsServer, options: Place & { readonly reusePort?: boolean }): Promise<void> {

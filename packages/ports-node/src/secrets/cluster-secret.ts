@@ -31,9 +31,9 @@ export interface SecretSources {
 export interface SecretFiles {
   /** The secret that a process uses itself. */
   readonly current: string;
-  /** The one that takes its place next, during a rotation; accepted besides. */
+  /** The secret that follows during a rotation; accepted besides. */
   readonly next: string;
-  /** The one before, during a rotation; accepted besides. */
+  /** The secret before, during a rotation; accepted besides. */
   readonly previous: string;
 }
 

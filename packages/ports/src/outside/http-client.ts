@@ -26,7 +26,7 @@ export interface OutgoingOptions {
   readonly idleTimeoutMs: number;
   readonly signal?: AbortSignal;
   /**
-   * Asked of every address that the host's name stands for when a connection is made, and of the one that it came to. No byte is sent to
+   * Called for every address that the host's name stands for when a connection is made, and for the address it came to. No byte is sent to
    * an address for which it says no.
    */
   readonly mayConnectTo: (address: string) => boolean;

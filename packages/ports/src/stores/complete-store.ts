@@ -45,7 +45,7 @@ export interface OpenCompleteOptions {
    * since; a store of the mark's lineage that is behind the mark is refused all the same.
    */
   readonly shared?: boolean;
-  /** Asked of each entry while all are read. Refused: the store is. */
+  /** Called for each entry while all are read. If it refuses one, the store is refused. */
   readonly look?: (key: Uint8Array, value: Uint8Array) => Outcome<unknown>;
   /** Lineage of a store that is empty; default: a new one. */
   readonly lineage?: Uint8Array | undefined;

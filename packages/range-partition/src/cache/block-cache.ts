@@ -12,12 +12,12 @@ const segmentsMin = 4;
 const keptShare = 3 / 4;
 /** A segment of which more is free, because it was forgotten, is filled again before more memory is taken. */
 const freeShare = 1 / 2;
-/** And one of which more than this is free before anything is pushed out: the others of its blocks only move to its front. */
+/** When the cache is full, a segment of which more than this is free is filled again before blocks are pushed out of another one. */
 const freeShareWhenFull = 1 / 16;
 
 interface Segment {
   readonly bytes: Uint8Array;
-  /** In the order in which they lie there. */
+  /** Blocks of the segment, in the order of their places. */
   slots: Slot[];
   filledBytes: number;
   /** Part of `filledBytes` that was not forgotten. */
@@ -37,7 +37,7 @@ interface Slot {
 export class BlockCache {
   readonly #segmentBytes: number;
   readonly #segmentsMax: number;
-  /** The one that is filled now last, the oldest first. */
+  /** Segments in the order in which they were filled; blocks go into the last one. */
   readonly #segments: Segment[] = [];
   /** By extent and offset. */
   readonly #slots = new Map<number, Map<number, Slot>>();

@@ -47,7 +47,7 @@ export class FillQueue {
     for (const range of this.#ranges) range.fill();
   }
 
-  /** Not before some seconds from now. */
+  /** Queues a fill. It begins after the fills before it, and not before `fillAfterMs` from now. */
   add(clock: Clock, fill: () => Promise<void>): void {
     const beginsMs = clock.monotonicMs() + fillAfterMs;
     this.#last = this.#last.then(async () => {

@@ -8,9 +8,9 @@ import type { CheckpointIndex, StoredPlace } from "@stamp/lsm";
 import { BlockCache } from "./block-cache.ts";
 import { FillQueue } from "./cache-fill.ts";
 
-/** Beside its bytes, about. */
+/** Memory that an item takes besides its bytes, about. */
 const overheadBytes = 256;
-/** So many that were asked for may stay when one has to go: what looking for it takes is bounded. */
+/** Recently used items that are passed over when one has to go. Bounds the search for the next item to drop. */
 const sparedMax = 16;
 
 /** One thing in the cache. Whoever keeps it sees when it is pushed out, and marks it when it is used. */
@@ -43,7 +43,7 @@ export class ByteCache<T extends { readonly bytes: number }> {
     return held?.value;
   }
 
-  /** Not a use of it. */
+  /** Returns the entry without marking it as used. */
   hold(place: StoredPlace): Held<T> | undefined {
     return this.#held.get(nameOf(place));
   }
@@ -90,7 +90,7 @@ export interface Caches {
 export const makeCaches = (limits: { readonly rowCacheBytesMax: number; readonly indexCacheBytesMax: number }): Caches => ({
   blocks: new BlockCache(limits.rowCacheBytesMax),
   fills: new FillQueue(),
-  // One that is larger than the whole cache is kept until the next one comes: without it every read would fetch it again.
+  // An index that is larger than the whole cache is kept until the next one comes: else every read would fetch it again.
   indexes: new ByteCache(limits.indexCacheBytesMax, Number.POSITIVE_INFINITY),
 });
 

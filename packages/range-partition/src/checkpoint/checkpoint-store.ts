@@ -18,15 +18,15 @@ export interface CheckpointRequest {
   readonly id: number;
   /** Versions of every key, in order. */
   readonly versions: AsyncIterable<Entry> | Iterable<Entry>;
-  /** Asked behind each of them: whether its row is in memory now. A block of which most was is kept in the row data cache. */
+  /** Called after each version: true if its row was in memory. A block with mostly such rows is put into the row data cache. */
   readonly inMemory: () => boolean;
   /** Nothing older lies below: tombstones need not be kept. */
   readonly bottom: boolean;
   /** The keys of the partition. */
   readonly own: KeyBounds;
-  /** Asked for every key: whether nobody wants it any more. */
+  /** Called for every key: true if the checkpoint is not wanted any more. */
   readonly givenUp: () => boolean;
-  /** Asked after each step of it. */
+  /** Called after each step: how long the writing rests. */
   readonly restTimes: RestTimes;
 }
 

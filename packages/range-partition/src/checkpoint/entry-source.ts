@@ -75,7 +75,7 @@ export class ForwardSource implements EntrySource {
     return undefined;
   }
 
-  /** Goes on to the next block that may hold what is looked for, or ends. A promise when it has to be read. */
+  /** Moves to the next block that may hold the wanted keys, or ends. Returns a promise if the block has to be read. */
   #nextBlock(): Promise<void> | undefined {
     const index = this.#index ?? this.#parts.index();
     if (index instanceof Promise) {

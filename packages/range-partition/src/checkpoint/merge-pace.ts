@@ -9,11 +9,11 @@ import type { ServedFigures, StorageFigures } from "../storage-figures.ts";
 /** Bounds of one step: at most about 2 ms of this process. */
 const stepEntriesMax = 256;
 const stepBytesMax = 256 * 1024;
-/** A rest is at most so long. */
+/** Longest rest, in milliseconds. */
 const restMsMax = 500;
-/** Beside reads merges take one part of so many. */
+/** Beside reads, merges take one part in this many of the time. */
 const readsPart = 16;
-/** Fewer are no load of writes: merges keep up with them beside reads. */
+/** Rate of writes below which merges keep up without a larger share of the time. */
 const writtenBytesPerSecond = 1024 * 1024;
 const writtenLookMs = 1_000;
 

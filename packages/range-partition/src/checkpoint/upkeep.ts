@@ -149,7 +149,7 @@ export class Upkeep {
     });
   }
 
-  /** Though the active table is not full: the budget has too much in memory. */
+  /** Begins a checkpoint for the shared budget, though the active table is not full. */
   #writeOut(): void {
     if (this.#mayWriteOut && this.#kept.ended() === undefined && this.#kept.tables.active.count > 0) this.#beginCheckpoint();
   }

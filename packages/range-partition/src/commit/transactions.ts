@@ -43,7 +43,7 @@ interface Cohort {
   readonly emptied: { readonly promise: Promise<void>; readonly resolve: () => void };
 }
 
-/** One that is under way. */
+/** A transaction that is under way. */
 interface Begun {
   /** Wall-clock time of its begin, before any row of it was decided, in milliseconds since 1970. */
   readonly wallMs: number;

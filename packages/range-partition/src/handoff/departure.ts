@@ -31,13 +31,15 @@ export interface Leaver {
   readonly upkeep: () => Upkeep;
 }
 
-/** Right before it leaves, what is in memory is written out until so little is left; or so often; or until what comes meanwhile is not much less. */
+/** Bytes in memory at which `lighten` ends. */
 const leftOverBytes: number = 256 * 1024;
+/** Times that `lighten` writes out what is in memory, at most. */
 const lightenRoundsMax = 6;
+/** `lighten` ends when more than this share of what it wrote out has come again meanwhile. */
 const muchLess = 3 / 4;
-/** For what was on its way to the blob data stream when that took no more. Rows go on meanwhile. */
+/** Time for bytes that are on their way to the blob data stream when it takes no more. Rows are written meanwhile. */
 const dataIdleTimeoutMs = 2_000;
-/** And then: what is not in by then is unknown, and the stream is opened once more. */
+/** Time to close the streams. An append that is not in by then is unknown, and its stream is opened once more. */
 const leftStreamsTimeoutMs = 500;
 
 export class Departure {
@@ -78,7 +80,7 @@ export class Departure {
     return ok();
   }
 
-  /** Then, when all else is prepared: what came into memory meanwhile goes out, too. */
+  /** Follows `prepare`: writes out what came into memory meanwhile. */
   async lighten(): Promise<Outcome<void>> {
     const { tables, upkeep } = this.#leaver;
     for (let round = 0; round < lightenRoundsMax && tables.active.bytes > leftOverBytes; round++) {
@@ -91,8 +93,8 @@ export class Departure {
   }
 
   /**
-   * Then, of one that is split: the record that its children are loaded from is written. Until it leaves or resumes nothing in memory is written
-   * out.
+   * Follows `lighten` if the range is split: writes the record that its children are loaded from. Nothing in memory is written out from then
+   * on, until the range leaves or resumes.
    */
   async recordHandoff(children: readonly string[]): Promise<Outcome<HandoffRecord>> {
     const { maintenance, upkeep, ended, rangeId } = this.#leaver;

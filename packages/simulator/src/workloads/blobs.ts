@@ -80,7 +80,7 @@ const tables: Kind = {
 
 export const blobWorkload: Workload = (sim, tally, focus) => objectWorkload(sim, tally, focus, blobs);
 
-/** The same with tables and transactions: what is put is put by a transaction of several entities. */
+/** Workload `tables`: objects are put by transactions of several entities. */
 export const tableWorkload: Workload = (sim, tally, focus) => objectWorkload(sim, tally, focus, tables);
 
 async function objectWorkload(sim: Simulation, tally: Tally, focus: Focus | undefined, kind: Kind): Promise<void> {

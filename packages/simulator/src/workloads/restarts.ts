@@ -146,7 +146,7 @@ class Restarts {
     const prng = this.#prng;
     const sim = this.#sim;
     for (const name of this.#cluster.processes) {
-      // One that starts anew beside another stamp may become a member of that one.
+      // A process that starts with an empty disk beside another stamp may become a member of that stamp.
       if (this.#otherStamps || !keepsNothing.test(name) || !prng.chance(0.05)) continue;
       this.#count("emptied disks");
       sim.note("emptied disk", name);

@@ -29,7 +29,10 @@ const usualWorkMs = 25_000;
 const readyWithinMs = 60_000;
 /** After the last fault every stream is owned again within this. */
 const healedWithinMs = 60_000;
-/** And every extent has all its copies, sealed and the same: a node that is away for a minute has its replicas made again elsewhere. */
+/**
+ * After the last fault every extent has all its copies, sealed and the same, within this. Replicas of a node that is away for a minute are
+ * made again elsewhere.
+ */
 const wholeWithinMs = 180_000;
 const copies = 3;
 /** A node that says it holds a replica has its file within this after the last fault. What it has in its journal is written out sooner. */

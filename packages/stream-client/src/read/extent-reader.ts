@@ -24,7 +24,7 @@ const windowBytesMax = 4 * 1024 * 1024;
 const readsAheadMax = 16;
 const backoffStartMs = 10;
 const backoffMaxMs = 250;
-/** So much of an extent, from one multiple to the next, is asked of the same replica first. */
+/** Extents are divided into regions of this size, in bytes. Reads of one region go to the same replica first. */
 const regionBytes = 1024 * 1024;
 
 /** Where a read begins, and its length if that is known. */

@@ -116,7 +116,7 @@ export class FragmentRace {
     resolve?.(outcome);
   }
 
-  /** Goes on to the next stage when the slowest of these is later than it usually is. */
+  /** Begins the next stage when the slowest of these nodes is later than it usually is. */
   #wait(indices: readonly number[]): void {
     const { histories, world } = this.#parts;
     this.#hedge?.cancel();

@@ -83,7 +83,7 @@ test("repair of fragments: lost ones before those of nodes to be emptied, with t
   // Four of one group and its global parities: not to be decoded. A loss in the other group still is.
   const four = { 0: lost, 1: lost, 2: lost, 3: lost };
   assert.deepEqual(assess(four), { kind: "unreachable", lossesLeft: -1 });
-  // One of the four has bad chunks only: where the others are good it helps, so the repair is tried.
+  // A fragment with some bad chunks helps where the other three are good, so the repair is tried.
   const damaged = { live: false, lost: true, readable: true };
   assert.deepEqual(assess({ ...four, 3: damaged }), { kind: "repair", index: 0, isUncertain: true, lossesLeft: -1 });
   assert.deepEqual(assess({ 0: damaged }), { kind: "repair", index: 0, isUncertain: false, lossesLeft: 2 });

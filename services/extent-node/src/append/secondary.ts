@@ -49,7 +49,7 @@ export function replicate(node: Node, request: ReplicateRequest, context: CallCo
   const accepted = replica.accept(payload.lengthBytes, request.checksum);
   const endBytes = accepted + payload.lengthBytes;
   const slices = retained(payload.parts, payload.lengthBytes);
-  // The same offsets, unless the rule that demands it is off.
+  // The offsets are unchanged, unless the rule that demands the expected offset is off.
   const frames = walked.frames.map((at) => ({ ...at, offsetBytes: at.offsetBytes - offsetBytes + accepted }));
   const holders = holdersOf(1, context.giveBackPayload);
   return new Promise((resolve) => {

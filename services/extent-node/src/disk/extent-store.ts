@@ -387,7 +387,7 @@ export class ExtentStore {
     const fromFile = (from: number, to: number): Promise<Uint8Array> => this.files.read(extentId, from, to - from, io);
     const fileEnd = Math.min(end, extent.flushedBytes);
     if (fileEnd === end && lengthBytes > 0) return [await fromFile(offsetBytes, end)];
-    // Asked for before the first await: what is in memory now may be in the file then, and the other way round after a seal.
+    // The file is read before the first await: what is in memory now may be in the file then, and the other way round after a seal.
     const parts: (Uint8Array | Promise<Uint8Array>)[] = fileEnd > offsetBytes ? [fromFile(offsetBytes, fileEnd)] : [];
     for (const append of extent.pending) {
       const [first, last] = [Math.max(append.offsetBytes, offsetBytes, fileEnd), Math.min(append.endBytes, end)];

@@ -40,7 +40,7 @@ test("fragments of another history: one of the same name and another code is not
     const name = { extentId: BigInt(coding.id), index: 3, offsetBytes: 0n, lengthBytes: 1_000 };
     const read = unwrap(await coding.calls(spare).readFragment({ ...name, version: 10n }, { timeoutMs }));
     assert.deepEqual(read.payload, coding.content.subarray(3 * F, 3 * F + 1_000));
-    // Asked for with its code, its length and its content, the old one is not here; without, as by an earlier release, it is.
+    // A read that names the code, length and content of the fragment does not find the old one; a read of an earlier release, without them, does.
     const { profile, sealedLengthBytes, checksum } = extent;
     const old = { ...name, version: target.version };
     for (const wanted of [{ profile }, { sealedLengthBytes: sealedLengthBytes + 1n }, { checksum: checksum ^ 1 }, { checksum: 0 }])

@@ -106,7 +106,7 @@ test("journal, damage in the middle: the replica it concerns is damaged, others 
     const bytes = contentOf(cluster, "en-2", path);
     let last = 0;
     for (let at = 8192; at < bytes.length; at += 4096) if (bytes[at + 12] !== 0) last = at;
-    // The one before the last: the last says that it was synced.
+    // The batch before the last is corrupted: the last one says that it was synced.
     cluster.sim.disk("en-2").corrupt(path, last - 4096 + 72 + 10);
     await up(cluster, "en-2");
     assert.equal(reasonOf(await cluster.fence("en-2", open.id)), "damaged");

@@ -19,14 +19,14 @@ export interface ContentKey {
   readonly asFound?: boolean;
 }
 
-/** With the name of the key that content is encrypted under. */
+/** Adds the name of the key that the content is encrypted under to the conditions. */
 export function underKey(key: ContentKey | undefined, conditions: WireConditions): WireConditions {
   if (key === undefined) return conditions;
   if (key.scope === undefined) return key.sha256 === undefined ? conditions : { ...conditions, encryptionKeySha256: key.sha256 };
   return { ...conditions, encryptionScope: key.scope, ...(key.asFound ? { encryptionAsFound: true } : {}) };
 }
 
-/** The same for a change of content that is there: without a key, the content is encrypted as the blob was found, which was not at all. */
+/** Adds the name of the key for a change of content that is there: without a key, the content is encrypted as the blob was found, which was not at all. */
 export const underFoundKey = (key: ContentKey | undefined, conditions: WireConditions): WireConditions =>
   key === undefined ? { ...conditions, encryptionAsFound: true } : underKey(key, conditions);
 

@@ -201,7 +201,7 @@ export class ByteBudget {
     for (let next = this.#next(); next && this.#fits(next.pair, next.bytes); next = this.#next()) next.resolve(ok());
   }
 
-  /** The one whose account and address hold least. */
+  /** Returns the waiting request whose account and address hold the fewest bytes. */
   #next(): Waiting | undefined {
     let least: Waiting | undefined;
     for (const each of this.#waiting) if (least === undefined || compareHeld(each.pair, least.pair) < 0) least = each;

@@ -58,7 +58,10 @@ export const pieceWaits = 3;
  * two budgets asks every 100 ms, so that is after half a second to a second.
  */
 const asksMax = 10;
-/** The same for one piece, however many large chunks come: 2 to 4 s. Else a client would hold a piece with a chunk each second. */
+/**
+ * Number of such refusals for one piece, however many large chunks come: 2 to 4 s. Else a client would hold a piece with a chunk each
+ * second.
+ */
 const pieceAsksMax = 40;
 
 /** Pieces of one body at most, when it is written in smaller ones for want of room: what refers to them has a bound. */

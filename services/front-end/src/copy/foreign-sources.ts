@@ -27,7 +27,7 @@ import {
 import { concatBytes, FailureError, refused } from "@stamp/base";
 import type { HttpClient, IncomingAnswer } from "@stamp/ports";
 import { type Blob, BlobSchema, toWire } from "@stamp/wire";
-/** One that may be asked. */
+/** A source that may be asked. */
 export interface ForeignSource {
   readonly url: CopySourceUrl;
   readonly allowed: AllowedSource;

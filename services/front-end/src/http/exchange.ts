@@ -33,7 +33,7 @@ export interface Exchange {
   readonly hostSuffixes: readonly string[];
   /** A request that comes inside of this one, by this one's version: let in on its own, if it is one of these operations. */
   readonly admit: (request: InnerRequest, only: ReadonlySet<string>) => Promise<Parsed<Exchange>>;
-  /** The same, served and answered. */
+  /** Admits such a request and serves it. */
   readonly inner: (request: InnerRequest, only: ReadonlySet<string>) => Promise<HttpResponse>;
   /** Rest of the time for this request, counted from now on. */
   readonly limits: () => CallLimits;

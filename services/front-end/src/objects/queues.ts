@@ -76,7 +76,7 @@ export class Queues {
     return nextMarker.ok ? parsed({ queues, nextMarker: nextMarker.value }) : nextMarker;
   }
 
-  /** Asked again while a bounded piece of the queue held nothing but what had expired. */
+  /** Returns messages. Asks again while a bounded piece of the queue has expired messages only. */
   async messages(kind: KindOf<"getMessages" | "peekMessages">, limits: CallLimits): Promise<Parsed<readonly QueueMessage[]>> {
     for (;;) {
       const page = await this.execute(kind, "messages", limits);

@@ -105,7 +105,7 @@ export class LockStore {
     return this.#store.confirm;
   }
 
-  /** Another one after a restore: versions of two lineages can't be compared. */
+  /** Random name of the store's history. A restore gives a new one: versions of two lineages can't be compared. */
   get lineage(): string {
     return this.#store.lineage;
   }

@@ -10,7 +10,7 @@ const restAfterAssignmentMs = { first: 100, most: 5_000 } as const;
 const restAfterLoadMs = { first: 100, most: 1_000 } as const;
 /** Longer than a load may take at a server. It doubles with every server that could not either: then it is not the server. */
 const elsewhereAfterMs = { first: 30_000, most: 600_000 } as const;
-/** Then a server may be given ranges again that could not load one; at once when it loaded another. */
+/** Time for which a server that could not load a range is given no other; it ends at once when the server loads one. */
 const avoidedMs = 600_000;
 
 interface Tried {

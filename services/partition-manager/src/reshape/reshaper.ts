@@ -190,7 +190,7 @@ export class Reshaper {
     }
     const recorded = await this.#record(parents, epochs, recordOf);
     if (!recorded.ok) {
-      // One that was given to another server meanwhile is being loaded there.
+      // A parent that was given to another server meanwhile is being loaded there.
       for (const one of taken) if (isUnchanged(this.#map.range(one.rangeId), one)) this.#assigner.release(one, { kind: "loaded" });
       return recorded;
     }

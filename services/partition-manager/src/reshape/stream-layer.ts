@@ -28,7 +28,7 @@ export function streamLayer(world: World, config: { readonly lockService: string
         { mayLackMethod: true },
       );
       if (answer.ok) return ok(answer.value.lacks);
-      // One of an earlier version, while the stamp is brought to this one.
+      // A stream manager of an earlier version lacks the method, while the stamp is upgraded.
       return answer.failure.reason === "unknownMethod" ? ok([]) : answer;
     },
   };

@@ -20,7 +20,7 @@ export interface RewriteRequest {
   /** Keys of the rows that refer to them, by extent. */
   readonly extents: ReadonlyMap<number, readonly Uint8Array[]>;
   readonly bytesPerSecond: number;
-  /** Asked before each step. */
+  /** Called before each step: true if the rewriting is still wanted. */
   readonly wanted: () => boolean;
 }
 

@@ -184,7 +184,7 @@ export class ServerLoad {
     this.#world = world;
   }
 
-  /** Asked every second or so: CPU is told from what was seen when it was asked before. */
+  /** Returns the figures of the server. CPU is the use since the call before, about a second ago. */
   figures(ranges: readonly OneRange[]): ServerFigures {
     const sum = (of: (one: OneRange) => number): number => ranges.reduce((total, one) => total + of(one), 0);
     const requests = sum((one) => one.readsPerSecond + one.writesPerSecond);

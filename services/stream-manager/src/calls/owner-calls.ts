@@ -85,13 +85,13 @@ export class OwnerCalls {
     return this.#term.ledger.commit((state) => planCreateStream(state, name, epoch));
   }
 
-  /** The list as it was when the epoch was recorded; every extent of it is sealed and may be told. */
+  /** Opens a stream for its owner. Returns its list as it was when the epoch was recorded; every extent of it is sealed and may be told. */
   async openStream(name: string, epoch: OwnerEpoch, create: boolean): Promise<Outcome<ExtentList>> {
     const opened = await this.openStreams([name], epoch, create);
     return opened.ok ? ok(present(opened.value[0], "its list")) : opened;
   }
 
-  /** The same of several streams of one owner, whose epoch is recorded for all of them or for none. */
+  /** Opens several streams of one owner, as `openStream` does one. The epoch is recorded for all of them or for none. */
   async openStreams(names: readonly string[], epoch: OwnerEpoch, create: boolean): Promise<Outcome<readonly ExtentList[]>> {
     const { ledger, state, world } = this.#term;
     const given = await this.#areGiven(names.map((name) => [name, epoch]));

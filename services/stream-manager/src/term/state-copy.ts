@@ -65,7 +65,7 @@ export class StateCopy {
 
   /** Everything that is recorded now, for a term that has not ended meanwhile. It is the caller's: the next copy begins anew. */
   async take(ended: AbortSignal): Promise<Outcome<StreamState>> {
-    // One that runs may have read its last before the caller's term began.
+    // A round that runs may have read its last page before the caller's term began.
     await this.#bringing;
     const brought = await this.#upToDate();
     if (!brought.ok) return brought;

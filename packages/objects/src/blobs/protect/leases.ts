@@ -241,7 +241,7 @@ export function checkLeaseOfRead(
   return lease.id === leaseId ? undefined : serviceError(`LeaseIdMismatchWith${of}Operation`);
 }
 
-/** And a write must name the one that is held. */
+/** Checks the lease of a write: it must name the lease that is held. */
 export function checkLeaseOfWrite(
   of: Leased,
   leaseId: string | undefined,

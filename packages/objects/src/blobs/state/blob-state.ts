@@ -141,7 +141,7 @@ export const checkNotArchived = (head: HeadState | undefined): ServiceError | un
 /** Whether a state lives on as a version when it is replaced or deleted. */
 export const becomesVersion = (context: PlanContext, head: HeadState): boolean => context.policy.versioning || head.versionStamp > 0;
 
-/** Asked in row order: whatever this row will refer to is in the blob data stream and stays there. */
+/** Checks that the places of a body are in the blob data stream and stay there. Called in row order. */
 export function checkPlaces(context: PlanContext, body: Body): PlanRefusal | undefined {
   if (!context.rules.on("placesCheckedInRowOrder")) return undefined;
   for (const place of body.places) {
@@ -298,7 +298,7 @@ export const changedHead = (context: PlanContext, head: HeadState): HeadState =>
   lease: afterWrite(head.lease, context.leases),
 });
 
-/** The same content under a new ETag. */
+/** Gives the blob a new ETag and changes its head; its content stays. */
 export function changeHead(
   context: PlanContext,
   name: BlobName,

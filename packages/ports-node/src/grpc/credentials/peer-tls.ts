@@ -25,7 +25,7 @@ export interface PeerTls {
   readonly own: PeerName;
   /** With the certificate, the key and the authorities. */
   readonly context: SecureContext;
-  /** The same as PEM. */
+  /** Certificate, key and authorities as PEM. */
   readonly pem: { readonly cert: string; readonly key: string; readonly ca: string };
   /** When the own certificate ends, in milliseconds since 1970. */
   readonly endsAtMs: number;

@@ -30,7 +30,7 @@ export async function queryPage<Shown>(
   return { entities: value, next: `&NextPartitionKey=${encodeURIComponent(partition)}&NextRowKey=${encodeURIComponent(row)}` };
 }
 
-/** One of a transaction. `body` is JSON. */
+/** Returns the request of one change in a transaction. `body` is JSON. */
 export function changeRequest(method: string, url: string, headers: Readonly<Record<string, string>>, body = ""): string {
   const lines = Object.entries({ "Content-Type": "application/json", ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
   return `${method} ${url} HTTP/1.1\r\n${lines.join("")}\r\n${body}`;

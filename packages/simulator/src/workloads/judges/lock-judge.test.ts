@@ -60,7 +60,7 @@ test("lock judge: a life as it should be", () => {
   judge.renewed(1, at(900));
   judge.shown({ epoch: 1, ...running }, at(1_000));
   judge.shown({ epoch: 1, ...refusedOne }, at(1_100));
-  // Asked before that was answered.
+  // This renewal was sent before the refusal was shown.
   judge.renewed(1, at(1_105));
   judge.shown({ epoch: 1, ...over }, at(2_200));
   judge.granted(2, 1_000, at(2_300));

@@ -148,7 +148,7 @@ function sourceCondition({ operation, headers }: BlobExchange, status: number): 
   return restError("CannotVerifyCopySource", {}, { message: restError("ConditionNotMet").message, status, headers: told });
 }
 
-/** The same for an answer from elsewhere. */
+/** Gives the answer of a source elsewhere the code that `sourceCondition` gives to a source in this stamp. */
 function fromElsewhere<T>(exchange: BlobExchange, answer: Parsed<T>): Parsed<T> {
   if (answer.ok || answer.error.code !== "SourceConditionNotMet") return answer;
   return { ok: false, error: sourceCondition(exchange, Number(answer.error.headers["x-ms-copy-source-status-code"])) };
@@ -228,7 +228,7 @@ export async function readSourceTags(exchange: BlobExchange, source: CopySource,
   return tags.ok ? parsed({ ...tags.value }) : tags;
 }
 
-/** The same source, as long as it is what it was. */
+/** Returns the source with the condition that its content is still the one with this ETag. */
 export function unchanged(source: CopySource, { etag }: Blob): CopySource {
   if (source.kind === "here") return { ...source, conditions: { ifMatch: etag } };
   return etag === "" ? source : { ...source, headers: { ...source.headers, "if-match": etag } };
