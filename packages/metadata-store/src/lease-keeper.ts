@@ -152,7 +152,7 @@ export class LeaseKeeper {
     }
   }
 
-  /** Ends it now, so that a successor need not wait. `onLost` does not run. */
+  /** Ends the lease now, so that a successor need not wait. `onLost` does not run. */
   async release(): Promise<void> {
     if (this.#holder.epoch === undefined) return;
     const epoch = this.#epoch;

@@ -29,11 +29,11 @@ export interface NodeWorldOptions {
   readonly logger?: Logger;
   /** gRPC when not given. */
   readonly transport?: Transport;
-  /** Credential of the process over gRPC; without it nobody proves anything. */
+  /** Credential of the process for calls. Without it, neither this process nor its peers prove who they are. */
   readonly credential?: () => Credential;
   /** Certificates with which the process and its peers prove who they are; undefined without TLS. */
   readonly tls?: (() => PeerTls) | undefined;
-  /** Facts about the secret of its stamp; without it nothing is told of one. */
+  /** Facts about the secret of the stamp, for the process's facts; undefined: they have none. */
   readonly secret?: () => SecretFacts;
   /** Where others reach it, when that is not where it listens. */
   readonly advertised?: string | undefined;

@@ -23,7 +23,7 @@ export interface RegistryOptions {
   readonly fence: StoreFence;
   readonly checksum: Checksum;
   readonly timeoutMs: number;
-  /** Ends the term: the store may be another one than memory says. */
+  /** Ends the term: the store may differ from what this process has in memory. */
   readonly end: (why: string) => void;
 }
 

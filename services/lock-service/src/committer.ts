@@ -223,7 +223,7 @@ function answer(judged: readonly Waiting[], written: Outcome<void>): void {
   for (const waiting of judged) waiting.answer(written);
 }
 
-/** One group: what its members changed, seen by those after them. */
+/** Changes of the members of one group; each member sees those of the members before it. */
 class GroupTurn implements Turn {
   readonly leases: LeaseTable;
   readonly refusal: Failed | undefined;

@@ -50,7 +50,7 @@ export interface FragmentName {
   readonly index: number;
 }
 
-/** Everything that is known of a fragment before its content is. */
+/** Everything that is known about a fragment before its content is made. */
 export interface FragmentSpec extends FragmentName {
   /** Name of the code, as `packages/erasure` has it. */
   readonly profile: string;

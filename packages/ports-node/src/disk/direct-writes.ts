@@ -115,7 +115,7 @@ export class DirectWrites {
     return done;
   }
 
-  /** By the handle that is there, not by name: the name may be another file's by now. */
+  /** Opens the file once more for direct writes, over the open handle and not by name: the name may be another file's by now. */
   async #open(): Promise<FileHandle | undefined> {
     try {
       return await open(`/proc/self/fd/${this.#cached.fd}`, constants.O_RDWR | constants.O_DIRECT);

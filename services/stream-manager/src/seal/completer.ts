@@ -37,8 +37,8 @@ export class Completer {
   }
 
   /**
-   * Starts on every replica that is not known to be complete. `counted`: whose durable lengths made the sealed one, longest first: each holds
-   * the prefix.
+   * Begins to bring every replica that is not known to be complete to the sealed length. `counted`: the nodes whose durable lengths made the
+   * sealed length, longest first. Each of them holds the prefix.
    */
   start(id: ExtentId, counted: readonly string[]): void {
     const extent = this.#sealed(id);

@@ -5,7 +5,7 @@ import { few } from "../few.ts";
 import { type Finding, finding } from "../kinds/kinds.ts";
 
 const dayMs = 24 * 3_600_000;
-/** A secret that is older should be rotated. */
+/** Age from which a secret should be rotated, in days. */
 export const secretOldDays = 365;
 
 export function findSecret({ processes, nowMs }: StampFacts): Finding[] {

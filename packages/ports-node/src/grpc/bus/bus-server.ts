@@ -23,7 +23,7 @@ import { FrameWriter } from "./frame-writer.ts";
 import type { IncomingRequest, OutgoingAnswer } from "./frames.ts";
 import { decodeFrames, failureField, outgoingSize } from "./frames.ts";
 
-/** Expected of an answer with a payload before one was seen. */
+/** Expected size of an answer with a payload, in bytes, before one was seen. */
 const answerBytesFirst = 64 * 1024;
 const noFailure = new Uint8Array(0);
 
