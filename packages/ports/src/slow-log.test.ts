@@ -30,7 +30,7 @@ test("slow log: five lines a second, and then how many there would have been", (
   slow.ended("slow", at.nowMs - 2_000, () => ({ i: 100 }));
   slow.ended("slow", at.nowMs - 2_000, () => ({ i: 101 }));
   assert.deepEqual(lines.slice(5), [
-    { tookMs: 2_000, i: 100, untold: 95 },
+    { tookMs: 2_000, i: 100, notLogged: 95 },
     { tookMs: 2_000, i: 101 },
   ]);
 });

@@ -32,7 +32,7 @@ export class SlowLog {
       return;
     }
     this.#lines++;
-    const suppressed = this.#suppressed === 0 ? {} : { untold: this.#suppressed };
+    const suppressed = this.#suppressed === 0 ? {} : { notLogged: this.#suppressed };
     this.#suppressed = 0;
     this.#world.logger.info(message, { tookMs: Math.round(tookMs), ...facts(), ...suppressed });
   }

@@ -393,7 +393,7 @@ export const mutants: readonly Mutant[] = [
   // Objects.
   { rules: ["replayBySequence"], workload: "restarts", why: "efficiency: a load takes into memory what its checkpoints hold" },
   { rules: ["truncateAfterCheckpoint"], workload: "restarts", why: "the log is gone, and what it held is in no checkpoint" },
-  { rules: ["restUntilCheckpointed"], workload: "bank", why: "what a parent had in memory is in no record of its heir" },
+  { rules: ["restUntilCheckpointed"], workload: "bank", why: "what a parent had in memory is in no record of its child" },
   { rules: ["placesCheckedInRowOrder"], workload: "registers", why: "a row refers to bytes of another stream" },
   { rules: ["bytesPinTheirExtent"], workload: "uploads", why: "liveness: bytes of an upload are given back between two of its pieces" },
   { rules: ["pinsRenewed"], workload: "uploads", why: "liveness: an upload that takes longer than a term never commits" },

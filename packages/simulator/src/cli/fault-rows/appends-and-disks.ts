@@ -163,7 +163,7 @@ export const appendRows: readonly FaultRow[] = [
     faults: ["crash", "failpoints"],
   },
   {
-    fault: "an heir of a split or merge is loaded elsewhere before what its parent had in memory is in a checkpoint",
+    fault: "a child of a split or merge is loaded elsewhere before what its parent had in memory is in a checkpoint",
     rules: ["restUntilCheckpointed"],
     tests: ["packages/range-partition/src/handoff/reshape.test.ts"],
     faults: ["reshape", "crash"],
