@@ -196,8 +196,9 @@ async function parts(): Promise<Part[]> {
         "tests/location/geo.slow.ts",
         "tests/location/geo-blobs.slow.ts",
         "tests/location/forced.slow.ts",
+        "tests/location/guide.slow.ts",
       ],
-      timeoutMs: 20 * minutes,
+      timeoutMs: 23 * minutes,
     },
     {
       title: "findings of a real cluster; its supervisor killed",

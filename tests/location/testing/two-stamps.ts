@@ -27,8 +27,15 @@ export interface TwoStamps {
   ok(...args: readonly string[]): Promise<string>;
 }
 
+export interface TwoStampsOptions {
+  /** Further arguments of `up`. */
+  readonly args?: readonly string[];
+  /** Comes before the first start. */
+  readonly prepare?: (two: Omit<TwoStamps, "said">) => Promise<void>;
+}
+
 /** Starts them. They are stopped, and their folder is deleted, when the test ends. */
-export async function twoStamps(t: TestContext): Promise<TwoStamps> {
+export async function twoStamps(t: TestContext, { args = [], prepare }: TwoStampsOptions = {}): Promise<TwoStamps> {
   const folder = mkdtempSync(join(tmpdir(), "stamp-two-"));
   const data = join(folder, "data");
   const stamp = (...args: readonly string[]): Promise<Ran> =>
@@ -49,7 +56,8 @@ export async function twoStamps(t: TestContext): Promise<TwoStamps> {
     rmSync(folder, { recursive: true, force: true });
     await release();
   });
-  const said = await ok("up", "-d", "--stamps", "2", "--port-base", String(portBase), "--ready-timeout-s", "300");
+  await prepare?.({ data, portBase, stamp, ok });
+  const said = await ok("up", "-d", "--stamps", "2", "--port-base", String(portBase), "--ready-timeout-s", "300", ...args);
   return { data, portBase, said, stamp, ok };
 }
 

@@ -53,6 +53,7 @@ export async function runGeoDrill(drill: GeoDrill, options: GeoDrillOptions): Pr
     const broken: string[] = [];
     const fault = (what: string): void => timeline.fault(what);
     const note = (what: string): void => timeline.note(what);
+    stamps.onSaid = (line) => note(`(command) ${line}`);
     const scene: GeoScene = { stamps, key, prepared, clients, broken, fault, note };
     let lost: ReadonlySet<string> = new Set();
     try {

@@ -57,6 +57,8 @@ const portsAbove: Readonly<Record<StampName, number>> = { "north-1": 0, "south-1
 
 export class TwoStamps {
   readonly account = account;
+  /** Takes each line that a command says about its progress. */
+  onSaid: (line: string) => void = () => {};
   readonly dataDir: string;
   readonly #main: string;
   readonly #portBase: number;
@@ -100,6 +102,9 @@ export class TwoStamps {
       const child = execFile(process.execPath, all, { maxBuffer: outputMax }, (_error, out, err) =>
         resolve({ code: child.exitCode ?? -1, out, err }),
       );
+      child.stderr?.on("data", (text: string) => {
+        for (const line of text.split("\n")) if (line !== "") this.onSaid(line);
+      });
     });
   }
 

@@ -33,10 +33,10 @@ function doorOf(ends: readonly Uint8Array[], refuses?: string) {
   const accounts = { roleNow: async () => ok(role) } as unknown as Accounts;
   const refusals = new GeoRefusals();
   const handlers = geoDoorHandlers({ rules: allRules } as World, accounts, router, {} as Copies, refusals);
-  const seed = (lowKey: Uint8Array, highKey: Uint8Array, names: readonly string[], epoch = 3n) => {
+  const seed = (lowKey: Uint8Array, highKey: Uint8Array, names: readonly string[], epoch = 3n, table = "Entity") => {
     const rows = names.map((name) => ({ key: key(name), value: new Uint8Array(1) }));
     const part = { epoch, sequence: 9n, lastTicket: 9n, lowKey, highKey, rows };
-    return handlers.seed(create(GeoSeedRequestSchema, { account, epoch, table: "Entity", part }), context);
+    return handlers.seed(create(GeoSeedRequestSchema, { account, epoch, table, part }), context);
   };
   return { applied, seed, refusals };
 }
@@ -80,4 +80,15 @@ test("geo door: what was shipped under another role epoch is refused and counted
   assert.deepEqual([stale.ok, !stale.ok && stale.failure.reason, refusals.staleEpochs], [false, "staleRoleEpoch", 1]);
   assert.ok((await seed(low, high, ["a"])).ok);
   assert.deepEqual([applied.length, refusals.staleEpochs], [1, 1]);
+});
+
+test("geo door: rows of a table that this release does not know are refused, and the text says that releases may differ", async () => {
+  const { applied, seed } = doorOf([]);
+  const unknown = await seed(low, high, ["a"], 3n, "Graph");
+  assert.ok(!unknown.ok);
+  const { reason, message } = unknown.failure;
+  assert.deepEqual(
+    [reason, message, applied.length],
+    ["badRequest", 'rows of table "Graph" are not shipped: this stamp may run another release', 0],
+  );
 });
