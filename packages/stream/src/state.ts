@@ -143,6 +143,11 @@ export class StreamState {
     return this.#nextId;
   }
 
+  /** True if it has no stream, no extent and no node, as that of a new stamp. */
+  get isEmpty(): boolean {
+    return this.#streams.size === 0 && this.#extents.size === 0 && this.nodes().next().done === true;
+  }
+
   get streamCount(): number {
     return this.#streams.size;
   }

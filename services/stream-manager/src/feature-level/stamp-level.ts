@@ -53,8 +53,7 @@ export class StampLevel {
       return decoded.ok ? ok(new StampLevel(around, metadata, decoded.value)) : decoded;
     }
     const level = new StampLevel(around, metadata, { level: 0, wallMs: 0, release: "" });
-    const isNew = state.streamCount === 0 && state.extentCount === 0 && [...state.nodes()].length === 0;
-    if (!isNew) return ok(level);
+    if (!state.isEmpty) return ok(level);
     const recorded = await level.#write(featureLevel, "the stamp is new: it has no stream, no extent and no node");
     return recorded.ok ? ok(level) : recorded;
   }

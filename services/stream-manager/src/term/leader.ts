@@ -155,7 +155,7 @@ export class Leader {
     if (!stampId.ok) return stampId;
     const startedMs = world.clock.monotonicMs();
     const keysBefore = this.#copy.keysRead;
-    const loaded = await this.#copy.take(this.#ended.signal);
+    const loaded = await this.#copy.take(this.#number, this.#ended.signal);
     if (!loaded.ok) {
       if (loaded.failure.reason === "damaged") {
         world.logger.error("the stream manager's metadata is damaged", { message: loaded.failure.message });

@@ -1,15 +1,16 @@
 /** The copy of the metadata that a standby keeps: what it reads at a take-over, and that it is what a reading of everything gives. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { extentId, extentVersion, ownerEpoch, unwrap } from "@stamp/base";
+import { extentId, extentVersion, ok, ownerEpoch, smTerm, unwrap } from "@stamp/base";
 import { LeaseKeeper, MetadataClient } from "@stamp/metadata-store";
-import { openIdentity } from "@stamp/ports";
+import { type Client, openIdentity, type Transport } from "@stamp/ports";
 import { type ExtentRecord, encodeStored, keyOf, managerPrefix, type StoredRecord, StreamState } from "@stamp/stream";
-import { LockService } from "@stamp/wire";
+import { LockService, type MetadataStore } from "@stamp/wire";
 import { Cluster, first } from "../testing/cluster.ts";
 import { StateCopy } from "./state-copy.ts";
 
 const timeoutMs = 2_000;
+const later = smTerm(2);
 
 /** Everything that the state holds, in an order of its own. */
 function describe(state: StreamState): unknown {
@@ -61,7 +62,7 @@ test("state copy: while streams come, grow, change and go it is what everything 
     stop.abort();
     await following;
     const before = copy.keysRead;
-    const taken = unwrap(await copy.take(new AbortController().signal));
+    const taken = unwrap(await copy.take(later, new AbortController().signal));
     assert.ok(copy.keysRead - before < 20, `${copy.keysRead - before} keys read at the end`);
     assert.deepEqual(describe(taken), describe(await read(cluster)));
   });
@@ -82,7 +83,7 @@ test("state copy: after another start of the store, and after more than it remem
     await sim.sleep(5_000);
     stop.abort();
     await following;
-    assert.deepEqual(describe(unwrap(await copy.take(new AbortController().signal))), describe(await read(cluster)));
+    assert.deepEqual(describe(unwrap(await copy.take(later, new AbortController().signal))), describe(await read(cluster)));
   });
 });
 
@@ -95,10 +96,36 @@ test("state copy: a term that ended while it was read leaves the copy to the nex
     const copy = new StateCopy(sim.world("standby"), "lock", timeoutMs);
     const ended = new AbortController();
     ended.abort();
-    assert.equal((await copy.take(ended.signal)).ok, false);
+    assert.equal((await copy.take(later, ended.signal)).ok, false);
     const all = copy.keysRead;
-    assert.deepEqual(describe(unwrap(await copy.take(new AbortController().signal))), describe(await read(cluster)));
+    assert.deepEqual(describe(unwrap(await copy.take(later, new AbortController().signal))), describe(await read(cluster)));
     assert.ok(all >= 5 && copy.keysRead - all < 5, `${all} keys read, then ${copy.keysRead - all}`);
+  });
+});
+
+test("state copy: a page that says nothing is there is not believed, but for the first term of a stamp", async () => {
+  const cluster = new Cluster({ seed: 11 });
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/s", 1);
+    const world = sim.world("standby");
+    /** The first page of each copy comes without an entry. */
+    const copyOf = (): StateCopy => {
+      let lies = true;
+      const client = (address: string, service: Parameters<Transport["client"]>[1]) => {
+        const honest = world.transport.client(address, service) as Client<typeof MetadataStore>;
+        const listKeys: typeof honest.listKeys = (request, options) => {
+          if (!lies) return honest.listKeys(request, options);
+          lies = false;
+          return Promise.resolve(ok({ entries: [], more: false })) as ReturnType<typeof honest.listKeys>;
+        };
+        return { ...honest, listKeys };
+      };
+      return new StateCopy({ ...world, transport: { ...world.transport, client: client as Transport["client"] } }, "lock", timeoutMs);
+    };
+    const never = new AbortController().signal;
+    assert.equal(unwrap(await copyOf().take(smTerm(1), never)).isEmpty, true);
+    assert.deepEqual(describe(unwrap(await copyOf().take(later, never))), describe(await read(cluster)));
   });
 });
 

@@ -5,7 +5,7 @@
  * The copy is exact at the position that it names. Under a new term nothing is written by an older one any more, so a copy brought up to date
  * after the lease was taken is the truth until this leader writes itself; every transaction is conditional on the versions in it anyway.
  */
-import type { Outcome } from "@stamp/base";
+import type { Outcome, SmTerm } from "@stamp/base";
 import { ok } from "@stamp/base";
 import { MetadataClient, type StoreAge, type StorePosition } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
@@ -63,11 +63,17 @@ export class StateCopy {
     }
   }
 
-  /** Everything that is recorded now, for a term that has not ended meanwhile. It is the caller's: the next copy begins anew. */
-  async take(ended: AbortSignal): Promise<Outcome<StreamState>> {
+  /** Returns everything that is recorded now, for a term that has not ended meanwhile. It is the caller's: the next copy begins anew. */
+  async take(term: SmTerm, ended: AbortSignal): Promise<Outcome<StreamState>> {
     // A round that runs may have read its last page before the caller's term began.
     await this.#bringing;
-    const brought = await this.#upToDate();
+    let brought = await this.#upToDate();
+    // A leader that takes a stamp for new would raise its level, and have every replica deleted. So "nothing" is not believed at once.
+    if (brought.ok && brought.value.state.isEmpty && term > 1) {
+      this.#copy = undefined;
+      brought = await this.#upToDate();
+      if (brought.ok && !brought.value.state.isEmpty) this.#world.logger.error("the copy of the metadata was empty, the store is not");
+    }
     if (!brought.ok) return brought;
     if (ended.aborted) return notLeader();
     this.#copy = undefined;
