@@ -39,6 +39,7 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "docs/guides/etcd.md: needs an etcd; tests/etcd/migrate.slow.ts has one",
     "docs/guides/geo.md: two stamps at once are too much beside the guides' cluster; tests/location/guide.slow.ts runs these commands",
     "docs/guides/geo.md: two stamps at once are too much beside the guides' cluster; tests/location/guide.slow.ts runs these commands",
+    "docs/guides/geo.md: needs two stamps with TLS; tests/location/tls.slow.ts makes and uses these certificates",
     "docs/guides/geo.md: each takes minutes and two stamps",
     "docs/guides/internal-ports.md: the cluster of the guides has no TLS; tests/drills/cluster-tls.slow.ts makes and rotates certificates",
     "docs/guides/keys-at-rest.md: the folder of this test has a key",

@@ -197,8 +197,9 @@ async function parts(): Promise<Part[]> {
         "tests/location/geo-blobs.slow.ts",
         "tests/location/forced.slow.ts",
         "tests/location/guide.slow.ts",
+        "tests/location/tls.slow.ts",
       ],
-      timeoutMs: 23 * minutes,
+      timeoutMs: 26 * minutes,
     },
     {
       title: "findings of a real cluster; its supervisor killed",

@@ -14,7 +14,8 @@ export function moveAccount(command: Command, name: string, stamp: string): Prom
 }
 
 export function addMigrate(account: Command): void {
-  const about = "move an account to another stamp; it serves all the time, but for some seconds without writes at the end";
+  const about =
+    "move an account to another stamp; it serves all the time, but for some seconds without writes at the end; its queues do not move, and are out of reach afterwards";
   const command = withLocation(account.command("migrate <account>").description(about).option("--json", "for tools"));
   withWait(command)
     .requiredOption("--to <stamp>", "the stamp that it goes to")
