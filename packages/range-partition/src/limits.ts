@@ -9,6 +9,7 @@ export const limitDefaults: Required<PartitionLimits> = {
   rowCacheBytesMax: 32 * mebibyte,
   indexCacheBytesMax: 32 * mebibyte,
   groupBytesMax: 3.5 * mebibyte,
+  overdueBytesMax: 14 * mebibyte,
   transactionsMax: 10_000,
   checkpointsMax: 8,
   followedBytesMax: 4 * mebibyte,

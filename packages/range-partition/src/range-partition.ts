@@ -122,6 +122,7 @@ export class RangePartition {
     this.#commit = new GroupCommit(world, streams.commitLog, {
       ownerEpoch: options.ownerEpoch,
       groupBytesMax: limits.groupBytesMax,
+      overdueBytesMax: limits.overdueBytesMax,
       lastSequence: replayed.lastSequence,
       lastTicket: replayed.lastTicket,
       appends: loaded.storage.times.append,

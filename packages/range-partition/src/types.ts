@@ -99,8 +99,13 @@ export interface PartitionLimits {
   readonly rowCacheBytesMax?: number;
   /** Indexes of checkpoints in memory, where no caches are given. Default 32 MiB. */
   readonly indexCacheBytesMax?: number;
-  /** Commit records of at most so many bytes. Default 4 MiB. */
+  /** Size of a commit record, in bytes. Default 3.5 MiB. */
   readonly groupBytesMax?: number;
+  /**
+   * Size of the commits whose callers were told `unknown` at their deadline and that are not durable, in bytes. From there on more commits are
+   * refused as `overloaded`. Default 14 MiB.
+   */
+  readonly overdueBytesMax?: number;
   /** Transactions that wait or run. More are refused as `overloaded`. Default 10,000. */
   readonly transactionsMax?: number;
   /** Checkpoints that a read may meet before they are merged. Default 8. */

@@ -20,12 +20,17 @@ function outcomeOf<T>(word: Word, value: T): Outcome<T> {
 const wordOf = (outcome: Outcome<unknown>): Word => (outcome.ok ? "done" : outcome.failure.applied === "no" ? "no" : "unknown");
 
 const place: Place = { extentId: 7, offsetBytes: 0, lengthBytes: 100 };
+const overdueBytesMax = 1_000;
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 /** 40 were committed before. */
-const commitTo = (world: World, stream: object, on: Pick<GroupCommitOptions, "apply" | "onLost">): GroupCommit =>
+const commitTo = (
+  world: World,
+  stream: object,
+  on: Pick<GroupCommitOptions, "apply" | "onLost"> & Partial<Pick<GroupCommitOptions, "room">>,
+): GroupCommit =>
   new GroupCommit(world, stream as OwnedStream, {
-    ...{ ownerEpoch: 1, groupBytesMax: 1 << 20, lastSequence: 40, lastTicket: 90 },
+    ...{ ownerEpoch: 1, groupBytesMax: 1 << 20, overdueBytesMax, lastSequence: 40, lastTicket: 90 },
     appends: new Histogram(world.clock),
     room: async () => {},
     ...on,
@@ -145,4 +150,37 @@ test("cut: what the log acknowledged is applied at once; what it did not is not 
         assert.equal(outcome.failure.reason, "partitionLoading", "done anew by whoever can");
     }
   }
+});
+
+test("overdue: commits whose callers have gone wait up to a bound in bytes; beyond it nothing is queued until they are durable", async () => {
+  const simulation = new Simulation({ seed: 1 });
+  await simulation.run(async () => {
+    const world = simulation.world("server");
+    const room = Promise.withResolvers<void>();
+    const stream = { noRoom: undefined, append: async () => ok([place]) };
+    const commit = commitTo(world, stream, { room: () => room.promise, apply: () => {}, onLost: () => assert.fail("not lost") });
+    // Others may have seen what these write, so none of them is taken back at its deadline.
+    let durable = 0;
+    const write = (stays: boolean): Promise<Outcome<void>> =>
+      commit.commit(
+        [{ kind: "put", key: utf8("a"), value: new Uint8Array(300) }],
+        1_000,
+        () => {},
+        stays ? (done) => (durable += Number(done)) : undefined,
+      );
+    // The bound is on what is overdue: callers that still wait, and commits that are taken back, do not count.
+    const bytesOfOne = 1_200;
+    assert.deepEqual((await Promise.all([1, 2, 3, 4].map(() => write(false)))).map(wordOf), ["no", "no", "no", "no"]);
+    const queued: Word[] = [];
+    for (let i = 0; i < 3; i++) queued.push(...(await Promise.all([write(true), write(true)])).map(wordOf));
+    const overdueBytes = commit.undurableBytes;
+    assert.ok(overdueBytes >= overdueBytesMax && overdueBytes < overdueBytesMax + bytesOfOne, `${overdueBytes} bytes wait`);
+    assert.deepEqual(queued, ["unknown", "unknown", "unknown", "unknown", "no", "no"]);
+    const refusal = await write(true);
+    assert.ok(!refusal.ok && refusal.failure.reason === "overloaded" && refusal.failure.applied === "no");
+    room.resolve();
+    await commit.whenIdle();
+    assert.equal(durable, 4, "all that waited became durable");
+    assert.equal(wordOf(await write(true)), "done");
+  });
 });

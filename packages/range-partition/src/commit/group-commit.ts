@@ -46,6 +46,8 @@ export interface GroupCommitOptions {
   readonly ownerEpoch: number;
   /** Size of one record, in bytes. A transaction that is larger alone is refused. */
   readonly groupBytesMax: number;
+  /** Bytes of overdue commits from which on nothing more is queued. */
+  readonly overdueBytesMax: number;
   readonly lastSequence: number;
   readonly lastTicket: number;
   /** How long they take. */
@@ -60,6 +62,8 @@ interface Queued {
   readonly writes: readonly RowWrite[];
   readonly bytes: number;
   readonly stays: boolean;
+  /** True from the caller's deadline on: the caller was told `unknown`, and the commit still waits or is on its way. */
+  overdue: boolean;
   readonly settle: (outcome: Outcome<void>) => void;
 }
 
@@ -86,6 +90,7 @@ export class GroupCommit {
   #lastTicket: number;
   #groups = 0;
   #commits = 0;
+  #overdueBytes = 0;
   readonly #idle = new Bell();
   readonly #undurable = new Set<Group>();
   #appending: Promise<void> = Promise.resolve();
@@ -124,10 +129,24 @@ export class GroupCommit {
     this.#lastTicket = Math.max(this.#lastTicket, ticket);
   }
 
+  /**
+   * Why no writes can be queued now, whatever they are; undefined when writes can be queued. The callers of overdue commits have gone and
+   * send more, so these commits are the only ones whose number the operations at work do not bound.
+   */
+  get noRoom(): Failed | undefined {
+    const { overdueBytesMax } = this.#options;
+    if (this.#log.noRoom !== undefined || this.#overdueBytes < overdueBytesMax) return this.#log.noRoom;
+    return refused(
+      "resourceExhausted",
+      "overloaded",
+      `${this.#overdueBytes} bytes of overdue commits wait for the log, the limit is ${overdueBytesMax}`,
+    );
+  }
+
   /** Why these writes can't be queued; undefined when they can. */
   refusal(writes: readonly RowWrite[]): Failed | undefined {
     if (this.#ended !== undefined) return { ok: false, failure: { ...this.#ended, applied: "no" } };
-    const { noRoom } = this.#log;
+    const { noRoom } = this;
     if (noRoom !== undefined) return noRoom;
     const bytes = writesBytes(writes);
     const { groupBytesMax } = this.#options;
@@ -153,8 +172,10 @@ export class GroupCommit {
         writes,
         bytes: writesBytes(writes),
         stays: settled !== undefined,
+        overdue: false,
         settle: (outcome) => {
           timer?.cancel();
+          if (queued.overdue) this.#overdueBytes -= queued.bytes;
           settled?.(outcome.ok);
           if (outcome.ok || outcome.failure.applied === "no") leave();
           resolve(outcome);
@@ -236,6 +257,8 @@ export class GroupCommit {
       queued.settle(refused("deadlineExceeded", "timeout", "the commit was not sent in time"));
       return;
     }
+    queued.overdue = true;
+    this.#overdueBytes += queued.bytes;
     resolve(unknownOutcome("deadlineExceeded", "timeout", "the commit was not acknowledged in time"));
   }
 
