@@ -19,3 +19,10 @@ test("drill run --compose refuses a drill that needs seven extent nodes before i
   assert.equal(status, 2, stderr);
   assert.match(stderr, /slow-fragment: it needs seven extent nodes, and docker-compose\.yml has four/);
 });
+
+test("drill geo-planned: a number of objects that is none is refused before a stamp is started", () => {
+  const main = join(import.meta.dirname, "../main.ts");
+  const { status, stderr } = spawnSync(process.execPath, [main, "drill", "geo-planned", "--objects", "many"], { encoding: "utf8" });
+  assert.equal(status, 2, stderr);
+  assert.match(stderr, /--objects: many is not a number of objects/);
+});
