@@ -279,19 +279,24 @@ export class RangeShipping implements RangeWork {
     });
     this.#sender = sender;
     if (this.#stop.signal.aborted) sender.stop();
-    await Promise.all([sender.ended, this.#noteComplete()]);
+    const sent = new AbortController();
+    const ended = sender.ended.finally(() => sent.abort());
+    await Promise.all([ended, this.#noteComplete(sent.signal)]);
     // The log has lost a commit: everything is scanned.
     if (lost) await followers.end(this.account);
   }
 
-  /** Takes the end out of the note when the copy is complete: the notes of two ranges are the same then, and they may be merged. */
-  async #noteComplete(): Promise<void> {
+  /**
+   * Takes the end out of the note when the copy is complete: the notes of two ranges are the same then, and they may be merged. Ends with
+   * `sent`, which the end of the sender aborts: the copy does not become complete without a sender.
+   */
+  async #noteComplete(sent: AbortSignal): Promise<void> {
     const { followers } = this.#partition;
-    const { signal } = this.#stop;
     for (let status = followers.status(this.account); status !== undefined; status = followers.status(this.account)) {
-      if (signal.aborted || followers.isOver || noteOf(status.note)?.end === undefined) return;
+      if (sent.aborted || this.#stop.signal.aborted || followers.isOver) return;
+      if (noteOf(status.note)?.end === undefined) return;
       if (this.#seeding.ended(status.acknowledged)) await this.#note(this.#copy);
-      else await sleep(this.#world.clock, completePollMs, signal);
+      else await sleep(this.#world.clock, completePollMs, sent);
     }
   }
 
