@@ -40,6 +40,7 @@ test("callers: what changes or destroys is for few", () => {
     ...[
       "Accounts/CopySettings",
       "Accounts/Create",
+      "Accounts/ForgetDiverged",
       "Accounts/Get",
       "Accounts/GetCopy",
       "Accounts/GetForCopy",

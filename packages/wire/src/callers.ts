@@ -174,6 +174,7 @@ const tables: readonly ServiceCallers[] = [
     fenceShipped: ["partition-manager"],
     getShippedVersions: ["front-end"],
     listDivergedRows: ["partition-manager"],
+    forgetDivergedRows: ["partition-manager"],
     listPartitions: ["partition-manager", "operator"],
   }),
   table(Accounts, {
@@ -196,6 +197,7 @@ const tables: readonly ServiceCallers[] = [
     copySettings: locations,
     endReport: ["partition-server"],
     listDiverged: ["operator", ...locations],
+    forgetDiverged: ["operator", ...locations],
   }),
   // Partition servers of another stamp.
   table(GeoDoor, {
@@ -235,6 +237,7 @@ const tables: readonly ServiceCallers[] = [
     giveUpOperation: ["operator"],
     proposeMoves: ["operator"],
     listDiverged: ["operator"],
+    forgetDiverged: ["operator"],
     getAccount: ["operator"],
     listAccounts: ["operator"],
   }),

@@ -22,7 +22,7 @@ import {
   roleWithoutRow,
 } from "@stamp/geo";
 import { sleep } from "@stamp/ports";
-import { type AccountShipping, fromWire, type ListDivergedResponse } from "@stamp/wire";
+import { type AccountShipping, type ForgetDivergedResponse, fromWire, type ListDivergedResponse } from "@stamp/wire";
 import { Operations } from "./operations.ts";
 import { type Proposal, rebalancePlan } from "./rebalance.ts";
 import { type Registry, unknownStamp } from "./registry.ts";
@@ -158,6 +158,13 @@ export class Location {
     if (!page.ok || running?.kind !== "forced" || running.source !== stamp) return page;
     // A stamp that has not answered that it is deposed may have more than it says, and may go on writing.
     return ok({ ...page.value, complete: false, trouble: `stamp ${stamp} has not heard yet that it is no primary any more` });
+  }
+
+  /** Deletes such a page at the stamp. */
+  async forgetDiverged(name: string, stamp: string, marker: string): Promise<Outcome<ForgetDivergedResponse>> {
+    const { registry } = this.#options;
+    const held = registry.stamp(stamp);
+    return held === undefined ? unknownStamp(stamp, registry) : this.stamps.onStamp(held, (link) => link.forgetDiverged(name, marker));
   }
 
   /** Why the account's operation waits; empty: it goes on, or there is none. */

@@ -66,6 +66,7 @@ export function locationHandlers(clock: Clock, leading: () => Outcome<Location>)
         return ok({ moves: moves.map((move) => ({ ...move, bytes: toWire(move.bytes) })), staying: [...staying] });
       }),
     listDiverged: ({ account, stamp, marker }) => onLocation((location) => location.diverged(account, stamp, marker)),
+    forgetDiverged: ({ account, stamp, marker }) => onLocation((location) => location.forgetDiverged(account, stamp, marker)),
     giveUpOperation: ({ account }) => operated((location) => location.giveUp(account)),
   };
 }

@@ -13,6 +13,7 @@ import {
   Accounts,
   type CopyReport,
   FeatureLevels,
+  type ForgetDivergedResponse,
   fromWire,
   RoleCommand as Kind,
   type ListDivergedResponse,
@@ -163,6 +164,11 @@ export class StampLink {
   /** A page of what only the stamp had when a forced failover deposed it. */
   diverged(account: string, marker: string): Promise<Outcome<ListDivergedResponse>> {
     return this.#onAccounts((client, options) => client.listDiverged({ account, marker }, options));
+  }
+
+  /** Deletes such a page. */
+  forgetDiverged(account: string, marker: string): Promise<Outcome<ForgetDivergedResponse>> {
+    return this.#onAccounts((client, options) => client.forgetDiverged({ account, marker }, options));
   }
 
   /** The account with its keys and secrets. */

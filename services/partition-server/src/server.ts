@@ -45,6 +45,7 @@ export function partitionServerHandlers(
       }),
     getShippedVersions: (request) => guarded(() => reports.versions(request)),
     listDivergedRows: (request) => guarded(() => reports.page(request)),
+    forgetDivergedRows: (request) => guarded(() => reports.forget(request)),
     getShipping: ({ account, epoch, paired }) =>
       guarded(async () => {
         const asked = { account, epoch: fromWire(epoch), paired: fromWire(paired) };

@@ -1,10 +1,10 @@
 /**
  * `stamp geo diverged`: what only a primary had that a forced failover deposed, as that stamp has reported it
- * (docs/guides/geo.md).
+ * (docs/guides/geo.md). A stamp that does not answer is told with its reason; the reports of the others are shown.
  */
 import { entityJson } from "@stamp/azure-rest";
 import { type Outcome, toHex } from "@stamp/base";
-import { type DivergedRow, type ListDivergedResponse, propertyFromWire } from "@stamp/wire";
+import { type DivergedRow, type ForgetDivergedResponse, type ListDivergedResponse, propertyFromWire } from "@stamp/wire";
 import type { Command } from "commander";
 import { call, onLocation } from "../accounts/location-command.ts";
 import { table } from "../print.ts";
@@ -21,6 +21,22 @@ export interface StampReport {
   readonly rows: readonly DivergedRow[];
 }
 
+/** Deletes the report of one stamp, page by page. Repeated, it goes on. */
+export async function forgetDiverged(command: Command, account: string, stamp: string): Promise<void> {
+  const forgotten = await onLocation(command, async (transport, { at }): Promise<Outcome<number>> => {
+    const client = locationAt(transport, at);
+    let rows = 0;
+    for (let marker: string | undefined = ""; marker !== undefined; ) {
+      const page: Outcome<ForgetDivergedResponse> = await client.forgetDiverged({ account, stamp, marker }, call);
+      if (!page.ok) return page;
+      rows += page.value.rows;
+      marker = page.value.nextMarker === "" ? undefined : page.value.nextMarker;
+    }
+    return { ok: true, value: rows };
+  });
+  tell(command, { account, stamp, forgotten }, () => `${stamp}: ${forgotten} rows of the report about account ${account} are deleted`);
+}
+
 export async function showDiverged(command: Command, account: string, stamp: string): Promise<void> {
   const reports = await onLocation(command, async (transport, { at }): Promise<Outcome<StampReport[]>> => {
     const client = locationAt(transport, at);
@@ -33,7 +49,10 @@ export async function showDiverged(command: Command, account: string, stamp: str
     for (const name of stamps) {
       const report = await reportOf(client, account, name);
       if (report.ok) read.push(report.value);
-      else if (stamp !== "" || report.failure.code !== "notFound") return report;
+      else if (stamp !== "") return report;
+      else if (report.failure.code !== "notFound") {
+        read.push({ stamp: name, complete: false, trouble: `it does not tell its report: ${report.failure.message}`, rows: [] });
+      }
     }
     return { ok: true, value: read };
   });

@@ -46,6 +46,10 @@ before(async () => {
     migrateAccount: begins("migrate"),
     giveUpOperation: begins("giveUp"),
     proposeMoves: async () => ok(proposed.length > 1 ? proposed.shift() : proposed[0]),
+    forgetDiverged: async (request: Answer) => {
+      asked.push(["forget", request]);
+      return request.marker === "" ? ok({ rows: 500, nextMarker: "Entity/05" }) : ok({ rows: 3 });
+    },
     listDiverged: async (request: Answer) => {
       asked.push(["diverged", request]);
       return diverged(request);
@@ -291,4 +295,36 @@ test("location rebalance: plan shows moves and what stays, run makes them one af
   assert.match(ran.out, /^moved: acme to south-1, beta to south-1\nno account is to be moved\nstays: gamma/);
   proposed = [{ moves: [], staying: [] }];
   assert.match((await stamp("location", "rebalance", "run")).out, /^nothing was to be moved\nno account is to be moved$/);
+});
+
+test("geo diverged: a stamp that is away hides no other one's report", async () => {
+  states = [over];
+  const row = { operation: 5n, kind: "container", name: "photos", deleted: true };
+  diverged = ({ stamp: at }) =>
+    at === "north-1" ? ok({ complete: true, rows: [row] }) : refused("unavailable", "connectFailed", "no connection");
+  const shown = await stamp("geo", "diverged", "acme");
+  assert.equal(shown.error, undefined);
+  assert.match(shown.out, /north-1 +5 +container deleted +photos/);
+  assert.match(shown.out, /\nsouth-1: the report is not complete: it does not tell its report: no connection/);
+  const one = await stamp("geo", "diverged", "acme", "--stamp", "south-1");
+  assert.match(one.error?.message ?? "", /no connection/);
+});
+
+test("geo diverged --forget: deletes the report of a named stamp page by page, and nothing without a name", async () => {
+  states = [over];
+  const unnamed = await stamp("geo", "diverged", "acme", "--forget");
+  assert.match(unnamed.error?.message ?? "", /--forget needs --stamp/);
+  assert.equal(asked.length, 0);
+  const gone = await stamp("geo", "diverged", "acme", "--forget", "--stamp", "north-1");
+  assert.equal(gone.error, undefined);
+  assert.match(gone.out, /^north-1: 503 rows of the report about account acme are deleted$/);
+  assert.deepEqual(
+    asked.map(([what, { stamp: at, marker }]) => [what, at, marker]),
+    [
+      ["forget", "north-1", ""],
+      ["forget", "north-1", "Entity/05"],
+    ],
+  );
+  const json = JSON.parse((await stamp("geo", "diverged", "acme", "--forget", "--stamp", "north-1", "--json")).out);
+  assert.deepEqual(json, { account: "acme", stamp: "north-1", forgotten: 503 });
 });

@@ -9,7 +9,7 @@ import { CommandError, exitCodes } from "../exit.ts";
 import { table } from "../print.ts";
 import { tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
-import { showDiverged } from "./diverged.ts";
+import { forgetDiverged, showDiverged } from "./diverged.ts";
 import { lagText, pendingText, shippingFacts } from "./figures.ts";
 import { locationAt, operate, stepText } from "./operation.ts";
 
@@ -78,7 +78,12 @@ export function addGeo(program: Command): void {
     "diverged acme --json",
   )
     .option("--stamp <stamp>", "only what this stamp had", "")
-    .action((account: string, { stamp }: { stamp: string }, command: Command) => showDiverged(command, account, stamp));
+    .option("--forget", "delete the report of --stamp: nobody can read it afterwards")
+    .action((account: string, { stamp, forget }: { stamp: string; forget?: boolean }, command: Command) => {
+      if (forget !== true) return showDiverged(command, account, stamp);
+      if (stamp === "") throw new CommandError("--forget needs --stamp NAME: the stamp whose report is deleted", exitCodes.usage);
+      return forgetDiverged(command, account, stamp);
+    });
   make("give-up <account>", "take an operation back, as long as no other stamp was promoted", "give-up acme").action(
     async (account: string, _options, command: Command) =>
       show(command, await onLocation(command, (transport, { at }) => locationAt(transport, at).giveUpOperation({ account }, call))),

@@ -203,6 +203,26 @@ const pageRowsMax = 500;
 const pageBytesMax = 1024 * 1024;
 const lookedRowsMax = 20_000;
 
+export interface ForgottenPage {
+  readonly rows: number;
+  /** Key at which the next call begins; undefined: there is nothing more. */
+  readonly next: Uint8Array | undefined;
+}
+
+/** Deletes a page of the report's rows between two keys, in one transaction. Throws FailureError for a damaged row. */
+export async function forgetPage(
+  range: Pick<ReportedRange, "transact"> & { scan(range: ScanRange): RowScan },
+  keys: { readonly low: Uint8Array; readonly high: Uint8Array },
+  nameOf: ReportOptions["nameOf"],
+): Promise<Outcome<ForgottenPage>> {
+  const { rows, next } = await reportPage(range, keys, nameOf);
+  if (rows.length === 0) return ok({ rows: 0, next });
+  const names = [...new Map(rows.map(({ name }) => [toHex(name), name])).values()];
+  const writes = rows.map((row): RowWrite => ({ kind: "delete", key: reportKey(row.name, row) }));
+  const deleted = await range.transact(names, async () => ({ writes, result: undefined }), { timeoutMs });
+  return deleted.ok ? ok({ rows: rows.length, next }) : deleted;
+}
+
 /** A page of the report's rows between two keys. Throws FailureError for a damaged one. */
 export async function reportPage(
   range: { scan(range: ScanRange): RowScan },

@@ -30,6 +30,17 @@ async function report(at: OneStamp) {
   }
 }
 
+/** Deletes every page of the report at a stamp. */
+async function forget(at: OneStamp): Promise<number> {
+  let rows = 0;
+  for (let marker = ""; ; ) {
+    const page = await at.until("a page goes", () => at.accounts.forgetDiverged({ account, marker }, options));
+    rows += page.rows;
+    marker = page.nextMarker;
+    if (marker === "") return rows;
+  }
+}
+
 const textOf = ({ name, deleted, entity }: DivergedRow): string => {
   const { partitionKey = "", rowKey = "" } = entity?.key ?? {};
   const text = deleted ? "deleted" : String(entity?.properties[0]?.value?.kind.value ?? "");
@@ -141,7 +152,7 @@ test("report: the deposed primary has the new one's rows afterwards, and its rep
   });
 });
 
-test("report: ranges are not merged while one of them owes a part of it; they are when the report is over", async () => {
+test("report: ranges are not merged while one of them owes a part of it; a report that is over may be deleted, and nothing else goes", async () => {
   const sim = new Simulation({ seed: 6, rules: allRules });
   await sim.run(async () => {
     const { a, b } = await beginPair(sim, (at) => at.write("p0", [{ rowKey: "0", text: "seeded" }]));
@@ -160,13 +171,22 @@ test("report: ranges are not merged while one of them owes a part of it; they ar
     await b.obey(RoleCommand.PROMOTE, 3, { peer: "a", peerDoors: [a.door] });
     await a.obey(RoleCommand.DEMOTE, 3, { peer: "b", peerDoors: [b.door] });
     await sleep(a.world.clock, 5 * seconds);
+    const early = await a.accounts.forgetDiverged({ account, marker: "" }, options);
+    assert.ok(!early.ok && early.failure.reason === "notReady", "while the report is made nothing of it is deleted");
     const owed = await merge();
     assert.ok(!owed.ok && /lacks \d+ commits of entity/.test(owed.failure.message), JSON.stringify(owed));
     sim.heal();
     await until(a, "the old primary is a copy", async () => (await a.role()) === "secondary");
     const told = await report(a);
     assert.deepEqual([told.complete, told.trouble, told.rows.length], [true, "", 9]);
+    const before = await forget(a);
+    assert.deepEqual([before, (await report(a)).rows.length], [9, 0], "from both ranges");
     await a.until("a merge", merge);
-    assert.equal((await report(a)).rows.length, 9);
+    assert.deepEqual([await forget(a), (await report(a)).rows.length], [0, 0]);
+    for (let i = 0; i < 9; i++) {
+      const key = { partitionKey: `p${i}`, rowKey: `${i}` };
+      assert.match((await a.read(key)) ?? "", /both/, "rows of the account stay");
+      assert.equal(await a.read(key), await b.read(key));
+    }
   });
 });

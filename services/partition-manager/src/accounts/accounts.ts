@@ -4,7 +4,7 @@ import { type Outcome, ok, refused } from "@stamp/base";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import type { Account, Accounts } from "@stamp/wire";
 import type { MapState } from "../map/map-state.ts";
-import { divergedHere } from "../roles/report-here.ts";
+import { divergedHere, forgetHere } from "../roles/report-here.ts";
 import { RoleCommands } from "../roles/role-commands.ts";
 import { roleHandlers } from "../roles/role-handlers.ts";
 import type { NamedRole } from "../roles/roles-here.ts";
@@ -66,13 +66,10 @@ export function accountsHandlers(
     },
     get: async ({ account }, context) => withoutSecrets(await read(account, context)),
     getForCopy: ({ account }, context) => read(account, context),
-    ...roleHandlers(
-      world,
-      roles,
-      execute,
-      (account, role) => onMap((map) => shippingHere(world, map, account, role)),
-      (account, marker) => onMap((map) => divergedHere(world, map, account, marker)),
-    ),
+    ...roleHandlers(world, roles, execute, (account, role) => onMap((map) => shippingHere(world, map, account, role)), {
+      list: (account, marker) => onMap((map) => divergedHere(world, map, account, marker)),
+      forget: (account, marker) => onMap((map) => forgetHere(world, map, account, marker)),
+    }),
     listRoles: async (_request, context) => {
       const [term, opened] = [leading(), rows()];
       if (!term.ok) return term;

@@ -5,13 +5,13 @@ import { type AccountRole, type RoleCommand as Command, encodeRole, type GeoPoin
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import { type AccountShippingSchema, type Accounts, fromWire, type ObeyRequest, RoleCommand, toWire } from "@stamp/wire";
 import type { AccountOperation, AccountResult } from "../accounts/account-rows.ts";
-import { type DivergedHere, reportTrouble } from "./report-here.ts";
+import { type DivergedHere, type ForgottenHere, reportTrouble } from "./report-here.ts";
 import type { Execute, RoleCommands } from "./role-commands.ts";
 import type { ShippingHere } from "./shipping-here.ts";
 
 type RoleHandlers = Pick<
   Handlers<typeof Accounts>,
-  "obey" | "getRole" | "copySettings" | "noteCopy" | "getCopy" | "getShipping" | "endReport" | "listDiverged"
+  "obey" | "getRole" | "copySettings" | "noteCopy" | "getCopy" | "getShipping" | "endReport" | "listDiverged" | "forgetDiverged"
 >;
 
 export function roleHandlers(
@@ -19,7 +19,10 @@ export function roleHandlers(
   roles: RoleCommands,
   execute: (operation: AccountOperation, context: CallContext) => Promise<Outcome<AccountResult>>,
   shipping: (account: string, role: AccountRole) => Promise<Outcome<ShippingHere>>,
-  diverged: (account: string, marker: string) => Promise<Outcome<DivergedHere>>,
+  report: {
+    readonly list: (account: string, marker: string) => Promise<Outcome<DivergedHere>>;
+    readonly forget: (account: string, marker: string) => Promise<Outcome<ForgottenHere>>;
+  },
 ): RoleHandlers {
   const at =
     (context: CallContext): Execute =>
@@ -83,8 +86,15 @@ export function roleHandlers(
       if (!role.ok) return role;
       const owes = owesReport(role.value);
       const trouble = owes ? reportTrouble(await shipping(account, role.value)) : "";
-      const page = await diverged(account, marker);
+      const page = await report.list(account, marker);
       return page.ok ? ok({ rows: [...page.value.rows], nextMarker: page.value.next, complete: !owes, trouble }) : page;
+    },
+    forgetDiverged: async ({ account, marker }, context) => {
+      const role = await roles.decodedRole(account, at(context));
+      if (!role.ok) return role;
+      if (owesReport(role.value)) return refused("unavailable", "notReady", `the report about account ${account} is not complete yet`);
+      const page = await report.forget(account, marker);
+      return page.ok ? ok({ rows: page.value.rows, nextMarker: page.value.next }) : page;
     },
   };
 }

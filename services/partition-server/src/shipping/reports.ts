@@ -7,13 +7,14 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
 import { accountKeys, blobRowOf, decodeEntity, decodeKey, type KeyElement, shippedNames } from "@stamp/objects";
 import { holdsKey, type Range } from "@stamp/partition-map";
-import { decodeMarker, markerKey, type RangePartition, type ReportRow, reportPage } from "@stamp/range-partition";
-import type { DivergedRowSchema, DivergedRowsSchema, TellVersionsResponseSchema } from "@stamp/wire";
+import { decodeMarker, forgetPage, markerKey, type RangePartition, type ReportRow, reportPage } from "@stamp/range-partition";
+import type { DivergedRowSchema, DivergedRowsSchema, ForgetDivergedRowsResponseSchema, TellVersionsResponseSchema } from "@stamp/wire";
 import { fromWire, type GetShippedVersionsRequest, type ListDivergedRowsRequest, propertyToWire, toWire } from "@stamp/wire";
 import type { Held, Holdings, Serving } from "../ranges/holdings.ts";
 
 type Versions = MessageInitShape<typeof TellVersionsResponseSchema>;
 type Page = MessageInitShape<typeof DivergedRowsSchema>;
+type Forgotten = MessageInitShape<typeof ForgetDivergedRowsResponseSchema>;
 type DivergedInit = MessageInitShape<typeof DivergedRowSchema>;
 
 const namesMax = 1_000;
@@ -49,13 +50,25 @@ export class Reports {
     const found = this.#found(rangeId, fromWire(rangeVersion));
     if (!found.ok) return found;
     const { held, partition } = found.value;
-    const { low, high } = keysHere(held.range, account);
-    const from = compareBytes(fromKey, low) > 0 ? fromKey : low;
-    if (compareBytes(from, high) >= 0) return ok({});
-    const { rows, next } = await reportPage(partition, { low: from, high }, shippedNames(account));
+    const keys = keysFrom(held.range, account, fromKey);
+    if (keys === undefined) return ok({});
+    const { rows, next } = await reportPage(partition, keys, shippedNames(account));
     const told = rows.map((row) => rowToWire(held.range.table, row));
     const answered = this.#mayAnswer(held);
     return answered.ok ? ok({ rows: told, ...(next && { nextKey: next }) }) : answered;
+  }
+
+  /** Deletes a page. */
+  async forget({ rangeId, rangeVersion, account, fromKey }: ListDivergedRowsRequest): Promise<Outcome<Forgotten>> {
+    const found = this.#found(rangeId, fromWire(rangeVersion));
+    if (!found.ok) return found;
+    const { held, partition } = found.value;
+    const keys = keysFrom(held.range, account, fromKey);
+    if (keys === undefined) return ok({});
+    const forgotten = await forgetPage(partition, keys, shippedNames(account));
+    if (!forgotten.ok) return forgotten;
+    const { rows, next } = forgotten.value;
+    return ok({ rows, ...(next && { nextKey: next }) });
   }
 
   #found(rangeId: string, rangeVersion: number): Outcome<{ readonly held: Serving; readonly partition: RangePartition }> {
@@ -68,13 +81,16 @@ export class Reports {
   }
 }
 
-/** Keys of the account in the range. */
-function keysHere({ low, high }: Range, account: string): { readonly low: Uint8Array; readonly high: Uint8Array } {
+/** Returns the keys of the account in the range, from a key on; undefined: there are none. */
+function keysFrom(
+  { low, high }: Range,
+  account: string,
+  fromKey: Uint8Array,
+): { readonly low: Uint8Array; readonly high: Uint8Array } | undefined {
   const keys = accountKeys(account);
-  return {
-    low: compareBytes(low, keys.low) > 0 ? low : keys.low,
-    high: high.length > 0 && compareBytes(high, keys.high) < 0 ? high : keys.high,
-  };
+  const from = [low, keys.low].reduce((latest, key) => (compareBytes(key, latest) > 0 ? key : latest), fromKey);
+  const end = high.length > 0 && compareBytes(high, keys.high) < 0 ? high : keys.high;
+  return compareBytes(from, end) < 0 ? { low: from, high: end } : undefined;
 }
 
 function rowToWire(table: string, { operation, sequence, write }: ReportRow): DivergedInit {

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/geo_reports.proto.
  */
 export const file_stamp_v1_geo_reports: GenFile = /*@__PURE__*/
-  fileDesc("ChpzdGFtcC92MS9nZW9fcmVwb3J0cy5wcm90bxIIc3RhbXAudjEiUwoTVGVsbFZlcnNpb25zUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEg0KBW5hbWVzGAQgAygMIkIKFFRlbGxWZXJzaW9uc1Jlc3BvbnNlEioKCHZlcnNpb25zGAEgAygLMhguc3RhbXAudjEuU2hpcHBlZFZlcnNpb24iMQoOU2hpcHBlZFZlcnNpb24SDQoFZXBvY2gYASABKAQSEAoIc2VxdWVuY2UYAiABKAQiUwoZR2V0U2hpcHBlZFZlcnNpb25zUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIVCg1yYW5nZV92ZXJzaW9uGAIgASgEEg0KBW5hbWVzGAMgAygMImUKF0xpc3REaXZlcmdlZFJvd3NSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSDwoHYWNjb3VudBgDIAEoCRIQCghmcm9tX2tleRgEIAEoDCJFCgxEaXZlcmdlZFJvd3MSIwoEcm93cxgBIAMoCzIVLnN0YW1wLnYxLkRpdmVyZ2VkUm93EhAKCG5leHRfa2V5GAIgASgMIsYBCgtEaXZlcmdlZFJvdxIRCglvcGVyYXRpb24YASABKAQSEAoIc2VxdWVuY2UYAiABKAQSDAoEa2luZBgDIAEoCRIMCgRuYW1lGAQgASgJEg8KB2RlbGV0ZWQYBSABKAgSIAoGZW50aXR5GAYgASgLMhAuc3RhbXAudjEuRW50aXR5EgsKA2tleRgHIAEoDBIMCgRibG9iGAggASgJEhgKC21vZGlmaWVkX21zGAkgASgESACIAQFCDgoMX21vZGlmaWVkX21zIjYKE0xpc3REaXZlcmdlZFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIOCgZtYXJrZXIYAiABKAkicwoUTGlzdERpdmVyZ2VkUmVzcG9uc2USIwoEcm93cxgBIAMoCzIVLnN0YW1wLnYxLkRpdmVyZ2VkUm93EhMKC25leHRfbWFya2VyGAIgASgJEhAKCGNvbXBsZXRlGAMgASgIEg8KB3Ryb3VibGUYBCABKAliBnByb3RvMw", [file_stamp_v1_entities]);
+  fileDesc("ChpzdGFtcC92MS9nZW9fcmVwb3J0cy5wcm90bxIIc3RhbXAudjEiUwoTVGVsbFZlcnNpb25zUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEg0KBW5hbWVzGAQgAygMIkIKFFRlbGxWZXJzaW9uc1Jlc3BvbnNlEioKCHZlcnNpb25zGAEgAygLMhguc3RhbXAudjEuU2hpcHBlZFZlcnNpb24iMQoOU2hpcHBlZFZlcnNpb24SDQoFZXBvY2gYASABKAQSEAoIc2VxdWVuY2UYAiABKAQiUwoZR2V0U2hpcHBlZFZlcnNpb25zUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIVCg1yYW5nZV92ZXJzaW9uGAIgASgEEg0KBW5hbWVzGAMgAygMImUKF0xpc3REaXZlcmdlZFJvd3NSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSDwoHYWNjb3VudBgDIAEoCRIQCghmcm9tX2tleRgEIAEoDCJFCgxEaXZlcmdlZFJvd3MSIwoEcm93cxgBIAMoCzIVLnN0YW1wLnYxLkRpdmVyZ2VkUm93EhAKCG5leHRfa2V5GAIgASgMIsYBCgtEaXZlcmdlZFJvdxIRCglvcGVyYXRpb24YASABKAQSEAoIc2VxdWVuY2UYAiABKAQSDAoEa2luZBgDIAEoCRIMCgRuYW1lGAQgASgJEg8KB2RlbGV0ZWQYBSABKAgSIAoGZW50aXR5GAYgASgLMhAuc3RhbXAudjEuRW50aXR5EgsKA2tleRgHIAEoDBIMCgRibG9iGAggASgJEhgKC21vZGlmaWVkX21zGAkgASgESACIAQFCDgoMX21vZGlmaWVkX21zIjwKGkZvcmdldERpdmVyZ2VkUm93c1Jlc3BvbnNlEgwKBHJvd3MYASABKA0SEAoIbmV4dF9rZXkYAiABKAwiNgoTTGlzdERpdmVyZ2VkUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg4KBm1hcmtlchgCIAEoCSJzChRMaXN0RGl2ZXJnZWRSZXNwb25zZRIjCgRyb3dzGAEgAygLMhUuc3RhbXAudjEuRGl2ZXJnZWRSb3cSEwoLbmV4dF9tYXJrZXIYAiABKAkSEAoIY29tcGxldGUYAyABKAgSDwoHdHJvdWJsZRgEIAEoCSI7ChZGb3JnZXREaXZlcmdlZFJlc3BvbnNlEgwKBHJvd3MYASABKA0SEwoLbmV4dF9tYXJrZXIYAiABKAliBnByb3RvMw", [file_stamp_v1_entities]);
 
 /**
  * Asks the stamp of an account's new primary what its copy had of some PartitionNames when it was promoted.
@@ -281,6 +281,32 @@ export const DivergedRowSchema: GenMessage<DivergedRow> = /*@__PURE__*/
   messageDesc(file_stamp_v1_geo_reports, 6);
 
 /**
+ * @generated from message stamp.v1.ForgetDivergedRowsResponse
+ */
+export type ForgetDivergedRowsResponse = Message<"stamp.v1.ForgetDivergedRowsResponse"> & {
+  /**
+   * Number of rows that were deleted, e.g. 500.
+   *
+   * @generated from field: uint32 rows = 1;
+   */
+  rows: number;
+
+  /**
+   * Key at which the next call begins, e.g. 05 02 61 00 ...; empty: the range has no more.
+   *
+   * @generated from field: bytes next_key = 2;
+   */
+  nextKey: Uint8Array;
+};
+
+/**
+ * Describes the message stamp.v1.ForgetDivergedRowsResponse.
+ * Use `create(ForgetDivergedRowsResponseSchema)` to create a new message.
+ */
+export const ForgetDivergedRowsResponseSchema: GenMessage<ForgetDivergedRowsResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_reports, 7);
+
+/**
  * @generated from message stamp.v1.ListDivergedRequest
  */
 export type ListDivergedRequest = Message<"stamp.v1.ListDivergedRequest"> & {
@@ -304,7 +330,7 @@ export type ListDivergedRequest = Message<"stamp.v1.ListDivergedRequest"> & {
  * Use `create(ListDivergedRequestSchema)` to create a new message.
  */
 export const ListDivergedRequestSchema: GenMessage<ListDivergedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_reports, 7);
+  messageDesc(file_stamp_v1_geo_reports, 8);
 
 /**
  * @generated from message stamp.v1.ListDivergedResponse
@@ -342,5 +368,31 @@ export type ListDivergedResponse = Message<"stamp.v1.ListDivergedResponse"> & {
  * Use `create(ListDivergedResponseSchema)` to create a new message.
  */
 export const ListDivergedResponseSchema: GenMessage<ListDivergedResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_reports, 8);
+  messageDesc(file_stamp_v1_geo_reports, 9);
+
+/**
+ * @generated from message stamp.v1.ForgetDivergedResponse
+ */
+export type ForgetDivergedResponse = Message<"stamp.v1.ForgetDivergedResponse"> & {
+  /**
+   * Number of rows that were deleted, e.g. 500.
+   *
+   * @generated from field: uint32 rows = 1;
+   */
+  rows: number;
+
+  /**
+   * Begin of the next page, e.g. "Entity/0502..."; empty: there is none. A page may have no rows and still be followed by others.
+   *
+   * @generated from field: string next_marker = 2;
+   */
+  nextMarker: string;
+};
+
+/**
+ * Describes the message stamp.v1.ForgetDivergedResponse.
+ * Use `create(ForgetDivergedResponseSchema)` to create a new message.
+ */
+export const ForgetDivergedResponseSchema: GenMessage<ForgetDivergedResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_reports, 10);
 
