@@ -25,6 +25,7 @@ export {
   takesWrites,
 } from "./account-role.ts";
 export { Acknowledgements } from "./acknowledgements.ts";
+export { type Backlog, BacklogRate } from "./backlog-rate.ts";
 export { isDiverged, owesReport, tellsVersions } from "./diverged.ts";
 export {
   type AccountRecord,

@@ -10,6 +10,7 @@ import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 import type { AccountRecord, GeoAccount } from "@stamp/geo";
 import {
+  BacklogRate,
   commandToSend,
   planAnswer,
   planCreate,
@@ -45,7 +46,7 @@ export class Location {
   readonly stamps: Stamps;
   readonly #operations: Operations;
   /** How far copies are, as their primaries told last, by account. */
-  readonly #shipping = new Map<string, { readonly told: AccountShipping; readonly toldMs: number }>();
+  readonly #shipping = new Map<string, { readonly told: AccountShipping; readonly toldMs: number; readonly rate: BacklogRate }>();
   #created = 0;
   /** When the settings of all copies were last compared with those of their primaries. */
   #keptMs: number | undefined;
@@ -180,7 +181,9 @@ export class Location {
     const known = this.#shipping.get(name);
     if (known === undefined) return undefined;
     const agoMs = this.#options.world.clock.monotonicMs() - known.toldMs;
-    return { ...known.told, nowMs: known.told.nowMs + BigInt(Math.max(0, Math.round(agoMs))) };
+    const { commits, bytes } = known.rate.perSecond;
+    const rates = { caughtUpCommitsPerSecond: commits, caughtUpBytesPerSecond: bytes };
+    return { ...known.told, ...rates, nowMs: known.told.nowMs + BigInt(Math.max(0, Math.round(agoMs))) };
   }
 
   /**
@@ -284,9 +287,21 @@ export class Location {
     }
     const asked = await this.stamps.onStamp(stamp, (link) => link.shipping(name));
     const toldMs = this.#options.world.clock.monotonicMs();
-    if (asked.ok && asked.value.epoch > 0n) this.#shipping.set(name, { told: asked.value, toldMs });
+    if (asked.ok && asked.value.epoch > 0n)
+      this.#shipping.set(name, { told: asked.value, toldMs, rate: this.#rateOf(name, asked.value, toldMs) });
     else if (asked.ok) this.#shipping.delete(name);
     return asked;
+  }
+
+  /** Notes the backlog that was told. Under another role epoch, or of another copy, the rate begins anew. */
+  #rateOf(name: string, told: AccountShipping, toldMs: number): BacklogRate {
+    const known = this.#shipping.get(name);
+    const isSame = known?.told.epoch === told.epoch && known.told.paired === told.paired;
+    const rate = isSame ? known.rate : new BacklogRate();
+    if (told.pendingCommits !== undefined) {
+      rate.noted({ commits: fromWire(told.pendingCommits), bytes: fromWire(told.pendingBytes) }, toldMs);
+    }
+    return rate;
   }
 
   /** Last Sync Time of the copy, as the stamp that has it knows it, and the role epoch under which it was told; undefined: not known. */

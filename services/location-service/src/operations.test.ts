@@ -127,6 +127,35 @@ test("operations: a stamp that drains gives its accounts away, one after another
   });
 });
 
+test("operations: while a copy catches up, the account tells by how much the backlog becomes smaller; a new copy begins anew", async () => {
+  const place = new TwoStamps({ seed: 9 });
+  await place.sim.run(async () => {
+    await place.begin("north-1", "south-1");
+    const { location } = place;
+    unwrap(await location.createAccount({ account, location: "north" }, call));
+    unwrap(await location.protectAccount({ account, stamp: "south-1", location: "" }, call));
+    await place.idle(account);
+    let [commits, paired, fewer] = [10_000n, 7n, 1_000n];
+    place.state("north-1").shipping = (name) => {
+      commits -= fewer;
+      return { account: name, epoch: 1n, paired, pendingCommits: commits, pendingBytes: commits * 100n, nowMs: 1n };
+    };
+    const rates = async () => {
+      const { shipping } = unwrap(await location.getAccount({ account }, call));
+      return [shipping?.caughtUpCommitsPerSecond ?? 0, shipping?.caughtUpBytesPerSecond ?? 0] as const;
+    };
+    await place.sim.sleep(45_000);
+    const [perSecond, bytes] = await rates();
+    // It is asked every 10 s.
+    assert.ok(perSecond > 50 && perSecond < 150, `${perSecond}`);
+    assert.equal(Math.round(bytes / perSecond), 100);
+    [commits, paired, fewer] = [50_000n, 8n, 0n];
+    await place.sim.sleep(12_000);
+    assert.deepEqual(await rates(), [0, 0]);
+    place.end();
+  });
+});
+
 test("operations: what can't be done is refused with words", async () => {
   const place = new TwoStamps({ seed: 3, unseeded: true });
   await place.sim.run(async () => {

@@ -15,13 +15,17 @@ export function lagText(account: LocatedAccount): string {
 }
 
 export function pendingText(account: LocatedAccount): string {
-  const { pendingOperations, pendingBytes } = shippingFacts(account);
-  return pendingOperations === null ? notKnown : `${pendingOperations} commits, ${bytesText(pendingBytes ?? 0)}`;
+  const { pendingOperations, pendingBytes, caughtUpBytesPerSecond, pendingSecondsLeft } = shippingFacts(account);
+  if (pendingOperations === null) return notKnown;
+  const all = `${pendingOperations} commits, ${bytesText(pendingBytes ?? 0)}`;
+  if (pendingSecondsLeft === null || pendingSecondsLeft === 0) return all;
+  return `${all}, ${bytesText(Math.round(caughtUpBytesPerSecond ?? 0))}/s less, ${pendingSecondsLeft} s left`;
 }
 
 /** Figures of the copy, as the primary told last. Null: not known. */
 export function shippingFacts({ shipping, secondary, seeded }: LocatedAccount) {
-  const none = { lagSeconds: null, pendingOperations: null, pendingBytes: null, seedingBytesPerSecond: null, seedingSecondsLeft: null };
+  const noBacklog = { pendingOperations: null, pendingBytes: null, caughtUpOperationsPerSecond: null, caughtUpBytesPerSecond: null };
+  const none = { lagSeconds: null, ...noBacklog, pendingSecondsLeft: null, seedingBytesPerSecond: null, seedingSecondsLeft: null };
   const isSeeded = secondary !== "" && seeded;
   if (shipping === undefined) return { ...none, seedingPercent: isSeeded ? 100 : null, lastSync: null, shippingTrouble: "", ranges: [] };
   const { lastSyncMs, nowMs, pendingCommits } = shipping;
@@ -35,6 +39,11 @@ export function shippingFacts({ shipping, secondary, seeded }: LocatedAccount) {
     lastSync: lastSyncMs === undefined ? null : new Date(Number(lastSyncMs)).toISOString(),
     pendingOperations: pendingCommits === undefined ? null : Number(pendingCommits),
     pendingBytes: pendingCommits === undefined ? null : Number(shipping.pendingBytes),
+    /** By how much the backlog became smaller in a second, over the last minute. */
+    caughtUpOperationsPerSecond: pendingCommits === undefined ? null : shipping.caughtUpCommitsPerSecond,
+    caughtUpBytesPerSecond: pendingCommits === undefined ? null : shipping.caughtUpBytesPerSecond,
+    /** Null: the backlog does not become smaller. */
+    pendingSecondsLeft: secondsLeft(pendingCommits, shipping.caughtUpCommitsPerSecond),
     seedingPercent: shipping.complete || isSeeded ? 100 : percent,
     seedingBytesPerSecond: rate,
     seedingSecondsLeft: shipping.complete ? 0 : rate > 0 ? Math.ceil(left / rate) : null,
@@ -52,4 +61,10 @@ export function shippingFacts({ shipping, secondary, seeded }: LocatedAccount) {
       }),
     ),
   };
+}
+
+function secondsLeft(pendingCommits: bigint | undefined, perSecond: number): number | null {
+  if (pendingCommits === undefined) return null;
+  if (pendingCommits === 0n) return 0;
+  return perSecond > 0 ? Math.ceil(Number(pendingCommits) / perSecond) : null;
 }

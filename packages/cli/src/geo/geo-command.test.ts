@@ -196,6 +196,13 @@ test("geo status: shows lag and backlog of a copy, progress and time left of one
   const live = await stamp("geo", "status", "acme");
   assert.match(live.out, /acme +north-1 +south-1 +protected +yes +5 s +12 commits, 40 KiB +-/);
 
+  // After hours without a link: how much, how fast, and how long.
+  states = [{ ...acme, shipping: { ...shipping, pendingCommits: 73_000n, caughtUpCommitsPerSecond: 100, caughtUpBytesPerSecond: 8_192 } }];
+  assert.match((await stamp("geo", "status", "acme")).out, /73000 commits, 40 KiB, 8\.0 KiB\/s less, 730 s left +-/);
+  const behind = JSON.parse((await stamp("geo", "status", "acme", "--json")).out);
+  const { caughtUpOperationsPerSecond, caughtUpBytesPerSecond, pendingSecondsLeft } = Array.isArray(behind) ? behind[0] : behind;
+  assert.deepEqual([caughtUpOperationsPerSecond, caughtUpBytesPerSecond, pendingSecondsLeft], [100, 8_192, 730]);
+
   const range = { rangeId: "12", table: "Entity", state: "seeding", failure: "no connection to h:1" };
   const seeding = { epoch: 4n, seededBytes: 1_048_576n, seedBytes: 4_194_304n, seedBytesPerSecond: 524_288n, nowMs: 12_400n };
   states = [
