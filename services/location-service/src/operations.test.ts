@@ -149,7 +149,7 @@ test("operations: while a copy catches up, the account tells by how much the bac
     // It is asked every 10 s.
     assert.ok(perSecond > 50 && perSecond < 150, `${perSecond}`);
     assert.equal(Math.round(bytes / perSecond), 100);
-    [commits, paired, fewer] = [50_000n, 8n, 0n];
+    [commits, paired, fewer] = [50n, 8n, 0n];
     await place.sim.sleep(12_000);
     assert.deepEqual(await rates(), [0, 0]);
     place.end();
