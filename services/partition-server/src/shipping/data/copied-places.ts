@@ -56,10 +56,16 @@ export class CopiedPlaces {
     this.#byExtent.delete(extentId);
     this.#byExtent.set(extentId, copied);
     for (const [oldest, { length }] of this.#byExtent) {
-      if (this.#count <= this.#placesMax || oldest === extentId) return;
+      if (this.#count <= this.#placesMax) return;
+      if (oldest === extentId) break;
       this.#byExtent.delete(oldest);
       this.#count -= length;
     }
+    // One extent has more places than are remembered: the first half of it is forgotten, the one that was added last stays.
+    if (this.#count <= this.#placesMax) return;
+    const kept = copied.filter((each, i) => each === one || i >= copied.length - this.#placesMax / 2);
+    this.#byExtent.set(extentId, kept);
+    this.#count = kept.length;
   }
 
   /** Forgets what lies in extents of the other stamp. */

@@ -157,6 +157,19 @@ test("copied places: the extents that were used last are remembered, up to the b
   assert.equal(known.find("n", place(1, 0, 10)), undefined);
 });
 
+test("copied places: one extent with more places than the bound forgets a part of them, never the last one", () => {
+  const known = new CopiedPlaces(8);
+  const prng = new Prng(3);
+  for (let i = 0; i < 1_000; i++) {
+    const from = place(1, prng.below(5_000) * 10, 10);
+    known.add({ name: "n", from, to: place(91, 0, 10) });
+    assert.ok(known.count <= 8, `${known.count} places`);
+    assert.ok(known.find("n", from), `place ${i}`);
+  }
+  known.add({ name: "n", from: place(2, 0, 10), to: place(92, 0, 10) });
+  assert.ok(known.count <= 8 && known.find("n", place(2, 0, 10)));
+});
+
 test("bytes on their way: a copy that is given up leaves its place in the queue, and what waits behind it goes", async () => {
   const gate = new ByteGate(100);
   const [stopped, going] = [new AbortController(), new AbortController()];
