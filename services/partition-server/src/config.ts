@@ -81,6 +81,12 @@ export const partitionServerConfigSchema = z.object({
   geoSeedBytesPerSecond: bytes(32 * mebibyte).describe(
     "Rows of one range, and bytes of its blobs, that are sent in a second while another stamp is seeded",
   ),
+  geoShipBytesPerSecond: z
+    .number()
+    .int()
+    .min(0)
+    .default(0)
+    .describe("Rows of commits of one range, and bytes of their blobs, that are sent to another stamp in a second; 0: as fast as it goes"),
   geoPeerSecretsDir: z
     .string()
     .default("")

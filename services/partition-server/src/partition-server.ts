@@ -95,6 +95,7 @@ export class PartitionServerRole implements Role {
       everyMs: config.geoRolesEveryMs,
       backlogBytesMax: config.geoBacklogBytesMax,
       seedBytesPerSecondMax: config.geoSeedBytesPerSecond,
+      shipBytesPerSecondMax: config.geoShipBytesPerSecond || undefined,
       transportTo,
       totals: this.#shippingTotals,
     });

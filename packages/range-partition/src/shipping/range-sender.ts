@@ -33,6 +33,8 @@ export interface SenderOptions {
   /** Bytes with which the keys of a row's PartitionName begin; undefined: the row is not shipped. */
   readonly nameOf: (key: Uint8Array) => Uint8Array | undefined;
   readonly limits?: Partial<WindowLimits>;
+  /** Bound of the rows that are sent in a second, in bytes; undefined: none. */
+  readonly bytesPerSecondMax?: number | undefined;
   /** Runs once if the sender can't go on. The rows have to be scanned if the log was lost. */
   readonly onEnd: (failure: Failure) => void;
 }
@@ -62,6 +64,8 @@ export class RangeSender {
   /** Lanes whose last batch failed, and how long each waits now, in milliseconds. */
   readonly #backoffMs = new Map<string, number>();
   #recordedMs: number;
+  /** End of the time that batches at a bounded rate have taken, by the monotonic clock. */
+  #pacedUntilMs = 0;
   readonly #room = new Bell();
   /** Resolves when the sender has stopped and nothing is on its way any more. */
   readonly ended: Promise<void>;
@@ -147,6 +151,8 @@ export class RangeSender {
     const { signal } = this.#stop;
     const { name } = present(parts[0], "a part of a batch").rows;
     const shipment = { epoch: this.#options.epoch, name, commits: parts.map(({ rows }) => rows.commit) };
+    await this.#paced(parts.reduce((sum, { rows }) => sum + sizeOf(rows.commit.writes), 0));
+    if (signal.aborted) return;
     const outcome = await this.#link.ship(shipment, { timeoutMs: shipTimeoutMs, signal });
     if (signal.aborted) return;
     if (outcome.ok) {
@@ -162,6 +168,17 @@ export class RangeSender {
       this.#window.failed(lane);
     }
     this.#send();
+  }
+
+  /** Waits for the turn of these bytes among all that are sent at a bounded rate. */
+  async #paced(bytes: number): Promise<void> {
+    const { bytesPerSecondMax } = this.#options;
+    if (bytesPerSecondMax === undefined) return;
+    const { clock } = this.#world;
+    const nowMs = clock.monotonicMs();
+    const beginMs = Math.max(nowMs, this.#pacedUntilMs);
+    this.#pacedUntilMs = beginMs + (bytes / bytesPerSecondMax) * 1_000;
+    if (beginMs > nowMs) await sleep(clock, beginMs - nowMs, this.#stop.signal);
   }
 
   #acknowledge(): void {

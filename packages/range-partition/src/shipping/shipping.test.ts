@@ -1,9 +1,9 @@
 /** Shipping between ranges of two stamps: what the receiver has of each PartitionName is a prefix, whatever the link and the owners do. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type RuleName, unwrap, utf8 } from "@stamp/base";
-import { applyShipped, decodeMarker, encodeMarker, isMarkerKey, markerKey, type RowWrite } from "../index.ts";
-import { put, read, rows, Stamp } from "../testing/harness.ts";
+import { ok, type RuleName, unwrap, utf8 } from "@stamp/base";
+import { applyShipped, decodeMarker, encodeMarker, isMarkerKey, markerKey, RangeSender, type RowWrite, type Shipment } from "../index.ts";
+import { put, read, rows, Stamp, write } from "../testing/harness.ts";
 import { ShippingWorld } from "../testing/shipping-world.ts";
 
 async function run(seed: number, without: readonly RuleName[] = []): Promise<ShippingWorld> {
@@ -67,6 +67,41 @@ test("shipping: commits are applied once, in order and by role epoch; what is no
       const refused = await apply(5, ...odd);
       assert.ok(!refused.ok && refused.failure.reason === "badRequest", JSON.stringify(refused));
     }
+  });
+});
+
+test("shipping: a sender with a bound sends no more than that in a second, of all PartitionNames together", async () => {
+  const stamp = new Stamp(5);
+  await stamp.sim.run(async () => {
+    const range = await stamp.open(1);
+    unwrap(await range.followers.begin("f", { low: utf8("a"), high: utf8("z") }, ""));
+    for (let i = 0; i < 40; i++) unwrap(await write(range, `p${i}`, [put(`${"abcdefgh"[i % 8]}/${i}`, "x".repeat(997))]));
+    const world = stamp.sim.world("sender");
+    const sent: { readonly atMs: number; readonly bytes: number }[] = [];
+    const link = {
+      ship: async ({ commits }: Shipment) => {
+        const bytes = commits.flatMap(({ writes }) => writes).reduce((sum, each) => sum + (each.kind === "put" ? each.value.length : 0), 0);
+        sent.push({ atMs: world.clock.monotonicMs(), bytes });
+        return ok();
+      },
+    };
+    const nameOf = (key: Uint8Array): Uint8Array => key.subarray(0, 2);
+    const sender = new RangeSender(world, range.followers, link, {
+      follower: "f",
+      epoch: 1,
+      nameOf,
+      bytesPerSecondMax: 4_000,
+      onEnd: () => {},
+    });
+    while (range.followers.status("f")?.pending !== 0) await stamp.sim.sleep(100);
+    sender.stop();
+    await sender.ended;
+    assert.equal(
+      sent.reduce((sum, { bytes }) => sum + bytes, 0),
+      40 * 997,
+    );
+    const tookMs = (sent.at(-1)?.atMs ?? 0) - (sent[0]?.atMs ?? 0);
+    assert.ok(tookMs > 8_000, `${tookMs} ms of the clock of the simulation for 40,000 bytes`);
   });
 });
 

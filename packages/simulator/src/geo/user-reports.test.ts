@@ -1,4 +1,4 @@
-/** What users of replicated object stores report, each as a test (docs/design/geo.md "What users report"). */
+/** Tests each failure that users of replicated object stores report (docs/design/geo.md "What users report"). */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules } from "@stamp/base";

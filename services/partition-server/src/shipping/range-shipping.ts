@@ -21,6 +21,8 @@ export interface ShippingOptions {
   readonly transportTo: TransportToStamp;
   /** Bound of what the scans of one range send in a second, in bytes. */
   readonly seedBytesPerSecondMax: number;
+  /** Bound of the rows of commits of one range that are sent in a second, and of the bytes of their blobs, in bytes each; undefined: none. */
+  readonly shipBytesPerSecondMax?: number | undefined;
   /** Bound the bytes of blobs that this server holds while they are copied. */
   readonly gates: ByteGates;
   readonly totals: ShippingTotals;
@@ -272,6 +274,7 @@ export class RangeShipping implements RangeWork {
       follower: this.account,
       epoch: this.role.epoch,
       nameOf: shippedNames(this.account),
+      bytesPerSecondMax: this.#options.shipBytesPerSecondMax,
       onEnd: (failure) => {
         this.#failed(failure);
         lost = failure.code === "dataLoss";
@@ -314,10 +317,10 @@ export class RangeShipping implements RangeWork {
       onAnswer: (answer) => this.#heard(answer),
     });
     if (!hasBytes(table)) return link;
-    const { gates, seedBytesPerSecondMax } = this.#options;
+    const { gates, seedBytesPerSecondMax, shipBytesPerSecondMax } = this.#options;
     const gate = gates.to(peer);
     const nameOf = shippedNames(this.account);
-    this.#blobs = new BlobLink(this.#world, this.#partition, link, { gate, epoch, nameOf, seedBytesPerSecondMax });
+    this.#blobs = new BlobLink(this.#world, this.#partition, link, { gate, epoch, nameOf, seedBytesPerSecondMax, shipBytesPerSecondMax });
     return this.#blobs;
   }
 

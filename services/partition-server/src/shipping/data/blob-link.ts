@@ -48,6 +48,8 @@ export interface BlobLinkOptions {
   readonly nameOf: (key: Uint8Array) => Uint8Array | undefined;
   /** Bound of what a scan sends in a second, in bytes. */
   readonly seedBytesPerSecondMax: number;
+  /** Bound of the bytes of commits that are sent in a second; undefined: none. */
+  readonly shipBytesPerSecondMax?: number | undefined;
 }
 
 export class BlobLink implements ShippingLink, SeedLink {
@@ -92,7 +94,11 @@ export class BlobLink implements ShippingLink, SeedLink {
 
   async #ship(shipment: Shipment, hold: PinHold, limits: CallLimits): Promise<Outcome<unknown>> {
     const values = shipment.commits.flatMap(({ writes }) => writes.flatMap((write) => (write.kind === "put" ? [write.value] : [])));
-    const copied = await this.#copier.copy(shipment.name, values, { signal: limits.signal, hold });
+    const copied = await this.#copier.copy(shipment.name, values, {
+      signal: limits.signal,
+      hold,
+      bytesPerSecondMax: this.#options.shipBytesPerSecondMax,
+    });
     if ("gone" in copied) return this.#sendWhole(shipment.name, limits.signal);
     if (!copied.ok) return copied;
     const batch = copied.value;
