@@ -71,6 +71,7 @@ export const geoFocuses = {
   },
   /** Failovers are forced, and what was shipped before is applied late: its connection broke. */
   "geo-late-applies": {
+    workMs: 25_000,
     weights: { "broken-connection": 20 },
     pairs: [[/^front-end-/, /^partition-server-/]],
     everyMs: 250,
@@ -85,7 +86,7 @@ export const geoFocuses = {
     },
     geo: { restMaxMs: 300, forcedChance: 1, linkEveryMs: 20_000, stepCrashChance: 0, pauseMaxMs: 50 },
   },
-  /** Garbage is given back as soon as it is none's, extents are small, and what is shipped takes long. */
+  /** Garbage is given back as soon as it is none's, and what is shipped takes long. */
   "geo-collections": {
     ...calm,
     weights: { crash: 4 },
@@ -102,8 +103,7 @@ export const geoFocuses = {
       forcedChance: 0,
       linkEveryMs: 3_000,
       stepCrashChance: 0,
-      padMax: 4_000,
-      partitionServer: { collectEveryMs: 300, collectGoneMs: 1, pinTermMs: 600, extentTargetBytes: 16_384 },
+      partitionServer: { collectEveryMs: 300, collectGoneMs: 1, pinTermMs: 1_000 },
     },
   },
 } as const satisfies Record<string, Focus>;

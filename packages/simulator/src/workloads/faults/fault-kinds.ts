@@ -71,7 +71,7 @@ export interface Focus {
   readonly ownersRestMs?: number;
   /** Largest record that owners of streams append, in bytes; small ones, and at times up to 40,000, when absent. */
   readonly recordBytesMax?: number;
-  /** How long owners of streams work, in milliseconds of virtual time; 25,000 when absent. */
+  /** How long owners of streams, or clients of workload `geo`, work, in milliseconds of virtual time; 25,000 or 45,000 when absent. */
   readonly workMs?: number;
   /** The stamp has two lock services over a simulated etcd. */
   readonly overEtcd?: boolean;
@@ -107,8 +107,6 @@ export interface GeoFocus {
   readonly stepCrashChance?: number;
   /** Longest pause of a client between two requests, in milliseconds. */
   readonly pauseMaxMs?: number;
-  /** Largest size of a row, in bytes. */
-  readonly padMax?: number;
   /** Ranges are split and moved, and never merged. */
   readonly splitsOnly?: boolean;
   /** Further settings of partition servers. */

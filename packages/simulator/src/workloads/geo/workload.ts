@@ -22,7 +22,7 @@ import { Operator } from "./operator.ts";
 import { RoleWatch } from "./role-watch.ts";
 import { count, type Scene } from "./stamp-door.ts";
 
-const workMs = 45_000;
+const usualWorkMs = 45_000;
 const readyWithinMs = 60_000;
 /**
  * Last Sync Time is told by the primary's clocks. Disks are damaged in other workloads: here a stamp with three extent nodes would only stand
@@ -46,6 +46,7 @@ const writerCount = 3;
 export async function geoWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
   const { prng } = sim;
   const set = focus?.geo ?? {};
+  const { workMs = usualWorkMs } = focus ?? {};
   const collecting = { collectEveryMs: prng.pick([300, 3_000, 60_000]), collectGoneMs: prng.pick([1, 8_000]) };
   const options: Partial<ClusterOptions> = {
     managers: prng.pick([1, 1, 2]),
@@ -56,7 +57,7 @@ export async function geoWorkload(sim: Simulation, tally: Tally, focus?: Focus):
   const place = new TwoStamps(sim, () => options);
   await place.begin();
   const history = new GeoHistory();
-  const scene: Scene = { sim, tally, history, place, padMax: either(set.padMax, prng.pick([10, 400, 4_000])) };
+  const scene: Scene = { sim, tally, history, place, padMax: prng.pick([10, 400, 4_000]) };
   const names = Array.from({ length: writerCount }, (_, i) => namesOf(i)).flat();
   const writers = Array.from({ length: writerCount }, (_, i) => new Writer(scene, `client-${i + 1}`, namesOf(i)));
   const reader = new Reader(scene, "reader", names);
