@@ -3,11 +3,18 @@ import type { MemoryTable } from "@stamp/lsm";
 import type { RowWrite } from "../types.ts";
 import { PendingWrites } from "./pending-writes.ts";
 
+/** A transaction that was decided under a lock key. */
+export interface Last {
+  /** Resolves to true when it is durable and applied, false if that never happens. */
+  readonly settled: Promise<boolean>;
+  /** The same, once it is settled. */
+  durable: boolean | undefined;
+}
+
 interface Pipeline {
   readonly pending: PendingWrites;
   unsettled: number;
-  /** Whether the last transaction that was decided here becomes durable. */
-  last: Promise<boolean>;
+  last: Last;
 }
 
 export class Pipelines {
@@ -18,8 +25,8 @@ export class Pipelines {
     return this.#open.size;
   }
 
-  /** Resolves to true when the earlier decisions under this key are durable and applied; undefined if they are already. */
-  last(lockKey: Uint8Array): Promise<boolean> | undefined {
+  /** Returns the last transaction that was decided under this key; undefined if all are settled. */
+  last(lockKey: Uint8Array): Last | undefined {
     return this.#open.size === 0 ? undefined : this.#open.get(nameOfKey(lockKey))?.last;
   }
 
@@ -32,15 +39,17 @@ export class Pipelines {
   enter(lockKey: Uint8Array, writes: readonly RowWrite[]): (durable: boolean) => void {
     const name = nameOfKey(lockKey);
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const pipeline: Pipeline = this.#open.get(name) ?? { pending: new PendingWrites(), unsettled: 0, last: promise };
+    const last: Last = { settled: promise, durable: undefined };
+    const pipeline: Pipeline = this.#open.get(name) ?? { pending: new PendingWrites(), unsettled: 0, last };
     this.#open.set(name, pipeline);
     pipeline.unsettled++;
-    pipeline.last = promise;
+    pipeline.last = last;
     const applied = pipeline.pending.add(writes);
     return (durable) => {
       if (durable) applied();
       pipeline.unsettled--;
       if (pipeline.unsettled === 0) this.#open.delete(name);
+      last.durable = durable;
       resolve(durable);
     };
   }

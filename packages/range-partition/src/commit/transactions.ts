@@ -15,7 +15,7 @@ import { getVersion, RowScan, type TableView } from "../tables.ts";
 import type { Decided, RowWrite, ScanRange, Transaction, TransactOptions } from "../types.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import { KeyLocks } from "./key-locks.ts";
-import { Pipelines } from "./pipelines.ts";
+import { type Last, Pipelines } from "./pipelines.ts";
 
 /** The part of a partition that transactions see and need. */
 export interface Surroundings {
@@ -151,6 +151,8 @@ export class Transactions {
     let decided: Decided<T>;
     const ticket = commit.takeTicket();
     this.#deciding++;
+    // Taken with the rows that it decided: it may fail while this one decides, and is then in no pipeline any more.
+    const seen = options.pipelined && lockKey instanceof Uint8Array ? this.#pipelines.last(lockKey) : undefined;
     try {
       const pending = options.pipelined && lockKey instanceof Uint8Array ? this.#pipelines.pending(lockKey) : [];
       decided = await decide(this.#transaction(ticket, pending));
@@ -164,7 +166,7 @@ export class Transactions {
     const decidedMs = clock.monotonicMs();
     phases.decide.since(lockedMs, decidedMs);
     // The transaction's writes are queued when this returns.
-    const ending = this.#end(lockKey, decided, options, begun, { release, leave });
+    const ending = this.#end(lockKey, decided, options, begun, { release, leave, seen });
     this.#isDecided();
     const outcome = await ending;
     if (decided.writes.length > 0) phases.commit.since(decidedMs);
@@ -183,7 +185,7 @@ export class Transactions {
     if (this.#pipelines.size === 0 || !this.#world.rules.on("plainAfterPipelined")) return true;
     for (const key of lockKey instanceof Uint8Array ? [lockKey] : lockKey) {
       const last = this.#pipelines.last(key);
-      if (last !== undefined && !(await within(this.#world.clock, this.#leftMs(begun), last))) return false;
+      if (last !== undefined && !(await within(this.#world.clock, this.#leftMs(begun), last.settled))) return false;
     }
     return true;
   }
@@ -193,9 +195,9 @@ export class Transactions {
     decided: Decided<T>,
     options: TransactOptions,
     begun: Begun,
-    { release, leave }: { readonly release: () => void; readonly leave: () => void },
+    { release, leave, seen }: { readonly release: () => void; readonly leave: () => void; readonly seen: Last | undefined },
   ): Promise<Outcome<T>> {
-    if (options.pipelined && lockKey instanceof Uint8Array) return this.#pipelined(lockKey, decided, begun, release);
+    if (options.pipelined && lockKey instanceof Uint8Array) return this.#pipelined(lockKey, decided, begun, release, seen);
     const { writes, result } = decided;
     if (writes.length === 0) {
       leave();
@@ -211,7 +213,13 @@ export class Transactions {
    * them. What was decided without writing may have been decided by what is not durable yet: it is answered when that is (rule
    * pipelineAnswersDurable).
    */
-  async #pipelined<T>(lockKey: Uint8Array, decided: Decided<T>, begun: Begun, release: () => void): Promise<Outcome<T>> {
+  async #pipelined<T>(
+    lockKey: Uint8Array,
+    decided: Decided<T>,
+    begun: Begun,
+    release: () => void,
+    seen: Last | undefined,
+  ): Promise<Outcome<T>> {
     const { writes, result } = decided;
     const { clock, rules } = this.#world;
     const { commit, rangeId } = this.#around;
@@ -219,13 +227,15 @@ export class Transactions {
     const leftMs = this.#leftMs(begun);
     const refusal = writes.length > 0 ? commit.refusal(writes) : undefined;
     if (writes.length === 0 || refusal !== undefined) {
-      const before = this.#pipelines.last(lockKey);
       release();
-      const durable = before === undefined || !rules.on("pipelineAnswersDurable") || (await within(clock, leftMs, before));
+      const known = seen === undefined || !rules.on("pipelineAnswersDurable") ? true : seen.durable;
+      const durable = known ?? (await within(clock, leftMs, (seen as Last).settled));
       leave();
       if (durable) return refusal ?? ok(result);
       const closed = this.#around.closed();
       if (closed !== undefined) return { ok: false, failure: closed };
+      const ended = commit.refusal([]);
+      if (ended !== undefined) return ended;
       return refused("deadlineExceeded", "timeout", `what was seen in ${rangeId} did not become durable in time`);
     }
     this.#checkKeys(writes);

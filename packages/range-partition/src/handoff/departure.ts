@@ -45,6 +45,8 @@ const leftStreamsTimeoutMs = 500;
 export class Departure {
   readonly #leaver: Leaver;
   #preparing = false;
+  /** How often it did not leave after all. */
+  #resumed = 0;
   #record: Promise<Outcome<HandoffRecord>> | undefined;
   #left: Failure | undefined;
 
@@ -98,10 +100,12 @@ export class Departure {
    */
   async recordHandoff(children: readonly string[]): Promise<Outcome<HandoffRecord>> {
     const { maintenance, upkeep, ended, rangeId } = this.#leaver;
+    const resumed = this.#resumed;
     await upkeep().untilWritten();
     const failure = ended();
     if (failure !== undefined) return { ok: false, failure };
-    if (!this.#preparing) return refused("unavailable", "notBegun", `${rangeId} does not leave any more`);
+    // Another handoff may have begun meanwhile.
+    if (!this.#preparing || resumed !== this.#resumed) return refused("unavailable", "notBegun", `${rangeId} does not leave any more`);
     this.#record = maintenance.recordHandoff(children);
     return this.#record;
   }
@@ -109,6 +113,7 @@ export class Departure {
   /** It does not leave after all: merges go on. Only before `holdData`. */
   resume(): void {
     this.#preparing = false;
+    this.#resumed++;
     this.#record = undefined;
     this.#leaver.upkeep().resumeMerges();
   }

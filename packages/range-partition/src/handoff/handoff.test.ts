@@ -93,3 +93,23 @@ test("handoff: one that was given up records nothing, though its preparation end
     assert.deepEqual(await keysOf(again), from(0, 200), "the record is for the child that there is");
   });
 });
+
+test("departure: a record that waits for a checkpoint is not made if another handoff has begun meanwhile", async () => {
+  const stamp = new Stamp(54, { limits });
+  await stamp.sim.run(async () => {
+    const parent = unwrap(await stamp.load(1, "ps"));
+    const { departure } = parent;
+    unwrap(await departure.prepare(true));
+    await fill(parent, 0, 20, "first");
+    const out = parent.checkpoint();
+    await stamp.sim.sleep(0.1);
+    const late = departure.recordHandoff(["r4"]);
+    departure.resume();
+    const prepared = departure.prepare(true);
+    const outcome = await late;
+    assert.equal(outcome.ok ? "recorded" : outcome.failure.reason, "notBegun");
+    unwrap(await out);
+    unwrap(await prepared);
+    assert.equal(departure.recorded, undefined);
+  });
+});
