@@ -2,8 +2,9 @@
  * One range partition over its streams: rows read at a snapshot, transactions under row order, group commit, checkpoints in the
  * background. Knows nothing of leases: whoever answers users checks its lease after it has an answer of this.
  *
- * Invariants: a row is changed by one transaction at a time, whose lock is held until the commit is durable and applied, so that nobody
- * reads what may still vanish; sequences rise without a gap in the log; a snapshot sees exactly the commits up to its sequence.
+ * Invariants: a row is changed by one transaction at a time, whose lock is held until the commit is durable and applied (pipelined: until
+ * it is decided; the next one of its lock key sees it, and nobody is told of it before it is durable); sequences rise without a gap in the
+ * log; a snapshot sees exactly the commits up to its sequence.
  */
 import { compareBytes, type Failure, FailureError, type FormatName, type Outcome, ok, present } from "@stamp/base";
 import { SlowLog, type World } from "@stamp/ports";
@@ -243,8 +244,9 @@ export class RangePartition {
   }
 
   /**
-   * Runs `decide` while nobody else writes under this lock key (or any of these), commits what it decided and answers when that is durable. Without writes
-   * nothing is appended. Past the deadline: `no` when it was not sent yet, else `unknown` — then the lock stays held until it is known.
+   * Runs `decide` while nobody else writes under this lock key (or any of these), commits what it decided and answers when that is durable.
+   * Without writes nothing is appended. Past the deadline: `no` if the commit was not sent yet, else `unknown`, and the lock stays held until
+   * the outcome is known. Pipelined: the lock is free when the writes are queued, and a queued commit is `unknown` past the deadline.
    */
   transact<T>(
     lockKey: Uint8Array | readonly Uint8Array[],

@@ -36,6 +36,18 @@ test("times: parts of transactions, groups, checkpoints and reads that no cache 
     unwrap(await partition.transact(put("a", "").key, async () => ({ writes: [], result: 0 }), { timeoutMs: 1_000 }));
     assert.deepEqual([turn.count, decide.count, commit.count], [4, 3, 2], "nothing was committed");
 
+    // A plain transaction waits until what was decided before it is durable: that is a part of its turn.
+    const decidedMs = decide.sumMs;
+    const turnsMs = turn.sumMs;
+    const pipelined = partition.transact(put("a", "").key, async () => ({ writes: [put("a", "4")], result: 0 }), {
+      timeoutMs: 60_000,
+      pipelined: true,
+    });
+    unwrap(await write(partition, "a", [put("a", "5")]));
+    unwrap(await pipelined);
+    assert.ok(turn.sumMs > turnsMs, "the commit before took a while");
+    assert.equal(decide.sumMs, decidedMs, "deciding took no time");
+
     for (let part = 0; part < 8; part++) {
       const rows = Array.from({ length: 100 }, (_, i) => put(`${i}-${part}`, "v".repeat(500)));
       unwrap(await write(partition, "all", rows));

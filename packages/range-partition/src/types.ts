@@ -53,7 +53,7 @@ export interface Transaction {
   readonly nextSequence: number;
   /** Every ticket given from now on is above this one: another stamp has used it for rows that are written here. */
   raiseTicket(ticket: number): void;
-  /** Committed state; throws FailureError when storage can't be read. */
+  /** The committed row; in a pipelined transaction, the row that was decided last under its lock key. Throws FailureError if storage can't be read. */
   get(key: Uint8Array): Promise<Uint8Array | undefined>;
   scan(range: ScanRange): RowScan;
   /** Whether a row may refer to it: its extent is in this partition's blob data stream and stays there. */

@@ -130,11 +130,12 @@ export class GroupCommit {
   }
 
   /**
-   * Why no writes can be queued now, whatever they are; undefined when writes can be queued. The callers of overdue commits have gone and
+   * Why no writes can be queued now, whatever they are; undefined when writes can be queued, or never again. The callers of overdue commits have gone and
    * send more, so these commits are the only ones whose number the operations at work do not bound.
    */
   get noRoom(): Failed | undefined {
     const { overdueBytesMax } = this.#options;
+    if (this.#ended !== undefined) return undefined;
     if (this.#log.noRoom !== undefined || this.#overdueBytes < overdueBytesMax) return this.#log.noRoom;
     return refused(
       "resourceExhausted",

@@ -4,8 +4,9 @@
  *
  * Two generations take turns. The newer one is written; the older one is dropped when everything in it is applied, and then the newer
  * becomes the older. So under constant load this holds at most what is decided during two commits. A row that stays a while after it was
- * applied hides nothing, because other transactions write rows of this lock key only when nothing is pending here (rule
- * plainAfterPipelined). Writes are kept as they are until somebody reads, because most transactions have no successor in time.
+ * applied hides nothing, because other transactions that take this lock key write its rows only when nothing is pending here (rule
+ * plainAfterPipelined). One writes without it: a collector empties a deleted container under the lowest key inside, and no
+ * operation finds these blobs any more. Writes are kept as they are until somebody reads, because most transactions have no successor in time.
  */
 import { MemoryTable } from "@stamp/lsm";
 import type { RowWrite } from "../types.ts";

@@ -134,13 +134,13 @@ export class Transactions {
       lockKey instanceof Uint8Array
         ? await this.#locks.acquire(lockKey, options.timeoutMs)
         : await this.#locks.acquireAll(lockKey, options.timeoutMs);
-    const lockedMs = clock.monotonicMs();
-    phases.turn.since(beganMs, lockedMs);
     const leave = (): void => {
       release?.();
       this.#leave(begun);
     };
     const inTurn = release !== undefined && (options.pipelined || (await this.#untilPipelinedEnd(lockKey, begun)));
+    const lockedMs = clock.monotonicMs();
+    phases.turn.since(beganMs, lockedMs);
     // It left while this one waited for its turn: nothing more is decided here, so that it leaves soon.
     const closedMeanwhile = this.#around.closed();
     if (!inTurn || closedMeanwhile !== undefined) {
@@ -225,6 +225,13 @@ export class Transactions {
     const { commit, rangeId } = this.#around;
     const leave = (): void => this.#leave(begun);
     const leftMs = this.#leftMs(begun);
+    const noRoom = writes.length > 0 ? commit.noRoom : undefined;
+    if (noRoom !== undefined) {
+      // The caller learns nothing of what was seen, so there is nothing to wait for.
+      release();
+      leave();
+      return noRoom;
+    }
     const refusal = writes.length > 0 ? commit.refusal(writes) : undefined;
     if (writes.length === 0 || refusal !== undefined) {
       release();
