@@ -41,10 +41,11 @@ export async function beside(args: string[]): Promise<void> {
       const done: Round[] = [];
       for (let round = 0; round < rounds; round++) {
         const alone = await measure(target, { scenario, clients }, seconds, "beside");
-        // The upload begins before the small requests, and ends after them.
-        const uploading = measure(target, { scenario: large, clients: uploads }, seconds + 4, "beside");
-        await new Promise((passed) => setTimeout(passed, 2_000));
-        done.push({ alone, beside: await measure(target, { scenario, clients }, seconds, "beside"), upload: await uploading });
+        let meanwhile = alone;
+        const upload = await measure(target, { scenario: large, clients: uploads }, seconds, "beside", async () => {
+          meanwhile = await measure(target, { scenario, clients }, seconds, "beside");
+        });
+        done.push({ alone, beside: meanwhile, upload });
       }
       for (const { alone, beside: meanwhile, upload } of done) console.log(lineOf(scenario, alone, meanwhile, upload));
       const ratios = done.map((round) => rateOf(round.beside) / rateOf(round.alone)).sort((a, b) => a - b);

@@ -44,6 +44,8 @@ export interface LoadRequest extends BenchCase {
   readonly seconds: number;
   /** Before measuring: connections are made, code is compiled. */
   readonly warmUpSeconds: number;
+  /** Whether it is measured on after `seconds`, until standard input ends. */
+  readonly isHeldOpen: boolean;
 }
 
 /** Answer of the load generator on standard output. */

@@ -47,6 +47,9 @@ async function lasting(seconds: number, operationsMin: number, done: () => numbe
   while (!isExhausted && (elapsed() < seconds || (done() < operationsMin && elapsed() < seconds * 8))) await pause(0.02);
 }
 
+/** Resolves when the process that started this one closes the standard input. */
+const inputEnded = request.isHeldOpen ? new Promise((resolve) => process.stdin.once("end", resolve).resume()) : undefined;
+
 await scenario.prepare();
 const workers = Array.from({ length: request.clients }, worker);
 await lasting(scenario.isLimited ? 0.1 : request.warmUpSeconds, request.clients, () => finished);
@@ -55,6 +58,7 @@ process.stderr.write("begin\n");
 const cpuBefore = process.cpuUsage();
 const startMs = performance.now();
 await lasting(request.seconds, request.clients * 2, () => latencies.length + failed);
+if (!isExhausted) await inputEnded;
 measuring = false;
 const seconds = (performance.now() - startMs) / 1_000;
 const cpu = process.cpuUsage(cpuBefore);

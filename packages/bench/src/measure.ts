@@ -10,30 +10,47 @@ export interface Measurement extends LoadResult {
   readonly serverCpuMs: ReadonlyMap<string, number>;
 }
 
-export async function measure(target: BenchTarget, what: BenchCase, seconds: number, space: string): Promise<Measurement> {
+/** With `meanwhile`: runs it when the measurement has begun, and measures until it is over, at least for `seconds`. */
+export async function measure(
+  target: Pick<BenchTarget, "connectionString" | "pids">,
+  what: BenchCase,
+  seconds: number,
+  space: string,
+  meanwhile?: () => Promise<void>,
+): Promise<Measurement> {
   const request: LoadRequest = {
     ...what,
     connectionString: target.connectionString,
     space,
     seconds,
     warmUpSeconds: Math.min(1, seconds / 3),
+    isHeldOpen: meanwhile !== undefined,
   };
   const child = spawn(process.execPath, [join(import.meta.dirname, "load.ts"), JSON.stringify(request)], {
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["pipe", "pipe", "pipe"],
   });
   let before = new Map<string, number>();
   let after = new Map<string, number>();
   let output = "";
   let said = "";
+  let hasBegun = false;
+  let done: Promise<void> | undefined;
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
     output += chunk;
   });
   child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
     said += chunk;
-    if (chunk.includes("begin\n")) before = cpuOfAll(target.pids);
+    if (!hasBegun && said.includes("begin\n")) {
+      hasBegun = true;
+      before = cpuOfAll(target.pids);
+      done = meanwhile?.().finally(() => child.stdin.end());
+      // It is awaited when the load generator has ended.
+      done?.catch(() => {});
+    }
     if (chunk.includes("end\n")) after = cpuOfAll(target.pids);
   });
   const code = await new Promise<number | null>((exited) => child.once("close", exited));
+  await done;
   if (code !== 0) throw new Error(`the load generator ended with ${code}: ${said.slice(-1_000)}`);
   const serverCpuMs = new Map([...after].map(([name, cpuMs]) => [name, cpuMs - (before.get(name) ?? cpuMs)]));
   return { ...(JSON.parse(output) as LoadResult), serverCpuMs };
