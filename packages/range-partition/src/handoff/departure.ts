@@ -2,7 +2,7 @@
  * How a range partition leaves: prepared while it is served as before, until writes have to wait.
  *
  *     prepare ─ lighten ─ recordHandoff ─ holdData ─ leave ──► split: the log is cut, and goes on as that of the children (docs/decisions/0340)
- *                  └───────────── holdData ─ leave ──► merge: a last record has what is in memory and in flight (0338)
+ *                  └── holdRows ─ holdData ─ leave ──► merge: a last record has what is in memory and in flight (0338)
  *     resume: it does not leave after all; until holdData.
  */
 import { assert, type Failure, type Outcome, ok, refused } from "@stamp/base";
@@ -48,6 +48,8 @@ export class Departure {
   /** How often it did not leave after all. */
   #resumed = 0;
   #record: Promise<Outcome<HandoffRecord>> | undefined;
+  /** True if followers of the log will find what they lack in the last record: it stays in memory until then. */
+  #holdsRows = false;
   #left: Failure | undefined;
 
   constructor(leaver: Leaver) {
@@ -59,9 +61,15 @@ export class Departure {
     return this.#left;
   }
 
-  /** Why nothing in memory may be written out: a record names what the children find in memory and in the log. */
+  /** Why nothing in memory may be written out: a record names, or will have, what is in memory and in the log. */
   get recorded(): Failure | undefined {
-    return this.#left ?? (this.#record && this.#becomes("others"));
+    return this.#left ?? (this.#record !== undefined || this.#holdsRows ? this.#becomes("others") : undefined);
+  }
+
+  /** Size of the rows in memory and in flight, in bytes. */
+  get heldBytes(): number {
+    const { tables, commit } = this.#leaver;
+    return tables.active.bytes + commit.undurableBytes;
   }
 
   /**
@@ -110,11 +118,21 @@ export class Departure {
     return this.#record;
   }
 
+  /**
+   * Follows `lighten` if the range is merged and its log has followers: nothing in memory is written out from then on, until the range leaves
+   * or resumes. Resolves when the last checkpoint before that is written.
+   */
+  holdRows(): Promise<void> {
+    this.#holdsRows = true;
+    return this.#leaver.upkeep().untilWritten();
+  }
+
   /** It does not leave after all: merges go on. Only before `holdData`. */
   resume(): void {
     this.#preparing = false;
     this.#resumed++;
     this.#record = undefined;
+    this.#holdsRows = false;
     this.#leaver.upkeep().resumeMerges();
   }
 
@@ -173,10 +191,10 @@ export class Departure {
 
   /**
    * The last record carries commits that are decided and not durable yet. They are answered when either that record or
-   * the log has them (rule drainBeforeLeaving).
+   * the log has them (rule drainBeforeLeaving). Refuses if a checkpoint would have to take rows that followers lack: they would be ended.
    */
   async #leaveRecord(how: Leaving): Promise<Outcome<Left>> {
-    const { world, maintenance, commit, transactions, tables, upkeep, ended } = this.#leaver;
+    const { rangeId, world, maintenance, commit, transactions, tables, upkeep, ended } = this.#leaver;
     this.#left = this.#becomes(how.children.join(" and "));
     const { rules, clock } = world;
     const heldSinceMs = clock.monotonicMs();
@@ -188,6 +206,10 @@ export class Departure {
     await upkeep().untilWritten();
     const failure = ended();
     if (failure !== undefined) return { ok: false, failure };
+    if (this.#holdsRows && this.heldBytes > how.restBytesMax) {
+      const message = `${this.heldBytes} bytes of rows, which followers of its log lack, do not fit into the last record of ${rangeId}`;
+      return refused("unavailable", "partitionLoading", message);
+    }
     const drainedMs = clock.monotonicMs();
     const undurable = drains ? commit.leave() : { writes: [], bytes: 0, lastSequence: tables.lastSequence, recorded: () => {} };
     const left = await maintenance.leave(upkeep().freeze(), undurable, how);

@@ -15,7 +15,7 @@ import type { PartitionOptions } from "../types.ts";
 import { Departure } from "./departure.ts";
 import { allocateForChildren, type HandedOver, handOver, type OwnedNames } from "./hand-over.ts";
 import type { Left } from "./leave.ts";
-import { untilMergeable } from "./mergeable.ts";
+import { untilHeld, untilMergeable } from "./mergeable.ts";
 
 export type HandoffPhase = "begun" | "preparing" | "prepared" | "resumed" | "held" | "left" | "handedOver";
 
@@ -60,6 +60,13 @@ export class Handoff {
   /** Does all that can be done before anything has to wait. `written`: somebody writes to the parents. */
   async prepare(written: boolean): Promise<Outcome<void>> {
     this.#go("preparing", "begun");
+    // A merge that would be refused at the end of this is refused before anything is written out for it.
+    const followedWaitMs = this.#parents.length > 1 ? this.#followedWaitMs : undefined;
+    if (followedWaitMs !== undefined) {
+      const followed = await untilMergeable(this.#partitions, followedWaitMs);
+      if (!followed.ok) return followed;
+      if (this.#phase !== "preparing") return resumed();
+    }
     const departures = this.#departures;
     const streams = this.#partitions.map((partition) => partition.streams);
     const [prepared] = await Promise.all([
@@ -79,9 +86,9 @@ export class Handoff {
       if (!recorded.ok) return recorded;
       if (this.#phase !== "preparing") return resumed();
     }
-    if (others.length > 0 && this.#followedWaitMs !== undefined) {
-      const followed = await untilMergeable(this.#partitions, this.#followedWaitMs);
-      if (!followed.ok) return followed;
+    if (followedWaitMs !== undefined) {
+      const held = await untilHeld(this.#partitions, followedWaitMs);
+      if (!held.ok) return held;
       if (this.#phase !== "preparing") return resumed();
     }
     this.#phase = "prepared";
