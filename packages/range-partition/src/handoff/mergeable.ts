@@ -39,7 +39,8 @@ function sameNotes(first: ReadonlyMap<string, string> = new Map(), second: Reado
 }
 
 /**
- * Looks at parents that leave next: what their followers lack stays in memory, from where it goes into the last records. Without that a checkpoint between this look and the last record would end followers.
+ * Looks at parents that leave next: what their followers lack stays in memory, from where it goes into the last records. Without that, a
+ * checkpoint between this look and the last record would end followers.
  */
 export async function untilHeld(parents: readonly HeldParent[], waitMs: number): Promise<Outcome<void>> {
   const followed = parents.filter(({ followers }) => followers.notes.size > 0);
