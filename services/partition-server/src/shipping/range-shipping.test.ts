@@ -9,6 +9,7 @@ import type { Transport } from "@stamp/ports";
 import { LogFollowers, type LoggedCommit, type RangePartition } from "@stamp/range-partition";
 import { Simulation } from "@stamp/virtual-time";
 import { ByteGates } from "./data/byte-gate.ts";
+import { PlacesBudget } from "./data/copied-places.ts";
 import { RangeShipping } from "./range-shipping.ts";
 import { ShippingTotals } from "./shipping-figures.ts";
 
@@ -50,6 +51,7 @@ test("shipping of a range: if a read of the log fails before the copy is complet
       transportTo: () => ok(transport),
       seedBytesPerSecondMax: 1_000,
       gates: new ByteGates(1_000),
+      places: new PlacesBudget(1_000),
       totals: new ShippingTotals(),
     };
     // All rows are seeded; the receiver lacks the last commit before the end of the scan.

@@ -13,6 +13,7 @@ import { sleep, type World } from "@stamp/ports";
 import { type RangePartition, RangeSeeder, RangeSender, type SeedLink, type ShippingLink } from "@stamp/range-partition";
 import { BlobLink, dataBytesOf } from "./data/blob-link.ts";
 import type { ByteGates } from "./data/byte-gate.ts";
+import type { PlacesBudget } from "./data/copied-places.ts";
 import { GeoLink, type TransportToStamp } from "./geo-link.ts";
 import { type Note, noteOf } from "./note.ts";
 import type { ShippingTotals } from "./shipping-figures.ts";
@@ -25,6 +26,8 @@ export interface ShippingOptions {
   readonly shipBytesPerSecondMax?: number | undefined;
   /** Bound the bytes of blobs that this server holds while they are copied. */
   readonly gates: ByteGates;
+  /** Bounds the places of bytes that this server remembers. */
+  readonly places: PlacesBudget;
   readonly totals: ShippingTotals;
 }
 
@@ -127,6 +130,7 @@ export class RangeShipping implements RangeWork {
     this.#seededTo = this.#own.low;
     this.ended = this.#run().finally(() => {
       this.#state = "ended";
+      this.#blobs?.end();
     });
   }
 
@@ -317,10 +321,11 @@ export class RangeShipping implements RangeWork {
       onAnswer: (answer) => this.#heard(answer),
     });
     if (!hasBytes(table)) return link;
-    const { gates, seedBytesPerSecondMax, shipBytesPerSecondMax } = this.#options;
+    const { gates, places, seedBytesPerSecondMax, shipBytesPerSecondMax } = this.#options;
     const gate = gates.to(peer);
     const nameOf = shippedNames(this.account);
-    this.#blobs = new BlobLink(this.#world, this.#partition, link, { gate, epoch, nameOf, seedBytesPerSecondMax, shipBytesPerSecondMax });
+    const bounds = { gate, places, seedBytesPerSecondMax, shipBytesPerSecondMax };
+    this.#blobs = new BlobLink(this.#world, this.#partition, link, { ...bounds, epoch, nameOf });
     return this.#blobs;
   }
 

@@ -18,6 +18,7 @@ import { jittered, sleep, type World } from "@stamp/ports";
 import { Accounts, toWire } from "@stamp/wire";
 import type { Holdings } from "../ranges/holdings.ts";
 import { ByteGates } from "./data/byte-gate.ts";
+import { PlacesBudget } from "./data/copied-places.ts";
 import { GeoLink } from "./geo-link.ts";
 import { RangeReport } from "./range-report.ts";
 import {
@@ -29,7 +30,7 @@ import {
   type ShippingOptions,
 } from "./range-shipping.ts";
 
-export interface ShipperOptions extends Omit<ShippingOptions, "gates"> {
+export interface ShipperOptions extends Omit<ShippingOptions, "gates" | "places"> {
   readonly lockService: string;
   /** How often the roles are asked for, in milliseconds; 0: never, and nothing is shipped. */
   readonly everyMs: number;
@@ -40,6 +41,8 @@ export interface ShipperOptions extends Omit<ShippingOptions, "gates"> {
 const askTimeoutMs = 5_000;
 /** Bytes of blobs that a server holds while they are on their way to one other stamp. One that does not answer stops no copies to the others. */
 const copiedBytesMax = 32 * 1024 * 1024;
+/** Places of bytes that a server remembers for all ranges and accounts. */
+const placesMax = 524_288;
 /** Table whose range at the beginning of an account tells the other stamp how far the copy is. */
 const reportedTable = "Entity";
 const notBegun: Facts = {
@@ -71,7 +74,7 @@ export class Shipper {
   constructor(world: World, holdings: Holdings, options: ShipperOptions) {
     this.#world = world;
     this.#holdings = holdings;
-    this.#options = { ...options, gates: new ByteGates(copiedBytesMax) };
+    this.#options = { ...options, gates: new ByteGates(copiedBytesMax), places: new PlacesBudget(placesMax) };
     this.#manager = new LeaderCalls(world, { lockService: options.lockService, leaseName: "partition-manager" });
   }
 

@@ -7,6 +7,7 @@ import { sleep } from "@stamp/ports";
 import type { RangePartition, Row, SeedPart } from "@stamp/range-partition";
 import { BlobLink } from "./blob-link.ts";
 import { ByteGate } from "./byte-gate.ts";
+import { PlacesBudget } from "./copied-places.ts";
 import { name, onBench, place, rowOf } from "./testing/bench.ts";
 
 test("seeding of blobs: the bytes of the first names of a part are still there when the last ones are copied, and when the rows arrive", () =>
@@ -29,7 +30,13 @@ test("seeding of blobs: the bytes of the first names of a part are still there w
       },
     };
     const partition = { data: bench.data } as unknown as RangePartition;
-    const options = { gate: new ByteGate(100_000), epoch: 1, nameOf: (key: Uint8Array) => key, seedBytesPerSecondMax: 10_000 };
+    const options = {
+      gate: new ByteGate(100_000),
+      places: new PlacesBudget(1_000),
+      epoch: 1,
+      nameOf: (key: Uint8Array) => key,
+      seedBytesPerSecondMax: 10_000,
+    };
     const blobs = new BlobLink(bench.world, partition, link, options);
     const seeded = await blobs.seed(part, { timeoutMs: 1_000, signal: new AbortController().signal });
     assert.ok(seeded.ok, JSON.stringify(seeded));
@@ -60,7 +67,13 @@ test("shipping of blobs: what was copied before and is about to leave there cost
       seed: async () => ok(),
     };
     const partition = { data: bench.data } as unknown as RangePartition;
-    const options = { gate: new ByteGate(4_000_000), epoch: 1, nameOf: (key: Uint8Array) => key, seedBytesPerSecondMax: 1e9 };
+    const options = {
+      gate: new ByteGate(4_000_000),
+      places: new PlacesBudget(1_000),
+      epoch: 1,
+      nameOf: (key: Uint8Array) => key,
+      seedBytesPerSecondMax: 1e9,
+    };
     const blobs = new BlobLink(bench.world, partition, link, options);
     const limits = { timeoutMs: 1_000, signal: new AbortController().signal };
     const ship = (value: Uint8Array, sequence: number) =>
@@ -75,4 +88,34 @@ test("shipping of blobs: what was copied before and is about to leave there cost
     refuses = false;
     assert.ok((await ship(rowOf(place(1, 0, 500), place(9, 0, 10)), 3)).ok);
     assert.equal(blobs.copiedBytes, 500 + 2_700_000 + 10 + 500);
+  }));
+
+test("seeding of blobs: places of a name that goes in pieces are remembered until its last piece is there", () =>
+  onBench(async (bench) => {
+    let refuses = true;
+    const seed = async () => (refuses ? refused("unavailable", "connectFailed", "cut") : ok());
+    const link = { ...bench.link, ship: async () => ok(), seed };
+    const partition = { data: bench.data } as unknown as RangePartition;
+    const places = new PlacesBudget(1_000);
+    const bounds = { gate: new ByteGate(100_000), places, seedBytesPerSecondMax: 1e9 };
+    const blobs = new BlobLink(bench.world, partition, link, { ...bounds, epoch: 1, nameOf: (key: Uint8Array) => key });
+    const piece = async (n: number): Promise<boolean> => {
+      const rows: Row[] = [[utf8(`n${n}`), rowOf(...Array.from({ length: 10 }, (_, i) => place(n, i * 200, 100)))]];
+      const part = { epoch: 1, sequence: 5, lastTicket: 5, low: utf8(`n${n}`), high: utf8(`n${n + 1}`), rows };
+      const seeded = await blobs.seed(
+        { ...part, piece: { name, isLast: n === 3 } },
+        { timeoutMs: 1_000, signal: new AbortController().signal },
+      );
+      return seeded.ok;
+    };
+    assert.equal(await piece(3), false);
+    assert.equal(places.count, 2 * 10, "the last piece is not there: its places stay");
+    refuses = false;
+    for (const n of [1, 2]) assert.ok(await piece(n));
+    assert.equal(places.count, 2 * 30, "among all places, and as those of the name");
+    assert.ok(await piece(3));
+    assert.equal(places.count, 30);
+    assert.equal(blobs.copiedBytes, 30 * 100);
+    blobs.end();
+    assert.equal(places.count, 0);
   }));

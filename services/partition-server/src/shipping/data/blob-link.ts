@@ -20,6 +20,7 @@ import {
   type ShippingLink,
 } from "@stamp/range-partition";
 import type { ByteGate } from "./byte-gate.ts";
+import type { PlacesBudget } from "./copied-places.ts";
 import { DataCopier, type DataLink, rowAtPeer } from "./data-copier.ts";
 import type { PinHold } from "./pin-hold.ts";
 
@@ -42,6 +43,8 @@ const namesAtOnce = 16;
 
 export interface BlobLinkOptions {
   readonly gate: ByteGate;
+  /** Bounds the places that all links of a server remember. */
+  readonly places: PlacesBudget;
   /** Role epoch of the account. */
   readonly epoch: number;
   /** Bytes with which the keys of a row's PartitionName begin; undefined: the row is not shipped. */
@@ -66,12 +69,17 @@ export class BlobLink implements ShippingLink, SeedLink {
     this.#partition = partition;
     this.#rows = link;
     this.#options = options;
-    this.#copier = new DataCopier(world, partition.data, link, { gate: options.gate });
+    this.#copier = new DataCopier(world, partition.data, link, { gate: options.gate, places: options.places });
   }
 
   /** Bytes that were written at the other stamp. */
   get copiedBytes(): number {
     return this.#copier.copiedBytes;
+  }
+
+  /** Lets go what is remembered: nothing is sent any more. */
+  end(): void {
+    this.#copier.end();
   }
 
   ship(shipment: Shipment, limits: CallLimits): Promise<Outcome<unknown>> {
@@ -123,7 +131,9 @@ export class BlobLink implements ShippingLink, SeedLink {
       }
     }
     if (hold.failure !== undefined) return hold.failure;
-    return this.#sent(extentIds, hold, await this.#rows.seed({ ...part, rows }, limits));
+    const seeded = this.#sent(extentIds, hold, await this.#rows.seed({ ...part, rows }, limits));
+    if (seeded.ok && part.piece?.isLast === true) this.#copier.endPieces(part.piece.name);
+    return seeded;
   }
 
   #byName({ rows, piece }: SeedPart): readonly Named[] {

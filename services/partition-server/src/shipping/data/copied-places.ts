@@ -14,14 +14,46 @@ export interface Copied {
   readonly to: Place;
 }
 
+/** Bounds the places that are remembered together: if there are more, who noted one the longest time ago forgets all of its places. */
+export class PlacesBudget {
+  readonly #placesMax: number;
+  /** Places that each remembers; who noted one last is at the end. */
+  readonly #counts = new Map<CopiedPlaces, number>();
+  #count = 0;
+
+  constructor(placesMax: number) {
+    this.#placesMax = placesMax;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Takes note of how many places `one` remembers now. */
+  tell(one: CopiedPlaces): void {
+    const more = one.count - (this.#counts.get(one) ?? 0);
+    this.#count += more;
+    this.#counts.delete(one);
+    if (one.count > 0) this.#counts.set(one, one.count);
+    if (more <= 0) return;
+    for (const oldest of this.#counts.keys()) {
+      if (this.#count <= this.#placesMax || oldest === one) return;
+      oldest.clear();
+    }
+  }
+}
+
 export class CopiedPlaces {
   readonly #placesMax: number;
+  /** Undefined: for a short time, or for a test. */
+  readonly #budget: PlacesBudget | undefined;
   /** By extent of this stamp, used last at the end; by offset within it. */
   readonly #byExtent = new Map<number, Copied[]>();
   #count = 0;
 
-  constructor(placesMax: number = Number.POSITIVE_INFINITY) {
+  constructor(placesMax: number = Number.POSITIVE_INFINITY, budget?: PlacesBudget) {
     this.#placesMax = placesMax;
+    this.#budget = budget;
   }
 
   get count(): number {
@@ -41,6 +73,11 @@ export class CopiedPlaces {
   }
 
   add(one: Copied): void {
+    this.#add(one);
+    this.#budget?.tell(this);
+  }
+
+  #add(one: Copied): void {
     const { extentId, offsetBytes } = one.from;
     const copied = this.#byExtent.get(extentId) ?? [];
     const at = firstBehind(copied, offsetBytes);
@@ -76,6 +113,14 @@ export class CopiedPlaces {
       if (kept.length > 0) this.#byExtent.set(extentId, kept);
       else this.#byExtent.delete(extentId);
     }
+    this.#budget?.tell(this);
+  }
+
+  /** Forgets everything. */
+  clear(): void {
+    this.#byExtent.clear();
+    this.#count = 0;
+    this.#budget?.tell(this);
   }
 }
 

@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { Prng, utf8 } from "@stamp/base";
 import { sleep } from "@stamp/ports";
 import { ByteGate, ByteGates } from "./byte-gate.ts";
-import { CopiedPlaces, placeAtPeer } from "./copied-places.ts";
-import { rowAtPeer } from "./data-copier.ts";
+import { CopiedPlaces, PlacesBudget, placeAtPeer } from "./copied-places.ts";
+import { DataCopier, rowAtPeer } from "./data-copier.ts";
 import { name, onBench, place, rowOf } from "./testing/bench.ts";
 
 test("bytes before rows: each byte goes once, in pieces; parts of what went, and a second row, cost nothing", () =>
@@ -125,6 +125,51 @@ test("bytes before rows: a name that goes in pieces and is overwritten meanwhile
     },
     { placesMax: 4 },
   ));
+
+test("bytes before rows: two names that go in pieces at once do not make each other forget", () =>
+  onBench(
+    async (bench, copy, copier) => {
+      const names = [utf8("first"), utf8("second")];
+      for (const round of [1, 2]) {
+        for (const extentId of [1, 2, 3, 4]) {
+          for (const [i, own] of names.entries()) {
+            const row = rowOf(place(10 * i + extentId, 0, 100));
+            const copied = await copy(own, [row], { isPiece: true });
+            assert.ok(copied.ok, `round ${round}`);
+            bench.judge(row, rowAtPeer(row, copied.value));
+          }
+        }
+      }
+      assert.equal(copier.copiedBytes, 8 * 100);
+    },
+    { placesMax: 1 },
+  ));
+
+test("bytes before rows: copiers of a server remember no more than its bound together, and nothing when they have ended", () => {
+  const places = new PlacesBudget(8);
+  return onBench(
+    async (bench, copy, copier) => {
+      const other = new DataCopier(bench.world, bench.data, bench.link, { gate: new ByteGate(4_000), places });
+      const { signal } = new AbortController();
+      const row = (extentId: number) => rowOf(place(extentId, 0, 100));
+      for (let extentId = 1; extentId <= 6; extentId++) assert.ok((await copy(name, [row(extentId)])).ok);
+      for (let extentId = 11; extentId <= 16; extentId++) {
+        const hold = other.hold();
+        assert.ok((await other.copy(name, [row(extentId)], { signal, hold })).ok);
+        await hold.end();
+        assert.ok(places.count <= 8, `${places.count} places`);
+      }
+      assert.equal(places.count, 6, "who copied last remembers");
+      assert.ok((await copy(name, [row(1)])).ok);
+      assert.equal(copier.copiedBytes, 7 * 100, "the other one has forgotten, and copies again");
+      other.end();
+      assert.equal(places.count, 1);
+      copier.end();
+      assert.equal(places.count, 0);
+    },
+    { places },
+  );
+});
 
 test("bytes before rows: bytes whose extent has left this stamp's blob data are told; a read that fails meanwhile is only a failure", () =>
   onBench(async (bench, copy) => {

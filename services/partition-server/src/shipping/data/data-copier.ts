@@ -13,7 +13,7 @@ import { type Place, placesOfRow, withPlaces } from "@stamp/objects";
 import { sleep, type World } from "@stamp/ports";
 import type { StoredData } from "@stamp/range-partition";
 import type { ByteGate } from "./byte-gate.ts";
-import { type Copied, CopiedPlaces, placeAtPeer } from "./copied-places.ts";
+import { type Copied, CopiedPlaces, type PlacesBudget, placeAtPeer } from "./copied-places.ts";
 import { PinHold, type PinLink } from "./pin-hold.ts";
 
 type CallLimits = { readonly timeoutMs: number; readonly signal: AbortSignal };
@@ -30,11 +30,13 @@ export interface DataLink extends PinLink {
 
 export interface CopierOptions {
   readonly gate: ByteGate;
+  /** Bounds the places that all copiers of a server remember. */
+  readonly places: PlacesBudget;
   /** Bound of a piece, in bytes; a larger place goes alone. */
   readonly pieceBytesMax?: number;
   /** Places that are remembered. */
   readonly placesMax?: number;
-  /** Places that are remembered of the PartitionName that goes in pieces. */
+  /** Places that are remembered of each PartitionName that goes in pieces. */
   readonly pieceNamePlacesMax?: number;
 }
 
@@ -51,6 +53,8 @@ export type CopyResult = Outcome<CopiedBatch> | NotCopied;
 const pieceBytesDefault = 1024 * 1024;
 const placesDefault = 32_768;
 const pieceNamePlacesDefault = 262_144;
+/** PartitionNames that go in pieces and whose places are remembered, each until its last piece is there. */
+const pieceNamesMax = 8;
 const readTimeoutMs = 10_000;
 const writeTimeoutMs = 20_000;
 
@@ -85,8 +89,8 @@ export class DataCopier {
   readonly #link: DataLink;
   readonly #options: CopierOptions;
   readonly #known: CopiedPlaces;
-  /** Places of the PartitionName that went in pieces last. If it is read anew, what did not change goes no second time. */
-  #pieces: { readonly id: string; readonly known: CopiedPlaces } | undefined;
+  /** Places of PartitionNames that go in pieces, used last at the end. If one is read anew, what did not change goes no second time. */
+  readonly #pieces = new Map<string, CopiedPlaces>();
   /** End of the time that copies at a bounded rate have taken, by the monotonic clock. */
   #pacedUntilMs = 0;
   /** Bytes that were written at the other stamp. */
@@ -97,7 +101,7 @@ export class DataCopier {
     this.#data = data;
     this.#link = link;
     this.#options = options;
-    this.#known = new CopiedPlaces(options.placesMax ?? placesDefault);
+    this.#known = new CopiedPlaces(options.placesMax ?? placesDefault, options.places);
   }
 
   /** Returns what holds the bytes of copies until it is ended. */
@@ -115,9 +119,7 @@ export class DataCopier {
     }
     const batch: Batch = { name, id: toHex(name), copied: new CopiedPlaces(), extentIds: new Set(), newIds: new Set(), signal, hold };
     hold.add(batch);
-    if (isPiece === true && this.#pieces?.id !== batch.id) {
-      this.#pieces = { id: batch.id, known: new CopiedPlaces(this.#options.pieceNamePlacesMax ?? pieceNamePlacesDefault) };
-    }
+    if (isPiece === true) this.#beginPieces(batch.id);
     for (let missing = this.#missing(batch, places); missing.length > 0; missing = this.#missing(batch, places)) {
       for (const piece of piecesOf(missing, this.#options.pieceBytesMax ?? pieceBytesDefault)) {
         const failed = hold.failure ?? (await this.#copyPiece(batch, piece, bytesPerSecondMax));
@@ -130,7 +132,32 @@ export class DataCopier {
   /** Forgets what lies in these extents of the other stamp: it has refused a row that refers to them. */
   forget(extentIds: ReadonlySet<number>): void {
     this.#known.forget(extentIds);
-    this.#pieces?.known.forget(extentIds);
+    for (const known of this.#pieces.values()) known.forget(extentIds);
+  }
+
+  /** The last piece of a PartitionName is applied at the other stamp: what was remembered of it has served. */
+  endPieces(name: Uint8Array): void {
+    this.#dropPieces(toHex(name));
+  }
+
+  /** Forgets everything: nothing is copied any more. */
+  end(): void {
+    this.#known.clear();
+    for (const id of this.#pieces.keys()) this.#dropPieces(id);
+  }
+
+  #beginPieces(id: string): void {
+    const { pieceNamePlacesMax = pieceNamePlacesDefault, places } = this.#options;
+    const known = this.#pieces.get(id) ?? new CopiedPlaces(pieceNamePlacesMax, places);
+    this.#pieces.delete(id);
+    this.#pieces.set(id, known);
+    const [oldest] = this.#pieces.keys();
+    if (this.#pieces.size > pieceNamesMax && oldest !== undefined) this.#dropPieces(oldest);
+  }
+
+  #dropPieces(id: string): void {
+    this.#pieces.get(id)?.clear();
+    this.#pieces.delete(id);
   }
 
   /** Runs of places that are not known to be at the other stamp; takes note of those that are. */
@@ -138,7 +165,7 @@ export class DataCopier {
     const absent: Place[] = [];
     for (const place of places) {
       if (batch.copied.find(batch.id, place) !== undefined) continue;
-      const known = this.#known.find(batch.id, place) ?? this.#pieces?.known.find(batch.id, place);
+      const known = this.#known.find(batch.id, place) ?? this.#pieces.get(batch.id)?.find(batch.id, place);
       if (known === undefined) absent.push(place);
       else this.#note(batch, known);
     }
@@ -170,7 +197,7 @@ export class DataCopier {
       for (const from of piece) {
         const copied = { name: batch.id, from, to: { extentId: place.extentId, offsetBytes: at, lengthBytes: from.lengthBytes } };
         this.#known.add(copied);
-        if (this.#pieces?.id === batch.id) this.#pieces.known.add(copied);
+        this.#pieces.get(batch.id)?.add(copied);
         this.#note(batch, copied);
         at += from.lengthBytes;
       }

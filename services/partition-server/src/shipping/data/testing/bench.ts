@@ -6,6 +6,7 @@ import { sleep } from "@stamp/ports";
 import type { StoredData } from "@stamp/range-partition";
 import { Simulation } from "@stamp/virtual-time";
 import { ByteGate } from "../byte-gate.ts";
+import { PlacesBudget } from "../copied-places.ts";
 import { type CopierOptions, type CopyResult, DataCopier, type DataLink } from "../data-copier.ts";
 
 export const name = utf8("n");
@@ -100,7 +101,8 @@ export async function onBench(
   options: Partial<CopierOptions> = {},
 ): Promise<void> {
   const bench = new Bench();
-  const copier = new DataCopier(bench.world, bench.data, bench.link, { gate: new ByteGate(4_000), pieceBytesMax: 1_000, ...options });
+  const bounds = { gate: new ByteGate(4_000), places: new PlacesBudget(1_000), pieceBytesMax: 1_000 };
+  const copier = new DataCopier(bench.world, bench.data, bench.link, { ...bounds, ...options });
   const copy: Copy = async (name, rows, limits) => {
     const hold = copier.hold();
     const copied = await copier.copy(name, rows, { signal: new AbortController().signal, hold, ...limits });
