@@ -154,18 +154,26 @@ export class Location {
     const { registry } = this.#options;
     const held = registry.stamp(stamp);
     if (held === undefined) return unknownStamp(stamp, registry);
-    const running = registry.account(name)?.running;
+    const unheard = this.#unheard(name, stamp);
     const page = await this.stamps.onStamp(held, (link) => link.diverged(name, marker));
-    if (!page.ok || running?.kind !== "forced" || running.source !== stamp) return page;
-    // A stamp that has not answered that it is deposed may have more than it says, and may go on writing.
-    return ok({ ...page.value, complete: false, trouble: `stamp ${stamp} has not heard yet that it is no primary any more` });
+    return page.ok && unheard !== undefined ? ok({ ...page.value, complete: false, trouble: unheard }) : page;
   }
 
-  /** Deletes such a page at the stamp. */
+  /** Text if a stamp is being deposed and has not answered that: it may have more than it says, and may go on writing. */
+  #unheard(name: string, stamp: string): string | undefined {
+    const running = this.#options.registry.account(name)?.running;
+    if (running?.kind !== "forced" || running.source !== stamp) return undefined;
+    return `stamp ${stamp} has not heard yet that it is no primary any more`;
+  }
+
+  /** Deletes such a page at the stamp. Refuses before the stamp knows that it owes a report. */
   async forgetDiverged(name: string, stamp: string, marker: string): Promise<Outcome<ForgetDivergedResponse>> {
     const { registry } = this.#options;
     const held = registry.stamp(stamp);
-    return held === undefined ? unknownStamp(stamp, registry) : this.stamps.onStamp(held, (link) => link.forgetDiverged(name, marker));
+    if (held === undefined) return unknownStamp(stamp, registry);
+    const unheard = this.#unheard(name, stamp);
+    if (unheard !== undefined) return refused("unavailable", "notReady", unheard);
+    return this.stamps.onStamp(held, (link) => link.forgetDiverged(name, marker));
   }
 
   /** Why the account's operation waits; empty: it goes on, or there is none. */

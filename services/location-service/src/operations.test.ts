@@ -293,7 +293,10 @@ test("operations: after the loss of the primary the copy takes writes, and what 
     place.linked = true;
     const { complete, trouble } = unwrap(await reportOf("north-1"));
     assert.deepEqual([complete, trouble], [false, "stamp north-1 has not heard yet that it is no primary any more"]);
+    const forget = () => place.location.forgetDiverged({ account, stamp: "north-1", marker: "" }, call);
+    assert.match(said(await forget()), /north-1 has not heard yet/, "its report is not made yet");
     await place.idle(account);
+    assert.equal(said(await forget()), "ok");
     assert.equal(unwrap(await reportOf("north-1")).complete, true);
     await place.protectedBy(account);
     place.judge(account, "south-1", true, "forced");

@@ -194,6 +194,7 @@ export class FakeStamp implements Role {
         return ok({ account, epoch: toWire(epoch), ...(lastSyncMs === undefined ? {} : { lastSyncMs: toWire(lastSyncMs) }) });
       },
       listDiverged: async () => ok({ rows: [], nextMarker: "", complete: true, trouble: "" }),
+      forgetDiverged: async () => ok({ rows: 0, nextMarker: "" }),
       copySettings: async ({ account, epoch, settings }) => {
         const role = state.roles.get(account);
         if (role === undefined || role.epoch !== fromWire(epoch) || role.role === "primary")
