@@ -28,3 +28,14 @@ test("backlog rate: two samples at one moment tell no rate", () => {
   rate.noted({ commits: 1, bytes: 1 }, 5);
   assert.deepEqual(rate.perSecond, { commits: 0, bytes: 0 });
 });
+
+test("backlog rate: nothing is told over a gap, as when the primary was away; it begins anew behind the gap", () => {
+  const rate = new BacklogRate();
+  rate.noted({ commits: 90_000, bytes: 900_000 }, 0);
+  rate.noted({ commits: 89_000, bytes: 890_000 }, 10_000);
+  assert.deepEqual(rate.perSecond, { commits: 100, bytes: 1_000 });
+  rate.noted({ commits: 10_000, bytes: 100_000 }, 3_600_000);
+  assert.deepEqual(rate.perSecond, { commits: 0, bytes: 0 }, "one sample tells no rate");
+  rate.noted({ commits: 9_500, bytes: 95_000 }, 3_610_000);
+  assert.deepEqual(rate.perSecond, { commits: 50, bytes: 500 });
+});

@@ -17,11 +17,14 @@ interface Sample extends Backlog {
 const windowMs = 60_000;
 
 export class BacklogRate {
-  /** Oldest first; the first one may lie before the window. */
+  /** Oldest first. Two neighbours are at most `windowMs` apart. The first one may lie before the window. */
   #samples: Sample[] = [];
 
   /** `timeMs`: monotonic. */
   noted(backlog: Backlog, timeMs: number): void {
+    const last = this.#samples.at(-1);
+    // For a time nothing was told: a rate over the gap would not be one of now.
+    if (last !== undefined && timeMs - last.timeMs > windowMs) this.#samples = [];
     this.#samples.push({ ...backlog, timeMs });
     const first = this.#samples.findLastIndex((sample) => sample.timeMs <= timeMs - windowMs);
     if (first > 0) this.#samples = this.#samples.slice(first);
