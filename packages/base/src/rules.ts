@@ -118,6 +118,7 @@ export type RuleName =
   | "doubtedPlacesRefreshed"
   | "geoCommandsInOrder"
   | "geoCachedRolesEnd"
+  | "geoDrainedIsQuiet"
   | "geoStepRecorded"
   | "geoShippedUnderEpoch"
   | "geoReportFromPromotion"

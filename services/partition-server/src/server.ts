@@ -46,9 +46,10 @@ export function partitionServerHandlers(
     getShippedVersions: (request) => guarded(() => reports.versions(request)),
     listDivergedRows: (request) => guarded(() => reports.page(request)),
     forgetDivergedRows: (request) => guarded(() => reports.forget(request)),
-    getShipping: ({ account, epoch, paired }) =>
+    getShipping: ({ account, epoch, paired, drainedMsAgo }) =>
       guarded(async () => {
-        const asked = { account, epoch: fromWire(epoch), paired: fromWire(paired) };
+        const drained = drainedMsAgo === undefined ? undefined : fromWire(drainedMsAgo);
+        const asked = { account, epoch: fromWire(epoch), paired: fromWire(paired), drainedMsAgo: drained };
         return ok({ ranges: shippingFacts(holdings, shipper, asked, (held) => executor.mayAnswer(held)) });
       }),
     listPartitions: async () => {

@@ -66,10 +66,16 @@ export function accountsHandlers(
     },
     get: async ({ account }, context) => withoutSecrets(await read(account, context)),
     getForCopy: ({ account }, context) => read(account, context),
-    ...roleHandlers(world, roles, execute, (account, role) => onMap((map) => shippingHere(world, map, account, role)), {
-      list: (account, marker) => onMap((map) => divergedHere(world, map, account, marker)),
-      forget: (account, marker) => onMap((map) => forgetHere(world, map, account, marker)),
-    }),
+    ...roleHandlers(
+      world,
+      roles,
+      execute,
+      (account, role) => onMap((map) => shippingHere(world, map, account, { ...role, drainedMsAgo: roles.drainedMsAgo(account, role) })),
+      {
+        list: (account, marker) => onMap((map) => divergedHere(world, map, account, marker)),
+        forget: (account, marker) => onMap((map) => forgetHere(world, map, account, marker)),
+      },
+    ),
     listRoles: async (_request, context) => {
       const [term, opened] = [leading(), rows()];
       if (!term.ok) return term;

@@ -211,3 +211,19 @@ test("role commands: Last Sync Time of a copy does not fall with late reports, a
   assert.equal(stamp.role?.role, "unseeded", "a late report completes no later copy");
   assert.equal(await told({ paired: 4, complete: false, lastSyncMs: undefined }), undefined);
 });
+
+test("roles: how long no front-end lets in writes of a drained account counts from the end of their caches", async () => {
+  const stamp = alone();
+  unwrap(await stamp.obey({ kind: "pair", operation: 2, peer }));
+  const drainedMsAgo = (): number | undefined => stamp.commands.drainedMsAgo(account, stamp.role as AccountRole);
+  assert.equal(drainedMsAgo(), undefined, "it is primary");
+  unwrap(await stamp.obey({ kind: "drain", operation: 3 }));
+  stamp.nowMs += 1_000;
+  assert.equal(drainedMsAgo(), 0, "they may still act on the row before");
+  stamp.nowMs += 600;
+  assert.equal(drainedMsAgo(), 500);
+  stamp.restarted();
+  assert.equal(drainedMsAgo(), 0, "another process counts from its first look");
+  stamp.nowMs += 1_100 + 40;
+  assert.equal(drainedMsAgo(), 40);
+});

@@ -135,6 +135,17 @@ export class RoleCommands {
     return noted;
   }
 
+  /**
+   * Time since no front-end acts on the row before that of a drained account, in milliseconds; undefined if the account is not drained. A process
+   * that did not write the row counts from its first look at it, and gives 0 until then.
+   */
+  drainedMsAgo(name: string, role: AccountRole): number | undefined {
+    if (role.role !== "drained") return undefined;
+    const { rules, clock } = this.#world;
+    const fromMs = answersFromMs(this.#writtenMs(name, role, false), commandWaitMs({ kind: "drain" }), rules);
+    return Math.max(0, Math.floor(clock.monotonicMs() - fromMs));
+  }
+
   /** Last report of the primary about the copy here; refused if there was none. */
   copyOf(name: string): Outcome<CopyFacts> {
     const facts = this.#copies.get(name);

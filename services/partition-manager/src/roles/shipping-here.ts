@@ -31,12 +31,12 @@ export interface ShippingHere {
   readonly ranges: readonly RangeShippingFacts[];
 }
 
-export async function shippingHere(
-  world: World,
-  map: MapState,
-  account: string,
-  role: Pick<AccountRole, "epoch" | "paired">,
-): Promise<Outcome<ShippingHere>> {
+/** `drainedMsAgo`: time since no front-end lets in writes of the account, in milliseconds; undefined: they do. */
+export interface AskedRole extends Pick<AccountRole, "epoch" | "paired"> {
+  readonly drainedMsAgo?: number | undefined;
+}
+
+export async function shippingHere(world: World, map: MapState, account: string, role: AskedRole): Promise<Outcome<ShippingHere>> {
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     const before = rangesOf(map, account);
     const answers = await Promise.all([...serversOf(before)].map((server) => ask(world, server, account, role)));
@@ -85,10 +85,11 @@ async function ask(
   world: World,
   server: string,
   account: string,
-  { epoch, paired = 0 }: Pick<AccountRole, "epoch" | "paired">,
+  { epoch, paired = 0, drainedMsAgo }: AskedRole,
 ): Promise<readonly RangeShippingFacts[]> {
   const client = world.transport.client(server, PartitionServer);
-  const request = { account, epoch: toWire(epoch), paired: toWire(paired) };
+  const drained = drainedMsAgo === undefined ? {} : { drainedMsAgo: toWire(drainedMsAgo) };
+  const request = { account, epoch: toWire(epoch), paired: toWire(paired), ...drained };
   const answer = await client.getShipping(request, { timeoutMs: askTimeoutMs });
   return answer.ok ? answer.value.ranges : [];
 }

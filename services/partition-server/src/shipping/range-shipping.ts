@@ -71,6 +71,8 @@ export interface AskedShipping {
   readonly account: string;
   readonly epoch: number;
   readonly paired: number;
+  /** Time since no front-end lets in writes of the account, in milliseconds; undefined: they do. */
+  readonly drainedMsAgo?: number | undefined;
 }
 
 const recordNoteEveryMs = 5_000;

@@ -19,6 +19,7 @@ import { Accounts, toWire } from "@stamp/wire";
 import type { Holdings } from "../ranges/holdings.ts";
 import { ByteGates } from "./data/byte-gate.ts";
 import { PlacesBudget } from "./data/copied-places.ts";
+import { ofDrained } from "./drained.ts";
 import { GeoLink } from "./geo-link.ts";
 import { RangeReport } from "./range-report.ts";
 import {
@@ -83,12 +84,14 @@ export class Shipper {
   }
 
   /** Facts of a range about an account, under its role at the manager; `waiting` if it has not begun. */
-  factsOf({ rangeId, ownerEpoch }: Range, { account, epoch, paired }: AskedShipping): Facts {
+  factsOf({ rangeId, ownerEpoch }: Range, { account, epoch, paired, drainedMsAgo }: AskedShipping): Facts {
+    const { clock, rules } = this.#world;
     for (const [key, shipping] of this.#running) {
       const { epoch: own, paired: begun = 0 } = shipping.role;
-      if (key.startsWith(`${rangeId} ${ownerEpoch} ${account} `) && own === epoch && begun === paired) return shipping.facts;
+      if (key.startsWith(`${rangeId} ${ownerEpoch} ${account} `) && own === epoch && begun === paired)
+        return ofDrained(shipping.facts, drainedMsAgo, clock.wallMs(), rules);
     }
-    return notBegun;
+    return ofDrained(notBegun, drainedMsAgo, clock.wallMs(), rules);
   }
 
   /** True if the account's rows here are those of another stamp, or if that is not known yet. */

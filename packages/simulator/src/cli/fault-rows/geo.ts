@@ -21,6 +21,12 @@ export const geoRows: readonly FaultRow[] = [
     faults: ["failpoints", "slow links"],
   },
   {
+    fault: "a write that was let in before the account was drained is still on its way when everything else was shipped",
+    rules: ["geoDrainedIsQuiet"],
+    tests: ["services/partition-server/src/shipping/drained.test.ts"],
+    faults: ["slow links", "reshape"],
+  },
+  {
     fault: "the location service dies between a step of an operation and its record",
     rules: ["geoStepRecorded"],
     tests: [failoverModel, "services/location-service/src/operations.test.ts"],

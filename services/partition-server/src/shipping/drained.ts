@@ -1,0 +1,15 @@
+/**
+ * A range of a drained account has shipped everything only if nothing is on its way that began before the account was drained (rule
+ * `geoDrainedIsQuiet`). Else a write that a front-end let in before would be committed after the copy was promoted: it is not acknowledged, but the
+ * drained stamp, which serves reads, would show it until it is demoted.
+ *
+ * The time at which the oldest transaction in progress began is in the range's Last Sync Time (docs/design/geo.md). All times are of this server.
+ */
+import type { Rules } from "@stamp/base";
+import type { Facts } from "./range-shipping.ts";
+
+/** `drainedMsAgo`: time since no front-end lets in writes of the account, in milliseconds; undefined: they do. */
+export function ofDrained(facts: Facts, drainedMsAgo: number | undefined, nowMs: number, rules: Rules): Facts {
+  const isQuiet = drainedMsAgo === undefined || (facts.lastSyncMs ?? 0) >= nowMs - drainedMsAgo;
+  return isQuiet || !rules.on("geoDrainedIsQuiet") ? facts : { ...facts, pending: Math.max(1, facts.pending) };
+}
