@@ -83,9 +83,15 @@ await hostsTest(
     const [early, late] = [await leased("early"), await leased("late")];
     assert.equal(await taken(early), "ok");
     await set(blobs, hour, async () => {
-      assert.equal(await taken(early), "LeaseAlreadyPresent", "an hour later by its clock, a moment later for its holder");
       const there = BlobServiceClient.fromConnectionString(started.connectionString(blobs), { retryOptions: { maxTries: 1 } });
-      assert.equal(await told(there.getProperties()), "AuthenticationFailed");
+      // On a busy machine a process looks at its clock late.
+      let answer = await told(there.getProperties());
+      for (let tries = 0; tries < 50 && answer === "ok"; tries++) {
+        await sleep(200);
+        answer = await told(there.getProperties());
+      }
+      assert.equal(answer, "AuthenticationFailed");
+      assert.equal(await taken(early), "LeaseAlreadyPresent", "an hour later by its clock, a moment later for its holder");
       await untilReadyIs(503, /a clock like most hosts have: theirs are 3[56]\d\d s behind/);
       assert.equal((await started.frontEndReady(other)).status, 200);
       const health = JSON.parse(await started.stamp(other, ["health", "--json"], [4, 5, 6, 7])) as {

@@ -233,7 +233,7 @@ export class EndpointBalancer<N extends string = string> {
         cancel();
         resolve(answer);
       };
-      // In a promise, so that a function that throws is a rejection, too.
+      // The balancer calls the function inside a promise: an exception that it throws then counts as a rejection.
       Promise.resolve()
         .then(() => this.#isAvailable(node, controller.signal))
         .then(

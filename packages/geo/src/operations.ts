@@ -99,7 +99,7 @@ export function planProtect(account: GeoAccount, target: string): Outcome<GeoAcc
   return beginAlone(account, "protect", target);
 }
 
-/** Begins to move the account to `target`; its copy at the source goes. */
+/** Begins to move the account to stamp `target`. At the end the source stamp removes its copy. */
 export function planMigrate(account: GeoAccount, target: string): Outcome<GeoAccount> {
   return beginAlone(account, "migrate", target);
 }

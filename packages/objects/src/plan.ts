@@ -100,7 +100,7 @@ export interface PlanContext {
   /** Service properties of the account for blobs and containers. */
   readonly policy: BlobPolicy;
   readonly leases: LeaseClock;
-  /** The time that the queue of this name acts at, whose rows say that it has acted at `clockMs` (queues/queue-clocks.ts). */
+  /** Returns the time at which queue `name` acts, in milliseconds since 1970; never before `clockMs`, the latest time that its rows record (queues/queue-clocks.ts). */
   readonly queueMs: (name: string, clockMs: number) => number;
   /** Makes 16 random bytes that nobody can guess: what the pop receipts of one operation on a queue carry. */
   readonly receiptSecret: () => Uint8Array;

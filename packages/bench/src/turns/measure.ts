@@ -41,7 +41,7 @@ export interface Surroundings {
   readonly settle: () => Promise<void>;
 }
 
-/** Answers of a cluster on a machine that is too busy for the moment, and no answer at all. */
+/** HTTP statuses that a busy machine may cause: 500, 503, and 0 for no answer. An input with such a status is asked again. */
 const passing: ReadonlySet<number> = new Set([0, 500, 503]);
 
 export async function measured(input: Input, around: Surroundings, { tries, triesMax, bound }: TurnOptions): Promise<TurnRow> {

@@ -20,7 +20,7 @@ const askingMinMs = 1_000;
 /** The supervisor answers in a few milliseconds. After this the plan of the cluster says whom to ask. */
 const supervisorFirstMs = 200;
 /**
- * If at least half of the running processes are silent, this command or its machine was late, more likely than all of them: everybody is asked
+ * If at least three of the running processes, and at least half of them, are silent, this command or its machine was late, more likely than all of them: everybody is asked
  * once more, and has this time.
  */
 const askingAgainMs = 3_000;

@@ -34,7 +34,7 @@ const intro = `# Health
 | 3 | – | no cluster runs on the data folder |
 
 All processes and managers are asked at the same moment, and have until 1.5 s after the start of the command (on a machine with much to do:
-for a second) to answer. If at least half of the running processes are silent, all are asked once more, for up to 3 s. What does not answer in time is a finding. It is never shown as it was before. In a container (\`docker compose exec front-end-1 stamp
+for a second) to answer. If at least three of the running processes, and at least half of them, are silent, all are asked once more, for up to 3 s. What does not answer in time is a finding. It is never shown as it was before. In a container (\`docker compose exec front-end-1 stamp
 health\`) nothing is known of the supervisor, the configuration and the files of other containers, so these findings are left out.
 
 Rules for Prometheus are in [stamp-alerts.yml](stamp-alerts.yml): an alert for each kind of finding that \`/metrics\` can tell, under the same

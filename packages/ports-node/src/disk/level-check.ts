@@ -178,7 +178,7 @@ function blockAt(table: Uint8Array, { offset, size }: Handle): Uint8Array {
   return trailer[0] === 1 ? unsnapped(content) : content;
 }
 
-/** The handles that are the values of an index block's entries. */
+/** Returns the block handles in the entries of an index block. */
 function handlesIn(block: Uint8Array): Handle[] {
   const restarts = new DataView(block.buffer, block.byteOffset, block.length).getUint32(block.length - 4, true);
   const reader = new ByteReader(block.subarray(0, block.length - 4 * (restarts + 1)));

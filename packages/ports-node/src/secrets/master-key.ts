@@ -18,7 +18,7 @@ const fileBytesMax = 4_096;
 const commandTimeoutMs = 10_000;
 
 export interface MasterKeySources {
-  /** The key itself. */
+  /** Master key as text: 32 bytes in base64 or base64url. Absent if a file or a command gives the key. */
   readonly masterKey?: string;
   readonly masterKeyFile?: string;
   /** A command line for `/bin/sh` that prints the key. */

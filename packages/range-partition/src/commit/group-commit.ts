@@ -96,7 +96,7 @@ export class GroupCommit {
   #appending: Promise<void> = Promise.resolve();
   /** Whether the log, which was cut, is sealed there; false: or nobody can say. */
   #sealed: { readonly promise: Promise<boolean>; readonly resolve: (there: boolean) => void } | undefined;
-  /** Outcome of the record that carries them. */
+  /** Outcome of the record that carries the undurable commits of a leaving partition; undefined until the partition leaves. */
   #elsewhere: Promise<Outcome<void>> | undefined;
 
   constructor(world: World, log: OwnedStream, options: GroupCommitOptions) {

@@ -10,6 +10,6 @@ export interface Mutant {
   readonly workload: WorkloadName;
   /** Faults that find it quickly. */
   readonly focus?: FocusName;
-  /** Failure without the rule. */
+  /** Description, for people, of what goes wrong without the rules, e.g. "an epoch is given twice". */
   readonly why: string;
 }

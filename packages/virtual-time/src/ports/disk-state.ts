@@ -226,10 +226,6 @@ export class SimDiskState {
     for (let folder = folderOf(path); folder !== "" && !this.#folders.has(folder); folder = folderOf(folder)) this.#folders.add(folder);
   }
 
-  get nameOrder(): number {
-    return this.#changes.length;
-  }
-
   /** Durable names: those of `folder` among the first `count` changes. Returns how many changes it took out before that point. */
   syncNames(folder: string, changes: readonly NameChange[]): void {
     if (this.lying) return;

@@ -54,8 +54,8 @@ export const pieceShare = 7 / 8;
 /** A quick upload waits for a whole piece this many times as long as others wait for a chunk: it stands behind whole pieces. */
 export const pieceWaits = 3;
 /**
- * Number of times that a quick upload refuses to give bytes back while its client sends nothing. The next time, it gives them. Each of the
- * two budgets asks every 100 ms, so that is after half a second to a second.
+ * Number of requests for its bytes that a quick upload refuses after the last large chunk of its client; at the next one it gives the bytes
+ * back. Two budgets (bytes held, room for whole pieces) ask every 100 ms each, so this takes 0.5 to 1 s.
  */
 const asksMax = 10;
 /**

@@ -63,7 +63,7 @@ export class MapCache {
     await within(this.#world.clock, 100, this.#polling);
   }
 
-  /** Calls `changed` whenever the map was replaced, until what it gives is called. */
+  /** Calls `changed` after each replacement of the map. Returns a function that ends the calls. */
   watch(changed: () => void): () => void {
     this.#watching.add(changed);
     return () => this.#watching.delete(changed);

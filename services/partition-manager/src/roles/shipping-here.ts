@@ -31,7 +31,10 @@ export interface ShippingHere {
   readonly ranges: readonly RangeShippingFacts[];
 }
 
-/** `drainedMsAgo`: time since no front-end lets in writes of the account, in milliseconds; undefined: they do. */
+/**
+ * Role of the account whose shipping is asked for. `drainedMsAgo`: time since the last front-end may have admitted a write of the drained account,
+ * in milliseconds; undefined if the account is not drained.
+ */
 export interface AskedRole extends Pick<AccountRole, "epoch" | "paired"> {
   readonly drainedMsAgo?: number | undefined;
 }

@@ -8,7 +8,10 @@
 import type { Rules } from "@stamp/base";
 import type { Facts } from "./range-shipping.ts";
 
-/** `drainedMsAgo`: time since no front-end lets in writes of the account, in milliseconds; undefined: they do. */
+/**
+ * Returns the facts of a range of a drained account. `drainedMsAgo`: time since the last front-end may have admitted a write of the account, in
+ * milliseconds; undefined if it is not drained.
+ */
 export function ofDrained(facts: Facts, drainedMsAgo: number | undefined, nowMs: number, rules: Rules): Facts {
   const isQuiet = drainedMsAgo === undefined || (facts.lastSyncMs ?? 0) >= nowMs - drainedMsAgo;
   return isQuiet || !rules.on("geoDrainedIsQuiet") ? facts : { ...facts, pending: Math.max(1, facts.pending) };

@@ -71,7 +71,7 @@ export interface AskedShipping {
   readonly account: string;
   readonly epoch: number;
   readonly paired: number;
-  /** Time since no front-end lets in writes of the account, in milliseconds; undefined: they do. */
+  /** Time since the last front-end may have admitted a write of the drained account, in milliseconds; undefined if it is not drained. */
   readonly drainedMsAgo?: number | undefined;
 }
 

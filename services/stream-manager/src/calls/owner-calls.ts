@@ -34,7 +34,7 @@ import { MintedEpochs } from "./minted-epochs.ts";
 export interface SealAndAllocate {
   readonly name: string;
   readonly ownerEpoch: OwnerEpoch;
-  /** Undefined: the owner takes the list for empty. */
+  /** Extent that the owner takes for the last of its list; undefined if the owner takes the list for empty. */
   readonly extent: ExtentId | undefined;
   readonly knownCommittedBytes: number;
   readonly avoidAddresses: readonly string[];

@@ -116,7 +116,7 @@ export const diskKinds = {
   "scrub-off": {
     severity: "note",
     means: "An extent node does not read its replicas again: what rots is found only when it is read.",
-    help: "switch it on: ./stamp config show extent-node",
+    help: 'raise scrubBytesPerSecond above 0: {"roles":{"extent-node":{"scrubBytesPerSecond":4194304}}} in stamp.config.json',
     alert: { expr: "stamp_extent_node_scrub_enabled == 0", lasts: "1h" },
   },
   "table-rebuilt": {
