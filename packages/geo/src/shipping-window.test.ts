@@ -71,3 +71,13 @@ test("shipping window: it is bounded in bytes; a batch too, but for a commit tha
   assert.ok(window.hasRoom);
   assert.equal(window.acknowledged, 2);
 });
+
+test("shipping window: commits without rows of the account are not kept, however long an earlier one is on its way", () => {
+  const window = new ShippingWindow<string>(0, limits);
+  window.add(1, [{ lane: "a", bytes: 1, rows: "1" }]);
+  assert.ok(window.take() !== undefined);
+  for (let sequence = 2; sequence <= 1_000; sequence++) window.add(sequence, []);
+  assert.deepEqual([window.count, window.acknowledged], [1, 0]);
+  window.delivered("a");
+  assert.deepEqual([window.count, window.acknowledged], [0, 1_000]);
+});

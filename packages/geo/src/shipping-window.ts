@@ -77,6 +77,11 @@ export class ShippingWindow<T> {
     return this.#bytes;
   }
 
+  /** Number of commits that are kept until they are delivered. */
+  get count(): number {
+    return this.#commits.length;
+  }
+
   /** True if everything that was added was delivered. */
   get isEmpty(): boolean {
     return this.#commits.length === 0;
@@ -92,6 +97,8 @@ export class ShippingWindow<T> {
   add(sequence: number, parts: readonly LanePart<T>[]): void {
     assert(sequence === this.#added + 1, "commits are added in order, without a gap");
     this.#added = sequence;
+    // It is acknowledged with the commit before it. Kept while that one is on its way, the commits of a busy neighbour would have no bound.
+    if (parts.length === 0) return;
     const commit = { sequence, left: parts.length };
     this.#commits.push(commit);
     this.#bySequence.set(sequence, commit);

@@ -11,6 +11,7 @@ export type { Credential } from "./grpc/credentials/credential.ts";
 export { type PeerName, type PeerTls, peerUri } from "./grpc/credentials/peer-tls.ts";
 export { SecretCredential } from "./grpc/credentials/secret-credential.ts";
 export { NodeForeignCalls } from "./grpc/foreign-calls.ts";
+export { peerTransports } from "./grpc/peer-transports.ts";
 export { GrpcTransport } from "./grpc/transport.ts";
 export { NodeHttpClient } from "./http/http-client.ts";
 export { type HttpListener, serveHttp } from "./http/http-server.ts";
