@@ -106,9 +106,9 @@ const connectionString = (): Promise<string> =>
 const container = async (): Promise<ContainerClient> =>
   BlobServiceClient.fromConnectionString(await connectionString()).getContainerClient("kept");
 
-/** Runs the program in TypeScript of the README, and returns what it prints. */
-async function programOfReadme(): Promise<string> {
-  const [, program = ""] = /```ts\n(import \{ BlobServiceClient[\s\S]*?)```/.exec(textOf("README.md")) ?? [];
+/** Runs the program in TypeScript of the first steps, and returns what it prints. */
+async function firstProgram(): Promise<string> {
+  const [, program = ""] = /```ts\n(import \{ BlobServiceClient[\s\S]*?)```/.exec(textOf("docs/guides/first-steps.md")) ?? [];
   const options = { cwd: join(root, "tests"), env: { ...process.env, STAMP: await connectionString() } };
   const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module-typescript", "-e", program], options);
   return stdout;
@@ -163,7 +163,7 @@ const checks: Readonly<Record<string, (output: string) => Promise<void> | void>>
     const kept = await container();
     await kept.create();
     await kept.getBlockBlobClient("a").upload("kept", 4);
-    assert.equal(await programOfReadme(), "hello\n");
+    assert.equal(await firstProgram(), "hello\n");
   },
   "docs/guides/grpc.md": (output) => {
     assert.ok(

@@ -118,7 +118,8 @@ export class StampHosts {
   /** Runs a command of stamp on a host, and returns what it printed. Throws if it fails, unless its exit code is one of `codes`. */
   async stamp(host: Host, args: readonly string[], codes: readonly number[] = []): Promise<string> {
     const [program, all] = this.network.on(host, [process.execPath, this.#cli(host), ...args, "--data-dir", this.#dataDir(host)]);
-    const env = { ...process.env, ...this.#environments.get(host) };
+    // Else a command of another release starts the programs of this one: `./stamp ci` sets it.
+    const env = { ...process.env, STAMP_ROOT: this.#programs.get(host) ?? root, ...this.#environments.get(host) };
     return run(program, all, { cwd: this.folder, env, timeout: 180_000, maxBuffer: 1 << 24 }).then(
       ({ stdout }) => stdout,
       (error: { readonly code?: number; readonly stdout?: string; readonly stderr?: string }) => {

@@ -37,6 +37,7 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "docs/guides/erasure-coding.md: the cluster of the guides has four nodes, so no extent is coded",
     "docs/guides/erasure-coding.md: three minutes of drills; .ci/run runs slow-fragment",
     "docs/guides/etcd.md: needs an etcd; tests/etcd/migrate.slow.ts has one",
+    "docs/guides/first-steps.md: needs a Docker engine; tests/drills/compose.slow.ts has one",
     "docs/guides/geo.md: two stamps at once are too much beside the guides' cluster; tests/location/guide.slow.ts runs these commands",
     "docs/guides/geo.md: two stamps at once are too much beside the guides' cluster; tests/location/guide.slow.ts runs these commands",
     "docs/guides/geo.md: needs two stamps with TLS; tests/location/tls.slow.ts makes and uses these certificates",
