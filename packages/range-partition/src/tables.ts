@@ -224,7 +224,7 @@ class VersionSource {
     return next === undefined || next.done ? undefined : next.value;
   }
 
-  /** The first of the next block that has any; undefined: this was the last block. */
+  /** Returns the first entry of the next block that has entries; undefined if there is no such block. */
   async nextBlock(): Promise<Entry | undefined> {
     for (;;) {
       const block = await this.#blocks.next();

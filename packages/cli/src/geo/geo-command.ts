@@ -96,7 +96,7 @@ export const withWait = (command: Command): Command => command.option("--no-wait
 interface Failover {
   readonly forced: boolean;
   readonly acceptLoss: boolean;
-  /** Stamp that must have the copy; empty: any. */
+  /** Stamp that must have the copy; empty if any may. */
   readonly stamp: string;
 }
 

@@ -28,7 +28,7 @@ export interface GeoDrill {
   readonly hasCopy: boolean;
   /** Stamp that has everything in the end. */
   readonly endsAt: StampName;
-  /** Writes that the drill lost on purpose, so that nobody looks for them in the end: names. */
+  /** Names of the writes that the drill lost on purpose. Nobody looks for them in the end. */
   readonly run: (scene: GeoScene) => Promise<ReadonlySet<string>>;
 }
 

@@ -101,7 +101,7 @@ interface PageEnd {
 interface Sink<State extends HeadFacts> {
   decode(row: Uint8Array): State;
   prefix(name: string): void;
-  /** `stamp`: of a kept row; else 0. `row`: the one that `state` was decoded of. */
+  /** `stamp`: stamp of a kept row, 0 for another one. `row`: the row that `state` was decoded from. */
   state(name: string, state: State, row: Uint8Array, stamp: number): void;
   uncommitted(name: string, staging: StagingState): void;
   versionsOnly(name: string): void;

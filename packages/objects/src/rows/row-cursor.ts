@@ -113,7 +113,7 @@ export class RowCursor {
     return start < 0 ? undefined : fromUtf8(this.#bytes.subarray(start, this.#ends[id]));
   }
 
-  /** Value of a text of which many rows have the same few values: a known one is not decoded again. */
+  /** Returns the text of a field that has the same few values in many rows. A value that was decoded before is not decoded again. */
   word({ id }: Property<"string">): string | undefined {
     const start = this.#starts[id] as number;
     return start < 0 ? undefined : repeated.get(this.#bytes, start, this.#ends[id] as number);

@@ -12,7 +12,7 @@ const segmentsMin = 4;
 const keptShare = 3 / 4;
 /** A segment of which more is free, because it was forgotten, is filled again before more memory is taken. */
 const freeShare = 1 / 2;
-/** When the cache is full, a segment of which more than this is free is filled again before blocks are pushed out of another one. */
+/** Share of a segment. When the cache is full, a segment that is free by more than this is filled before blocks of another one are pushed out. */
 const freeShareWhenFull = 1 / 16;
 
 interface Segment {

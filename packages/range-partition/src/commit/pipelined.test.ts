@@ -172,13 +172,13 @@ async function mixed(seed: number, without: readonly RuleName[]): Promise<readon
   });
 }
 
-test("pipelined: one that is not waits for those before it, and those behind it see it (rule plainAfterPipelined)", async () => {
+test("pipelined: a transaction that is not pipelined waits for those before it, and those behind it see its rows (rule plainAfterPipelined)", async () => {
   const all = Array.from({ length: 30 }, (_, i) => i + 1);
   assert.deepEqual(await mixed(17, []), all);
   assert.notDeepEqual(await mixed(17, ["plainAfterPipelined"]), all);
 });
 
-test("pipelined: one that is not gives up in time, and the next ones go on", async () => {
+test("pipelined: a transaction that is not pipelined gives up in time, and the next ones go on", async () => {
   const stamp = new Stamp(18);
   await stamp.sim.run(async () => {
     const partition = await stamp.open(1);

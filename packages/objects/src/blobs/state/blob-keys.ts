@@ -23,7 +23,7 @@ export class BlobKeys {
   name = "";
   /** Kind of the row (object-keys.ts). */
   kind = 0;
-  /** Stamp of a kept row; else 0. */
+  /** Stamp of a kept row; 0 for another one. */
   stamp = 0;
 
   constructor(rules: Rules, container: Omit<BlobName, "blob">) {
