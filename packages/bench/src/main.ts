@@ -11,6 +11,7 @@ import { list as benchList } from "./list.ts";
 import { queues } from "./million/queues.ts";
 import { tables } from "./million/tables.ts";
 import { peersBench } from "./peers/bench.ts";
+import { profile } from "./profile/bench.ts";
 import { rows as benchRows } from "./rows/bench.ts";
 import { streamBenches } from "./stream-bench.ts";
 import type { TargetName } from "./targets.ts";
@@ -31,6 +32,7 @@ const measurements: Readonly<Record<string, (args: string[]) => Promise<void>>> 
   queues,
   tables,
   turns,
+  profile,
   coding,
   coded,
   "cluster-tls": clusterTls,
@@ -51,6 +53,7 @@ pnpm bench rows [--rows 1000000]                a table that grows: inserts and 
 pnpm bench queues|tables [--count 1000000]      a queue, a table that grows: each operation at each size, see --help
 pnpm bench list [--blobs 1000000]               pages of a container with that many blobs, see --help
 pnpm bench turns [--scale 1]                    the longest turn of every process under the largest requests, see --help
+pnpm bench profile [--before FOLDER]            functions with the most processor time, beside an earlier checkout; see --help
 pnpm bench cluster-tls                          what TLS between processes costs, see --help
 pnpm bench capacity                             memory of each role, disk for each stored byte, see --help
 pnpm bench coding                               erasure codes: data for each second of processor time, see --help
