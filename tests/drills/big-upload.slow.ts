@@ -53,7 +53,7 @@ async function restart(role: string): Promise<void> {
   await target.ask({ do: "start", name });
 }
 
-test(`${sizeBytes / mebibyte} MiB in blocks of 100 MiB survive an extent node and a front-end`, async () => {
+test(`${sizeBytes / mebibyte} MiB in blocks of 100 MiB survive an extent node and a front-end`, async (t) => {
   const service = BlobServiceClient.fromConnectionString(target.connectionString);
   const container = service.getContainerClient("big-upload");
   await container.create();
@@ -63,6 +63,8 @@ test(`${sizeBytes / mebibyte} MiB in blocks of 100 MiB survive an extent node an
   const idOf = (block: number): string => Buffer.from(String(block).padStart(6, "0")).toString("base64");
 
   const residents = await watchResidents(target);
+  // Else a failure is told only when the time of the file is over.
+  t.after(() => residents.stop());
   let done = 0;
   const faults = [
     { at: Math.floor(lengths.length / 4), run: () => kill("extent-node") },
