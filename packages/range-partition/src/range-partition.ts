@@ -3,7 +3,7 @@
  * background. Knows nothing of leases: whoever answers users checks its lease after it has an answer of this.
  *
  * Invariants: a row is changed by one transaction at a time, whose lock is held until the commit is durable and applied (pipelined: until
- * it is decided; the next one of its lock key sees it, and nobody is told of it before it is durable); sequences rise without a gap in the
+ * it is decided; the next transaction of its lock key sees it, and nobody is told of it before it is durable); sequences rise without a gap in the
  * log; a snapshot sees exactly the commits up to its sequence.
  */
 import { compareBytes, type Failure, FailureError, type FormatName, type Outcome, ok, present } from "@stamp/base";

@@ -51,7 +51,7 @@ function labelOf(name: string, url: string): string {
   return url.startsWith("wasm:") ? `${shown} WebAssembly` : `${shown} ${basename(url)}`;
 }
 
-/** A row for each place: the function that has it before, and the one that has it after, each with its share in both. */
+/** Returns a row for each rank: the function of that rank before and the function of that rank after, each with its share in both. */
 export function rowsOf(before: Folded, after: Folded, count: number): string[] {
   const [first, second] = [before, after].map(({ functions }) =>
     [...functions.keys()].sort((a, b) => atOf(functions, b) - atOf(functions, a)),

@@ -3,22 +3,12 @@ import { test } from "node:test";
 import { emptyBytes, utf8 } from "@stamp/base";
 import fc from "fast-check";
 import { blobPrefix } from "../object-keys.ts";
-import type { OperationValue } from "../operation.ts";
+import { everyBlob } from "../testing/packed-listing.ts";
 import { TestTable } from "../testing/table.ts";
 import { noHeaders as headers } from "./state/head-row.ts";
 
 const name = (blob: string) => ({ account: "a", container: "c", containerIncarnation: 1, blob });
-const request: OperationValue<"listBlobs"> = {
-  account: "a",
-  container: "c",
-  containerIncarnation: 1,
-  prefix: "",
-  delimiter: "",
-  marker: "",
-  maxResults: 3,
-  includeMetadata: false,
-  includeUncommitted: false,
-};
+const request = { ...everyBlob, maxResults: 3, includeUncommitted: false };
 
 function put(table: TestTable, blob: string): void {
   table.outcome("putBlob", { name: name(blob), conditions: {}, headers, metadata: { m: "1" }, body: { inline: utf8("x"), places: [] } });

@@ -1,29 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FailureError, utf8 } from "@stamp/base";
-import type { OperationValue } from "../operation.ts";
-import { listedOf } from "../testing/packed-listing.ts";
+import { everyBlob, listedOf } from "../testing/packed-listing.ts";
 import { TestTable } from "../testing/table.ts";
 import { PackedBlob } from "./packed-blobs.ts";
 import { noHeaders } from "./state/head-row.ts";
 
 const name = (blob: string) => ({ account: "a", container: "c", containerIncarnation: 1, blob });
-const question: OperationValue<"listBlobs"> = {
-  account: "a",
-  container: "c",
-  containerIncarnation: 1,
-  prefix: "",
-  delimiter: "",
-  marker: "",
-  maxResults: 100,
-  includeMetadata: false,
-  includeUncommitted: true,
-};
 const leaseId = "aaaaaaaa-1111-2222-3333-444444444444";
 const noLease = { leaseId: "", proposedLeaseId: "" };
 
-function packedOf(table: TestTable, more: Partial<typeof question> = {}): Uint8Array {
-  const result = table.run({ case: "listBlobs", value: { ...question, ...more, packed: true } });
+function packedOf(table: TestTable, more: Partial<typeof everyBlob> = {}): Uint8Array {
+  const result = table.run({ case: "listBlobs", value: { ...everyBlob, ...more, packed: true } });
   assert.ok(result.case === "blobs" && result.value.packed !== undefined);
   return result.value.packed;
 }
@@ -88,7 +76,7 @@ test("packed blobs say what messages say, whatever properties a blob has and wha
   const table = filled();
   const all = { includeMetadata: true, includeTags: true };
   for (const more of [{}, all, { delimiter: "e" }, { prefix: "l" }, { includeUncommitted: false }]) {
-    const value = { ...question, ...more };
+    const value = { ...everyBlob, ...more };
     const result = table.run({ case: "listBlobs", value });
     assert.ok(result.case === "blobs" && result.value.entries.length > 0);
   }

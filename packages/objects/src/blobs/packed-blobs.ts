@@ -1,6 +1,6 @@
 /**
- * Entries of a listing as they are stored, in one field of bytes: as messages, a thousand blobs are tens of thousands of objects in the process
- * that answers, and as many in the one that asks. The number of entries (u32 LE) is followed by the entries:
+ * Entries of a listing as they are stored, in one field of bytes. As messages, a thousand blobs would be tens of thousands of objects in the
+ * process that answers and in the process that asks. The field begins with the number of entries (u32 LE); the entries follow:
  *
  *      0        1        4              8               12             16              24
  *      +--------+--------+--------------+---------------+--------------+---------------+---------------+--------------+

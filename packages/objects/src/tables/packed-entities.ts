@@ -1,6 +1,6 @@
 /**
- * Entities of a page as they are stored, in one field of bytes: as messages a thousand entities are tens of thousands of objects in the
- * process that answers, and as many in the one that asks. Entries follow one another without a count.
+ * Entities of a page as they are stored, in one field of bytes. As messages, a thousand entities would be tens of thousands of objects in
+ * the process that answers and in the process that asks. Entries follow one another without a count.
  *
  *      0                  4                  8
  *      +------------------+------------------+---------------+---------------+

@@ -4,6 +4,19 @@ import { countOfPacked, PackedBlob } from "../blobs/packed-blobs.ts";
 import type { ListBlobs } from "../operation.ts";
 import type { Blob, ListedBlob, OperationResult } from "../results.ts";
 
+/** A question for all blobs of a container. */
+export const everyBlob: ListBlobs = {
+  account: "a",
+  container: "c",
+  containerIncarnation: 1,
+  prefix: "",
+  delimiter: "",
+  marker: "",
+  maxResults: 100,
+  includeMetadata: false,
+  includeUncommitted: true,
+};
+
 export function assertSameListing(value: ListBlobs, answer: OperationResult, packedAnswer: OperationResult): void {
   assert.ok(answer.case === "blobs" && packedAnswer.case === "blobs");
   const { entries, ...page } = answer.value;

@@ -41,7 +41,7 @@ function makeTransactions(simulation: Simulation, overdueBytesMax = 1 << 20) {
   return { clock: world.clock, log, transactions, write, acknowledge: acknowledged.resolve };
 }
 
-test("pipelined: full disks refuse a write at once, also behind one that is not durable", async () => {
+test("pipelined: full disks refuse a write at once, also if an earlier write of its lock key is not durable", async () => {
   const simulation = new Simulation({ seed: 1 });
   await simulation.run(async () => {
     const { clock, log, transactions, write, acknowledge } = makeTransactions(simulation);

@@ -3,8 +3,8 @@
  * decided and not yet durable), committed in a group with others.
  *
  * Invariant: a row is changed by one transaction at a time, whose lock is held until the commit is durable and applied (pipelined: until
- * it is decided), so that nobody is told of what may still vanish. One that is not pipelined sees committed rows only, so it decides when
- * the pipelined ones before it are durable (rule plainAfterPipelined).
+ * it is decided), so that nobody is told of what may still vanish. A transaction that is not pipelined sees committed rows only, so it
+ * decides when the pipelined transactions before it are durable (rule plainAfterPipelined).
  */
 import { assert, Bell, compareBytes, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import type { MemoryTable } from "@stamp/lsm";

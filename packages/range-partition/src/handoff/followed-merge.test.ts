@@ -95,7 +95,7 @@ test("merge: it is not prepared if too much came into memory while followers wer
   });
 });
 
-test("merge: nothing is written out for one that followers do not allow", async () => {
+test("merge: if followers do not allow a merge, nothing is written out for it", async () => {
   const stamp = new Stamp(64, large);
   await stamp.sim.run(async () => {
     const { handoff, first } = await followedMerge(stamp);

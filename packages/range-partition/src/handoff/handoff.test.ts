@@ -1,4 +1,4 @@
-/** A handoff goes through its phases in their order; one that was given up changes nothing any more, however late its steps end. */
+/** A handoff goes through its phases in their order. After it was given up it changes nothing, however late its steps end. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ownerEpoch, present, unwrap, utf8 } from "@stamp/base";
@@ -71,7 +71,7 @@ test("handoff: extents for children are allocated if somebody writes, and what c
   }
 });
 
-test("handoff: one that was given up records nothing, though its preparation ends while the next one is prepared", async () => {
+test("handoff: after it was given up it records nothing, though its preparation ends while the next handoff is prepared", async () => {
   const stamp = new Stamp(53, { limits });
   await stamp.sim.run(async () => {
     const parent = unwrap(await stamp.load(1, "ps"));

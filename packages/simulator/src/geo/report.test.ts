@@ -5,19 +5,10 @@ import { allRules, type RuleName, rulesWithout } from "@stamp/base";
 import { sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { type DivergedRow, PartitionManager, RoleCommand } from "@stamp/wire";
-import { account, beginPair, type OneStamp } from "./two-stamps.ts";
+import { account, beginPair, type OneStamp, until } from "./two-stamps.ts";
 
 const options = { timeoutMs: 10_000 };
 const seconds = 1_000;
-
-async function until(at: OneStamp, what: string, is: () => Promise<boolean>): Promise<void> {
-  const { clock } = at.world;
-  const endMs = clock.monotonicMs() + 180 * seconds;
-  while (!(await is())) {
-    assert.ok(clock.monotonicMs() < endMs, `${what}: ${JSON.stringify(at.shipping())}`);
-    await sleep(clock, 200);
-  }
-}
 
 /** Every page of the report at a stamp. */
 async function report(at: OneStamp) {

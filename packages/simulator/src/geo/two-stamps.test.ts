@@ -5,22 +5,9 @@ import { allRules, type RuleName, rulesWithout, unwrap } from "@stamp/base";
 import { sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { PartitionManager, RoleCommand } from "@stamp/wire";
-import { account, beginPair, type EntityAt, type OneStamp } from "./two-stamps.ts";
+import { account, beginPair, type EntityAt, type OneStamp, until, untilShipped } from "./two-stamps.ts";
 
 const options = { timeoutMs: 3_000 };
-
-async function until(at: OneStamp, what: string, is: () => Promise<boolean>): Promise<void> {
-  const { clock } = at.world;
-  const endMs = clock.monotonicMs() + 120_000;
-  while (!(await is())) {
-    assert.ok(clock.monotonicMs() < endMs, `${what}: ${JSON.stringify(at.shipping())}`);
-    await sleep(clock, 100);
-  }
-}
-
-/** The manager counts a range that has not begun as not known. */
-const untilShipped = (a: OneStamp): Promise<void> =>
-  until(a, "everything is shipped", async () => (await a.progress())?.pendingCommits === 0n);
 
 test("two stamps: entities of before and after are at the second one, in order for each PartitionKey, with their timestamps", async () => {
   const sim = new Simulation({ seed: 1, rules: allRules });

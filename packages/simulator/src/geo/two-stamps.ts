@@ -276,3 +276,19 @@ interface Place {
   readonly lockService: string;
   readonly init: boolean;
 }
+
+const untilMs = 240_000;
+
+/** Waits until it holds at a stamp; the time is virtual. Throws, with what the stamp ships, if that takes too long. */
+export async function until(at: OneStamp, what: string, is: () => Promise<boolean>): Promise<void> {
+  const { clock } = at.world;
+  const endMs = clock.monotonicMs() + untilMs;
+  while (!(await is())) {
+    assert(clock.monotonicMs() < endMs, `${what}: ${JSON.stringify(at.shipping())}`);
+    await sleep(clock, 200);
+  }
+}
+
+/** Waits until a stamp has shipped everything. The manager counts a range that has not begun as not known. */
+export const untilShipped = (at: OneStamp): Promise<void> =>
+  until(at, "everything is shipped", async () => (await at.progress())?.pendingCommits === 0n);

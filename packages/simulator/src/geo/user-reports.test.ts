@@ -6,23 +6,11 @@ import { sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { RoleCommand } from "@stamp/wire";
 import { BlobsAt, bytesOf } from "./blob-client.ts";
-import { account, beginPair, type OneStamp } from "./two-stamps.ts";
+import { account, beginPair, type OneStamp, until, untilShipped } from "./two-stamps.ts";
 
 const seconds = 1_000;
 const put = { "x-ms-blob-type": "BlockBlob" };
 const path = (i: number): string => `/con/${i}`;
-
-async function until(at: OneStamp, what: string, is: () => Promise<boolean>): Promise<void> {
-  const { clock } = at.world;
-  const endMs = clock.monotonicMs() + 240 * seconds;
-  while (!(await is())) {
-    assert.ok(clock.monotonicMs() < endMs, `${what}: ${JSON.stringify(at.shipping())}`);
-    await sleep(clock, 200);
-  }
-}
-
-const untilShipped = (a: OneStamp): Promise<void> =>
-  until(a, "everything is shipped", async () => (await a.progress())?.pendingCommits === 0n);
 
 /** Two stamps with twelve blobs at both. */
 async function begin(sim: Simulation) {
