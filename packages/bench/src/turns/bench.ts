@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { type DrillTarget, startOwn } from "@stamp/drills";
 import { type Input, Inputs } from "./inputs.ts";
 import { type MachineInput, machineInputs } from "./machines.ts";
-import { isWrong, measured, type TurnOptions, type TurnRow } from "./measure.ts";
+import { isWrong, joined, measured, type Surroundings, type TurnOptions, type TurnRow } from "./measure.ts";
 import { calibrate, OwnProbe, TurnProbe } from "./probe.ts";
 import { RangeInputs } from "./ranges.ts";
 
@@ -24,31 +24,44 @@ export interface ChosenTurns extends TurnOptions {
   readonly onRow?: (row: TurnRow) => void;
 }
 
+/**
+ * Measures every chosen input, one after another. Those that are above the bound are measured once more at the end: what made a process slow
+ * for a few seconds (another program, a file system that writes back) is over by then, a handler that works for too long is not.
+ */
 export async function measureTurns(target: DrillTarget, options: ChosenTurns): Promise<readonly TurnRow[]> {
   const inputs = new Inputs(target.connectionString, options.scale);
   const ranges = new RangeInputs(target, Math.ceil(crowdedBlobs * options.scale));
   const around = { probe: await TurnProbe.of(target), calibrate, settle };
-  const rows: TurnRow[] = [];
-  const told = (row: TurnRow): void => {
-    rows.push(row);
-    options.onRow?.(row);
-  };
+  const machines = machineInputs(options.machineScale ?? 1).map((input) => {
+    const probe = new OwnProbe(input.role);
+    return { input: asInput(input, probe), around: { ...around, probe, settle: async () => {} } };
+  });
+  const chosen = [...[...inputs.all(), ...ranges.all()].map((input) => ({ input, around })), ...machines];
+  const rows = new Map<Chosen, TurnRow>();
   try {
     await inputs.begin();
-    for (const input of [...inputs.all(), ...ranges.all()]) {
-      if (!options.chosen(input.name)) continue;
-      told(await measured(input, around, options));
+    for (const each of chosen.filter(({ input }) => options.chosen(input.name))) {
+      const row = await measured(each.input, each.around, options);
+      rows.set(each, row);
+      options.onRow?.(row);
     }
-    for (const input of machineInputs(options.machineScale ?? 1)) {
-      if (!options.chosen(input.name)) continue;
-      const probe = new OwnProbe(input.role);
-      told(await measured(asInput(input, probe), { ...around, probe, settle: async () => {} }, options));
+    for (const [each, row] of rows) {
+      if (row.ratio <= options.bound || isWrong(row)) continue;
+      const { prepare: _done, ...input } = each.input;
+      const again = joined(row, await measured(input, each.around, options));
+      rows.set(each, again);
+      options.onRow?.(again);
     }
   } finally {
     inputs.close();
     ranges.close();
   }
-  return rows;
+  return [...rows.values()];
+}
+
+interface Chosen {
+  readonly input: Input;
+  readonly around: Surroundings;
 }
 
 /** Work of this process: made ready, then done in one turn. */
@@ -111,20 +124,26 @@ export async function turns(args: string[]): Promise<void> {
     if (values.json)
       console.log(
         JSON.stringify(
-          rows.map((row) => ({ ...row, turns: Object.fromEntries(row.turns) })),
+          rows.map((row) => ({ ...row, turns: Object.fromEntries(row.turns), ratios: Object.fromEntries(row.ratios) })),
           null,
           2,
         ),
       );
     if (rows.length === 0) console.error(`no input is named like "${values.only}"`);
     const wrong = rows.filter(isWrong).map(({ name }) => name);
-    const above = rows.filter(({ ratio }) => ratio > bound).map(({ name, tries: asked }) => `${name} (in each of ${asked} tries)`);
+    const above = rows.filter(({ ratio }) => ratio > bound).map((row) => aboveText(row, bound));
     if (wrong.length > 0) console.error(`\nanswered otherwise than it must be: ${wrong.join("; ")}`);
     if (above.length > 0) console.error(`\na turn longer than ${bound} times the calibration loop: ${above.join("; ")}`);
     process.exitCode = rows.length === 0 || wrong.length > 0 || above.length > 0 ? 1 : 0;
   } finally {
     await target.close();
   }
+}
+
+function aboveText({ name, tries, ratios, turns }: TurnRow, bound: number): string {
+  const processes = [...ratios].filter(([, ratio]) => ratio > bound);
+  const texts = processes.map(([process, ratio]) => `${process} ${turns.get(process)?.toFixed(1)} ms, ${ratio.toFixed(1)} times`);
+  return `${name} (${texts.join(", ")}; in each of ${tries} tries)`;
 }
 
 const roles = ["front-end", "partition-server", "extent-node", "partition-manager", "stream-manager", "lock-service"];

@@ -15,7 +15,9 @@ export interface TurnRow {
   readonly tookMs: number;
   /** Longest turn by process, in milliseconds; the quickest of the tries. */
   readonly turns: LongestTurns;
-  /** Longest turn of any process, in times of the calibration loop; for each process, the least of the tries. */
+  /** Longest turn by process, in times of the calibration loop; the least of the tries. */
+  readonly ratios: LongestTurns;
+  /** The largest of `ratios`. */
   readonly ratio: number;
   readonly tries: number;
 }
@@ -66,5 +68,20 @@ export async function measured(input: Input, around: Surroundings, { tries, trie
     tried += 1;
     if (isWrongNow() && !passing.has(status)) break;
   }
-  return { name: input.name, expected: input.status, status, tookMs, turns, ratio: Math.max(...ratios.values()), tries: tried };
+  return { name: input.name, expected: input.status, status, tookMs, turns, ratios, ratio: Math.max(...ratios.values()), tries: tried };
+}
+
+/** One row of the same input measured twice: each process counts with its quickest try of both. */
+export function joined(first: TurnRow, later: TurnRow): TurnRow {
+  const least = (a: LongestTurns, b: LongestTurns): LongestTurns =>
+    new Map([...b].map(([name, value]) => [name, Math.min(value, a.get(name) ?? Number.POSITIVE_INFINITY)]));
+  const ratios = least(first.ratios, later.ratios);
+  return {
+    ...later,
+    tookMs: Math.min(first.tookMs, later.tookMs),
+    turns: least(first.turns, later.turns),
+    ratios,
+    ratio: Math.max(...ratios.values()),
+    tries: first.tries + later.tries,
+  };
 }
