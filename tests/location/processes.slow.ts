@@ -4,7 +4,7 @@
  * half made.
  */
 import assert from "node:assert/strict";
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ import { BlobServiceClient, StorageSharedKeyCredential } from "@azure/storage-bl
 import { startOwn } from "@stamp/drills";
 import { GrpcTransport, readPeerTls, SecretCredential } from "@stamp/ports-node";
 import { type Caller, LockService, MetadataStore, StreamManager } from "@stamp/wire";
-import { root } from "../tools/commands.ts";
+import { type RanStamp, root, runStamp } from "../tools/commands.ts";
 import { assertEveryMethodRefused } from "../tools/every-method.ts";
 
 interface Started {
@@ -46,12 +46,7 @@ const kill = async ({ child }: Started): Promise<void> => {
   await once(child, "exit");
 };
 
-const stamp = (...args: readonly string[]): Promise<{ readonly code: number; readonly output: string }> =>
-  new Promise((resolve) => {
-    const child = execFile(process.execPath, [join(root, "packages/cli/src/main.ts"), ...args], { timeout: 230_000 }, (_error, out, err) =>
-      resolve({ code: child.exitCode ?? -1, output: out + err }),
-    );
-  });
+const stamp = (...args: readonly string[]): Promise<RanStamp> => runStamp(args, { timeoutMs: 230_000 });
 
 async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
   for (const startMs = performance.now(); !(await holds()); await new Promise((resolve) => setTimeout(resolve, 300)))

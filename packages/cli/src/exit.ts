@@ -1,4 +1,10 @@
-/** How a command ends. Imports nothing, so that help and a wrong command line load nothing else. */
+/**
+ * How a command ends. Imports nothing, so that help and a wrong command line load nothing else.
+ *
+ * Invariant: a command ends after its reader has taken all of its output. Writes to a pipe are asynchronous, and `process.exit` drops what the
+ * pipe has not taken yet: of a report in JSON a tool would get the first 64 KiB, with exit code 0. So nothing here calls `process.exit` behind an
+ * output, except `endProcess`.
+ */
 
 /** Exit codes besides 0, which means that the command did what was asked for. */
 export const exitCodes = {
@@ -33,3 +39,21 @@ export class CommandError extends Error {
     this.exitCode = exitCode;
   }
 }
+
+/**
+ * Ends the process when standard output and standard error are written, also while sockets or handlers would keep it. `code`: exit code;
+ * undefined: `process.exitCode`. If the reader has gone, ends at once.
+ */
+export async function endProcess(code?: number): Promise<never> {
+  await Promise.all([written(process.stdout), written(process.stderr)]);
+  // `process.exit(undefined)` ends with 0.
+  process.exit(code ?? process.exitCode);
+}
+
+/** Resolves when everything that was given to `stream` is written, or can't be. */
+const written = (stream: NodeJS.WriteStream): Promise<void> =>
+  new Promise((resolve) => {
+    stream.once("error", () => resolve());
+    if (stream.destroyed) resolve();
+    else stream.write("", () => resolve());
+  });

@@ -2,7 +2,7 @@
  * The program behind `stamp`: reads the command line, runs the command, and turns its errors into words and an exit
  * code.
  */
-import { Command } from "commander";
+import { Command, CommanderError } from "commander";
 import { CommandError, exitCodes } from "./exit.ts";
 import { addWords } from "./top-level.ts";
 
@@ -23,7 +23,7 @@ of stamp up: 9 an extent node with a disk in the data folder was not started; 13
     .configureOutput({ outputError: (text, write) => write(text) });
   await addVersion(program, argv.slice(2));
   await addWords(program, argv.slice(2));
-  exitWithUsageCode(program);
+  throwAtEnd(program);
   try {
     await program.parseAsync(argv);
   } catch (error) {
@@ -38,14 +38,19 @@ async function addVersion(program: Command, args: readonly string[]): Promise<vo
   program.version(release, "-V, --version", "the release of this program; of each running process: ./stamp status --json");
 }
 
-/** commander ends with 1 for a wrong command line; 1 means here that something failed. */
-function exitWithUsageCode(command: Command): void {
-  command.exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : exitCodes.usage));
-  for (const each of command.commands) exitWithUsageCode(each);
+/** Lets commander throw where it would end the process, after help and after a wrong command line: what it has said may not be written yet. */
+function throwAtEnd(command: Command): void {
+  command.exitOverride();
+  for (const each of command.commands) throwAtEnd(each);
 }
 
 /** Throws what is a bug: that needs its stack. */
 async function tellError(error: unknown): Promise<void> {
+  if (error instanceof CommanderError) {
+    // commander ends with 1 for a wrong command line; 1 means here that something failed.
+    process.exitCode = error.exitCode === 0 ? 0 : exitCodes.usage;
+    return;
+  }
   if (error instanceof CommandError) {
     console.error(`stamp: ${error.message}`);
     process.exitCode = error.exitCode;

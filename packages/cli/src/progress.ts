@@ -6,7 +6,7 @@
  * - A command that ends soon prints nothing.
  * - The terminal is never silent for longer than `saidEveryMs` while the work goes on.
  */
-import { exitCodes } from "./exit.ts";
+import { endProcess, exitCodes } from "./exit.ts";
 
 /** The first line comes after this time, in milliseconds. */
 const firstMs = 2_000;
@@ -37,7 +37,7 @@ const terminal: ProgressDoor = {
     process.once("SIGINT", work);
     return () => void process.off("SIGINT", work);
   },
-  exit: (code) => process.exit(code),
+  exit: (code) => void endProcess(code),
 };
 
 /** Tells how far the work is. */

@@ -1,19 +1,11 @@
 /** Two stamps and a location service of real processes in one folder, as `stamp up --stamps 2` starts them. */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { DataFolder, reservePorts } from "@stamp/cluster";
-import { root } from "../../tools/commands.ts";
-
-export interface Ran {
-  readonly code: number;
-  readonly out: string;
-  /** `out`, then what went to standard error. */
-  readonly output: string;
-}
+import { type RanStamp, runStamp } from "../../tools/commands.ts";
 
 export interface TwoStamps {
   readonly data: string;
@@ -22,7 +14,7 @@ export interface TwoStamps {
   /** What `up` said. */
   readonly said: string;
   /** Runs a command on the folder. */
-  stamp(...args: readonly string[]): Promise<Ran>;
+  stamp(...args: readonly string[]): Promise<RanStamp>;
   /** Runs a command that must succeed. Returns its standard output. */
   ok(...args: readonly string[]): Promise<string>;
 }
@@ -38,16 +30,10 @@ export interface TwoStampsOptions {
 export async function twoStamps(t: TestContext, { args = [], prepare }: TwoStampsOptions = {}): Promise<TwoStamps> {
   const folder = mkdtempSync(join(tmpdir(), "stamp-two-"));
   const data = join(folder, "data");
-  const stamp = (...args: readonly string[]): Promise<Ran> =>
-    new Promise((resolve) => {
-      const all = args.includes("--data") ? args : [...args, "--data", data];
-      const child = execFile(process.execPath, [join(root, "packages/cli/src/main.ts"), ...all], (_error, out, err) =>
-        resolve({ code: child.exitCode ?? -1, out, output: out + err }),
-      );
-    });
+  const stamp = (...args: readonly string[]): Promise<RanStamp> => runStamp(args.includes("--data") ? args : [...args, "--data", data]);
   const ok = async (...args: readonly string[]): Promise<string> => {
     const { code, out, output } = await stamp(...args);
-    assert.equal(code, 0, `${args.join(" ")}: ${output}`);
+    assert.equal(code, 0, `${args.join(" ")}: exit code ${code}: ${output.slice(-2_000)}`);
     return out;
   };
   const { portBase, release } = await reservePorts(3);

@@ -30,6 +30,7 @@ import {
 import { inWords, readPair } from "@stamp/ports-node";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, orphansRun, root, withConfig } from "../context.ts";
+import { endProcess } from "../exit.ts";
 import { copiesIn, copyText, newestCopy, restoreCommand } from "../health/newest-copy.ts";
 import { connectionLines, endpointLines, processTable } from "../print.ts";
 import { hasSeveral, severalIn, stampsOf } from "../stamps/several.ts";
@@ -230,7 +231,7 @@ async function upForeground(command: Command): Promise<void> {
   await running.stopped;
   await transport.close();
   console.log("stopped");
-  process.exit();
+  await endProcess();
 }
 
 /** True if nothing is served before a person acts. */
@@ -266,7 +267,7 @@ async function upDetached(command: Command, readyTimeoutMs: number): Promise<voi
     console.error(
       `\nleft. The cluster goes on starting: ./stamp status${configHint(config.dataDir)}; stop it: ./stamp down${configHint(config.dataDir)}`,
     );
-    process.exit(exitCodes.left);
+    void endProcess(exitCodes.left);
   });
   const path = new DataFolder(config.dataDir).control;
   const asking = setInterval(() => {

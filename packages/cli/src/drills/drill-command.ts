@@ -14,6 +14,7 @@ import {
 } from "@stamp/drills";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
+import { endProcess } from "../exit.ts";
 import { table, toJson } from "../print.ts";
 import { topLevel } from "../top-level.ts";
 import { addOwnDrills, exitCodeOf } from "./own-commands.ts";
@@ -75,7 +76,7 @@ function addRun(drill: Command): void {
     if (options.json === true) console.log(toJson(reports.length === 1 ? reports[0] : reports));
     else if (reports.length > 1) console.log(reports.map(({ conclusion }) => conclusion).join("\n"));
     // Signal handlers and sockets of the drill's own supervisor must not keep the process.
-    process.exit(
+    await endProcess(
       exitCodeOf(
         reports.map(({ verdict }) => verdict),
         options.strict === true,

@@ -14,7 +14,7 @@ import {
   type Verdict,
 } from "@stamp/drills";
 import type { Command } from "commander";
-import { CommandError, exitCodes } from "../context.ts";
+import { CommandError, endProcess, exitCodes } from "../exit.ts";
 import { toJson } from "../print.ts";
 import { damageRoles, runDamageDrill } from "./damage-drill.ts";
 
@@ -52,7 +52,7 @@ function addGeoDrill(drill: Command, name: (typeof geoDrillNames)[number]): void
         },
       });
       console.log(json === true ? toJson(report) : geoSummary(report));
-      process.exit(exitCodeOf([report.verdict], strict === true));
+      await endProcess(exitCodeOf([report.verdict], strict === true));
     });
 }
 
@@ -99,7 +99,7 @@ function addSlowClients(drill: Command): void {
       } finally {
         await target.close();
       }
-      process.exit();
+      await endProcess();
     });
 }
 
@@ -129,7 +129,7 @@ function addDamage(drill: Command): void {
       } finally {
         await target.close();
       }
-      process.exit();
+      await endProcess();
     });
 }
 
@@ -165,7 +165,7 @@ function addHistories(drill: Command): void {
         } finally {
           await target.close();
         }
-        process.exit();
+        await endProcess();
       },
     );
 }

@@ -1,5 +1,9 @@
 /** `stamp geo` and `stamp account migrate` against a location service that answers from a table. */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { after, before, mock, test } from "node:test";
 import { ok, refused } from "@stamp/base";
 import { type Handlers, type Listener, served } from "@stamp/ports";
@@ -89,6 +93,31 @@ async function stamp(...args: readonly string[]): Promise<Ran> {
   write.mock.restore();
   return { error, out: out.join("\n"), said: said.join("") };
 }
+
+test("geo diverged: a report larger than a pipe is whole at a slow reader, with exit code 0", { timeout: 120_000 }, async () => {
+  const [pages, rowsInPage] = [20, 500];
+  states = [over];
+  diverged = ({ stamp: name, marker }) => {
+    const page = Number(marker || "0");
+    const rows = Array.from({ length: rowsInPage }, (_, i) => ({
+      operation: 5n,
+      sequence: BigInt(page * rowsInPage + i),
+      kind: "row",
+      key: new Uint8Array(40),
+    }));
+    if (name !== "north-1") return ok({ complete: true });
+    return ok({ complete: true, rows, nextMarker: page + 1 < pages ? String(page + 1) : "" });
+  };
+  const args = [join(import.meta.dirname, "../main.ts"), "geo", "diverged", "acme", "--json", "--at", listener.address];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  await once(child.stdout, "readable");
+  const [ended, out] = await Promise.all([once(child, "close"), text(child.stdout)]);
+  diverged = () => ok({ complete: true });
+  assert.equal(ended[0], 0);
+  assert.ok(out.length > 1024 * 1024, `${out.length} characters are no large report`);
+  const [, north] = JSON.parse(out) as { stamp: string; rows: unknown[] }[];
+  assert.deepEqual([north?.stamp, north?.rows.length], ["north-1", pages * rowsInPage]);
+});
 
 test("geo failover: says what it waits for, ends when the copy is primary, and shows where the account is then", async () => {
   [begun, states] = [draining, [draining, draining, draining, draining, draining, over]];

@@ -22,7 +22,7 @@ import { LocationService } from "@stamp/wire";
 import type { Command } from "commander";
 import { checkRoleSettings, unknownSettings } from "../cluster/role-settings.ts";
 import { root } from "../context.ts";
-import { CommandError, exitCodes } from "../exit.ts";
+import { CommandError, endProcess, exitCodes } from "../exit.ts";
 import { connectionLines, endpointLines, processTable } from "../print.ts";
 import { withProgress } from "../progress.ts";
 import { foldersOf, locationIn, type OneStamp, planSeveral, rememberSeveral, type SeveralStamps } from "./several.ts";
@@ -66,7 +66,7 @@ export async function upStamps(command: Command, count: number | undefined, { ba
   if (running === undefined) return;
   await running.stopped;
   console.log("stopped");
-  process.exit();
+  await endProcess();
 }
 
 interface RunningHere {
