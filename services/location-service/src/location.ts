@@ -24,12 +24,16 @@ import {
 } from "@stamp/geo";
 import { sleep } from "@stamp/ports";
 import { type AccountShipping, type ForgetDivergedResponse, fromWire, type ListDivergedResponse } from "@stamp/wire";
+import { Lanes } from "./lanes.ts";
 import { Operations } from "./operations.ts";
 import { type Proposal, rebalancePlan } from "./rebalance.ts";
 import { type Registry, unknownStamp } from "./registry.ts";
+import { Rounds } from "./rounds.ts";
 import { Stamps, type StampsOptions } from "./stamps.ts";
 
 const keyBytes = 64;
+/** Questions of rounds that are under way at one stamp at once. What a person asks for, and operations, do not wait behind them. */
+const askedAtOnce = 8;
 
 export interface NewAccount {
   readonly account: AccountRecord;
@@ -45,6 +49,8 @@ export class Location {
   /** The stamps of all locations. */
   readonly stamps: Stamps;
   readonly #operations: Operations;
+  readonly #rounds: Rounds;
+  readonly #lanes = new Lanes(askedAtOnce);
   /** How far copies are, as their primaries told last, by account. */
   readonly #shipping = new Map<string, { readonly told: AccountShipping; readonly toldMs: number; readonly rate: BacklogRate }>();
   #created = 0;
@@ -62,6 +68,13 @@ export class Location {
       drainMaxMs: config.drainMaxMs,
       onStamp: (stamp, work) => this.stamps.onStamp(stamp, work),
       pendingOf: (account) => this.#pendingOf(account),
+      inTurn: (stamp, work) => this.#inTurn(stamp, work),
+    });
+    this.#rounds = new Rounds({
+      stamps: () => registry.stamps,
+      accounts: () => registry.accounts,
+      askStamp: (stamp) => this.stamps.ask(stamp),
+      askAccount: (account, withSettings) => this.#askAccount(account, withSettings),
     });
   }
 
@@ -80,24 +93,27 @@ export class Location {
   async run(): Promise<void> {
     const { world, config, ended } = this.#options;
     while (!ended.aborted) {
-      await this.askAll();
+      const nowMs = world.clock.monotonicMs();
+      const withSettings = this.#keptMs === undefined || nowMs - this.#keptMs >= config.accountsEveryMs;
+      if (withSettings) this.#keptMs = nowMs;
+      this.#rounds.begin(withSettings);
       await sleep(world.clock, config.askEveryMs, ended);
     }
   }
 
-  async askAll(): Promise<void> {
-    const { registry, world, config } = this.#options;
-    await Promise.all(registry.stamps.map((stamp) => this.stamps.ask(stamp)));
-    const nowMs = world.clock.monotonicMs();
-    const withSettings = this.#keptMs === undefined || nowMs - this.#keptMs >= config.accountsEveryMs;
-    if (withSettings) this.#keptMs = nowMs;
-    for (const account of registry.accounts) {
-      const { name, running } = account;
-      await this.#askShipping(account);
-      if (running?.step === "creating") await this.#carryOn(name);
-      else if (running !== undefined) this.#operations.drive(name);
-      else if (account.secondary !== undefined) await this.#operations.keep(account, withSettings);
-    }
+  /** Asks how far the copy is, and goes on with what is under way. */
+  async #askAccount(account: AccountRecord, withSettings: boolean): Promise<void> {
+    const { name, running } = account;
+    if (running !== undefined && running.step !== "creating") this.#operations.drive(name);
+    await this.#inTurn(account.primary, () => this.#askShipping(account));
+    if (running?.step === "creating") await this.#inTurn(account.primary, () => this.#carryOn(name));
+    else if (running === undefined) await this.#operations.keep(account, withSettings);
+  }
+
+  /** Runs a question of a round when the stamp's lane has a place. */
+  #inTurn<T>(stamp: string, work: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
+    const { ended } = this.#options;
+    return this.#lanes.run(stamp, () => (ended.aborted ? Promise.resolve(termEnded) : work()));
   }
 
   /** Begins to keep a copy at a stamp, or at the emptiest one of a location. */
@@ -240,9 +256,12 @@ export class Location {
   async #found(name: string): Promise<Outcome<void>> {
     const { registry } = this.#options;
     if (registry.account(name) !== undefined) return ok();
-    for (const stamp of registry.stamps) {
-      const has = await this.stamps.onStamp(stamp, (link) => link.hasAccount(name));
-      if (!has.ok || !has.value) continue;
+    // A stamp that did not answer its last question is not waited for: what it has is pinned when it answers again.
+    const asked = registry.stamps.filter(({ name: stamp }) => !this.stamps.isSilent(stamp));
+    const answers = await Promise.all(asked.map((stamp) => this.stamps.onStamp(stamp, (link) => link.hasAccount(name))));
+    for (const [at, stamp] of asked.entries()) {
+      const has = answers[at];
+      if (has?.ok !== true || !has.value) continue;
       await this.stamps.pin(stamp, [{ name, role: roleWithoutRow }]);
       const held = registry.account(name);
       if (held !== undefined) return isThere(held);
@@ -341,14 +360,14 @@ export class Location {
     const held = registry.account(name);
     const planned = held === undefined ? undefined : plan(held);
     if (planned !== undefined && !planned.ok) return planned;
-    for (const stamp of [held?.primary, planned?.value.running?.target]) {
-      const record = stamp === undefined ? undefined : registry.stamp(stamp);
-      const role = record === undefined ? ok() : await this.stamps.onStamp(record, (link) => link.role(name));
+    const stamps = [held?.primary, planned?.value.running?.target].flatMap((stamp) => registry.stamp(stamp ?? "") ?? []);
+    for (const role of await Promise.all(stamps.map((stamp) => this.stamps.onStamp(stamp, (link) => link.role(name)))))
       if (!role.ok && role.failure.code !== "notFound") return role;
-    }
     return this.#operations.plan(name, plan);
   }
 }
+
+const termEnded = refused("unavailable", "notLeader", "the term of this location service has ended");
 
 const isThere = ({ name, primary, running }: AccountRecord) =>
   refused(

@@ -24,6 +24,8 @@ export interface OperationsOptions {
   readonly onStamp: <T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>) => Promise<Outcome<T>>;
   /** Number of commits that the account's primary has not shipped yet. */
   readonly pendingOf: (account: GeoAccount) => Promise<Outcome<number>>;
+  /** Runs a question of a round when few enough are under way at the stamp. */
+  readonly inTurn: <T>(stamp: string, work: () => Promise<Outcome<T>>) => Promise<Outcome<T>>;
   readonly drainMaxMs: number;
   readonly ended: AbortSignal;
 }
@@ -31,7 +33,10 @@ export interface OperationsOptions {
 /** Between two questions whether a copy is complete, or a drained primary has shipped everything. */
 const pollMs = { seeding: 1_000, draining: 200 } as const;
 const retryMs = 1_000;
-/** Failures in a row after which the next round of questions to the stamps goes on with the operation. */
+/**
+ * Failures in a row after which the next round of questions to the stamps goes on with the operation. One that keeps its primary from taking
+ * writes goes on by itself.
+ */
 const failuresMax = 5;
 
 export class Operations {
@@ -78,17 +83,23 @@ export class Operations {
   async keep(account: AccountRecord, withSettings: boolean): Promise<void> {
     const { secondary, running, seeded } = account;
     if (secondary === undefined || running !== undefined) return;
-    if (!seeded) await this.#noteSeeded(account, secondary);
+    const { inTurn } = this.#options;
+    if (!seeded) await inTurn(secondary, () => this.#noteSeeded(account, secondary));
     if (!withSettings) return;
-    const settings = await this.#settingsOf(account, account.primary);
-    if (settings.ok) await this.#at(secondary, (link) => link.copySettings(account.name, account.epoch, settings.value));
+    const settings = await inTurn(account.primary, () => this.#settingsOf(account, account.primary));
+    if (settings.ok)
+      await inTurn(secondary, () => this.#at(secondary, (link) => link.copySettings(account.name, account.epoch, settings.value)));
   }
 
   async #run(name: string): Promise<void> {
     const { world, registry, ended } = this.#options;
-    for (let failures = 0; !ended.aborted && failures < failuresMax; ) {
+    for (let failures = 0; !ended.aborted; ) {
       const account = registry.account(name);
       if (account?.running === undefined || account.running.step === "creating") return;
+      const { step: at } = account.running;
+      if (at === "draining") this.#drainedSince(account);
+      else this.#drained.delete(name);
+      if (failures >= failuresMax && at !== "draining" && at !== "undraining") return;
       const step = await this.#step(account);
       if (step.ok) {
         this.#troubles.delete(name);
@@ -175,14 +186,19 @@ export class Operations {
     const { world, drainMaxMs } = this.#options;
     const { name, operation, running } = account;
     if (running?.step !== "draining") return ok();
-    const nowMs = world.clock.monotonicMs();
-    const known = this.#drained.get(name);
-    const since = known?.operation === operation ? known : { operation, sinceMs: nowMs };
-    this.#drained.set(name, since);
-    if (nowMs - since.sinceMs < drainMaxMs) return ok();
+    if (world.clock.monotonicMs() - this.#drainedSince(account) < drainMaxMs) return ok();
     world.logger.warn("an operation is given up: its primary was drained for too long", { account: name, operation, limitMs: drainMaxMs });
     this.#drained.delete(name);
     return this.#record(name, (held) => (held.operation === operation ? planGiveUp(held) : ok(held)));
+  }
+
+  /** When this term saw the account drained first by its operation. */
+  #drainedSince({ name, operation }: AccountRecord): number {
+    const known = this.#drained.get(name);
+    if (known?.operation === operation) return known.sinceMs;
+    const sinceMs = this.#options.world.clock.monotonicMs();
+    this.#drained.set(name, { operation, sinceMs });
+    return sinceMs;
   }
 
   async #answered(account: AccountRecord, answer: { readonly pendingCommits?: number; readonly point?: GeoPoint }) {

@@ -27,23 +27,27 @@ export async function rebalancePlan(registry: Registry, stamps: Stamps, nowMs: n
   const staying: string[] = [];
   const movable: MovableAccount[] = [];
   const giving = stamps.placed.filter((stamp) => givesAway(stamp, nowMs, stamps.limits));
-  for (const { name } of giving) {
+  const sizes = async ({ name }: { readonly name: string }): Promise<void> => {
     const accounts = registry.accounts.filter(({ primary }) => primary === name);
     const free = accounts.filter((account) => {
       const why = whyStays(account);
       if (why !== undefined) staying.push(`${account.name}: ${why}`);
       return why === undefined;
     });
+    let silent = "";
     const rest = free.slice(0, askedMax)[Symbol.iterator]();
     const worker = async (): Promise<void> => {
       for (const account of rest) {
-        const bytes = await sizeOf(registry, stamps, account);
+        // Each further question to a silent stamp would wait for its deadline.
+        const bytes = silent === "" ? await sizeOf(registry, stamps, account) : silent;
+        if (typeof bytes === "string" && stamps.isSilent(name)) silent = bytes;
         if (typeof bytes === "string") staying.push(`${account.name}: ${bytes}`);
         else movable.push({ name: account.name, stamp: name, bytes: bytes * bytesOnDisks, requestsPerSecond: 0 });
       }
     };
     await Promise.all(Array.from({ length: askedAtOnce }, worker));
-  }
+  };
+  await Promise.all(giving.map(sizes));
   return { moves: proposeMoves(stamps.placed, movable, nowMs, stamps.limits), staying: staying.sort().slice(0, stayingMax) };
 }
 

@@ -73,6 +73,11 @@ export class Stamps {
     return this.#options.registry.stamps.map((stamp) => this.#view(stamp));
   }
 
+  /** True if the stamp did not answer when it was asked last. */
+  isSilent(name: string): boolean {
+    return this.#seen.get(name)?.trouble !== undefined;
+  }
+
   async add(added: Omit<StampRecord, "stampId" | "state">): Promise<Outcome<StampView>> {
     const { registry } = this.#options;
     const wrong = wrongStamp(added);
