@@ -7,6 +7,7 @@ import { cases, nameOf } from "./cases.ts";
 import { clusterTls } from "./cluster-tls.ts";
 import { coded } from "./coded/bench.ts";
 import { coding } from "./codes/coding.ts";
+import { geo } from "./geo/bench.ts";
 import { list as benchList } from "./list.ts";
 import { queues } from "./million/queues.ts";
 import { tables } from "./million/tables.ts";
@@ -36,6 +37,7 @@ const measurements: Readonly<Record<string, (args: string[]) => Promise<void>>> 
   coding,
   coded,
   "cluster-tls": clusterTls,
+  geo,
   capacity,
 };
 if (Object.hasOwn(measurements, what)) {
@@ -55,6 +57,7 @@ pnpm bench list [--blobs 1000000]               pages of a container with that m
 pnpm bench turns [--scale 1]                    the longest turn of every process under the largest requests, see --help
 pnpm bench profile [--before FOLDER]            functions with the most processor time, beside an earlier checkout; see --help
 pnpm bench cluster-tls                          what TLS between processes costs, see --help
+pnpm bench geo [--seconds 8] [--write]          an account with a copy at a second stamp, and one without: cost and lag, see --help
 pnpm bench capacity                             memory of each role, disk for each stored byte, see --help
 pnpm bench coding                               erasure codes: data for each second of processor time, see --help
 pnpm bench coded [--nodes 7]                    extents that become fragments: space, time, reads, repair; see --help`;

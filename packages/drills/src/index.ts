@@ -12,6 +12,7 @@ export { DrillError } from "./drill-error.ts";
 export { type Drill, drills } from "./drills.ts";
 export { explain, geoDrillNames, ownDrills } from "./explain.ts";
 export { type GeoDrillReport, geoDrill } from "./geo/geo-drill.ts";
+export { TwoStamps } from "./geo/two-stamps.ts";
 export type { HistoriesReport } from "./histories/histories-drill.ts";
 export type { MovingClients, Pause } from "./histories/moving-clients.ts";
 export { type DrillReport, runDrill } from "./run-drill.ts";

@@ -5,11 +5,12 @@ import { join } from "node:path";
 export const beginMark = "<!-- begin: written by `stamp bench --write` -->";
 export const endMark = "<!-- end -->";
 
-/** Returns the page with what stood between the marks replaced. Throws without the marks. */
-export function withMeasured(page: string, measured: string): string {
-  const [begin, end] = [page.indexOf(beginMark), page.indexOf(endMark)];
-  if (begin < 0 || end < begin) throw new Error(`docs/measurements/peers.md needs the lines ${beginMark} and ${endMark}`);
-  return `${page.slice(0, begin + beginMark.length)}\n\n${measured.trim()}\n\n${page.slice(end)}`;
+/** Returns the page with what stood between the mark and the end mark behind it replaced. Throws without the marks. */
+export function withMeasured(page: string, measured: string, mark: string = beginMark): string {
+  const begin = page.indexOf(mark);
+  const end = page.indexOf(endMark, begin);
+  if (begin < 0 || end < 0) throw new Error(`the page of measurements needs the lines ${mark} and ${endMark}`);
+  return `${page.slice(0, begin + mark.length)}\n\n${measured.trim()}\n\n${page.slice(end)}`;
 }
 
 /** Returns the files that were written. */

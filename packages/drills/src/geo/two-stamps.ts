@@ -120,14 +120,14 @@ export class TwoStamps {
     return JSON.parse(await this.ok(...args, "--json")) as T;
   }
 
-  async copy(): Promise<CopyFacts> {
-    const [found] = await this.json<[CopyFacts]>("geo", "status", account);
+  async copy(of: string = account): Promise<CopyFacts> {
+    const [found] = await this.json<[CopyFacts]>("geo", "status", of);
     return found;
   }
 
-  /** Asks for the account's copy until it is as wanted. */
-  untilCopy(what: string, timeoutMs: number, holds: (now: CopyFacts) => boolean): Promise<CopyFacts> {
-    return this.#until(what, timeoutMs, () => this.copy(), holds);
+  /** Asks for an account's copy until it is as wanted. */
+  untilCopy(what: string, timeoutMs: number, holds: (now: CopyFacts) => boolean, of: string = account): Promise<CopyFacts> {
+    return this.#until(what, timeoutMs, () => this.copy(of), holds);
   }
 
   /** Waits until a deposed stamp has reported everything that only it had. */
@@ -148,13 +148,13 @@ export class TwoStamps {
 
   /** Stops what takes shipments at a stamp, and lets it go on: the link is silent meanwhile, as a cut one is. */
   async signalDoors(stamp: StampName, signal: "SIGSTOP" | "SIGCONT"): Promise<void> {
-    const { processes } = await this.#status(stamp);
+    const { processes } = await this.status(stamp);
     for (const { name, pid } of processes) if (name.startsWith("front-end") && pid !== null) process.kill(pid, signal);
   }
 
   /** Kills the supervisor of a stamp and then all its processes, with SIGKILL. */
   async killWhole(stamp: StampName): Promise<void> {
-    const { processes } = await this.#status(stamp);
+    const { processes } = await this.status(stamp);
     const supervisor = new DataFolder(this.folderOf(stamp)).supervisor();
     if (supervisor === undefined) throw new DrillError(`${stamp} does not run`);
     process.kill(supervisor.pid, "SIGKILL");
@@ -166,7 +166,7 @@ export class TwoStamps {
     await this.ok("up", "-d", "--data", this.folderOf(stamp), "--ready-timeout-s", String(readyTimeoutS));
   }
 
-  #status(stamp: StampName): Promise<ClusterStatus> {
+  status(stamp: StampName): Promise<ClusterStatus> {
     return control(new DataFolder(this.folderOf(stamp)).control, { do: "status" });
   }
 
