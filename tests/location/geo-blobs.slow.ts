@@ -8,6 +8,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { test } from "node:test";
 import { BlobServiceClient, type ContainerClient, StorageSharedKeyCredential } from "@azure/storage-blob";
+import { everyKindIsCopied } from "./testing/every-kind.ts";
 import { type TwoStamps, twoStamps, untilCopy } from "./testing/two-stamps.ts";
 
 const mebibyte = 1024 * 1024;
@@ -72,6 +73,9 @@ async function killSender({ data, stamp }: TwoStamps): Promise<void> {
 test("geo: blobs of every type are at the secondary with bytes, ETags, times, MD5, tags and snapshots, and are served there after a failover", async (t) => {
   const two = await twoStamps(t);
   const { portBase, ok } = two;
+  await t.test("geo: everything that is copied, of every kind, is told at the secondary as at the primary", async (each) => {
+    each.diagnostic(`facts compared: ${await everyKindIsCopied(two, "kinds")}`);
+  });
   const { keys } = JSON.parse(await ok("account", "create", "acme", "--location", "north", "--json"));
   const credential = new StorageSharedKeyCredential("acme", keys[0]);
   const at = (base: number, name: string): ContainerClient =>

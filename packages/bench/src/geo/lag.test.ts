@@ -37,9 +37,12 @@ test("bench geo: a backlog that grows within each turn is told as growth, also o
   const growing = [1, 2, 3, 4, 5, 6, 7, 8].map((at) => sample(at, at * 1_000, { failedCalls: at }));
   const even = growing.map(({ atMs }) => sample(atMs, 4_000, { lagMs: undefined, toldLagMs: atMs }));
   const grown = summaryOf([growing, growing]);
-  assert.deepEqual([grown.growth, grown.pendingBytesMax, grown.failedCalls, grown.unknown], [8 / 4, 8_000, 14, 0]);
+  assert.deepEqual([grown.pendingBytesEarly, grown.pendingBytesLate, grown.failedCalls, grown.unknown], [4_000, 8_000, 14, 0]);
   const steady = summaryOf([even]);
-  assert.deepEqual([steady.growth, steady.unknown, steady.toldMaxMs, steady.toldP50Ms], [1, 8, 8, 5]);
+  assert.deepEqual(
+    [steady.pendingBytesEarly, steady.pendingBytesLate, steady.unknown, steady.toldMaxMs, steady.toldP50Ms],
+    [4_000, 4_000, 8, 8, 5],
+  );
 });
 
 const measured = (operations: number, cpu: Readonly<Record<string, number>>): Measurement => ({

@@ -48,8 +48,9 @@ export interface LagSummary {
   readonly toldMaxMs: number;
   readonly pendingCommitsMax: number;
   readonly pendingBytesMax: number;
-  /** Median of `pendingBytes` in the last quarter of the time above that in the second quarter: above 1, the backlog grows under load. */
-  readonly growth: number;
+  /** Medians of `pendingBytes` in the second and in the last quarter of the time: if the last one is much higher, the backlog grows under load. */
+  readonly pendingBytesEarly: number;
+  readonly pendingBytesLate: number;
   /** Calls to the other stamp that failed or were refused meanwhile. */
   readonly failedCalls: number;
 }
@@ -77,7 +78,8 @@ export function summaryOf(turns: readonly (readonly LagSample[])[]): LagSummary 
     toldMaxMs: most(told),
     pendingCommitsMax: most(samples.map(({ pendingCommits }) => pendingCommits)),
     pendingBytesMax: most(samples.map(({ pendingBytes }) => pendingBytes)),
-    growth: pendingOf(0.75, 1) / Math.max(1, pendingOf(0.25, 0.5)),
+    pendingBytesEarly: pendingOf(0.25, 0.5),
+    pendingBytesLate: pendingOf(0.75, 1),
     failedCalls: turns.reduce((sum, turn) => sum + (turn.at(-1)?.failedCalls ?? 0) - (turn[0]?.failedCalls ?? 0), 0),
   };
 }

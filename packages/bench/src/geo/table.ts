@@ -60,7 +60,10 @@ function cellsOf({ alone, copied, ratios, lag, drainMs }: GeoRow): readonly (rea
     ["lag behind Last Sync Time under load, s: p50, max", `${inSeconds(lag.lagP50Ms)}, ${inSeconds(lag.lagMaxMs)}`],
     ["the same as clients are told it, s: p50, max", `${inSeconds(lag.toldP50Ms)}, ${inSeconds(lag.toldMaxMs)}`],
     ["backlog, at most", `${lag.pendingCommitsMax} commits, ${inMebibytes(lag.pendingBytesMax)} MiB`],
-    ["backlog in the last quarter of a turn as a multiple of the second quarter's", lag.growth.toFixed(1)],
+    [
+      "median backlog in the second and in the last quarter of a turn, MiB",
+      `${inMebibytes(lag.pendingBytesEarly)}, ${inMebibytes(lag.pendingBytesLate)}`,
+    ],
     ["looks without a Last Sync Time", `${lag.unknown} of ${lag.samples}`],
     ["until the copy had everything after the load, s (each round)", drainMs.map(inSeconds).join(" ")],
     ["calls to the copy's stamp that failed", String(lag.failedCalls)],
