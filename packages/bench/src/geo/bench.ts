@@ -122,7 +122,7 @@ interface Turn {
   readonly measured: Measurement;
   /** Looks while clients wrote. */
   readonly samples: readonly LagSample[];
-  /** From the end of the load until the copy had everything, in milliseconds. */
+  /** Time between the end of the load and the copy having everything, in milliseconds. */
   readonly drainMs: number;
 }
 

@@ -1,4 +1,4 @@
-/** What `stamp bench geo` makes of `/metrics`, and its table. */
+/** Facts that `stamp bench geo` takes from `/metrics`, and its table. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Measurement } from "../measure.ts";

@@ -15,7 +15,7 @@ export interface GeoRow {
   /** Throughput with a copy as a part of that without, of each round. */
   readonly ratios: readonly number[];
   readonly lag: LagSummary;
-  /** From the end of the load until the copy had everything, of each round, in milliseconds. */
+  /** Time between the end of the load and the copy having everything, in each round, in milliseconds. */
   readonly drainMs: readonly number[];
 }
 
@@ -47,7 +47,7 @@ function cpuText({ serverCpuMs, operations }: Measurement, stamp: "north" | "sou
 const inSeconds = (ms: number): string => (Number.isNaN(ms) ? "not known" : (ms / 1_000).toFixed(1));
 const inMebibytes = (bytes: number): string => (bytes / (1024 * 1024)).toFixed(1);
 
-/** What is told of a case, each with its title. */
+/** Lines of the table about a case: title and value. */
 function cellsOf({ alone, copied, ratios, lag, drainMs }: GeoRow): readonly (readonly [title: string, cell: string])[] {
   return [
     ["without a copy", speed(alone)],
