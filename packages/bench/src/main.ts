@@ -1,5 +1,6 @@
 /** Commands of `stamp bench`. */
 import { parseArgs } from "node:util";
+import { balance } from "./balance/bench.ts";
 import { beside } from "./beside.ts";
 import { budgetBench } from "./budget/bench.ts";
 import { capacity } from "./capacity.ts";
@@ -28,6 +29,7 @@ if (Object.hasOwn(streamBenches, what)) {
 const measurements: Readonly<Record<string, (args: string[]) => Promise<void>>> = {
   list: benchList,
   tenants,
+  balance,
   beside,
   rows: benchRows,
   queues,
@@ -50,6 +52,7 @@ const usage = `pnpm bench [--seconds 3] [--rounds 2] [--targets cluster,embedded
 pnpm bench --budget [--write]                   processor time of each operation against its budget; --write sets the budget
 pnpm bench seal|roll|failover|repair|memory|appends|reads  measurements of the stream layer
 pnpm bench tenants                              one tenant floods, what does the other feel? see --help
+pnpm bench balance                              steps of load balancing under a load that changes, see --help
 pnpm bench beside                               small requests alone, and beside large uploads, see --help
 pnpm bench rows [--rows 1000000]                a table that grows: inserts and point reads at each size, see --help
 pnpm bench queues|tables [--count 1000000]      a queue, a table that grows: each operation at each size, see --help
