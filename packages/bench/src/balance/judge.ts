@@ -1,4 +1,4 @@
-/** What load balancing did, and whether it moved a range to and fro. */
+/** Steps that load balancing took, and whether it moved a range to and fro. */
 
 export interface Step {
   readonly kind: string;

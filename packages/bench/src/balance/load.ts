@@ -3,11 +3,11 @@
 import { TableClient } from "../rows/table-client.ts";
 import { SignedClient } from "../signed-client.ts";
 
-/** What is hot in a phase. A phase has one of these, in turn. */
+/** The phases, in turn. Each is named by what is hot in it. */
 export const shapes = ["one queue", "another queue", "one table", "two tables", "everything", "nothing"] as const;
 export type Shape = (typeof shapes)[number];
 
-/** Of the rate that is hot, the part that everything else gets. */
+/** Everything that is not hot gets this part of the rate. */
 const coldPart = 0.05;
 const queues = ["balancea", "balanceb"];
 const tables = ["balancec", "balanced"];
