@@ -161,6 +161,11 @@ export class LeaseTable {
     return entry && this.#view(entry, nowMs);
   }
 
+  /** True if the end of the lease is recorded, or is about to be. */
+  recordedEnd(name: string): boolean {
+    return this.#entries.get(name)?.record.ended ?? false;
+  }
+
   names(prefix: string): string[] {
     return [...this.#entries.keys()].filter((name) => name.startsWith(prefix)).sort();
   }

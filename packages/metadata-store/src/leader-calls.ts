@@ -12,7 +12,7 @@ import { refused, unknownOutcome } from "@stamp/base";
 import type { Address, Client, World } from "@stamp/ports";
 import { jittered, sleep, within } from "@stamp/ports";
 import { LockService } from "@stamp/wire";
-import { lockServices } from "./lock-services.ts";
+import { heldQuestionMs, lockServices } from "./lock-services.ts";
 
 export interface LeaderCallsOptions {
   readonly lockService: Address;
@@ -24,6 +24,11 @@ export interface LeaderCallOptions {
   readonly idempotent?: boolean;
   /** Longest time one attempt of an idempotent call may take before the leader is looked up again. */
   readonly attemptTimeoutMs?: number;
+  /**
+   * The leader holds the question until there is news, and the lock service may hold the question who leads for so long, in ms. Undefined or 0: the
+   * lock service is asked every 250 ms while the leader does not answer.
+   */
+  readonly heldQuestionMs?: number;
   /** The caller has another way if the leader does not serve the method: `unknownMethod` is the answer, and is not asked for again. */
   readonly mayLackMethod?: boolean;
 }
@@ -37,14 +42,18 @@ const doubtAfterMs = 250;
 export class LeaderCalls {
   readonly #world: Pick<World, "clock" | "random" | "transport">;
   readonly #leaseName: string;
+  readonly #lockServices: Address;
   readonly #lockService: Client<typeof LockService>;
   #leader: Address | undefined;
+  /** Epoch of the lease under which `#leader` was found. */
+  #epoch = 0n;
   #lookup: Promise<Outcome<Address>> | undefined;
   #doubt: Promise<Outcome<Address>> | undefined;
 
   constructor(world: Pick<World, "clock" | "random" | "transport">, options: LeaderCallsOptions) {
     this.#world = world;
     this.#leaseName = options.leaseName;
+    this.#lockServices = options.lockService;
     this.#lockService = lockServices(world, options.lockService, LockService);
   }
 
@@ -75,7 +84,7 @@ export class LeaderCalls {
         if (leftMs <= 0) return ended(last ?? late(this.#leaseName), anyUnknown);
         const attemptMs = options.idempotent ? Math.min(leftMs, options.attemptTimeoutMs ?? leftMs) : leftMs;
         const made = attempt(leader.value, attemptMs);
-        const outcome = await (options.idempotent ? this.#whileItLeads(leader.value, made) : made);
+        const outcome = await (options.idempotent ? this.#whileItLeads(leader.value, made, options.heldQuestionMs) : made);
         if (outcome.ok) return outcome;
         const { failure } = outcome;
         const again = elsewhere(failure, options);
@@ -106,14 +115,17 @@ export class LeaderCalls {
   }
 
   /** The answer, or an unknown outcome when somebody else leads by now. */
-  async #whileItLeads<T>(leader: Address, made: Promise<Outcome<T>>): Promise<Outcome<T>> {
+  async #whileItLeads<T>(leader: Address, made: Promise<Outcome<T>>, wantedMs?: number): Promise<Outcome<T>> {
+    const heldMs = heldQuestionMs(this.#lockServices, wantedMs);
+    const over = new AbortController();
+    if (heldMs > 0) void made.finally(() => over.abort()).catch(() => {});
     for (;;) {
       const answer = await within(this.#world.clock, doubtAfterMs, made);
       if (answer !== undefined) return answer;
-      this.#doubt ??= this.#holder().finally(() => {
+      this.#doubt ??= this.#holder(heldMs, over.signal).finally(() => {
         this.#doubt = undefined;
       });
-      const holder = await within(this.#world.clock, lookupTimeoutMs, Promise.race([this.#doubt, made.then(() => undefined)]));
+      const holder = await within(this.#world.clock, lookupTimeoutMs + heldMs, Promise.race([this.#doubt, made.then(() => undefined)]));
       if (holder?.ok && holder.value !== leader) {
         return unknownOutcome("unavailable", "notLeader", `${holder.value} leads ${this.#leaseName} by now, ${leader} does not answer`);
       }
@@ -128,8 +140,11 @@ export class LeaderCalls {
     return holder;
   }
 
-  async #holder(): Promise<Outcome<Address>> {
-    const answer = await this.#lockService.getLease({ name: this.#leaseName }, { timeoutMs: lookupTimeoutMs });
+  /** `heldMs`: how long the lock service may wait for a lease of another epoch than the one that is known. */
+  async #holder(heldMs = 0, signal?: AbortSignal): Promise<Outcome<Address>> {
+    const request = { name: this.#leaseName, ...(heldMs > 0 ? { knownEpoch: this.#epoch, waitMs: heldMs } : {}) };
+    const options = { timeoutMs: lookupTimeoutMs + heldMs, ...(signal === undefined ? {} : { signal }) };
+    const answer = await this.#lockService.getLease(request, options);
     if (!answer.ok) {
       return refused("unavailable", "notLeader", `the lock service was asked who leads ${this.#leaseName}: ${answer.failure.message}`);
     }
@@ -137,6 +152,7 @@ export class LeaderCalls {
     if (lease.leaseEpoch === 0n || lease.ended || lease.address === "") {
       return refused("unavailable", "notLeader", `nobody leads ${this.#leaseName} now`);
     }
+    this.#epoch = lease.leaseEpoch;
     return { ok: true, value: lease.address };
   }
 }

@@ -12,7 +12,7 @@ import type { Address, Client, Identity, Timer, World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
 import type { LeaseGrant } from "@stamp/wire";
 import { fromWire, LockService, toWire } from "@stamp/wire";
-import { lockServices } from "./lock-services.ts";
+import { heldQuestionMs, lockServices } from "./lock-services.ts";
 
 /**
  * A lease lasts `termMs - marginMs` from the sending of its last renewal, which is up to `renewEveryMs` old when the lock service dies. So a
@@ -35,6 +35,8 @@ export interface LeaseKeeperOptions {
   readonly termMs?: number;
   readonly marginMs?: number;
   readonly renewEveryMs?: number;
+  /** How long the lock service may hold a standby's question whether the lease has ended, in ms; 0 or undefined: it is asked every 250 ms. */
+  readonly heldQuestionMs?: number;
   readonly onLost: (why: string) => void;
 }
 
@@ -59,6 +61,8 @@ export class LeaseKeeper {
   readonly #holder: LeaseHolder;
   readonly #termMs: number;
   readonly #renewEveryMs: number;
+  /** How long a standby's question whether the lease has ended is held, in ms; 0: not at all. */
+  readonly #heldMs: number;
   /** Longest wait for the answer to one request. */
   readonly #answerMs: number;
   #epoch: LeaseEpoch = leaseEpoch(0);
@@ -75,6 +79,7 @@ export class LeaseKeeper {
     this.#options = options;
     this.#termMs = options.termMs ?? leaseDefaults.termMs;
     this.#renewEveryMs = options.renewEveryMs ?? leaseDefaults.renewEveryMs;
+    this.#heldMs = heldQuestionMs(options.lockService, options.heldQuestionMs);
     this.#answerMs = Math.max(this.#renewEveryMs, answerMinMs);
     const marginMs = options.marginMs ?? leaseDefaults.marginMs;
     assert(this.#termMs > marginMs + this.#renewEveryMs, "a term is longer than the margin and the time between renewals");
@@ -144,7 +149,7 @@ export class LeaseKeeper {
         }
         this.#heldBy = answer.ok ? undefined : holderOf(answer.failure);
         this.#waitingFor = answer.ok ? `lease ${leaseName}` : waitingText(leaseName, lockService, answer.failure);
-        const pauseMs = answer.ok ? 0 : await this.#afterRefusal(answer.failure);
+        const pauseMs = answer.ok ? 0 : await this.#afterRefusal(answer.failure, signal);
         await sleep(this.#world.clock, jittered(this.#world.random, Math.max(pauseMs, 10)), signal);
       }
     } finally {
@@ -177,7 +182,7 @@ export class LeaseKeeper {
   }
 
   /** How long to wait before the next attempt. */
-  async #afterRefusal({ reason, message, details }: Failure): Promise<number> {
+  async #afterRefusal({ reason, message, details }: Failure, signal?: AbortSignal): Promise<number> {
     if (reason === "wrongStamp") {
       this.#world.logger.error("the lock service is of another stamp", { message });
       return wrongStampRetryMs;
@@ -186,8 +191,27 @@ export class LeaseKeeper {
       // An earlier request of this process was granted and its answer lost: nothing was ever done under that epoch.
       return (await this.#release(leaseEpoch(Number(details.leaseEpoch)))) ? 0 : retryAcquireMs;
     }
+    if (reason === "leaseHeld" && this.#heldMs > 0 && (await this.#untilNews(details?.leaseEpoch ?? "", signal))) return 0;
     const remainingMs = Number(details?.remainingMs ?? retryAcquireMs);
     return remainingMs > 0 ? Math.min(retryAcquireMs, remainingMs) : retryAcquireMs;
+  }
+
+  /**
+   * Waits until the lease of the holder has ended or has another epoch. The wait itself takes no lease: a standby that is paused or dead in it
+   * holds up nobody. Gives false if the lock service does not hold questions, or does not answer.
+   */
+  async #untilNews(epoch: string, signal?: AbortSignal): Promise<boolean> {
+    const { clock } = this.#world;
+    const request = { name: this.#options.leaseName, knownEpoch: BigInt(epoch === "" ? 0 : epoch), waitMs: this.#heldMs };
+    const options = { timeoutMs: this.#heldMs + this.#answerMs, ...(signal === undefined ? {} : { signal }) };
+    while (signal?.aborted !== true) {
+      const askedMs = clock.monotonicMs();
+      const answer = await this.#client.getLease(request, options);
+      if (!answer.ok) return false;
+      if (answer.value.ended || answer.value.leaseEpoch !== request.knownEpoch) return true;
+      if (clock.monotonicMs() - askedMs < this.#heldMs / 2) return false;
+    }
+    return true;
   }
 
   async #renew(): Promise<void> {

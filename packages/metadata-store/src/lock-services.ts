@@ -33,6 +33,12 @@ type Callable = (request: object, options: CallOptions) => Promise<Outcome<objec
 /** Addresses of a list; one for a single lock service. */
 export const lockServiceAddresses = (list: Address): Address[] => list.split(",").map((address) => address.trim());
 
+/**
+ * How long one of the lock services may hold a question until there is news, in milliseconds. If there are several, none holds a question: a
+ * process without an answer is doubted soon, and a held question would look like that.
+ */
+export const heldQuestionMs = (list: Address, wantedMs = 0): number => (lockServiceAddresses(list).length === 1 ? wantedMs : 0);
+
 /** A client of a unary service of the lock services: of LockService or MetadataStore. */
 export function lockServices<S extends DescService>(world: Pick<World, "clock" | "transport">, list: Address, service: S): Client<S> {
   const addresses = lockServiceAddresses(list);

@@ -4,7 +4,7 @@
  */
 import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
-import { type Address, type Client, type Identity, sleep, type World } from "@stamp/ports";
+import { type Address, type CallOptions, type Client, type Identity, sleep, type World } from "@stamp/ports";
 import { fromWire, MetadataStore, toWire } from "@stamp/wire";
 import { lockServices } from "./lock-services.ts";
 
@@ -106,6 +106,15 @@ export class MetadataClient {
     if (!answer.ok) return answer;
     const { entries, instance, version } = answer.value;
     return ok({ entries: entries.map(storedKey), position: { version: fromWire(version), instance } });
+  }
+
+  /**
+   * Resolves when a key with the prefix was written since, and after `waitMs` at the latest; at once if the lock service is of a release that holds
+   * no questions, or can't be asked.
+   */
+  async news(prefix: string, since: StorePosition, options: CallOptions & { readonly waitMs: number }): Promise<void> {
+    const { waitMs, ...rest } = options;
+    await this.#client.readChanges({ prefix, afterVersion: toWire(since.version), instance: since.instance, waitMs }, rest);
   }
 
   /** The version of every key that was written. Without writes it only proves that fence and conditions hold. */

@@ -87,6 +87,7 @@ export interface FrontEndConfig {
   readonly accountCacheMs: number;
   readonly accountsMax: number;
   readonly mapWaitMs: number;
+  readonly heldQuestionMs: number;
   readonly signalListenersMax: number;
   readonly tlsCert: string;
   readonly tlsKey: string;
@@ -211,6 +212,12 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   ),
   accountsMax: count(10_000).describe("Accounts whose keys are held"),
   mapWaitMs: count(5_000).describe("How long the partition manager holds a question for a newer map"),
+  heldQuestionMs: z
+    .number()
+    .int()
+    .min(0)
+    .default(2_000)
+    .describe("How long the lock service may hold the question who leads; 0: it answers at once"),
   signalListenersMax: count(10_000).describe("Listeners of stamp.v1.Signals at this front-end; one account has at most half of them"),
   tlsCert: z
     .string()

@@ -10,6 +10,7 @@ import type { LeaseDecision, LeaseRecord, LeaseTable } from "@stamp/lease";
 import { DiskError, sleep, type World } from "@stamp/ports";
 import { Changes } from "./changes.ts";
 import { type GroupSize, type KeyState, keySize, type LockStore, type StoredPage } from "./store/store.ts";
+import { Waits } from "./waits.ts";
 
 /** The part of the service that a request may use in its turn. */
 export interface Turn {
@@ -33,6 +34,8 @@ const oneLease: GroupSize = { leases: 1, keys: 0, keyBytes: 0 };
 interface Waiting {
   readonly deadlineMs: number;
   readonly alone: boolean;
+  /** It asks to record something. Others write only if they find that a lease has ended. */
+  readonly writes: boolean;
   /** Bounds of what it may write. */
   readonly size: GroupSize;
   judge(turn: Turn): Promise<void>;
@@ -57,8 +60,8 @@ export interface CommitterOptions {
   readonly waitingMax: number;
   readonly groupMax: number;
   readonly lastVersion: number;
-  /** Why nothing can be written now. */
-  readonly refusal: () => Promise<Failed | undefined>;
+  /** Why nothing can be written now. `writes`: a member of the group asks to record something. */
+  readonly refusal: (writes: boolean) => Promise<Failed | undefined>;
   /** Makes some room on a full disk; false when it can't. */
   readonly giveRoom: () => Promise<boolean>;
   /** Nothing more is written or answered: the process must not go on, or must give its turn as the active one up. */
@@ -79,6 +82,10 @@ export class Committer {
   #closed = false;
   /** Time of one group to be written and synced. */
   readonly wrote: Histogram;
+  /** Questions that wait for a grant or a recorded end of a lease, by its name. */
+  readonly leaseWaits: Waits;
+  /** Questions that wait for a written key. */
+  readonly keyWaits: Waits;
 
   constructor(world: World, store: LockStore, leases: LeaseTable, options: CommitterOptions) {
     this.#world = world;
@@ -86,6 +93,8 @@ export class Committer {
     this.#leases = leases;
     this.#options = options;
     this.wrote = new Histogram(world.clock);
+    this.leaseWaits = new Waits(world.clock);
+    this.keyWaits = new Waits(world.clock);
     this.#lastVersion = options.lastVersion;
     this.#changes = new Changes(options.lastVersion, changedKeysMax);
   }
@@ -94,15 +103,24 @@ export class Committer {
     return this.#lastVersion;
   }
 
+  /** True if it is known that no committed transaction after that one wrote a key with the prefix. */
+  wroteNothingSince(version: number, prefix: string): boolean {
+    return this.#changes.since(version, prefix)?.length === 0;
+  }
+
   get waitingCount(): number {
     return this.#waiting.length;
   }
 
-  /** `alone`: it reads more than single keys, so it goes first in a group. */
+  /** `alone`: it reads more than single keys, so it goes first in a group. `writes`: false for a question or a renewal. */
   submit<T>(
     deadlineMs: number,
     work: (turn: Turn) => Promise<Outcome<T>> | Outcome<T>,
-    { alone = false, size = oneLease }: { readonly alone?: boolean; readonly size?: GroupSize } = {},
+    {
+      alone = false,
+      writes = true,
+      size = oneLease,
+    }: { readonly alone?: boolean; readonly writes?: boolean; readonly size?: GroupSize } = {},
   ): Promise<Outcome<T>> {
     if (this.#closed) return Promise.resolve(refused("unavailable", "stopping", "the lock service is stopping"));
     if (this.#broken !== undefined) return Promise.resolve(this.#broken);
@@ -114,6 +132,7 @@ export class Committer {
       this.#waiting.push({
         deadlineMs,
         alone,
+        writes,
         size,
         judge: async (turn) => {
           outcome = await work(turn);
@@ -127,6 +146,8 @@ export class Committer {
   /** Finishes what waits; nothing new is taken. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.leaseWaits.end();
+    this.keyWaits.end();
     await this.#running;
   }
 
@@ -147,13 +168,14 @@ export class Committer {
     let turn: GroupTurn | undefined;
     try {
       const undecided = this.#undecided;
-      const refusal = undecided?.failure ?? (await this.#options.refusal());
+      const writes = this.#waiting.some((one) => one.writes);
+      const refusal = undecided?.failure ?? (await this.#options.refusal(writes));
       this.#leases.cannotRecord = refusal;
       this.#leases.undecided = undecided?.turn.leaseNames ?? new Set();
       turn = new GroupTurn(this.#world, this.#store, this.#leases, this.#changes, this.#lastVersion, refusal, undecided?.turn);
       while (judged.length < this.#options.groupMax) {
         const next = this.#waiting[0];
-        if (next === undefined || (turn.dirty && (next.alone || !turn.fits(next.size)))) break;
+        if (next === undefined || (next.writes && !writes) || (turn.dirty && (next.alone || !turn.fits(next.size)))) break;
         this.#waiting.shift();
         judged.push(next);
         if (this.#world.clock.monotonicMs() < next.deadlineMs) await next.judge(turn);
@@ -167,7 +189,7 @@ export class Committer {
 
   async #again({ turn, judged }: Undecided): Promise<void> {
     try {
-      if ((await this.#options.refusal()) !== undefined) return;
+      if ((await this.#options.refusal(true)) !== undefined) return;
       await this.#commit(turn, judged);
       this.#undecided = undefined;
     } catch (error) {
@@ -181,6 +203,8 @@ export class Committer {
     this.#changes.note(turn.written());
     this.#lastVersion = turn.lastVersion;
     answer(judged, ok());
+    for (const name of turn.leaseNames) this.leaseWaits.told(name);
+    for (const [key] of turn.written()) this.keyWaits.told(key);
   }
 
   async #write(turn: GroupTurn): Promise<void> {
@@ -213,6 +237,8 @@ export class Committer {
     answer(this.#undecided?.judged ?? [], unknown);
     this.#undecided = undefined;
     answer(this.#waiting.splice(0), this.#broken);
+    this.leaseWaits.end();
+    this.keyWaits.end();
     this.#options.broken(message);
   }
 }

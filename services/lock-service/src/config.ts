@@ -45,6 +45,12 @@ export const lockServiceSchema = z.object({
     .min(0)
     .default(32 * 1024 * 1024)
     .describe("Free space of its disk below which nothing new is recorded: leases are renewed and everything is read, writes are refused"),
+  roomLookEveryMs: z
+    .number()
+    .int()
+    .min(0)
+    .default(1_000)
+    .describe("How old its knowledge of that free space may be for questions and renewals; whatever is recorded has a look of its own"),
   keysMax: z
     .number()
     .int()

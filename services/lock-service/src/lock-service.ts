@@ -40,7 +40,7 @@ export class LockServiceRole implements Role {
   constructor(world: World, config: LockServiceConfig, secrets: EtcdSecrets = {}) {
     this.#world = world;
     this.#config = config;
-    this.#room = new Room(world, config.reserveBytes);
+    this.#room = new Room(world, config.reserveBytes, config.roomLookEveryMs);
     if (config.metadataStore === "leveldb") return;
     const changed = (opened: Opened | undefined, failure: Failed | undefined): void => {
       this.#opened = opened;
@@ -153,7 +153,7 @@ export class LockServiceRole implements Role {
     const found = await LockStore.open(this.#world);
     if (!found.ok) return found;
     return openedStore(this.#world, this.#config, found.value, {
-      refusal: () => this.#room.refusal(),
+      refusal: (writes) => this.#room.refusal(writes),
       giveRoom: () => this.#room.give(),
       broken: (why) => this.#world.fatal(why),
     });

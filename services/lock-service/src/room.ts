@@ -6,7 +6,7 @@
 import { type Failed, refused } from "@stamp/base";
 import { DiskError, type World } from "@stamp/ports";
 
-/** In so short a time nobody takes the whole reserve, nearly always. */
+/** In so short a time nobody takes the whole reserve, nearly always. For a group that is there to write. */
 const knownForMs = 20;
 const kept = "room-kept";
 /** So many times the reserve has to be free for that file to be made. */
@@ -16,15 +16,18 @@ const keepAgainMs = 60_000;
 export class Room {
   readonly #world: World;
   readonly #reserveBytes: number;
+  /** The same for a group of questions and renewals: it writes only if it finds that a lease has ended. */
+  readonly #readsKnowForMs: number;
   #freeBytes = 0;
   #lookedMs = Number.NEGATIVE_INFINITY;
   #full = false;
   #keeping: Promise<void> | undefined;
   #keepFromMs = Number.NEGATIVE_INFINITY;
 
-  constructor(world: World, reserveBytes: number) {
+  constructor(world: World, reserveBytes: number, readsKnowForMs: number) {
     this.#world = world;
     this.#reserveBytes = reserveBytes;
+    this.#readsKnowForMs = readsKnowForMs;
   }
 
   /** Free bytes at the last look. */
@@ -32,10 +35,10 @@ export class Room {
     return { freeBytes: this.#freeBytes, diskFull: this.#full };
   }
 
-  /** Why nothing may be recorded now; undefined: it may. May throw DiskError. */
-  async refusal(): Promise<Failed | undefined> {
+  /** Why nothing may be recorded now; undefined: it may. `writes`: somebody asks to record something. May throw DiskError. */
+  async refusal(writes: boolean): Promise<Failed | undefined> {
     const nowMs = this.#world.clock.monotonicMs();
-    if (nowMs - this.#lookedMs >= knownForMs) {
+    if (nowMs - this.#lookedMs >= (writes || this.#full ? knownForMs : this.#readsKnowForMs)) {
       this.#freeBytes = (await this.#world.disk.space()).freeBytes;
       this.#lookedMs = nowMs;
       this.#tell(this.#freeBytes < this.#reserveBytes);

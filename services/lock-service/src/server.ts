@@ -1,11 +1,12 @@
 /** Calls of LockService and MetadataStore, turned into turns of the committer. */
 import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
-import type { LeaseView } from "@stamp/lease";
+import type { LeaseTable, LeaseView } from "@stamp/lease";
 import type { CallContext, Handlers } from "@stamp/ports";
-import { fromWire, type LockService, type MetadataStore, toWire } from "@stamp/wire";
+import { fromWire, type LockService, type MetadataStore, type ReadChangesRequest, toWire } from "@stamp/wire";
 import type { Committer, Turn } from "./committer.ts";
 import { otherKey, otherLease, otherTransaction } from "./confined.ts";
+import { keyNews, leaseNews, leasesNews, leasesState } from "./held-questions.ts";
 import type { TransactionInput } from "./judge.ts";
 import { checkTransaction, judgeTransaction } from "./judge.ts";
 import type { Snapshots } from "./store/snapshots.ts";
@@ -24,6 +25,10 @@ export interface OpenStore {
   /** Identity of this start. */
   readonly instance: string;
   readonly committer: Committer;
+  /** For waits: what is answered is judged in a turn of the committer. */
+  readonly leases: LeaseTable;
+  /** By the monotonic clock. */
+  readonly nowMs: () => number;
   /** Feature level in the store. */
   readonly level: StoredLevel;
   judge(transaction: TransactionInput, turn: Turn): Promise<Outcome<void>>;
@@ -41,11 +46,18 @@ export type StoreAccess = () => Outcome<OpenStore>;
  * process, as a failure of the disk does.
  */
 export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockService> {
-  const turn = <T>(context: CallContext, work: (turn: Turn, stampId: string) => Outcome<T>): Promise<Outcome<T>> => {
+  const turn = <T>(
+    context: CallContext,
+    work: (turn: Turn, store: OpenStore) => Outcome<T>,
+    options?: { readonly writes: boolean },
+  ): Promise<Outcome<T>> => {
     const store = access();
     if (!store.ok) return Promise.resolve(store);
-    const { committer, stampId } = store.value;
-    return committer.submit(context.deadlineMs, (current) => work(current, stampId));
+    return store.value.committer.submit(context.deadlineMs, (current) => work(current, store.value), options);
+  };
+  const waits = async (wait: (store: OpenStore) => Promise<void>): Promise<void> => {
+    const store = access();
+    if (store.ok) await wait(store.value);
   };
   return {
     acquireLease: async (request, context) => {
@@ -54,7 +66,7 @@ export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockSe
       const above = fromWire(request.above);
       const denied = otherLease(context.caller, name);
       if (denied !== undefined) return denied;
-      return turn(context, (current, stampId) => {
+      return turn(context, (current, { stampId }) => {
         if (name === "" || holder === "" || name.length > leaseNameMax || holder.length > leaseNameMax || address.length > leaseNameMax) {
           return refused("invalidArgument", "badRequest", `a lease needs a name and a holder of at most ${leaseNameMax} characters`);
         }
@@ -80,10 +92,12 @@ export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockSe
       const epoch = fromWire(request.leaseEpoch);
       const denied = otherLease(context.caller, request.name);
       if (denied !== undefined) return denied;
-      return turn(context, (current) => {
-        const decision = current.leases.renew(request.name, epoch, current.nowMs());
-        return mapped(current.decided(decision), (grant) => ({ leaseEpoch: toWire(grant.epoch), termMs: grant.termMs }));
-      });
+      const renewal = (current: Turn) =>
+        mapped(current.decided(current.leases.renew(request.name, epoch, current.nowMs())), (grant) => ({
+          leaseEpoch: toWire(grant.epoch),
+          termMs: grant.termMs,
+        }));
+      return turn(context, renewal, { writes: false });
     },
     releaseLease: async (request, context) => {
       const epoch = fromWire(request.leaseEpoch);
@@ -97,23 +111,31 @@ export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockSe
         mapped(current.decided(current.leases.refuseRenewals(request.name, epoch, current.nowMs())), leaseState),
       );
     },
-    getLease: (request, context) =>
-      turn(context, (current) =>
+    getLease: async (request, context) => {
+      const known = fromWire(request.knownEpoch);
+      if (request.waitMs > 0) await waits((store) => leaseNews(store, request.name, known, request.waitMs, context));
+      const state = (current: Turn) =>
         mapped(current.decided(current.leases.get(request.name, current.nowMs())), (view) =>
           view === undefined ? { name: request.name } : leaseState(view),
-        ),
-      ),
-    listLeases: (request, context) =>
-      turn(context, (current) => {
+        );
+      return turn(context, state, { writes: false });
+    },
+    listLeases: async (request, context) => {
+      const { prefix, knownState, waitMs } = request;
+      if (waitMs > 0) await waits((store) => leasesNews(store, prefix, knownState, waitMs, context));
+      const list = (current: Turn, store: OpenStore) => {
         const leases = [];
-        for (const name of current.leases.names(request.prefix)) {
+        const state = leasesState(store);
+        for (const name of current.leases.names(prefix)) {
           const view = current.decided(current.leases.get(name, current.nowMs()));
           // A list without it would say that there is none.
           if (!view.ok) return view;
           if (view.value !== undefined) leases.push(leaseState(view.value));
         }
-        return ok({ leases });
-      }),
+        return ok({ leases, state });
+      };
+      return turn(context, list, { writes: false });
+    },
   };
 }
 
@@ -140,15 +162,19 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
       const store = access();
       if (!store.ok) return store;
       if (request.keys.length > keysPerGetMax) return refused("invalidArgument", "badRequest", `at most ${keysPerGetMax} keys in one call`);
-      return store.value.committer.submit(context.deadlineMs, async (current) => {
-        const entries = [];
-        for (const key of request.keys) {
-          const state = await current.key(key);
-          if (!state.ok) return state;
-          entries.push({ key, value: state.value.value ?? new Uint8Array(0), version: toWire(state.value.version) });
-        }
-        return ok({ entries });
-      });
+      return store.value.committer.submit(
+        context.deadlineMs,
+        async (current) => {
+          const entries = [];
+          for (const key of request.keys) {
+            const state = await current.key(key);
+            if (!state.ok) return state;
+            entries.push({ key, value: state.value.value ?? new Uint8Array(0), version: toWire(state.value.version) });
+          }
+          return ok({ entries });
+        },
+        { writes: false },
+      );
     },
     listKeys: async (request, context) => {
       const store = access();
@@ -161,24 +187,9 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
           entries: entries.map((entry) => ({ ...entry, version: toWire(entry.version) })),
           more,
         }));
-      return store.value.committer.submit(context.deadlineMs, page, { alone: true });
+      return store.value.committer.submit(context.deadlineMs, page, { alone: true, writes: false });
     },
-    readChanges: async ({ prefix, afterVersion, instance }, context) => {
-      const store = access();
-      if (!store.ok) return store;
-      const { committer, instance: ours } = store.value;
-      const known = instance === ours ? fromWire(afterVersion) : undefined;
-      return committer.submit(
-        context.deadlineMs,
-        async (current) => {
-          const version = toWire(current.lastVersion);
-          if (instance === "") return ok({ entries: [], version, instance: ours });
-          const entries = await changes(current, prefix, known);
-          return mapped(entries, (found) => ({ entries: found, version, instance: ours }));
-        },
-        { alone: true },
-      );
-    },
+    readChanges: (request, context) => readChanges(access, request, context),
     transact: async (request, context) => {
       const store = access();
       if (!store.ok) return store;
@@ -226,6 +237,24 @@ const makesKeys = ({ conditions, writes }: TransactionInput): boolean => {
   const absent = new Set(conditions.filter(({ version }) => version === 0).map(({ key }) => key));
   return writes.some(({ key, value }) => value !== undefined && absent.has(key));
 };
+
+async function readChanges(access: StoreAccess, { prefix, afterVersion, instance, waitMs }: ReadChangesRequest, context: CallContext) {
+  const store = access();
+  if (!store.ok) return store;
+  const { committer, instance: ours } = store.value;
+  const known = instance === ours ? fromWire(afterVersion) : undefined;
+  if (waitMs > 0 && known !== undefined) await keyNews(store.value, prefix, known, waitMs, context);
+  return committer.submit(
+    context.deadlineMs,
+    async (current) => {
+      const version = toWire(current.lastVersion);
+      if (instance === "") return ok({ entries: [], version, instance: ours });
+      const entries = await changes(current, prefix, known);
+      return mapped(entries, (found) => ({ entries: found, version, instance: ours }));
+    },
+    { alone: true, writes: false },
+  );
+}
 
 async function changes(turn: Turn, prefix: string, afterVersion: number | undefined) {
   const keys = afterVersion === undefined ? undefined : turn.changedSince(afterVersion, prefix);

@@ -28,6 +28,12 @@ export const partitionManagerConfigSchema = z.object({
   leaseMarginMs: milliseconds(1_000).describe("How long before its end the lease is no longer relied on"),
   leaseRenewEveryMs: milliseconds(500).describe("Time between renewals of the lease"),
   pollEveryMs: milliseconds(500).describe("Time between two questions to the lock service about servers' leases"),
+  heldQuestionMs: z
+    .number()
+    .int()
+    .min(0)
+    .default(2_000)
+    .describe("How long the lock service may hold a question about leases until there is news; 0: it answers at once"),
   probeEveryMs: milliseconds(1_000).describe("Time between two questions to each partition server about what it serves"),
   unreachableAfterMs: milliseconds(5_000).describe(
     "A server that holds its lease but could not be called for so long is given up: its renewals are refused",

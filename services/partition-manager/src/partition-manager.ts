@@ -140,7 +140,7 @@ export class PartitionManagerRole implements Role {
   }
 
   async #lead(identity: Identity): Promise<void> {
-    const { lockService, name, leaseTermMs, leaseMarginMs, leaseRenewEveryMs } = this.#config;
+    const { lockService, name, leaseTermMs, leaseMarginMs, leaseRenewEveryMs, heldQuestionMs } = this.#config;
     const lease = new LeaseKeeper(this.#world, {
       lockService,
       leaseName: "partition-manager",
@@ -150,6 +150,7 @@ export class PartitionManagerRole implements Role {
       termMs: leaseTermMs,
       marginMs: leaseMarginMs,
       renewEveryMs: leaseRenewEveryMs,
+      heldQuestionMs,
       onLost: (why) => this.#term?.end(why),
     });
     this.#lease = lease;

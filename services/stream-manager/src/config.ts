@@ -34,6 +34,12 @@ export const streamManagerSchema = z.object({
   leaseTermMs: milliseconds(6_000).describe("Term of the leader lease"),
   leaseMarginMs: milliseconds(1_000).describe("How much earlier the leader takes its lease for ended"),
   leaseRenewEveryMs: milliseconds(500).describe("Time between renewals of the leader lease"),
+  heldQuestionMs: z
+    .number()
+    .int()
+    .min(0)
+    .default(2_000)
+    .describe("How long the lock service may hold a standby's question until there is news; 0: it answers at once"),
   nodeDownAfterMs: milliseconds(3_000).describe("An extent node that did not report for so long is down"),
   repairAfterMs: milliseconds(60_000).describe("Replicas of a node that is away for so long are made again elsewhere"),
   repairCopiesMax: z.number().int().min(1).max(64).default(4).describe("Copies of extents that are made at the same time"),

@@ -100,6 +100,7 @@ export class StreamManagerRole implements Role {
       termMs: config.leaseTermMs,
       marginMs: config.leaseMarginMs,
       renewEveryMs: config.leaseRenewEveryMs,
+      heldQuestionMs: config.heldQuestionMs,
       onLost: (why) => this.#leader?.end(why),
     });
     this.#running = this.#lead(this.#keeper);
@@ -127,7 +128,7 @@ export class StreamManagerRole implements Role {
         if (age.damage !== undefined) continue;
       }
       const standby = new AbortController();
-      const following = copy.follow(standby.signal);
+      const following = copy.follow(standby.signal, this.#config.heldQuestionMs);
       try {
         const epoch = await keeper.acquire(this.#stopping.signal);
         standby.abort();

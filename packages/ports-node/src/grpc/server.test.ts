@@ -63,7 +63,7 @@ test("server: a plain gRPC call reaches the same handler; its failure carries re
   const { error } = await rawCall(
     address,
     "/stamp.v1.LockService/GetLease",
-    toBinary(GetLeaseRequestSchema, { $typeName: "stamp.v1.GetLeaseRequest", name: "a" }),
+    toBinary(GetLeaseRequestSchema, { $typeName: "stamp.v1.GetLeaseRequest", name: "a", knownEpoch: 0n, waitMs: 0 }),
   );
   assert.equal(error?.code, status.FAILED_PRECONDITION);
   assert.equal(error?.details, "the lease a ended");

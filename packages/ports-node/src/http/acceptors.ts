@@ -64,7 +64,6 @@ export class Acceptors {
 
   /** Returns true if the bytes that the system holds unsent are bounded for each connection. */
   async listen(place: Place): Promise<boolean> {
-    this.#looking = setInterval(() => this.#endHeads(), headsEveryMs).unref();
     await this.#listen(place);
     return [this.#server, ...this.#more].every((server) => boundUnsent(server));
   }
@@ -113,6 +112,15 @@ export class Acceptors {
     this.#answeredAt.set(name, this.#sockets.get(name)?.bytesRead ?? 0);
   }
 
+  /** Without a connection nobody looks: a door that nobody uses wakes its process never. */
+  #lookAtHeads(): void {
+    this.#looking ??= setInterval(() => {
+      if (this.#places.count > 0) return this.#endHeads();
+      clearInterval(this.#looking);
+      this.#looking = undefined;
+    }, headsEveryMs).unref();
+  }
+
   /** Ends connections whose heads hold too much together. What TLS adds counts, too, and a handshake that is not over. */
   #endHeads(): void {
     const { headerBytesMax, headBytesMax } = this.#options;
@@ -136,6 +144,7 @@ export class Acceptors {
       return;
     }
     if (out !== undefined) this.#sockets.get(out)?.destroy();
+    this.#lookAtHeads();
     this.#sockets.set(name, socket);
     socket.once("close", () => {
       if (this.#sockets.get(name) !== socket) return;

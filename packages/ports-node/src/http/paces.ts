@@ -18,11 +18,11 @@ const sendCreditWindows = 5;
 export class Paces {
   readonly #limits: PaceLimits;
   readonly #waiting = new Map<Pace, () => void>();
-  readonly #timer: NodeJS.Timeout;
+  /** Runs while the server waits for a client. */
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(limits: PaceLimits) {
     this.#limits = limits;
-    this.#timer = setInterval(() => this.#check(), Math.min(paceEveryMs, limits.leastRateWindowMs)).unref();
   }
 
   of(direction: "body" | "answer"): Pace {
@@ -33,6 +33,7 @@ export class Paces {
   wait(pace: Pace, tooSlow: () => void): void {
     pace.wait(performance.now());
     this.#waiting.set(pace, tooSlow);
+    this.#timer ??= setInterval(() => this.#check(), Math.min(paceEveryMs, this.#limits.leastRateWindowMs)).unref();
   }
 
   rest(pace: Pace, movedBytes: number): void {
@@ -42,6 +43,7 @@ export class Paces {
 
   stop(): void {
     clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 
   #check(): void {
@@ -51,5 +53,6 @@ export class Paces {
       this.#waiting.delete(pace);
       tooSlow();
     }
+    if (this.#waiting.size === 0) this.stop();
   }
 }

@@ -22,6 +22,8 @@ export interface ClusterOptions {
   /** Margin and renewals of the leases of partition servers. Clocks drift by less than 3 ms a term here. */
   readonly leaseMarginMs: number;
   readonly leaseRenewEveryMs: number;
+  /** How long the lock service holds questions, in ms; 0: it answers at once. Kept seeds are of clusters that hold none. */
+  readonly heldQuestionMs: number;
   /** How often the partition manager looks at the leases. */
   readonly lookEveryMs: number;
   /** Further settings of partition managers: how they balance. */
@@ -102,6 +104,7 @@ class Builder {
       partitionServers: 2,
       leaseMarginMs: 1_000,
       leaseRenewEveryMs: 2_000,
+      heldQuestionMs: 0,
       lookEveryMs: 500,
       partitionManager: {},
       partitionServer: {},
@@ -140,7 +143,7 @@ class Builder {
     for (const address of lockServiceAddresses(this.lockService)) {
       const name = address.slice(0, address.length - port.length);
       this.#add(name, (place) => {
-        const config = lockServiceSchema.parse({ name, ...place, ...store });
+        const config = lockServiceSchema.parse({ name, roomLookEveryMs: 0, ...place, ...store });
         return (world) => new LockServiceRole(world, config);
       });
     }
@@ -150,6 +153,7 @@ class Builder {
           name,
           ...place,
           leaseRenewEveryMs: 2_000,
+          heldQuestionMs: this.#options.heldQuestionMs,
           ...this.#options.streamManager,
         });
         return (world) => new StreamManagerRole(world, config);
@@ -176,6 +180,7 @@ class Builder {
           ...place,
           pollEveryMs: this.#options.lookEveryMs,
           leaseRenewEveryMs: 2_000,
+          heldQuestionMs: this.#options.heldQuestionMs,
           ...this.#options.partitionManager,
         });
         return (world) => new PartitionManagerRole(world, config);
@@ -191,6 +196,7 @@ class Builder {
         name,
         ...place,
         blobListen: `${place.listen}/http`,
+        heldQuestionMs: this.#options.heldQuestionMs,
         ...this.#options.frontEnd,
       });
       return (world) => new FrontEndRole(world, config);

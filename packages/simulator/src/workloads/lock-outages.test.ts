@@ -21,7 +21,7 @@ async function leasesLost(seed: number, leaseRenewEveryMs: number): Promise<read
   const sim = new Simulation({ seed, clockDriftPpmMax: 200 });
   const lost: string[] = [];
   await sim.run(async () => {
-    const cluster = simulatedCluster(sim, { leaseRenewEveryMs, restartAfterMs: awayMs });
+    const cluster = simulatedCluster(sim, { leaseRenewEveryMs, heldQuestionMs: 2_000, restartAfterMs: awayMs });
     await sim.until(() => cluster.ready(), 60_000, "the cluster is ready");
     const lockService = sim.world("operator").transport.client(cluster.lockService, LockService);
     const epochs = async (): Promise<readonly bigint[]> => {

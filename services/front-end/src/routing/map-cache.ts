@@ -29,6 +29,7 @@ export class MapCache {
   readonly #manager: LeaderCalls;
   readonly #lockService: Client<typeof LockService>;
   readonly #waitMs: number;
+  readonly #heldQuestionMs: number;
   readonly #stop: AbortController = new AbortController();
   #current: RangeMap | undefined;
   readonly #watching = new Set<() => void>();
@@ -37,11 +38,12 @@ export class MapCache {
   #lastAnswerMs: number | undefined;
   #doubtedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(world: World, options: { readonly lockService: string; readonly mapWaitMs: number }) {
+  constructor(world: World, options: { readonly lockService: string; readonly mapWaitMs: number; readonly heldQuestionMs?: number }) {
     this.#world = world;
     this.#manager = new LeaderCalls(world, { lockService: options.lockService, leaseName });
     this.#lockService = lockServices(world, options.lockService, LockService);
     this.#waitMs = options.mapWaitMs;
+    this.#heldQuestionMs = options.heldQuestionMs ?? 0;
   }
 
   get current(): RangeMap | undefined {
@@ -110,7 +112,7 @@ export class MapCache {
           transport
             .client(address, PartitionManager)
             .getMap({ knownVersion, waitMs: this.#waitMs, changes: !this.#whole }, { timeoutMs, signal: this.#stop.signal }),
-        { idempotent: true },
+        { idempotent: true, heldQuestionMs: this.#heldQuestionMs },
       );
       if (this.#stop.signal.aborted) return;
       const outcome = asked.ok ? await this.#take(asked.value) : asked;

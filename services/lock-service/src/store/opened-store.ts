@@ -16,8 +16,8 @@ export interface Opened {
 }
 
 export interface StoreRoom {
-  /** Why nothing can be written now. */
-  readonly refusal: () => Promise<Failed | undefined>;
+  /** Why nothing can be written now. `writes`: somebody asks to record something. */
+  readonly refusal: (writes: boolean) => Promise<Failed | undefined>;
   readonly giveRoom: () => Promise<boolean>;
   readonly broken: (why: string) => void;
 }
@@ -69,6 +69,8 @@ export async function openedStore(
     stampId: stampId.value,
     instance: uuid(random),
     committer,
+    leases,
+    nowMs: () => clock.monotonicMs(),
     level: level.value,
     judge: (transaction, turn) => judgeInTurn(transaction, turn, rules),
     snapshots: new Snapshots(world, store, stampId.value, config.reserveBytes),

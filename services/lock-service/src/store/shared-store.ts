@@ -139,7 +139,7 @@ export class SharedStore {
   #roomOf(session: Session, etcd: EtcdKeyValue) {
     const { clock } = this.#world;
     return {
-      refusal: async () => {
+      refusal: async (writes: boolean) => {
         const since = etcd.fullSinceMs;
         if (since !== undefined && clock.monotonicMs() - since < fullForMs) {
           return refused(
@@ -148,7 +148,7 @@ export class SharedStore {
             "etcd has no room: raise its quota, or compact and defragment it, and clear its alarm",
           );
         }
-        return this.#room.refusal();
+        return this.#room.refusal(writes);
       },
       giveRoom: async () => false,
       broken: (why: string) => session.end(why),

@@ -24,6 +24,7 @@ export const keeperOf = (
   lost: string[] = [],
   incarnation = 1,
   folder: Folder = { id: holder },
+  heldQuestionMs = 0,
 ): LeaseKeeper =>
   new LeaseKeeper(sim.world(holder), {
     lockService: "lock",
@@ -41,6 +42,7 @@ export const keeperOf = (
       },
     },
     address: `${holder}-address`,
+    heldQuestionMs,
     onLost: (why) => lost.push(why),
   });
 

@@ -3,7 +3,7 @@
  * A server counts as unreachable when calls to it failed for `unreachableAfterMs` and none was answered.
  */
 import { type Outcome, ok, unknownOutcome } from "@stamp/base";
-import { lockServices } from "@stamp/metadata-store";
+import { heldQuestionMs, lockServices } from "@stamp/metadata-store";
 import { isLive, leaseOver, type Range, type RangeFigures, type ServerLease } from "@stamp/partition-map";
 import { type CallOptions, type Client, sleep, type World } from "@stamp/ports";
 import { fromWire, LockService, type PartitionInfo, PartitionServer, type ReshapeTimes, type ServerLoad, toWire } from "@stamp/wire";
@@ -13,6 +13,8 @@ export interface ServersOptions {
   readonly lockService: string;
   readonly pmTerm: number;
   readonly unreachableAfterMs: number;
+  /** How long the lock service may hold the question for news of leases, in ms; 0: not at all. */
+  readonly heldQuestionMs: number;
   readonly loadTimeoutMs: number;
 }
 
@@ -31,15 +33,19 @@ export class Servers {
   readonly #world: World;
   readonly #options: ServersOptions;
   readonly #lockService: Client<typeof LockService>;
+  readonly #heldMs: number;
   /** Since when calls to it failed; absent while it answers. */
   readonly #silentSinceMs = new Map<string, number>();
   #leases: readonly ServerLease[] = [];
+  /** State of the leases that the lock service has told; empty: none, or it holds no questions. */
+  #state = "";
   /** The lock service has answered in this term. */
   #known = false;
 
   constructor(world: World, options: ServersOptions) {
     this.#world = world;
     this.#options = options;
+    this.#heldMs = heldQuestionMs(options.lockService, options.heldQuestionMs);
     this.#lockService = lockServices(world, options.lockService, LockService);
   }
 
@@ -66,9 +72,20 @@ export class Servers {
     return new Set(silent.map(([server]) => server));
   }
 
-  /** Asks the lock service. What it said before stays when it does not answer: an ended lease stays ended. */
-  async look(): Promise<Outcome<void>> {
-    const answer = await this.#lockService.listLeases({ prefix: leasePrefix }, { timeoutMs: lookTimeoutMs });
+  /** True if the lock service holds the next question until there is news. */
+  get hearsNews(): boolean {
+    return this.#heldMs > 0 && this.#state !== "";
+  }
+
+  /**
+   * Asks the lock service, which holds the question until a lease was granted or has ended. What it said before stays when it does not answer: an
+   * ended lease stays ended.
+   */
+  async look(signal?: AbortSignal): Promise<Outcome<void>> {
+    const waitMs = this.#heldMs;
+    const options = { timeoutMs: waitMs + lookTimeoutMs, ...(signal === undefined ? {} : { signal }) };
+    const answer = await this.#lockService.listLeases({ prefix: leasePrefix, knownState: this.#state, waitMs }, options);
+    this.#state = answer.ok ? answer.value.state : "";
     if (!answer.ok) return answer;
     const before = new Map(this.#leases.map((lease) => [lease.server, lease.leaseEpoch]));
     this.#leases = answer.value.leases.map((lease) => ({

@@ -181,8 +181,9 @@ export class Term {
     const [schemas, ranges] = await Promise.all([writeSchemas(schema.value), writeFirstRanges(map.value)]);
     if (!schemas.ok) return schemas;
     if (!ranges.ok) return ranges;
-    const { lockService, unreachableAfterMs, loadTimeoutMs, loadsAtOnceMax } = this.#config;
-    const servers = new Servers(this.#world, { lockService, pmTerm: this.pmTerm, unreachableAfterMs, loadTimeoutMs });
+    const { lockService, unreachableAfterMs, loadTimeoutMs, loadsAtOnceMax, heldQuestionMs } = this.#config;
+    const { pmTerm } = this;
+    const servers = new Servers(this.#world, { lockService, pmTerm, unreachableAfterMs, loadTimeoutMs, heldQuestionMs });
     const epochs = new OwnerEpochs(this.#store, this.pmTerm);
     const room = new Room(this.#world, (timeoutMs) => this.#streams.lacks(timeoutMs));
     const assigner = new Assigner(this.#world, epochs, map.value, servers, {
@@ -212,16 +213,28 @@ export class Term {
     return table;
   }
 
-  /** Often while something is not served or a server is silent, so that the end of its lease is heard of at once; else now and then. */
+  /**
+   * Asks for the servers' leases: often while something is not served or a server is silent, so that the end of its lease is heard of at once; else
+   * now and then. Where the lock service holds the question until there is news, only turns are as frequent.
+   */
   async #look({ servers, assigner }: Running): Promise<void> {
     const signal = this.#ended.signal;
-    while (!signal.aborted) {
-      const looked = await servers.look();
-      if (!looked.ok) this.#world.logger.debug("the lock service did not say who holds leases", { reason: looked.failure.reason });
-      this.#ask();
+    const { clock, logger } = this.#world;
+    const pause = () => {
       const { pollEveryMs } = this.#config;
-      const calm = assigner.calm && !servers.anySilent;
-      await sleep(this.#world.clock, calm ? pollEveryMs : Math.min(pollEveryMs, quickPollMs), signal);
+      return sleep(clock, assigner.calm && !servers.anySilent ? pollEveryMs : Math.min(pollEveryMs, quickPollMs), signal);
+    };
+    while (!signal.aborted) {
+      const asked = servers.look(signal);
+      if (servers.hearsNews) {
+        const answered = asked.then(() => "answered" as const);
+        while ((await Promise.race([answered, pause()])) === "elapsed") this.#ask();
+      }
+      const looked = await asked;
+      if (!looked.ok) logger.debug("the lock service did not say who holds leases", { reason: looked.failure.reason });
+      this.#ask();
+      if (servers.hearsNews) await sleep(clock, quickPollMs, signal);
+      else await pause();
     }
   }
 

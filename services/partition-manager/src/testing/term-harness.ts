@@ -136,7 +136,8 @@ async function makeParts(
   const ended: string[] = [];
   const map = unwrap(await MapState.open(world, table));
   unwrap(await map.change(() => ok({ changed: ranges })));
-  const servers = new Servers(world, { lockService: "lock", pmTerm: 1, unreachableAfterMs: 5_000, loadTimeoutMs: 10_000 });
+  const limits = { unreachableAfterMs: 5_000, loadTimeoutMs: 10_000, heldQuestionMs: 0 };
+  const servers = new Servers(world, { lockService: "lock", pmTerm: 1, ...limits });
   const epochs = new OwnerEpochs(store, 1);
   const end = (why: string): void => void ended.push(why);
   const assigner: Assigner = new Assigner(world, epochs, map, servers, {

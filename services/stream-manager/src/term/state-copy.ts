@@ -1,13 +1,13 @@
 /**
- * A copy of what is recorded, kept by every stream manager that stands by: read once in pages, then every quarter of a second what was
- * written since. Who becomes the leader reads only the last of it, however many extents there are (docs/decisions/0232).
+ * A copy of what is recorded, kept by every stream manager that stands by: read once in pages, then what was written since, a quarter of a
+ * second after the last reading or when something is written, whichever is later. Who becomes the leader reads only the last of it, however many extents there are (docs/decisions/0232).
  *
  * The copy is exact at the position that it names. Under a new term nothing is written by an older one any more, so a copy brought up to date
  * after the lease was taken is the truth until this leader writes itself; every transaction is conditional on the versions in it anyway.
  */
 import type { Outcome, SmTerm } from "@stamp/base";
 import { ok } from "@stamp/base";
-import { MetadataClient, type StoreAge, type StorePosition } from "@stamp/metadata-store";
+import { heldQuestionMs, MetadataClient, type StoreAge, type StorePosition } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
 import { managerPrefix, StreamState } from "@stamp/stream";
@@ -31,6 +31,7 @@ export class StateCopy {
   readonly #metadata: MetadataClient;
   readonly #timeoutMs: number;
   readonly #age: Pick<StoreAge, "check" | "highest"> | undefined;
+  readonly #lockService: string;
   #copy: Copy | undefined;
   #bringing: Promise<Outcome<Copy>> | undefined;
   /** Keys that were read: of everything, and of what changed. */
@@ -39,6 +40,7 @@ export class StateCopy {
   constructor(world: World, lockService: string, timeoutMs: number, age?: Pick<StoreAge, "check" | "highest">) {
     this.#world = world;
     this.#age = age;
+    this.#lockService = lockService;
     this.#metadata = new MetadataClient(world, lockService);
     this.#timeoutMs = timeoutMs;
   }
@@ -52,14 +54,21 @@ export class StateCopy {
     return this.#copy?.state.extentCount;
   }
 
-  /** Keeps it up to date until `signal`. */
-  async follow(signal: AbortSignal): Promise<void> {
+  /**
+   * Keeps it up to date until `signal`. `questionMs`: how long the lock service may hold the question whether something was written, in ms; 0: the
+   * copy asks what was written four times a second.
+   */
+  async follow(signal: AbortSignal, questionMs = 0): Promise<void> {
+    const waitMs = heldQuestionMs(this.#lockService, questionMs);
     const { clock, logger, random } = this.#world;
     while (!signal.aborted) {
       const brought = await this.#upToDate();
       // The store may only be starting; what is damaged is told by who leads.
       if (!brought.ok) logger.debug("no copy of the metadata yet", { message: brought.failure.message });
       await sleep(clock, jittered(random, brought.ok ? followEveryMs : retryMs), signal);
+      if (!brought.ok || waitMs === 0) continue;
+      // Also without an answer: the copy then asks again, as it does without waits.
+      await this.#metadata.news(managerPrefix, brought.value.position, { waitMs, timeoutMs: waitMs + this.#timeoutMs, signal });
     }
   }
 

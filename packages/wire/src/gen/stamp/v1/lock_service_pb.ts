@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/lock_service.proto.
  */
 export const file_stamp_v1_lock_service: GenFile = /*@__PURE__*/
-  fileDesc("ChtzdGFtcC92MS9sb2NrX3NlcnZpY2UucHJvdG8SCHN0YW1wLnYxIq8BChNBY3F1aXJlTGVhc2VSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGaG9sZGVyGAIgASgJEhMKC2luY2FybmF0aW9uGAMgASgEEg8KB2FkZHJlc3MYBCABKAkSDwoHdGVybV9tcxgFIAEoDRIQCghpZGVudGl0eRgGIAEoCRIQCghpbnN0YW5jZRgHIAEoCRIQCghzdGFtcF9pZBgIIAEoCRINCgVhYm92ZRgJIAEoBCI2ChFSZW5ld0xlYXNlUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC2xlYXNlX2Vwb2NoGAIgASgEIjMKDkxlYXNlUmVmZXJlbmNlEgwKBG5hbWUYASABKAkSEwoLbGVhc2VfZXBvY2gYAiABKAQiRAoKTGVhc2VHcmFudBITCgtsZWFzZV9lcG9jaBgBIAEoBBIPCgd0ZXJtX21zGAIgASgNEhAKCHN0YW1wX2lkGAMgASgJIh8KD0dldExlYXNlUmVxdWVzdBIMCgRuYW1lGAEgASgJIqQBCgpMZWFzZVN0YXRlEgwKBG5hbWUYASABKAkSDgoGaG9sZGVyGAIgASgJEhMKC2luY2FybmF0aW9uGAMgASgEEg8KB2FkZHJlc3MYBCABKAkSEwoLbGVhc2VfZXBvY2gYBSABKAQSDQoFZW5kZWQYBiABKAgSGAoQcmVuZXdhbHNfcmVmdXNlZBgHIAEoCBIUCgxyZW1haW5pbmdfbXMYCCABKA0iIwoRTGlzdExlYXNlc1JlcXVlc3QSDgoGcHJlZml4GAEgASgJIjoKEkxpc3RMZWFzZXNSZXNwb25zZRIkCgZsZWFzZXMYASADKAsyFC5zdGFtcC52MS5MZWFzZVN0YXRlMpsDCgtMb2NrU2VydmljZRJDCgxBY3F1aXJlTGVhc2USHS5zdGFtcC52MS5BY3F1aXJlTGVhc2VSZXF1ZXN0GhQuc3RhbXAudjEuTGVhc2VHcmFudBI/CgpSZW5ld0xlYXNlEhsuc3RhbXAudjEuUmVuZXdMZWFzZVJlcXVlc3QaFC5zdGFtcC52MS5MZWFzZUdyYW50Ej4KDFJlbGVhc2VMZWFzZRIYLnN0YW1wLnYxLkxlYXNlUmVmZXJlbmNlGhQuc3RhbXAudjEuTGVhc2VTdGF0ZRJACg5SZWZ1c2VSZW5ld2FscxIYLnN0YW1wLnYxLkxlYXNlUmVmZXJlbmNlGhQuc3RhbXAudjEuTGVhc2VTdGF0ZRI7CghHZXRMZWFzZRIZLnN0YW1wLnYxLkdldExlYXNlUmVxdWVzdBoULnN0YW1wLnYxLkxlYXNlU3RhdGUSRwoKTGlzdExlYXNlcxIbLnN0YW1wLnYxLkxpc3RMZWFzZXNSZXF1ZXN0Ghwuc3RhbXAudjEuTGlzdExlYXNlc1Jlc3BvbnNlYgZwcm90bzM");
+  fileDesc("ChtzdGFtcC92MS9sb2NrX3NlcnZpY2UucHJvdG8SCHN0YW1wLnYxIq8BChNBY3F1aXJlTGVhc2VSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGaG9sZGVyGAIgASgJEhMKC2luY2FybmF0aW9uGAMgASgEEg8KB2FkZHJlc3MYBCABKAkSDwoHdGVybV9tcxgFIAEoDRIQCghpZGVudGl0eRgGIAEoCRIQCghpbnN0YW5jZRgHIAEoCRIQCghzdGFtcF9pZBgIIAEoCRINCgVhYm92ZRgJIAEoBCI2ChFSZW5ld0xlYXNlUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC2xlYXNlX2Vwb2NoGAIgASgEIjMKDkxlYXNlUmVmZXJlbmNlEgwKBG5hbWUYASABKAkSEwoLbGVhc2VfZXBvY2gYAiABKAQiRAoKTGVhc2VHcmFudBITCgtsZWFzZV9lcG9jaBgBIAEoBBIPCgd0ZXJtX21zGAIgASgNEhAKCHN0YW1wX2lkGAMgASgJIkUKD0dldExlYXNlUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC2tub3duX2Vwb2NoGAIgASgEEg8KB3dhaXRfbXMYAyABKA0ipAEKCkxlYXNlU3RhdGUSDAoEbmFtZRgBIAEoCRIOCgZob2xkZXIYAiABKAkSEwoLaW5jYXJuYXRpb24YAyABKAQSDwoHYWRkcmVzcxgEIAEoCRITCgtsZWFzZV9lcG9jaBgFIAEoBBINCgVlbmRlZBgGIAEoCBIYChByZW5ld2Fsc19yZWZ1c2VkGAcgASgIEhQKDHJlbWFpbmluZ19tcxgIIAEoDSJJChFMaXN0TGVhc2VzUmVxdWVzdBIOCgZwcmVmaXgYASABKAkSEwoLa25vd25fc3RhdGUYAiABKAkSDwoHd2FpdF9tcxgDIAEoDSJJChJMaXN0TGVhc2VzUmVzcG9uc2USJAoGbGVhc2VzGAEgAygLMhQuc3RhbXAudjEuTGVhc2VTdGF0ZRINCgVzdGF0ZRgCIAEoCTKbAwoLTG9ja1NlcnZpY2USQwoMQWNxdWlyZUxlYXNlEh0uc3RhbXAudjEuQWNxdWlyZUxlYXNlUmVxdWVzdBoULnN0YW1wLnYxLkxlYXNlR3JhbnQSPwoKUmVuZXdMZWFzZRIbLnN0YW1wLnYxLlJlbmV3TGVhc2VSZXF1ZXN0GhQuc3RhbXAudjEuTGVhc2VHcmFudBI+CgxSZWxlYXNlTGVhc2USGC5zdGFtcC52MS5MZWFzZVJlZmVyZW5jZRoULnN0YW1wLnYxLkxlYXNlU3RhdGUSQAoOUmVmdXNlUmVuZXdhbHMSGC5zdGFtcC52MS5MZWFzZVJlZmVyZW5jZRoULnN0YW1wLnYxLkxlYXNlU3RhdGUSOwoIR2V0TGVhc2USGS5zdGFtcC52MS5HZXRMZWFzZVJlcXVlc3QaFC5zdGFtcC52MS5MZWFzZVN0YXRlEkcKCkxpc3RMZWFzZXMSGy5zdGFtcC52MS5MaXN0TGVhc2VzUmVxdWVzdBocLnN0YW1wLnYxLkxpc3RMZWFzZXNSZXNwb25zZWIGcHJvdG8z");
 
 /**
  * @generated from message stamp.v1.AcquireLeaseRequest
@@ -178,6 +178,20 @@ export type GetLeaseRequest = Message<"stamp.v1.GetLeaseRequest"> & {
    * @generated from field: string name = 1;
    */
   name: string;
+
+  /**
+   * While the lease has this epoch and has not ended, the answer may wait `wait_ms`.
+   *
+   * @generated from field: uint64 known_epoch = 2;
+   */
+  knownEpoch: bigint;
+
+  /**
+   * How long the answer may wait, in milliseconds; 0: not at all.
+   *
+   * @generated from field: uint32 wait_ms = 3;
+   */
+  waitMs: number;
 };
 
 /**
@@ -253,6 +267,20 @@ export type ListLeasesRequest = Message<"stamp.v1.ListLeasesRequest"> & {
    * @generated from field: string prefix = 1;
    */
   prefix: string;
+
+  /**
+   * `state` of the answer that the caller has. While no lease has been granted or has ended since, the answer may wait `wait_ms`.
+   *
+   * @generated from field: string known_state = 2;
+   */
+  knownState: string;
+
+  /**
+   * How long the answer may wait, in milliseconds; 0: not at all.
+   *
+   * @generated from field: uint32 wait_ms = 3;
+   */
+  waitMs: number;
 };
 
 /**
@@ -270,6 +298,13 @@ export type ListLeasesResponse = Message<"stamp.v1.ListLeasesResponse"> & {
    * @generated from field: repeated stamp.v1.LeaseState leases = 1;
    */
   leases: LeaseState[];
+
+  /**
+   * Changes with every grant and recorded end of a lease. Empty: of a release that does not let answers wait.
+   *
+   * @generated from field: string state = 2;
+   */
+  state: string;
 };
 
 /**

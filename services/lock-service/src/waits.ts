@@ -1,0 +1,79 @@
+/**
+ * Questions that the lock service holds until there is news: a standby waits for the end of a lease, a copy of the metadata for the next write.
+ * Without it each of them asks several times a second, also when nothing happens (decision 0518).
+ *
+ * Invariants:
+ *   - A wait decides nothing. When it ends, for whatever reason, the question is judged as if it had just come, in a turn of the committer.
+ *   - No change is missed: whoever waits names the number of changes that were told before the question was judged.
+ *   - At most `waitsMax` questions are held. Others are answered at once, as by a lock service that holds none.
+ */
+import type { CallContext, Clock } from "@stamp/ports";
+
+/** Questions that are held at the same time. A stamp has a few for each manager and front-end. */
+const waitsMax = 1_000;
+/** Longest wait, in milliseconds, whatever the caller asks for. */
+const waitMaxMs = 10_000;
+/** The answer leaves this long before the deadline of its call, in milliseconds. */
+const answerMs = 100;
+
+interface Waiting {
+  readonly concerns: (name: string) => boolean;
+  readonly wake: () => void;
+}
+
+export class Waits {
+  readonly #clock: Clock;
+  readonly #waiting = new Set<Waiting>();
+  #changes = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Number of changes that were told. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** When the wait of a question that comes now is over, by the monotonic clock. */
+  endMs(waitMs: number, { deadlineMs }: Pick<CallContext, "deadlineMs">): number {
+    return Math.min(this.#clock.monotonicMs() + Math.min(waitMs, waitMaxMs), deadlineMs - answerMs);
+  }
+
+  /**
+   * Resolves at a change of a name that concerns the caller, at `untilMs`, or when the call is over. At once if there were changes since
+   * `changes` had the value `since`. Gives `refused`, without a wait, if too many questions wait.
+   */
+  next(
+    concerns: (name: string) => boolean,
+    untilMs: number,
+    since: number,
+    { signal }: Pick<CallContext, "signal">,
+  ): Promise<"waited" | "refused"> {
+    const leftMs = untilMs - this.#clock.monotonicMs();
+    if (this.#waiting.size >= waitsMax) return Promise.resolve("refused");
+    if (leftMs <= 0 || signal.aborted || this.#changes !== since) return Promise.resolve("waited");
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        timer.cancel();
+        signal.removeEventListener("abort", wake);
+        this.#waiting.delete(waiting);
+        resolve("waited");
+      };
+      const waiting: Waiting = { concerns, wake };
+      const timer = this.#clock.after(leftMs, wake);
+      signal.addEventListener("abort", wake, { once: true });
+      this.#waiting.add(waiting);
+    });
+  }
+
+  told(name: string): void {
+    this.#changes += 1;
+    for (const { concerns, wake } of [...this.#waiting]) if (concerns(name)) wake();
+  }
+
+  /** Ends every wait: the service stops. */
+  end(): void {
+    for (const { wake } of [...this.#waiting]) wake();
+  }
+}
