@@ -14,6 +14,7 @@ import { queues } from "./million/queues.ts";
 import { tables } from "./million/tables.ts";
 import { peersBench } from "./peers/bench.ts";
 import { profile } from "./profile/bench.ts";
+import { resident } from "./resident/bench.ts";
 import { rows as benchRows } from "./rows/bench.ts";
 import { streamBenches } from "./stream-bench.ts";
 import type { TargetName } from "./targets.ts";
@@ -41,6 +42,7 @@ const measurements: Readonly<Record<string, (args: string[]) => Promise<void>>> 
   "cluster-tls": clusterTls,
   geo,
   capacity,
+  resident,
 };
 if (Object.hasOwn(measurements, what)) {
   await measurements[what]?.(others);
@@ -62,6 +64,7 @@ pnpm bench profile [--before FOLDER]            functions with the most processo
 pnpm bench cluster-tls                          what TLS between processes costs, see --help
 pnpm bench geo [--seconds 8] [--write]          an account with a copy at a second stamp, and one without: cost and lag, see --help
 pnpm bench capacity                             memory of each role, disk for each stored byte, see --help
+pnpm bench resident [--seconds 600]             memory of each process under mixed load, see --help
 pnpm bench coding                               erasure codes: data for each second of processor time, see --help
 pnpm bench coded [--nodes 7]                    extents that become fragments: space, time, reads, repair; see --help`;
 const { values } = parseArgs({

@@ -1,9 +1,21 @@
 /** The questions that the lock service holds: how long each of them waits (waits.ts). Afterwards it is judged in a turn, as any other. */
+
+import type { LeaseTable } from "@stamp/lease";
 import type { CallContext } from "@stamp/ports";
-import type { OpenStore } from "./server.ts";
+import type { Committer } from "./committer.ts";
+
+/** The part of an opened store that waits look at. */
+export interface Watched {
+  readonly committer: Committer;
+  readonly leases: LeaseTable;
+  /** By the monotonic clock. */
+  readonly nowMs: () => number;
+  /** Identity of this start. */
+  readonly instance: string;
+}
 
 /** Resolves when the lease has ended or has another epoch, and after `waitMs` at the latest. */
-export async function leaseNews(store: OpenStore, name: string, epoch: number, waitMs: number, context: CallContext): Promise<void> {
+export async function leaseNews(store: Watched, name: string, epoch: number, waitMs: number, context: CallContext): Promise<void> {
   const { committer, leases, nowMs } = store;
   const waits = committer.leaseWaits;
   const endMs = waits.endMs(waitMs, context);
@@ -17,10 +29,10 @@ export async function leaseNews(store: OpenStore, name: string, epoch: number, w
 }
 
 /** Names the leases of an answer: another text after every change of a lease. */
-export const leasesState = ({ committer, instance }: OpenStore): string => `${instance}/${committer.leaseWaits.changes}`;
+export const leasesState = ({ committer, instance }: Watched): string => `${instance}/${committer.leaseWaits.changes}`;
 
 /** Resolves when a lease with the prefix was granted or has ended since the answer with `state`, and after `waitMs` at the latest. */
-export async function leasesNews(store: OpenStore, prefix: string, state: string, waitMs: number, context: CallContext): Promise<void> {
+export async function leasesNews(store: Watched, prefix: string, state: string, waitMs: number, context: CallContext): Promise<void> {
   const { committer, leases, nowMs } = store;
   const waits = committer.leaseWaits;
   const endMs = waits.endMs(waitMs, context);
@@ -39,13 +51,7 @@ export async function leasesNews(store: OpenStore, prefix: string, state: string
 }
 
 /** Resolves when a key with the prefix was written by a transaction after `known`, and after `waitMs` at the latest. */
-export async function keyNews(
-  { committer }: OpenStore,
-  prefix: string,
-  known: number,
-  waitMs: number,
-  context: CallContext,
-): Promise<void> {
+export async function keyNews({ committer }: Watched, prefix: string, known: number, waitMs: number, context: CallContext): Promise<void> {
   const waits = committer.keyWaits;
   const since = waits.changes;
   if (committer.wroteNothingSince(known, prefix))

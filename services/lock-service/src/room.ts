@@ -16,7 +16,7 @@ const keepAgainMs = 60_000;
 export class Room {
   readonly #world: World;
   readonly #reserveBytes: number;
-  /** The same for a group of questions and renewals: it writes only if it finds that a lease has ended. */
+  /** How long a look is good for a group of questions and renewals, in ms: it writes only if it finds that a lease has ended. */
   readonly #readsKnowForMs: number;
   #freeBytes = 0;
   #lookedMs = Number.NEGATIVE_INFINITY;
