@@ -76,6 +76,9 @@ export interface FrontEndConfig {
   readonly uploadWindowBytes: number;
   readonly downloadWindowBytes: number;
   readonly uploadBytesMax: number;
+  readonly uploadBytesBeside: number;
+  readonly smallReadTargetMs: number;
+  readonly smallWriteTargetMs: number;
   readonly documentBytesMax: number;
   readonly downloadBytesMax: number;
   readonly bytesWaitMaxMs: number;
@@ -182,6 +185,11 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   uploadBytesMax: count(32 * mebibyte).describe(
     "Bytes of all requests on their way in; a quarter is kept for accounts and addresses that hold nothing; beyond, clients are slowed down",
   ),
+  uploadBytesBeside: count(2 * mebibyte).describe(
+    "As uploadBytesMax, of large bodies whose clients are quick, while small requests are there and take longer than their target",
+  ),
+  smallReadTargetMs: count(2).describe("While small reads take longer than this at partition servers on average, large bodies give way"),
+  smallWriteTargetMs: count(5).describe("As smallReadTargetMs, of small writes"),
   documentBytesMax: count(32 * mebibyte).describe(
     "As uploadBytesMax, of bodies that are read whole (block lists, batches, entities); one that takes 5 s and longer gives way to others",
   ),

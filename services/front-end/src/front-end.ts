@@ -2,6 +2,7 @@
  * The front-end: HTTP and gRPC in, authenticate, find the range, route, stream. It keeps nothing: what it knows (the partition map, keys of
  * accounts, where extents are) are copies that others check.
  */
+import { RoomBeside, type RoomBesideOptions } from "@stamp/admission";
 import { parseNetwork } from "@stamp/azure-rest";
 import { LevelWatch, lockServiceAddresses, statusService } from "@stamp/metadata-store";
 import {
@@ -85,6 +86,14 @@ function tokensOf(world: World, config: FrontEndConfig, issuerOf: IssuerOf | und
   return { issuer, roles: config.oidcRoles };
 }
 
+/** Room for whole pieces of large uploads: less while small requests are there and suffer. */
+function roomBesideOf(config: FrontEndConfig): RoomBesideOptions {
+  const { throttle, uploadBytesMax, uploadBytesBeside, smallReadTargetMs, smallWriteTargetMs } = config;
+  const bytesMax = uploadBytesMax * pieceShare;
+  const targetMs = { read: smallReadTargetMs, write: smallWriteTargetMs };
+  return { bytesMax, bytesMin: throttle ? Math.min(uploadBytesBeside, bytesMax) : bytesMax, targetMs };
+}
+
 /** For whom the key that everybody knows is good. */
 export function servesWellKnownKey(config: FrontEndConfig): AccountsOptions["wellKnownKey"] {
   if (config.allowDevelopmentAccount) return "everybody";
@@ -107,6 +116,7 @@ export class FrontEndRole implements Role {
   readonly #containers: ParentRows;
   readonly #uploads: ByteBudget;
   readonly #pieces: ByteBudget;
+  readonly #room: RoomBeside;
   readonly #documents: ByteBudget;
   readonly #downloads: ByteBudget;
   readonly #blobDoor: HttpDoor;
@@ -134,13 +144,18 @@ export class FrontEndRole implements Role {
     this.#map = new MapCache(world, config);
     this.#watchesHosts = outside.watchesHosts ?? false;
     this.#hosts = new OtherHosts(world, { processes: () => this.#processes(), own: () => this.address });
-    this.#router = new Router(world, this.#map, config, this.#hosts);
+    this.#room = new RoomBeside(roomBesideOf(config));
+    this.#router = new Router(world, this.#map, { ...config, room: this.#room }, this.#hosts);
     const readContainer = (account: string, container: string, limits: CallLimits) =>
       this.#router.execute({ case: "getContainer", value: { account, container } }, limits);
     this.#containers = new ParentRows(world, readContainer, { readTimeoutMs: config.requestTimeoutMs });
     const { uploadBytesMax, bytesWaitMaxMs } = config;
     this.#uploads = new ByteBudget(world.clock, { bytesMax: uploadBytesMax, waitMaxMs: bytesWaitMaxMs });
-    this.#pieces = new ByteBudget(world.clock, { bytesMax: uploadBytesMax * pieceShare, waitMaxMs: bytesWaitMaxMs * pieceWaits });
+    this.#pieces = new ByteBudget(world.clock, {
+      bytesMax: uploadBytesMax * pieceShare,
+      waitMaxMs: bytesWaitMaxMs * pieceWaits,
+      bytesNow: () => this.#room.roomBytes(world.clock.monotonicMs()),
+    });
     this.#documents = new ByteBudget(world.clock, { bytesMax: config.documentBytesMax, waitMaxMs: config.bytesWaitMaxMs });
     this.#downloads = new ByteBudget(world.clock, { bytesMax: config.downloadBytesMax, waitMaxMs: config.bytesWaitMaxMs });
     const copies = new Copies(world, config.lockService);
@@ -270,6 +285,7 @@ export class FrontEndRole implements Role {
         calls: this.#router.took,
         containerRowReads: this.#containers.reads,
         uploadBytes: this.#uploads.usedBytes,
+        uploadRoomBytes: this.#room.roomBytes(this.#world.clock.monotonicMs()),
         downloadBytes: this.#downloads.usedBytes,
         documentBytes: this.#documents.usedBytes,
         bytesWaiting: this.#uploads.waiting + this.#pieces.waiting + this.#documents.waiting + this.#downloads.waiting,

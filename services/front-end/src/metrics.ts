@@ -36,6 +36,7 @@ export const frontEndMetrics: Metrics = {
     "Reads of the rows of containers, tables and queues, for one request or several.",
   ),
   uploadBytes: gauge(`${fe}_upload_buffer_bytes`, "Bytes of uploads in memory."),
+  uploadRoomBytes: gauge(`${fe}_upload_room_bytes`, "Bytes of large uploads that are let in at once; fewer while small requests suffer."),
   downloadBytes: gauge(`${fe}_download_buffer_bytes`, "Bytes in memory of downloads, and of lists and queries that are being sent."),
   documentBytes: gauge(`${fe}_document_buffer_bytes`, "Bytes in memory of bodies that are read whole: block lists, batches, entities."),
   bytesWaiting: gauge(`${fe}_buffer_waiting_requests`, "Requests that wait for room in the buffers of uploads or downloads."),

@@ -121,6 +121,26 @@ test("byte budget: holders give back before it is full, so that a quick upload b
   assert.ok(budget.usedBytes <= 2_400, "the open part");
 });
 
+test("byte budget: while its bound is lower, what is held stays, newcomers wait, and they go on when it has room again", async () => {
+  let bytesNow = 100;
+  const budget = new ByteBudget(new CountedClock(), { bytesMax: 100, waitMaxMs: 10_000, bytesNow: () => bytesNow });
+  const many = budget.of({ account: "many", address: "1" });
+  assert.ok(many.tryTake(70));
+  bytesNow = 40;
+  assert.equal(many.tryTake(5), false);
+  assert.equal(budget.of({ account: "none", address: "2" }).tryTake(5), false);
+  let got = 0;
+  for (let i = 0; i < 3; i++) void many.take(20).then(() => got++);
+  many.give(50);
+  await settled();
+  assert.deepEqual([got, budget.usedBytes], [0, 20], "three quarters of 40 are open to those who hold something");
+  assert.equal(budget.of({ account: "none", address: "2" }).tryTake(20), true, "the last quarter is not");
+  bytesNow = 100;
+  many.give(20);
+  await settled();
+  assert.deepEqual([got, budget.usedBytes], [2, 60]);
+});
+
 test("byte budget, whatever is asked: within the bound, in order within a holder, everybody gets it in the end", () =>
   fc.assert(
     fc.asyncProperty(

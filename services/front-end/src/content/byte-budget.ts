@@ -26,6 +26,8 @@ export interface ByteBudgetOptions {
   readonly bytesMax: number;
   /** How long a request waits for its bytes before it is refused, in milliseconds. */
   readonly waitMaxMs: number;
+  /** Returns the bound that is in force now, in bytes, at most `bytesMax`. Undefined: always `bytesMax`. */
+  readonly bytesNow?: () => number;
 }
 
 export interface ByteHolder {
@@ -78,6 +80,8 @@ export class ByteBudget {
   readonly bytesMax: number;
   readonly #clock: Clock;
   readonly #waitMaxMs: number;
+  readonly #bytesNow: () => number;
+  /** Bytes that holders may have when the whole budget is in force, without what is kept for those who hold nothing. */
   readonly #openMax: number;
   #used = 0;
   #refused = 0;
@@ -88,11 +92,12 @@ export class ByteBudget {
   readonly #wanted = new Set<Wanted>();
   #asking: Timer | undefined;
 
-  constructor(clock: Clock, { bytesMax, waitMaxMs }: ByteBudgetOptions) {
+  constructor(clock: Clock, { bytesMax, waitMaxMs, bytesNow = () => bytesMax }: ByteBudgetOptions) {
     this.#clock = clock;
     this.bytesMax = bytesMax;
     this.#waitMaxMs = waitMaxMs;
-    this.#openMax = bytesMax - Math.floor(bytesMax * reservedShare);
+    this.#bytesNow = bytesNow;
+    this.#openMax = openOf(bytesMax);
   }
 
   get usedBytes(): number {
@@ -232,7 +237,8 @@ export class ByteBudget {
   #fits({ account, address }: Pair, bytes: number): boolean {
     if (this.#used === 0) return true;
     const holdsNothing = account.bytes === 0 || address.bytes === 0;
-    return this.#used + bytes <= (holdsNothing ? this.bytesMax : this.#openMax);
+    const bytesNow = this.#bytesNow();
+    return this.#used + bytes <= (holdsNothing ? bytesNow : openOf(bytesNow));
   }
 }
 
@@ -242,6 +248,9 @@ function compareHeld(a: Pair, b: Pair): number {
   const smaller = (pair: Pair): number => Math.min(pair.account.bytes, pair.address.bytes);
   return larger(a) - larger(b) || smaller(a) - smaller(b);
 }
+
+/** Part of so many bytes that anybody may use. */
+const openOf = (bytesMax: number): number => bytesMax - Math.floor(bytesMax * reservedShare);
 
 const nothing: Held = { bytes: 0, users: 0 };
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { RoomBeside } from "@stamp/admission";
 import { allRules, type Failed, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import { firstRangeOf, RangeMap } from "@stamp/partition-map";
 import type { Clock, World } from "@stamp/ports";
@@ -7,7 +8,7 @@ import { NodeClock, NodeRandom } from "@stamp/ports-node";
 import { restErrorOf } from "../objects/failures.ts";
 import { CountedClock } from "../testing/clock.ts";
 import type { MapCache } from "./map-cache.ts";
-import { type Reach, Router } from "./router.ts";
+import { type OperationKind, type Reach, Router } from "./router.ts";
 
 const served = (address: string, version = 1) =>
   new RangeMap(version, [
@@ -24,6 +25,7 @@ function start(
   map: { current: RangeMap | undefined } = { current: served("ps") },
   clock: Clock = new NodeClock(),
   reach?: Reach,
+  room?: RoomBeside,
 ) {
   const calls: string[] = [];
   const watching = new Set<() => void>();
@@ -59,7 +61,7 @@ function start(
       return () => watching.delete(changed);
     },
   } as unknown as MapCache;
-  const router = new Router(world, cache, { readAttemptTimeoutMs: 1000 }, reach);
+  const router = new Router(world, cache, { readAttemptTimeoutMs: 1000, room }, reach);
   const limits = (timeoutMs = 2000) => ({ deadlineMs: clock.monotonicMs() + timeoutMs });
   const change = (next: RangeMap): void => {
     map.current = next;
@@ -73,6 +75,25 @@ const write = { case: "deleteBlob", value: { name } } as const;
 const readIt = { case: "getBlob", value: { name } } as const;
 const lost = unknownOutcome("unavailable", "connectionLost", "the connection broke");
 const wrongPartition = refused("failedPrecondition", "wrongPartition", "not here");
+
+test("small operations that take long make the room for large bodies small; the last step of an upload does not", async () => {
+  const rooms: readonly (readonly [OperationKind, number])[] = [
+    [{ case: "putBlob", value: { name, body: { places: [{ extentId: 1n }] } } }, 1_000],
+    [{ case: "putBlockList", value: { name } }, 1_000],
+    [{ case: "putBlob", value: { name, body: { inline: new Uint8Array(1) } } }, 500],
+    [readIt, 500],
+  ];
+  for (const [kind, roomBytes] of rooms) {
+    const clock = new CountedClock();
+    const room = new RoomBeside({ bytesMax: 1_000, bytesMin: 500, targetMs: { read: 2, write: 5 } });
+    const { router, limits } = start(["late"], undefined, clock, undefined, room);
+    room.roomBytes(clock.monotonicMs());
+    const done = router.execute(kind, limits());
+    await clock.pass(lateMs);
+    assert.ok((await done).ok, kind.case);
+    assert.equal(room.roomBytes(clock.monotonicMs() + 100), roomBytes, kind.case);
+  }
+});
 
 test("what certainly did not happen is asked again: stale map, another process's address, lost lease, no connection, loading", async () => {
   for (const failed of [

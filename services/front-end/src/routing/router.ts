@@ -10,6 +10,7 @@
  *            └ #untilServedElsewhere   one attempt; given up when the map names another server for the key
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { RoomBeside } from "@stamp/admission";
 import { compareBytes, type Failed, type Failure, Histogram, type Outcome, ok, present, refused, unknownOutcome } from "@stamp/base";
 import { type BlobPolicy, hasBytes, isRead, type Route, routeOf } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
@@ -64,6 +65,12 @@ export interface Reach {
   isHere(address: string): boolean;
 }
 
+export interface RouterOptions {
+  readonly readAttemptTimeoutMs: number;
+  /** Told how long small operations take; undefined: nobody asks. */
+  readonly room?: RoomBeside | undefined;
+}
+
 /**
  * How long an attempt goes on after the map names another server for its key, in ms. A range that moves is closed first, so its answers are
  * on their way by then. A write that is not waited for is unknown to the client, so its answer gets time to arrive.
@@ -79,23 +86,31 @@ export class Router {
   readonly #map: MapCache;
   readonly #readAttemptTimeoutMs: number;
   readonly #reach: Reach | undefined;
+  readonly #room: RoomBeside | undefined;
   readonly #slow: SlowLog;
   retries = 0;
   /** Calls, with all their attempts. */
   readonly took: Histogram;
 
-  constructor(world: World, map: MapCache, options: { readonly readAttemptTimeoutMs: number }, reach?: Reach) {
+  constructor(world: World, map: MapCache, options: RouterOptions, reach?: Reach) {
     this.#world = world;
     this.#reach = reach;
     this.#map = map;
     this.#readAttemptTimeoutMs = options.readAttemptTimeoutMs;
+    this.#room = options.room;
     this.#slow = new SlowLog(world);
     this.took = new Histogram(world.clock);
   }
 
   /** The operation at the server of its range. */
   async execute(kind: OperationKind, limits: CallLimits): Promise<Outcome<ResultKind>> {
+    const { clock } = this.#world;
+    const sinceMs = clock.monotonicMs();
     const outcome = await this.executeAt(this.routeOf(kind), kind, limits);
+    const nowMs = clock.monotonicMs();
+    if (outcome.ok && !endsUpload(kind)) {
+      this.#room?.ended(isRead(kind as Parameters<typeof isRead>[0]) ? "read" : "write", nowMs - sinceMs, nowMs);
+    }
     return outcome.ok ? ok(outcome.value.result) : outcome;
   }
 
@@ -296,6 +311,11 @@ export class Router {
       attempt(range, { timeoutMs, signal: givenUp.signal }).then(resolve, reject).finally(ended);
     });
   }
+}
+
+/** True for the last step of a large upload: it takes as long as others do, but nobody should give way to it. */
+function endsUpload({ case: kind, value }: OperationKind): boolean {
+  return kind === "putBlockList" || ((value as { readonly body?: { readonly places?: readonly unknown[] } }).body?.places?.length ?? 0) > 0;
 }
 
 const messageOf = (kind: OperationKind, policy: BlobPolicy | undefined): OperationInit =>
