@@ -48,6 +48,8 @@ test("callers: what changes or destroys is for few", () => {
       "Accounts/GetShipping",
       "Accounts/List",
       "Accounts/ListDiverged",
+      "Accounts/ListQueues",
+      "Accounts/ListRemovals",
       "Accounts/Obey",
     ],
     ...["Availability/IsAvailable", "Bus/Connect", "FeatureLevels/Announce"],

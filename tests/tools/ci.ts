@@ -195,6 +195,7 @@ async function parts(): Promise<Part[]> {
         "tests/location/stamps.slow.ts",
         "tests/location/geo.slow.ts",
         "tests/location/geo-blobs.slow.ts",
+        "tests/location/removal.slow.ts",
         "tests/location/forced.slow.ts",
         "tests/location/guide.slow.ts",
         "tests/location/tls.slow.ts",

@@ -128,6 +128,7 @@ export type RuleName =
   | "geoSeedingHoldsCommits"
   | "geoCopiesNotCollected"
   | "geoPromotionFences"
+  | "geoRemovalEnds"
   | "geoPlacesChecked"
   | "geoAcknowledgedIsSynced"
   | "geoCursorAcknowledged"

@@ -83,3 +83,4 @@ export {
 } from "./shipping-progress.ts";
 export { type LaneBatch, type LanePart, ShippingWindow, type WindowLimits } from "./shipping-window.ts";
 export { accountSyncTime, RangeSyncTime, wholeSeconds } from "./sync-time.ts";
+export { removalOf, tenureOf, tenureOfCopy } from "./tenure.ts";

@@ -48,6 +48,8 @@ export interface RunningOperation {
    * known.
    */
   readonly acceptedSyncMs?: number;
+  /** True if queues that are at one stamp only are given up. */
+  readonly dropQueues?: boolean;
   /** True if the operation is being taken back. */
   readonly givenUp?: boolean;
 }
@@ -100,25 +102,27 @@ export function planProtect(account: GeoAccount, target: string): Outcome<GeoAcc
 }
 
 /** Begins to move the account to stamp `target`. At the end the source stamp removes its copy. */
-export function planMigrate(account: GeoAccount, target: string): Outcome<GeoAccount> {
-  return beginAlone(account, "migrate", target);
+export function planMigrate(account: GeoAccount, target: string, dropQueues = false): Outcome<GeoAccount> {
+  return beginAlone(account, "migrate", target, dropQueues);
 }
 
-function beginAlone(account: GeoAccount, kind: "protect" | "migrate", target: string): Outcome<GeoAccount> {
+function beginAlone(account: GeoAccount, kind: "protect" | "migrate", target: string, dropQueues = false): Outcome<GeoAccount> {
   const idle = needsIdle(account);
   if (!idle.ok) return idle;
   if (account.secondary !== undefined) {
     return conflict(`account ${account.name} has a secondary, stamp ${account.secondary}: remove that first, or fail over to it`);
   }
   if (account.primary === target) return wrong(`stamp ${target} is the primary of account ${account.name} already`);
-  return ok(begun(account, { kind, step: "following", source: account.primary, target }));
+  return ok(begun(account, { kind, step: "following", source: account.primary, target, ...dropping(dropQueues) }));
 }
 
+const dropping = (dropQueues: boolean): Pick<RunningOperation, "dropQueues"> => (dropQueues ? { dropQueues } : {});
+
 /** Begins to give up the secondary and its copy. */
-export function planUnprotect(account: GeoAccount): Outcome<GeoAccount> {
+export function planUnprotect(account: GeoAccount, dropQueues = false): Outcome<GeoAccount> {
   const both = needsSecondary(account);
   if (!both.ok) return both;
-  return ok(begun(account, { kind: "unprotect", step: "unpairing", source: account.primary, target: both.value }));
+  return ok(begun(account, { kind: "unprotect", step: "unpairing", source: account.primary, target: both.value, ...dropping(dropQueues) }));
 }
 
 /** Begins a planned failover: primary and secondary change places and nothing is lost. */

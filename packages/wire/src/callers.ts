@@ -175,6 +175,9 @@ const tables: readonly ServiceCallers[] = [
     getShippedVersions: ["front-end"],
     listDivergedRows: ["partition-manager"],
     forgetDivergedRows: ["partition-manager"],
+    endRemoval: ["partition-manager"],
+    getRemovals: ["partition-manager"],
+    listRangeQueues: ["partition-manager"],
     listPartitions: ["partition-manager", "operator"],
   }),
   table(Accounts, {
@@ -198,6 +201,8 @@ const tables: readonly ServiceCallers[] = [
     endReport: ["partition-server"],
     listDiverged: ["operator", ...locations],
     forgetDiverged: ["operator", ...locations],
+    listRemovals: ["operator", ...locations],
+    listQueues: ["operator", ...locations],
   }),
   // Partition servers of another stamp.
   table(GeoDoor, {

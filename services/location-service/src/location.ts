@@ -24,6 +24,7 @@ import {
 } from "@stamp/geo";
 import { sleep } from "@stamp/ports";
 import { type AccountShipping, type ForgetDivergedResponse, fromWire, type ListDivergedResponse } from "@stamp/wire";
+import { notDrainable } from "./drainable.ts";
 import { Lanes } from "./lanes.ts";
 import { Operations } from "./operations.ts";
 import { type Proposal, rebalancePlan } from "./rebalance.ts";
@@ -68,6 +69,7 @@ export class Location {
       drainMaxMs: config.drainMaxMs,
       onStamp: (stamp, work) => this.stamps.onStamp(stamp, work),
       pendingOf: (account) => this.#pendingOf(account),
+      lateOf: (account) => this.#lateOf(account),
       inTurn: (stamp, work) => this.#inTurn(stamp, work),
     });
     this.#rounds = new Rounds({
@@ -126,18 +128,23 @@ export class Location {
     });
   }
 
-  unprotect(name: string): Promise<Outcome<AccountRecord>> {
-    return this.#operations.plan(name, planUnprotect);
+  unprotect(name: string, dropQueues: boolean): Promise<Outcome<AccountRecord>> {
+    return this.#operations.plan(name, (account) => planUnprotect(account, dropQueues));
   }
 
   /** Begins to make the copy the primary. `stamp`: the one that must have it; empty: whichever has it. */
-  async failOver(name: string, how: { readonly forced: boolean; readonly acceptLoss: boolean; readonly stamp: string }) {
+  async failOver(
+    name: string,
+    how: { readonly forced: boolean; readonly acceptLoss: boolean; readonly stamp: string; readonly anyway: boolean },
+  ): Promise<Outcome<AccountRecord>> {
     const { registry } = this.#options;
     if (how.forced && !how.acceptLoss) {
       const message = `a forced failover of account ${name} loses what its primary has not shipped: it needs --accept-loss`;
       return refused("invalidArgument", "badRequest", message);
     }
     const copy = how.forced ? await this.#lastSync(name) : undefined;
+    const early = how.forced || how.anyway ? ok() : await this.#mayDrain(name);
+    if (!early.ok) return early;
     return this.#operations.plan(name, (account) => {
       if (how.stamp !== "") {
         const known = knownStamp(how.stamp, registry);
@@ -148,11 +155,18 @@ export class Location {
     });
   }
 
-  migrate(name: string, stamp: string): Promise<Outcome<AccountRecord>> {
-    return this.#withSecond(name, (account) => {
-      const target = knownStamp(stamp, this.#options.registry);
-      return target.ok ? planMigrate(account, target.value) : target;
-    });
+  /** Begins to move an account. Refuses one that has queues, unless they are given up: they go to no other stamp. */
+  async migrate(name: string, stamp: string, dropQueues: boolean): Promise<Outcome<AccountRecord>> {
+    const { registry } = this.#options;
+    const plan = (account: AccountRecord): Outcome<GeoAccount> => {
+      const target = knownStamp(stamp, registry);
+      return target.ok ? planMigrate(account, target.value, dropQueues) : target;
+    };
+    const primary = registry.stamp(registry.account(name)?.primary ?? "");
+    const queues = primary === undefined || dropQueues ? ok([]) : await this.stamps.onStamp(primary, (link) => link.queues(name));
+    if (queues.ok && queues.value.length > 0) return hasQueues(name, queues.value);
+    if (!queues.ok && queues.failure.reason !== "newerFormat") return queues;
+    return this.#withSecond(name, plan);
   }
 
   /** Accounts that should move. */
@@ -201,7 +215,7 @@ export class Location {
    * How far the account's copy is, as its primary told last; undefined: it has none, or nothing was told. The time at the primary goes on, so
    * that the lag of a copy grows while its primary tells nothing.
    */
-  shippingOf({ name }: AccountRecord): AccountShipping | undefined {
+  shippingOf({ name }: Pick<GeoAccount, "name">): AccountShipping | undefined {
     const known = this.#shipping.get(name);
     if (known === undefined) return undefined;
     const agoMs = this.#options.world.clock.monotonicMs() - known.toldMs;
@@ -340,6 +354,24 @@ export class Location {
     return { epoch: fromWire(copy.value.epoch), lastSyncMs: fromWire(copy.value.lastSyncMs) };
   }
 
+  /** Refuses a planned failover that is likely to be given up. What else is wrong with it is told when it is planned. */
+  async #mayDrain(name: string): Promise<Outcome<void>> {
+    const account = this.#options.registry.account(name);
+    if (account?.secondary === undefined || account.running !== undefined || !account.seeded) return ok();
+    const late = await this.#lateOf(account);
+    if (!late.ok) return late;
+    if (late.value === "") return ok();
+    const next = "Or begin with --anyway: it is given up by itself if it takes too long";
+    return refused("failedPrecondition", "notReady", `planned failover of account ${name}: ${late.value}. ${next}`);
+  }
+
+  /** Why the primary should not be drained now; empty: it may be. */
+  async #lateOf(account: GeoAccount): Promise<Outcome<string>> {
+    const asked = await this.#askShipping(account);
+    if (!asked.ok) return asked;
+    return ok(notDrainable(this.shippingOf(account) ?? asked.value, this.#options.config.drainMaxMs) ?? "");
+  }
+
   /** Commits that the primary has not shipped. Refused if some range does not say it. */
   async #pendingOf(account: GeoAccount): Promise<Outcome<number>> {
     const { name, primary, epoch } = account;
@@ -379,6 +411,13 @@ const isThere = ({ name, primary, running }: AccountRecord) =>
 function knownStamp(name: string, registry: Registry): Outcome<string> {
   return registry.stamp(name) === undefined ? unknownStamp(name, registry) : ok(name);
 }
+
+const hasQueues = (name: string, queues: readonly string[]) =>
+  refused(
+    "failedPrecondition",
+    "conflict",
+    `account ${name} has queues (${queues.join(", ")}), and queues are not moved: empty and delete them first, or give them up with --drop-queues`,
+  );
 
 const notTheCopy = ({ name, secondary }: AccountRecord, stamp: string) =>
   refused("aborted", "conflict", `the copy of account ${name} is at stamp ${secondary}, not at ${stamp}`);

@@ -26,6 +26,8 @@ export interface OperationsOptions {
   readonly pendingOf: (account: GeoAccount) => Promise<Outcome<number>>;
   /** Runs a question of a round when few enough are under way at the stamp. */
   readonly inTurn: <T>(stamp: string, work: () => Promise<Outcome<T>>) => Promise<Outcome<T>>;
+  /** Why the account's primary should not be drained now; empty: it may be. */
+  readonly lateOf: (account: GeoAccount) => Promise<Outcome<string>>;
   readonly drainMaxMs: number;
   readonly ended: AbortSignal;
 }
@@ -130,7 +132,21 @@ export class Operations {
   async #send(account: AccountRecord, { stamp, command }: StampCommand) {
     const settings = await this.#settingsFor(account, command);
     if (!settings.ok) return settings;
-    return this.#at(stamp, (link) => link.obey(account.name, this.#withDoors(command), settings.value));
+    const told = command.kind === "remove" ? await this.#withQueues(account, stamp, command) : ok(this.#withDoors(command));
+    if (!told.ok) return told;
+    return this.#at(stamp, (link) => link.obey(account.name, told.value, settings.value));
+  }
+
+  /** Queues are at one stamp only. They stay where they are, out of reach, if nobody gave them up. */
+  async #withQueues(
+    account: AccountRecord,
+    stamp: string,
+    command: RoleCommand & { readonly kind: "remove" },
+  ): Promise<Outcome<RoleCommand>> {
+    if (account.running?.dropQueues === true) return ok(command);
+    const queues = await this.#at(stamp, (link) => link.queues(account.name));
+    if (!queues.ok && queues.failure.reason !== "newerFormat") return queues;
+    return ok(queues.ok && queues.value.length === 0 ? command : { ...command, keepsQueues: true });
   }
 
   /** Settings that go with a command. Of a primary that was deposed by force they can't be had. */
@@ -152,6 +168,14 @@ export class Operations {
   async #seeding(account: AccountRecord): Promise<Outcome<number>> {
     const target = account.running?.target;
     if (target === undefined) return refused("internal", "bug", "an operation that waits for seeding has a target");
+    const role = await this.#at(target, (link) => link.role(account.name));
+    if (!role.ok) return role;
+    if (role.value.role === "secondary" && role.value.epoch === account.epoch) {
+      // The primary is drained next.
+      const late = await this.#options.lateOf(account);
+      if (!late.ok) return late;
+      if (late.value !== "") return refused("unavailable", "notReady", late.value);
+    }
     const noted = await this.#noteSeeded(account, target);
     return noted.ok ? ok(noted.value ? 0 : pollMs.seeding) : noted;
   }

@@ -39,7 +39,7 @@ export async function rebalancePlan(registry: Registry, stamps: Stamps, nowMs: n
     const worker = async (): Promise<void> => {
       for (const account of rest) {
         // Each further question to a silent stamp would wait for its deadline.
-        const bytes = silent === "" ? await sizeOf(registry, stamps, account) : silent;
+        const bytes = silent === "" ? ((await queuesOf(registry, stamps, account)) ?? (await sizeOf(registry, stamps, account))) : silent;
         if (typeof bytes === "string" && stamps.isSilent(name)) silent = bytes;
         if (typeof bytes === "string") staying.push(`${account.name}: ${bytes}`);
         else movable.push({ name: account.name, stamp: name, bytes: bytes * bytesOnDisks, requestsPerSecond: 0 });
@@ -54,6 +54,14 @@ export async function rebalancePlan(registry: Registry, stamps: Stamps, nowMs: n
 function whyStays({ running, secondary }: AccountRecord): string | undefined {
   if (running !== undefined) return `an operation is under way (${running.kind})`;
   return secondary === undefined ? undefined : `it has a copy at stamp ${secondary}: fail over to it, or give it up first`;
+}
+
+/** Why an account stays for its queues; undefined: it has none. */
+async function queuesOf(registry: Registry, stamps: Stamps, { name, primary }: AccountRecord): Promise<string | undefined> {
+  const stamp = registry.stamp(primary);
+  const queues = stamp === undefined ? undefined : await stamps.onStamp(stamp, (link) => link.queues(name));
+  if (queues?.ok !== true || queues.value.length === 0) return undefined;
+  return `it has queues (${queues.value.join(", ")}), which do not move: stamp account migrate ${name} --to STAMP --drop-queues`;
 }
 
 /** Bytes of the account's rows and blobs, estimated; a text: why that is not known. */

@@ -57,9 +57,9 @@ export function locationHandlers(clock: Clock, leading: () => Outcome<Location>)
         return ok({ accounts: accounts.map((account) => wireAccount(location, account)), more });
       }),
     protectAccount: ({ account, stamp, location: place }) => operated((location) => location.protect(account, { stamp, location: place })),
-    unprotectAccount: ({ account }) => operated((location) => location.unprotect(account)),
+    unprotectAccount: ({ account, dropQueues }) => operated((location) => location.unprotect(account, dropQueues)),
     failOverAccount: ({ account, ...how }) => operated((location) => location.failOver(account, how)),
-    migrateAccount: ({ account, stamp }) => operated((location) => location.migrate(account, stamp)),
+    migrateAccount: ({ account, stamp, dropQueues }) => operated((location) => location.migrate(account, stamp, dropQueues)),
     proposeMoves: () =>
       onLocation(async (location) => {
         const { moves, staying } = await location.proposeMoves();
@@ -110,5 +110,6 @@ const wireAccount = (location: Location, account: AccountRecord) => ({
   givenUp: account.running?.givenUp === true,
   trouble: location.troubleOf(account),
   ...(account.running?.acceptedSyncMs === undefined ? {} : { acceptedSyncMs: toWire(account.running.acceptedSyncMs) }),
+  removals: location.stamps.removalsOf(account.name),
   ...shippingFields(location, account),
 });

@@ -9,6 +9,7 @@ import { LeaderCalls, MetadataClient, processVersions } from "@stamp/metadata-st
 import type { World } from "@stamp/ports";
 import {
   type Account,
+  type AccountRemoval,
   type AccountShipping,
   Accounts,
   type CopyReport,
@@ -171,6 +172,18 @@ export class StampLink {
     return this.#onAccounts((client, options) => client.forgetDiverged({ account, marker }, options));
   }
 
+  /** Accounts that were removed from the stamp, and of which it still deletes what it has. */
+  async removals(): Promise<Outcome<readonly AccountRemoval[]>> {
+    const listed = await this.#onAccounts((client, options) => client.listRemovals({}, options));
+    return listed.ok ? ok(listed.value.removals) : listed;
+  }
+
+  /** Names of the first queues that the stamp has of the account. */
+  async queues(account: string): Promise<Outcome<readonly string[]>> {
+    const listed = await this.#onAccounts((client, options) => client.listQueues({ account }, options));
+    return listed.ok ? ok(listed.value.names) : listed;
+  }
+
   /** The account with its keys and secrets. */
   accountForCopy(account: string): Promise<Outcome<Account>> {
     return this.#onAccounts((client, options) => client.getForCopy({ account }, options));
@@ -220,7 +233,8 @@ function requestOf(command: RoleCommand) {
   const epoch = command.kind === "follow" ? { epoch: toWire(command.epoch) } : {};
   const point =
     command.kind === "demote" ? { point: command.point.map(({ range, sequence }) => ({ range, sequence: toWire(sequence) })) } : {};
-  return { command: kinds[command.kind], operation, ...other, ...epoch, ...point };
+  const kept = command.kind === "remove" && command.keepsQueues === true ? { keepQueues: true } : {};
+  return { command: kinds[command.kind], operation, ...other, ...epoch, ...point, ...kept };
 }
 
 const accountsAt = (world: World, address: string) => world.transport.client(address, Accounts);

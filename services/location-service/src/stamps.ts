@@ -11,6 +11,7 @@ import { ok, refused } from "@stamp/base";
 import type { AccountRecord, PlacedStamp, StampRecord, StampState } from "@stamp/geo";
 import { notPlaceable, type PlacementLimits, placeAccount, placementLimits } from "@stamp/geo";
 import type { Transport, World } from "@stamp/ports";
+import type { AccountRemoval } from "@stamp/wire";
 import type { LocationServiceConfig } from "./config.ts";
 import { type Registry, unknownStamp } from "./registry.ts";
 import { conflictOf, wrongStamp } from "./stamp-checks.ts";
@@ -29,6 +30,8 @@ interface Seen {
   /** Its accounts whose names are pinned to other stamps. */
   taken: readonly string[];
   accountsAskedMs: number | undefined;
+  /** Accounts of which it still deletes what it had. */
+  removals: readonly AccountRemoval[];
 }
 
 export interface StampView {
@@ -67,6 +70,13 @@ export class Stamps {
       stampsSilent: seen.filter(({ trouble }) => trouble !== undefined).length,
       taken: seen.reduce((sum, { taken }) => sum + taken.length, 0),
     };
+  }
+
+  /** Stamps that still delete what they had of the account, as they told last. */
+  removalsOf(account: string): AccountRemoval[] {
+    return [...this.#seen].flatMap(([stamp, { removals }]) =>
+      removals.filter((one) => one.account === account).map((one) => ({ ...one, stamp })),
+    );
   }
 
   get views(): StampView[] {
@@ -120,6 +130,8 @@ export class Stamps {
     if (seen === undefined || !capacity.ok) return;
     const nowMs = world.clock.monotonicMs();
     seen.capacity = { ...capacity.value, reportedMs: nowMs };
+    const removals = await this.onStamp(stamp, (link) => link.removals());
+    if (removals.ok) seen.removals = removals.value;
     if (seen.accountsAskedMs !== undefined && nowMs - seen.accountsAskedMs < config.accountsEveryMs) return;
     const accounts = await this.onStamp(stamp, (link) => link.accounts());
     if (!accounts.ok) return;
@@ -165,7 +177,7 @@ export class Stamps {
     if (seen === undefined) {
       const link = this.#linkTo(stamp);
       if (!link.ok) return link;
-      seen = { link: link.value, trouble: undefined, capacity: undefined, taken: [], accountsAskedMs: undefined };
+      seen = { link: link.value, trouble: undefined, capacity: undefined, taken: [], accountsAskedMs: undefined, removals: [] };
       this.#seen.set(stamp.name, seen);
     }
     const stampId = await seen.link.stampId();

@@ -19,6 +19,7 @@ import { incarnationsAnywhere } from "./operations/incarnations.ts";
 import { Holdings } from "./ranges/holdings.ts";
 import { rangeEngines } from "./ranges/range-engine.ts";
 import { VouchedCommands } from "./ranges/vouched-commands.ts";
+import { Remover } from "./removal/remover.ts";
 import { partitionServerHandlers } from "./server.ts";
 import type { TransportToStamp } from "./shipping/geo-link.ts";
 import { Reports } from "./shipping/reports.ts";
@@ -48,10 +49,12 @@ export class PartitionServerRole implements Role {
   readonly #executor: Executor;
   readonly #collector: Collector;
   readonly #shipper: Shipper;
+  readonly #remover: Remover;
   readonly #seals: AccountSeals;
   readonly #masterKeys: MasterKeys;
   #collecting: Promise<void> = Promise.resolve();
   #shipping: Promise<void> = Promise.resolve();
+  #removing: Promise<void> = Promise.resolve();
   readonly #stop = new AbortController();
   #identity: Identity | undefined;
   #listener: Listener | undefined;
@@ -100,6 +103,11 @@ export class PartitionServerRole implements Role {
       totals: this.#shippingTotals,
     });
     this.#collector = this.#makeCollector();
+    this.#remover = new Remover(world, this.#holdings, {
+      everyMs: config.geoRolesEveryMs,
+      rowsPerSecond: config.collectRowsPerSecond,
+      removed: () => this.#shipper.removed,
+    });
   }
 
   #makeCollector(): Collector {
@@ -173,7 +181,16 @@ export class PartitionServerRole implements Role {
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
       served(
         PartitionServer,
-        partitionServerHandlers(this.#holdings, this.#executor, this.#collector, commands, shipments, this.#shipper, reports),
+        partitionServerHandlers(
+          this.#holdings,
+          this.#executor,
+          this.#collector,
+          commands,
+          shipments,
+          this.#shipper,
+          reports,
+          this.#remover,
+        ),
       ),
       statusService(
         this.#world,
@@ -187,6 +204,7 @@ export class PartitionServerRole implements Role {
     await this.#level.start({ lockService, role: "partition-server", name, incarnation });
     this.#collecting = this.#collector.run(this.#stop.signal);
     this.#shipping = this.#shipper.run(this.#stop.signal);
+    this.#removing = this.#remover.run(this.#stop.signal);
     this.#running = this.#keepLease(this.#identity);
   }
 
@@ -228,6 +246,7 @@ export class PartitionServerRole implements Role {
     this.#stop.abort();
     this.#leaseLost();
     await this.#shipping;
+    await this.#removing;
     await this.#listener?.close(1_000);
     await this.#holdings.closeAll();
     await this.#lease?.release();

@@ -8,9 +8,11 @@ import { answerable, fromWire, operationOf, type PartitionServer, toWire } from 
 import type { Collector } from "./collector/collector.ts";
 import type { Executor } from "./operations/execute.ts";
 import { incarnationsHere } from "./operations/incarnations.ts";
-import type { Held, Holdings } from "./ranges/holdings.ts";
+import type { Held, Holdings, Serving } from "./ranges/holdings.ts";
 import { findSplitKey } from "./ranges/split-key.ts";
 import type { VouchedCommands } from "./ranges/vouched-commands.ts";
+import { queuesHere } from "./removal/queues-here.ts";
+import type { Remover } from "./removal/remover.ts";
 import type { Reports } from "./shipping/reports.ts";
 import type { Shipments } from "./shipping/shipments.ts";
 import type { Shipper } from "./shipping/shipper.ts";
@@ -27,22 +29,37 @@ export function partitionServerHandlers(
   shipments: Shipments,
   shipper: Shipper,
   reports: Reports,
+  remover: Remover,
 ): Handlers<typeof PartitionServer> {
+  /** Answers only for a range that is served here before the work and after it. */
+  const answered = async <T>(
+    { rangeId, rangeVersion }: { readonly rangeId: string; readonly rangeVersion: bigint },
+    work: (held: Serving) => Promise<Outcome<T>>,
+  ): Promise<Outcome<T>> => {
+    const before = holdings.serving(rangeId, fromWire(rangeVersion));
+    if (!before.ok) return before;
+    const done = await work(before.value);
+    if (!done.ok) return done;
+    const held = holdings.serving(rangeId, fromWire(rangeVersion));
+    const may = held.ok ? executor.mayAnswer(held.value) : held;
+    return may.ok ? done : may;
+  };
   return {
     ...commandHandlers(holdings, commands),
     ...upkeepHandlers(holdings, collector),
     ...objectHandlers(holdings, executor),
     applyShipped: (request, context) => guarded(() => shipments.applyShipped(request, context)),
     applyScanned: (request, context) => guarded(() => shipments.applyScanned(request, context)),
-    fenceShipped: (request) =>
-      guarded(async () => {
-        const fenced = await shipments.fence(request);
-        if (!fenced.ok) return fenced;
-        const held = holdings.serving(request.rangeId, fromWire(request.rangeVersion));
-        if (!held.ok) return held;
-        const answered = executor.mayAnswer(held.value);
-        return answered.ok ? fenced : answered;
-      }),
+    fenceShipped: (request) => guarded(() => answered(request, () => shipments.fence(request))),
+    endRemoval: (request) => guarded(() => answered(request, () => shipments.endRemoval(request))),
+    getRemovals: ({ accounts }) => guarded(async () => ok({ ranges: remover.facts(accounts, (held) => executor.mayAnswer(held)) })),
+    listRangeQueues: (request) =>
+      guarded(() =>
+        answered(request, async (held) => {
+          const names = await queuesHere(held, request.account);
+          return names.ok ? ok({ names: names.value }) : names;
+        }),
+      ),
     getShippedVersions: (request) => guarded(() => reports.versions(request)),
     listDivergedRows: (request) => guarded(() => reports.page(request)),
     forgetDivergedRows: (request) => guarded(() => reports.forget(request)),

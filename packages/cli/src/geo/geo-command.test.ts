@@ -364,3 +364,22 @@ test("geo diverged --forget: deletes the report of a named stamp page by page, a
   const json = JSON.parse((await stamp("geo", "diverged", "acme", "--forget", "--stamp", "north-1", "--json")).out);
   assert.deepEqual(json, { account: "acme", stamp: "north-1", forgotten: 503 });
 });
+
+test("geo failover --anyway, unprotect and migrate --drop-queues: ask for that, and a stamp that still deletes is shown", async () => {
+  [begun, states] = [draining, [over]];
+  assert.equal((await stamp("geo", "failover", "acme", "--planned", "--anyway")).error, undefined);
+  assert.equal(asked[0]?.[1].anyway, true);
+  const forced = await stamp("geo", "failover", "acme", "--forced", "--accept-loss", "--anyway");
+  assert.deepEqual([forced.error?.exitCode, asked.length], [exitCodes.usage, 0]);
+  const removals = [{ account: "acme", stamp: "south-1", rows: 1_200n, bytesLeft: 40_960n, rangesLeft: 2 }];
+  const alone = { ...acme, secondary: "", operation: 6n, removals };
+  [begun, states] = [{ ...acme, operation: 6n, kind: "unprotect", step: "unpairing" }, [alone]];
+  const ran = await stamp("geo", "unprotect", "acme", "--drop-queues");
+  assert.deepEqual([ran.error, asked[0]?.[1].dropQueues], [undefined, true]);
+  assert.match(ran.out, /acme: stamp south-1 deletes what it had of it: 1200 rows deleted, 40 KiB left in 2 ranges$/);
+  const [told] = [JSON.parse((await stamp("geo", "status", "acme", "--json")).out)].flat();
+  assert.deepEqual(told.removals, [{ stamp: "south-1", rowsDeleted: 1_200, bytesLeft: 40_960, rangesLeft: 2, trouble: "" }]);
+  [begun, states] = [{ ...draining, kind: "migrate" }, [{ ...over, secondary: "" }]];
+  assert.equal((await stamp("account", "migrate", "acme", "--to", "south-1", "--drop-queues")).error, undefined);
+  assert.equal(asked[0]?.[1].dropQueues, true);
+});

@@ -6,7 +6,7 @@ import type { LocatedAccount } from "@stamp/wire";
 import type { Command } from "commander";
 import { call, everyAccount, onLocation, withLocation } from "../accounts/location-command.ts";
 import { CommandError, exitCodes } from "../exit.ts";
-import { table } from "../print.ts";
+import { bytesText, table } from "../print.ts";
 import { tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
 import { forgetDiverged, showDiverged } from "./diverged.ts";
@@ -17,6 +17,7 @@ interface FailoverOptions {
   readonly planned?: boolean;
   readonly forced?: boolean;
   readonly acceptLoss?: boolean;
+  readonly anyway?: boolean;
   readonly to: string;
 }
 
@@ -37,7 +38,10 @@ export function addGeo(program: Command): void {
         const found = await locationAt(transport, at).getAccount({ account: name }, call);
         return found.ok ? { ok: true, value: [found.value] } : found;
       });
-      const shown = name === undefined ? accounts.filter(({ secondary, kind }) => secondary !== "" || kind !== "") : accounts;
+      const shown =
+        name === undefined
+          ? accounts.filter(({ secondary, kind, removals }) => secondary !== "" || kind !== "" || removals.length > 0)
+          : accounts;
       tell(command, shown.map(geoFacts), () => accountsText(shown));
     },
   );
@@ -50,27 +54,29 @@ export function addGeo(program: Command): void {
       const reached = (now: LocatedAccount, begun: LocatedAccount) => now.secondary === begun.target;
       show(command, await operate(command, { account, what: `protection of account ${account}`, begin, reached }));
     });
-  makeOperation("unprotect <account>", "give up the copy at the second stamp", "unprotect acme").action(
-    async (account: string, _options, command: Command) => {
-      const begin = (client: ReturnType<typeof locationAt>) => client.unprotectAccount({ account }, call);
+  makeOperation("unprotect <account>", "give up the copy at the second stamp; that stamp deletes it", "unprotect acme")
+    .option("--drop-queues", "also queues that only that stamp has; otherwise they stay there, out of reach")
+    .action(async (account: string, { dropQueues = false }: { dropQueues?: boolean }, command: Command) => {
+      const begin = (client: ReturnType<typeof locationAt>) => client.unprotectAccount({ account, dropQueues }, call);
       const reached = (now: LocatedAccount) => now.secondary === "";
       show(command, await operate(command, { account, what: `end of the protection of account ${account}`, begin, reached }));
-    },
-  );
+    });
   makeOperation("failover <account>", "make the copy the primary; --forced if the primary is lost", "failover acme --planned")
     .option("--planned", "ship everything first: nothing is lost")
     .option("--forced", "at once: what was not shipped is lost")
     .option("--accept-loss", "needed with --forced")
+    .option("--anyway", "with --planned: also if the copy is far behind, so that it is likely to be given up")
     .option("--to <stamp>", "refuse if the copy is at another stamp: a repeated command does not go back", "")
-    .action(async (account: string, { planned, forced, acceptLoss, to }: FailoverOptions, command: Command) => {
+    .action(async (account: string, { planned, forced, acceptLoss, anyway, to }: FailoverOptions, command: Command) => {
       if ((planned === true) === (forced === true)) throw new CommandError("either --planned or --forced", exitCodes.usage);
       if (acceptLoss === true && forced !== true) throw new CommandError("--accept-loss goes with --forced only", exitCodes.usage);
-      await failOver(command, account, { forced: forced === true, acceptLoss: acceptLoss === true, stamp: to });
+      if (anyway === true && forced === true) throw new CommandError("--anyway goes with --planned only", exitCodes.usage);
+      await failOver(command, account, { forced: forced === true, acceptLoss: acceptLoss === true, stamp: to, anyway: anyway === true });
     });
   makeOperation("failback <account>", "after a failover: back to the stamp that was primary before", "failback acme --to north-1")
     .requiredOption("--to <stamp>", "the stamp that was primary before, and has the copy now")
     .action((account: string, { to: stamp }: { to: string }, command: Command) =>
-      failOver(command, account, { forced: false, acceptLoss: false, stamp }),
+      failOver(command, account, { forced: false, acceptLoss: false, stamp, anyway: false }),
     );
   make(
     "diverged <account>",
@@ -98,6 +104,8 @@ interface Failover {
   readonly acceptLoss: boolean;
   /** Stamp that must have the copy; empty if any may. */
   readonly stamp: string;
+  /** True: a planned failover is begun also if it is likely to be given up. */
+  readonly anyway: boolean;
 }
 
 async function failOver(command: Command, account: string, how: Failover): Promise<void> {
@@ -126,7 +134,12 @@ export function accountsText(accounts: readonly LocatedAccount[]): string {
     [...new Set([trouble, shipping?.trouble ?? ""])].filter((text) => text !== "").map((text) => `${name}: ${text}`),
   );
   const losses = accounts.filter(({ kind }) => kind === "forced").map(lossText);
-  return [table(["ACCOUNT", "PRIMARY", "COPY", "STATE", "COMPLETE", "LAG", "PENDING", "STEP"], rows), ...losses, ...troubles].join("\n");
+  return [
+    table(["ACCOUNT", "PRIMARY", "COPY", "STATE", "COMPLETE", "LAG", "PENDING", "STEP"], rows),
+    ...losses,
+    ...troubles,
+    ...removalLines(accounts),
+  ].join("\n");
 }
 
 /** Says which writes a forced failover under way keeps, and where the lost ones will be told. */
@@ -146,6 +159,24 @@ const acceptedSync = ({ acceptedSyncMs }: LocatedAccount): string | null =>
 
 const stepOf = (account: LocatedAccount): string => (account.kind === "" ? "-" : stepText({ ...account, trouble: "" }));
 
+/** Says which stamps still delete what they had of the accounts. */
+export const removalLines = (accounts: readonly LocatedAccount[]): string[] =>
+  accounts.flatMap(({ name, removals }) =>
+    removals.map(({ stamp, rows, bytesLeft, rangesLeft, trouble }) => {
+      const left = `${bytesText(Number(bytesLeft))} left in ${rangesLeft} ranges`;
+      return `${name}: stamp ${stamp} deletes what it had of it: ${rows} rows deleted, ${left}${trouble === "" ? "" : `; ${trouble}`}`;
+    }),
+  );
+
+export const removalFacts = ({ removals }: LocatedAccount) =>
+  removals.map(({ stamp, rows, bytesLeft, rangesLeft, trouble }) => ({
+    stamp,
+    rowsDeleted: Number(rows),
+    bytesLeft: Number(bytesLeft),
+    rangesLeft,
+    trouble,
+  }));
+
 /** Facts for tools. A number that no stamp tells is null. */
 export function geoFacts(account: LocatedAccount) {
   const { name, stamp, secondary, seeded, state, kind, step, target, givenUp, trouble } = account;
@@ -164,6 +195,8 @@ export function geoFacts(account: LocatedAccount) {
     trouble,
     /** Last Sync Time that a forced failover under way began with. */
     acceptedSync: acceptedSync(account),
+    /** Stamps that still delete what they had of the account. */
+    removals: removalFacts(account),
     ...shippingFacts(account),
   };
 }

@@ -7,21 +7,22 @@ import { accountsText, geoFacts, withWait } from "./geo-command.ts";
 import { type LocationClient, operate } from "./operation.ts";
 
 /** Moves the account and waits for the end. */
-export function moveAccount(command: Command, name: string, stamp: string): Promise<LocatedAccount> {
-  const begin = (client: LocationClient) => client.migrateAccount({ account: name, stamp }, call);
+export function moveAccount(command: Command, name: string, stamp: string, dropQueues = false): Promise<LocatedAccount> {
+  const begin = (client: LocationClient) => client.migrateAccount({ account: name, stamp, dropQueues }, call);
   const reached = (now: LocatedAccount, begun: LocatedAccount) => now.epoch >= begun.operation;
   return operate(command, { account: name, what: `migration of account ${name}`, begin, reached });
 }
 
 export function addMigrate(account: Command): void {
   const about =
-    "move an account to another stamp; it serves all the time, but for some seconds without writes at the end; its queues do not move, and are out of reach afterwards";
+    "move an account to another stamp; it serves all the time, but for some seconds without writes at the end; an account that has queues is refused: they do not move";
   const command = withLocation(account.command("migrate <account>").description(about).option("--json", "for tools"));
   withWait(command)
     .requiredOption("--to <stamp>", "the stamp that it goes to")
+    .option("--drop-queues", "move also an account that has queues, and delete them")
     .addHelpText("after", "\nExample: stamp account migrate acme --to north-2")
-    .action(async (name: string, { to: stamp }: { to: string }, command: Command) => {
-      const moved = await moveAccount(command, name, stamp);
+    .action(async (name: string, { to: stamp, dropQueues }: { to: string; dropQueues?: boolean }, command: Command) => {
+      const moved = await moveAccount(command, name, stamp, dropQueues);
       tell(command, geoFacts(moved), () => accountsText([moved]));
     });
 }

@@ -36,6 +36,8 @@ import { decodeSeedMark, encodeSeedMark, type SeedMark, seedMarkKey } from "./se
 export interface SeedPart {
   /** Role epoch of the primary that seeds. */
   readonly epoch: number;
+  /** Number of the operation that began the copy; undefined or 0: not known. */
+  readonly paired?: number;
   /** Sequence of the primary's range at that moment. */
   readonly sequence: number;
   /** Every ticket that the rows were written with is at or below this one. */
@@ -100,7 +102,8 @@ export async function applySeed(world: World, range: SeededRange, part: SeedPart
   const leftMs = (): number => Math.max(1, untilMs - world.clock.monotonicMs());
   /** Looks when the transaction is decided: a fence waits for those that were decided before. */
   const fenced = (): Decided<Step> | undefined => {
-    const refusal = world.rules.on("geoPromotionFences") ? range.fences.refuses(part.low, part.epoch) : undefined;
+    const fence = world.rules.on("geoPromotionFences") ? range.fences.refuses(part.low, part.epoch) : undefined;
+    const refusal = fence ?? range.fences.refusesCopy(part.low, part.paired ?? 0);
     return refusal && { writes: [], result: { done: true, refusal } };
   };
   const run = async (locks: readonly Uint8Array[], step: (transaction: Transaction) => Promise<Decided<Step>>): Promise<Outcome<void>> => {

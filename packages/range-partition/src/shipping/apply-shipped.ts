@@ -10,7 +10,8 @@
  * Invariants:
  * - A commit is applied only if its version is above that of the PartitionName (rule `geoRowVersionsRise`): the rows are
  *   what the first commits of the PartitionName made.
- * - Nothing is applied of a role epoch that a promotion here has ended (rule `geoPromotionFences`, shipped-fences.ts).
+ * - Nothing is applied of a role epoch that a promotion here has ended (rule `geoPromotionFences`, shipped-fences.ts), or that was shipped to a
+ *   copy that was removed since.
  * - No commit is applied to a PartitionName whose seeding has begun and not ended (rule `geoSeedingHoldsCommits`).
  * - Rows are applied only if they are admitted (`AdmitsRows`): asked inside of the transaction, so that no collector gives back the bytes
  *   that a row begins to refer to.
@@ -32,6 +33,8 @@ import type { ShippedFences } from "./shipped-fences.ts";
 export interface Shipment {
   /** Role epoch of the primary that ships. */
   readonly epoch: number;
+  /** Number of the operation that began the copy; undefined or 0: not known. */
+  readonly paired?: number;
   /** Bytes with which the keys of the PartitionName begin. */
   readonly name: Uint8Array;
   /** Oldest first; only writes to keys of the PartitionName. */
@@ -40,7 +43,7 @@ export interface Shipment {
 
 /** The range at the receiver. */
 export interface ShippedRange {
-  readonly fences: Pick<ShippedFences, "refuses">;
+  readonly fences: Pick<ShippedFences, "refuses" | "refusesCopy">;
   transact<T>(
     lockKey: Uint8Array | readonly Uint8Array[],
     decide: (transaction: Transaction) => Promise<Decided<T>>,
@@ -99,13 +102,14 @@ export async function applyShipped(
 ): Promise<Outcome<number>> {
   const refusal = malformed(shipment);
   if (refusal !== undefined) return refusal;
-  const { epoch, name, commits } = shipment;
+  const { epoch, paired = 0, name, commits } = shipment;
   const key = markerKey(name);
   return range.transact(
     name,
     async (transaction) => {
       const fenced = world.rules.on("geoPromotionFences") ? range.fences.refuses(name, epoch) : undefined;
-      if (fenced !== undefined) throw new FailureError(fenced.failure);
+      const refusal = fenced ?? range.fences.refusesCopy(name, paired);
+      if (refusal !== undefined) throw new FailureError(refusal.failure);
       const isBegun = (await transaction.get(seedMarkKey(name))) !== undefined;
       if (isBegun && world.rules.on("geoSeedingHoldsCommits")) throw new FailureError(seeding.failure);
       const stored = await transaction.get(key);

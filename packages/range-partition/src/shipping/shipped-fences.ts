@@ -6,10 +6,17 @@
  * - A fence holds in memory before it is recorded, and is recorded before it counts: later owners, and children of splits and
  *   merges, have it.
  * - When a fence counts, every transaction that was decided before it is over (rule `geoPromotionFences`).
+ *
+ * Beside the fences stands the tenure of each account (@stamp/geo tenure.ts), kept in the same way: rows that were shipped to
+ * an earlier copy of the account are refused, and a removal of the account ends where a later copy has begun.
  */
 import { type Failed, type Failure, type Outcome, refused, toHex } from "@stamp/base";
+import { tenureOfCopy } from "@stamp/geo";
 
-/** Fences of a range: by the hexadecimal bytes with which the fenced keys begin, the highest role epoch of which nothing is taken. */
+/**
+ * Fences of a range: by the hexadecimal bytes with which the fenced keys begin, the highest role epoch of which nothing is taken; by "tenure:" and
+ * the same bytes, the tenure.
+ */
 export type FencedEpochs = Readonly<Record<string, number>>;
 
 interface FencedRange {
@@ -31,12 +38,38 @@ export class ShippedFences {
   }
 
   /** Takes nothing more that was shipped under a role epoch up to this one, of keys that begin so. Resolves when that counts. */
-  async raise(prefix: Uint8Array, epoch: number): Promise<Outcome<void>> {
-    const key = toHex(prefix);
-    this.#fences = { ...this.#fences, [key]: Math.max(epoch, this.#fences[key] ?? 0) };
+  raise(prefix: Uint8Array, epoch: number): Promise<Outcome<void>> {
+    return this.#raise(toHex(prefix), epoch);
+  }
+
+  /** Raises the tenure of keys that begin so. Resolves when it counts: no removal of an earlier tenure is under way. */
+  raiseTenure(prefix: Uint8Array, tenure: number): Promise<Outcome<void>> {
+    return this.#raise(tenureKey(prefix), tenure);
+  }
+
+  /** Tenure of keys that begin so; 0: none was told. */
+  tenure(prefix: Uint8Array): number {
+    return this.#fences[tenureKey(prefix)] ?? 0;
+  }
+
+  async #raise(key: string, number: number): Promise<Outcome<void>> {
+    this.#fences = { ...this.#fences, [key]: Math.max(number, this.#fences[key] ?? 0) };
     await this.#range.untilOver();
     const ended = this.#range.ended();
     return ended === undefined ? this.#range.record(this.#fences) : { ok: false, failure: ended };
+  }
+
+  /** Refuses what was shipped of a key to a copy that operation `paired` began, if a later tenure began since; `paired` 0: not known. */
+  refusesCopy(key: Uint8Array, paired: number): Failed | undefined {
+    if (paired === 0) return undefined;
+    const text = toHex(key);
+    const later = Object.entries(this.#fences).find(
+      ([name, tenure]) =>
+        name.startsWith(tenurePrefix) && tenure > tenureOfCopy(paired) && text.startsWith(name.slice(tenurePrefix.length)),
+    );
+    if (later === undefined) return undefined;
+    const message = `shipped to the copy that operation ${paired} began, which was removed from this stamp since`;
+    return refused("failedPrecondition", "staleRoleEpoch", message);
   }
 
   /** Refuses what was shipped of a key under a fenced role epoch. */
@@ -48,3 +81,6 @@ export class ShippedFences {
     return refused("failedPrecondition", "staleRoleEpoch", message);
   }
 }
+
+const tenurePrefix = "tenure:";
+const tenureKey = (prefix: Uint8Array): string => tenurePrefix + toHex(prefix);

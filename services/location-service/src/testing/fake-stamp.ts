@@ -37,6 +37,8 @@ export interface ShippingAt {
   readonly complete?: boolean;
   readonly pendingCommits?: bigint;
   readonly trouble?: string;
+  readonly lastSyncMs?: bigint;
+  readonly ranges?: readonly { readonly rangeId: string; readonly state: string }[];
   readonly nowMs?: bigint;
   readonly seedBytes?: bigint;
 }
@@ -61,6 +63,9 @@ export interface StampState {
   shipping: ((account: string) => ShippingAt) | undefined;
   /** Last Sync Time that the copies here were told, in milliseconds since 1970. */
   lastSyncMs: number | undefined;
+  /** Queues that the stamp has of each account that is asked for. */
+  queues: readonly string[];
+  removals: readonly { readonly account: string; readonly rows: bigint; readonly bytesLeft: bigint; readonly rangesLeft: number }[];
   /** Every role that a command was obeyed with, in order. */
   readonly obeyed: { readonly account: string; readonly command: RoleCommand["kind"]; readonly operation: number }[];
 }
@@ -78,6 +83,8 @@ export const stampState = (stampId: string, usedBytes: number, accounts: readonl
   logs: new Map(),
   shipping: undefined,
   lastSyncMs: undefined,
+  queues: [],
+  removals: [],
   obeyed: [],
 });
 
@@ -117,6 +124,8 @@ export class FakeFrontEnd {
     return true;
   }
 }
+
+const withRanges = ({ ranges = [], ...told }: ShippingAt) => ({ ...told, ranges: [...ranges] });
 
 const unknownMethod = refused("unimplemented", "unknownMethod", "no such method");
 
@@ -186,13 +195,16 @@ export class FakeStamp implements Role {
         const there = roleAt(state, account) !== undefined;
         return there ? ok({ geoRole: textOf(account) }) : refused("notFound", "conflict", `no account ${account}`);
       },
-      getShipping: async ({ account }) => (state.older || state.shipping === undefined ? unknownMethod : ok(state.shipping(account))),
+      getShipping: async ({ account }) =>
+        state.older || state.shipping === undefined ? unknownMethod : ok(withRanges(state.shipping(account))),
       getCopy: async ({ account }) => {
         const { lastSyncMs } = state;
         const epoch = state.roles.get(account)?.epoch;
         if (state.older || epoch === undefined) return unknownMethod;
         return ok({ account, epoch: toWire(epoch), ...(lastSyncMs === undefined ? {} : { lastSyncMs: toWire(lastSyncMs) }) });
       },
+      listQueues: async () => (state.older ? unknownMethod : ok({ names: [...state.queues] })),
+      listRemovals: async () => ok({ removals: [...state.removals] }),
       listDiverged: async () => ok({ rows: [], nextMarker: "", complete: true, trouble: "" }),
       forgetDiverged: async () => ok({ rows: 0, nextMarker: "" }),
       copySettings: async ({ account, epoch, settings }) => {
@@ -243,7 +255,7 @@ export class FakeStamp implements Role {
   }
 }
 
-function commandOf({ command, operation: number, epoch, peer, point }: ObeyRequest): RoleCommand {
+function commandOf({ command, operation: number, epoch, peer, point, keepQueues }: ObeyRequest): RoleCommand {
   const operation = fromWire(number);
   switch (command) {
     case Kind.FOLLOW:
@@ -261,6 +273,6 @@ function commandOf({ command, operation: number, epoch, peer, point }: ObeyReque
     case Kind.UNPAIR:
       return { kind: "unpair", operation };
     default:
-      return { kind: "remove", operation };
+      return { kind: "remove", operation, ...(keepQueues && { keepsQueues: true }) };
   }
 }

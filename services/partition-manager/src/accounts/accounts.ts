@@ -4,6 +4,7 @@ import { type Outcome, ok, refused } from "@stamp/base";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import type { Account, Accounts } from "@stamp/wire";
 import type { MapState } from "../map/map-state.ts";
+import { endRemovalHere, queuesHere, RemovalsHere } from "../roles/removal-here.ts";
 import { divergedHere, forgetHere } from "../roles/report-here.ts";
 import { RoleCommands } from "../roles/role-commands.ts";
 import { roleHandlers } from "../roles/role-handlers.ts";
@@ -33,7 +34,13 @@ export function accountsHandlers(
   leading: () => Outcome<Term>,
   mayHaveRoles: () => boolean = () => true,
 ): Handlers<typeof Accounts> {
-  const roles = new RoleCommands(world, mayHaveRoles, (account, epoch) => onMap((map) => fenceHere(world, map, account, epoch)));
+  const roles = new RoleCommands(
+    world,
+    mayHaveRoles,
+    (account, epoch) => onMap((map) => fenceHere(world, map, account, epoch)),
+    (account, obeyed) => onMap((map) => endRemovalHere(world, map, account, obeyed)),
+  );
+  const removals = new RemovalsHere(world);
   const rows = (): Outcome<AccountRows> => {
     const term = leading();
     if (!term.ok) return term;
@@ -48,6 +55,12 @@ export function accountsHandlers(
   };
   const read = async (account: string, context: CallContext): Promise<Outcome<Account>> =>
     accountOf(account, await execute({ case: "getAccount", value: { account } }, context));
+
+  const rolesHere = async (context: CallContext): Promise<Outcome<readonly NamedRole[]>> => {
+    const [term, opened] = [leading(), rows()];
+    if (!term.ok) return term;
+    return opened.ok ? roles.list(term.value, () => rolesOf(opened.value, context)) : opened;
+  };
 
   const change: ChangeAccount = (account, context, decide) => changeAccount({ read, execute }, account, context, decide);
 
@@ -77,11 +90,18 @@ export function accountsHandlers(
       },
     ),
     listRoles: async (_request, context) => {
-      const [term, opened] = [leading(), rows()];
-      if (!term.ok) return term;
-      if (!opened.ok) return opened;
-      const listedRoles = await roles.list(term.value, () => rolesOf(opened.value, context));
-      return listedRoles.ok ? ok({ roles: [...listedRoles.value] }) : listedRoles;
+      const listed = await rolesHere(context);
+      return listed.ok ? ok({ roles: [...listed.value] }) : listed;
+    },
+    listRemovals: async (_request, context) => {
+      const listed = await rolesHere(context);
+      if (!listed.ok) return listed;
+      const found = await onMap((map) => removals.list(map, listed.value));
+      return found.ok ? ok({ removals: found.value }) : found;
+    },
+    listQueues: async ({ account }) => {
+      const names = await onMap((map) => queuesHere(world, map, account));
+      return names.ok ? ok({ names: names.value }) : names;
     },
     create: async ({ account, keys }, context) => {
       if (!isAccountName(account)) return wrong(`${account}: an account's name has 3 to 24 lower-case letters and digits`);

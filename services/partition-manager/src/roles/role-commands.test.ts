@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { allRules, type Outcome, ok, type RuleName, refused, unwrap } from "@stamp/base";
-import { type AccountRole, decodeRole, type GeoPoint, type RoleCommand } from "@stamp/geo";
+import { type AccountRole, type CommandOrder, decodeRole, type GeoPoint, type RoleCommand } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import { type Account, AccountSchema } from "@stamp/wire";
 import type { AccountOperation, AccountResult } from "../accounts/account-rows.ts";
@@ -23,6 +23,8 @@ class Stamp {
   writes = 0;
   /** Called once, before the next write. */
   beforeWrite: (() => void) | undefined;
+  /** Commands by which the account came back. */
+  readonly cameBack: CommandOrder[] = [];
   commands = this.restarted();
 
   restarted(off?: RuleName): RoleCommands {
@@ -32,6 +34,10 @@ class Stamp {
       world,
       () => this.level >= 1,
       async () => ok(point),
+      async (_account, obeyed) => {
+        this.cameBack.push(obeyed);
+        return ok();
+      },
     );
     return this.commands;
   }
@@ -178,6 +184,7 @@ test("role commands: how far a copy has come must be known before it is promoted
     world,
     () => true,
     async () => refused("unavailable", "notReady", "not known"),
+    async () => ok(),
   );
   assert.equal(failure(await stamp.obey({ kind: "promote", operation: 3, peer })), "unavailable notReady");
   assert.equal(stamp.role?.role, "secondary");
@@ -226,4 +233,25 @@ test("roles: how long no front-end lets in writes of a drained account counts fr
   assert.equal(drainedMsAgo(), 0, "another process counts from its first look");
   stamp.nowMs += 1_100 + 40;
   assert.equal(drainedMsAgo(), 40);
+});
+
+test("role commands: an account comes back to a stamp only when no range deletes what it had there any more", async () => {
+  const stamp = new Stamp();
+  unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings));
+  unwrap(await stamp.obey({ kind: "remove", operation: 3, keepsQueues: true }));
+  assert.deepEqual([stamp.role?.role, stamp.role?.keepsQueues, stamp.cameBack], ["removed", true, []]);
+  const { commands } = stamp;
+  const world = { rules: allRules, clock: { monotonicMs: () => stamp.nowMs } } as unknown as World;
+  stamp.commands = new RoleCommands(
+    world,
+    () => true,
+    async () => ok(point),
+    async () => refused("unavailable", "notReady", "a range is not served"),
+  );
+  assert.equal(failure(await stamp.obey({ kind: "follow", operation: 4, epoch: 1, peer }, settings)), "unavailable notReady");
+  assert.equal(stamp.role?.role, "removed", "the row is as it was");
+  stamp.commands = commands;
+  unwrap(await stamp.obey({ kind: "follow", operation: 4, epoch: 1, peer }, settings));
+  assert.deepEqual([stamp.role?.role, stamp.role?.keepsQueues], ["unseeded", undefined]);
+  assert.deepEqual(stamp.cameBack, [{ operation: 4, phase: 1 }]);
 });

@@ -12,6 +12,7 @@ import { equalBytes, type Outcome, ok, refused } from "@stamp/base";
 import {
   type AccountRole,
   answersFromMs,
+  type CommandOrder,
   commandWaitMs,
   decodeRole,
   encodeRole,
@@ -34,6 +35,9 @@ export type Execute = (operation: AccountOperation) => Promise<Outcome<AccountRe
 
 /** Ends what is shipped to this stamp's copy of an account under a role epoch. Answers with the point where the copy ends. */
 export type CopiedOf = (account: string, epoch: number) => Promise<Outcome<GeoPoint>>;
+
+/** The account comes back to this stamp: no range deletes what an earlier removal would. */
+export type EndRemoval = (account: string, obeyed: CommandOrder) => Promise<Outcome<void>>;
 
 /** The row as it was read; `account` undefined: there is none. */
 interface Held {
@@ -64,17 +68,19 @@ export class RoleCommands {
   readonly #world: World;
   readonly #mayHaveRoles: () => boolean;
   readonly #copied: CopiedOf;
+  readonly #endRemoval: EndRemoval;
   readonly #here: RolesHere;
   readonly #copies = new CopiesHere();
   /** When the row of a command became durable, or was first seen: by account, operation and phase. */
   readonly #written = new Map<string, number>();
 
   /** `mayHaveRoles`: the stamp's feature level allows rows with roles. */
-  constructor(world: World, mayHaveRoles: () => boolean, copied: CopiedOf) {
+  constructor(world: World, mayHaveRoles: () => boolean, copied: CopiedOf, endRemoval: EndRemoval) {
     this.#here = new RolesHere(world.clock);
     this.#world = world;
     this.#mayHaveRoles = mayHaveRoles;
     this.#copied = copied;
+    this.#endRemoval = endRemoval;
   }
 
   async obey(name: string, command: RoleCommand, settings: Account | undefined, execute: Execute): Promise<Outcome<Obeyed>> {
@@ -93,6 +99,9 @@ export class RoleCommands {
       const obeyed = isPromoted ? obey(held.value.role, command, { copied: copied.value, acknowledged: [] }, rules) : planned;
       if (!obeyed.ok) return obeyed;
       const { row } = obeyed.value;
+      const comesBack = changed && held.value.role?.role === "removed" && row.role !== "removed";
+      const isFree = comesBack ? await this.#endRemoval(name, row.obeyed) : ok();
+      if (!isFree.ok) return isFree;
       const written = changed ? await write(name, held.value, row, settings, execute) : ok(true);
       if (!written.ok) return written;
       if (!written.value) continue;

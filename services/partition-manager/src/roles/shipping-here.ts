@@ -58,17 +58,32 @@ export async function shippingHere(world: World, map: MapState, account: string,
  * themselves, for each PartitionName, where the copy ended (docs/formats/shipped-version.md).
  */
 export async function fenceHere(world: World, map: MapState, account: string, epoch: number): Promise<Outcome<GeoPoint>> {
+  const fenced = await onRanges(map, account, rangesOf, ({ rangeId, rangeVersion, serverAddress }) => {
+    const request = { rangeId, rangeVersion: toWire(rangeVersion), account, epoch: toWire(epoch) };
+    return world.transport.client(serverAddress, PartitionServer).fenceShipped(request, { timeoutMs: askTimeoutMs });
+  });
+  return fenced.ok ? ok([]) : fenced;
+}
+
+/**
+ * Asks the owner of each range of an account, one after the other. The answers count together if no range was split, merged or moved meanwhile: a
+ * range that was has what its parents recorded, and is asked again.
+ */
+export async function onRanges<T>(
+  map: MapState,
+  account: string,
+  ranges: (map: MapState, account: string) => readonly Range[],
+  ask: (range: Range) => Promise<Outcome<T>>,
+): Promise<Outcome<T[]>> {
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
-    const before = rangesOf(map, account);
+    const before = ranges(map, account);
+    const answers: T[] = [];
     for (const range of before) {
-      const { rangeId, rangeVersion, serverAddress } = range;
-      const client = world.transport.client(serverAddress, PartitionServer);
-      const request = { rangeId, rangeVersion: toWire(rangeVersion), account, epoch: toWire(epoch) };
-      const fenced = await client.fenceShipped(request, { timeoutMs: askTimeoutMs });
-      if (!fenced.ok) return fenced;
+      const answer = await ask(range);
+      if (!answer.ok) return answer;
+      answers.push(answer.value);
     }
-    // A range that was split or merged since its parents were fenced has their fences; one that moved has its own.
-    if (namesOf(rangesOf(map, account)) === namesOf(before)) return ok([]);
+    if (namesOf(ranges(map, account)) === namesOf(before)) return ok(answers);
   }
   return refused("unavailable", "notReady", `the ranges of account ${account} are split, merged or moved again and again`);
 }

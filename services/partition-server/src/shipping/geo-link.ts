@@ -30,6 +30,8 @@ interface Link {
   readonly promotedAs?: number;
   /** Role epoch of the account, for bytes; rows name it themselves. */
   readonly epoch?: number;
+  /** Number of the operation that began the copy; undefined: not known. */
+  readonly paired?: number | undefined;
   /** Counts what is sent. Undefined: nobody counts. */
   readonly totals?: ShippingTotals;
   /** Runs at each answer. */
@@ -47,9 +49,10 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
   }
 
   async ship({ epoch, name, commits }: Shipment, options: Options): Promise<Outcome<unknown>> {
-    const { account, table, totals } = this.#link;
+    const { account, table, totals, paired = 0 } = this.#link;
     const shipment = {
       epoch: toWire(epoch),
+      paired: toWire(paired),
       name,
       commits: commits.map(({ sequence, lastTicket, writes }) => ({
         sequence: toWire(sequence),
@@ -67,9 +70,10 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
   }
 
   async seed({ epoch, sequence, lastTicket, low, high, rows, piece }: SeedPart, options: Options): Promise<Outcome<unknown>> {
-    const { account, table, totals } = this.#link;
+    const { account, table, totals, paired = 0 } = this.#link;
     const part = {
       epoch: toWire(epoch),
+      paired: toWire(paired),
       sequence: toWire(sequence),
       lastTicket: toWire(lastTicket),
       lowKey: low,

@@ -310,12 +310,13 @@ export class RangeShipping implements RangeWork {
   }
 
   #makeLink(): ShippingLink & SeedLink {
-    const { peer = "", peerDoors: doors = [], epoch } = this.role;
+    const { peer = "", peerDoors: doors = [], epoch, paired } = this.role;
     const table = this.#range.table as ShippedTable;
     const link = new GeoLink({
       account: this.account,
       table,
       epoch,
+      paired,
       peer,
       doors,
       transportTo: this.#options.transportTo,

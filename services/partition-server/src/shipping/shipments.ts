@@ -12,6 +12,7 @@ import { type AdmitsRows, applySeed, applyShipped, type RangePartition, type Row
 import {
   type ApplyScannedRequest,
   type ApplyShippedRequest,
+  type EndRemovalRequest,
   type FenceShippedRequest,
   fromWire,
   type ScannedPart,
@@ -55,7 +56,7 @@ export class Shipments {
     const applied = await applyShipped(
       this.#world,
       partition,
-      { epoch: fromWire(shipment.epoch), name, commits },
+      { epoch: fromWire(shipment.epoch), paired: fromWire(shipment.paired), name, commits },
       this.#options(held, partition, context),
     );
     if (!applied.ok) return applied;
@@ -75,9 +76,10 @@ export class Shipments {
     if (compareBytes(part.lowKey, low) < 0 || (high.length > 0 && compareBytes(part.highKey, high) > 0)) return elsewhere(rangeId);
     const rows = rowsOf(part);
     if (rows === undefined) return bad("a deletion in a part of a scan");
-    const { epoch, sequence, lastTicket, lowKey, highKey, pieceOf, lastPiece } = part;
+    const { epoch, paired, sequence, lastTicket, lowKey, highKey, pieceOf, lastPiece } = part;
     const seeded = {
       epoch: fromWire(epoch),
+      paired: fromWire(paired),
       sequence: fromWire(sequence),
       lastTicket: fromWire(lastTicket),
       low: lowKey,
@@ -99,6 +101,14 @@ export class Shipments {
     // The primary before renewed its leases, and this server heard of none of that.
     found.value.held.leases.restart(this.#world.clock.monotonicMs());
     return ok({});
+  }
+
+  /** The account comes back: earlier removals of it delete nothing more in the range. */
+  async endRemoval({ rangeId, rangeVersion, account, tenure }: EndRemovalRequest): Promise<Outcome<object>> {
+    const found = this.#found(rangeId, fromWire(rangeVersion));
+    if (!found.ok) return found;
+    const ended = await found.value.partition.fences.raiseTenure(accountKeys(account).low, fromWire(tenure));
+    return ended.ok ? ok({}) : ended;
   }
 
   #found(rangeId: string, rangeVersion: number): Outcome<{ readonly held: Serving; readonly partition: RangePartition }> {

@@ -102,6 +102,11 @@ export class Shipper {
     return role === "secondary" || role === "unseeded";
   }
 
+  /** Accounts that have gone from this stamp, with their roles. */
+  get removed(): readonly (readonly [account: string, role: AccountRole])[] {
+    return [...(this.#roles ?? [])].filter(([, { role }]) => role === "removed");
+  }
+
   async run(signal: AbortSignal): Promise<void> {
     const { everyMs } = this.#options;
     if (everyMs === 0) return;

@@ -39,6 +39,12 @@ export const geoRows: readonly FaultRow[] = [
     faults: ["failpoints", "slow links", "forced failovers"],
   },
   {
+    fault: "an account comes back to a stamp that still deletes what it had of it",
+    rules: ["geoRemovalEnds"],
+    tests: ["packages/range-partition/src/removal/remove-page.test.ts", "packages/simulator/src/geo/removal.test.ts"],
+    faults: ["slow links", "crash", "reshape"],
+  },
+  {
     fault: "a primary that was deposed by force has commits that its copy lacked",
     rules: ["geoReportFromPromotion", "geoReportBeforeSeeding", "geoReportLacksShipped"],
     tests: [failoverModel, "packages/simulator/src/geo/report.test.ts"],

@@ -4,6 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { AccountRemoval } from "./geo_removal_pb.ts";
+import { file_stamp_v1_geo_removal } from "./geo_removal_pb.ts";
 import type { ForgetDivergedResponseSchema, ListDivergedResponseSchema } from "./geo_reports_pb.ts";
 import { file_stamp_v1_geo_reports } from "./geo_reports_pb.ts";
 import type { AccountShipping } from "./geo_shipping_pb.ts";
@@ -14,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/location.proto.
  */
 export const file_stamp_v1_location: GenFile = /*@__PURE__*/
-  fileDesc("ChdzdGFtcC92MS9sb2NhdGlvbi5wcm90bxIIc3RhbXAudjEiTAoaTGlzdExvY2F0ZWREaXZlcmdlZFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzdGFtcBgCIAEoCRIOCgZtYXJrZXIYAyABKAkiFQoTUHJvcG9zZU1vdmVzUmVxdWVzdCJHCg1Qcm9wb3NlZE1vdmVzEiUKBW1vdmVzGAEgAygLMhYuc3RhbXAudjEuUHJvcG9zZWRNb3ZlEg8KB3N0YXlpbmcYAiADKAkiSAoMUHJvcG9zZWRNb3ZlEg8KB2FjY291bnQYASABKAkSDAoEZnJvbRgCIAEoCRIKCgJ0bxgDIAEoCRINCgVieXRlcxgEIAEoBCJJChVQcm90ZWN0QWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzdGFtcBgCIAEoCRIQCghsb2NhdGlvbhgDIAEoCSJdChZGYWlsT3ZlckFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDgoGZm9yY2VkGAIgASgIEhMKC2FjY2VwdF9sb3NzGAMgASgIEg0KBXN0YW1wGAQgASgJIjcKFU1pZ3JhdGVBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXN0YW1wGAIgASgJImYKD0FkZFN0YW1wUmVxdWVzdBIMCgRuYW1lGAEgASgJEhAKCGxvY2F0aW9uGAIgASgJEhQKDGxvY2tfc2VydmljZRgDIAEoCRIOCgZzZWNyZXQYBCABKAkSDQoFZG9vcnMYBSADKAkiSQoUU2V0U3RhbXBTdGF0ZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIjCgVzdGF0ZRgCIAEoDjIULnN0YW1wLnYxLlN0YW1wU3RhdGUijAIKDUxvY2F0aW9uU3RhbXASDAoEbmFtZRgBIAEoCRIQCghsb2NhdGlvbhgCIAEoCRIUCgxsb2NrX3NlcnZpY2UYAyABKAkSEAoIc3RhbXBfaWQYBCABKAkSIwoFc3RhdGUYBSABKA4yFC5zdGFtcC52MS5TdGFtcFN0YXRlEg8KB2Fuc3dlcnMYBiABKAgSDwoHdHJvdWJsZRgHIAEoCRISCgp1c2VkX2J5dGVzGAggASgEEhMKC3RvdGFsX2J5dGVzGAkgASgEEhMKC3RvbGRfbXNfYWdvGAogASgEEhAKCGFjY291bnRzGAsgASgNEg0KBXRha2VuGAwgAygJEg0KBWRvb3JzGA0gAygJIhsKGUxpc3RMb2NhdGlvblN0YW1wc1JlcXVlc3QiRQoaTGlzdExvY2F0aW9uU3RhbXBzUmVzcG9uc2USJwoGc3RhbXBzGAEgAygLMhcuc3RhbXAudjEuTG9jYXRpb25TdGFtcCJZChtDcmVhdGVMb2NhdGVkQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIQCghsb2NhdGlvbhgCIAEoCRIXCg9zZWNvbmRfbG9jYXRpb24YAyABKAkiVwocQ3JlYXRlTG9jYXRlZEFjY291bnRSZXNwb25zZRIpCgdhY2NvdW50GAEgASgLMhguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSDAoEa2V5cxgCIAMoCSIrChhHZXRMb2NhdGVkQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSLDAgoOTG9jYXRlZEFjY291bnQSDAoEbmFtZRgBIAEoCRINCgVzdGFtcBgCIAEoCRIQCghsb2NhdGlvbhgDIAEoCRINCgVzdGF0ZRgEIAEoCRINCgVlcG9jaBgFIAEoBBIRCglzZWNvbmRhcnkYBiABKAkSDgoGc2VlZGVkGAcgASgIEhEKCW9wZXJhdGlvbhgIIAEoBBIMCgRraW5kGAkgASgJEgwKBHN0ZXAYCiABKAkSDgoGdGFyZ2V0GAsgASgJEhAKCGdpdmVuX3VwGAwgASgIEg8KB3Ryb3VibGUYDSABKAkSKwoIc2hpcHBpbmcYDiABKAsyGS5zdGFtcC52MS5BY2NvdW50U2hpcHBpbmcSHQoQYWNjZXB0ZWRfc3luY19tcxgPIAEoBEgAiAEBQhMKEV9hY2NlcHRlZF9zeW5jX21zIjoKGkxpc3RMb2NhdGVkQWNjb3VudHNSZXF1ZXN0Eg0KBWFmdGVyGAEgASgJEg0KBWxpbWl0GAIgASgNIk4KEkxvY2F0ZWRBY2NvdW50UGFnZRIqCghhY2NvdW50cxgBIAMoCzIYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50EgwKBG1vcmUYAiABKAgqcQoKU3RhbXBTdGF0ZRIbChdTVEFNUF9TVEFURV9VTlNQRUNJRklFRBAAEhQKEFNUQU1QX1NUQVRFX09QRU4QARIWChJTVEFNUF9TVEFURV9DTE9TRUQQAhIYChRTVEFNUF9TVEFURV9EUkFJTklORxADMvgICg9Mb2NhdGlvblNlcnZpY2USPgoIQWRkU3RhbXASGS5zdGFtcC52MS5BZGRTdGFtcFJlcXVlc3QaFy5zdGFtcC52MS5Mb2NhdGlvblN0YW1wEkgKDVNldFN0YW1wU3RhdGUSHi5zdGFtcC52MS5TZXRTdGFtcFN0YXRlUmVxdWVzdBoXLnN0YW1wLnYxLkxvY2F0aW9uU3RhbXASVwoKTGlzdFN0YW1wcxIjLnN0YW1wLnYxLkxpc3RMb2NhdGlvblN0YW1wc1JlcXVlc3QaJC5zdGFtcC52MS5MaXN0TG9jYXRpb25TdGFtcHNSZXNwb25zZRJeCg1DcmVhdGVBY2NvdW50EiUuc3RhbXAudjEuQ3JlYXRlTG9jYXRlZEFjY291bnRSZXF1ZXN0GiYuc3RhbXAudjEuQ3JlYXRlTG9jYXRlZEFjY291bnRSZXNwb25zZRJKCgpHZXRBY2NvdW50EiIuc3RhbXAudjEuR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSUgoMTGlzdEFjY291bnRzEiQuc3RhbXAudjEuTGlzdExvY2F0ZWRBY2NvdW50c1JlcXVlc3QaHC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudFBhZ2USSwoOUHJvdGVjdEFjY291bnQSHy5zdGFtcC52MS5Qcm90ZWN0QWNjb3VudFJlcXVlc3QaGC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudBJQChBVbnByb3RlY3RBY2NvdW50EiIuc3RhbXAudjEuR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSTQoPRmFpbE92ZXJBY2NvdW50EiAuc3RhbXAudjEuRmFpbE92ZXJBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50EksKDk1pZ3JhdGVBY2NvdW50Eh8uc3RhbXAudjEuTWlncmF0ZUFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSTwoPR2l2ZVVwT3BlcmF0aW9uEiIuc3RhbXAudjEuR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSRgoMUHJvcG9zZU1vdmVzEh0uc3RhbXAudjEuUHJvcG9zZU1vdmVzUmVxdWVzdBoXLnN0YW1wLnYxLlByb3Bvc2VkTW92ZXMSVAoMTGlzdERpdmVyZ2VkEiQuc3RhbXAudjEuTGlzdExvY2F0ZWREaXZlcmdlZFJlcXVlc3QaHi5zdGFtcC52MS5MaXN0RGl2ZXJnZWRSZXNwb25zZRJYCg5Gb3JnZXREaXZlcmdlZBIkLnN0YW1wLnYxLkxpc3RMb2NhdGVkRGl2ZXJnZWRSZXF1ZXN0GiAuc3RhbXAudjEuRm9yZ2V0RGl2ZXJnZWRSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_geo_reports, file_stamp_v1_geo_shipping]);
+  fileDesc("ChdzdGFtcC92MS9sb2NhdGlvbi5wcm90bxIIc3RhbXAudjEiTAoaTGlzdExvY2F0ZWREaXZlcmdlZFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzdGFtcBgCIAEoCRIOCgZtYXJrZXIYAyABKAkiFQoTUHJvcG9zZU1vdmVzUmVxdWVzdCJHCg1Qcm9wb3NlZE1vdmVzEiUKBW1vdmVzGAEgAygLMhYuc3RhbXAudjEuUHJvcG9zZWRNb3ZlEg8KB3N0YXlpbmcYAiADKAkiSAoMUHJvcG9zZWRNb3ZlEg8KB2FjY291bnQYASABKAkSDAoEZnJvbRgCIAEoCRIKCgJ0bxgDIAEoCRINCgVieXRlcxgEIAEoBCJJChVQcm90ZWN0QWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzdGFtcBgCIAEoCRIQCghsb2NhdGlvbhgDIAEoCSI/ChdVbnByb3RlY3RBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhMKC2Ryb3BfcXVldWVzGAIgASgIIm0KFkZhaWxPdmVyQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIOCgZmb3JjZWQYAiABKAgSEwoLYWNjZXB0X2xvc3MYAyABKAgSDQoFc3RhbXAYBCABKAkSDgoGYW55d2F5GAUgASgIIkwKFU1pZ3JhdGVBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXN0YW1wGAIgASgJEhMKC2Ryb3BfcXVldWVzGAMgASgIImYKD0FkZFN0YW1wUmVxdWVzdBIMCgRuYW1lGAEgASgJEhAKCGxvY2F0aW9uGAIgASgJEhQKDGxvY2tfc2VydmljZRgDIAEoCRIOCgZzZWNyZXQYBCABKAkSDQoFZG9vcnMYBSADKAkiSQoUU2V0U3RhbXBTdGF0ZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIjCgVzdGF0ZRgCIAEoDjIULnN0YW1wLnYxLlN0YW1wU3RhdGUijAIKDUxvY2F0aW9uU3RhbXASDAoEbmFtZRgBIAEoCRIQCghsb2NhdGlvbhgCIAEoCRIUCgxsb2NrX3NlcnZpY2UYAyABKAkSEAoIc3RhbXBfaWQYBCABKAkSIwoFc3RhdGUYBSABKA4yFC5zdGFtcC52MS5TdGFtcFN0YXRlEg8KB2Fuc3dlcnMYBiABKAgSDwoHdHJvdWJsZRgHIAEoCRISCgp1c2VkX2J5dGVzGAggASgEEhMKC3RvdGFsX2J5dGVzGAkgASgEEhMKC3RvbGRfbXNfYWdvGAogASgEEhAKCGFjY291bnRzGAsgASgNEg0KBXRha2VuGAwgAygJEg0KBWRvb3JzGA0gAygJIhsKGUxpc3RMb2NhdGlvblN0YW1wc1JlcXVlc3QiRQoaTGlzdExvY2F0aW9uU3RhbXBzUmVzcG9uc2USJwoGc3RhbXBzGAEgAygLMhcuc3RhbXAudjEuTG9jYXRpb25TdGFtcCJZChtDcmVhdGVMb2NhdGVkQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIQCghsb2NhdGlvbhgCIAEoCRIXCg9zZWNvbmRfbG9jYXRpb24YAyABKAkiVwocQ3JlYXRlTG9jYXRlZEFjY291bnRSZXNwb25zZRIpCgdhY2NvdW50GAEgASgLMhguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSDAoEa2V5cxgCIAMoCSIrChhHZXRMb2NhdGVkQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSLvAgoOTG9jYXRlZEFjY291bnQSDAoEbmFtZRgBIAEoCRINCgVzdGFtcBgCIAEoCRIQCghsb2NhdGlvbhgDIAEoCRINCgVzdGF0ZRgEIAEoCRINCgVlcG9jaBgFIAEoBBIRCglzZWNvbmRhcnkYBiABKAkSDgoGc2VlZGVkGAcgASgIEhEKCW9wZXJhdGlvbhgIIAEoBBIMCgRraW5kGAkgASgJEgwKBHN0ZXAYCiABKAkSDgoGdGFyZ2V0GAsgASgJEhAKCGdpdmVuX3VwGAwgASgIEg8KB3Ryb3VibGUYDSABKAkSKwoIc2hpcHBpbmcYDiABKAsyGS5zdGFtcC52MS5BY2NvdW50U2hpcHBpbmcSHQoQYWNjZXB0ZWRfc3luY19tcxgPIAEoBEgAiAEBEioKCHJlbW92YWxzGBAgAygLMhguc3RhbXAudjEuQWNjb3VudFJlbW92YWxCEwoRX2FjY2VwdGVkX3N5bmNfbXMiOgoaTGlzdExvY2F0ZWRBY2NvdW50c1JlcXVlc3QSDQoFYWZ0ZXIYASABKAkSDQoFbGltaXQYAiABKA0iTgoSTG9jYXRlZEFjY291bnRQYWdlEioKCGFjY291bnRzGAEgAygLMhguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSDAoEbW9yZRgCIAEoCCpxCgpTdGFtcFN0YXRlEhsKF1NUQU1QX1NUQVRFX1VOU1BFQ0lGSUVEEAASFAoQU1RBTVBfU1RBVEVfT1BFThABEhYKElNUQU1QX1NUQVRFX0NMT1NFRBACEhgKFFNUQU1QX1NUQVRFX0RSQUlOSU5HEAMy9wgKD0xvY2F0aW9uU2VydmljZRI+CghBZGRTdGFtcBIZLnN0YW1wLnYxLkFkZFN0YW1wUmVxdWVzdBoXLnN0YW1wLnYxLkxvY2F0aW9uU3RhbXASSAoNU2V0U3RhbXBTdGF0ZRIeLnN0YW1wLnYxLlNldFN0YW1wU3RhdGVSZXF1ZXN0Ghcuc3RhbXAudjEuTG9jYXRpb25TdGFtcBJXCgpMaXN0U3RhbXBzEiMuc3RhbXAudjEuTGlzdExvY2F0aW9uU3RhbXBzUmVxdWVzdBokLnN0YW1wLnYxLkxpc3RMb2NhdGlvblN0YW1wc1Jlc3BvbnNlEl4KDUNyZWF0ZUFjY291bnQSJS5zdGFtcC52MS5DcmVhdGVMb2NhdGVkQWNjb3VudFJlcXVlc3QaJi5zdGFtcC52MS5DcmVhdGVMb2NhdGVkQWNjb3VudFJlc3BvbnNlEkoKCkdldEFjY291bnQSIi5zdGFtcC52MS5HZXRMb2NhdGVkQWNjb3VudFJlcXVlc3QaGC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudBJSCgxMaXN0QWNjb3VudHMSJC5zdGFtcC52MS5MaXN0TG9jYXRlZEFjY291bnRzUmVxdWVzdBocLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50UGFnZRJLCg5Qcm90ZWN0QWNjb3VudBIfLnN0YW1wLnYxLlByb3RlY3RBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50Ek8KEFVucHJvdGVjdEFjY291bnQSIS5zdGFtcC52MS5VbnByb3RlY3RBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50Ek0KD0ZhaWxPdmVyQWNjb3VudBIgLnN0YW1wLnYxLkZhaWxPdmVyQWNjb3VudFJlcXVlc3QaGC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudBJLCg5NaWdyYXRlQWNjb3VudBIfLnN0YW1wLnYxLk1pZ3JhdGVBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50Ek8KD0dpdmVVcE9wZXJhdGlvbhIiLnN0YW1wLnYxLkdldExvY2F0ZWRBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50EkYKDFByb3Bvc2VNb3ZlcxIdLnN0YW1wLnYxLlByb3Bvc2VNb3Zlc1JlcXVlc3QaFy5zdGFtcC52MS5Qcm9wb3NlZE1vdmVzElQKDExpc3REaXZlcmdlZBIkLnN0YW1wLnYxLkxpc3RMb2NhdGVkRGl2ZXJnZWRSZXF1ZXN0Gh4uc3RhbXAudjEuTGlzdERpdmVyZ2VkUmVzcG9uc2USWAoORm9yZ2V0RGl2ZXJnZWQSJC5zdGFtcC52MS5MaXN0TG9jYXRlZERpdmVyZ2VkUmVxdWVzdBogLnN0YW1wLnYxLkZvcmdldERpdmVyZ2VkUmVzcG9uc2ViBnByb3RvMw", [file_stamp_v1_geo_removal, file_stamp_v1_geo_reports, file_stamp_v1_geo_shipping]);
 
 /**
  * @generated from message stamp.v1.ListLocatedDivergedRequest
@@ -162,6 +164,32 @@ export const ProtectAccountRequestSchema: GenMessage<ProtectAccountRequest> = /*
   messageDesc(file_stamp_v1_location, 4);
 
 /**
+ * @generated from message stamp.v1.UnprotectAccountRequest
+ */
+export type UnprotectAccountRequest = Message<"stamp.v1.UnprotectAccountRequest"> & {
+  /**
+   * Name of the account, e.g. "acme".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * True: queues that the stamp of the copy has are given up. Without it they stay there, out of reach.
+   *
+   * @generated from field: bool drop_queues = 2;
+   */
+  dropQueues: boolean;
+};
+
+/**
+ * Describes the message stamp.v1.UnprotectAccountRequest.
+ * Use `create(UnprotectAccountRequestSchema)` to create a new message.
+ */
+export const UnprotectAccountRequestSchema: GenMessage<UnprotectAccountRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_location, 5);
+
+/**
  * @generated from message stamp.v1.FailOverAccountRequest
  */
 export type FailOverAccountRequest = Message<"stamp.v1.FailOverAccountRequest"> & {
@@ -192,6 +220,13 @@ export type FailOverAccountRequest = Message<"stamp.v1.FailOverAccountRequest"> 
    * @generated from field: string stamp = 4;
    */
   stamp: string;
+
+  /**
+   * True: a planned failover is begun though it is likely to be given up, because ranges are seeded anew or the backlog takes too long.
+   *
+   * @generated from field: bool anyway = 5;
+   */
+  anyway: boolean;
 };
 
 /**
@@ -199,7 +234,7 @@ export type FailOverAccountRequest = Message<"stamp.v1.FailOverAccountRequest"> 
  * Use `create(FailOverAccountRequestSchema)` to create a new message.
  */
 export const FailOverAccountRequestSchema: GenMessage<FailOverAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 5);
+  messageDesc(file_stamp_v1_location, 6);
 
 /**
  * @generated from message stamp.v1.MigrateAccountRequest
@@ -218,6 +253,13 @@ export type MigrateAccountRequest = Message<"stamp.v1.MigrateAccountRequest"> & 
    * @generated from field: string stamp = 2;
    */
   stamp: string;
+
+  /**
+   * True: the account's queues are given up. Without it an account that has queues is refused.
+   *
+   * @generated from field: bool drop_queues = 3;
+   */
+  dropQueues: boolean;
 };
 
 /**
@@ -225,7 +267,7 @@ export type MigrateAccountRequest = Message<"stamp.v1.MigrateAccountRequest"> & 
  * Use `create(MigrateAccountRequestSchema)` to create a new message.
  */
 export const MigrateAccountRequestSchema: GenMessage<MigrateAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 6);
+  messageDesc(file_stamp_v1_location, 7);
 
 /**
  * @generated from message stamp.v1.AddStampRequest
@@ -273,7 +315,7 @@ export type AddStampRequest = Message<"stamp.v1.AddStampRequest"> & {
  * Use `create(AddStampRequestSchema)` to create a new message.
  */
 export const AddStampRequestSchema: GenMessage<AddStampRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 7);
+  messageDesc(file_stamp_v1_location, 8);
 
 /**
  * @generated from message stamp.v1.SetStampStateRequest
@@ -299,7 +341,7 @@ export type SetStampStateRequest = Message<"stamp.v1.SetStampStateRequest"> & {
  * Use `create(SetStampStateRequestSchema)` to create a new message.
  */
 export const SetStampStateRequestSchema: GenMessage<SetStampStateRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 8);
+  messageDesc(file_stamp_v1_location, 9);
 
 /**
  * @generated from message stamp.v1.LocationStamp
@@ -394,7 +436,7 @@ export type LocationStamp = Message<"stamp.v1.LocationStamp"> & {
  * Use `create(LocationStampSchema)` to create a new message.
  */
 export const LocationStampSchema: GenMessage<LocationStamp> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 9);
+  messageDesc(file_stamp_v1_location, 10);
 
 /**
  * @generated from message stamp.v1.ListLocationStampsRequest
@@ -407,7 +449,7 @@ export type ListLocationStampsRequest = Message<"stamp.v1.ListLocationStampsRequ
  * Use `create(ListLocationStampsRequestSchema)` to create a new message.
  */
 export const ListLocationStampsRequestSchema: GenMessage<ListLocationStampsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 10);
+  messageDesc(file_stamp_v1_location, 11);
 
 /**
  * @generated from message stamp.v1.ListLocationStampsResponse
@@ -424,7 +466,7 @@ export type ListLocationStampsResponse = Message<"stamp.v1.ListLocationStampsRes
  * Use `create(ListLocationStampsResponseSchema)` to create a new message.
  */
 export const ListLocationStampsResponseSchema: GenMessage<ListLocationStampsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 11);
+  messageDesc(file_stamp_v1_location, 12);
 
 /**
  * @generated from message stamp.v1.CreateLocatedAccountRequest
@@ -457,7 +499,7 @@ export type CreateLocatedAccountRequest = Message<"stamp.v1.CreateLocatedAccount
  * Use `create(CreateLocatedAccountRequestSchema)` to create a new message.
  */
 export const CreateLocatedAccountRequestSchema: GenMessage<CreateLocatedAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 12);
+  messageDesc(file_stamp_v1_location, 13);
 
 /**
  * @generated from message stamp.v1.CreateLocatedAccountResponse
@@ -481,7 +523,7 @@ export type CreateLocatedAccountResponse = Message<"stamp.v1.CreateLocatedAccoun
  * Use `create(CreateLocatedAccountResponseSchema)` to create a new message.
  */
 export const CreateLocatedAccountResponseSchema: GenMessage<CreateLocatedAccountResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 13);
+  messageDesc(file_stamp_v1_location, 14);
 
 /**
  * @generated from message stamp.v1.GetLocatedAccountRequest
@@ -500,7 +542,7 @@ export type GetLocatedAccountRequest = Message<"stamp.v1.GetLocatedAccountReques
  * Use `create(GetLocatedAccountRequestSchema)` to create a new message.
  */
 export const GetLocatedAccountRequestSchema: GenMessage<GetLocatedAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 14);
+  messageDesc(file_stamp_v1_location, 15);
 
 /**
  * @generated from message stamp.v1.LocatedAccount
@@ -607,6 +649,13 @@ export type LocatedAccount = Message<"stamp.v1.LocatedAccount"> & {
    * @generated from field: optional uint64 accepted_sync_ms = 15;
    */
   acceptedSyncMs?: bigint | undefined;
+
+  /**
+   * Stamps that still delete what they had of the account, as they told last.
+   *
+   * @generated from field: repeated stamp.v1.AccountRemoval removals = 16;
+   */
+  removals: AccountRemoval[];
 };
 
 /**
@@ -614,7 +663,7 @@ export type LocatedAccount = Message<"stamp.v1.LocatedAccount"> & {
  * Use `create(LocatedAccountSchema)` to create a new message.
  */
 export const LocatedAccountSchema: GenMessage<LocatedAccount> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 15);
+  messageDesc(file_stamp_v1_location, 16);
 
 /**
  * @generated from message stamp.v1.ListLocatedAccountsRequest
@@ -640,7 +689,7 @@ export type ListLocatedAccountsRequest = Message<"stamp.v1.ListLocatedAccountsRe
  * Use `create(ListLocatedAccountsRequestSchema)` to create a new message.
  */
 export const ListLocatedAccountsRequestSchema: GenMessage<ListLocatedAccountsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 16);
+  messageDesc(file_stamp_v1_location, 17);
 
 /**
  * @generated from message stamp.v1.LocatedAccountPage
@@ -664,7 +713,7 @@ export type LocatedAccountPage = Message<"stamp.v1.LocatedAccountPage"> & {
  * Use `create(LocatedAccountPageSchema)` to create a new message.
  */
 export const LocatedAccountPageSchema: GenMessage<LocatedAccountPage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 17);
+  messageDesc(file_stamp_v1_location, 18);
 
 /**
  * Whether a stamp takes new accounts.
@@ -800,7 +849,7 @@ export const LocationService: GenService<{
    */
   unprotectAccount: {
     methodKind: "unary";
-    input: typeof GetLocatedAccountRequestSchema;
+    input: typeof UnprotectAccountRequestSchema;
     output: typeof LocatedAccountSchema;
   },
   /**

@@ -1,0 +1,124 @@
+/** Operations that are refused before they begin, or wait: drained primaries that would be far from their end, and queues that go to no other stamp. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { unwrap } from "@stamp/base";
+import { notDrainable, type ToldShipping } from "./drainable.ts";
+import { roleAt } from "./testing/fake-stamp.ts";
+import { call, said, TwoStamps } from "./testing/two-stamps.ts";
+
+const account = "acme";
+const planned = { account, forced: false, acceptLoss: false, stamp: "" };
+
+test("drainable: a copy that keeps up may be drained, one that is seeded anew or far behind may not, and the text says what to wait for", () => {
+  const told = (fields: Partial<ToldShipping>) => {
+    const none = {
+      lastSyncMs: undefined,
+      pendingCommits: undefined,
+      nowMs: 100_000n,
+      trouble: "",
+      caughtUpCommitsPerSecond: 0,
+      ranges: [],
+    };
+    return notDrainable({ ...none, ...fields } as ToldShipping, 60_000);
+  };
+  assert.equal(told({ pendingCommits: 0n }), undefined);
+  assert.equal(told({ pendingCommits: 9_000n, lastSyncMs: 99_000n }), undefined, "one second behind");
+  assert.equal(told({ pendingCommits: 9_000n, lastSyncMs: 10_000n, caughtUpCommitsPerSecond: 1_000 }), undefined, "9 s are left");
+  assert.match(told({ ranges: [{ rangeId: "blob-1", state: "seeding" }] }) ?? "", /range blob-1 of the copy is seeded anew/);
+  assert.match(
+    told({ pendingCommits: 90_000n, lastSyncMs: 10_000n, caughtUpCommitsPerSecond: 1_000 }) ?? "",
+    /lacks 90000 commits, and would have them in 90 s: wait until they are fewer; writes are refused for 60 s at most/,
+  );
+  assert.match(
+    told({ pendingCommits: 5n, lastSyncMs: 10_000n, trouble: "no connection" }) ?? "",
+    /they do not become fewer \(no connection\)/,
+  );
+  assert.match(told({ pendingCommits: 5n, trouble: "no connection" }) ?? "", /do not become fewer/);
+});
+
+test("operations: a planned failover is refused while its copy is far behind or seeded anew, and is begun with --anyway", async () => {
+  const place = new TwoStamps({ seed: 21 });
+  await place.sim.run(async () => {
+    await place.begin("north-1", "south-1");
+    const { location } = place;
+    unwrap(await location.createAccount({ account, location: "north" }, call));
+    unwrap(await location.protectAccount({ account, stamp: "south-1", location: "" }, call));
+    await place.idle(account);
+    await place.protectedBy(account);
+    const state = place.state("north-1");
+    const { shipping } = state;
+    const range = { rangeId: "entity-1", state: "seeding" };
+    state.shipping = () => ({ account, epoch: 1n, complete: true, pendingCommits: 3n, ranges: [range] });
+    assert.match(
+      said(await location.failOverAccount(planned, call)),
+      /notReady: planned failover of account acme: range entity-1 .* is seeded anew.* Or begin with --anyway/,
+    );
+    state.shipping = () => ({ account, epoch: 1n, complete: true, pendingCommits: 5n, lastSyncMs: 1_000n, nowMs: 90_000n });
+    assert.match(said(await location.failOverAccount(planned, call)), /lacks 5 commits, and they do not become fewer/);
+    assert.equal((await place.account(account)).kind, "", "nothing was recorded");
+    unwrap(await location.failOverAccount({ ...planned, anyway: true }, call));
+    state.shipping = shipping;
+    assert.equal((await place.idle(account)).stamp, "south-1");
+    place.end();
+  });
+});
+
+test("operations: a migration drains its primary only when the copy is near the end, and says why it waits", async () => {
+  const place = new TwoStamps({ seed: 22 });
+  await place.sim.run(async () => {
+    await place.begin("north-1", "north-2");
+    const { location } = place;
+    unwrap(await location.createAccount({ account, location: "north" }, call));
+    const { stamp: from } = await place.account(account);
+    const to = from === "north-1" ? "north-2" : "north-1";
+    const state = place.state(from);
+    const { shipping } = state;
+    state.shipping = () => ({ account, epoch: 1n, complete: true, pendingCommits: 5n, lastSyncMs: 1_000n, nowMs: 90_000n });
+    unwrap(await location.migrateAccount({ account, stamp: to }, call));
+    for (let waitedMs = 0; (await place.account(account)).trouble === ""; waitedMs += 500) {
+      assert.ok(waitedMs < 60_000, "it says why it waits");
+      await place.sim.sleep(500);
+    }
+    const waiting = await place.account(account);
+    assert.equal(waiting.step, "seeding");
+    assert.match(waiting.trouble, /lacks 5 commits/);
+    assert.deepEqual(place.write(account), [from], "its clients write");
+    state.shipping = shipping;
+    assert.equal((await place.idle(account)).stamp, to);
+    place.judge(account, to, false, "migrated");
+    place.end();
+  });
+});
+
+test("operations: an account with queues moves only if they are given up; those at the stamp of a copy stay unless they are given up", async () => {
+  const place = new TwoStamps({ seed: 23 });
+  await place.sim.run(async () => {
+    await place.begin("north-1", "north-2");
+    const { location } = place;
+    unwrap(await location.createAccount({ account, location: "north" }, call));
+    const { stamp: from } = await place.account(account);
+    const to = from === "north-1" ? "north-2" : "north-1";
+    place.state(from).queues = ["jobs", "mail"];
+    assert.match(
+      said(await location.migrateAccount({ account, stamp: to }, call)),
+      /conflict: account acme has queues \(jobs, mail\), and queues are not moved: .*--drop-queues/,
+    );
+    unwrap(await location.migrateAccount({ account, stamp: to, dropQueues: true }, call));
+    await place.idle(account);
+    const kept = (name: string) => roleAt(place.state(name), account)?.keepsQueues;
+    assert.equal(kept(from), undefined, "they were given up");
+    unwrap(await location.protectAccount({ account, stamp: from, location: "" }, call));
+    await place.idle(account);
+    unwrap(await location.unprotectAccount({ account }, call));
+    await place.idle(account);
+    assert.deepEqual([roleAt(place.state(from), account)?.role, kept(from)], ["removed", true]);
+    place.state(from).removals = [{ account, rows: 7n, bytesLeft: 4_096n, rangesLeft: 2 }];
+    await place.sim.sleep(25_000);
+    const { removals } = await place.account(account);
+    assert.deepEqual(
+      removals.map(({ stamp, rows, bytesLeft, rangesLeft }) => [stamp, rows, bytesLeft, rangesLeft]),
+      [[from, 7n, 4_096n, 2]],
+    );
+    place.end();
+  });
+});
