@@ -2,8 +2,10 @@
  * Clients of the SDKs that write entities and blobs of an account at one stamp, each under a name of its own, and remember what was
  * acknowledged and when.
  */
+import type { TestContext } from "node:test";
 import { AzureNamedKeyCredential, TableClient } from "@azure/data-tables";
 import { BlobServiceClient, type ContainerClient, StorageSharedKeyCredential } from "@azure/storage-blob";
+import { until } from "./two-stamps.ts";
 
 export interface Write {
   /** "PartitionKey/RowKey" of an entity; name of a blob. */
@@ -27,13 +29,14 @@ export interface Doors {
   readonly container: ContainerClient;
 }
 
-/** `portBase`: ports of the stamp. `host`: name of the account in the path, e.g. "acme" or "acme-secondary". `tries`: attempts of the SDK. */
+/** `portBase`: ports of the stamp. `host`: the account's name in the path, also with "-secondary". `tries`: attempts of the SDK. */
 export function doorsOf(portBase: number, host: string, key: string, tries: number): Doors {
   const retryOptions = { maxRetries: tries - 1, retryDelayInMs: 100, maxRetryDelayInMs: 1_000 };
-  const credential = new AzureNamedKeyCredential("acme", key);
+  const account = host.replace(/-secondary$/, "");
+  const credential = new AzureNamedKeyCredential(account, key);
   const options = { allowInsecureConnection: true, retryOptions };
   const table = new TableClient(`http://127.0.0.1:${portBase + 2}/${host}`, "kept", credential, options);
-  const shared = new StorageSharedKeyCredential("acme", key);
+  const shared = new StorageSharedKeyCredential(account, key);
   const blobs = { retryOptions: { maxTries: tries, retryDelayInMs: 100, maxRetryDelayInMs: 1_000 } };
   return { table, container: new BlobServiceClient(`http://127.0.0.1:${portBase}/${host}`, shared, blobs).getContainerClient("kept") };
 }
@@ -43,7 +46,7 @@ const blobBytes = 20_000;
 /** After a failed attempt a writer waits, as programs do. */
 const pauseMs = 100;
 
-/** Writes until it is stopped. */
+/** Writes until it is stopped, at the latest at the end of its test: a test that failed would go on writing, and its process would not end. */
 export class Writers {
   readonly acked: Write[] = [];
   readonly failed: FailedWrite[] = [];
@@ -52,7 +55,8 @@ export class Writers {
   readonly #doors: Doors;
   readonly #prefix: string;
 
-  constructor(doors: Doors, prefix: string) {
+  constructor(t: TestContext, doors: Doors, prefix: string) {
+    t.after(() => this.#stopping.abort());
     this.#doors = doors;
     this.#prefix = prefix;
     this.#running = Promise.all([...partitions.map((partition) => this.#entities(partition)), ...[1, 2].map((at) => this.#blobs(at))]);
@@ -97,6 +101,15 @@ function msOfETag(etag: string): number {
   const text = /datetime'(.+)'/.exec(decodeURIComponent(etag))?.[1];
   if (text === undefined) throw new Error(`an entity's ETag without a time: ${etag}`);
   return Date.parse(text);
+}
+
+/** Waits until `count` more writes of each kind are acknowledged. */
+export async function untilAcked({ acked, failed }: Writers, count: number): Promise<void> {
+  const from = acked.length;
+  const added = (): number[] => (["entity", "blob"] as const).map((kind) => acked.slice(from).filter((each) => each.kind === kind).length);
+  await until(`${count} more acknowledged writes of each kind; the last failures: ${JSON.stringify(failed.slice(-3))}`, added, (counts) =>
+    counts.every((each) => each >= count),
+  );
 }
 
 /** Names of everything that a stamp has: entities as "PartitionKey/RowKey", and blobs. */

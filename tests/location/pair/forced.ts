@@ -7,11 +7,13 @@
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { test } from "node:test";
-import { doorsOf, present, type Write, Writers } from "./testing/judged-writes.ts";
-import { killStamp, type TwoStamps, twoStamps, untilCopy } from "./testing/two-stamps.ts";
+import type { TestContext } from "node:test";
+import { doorsOf, present, untilAcked, type Write, Writers } from "../testing/judged-writes.ts";
+import { isComplete, killStamp, onLocation, silenceDoors, type TwoStamps, until, untilCopy, waitMs } from "../testing/two-stamps.ts";
 
-const waitMs = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+const account = "lost";
+/** Acknowledged writes of each kind that are enough to judge. */
+const enough = 40;
 
 interface Diverged {
   readonly kind: string;
@@ -29,24 +31,15 @@ interface Report {
   readonly rows: readonly Diverged[];
 }
 
-/** Stops the processes that take what is shipped to a stamp. Returns what lets them go on. */
-async function silence({ data, stamp }: TwoStamps, name: string): Promise<() => void> {
-  const { out } = await stamp("status", "--json", "--data", join(data, name));
-  const { processes } = JSON.parse(out) as { processes: { name: string; pid: number | null }[] };
-  const pids = processes.flatMap(({ name: process, pid }) => (process.startsWith("front-end") && pid !== null ? [pid] : []));
-  for (const pid of pids) process.kill(pid, "SIGSTOP");
-  return () => {
-    for (const pid of pids) process.kill(pid, "SIGCONT");
-  };
-}
-
-async function reportOf({ ok }: TwoStamps, stamp: string): Promise<Report> {
-  for (const startMs = performance.now(); ; await waitMs(500)) {
-    const reports = JSON.parse(await ok("geo", "diverged", "acme", "--json")) as Report[];
-    const found = reports.find((each) => each.stamp === stamp);
-    if (found?.complete === true) return found;
-    assert.ok(performance.now() - startMs < 120_000, `not within 120 s: a complete report of ${stamp}: ${JSON.stringify(found)}`);
-  }
+/** Waits for the complete report, and returns it as the command tells it. */
+async function reportOf(two: TwoStamps, stamp: string): Promise<Report> {
+  const page = { account, stamp, marker: "" };
+  const ask = () => onLocation(two, (location) => location.listDiverged(page, { timeoutMs: 20_000 }));
+  await until(`a complete report of ${stamp}`, ask, (now) => now.ok && now.value.complete);
+  const reports = JSON.parse(await two.ok("geo", "diverged", account, "--json")) as Report[];
+  const found = reports.find((each) => each.stamp === stamp);
+  assert.ok(found?.complete === true, `the command tells no complete report of ${stamp}`);
+  return found;
 }
 
 /** Names of the objects that a report is about, as `present` names them. */
@@ -67,35 +60,37 @@ function judgeLoss(acked: readonly Write[], there: ReadonlySet<string>, lastSync
   return lost;
 }
 
-test("geo: the primary stamp is lost whole under load: a forced failover loses what lies behind Last Sync Time, and that is listed", async (t) => {
-  const two = await twoStamps(t);
+export async function primaryIsLost(t: TestContext, two: TwoStamps): Promise<void> {
   const { data, portBase, ok, stamp } = two;
-  const { keys } = JSON.parse(await ok("account", "create", "acme", "--location", "north", "--geo", "south", "--json"));
-  const north = doorsOf(portBase, "acme", keys[0], 1);
-  const patient = doorsOf(portBase, "acme", keys[0], 40);
-  const south = doorsOf(portBase + 300, "acme", keys[0], 1);
+  const { keys } = JSON.parse(await ok("account", "create", account, "--location", "north", "--geo", "south", "--json"));
+  const north = doorsOf(portBase, account, keys[0], 1);
+  const patient = doorsOf(portBase, account, keys[0], 40);
+  const south = doorsOf(portBase + 300, account, keys[0], 1);
   await patient.table.createTable();
   await patient.container.create();
-  await untilCopy(two, "acme", "a complete copy", ({ seeded, pendingOperations }) => seeded && pendingOperations === 0);
+  await untilCopy(two, account, "a complete copy", isComplete);
 
-  const before = new Writers(north, "first");
-  await waitMs(6_000);
-  const goOn = await silence(two, "south-1");
-  await waitMs(3_000);
+  const before = new Writers(t, north, "first");
+  const beganMs = Date.now();
+  await untilAcked(before, enough);
+  // There is a part that is kept: the primary has told a time within it.
+  await untilCopy(two, account, "a Last Sync Time behind the begin", ({ lastSyncMs = 0 }) => lastSyncMs > beganMs + 1_000);
+  const goOn = await silenceDoors(two, "south-1");
+  await untilAcked(before, enough);
   const killedMs = Date.now();
   await killStamp(two, "north-1");
   goOn();
   await before.stop();
   const begunMs = Date.now();
   // A client that has gone over to the other stamp already.
-  const after = new Writers(south, "second");
-  const told = JSON.parse(await ok("geo", "failover", "acme", "--forced", "--accept-loss", "--to", "south-1", "--json"));
+  const after = new Writers(t, south, "second");
+  const told = JSON.parse(await ok("geo", "failover", account, "--forced", "--accept-loss", "--to", "south-1", "--json"));
   const commandMs = Date.now() - begunMs;
   assert.deepEqual([told.stamp, told.secondary, told.kind, told.step], ["south-1", "north-1", "forced", "demoting"]);
   assert.ok(typeof told.acceptedSync === "string", "the failover says which Last Sync Time it began with");
   const lastSyncMs = Date.parse(told.acceptedSync);
   assert.ok(lastSyncMs < killedMs);
-  await waitMs(3_000);
+  await untilAcked(after, enough);
   await after.stop();
   const [first] = after.acked;
   assert.ok(first, `no write was accepted at the new primary: ${JSON.stringify(after.failed.slice(-3))}`);
@@ -112,14 +107,14 @@ test("geo: the primary stamp is lost whole under load: a forced failover loses w
       `the failover's command took ${commandMs} ms, the first write was accepted ${first.ackedMs - begunMs} ms after its begin, ${first.ackedMs - killedMs} ms after the kill`,
     ].join("; "),
   );
-  const waiting = JSON.parse((await stamp("geo", "diverged", "acme", "--stamp", "north-1", "--json")).out || "[]");
+  const waiting = JSON.parse((await stamp("geo", "diverged", account, "--stamp", "north-1", "--json")).out || "[]");
   assert.deepEqual(waiting, [], "the lost stamp tells nothing");
 
   // The old primary comes back. It still believes that it is primary, until the location service has told it.
-  const back = new Writers(doorsOf(portBase, "acme", keys[0], 1), "late");
+  const back = new Writers(t, doorsOf(portBase, account, keys[0], 1), "late");
   await ok("up", "-d", "--data", join(data, "north-1"), "--ready-timeout-s", "300");
   const report = await reportOf(two, "north-1");
-  await untilCopy(two, "acme", "a complete copy at the old primary", ({ stamp: primary, secondary, seeded }) => {
+  await untilCopy(two, account, "a complete copy at the old primary", ({ stamp: primary, secondary, seeded }) => {
     return primary === "south-1" && secondary === "north-1" && seeded;
   });
   const fencedMs = Date.now();
@@ -142,9 +137,9 @@ test("geo: the primary stamp is lost whole under load: a forced failover loses w
   t.diagnostic(`listed: ${listed.size}; acknowledged by the old primary until it heard of its end: ${back.acked.length}`);
 
   // The way back is planned: clients write at the new primary meanwhile.
-  const during = new Writers(south, "third");
-  await waitMs(2_000);
-  const failback = JSON.parse(await ok("geo", "failback", "acme", "--to", "north-1", "--json"));
+  const during = new Writers(t, south, "third");
+  await untilAcked(during, enough);
+  const failback = JSON.parse(await ok("geo", "failback", account, "--to", "north-1", "--json"));
   assert.deepEqual([failback.stamp, failback.secondary], ["north-1", "south-1"]);
   await waitMs(1_000);
   await during.stop();
@@ -155,4 +150,4 @@ test("geo: the primary stamp is lost whole under load: a forced failover loses w
   await patient.table.createEntity({ partitionKey: "foo", rowKey: "at last" });
   const afterwards = await reportOf(two, "north-1");
   assert.deepEqual(namesOf(afterwards), listed, "the report stays");
-});
+}

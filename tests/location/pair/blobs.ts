@@ -5,12 +5,11 @@
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { join } from "node:path";
-import { test } from "node:test";
+import type { TestContext } from "node:test";
 import { BlobServiceClient, type ContainerClient, StorageSharedKeyCredential } from "@azure/storage-blob";
-import { everyKindIsCopied } from "./testing/every-kind.ts";
-import { type TwoStamps, twoStamps, untilCopy } from "./testing/two-stamps.ts";
+import { isComplete, killProcess, type TwoStamps, untilCopy } from "../testing/two-stamps.ts";
 
+const account = "shapes";
 const mebibyte = 1024 * 1024;
 const options = { retryOptions: { maxTries: 20, retryDelayInMs: 300, maxRetryDelayInMs: 2_000 } };
 
@@ -62,32 +61,20 @@ async function seen(container: ContainerClient): Promise<readonly string[]> {
   return told;
 }
 
-async function killSender({ data, stamp }: TwoStamps): Promise<void> {
-  const { out } = await stamp("status", "--json", "--data", join(data, "north-1"));
-  const { processes } = JSON.parse(out) as { processes: { name: string; pid: number | null }[] };
-  const pid = processes.find(({ name }) => name === "partition-server-1")?.pid;
-  assert.ok(pid, "partition-server-1 of north-1 does not run");
-  process.kill(pid, "SIGKILL");
-}
-
-test("geo: blobs of every type are at the secondary with bytes, ETags, times, MD5, tags and snapshots, and are served there after a failover", async (t) => {
-  const two = await twoStamps(t);
+export async function blobsAreCopied(_t: TestContext, two: TwoStamps): Promise<void> {
   const { portBase, ok } = two;
-  await t.test("geo: everything that is copied, of every kind, is told at the secondary as at the primary", async (each) => {
-    each.diagnostic(`facts compared: ${await everyKindIsCopied(two, "kinds")}`);
-  });
-  const { keys } = JSON.parse(await ok("account", "create", "acme", "--location", "north", "--json"));
-  const credential = new StorageSharedKeyCredential("acme", keys[0]);
+  const { keys } = JSON.parse(await ok("account", "create", account, "--location", "north", "--json"));
+  const credential = new StorageSharedKeyCredential(account, keys[0]);
   const at = (base: number, name: string): ContainerClient =>
     new BlobServiceClient(`http://127.0.0.1:${base}/${name}`, credential, options).getContainerClient("things");
-  const here = at(portBase, "acme");
-  const there = at(portBase + 300, "acme-secondary");
+  const here = at(portBase, account);
+  const there = at(portBase + 300, `${account}-secondary`);
   await here.create({ metadata: { of: "north" } });
   await writeAll(here, "before");
-  await ok("geo", "protect", "acme", "--location", "south");
+  await ok("geo", "protect", account, "--location", "south");
   await writeAll(here, "beside");
-  await killSender(two);
-  await untilCopy(two, "acme", "a complete copy", ({ seeded, pendingOperations }) => seeded && pendingOperations === 0);
+  await killProcess(two, "north-1", "partition-server-1");
+  await untilCopy(two, account, "a complete copy", isComplete);
   const written = await seen(here);
   const copied = await seen(there);
   assert.equal(written.length, 2 * 15);
@@ -95,8 +82,8 @@ test("geo: blobs of every type are at the secondary with bytes, ETags, times, MD
   assert.deepEqual([different.slice(0, 3), copied.length], [[], written.length]);
   await assert.rejects(there.getBlockBlobClient("new").upload("x", 1), { statusCode: 403 });
 
-  await ok("geo", "failover", "acme", "--planned", "--to", "south-1");
-  const next = at(portBase + 300, "acme");
+  await ok("geo", "failover", account, "--planned", "--to", "south-1");
+  const next = at(portBase + 300, account);
   await next.getBlockBlobClient("new").upload("of south", 8);
   const now = await seen(next);
   assert.deepEqual(
@@ -107,8 +94,6 @@ test("geo: blobs of every type are at the secondary with bytes, ETags, times, MD
     [],
   );
   // The old primary is filled again, over what it had.
-  await untilCopy(two, "acme", "a complete copy at the old primary", ({ secondary, seeded, pendingOperations }) => {
-    return secondary === "north-1" && seeded && pendingOperations === 0;
-  });
-  assert.deepEqual((await seen(at(portBase, "acme-secondary"))).filter((each, i) => each !== now[i]).slice(0, 3), []);
-});
+  await untilCopy(two, account, "a complete copy at the old primary", (now) => now.secondary === "north-1" && isComplete(now));
+  assert.deepEqual((await seen(at(portBase, `${account}-secondary`))).filter((each, i) => each !== now[i]).slice(0, 3), []);
+}

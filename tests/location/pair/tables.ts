@@ -7,9 +7,11 @@ import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
+import type { TestContext } from "node:test";
 import { AzureNamedKeyCredential, TableClient, TableServiceClient } from "@azure/data-tables";
-import { type TwoStamps, twoStamps, untilCopy } from "./testing/two-stamps.ts";
+import { killProcess, pidOf, type StampName, type TwoStamps, untilCopy, waitMs } from "../testing/two-stamps.ts";
+
+const account = "pairs";
 
 /** A write of one PartitionKey. Three in a row: A, B, and the number of the pair in the entity "last". */
 type Kind = "A" | "B";
@@ -23,7 +25,6 @@ interface Entity {
 }
 
 const partitions = ["foo", "bar", "baz", "qux"] as const;
-const waitMs = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 const rowKeyOf = (kind: Kind, pair: number): string => `${kind}-${String(pair).padStart(5, "0")}`;
 
 async function entitiesOf(table: TableClient, partition?: string): Promise<Entity[]> {
@@ -59,18 +60,8 @@ function assertPrefix(entities: readonly Entity[]): number {
 }
 
 interface Process {
-  readonly stamp: "north-1" | "south-1";
+  readonly stamp: StampName;
   readonly name: string;
-}
-
-/** Returns the id of a process as its supervisor has it now. */
-async function pidOf({ data, stamp }: TwoStamps, process: Process): Promise<number> {
-  // Exits with 4 while a process starts.
-  const { out } = await stamp("status", "--json", "--data", join(data, process.stamp));
-  const { processes } = JSON.parse(out) as { processes: { name: string; pid: number | null }[] };
-  const pid = processes.find(({ name }) => name === process.name)?.pid;
-  assert.ok(pid, `${process.name} of ${process.stamp} does not run`);
-  return pid;
 }
 
 const shipper: Process = { stamp: "north-1", name: "partition-server-1" };
@@ -83,18 +74,17 @@ const cuts: readonly (Process & { readonly signal: "SIGSTOP" | "SIGKILL" })[] = 
   { stamp: "south-1", name: "front-end-1", signal: "SIGKILL" },
 ];
 
-test("geo: tables written at the primary are at the secondary, in order, with their ETags and times, under cuts of the link", async (t) => {
-  const two = await twoStamps(t);
+export async function tablesAreCopied(t: TestContext, two: TwoStamps): Promise<void> {
   const { data, portBase, ok } = two;
-  const { keys } = JSON.parse(await ok("account", "create", "acme", "--location", "north", "--geo", "south", "--json"));
-  const credential = new AzureNamedKeyCredential("acme", keys[0]);
+  const { keys } = JSON.parse(await ok("account", "create", account, "--location", "north", "--geo", "south", "--json"));
+  const credential = new AzureNamedKeyCredential(account, keys[0]);
   const options = { allowInsecureConnection: true, retryOptions: { maxRetries: 40, retryDelayInMs: 200, maxRetryDelayInMs: 1_000 } };
-  const primary = `http://127.0.0.1:${portBase + 2}/acme`;
-  const secondary = `http://127.0.0.1:${portBase + 302}/acme-secondary`;
+  const primary = `http://127.0.0.1:${portBase + 2}/${account}`;
+  const secondary = `http://127.0.0.1:${portBase + 302}/${account}-secondary`;
   const here = new TableClient(primary, "pairs", credential, options);
   const there = new TableClient(secondary, "pairs", credential, options);
   await here.createTable();
-  await untilCopy(two, "acme", "a complete copy", ({ seeded }) => seeded);
+  await untilCopy(two, account, "a complete copy", ({ seeded }) => seeded);
 
   const stopping = new AbortController();
   const writers = partitions.map(async (partitionKey) => {
@@ -118,7 +108,7 @@ test("geo: tables written at the primary are at the secondary, in order, with th
   try {
     for (const each of [...cuts].sort(() => Math.random() - 0.5)) {
       await waitMs(randomInt(500, 3_000));
-      const pid = await pidOf(two, each);
+      const pid = await pidOf(two, each.stamp, each.name);
       process.kill(pid, each.signal);
       if (each.signal === "SIGSTOP") await waitMs(randomInt(500, 4_000)).then(() => process.kill(pid, "SIGCONT"));
       done.push(`${each.signal} to ${each.name} of ${each.stamp}`);
@@ -131,7 +121,7 @@ test("geo: tables written at the primary are at the secondary, in order, with th
   t.diagnostic(`pairs written: ${pairs.join(", ")}; reads judged: ${judged}, the last with ${highest} pairs; faults: ${done.join("; ")}`);
   assert.ok(judged > 0 && highest > 0, "nothing was judged");
 
-  await untilCopy(two, "acme", "an empty backlog", ({ pendingOperations }) => pendingOperations === 0);
+  await untilCopy(two, account, "an empty backlog", ({ pendingOperations }) => pendingOperations === 0);
   const [written, copied] = [await entitiesOf(here), await entitiesOf(there)];
   assert.equal(
     written.length,
@@ -150,14 +140,14 @@ test("geo: tables written at the primary are at the secondary, in order, with th
   const own = readFileSync(secret);
   rmSync(secret);
   writeFileSync(secret, "the secret of another stamp, as long as it is", { mode: 0o600 });
-  process.kill(await pidOf(two, shipper), "SIGKILL");
+  await killProcess(two, shipper.stamp, shipper.name);
   await here.upsertEntity({ partitionKey: "foo", rowKey: "behind", pair: -1 }, "Replace");
-  const refused = await untilCopy(two, "acme", "a refused link", ({ shippingTrouble }) => /secret/.test(shippingTrouble));
+  const refused = await untilCopy(two, account, "a refused link", ({ shippingTrouble }) => /secret/.test(shippingTrouble));
   t.diagnostic(`the link with the wrong secret: ${refused.shippingTrouble}`);
   await assert.rejects(there.getEntity("foo", "behind"), { statusCode: 404 });
   rmSync(secret);
   symlinkSync("../../south-1/cluster-secret", secret);
   assert.deepEqual(readFileSync(secret), own);
-  await untilCopy(two, "acme", "an empty backlog", ({ pendingOperations }) => pendingOperations === 0);
+  await untilCopy(two, account, "an empty backlog", ({ pendingOperations }) => pendingOperations === 0);
   assert.equal((await there.getEntity<{ pair: number }>("foo", "behind")).pair, -1);
-});
+}
