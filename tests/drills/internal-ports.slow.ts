@@ -10,8 +10,8 @@ import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { BlobServiceClient } from "@azure/storage-blob";
 import { type DrillTarget, startOwn } from "@stamp/drills";
-import { GrpcTransport, SecretCredential } from "@stamp/ports-node";
-import { Accounts, ExtentNode, MetadataStore, Status } from "@stamp/wire";
+import { GrpcTransport, geoPeerSecretOf, SecretCredential } from "@stamp/ports-node";
+import { Accounts, ExtentNode, GeoDoor, MetadataStore, Status } from "@stamp/wire";
 import { assertEveryMethodRefused } from "../tools/every-method.ts";
 
 const main = join(import.meta.dirname, "../../packages/cli/src/main.ts");
@@ -29,6 +29,21 @@ after(() => stamp?.close());
 test("internal ports: without the secret, and with another one, every method of every service is refused at every process", async () => {
   const { processes } = await stamp.status();
   for (const each of processes) await assertEveryMethodRefused(each, (port) => wrong.tokenFor(port).text);
+});
+
+test("internal ports: with the secret that another stamp has for the geo door, every method is refused at every process but front-ends", async () => {
+  const { processes, dataDir } = await stamp.status();
+  const peer = new SecretCredential([geoPeerSecretOf(readFileSync(join(dataDir, "cluster-secret"), "utf8").trim())]);
+  for (const each of processes.filter(({ role }) => role !== "front-end"))
+    await assertEveryMethodRefused(each, (port) => peer.tokenFor(port).text);
+  const transport = new GrpcTransport({ credential: () => peer });
+  const call = { timeoutMs: 10_000 };
+  const frontEnd = processes.find(({ role }) => role === "front-end")?.grpc ?? "";
+  const status = await transport.client(frontEnd, Status).getStatus({}, call);
+  const door = await transport.client(frontEnd, GeoDoor).pinData({ account: "nobody" }, call);
+  await transport.close();
+  assert.ok(!status.ok && status.failure.code === "permissionDenied", JSON.stringify(status));
+  assert.ok(!door.ok && door.failure.code !== "permissionDenied" && door.failure.code !== "unauthenticated", JSON.stringify(door));
 });
 
 test("internal ports: account keys, transactions and deletions are not to be had over the bus either", async () => {

@@ -3,10 +3,11 @@
  * themselves to each by a certificate of that stamp's authority, and its secret. With a certificate of another authority nothing is shipped.
  */
 import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { doorsOf } from "./testing/judged-writes.ts";
-import { type TwoStamps, twoStamps, untilCopy } from "./testing/two-stamps.ts";
+import { isComplete, killProcess, type TwoStamps, twoStamps, untilCopy } from "./testing/two-stamps.ts";
 
 const names = ["north-1", "south-1"] as const;
 
@@ -14,25 +15,23 @@ const names = ["north-1", "south-1"] as const;
 const folderFor = ({ data }: Pick<TwoStamps, "data">, name: string): string => join(data, "location/stamp-secrets", `${name}-certs`);
 
 /** Processes that are none of the stamp: their roles, and the names of their files. */
-const others = { "location-service": "location-service-1", "partition-server": "partition-server" } as const;
+const others = ["location-service", "geo-peer"] as const;
+
+/** Name in such a certificate that `at` issues: that of the process, or of the other stamp. */
+function nameOf(role: string, at: (typeof names)[number]): string {
+  if (role !== "geo-peer") return role === "location-service" ? "location-service-1" : role;
+  return at === "north-1" ? "south-1" : "north-1";
+}
 
 /** Makes the certificate of such a process. */
 async function issue(
   two: Pick<TwoStamps, "data" | "ok">,
-  role: keyof typeof others,
+  role: (typeof others)[number] | "partition-server",
   at: (typeof names)[number],
   folder: string,
+  name: string = nameOf(role, at),
 ): Promise<void> {
-  await two.ok("certs", "cluster", "issue", "--role", role, "--name", others[role], "--dir", folder, "--data", join(two.data, at));
-}
-
-/** Kills the partition server of north-1; its supervisor starts it again. */
-async function restartShipper({ data, stamp }: TwoStamps): Promise<void> {
-  const { out } = await stamp("status", "--json", "--data", join(data, "north-1"));
-  const { processes } = JSON.parse(out) as { processes: { name: string; pid: number | null }[] };
-  const pid = processes.find(({ name }) => name === "partition-server-1")?.pid;
-  assert.ok(pid, "partition-server-1 of north-1 does not run");
-  process.kill(pid, "SIGKILL");
+  await two.ok("certs", "cluster", "issue", "--role", role, "--name", name, "--dir", folder, "--data", join(two.data, at));
 }
 
 test("geo: with TLS between processes the stamps of an account prove themselves by each other's certificates", async (t) => {
@@ -42,8 +41,7 @@ test("geo: with TLS between processes the stamps of an account prove themselves 
       for (const [at, name] of names.entries()) {
         const ports = String(portBase + 300 * at);
         await ok("certs", "cluster", "init", "--stamp", name, "--port-base", ports, "--data", join(data, name));
-        for (const role of ["location-service", "partition-server"] as const)
-          await issue({ data, ok }, role, name, folderFor({ data }, name));
+        for (const role of others) await issue({ data, ok }, role, name, folderFor({ data }, name));
       }
     },
   });
@@ -53,21 +51,36 @@ test("geo: with TLS between processes the stamps of an account prove themselves 
   const there = doorsOf(portBase + 300, "acme-secondary", keys[0], 20);
   await here.table.createTable();
   await here.table.createEntity({ partitionKey: "p", rowKey: "1" });
-  const isComplete = ({ seeded, pendingOperations }: { readonly seeded: boolean; readonly pendingOperations: number | null }): boolean =>
-    seeded && pendingOperations === 0;
   await untilCopy(two, "acme", "a complete copy", isComplete);
   assert.equal((await there.table.getEntity("p", "1")).rowKey, "1");
 
+  /** Ships with the certificate that is there now. */
+  const shipped = async (rowKey: string): Promise<void> => {
+    await untilCopy(two, "acme", "an empty backlog", isComplete);
+    assert.equal((await there.table.getEntity("p", rowKey)).rowKey, rowKey);
+  };
+  const notShipped = async (rowKey: string, why: RegExp): Promise<void> => {
+    // A running process takes a renewed certificate of its own stamp and role, and no other one.
+    await killProcess(two, "north-1", "partition-server-1");
+    await here.table.createEntity({ partitionKey: "p", rowKey });
+    const refused = await untilCopy(two, "acme", "a refused link", ({ shippingTrouble }) => why.test(shippingTrouble));
+    assert.match(refused.shippingTrouble, why);
+    await assert.rejects(there.table.getEntity("p", rowKey), { statusCode: 404 });
+  };
+  const folder = folderFor(two, "south-1");
   // A certificate of another authority: that of north-1 itself.
-  await issue(two, "partition-server", "north-1", folderFor(two, "south-1"));
-  await restartShipper(two);
-  await here.table.createEntity({ partitionKey: "p", rowKey: "2" });
-  const refused = await untilCopy(two, "acme", "a refused link", ({ shippingTrouble }) => shippingTrouble !== "");
-  assert.match(refused.shippingTrouble, /TLS|certificate/);
-  await assert.rejects(there.table.getEntity("p", "2"), { statusCode: 404 });
-  await issue(two, "partition-server", "south-1", folderFor(two, "south-1"));
-  // A running process takes a renewed certificate of its own stamp and role, and no other one.
-  await restartShipper(two);
-  await untilCopy(two, "acme", "an empty backlog", isComplete);
-  assert.equal((await there.table.getEntity("p", "2")).rowKey, "2");
+  await issue(two, "geo-peer", "north-1", folder);
+  await notShipped("2", /TLS|certificate/);
+  // One of the right authority for another stamp.
+  await issue(two, "geo-peer", "south-1", folder, "east-1");
+  await notShipped("3", /the caller's certificate is of stamp east-1/);
+  await issue(two, "geo-peer", "south-1", folder);
+  await killProcess(two, "north-1", "partition-server-1");
+  await shipped("3");
+  // What a release before has issued is taken.
+  for (const file of ["geo-peer.pem", "geo-peer-key.pem"]) rmSync(join(folder, file));
+  await issue(two, "partition-server", "south-1", folder);
+  await killProcess(two, "north-1", "partition-server-1");
+  await here.table.createEntity({ partitionKey: "p", rowKey: "4" });
+  await shipped("4");
 });

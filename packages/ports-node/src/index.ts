@@ -9,9 +9,9 @@ export { NodeDisk } from "./disk/disk.ts";
 export { NodeKeyValueStores } from "./disk/key-value.ts";
 export type { Credential } from "./grpc/credentials/credential.ts";
 export { type PeerName, type PeerTls, peerUri } from "./grpc/credentials/peer-tls.ts";
-export { SecretCredential } from "./grpc/credentials/secret-credential.ts";
+export { geoPeerSecretOf, SecretCredential } from "./grpc/credentials/secret-credential.ts";
 export { NodeForeignCalls } from "./grpc/foreign-calls.ts";
-export { peerTransports } from "./grpc/peer-transports.ts";
+export { geoPeerFile, peerTransports } from "./grpc/peer-transports.ts";
 export { GrpcTransport } from "./grpc/transport.ts";
 export { NodeHttpClient } from "./http/http-client.ts";
 export { type HttpListener, serveHttp } from "./http/http-server.ts";
@@ -24,7 +24,7 @@ export { runService } from "./process/run-service.ts";
 export { parseWrittenJson } from "./process/written-json.ts";
 export { NodeRandom } from "./random.ts";
 export { readPair } from "./secrets/certificates.ts";
-export { credentialOf, makeSecretFile, type SecretFiles, secretFilesBeside } from "./secrets/cluster-secret.ts";
+export { credentialOf, makeSecretFile, type SecretFiles, secretFilesBeside, secretsOf } from "./secrets/cluster-secret.ts";
 export {
   goneText,
   type MasterKeyFiles,

@@ -45,6 +45,8 @@ export interface CallContext {
   readonly peer: string;
   /** Role of the caller, as its connection says or proves it (`Caller` of @stamp/wire); undefined if it says none. */
   readonly caller?: string | undefined;
+  /** Name of the caller that its certificate proves: of a process, or of another stamp; undefined without TLS. */
+  readonly callerName?: string | undefined;
   readonly metadata: Readonly<Record<string, string>>;
   /**
    * Gives the memory of the request's payload back to the transport, which uses it again at once. A handler may call it once, when neither it

@@ -38,6 +38,7 @@ export const callerNumbers = {
   "front-end": 6,
   operator: 7,
   "location-service": 8,
+  "geo-peer": 9,
 } as const;
 
 export type Caller = keyof typeof callerNumbers;
@@ -66,6 +67,12 @@ const readers = [...owners, "front-end", "operator"] as const;
  * its own records (`services/lock-service/src/confined.ts`), so that it holds and writes nothing of a stamp.
  */
 const locations = ["location-service"] as const;
+/**
+ * Another stamp, whose partition servers ship to this one. Only front-ends take it, and only at their geo door. A peer of the release before says
+ * to be a partition server; the next release takes that no more.
+ */
+const peers = ["geo-peer", "partition-server"] as const;
+const members = callers.filter((caller) => caller !== "geo-peer");
 const leasedAnywhere = [...leased, ...locations] as const;
 
 const tables: readonly ServiceCallers[] = [
@@ -74,7 +81,7 @@ const tables: readonly ServiceCallers[] = [
     renewLease: leasedAnywhere,
     releaseLease: leasedAnywhere,
     refuseRenewals: ["partition-manager"],
-    getLease: callers,
+    getLease: members,
     listLeases: ["partition-manager", "operator"],
   }),
   table(MetadataStore, {
@@ -204,14 +211,13 @@ const tables: readonly ServiceCallers[] = [
     listRemovals: ["operator", ...locations],
     listQueues: ["operator", ...locations],
   }),
-  // Partition servers of another stamp.
   table(GeoDoor, {
-    ship: ["partition-server"],
-    seed: ["partition-server"],
-    writeData: ["partition-server"],
-    pinData: ["partition-server"],
-    report: ["partition-server"],
-    tellVersions: ["partition-server"],
+    ship: peers,
+    seed: peers,
+    writeData: peers,
+    pinData: peers,
+    report: peers,
+    tellVersions: peers,
   }),
   table(FrontEnd, {
     createContainer: ["operator"],

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFile
 import { join, resolve } from "node:path";
 import { connect } from "node:tls";
 import { operatorName, peerFilesOf, peerFolder, planCluster, readClusterRecord } from "@stamp/cluster";
-import { inWords, type PeerFiles, type PeerName, peerUri, readPeerTls } from "@stamp/ports-node";
+import { geoPeerFile, inWords, type PeerFiles, type PeerName, peerUri, readPeerTls } from "@stamp/ports-node";
 import { type Caller, callers, isCaller } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
@@ -49,7 +49,7 @@ export function addClusterCerts(certs: Command): Command {
     .command("issue")
     .description("make the certificate of one process, for example for another host")
     .requiredOption("--role <role>", `one of ${callers.join(", ")}`)
-    .requiredOption("--name <name>", "name of the process, for example extent-node-1")
+    .requiredOption("--name <name>", "name of the process, for example extent-node-1; with --role geo-peer, of the other stamp")
     .option("--dir <dir>", "where it is put, with ca.pem (default: `cluster-certs` in the data folder)")
     .option("--days <n>", "how long it is good for, at most 3650", "365")
     .option("--json", "for tools")
@@ -57,13 +57,16 @@ export function addClusterCerts(certs: Command): Command {
   withConfig(one, ["dataDir"]).action(async (_options, command: Command) => {
     const { role, name, dir, days, json } = command.opts<{ role: string; name: string; dir?: string; days: string; json?: boolean }>();
     if (!isCaller(role)) throw new CommandError(`--role: ${role} is none of ${callers.join(", ")}`, exitCodes.usage);
+    if (role === "geo-peer" && dir === undefined)
+      throw new CommandError("--role geo-peer needs --dir: the certificate is for another stamp (docs/guides/geo.md)", exitCodes.usage);
     const config = configOf(command);
     const stamp = stampIn(config);
     if (stamp === undefined) throw new CommandError("there is no authority here yet: ./stamp certs cluster init", exitCodes.usage);
     const authority = await authorityIn(peerFolder(config), false);
     const folder = dir === undefined ? peerFolder(config) : resolve(dir);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const files = { cert: join(folder, `${name}.pem`), key: join(folder, `${name}-key.pem`), ca: join(folder, "ca.pem") };
+    const file = role === "geo-peer" ? geoPeerFile : name;
+    const files = { cert: join(folder, `${file}.pem`), key: join(folder, `${file}-key.pem`), ca: join(folder, "ca.pem") };
     if (dir !== undefined) put(files.ca, authority.certificate, 0o644);
     tellIssued(json, folder, [await issue(files, authority, { stamp, role, name }, daysOf(days))], "Processes take it within a second.");
   });

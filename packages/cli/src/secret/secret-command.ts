@@ -4,10 +4,12 @@ import {
   addNextSecret,
   dropNextSecret,
   dropPreviousSecret,
+  geoPeerSecretOf,
   inWords,
   type RotationState,
   rotationState,
   type SecretFiles,
+  secretsOf,
   useNextSecret,
 } from "@stamp/ports-node";
 import type { Command } from "commander";
@@ -33,6 +35,17 @@ export function addSecret(program: Command): void {
     const madeAt = made.length === 0 ? null : new Date(Math.min(...made)).toISOString();
     if (command.opts<{ json?: boolean }>().json === true) console.log(toJson({ file: files.current, madeAt, ...state, processes }));
     else console.log(showText(files, state, made, processes));
+  });
+  const peer = command
+    .command("geo-peer")
+    .description("print the secret with which another stamp proves itself at the geo door, and nowhere else; it changes with a rotation")
+    .option("--json", "for tools")
+    .addHelpText("after", "\nExample:\n  stamp secret geo-peer > for-the-other-stamp/south-1");
+  withConfig(peer, ["dataDir", "clusterSecretFile"]).action((_options, command: Command) => {
+    const secret = inCommand(() => secretsOf({ clusterSecretFile: secretFilesOf(configOf(command)).current }))[0];
+    if (secret === undefined) throw new CommandError("this stamp has no secret: its geo door asks for none", exitCodes.usage);
+    const shown = geoPeerSecretOf(secret);
+    console.log(command.opts<{ json?: boolean }>().json === true ? toJson({ secret: shown }) : shown);
   });
   const rotate = command
     .command("rotate")

@@ -3,6 +3,7 @@
  * it is the most expensive part of starting one.
  */
 import type { CallContext } from "@stamp/ports";
+import type { Proven } from "./credentials/credential.ts";
 
 export class CallState implements CallContext {
   readonly deadlineMs: number;
@@ -11,6 +12,7 @@ export class CallState implements CallContext {
   readonly authorized: () => void;
   giveBackPayload: (() => void) | undefined;
   readonly caller: string | undefined;
+  readonly callerName: string | undefined;
   #controller: AbortController | undefined;
   #aborted = false;
 
@@ -18,10 +20,11 @@ export class CallState implements CallContext {
     deadlineMs: number,
     peer: string,
     metadata: Readonly<Record<string, string>>,
-    caller?: string,
+    { caller, name }: Pick<Partial<Proven>, "caller" | "name"> = {},
     authorized: () => void = () => {},
   ) {
     this.caller = caller;
+    this.callerName = name;
     this.deadlineMs = deadlineMs;
     this.peer = peer;
     this.metadata = metadata;

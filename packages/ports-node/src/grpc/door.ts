@@ -12,11 +12,10 @@
 import { constants } from "node:crypto";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from "node:tls";
-import type { Caller } from "@stamp/wire";
 import { inWords } from "../process/in-words.ts";
 import { hostAndPort } from "./address.ts";
 import type { Handshake, Proven } from "./credentials/credential.ts";
-import { callerBehind, minVersion, type PeerTls } from "./credentials/peer-tls.ts";
+import { callerBehind, minVersion, type PeerName, type PeerTls } from "./credentials/peer-tls.ts";
 
 export interface DoorOptions {
   readonly proveTimeoutMs: number;
@@ -43,8 +42,8 @@ export class Door {
   #tlsNow: PeerTls | undefined;
   /** Ends of the time that connections have for their TLS handshake, by peer. */
   readonly #shaking = new Map<string, () => void>();
-  /** Roles that certificates prove, by peer. */
-  readonly #callers = new Map<string, Caller>();
+  /** Names that certificates prove, by peer. */
+  readonly #callers = new Map<string, PeerName>();
   /** Connections that have not proven anything, oldest first: without a handshake, or in it. */
   readonly #unproven = new Set<Socket>();
   /** HTTP/2 connections without an admitted call, by peer, oldest first. */
@@ -57,8 +56,8 @@ export class Door {
     this.#server = createServer({ noDelay: true }, greet);
   }
 
-  /** Role that the certificate of the peer's connection proves; undefined without TLS, `gone` if that connection has ended. */
-  callerAt(peer: string): Caller | "gone" | undefined {
+  /** Role and name that the certificate of the peer's connection proves; undefined without TLS, `gone` if that connection has ended. */
+  callerAt(peer: string): PeerName | "gone" | undefined {
     return this.#tls === undefined ? undefined : (this.#callers.get(peer) ?? "gone");
   }
 
@@ -145,7 +144,7 @@ export class Door {
       socket.destroy();
       return;
     }
-    this.#callers.set(peer, caller.role);
+    this.#callers.set(peer, caller);
     this.#greet(socket);
   }
 
@@ -196,9 +195,9 @@ export class Door {
       if (step.bytes.length > 0) socket.write(step.bytes);
       if (step.kind !== "proven") return;
       known();
-      const caller = this.callerAt(peer) ?? step.by.caller;
-      if (caller === "gone") socket.destroy();
-      else this.#options.plain(socket, begin, { ...step.by, caller });
+      const certified = this.callerAt(peer);
+      if (certified === "gone") socket.destroy();
+      else this.#options.plain(socket, begin, { ...step.by, caller: certified?.role ?? step.by.caller, name: certified?.name });
     };
     this.#unproven.add(socket);
     socket.on("error", drop).on("close", known).on("readable", look);

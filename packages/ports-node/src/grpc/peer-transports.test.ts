@@ -21,7 +21,7 @@ test("transports to other stamps: files that can't be used refuse the calls to t
   mkdirSync(join(folder, "south-certs"));
   // The first command of the guide leaves this, until the second one has run.
   writeFileSync(join(folder, "south-certs", "ca.pem"), "no certificate");
-  assert.match(why("south"), /^failedPrecondition: certificates for stamp south: .*partition-server\.pem/);
+  assert.match(why("south"), /^failedPrecondition: certificates for stamp south: .*geo-peer\.pem/);
   rmSync(join(folder, "south-certs"), { recursive: true });
   const first = to("south");
   assert.ok(first.ok);

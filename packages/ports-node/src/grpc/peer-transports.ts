@@ -1,6 +1,7 @@
 /**
- * Transports to other stamps that have secrets of their own: `<folder>/<stamp>` holds the secret of the stamp, and `<folder>/<stamp>-certs` what
- * `stamp certs cluster issue --role partition-server` wrote there, if the stamp has TLS between its processes.
+ * Transports to the geo doors of other stamps that have secrets of their own: `<folder>/<stamp>` holds what `stamp secret geo-peer` of that stamp
+ * wrote, and `<folder>/<stamp>-certs` what `stamp certs cluster issue --role geo-peer` of that stamp wrote, if it has TLS between its processes.
+ * What a release before wrote there is taken, too: the whole secret of the stamp, and a certificate of the role `partition-server`.
  *
  * Files that can't be used refuse the calls to that stamp, with the reason, and are read again at the next call. They end nothing else.
  */
@@ -12,6 +13,9 @@ import { ConfigError } from "../process/config.ts";
 import { credentialOf } from "../secrets/cluster-secret.ts";
 import { PeerCertificates } from "../secrets/peer-certificates.ts";
 import { GrpcTransport } from "./transport.ts";
+
+/** Name of the files with a certificate of the role `geo-peer`, without `.pem` and `-key.pem`. */
+export const geoPeerFile = "geo-peer";
 
 /** Returns the transport to a stamp, by its name. */
 export function peerTransports(
@@ -27,7 +31,10 @@ export function peerTransports(
     if (!existsSync(clusterSecretFile))
       return refused("failedPrecondition", "notReady", `the secret of stamp ${stamp} is not there: ${clusterSecretFile}`);
     const at = (file: string): string => join(`${clusterSecretFile}-certs`, file);
-    const files = { cert: at("partition-server.pem"), key: at("partition-server-key.pem"), ca: at("ca.pem") };
+    const isOld = !existsSync(at(`${geoPeerFile}.pem`)) && existsSync(at("partition-server.pem"));
+    const name = isOld ? "partition-server" : geoPeerFile;
+    const files = { cert: at(`${name}.pem`), key: at(`${name}-key.pem`), ca: at("ca.pem") };
+    if (isOld) logger.warn("the certificate for another stamp opens more than its geo door: replace it", { stamp, file: files.cert });
     let certificates: PeerCertificates | undefined;
     try {
       certificates = existsSync(files.ca) ? new PeerCertificates(files, logger) : undefined;
@@ -40,7 +47,7 @@ export function peerTransports(
     const transport = new GrpcTransport({
       clock,
       logger,
-      credential: () => credentialOf({ clusterSecretFile }, "partition-server"),
+      credential: () => credentialOf({ clusterSecretFile }, "geo-peer"),
       tls: tls === undefined ? undefined : () => tls.tls,
     });
     transports.set(stamp, transport);

@@ -48,6 +48,7 @@ async function process(t: TestContext, sources: SecretFiles) {
     return {
       open: credential.open,
       accepts: credential.accepts,
+      acceptsPeers: credential.acceptsPeers,
       dial: (port) => credential.dial(port),
       accept: (ports) => {
         connections++;

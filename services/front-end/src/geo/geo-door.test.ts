@@ -6,7 +6,15 @@ import { allRules, concatBytes, ok, refused, toHex } from "@stamp/base";
 import { roleWithoutRow } from "@stamp/geo";
 import { accountKeys } from "@stamp/objects";
 import type { CallContext, World } from "@stamp/ports";
-import { GeoSeedRequestSchema, type ScannedPart } from "@stamp/wire";
+import {
+  CopyReportSchema,
+  GeoPinDataRequestSchema,
+  GeoSeedRequestSchema,
+  GeoShipRequestSchema,
+  GeoWriteDataRequestSchema,
+  type ScannedPart,
+  TellVersionsRequestSchema,
+} from "@stamp/wire";
 import type { Accounts } from "../accounts/accounts.ts";
 import type { Router } from "../routing/router.ts";
 import type { Copies } from "./copies.ts";
@@ -91,4 +99,65 @@ test("geo door: rows of a table that this release does not know are refused, and
     [reason, message, applied.length],
     ["badRequest", 'rows of table "Graph" are not shipped: this stamp may run another release', 0],
   );
+});
+
+test("geo door: a certificate of another stamp than the account's other one is refused by every method, and the right one is served", async () => {
+  const called: string[] = [];
+  const note = (name: string, value: unknown) => async () => {
+    called.push(name);
+    return ok(value);
+  };
+  const router = {
+    applyShipped: note("ship", {}),
+    applyScanned: note("seed", new Uint8Array(0)),
+    shippedVersions: note("tellVersions", [{}]),
+    writeData: note("writeData", { places: [], pinTermMs: 1 }),
+    pinData: note("pinData", []),
+  } as unknown as Router;
+  const copies = { note: note("report", {}) } as unknown as Copies;
+  /** `peer`: the account's other stamp. */
+  const callsAs = async (caller: string | undefined, callerName: string | undefined, peer: string | undefined, isPrimary = false) => {
+    const role = {
+      ...roleWithoutRow,
+      role: isPrimary ? "primary" : "secondary",
+      epoch: 3,
+      ...(peer === undefined ? {} : { peer }),
+    } as const;
+    const accounts = { roleNow: async () => ok(role) } as unknown as Accounts;
+    const world = { rules: allRules, clock: { monotonicMs: () => 0 } } as unknown as World;
+    const door = geoDoorHandlers(world, accounts, router, copies, new GeoRefusals());
+    const by = { ...context, caller, callerName } as CallContext;
+    const epoch = 3n;
+    const part = { epoch, sequence: 9n, lastTicket: 9n, lowKey: low, highKey: high, rows: [] };
+    const shipment = { epoch, name: key("a"), commits: [] };
+    const base = { account, epoch, table: "Blob" };
+    return {
+      ship: () => door.ship(create(GeoShipRequestSchema, { ...base, shipment }), by),
+      seed: () => door.seed(create(GeoSeedRequestSchema, { ...base, part }), by),
+      writeData: () => door.writeData(create(GeoWriteDataRequestSchema, { account, epoch, name: key("a") }), by),
+      pinData: () => door.pinData(create(GeoPinDataRequestSchema, { account, epoch, name: key("a") }), by),
+      tellVersions: () => door.tellVersions(create(TellVersionsRequestSchema, { ...base, names: [key("a")] }), by),
+      report: () => door.report(create(CopyReportSchema, { account, epoch }), by),
+    };
+  };
+  for (const [callerName, peer, isServed] of [
+    ["north-1", "north-1", true],
+    ["east-1", "north-1", false],
+    ["north-1", undefined, false],
+  ] as const)
+    for (const method of ["ship", "seed", "writeData", "pinData", "tellVersions", "report"] as const) {
+      called.length = 0;
+      const door = await callsAs("geo-peer", callerName, peer, method === "tellVersions");
+      const answer = await door[method]();
+      const what = `${method} as ${callerName}, other stamp ${peer}`;
+      if (isServed) assert.deepEqual([answer.ok, called], [true, [method]], `${what}: ${JSON.stringify(answer)}`);
+      else {
+        assert.ok(!answer.ok && answer.failure.code === "permissionDenied" && answer.failure.applied === "no", what);
+        assert.match(answer.failure.message, new RegExp(`the caller's certificate is of stamp ${callerName}$`));
+        assert.deepEqual(called, [], what);
+      }
+    }
+  // A peer of the release before, and one without certificates, prove no name.
+  for (const caller of ["partition-server", "geo-peer", undefined])
+    assert.ok((await (await callsAs(caller, undefined, "north-1")).ship()).ok);
 });

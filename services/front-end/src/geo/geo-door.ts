@@ -5,11 +5,13 @@
  * Invariants:
  * - Rows are applied only for an account that follows the role epoch under which they were shipped (rule `geoShippedUnderEpoch`), by a row
  *   of the account that was asked for less than its term ago.
+ * - A caller that proves which stamp it is by its certificate (role `geo-peer`) is served for accounts only whose row names that stamp as the
+ *   other one.
  * - Bytes of blobs go to the range of their blob, under the same check. A row that refers to bytes is refused where they are not.
  * - A part of a scan is answered when every range that has keys of it has applied it.
  */
 import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
-import { acceptsShipment, tellsVersions } from "@stamp/geo";
+import { type AccountRole, acceptsShipment, tellsVersions } from "@stamp/geo";
 import { accountKeys, isShippedTable, type Route, type ShippedTable } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { CallContext, Handlers, World } from "@stamp/ports";
@@ -27,6 +29,7 @@ interface Asked {
   readonly epoch: bigint;
   /** Role epoch of the rows; undefined: there are none. */
   readonly inner: bigint | undefined;
+  readonly context: CallContext;
 }
 
 /** Counts what the door refuses. */
@@ -43,19 +46,22 @@ export function geoDoorHandlers(
   refusals: GeoRefusals,
 ): Handlers<typeof GeoDoor> {
   /** Refuses rows that this stamp does not take. */
-  const accepted = async ({ account, table, epoch, inner }: Asked, limits: CallLimits): Promise<Outcome<ShippedTable>> => {
+  const accepted = async ({ account, table, epoch, inner, context }: Asked, limits: CallLimits): Promise<Outcome<ShippedTable>> => {
     if (!isShippedTable(table)) return bad(`rows of table ${JSON.stringify(table)} are not shipped: this stamp may run another release`);
     if (inner === undefined) return bad("a shipment without rows");
     if (inner !== epoch) return bad("a shipment names two role epochs");
     const role = await accounts.roleNow(account, limits);
     if (role === undefined) return refused("unavailable", "notReady", `account ${account} was not read in time`);
     if (!role.ok) return role;
+    const named = peerOfAccount(account, role.value, context);
+    if (!named.ok) return named;
     const taken = acceptsShipment(role.value, fromWire(epoch), world.rules);
     if (!taken.ok) refusals.staleEpochs++;
     return taken.ok ? ok(table) : taken;
   };
-  const dataRoute = async (account: string, epoch: bigint, name: Uint8Array, limits: CallLimits): Promise<Outcome<Route>> => {
-    const taken = await accepted({ account, table: "Blob", epoch, inner: epoch }, limits);
+  const dataRoute = async (asked: Omit<Asked, "table" | "inner">, name: Uint8Array, limits: CallLimits): Promise<Outcome<Route>> => {
+    const { account, epoch } = asked;
+    const taken = await accepted({ ...asked, table: "Blob", inner: epoch }, limits);
     if (!taken.ok) return taken;
     return holdsKey(accountKeys(account), name) ? ok({ table: "Blob", key: name }) : bad("bytes outside of their account");
   };
@@ -63,14 +69,14 @@ export function geoDoorHandlers(
   return {
     ship: async ({ account, epoch, table, shipment }, context) => {
       const limits = limitsOf(context);
-      const shipped = await accepted({ account, epoch, table, inner: shipment?.epoch }, limits);
+      const shipped = await accepted({ account, epoch, table, inner: shipment?.epoch, context }, limits);
       if (!shipped.ok) return shipped;
       if (shipment === undefined || !holdsKey(accountKeys(account), shipment.name)) return bad("a shipment outside of its account");
       return router.applyShipped({ table: shipped.value, key: shipment.name }, shipment, limits);
     },
     seed: async ({ account, epoch, table, part }, context) => {
       const limits = limitsOf(context);
-      const seeded = await accepted({ account, epoch, table, inner: part?.epoch }, limits);
+      const seeded = await accepted({ account, epoch, table, inner: part?.epoch, context }, limits);
       if (!seeded.ok) return seeded;
       const { low, high } = accountKeys(account);
       if (part === undefined || compareBytes(part.lowKey, low) < 0 || compareBytes(part.highKey, high) > 0) {
@@ -84,6 +90,8 @@ export function geoDoorHandlers(
       const role = await accounts.roleNow(account, limits);
       if (role === undefined) return refused("unavailable", "notReady", `account ${account} was not read in time`);
       if (!role.ok) return role;
+      const named = peerOfAccount(account, role.value, context);
+      if (!named.ok) return named;
       const told = tellsVersions(role.value, fromWire(epoch));
       if (!told.ok) return told;
       if (names.length > namesMax || names.some((name) => !holdsKey(accountKeys(account), name)))
@@ -100,21 +108,39 @@ export function geoDoorHandlers(
     },
     writeData: async ({ account, epoch, name, payload }, context) => {
       const limits = limitsOf(context);
-      const route = await dataRoute(account, epoch, name, limits);
+      const route = await dataRoute({ account, epoch, context }, name, limits);
       if (!route.ok) return route;
       const written = await router.writeData(route.value, payload, limits);
       return written.ok ? ok({ places: [...written.value.places], pinTermMs: written.value.pinTermMs }) : written;
     },
     pinData: async ({ account, epoch, name, extentIds }, context) => {
       const limits = limitsOf(context);
-      const route = await dataRoute(account, epoch, name, limits);
+      const route = await dataRoute({ account, epoch, context }, name, limits);
       if (!route.ok) return route;
       const gone = await router.pinData(route.value, extentIds, limits);
       return gone.ok ? ok({ goneExtentIds: [...gone.value] }) : gone;
     },
     // The manager decides by the account's row which copy the report is about.
-    report: (report, { deadlineMs }) => copies.note(report, Math.max(1, deadlineMs - world.clock.monotonicMs())),
+    report: async (report, context) => {
+      // A report without a proven name needs no look at the row here.
+      if (context.callerName !== undefined) {
+        const role = await accounts.roleNow(report.account, limitsOf(context));
+        if (role === undefined) return refused("unavailable", "notReady", `account ${report.account} was not read in time`);
+        if (!role.ok) return role;
+        const named = peerOfAccount(report.account, role.value, context);
+        if (!named.ok) return named;
+      }
+      return copies.note(report, Math.max(1, context.deadlineMs - world.clock.monotonicMs()));
+    },
   };
+}
+
+/** Refuses a caller whose certificate is of another stamp than the account's other one. A caller without a proven name is not refused here. */
+function peerOfAccount(account: string, role: AccountRole | undefined, { caller, callerName }: CallContext): Outcome<void> {
+  const peer = role?.peer;
+  if (caller !== "geo-peer" || callerName === undefined || callerName === peer) return ok();
+  const other = peer === undefined ? "has no second stamp" : `has ${peer} as its other stamp`;
+  return refused("permissionDenied", "unauthorized", `account ${account} ${other}, and the caller's certificate is of stamp ${callerName}`);
 }
 
 /** One range after the other gets what it has of the part. */

@@ -42,6 +42,8 @@ export interface BusServerContext {
   readonly stands: () => boolean;
   /** Role of the caller; undefined if it says none. */
   readonly caller: Caller | undefined;
+  /** Name of the caller that its certificate proves; undefined without TLS. */
+  readonly name: string | undefined;
   readonly onForbidden: (why: string) => void;
   /** Where the frames of plain connections are. */
   readonly memory: FrameMemory;
@@ -164,7 +166,7 @@ export class BusServerConnection {
       this.#refuse(callId, { code: "invalidArgument", reason: "badRequest", message: text, applied: "no" });
       return;
     }
-    const state = new CallState(this.#context.clock.monotonicMs() + request.timeoutMs, this.#peer, request.metadata, caller);
+    const state = new CallState(this.#context.clock.monotonicMs() + request.timeoutMs, this.#peer, request.metadata, this.#context);
     state.giveBackPayload = once(giveBackFrame);
     const running: Running = { state, sizeBytes: message.length + this.#expectedAnswerBytes(method), timer: undefined };
     running.timer = setTimeout(() => this.#expire(callId, running, method.name), request.timeoutMs);

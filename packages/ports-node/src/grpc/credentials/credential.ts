@@ -16,6 +16,8 @@ export interface Proven {
   readonly id: ProofId;
   /** Its role. With a secret, the role that it says to have. Undefined if it says none: no secret, a tool, or a release before roles. */
   readonly caller: Caller | undefined;
+  /** Name that its certificate proves; undefined without TLS. */
+  readonly name?: string | undefined;
 }
 
 /**
@@ -54,6 +56,8 @@ export interface Credential {
   readonly open: boolean;
   /** Proofs that this process accepts, its own first; empty where there is no secret. */
   readonly accepts: readonly ProofId[];
+  /** Proofs of other stamps, which this process accepts for the role `geo-peer` only; empty but at front-ends. */
+  readonly acceptsPeers: readonly ProofId[];
   /** `port`: the one that is dialed. */
   dial(port: number): Handshake;
   /** `ports`: those under which this process is reached. */

@@ -8,6 +8,7 @@ import { Metadata, ServerInterceptingCall, type ServerInterceptor, status } from
 import { type Caller, isCaller, methodsFor } from "@stamp/wire";
 import { forbidden } from "../failures.ts";
 import { type Credential, type Proven, proofKey, tokenKey } from "./credential.ts";
+import type { PeerName } from "./peer-tls.ts";
 
 /** Metadata of an admitted call that the server adds itself: what its token was made with. A caller's own is taken away. */
 const provenByKey = "stamp-proven-by";
@@ -19,8 +20,8 @@ export interface GuardOptions {
   readonly open: readonly DescService[];
   readonly credential: () => Credential;
   readonly ports: () => readonly number[];
-  /** Role that the certificate of the peer's connection proves; undefined without TLS, `gone` if that connection has ended. */
-  readonly callerAt: (peer: string) => Caller | "gone" | undefined;
+  /** Role and name that the certificate of the peer's connection proves; undefined without TLS, `gone` if that connection has ended. */
+  readonly callerAt: (peer: string) => PeerName | "gone" | undefined;
   readonly onAdmitted: (peer: string) => void;
   readonly onRefused: (peer: string, why: string) => void;
 }
@@ -42,11 +43,12 @@ export function guard({ open, credential, ports, callerAt, onAdmitted, onRefused
               call.sendStatus({ code: status.UNAUTHENTICATED, details: admission.why, metadata: refusedMetadata() });
               return;
             }
-            const caller = callerAt(call.getPeer()) ?? admission.by.caller;
-            if (caller === "gone") {
+            const certified = callerAt(call.getPeer());
+            if (certified === "gone") {
               call.sendStatus({ code: status.UNAUTHENTICATED, details: "its connection has ended", metadata: refusedMetadata() });
               return;
             }
+            const caller = certified?.role ?? admission.by.caller;
             if (caller !== undefined && !mayCall(caller, method.path)) {
               const { message } = forbidden(caller, method.path.slice(1));
               onRefused(call.getPeer(), message);
@@ -54,7 +56,7 @@ export function guard({ open, credential, ports, callerAt, onAdmitted, onRefused
               return;
             }
             onAdmitted(call.getPeer());
-            metadata.set(provenByKey, provenText({ ...admission.by, caller }));
+            metadata.set(provenByKey, provenText({ ...admission.by, caller, name: certified?.name }));
             if (admission.answer !== undefined) {
               const answer = new Metadata();
               answer.set(proofKey, admission.answer);
@@ -71,12 +73,13 @@ export function guard({ open, credential, ports, callerAt, onAdmitted, onRefused
 const mayCall = (caller: Caller, path: string): boolean =>
   path.startsWith("/grpc.reflection.") ? caller === "operator" : methodsFor(caller).has(path.slice(1));
 
-const provenText = ({ id, caller }: Proven): string => `${id} ${caller ?? ""}`;
+/** Names have no spaces. */
+const provenText = ({ id, caller, name }: Proven): string => `${id} ${caller ?? ""} ${name ?? ""}`;
 
 /** Returns the guard's facts about an admitted call. */
 export function provenOf(metadata: Metadata): Proven {
-  const [id = "", role = ""] = String(metadata.get(provenByKey)[0] ?? "").split(" ");
-  return { id, caller: isCaller(role) ? role : undefined };
+  const [id = "", role = "", name = ""] = String(metadata.get(provenByKey)[0] ?? "").split(" ");
+  return { id, caller: isCaller(role) ? role : undefined, name: name === "" ? undefined : name };
 }
 
 function refusedMetadata(): Metadata {

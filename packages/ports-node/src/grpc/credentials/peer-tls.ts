@@ -5,7 +5,8 @@
  * Invariants:
  * - No byte of the bus or of HTTP/2 is read from a caller, or sent to a server, before its certificate was verified.
  * - A certificate has exactly one name of the stamp. Another stamp's is refused, also if the same authority signed it.
- * - A caller accepts only a process as its server: the operator's certificate serves nothing.
+ * - A caller accepts only a process as its server: the operator's certificate serves nothing, nor does that of another stamp.
+ * - Another stamp (role `geo-peer`, with that stamp's name) gets no connection but to a front-end.
  */
 import type { X509Certificate } from "node:crypto";
 import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } from "node:tls";
@@ -64,6 +65,10 @@ export function unfit(own: PeerName, peer: PeerName | string, use: "caller" | "s
   if (typeof peer === "string") return peer;
   if (peer.stamp !== own.stamp) return `its certificate is of the stamp ${peer.stamp}, this process is of ${own.stamp}`;
   if (use === "server" && peer.role === "operator") return "its certificate is an operator's, which serves nothing";
+  if (peer.role === "geo-peer") {
+    if (use === "server") return "its certificate is of another stamp, which serves nothing here";
+    if (own.role !== "front-end") return `its certificate is of the stamp ${peer.name} (geo-peer), which only front-ends take`;
+  }
   return undefined;
 }
 

@@ -9,6 +9,8 @@
  * Invariants:
  * - A proof counts for one handshake (both nonces), for one direction (the label), and at one port.
  * - The caller sends nothing of a call before the server has proven itself; the server decodes nothing before the caller has.
+ * - Another stamp proves a secret that is derived from this stamp's. Only front-ends accept it, for the role `geo-peer` and no other, whatever
+ *   the caller says to be.
  * - The first secret of a process is the one it prefers, the others are accepted too. The server chooses the first key of the caller's
  *   that it knows, so that processes whose secrets are changed one after another keep understanding each other.
  */
@@ -63,6 +65,11 @@ const labels = {
   answer: "stamp grpc v1 answer\n",
 };
 
+// A function, because the open credential below is made while this module loads.
+function proofIdOf({ id }: Key): ProofId {
+  return id.toString("hex");
+}
+
 function mac({ bytes }: Key, label: keyof typeof labels, ...parts: readonly (Uint8Array | string)[]): Buffer {
   const hmac = createHmac("sha256", bytes).update(labels[label]);
   for (const part of parts) hmac.update(part);
@@ -75,10 +82,13 @@ export class SecretCredential implements Credential {
   readonly open: boolean;
   /** The preferred one first. */
   readonly #keys: readonly Key[];
+  /** Keys of other stamps. */
+  readonly #peerKeys: readonly Key[];
   readonly #nowMs: () => number;
   readonly #random: RandomBytes;
   readonly #used: UsedTokens;
   readonly accepts: readonly ProofId[];
+  readonly acceptsPeers: readonly ProofId[];
   readonly #caller: Caller | undefined;
 
   /** `secrets`: the preferred one first, at most `keysMax`; none: everybody is admitted. */
@@ -94,6 +104,8 @@ export class SecretCredential implements Credential {
     this.open = secrets.length === 0;
     this.#keys = (this.open ? [""] : secrets).map(keyOf);
     this.accepts = this.open ? [] : this.#keys.map(proofIdOf);
+    this.#peerKeys = this.open || caller !== "front-end" ? [] : secrets.map((secret) => keyOf(geoPeerSecretOf(secret)));
+    this.acceptsPeers = this.#peerKeys.map(proofIdOf);
     this.#nowMs = nowMs;
     this.#random = random;
     this.#used = used;
@@ -109,7 +121,7 @@ export class SecretCredential implements Credential {
   }
 
   accept(ports: readonly number[]): Handshake {
-    return new Accepting(this.#keys, ports, this.#random);
+    return new Accepting(this.#keys, this.#peerKeys, ports, this.#random);
   }
 
   tokenFor(port: number): CallToken {
@@ -133,7 +145,8 @@ export class SecretCredential implements Credential {
     if (given === undefined || given === "") return refusedCall("this port needs the secret of the stamp");
     if (given.length > tokenCharactersMax) return refusedCall("the token is too long");
     for (const text of given.split(",").slice(0, keysMax)) {
-      const key = this.#keys.find((each) => text.startsWith(`stamp1.${each.id.toString("hex")}.`));
+      const isOf = ({ id }: Key): boolean => text.startsWith(`stamp1.${id.toString("hex")}.`);
+      const key = this.#keys.find(isOf) ?? this.#peerKeys.find(isOf);
       if (key !== undefined) return this.#admitted(key, text, ports);
     }
     return refusedCall("the token was not made with the secret of this stamp");
@@ -145,7 +158,8 @@ export class SecretCredential implements Credential {
     if (!equal(mac(key, "token", text.slice(0, end)), Buffer.from(text.slice(end + 1), "base64url")))
       return refusedCall("the token is forged");
     const leftMs = Number(expires) - this.#nowMs();
-    const by: Proven = { id: proofIdOf(key), caller: isCaller(role) ? role : kind === "tool" ? "operator" : undefined };
+    const said = isCaller(role) ? role : kind === "tool" ? "operator" : undefined;
+    const by: Proven = { id: proofIdOf(key), caller: this.#peerKeys.includes(key) ? "geo-peer" : said };
     if (kind === "tool")
       return leftMs > 0 ? { kind: "admitted", answer: undefined, by } : refusedCall("the token has ended: make a new one");
     if (leftMs <= -clockSkewMs || leftMs > callTokenMs + clockSkewMs) {
@@ -163,12 +177,15 @@ export class SecretCredential implements Credential {
   }
 }
 
+/** Returns the secret that another stamp proves at the geo door of a stamp with this secret. It tells nothing about that one. */
+export const geoPeerSecretOf = (secret: string): string =>
+  `geo-peer.${Buffer.from(hkdfSync("sha256", secret, "", "stamp geo peer secret v1", 32)).toString("base64url")}`;
+
 /** Everybody is admitted: for a process without a secret on loopback, and for tests. */
 export const openCredential: SecretCredential = new SecretCredential([]);
 
 /** Names a secret without telling it: what hellos say of it, too. */
 export const proofIdOfSecret = (secret: string): ProofId => proofIdOf(keyOf(secret));
-const proofIdOf = (key: Key): ProofId => key.id.toString("hex");
 const proofOf = (key: Key, token: string): Buffer => mac(key, "answer", token);
 const callerOf = (role: number): Caller | undefined => callers.find((each) => callerNumbers[each] === role);
 const refusedCall = (why: string): Admission => ({ kind: "refused", why: `${why} (metadata stamp-token: \`stamp token --internal\`)` });
@@ -206,13 +223,15 @@ class Dialing implements Handshake {
 class Accepting implements Handshake {
   readonly opening: Buffer = nothing;
   readonly #keys: readonly Key[];
+  readonly #peerKeys: readonly Key[];
   readonly #ports: readonly number[];
   readonly #random: RandomBytes;
   /** Proof that the caller must give; undefined before its hello came. */
   #expected: { readonly proof: Buffer; readonly by: Proven } | undefined;
 
-  constructor(keys: readonly Key[], ports: readonly number[], random: RandomBytes) {
+  constructor(keys: readonly Key[], peerKeys: readonly Key[], ports: readonly number[], random: RandomBytes) {
     this.#keys = keys;
+    this.#peerKeys = peerKeys;
     this.#ports = ports;
     this.#random = random;
   }
@@ -236,11 +255,13 @@ class Accepting implements Handshake {
     // A caller waits for the answer: what follows its hello already is nothing of ours.
     if (bytes.length > helloBytes) return refused("malformed", "bytes behind the hello", false);
     if (!this.#ports.includes(hello.port)) return refused("port", wrongPort(hello.port, this.#ports), true);
-    const key = hello.keyIds.map((id) => this.#keys.find((each) => equal(each.id, id))).find((each) => each !== undefined);
+    const known = [...this.#keys, ...this.#peerKeys];
+    const key = hello.keyIds.map((id) => known.find((each) => equal(each.id, id))).find((each) => each !== undefined);
     if (key === undefined) return refused("secret", "the caller does not know the secret of this stamp", true);
     const said = bytes.subarray(0, helloBytes);
     const answer = writeAnswer(key.id, this.#random(nonceBytes), (text) => mac(key, "server", said, text));
-    this.#expected = { proof: mac(key, "caller", said, readAnswer(answer).said), by: { id: proofIdOf(key), caller: callerOf(hello.role) } };
+    const caller = this.#peerKeys.includes(key) ? "geo-peer" : callerOf(hello.role);
+    this.#expected = { proof: mac(key, "caller", said, readAnswer(answer).said), by: { id: proofIdOf(key), caller } };
     return { kind: "send", usedBytes: helloBytes, bytes: answer };
   }
 

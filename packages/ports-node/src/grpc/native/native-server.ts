@@ -77,7 +77,7 @@ function begin(native: NativeContext, call: NativeCall, isOpen: boolean, fail: (
     native.clock.monotonicMs() + leftMs,
     peer,
     textMetadata(call.metadata),
-    isOpen ? undefined : provenOf(call.metadata).caller,
+    isOpen ? {} : provenOf(call.metadata),
     authorized,
   );
   const timer = setTimeout(() => state.abort(), Math.min(leftMs, 0x7fff_ffff));
