@@ -294,3 +294,19 @@ export function seedingEnded(row: AccountRole, { epoch, paired }: Pick<AccountRo
   const { report: _report, ...rest } = row;
   return { ...rest, role: "secondary" };
 }
+
+/**
+ * Numbers order the stays of an account at one stamp: copies that begin there, and removals that end them (docs/design/geo.md "Removal"). A range
+ * keeps the highest number it was told, its tenure of the account: a removal deletes nothing where a later stay has begun (rule
+ * `geoRemovalEnds`), and rows that were shipped to an earlier stay are not taken.
+ */
+const tenuresOfOperation = 8;
+
+/** Tenure that a command begins. */
+export const tenureOf = ({ operation, phase }: CommandOrder): number => operation * tenuresOfOperation + phase;
+
+/** Tenure of a copy that operation `paired` began. */
+export const tenureOfCopy = (paired: number): number => tenureOf({ operation: paired, phase: commandPhases.follow });
+
+/** Tenure of the removal of an account that was removed from the stamp; undefined: it was not. */
+export const removalOf = ({ role, obeyed }: AccountRole): number | undefined => (role === "removed" ? tenureOf(obeyed) : undefined);

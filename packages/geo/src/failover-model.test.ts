@@ -8,9 +8,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RuleName, Rules } from "@stamp/base";
-import { allRules, Prng, rulesWithout, unwrap } from "@stamp/base";
+import { allRules, ok, Prng, rulesWithout, unwrap } from "@stamp/base";
 import type { AccountRole, GeoPoint, RoleCommand } from "./account-role.ts";
 import { acceptsShipment, answersFromMs, obey, reportComplete, seedingEnded, ships, takesWrites } from "./account-role.ts";
+import { owedTo, planLost, planTold } from "./lost-stamps.ts";
 import type { GeoAccount, StepAnswer } from "./operations.ts";
 import {
   commandOf,
@@ -67,10 +68,14 @@ class World {
   readonly acknowledged = new Set<number>();
   readonly aside = new Set<number>();
   forced = false;
+  /** Stamp that was declared lost. What was acknowledged may be lost with it. */
+  lost: Name | undefined;
+  readonly loses: boolean;
   /** Few writes leave more room for late shipments that fit. */
   readonly writesMax: number;
 
-  constructor(seed: number, rules: Rules, names: readonly Name[]) {
+  constructor(seed: number, rules: Rules, names: readonly Name[], loses = false) {
+    this.loses = loses;
     this.random = new Prng(seed);
     this.names = names;
     this.writesMax = 1 + this.random.below(6);
@@ -115,6 +120,7 @@ class World {
       () => this.record(),
       () => this.send(),
       () => this.send(),
+      ...(this.loses ? [() => this.declareLost(), () => (this.random.chance(0.3) ? this.tellOwed() : undefined)] : []),
     ];
     this.random.pick(acts)();
   }
@@ -202,6 +208,7 @@ class World {
   }
 
   nothingLost(): void {
+    if (this.lost !== undefined) return;
     const kept = new Set([...stamps.flatMap((name) => this.stamps[name].log), ...this.aside]);
     for (const write of this.acknowledged) assert.ok(kept.has(write), `P3: acknowledged write ${write} is nowhere`);
   }
@@ -242,6 +249,11 @@ class World {
   }
 
   promoted(to: Name): void {
+    if (this.lost === undefined) this.hasEverything(to);
+    this.begins(to);
+  }
+
+  hasEverything(to: Name): void {
     const has = new Set(this.stamps[to].log);
     const { running } = this.recorded;
     if (running !== undefined && running.kind !== "forced" && running.target === to) {
@@ -249,8 +261,35 @@ class World {
       for (const write of source.log) assert.ok(has.has(write), `P1: a planned promotion without write ${write} of the old primary`);
     }
     if (!this.forced) for (const write of this.acknowledged) assert.ok(has.has(write), `P1: a planned promotion without write ${write}`);
+  }
+
+  begins(to: Name): void {
     this.stamps[to].cursor = 0;
     this.stamps[to].answeredDemote = false;
+  }
+
+  declareLost(): void {
+    const name = this.random.pick(this.names);
+    if (this.loses && this.lost === undefined && this.random.chance(0.1) && planLost(this.recorded, name).ok) this.lost = name;
+  }
+
+  withoutLost(account: GeoAccount): GeoAccount {
+    const left = this.lost === undefined ? ok(account) : planLost(account, this.lost);
+    return left.ok ? left.value : account;
+  }
+
+  /** The lost stamp is there, and is told what it is owed. */
+  tellOwed(): void {
+    const [owed] = this.lost === undefined ? [] : owedTo(this.recorded, this.lost);
+    if (owed === undefined) return;
+    const to = owed.stamp as Name;
+    const told = obey(this.stamps[to].row, owed.command, { copied: [], acknowledged: [] }, this.rules);
+    if (!told.ok) return;
+    if (told.value.changed) this.writeRow(to, told.value.row);
+    if (this.nowMs < answersFromMs(this.stamps[to].rowWrittenMs, cacheTermMs, this.rules)) return;
+    if (owed.command.kind === "remove") this.stamps[to].answeredDemote = true;
+    this.recorded = planTold(this.recorded, owed);
+    this.planned = this.recorded;
   }
 
   answerDrain(to: Name, quiet: boolean, answer: StepAnswer): void {
@@ -287,10 +326,12 @@ class World {
     ];
     const planned = this.random.pick(choices)();
     if (planned?.ok) this.planned = planned.value;
+    this.planned = this.withoutLost(this.planned);
   }
 
   movesOf(account: GeoAccount): (() => ReturnType<typeof planUnprotect> | undefined)[] {
     const name = this.random.pick(this.names);
+    if (name === this.lost) return [];
     return [
       () => (this.random.chance(0.5) ? planUnprotect(account) : undefined),
       () => (account.secondary === undefined ? planProtect(account, name) : undefined),
@@ -324,6 +365,7 @@ class World {
   settle(): void {
     for (let round = 0; round < 200 && this.recorded.running !== undefined; round++) {
       this.nowMs += cacheTermMs;
+      this.recorded = this.withoutLost(this.recorded);
       this.planned = this.recorded;
       for (const name of this.names) {
         this.refresh(name);
@@ -333,19 +375,25 @@ class World {
         this.deliverLate();
         this.acknowledge(name);
       }
-      const told = commandOf(this.recorded);
-      if (told === undefined) continue;
-      this.sent = [{ to: told.stamp as Name, command: told.command, step: this.recorded.running.step }];
+      const [told, step] = [commandOf(this.recorded), this.recorded.running?.step];
+      if (told === undefined || step === undefined) continue;
+      this.sent = [{ to: told.stamp as Name, command: told.command, step }];
       this.answers = [];
       this.deliver();
       for (const answer of this.answers) this.recorded = unwrap(planAnswer(this.recorded, answer));
     }
+    for (let round = 0; round < 20; round++) {
+      this.nowMs += cacheTermMs;
+      this.tellOwed();
+    }
+    assert.deepEqual(this.recorded.owed ?? [], [], "a lost stamp is not told everything");
     assert.equal(this.recorded.running, undefined, "an operation does not end");
     const primary = this.stamps[this.recorded.primary as Name];
     assert.equal(primary.row?.role, "primary", "P5: the primary of the record takes no writes");
     assert.equal(primary.row.peer, this.recorded.secondary, "P5: the primary ships to another stamp than the record says");
     const kept = new Set([...primary.log, ...this.aside]);
-    for (const write of this.acknowledged) assert.ok(kept.has(write), `P3: acknowledged write ${write} is nowhere`);
+    if (this.lost === undefined)
+      for (const write of this.acknowledged) assert.ok(kept.has(write), `P3: acknowledged write ${write} is nowhere`);
     for (const name of this.names) {
       if (name === this.recorded.primary || name === this.recorded.secondary) continue;
       const role = this.stamps[name].row?.role ?? "removed";
@@ -354,8 +402,8 @@ class World {
   }
 }
 
-function run(seed: number, rules: Rules, names: readonly Name[] = ["a", "b"]): string | undefined {
-  const world = new World(seed, rules, names);
+function run(seed: number, rules: Rules, names: readonly Name[] = ["a", "b"], loses = false): string | undefined {
+  const world = new World(seed, rules, names, loses);
   try {
     for (let step = 0; step < 500; step++) world.step();
     world.settle();
@@ -374,6 +422,10 @@ test("failover: in any order of commands, answers, crashes and shipments no ackn
 
 test("failover: copies that are made, removed and migrated between three stamps lose nothing and do not come back", () => {
   for (let seed = 1; seed <= seeds; seed++) assert.equal(run(seed, allRules, stamps), undefined, `seed ${seed}`);
+});
+
+test("failover: a stamp that is declared lost holds no operation up, and has no role when it was told what it is owed", () => {
+  for (let seed = 1; seed <= 4 * seeds; seed++) assert.equal(run(seed, allRules, stamps, true), undefined, `seed ${seed}`);
 });
 
 const mutants: readonly (readonly [RuleName, RegExp])[] = [

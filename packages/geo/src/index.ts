@@ -17,12 +17,15 @@ export {
   type RangePoint,
   type RoleCommand,
   type RoleFacts,
+  removalOf,
   reportComplete,
   roleTermMs,
   roleWithoutRow,
   seedingEnded,
   ships,
   takesWrites,
+  tenureOf,
+  tenureOfCopy,
 } from "./account-role.ts";
 export { Acknowledgements } from "./acknowledgements.ts";
 export { type Backlog, BacklogRate } from "./backlog-rate.ts";
@@ -37,6 +40,7 @@ export {
   type StampRecord,
   stampKey,
 } from "./location-records.ts";
+export { owedTo, planLost, planTold } from "./lost-stamps.ts";
 export {
   type AccountState,
   commandOf,
@@ -83,4 +87,3 @@ export {
 } from "./shipping-progress.ts";
 export { type LaneBatch, type LanePart, ShippingWindow, type WindowLimits } from "./shipping-window.ts";
 export { accountSyncTime, RangeSyncTime, wholeSeconds } from "./sync-time.ts";
-export { removalOf, tenureOf, tenureOfCopy } from "./tenure.ts";

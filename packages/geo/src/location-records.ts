@@ -29,6 +29,8 @@ export interface StampRecord {
   readonly state: StampState;
   /** Addresses of its front-ends for other stamps, host:port; undefined: none was told. */
   readonly doors?: readonly string[];
+  /** True if a person declared it lost, and it has not been told everything since. */
+  readonly lost?: boolean;
 }
 
 export interface AccountRecord extends GeoAccount {

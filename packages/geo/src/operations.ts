@@ -65,6 +65,8 @@ export interface GeoAccount {
   /** True if the secondary's copy was complete at some time since it follows this role epoch. */
   readonly seeded: boolean;
   readonly running?: RunningOperation;
+  /** Commands that stamps which were declared lost have not been told, in their order. */
+  readonly owed?: readonly StampCommand[];
 }
 
 export type AccountState = "creating" | "single" | "seeding" | "protected" | "draining" | "switching" | "migrating" | "removing";
@@ -133,12 +135,14 @@ export function planFailover(account: GeoAccount): Outcome<GeoAccount> {
 }
 
 /**
- * Begins a forced failover: the secondary becomes primary as it is. A planned failover that still drains is taken over.
+ * Begins a forced failover: the secondary becomes primary as it is. A planned failover that still drains is taken over, and so is the end of a
+ * protection whose primary has not answered.
  * `acceptedSyncMs`: Last Sync Time that the person has seen and accepted; undefined if none is known.
  */
 export function planForcedFailover(account: GeoAccount, acceptedSyncMs: number | undefined): Outcome<GeoAccount> {
   const { running } = account;
-  const drains = running?.kind === "failover" && running.step === "draining";
+  const drains =
+    (running?.kind === "failover" && running.step === "draining") || (running?.kind === "unprotect" && running.step === "unpairing");
   const { running: _running, ...idle } = account;
   const target = needsSeeded(drains ? idle : account);
   if (!target.ok) return target;

@@ -239,6 +239,7 @@ const tables: readonly ServiceCallers[] = [
   table(LocationService, {
     addStamp: ["operator"],
     setStampState: ["operator"],
+    declareStampLost: ["operator"],
     listStamps: ["operator"],
     createAccount: ["operator"],
     protectAccount: ["operator"],

@@ -26,6 +26,7 @@ import { sleep } from "@stamp/ports";
 import { type AccountShipping, type ForgetDivergedResponse, fromWire, type ListDivergedResponse } from "@stamp/wire";
 import { notDrainable } from "./drainable.ts";
 import { Lanes } from "./lanes.ts";
+import { LostStamps } from "./lost-stamps/lost.ts";
 import { Operations } from "./operations.ts";
 import { type Proposal, rebalancePlan } from "./rebalance.ts";
 import { type Registry, unknownStamp } from "./registry.ts";
@@ -50,6 +51,8 @@ export class Location {
   /** The stamps of all locations. */
   readonly stamps: Stamps;
   readonly #operations: Operations;
+  /** Stamps that a person declared lost. */
+  readonly lost: LostStamps;
   readonly #rounds: Rounds;
   readonly #lanes = new Lanes(askedAtOnce);
   /** How far copies are, as their primaries told last, by account. */
@@ -70,12 +73,23 @@ export class Location {
       onStamp: (stamp, work) => this.stamps.onStamp(stamp, work),
       pendingOf: (account) => this.#pendingOf(account),
       lateOf: (account) => this.#lateOf(account),
+      leaveOutLost: (account) => this.lost.leaveOut(account),
       inTurn: (stamp, work) => this.#inTurn(stamp, work),
+    });
+    this.lost = new LostStamps({
+      registry,
+      logger: world.logger,
+      onStamp: (stamp, work) => this.stamps.onStamp(stamp, work),
+      drive: (account) => this.#operations.drive(account),
     });
     this.#rounds = new Rounds({
       stamps: () => registry.stamps,
       accounts: () => registry.accounts,
-      askStamp: (stamp) => this.stamps.ask(stamp),
+      askStamp: async (stamp) => {
+        // Nothing else is asked of a lost stamp before it was told everything.
+        if (stamp.lost === true) await this.lost.tell(stamp);
+        await this.stamps.ask(stamp);
+      },
       askAccount: (account, withSettings) => this.#askAccount(account, withSettings),
     });
   }
@@ -393,6 +407,9 @@ export class Location {
     const planned = held === undefined ? undefined : plan(held);
     if (planned !== undefined && !planned.ok) return planned;
     const stamps = [held?.primary, planned?.value.running?.target].flatMap((stamp) => registry.stamp(stamp ?? "") ?? []);
+    const lost = stamps.find((stamp) => stamp.lost === true);
+    if (lost !== undefined)
+      return refused("failedPrecondition", "conflict", `stamp ${lost.name} was declared lost, and was not told everything since`);
     for (const role of await Promise.all(stamps.map((stamp) => this.stamps.onStamp(stamp, (link) => link.role(name)))))
       if (!role.ok && role.failure.code !== "notFound") return role;
     return this.#operations.plan(name, plan);

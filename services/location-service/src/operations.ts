@@ -28,6 +28,8 @@ export interface OperationsOptions {
   readonly inTurn: <T>(stamp: string, work: () => Promise<Outcome<T>>) => Promise<Outcome<T>>;
   /** Why the account's primary should not be drained now; empty: it may be. */
   readonly lateOf: (account: GeoAccount) => Promise<Outcome<string>>;
+  /** Records the account without stamps that are lost. */
+  readonly leaveOutLost: (account: string) => Promise<Outcome<void>>;
   readonly drainMaxMs: number;
   readonly ended: AbortSignal;
 }
@@ -96,6 +98,8 @@ export class Operations {
   async #run(name: string): Promise<void> {
     const { world, registry, ended } = this.#options;
     for (let failures = 0; !ended.aborted; ) {
+      const without = await this.#options.leaveOutLost(name);
+      if (!without.ok) return;
       const account = registry.account(name);
       if (account?.running === undefined || account.running.step === "creating") return;
       const { step: at } = account.running;

@@ -27,20 +27,29 @@ export function locationHandlers(clock: Clock, leading: () => Outcome<Location>)
       const begun = await work(location);
       return begun.ok ? ok(wireAccount(location, begun.value)) : begun;
     });
-  const viewed = (outcome: Outcome<StampView>) => (outcome.ok ? ok(wireStamp(outcome.value, clock.monotonicMs())) : outcome);
+  const viewed = (location: Location, outcome: Outcome<StampView>) =>
+    outcome.ok ? ok(wireStamp(location, outcome.value, clock.monotonicMs())) : outcome;
   return {
     addStamp: ({ name, location: place, lockService, secret, doors }) =>
       onLocation(async (location) => {
         const told = doors.length === 0 ? {} : { doors: [...doors] };
-        return viewed(await location.stamps.add({ name, location: place, lockService, secret, ...told }));
+        return viewed(location, await location.stamps.add({ name, location: place, lockService, secret, ...told }));
       }),
     setStampState: ({ name, state }) =>
       onLocation(async (location) => {
         const wanted = Object.entries(wireStates).find(([, wire]) => wire === state)?.[0];
         if (wanted === undefined) return refused("invalidArgument", "badRequest", "a state is open, closed or draining");
-        return viewed(await location.stamps.setState(name, wanted as StampState));
+        return viewed(location, await location.stamps.setState(name, wanted as StampState));
       }),
-    listStamps: () => onLocation((location) => ok({ stamps: location.stamps.views.map((view) => wireStamp(view, clock.monotonicMs())) })),
+    declareStampLost: ({ name, acceptLoss }) =>
+      onLocation(async (location) => {
+        const declared = await location.lost.declare(name, acceptLoss);
+        if (!declared.ok) return declared;
+        const view = location.stamps.views.find(({ record }) => record.name === name);
+        return view === undefined ? refused("notFound", "conflict", `there is no stamp ${name}`) : viewed(location, ok(view));
+      }),
+    listStamps: () =>
+      onLocation((location) => ok({ stamps: location.stamps.views.map((view) => wireStamp(location, view, clock.monotonicMs())) })),
     createAccount: ({ account, location: place, secondLocation }) =>
       onLocation(async (location) => {
         const made = await location.createAccount(account, place, secondLocation);
@@ -71,7 +80,7 @@ export function locationHandlers(clock: Clock, leading: () => Outcome<Location>)
   };
 }
 
-function wireStamp({ record, answers, trouble, capacity, accounts, taken }: StampView, nowMs: number) {
+function wireStamp(located: Location, { record, answers, trouble, capacity, accounts, taken }: StampView, nowMs: number) {
   const { name, location, lockService, stampId, state, doors } = record;
   return {
     name,
@@ -87,6 +96,8 @@ function wireStamp({ record, answers, trouble, capacity, accounts, taken }: Stam
     accounts,
     taken: [...taken],
     doors: [...(doors ?? [])],
+    lost: record.lost === true,
+    owed: located.lost.owedBy(name),
   };
 }
 

@@ -101,7 +101,8 @@ export class Stamps {
       const conflict = conflictOf(record, registry.stamps);
       if (conflict !== undefined) return refused("aborted", "conflict", conflict);
       const held = registry.stamp(record.name);
-      return registry.put([{ kind: "stamp", record: { ...record, state: held?.state ?? "open" } }]);
+      const lost = held?.lost === true ? { lost: true } : {};
+      return registry.put([{ kind: "stamp", record: { ...record, state: held?.state ?? "open", ...lost } }]);
     });
     if (!recorded.ok) return recorded;
     this.#seen.delete(added.name);
@@ -115,6 +116,7 @@ export class Stamps {
     return registry.turn(async () => {
       const held = registry.stamp(name);
       if (held === undefined) return unknownStamp(name, registry);
+      if (held.lost === true && state !== "closed") return stillLost(name);
       const record = { ...held, state };
       const recorded = await registry.put([{ kind: "stamp", record }]);
       return recorded.ok ? ok(this.#view(record)) : recorded;
@@ -227,6 +229,13 @@ export class Stamps {
     };
   }
 }
+
+const stillLost = (name: string) =>
+  refused(
+    "failedPrecondition",
+    "conflict",
+    `stamp ${name} was declared lost, and was not told everything since: it takes no accounts until then`,
+  );
 
 /** True if the stamp itself refused the question: it is there, and the one that was added. */
 const isAnswer = ({ code, reason }: Failure): boolean => answers.includes(code) && reason !== "wrongStamp";

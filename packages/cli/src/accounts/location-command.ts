@@ -1,5 +1,5 @@
 /**
- * `stamp location status|stamps|accounts|add|set-state`: the location service over several stamps
+ * `stamp location status|stamps|accounts|add|set-state|lost`: the location service over several stamps
  * (docs/guides/locations.md).
  */
 import type { Outcome } from "@stamp/base";
@@ -76,6 +76,18 @@ export function addLocation(program: Command): Command {
       tell(command, stampFacts(changed), () => stampsText([changed]));
     },
   );
+  make(
+    "lost <stamp>",
+    "give a stamp up that does not come back: operations end without it; should it answer again, it deletes what it has of their accounts",
+    "lost north-1 --accept-loss",
+  )
+    .option("--accept-loss", "needed: what only that stamp has is lost")
+    .action(async (name: string, { acceptLoss = false }: { acceptLoss?: boolean }, command: Command) => {
+      const declared = await onLocation(command, (transport, { at }) =>
+        transport.client(at, LocationService).declareStampLost({ name, acceptLoss }, call),
+      );
+      tell(command, stampFacts(declared), () => stampsText([declared]));
+    });
   return location;
 }
 
@@ -157,6 +169,8 @@ const stampFacts = (stamp: LocationStamp) => ({
   totalBytes: Number(stamp.totalBytes),
   toldMsAgo: Number(stamp.toldMsAgo),
   accounts: stamp.accounts,
+  lost: stamp.lost,
+  owed: stamp.owed,
   taken: stamp.taken,
 });
 
@@ -165,9 +179,17 @@ const accountFacts = ({ name, stamp, location, state, epoch }: LocatedAccount) =
 function stampsText(stamps: readonly LocationStamp[]): string {
   const rows = stamps.map((stamp) => {
     const used = stamp.totalBytes === 0n ? "?" : `${((100 * Number(stamp.usedBytes)) / Number(stamp.totalBytes)).toFixed(1)}%`;
-    return [stamp.name, stamp.location, stateName(stamp.state), used, String(stamp.accounts), stamp.answers ? "yes" : "no"];
+    return [
+      stamp.name,
+      stamp.location,
+      stamp.lost ? "lost" : stateName(stamp.state),
+      used,
+      String(stamp.accounts),
+      stamp.answers ? "yes" : "no",
+    ];
   });
-  const troubles = stamps.flatMap(({ name, trouble, taken }) => [
+  const troubles = stamps.flatMap(({ name, trouble, taken, lost, owed }) => [
+    ...(lost ? [`${name} was declared lost: when it answers, it is told of ${owed} accounts first`] : []),
     ...(trouble === "" ? [] : [`${name}: ${trouble}`]),
     ...(taken.length === 0 ? [] : [`${name} has accounts whose names are pinned to other stamps: ${taken.join(", ")}`]),
   ]);

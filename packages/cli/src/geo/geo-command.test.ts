@@ -48,6 +48,11 @@ before(async () => {
     protectAccount: begins("protect"),
     unprotectAccount: begins("unprotect"),
     migrateAccount: begins("migrate"),
+    declareStampLost: async (request: Answer) => {
+      asked.push(["lost", request]);
+      if (request.acceptLoss !== true) return refused("invalidArgument", "badRequest", "that needs --accept-loss");
+      return ok({ name: "north-1", location: "north", state: 2, lost: true, owed: 3 });
+    },
     giveUpOperation: begins("giveUp"),
     proposeMoves: async () => ok(proposed.length > 1 ? proposed.shift() : proposed[0]),
     forgetDiverged: async (request: Answer) => {
@@ -382,4 +387,13 @@ test("geo failover --anyway, unprotect and migrate --drop-queues: ask for that, 
   [begun, states] = [{ ...draining, kind: "migrate" }, [{ ...over, secondary: "" }]];
   assert.equal((await stamp("account", "migrate", "acme", "--to", "south-1", "--drop-queues")).error, undefined);
   assert.equal(asked[0]?.[1].dropQueues, true);
+});
+
+test("location lost: asks with the loss accepted only, and says how many accounts the stamp was not told about", async () => {
+  const ran = await stamp("location", "lost", "north-1", "--accept-loss");
+  assert.deepEqual([ran.error, asked[0]?.[1].name, asked[0]?.[1].acceptLoss], [undefined, "north-1", true]);
+  assert.match(ran.out, /north-1 +north +lost .*\nnorth-1 was declared lost: when it answers, it is told of 3 accounts first$/s);
+  const json = JSON.parse((await stamp("location", "lost", "north-1", "--accept-loss", "--json")).out);
+  assert.deepEqual([json.state, json.lost, json.owed], ["closed", true, 3]);
+  assert.match((await stamp("location", "lost", "north-1")).error?.message ?? "", /needs --accept-loss/);
 });

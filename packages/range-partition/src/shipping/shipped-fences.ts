@@ -7,7 +7,7 @@
  *   merges, have it.
  * - When a fence counts, every transaction that was decided before it is over (rule `geoPromotionFences`).
  *
- * Beside the fences stands the tenure of each account (@stamp/geo tenure.ts), kept in the same way: rows that were shipped to
+ * Beside the fences stands the tenure of each account (@stamp/geo account-role.ts), kept in the same way: rows that were shipped to
  * an earlier copy of the account are refused, and a removal of the account ends where a later copy has begun.
  */
 import { type Failed, type Failure, type Outcome, refused, toHex } from "@stamp/base";

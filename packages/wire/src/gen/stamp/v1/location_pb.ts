@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/location.proto.
  */
 export const file_stamp_v1_location: GenFile = /*@__PURE__*/
-  fileDesc("ChdzdGFtcC92MS9sb2NhdGlvbi5wcm90bxIIc3RhbXAudjEiTAoaTGlzdExvY2F0ZWREaXZlcmdlZFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzdGFtcBgCIAEoCRIOCgZtYXJrZXIYAyABKAkiFQoTUHJvcG9zZU1vdmVzUmVxdWVzdCJHCg1Qcm9wb3NlZE1vdmVzEiUKBW1vdmVzGAEgAygLMhYuc3RhbXAudjEuUHJvcG9zZWRNb3ZlEg8KB3N0YXlpbmcYAiADKAkiSAoMUHJvcG9zZWRNb3ZlEg8KB2FjY291bnQYASABKAkSDAoEZnJvbRgCIAEoCRIKCgJ0bxgDIAEoCRINCgVieXRlcxgEIAEoBCJJChVQcm90ZWN0QWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzdGFtcBgCIAEoCRIQCghsb2NhdGlvbhgDIAEoCSI/ChdVbnByb3RlY3RBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhMKC2Ryb3BfcXVldWVzGAIgASgIIm0KFkZhaWxPdmVyQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIOCgZmb3JjZWQYAiABKAgSEwoLYWNjZXB0X2xvc3MYAyABKAgSDQoFc3RhbXAYBCABKAkSDgoGYW55d2F5GAUgASgIIkwKFU1pZ3JhdGVBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXN0YW1wGAIgASgJEhMKC2Ryb3BfcXVldWVzGAMgASgIImYKD0FkZFN0YW1wUmVxdWVzdBIMCgRuYW1lGAEgASgJEhAKCGxvY2F0aW9uGAIgASgJEhQKDGxvY2tfc2VydmljZRgDIAEoCRIOCgZzZWNyZXQYBCABKAkSDQoFZG9vcnMYBSADKAkiSQoUU2V0U3RhbXBTdGF0ZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIjCgVzdGF0ZRgCIAEoDjIULnN0YW1wLnYxLlN0YW1wU3RhdGUijAIKDUxvY2F0aW9uU3RhbXASDAoEbmFtZRgBIAEoCRIQCghsb2NhdGlvbhgCIAEoCRIUCgxsb2NrX3NlcnZpY2UYAyABKAkSEAoIc3RhbXBfaWQYBCABKAkSIwoFc3RhdGUYBSABKA4yFC5zdGFtcC52MS5TdGFtcFN0YXRlEg8KB2Fuc3dlcnMYBiABKAgSDwoHdHJvdWJsZRgHIAEoCRISCgp1c2VkX2J5dGVzGAggASgEEhMKC3RvdGFsX2J5dGVzGAkgASgEEhMKC3RvbGRfbXNfYWdvGAogASgEEhAKCGFjY291bnRzGAsgASgNEg0KBXRha2VuGAwgAygJEg0KBWRvb3JzGA0gAygJIhsKGUxpc3RMb2NhdGlvblN0YW1wc1JlcXVlc3QiRQoaTGlzdExvY2F0aW9uU3RhbXBzUmVzcG9uc2USJwoGc3RhbXBzGAEgAygLMhcuc3RhbXAudjEuTG9jYXRpb25TdGFtcCJZChtDcmVhdGVMb2NhdGVkQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIQCghsb2NhdGlvbhgCIAEoCRIXCg9zZWNvbmRfbG9jYXRpb24YAyABKAkiVwocQ3JlYXRlTG9jYXRlZEFjY291bnRSZXNwb25zZRIpCgdhY2NvdW50GAEgASgLMhguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSDAoEa2V5cxgCIAMoCSIrChhHZXRMb2NhdGVkQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSLvAgoOTG9jYXRlZEFjY291bnQSDAoEbmFtZRgBIAEoCRINCgVzdGFtcBgCIAEoCRIQCghsb2NhdGlvbhgDIAEoCRINCgVzdGF0ZRgEIAEoCRINCgVlcG9jaBgFIAEoBBIRCglzZWNvbmRhcnkYBiABKAkSDgoGc2VlZGVkGAcgASgIEhEKCW9wZXJhdGlvbhgIIAEoBBIMCgRraW5kGAkgASgJEgwKBHN0ZXAYCiABKAkSDgoGdGFyZ2V0GAsgASgJEhAKCGdpdmVuX3VwGAwgASgIEg8KB3Ryb3VibGUYDSABKAkSKwoIc2hpcHBpbmcYDiABKAsyGS5zdGFtcC52MS5BY2NvdW50U2hpcHBpbmcSHQoQYWNjZXB0ZWRfc3luY19tcxgPIAEoBEgAiAEBEioKCHJlbW92YWxzGBAgAygLMhguc3RhbXAudjEuQWNjb3VudFJlbW92YWxCEwoRX2FjY2VwdGVkX3N5bmNfbXMiOgoaTGlzdExvY2F0ZWRBY2NvdW50c1JlcXVlc3QSDQoFYWZ0ZXIYASABKAkSDQoFbGltaXQYAiABKA0iTgoSTG9jYXRlZEFjY291bnRQYWdlEioKCGFjY291bnRzGAEgAygLMhguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSDAoEbW9yZRgCIAEoCCpxCgpTdGFtcFN0YXRlEhsKF1NUQU1QX1NUQVRFX1VOU1BFQ0lGSUVEEAASFAoQU1RBTVBfU1RBVEVfT1BFThABEhYKElNUQU1QX1NUQVRFX0NMT1NFRBACEhgKFFNUQU1QX1NUQVRFX0RSQUlOSU5HEAMy9wgKD0xvY2F0aW9uU2VydmljZRI+CghBZGRTdGFtcBIZLnN0YW1wLnYxLkFkZFN0YW1wUmVxdWVzdBoXLnN0YW1wLnYxLkxvY2F0aW9uU3RhbXASSAoNU2V0U3RhbXBTdGF0ZRIeLnN0YW1wLnYxLlNldFN0YW1wU3RhdGVSZXF1ZXN0Ghcuc3RhbXAudjEuTG9jYXRpb25TdGFtcBJXCgpMaXN0U3RhbXBzEiMuc3RhbXAudjEuTGlzdExvY2F0aW9uU3RhbXBzUmVxdWVzdBokLnN0YW1wLnYxLkxpc3RMb2NhdGlvblN0YW1wc1Jlc3BvbnNlEl4KDUNyZWF0ZUFjY291bnQSJS5zdGFtcC52MS5DcmVhdGVMb2NhdGVkQWNjb3VudFJlcXVlc3QaJi5zdGFtcC52MS5DcmVhdGVMb2NhdGVkQWNjb3VudFJlc3BvbnNlEkoKCkdldEFjY291bnQSIi5zdGFtcC52MS5HZXRMb2NhdGVkQWNjb3VudFJlcXVlc3QaGC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudBJSCgxMaXN0QWNjb3VudHMSJC5zdGFtcC52MS5MaXN0TG9jYXRlZEFjY291bnRzUmVxdWVzdBocLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50UGFnZRJLCg5Qcm90ZWN0QWNjb3VudBIfLnN0YW1wLnYxLlByb3RlY3RBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50Ek8KEFVucHJvdGVjdEFjY291bnQSIS5zdGFtcC52MS5VbnByb3RlY3RBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50Ek0KD0ZhaWxPdmVyQWNjb3VudBIgLnN0YW1wLnYxLkZhaWxPdmVyQWNjb3VudFJlcXVlc3QaGC5zdGFtcC52MS5Mb2NhdGVkQWNjb3VudBJLCg5NaWdyYXRlQWNjb3VudBIfLnN0YW1wLnYxLk1pZ3JhdGVBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50Ek8KD0dpdmVVcE9wZXJhdGlvbhIiLnN0YW1wLnYxLkdldExvY2F0ZWRBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50EkYKDFByb3Bvc2VNb3ZlcxIdLnN0YW1wLnYxLlByb3Bvc2VNb3Zlc1JlcXVlc3QaFy5zdGFtcC52MS5Qcm9wb3NlZE1vdmVzElQKDExpc3REaXZlcmdlZBIkLnN0YW1wLnYxLkxpc3RMb2NhdGVkRGl2ZXJnZWRSZXF1ZXN0Gh4uc3RhbXAudjEuTGlzdERpdmVyZ2VkUmVzcG9uc2USWAoORm9yZ2V0RGl2ZXJnZWQSJC5zdGFtcC52MS5MaXN0TG9jYXRlZERpdmVyZ2VkUmVxdWVzdBogLnN0YW1wLnYxLkZvcmdldERpdmVyZ2VkUmVzcG9uc2ViBnByb3RvMw", [file_stamp_v1_geo_removal, file_stamp_v1_geo_reports, file_stamp_v1_geo_shipping]);
+  fileDesc("ChdzdGFtcC92MS9sb2NhdGlvbi5wcm90bxIIc3RhbXAudjEiTAoaTGlzdExvY2F0ZWREaXZlcmdlZFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzdGFtcBgCIAEoCRIOCgZtYXJrZXIYAyABKAkiFQoTUHJvcG9zZU1vdmVzUmVxdWVzdCJHCg1Qcm9wb3NlZE1vdmVzEiUKBW1vdmVzGAEgAygLMhYuc3RhbXAudjEuUHJvcG9zZWRNb3ZlEg8KB3N0YXlpbmcYAiADKAkiSAoMUHJvcG9zZWRNb3ZlEg8KB2FjY291bnQYASABKAkSDAoEZnJvbRgCIAEoCRIKCgJ0bxgDIAEoCRINCgVieXRlcxgEIAEoBCJJChVQcm90ZWN0QWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzdGFtcBgCIAEoCRIQCghsb2NhdGlvbhgDIAEoCSI/ChdVbnByb3RlY3RBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhMKC2Ryb3BfcXVldWVzGAIgASgIIm0KFkZhaWxPdmVyQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIOCgZmb3JjZWQYAiABKAgSEwoLYWNjZXB0X2xvc3MYAyABKAgSDQoFc3RhbXAYBCABKAkSDgoGYW55d2F5GAUgASgIIkwKFU1pZ3JhdGVBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXN0YW1wGAIgASgJEhMKC2Ryb3BfcXVldWVzGAMgASgIImYKD0FkZFN0YW1wUmVxdWVzdBIMCgRuYW1lGAEgASgJEhAKCGxvY2F0aW9uGAIgASgJEhQKDGxvY2tfc2VydmljZRgDIAEoCRIOCgZzZWNyZXQYBCABKAkSDQoFZG9vcnMYBSADKAkiSQoUU2V0U3RhbXBTdGF0ZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIjCgVzdGF0ZRgCIAEoDjIULnN0YW1wLnYxLlN0YW1wU3RhdGUiPAoXRGVjbGFyZVN0YW1wTG9zdFJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgthY2NlcHRfbG9zcxgCIAEoCCKoAgoNTG9jYXRpb25TdGFtcBIMCgRuYW1lGAEgASgJEhAKCGxvY2F0aW9uGAIgASgJEhQKDGxvY2tfc2VydmljZRgDIAEoCRIQCghzdGFtcF9pZBgEIAEoCRIjCgVzdGF0ZRgFIAEoDjIULnN0YW1wLnYxLlN0YW1wU3RhdGUSDwoHYW5zd2VycxgGIAEoCBIPCgd0cm91YmxlGAcgASgJEhIKCnVzZWRfYnl0ZXMYCCABKAQSEwoLdG90YWxfYnl0ZXMYCSABKAQSEwoLdG9sZF9tc19hZ28YCiABKAQSEAoIYWNjb3VudHMYCyABKA0SDQoFdGFrZW4YDCADKAkSDQoFZG9vcnMYDSADKAkSDAoEbG9zdBgOIAEoCBIMCgRvd2VkGA8gASgNIhsKGUxpc3RMb2NhdGlvblN0YW1wc1JlcXVlc3QiRQoaTGlzdExvY2F0aW9uU3RhbXBzUmVzcG9uc2USJwoGc3RhbXBzGAEgAygLMhcuc3RhbXAudjEuTG9jYXRpb25TdGFtcCJZChtDcmVhdGVMb2NhdGVkQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIQCghsb2NhdGlvbhgCIAEoCRIXCg9zZWNvbmRfbG9jYXRpb24YAyABKAkiVwocQ3JlYXRlTG9jYXRlZEFjY291bnRSZXNwb25zZRIpCgdhY2NvdW50GAEgASgLMhguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSDAoEa2V5cxgCIAMoCSIrChhHZXRMb2NhdGVkQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSLvAgoOTG9jYXRlZEFjY291bnQSDAoEbmFtZRgBIAEoCRINCgVzdGFtcBgCIAEoCRIQCghsb2NhdGlvbhgDIAEoCRINCgVzdGF0ZRgEIAEoCRINCgVlcG9jaBgFIAEoBBIRCglzZWNvbmRhcnkYBiABKAkSDgoGc2VlZGVkGAcgASgIEhEKCW9wZXJhdGlvbhgIIAEoBBIMCgRraW5kGAkgASgJEgwKBHN0ZXAYCiABKAkSDgoGdGFyZ2V0GAsgASgJEhAKCGdpdmVuX3VwGAwgASgIEg8KB3Ryb3VibGUYDSABKAkSKwoIc2hpcHBpbmcYDiABKAsyGS5zdGFtcC52MS5BY2NvdW50U2hpcHBpbmcSHQoQYWNjZXB0ZWRfc3luY19tcxgPIAEoBEgAiAEBEioKCHJlbW92YWxzGBAgAygLMhguc3RhbXAudjEuQWNjb3VudFJlbW92YWxCEwoRX2FjY2VwdGVkX3N5bmNfbXMiOgoaTGlzdExvY2F0ZWRBY2NvdW50c1JlcXVlc3QSDQoFYWZ0ZXIYASABKAkSDQoFbGltaXQYAiABKA0iTgoSTG9jYXRlZEFjY291bnRQYWdlEioKCGFjY291bnRzGAEgAygLMhguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSDAoEbW9yZRgCIAEoCCpxCgpTdGFtcFN0YXRlEhsKF1NUQU1QX1NUQVRFX1VOU1BFQ0lGSUVEEAASFAoQU1RBTVBfU1RBVEVfT1BFThABEhYKElNUQU1QX1NUQVRFX0NMT1NFRBACEhgKFFNUQU1QX1NUQVRFX0RSQUlOSU5HEAMyxwkKD0xvY2F0aW9uU2VydmljZRI+CghBZGRTdGFtcBIZLnN0YW1wLnYxLkFkZFN0YW1wUmVxdWVzdBoXLnN0YW1wLnYxLkxvY2F0aW9uU3RhbXASSAoNU2V0U3RhbXBTdGF0ZRIeLnN0YW1wLnYxLlNldFN0YW1wU3RhdGVSZXF1ZXN0Ghcuc3RhbXAudjEuTG9jYXRpb25TdGFtcBJOChBEZWNsYXJlU3RhbXBMb3N0EiEuc3RhbXAudjEuRGVjbGFyZVN0YW1wTG9zdFJlcXVlc3QaFy5zdGFtcC52MS5Mb2NhdGlvblN0YW1wElcKCkxpc3RTdGFtcHMSIy5zdGFtcC52MS5MaXN0TG9jYXRpb25TdGFtcHNSZXF1ZXN0GiQuc3RhbXAudjEuTGlzdExvY2F0aW9uU3RhbXBzUmVzcG9uc2USXgoNQ3JlYXRlQWNjb3VudBIlLnN0YW1wLnYxLkNyZWF0ZUxvY2F0ZWRBY2NvdW50UmVxdWVzdBomLnN0YW1wLnYxLkNyZWF0ZUxvY2F0ZWRBY2NvdW50UmVzcG9uc2USSgoKR2V0QWNjb3VudBIiLnN0YW1wLnYxLkdldExvY2F0ZWRBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50ElIKDExpc3RBY2NvdW50cxIkLnN0YW1wLnYxLkxpc3RMb2NhdGVkQWNjb3VudHNSZXF1ZXN0Ghwuc3RhbXAudjEuTG9jYXRlZEFjY291bnRQYWdlEksKDlByb3RlY3RBY2NvdW50Eh8uc3RhbXAudjEuUHJvdGVjdEFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSTwoQVW5wcm90ZWN0QWNjb3VudBIhLnN0YW1wLnYxLlVucHJvdGVjdEFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSTQoPRmFpbE92ZXJBY2NvdW50EiAuc3RhbXAudjEuRmFpbE92ZXJBY2NvdW50UmVxdWVzdBoYLnN0YW1wLnYxLkxvY2F0ZWRBY2NvdW50EksKDk1pZ3JhdGVBY2NvdW50Eh8uc3RhbXAudjEuTWlncmF0ZUFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSTwoPR2l2ZVVwT3BlcmF0aW9uEiIuc3RhbXAudjEuR2V0TG9jYXRlZEFjY291bnRSZXF1ZXN0Ghguc3RhbXAudjEuTG9jYXRlZEFjY291bnQSRgoMUHJvcG9zZU1vdmVzEh0uc3RhbXAudjEuUHJvcG9zZU1vdmVzUmVxdWVzdBoXLnN0YW1wLnYxLlByb3Bvc2VkTW92ZXMSVAoMTGlzdERpdmVyZ2VkEiQuc3RhbXAudjEuTGlzdExvY2F0ZWREaXZlcmdlZFJlcXVlc3QaHi5zdGFtcC52MS5MaXN0RGl2ZXJnZWRSZXNwb25zZRJYCg5Gb3JnZXREaXZlcmdlZBIkLnN0YW1wLnYxLkxpc3RMb2NhdGVkRGl2ZXJnZWRSZXF1ZXN0GiAuc3RhbXAudjEuRm9yZ2V0RGl2ZXJnZWRSZXNwb25zZWIGcHJvdG8z", [file_stamp_v1_geo_removal, file_stamp_v1_geo_reports, file_stamp_v1_geo_shipping]);
 
 /**
  * @generated from message stamp.v1.ListLocatedDivergedRequest
@@ -344,6 +344,32 @@ export const SetStampStateRequestSchema: GenMessage<SetStampStateRequest> = /*@_
   messageDesc(file_stamp_v1_location, 9);
 
 /**
+ * @generated from message stamp.v1.DeclareStampLostRequest
+ */
+export type DeclareStampLostRequest = Message<"stamp.v1.DeclareStampLostRequest"> & {
+  /**
+   * Name of the stamp, e.g. "north-1".
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * True: whoever asks accepts that what only that stamp has is lost.
+   *
+   * @generated from field: bool accept_loss = 2;
+   */
+  acceptLoss: boolean;
+};
+
+/**
+ * Describes the message stamp.v1.DeclareStampLostRequest.
+ * Use `create(DeclareStampLostRequestSchema)` to create a new message.
+ */
+export const DeclareStampLostRequestSchema: GenMessage<DeclareStampLostRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_location, 10);
+
+/**
  * @generated from message stamp.v1.LocationStamp
  */
 export type LocationStamp = Message<"stamp.v1.LocationStamp"> & {
@@ -429,6 +455,20 @@ export type LocationStamp = Message<"stamp.v1.LocationStamp"> & {
    * @generated from field: repeated string doors = 13;
    */
   doors: string[];
+
+  /**
+   * True if it was declared lost, and has not been told everything since.
+   *
+   * @generated from field: bool lost = 14;
+   */
+  lost: boolean;
+
+  /**
+   * Accounts of which it has not been told everything.
+   *
+   * @generated from field: uint32 owed = 15;
+   */
+  owed: number;
 };
 
 /**
@@ -436,7 +476,7 @@ export type LocationStamp = Message<"stamp.v1.LocationStamp"> & {
  * Use `create(LocationStampSchema)` to create a new message.
  */
 export const LocationStampSchema: GenMessage<LocationStamp> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 10);
+  messageDesc(file_stamp_v1_location, 11);
 
 /**
  * @generated from message stamp.v1.ListLocationStampsRequest
@@ -449,7 +489,7 @@ export type ListLocationStampsRequest = Message<"stamp.v1.ListLocationStampsRequ
  * Use `create(ListLocationStampsRequestSchema)` to create a new message.
  */
 export const ListLocationStampsRequestSchema: GenMessage<ListLocationStampsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 11);
+  messageDesc(file_stamp_v1_location, 12);
 
 /**
  * @generated from message stamp.v1.ListLocationStampsResponse
@@ -466,7 +506,7 @@ export type ListLocationStampsResponse = Message<"stamp.v1.ListLocationStampsRes
  * Use `create(ListLocationStampsResponseSchema)` to create a new message.
  */
 export const ListLocationStampsResponseSchema: GenMessage<ListLocationStampsResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 12);
+  messageDesc(file_stamp_v1_location, 13);
 
 /**
  * @generated from message stamp.v1.CreateLocatedAccountRequest
@@ -499,7 +539,7 @@ export type CreateLocatedAccountRequest = Message<"stamp.v1.CreateLocatedAccount
  * Use `create(CreateLocatedAccountRequestSchema)` to create a new message.
  */
 export const CreateLocatedAccountRequestSchema: GenMessage<CreateLocatedAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 13);
+  messageDesc(file_stamp_v1_location, 14);
 
 /**
  * @generated from message stamp.v1.CreateLocatedAccountResponse
@@ -523,7 +563,7 @@ export type CreateLocatedAccountResponse = Message<"stamp.v1.CreateLocatedAccoun
  * Use `create(CreateLocatedAccountResponseSchema)` to create a new message.
  */
 export const CreateLocatedAccountResponseSchema: GenMessage<CreateLocatedAccountResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 14);
+  messageDesc(file_stamp_v1_location, 15);
 
 /**
  * @generated from message stamp.v1.GetLocatedAccountRequest
@@ -542,7 +582,7 @@ export type GetLocatedAccountRequest = Message<"stamp.v1.GetLocatedAccountReques
  * Use `create(GetLocatedAccountRequestSchema)` to create a new message.
  */
 export const GetLocatedAccountRequestSchema: GenMessage<GetLocatedAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 15);
+  messageDesc(file_stamp_v1_location, 16);
 
 /**
  * @generated from message stamp.v1.LocatedAccount
@@ -663,7 +703,7 @@ export type LocatedAccount = Message<"stamp.v1.LocatedAccount"> & {
  * Use `create(LocatedAccountSchema)` to create a new message.
  */
 export const LocatedAccountSchema: GenMessage<LocatedAccount> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 16);
+  messageDesc(file_stamp_v1_location, 17);
 
 /**
  * @generated from message stamp.v1.ListLocatedAccountsRequest
@@ -689,7 +729,7 @@ export type ListLocatedAccountsRequest = Message<"stamp.v1.ListLocatedAccountsRe
  * Use `create(ListLocatedAccountsRequestSchema)` to create a new message.
  */
 export const ListLocatedAccountsRequestSchema: GenMessage<ListLocatedAccountsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 17);
+  messageDesc(file_stamp_v1_location, 18);
 
 /**
  * @generated from message stamp.v1.LocatedAccountPage
@@ -713,7 +753,7 @@ export type LocatedAccountPage = Message<"stamp.v1.LocatedAccountPage"> & {
  * Use `create(LocatedAccountPageSchema)` to create a new message.
  */
 export const LocatedAccountPageSchema: GenMessage<LocatedAccountPage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_location, 18);
+  messageDesc(file_stamp_v1_location, 19);
 
 /**
  * Whether a stamp takes new accounts.
@@ -789,6 +829,17 @@ export const LocationService: GenService<{
   setStampState: {
     methodKind: "unary";
     input: typeof SetStampStateRequestSchema;
+    output: typeof LocationStampSchema;
+  },
+  /**
+   * Declares a stamp lost: operations end without it, copies there are given up, and when it answers again it is told to delete what it has of them.
+   * Refused with conflict while it is the primary of accounts that have a complete copy elsewhere, with badRequest if the loss is not accepted.
+   *
+   * @generated from rpc stamp.v1.LocationService.DeclareStampLost
+   */
+  declareStampLost: {
+    methodKind: "unary";
+    input: typeof DeclareStampLostRequestSchema;
     output: typeof LocationStampSchema;
   },
   /**

@@ -1,0 +1,111 @@
+/** A stamp that is declared lost: operations end without it, and when it comes back it is told of its accounts before anything else. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { unwrap } from "@stamp/base";
+import { StampState } from "@stamp/wire";
+import { roleAt } from "../testing/fake-stamp.ts";
+import { call, said, TwoStamps } from "../testing/two-stamps.ts";
+
+const account = "acme";
+
+async function protectedAccount(place: TwoStamps): Promise<void> {
+  await place.begin("north-1", "south-1");
+  unwrap(await place.location.createAccount({ account, location: "north" }, call));
+  for (let write = 0; write < 5; write++) assert.deepEqual(place.write(account), ["north-1"]);
+  unwrap(await place.location.protectAccount({ account, stamp: "", location: "south" }, call));
+  await place.idle(account);
+  await place.protectedBy(account);
+}
+
+const down = { unsynced: "lost", silent: false, stayDown: true } as const;
+const stampAt = async (place: TwoStamps, name: string) =>
+  unwrap(await place.location.listStamps({}, call)).stamps.find((stamp) => stamp.name === name);
+
+test("a lost stamp: a forced failover ends without it; it comes back, is told, takes no writes and has nothing of the account", async () => {
+  const place = new TwoStamps({ seed: 41 });
+  await place.sim.run(async () => {
+    await protectedAccount(place);
+    const { location, sim } = place;
+    sim.crash("north-1:1", down);
+    const declare = (name: string, acceptLoss = true) => location.declareStampLost({ name, acceptLoss }, call);
+    assert.match(said(await declare("north-1", false)), /badRequest: .*needs --accept-loss/);
+    assert.match(said(await declare("west-1")), /there is no stamp west-1/);
+    assert.match(
+      said(await declare("north-1")),
+      /conflict: stamp north-1 is the primary of accounts that another stamp has a copy of \(acme\): promote the copies first/,
+    );
+    unwrap(await location.failOverAccount({ account, forced: true, acceptLoss: true, stamp: "south-1" }, call));
+    await sim.until(() => place.write(account).length > 0, 30_000, "the copy takes writes");
+    assert.equal((await place.account(account)).step, "demoting", "it waits for the old primary");
+    const declared = unwrap(await declare("north-1"));
+    assert.deepEqual([declared.lost, declared.state], [true, StampState.CLOSED]);
+    const alone = await place.idle(account);
+    assert.deepEqual([alone.stamp, alone.secondary, alone.state], ["south-1", "", "single"]);
+    assert.equal((await stampAt(place, "north-1"))?.owed, 1);
+    const protect = () => location.protectAccount({ account, stamp: "north-1", location: "" }, call);
+    assert.match(said(await protect()), /stamp north-1 was declared lost/);
+    assert.match(said(await location.setStampState({ name: "north-1", state: StampState.OPEN }, call)), /was declared lost/);
+    // Another process of the location service goes on with what is owed.
+    sim.crash("location-1:1", down);
+    sim.restart("location-1:1");
+    await place.leads();
+    assert.equal((await stampAt(place, "north-1"))?.lost, true);
+
+    assert.equal(roleAt(place.state("north-1"), account)?.role, "primary", "it believes what it knew");
+    sim.restart("north-1:1");
+    for (let waitedMs = 0; (await stampAt(place, "north-1"))?.lost !== false; waitedMs += 1_000) {
+      assert.ok(waitedMs < 120_000, "it is told everything");
+      await sim.sleep(1_000);
+    }
+    const told = place.state("north-1").obeyed.filter((one) => one.account === account);
+    assert.deepEqual(
+      told.slice(-2).map(({ command }) => command),
+      ["demote", "remove"],
+    );
+    assert.equal(roleAt(place.state("north-1"), account)?.role, "removed");
+    await sim.sleep(2_000);
+    assert.deepEqual(place.write(account), ["south-1"]);
+    assert.equal((await stampAt(place, "north-1"))?.state, StampState.CLOSED, "a person opens it again");
+    // It is a stamp as others are: it may have the copy again.
+    unwrap(await protect());
+    await place.idle(account);
+    await place.protectedBy(account);
+    place.end();
+  });
+});
+
+test("a lost stamp: copies there are given up, whatever step their operation is at, and the primary takes writes", async () => {
+  for (const [seed, begin] of [
+    [42, "idle"],
+    [43, "unprotect"],
+    [44, "failover"],
+  ] as const) {
+    const place = new TwoStamps({ seed });
+    await place.sim.run(async () => {
+      await protectedAccount(place);
+      const { location, sim } = place;
+      if (begin === "failover") {
+        place.linked = false;
+        place.write(account);
+        unwrap(await location.failOverAccount({ account, forced: false, acceptLoss: false, stamp: "", anyway: true }, call));
+      }
+      sim.crash("south-1:1", down);
+      if (begin === "unprotect") unwrap(await location.unprotectAccount({ account }, call));
+      await sim.sleep(3_000);
+      unwrap(await location.declareStampLost({ name: "south-1", acceptLoss: true }, call));
+      const alone = await place.idle(account);
+      assert.deepEqual([alone.stamp, alone.secondary], ["north-1", ""], begin);
+      await sim.sleep(2_000);
+      place.linked = true;
+      assert.deepEqual(place.write(account), ["north-1"], begin);
+      sim.restart("south-1:1");
+      for (let waitedMs = 0; (await stampAt(place, "south-1"))?.lost !== false; waitedMs += 1_000) {
+        assert.ok(waitedMs < 120_000, `${begin}: it is told everything`);
+        await sim.sleep(1_000);
+      }
+      assert.equal(roleAt(place.state("south-1"), account)?.role, "removed", begin);
+      assert.deepEqual(place.write(account), ["north-1"], begin);
+      place.end();
+    });
+  }
+});
