@@ -165,3 +165,36 @@ test("replica race: when a node refuses, cached addresses are not waited for bey
   const fresh = await race({ a: "unknown", b: 2_000, c: "unknown" });
   assert.deepEqual(fresh.result, { answer: "b" });
 });
+
+/** Reads one after another, each of a MiB; returns how many asked a second replica, and the time of the slowest in ms. */
+async function hedgedOf(count: number, histories: NodeHistories, answers: Readonly<Record<string, number | undefined>>) {
+  let [hedged, slowestMs] = [0, 0];
+  for (let i = 0; i < count; i++) {
+    const { asked, tookMs } = await race(answers, histories, 20_000, undefined, false, 1024 * 1024);
+    if (asked.length > 1) hedged++;
+    slowestMs = Math.max(slowestMs, tookMs);
+  }
+  return { hedged, slowestMs };
+}
+
+test("replica race: when all nodes are slow, a tenth of the large reads is hedged, and each of the small ones", async () => {
+  const histories = new NodeHistories();
+  const { hedged } = await hedgedOf(100, histories, { a: 600, b: 600, c: 600 });
+  assert.ok(hedged >= 15 && hedged <= 25, `${hedged}: ten at first, then a tenth`);
+  const small = await race({ a: 600, b: 600, c: 600 }, histories, 20_000, undefined, false, 1024);
+  assert.ok(small.asked.length > 1);
+});
+
+test("replica race: large reads are read around a silent node as often as it takes", async () => {
+  const { hedged, slowestMs } = await hedgedOf(60, new NodeHistories(), { a: undefined, b: 20, c: 20 });
+  assert.deepEqual([hedged, slowestMs < 300], [60, true], `${slowestMs}`);
+});
+
+test("replica race: a large read without a hedge in the budget is hedged after a second", async () => {
+  const histories = new NodeHistories();
+  // Later than the virtual time of the read: nothing comes back meanwhile.
+  while (histories.largeHedges.take(Number.MAX_SAFE_INTEGER));
+  const { result, tookMs } = await race({ a: undefined, b: 20, c: 20 }, histories, 20_000, undefined, false, 1024 * 1024);
+  assert.deepEqual(result, { answer: "b" });
+  assert.ok(tookMs >= 1_000 && tookMs <= 1_100, `${tookMs}`);
+});

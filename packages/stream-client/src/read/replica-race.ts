@@ -18,6 +18,9 @@ const believedMs = 10_000;
 /** The other one of two nodes is asked first if it lately took less than this part of the time. */
 const quickerPart = 2 / 3;
 
+/** A large read waits for so long, in ms, for a hedge that the budget does not allow. */
+const overdueMs = 1_000;
+
 /** A read of more bytes than this is large. Its usual time is kept apart: small reads are many, and much quicker. */
 const smallBytesMax = 256 * 1_024;
 
@@ -44,6 +47,8 @@ interface NodeHistory {
 export class NodeHistories {
   /** Budget of hedges of reads of fragments. */
   readonly hedges = new HedgeBudget();
+  /** Budget of hedges of large reads from replicas. */
+  readonly largeHedges = new HedgeBudget();
   readonly #nodes = new Map<string, NodeHistory>();
 
   #of(address: string): NodeHistory {
@@ -134,6 +139,45 @@ export interface RaceOptions {
 }
 
 /**
+ * Decides when a read asks a second replica because the first one is late. A hedge of a large read costs as much as the read. When all nodes
+ * are slow because there is much to read, hedging every large read would make them slower: so a budget bounds these hedges. One that gave the
+ * answer is not counted: a silent node is read around as often as it takes.
+ */
+class Hedges {
+  readonly #clock: Clock;
+  readonly #budget: HedgeBudget | undefined;
+  readonly #beganMs: number;
+  #taken = 0;
+  #isOverdue = false;
+
+  constructor(clock: Clock, histories: NodeHistories, bytes: number | undefined) {
+    this.#clock = clock;
+    this.#budget = sizeOf(bytes ?? 0) === "large" ? histories.largeHedges : undefined;
+    this.#beganMs = clock.monotonicMs();
+    this.#budget?.read();
+  }
+
+  /** True if another replica may be asked now; false: ask again later. */
+  may(): boolean {
+    if (this.#budget === undefined) return true;
+    const nowMs = this.#clock.monotonicMs();
+    if (this.#budget.take(nowMs)) {
+      this.#taken++;
+      return true;
+    }
+    if (this.#isOverdue || nowMs - this.#beganMs < overdueMs) return false;
+    this.#isOverdue = this.#budget.beginOverdue();
+    return this.#isOverdue;
+  }
+
+  /** The read is over. `won`: one that was asked later gave the answer. */
+  end(won: boolean): void {
+    if (this.#isOverdue) this.#budget?.endOverdue();
+    if (won) this.#budget?.won(this.#taken);
+  }
+}
+
+/**
  * The first good answer, or every failure. `addresses` is not empty. Cached addresses are in doubt when a node of them refuses: the
  * silent ones are then waited for as long as they usually take, and the reader looks the extent up again.
  */
@@ -152,11 +196,13 @@ export function raceReplicas<T>(
     let hedge: Timer | undefined;
     let isDoubted = false;
     const askedSilent = new Set<string>();
+    const hedges = new Hedges(clock, histories, bytes);
     const cancelAll = (): void => {
       for (const controller of active) controller.abort();
     };
     const finish = (result: { readonly answer: T } | { readonly failures: readonly Failed[] }): void => {
       done = true;
+      hedges.end("answer" in result && askedSilent.has(addresses[0] as string));
       hedge?.cancel();
       signal?.removeEventListener("abort", cancelAll);
       cancelAll();
@@ -170,6 +216,10 @@ export function raceReplicas<T>(
       hedge?.cancel();
       hedge = clock.after(Math.max(...[...askedSilent].map((silent) => histories.hedgeMs(silent, bytes))), giveUpSilent);
     };
+    const launchLate = (againMs: number): void => {
+      if (hedges.may()) launch();
+      else hedge = clock.after(againMs, () => launchLate(againMs));
+    };
     const launch = (): void => {
       const address = addresses[next++] as string;
       const controller = new AbortController();
@@ -178,7 +228,7 @@ export function raceReplicas<T>(
       hedge?.cancel();
       // Each silent replica makes the next one wait longer: a slow moment of all must not become three times the load.
       const hedgeMs = histories.hedgeMs(address, bytes) * 4 ** (active.size - 1);
-      hedge = next < addresses.length ? clock.after(hedgeMs, launch) : undefined;
+      hedge = next < addresses.length ? clock.after(hedgeMs, () => launchLate(hedgeMs)) : undefined;
       askedSilent.add(address);
       if (isDoubted && next === addresses.length) giveUpIfLate();
       void attempt(address, Math.max(1, deadlineMs - startMs), controller.signal).then((outcome) => {

@@ -36,8 +36,11 @@ export interface DownloadOptions {
 
 /** How often it is asked again without one more byte. */
 const emptyAttemptsMax = 4;
-/** A client that takes no further piece for so long is slow: nothing is held ahead of it. */
-const stallMs = 250;
+/**
+ * A client that takes no further piece for so long is slow: nothing is held ahead of it. Clients take bytes in bursts: with 64 downloads on a
+ * busy machine a quarter of a second passes often, and what was held is then read a second time.
+ */
+const stallMs = 1_000;
 const pieceBytesMax = 64 * 1024;
 /** Places that are kept for a slow client, so that nobody is asked again for them. */
 const placesKeptMax = 256;
