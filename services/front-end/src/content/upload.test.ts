@@ -233,6 +233,30 @@ test("a quick upload keeps its room while bytes come, and gives it back when its
   assert.equal(budget.usedBytes, 0);
 });
 
+test("a quick upload keeps its room over a few smaller chunks, and is a slow one after four in a row", async () => {
+  const clock = new CountedClock();
+  const budget = new ByteBudget(clock, { bytesMax: 1_600, waitMaxMs: 5_000 });
+  const client = scripted();
+  const given = options(3_000, { pieceBytes: 1_000, windowBytes: 2_000, budget: shareOf(budget), pieceRoom: shareOf(budgetOf(10_000)) });
+  const receiving = receiveBody(client.body, given);
+  await client.send(50);
+  let got = false;
+  void shareOf(budget, "other")
+    .take(700)
+    .then(({ ok: isTaken }) => (got = isTaken));
+  for (let i = 0; i < 3; i++) {
+    await client.send(10);
+    await clock.pass(150);
+  }
+  assert.deepEqual([given.pieces.length, got], [0, false]);
+  await client.send(10);
+  await clock.pass(150);
+  await client.send(0);
+  assert.deepEqual([given.pieces.map(({ length }) => length), got], [[90], true]);
+  client.end();
+  assert.ok(!(await receiving).ok);
+});
+
 test("a quick upload does not hold a piece with a large chunk each second", async () => {
   const clock = new CountedClock();
   const budget = new ByteBudget(clock, { bytesMax: 1_600, waitMaxMs: 5_000 });

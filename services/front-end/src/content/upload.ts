@@ -49,6 +49,11 @@ const none = new Uint8Array(0);
 
 /** Bytes in one chunk from which on a client counts as quick. A socket gives 64 KiB at once, when it has them. */
 export const quickChunkBytes = 32 * 1024;
+/**
+ * With so many smaller chunks in a row a client is slow again. A few come from every client: the rest of what its system had, or what its
+ * process wrote just before it had other things to do.
+ */
+const smallChunksMax = 4;
 /** Part of the budget of uploads that whole pieces of quick uploads may take, so that there is always room for small bodies. */
 export const pieceShare = 7 / 8;
 /** A quick upload waits for a whole piece this many times as long as others wait for a chunk: it stands behind whole pieces. */
@@ -92,8 +97,10 @@ class Upload {
   #reservedBytes = 0;
   /** True while it waits for the client's next bytes. */
   #isIdle = true;
-  /** True if the last chunk was a large one. */
+  /** True if one of the last chunks was a large one. */
   #isQuick = false;
+  /** Chunks that came since the last large one. */
+  #smallInARow = 0;
   /** How many times others asked for the bytes since the last large chunk came. */
   #asks = 0;
   /** How many times others asked for the bytes of this piece. */
@@ -127,8 +134,10 @@ class Upload {
   async #add(chunk: Uint8Array): Promise<Parsed<never> | undefined> {
     this.#received += chunk.length;
     const { contentLengthBytes, bytesMax, pieceBytes, wants, digest } = this.#options;
-    this.#isQuick = !this.#small && chunk.length >= this.#options.quickChunkBytes;
-    if (this.#isQuick) this.#asks = 0;
+    const isLarge = !this.#small && chunk.length >= this.#options.quickChunkBytes;
+    this.#smallInARow = isLarge ? 0 : this.#smallInARow + 1;
+    if (isLarge) this.#asks = 0;
+    this.#isQuick = isLarge || (this.#isQuick && this.#smallInARow < smallChunksMax);
     if (this.#received > (contentLengthBytes ?? bytesMax)) {
       return contentLengthBytes === undefined ? tooLarge(bytesMax) : wrongLength("longer", contentLengthBytes);
     }
