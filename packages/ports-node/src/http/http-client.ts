@@ -5,11 +5,12 @@
  */
 import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
-import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
+import type { ClientRequest, Agent as HttpAgent, IncomingMessage, RequestOptions } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { isIP, type LookupFunction, type Socket } from "node:net";
 import { FailureError, type Outcome, ok, refused } from "@stamp/base";
 import type { HttpClient, IncomingAnswer, OutgoingOptions, OutgoingRequest } from "@stamp/ports";
+import { http } from "./node-http.ts";
 
 const connectionsMax = 256;
 const connectionsPerHostMax = 64;
@@ -40,7 +41,7 @@ export class NodeHttpClient implements HttpClient {
       maxFreeSockets: idleConnectionsMax,
       timeout: keepAliveMs,
     };
-    this.#http = new HttpAgent(agent);
+    this.#http = new http.Agent(agent);
     this.#https = new HttpsAgent({ ...agent, minVersion: "TLSv1.2", ...(options.ca === undefined ? {} : { ca: options.ca }) });
   }
 
@@ -72,7 +73,7 @@ export class NodeHttpClient implements HttpClient {
       const fail = (error: Error): void => end(failedOf(hostname, error));
       let sent: ClientRequest;
       try {
-        sent = secure ? httpsRequest(wanted) : httpRequest(wanted);
+        sent = secure ? httpsRequest(wanted) : http.request(wanted);
       } catch (error) {
         return resolve(refused("invalidArgument", "badRequest", error instanceof Error ? error.message : String(error)));
       }

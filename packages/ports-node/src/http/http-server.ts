@@ -11,7 +11,6 @@
  * own 400, after the answers of those before it were sent.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { createServer, STATUS_CODES } from "node:http";
 import { createServer as createSecureServer, type Server as SecureServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -23,6 +22,7 @@ import { type CertificatePair, endOf, readPair, type TlsFiles, watchPair } from 
 import { Acceptors } from "./acceptors.ts";
 import { Exchange, type LastAnswer } from "./http-exchange.ts";
 import { defaultHttpLimits, type HttpLimits } from "./http-limits.ts";
+import { http } from "./node-http.ts";
 import { Paces } from "./paces.ts";
 
 export interface HttpServeOptions {
@@ -99,7 +99,7 @@ export class HttpDoor {
       // A failed handshake ends that client's connection, and nothing else.
       server.on("tlsClientError", () => {});
       this.#server = server;
-    } else this.#server = createServer(serverOptions);
+    } else this.#server = http.createServer(serverOptions);
     this.#acceptors = new Acceptors(this.#server, limits);
     this.#server.setTimeout(limits.idleTimeoutMs);
     // Beyond a count Node drops headers without a word, a condition among them: their bytes are bounded, so their count is.
@@ -426,7 +426,7 @@ const statuses: Partial<Record<HttpRefusal, number>> = { headersTooLarge: 431, l
 function endRefused(socket: Duplex, { status, headers, body }: LastAnswer): void {
   if (!socket.writable) return;
   socket.on("error", () => {});
-  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n`;
+  let head = `HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ""}\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
   socket.write(`${head}\r\n`);
   socket.end(body);
