@@ -141,6 +141,19 @@ test("byte budget: while its bound is lower, what is held stays, newcomers wait,
   assert.deepEqual([got, budget.usedBytes], [2, 60]);
 });
 
+test("byte budget: holders that stand still in a lower bound keep nobody out for longer than a second", async () => {
+  const clock = new CountedClock();
+  const budget = new ByteBudget(clock, { bytesMax: 100, waitMaxMs: 10_000, bytesNow: () => 20 });
+  assert.ok(budget.of({ account: "still", address: "1" }).tryTake(15));
+  let got = 0;
+  const other = budget.of({ account: "other", address: "2" });
+  for (let i = 0; i < 2; i++) void other.take(10).then(() => got++);
+  await clock.pass(950);
+  assert.equal(got, 0);
+  await clock.pass(200);
+  assert.deepEqual([got, budget.usedBytes], [2, 35]);
+});
+
 test("byte budget, whatever is asked: within the bound, in order within a holder, everybody gets it in the end", () =>
   fc.assert(
     fc.asyncProperty(

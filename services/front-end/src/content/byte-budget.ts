@@ -18,6 +18,8 @@ export const reservedShare = 1 / 4;
 /** Parts of the open part: holders are asked to give back when more is used than the first, until no more is used than the second. */
 const askedFrom = 3 / 4;
 const askedUntil = 1 / 2;
+/** Longest wait because of a bound that is lower for a while, in milliseconds. */
+const lowMaxMs = 1_000;
 /** Time between two rounds in which holders are asked, in milliseconds; holders that give back in one round, at most. */
 const wantedEveryMs = 100;
 const askedMax = 64;
@@ -26,7 +28,10 @@ export interface ByteBudgetOptions {
   readonly bytesMax: number;
   /** How long a request waits for its bytes before it is refused, in milliseconds. */
   readonly waitMaxMs: number;
-  /** Returns the bound that is in force now, in bytes, at most `bytesMax`. Undefined: always `bytesMax`. */
+  /**
+   * Returns the bound that is in force now, in bytes, at most `bytesMax`. Undefined: always `bytesMax`. Whoever has waited for `lowMaxMs` is
+   * let in by `bytesMax`: holders that stand still would else keep everybody out of a small room.
+   */
   readonly bytesNow?: () => number;
 }
 
@@ -67,6 +72,7 @@ interface Pair {
 interface Waiting {
   readonly pair: Pair;
   readonly bytes: number;
+  readonly sinceMs: number;
   readonly timer: Timer;
   readonly resolve: (outcome: Outcome<void>) => void;
 }
@@ -189,6 +195,7 @@ export class ByteBudget {
       const waiting: Waiting = {
         pair,
         bytes,
+        sinceMs: this.#clock.monotonicMs(),
         timer,
         resolve: (outcome) => {
           timer.cancel();
@@ -203,7 +210,7 @@ export class ByteBudget {
   }
 
   #serve(): void {
-    for (let next = this.#next(); next && this.#fits(next.pair, next.bytes); next = this.#next()) next.resolve(ok());
+    for (let next = this.#next(); next && this.#fits(next.pair, next.bytes, next.sinceMs); next = this.#next()) next.resolve(ok());
   }
 
   /** Returns the waiting request whose account and address hold the fewest bytes. */
@@ -219,6 +226,7 @@ export class ByteBudget {
     if (this.#asking !== undefined || (!waiting && this.#used <= this.#openMax * askedFrom)) return;
     this.#asking = this.#clock.after(wantedEveryMs, () => {
       this.#asking = undefined;
+      this.#serve();
       this.#ask();
     });
     let waited = 0;
@@ -234,10 +242,12 @@ export class ByteBudget {
     }
   }
 
-  #fits({ account, address }: Pair, bytes: number): boolean {
+  /** `sinceMs`: when the request began to wait; undefined: it does not wait yet. */
+  #fits({ account, address }: Pair, bytes: number, sinceMs?: number): boolean {
     if (this.#used === 0) return true;
     const holdsNothing = account.bytes === 0 || address.bytes === 0;
-    const bytesNow = this.#bytesNow();
+    const waitedMs = sinceMs === undefined ? 0 : this.#clock.monotonicMs() - sinceMs;
+    const bytesNow = waitedMs >= lowMaxMs ? this.bytesMax : this.#bytesNow();
     return this.#used + bytes <= (holdsNothing ? bytesNow : openOf(bytesNow));
   }
 }
