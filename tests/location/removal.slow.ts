@@ -18,7 +18,7 @@ const blobCount = 12;
 const replicas = 3;
 const blobBytes = 4 * mebibyte;
 /** Blob data is in small extents, and collected soon. */
-const small = { extentTargetBytes: 8 * mebibyte, collectEveryMs: 1_000, pinTermMs: 2_000 };
+const small = { extentTargetBytes: 8 * mebibyte, collectEveryMs: 1_000, collectGoneMs: 1_000, pinTermMs: 2_000 };
 const contentOf = (i: number): Buffer => Buffer.alloc(blobBytes, createHash("sha512").update(`blob ${i}`).digest());
 
 interface AccountFacts {

@@ -229,7 +229,8 @@ export class Location {
    * How far the account's copy is, as its primary told last; undefined: it has none, or nothing was told. The time at the primary goes on, so
    * that the lag of a copy grows while its primary tells nothing.
    */
-  shippingOf({ name }: Pick<GeoAccount, "name">): AccountShipping | undefined {
+  shippingOf({ name, secondary, running }: GeoAccount): AccountShipping | undefined {
+    if (secondary === undefined && running?.target === undefined) return undefined;
     const known = this.#shipping.get(name);
     if (known === undefined) return undefined;
     const agoMs = this.#options.world.clock.monotonicMs() - known.toldMs;

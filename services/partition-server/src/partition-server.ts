@@ -106,6 +106,7 @@ export class PartitionServerRole implements Role {
     this.#remover = new Remover(world, this.#holdings, {
       everyMs: config.geoRolesEveryMs,
       rowsPerSecond: config.collectRowsPerSecond,
+      requestMs: config.collectGoneMs,
       removed: () => this.#shipper.removed,
     });
   }

@@ -15,12 +15,6 @@ export const geoMutants: readonly Mutant[] = [
     why: "a front-end acknowledges writes after everything was shipped",
   },
   {
-    rules: ["geoDrainedIsQuiet"],
-    workload: "geo",
-    focus: "geo-failovers",
-    why: "a write that was let in before is committed after everything was shipped, is shown, and is gone",
-  },
-  {
     rules: ["geoReportBeforeSeeding"],
     workload: "geo",
     focus: "geo-forced",

@@ -198,6 +198,11 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "packages/range-partition/src/shipping/shipped-fences.test.ts",
   },
   {
+    rule: "geoDrainedIsQuiet",
+    why: "seed 1 of geo with focus geo-failovers noticed it in the code of 4106be67, and seeds 1 to 7 notice nothing in that of babc072c, whose runs differ: none is kept until one is searched again",
+    test: "services/partition-server/src/shipping/drained.test.ts",
+  },
+  {
     rule: "geoRemovalEnds",
     why: "servers hear of a role every 0.3 to 1 s in workload geo, and a copy that begins anew is seeded later than that, so that no removal is under way then. Model geo-removal.pml has the rule as CHECK",
     test: "packages/range-partition/src/removal/remove-page.test.ts",

@@ -62,7 +62,7 @@ test("removal: an account that comes back while it is removed gets its copy, and
         await b.obey(RoleCommand.REMOVE, operation);
         await a.obey(RoleCommand.UNPAIR, operation);
         // The removal has begun, or has not, or is over.
-        await sleep(a.world.clock, sim.prng.below(1_200));
+        await sleep(a.world.clock, sim.prng.below(12_000));
         if (operation === 5) sim.crash(b.server(1 + sim.prng.below(2)));
         const settings = unwrap(await a.accounts.getForCopy({ account }, options));
         await b.obey(RoleCommand.FOLLOW, operation + 1, { epoch: 1n, peer: "a", settings });

@@ -8,10 +8,12 @@
  * - A range deletes nothing of an account that has come back to the stamp (rule `geoRemovalEnds`, remove-page.ts).
  * - The removal's tenure is durable in the range before the first row goes: what is still on its way to the copy before is
  *   refused, also by a later owner.
+ * - Nothing is deleted while a front-end may still serve the copy by the role before, or answers a read that began then: a reader would see a state
+ *   that never was.
  * - What is left is found by looking, so that a new owner goes on by itself.
  */
 import { type Outcome, ok } from "@stamp/base";
-import { type AccountRole, removalOf } from "@stamp/geo";
+import { type AccountRole, removalOf, roleTermMs } from "@stamp/geo";
 import { accountKeys, holdsAccount, shippedNames } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
@@ -24,6 +26,8 @@ export interface RemoverOptions {
   /** How often the removed accounts are looked at, in milliseconds; 0: never. */
   readonly everyMs: number;
   readonly rowsPerSecond: number;
+  /** Longer than a request takes, in milliseconds. */
+  readonly requestMs: number;
   /** Accounts that were removed from this stamp, as the partition manager told last. */
   readonly removed: () => Iterable<readonly [account: string, role: AccountRole]>;
 }
@@ -31,6 +35,8 @@ export interface RemoverOptions {
 /** One account in one range. */
 interface Removal {
   readonly tenure: number;
+  /** When this server heard of it first, by the monotonic clock. */
+  readonly heardMs: number;
   rows: number;
   /** When the range was found to have nothing of the account, by the monotonic clock; undefined: it was not. */
   endedMs: number | undefined;
@@ -41,6 +47,8 @@ interface Removal {
 const queuesTable = "Message";
 /** Table with the row of the account's role, which stays. */
 const rolesTable = "Account";
+/** For clocks that differ in rate. */
+const termAllowance = 1.1;
 /** A write that a front-end let in long ago may come behind the end. */
 const lookAgainMs = 600_000;
 
@@ -101,10 +109,11 @@ export class Remover {
         if (signal.aborted || tenure === undefined || !holdsAccount(range, account)) continue;
         const key = keyOf(range, account);
         const held = this.#removals.get(key);
-        const removal = held?.tenure === tenure ? held : { tenure, rows: 0, endedMs: undefined, failure: "" };
+        const nowMs = this.#world.clock.monotonicMs();
+        const removal = held?.tenure === tenure ? held : { tenure, heardMs: nowMs, rows: 0, endedMs: undefined, failure: "" };
         known.set(key, removal);
         this.#removals.set(key, removal);
-        const nowMs = this.#world.clock.monotonicMs();
+        if (nowMs - removal.heardMs < roleTermMs(undefined) * termAllowance + this.#options.requestMs) continue;
         if (removal.endedMs !== undefined && nowMs - removal.endedMs < lookAgainMs) continue;
         const keeps = range.table === queuesTable && role.keepsQueues === true;
         const done = keeps ? ok() : await this.#remove(range, partition, account, removal, signal);

@@ -12,6 +12,7 @@ import { readReport } from "./reports.ts";
 import { count } from "./stamp-door.ts";
 
 const lookEveryMs = 500;
+const removalToldMs = 10_000;
 /** A person waits for a report for this time, and then gives up what only the deposed primary has. */
 const reportWithinMs = 60_000;
 
@@ -91,6 +92,22 @@ export class Operator {
       if (found.stamp === target && found.kind === "") return target;
       if (found.kind === "" && found.seeded)
         await this.#ask("failover", (client, options) => client.failOverAccount(planned(target), options));
+      await this.#sim.sleep(lookEveryMs);
+    }
+  }
+
+  /** Gives the copy up, and waits until its stamp says that it has deleted everything. */
+  async removeCopy(withinMs: number): Promise<void> {
+    const endMs = this.#sim.nowMs + withinMs;
+    for (let since = Number.POSITIVE_INFINITY; ; ) {
+      const found = await this.#found(endMs);
+      if (found.kind === "" && found.secondary !== "") await this.#unprotect();
+      const isOver = found.kind === "" && found.secondary === "" && found.removals.length === 0;
+      since = isOver ? Math.min(since, this.#sim.nowMs) : Number.POSITIVE_INFINITY;
+      // The location service asks the stamp every 2 s: before that it knows nothing of the removal.
+      if (this.#sim.nowMs - since > removalToldMs) return;
+      if (this.#sim.nowMs > endMs)
+        throw new BrokenPromise(`the copy is not deleted within ${withinMs} ms: ${JSON.stringify(found.trouble)}`);
       await this.#sim.sleep(lookEveryMs);
     }
   }

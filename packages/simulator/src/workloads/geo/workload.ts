@@ -9,6 +9,7 @@
  */
 import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
+import { PartitionManager } from "@stamp/wire";
 import type { ClusterOptions } from "../cluster.ts";
 import type { Focus } from "../faults/fault-kinds.ts";
 import { Faults } from "../faults/faults.ts";
@@ -116,6 +117,35 @@ export async function geoWorkload(sim: Simulation, tally: Tally, focus?: Focus):
     finals = await equal(sim, reader, primary);
   }
   for (const [what, number] of Object.entries(history.judge(finals))) count(tally.counts, `judged ${what}`, number);
+  if (!prng.chance(0.3)) return;
+  await operator.removeCopy(settledWithinMs);
+  await nothingLeft(sim, place, otherStamp(primary));
+  count(tally.counts, "copy removed");
+}
+
+/** Looks with the eyes of the collector: a stamp that a copy was removed from has no row of any blob or entity. */
+async function nothingLeft(sim: Simulation, place: TwoStamps, from: StampName): Promise<void> {
+  const cluster = place.stamps[from];
+  const endMs = sim.nowMs + equalWithinMs;
+  const options = { timeoutMs: 20_000 };
+  for (const manager of cluster.processes.filter((name) => name.startsWith("partition-manager-"))) {
+    const client = sim.world("operator").transport.client(cluster.addressOf(manager), PartitionManager);
+    const map = await client.getMap({}, options);
+    if (!map.ok) continue;
+    for (const { rangeId, table } of map.value.ranges.filter(({ table }) => table === "Blob" || table === "Entity")) {
+      let found = await client.collectRange({ rangeId }, options);
+      // Another range is collected now, or the range moves.
+      while (!found.ok && sim.nowMs < endMs) {
+        await sim.sleep(500);
+        found = await client.collectRange({ rangeId }, options);
+      }
+      if (found.ok && found.value.rows > 0n)
+        throw new BrokenPromise(
+          `${found.value.rows} rows of the removed account are left at ${from}, in range ${rangeId} of table ${table}`,
+        );
+    }
+    return;
+  }
 }
 
 /** Returns the setting of the focus, or the seed's choice. The seed chooses anyway, so that the rest of the run is the same. */
