@@ -246,9 +246,12 @@ async function parts(): Promise<Part[]> {
       missing: slow("tests/interop/tools.slow.ts"),
     },
     {
-      title: "drills on the compose file, and on its profile of several hosts",
-      command: [...tests, "--minutes", "15", "tests/drills/compose.slow.ts", "tests/drills/compose-ha.slow.ts"],
-      timeoutMs: 15 * minutes,
+      title: "drills on the compose file, on its profile of several hosts, and on two stamps",
+      command: [
+        ...[...tests, "--minutes", "15"],
+        ...["tests/drills/compose.slow.ts", "tests/drills/compose-ha.slow.ts", "tests/drills/compose-geo.slow.ts"],
+      ],
+      timeoutMs: 20 * minutes,
       missing: engine ?? slow("tests/drills/compose.slow.ts"),
     },
   ];
