@@ -5,10 +5,11 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { BlobClient } from "@stamp/drills";
-import { run } from "../tools/commands.ts";
+import { root, run, runStamp } from "../tools/commands.ts";
 
 const machineCa = "/etc/ssl/certs/ca-certificates.crt";
 const id = `stamp-geo-${process.pid}`;
@@ -26,11 +27,13 @@ async function freePort(): Promise<number> {
   return port;
 }
 
+/** Returns the standard output. */
 async function compose(...args: readonly string[]): Promise<string> {
-  const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
-  const { code, output } = await run("env", [...variables, "docker", "compose", "-f", "compose.geo.yml", "-p", id, ...args]);
+  const env = { ...process.env, ...environment };
+  const program = ["docker", "compose", "-f", join(root, "compose.geo.yml"), "-p", id] as const;
+  const { code, out, output } = await runStamp(args, { env, program });
   if (code !== 0) throw new Error(`docker compose ${args.join(" ")}: ${output.slice(-3_000)}`);
-  return output;
+  return out;
 }
 
 /** Runs a command about accounts where the guide runs it. */
@@ -48,9 +51,13 @@ interface Copy {
 
 async function untilCopy(what: string, holds: (copy: Copy) => boolean): Promise<void> {
   for (const endMs = performance.now() + 120_000; ; await sleep(500)) {
-    const [copy] = await located<[Copy]>("geo", "status", "acme");
-    if (holds(copy)) return;
-    assert.ok(performance.now() < endMs, `not within 120 s: ${what}: ${JSON.stringify(copy)}`);
+    // A machine that is too busy for a connection within two seconds is asked again.
+    const copy = await located<[Copy]>("geo", "status", "acme").then(
+      ([one]) => one,
+      (error: Error) => error,
+    );
+    if (!(copy instanceof Error) && holds(copy)) return;
+    assert.ok(performance.now() < endMs, `not within 120 s: ${what}: ${copy instanceof Error ? copy.message : JSON.stringify(copy)}`);
   }
 }
 
@@ -88,8 +95,8 @@ test(
       assert.deepEqual([host.ReadonlyRootfs, host.CapDrop, host.SecurityOpt], [true, ["ALL"], ["no-new-privileges:true"]]);
     }
     const seen = async (service: string): Promise<string> =>
-      (await compose("exec", "-T", service, "sh", "-c", "ls -d /*-secret* || true")).trim();
-    assert.equal(await seen("north-partition-server-1"), "/south-secret");
+      (await compose("exec", "-T", service, "sh", "-c", "ls -d /*-secret* 2>&1 || true")).trim();
+    assert.equal(await seen("north-partition-server-1"), "/south-secret\n/stamp-secrets");
     assert.match(await seen("north-front-end-1"), /No such file/);
   },
 );

@@ -198,8 +198,9 @@ async function parts(): Promise<Part[]> {
         "tests/location/pair.slow.ts",
         "tests/location/removal.slow.ts",
         "tests/location/tls.slow.ts",
+        "tests/location/releases.slow.ts",
       ],
-      timeoutMs: 26 * minutes,
+      timeoutMs: 28 * minutes,
     },
     {
       title: "findings of a real cluster; its supervisor killed",

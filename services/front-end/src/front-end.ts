@@ -230,7 +230,10 @@ export class FrontEndRole implements Role {
       servedOpenly(SignalsService, signalsHandlers({ world: this.#world, accounts: this.#accounts, signals: this.#signals })),
       servedOpenly(AvailabilityService, availabilityHandlers(this.#availability)),
       served(AvailabilityControl, availabilityControlHandlers(this.#availability)),
-      served(GeoDoor, geoDoorHandlers(this.#world, this.#accounts, this.#router, this.#copies, this.#geoRefusals)),
+      served(
+        GeoDoor,
+        geoDoorHandlers(this.#world, this.#accounts, this.#router, this.#copies, this.#geoRefusals, () => this.#level.level),
+      ),
       served(FrontEnd, frontEndHandlers({ world: this.#world, objects: this.#objects, accounts: this.#accounts })),
       statusService(
         this.#world,

@@ -4,7 +4,7 @@
  *   lease taken ── Load by the partition manager ──> ranges served ── lease lost ──> everything dropped ── lease taken ...
  */
 
-import { ok } from "@stamp/base";
+import { featureLevel, ok } from "@stamp/base";
 import { LeaseKeeper, LevelWatch, statusService } from "@stamp/metadata-store";
 import { AccountSeals } from "@stamp/objects";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
@@ -100,6 +100,8 @@ export class PartitionServerRole implements Role {
       seedBytesPerSecondMax: config.geoSeedBytesPerSecond,
       shipBytesPerSecondMax: config.geoShipBytesPerSecond || undefined,
       transportTo,
+      // Until the level is heard, rows may be of the highest one: an earlier owner of a range has written them.
+      level: () => level.level ?? featureLevel,
       totals: this.#shippingTotals,
     });
     this.#collector = this.#makeCollector();

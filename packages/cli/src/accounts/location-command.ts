@@ -22,6 +22,13 @@ interface LocationOptions {
   readonly secretFile: string;
 }
 
+interface AddOptions {
+  readonly location: string;
+  readonly lockService: string;
+  readonly secret: string;
+  readonly doors: string;
+}
+
 const states: Readonly<Record<string, StampState>> = { open: StampState.OPEN, closed: StampState.CLOSED, draining: StampState.DRAINING };
 
 /** Returns the command, for what others add to it. */
@@ -61,8 +68,13 @@ export function addLocation(program: Command): Command {
     .requiredOption("--location <name>", "location of the stamp")
     .requiredOption("--lock-service <addresses>", "host:port of the stamp's lock service; of several, separated by commas")
     .option("--secret <name>", "file with the stamp's secret, in the folder stampSecretsDir of the location service", "")
-    .action(async (name: string, options: { location: string; lockService: string; secret: string }, command: Command) => {
-      const request = { name, location: options.location, lockService: options.lockService, secret: options.secret };
+    .option(
+      "--doors <addresses>",
+      "host:port of its front-ends' internal ports, separated by commas; without them no account has a copy there",
+      "",
+    )
+    .action(async (name: string, { location: place, lockService, secret, doors }: AddOptions, command: Command) => {
+      const request = { name, location: place, lockService, secret, doors: doors === "" ? [] : doors.split(",") };
       const added = await onLocation(command, (transport, { at }) => transport.client(at, LocationService).addStamp(request, call));
       tell(command, stampFacts(added), () => stampsText([added]));
     });

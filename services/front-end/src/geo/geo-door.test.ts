@@ -26,7 +26,7 @@ const key = (name: string): Uint8Array => concatBytes([low, new TextEncoder().en
 const context = { deadlineMs: 1_000, signal: new AbortController().signal } as unknown as CallContext;
 
 /** A door of a stamp that has these ends of ranges; the last range has none. */
-function doorOf(ends: readonly Uint8Array[], refuses?: string) {
+function doorOf(ends: readonly Uint8Array[], refuses?: string, ownLevel?: number) {
   const applied: { readonly at: string; readonly part: ScannedPart }[] = [];
   const router = {
     applyScanned: async (route: { readonly key: Uint8Array }, partOf: (rangeHigh: Uint8Array) => ScannedPart) => {
@@ -40,11 +40,11 @@ function doorOf(ends: readonly Uint8Array[], refuses?: string) {
   const role = { ...roleWithoutRow, role: "unseeded", epoch: 3 } as const;
   const accounts = { roleNow: async () => ok(role) } as unknown as Accounts;
   const refusals = new GeoRefusals();
-  const handlers = geoDoorHandlers({ rules: allRules } as World, accounts, router, {} as Copies, refusals);
-  const seed = (lowKey: Uint8Array, highKey: Uint8Array, names: readonly string[], epoch = 3n, table = "Entity") => {
+  const handlers = geoDoorHandlers({ rules: allRules } as World, accounts, router, {} as Copies, refusals, () => ownLevel);
+  const seed = (lowKey: Uint8Array, highKey: Uint8Array, names: readonly string[], epoch = 3n, table = "Entity", level = 1) => {
     const rows = names.map((name) => ({ key: key(name), value: new Uint8Array(1) }));
     const part = { epoch, sequence: 9n, lastTicket: 9n, lowKey, highKey, rows };
-    return handlers.seed(create(GeoSeedRequestSchema, { account, epoch, table, part }), context);
+    return handlers.seed(create(GeoSeedRequestSchema, { account, epoch, table, level, part }), context);
   };
   return { applied, seed, refusals };
 }
@@ -125,7 +125,7 @@ test("geo door: a certificate of another stamp than the account's other one is r
     } as const;
     const accounts = { roleNow: async () => ok(role) } as unknown as Accounts;
     const world = { rules: allRules, clock: { monotonicMs: () => 0 } } as unknown as World;
-    const door = geoDoorHandlers(world, accounts, router, copies, new GeoRefusals());
+    const door = geoDoorHandlers(world, accounts, router, copies, new GeoRefusals(), () => 1);
     const by = { ...context, caller, callerName } as CallContext;
     const epoch = 3n;
     const part = { epoch, sequence: 9n, lastTicket: 9n, lowKey: low, highKey: high, rows: [] };
@@ -160,4 +160,16 @@ test("geo door: a certificate of another stamp than the account's other one is r
   // A peer of the release before, and one without certificates, prove no name.
   for (const caller of ["partition-server", "geo-peer", undefined])
     assert.ok((await (await callsAs(caller, undefined, "north-1")).ship()).ok);
+});
+
+test("geo door: rows of a stamp with a higher feature level are refused, until this stamp has that level", async () => {
+  const [unheard, older, same] = [doorOf([]), doorOf([], undefined, 1), doorOf([], undefined, 2)];
+  for (const { seed, applied } of [unheard, older]) {
+    const refusal = await seed(low, high, ["a"], 3n, "Entity", 2);
+    assert.ok(!refusal.ok && refusal.failure.reason === "newerFormat", JSON.stringify(refusal));
+    assert.match(refusal.failure.message, /level 2 are shipped to a stamp of feature level 1: upgrade the copy's stamp/);
+    assert.ok((await seed(low, high, ["a"], 3n, "Entity", 1)).ok);
+    assert.equal(applied.length, 1);
+  }
+  assert.ok((await same.seed(low, high, ["a"], 3n, "Entity", 2)).ok);
 });

@@ -8,9 +8,10 @@
  * - A caller that proves which stamp it is by its certificate (role `geo-peer`) is served for accounts only whose row names that stamp as the
  *   other one.
  * - Bytes of blobs go to the range of their blob, under the same check. A row that refers to bytes is refused where they are not.
+ * - Rows of a stamp with a higher feature level are refused: they may have formats that processes here can't read.
  * - A part of a scan is answered when every range that has keys of it has applied it.
  */
-import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
+import { compareBytes, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import { type AccountRole, acceptsShipment, tellsVersions } from "@stamp/geo";
 import { accountKeys, isShippedTable, type Route, type ShippedTable } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
@@ -29,6 +30,8 @@ interface Asked {
   readonly epoch: bigint;
   /** Role epoch of the rows; undefined: there are none. */
   readonly inner: bigint | undefined;
+  /** Feature level of the rows; 0: only bytes are shipped. */
+  readonly level: number;
   readonly context: CallContext;
 }
 
@@ -44,9 +47,13 @@ export function geoDoorHandlers(
   router: Router,
   copies: Copies,
   refusals: GeoRefusals,
+  ownLevel: () => number | undefined,
 ): Handlers<typeof GeoDoor> {
   /** Refuses rows that this stamp does not take. */
-  const accepted = async ({ account, table, epoch, inner, context }: Asked, limits: CallLimits): Promise<Outcome<ShippedTable>> => {
+  const accepted = async (asked: Asked, limits: CallLimits): Promise<Outcome<ShippedTable>> => {
+    const { account, table, epoch, inner, context } = asked;
+    const readable = readableHere(asked.level, ownLevel());
+    if (!readable.ok) return readable;
     if (!isShippedTable(table)) return bad(`rows of table ${JSON.stringify(table)} are not shipped: this stamp may run another release`);
     if (inner === undefined) return bad("a shipment without rows");
     if (inner !== epoch) return bad("a shipment names two role epochs");
@@ -59,24 +66,28 @@ export function geoDoorHandlers(
     if (!taken.ok) refusals.staleEpochs++;
     return taken.ok ? ok(table) : taken;
   };
-  const dataRoute = async (asked: Omit<Asked, "table" | "inner">, name: Uint8Array, limits: CallLimits): Promise<Outcome<Route>> => {
+  const dataRoute = async (
+    asked: Omit<Asked, "table" | "inner" | "level">,
+    name: Uint8Array,
+    limits: CallLimits,
+  ): Promise<Outcome<Route>> => {
     const { account, epoch } = asked;
-    const taken = await accepted({ ...asked, table: "Blob", inner: epoch }, limits);
+    const taken = await accepted({ ...asked, table: "Blob", inner: epoch, level: 0 }, limits);
     if (!taken.ok) return taken;
     return holdsKey(accountKeys(account), name) ? ok({ table: "Blob", key: name }) : bad("bytes outside of their account");
   };
   const limitsOf = ({ deadlineMs, signal }: CallContext): CallLimits => ({ deadlineMs, signal });
   return {
-    ship: async ({ account, epoch, table, shipment }, context) => {
+    ship: async ({ account, epoch, table, level, shipment }, context) => {
       const limits = limitsOf(context);
-      const shipped = await accepted({ account, epoch, table, inner: shipment?.epoch, context }, limits);
+      const shipped = await accepted({ account, epoch, table, inner: shipment?.epoch, level, context }, limits);
       if (!shipped.ok) return shipped;
       if (shipment === undefined || !holdsKey(accountKeys(account), shipment.name)) return bad("a shipment outside of its account");
       return router.applyShipped({ table: shipped.value, key: shipment.name }, shipment, limits);
     },
-    seed: async ({ account, epoch, table, part }, context) => {
+    seed: async ({ account, epoch, table, level, part }, context) => {
       const limits = limitsOf(context);
-      const seeded = await accepted({ account, epoch, table, inner: part?.epoch, context }, limits);
+      const seeded = await accepted({ account, epoch, table, inner: part?.epoch, level, context }, limits);
       if (!seeded.ok) return seeded;
       const { low, high } = accountKeys(account);
       if (part === undefined || compareBytes(part.lowKey, low) < 0 || compareBytes(part.highKey, high) > 0) {
@@ -141,6 +152,14 @@ function peerOfAccount(account: string, role: AccountRole | undefined, { caller,
   if (caller !== "geo-peer" || callerName === undefined || callerName === peer) return ok();
   const other = peer === undefined ? "has no second stamp" : `has ${peer} as its other stamp`;
   return refused("permissionDenied", "unauthorized", `account ${account} ${other}, and the caller's certificate is of stamp ${callerName}`);
+}
+
+/** `own`: feature level of this stamp; undefined: not heard yet. It has the level that brought copies at least. */
+function readableHere(shipped: number, own: number | undefined): Outcome<void> {
+  const known = Math.max(own ?? 0, neededLevels.accountRoles);
+  if (shipped <= known) return ok();
+  const message = `rows of feature level ${shipped} are shipped to a stamp of feature level ${known}: upgrade the copy's stamp, and raise its level (./stamp upgrade finalize)`;
+  return refused("failedPrecondition", "newerFormat", message);
 }
 
 /** One range after the other gets what it has of the part. */

@@ -32,6 +32,8 @@ interface Link {
   readonly epoch?: number;
   /** Number of the operation that began the copy; undefined: not known. */
   readonly paired?: number | undefined;
+  /** Feature level of this stamp, which rows may have formats of. Needed to ship rows. */
+  readonly level?: () => number;
   /** Counts what is sent. Undefined: nobody counts. */
   readonly totals?: ShippingTotals;
   /** Runs at each answer. */
@@ -49,7 +51,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
   }
 
   async ship({ epoch, name, commits }: Shipment, options: Options): Promise<Outcome<unknown>> {
-    const { account, table, totals, paired = 0 } = this.#link;
+    const { account, table, totals, level = noLevel, paired = 0 } = this.#link;
     const shipment = {
       epoch: toWire(epoch),
       paired: toWire(paired),
@@ -61,7 +63,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
       })),
     };
     const shipped = await this.#atDoor((transport, door) =>
-      transport.client(door, GeoDoor).ship({ account, epoch: toWire(epoch), table, shipment }, options),
+      transport.client(door, GeoDoor).ship({ account, epoch: toWire(epoch), table, level: level(), shipment }, options),
     );
     if (!shipped.ok || totals === undefined) return shipped;
     totals.shippedCommits += commits.length;
@@ -70,7 +72,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
   }
 
   async seed({ epoch, sequence, lastTicket, low, high, rows, piece }: SeedPart, options: Options): Promise<Outcome<unknown>> {
-    const { account, table, totals, paired = 0 } = this.#link;
+    const { account, table, totals, level = noLevel, paired = 0 } = this.#link;
     const part = {
       epoch: toWire(epoch),
       paired: toWire(paired),
@@ -82,7 +84,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
       ...(piece && { pieceOf: piece.name, lastPiece: piece.isLast }),
     };
     const seeded = await this.#atDoor((transport, door) =>
-      transport.client(door, GeoDoor).seed({ account, epoch: toWire(epoch), table, part }, options),
+      transport.client(door, GeoDoor).seed({ account, epoch: toWire(epoch), table, level: level(), part }, options),
     );
     if (seeded.ok && totals !== undefined) totals.shippedRowBytes += rowBytesOf(part.rows);
     return seeded;
@@ -132,7 +134,12 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
   async #asked<T>(call: (transport: Transport, door: string) => Promise<Outcome<T>>): Promise<Outcome<T>> {
     const { peer, doors, transportTo } = this.#link;
     const door = doors[this.#door % doors.length];
-    if (door === undefined) return refused("failedPrecondition", "notReady", `no front-end of stamp ${peer} is known`);
+    if (door === undefined)
+      return refused(
+        "failedPrecondition",
+        "notReady",
+        `no front-end of stamp ${peer} is known: add the stamp to the location again with --doors (./stamp location add)`,
+      );
     const transport = transportTo(peer);
     return transport.ok ? call(transport.value, door) : transport;
   }
@@ -146,6 +153,10 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     return answer;
   }
 }
+
+const noLevel = (): number => {
+  throw new Error("rows are shipped by a link that knows no feature level");
+};
 
 /** True for refusals that every front-end of the stamp would give. */
 const isOfTheStamp = (code: string): boolean => code === "failedPrecondition" || code === "invalidArgument" || code === "aborted";

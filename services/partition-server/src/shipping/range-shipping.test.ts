@@ -49,6 +49,7 @@ test("shipping of a range: if a read of the log fails before the copy is complet
     const transport = { client: () => ({ ship: async (request: unknown) => ok(shipped.push(request)) }) } as unknown as Transport;
     const options = {
       transportTo: () => ok(transport),
+      level: () => 7,
       seedBytesPerSecondMax: 1_000,
       gates: new ByteGates(1_000),
       places: new PlacesBudget(1_000),
@@ -63,6 +64,7 @@ test("shipping of a range: if a read of the log fails before the copy is complet
     const next = new RangeShipping(world, range, partition, account, role, options);
     await sim.sleep(2_000);
     assert.deepEqual([next.isEnded, next.facts.complete, shipped.length], [false, true, 1]);
+    assert.equal((shipped[0] as { readonly level: number }).level, 7, "the feature level of the rows is told");
     assert.equal(followers.status(account)?.note, JSON.stringify({ epoch: 1, paired: 1 }), "the note says that the copy is complete");
     next.stop();
     await next.ended;

@@ -20,6 +20,8 @@ import type { ShippingTotals } from "./shipping-figures.ts";
 
 export interface ShippingOptions {
   readonly transportTo: TransportToStamp;
+  /** Feature level of this stamp. */
+  readonly level: () => number;
   /** Bound of what the scans of one range send in a second, in bytes. */
   readonly seedBytesPerSecondMax: number;
   /** Bound of the rows of commits of one range that are sent in a second, and of the bytes of their blobs, in bytes each; undefined: none. */
@@ -320,6 +322,7 @@ export class RangeShipping implements RangeWork {
       peer,
       doors,
       transportTo: this.#options.transportTo,
+      level: this.#options.level,
       totals: this.#options.totals,
       onAnswer: (answer) => this.#heard(answer),
     });
