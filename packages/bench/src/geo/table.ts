@@ -89,7 +89,7 @@ export function writeGeoPage(rows: readonly GeoRow[], { seconds, rounds, loadBef
   const day = new Date().toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric" });
   const commit = execFileSync("git", ["rev-parse", "--short=8", "HEAD"], { cwd: root, encoding: "utf8" }).trim();
   const about =
-    `${day}, commit ${commit}, ${cpus().length} processors, load average ${loadBefore.toFixed(1)} before and ${loadAfter.toFixed(1)} after; ` +
+    `${day}, commit ${commit}, ${cpus().length} processors, load average ${loadBefore.toFixed(1)} before and ${loadAfter.toFixed(1)} after;\n` +
     `${rounds} turns of ${seconds} s of each account.`;
   writeFileSync(page, withMeasured(readFileSync(page, "utf8"), `${about}\n\n${markdownOf(rows)}`, geoMark));
   return page;
