@@ -51,12 +51,9 @@ export function geoDoorHandlers(
 ): Handlers<typeof GeoDoor> {
   /** Refuses rows that this stamp does not take. */
   const accepted = async (asked: Asked, limits: CallLimits): Promise<Outcome<ShippedTable>> => {
-    const { account, table, epoch, inner, context } = asked;
-    const readable = readableHere(asked.level, ownLevel());
+    const { account, epoch, context } = asked;
+    const readable = readableHere(asked, ownLevel());
     if (!readable.ok) return readable;
-    if (!isShippedTable(table)) return bad(`rows of table ${JSON.stringify(table)} are not shipped: this stamp may run another release`);
-    if (inner === undefined) return bad("a shipment without rows");
-    if (inner !== epoch) return bad("a shipment names two role epochs");
     const role = await accounts.roleNow(account, limits);
     if (role === undefined) return refused("unavailable", "notReady", `account ${account} was not read in time`);
     if (!role.ok) return role;
@@ -64,7 +61,7 @@ export function geoDoorHandlers(
     if (!named.ok) return named;
     const taken = acceptsShipment(role.value, fromWire(epoch), world.rules);
     if (!taken.ok) refusals.staleEpochs++;
-    return taken.ok ? ok(table) : taken;
+    return taken.ok ? readable : taken;
   };
   const dataRoute = async (
     asked: Omit<Asked, "table" | "inner" | "level">,
@@ -154,11 +151,17 @@ function peerOfAccount(account: string, role: AccountRole | undefined, { caller,
   return refused("permissionDenied", "unauthorized", `account ${account} ${other}, and the caller's certificate is of stamp ${callerName}`);
 }
 
-/** `own`: feature level of this stamp; undefined: not heard yet. It has the level that brought copies at least. */
-function readableHere(shipped: number, own: number | undefined): Outcome<void> {
+/**
+ * Refuses what this release or stamp can't read; else returns the table. `own`: feature level of this stamp; undefined: not heard yet. It has the
+ * level that brought copies at least.
+ */
+function readableHere({ table, epoch, inner, level }: Asked, own: number | undefined): Outcome<ShippedTable> {
+  if (!isShippedTable(table)) return bad(`rows of table ${JSON.stringify(table)} are not shipped: this stamp may run another release`);
+  if (inner === undefined) return bad("a shipment without rows");
+  if (inner !== epoch) return bad("a shipment names two role epochs");
   const known = Math.max(own ?? 0, neededLevels.accountRoles);
-  if (shipped <= known) return ok();
-  const message = `rows of feature level ${shipped} are shipped to a stamp of feature level ${known}: upgrade the copy's stamp, and raise its level (./stamp upgrade finalize)`;
+  if (level <= known) return ok(table);
+  const message = `rows of feature level ${level} are shipped to a stamp of feature level ${known}: upgrade the copy's stamp, and raise its level (./stamp upgrade finalize)`;
   return refused("failedPrecondition", "newerFormat", message);
 }
 
