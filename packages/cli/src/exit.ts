@@ -42,13 +42,17 @@ export class CommandError extends Error {
 
 /**
  * Ends the process when standard output and standard error are written, also while sockets or handlers would keep it. `code`: exit code;
- * undefined: `process.exitCode`. If the reader has gone, ends at once.
+ * undefined: `process.exitCode`. If the reader has gone, ends at once; if it takes nothing, after a minute.
  */
 export async function endProcess(code?: number): Promise<never> {
-  await Promise.all([written(process.stdout), written(process.stderr)]);
+  const patience = new Promise<void>((resolve) => setTimeout(resolve, readerWaitMs));
+  await Promise.race([Promise.all([written(process.stdout), written(process.stderr)]), patience]);
   // `process.exit(undefined)` ends with 0.
   process.exit(code ?? process.exitCode);
 }
+
+/** A log that is full and read by nobody must not keep a cluster's process for ever. */
+const readerWaitMs = 60_000;
 
 /** Resolves when everything that was given to `stream` is written, or can't be. */
 const written = (stream: NodeJS.WriteStream): Promise<void> =>

@@ -79,7 +79,7 @@ test("progress: what changes is said every 2 s at most, what does not every 10 s
 
 test("progress: Ctrl-C ends the command with a code of its own and says what goes on", async () => {
   const door = new Door();
-  await withProgress(about, async () => door.interrupt?.(), door);
+  void withProgress(about, async () => door.interrupt?.(), door);
   assert.deepEqual([door.lines, door.exits], [["\nleft. The server goes on collecting."], [130]]);
 });
 
@@ -95,4 +95,24 @@ test("progress: a process that is interrupted ends at once, with the words on st
   child.stdout.once("data", () => child.kill("SIGINT"));
   const code = await new Promise((resolve) => child.once("close", resolve));
   assert.deepEqual([code, said.trim()], [130, "left. The server goes on collecting."]);
+});
+
+test("progress: a command that was left tells neither the result nor the failure of work that ends just then", async () => {
+  for (const fails of [false, true]) {
+    const door = new Door();
+    let isTold = false;
+    const told = withProgress(
+      about,
+      async () => {
+        door.interrupt?.();
+        if (fails) throw new Error("too late");
+      },
+      door,
+    );
+    void told.finally(() => {
+      isTold = true;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual([isTold, door.exits], [false, [130]]);
+  }
 });

@@ -65,17 +65,24 @@ export async function withProgress<T>(
     saidMs = nowMs;
   };
   const stopSaying = door.every(firstMs / 4, say);
+  let left = false;
   const stopListening = door.onInterrupt(() => {
+    left = true;
     leave?.();
     door.say(`\nleft. ${afterwards}`);
     door.exit(exitCodes.left);
   });
   try {
-    return await work((how) => {
+    const done = await work((how) => {
       now = how;
     });
+    if (!left) return done;
+  } catch (error) {
+    if (!left) throw error;
   } finally {
     stopSaying();
     stopListening();
   }
+  // The command was left, and ends as soon as its words are written: it tells no result of work that ended just now.
+  return new Promise<never>(() => {});
 }

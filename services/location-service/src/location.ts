@@ -22,7 +22,7 @@ import {
   planUnprotect,
   roleWithoutRow,
 } from "@stamp/geo";
-import { sleep } from "@stamp/ports";
+import { sleep, within } from "@stamp/ports";
 import { type AccountShipping, type ForgetDivergedResponse, fromWire, type ListDivergedResponse } from "@stamp/wire";
 import { notDrainable } from "./drainable.ts";
 import { Lanes } from "./lanes.ts";
@@ -36,6 +36,8 @@ import { Stamps, type StampsOptions } from "./stamps.ts";
 const keyBytes = 64;
 /** Questions of rounds that are under way at one stamp at once. What a person asks for, and operations, do not wait behind them. */
 const askedAtOnce = 8;
+/** How long the creation of an account waits for a stamp that did not answer last, in ms. */
+const silentWaitMs = 200;
 
 export interface NewAccount {
   readonly account: AccountRecord;
@@ -91,6 +93,8 @@ export class Location {
         await this.stamps.ask(stamp);
       },
       askAccount: (account, withSettings) => this.#askAccount(account, withSettings),
+      onThrown: (what, error) =>
+        world.logger.error("a question of a round could not be judged; the others go on", { what, error: String(error) }),
     });
   }
 
@@ -285,9 +289,14 @@ export class Location {
   async #found(name: string): Promise<Outcome<void>> {
     const { registry } = this.#options;
     if (registry.account(name) !== undefined) return ok();
-    // A stamp that did not answer its last question is not waited for: what it has is pinned when it answers again.
-    const asked = registry.stamps.filter(({ name: stamp }) => !this.stamps.isSilent(stamp));
-    const answers = await Promise.all(asked.map((stamp) => this.stamps.onStamp(stamp, (link) => link.hasAccount(name))));
+    // A stamp that did not answer its last question is not waited for long: what it has is pinned when it answers again.
+    const asked = registry.stamps;
+    const answers = await Promise.all(
+      asked.map((stamp) => {
+        const answer = this.stamps.onStamp(stamp, (link) => link.hasAccount(name));
+        return this.stamps.isSilent(stamp.name) ? within(this.#options.world.clock, silentWaitMs, answer) : answer;
+      }),
+    );
     for (const [at, stamp] of asked.entries()) {
       const has = answers[at];
       if (has?.ok !== true || !has.value) continue;

@@ -91,8 +91,13 @@ export class Operations {
     if (!seeded) await inTurn(secondary, () => this.#noteSeeded(account, secondary));
     if (!withSettings) return;
     const settings = await inTurn(account.primary, () => this.#settingsOf(account, account.primary));
-    if (settings.ok)
-      await inTurn(secondary, () => this.#at(secondary, (link) => link.copySettings(account.name, account.epoch, settings.value)));
+    if (!settings.ok) return;
+    await inTurn(secondary, async () => {
+      // An operation that was begun meanwhile has sent settings that are newer than these.
+      const held = this.#options.registry.account(account.name);
+      const isSame = held?.running === undefined && held?.operation === account.operation && held.secondary === secondary;
+      return isSame ? this.#at(secondary, (link) => link.copySettings(account.name, account.epoch, settings.value)) : ok();
+    });
   }
 
   async #run(name: string): Promise<void> {

@@ -4,6 +4,7 @@
  *
  * Invariants:
  * - A stamp that does not answer delays no question to another one, and no round.
+ * - Settings that are due are compared with the account's next question, also if one is under way when they become due.
  * - A round has at most one question about each stamp and each account under way, so that what waits is bounded by the registry.
  */
 import type { AccountRecord, StampRecord } from "@stamp/geo";
@@ -14,11 +15,15 @@ export interface RoundsOptions {
   readonly askStamp: (stamp: StampRecord) => Promise<void>;
   /** Called for an account that has a copy or an operation under way. `withSettings`: the settings of its copy are compared, too. */
   readonly askAccount: (account: AccountRecord, withSettings: boolean) => Promise<void>;
+  /** Takes what a question threw, which is a defect here or an answer that can't be one. The round and the others go on. */
+  readonly onThrown: (what: string, error: unknown) => void;
 }
 
 export class Rounds {
   readonly #options: RoundsOptions;
   readonly #asking = new Set<string>();
+  /** Accounts whose settings are to be compared at their next question. */
+  readonly #settingsDue = new Set<string>();
 
   constructor(options: RoundsOptions) {
     this.#options = options;
@@ -28,14 +33,17 @@ export class Rounds {
   begin(withSettings: boolean): void {
     const { stamps, accounts, askStamp, askAccount } = this.#options;
     for (const stamp of stamps()) this.#unlessAsking(`stamp ${stamp.name}`, () => askStamp(stamp));
-    for (const account of accounts())
-      if (account.secondary !== undefined || account.running !== undefined)
-        this.#unlessAsking(`account ${account.name}`, () => askAccount(account, withSettings));
+    const asked = accounts().filter(({ secondary, running }) => secondary !== undefined || running !== undefined);
+    if (withSettings) for (const { name } of asked) this.#settingsDue.add(name);
+    for (const account of asked)
+      this.#unlessAsking(`account ${account.name}`, () => askAccount(account, this.#settingsDue.delete(account.name)));
   }
 
   #unlessAsking(what: string, ask: () => Promise<unknown>): void {
     if (this.#asking.has(what)) return;
     this.#asking.add(what);
-    void ask().finally(() => this.#asking.delete(what));
+    void ask()
+      .catch((error: unknown) => this.#options.onThrown(what, error))
+      .finally(() => this.#asking.delete(what));
   }
 }

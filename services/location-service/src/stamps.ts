@@ -32,6 +32,8 @@ interface Seen {
   accountsAskedMs: number | undefined;
   /** Accounts of which it still deletes what it had. */
   removals: readonly AccountRemoval[];
+  /** Number of the latest question whose answer, or want of one, `trouble` tells. */
+  judged: number;
 }
 
 export interface StampView {
@@ -58,6 +60,8 @@ export interface StampsOptions {
 export class Stamps {
   readonly #options: StampsOptions;
   readonly #seen = new Map<string, Seen>();
+  /** Number of questions that were begun. */
+  #questions = 0;
 
   constructor(options: StampsOptions) {
     this.#options = options;
@@ -168,9 +172,14 @@ export class Stamps {
 
   /** Asks a stamp, if it is still the one that was added. */
   async onStamp<T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>): Promise<Outcome<T>> {
+    const question = ++this.#questions;
     const answer = await this.#answerOf(stamp, work);
     const seen = this.#seen.get(stamp.name);
-    if (seen !== undefined) seen.trouble = answer.ok || isAnswer(answer.failure) ? undefined : answer.failure.message;
+    // A question that was begun before the last one that was judged says nothing about now: it may have waited for its deadline.
+    if (seen !== undefined && question > seen.judged) {
+      seen.judged = question;
+      seen.trouble = answer.ok || isAnswer(answer.failure) ? undefined : answer.failure.message;
+    }
     return answer;
   }
 
@@ -179,7 +188,7 @@ export class Stamps {
     if (seen === undefined) {
       const link = this.#linkTo(stamp);
       if (!link.ok) return link;
-      seen = { link: link.value, trouble: undefined, capacity: undefined, taken: [], accountsAskedMs: undefined, removals: [] };
+      seen = { link: link.value, trouble: undefined, capacity: undefined, taken: [], accountsAskedMs: undefined, removals: [], judged: 0 };
       this.#seen.set(stamp.name, seen);
     }
     const stampId = await seen.link.stampId();

@@ -149,3 +149,18 @@ test("waits: a change between a look and the wait is not missed, and the end of 
     assert.ok(sim.nowMs - fromMs < 200);
   });
 });
+
+test("held questions: those that are held when the service ends are answered, and none is held afterwards", async () => {
+  const sim = simOf();
+  await sim.run(async () => {
+    const { clock } = sim.world("waits");
+    const waits = new Waits(clock);
+    const call = { signal: new AbortController().signal };
+    const held = waits.next(() => true, clock.monotonicMs() + 5_000, waits.changes, call);
+    const beganMs = sim.nowMs;
+    waits.end();
+    assert.equal(await held, "waited");
+    assert.equal(await waits.next(() => true, clock.monotonicMs() + 5_000, waits.changes, call), "refused");
+    assert.equal(sim.nowMs, beganMs);
+  });
+});

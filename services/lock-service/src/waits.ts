@@ -25,6 +25,7 @@ export class Waits {
   readonly #clock: Clock;
   readonly #waiting = new Set<Waiting>();
   #changes = 0;
+  #isOver = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -42,7 +43,7 @@ export class Waits {
 
   /**
    * Resolves at a change of a name that concerns the caller, at `untilMs`, or when the call is over. At once if there were changes since
-   * `changes` had the value `since`. Gives `refused`, without a wait, if too many questions wait.
+   * `changes` had the value `since`. Gives `refused`, without a wait, if too many questions wait, or after `end`.
    */
   next(
     concerns: (name: string) => boolean,
@@ -51,7 +52,7 @@ export class Waits {
     { signal }: Pick<CallContext, "signal">,
   ): Promise<"waited" | "refused"> {
     const leftMs = untilMs - this.#clock.monotonicMs();
-    if (this.#waiting.size >= waitsMax) return Promise.resolve("refused");
+    if (this.#isOver || this.#waiting.size >= waitsMax) return Promise.resolve("refused");
     if (leftMs <= 0 || signal.aborted || this.#changes !== since) return Promise.resolve("waited");
     return new Promise((resolve) => {
       const wake = (): void => {
@@ -72,8 +73,9 @@ export class Waits {
     for (const { concerns, wake } of [...this.#waiting]) if (concerns(name)) wake();
   }
 
-  /** Ends every wait: the service stops. */
+  /** Ends every wait: the service stops, or another lock service has its turn. Nobody waits here any more. */
   end(): void {
+    this.#isOver = true;
     for (const { wake } of [...this.#waiting]) wake();
   }
 }

@@ -83,7 +83,8 @@ export class Servers {
    */
   async look(signal?: AbortSignal): Promise<Outcome<void>> {
     const waitMs = this.#heldMs;
-    const options = { timeoutMs: waitMs + lookTimeoutMs, ...(signal === undefined ? {} : { signal }) };
+    // Without a state nothing is held, and an answer that does not come is missed as soon as it ever was.
+    const options = { timeoutMs: (this.hearsNews ? waitMs : 0) + lookTimeoutMs, ...(signal === undefined ? {} : { signal }) };
     const answer = await this.#lockService.listLeases({ prefix: leasePrefix, knownState: this.#state, waitMs }, options);
     this.#state = answer.ok ? answer.value.state : "";
     if (!answer.ok) return answer;
