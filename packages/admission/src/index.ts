@@ -5,4 +5,4 @@
  */
 export { type Asked, type Effect, Gate, type GateFigures, type GateOptions, type Refusal, type Ticket } from "./gate.ts";
 export { gateMetrics } from "./metrics.ts";
-export { RoomBeside, type RoomBesideOptions } from "./room-beside.ts";
+export { RoomBeside, type RoomBesideOptions, type SmallEnd, type SmallOperation } from "./room-beside.ts";

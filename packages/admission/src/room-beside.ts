@@ -6,8 +6,14 @@
  * room for large bodies falls to its least, and the rest of these bodies is left where it is, at the clients. When no small operation is
  * there, or they are quick, the room grows back to its most.
  *
- * Invariants: the room is never below `bytesMin` nor above `bytesMax`. Few small operations (less than half of the time one) do not count, so
- * that a look at the health of a stamp costs uploads nothing.
+ * The mean time of small operations is the number in flight, over time, divided by those that ended (Little's law). So an operation counts
+ * while it lasts, whether or not it ends.
+ *
+ * Invariants:
+ * - The room is never below `bytesMin` nor above `bytesMax`.
+ * - Few small operations (fewer than half a one at any time, on average over a second) do not count, so that a look at the health of a stamp
+ *   costs uploads nothing.
+ * - An operation that may turn out to be large counts only by the part of such operations that were small lately.
  */
 import type { Kind } from "./concurrency-limit.ts";
 
@@ -18,33 +24,85 @@ export interface RoomBesideOptions {
   readonly targetMs: Readonly<Record<Kind, number>>;
 }
 
+/**
+ * How an operation ended. `large`: it belongs to a large request. `refused`: it was too much, or was not answered in time. `cancelled`: its
+ * client went away.
+ */
+export type SmallEnd = "small" | "large" | "refused" | "cancelled";
+
+/** A small operation in flight. */
+export interface SmallOperation {
+  readonly kind: Kind;
+  /** False: only its end tells whether it is a small one. */
+  readonly isSure: boolean;
+  readonly beganMs: number;
+}
+
 const intervalMs = 100;
-/** Small operations that are there at once, on average over an interval; with fewer they do not count. */
+/** Small operations that are there at once, on average; with fewer they do not count. */
 const presentMin = 0.5;
+/** The average of what is there goes back over about so long, in milliseconds. */
+const presentOverMs = 1_000;
 const fall = 0.5;
 const rise = 1.25;
+/** Weight of the last operation in the part of unsure ones that are small. */
+const learnShare = 1 / 16;
+/** An operation that was refused counts as one of at least this many times the target. */
+const refusedTargets = 10;
 
-interface Seen {
-  count: number;
+/** Operations of one kind. */
+interface Watched {
+  readonly inFlight: Set<SmallOperation>;
+  /** Operations in flight that are not surely small. */
+  unsure: number;
+  /** Number in flight over time in this interval, in operations times milliseconds. */
   sumMs: number;
+  /** Operations that ended in this interval. */
+  ended: number;
+  /** Operations that are there at once, on average over `presentOverMs`. */
+  present: number;
 }
+
+const watched = (): Watched => ({ inFlight: new Set(), unsure: 0, sumMs: 0, ended: 0, present: 0 });
 
 export class RoomBeside {
   readonly #options: RoomBesideOptions;
-  readonly #seen: Readonly<Record<Kind, Seen>> = { read: { count: 0, sumMs: 0 }, write: { count: 0, sumMs: 0 } };
+  readonly #watched: Readonly<Record<Kind, Watched>> = { read: watched(), write: watched() };
+  /** Part of the operations that were not surely small, and were. */
+  #smallPart = 0;
   #roomBytes: number;
-  #sinceMs: number = Number.NEGATIVE_INFINITY;
+  /** Begin of the interval, and up to when `sumMs` is counted. */
+  #sinceMs: number | undefined;
+  #countedMs = 0;
 
   constructor(options: RoomBesideOptions) {
     this.#options = options;
     this.#roomBytes = options.bytesMax;
   }
 
-  /** A small operation has ended. */
-  ended(kind: Kind, tookMs: number, nowMs: number): void {
+  /** A small operation begins. Its owner passes the result to `ended` once. */
+  began(kind: Kind, isSure: boolean, nowMs: number): SmallOperation {
     this.#turn(nowMs);
-    this.#seen[kind].count++;
-    this.#seen[kind].sumMs += tookMs;
+    const operation = { kind, isSure, beganMs: nowMs };
+    const own = this.#watched[kind];
+    own.inFlight.add(operation);
+    if (!isSure) own.unsure++;
+    return operation;
+  }
+
+  ended(operation: SmallOperation, end: SmallEnd, nowMs: number): void {
+    this.#turn(nowMs);
+    const { kind, isSure, beganMs } = operation;
+    const own = this.#watched[kind];
+    if (!own.inFlight.delete(operation)) return;
+    if (!isSure) {
+      own.unsure--;
+      if (end === "small" || end === "large") this.#smallPart += ((end === "small" ? 1 : 0) - this.#smallPart) * learnShare;
+    }
+    if (end === "small") own.ended++;
+    if (end === "refused") {
+      own.sumMs += Math.max(0, refusedTargets * this.#options.targetMs[kind] - (nowMs - beganMs)) * (isSure ? 1 : this.#smallPart);
+    }
   }
 
   /** Returns the room for large bodies now, in bytes. */
@@ -54,20 +112,37 @@ export class RoomBeside {
   }
 
   #turn(nowMs: number): void {
+    if (this.#sinceMs === undefined) {
+      this.#sinceMs = nowMs;
+      this.#countedMs = nowMs;
+    }
+    const reads = this.#watched.read;
+    const writes = this.#watched.write;
+    for (const own of [reads, writes]) {
+      own.sumMs += (nowMs - this.#countedMs) * (own.inFlight.size - own.unsure * (1 - this.#smallPart));
+    }
+    this.#countedMs = nowMs;
     const passedMs = nowMs - this.#sinceMs;
     if (passedMs < intervalMs) return;
     this.#sinceMs = nowMs;
+    const areReadsLate = this.#endInterval("read", passedMs, nowMs);
+    const areWritesLate = this.#endInterval("write", passedMs, nowMs);
     const { bytesMin, bytesMax } = this.#options;
-    if (this.#isLate("read", passedMs) || this.#isLate("write", passedMs)) this.#roomBytes = Math.max(bytesMin, this.#roomBytes * fall);
-    else this.#roomBytes = Math.min(bytesMax, this.#roomBytes * rise);
-    for (const seen of Object.values(this.#seen)) {
-      seen.count = 0;
-      seen.sumMs = 0;
-    }
+    if (areReadsLate || areWritesLate) this.#roomBytes = Math.max(bytesMin, this.#roomBytes * fall);
+    else this.#roomBytes = Math.min(bytesMax, this.#roomBytes * rise ** (passedMs / intervalMs));
   }
 
-  #isLate(kind: Kind, passedMs: number): boolean {
-    const { count, sumMs } = this.#seen[kind];
-    return sumMs / passedMs >= presentMin && sumMs / count > this.#options.targetMs[kind];
+  /** True if operations of this kind were there in the interval, and took too long. */
+  #endInterval(kind: Kind, passedMs: number, nowMs: number): boolean {
+    const own = this.#watched[kind];
+    const { sumMs, ended } = own;
+    const present = sumMs / passedMs;
+    own.present += (present - own.present) * (1 - Math.exp(-passedMs / presentOverMs));
+    own.sumMs = 0;
+    own.ended = 0;
+    if (Math.min(present, own.present) < presentMin) return false;
+    const [oldest] = own.inFlight;
+    const meanMs = ended > 0 ? sumMs / ended : oldest === undefined ? Number.POSITIVE_INFINITY : nowMs - oldest.beganMs;
+    return meanMs > this.#options.targetMs[kind];
   }
 }

@@ -2,7 +2,7 @@
  * The front-end: HTTP and gRPC in, authenticate, find the range, route, stream. It keeps nothing: what it knows (the partition map, keys of
  * accounts, where extents are) are copies that others check.
  */
-import { RoomBeside, type RoomBesideOptions } from "@stamp/admission";
+import { RoomBeside } from "@stamp/admission";
 import { parseNetwork } from "@stamp/azure-rest";
 import { LevelWatch, lockServiceAddresses, statusService } from "@stamp/metadata-store";
 import {
@@ -50,6 +50,7 @@ import { Queues } from "./objects/queues.ts";
 import { Tables } from "./objects/tables.ts";
 import { throughProxies } from "./peers/forwarded-request.ts";
 import type { WellKnownKeyRules } from "./peers/well-known-key.ts";
+import { roomBesideOf } from "./room-beside.ts";
 import { MapCache } from "./routing/map-cache.ts";
 import { type CallLimits, Router } from "./routing/router.ts";
 
@@ -84,14 +85,6 @@ function tokensOf(world: World, config: FrontEndConfig, issuerOf: IssuerOf | und
     clock: world.clock,
   });
   return { issuer, roles: config.oidcRoles };
-}
-
-/** Room for whole pieces of large uploads: less while small requests are there and suffer. */
-function roomBesideOf(config: FrontEndConfig): RoomBesideOptions {
-  const { throttle, uploadBytesMax, uploadBytesBeside, smallReadTargetMs, smallWriteTargetMs } = config;
-  const bytesMax = uploadBytesMax * pieceShare;
-  const targetMs = { read: smallReadTargetMs, write: smallWriteTargetMs };
-  return { bytesMax, bytesMin: throttle ? Math.min(uploadBytesBeside, bytesMax) : bytesMax, targetMs };
 }
 
 /** For whom the key that everybody knows is good. */

@@ -154,6 +154,58 @@ test("byte budget: holders that stand still in a lower bound keep nobody out for
   assert.deepEqual([got, budget.usedBytes], [2, 35]);
 });
 
+test("byte budget: who waits under a lowered bound goes on when it grows, though nobody gives anything back", async () => {
+  let bytesNow = 40;
+  const clock = new CountedClock();
+  const budget = new ByteBudget(clock, { bytesMax: 100, waitMaxMs: 30_000, bytesNow: () => bytesNow });
+  const many = budget.of({ account: "many", address: "1" });
+  assert.ok(many.tryTake(25));
+  let got = 0;
+  for (let i = 0; i < 2; i++) void many.take(20).then(() => got++);
+  await clock.pass(800);
+  assert.equal(got, 0);
+  bytesNow = 100;
+  await clock.pass(100);
+  assert.equal(got, 2);
+});
+
+test("byte budget: who holds something is not kept out of a lowered bound by newcomers for as long as they come", async () => {
+  const clock = new CountedClock();
+  const budget = new ByteBudget(clock, { bytesMax: 100, waitMaxMs: 30_000, bytesNow: () => 20 });
+  const many = budget.of({ account: "many", address: "1" });
+  assert.ok(many.tryTake(10));
+  let got = false;
+  void many.take(10).then(() => (got = true));
+  for (let i = 0; i < 15; i++) {
+    const newcomer = budget.of({ account: `a${i}`, address: `b${i}` });
+    void newcomer.take(15).then(() => clock.after(100, () => newcomer.give(15)));
+    await clock.pass(100);
+  }
+  assert.equal(got, true);
+});
+
+test("byte budget: a lowered bound refuses nobody: many uploads on slow disks all go on within their time", async () => {
+  const clock = new CountedClock();
+  const budget = new ByteBudget(clock, { bytesMax: 28, waitMaxMs: 30_000, bytesNow: () => 4 });
+  let [written, most] = [0, 0];
+  // A piece is on its way for 200 ms, so the lowered bound lets 15 pieces/s go on: each of 600 uploads would wait 40 s for its next one.
+  const upload = async (): Promise<void> => {
+    const share = budget.of({ account: "a", address: "1" });
+    for (let piece = 0; piece < 4; piece++) {
+      if (!(await share.take(1)).ok) return;
+      most = Math.max(most, budget.usedBytes);
+      await new Promise<void>((resolve) => clock.after(200, resolve));
+      share.give(1);
+      written++;
+    }
+  };
+  for (let i = 0; i < 600; i++) void upload();
+  await clock.pass(900);
+  assert.ok(most <= 4, "at first the lowered bound");
+  await clock.pass(240_000);
+  assert.deepEqual([written, budget.refusedLate], [2_400, 0]);
+});
+
 test("byte budget, whatever is asked: within the bound, in order within a holder, everybody gets it in the end", () =>
   fc.assert(
     fc.asyncProperty(

@@ -210,7 +210,21 @@ export class ByteBudget {
   }
 
   #serve(): void {
-    for (let next = this.#next(); next && this.#fits(next.pair, next.bytes, next.sinceMs); next = this.#next()) next.resolve(ok());
+    for (let next = this.#next(); next; next = this.#next()) {
+      const served = this.#fits(next.pair, next.bytes, next.sinceMs) ? next : this.#keptOutByLow(next);
+      if (served === undefined) return;
+      served.resolve(ok());
+    }
+  }
+
+  /**
+   * Returns the request that has waited longest, if only a lower bound keeps it out: those that hold less and come later would stand before
+   * it in a small room for as long as they come.
+   */
+  #keptOutByLow(next: Waiting): Waiting | undefined {
+    const [longest] = this.#waiting;
+    if (longest === undefined || longest === next || this.#bytesNow() >= this.bytesMax) return undefined;
+    return this.#fits(longest.pair, longest.bytes, longest.sinceMs) ? longest : undefined;
   }
 
   /** Returns the waiting request whose account and address hold the fewest bytes. */
@@ -226,6 +240,7 @@ export class ByteBudget {
     if (this.#asking !== undefined || (!waiting && this.#used <= this.#openMax * askedFrom)) return;
     this.#asking = this.#clock.after(wantedEveryMs, () => {
       this.#asking = undefined;
+      // The bound may have grown meanwhile, and nothing else tells.
       this.#serve();
       this.#ask();
     });

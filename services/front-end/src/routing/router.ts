@@ -27,6 +27,7 @@ import {
   toWire,
 } from "@stamp/wire";
 import type { MapCache } from "./map-cache.ts";
+import { endOf, smallnessOf } from "./small-operations.ts";
 
 type OperationInit = MessageInitShape<typeof OperationSchema>;
 /** One operation, as its message is made. Names are complete: `routeOf` reads them. */
@@ -105,12 +106,10 @@ export class Router {
   /** The operation at the server of its range. */
   async execute(kind: OperationKind, limits: CallLimits): Promise<Outcome<ResultKind>> {
     const { clock } = this.#world;
-    const sinceMs = clock.monotonicMs();
+    const small = smallnessOf(kind);
+    const counted = small && this.#room?.began(small.access, small.isSure, clock.monotonicMs());
     const outcome = await this.executeAt(this.routeOf(kind), kind, limits);
-    const nowMs = clock.monotonicMs();
-    if (outcome.ok && !endsUpload(kind)) {
-      this.#room?.ended(isRead(kind as Parameters<typeof isRead>[0]) ? "read" : "write", nowMs - sinceMs, nowMs);
-    }
+    if (counted) this.#room?.ended(counted, endOf(outcome), clock.monotonicMs());
     return outcome.ok ? ok(outcome.value.result) : outcome;
   }
 
@@ -311,11 +310,6 @@ export class Router {
       attempt(range, { timeoutMs, signal: givenUp.signal }).then(resolve, reject).finally(ended);
     });
   }
-}
-
-/** True for the last step of a large upload: it takes as long as others do, but nobody should give way to it. */
-function endsUpload({ case: kind, value }: OperationKind): boolean {
-  return kind === "putBlockList" || ((value as { readonly body?: { readonly places?: readonly unknown[] } }).body?.places?.length ?? 0) > 0;
 }
 
 const messageOf = (kind: OperationKind, policy: BlobPolicy | undefined): OperationInit =>
