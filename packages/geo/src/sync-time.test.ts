@@ -9,25 +9,38 @@ import { accountSyncTime, RangeSyncTime, wholeSeconds } from "./sync-time.ts";
 
 test("sync time: it is one millisecond before the last moment that is acknowledged whole; an idle range follows the clock", () => {
   const range = new RangeSyncTime();
-  range.noted({ position: 0, timeMs: 1_000, bytes: 0 });
+  range.noted({ position: 0, timeMs: 1_000, monotonicMs: 1_000, bytes: 0 });
   assert.equal(range.at(0), 999);
-  range.noted({ position: 2, timeMs: 2_000, bytes: 50 });
-  range.noted({ position: 3, timeMs: 2_500, bytes: 90 });
+  range.noted({ position: 2, timeMs: 2_000, monotonicMs: 2_000, bytes: 50 });
+  range.noted({ position: 3, timeMs: 2_500, monotonicMs: 2_500, bytes: 90 });
   assert.equal(range.at(1), 999);
   assert.equal(range.pendingBytes(90), 90);
   assert.equal(range.at(2), 1_999);
   assert.equal(range.pendingBytes(90), 40);
-  range.noted({ position: 3, timeMs: 9_000, bytes: 90 });
+  range.noted({ position: 3, timeMs: 9_000, monotonicMs: 9_000, bytes: 90 });
   assert.equal(range.at(3), 8_999);
   assert.equal(range.pendingBytes(90), 0);
   // The clock is set back: the times given out before stay true.
-  range.noted({ position: 4, timeMs: 3_000, bytes: 100 });
+  range.noted({ position: 4, timeMs: 3_000, monotonicMs: 3_000, bytes: 100 });
   assert.equal(range.at(4), 8_999);
+});
+
+test("sync time: after the clock was set back, what is told stands still, and the monotonic time of what is acknowledged goes on", () => {
+  const range = new RangeSyncTime();
+  assert.equal(range.passedMonotonicMs, undefined);
+  range.noted({ position: 1, timeMs: 9_000, monotonicMs: 100, bytes: 0 });
+  assert.deepEqual([range.at(1), range.passedMonotonicMs], [8_999, 100]);
+  // The clock is set back by 3,600 ms. A transaction that began at 150 is not acknowledged.
+  range.noted({ position: 2, timeMs: 5_400, monotonicMs: 150, bytes: 0 });
+  assert.deepEqual([range.at(1), range.passedMonotonicMs], [8_999, 100]);
+  assert.deepEqual([range.at(2), range.passedMonotonicMs], [8_999, 150]);
+  range.noted({ position: 2, timeMs: 5_900, monotonicMs: 650, bytes: 0 });
+  assert.deepEqual([range.at(2), range.passedMonotonicMs], [8_999, 650]);
 });
 
 test("sync time: a range that was just loaded knows nothing before its backlog is acknowledged", () => {
   const range = new RangeSyncTime();
-  range.noted({ position: 9, timeMs: 5_000, bytes: 0 });
+  range.noted({ position: 9, timeMs: 5_000, monotonicMs: 5_000, bytes: 0 });
   assert.equal(range.at(4), undefined);
   assert.equal(range.at(9), 4_999);
 });
@@ -62,7 +75,7 @@ test("sync time: whatever comes when, nothing that began at or before it is miss
         else if (each.kind === "acknowledge") acknowledged += Math.round(each.share * (commits.length - acknowledged));
         else if (each.kind === "note") {
           const timeMs = Math.min(nowMs, ...begun);
-          range.noted({ position: commits.length, timeMs, bytes: 0 });
+          range.noted({ position: commits.length, timeMs, monotonicMs: timeMs, bytes: 0 });
           noted = Math.max(noted, timeMs);
         } else if (each.kind === "move") {
           range = new RangeSyncTime(momentsMax);

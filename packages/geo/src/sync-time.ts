@@ -13,6 +13,8 @@ import { assert } from "@stamp/base";
 interface RangeMoment {
   readonly position: number;
   readonly timeMs: number;
+  /** The same time by the owner's monotonic clock, which nobody sets. */
+  readonly monotonicMs: number;
   /** Size of all rows that the range had committed up to the position, in bytes, since its owner loaded it. */
   readonly bytes: number;
 }
@@ -23,6 +25,7 @@ export class RangeSyncTime {
   /** Oldest first. */
   #moments: RangeMoment[] = [];
   #told: number | undefined;
+  #passedMonotonicMs: number | undefined;
   #acknowledgedBytes = 0;
 
   /** `momentsMax`: bound of the moments that are kept; of more, every second one is forgotten. */
@@ -33,12 +36,12 @@ export class RangeSyncTime {
 
   /**
    * Every transaction that began before `timeMs` is committed at or below `position`, or came to nothing. If the clock is
-   * set back, later transactions count as begun at the time that was noted last.
+   * set back, later transactions count as begun at the time that was noted last: a time once given out stays true.
    */
-  noted({ position, timeMs, bytes }: RangeMoment): void {
+  noted({ position, timeMs, monotonicMs, bytes }: RangeMoment): void {
     const last = this.#moments.at(-1);
     assert(last === undefined || position >= last.position, "moments are in order");
-    const moment = { position, timeMs: Math.max(timeMs, last?.timeMs ?? 0, (this.#told ?? -1) + 1), bytes };
+    const moment = { position, timeMs: Math.max(timeMs, last?.timeMs ?? 0, (this.#told ?? -1) + 1), monotonicMs, bytes };
     if (last?.position === position) this.#moments.pop();
     this.#moments.push(moment);
     if (this.#moments.length > this.#momentsMax)
@@ -51,8 +54,17 @@ export class RangeSyncTime {
     while (this.#moments[0] !== undefined && this.#moments[0].position <= acknowledged) passed = this.#moments.shift();
     if (passed === undefined) return this.#told;
     this.#told = passed.timeMs - 1;
+    this.#passedMonotonicMs = passed.monotonicMs;
     this.#acknowledgedBytes = passed.bytes;
     return this.#told;
+  }
+
+  /**
+   * Every transaction that began before this time is acknowledged, or came to nothing, as far as `at` was asked: by the owner's monotonic clock,
+   * so that it holds also after the wall clock was set. Undefined: nothing is known yet.
+   */
+  get passedMonotonicMs(): number | undefined {
+    return this.#passedMonotonicMs;
   }
 
   /** Bound of the size of the rows that are not acknowledged, in bytes. `bytes`: size of all rows since the owner loaded the range. */

@@ -210,6 +210,7 @@ export class RangePartition {
       storage: this.#storage.figures.counts,
       transactionsInProgress: this.#transactions.inProgress,
       overBeforeMs: this.#transactions.overBeforeMs,
+      overBeforeMonotonicMs: this.#transactions.overBeforeMonotonicMs,
       commits: this.#commit.commits,
       groups: this.#commit.groups,
       lost: this.#lost,

@@ -163,6 +163,8 @@ export interface PartitionStats {
    * nothing.
    */
   readonly overBeforeMs: number;
+  /** The same by the monotonic clock of this process, in milliseconds. */
+  readonly overBeforeMonotonicMs: number;
   readonly commits: number;
   readonly groups: number;
   readonly lost: boolean;

@@ -13,6 +13,8 @@ test("moments: a transaction in progress holds the time at its begin, and lets i
     const { sequence } = partition.stats;
     assert.equal(partition.stats.overBeforeMs, clock.wallMs());
     const beganMs = clock.wallMs();
+    const beganMonotonicMs = clock.monotonicMs();
+    assert.equal(partition.stats.overBeforeMonotonicMs, beganMonotonicMs);
     const decide = Promise.withResolvers<void>();
     const slow = partition.transact(
       utf8("slow"),
@@ -25,6 +27,7 @@ test("moments: a transaction in progress holds the time at its begin, and lets i
     await stamp.sim.sleep(500);
     unwrap(await write(partition, "l", [put("k", "2")]));
     assert.deepEqual([partition.stats.sequence, partition.stats.overBeforeMs], [sequence + 1, beganMs]);
+    assert.equal(partition.stats.overBeforeMonotonicMs, beganMonotonicMs);
     decide.resolve();
     unwrap(await slow);
     assert.deepEqual([partition.stats.sequence, partition.stats.overBeforeMs], [sequence + 2, clock.wallMs()]);

@@ -47,6 +47,7 @@ interface Cohort {
 interface Begun {
   /** Wall-clock time of its begin, before any row of it was decided, in milliseconds since 1970. */
   readonly wallMs: number;
+  readonly monotonicMs: number;
   readonly deadlineMs: number;
   readonly cohort: Cohort;
 }
@@ -82,6 +83,13 @@ export class Transactions {
   get overBeforeMs(): number {
     let earliest = this.#world.clock.wallMs();
     for (const { wallMs } of this.#begun) earliest = Math.min(earliest, wallMs);
+    return earliest;
+  }
+
+  /** The same by the monotonic clock, which nobody sets. */
+  get overBeforeMonotonicMs(): number {
+    let earliest = this.#world.clock.monotonicMs();
+    for (const { monotonicMs } of this.#begun) earliest = Math.min(earliest, monotonicMs);
     return earliest;
   }
 
@@ -127,7 +135,7 @@ export class Transactions {
     assert(!options.pipelined || lockKey instanceof Uint8Array, "a pipelined transaction has one lock key");
     const { clock } = this.#world;
     const beganMs = clock.monotonicMs();
-    const begun: Begun = { wallMs: clock.wallMs(), deadlineMs: beganMs + options.timeoutMs, cohort: this.#cohort };
+    const begun: Begun = { wallMs: clock.wallMs(), monotonicMs: beganMs, deadlineMs: beganMs + options.timeoutMs, cohort: this.#cohort };
     this.#begun.add(begun);
     begun.cohort.count++;
     const release =

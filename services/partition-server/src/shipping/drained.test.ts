@@ -4,8 +4,9 @@ import { allRules, rulesWithout } from "@stamp/base";
 import { ofDrained } from "./drained.ts";
 import type { Facts } from "./range-shipping.ts";
 
-const factsOf = (pending: number, lastSyncMs?: number) => ({ pending, lastSyncMs }) as Facts;
 const nowMs = 100_000;
+/** `lastSyncMs` is of a wall clock that was set back by an hour: it is far ahead. */
+const factsOf = (pending: number, passedMonotonicMs?: number) => ({ pending, passedMonotonicMs, lastSyncMs: nowMs + 3_600_000 }) as Facts;
 
 test("drained: a range has something pending until what began before the drain is shipped, whether committed or not", () => {
   const pendingOf = (facts: Facts, drainedMsAgo?: number): number => ofDrained(facts, drainedMsAgo, nowMs, allRules).pending;

@@ -76,6 +76,7 @@ export class RangeReport implements RangeWork {
       pendingBytes: 0,
       backlogBytes: followers.backlogBytes(this.account),
       lastSyncMs: undefined,
+      passedMonotonicMs: undefined,
       seededBytes: 0,
       seedBytes: 0,
       seedBytesPerSecond: 0,

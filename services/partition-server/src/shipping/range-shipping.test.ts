@@ -41,7 +41,14 @@ test("shipping of a range: if a read of the log fails before the copy is complet
     const followers = new UnreadLog(world, followed, log, async () => ok());
     const partition = {
       followers,
-      stats: { sequence: 2, overBeforeMs: 0, storage: { rowBytesAccepted: 0 }, checkpointBytes: 0, memoryTableBytes: 0 },
+      stats: {
+        sequence: 2,
+        overBeforeMs: 0,
+        overBeforeMonotonicMs: 0,
+        storage: { rowBytesAccepted: 0 },
+        checkpointBytes: 0,
+        memoryTableBytes: 0,
+      },
       data: { appendedBytes: 0, sealedExtents: [] },
       keySamples: () => [],
     } as unknown as RangePartition;

@@ -51,6 +51,8 @@ export interface ShippingFacts {
   readonly complete: boolean;
   /** Last Sync Time of the range, in milliseconds since 1970; undefined: not known. */
   readonly lastSyncMs: number | undefined;
+  /** Time before which every transaction that began is acknowledged, or came to nothing; by this process's monotonic clock. Undefined: not known. */
+  readonly passedMonotonicMs: number | undefined;
   /** Estimated size of the rows that are seeded, in bytes. */
   readonly seededBytes: number;
   /** Estimated size of all rows of the account in the range, in bytes. */
@@ -146,7 +148,8 @@ export class RangeShipping implements RangeWork {
     const { followers, stats } = this.#partition;
     const { acknowledged = 0, pending = 0 } = followers.status(this.account) ?? {};
     const bytes = acceptedBytes(this.#partition) - this.#bytesBefore;
-    this.#syncTime.noted({ position: stats.sequence, timeMs: stats.overBeforeMs, bytes });
+    const { sequence: position, overBeforeMs: timeMs, overBeforeMonotonicMs: monotonicMs } = stats;
+    this.#syncTime.noted({ position, timeMs, monotonicMs, bytes });
     const isShipping = this.#state === "shipping" && followers.status(this.account) !== undefined;
     const lastSyncMs = isShipping ? this.#syncTime.at(acknowledged) : undefined;
     const backlogBytes = followers.backlogBytes(this.account);
@@ -154,6 +157,7 @@ export class RangeShipping implements RangeWork {
       ...this.#seedingFacts(),
       complete: isShipping && this.#seeding.ended(acknowledged),
       lastSyncMs,
+      passedMonotonicMs: isShipping ? this.#syncTime.passedMonotonicMs : undefined,
       pendingBytes: pending === 0 ? 0 : Math.max(backlogBytes, this.#syncTime.pendingBytes(bytes)),
       account: this.account,
       rangeId: this.#range.rangeId,

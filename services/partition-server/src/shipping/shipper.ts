@@ -53,6 +53,7 @@ const notBegun: Facts = {
   backlogBytes: 0,
   pendingBytes: 0,
   lastSyncMs: undefined,
+  passedMonotonicMs: undefined,
   seededBytes: 0,
   seedBytes: 0,
   seedBytesPerSecond: 0,
@@ -89,9 +90,9 @@ export class Shipper {
     for (const [key, shipping] of this.#running) {
       const { epoch: own, paired: begun = 0 } = shipping.role;
       if (key.startsWith(`${rangeId} ${ownerEpoch} ${account} `) && own === epoch && begun === paired)
-        return ofDrained(shipping.facts, drainedMsAgo, clock.wallMs(), rules);
+        return ofDrained(shipping.facts, drainedMsAgo, clock.monotonicMs(), rules);
     }
-    return ofDrained(notBegun, drainedMsAgo, clock.wallMs(), rules);
+    return ofDrained(notBegun, drainedMsAgo, clock.monotonicMs(), rules);
   }
 
   /** True if the account's rows here are those of another stamp, or if that is not known yet. */

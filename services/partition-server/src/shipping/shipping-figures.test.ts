@@ -15,6 +15,7 @@ const range: ShippingFacts = {
   pendingBytes: 0,
   backlogBytes: 0,
   lastSyncMs: undefined,
+  passedMonotonicMs: undefined,
   seededBytes: 0,
   seedBytes: 0,
   seedBytesPerSecond: 0,
