@@ -107,8 +107,13 @@ export class HedgeBudget {
   won(hedges: number): void {
     if (hedges === 0) return;
     this.#won += hedges;
-    this.#tokens = Math.min(burst, this.#tokens + hedges);
     this.#patience = Math.max(1, this.#patience / 2);
+    this.unjudged(hedges);
+  }
+
+  /** A read ended before anybody knew whether its hedges came to something: they are not counted. */
+  unjudged(hedges: number): void {
+    this.#tokens = Math.min(burst, this.#tokens + hedges);
     for (const again of this.#waiting) {
       if (this.#tokens < 1) return;
       this.#waiting.delete(again);

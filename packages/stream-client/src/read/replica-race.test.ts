@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Outcome, ok, refused } from "@stamp/base";
-import { sleep } from "@stamp/ports";
+import { type Clock, sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { NodeHistories, raceReplicas } from "./replica-race.ts";
 
@@ -20,11 +20,13 @@ async function race(
   caller?: AbortSignal,
   isCached = false,
   bytes?: number,
+  begins: (clock: Clock) => void = () => {},
 ) {
   const sim = new Simulation({ seed: 1 });
   const asked: Asked[] = [];
   return sim.run(async () => {
     const { clock } = sim.world("client");
+    begins(clock);
     const beganMs = clock.monotonicMs();
     const attempt = async (address: string, _timeoutMs: number, signal: AbortSignal): Promise<Outcome<string>> => {
       const entry: Asked = { address, atMs: Math.round(clock.monotonicMs() - beganMs), cancelledAtMs: undefined };
@@ -197,4 +199,72 @@ test("replica race: a large read without a hedge in the budget is hedged after a
   const { result, tookMs } = await race({ a: undefined, b: 20, c: 20 }, histories, 20_000, undefined, false, 1024 * 1024);
   assert.deepEqual(result, { answer: "b" });
   assert.ok(tookMs >= 1_000 && tookMs <= 1_100, `${tookMs}`);
+});
+
+/** Large reads begun at once, with an empty budget; returns the time of each in ms. */
+function readersAtOnce(count: number, histories: NodeHistories, answers: Readonly<Record<string, number | undefined>>) {
+  const sim = new Simulation({ seed: 1 });
+  return sim.run(async () => {
+    const { clock } = sim.world("client");
+    while (histories.largeHedges.take(Number.MAX_SAFE_INTEGER));
+    const beganMs = clock.monotonicMs();
+    const attempt = async (address: string, _timeoutMs: number, signal: AbortSignal): Promise<Outcome<string>> => {
+      if ((await sleep(clock, answers[address] ?? 60_000, signal)) === "aborted") return refused("cancelled", "cancelled", "cancelled");
+      return ok(address);
+    };
+    const options = { deadlineMs: beganMs + 30_000, signal: undefined, isCached: false, bytes: 1024 * 1024 };
+    const reads = Array.from({ length: count }, async () => {
+      const result = await raceReplicas(clock, histories, Object.keys(answers), options, attempt);
+      assert.deepEqual(result, { answer: "c" });
+      return Math.round(clock.monotonicMs() - beganMs);
+    });
+    return Promise.all(reads);
+  });
+}
+
+test("replica race: 64 large reads at once of three replicas, two of them silent, all get their answer, though the budget is empty", async () => {
+  const tookMs = await readersAtOnce(64, new NodeHistories(), { a: undefined, b: undefined, c: 20 });
+  assert.ok(Math.max(...tookMs) <= 20_000, `${Math.max(...tookMs)}`);
+});
+
+test("replica race: reads whose replicas are all silent keep the places of those that are hedged without budget for a second", async () => {
+  const histories = new NodeHistories();
+  const sim = new Simulation({ seed: 1 });
+  await sim.run(async () => {
+    const { clock } = sim.world("client");
+    while (histories.largeHedges.take(Number.MAX_SAFE_INTEGER));
+    const attempt = async (_address: string, timeoutMs: number): Promise<Outcome<string>> => {
+      await sleep(clock, timeoutMs);
+      return refused("deadlineExceeded", "timeout", "no answer");
+    };
+    const options = { deadlineMs: clock.monotonicMs() + 30_000, signal: undefined, isCached: false, bytes: 1024 * 1024 };
+    const silent = [0, 1].map(() => raceReplicas(clock, histories, ["a", "b", "c"], options, attempt));
+    await sim.sleep(1_500);
+    assert.equal(histories.largeHedges.beginOverdue(), false);
+    await sim.sleep(1_000);
+    assert.equal(histories.largeHedges.beginOverdue(), true);
+    await Promise.all(silent);
+  });
+});
+
+test("replica race: a hedge that gave the answer, or whose caller went away before, costs the budget nothing", async () => {
+  const left = (histories: NodeHistories): number => {
+    let count = 0;
+    while (histories.largeHedges.take(0)) count++;
+    return count;
+  };
+  const large = 1024 * 1024;
+  const afterRefusal = new NodeHistories();
+  const { result } = await race({ a: -2, b: undefined, c: 20 }, afterRefusal, 5_000, undefined, false, large);
+  assert.deepEqual([result, left(afterRefusal)], [{ answer: "c" }, 10]);
+  const lost = new NodeHistories();
+  assert.deepEqual((await race({ a: 80, b: 200, c: 1 }, lost, 5_000, undefined, false, large)).result, { answer: "a" });
+  assert.equal(left(lost), 9, "the first gave the answer after all");
+  const aborted = new NodeHistories();
+  const caller = new AbortController();
+  const reading = race({ a: undefined, b: 400, c: 400 }, aborted, 5_000, caller.signal, false, large, (clock) => {
+    clock.after(200, () => caller.abort());
+  });
+  assert.ok("failures" in (await reading).result);
+  assert.deepEqual([(await reading).asked.length, left(aborted)], [2, 10]);
 });

@@ -149,6 +149,8 @@ class Hedges {
   readonly #beganMs: number;
   #taken = 0;
   #isOverdue = false;
+  /** Ends this read's place among those that are hedged without budget. */
+  #place: Timer | undefined;
 
   constructor(clock: Clock, histories: NodeHistories, bytes: number | undefined) {
     this.#clock = clock;
@@ -157,23 +159,33 @@ class Hedges {
     this.#budget?.read();
   }
 
-  /** True if another replica may be asked now; false: ask again later. */
+  /** True if another replica may be asked now; false: ask again later. A read that is overdue may ask all of them. */
   may(): boolean {
-    if (this.#budget === undefined) return true;
+    if (this.#budget === undefined || this.#isOverdue) return true;
     const nowMs = this.#clock.monotonicMs();
     if (this.#budget.take(nowMs)) {
       this.#taken++;
       return true;
     }
-    if (this.#isOverdue || nowMs - this.#beganMs < overdueMs) return false;
+    if (nowMs - this.#beganMs < overdueMs) return false;
     this.#isOverdue = this.#budget.beginOverdue();
+    // Where all replicas are silent, the read may last much longer, and others would never be overdue.
+    if (this.#isOverdue) this.#place = this.#clock.after(overdueMs, () => this.#endPlace());
     return this.#isOverdue;
   }
 
-  /** The read is over. `won`: one that was asked later gave the answer. */
-  end(won: boolean): void {
-    if (this.#isOverdue) this.#budget?.endOverdue();
-    if (won) this.#budget?.won(this.#taken);
+  /** The read is over. `won`: a hedge gave the answer. `unjudged`: it was cancelled while the node before was silent. */
+  end(result: "won" | "lost" | "unjudged"): void {
+    this.#endPlace();
+    if (result === "won") this.#budget?.won(this.#taken);
+    if (result === "unjudged") this.#budget?.unjudged(this.#taken);
+  }
+
+  #endPlace(): void {
+    if (this.#place === undefined) return;
+    this.#place.cancel();
+    this.#place = undefined;
+    this.#budget?.endOverdue();
   }
 }
 
@@ -197,14 +209,22 @@ export function raceReplicas<T>(
     let isDoubted = false;
     const askedSilent = new Set<string>();
     const hedges = new Hedges(clock, histories, bytes);
+    /** True: the caller went away while the node that was asked first was silent. */
+    let isUnjudged = false;
     const cancelAll = (): void => {
       for (const controller of active) controller.abort();
     };
-    const finish = (result: { readonly answer: T } | { readonly failures: readonly Failed[] }): void => {
+    const callerLeft = (): void => {
+      isUnjudged = askedSilent.has(addresses[0] as string);
+      cancelAll();
+    };
+    /** `answeredBy`: index of the replica that gave the answer. */
+    const finish = (result: { readonly answer: T } | { readonly failures: readonly Failed[] }, answeredBy = 0): void => {
       done = true;
-      hedges.end("answer" in result && askedSilent.has(addresses[0] as string));
+      const isWon = addresses.slice(0, answeredBy).some((earlier) => askedSilent.has(earlier));
+      hedges.end(isWon ? "won" : isUnjudged ? "unjudged" : "lost");
       hedge?.cancel();
-      signal?.removeEventListener("abort", cancelAll);
+      signal?.removeEventListener("abort", callerLeft);
       cancelAll();
       resolve(result);
     };
@@ -221,7 +241,8 @@ export function raceReplicas<T>(
       else hedge = clock.after(againMs, () => launchLate(againMs));
     };
     const launch = (): void => {
-      const address = addresses[next++] as string;
+      const index = next++;
+      const address = addresses[index] as string;
       const controller = new AbortController();
       active.add(controller);
       const startMs = clock.monotonicMs();
@@ -239,7 +260,7 @@ export function raceReplicas<T>(
           const nowMs = clock.monotonicMs();
           histories.succeeded(address, nowMs - startMs, nowMs, bytes);
           for (const silent of askedSilent) histories.failed(silent);
-          finish({ answer: outcome.value });
+          finish({ answer: outcome.value }, index);
           return;
         }
         failures.push(outcome);
@@ -250,9 +271,9 @@ export function raceReplicas<T>(
         else if (isDoubted) giveUpIfLate();
       });
     };
-    signal?.addEventListener("abort", cancelAll, { once: true });
+    signal?.addEventListener("abort", callerLeft, { once: true });
     launch();
     // Its caller went away while the replicas were looked up.
-    if (signal?.aborted) cancelAll();
+    if (signal?.aborted) callerLeft();
   });
 }

@@ -65,6 +65,26 @@ test("byte budget: who waits too long is refused, holds nothing, and is told whe
   assert.equal(budget.usedBytes, 0);
 });
 
+test("byte budget: whoever waits and goes away keeps nobody back and gets nothing, and those behind are served", async () => {
+  const { budget } = budgetOf(100);
+  const many = budget.of({ account: "many", address: "1" });
+  assert.ok(many.tryTake(60));
+  const client = new AbortController();
+  const left = budget.of({ account: "many", address: "1" }, client.signal);
+  const waits = left.take(40);
+  let got = false;
+  void many.take(15).then(({ ok }) => (got = ok));
+  await settled();
+  assert.deepEqual([budget.waiting, got], [2, false]);
+  client.abort();
+  const outcome = await waits;
+  assert.ok(!outcome.ok && outcome.failure.reason === "cancelled");
+  await settled();
+  assert.deepEqual([budget.waiting, got, budget.usedBytes, budget.refusedLate], [0, true, 75, 0]);
+  const again = await left.take(40);
+  assert.ok(!again.ok && budget.waiting === 0, "it does not wait at all any more");
+});
+
 test("byte budget: while somebody waits who holds less, the one who holds most is asked to give back", async () => {
   const { budget, clock } = budgetOf(100);
   const asked: string[] = [];

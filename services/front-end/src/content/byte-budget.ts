@@ -45,8 +45,10 @@ export interface ByteHolder {
 export interface ByteShare {
   /** False when it would have to wait. More than the whole budget is let through when nothing else is held. */
   tryTake(bytes: number): boolean;
-  /** Refused when it waited too long: nothing was taken. */
+  /** Refused when it waited too long, or its client went away: nothing was taken. */
   take(bytes: number): Promise<Outcome<void>>;
+  /** Part of the whole budget that is in force now; greater than 0, at most 1. */
+  readonly partInForce: number;
   /** Gives bytes back, in any parts. */
   give(bytes: number): void;
   /**
@@ -73,7 +75,6 @@ interface Waiting {
   readonly pair: Pair;
   readonly bytes: number;
   readonly sinceMs: number;
-  readonly timer: Timer;
   readonly resolve: (outcome: Outcome<void>) => void;
 }
 
@@ -119,7 +120,8 @@ export class ByteBudget {
     return this.#refused;
   }
 
-  of(holder: ByteHolder): ByteShare {
+  /** `signal`: ends the waits of this share when its client goes away. */
+  of(holder: ByteHolder, signal?: AbortSignal): ByteShare {
     let own = 0;
     let waits = 0;
     let pair: Pair | undefined;
@@ -146,7 +148,11 @@ export class ByteBudget {
       leave();
       if (bytes > 0) this.#ask();
     };
+    const partInForce = (): number => this.#bytesNow() / this.bytesMax;
     return {
+      get partInForce() {
+        return partInForce();
+      },
       tryTake: (bytes) => {
         if (!this.#mayTakeNow(look(), bytes)) return false;
         hold(bytes);
@@ -157,8 +163,9 @@ export class ByteBudget {
           hold(bytes);
           return ok();
         }
+        if (signal?.aborted) return clientLeft;
         waits++;
-        const outcome = await this.#wait(enter(), bytes, () => hold(bytes));
+        const outcome = await this.#wait(enter(), bytes, () => hold(bytes), signal);
         waits--;
         leave();
         return outcome;
@@ -184,26 +191,23 @@ export class ByteBudget {
     return this.#fits(pair, bytes);
   }
 
-  #wait(pair: Pair, bytes: number, hold: () => void): Promise<Outcome<void>> {
+  #wait(pair: Pair, bytes: number, hold: () => void, signal: AbortSignal | undefined): Promise<Outcome<void>> {
     return new Promise((resolve) => {
-      const timer = this.#clock.after(this.#waitMaxMs, () => {
+      const end = (outcome: Outcome<void>): void => {
+        timer.cancel();
+        signal?.removeEventListener("abort", leave);
         this.#waiting.delete(waiting);
-        this.#refused++;
-        resolve(late);
-        this.#serve();
-      });
-      const waiting: Waiting = {
-        pair,
-        bytes,
-        sinceMs: this.#clock.monotonicMs(),
-        timer,
-        resolve: (outcome) => {
-          timer.cancel();
-          this.#waiting.delete(waiting);
-          hold();
-          resolve(outcome);
-        },
+        if (outcome.ok) hold();
+        resolve(outcome);
+        if (!outcome.ok) this.#serve();
       };
+      const leave = (): void => end(clientLeft);
+      const timer = this.#clock.after(this.#waitMaxMs, () => {
+        this.#refused++;
+        end(late);
+      });
+      const waiting: Waiting = { pair, bytes, sinceMs: this.#clock.monotonicMs(), resolve: end };
+      signal?.addEventListener("abort", leave, { once: true });
       this.#waiting.add(waiting);
       this.#ask();
     });
@@ -294,3 +298,5 @@ function left(all: Map<string, Held>, name: string): void {
 const late: Outcome<never> = refused("unavailable", "overloaded", "the bytes of requests in progress leave no room", {
   retryAfterSeconds: "1",
 });
+
+const clientLeft: Outcome<never> = refused("cancelled", "cancelled", "the client went away");

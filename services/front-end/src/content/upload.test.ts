@@ -279,6 +279,27 @@ test("a quick upload does not hold a piece with a large chunk each second", asyn
   assert.ok(!(await receiving).ok);
 });
 
+test("a quick upload that stands still gives its room back sooner while small requests leave little of it", async () => {
+  for (const [bytesNow, isGivenBack] of [
+    [10_000, false],
+    [1_500, true],
+  ] as const) {
+    const clock = new CountedClock();
+    const rooms = new ByteBudget(clock, { bytesMax: 10_000, waitMaxMs: 5_000, bytesNow: () => bytesNow });
+    const client = scripted();
+    const bounds = { pieceBytes: 1_000, windowBytes: 2_000, budget: shareOf(budgetOf(10_000)), pieceRoom: shareOf(rooms) };
+    const given = options(3_000, bounds);
+    const receiving = receiveBody(client.body, given);
+    await client.send(50);
+    void shareOf(rooms, "other").take(bytesNow - 400);
+    await clock.pass(350);
+    await client.send(0);
+    assert.equal(given.pieces.length === 1, isGivenBack, `${bytesNow}`);
+    client.end();
+    assert.ok(!(await receiving).ok);
+  }
+});
+
 test("an upload too long for small pieces gives back the room that it does not fill", async () => {
   const clock = new CountedClock();
   const budget = new ByteBudget(clock, { bytesMax: 1_600, waitMaxMs: 5_000 });

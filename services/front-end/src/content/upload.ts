@@ -68,6 +68,12 @@ const asksMax = 10;
  * second.
  */
 const pieceAsksMax = 40;
+/**
+ * Least of both numbers while small requests leave few places for whole pieces: there a client that stands still would hold one of four
+ * places for a second.
+ */
+const asksLeast = 3;
+const pieceAsksLeast = 10;
 
 /** Pieces of one body at most, when it is written in smaller ones for want of room: what refers to them has a bound. */
 const piecesMax = 8_000;
@@ -244,7 +250,9 @@ class Upload {
   #giveBack(): boolean {
     this.#asks++;
     this.#pieceAsks++;
-    if (this.#isQuick && this.#asks < asksMax && this.#pieceAsks < pieceAsksMax) return false;
+    const part = this.#options.pieceRoom.partInForce;
+    const mayKeep = this.#asks < Math.max(asksLeast, asksMax * part) && this.#pieceAsks < Math.max(pieceAsksLeast, pieceAsksMax * part);
+    if (this.#isQuick && mayKeep) return false;
     if (!this.#isIdle || this.#small || this.#givingBack) return false;
     if (this.#held.lengthBytes >= this.#leastPieceBytes) this.#givingBack = this.#send();
     else if (!this.#held.hasUnused) return false;

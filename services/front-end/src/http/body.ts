@@ -22,7 +22,7 @@ const patienceMs = 5_000;
 export async function wholeBody(exchange: Exchange, lengthBytes: number): Promise<Parsed<Uint8Array>> {
   const { documents, world } = exchange.objects.parts;
   const { account } = exchange.target;
-  const share = documents.of({ account, address: clientAddress(exchange.request.remoteAddress) });
+  const share = documents.of({ account, address: clientAddress(exchange.request.remoteAddress) }, exchange.request.signal);
   const held = new CountedBuffer(share, lengthBytes);
   const startMs = world.clock.monotonicMs();
   let giveUp = (): void => {};

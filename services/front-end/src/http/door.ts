@@ -179,7 +179,7 @@ export class HttpDoor {
   async #counted(request: HttpRequest, account: string, response: HttpResponse, seen: Seen): Promise<Answer> {
     const { body, headers } = response;
     if (!(body instanceof Uint8Array) || body.length < countedAnswerBytesMin) return parsed(response);
-    const share = this.#parts.objects.parts.downloads.of({ account, address: request.remoteAddress });
+    const share = this.#parts.objects.parts.downloads.of({ account, address: request.remoteAddress }, request.signal);
     const taken = await share.take(body.length);
     if (!taken.ok) return { ok: false, error: restErrorOf(taken.failure) };
     seen.leave.push(() => share.give(body.length));

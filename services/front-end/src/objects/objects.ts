@@ -363,8 +363,8 @@ export class Objects {
       pieceBytes: config.pieceBytes,
       windowBytes: config.uploadWindowBytes,
       quickChunkBytes,
-      budget: uploads.of(holder),
-      pieceRoom: pieces.of(holder),
+      budget: uploads.of(holder, options.signal),
+      pieceRoom: pieces.of(holder, options.signal),
       digest: world.digest,
       cipher: options.key && new WriteCipher(world, options.key),
       writeData: async (payload): Promise<Outcome<readonly Place[]>> => {
@@ -400,7 +400,7 @@ export class Objects {
     const download = new Download(content, endBytes, {
       clock: world.clock,
       reader,
-      budget: downloads.of(holderOf(name, to)),
+      budget: downloads.of(holderOf(name, to), signal),
       windowBytes: config.downloadWindowBytes,
       readTimeoutMs: config.requestTimeoutMs,
       signal,
