@@ -1,21 +1,22 @@
 /** Certificate of another stamp (role `geo-peer`): made by a command, taken by front-ends at the geo door, and refused at each internal port. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
 import { inspect } from "node:util";
 import { ok } from "@stamp/base";
 import { servedPartly } from "@stamp/ports";
-import { GrpcTransport, type PeerFiles, readPeerTls, SecretCredential } from "@stamp/ports-node";
+import { GrpcTransport, geoPeerSecretOf, type PeerFiles, readPeerTls, SecretCredential } from "@stamp/ports-node";
 import { Accounts, type Caller, callers, ExtentNode, FrontEnd, GeoDoor, LockService } from "@stamp/wire";
 import { authorityIn, issue, put } from "./cluster-certs-command.ts";
 
 const main = join(import.meta.dirname, "../main.ts");
 const folder = mkdtempSync(join(tmpdir(), "stamp-geo-peer-"));
 const data = join(folder, "data");
-const secret = new SecretCredential(["the secret of this stamp, 32 characters and more"]);
+const wholeSecret = "the secret of this stamp, 32 characters and more";
+const secret = new SecretCredential([wholeSecret]);
 const patient = { connectTimeoutMs: 30_000, proveTimeoutMs: 30_000 };
 const call = { timeoutMs: 30_000 };
 
@@ -56,8 +57,7 @@ test("geo peer, its certificate: it goes into a folder that is given away, named
 });
 
 async function served(t: TestContext, role: Caller): Promise<{ address: string; seen: string[] }> {
-  const own = join(folder, role);
-  mkdirSync(own);
+  const own = mkdtempSync(join(folder, `${role}-`));
   const files = filesIn(own, role);
   const authority = await authorityIn(join(data, "cluster-certs"), false);
   put(files.ca, authority.certificate, 0o644);
@@ -75,15 +75,16 @@ async function served(t: TestContext, role: Caller): Promise<{ address: string; 
     servedPartly(ExtentNode, { read: note as never }),
     servedPartly(FrontEnd, { deleteBlob: note as never }),
   ];
-  const listener = await new GrpcTransport({ credential: () => secret, tls: () => tls, limits: patient }).serve("127.0.0.1:0", services);
+  const credential = new SecretCredential([wholeSecret], undefined, undefined, undefined, role);
+  const listener = await new GrpcTransport({ credential: () => credential, tls: () => tls, limits: patient }).serve("127.0.0.1:0", services);
   t.after(() => listener.close(0));
   return { address: listener.address, seen };
 }
 
-function peer(t: TestContext, link: "plain" | "gRPC"): GrpcTransport {
-  const tls = readPeerTls(filesIn(peers, "geo-peer"));
+function peer(t: TestContext, link: "plain" | "gRPC", files = filesIn(peers, "geo-peer"), credential = secret): GrpcTransport {
+  const tls = readPeerTls(files);
   const limits = { ...patient, links: { control: link, bulk: link } };
-  const transport = new GrpcTransport({ credential: () => secret, tls: () => tls, limits });
+  const transport = new GrpcTransport({ credential: () => credential, tls: () => tls, limits });
   t.after(() => transport.close());
   return transport;
 }
@@ -103,6 +104,40 @@ test("geo peer, its certificate: a front-end serves it the geo door, tells it by
       await transport.client(address, ExtentNode).read({}, call),
     ])
       assert.ok(!outcome.ok && outcome.failure.code === "permissionDenied" && outcome.failure.applied === "no", inspect(outcome));
+    assert.deepEqual(seen, ["geo-peer north-1"], link);
+  }
+});
+
+test("geo peer, an old certificate: one of the role partition-server opens nothing with the derived secret, and the door with the whole one", {
+  timeout: 120_000,
+}, async (t) => {
+  const { address, seen } = await served(t, "front-end");
+  const dir = mkdtempSync(join(folder, "old-"));
+  const issued = await certs("issue", "--role", "partition-server", "--name", "partition-server", "--dir", dir);
+  assert.equal(issued.code, 0, issued.said);
+  const old = filesIn(dir, "partition-server");
+  const given = geoPeerSecretOf(wholeSecret);
+  for (const link of ["plain", "gRPC"] as const) {
+    for (const role of ["geo-peer", "partition-server"] as const) {
+      seen.length = 0;
+      const derived = peer(t, link, old, new SecretCredential([given], undefined, undefined, undefined, role));
+      for (const outcome of [
+        await derived.client(address, GeoDoor).pinData({}, call),
+        await derived.client(address, LockService).getLease({}, call),
+        await derived.client(address, FrontEnd).deleteBlob({}, call),
+      ])
+        assert.ok(!outcome.ok, `${link}, ${role}`);
+      assert.deepEqual(seen, [], `${link}, ${role}`);
+      // As the release before had them, and during an upgrade.
+      const whole = peer(t, link, old, new SecretCredential([wholeSecret], undefined, undefined, undefined, role));
+      const taken = await whole.client(address, GeoDoor).pinData({}, call);
+      assert.ok(taken.ok, `${link}, ${role}: ${inspect(taken)}`);
+      assert.equal(seen[0]?.startsWith("partition-server "), true, seen[0]);
+    }
+    seen.length = 0;
+    const both = peer(t, link, undefined, new SecretCredential([given], undefined, undefined, undefined, "geo-peer"));
+    const taken = await both.client(address, GeoDoor).pinData({}, call);
+    assert.ok(taken.ok, inspect(taken));
     assert.deepEqual(seen, ["geo-peer north-1"], link);
   }
 });

@@ -15,7 +15,7 @@ import { createServer as createTlsServer, type TLSSocket, type Server as TlsServ
 import { inWords } from "../process/in-words.ts";
 import { hostAndPort } from "./address.ts";
 import type { Handshake, Proven } from "./credentials/credential.ts";
-import { callerBehind, minVersion, type PeerName, type PeerTls } from "./credentials/peer-tls.ts";
+import { callerBehind, minVersion, type PeerName, type PeerTls, provenTwice } from "./credentials/peer-tls.ts";
 
 export interface DoorOptions {
   readonly proveTimeoutMs: number;
@@ -196,8 +196,15 @@ export class Door {
       if (step.kind !== "proven") return;
       known();
       const certified = this.callerAt(peer);
-      if (certified === "gone") socket.destroy();
-      else this.#options.plain(socket, begin, { ...step.by, caller: certified?.role ?? step.by.caller, name: certified?.name });
+      if (certified === "gone") {
+        socket.destroy();
+        return;
+      }
+      const proven = provenTwice(step.by, certified);
+      if (typeof proven === "string") {
+        onRefused(peer, proven);
+        socket.destroy();
+      } else this.#options.plain(socket, begin, proven);
     };
     this.#unproven.add(socket);
     socket.on("error", drop).on("close", known).on("readable", look);

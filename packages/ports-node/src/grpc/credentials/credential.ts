@@ -16,6 +16,8 @@ export interface Proven {
   readonly id: ProofId;
   /** Its role. With a secret, the role that it says to have. Undefined if it says none: no secret, a tool, or a release before roles. */
   readonly caller: Caller | undefined;
+  /** True: it proved a secret that this stamp gives to other stamps (`acceptsPeers`). */
+  readonly isPeer?: boolean;
   /** Name that its certificate proves; undefined without TLS. */
   readonly name?: string | undefined;
 }

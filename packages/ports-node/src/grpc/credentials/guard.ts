@@ -8,7 +8,7 @@ import { Metadata, ServerInterceptingCall, type ServerInterceptor, status } from
 import { type Caller, isCaller, methodsFor } from "@stamp/wire";
 import { forbidden } from "../failures.ts";
 import { type Credential, type Proven, proofKey, tokenKey } from "./credential.ts";
-import type { PeerName } from "./peer-tls.ts";
+import { type PeerName, provenTwice } from "./peer-tls.ts";
 
 /** Metadata of an admitted call that the server adds itself: what its token was made with. A caller's own is taken away. */
 const provenByKey = "stamp-proven-by";
@@ -48,7 +48,13 @@ export function guard({ open, credential, ports, callerAt, onAdmitted, onRefused
               call.sendStatus({ code: status.UNAUTHENTICATED, details: "its connection has ended", metadata: refusedMetadata() });
               return;
             }
-            const caller = certified?.role ?? admission.by.caller;
+            const proven = provenTwice(admission.by, certified);
+            if (typeof proven === "string") {
+              onRefused(call.getPeer(), proven);
+              call.sendStatus({ code: status.UNAUTHENTICATED, details: proven, metadata: refusedMetadata() });
+              return;
+            }
+            const { caller } = proven;
             if (caller !== undefined && !mayCall(caller, method.path)) {
               const { message } = forbidden(caller, method.path.slice(1));
               onRefused(call.getPeer(), message);
@@ -56,7 +62,7 @@ export function guard({ open, credential, ports, callerAt, onAdmitted, onRefused
               return;
             }
             onAdmitted(call.getPeer());
-            metadata.set(provenByKey, provenText({ ...admission.by, caller, name: certified?.name }));
+            metadata.set(provenByKey, provenText(proven));
             if (admission.answer !== undefined) {
               const answer = new Metadata();
               answer.set(proofKey, admission.answer);

@@ -7,10 +7,13 @@
  * - A certificate has exactly one name of the stamp. Another stamp's is refused, also if the same authority signed it.
  * - A caller accepts only a process as its server: the operator's certificate serves nothing, nor does that of another stamp.
  * - Another stamp (role `geo-peer`, with that stamp's name) gets no connection but to a front-end.
+ * - A caller that proves the secret for other stamps shows a certificate of the role `geo-peer`, and no other one: a certificate of another role
+ *   that this stamp once gave away opens nothing without the whole secret.
  */
 import type { X509Certificate } from "node:crypto";
 import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } from "node:tls";
 import { type Caller, isCaller } from "@stamp/wire";
+import type { Proven } from "./credential.ts";
 
 /** Name of a process as its certificate says it. */
 export interface PeerName {
@@ -78,6 +81,15 @@ export function callerBehind(socket: TLSSocket, own: PeerName): PeerName | strin
   if (certificate === undefined) return "it showed no certificate";
   const peer = peerNameOf(certificate);
   return typeof peer === "string" ? peer : (unfit(own, peer, "caller") ?? peer);
+}
+
+/** Facts about a caller that has proven a secret, and whose certificate was verified; a text that says why both don't go together. */
+export function provenTwice(by: Proven, certified: PeerName | undefined): Proven | string {
+  if (certified === undefined) return by;
+  const { role, name } = certified;
+  if (by.isPeer === true && role !== "geo-peer")
+    return `its secret is the one for other stamps, and its certificate is of the role ${role}: another stamp needs one of the role geo-peer`;
+  return { ...by, caller: role, name };
 }
 
 /** Verifies the server's name in the place of its host name: addresses change, and a name is no address. */

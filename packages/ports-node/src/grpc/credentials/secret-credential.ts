@@ -159,7 +159,7 @@ export class SecretCredential implements Credential {
       return refusedCall("the token is forged");
     const leftMs = Number(expires) - this.#nowMs();
     const said = isCaller(role) ? role : kind === "tool" ? "operator" : undefined;
-    const by: Proven = { id: proofIdOf(key), caller: this.#peerKeys.includes(key) ? "geo-peer" : said };
+    const by = provenBy(key, this.#peerKeys, said);
     if (kind === "tool")
       return leftMs > 0 ? { kind: "admitted", answer: undefined, by } : refusedCall("the token has ended: make a new one");
     if (leftMs <= -clockSkewMs || leftMs > callTokenMs + clockSkewMs) {
@@ -186,6 +186,9 @@ export const openCredential: SecretCredential = new SecretCredential([]);
 
 /** Names a secret without telling it: what hellos say of it, too. */
 export const proofIdOfSecret = (secret: string): ProofId => proofIdOf(keyOf(secret));
+/** `said`: role that the caller says to have. */
+const provenBy = (key: Key, peerKeys: readonly Key[], said: Caller | undefined): Proven =>
+  peerKeys.includes(key) ? { id: proofIdOf(key), caller: "geo-peer", isPeer: true } : { id: proofIdOf(key), caller: said };
 const proofOf = (key: Key, token: string): Buffer => mac(key, "answer", token);
 const callerOf = (role: number): Caller | undefined => callers.find((each) => callerNumbers[each] === role);
 const refusedCall = (why: string): Admission => ({ kind: "refused", why: `${why} (metadata stamp-token: \`stamp token --internal\`)` });
@@ -260,8 +263,8 @@ class Accepting implements Handshake {
     if (key === undefined) return refused("secret", "the caller does not know the secret of this stamp", true);
     const said = bytes.subarray(0, helloBytes);
     const answer = writeAnswer(key.id, this.#random(nonceBytes), (text) => mac(key, "server", said, text));
-    const caller = this.#peerKeys.includes(key) ? "geo-peer" : callerOf(hello.role);
-    this.#expected = { proof: mac(key, "caller", said, readAnswer(answer).said), by: { id: proofIdOf(key), caller } };
+    const by = provenBy(key, this.#peerKeys, callerOf(hello.role));
+    this.#expected = { proof: mac(key, "caller", said, readAnswer(answer).said), by };
     return { kind: "send", usedBytes: helloBytes, bytes: answer };
   }
 
