@@ -50,6 +50,7 @@ export {
   type OperationStep,
   planAnswer,
   planCreate,
+  planDrainLate,
   planFailover,
   planForcedFailover,
   planGiveUp,

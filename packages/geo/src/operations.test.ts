@@ -13,6 +13,7 @@ import {
   commandOf,
   planAnswer,
   planCreate,
+  planDrainLate,
   planFailover,
   planForcedFailover,
   planGiveUp,
@@ -154,6 +155,43 @@ test("operations: a failover and a migration are given up before the promotion, 
 
   account = unwrap(planForcedFailover(account, undefined));
   assert.match(refusal(planGiveUp(account)), /conflict: operation 3 \(forced\) of account acme is at step promoting: it can only go on/);
+});
+
+test("operations: a migration that drains for too long keeps its copy and drains again under another number; a person may still give it up", () => {
+  for (const end of ["promoted", "given up"] as const) {
+    const stamps = new Stamps();
+    let moving = unwrap(planMigrate(stamps.run(unwrap(planCreate("acme", "a"))), "c"));
+    const step = (): void => {
+      const told = commandOf(moving);
+      if (told === undefined) moving = stamps.seed(moving, "c");
+      else {
+        unwrap(stamps.obey(told.stamp, told.command));
+        moving = unwrap(planAnswer(moving, { operation: moving.operation, step: moving.running?.step ?? "following" }));
+      }
+    };
+    while (moving.running?.step !== "draining") step();
+    unwrap(stamps.obey("a", commandOf(moving)?.command as RoleCommand));
+    moving = unwrap(planDrainLate(moving));
+    assert.equal(moving.running?.givenUp, true, "a release that knows no second drain gives the migration up");
+    assert.match(refusal(planMigrate(moving, "c", false, true)), /is under way, at step undraining/);
+    if (end === "given up") moving = unwrap(planGiveUp(moving));
+    step();
+    if (end === "given up") {
+      assert.equal(moving.running?.step, "unpairing");
+      moving = stamps.run(moving);
+      assert.deepEqual([moving.primary, stateOf(moving)], ["a", "single"]);
+      assert.match(stamps.roles(), /^a primary 1, c removed/);
+      continue;
+    }
+    assert.deepEqual([moving.running?.step, moving.running?.givenUp, moving.operation, moving.epoch], ["seeding", undefined, 3, 1]);
+    assert.match(stamps.roles(), /^a primary 1, c secondary 1/, "the primary takes writes, the copy is kept");
+    assert.match(refusal(planMigrate(moving, "b", false, true)), /is under way/, "to another stamp");
+    moving = unwrap(planMigrate(moving, "c", false, true));
+    assert.deepEqual([moving.running?.anyway, moving.operation], [true, 3]);
+    moving = stamps.run(stamps.seed(moving, "c"));
+    assert.deepEqual([moving.primary, moving.epoch, stateOf(moving)], ["c", 3, "single"]);
+    assert.match(stamps.roles(), /^a removed 3, c primary 3/);
+  }
 });
 
 test("operations: a new copy is given up before it is recorded, also that of a new account, and the account stays where it is", () => {

@@ -50,8 +50,15 @@ export interface RunningOperation {
   readonly acceptedSyncMs?: number;
   /** True if queues that are at one stamp only are given up. */
   readonly dropQueues?: boolean;
+  /** True if a migration drains its primary also while the copy is far behind. */
+  readonly anyway?: boolean;
   /** True if the operation is being taken back. */
   readonly givenUp?: boolean;
+  /**
+   * True in a migration that is `undraining` because its primary was drained for too long: it goes back to `seeding`. `givenUp` is true
+   * then, too: a release that does not know this field gives the migration up, which loses nothing.
+   */
+  readonly drainsAgain?: boolean;
 }
 
 export interface GeoAccount {
@@ -104,18 +111,26 @@ export function planProtect(account: GeoAccount, target: string): Outcome<GeoAcc
 }
 
 /** Begins to move the account to stamp `target`. At the end the source stamp removes its copy. */
-export function planMigrate(account: GeoAccount, target: string, dropQueues = false): Outcome<GeoAccount> {
-  return beginAlone(account, "migrate", target, dropQueues);
+export function planMigrate(account: GeoAccount, target: string, dropQueues = false, anyway = false): Outcome<GeoAccount> {
+  const { running } = account;
+  // A migration to the same stamp that waits for its copy need not begin anew to be told that it may drain.
+  const isWaiting = running?.kind === "migrate" && running.target === target && running.givenUp !== true;
+  if (anyway && isWaiting && (running.step === "following" || running.step === "pairing" || running.step === "seeding"))
+    return ok(running.anyway === true ? account : at(account, { ...running, anyway: true }));
+  const choices = { ...(dropQueues ? { dropQueues } : {}), ...(anyway ? { anyway } : {}) };
+  return beginAlone(account, "migrate", target, choices);
 }
 
-function beginAlone(account: GeoAccount, kind: "protect" | "migrate", target: string, dropQueues = false): Outcome<GeoAccount> {
+type Choices = Pick<RunningOperation, "dropQueues" | "anyway">;
+
+function beginAlone(account: GeoAccount, kind: "protect" | "migrate", target: string, choices: Choices = {}): Outcome<GeoAccount> {
   const idle = needsIdle(account);
   if (!idle.ok) return idle;
   if (account.secondary !== undefined) {
     return conflict(`account ${account.name} has a secondary, stamp ${account.secondary}: remove that first, or fail over to it`);
   }
   if (account.primary === target) return wrong(`stamp ${target} is the primary of account ${account.name} already`);
-  return ok(begun(account, { kind, step: "following", source: account.primary, target, ...dropping(dropQueues) }));
+  return ok(begun(account, { kind, step: "following", source: account.primary, target, ...choices }));
 }
 
 const dropping = (dropQueues: boolean): Pick<RunningOperation, "dropQueues"> => (dropQueues ? { dropQueues } : {});
@@ -157,6 +172,10 @@ export function planForcedFailover(account: GeoAccount, acceptedSyncMs: number |
 export function planGiveUp(account: GeoAccount): Outcome<GeoAccount> {
   const { running } = account;
   if (running === undefined) return conflict(`account ${account.name} has no operation under way`);
+  if (running.drainsAgain === true) {
+    const { drainsAgain: _drainsAgain, ...taken } = running;
+    return ok(at(account, taken));
+  }
   if (running.givenUp === true) return ok(account);
   const { kind, step } = running;
   if (kind === "failover" && step === "draining") return ok(at(account, { ...running, step: "undraining", givenUp: true }));
@@ -165,6 +184,16 @@ export function planGiveUp(account: GeoAccount): Outcome<GeoAccount> {
   if (makesCopy && (step === "pairing" || step === "seeding")) return ok(at(account, { ...running, step: "unpairing", givenUp: true }));
   if (makesCopy && step === "following") return ok(at(account, { ...running, step: "removing", givenUp: true }));
   return conflict(`operation ${account.operation} (${kind}) of account ${account.name} is at step ${step}: it can only go on`);
+}
+
+/**
+ * Ends a drain that takes too long, so that the primary takes writes again. A failover is taken back. A migration keeps its copy, and drains
+ * again later.
+ */
+export function planDrainLate(account: GeoAccount): Outcome<GeoAccount> {
+  const { running } = account;
+  if (running?.kind !== "migrate" || running.step !== "draining") return planGiveUp(account);
+  return ok(at(account, { ...running, step: "undraining", givenUp: true, drainsAgain: true }));
 }
 
 function needsIdle(account: GeoAccount): Outcome<void> {
@@ -295,6 +324,7 @@ function afterStep(account: GeoAccount, running: RunningOperation): GeoAccount {
     case "draining":
       return next("promoting");
     case "undraining":
+      if (running.drainsAgain === true) return seedingAgain(account, running);
       return kind === "migrate" ? next("unpairing") : ended(account);
     case "demoting":
       return kind === "migrate" ? next("unpairing") : ended(account);
@@ -305,6 +335,11 @@ function afterStep(account: GeoAccount, running: RunningOperation): GeoAccount {
     default:
       return account;
   }
+}
+
+/** The migration gets another number: the source obeys one `drain` of each operation. Its copy stays as it is. */
+function seedingAgain(account: GeoAccount, { givenUp: _givenUp, drainsAgain: _drainsAgain, ...running }: RunningOperation): GeoAccount {
+  return begun(account, { ...running, step: "seeding" });
 }
 
 /** The primary under `epoch` says that the copy at `target` is complete. A late word changes nothing. */

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
+import { StampState } from "@stamp/wire";
 import { notDrainable, type ToldShipping } from "./drainable.ts";
 import { roleAt } from "./testing/fake-stamp.ts";
 import { call, said, TwoStamps } from "./testing/two-stamps.ts";
@@ -10,7 +11,7 @@ const account = "acme";
 const planned = { account, forced: false, acceptLoss: false, stamp: "" };
 
 test("drainable: a copy that keeps up may be drained, one that is seeded anew or far behind may not, and the text says what to wait for", () => {
-  const told = (fields: Partial<ToldShipping>) => {
+  const told = (fields: Partial<ToldShipping>, anyway = false) => {
     const none = {
       lastSyncMs: undefined,
       pendingCommits: undefined,
@@ -19,7 +20,7 @@ test("drainable: a copy that keeps up may be drained, one that is seeded anew or
       caughtUpCommitsPerSecond: 0,
       ranges: [],
     };
-    return notDrainable({ ...none, ...fields } as ToldShipping, 60_000);
+    return notDrainable({ ...none, ...fields } as ToldShipping, 60_000, anyway);
   };
   assert.equal(told({ pendingCommits: 0n }), undefined);
   assert.equal(told({ pendingCommits: 9_000n, lastSyncMs: 99_000n }), undefined, "one second behind");
@@ -34,6 +35,115 @@ test("drainable: a copy that keeps up may be drained, one that is seeded anew or
     /they do not become fewer \(no connection\)/,
   );
   assert.match(told({ pendingCommits: 5n, trouble: "no connection" }) ?? "", /do not become fewer/);
+  const moved = { trouble: "range 7: its owner does not say how far it is" };
+  for (const anyway of [false, true])
+    assert.match(
+      told(moved, anyway) ?? "",
+      /does not say of every range how much it has not shipped yet \(range 7: .*\): wait until it does/,
+    );
+  assert.equal(told({ pendingCommits: 5n, lastSyncMs: 10_000n }, true), undefined);
+  assert.match(told({ pendingCommits: 5n, ranges: [{ rangeId: "blob-1", state: "seeding" }] }, true) ?? "", /seeded anew/);
+});
+
+test("operations: while a range of the primary does not say how far it is, nothing is drained", async () => {
+  const place = new TwoStamps({ seed: 24 });
+  await place.sim.run(async () => {
+    await place.begin("north-1", "north-2");
+    const { location } = place;
+    unwrap(await location.createAccount({ account, location: "north" }, call));
+    const { stamp: from } = await place.account(account);
+    const to = from === "north-1" ? "north-2" : "north-1";
+    unwrap(await location.protectAccount({ account, stamp: to, location: "" }, call));
+    await place.idle(account);
+    await place.protectedBy(account);
+    const state = place.state(from);
+    const { shipping } = state;
+    const trouble = "range 7: its owner does not say how far it is";
+    state.shipping = () => ({ account, epoch: 1n, complete: true, trouble, nowMs: 90_000n });
+    assert.match(said(await location.failOverAccount(planned, call)), /notReady: .*does not say of every range.*\(range 7: /);
+    assert.equal((await place.account(account)).kind, "", "nothing was recorded");
+    state.shipping = shipping;
+    unwrap(await location.unprotectAccount({ account }, call));
+    await place.idle(account);
+    state.shipping = () => ({ account, epoch: 1n, complete: true, trouble, nowMs: 90_000n });
+    unwrap(await location.migrateAccount({ account, stamp: to, anyway: true }, call));
+    for (let waitedMs = 0; !/range 7/.test((await place.account(account)).trouble); waitedMs += 500) {
+      assert.ok(waitedMs < 60_000, "it says why it waits");
+      await place.sim.sleep(500);
+    }
+    assert.deepEqual([(await place.account(account)).step, place.write(account)], ["seeding", [from]]);
+    state.shipping = shipping;
+    assert.equal((await place.idle(account)).stamp, to);
+    place.end();
+  });
+});
+
+test("operations: the migration of an account whose backlog never ends goes on with --anyway; a drain that takes too long keeps the copy", async () => {
+  const place = new TwoStamps({ seed: 25 });
+  await place.sim.run(async () => {
+    await place.begin("north-1", "north-2");
+    const { location } = place;
+    unwrap(await location.createAccount({ account, location: "north" }, call));
+    const { stamp: from } = await place.account(account);
+    const to = from === "north-1" ? "north-2" : "north-1";
+    const state = place.state(from);
+    const { shipping } = state;
+    const step = async () => (await place.account(account)).step;
+    const untilStep = async (wanted: string, limitMs: number) => {
+      for (let waitedMs = 0; (await step()) !== wanted; waitedMs += 250) {
+        assert.ok(waitedMs < limitMs, `${wanted}: ${await step()} ${(await place.account(account)).trouble}`);
+        await place.sim.sleep(250);
+      }
+    };
+    // Clients write as fast as the primary ships.
+    state.shipping = () => ({ account, epoch: 1n, complete: true, pendingCommits: 5n, lastSyncMs: 1_000n, nowMs: 90_000n });
+    const begun = unwrap(await location.migrateAccount({ account, stamp: to }, call));
+    await place.sim.sleep(90_000);
+    assert.equal(await step(), "seeding", "it would wait for ever");
+    const again = unwrap(await location.migrateAccount({ account, stamp: to, anyway: true }, call));
+    assert.equal(again.operation, begun.operation, "the same migration goes on");
+    await untilStep("draining", 60_000);
+    await place.sim.sleep(2_000);
+    assert.deepEqual(place.write(account), [], "drained");
+    await untilStep("seeding", 40_000);
+    const back = await place.account(account);
+    assert.deepEqual([back.kind, back.givenUp, back.operation > begun.operation], ["migrate", false, true]);
+    assert.equal(roleAt(place.state(to), account)?.role, "secondary", "the copy is kept");
+    await place.sim.sleep(10_000);
+    assert.deepEqual(place.write(account), [from], "its clients write");
+    assert.match((await place.account(account)).trouble, /drained for 20 s and had not shipped everything: it is drained again in \d+ s/);
+    state.shipping = shipping;
+    assert.equal((await place.idle(account, 400_000)).stamp, to);
+    place.judge(account, to, false, "migrated");
+    place.end();
+  });
+});
+
+test("operations: an account whose stamp does not tell its queues is not moved, and is not proposed; no answer is waited for", async () => {
+  const place = new TwoStamps({ seed: 26 });
+  await place.sim.run(async () => {
+    await place.begin("north-1", "north-2");
+    const { location } = place;
+    unwrap(await location.createAccount({ account, location: "north" }, call));
+    const { stamp: from } = await place.account(account);
+    const to = from === "north-1" ? "north-2" : "north-1";
+    const state = place.state(from);
+    state.tellsQueues = false;
+    const { shipping } = state;
+    state.shipping = (name) => ({ ...(shipping?.(name) ?? { account: name, epoch: 0n }), seedBytes: 7n, nowMs: 1n });
+    const { clock } = place.sim.world("tester");
+    const sinceMs = clock.monotonicMs();
+    const refusal = said(await location.migrateAccount({ account, stamp: to }, call));
+    assert.match(refusal, /newerFormat: stamp north-\d runs a release that does not tell an account's queues: upgrade it first/);
+    assert.ok(clock.monotonicMs() - sinceMs < 1_000, "in simulated time: the first answer counts");
+    unwrap(await location.setStampState({ name: from, state: StampState.DRAINING }, call));
+    const { moves, staying } = unwrap(await location.proposeMoves({}, call));
+    assert.deepEqual(moves, []);
+    assert.match(staying.join(), /acme: stamp north-\d runs a release that does not tell an account's queues/);
+    state.tellsQueues = true;
+    assert.equal(unwrap(await location.proposeMoves({}, call)).moves.length, 1);
+    place.end();
+  });
 });
 
 test("operations: a planned failover is refused while its copy is far behind or seeded anew, and is begun with --anyway", async () => {

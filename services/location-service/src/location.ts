@@ -174,16 +174,16 @@ export class Location {
   }
 
   /** Begins to move an account. Refuses one that has queues, unless they are given up: they go to no other stamp. */
-  async migrate(name: string, stamp: string, dropQueues: boolean): Promise<Outcome<AccountRecord>> {
+  async migrate(name: string, stamp: string, dropQueues: boolean, anyway: boolean): Promise<Outcome<AccountRecord>> {
     const { registry } = this.#options;
     const plan = (account: AccountRecord): Outcome<GeoAccount> => {
       const target = knownStamp(stamp, registry);
-      return target.ok ? planMigrate(account, target.value, dropQueues) : target;
+      return target.ok ? planMigrate(account, target.value, dropQueues, anyway) : target;
     };
     const primary = registry.stamp(registry.account(name)?.primary ?? "");
     const queues = primary === undefined || dropQueues ? ok([]) : await this.stamps.onStamp(primary, (link) => link.queues(name));
-    if (queues.ok && queues.value.length > 0) return hasQueues(name, queues.value);
-    if (!queues.ok && queues.failure.reason !== "newerFormat") return queues;
+    if (!queues.ok) return queues;
+    if (queues.value.length > 0) return hasQueues(name, queues.value);
     return this.#withSecond(name, plan);
   }
 
@@ -363,9 +363,8 @@ export class Location {
     const known = this.#shipping.get(name);
     const isSame = known?.told.epoch === told.epoch && known.told.paired === told.paired;
     const rate = isSame ? known.rate : new BacklogRate();
-    if (told.pendingCommits !== undefined) {
+    if (told.pendingCommits !== undefined)
       rate.noted({ commits: fromWire(told.pendingCommits), bytes: fromWire(told.pendingBytes) }, toldMs);
-    }
     return rate;
   }
 
@@ -393,7 +392,8 @@ export class Location {
   async #lateOf(account: GeoAccount): Promise<Outcome<string>> {
     const asked = await this.#askShipping(account);
     if (!asked.ok) return asked;
-    return ok(notDrainable(this.shippingOf(account) ?? asked.value, this.#options.config.drainMaxMs) ?? "");
+    const { drainMaxMs } = this.#options.config;
+    return ok(notDrainable(this.shippingOf(account) ?? asked.value, drainMaxMs, account.running?.anyway) ?? "");
   }
 
   /** Commits that the primary has not shipped. Refused if some range does not say it. */

@@ -5,12 +5,13 @@
  * Invariants:
  * - The step is recorded before its command is sent (rule `geoStepRecorded`). A crash at any step is gone on from.
  * - One command of an account is under way at a time.
- * - A drained primary that does not come to its end within `drainMaxMs` takes writes again: the operation is given up.
+ * - A drained primary that does not come to its end within `drainMaxMs` takes writes again: a failover is given up, a migration keeps its
+ *   copy, and drains again after a pause.
  */
 import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 import type { AccountRecord, GeoAccount, GeoPoint, RoleCommand, StampCommand, StampRecord } from "@stamp/geo";
-import { commandToSend, planAnswer, planGiveUp, planSeeded } from "@stamp/geo";
+import { commandToSend, planAnswer, planDrainLate, planSeeded } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
 import type { Account } from "@stamp/wire";
@@ -37,6 +38,8 @@ export interface OperationsOptions {
 /** Between two questions whether a copy is complete, or a drained primary has shipped everything. */
 const pollMs = { seeding: 1_000, draining: 200 } as const;
 const retryMs = 1_000;
+/** Pause between two drains of a migration, in times of `drainMaxMs`: clients are refused writes in one part of eleven at most. */
+const drainPauses = 10;
 /**
  * Failures in a row after which the next round of questions to the stamps goes on with the operation. One that keeps its primary from taking
  * writes goes on by itself.
@@ -50,6 +53,8 @@ export class Operations {
   readonly #troubles = new Map<string, string>();
   /** When this term saw an account drained first, with the number of the operation. */
   readonly #drained = new Map<string, { readonly operation: number; readonly sinceMs: number }>();
+  /** When this term saw the last drain of an account's migration end too late. */
+  readonly #late = new Map<string, number>();
 
   constructor(options: OperationsOptions) {
     this.#options = options;
@@ -106,6 +111,7 @@ export class Operations {
       const without = await this.#options.leaveOutLost(name);
       if (!without.ok) return;
       const account = registry.account(name);
+      if (account?.running === undefined) this.#late.delete(name);
       if (account?.running === undefined || account.running.step === "creating") return;
       const { step: at } = account.running;
       if (at === "draining") this.#drainedSince(account);
@@ -181,7 +187,7 @@ export class Operations {
     if (!role.ok) return role;
     if (role.value.role === "secondary" && role.value.epoch === account.epoch) {
       // The primary is drained next.
-      const late = await this.#options.lateOf(account);
+      const late = this.#pausesDraining(account) ?? (await this.#options.lateOf(account));
       if (!late.ok) return late;
       if (late.value !== "") return refused("unavailable", "notReady", late.value);
     }
@@ -214,15 +220,29 @@ export class Operations {
     return copied.ok ? this.#answered(account, { pendingCommits: 0 }) : copied;
   }
 
-  /** Gives up an operation whose primary has been drained for too long. */
+  /** Why a migration does not drain again yet; undefined: it may. A new term begins without a pause. */
+  #pausesDraining({ name }: AccountRecord): Outcome<string> | undefined {
+    const { world, drainMaxMs } = this.#options;
+    const lateMs = this.#late.get(name);
+    if (lateMs === undefined) return undefined;
+    const leftMs = lateMs + drainPauses * drainMaxMs - world.clock.monotonicMs();
+    if (leftMs <= 0) return undefined;
+    return ok(
+      `the primary was drained for ${drainMaxMs / 1_000} s and had not shipped everything: it is drained again in ${Math.ceil(leftMs / 1_000)} s`,
+    );
+  }
+
+  /** Ends the drain of a primary that has been drained for too long. */
   async #giveUpLate(account: AccountRecord): Promise<Outcome<void>> {
     const { world, drainMaxMs } = this.#options;
     const { name, operation, running } = account;
     if (running?.step !== "draining") return ok();
     if (world.clock.monotonicMs() - this.#drainedSince(account) < drainMaxMs) return ok();
-    world.logger.warn("an operation is given up: its primary was drained for too long", { account: name, operation, limitMs: drainMaxMs });
+    const what = running.kind === "migrate" ? "a migration waits" : "an operation is given up";
+    world.logger.warn(`${what}: its primary was drained for too long`, { account: name, operation, limitMs: drainMaxMs });
     this.#drained.delete(name);
-    return this.#record(name, (held) => (held.operation === operation ? planGiveUp(held) : ok(held)));
+    if (running.kind === "migrate") this.#late.set(name, world.clock.monotonicMs());
+    return this.#record(name, (held) => (held.operation === operation ? planDrainLate(held) : ok(held)));
   }
 
   /** When this term saw the account drained first by its operation. */

@@ -56,11 +56,13 @@ function whyStays({ running, secondary }: AccountRecord): string | undefined {
   return secondary === undefined ? undefined : `it has a copy at stamp ${secondary}: fail over to it, or give it up first`;
 }
 
-/** Why an account stays for its queues; undefined: it has none. */
+/** Why an account stays for its queues, or because its stamp does not tell them; undefined: it has none. */
 async function queuesOf(registry: Registry, stamps: Stamps, { name, primary }: AccountRecord): Promise<string | undefined> {
   const stamp = registry.stamp(primary);
   const queues = stamp === undefined ? undefined : await stamps.onStamp(stamp, (link) => link.queues(name));
-  if (queues?.ok !== true || queues.value.length === 0) return undefined;
+  if (queues === undefined) return `stamp ${primary} is not known`;
+  if (!queues.ok) return queues.failure.message;
+  if (queues.value.length === 0) return undefined;
   return `it has queues (${queues.value.join(", ")}), which do not move: stamp account migrate ${name} --to STAMP --drop-queues`;
 }
 

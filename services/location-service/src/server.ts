@@ -68,7 +68,8 @@ export function locationHandlers(clock: Clock, leading: () => Outcome<Location>)
     protectAccount: ({ account, stamp, location: place }) => operated((location) => location.protect(account, { stamp, location: place })),
     unprotectAccount: ({ account, dropQueues }) => operated((location) => location.unprotect(account, dropQueues)),
     failOverAccount: ({ account, ...how }) => operated((location) => location.failOver(account, how)),
-    migrateAccount: ({ account, stamp, dropQueues }) => operated((location) => location.migrate(account, stamp, dropQueues)),
+    migrateAccount: ({ account, stamp, dropQueues, anyway }) =>
+      operated((location) => location.migrate(account, stamp, dropQueues, anyway)),
     proposeMoves: () =>
       onLocation(async (location) => {
         const { moves, staying } = await location.proposeMoves();
@@ -118,7 +119,7 @@ const wireAccount = (location: Location, account: AccountRecord) => ({
   kind: account.running?.kind ?? "",
   step: account.running?.step ?? "",
   target: account.running?.target ?? "",
-  givenUp: account.running?.givenUp === true,
+  givenUp: account.running?.givenUp === true && account.running.drainsAgain !== true,
   trouble: location.troubleOf(account),
   ...(account.running?.acceptedSyncMs === undefined ? {} : { acceptedSyncMs: toWire(account.running.acceptedSyncMs) }),
   removals: location.stamps.removalsOf(account.name),

@@ -174,13 +174,16 @@ export class StampLink {
 
   /** Accounts that were removed from the stamp, and of which it still deletes what it has. */
   async removals(): Promise<Outcome<readonly AccountRemoval[]>> {
-    const listed = await this.#onAccounts((client, options) => client.listRemovals({}, options));
+    const listed = await this.#onAccounts((client, options) => client.listRemovals({}, options), "does not tell removed accounts");
     return listed.ok ? ok(listed.value.removals) : listed;
   }
 
   /** Names of the first queues that the stamp has of the account. */
   async queues(account: string): Promise<Outcome<readonly string[]>> {
-    const listed = await this.#onAccounts((client, options) => client.listQueues({ account }, options));
+    const listed = await this.#onAccounts(
+      (client, options) => client.listQueues({ account }, options),
+      "does not tell an account's queues",
+    );
     return listed.ok ? ok(listed.value.names) : listed;
   }
 
@@ -193,22 +196,27 @@ export class StampLink {
     return this.#onAccounts((client, options) => client.copySettings({ account, epoch: toWire(epoch), settings }, options));
   }
 
+  /**
+   * `lacks`: what a release without the method does not do, for people. The first answer that the method is not known counts then; otherwise
+   * the leader is looked for until the deadline, because a process of another role answers so, too.
+   */
   async #onAccounts<T>(
     call: (client: ReturnType<typeof accountsAt>, options: { readonly timeoutMs: number }) => Promise<Outcome<T>>,
+    lacks?: string,
   ): Promise<Outcome<T>> {
     const answer = await this.#partitionManager.call(
       this.#timeoutMs,
       (address, timeoutMs) => call(accountsAt(this.#world, address), { timeoutMs }),
-      { idempotent: true },
+      { idempotent: true, mayLackMethod: lacks !== undefined },
     );
-    return this.#named(answer);
+    return this.#named(answer, lacks);
   }
 
   /** Failures say which stamp they are of. */
-  #named<T>(outcome: Outcome<T>): Outcome<T> {
+  #named<T>(outcome: Outcome<T>, lacks = "knows no second stamp of an account"): Outcome<T> {
     if (outcome.ok) return outcome;
     if (outcome.failure.reason === "unknownMethod") {
-      const message = `stamp ${this.#record.name} runs a release that knows no second stamp of an account: upgrade it first`;
+      const message = `stamp ${this.#record.name} runs a release that ${lacks}: upgrade it first`;
       return refused("failedPrecondition", "newerFormat", message);
     }
     return { ok: false, failure: { ...outcome.failure, message: `stamp ${this.#record.name}: ${outcome.failure.message}` } };

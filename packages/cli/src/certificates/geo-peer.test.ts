@@ -76,7 +76,10 @@ async function served(t: TestContext, role: Caller): Promise<{ address: string; 
     servedPartly(FrontEnd, { deleteBlob: note as never }),
   ];
   const credential = new SecretCredential([wholeSecret], undefined, undefined, undefined, role);
-  const listener = await new GrpcTransport({ credential: () => credential, tls: () => tls, limits: patient }).serve("127.0.0.1:0", services);
+  const listener = await new GrpcTransport({ credential: () => credential, tls: () => tls, limits: patient }).serve(
+    "127.0.0.1:0",
+    services,
+  );
   t.after(() => listener.close(0));
   return { address: listener.address, seen };
 }
@@ -128,11 +131,11 @@ test("geo peer, an old certificate: one of the role partition-server opens nothi
       ])
         assert.ok(!outcome.ok, `${link}, ${role}`);
       assert.deepEqual(seen, [], `${link}, ${role}`);
-      // As the release before had them, and during an upgrade.
+      // The release before uses both, and so does this one until the operator has given the new ones away.
       const whole = peer(t, link, old, new SecretCredential([wholeSecret], undefined, undefined, undefined, role));
       const taken = await whole.client(address, GeoDoor).pinData({}, call);
       assert.ok(taken.ok, `${link}, ${role}: ${inspect(taken)}`);
-      assert.equal(seen[0]?.startsWith("partition-server "), true, seen[0]);
+      assert.match(seen.join(), /^partition-server /);
     }
     seen.length = 0;
     const both = peer(t, link, undefined, new SecretCredential([given], undefined, undefined, undefined, "geo-peer"));

@@ -376,6 +376,11 @@ test("geo failover --anyway, unprotect and migrate --drop-queues: ask for that, 
   assert.equal(asked[0]?.[1].anyway, true);
   const forced = await stamp("geo", "failover", "acme", "--forced", "--accept-loss", "--anyway");
   assert.deepEqual([forced.error?.exitCode, asked.length], [exitCodes.usage, 0]);
+  for (const anyway of [true, false]) {
+    [begun, states] = [draining, [over]];
+    assert.equal((await stamp("geo", "failback", "acme", "--to", "south-1", ...(anyway ? ["--anyway"] : []))).error, undefined);
+    assert.equal(asked[0]?.[1].anyway, anyway);
+  }
   const removals = [{ account: "acme", stamp: "south-1", rows: 1_200n, bytesLeft: 40_960n, rangesLeft: 2 }];
   const alone = { ...acme, secondary: "", operation: 6n, removals };
   [begun, states] = [{ ...acme, operation: 6n, kind: "unprotect", step: "unpairing" }, [alone]];
@@ -386,7 +391,26 @@ test("geo failover --anyway, unprotect and migrate --drop-queues: ask for that, 
   assert.deepEqual(told.removals, [{ stamp: "south-1", rowsDeleted: 1_200, bytesLeft: 40_960, rangesLeft: 2, trouble: "" }]);
   [begun, states] = [{ ...draining, kind: "migrate" }, [{ ...over, secondary: "" }]];
   assert.equal((await stamp("account", "migrate", "acme", "--to", "south-1", "--drop-queues")).error, undefined);
-  assert.equal(asked[0]?.[1].dropQueues, true);
+  assert.deepEqual([asked[0]?.[1].dropQueues, asked[0]?.[1].anyway], [true, false]);
+});
+
+test("account migrate --anyway: asks for that, and watches a migration that goes on under another number after its drain took too long", async () => {
+  const moving = { ...draining, kind: "migrate", secondary: "" };
+  [begun, states] = [moving, [moving, { ...moving, step: "seeding", operation: 6n }, { ...over, secondary: "", operation: 6n, epoch: 6n }]];
+  const moved = await stamp("account", "migrate", "acme", "--to", "south-1", "--anyway");
+  assert.deepEqual([moved.error, asked[0]?.[1].anyway], [undefined, true]);
+  assert.match(moved.out, /acme +south-1 +- /);
+  [begun, states] = [
+    moving,
+    [
+      { ...moving, step: "unpairing", operation: 6n, givenUp: true },
+      { ...acme, secondary: "", operation: 6n },
+    ],
+  ];
+  assert.match(
+    (await stamp("account", "migrate", "acme", "--to", "south-1")).error?.message ?? "",
+    /migration of account acme was taken back/,
+  );
 });
 
 test("location lost: asks with the loss accepted only, and says how many accounts the stamp was not told about", async () => {

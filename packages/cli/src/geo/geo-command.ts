@@ -75,8 +75,9 @@ export function addGeo(program: Command): void {
     });
   makeOperation("failback <account>", "after a failover: back to the stamp that was primary before", "failback acme --to north-1")
     .requiredOption("--to <stamp>", "the stamp that was primary before, and has the copy now")
-    .action((account: string, { to: stamp }: { to: string }, command: Command) =>
-      failOver(command, account, { forced: false, acceptLoss: false, stamp, anyway: false }),
+    .option("--anyway", "also if the copy is far behind, so that it is likely to be given up")
+    .action((account: string, { to: stamp, anyway = false }: { to: string; anyway?: boolean }, command: Command) =>
+      failOver(command, account, { forced: false, acceptLoss: false, stamp, anyway }),
     );
   make(
     "diverged <account>",

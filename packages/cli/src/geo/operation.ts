@@ -66,7 +66,9 @@ async function watch(
   let trouble = "";
   let answeredMs = performance.now();
   for (let now = begun; ; ) {
-    const isOver = now.kind === "" || now.operation !== begun.operation;
+    // A migration that drained for too long goes on under another number.
+    const goesOn = now.kind === "migrate" && begun.kind === "migrate" && now.target === begun.target;
+    const isOver = now.kind === "" || (now.operation !== begun.operation && !goesOn);
     if (isOver || isEnough(now)) return { account: now, trouble };
     if (now.trouble !== "") ({ trouble } = now);
     tell(now);

@@ -116,10 +116,15 @@ test("geo door: a certificate of another stamp than the account's other one is r
   } as unknown as Router;
   const copies = { note: note("report", {}) } as unknown as Copies;
   /** `peer`: the account's other stamp. */
-  const callsAs = async (caller: string | undefined, callerName: string | undefined, peer: string | undefined, isPrimary = false) => {
+  const callsAs = async (
+    caller: string | undefined,
+    callerName: string | undefined,
+    peer: string | undefined,
+    named: "primary" | "secondary" | "removed" = "secondary",
+  ) => {
     const role = {
       ...roleWithoutRow,
-      role: isPrimary ? "primary" : "secondary",
+      role: named,
       epoch: 3,
       ...(peer === undefined ? {} : { peer }),
     } as const;
@@ -147,7 +152,7 @@ test("geo door: a certificate of another stamp than the account's other one is r
   ] as const)
     for (const method of ["ship", "seed", "writeData", "pinData", "tellVersions", "report"] as const) {
       called.length = 0;
-      const door = await callsAs("geo-peer", callerName, peer, method === "tellVersions");
+      const door = await callsAs("geo-peer", callerName, peer, method === "tellVersions" ? "primary" : "secondary");
       const answer = await door[method]();
       const what = `${method} as ${callerName}, other stamp ${peer}`;
       if (isServed) assert.deepEqual([answer.ok, called], [true, [method]], `${what}: ${JSON.stringify(answer)}`);
@@ -157,6 +162,16 @@ test("geo door: a certificate of another stamp than the account's other one is r
         assert.deepEqual(called, [], what);
       }
     }
+  // A shipment to a copy that was removed since is of a stale role epoch: its stamp ships on under another one, or ends.
+  called.length = 0;
+  const removed = await callsAs("geo-peer", "north-1", undefined, "removed");
+  for (const method of ["ship", "seed", "writeData", "pinData"] as const) {
+    const answer = await removed[method]();
+    assert.ok(!answer.ok && answer.failure.reason === "staleRoleEpoch", `${method}: ${JSON.stringify(answer)}`);
+  }
+  const elsewhere = await (await callsAs("geo-peer", "east-1", "north-1", "removed")).ship();
+  assert.ok(!elsewhere.ok && elsewhere.failure.code === "permissionDenied");
+  assert.deepEqual(called, []);
   // A peer of the release before, and one without certificates, prove no name.
   for (const caller of ["partition-server", "geo-peer", undefined])
     assert.ok((await (await callsAs(caller, undefined, "north-1")).ship()).ok);

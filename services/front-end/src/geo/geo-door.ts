@@ -54,14 +54,15 @@ export function geoDoorHandlers(
     const { account, epoch, context } = asked;
     const readable = readableHere(asked, ownLevel());
     if (!readable.ok) return readable;
-    const role = await accounts.roleNow(account, limits);
-    if (role === undefined) return refused("unavailable", "notReady", `account ${account} was not read in time`);
+    const role = await roleOf(accounts, account, limits);
     if (!role.ok) return role;
     const named = peerOfAccount(account, role.value, context);
-    if (!named.ok) return named;
+    // The shipper to a stamp without a copy has to learn that, and not that its certificate is of another stamp.
+    if (!named.ok && role.value?.peer !== undefined) return named;
     const taken = acceptsShipment(role.value, fromWire(epoch), world.rules);
-    if (!taken.ok) refusals.staleEpochs++;
-    return taken.ok ? readable : taken;
+    if (taken.ok) return named.ok ? readable : named;
+    refusals.staleEpochs++;
+    return taken;
   };
   const dataRoute = async (
     asked: Omit<Asked, "table" | "inner" | "level">,
@@ -95,8 +96,7 @@ export function geoDoorHandlers(
     tellVersions: async ({ account, epoch, table, names }, context) => {
       const limits = limitsOf(context);
       if (!isShippedTable(table)) return bad(`rows of table ${JSON.stringify(table)} are not shipped: this stamp may run another release`);
-      const role = await accounts.roleNow(account, limits);
-      if (role === undefined) return refused("unavailable", "notReady", `account ${account} was not read in time`);
+      const role = await roleOf(accounts, account, limits);
       if (!role.ok) return role;
       const named = peerOfAccount(account, role.value, context);
       if (!named.ok) return named;
@@ -132,8 +132,7 @@ export function geoDoorHandlers(
     report: async (report, context) => {
       // A report without a proven name needs no look at the row here.
       if (context.callerName !== undefined) {
-        const role = await accounts.roleNow(report.account, limitsOf(context));
-        if (role === undefined) return refused("unavailable", "notReady", `account ${report.account} was not read in time`);
+        const role = await roleOf(accounts, report.account, limitsOf(context));
         if (!role.ok) return role;
         const named = peerOfAccount(report.account, role.value, context);
         if (!named.ok) return named;
@@ -142,6 +141,9 @@ export function geoDoorHandlers(
     },
   };
 }
+
+const roleOf = async (accounts: Accounts, account: string, limits: CallLimits): Promise<Outcome<AccountRole | undefined>> =>
+  (await accounts.roleNow(account, limits)) ?? refused("unavailable", "notReady", `account ${account} was not read in time`);
 
 /** Refuses a caller whose certificate is of another stamp than the account's other one. A caller without a proven name is not refused here. */
 function peerOfAccount(account: string, role: AccountRole | undefined, { caller, callerName }: CallContext): Outcome<void> {

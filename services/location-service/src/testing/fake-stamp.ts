@@ -65,6 +65,8 @@ export interface StampState {
   lastSyncMs: number | undefined;
   /** Queues that the stamp has of each account that is asked for. */
   queues: readonly string[];
+  /** False: its release has no method that tells queues. */
+  tellsQueues: boolean;
   removals: readonly { readonly account: string; readonly rows: bigint; readonly bytesLeft: bigint; readonly rangesLeft: number }[];
   /** Every role that a command was obeyed with, in order. */
   readonly obeyed: { readonly account: string; readonly command: RoleCommand["kind"]; readonly operation: number }[];
@@ -84,6 +86,7 @@ export const stampState = (stampId: string, usedBytes: number, accounts: readonl
   shipping: undefined,
   lastSyncMs: undefined,
   queues: [],
+  tellsQueues: true,
   removals: [],
   obeyed: [],
 });
@@ -203,7 +206,7 @@ export class FakeStamp implements Role {
         if (state.older || epoch === undefined) return unknownMethod;
         return ok({ account, epoch: toWire(epoch), ...(lastSyncMs === undefined ? {} : { lastSyncMs: toWire(lastSyncMs) }) });
       },
-      listQueues: async () => (state.older ? unknownMethod : ok({ names: [...state.queues] })),
+      listQueues: async () => (state.older || !state.tellsQueues ? unknownMethod : ok({ names: [...state.queues] })),
       listRemovals: async () => ok({ removals: [...state.removals] }),
       listDiverged: async () => ok({ rows: [], nextMarker: "", complete: true, trouble: "" }),
       forgetDiverged: async () => ok({ rows: 0, nextMarker: "" }),
