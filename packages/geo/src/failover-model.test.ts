@@ -17,6 +17,7 @@ import {
   commandOf,
   commandToSend,
   planAnswer,
+  planDrainLate,
   planFailover,
   planForcedFailover,
   planGiveUp,
@@ -315,6 +316,8 @@ class World {
   plan(): void {
     const account = this.recorded;
     const answer = this.answers.length === 0 ? undefined : this.oneOf(this.answers);
+    const { kind, step } = account.running ?? {};
+    const late = kind === "migrate" && step === "draining" && account.operation < operationsMax && this.random.chance(0.3);
     const choices = [
       () => (answer === undefined ? undefined : planAnswer(account, answer)),
       () => (answer === undefined ? undefined : planAnswer(account, answer)),
@@ -324,7 +327,7 @@ class World {
       () => planGiveUp(account),
       ...(this.names.length > 2 && account.operation < operationsMax ? this.movesOf(account) : []),
     ];
-    const planned = this.random.pick(choices)();
+    const planned = late ? planDrainLate(account) : this.random.pick(choices)();
     if (planned?.ok) this.planned = planned.value;
     this.planned = this.withoutLost(this.planned);
   }
@@ -336,8 +339,9 @@ class World {
       () => (this.random.chance(0.5) ? planUnprotect(account) : undefined),
       () => (account.secondary === undefined ? planProtect(account, name) : undefined),
       () => planMigrate(account, name),
+      () => planMigrate(account, name),
       () => {
-        this.tellSeeded(name);
+        this.tellSeeded(this.random.chance(0.5) ? name : ((account.running?.target as Name | undefined) ?? name));
         return undefined;
       },
     ];
