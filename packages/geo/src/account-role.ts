@@ -56,8 +56,11 @@ export interface AccountRole {
   readonly paired?: number;
   /** Where this stamp's copy ended when it was promoted. */
   readonly promotedAt?: GeoPoint;
-  /** True in a removed account whose queues stay: whoever removed it did not give them up. */
-  readonly keepsQueues?: boolean;
+  /**
+   * True in a removed account whose queues are deleted, too: whoever removed it gave them up. Undefined: they stay, also if a
+   * release wrote the row that did not know the member.
+   */
+  readonly dropsQueues?: boolean;
   /** Report that a deposed primary owes: its commits behind `from`. */
   readonly report?: { readonly from: GeoPoint; readonly complete: boolean };
 }
@@ -77,7 +80,7 @@ export type RoleCommand =
   | ({ readonly kind: "promote"; readonly operation: number } & Peer)
   | ({ readonly kind: "demote"; readonly operation: number; readonly point: GeoPoint } & Peer)
   | { readonly kind: "unpair"; readonly operation: number }
-  | { readonly kind: "remove"; readonly operation: number; readonly keepsQueues?: boolean };
+  | { readonly kind: "remove"; readonly operation: number; readonly dropsQueues?: boolean };
 
 /**
  * Within an operation a stamp obeys only commands of the same or a later phase, and gets at most one command of each
@@ -149,12 +152,12 @@ function begin(command: RoleCommand, obeyed: CommandOrder): Outcome<Obeyed> {
   if (command.kind === "create") return ok({ row: { role: "primary", epoch: operation, obeyed }, changed: true });
   if (command.kind === "follow") return ok({ row: followed(command, obeyed), changed: true });
   // The operation was given up before this stamp heard of it: the row keeps its late commands out.
-  if (command.kind === "remove") return ok({ row: { role: "removed", epoch: 0, obeyed, ...kept(command) }, changed: true });
+  if (command.kind === "remove") return ok({ row: { role: "removed", epoch: 0, obeyed, ...dropped(command) }, changed: true });
   return refused("notFound", "conflict", `command ${command.kind}: this stamp has nothing of the account`);
 }
 
-const kept = ({ keepsQueues }: Extract<RoleCommand, { kind: "remove" }>): Pick<AccountRole, "keepsQueues"> =>
-  keepsQueues === true ? { keepsQueues } : {};
+const dropped = ({ dropsQueues }: Extract<RoleCommand, { kind: "remove" }>): Pick<AccountRole, "dropsQueues"> =>
+  dropsQueues === true ? { dropsQueues } : {};
 
 const peerOf = ({ peer, peerDoors }: Peer): Peer => (peerDoors === undefined ? { peer } : { peer, peerDoors });
 
@@ -218,7 +221,7 @@ function change(row: AccountRole, command: RoleCommand, obeyed: CommandOrder, fa
       return to({ ...alone, role: "primary", obeyed });
     }
     case "remove":
-      return takesPart ? not(command, row) : to({ role: "removed", epoch, obeyed, ...kept(command) });
+      return takesPart ? not(command, row) : to({ role: "removed", epoch, obeyed, ...dropped(command) });
   }
 }
 

@@ -15,6 +15,7 @@ const rows: readonly AccountRole[] = [
   { role: "primary", epoch: 7, obeyed, peer: "south-1", promotedAt: point },
   { role: "unseeded", epoch: 7, obeyed, peer: "south-1", report: { from: point, complete: false } },
   { role: "removed", epoch: 0, obeyed },
+  { role: "removed", epoch: 0, obeyed, dropsQueues: true },
 ];
 
 test("text of a role: every role is read as it was written, and no text is no row", () => {
@@ -30,5 +31,12 @@ test("text of a role: whatever lacks a member, or is cut, is damaged", () => {
   for (const text of damaged) {
     const role = decodeRole(text);
     assert.equal(role.ok ? "read" : role.failure.reason, "damaged", text);
+  }
+});
+
+test("text of a role: a removed account of a release that did not know who gives up queues does not give them up", () => {
+  for (const more of ["", ',"keepsQueues":true']) {
+    const role = unwrap(decodeRole(`{"role":"removed","epoch":6,"obeyed":{"operation":7,"phase":5}${more}}`));
+    assert.deepEqual([role?.role, role?.dropsQueues], ["removed", undefined]);
   }
 });

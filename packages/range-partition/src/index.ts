@@ -10,7 +10,7 @@ export type { LoggedCommit } from "./followers/recent-commits.ts";
 export type { OwnedNames } from "./handoff/hand-over.ts";
 export { Handoff, type HandoffChild, type HandoffParent, type HandoffPhase } from "./handoff/handoff.ts";
 export { RangePartition } from "./range-partition.ts";
-export { type RemovalOptions, type RemovedPage, type RemovedRange, removePage } from "./removal/remove-page.ts";
+export { hasRowsBetween, type RemovalOptions, type RemovedPage, type RemovedRange, removePage } from "./removal/remove-page.ts";
 export { type ForgottenPage, forgetPage, type ReportPage, reportPage, reportRange, type VersionsLink } from "./reports/report-range.ts";
 export { decodeReportRow, encodeReportRow, isReportKey, type ReportPlace, type ReportRow, reportKey } from "./reports/report-row.ts";
 export { applySeed, type SeedOptions, type SeedPart } from "./shipping/apply-seed.ts";

@@ -215,13 +215,13 @@ test("operations: an account with queues moves only if they are given up; those 
     );
     unwrap(await location.migrateAccount({ account, stamp: to, dropQueues: true }, call));
     await place.idle(account);
-    const kept = (name: string) => roleAt(place.state(name), account)?.keepsQueues;
-    assert.equal(kept(from), undefined, "they were given up");
+    const dropped = (name: string) => roleAt(place.state(name), account)?.dropsQueues;
+    assert.equal(dropped(from), true, "they were given up");
     unwrap(await location.protectAccount({ account, stamp: from, location: "" }, call));
     await place.idle(account);
     unwrap(await location.unprotectAccount({ account }, call));
     await place.idle(account);
-    assert.deepEqual([roleAt(place.state(from), account)?.role, kept(from)], ["removed", true]);
+    assert.deepEqual([roleAt(place.state(from), account)?.role, dropped(from)], ["removed", undefined]);
     place.state(from).removals = [{ account, rows: 7n, bytesLeft: 4_096n, rangesLeft: 2 }];
     await place.sim.sleep(25_000);
     const { removals } = await place.account(account);
@@ -229,6 +229,33 @@ test("operations: an account with queues moves only if they are given up; those 
       removals.map(({ stamp, rows, bytesLeft, rangesLeft }) => [stamp, rows, bytesLeft, rangesLeft]),
       [[from, 7n, 4_096n, 2]],
     );
+    place.end();
+  });
+});
+
+test("operations: the target of a migration that is taken back keeps its queues, and an account whose queues are not told is not moved", async () => {
+  const place = new TwoStamps({ seed: 24 });
+  await place.sim.run(async () => {
+    await place.begin("north-1", "north-2");
+    const { location } = place;
+    unwrap(await location.createAccount({ account, location: "north" }, call));
+    const { stamp: from } = await place.account(account);
+    const to = from === "north-1" ? "north-2" : "north-1";
+    place.state(from).older = true;
+    assert.match(said(await location.migrateAccount({ account, stamp: to }, call)), /newerFormat: stamp .* upgrade it first/);
+    place.state(from).older = false;
+    // An earlier copy was promoted for a time, and got queues.
+    place.state(to).queues = ["jobs"];
+    place.state(from).shipping = () => ({ account, epoch: 1n, complete: true, pendingCommits: 5n, lastSyncMs: 1_000n, nowMs: 90_000n });
+    unwrap(await location.migrateAccount({ account, stamp: to, dropQueues: true }, call));
+    for (let waitedMs = 0; (await place.account(account)).step !== "seeding"; waitedMs += 500) {
+      assert.ok(waitedMs < 60_000, JSON.stringify((await place.account(account)).step));
+      await place.sim.sleep(500);
+    }
+    unwrap(await location.giveUpOperation({ account }, call));
+    assert.equal((await place.idle(account)).stamp, from);
+    const role = roleAt(place.state(to), account);
+    assert.deepEqual([role?.role, role?.dropsQueues], ["removed", undefined]);
     place.end();
   });
 });

@@ -152,16 +152,18 @@ export class Operations {
     return this.#at(stamp, (link) => link.obey(account.name, told.value, settings.value));
   }
 
-  /** Queues are at one stamp only. They stay where they are, out of reach, if nobody gave them up. */
+  /** Queues are at one stamp only. They stay where they are, out of reach, if nobody gave up those of this stamp. */
   async #withQueues(
     account: AccountRecord,
     stamp: string,
     command: RoleCommand & { readonly kind: "remove" },
   ): Promise<Outcome<RoleCommand>> {
-    if (account.running?.dropQueues === true) return ok(command);
+    const { running } = account;
+    if (running?.givenUp === true) return ok(command);
+    if (running?.dropQueues === true) return ok({ ...command, dropsQueues: true });
     const queues = await this.#at(stamp, (link) => link.queues(account.name));
     if (!queues.ok && queues.failure.reason !== "newerFormat") return queues;
-    return ok(queues.ok && queues.value.length === 0 ? command : { ...command, keepsQueues: true });
+    return ok(queues.ok && queues.value.length === 0 ? { ...command, dropsQueues: true } : command);
   }
 
   /** Settings that go with a command. Of a primary that was deposed by force they can't be had. */

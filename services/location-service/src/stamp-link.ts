@@ -241,8 +241,8 @@ function requestOf(command: RoleCommand) {
   const epoch = command.kind === "follow" ? { epoch: toWire(command.epoch) } : {};
   const point =
     command.kind === "demote" ? { point: command.point.map(({ range, sequence }) => ({ range, sequence: toWire(sequence) })) } : {};
-  const kept = command.kind === "remove" && command.keepsQueues === true ? { keepQueues: true } : {};
-  return { command: kinds[command.kind], operation, ...other, ...epoch, ...point, ...kept };
+  const dropped = command.kind === "remove" && command.dropsQueues === true ? { dropQueues: true } : {};
+  return { command: kinds[command.kind], operation, ...other, ...epoch, ...point, ...dropped };
 }
 
 const accountsAt = (world: World, address: string) => world.transport.client(address, Accounts);

@@ -4,7 +4,7 @@
  *   lease taken ── Load by the partition manager ──> ranges served ── lease lost ──> everything dropped ── lease taken ...
  */
 
-import { featureLevel, ok } from "@stamp/base";
+import { featureLevel, neededLevels, ok } from "@stamp/base";
 import { LeaseKeeper, LevelWatch, statusService } from "@stamp/metadata-store";
 import { AccountSeals } from "@stamp/objects";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
@@ -110,6 +110,7 @@ export class PartitionServerRole implements Role {
       rowsPerSecond: config.collectRowsPerSecond,
       requestMs: config.collectGoneMs,
       removed: () => this.#shipper.removed,
+      mayRemove: () => level.allows(neededLevels.accountRemovals),
     });
   }
 

@@ -52,7 +52,7 @@ export function partitionServerHandlers(
     applyScanned: (request, context) => guarded(() => shipments.applyScanned(request, context)),
     fenceShipped: (request) => guarded(() => answered(request, () => shipments.fence(request))),
     endRemoval: (request) => guarded(() => answered(request, () => shipments.endRemoval(request))),
-    getRemovals: ({ accounts }) => guarded(async () => ok({ ranges: remover.facts(accounts, (held) => executor.mayAnswer(held)) })),
+    getRemovals: ({ accounts }) => guarded(async () => ok({ ranges: await remover.facts(accounts, (held) => executor.mayAnswer(held)) })),
     listRangeQueues: (request) =>
       guarded(() =>
         answered(request, async (held) => {

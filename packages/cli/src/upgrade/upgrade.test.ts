@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
+import { featureLevel } from "@stamp/base";
 import { ProcessVersionsSchema } from "@stamp/wire";
 import type { StampFacts } from "../health/facts.ts";
 import { all, healthy, paused, withAnswer, withLevel } from "../health/testing/healthy.ts";
@@ -8,11 +9,18 @@ import { finalize, type UpgradeDoor } from "./finalize.ts";
 import { upgradeLine, upgradeStateOf } from "./upgrade-state.ts";
 
 const older = withAnswer("extent-node-2", { versions: undefined, release: "0.0.9" });
-const unheard = withAnswer("front-end-1", { versions: create(ProcessVersionsSchema, { featureLevel: 1, levelInUse: 0 }) });
+const unheard = withAnswer("front-end-1", { versions: create(ProcessVersionsSchema, { featureLevel, levelInUse: 0 }) });
 
 test("upgrade: a stamp whose processes all know its level has nothing to do", () => {
-  assert.deepEqual(upgradeStateOf(healthy), { level: 1, target: 1, possible: 1, inTheWay: [], toHear: [], besides: [] });
-  assert.equal(upgradeLine(upgradeStateOf(healthy)), "1");
+  assert.deepEqual(upgradeStateOf(healthy), {
+    level: featureLevel,
+    target: featureLevel,
+    possible: featureLevel,
+    inTheWay: [],
+    toHear: [],
+    besides: [],
+  });
+  assert.equal(upgradeLine(upgradeStateOf(healthy)), String(featureLevel));
   assert.deepEqual(upgradeStateOf(paused("front-end-1")(healthy)).inTheWay, [], "who is silent is in nobody's way then");
   const [old] = upgradeStateOf(older(healthy)).inTheWay;
   assert.deepEqual([old?.process, old?.knows], ["extent-node-2", 0], "who is too old for the level is told still");
@@ -21,7 +29,7 @@ test("upgrade: a stamp whose processes all know its level has nothing to do", ()
 test("upgrade: an older process, a silent one, and a node that only the stream manager knows are each named once, with the reason", () => {
   const told = ["extent-node-2 (extent-node) has not told which level it knows", "extent-node-9 (extent-node) is down"];
   const state = upgradeStateOf(all(withLevel(0, told), older, paused("front-end-1"))(healthy));
-  assert.deepEqual([state.level, state.target, state.possible], [0, 1, 0]);
+  assert.deepEqual([state.level, state.target, state.possible], [0, featureLevel, 0]);
   assert.deepEqual(
     state.inTheWay.map(({ process, knows }) => [process, knows]),
     [
@@ -75,9 +83,9 @@ function stampThatBecomes(...looks: readonly StampFacts[]): UpgradeDoor & { read
 
 test("finalize: waits for a process that is being replaced, records the level once, and waits until every process has heard it", async () => {
   const replacing = all(withLevel(0), older)(healthy);
-  const door = stampThatBecomes(replacing, replacing, withLevel(0)(healthy), all(withLevel(1), unheard)(healthy), healthy);
-  assert.deepEqual(await finalize(door, 60_000), { level: 1, before: 0 });
-  assert.deepEqual(door.recorded, [1]);
+  const door = stampThatBecomes(replacing, replacing, withLevel(0)(healthy), all(withLevel(featureLevel), unheard)(healthy), healthy);
+  assert.deepEqual(await finalize(door, 60_000), { level: featureLevel, before: 0 });
+  assert.deepEqual(door.recorded, [featureLevel]);
   assert.ok(door.told.some((line) => /waits for 1 processes, first extent-node-2/.test(line)));
   assert.ok(door.told.some((line) => /to hear it, first front-end-1/.test(line)));
 });
@@ -95,6 +103,6 @@ test("finalize: an old process or a silent one that stays is named, and nothing 
 
 test("finalize: again, with nothing to do, records nothing", async () => {
   const door = stampThatBecomes(healthy);
-  assert.deepEqual(await finalize(door, 2_000), { level: 1, before: 1 });
+  assert.deepEqual(await finalize(door, 2_000), { level: featureLevel, before: featureLevel });
   assert.deepEqual(door.recorded, []);
 });

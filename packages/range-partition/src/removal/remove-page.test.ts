@@ -1,9 +1,18 @@
 /** Rows of an account that was removed from the stamp are deleted page by page, and nothing of an account that has come back. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type RuleName, unwrap, utf8 } from "@stamp/base";
+import { FailureError, type RuleName, refused, unwrap, utf8 } from "@stamp/base";
 import { tenureOf, tenureOfCopy } from "@stamp/geo";
-import { applySeed, applyShipped, markerKey, type RangePartition, type RemovedPage, removePage } from "../index.ts";
+import {
+  applySeed,
+  applyShipped,
+  hasRowsBetween,
+  markerKey,
+  type RangePartition,
+  type RemovedPage,
+  type RemovedRange,
+  removePage,
+} from "../index.ts";
 import { put, rows, Stamp, write } from "../testing/harness.ts";
 
 /** Keys are PartitionName, slash, row. */
@@ -102,5 +111,44 @@ test("removal: what was shipped to the copy before is refused, also at a later o
     const older = await applySeed(stamp.sim.world("door"), next, { ...part, paired: 2, sequence: 9 }, { ...options, nameOf });
     assert.ok(!older.ok && older.failure.reason === "staleRoleEpoch", JSON.stringify(older));
     assert.ok((await next.get(markerKey(utf8("p1/")))) !== undefined);
+  });
+});
+
+test("removal: a range that is closed within a page, and rows that can't be read, are refusals and no errors", async () => {
+  const stamp = new Stamp(4);
+  await stamp.sim.run(async () => {
+    const world = stamp.sim.world("server");
+    const range = await stamp.open(1);
+    unwrap(await write(range, "p1/", [put("p1/a", "x"), put("p1/b", "x"), put("p1/c", "x")]));
+    const unreadable: RemovedRange = {
+      fences: range.fences,
+      scan: async function* (keys) {
+        for await (const row of range.scan(keys)) {
+          yield row;
+          throw new FailureError(refused("dataLoss", "damaged", "three replicas of a block are damaged").failure);
+        }
+      },
+      transact: (locks, decide, how) => range.transact(locks, decide, how),
+    };
+    const closing: RemovedRange = {
+      ...unreadable,
+      scan: async function* (keys) {
+        for await (const row of range.scan(keys)) {
+          yield row;
+          await range.close();
+        }
+      },
+    };
+    const removed = async (of: RemovedRange) => {
+      const page = await removePage(world, of, keys, { prefix, tenure: removal, nameOf });
+      return page.ok ? "deleted" : page.failure.reason;
+    };
+    assert.equal(unwrap(await hasRowsBetween(unreadable, keys.low, keys.high)), true);
+    assert.equal(await removed(unreadable), "damaged");
+    assert.equal((await left(range)).length, 3);
+    assert.equal(await removed(closing), "stopping");
+    const closed = await hasRowsBetween(range, keys.low, keys.high);
+    assert.equal(closed.ok, false);
+    assert.equal((await left(await stamp.open(2))).length, 3);
   });
 });

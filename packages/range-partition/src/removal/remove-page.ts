@@ -10,12 +10,11 @@
 import { FailureError, type Outcome, ok, refused, toHex } from "@stamp/base";
 import type { World } from "@stamp/ports";
 import type { ShippedFences } from "../shipping/shipped-fences.ts";
-import type { RowScan } from "../tables.ts";
-import type { Decided, RowWrite, ScanRange, Transaction, TransactOptions } from "../types.ts";
+import type { Decided, Row, RowWrite, ScanRange, Transaction, TransactOptions } from "../types.ts";
 
 export interface RemovedRange {
   readonly fences: Pick<ShippedFences, "tenure">;
-  scan(range: ScanRange): RowScan;
+  scan(range: ScanRange): AsyncIterable<Row>;
   transact<T>(
     lockKey: readonly Uint8Array[],
     decide: (transaction: Transaction) => Promise<Decided<T>>,
@@ -42,8 +41,38 @@ const pageRowsMax = 500;
 const pageBytesMax = 1024 * 1024;
 const timeoutMs = 30_000;
 
-/** Refused with staleRoleEpoch if a later tenure has begun. */
+/**
+ * Refused with staleRoleEpoch if a later tenure has begun. A range that is lost or closed meanwhile, or rows that can't be read,
+ * are a refusal, too.
+ */
 export async function removePage(
+  world: World,
+  range: RemovedRange,
+  keys: { readonly low: Uint8Array; readonly high: Uint8Array },
+  options: RemovalOptions,
+): Promise<Outcome<RemovedPage>> {
+  return refusing(() => pageRemoved(world, range, keys, options));
+}
+
+/** True if the range has a row between the keys, hidden ones included. Refused as `removePage`. */
+export function hasRowsBetween(range: Pick<RemovedRange, "scan">, low: Uint8Array, high: Uint8Array): Promise<Outcome<boolean>> {
+  return refusing(async () => {
+    for await (const _row of range.scan({ gte: low, lt: high, background: true, hidden: true })) return ok(true);
+    return ok(false);
+  });
+}
+
+/** A scan throws what it meets. */
+async function refusing<T>(run: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
+  try {
+    return await run();
+  } catch (error) {
+    if (error instanceof FailureError) return { ok: false, failure: error.failure };
+    throw error;
+  }
+}
+
+async function pageRemoved(
   world: World,
   range: RemovedRange,
   { low, high }: { readonly low: Uint8Array; readonly high: Uint8Array },

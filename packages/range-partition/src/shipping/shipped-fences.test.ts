@@ -1,8 +1,8 @@
 /** A promoted copy takes nothing more of its primary before: not what was let in before, and not at a later owner. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type RuleName, unwrap, utf8 } from "@stamp/base";
-import { applySeed, applyShipped, type RangePartition } from "../index.ts";
+import { ok, type RuleName, refused, unwrap, utf8 } from "@stamp/base";
+import { applySeed, applyShipped, type RangePartition, ShippedFences } from "../index.ts";
 import { put, read, Stamp } from "../testing/harness.ts";
 
 const name = utf8("p/");
@@ -76,4 +76,23 @@ test("fences: one counts when shipments that were decided before it are over, al
     await Promise.all([...both, slow]);
     assert.equal(raised, 2);
   });
+});
+
+test("fences: a tenure that was not recorded is not taken for durable, and is recorded by the next raise", async () => {
+  const records: unknown[] = [];
+  let fails = true;
+  const fences = new ShippedFences({
+    stored: {},
+    record: async (all) => {
+      records.push(all);
+      return fails ? refused("unavailable", "notReady", "the metadata stream is silent") : ok();
+    },
+    untilOver: async () => {},
+    ended: () => undefined,
+  });
+  assert.equal((await fences.raiseTenure(name, 5)).ok, false);
+  assert.deepEqual([fences.tenure(name), fences.recordedTenure(name)], [5, 0]);
+  fails = false;
+  unwrap(await fences.raiseTenure(name, 5));
+  assert.deepEqual([fences.tenure(name), fences.recordedTenure(name), records.length], [5, 5, 2]);
 });

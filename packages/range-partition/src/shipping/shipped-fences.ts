@@ -6,6 +6,7 @@
  * - A fence holds in memory before it is recorded, and is recorded before it counts: later owners, and children of splits and
  *   merges, have it.
  * - When a fence counts, every transaction that was decided before it is over (rule `geoPromotionFences`).
+ * - A fence or tenure that was not recorded is refused in memory, and counts for nothing else: `recordedTenure` leaves it out.
  *
  * Beside the fences stands the tenure of each account (@stamp/geo account-role.ts), kept in the same way: rows that were shipped to
  * an earlier copy of the account are refused, and a removal of the account ends where a later copy has begun.
@@ -31,10 +32,13 @@ interface FencedRange {
 export class ShippedFences {
   readonly #range: FencedRange;
   #fences: FencedEpochs;
+  /** Part of the fences that is durable. */
+  #recorded: FencedEpochs;
 
   constructor(range: FencedRange) {
     this.#range = range;
     this.#fences = range.stored;
+    this.#recorded = range.stored;
   }
 
   /** Takes nothing more that was shipped under a role epoch up to this one, of keys that begin so. Resolves when that counts. */
@@ -47,7 +51,12 @@ export class ShippedFences {
     return this.#raise(tenureKey(prefix), tenure);
   }
 
-  /** Tenure of keys that begin so; 0: none was told. */
+  /** Tenure of keys that begin so, which later owners have, too; 0: none is durable. */
+  recordedTenure(prefix: Uint8Array): number {
+    return this.#recorded[tenureKey(prefix)] ?? 0;
+  }
+
+  /** Tenure of keys that begin so, durable or not; 0: none was told. */
   tenure(prefix: Uint8Array): number {
     return this.#fences[tenureKey(prefix)] ?? 0;
   }
@@ -56,7 +65,11 @@ export class ShippedFences {
     this.#fences = { ...this.#fences, [key]: Math.max(number, this.#fences[key] ?? 0) };
     await this.#range.untilOver();
     const ended = this.#range.ended();
-    return ended === undefined ? this.#range.record(this.#fences) : { ok: false, failure: ended };
+    if (ended !== undefined) return { ok: false, failure: ended };
+    const fences = this.#fences;
+    const recorded = await this.#range.record(fences);
+    if (recorded.ok) this.#recorded = highestOf(this.#recorded, fences);
+    return recorded;
   }
 
   /** Refuses what was shipped of a key to a copy that operation `paired` began, if a later tenure began since; `paired` 0: not known. */
@@ -80,6 +93,13 @@ export class ShippedFences {
     const message = `shipped under role epoch ${epoch}, behind the promotion of this stamp's copy, which ended role epoch ${fence[1]}`;
     return refused("failedPrecondition", "staleRoleEpoch", message);
   }
+}
+
+/** Records may end in another order than they began. */
+function highestOf(a: FencedEpochs, b: FencedEpochs): FencedEpochs {
+  const highest = { ...a };
+  for (const [key, number] of Object.entries(b)) highest[key] = Math.max(number, a[key] ?? 0);
+  return highest;
 }
 
 const tenurePrefix = "tenure:";

@@ -258,7 +258,7 @@ export class FakeStamp implements Role {
   }
 }
 
-function commandOf({ command, operation: number, epoch, peer, point, keepQueues }: ObeyRequest): RoleCommand {
+function commandOf({ command, operation: number, epoch, peer, point, dropQueues }: ObeyRequest): RoleCommand {
   const operation = fromWire(number);
   switch (command) {
     case Kind.FOLLOW:
@@ -276,6 +276,6 @@ function commandOf({ command, operation: number, epoch, peer, point, keepQueues 
     case Kind.UNPAIR:
       return { kind: "unpair", operation };
     default:
-      return { kind: "remove", operation, ...(keepQueues && { keepsQueues: true }) };
+      return { kind: "remove", operation, ...(dropQueues && { dropsQueues: true }) };
   }
 }

@@ -238,8 +238,8 @@ test("roles: how long no front-end lets in writes of a drained account counts fr
 test("role commands: an account comes back to a stamp only when no range deletes what it had there any more", async () => {
   const stamp = new Stamp();
   unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings));
-  unwrap(await stamp.obey({ kind: "remove", operation: 3, keepsQueues: true }));
-  assert.deepEqual([stamp.role?.role, stamp.role?.keepsQueues, stamp.cameBack], ["removed", true, []]);
+  unwrap(await stamp.obey({ kind: "remove", operation: 3, dropsQueues: true }));
+  assert.deepEqual([stamp.role?.role, stamp.role?.dropsQueues, stamp.cameBack], ["removed", true, []]);
   const { commands } = stamp;
   const world = { rules: allRules, clock: { monotonicMs: () => stamp.nowMs } } as unknown as World;
   stamp.commands = new RoleCommands(
@@ -252,6 +252,6 @@ test("role commands: an account comes back to a stamp only when no range deletes
   assert.equal(stamp.role?.role, "removed", "the row is as it was");
   stamp.commands = commands;
   unwrap(await stamp.obey({ kind: "follow", operation: 4, epoch: 1, peer }, settings));
-  assert.deepEqual([stamp.role?.role, stamp.role?.keepsQueues], ["unseeded", undefined]);
+  assert.deepEqual([stamp.role?.role, stamp.role?.dropsQueues], ["unseeded", undefined]);
   assert.deepEqual(stamp.cameBack, [{ operation: 4, phase: 1 }]);
 });

@@ -149,7 +149,7 @@ function commandOf(request: ObeyRequest): Outcome<Command> {
     case RoleCommand.UNPAIR:
       return ok({ kind: "unpair", operation });
     case RoleCommand.REMOVE:
-      return ok({ kind: "remove", operation, ...(request.keepQueues && { keepsQueues: true }) });
+      return ok({ kind: "remove", operation, ...(request.dropQueues && { dropsQueues: true }) });
     default:
       return wrong(`command ${request.command} is not known: the location service may run a newer release`);
   }

@@ -92,6 +92,11 @@ export class Holdings {
     return [...this.#held.values()];
   }
 
+  /** Ranges that can have a row between these keys of a table; found without a look at all of them. */
+  overlapping(keys: Pick<Range, "table" | "low" | "high">): readonly Held[] {
+    return this.#held.overlapping(keys);
+  }
+
   get pmTermSeen(): number {
     return this.#rules.pmTermSeen;
   }

@@ -4,20 +4,26 @@
  *
  *     roles (shipper) ──► removed accounts ──► tenure recorded in the range ──► pages of rows deleted ──► looked at again later
  *
+ * All accounts and ranges take turns of a few pages, so that a large one does not keep the others waiting.
+ *
  * Invariants (docs/design/model/geo-removal.pml):
- * - A range deletes nothing of an account that has come back to the stamp (rule `geoRemovalEnds`, remove-page.ts).
+ * - Nothing is deleted below the feature level that brings removals: a partition manager of an older release ends none before an
+ *   account comes back.
+ * - A range deletes nothing of an account that has come back to the stamp (rule `geoRemovalEnds`, remove-page.ts). Before each page the role
+ *   that was told last is read again.
  * - The removal's tenure is durable in the range before the first row goes: what is still on its way to the copy before is
  *   refused, also by a later owner.
  * - Nothing is deleted while a front-end may still serve the copy by the role before, or answers a read that began then: a reader would see a state
  *   that never was.
  * - What is left is found by looking, so that a new owner goes on by itself.
+ * - A range that is lost, or rows that can't be read, stop the removal from that range until later, and nothing else.
  */
-import { type Outcome, ok } from "@stamp/base";
+import { FailureError, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import { type AccountRole, removalOf, roleTermMs } from "@stamp/geo";
-import { accountKeys, holdsAccount, shippedNames } from "@stamp/objects";
+import { accountKeys, objectTables, shippedNames } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
-import { jittered, sleep, type World } from "@stamp/ports";
-import { type RangePartition, removePage } from "@stamp/range-partition";
+import { jittered, sleep, Turns, type World } from "@stamp/ports";
+import { hasRowsBetween, type RangePartition, removePage } from "@stamp/range-partition";
 import { fromWire, type RangeRemoval, type RemovedAccount, toWire } from "@stamp/wire";
 import type { Held, Holdings } from "../ranges/holdings.ts";
 import { estimatedBytes, keysWithin } from "../shipping/range-shipping.ts";
@@ -28,8 +34,10 @@ export interface RemoverOptions {
   readonly rowsPerSecond: number;
   /** Longer than a request takes, in milliseconds. */
   readonly requestMs: number;
-  /** Accounts that were removed from this stamp, as the partition manager told last. */
-  readonly removed: () => Iterable<readonly [account: string, role: AccountRole]>;
+  /** Accounts that were removed from this stamp, with their roles, as the partition manager told last. */
+  readonly removed: () => ReadonlyMap<string, AccountRole>;
+  /** True if the feature level of the stamp says that every process knows removals. */
+  readonly mayRemove: () => boolean;
 }
 
 /** One account in one range. */
@@ -38,26 +46,41 @@ interface Removal {
   /** When this server heard of it first, by the monotonic clock. */
   readonly heardMs: number;
   rows: number;
+  /** Key at which the next page begins; undefined: no page was begun, or the last one is over. */
+  from: Uint8Array | undefined;
   /** When the range was found to have nothing of the account, by the monotonic clock; undefined: it was not. */
   endedMs: number | undefined;
+  /** When the removal failed last, by the monotonic clock; undefined: it goes on. */
+  failedMs: number | undefined;
   failure: string;
+}
+
+/** A range with keys of a removed account. */
+interface Task {
+  readonly account: string;
+  readonly held: Held;
+  readonly partition: RangePartition;
+  readonly removal: Removal;
 }
 
 /** Table whose rows no other stamp has. */
 const queuesTable = "Message";
-/** Table with the row of the account's role, which stays. */
-const rolesTable = "Account";
+/** Tables of which something is deleted. The row of the account's role stays. */
+const tables = objectTables.filter((table) => table !== "Account");
 /** For clocks that differ in rate. */
 const termAllowance = 1.1;
 /** A write that a front-end let in long ago may come behind the end. */
 const lookAgainMs = 600_000;
+/** Pages of one account in one range before it is the turn of the next. */
+const pagesOfTurn = 4;
+const belowLevel = `removals need feature level ${neededLevels.accountRemovals}: ./stamp upgrade status`;
 
 export class Remover {
   readonly #world: World;
   readonly #holdings: Holdings;
   readonly #options: RemoverOptions;
   /** By range, owner epoch and account. */
-  #removals = new Map<string, Removal>();
+  readonly #removals = new Map<string, Removal>();
 
   constructor(world: World, holdings: Holdings, options: RemoverOptions) {
     this.#world = world;
@@ -65,92 +88,149 @@ export class Remover {
     this.#options = options;
   }
 
+  /** Never rejects: whatever a range answers, the others are looked at. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, random } = this.#world;
+    const { clock, random, logger } = this.#world;
     const { everyMs } = this.#options;
+    let isUnderWay = false;
     while (everyMs > 0 && !signal.aborted) {
-      await sleep(clock, jittered(random, everyMs), signal);
-      await this.#look(signal);
+      if (!isUnderWay) await sleep(clock, jittered(random, everyMs), signal);
+      isUnderWay = await this.#look(signal).catch((error: unknown) => {
+        logger.error("removed accounts were not looked at", { error: String(error) });
+        return false;
+      });
     }
   }
 
   /** How far the removal of these accounts is, for each range of this server that has keys of them. */
-  facts(asked: readonly RemovedAccount[], mayAnswer: (held: Held) => Outcome<void>): Omit<RangeRemoval, "$typeName">[] {
-    return this.#holdings.all.flatMap((held) => {
-      const { range, engine, state } = held;
-      const partition = engine?.partition;
-      if (state !== "serving" || partition === undefined || range.table === rolesTable || !mayAnswer(held).ok) return [];
-      return asked
-        .filter(({ account }) => holdsAccount(range, account))
-        .map(({ account, tenure }) => {
-          const removal = this.#removals.get(keyOf(range, account));
-          const ended = removal?.tenure === fromWire(tenure) && removal.endedMs !== undefined;
-          const { low, high } = keysWithin(range, account);
-          return {
-            rangeId: range.rangeId,
-            ownerEpoch: toWire(range.ownerEpoch),
-            account,
-            ended,
-            rows: toWire(removal?.rows ?? 0),
-            bytesLeft: toWire(ended ? 0 : Math.round(estimatedBytes(partition, low, high))),
-            failure: removal?.failure ?? "",
-          };
+  async facts(asked: readonly RemovedAccount[], mayAnswer: (held: Held) => Outcome<void>): Promise<Omit<RangeRemoval, "$typeName">[]> {
+    const turns = new Turns(this.#world.clock);
+    const found: Omit<RangeRemoval, "$typeName">[] = [];
+    for (const { account, tenure } of asked) {
+      for (const held of this.#rangesOf(account)) {
+        if (turns.over) await turns.next();
+        const { range, engine, state } = held;
+        const partition = engine?.partition;
+        if (state !== "serving" || partition === undefined || !mayAnswer(held).ok) continue;
+        const removal = this.#removals.get(keyOf(range, account));
+        const ended = removal?.tenure === fromWire(tenure) && removal.endedMs !== undefined;
+        const { low, high } = keysWithin(range, account);
+        found.push({
+          rangeId: range.rangeId,
+          ownerEpoch: toWire(range.ownerEpoch),
+          account,
+          ended,
+          rows: toWire(removal?.rows ?? 0),
+          bytesLeft: toWire(ended ? 0 : Math.round(estimatedBytes(partition, low, high))),
+          failure: this.#options.mayRemove() ? (removal?.failure ?? "") : belowLevel,
         });
-    });
-  }
-
-  async #look(signal: AbortSignal): Promise<void> {
-    const known = new Map<string, Removal>();
-    for (const { range, engine, state } of this.#holdings.all) {
-      const partition = engine?.partition;
-      if (state !== "serving" || partition === undefined || range.table === rolesTable) continue;
-      for (const [account, role] of this.#options.removed()) {
-        const tenure = removalOf(role);
-        if (signal.aborted || tenure === undefined || !holdsAccount(range, account)) continue;
-        const key = keyOf(range, account);
-        const held = this.#removals.get(key);
-        const nowMs = this.#world.clock.monotonicMs();
-        const removal = held?.tenure === tenure ? held : { tenure, heardMs: nowMs, rows: 0, endedMs: undefined, failure: "" };
-        known.set(key, removal);
-        this.#removals.set(key, removal);
-        if (nowMs - removal.heardMs < roleTermMs(undefined) * termAllowance + this.#options.requestMs) continue;
-        if (removal.endedMs !== undefined && nowMs - removal.endedMs < lookAgainMs) continue;
-        const keeps = range.table === queuesTable && role.keepsQueues === true;
-        const done = keeps ? ok() : await this.#remove(range, partition, account, removal, signal);
-        removal.failure = done.ok ? "" : done.failure.message;
-        if (done.ok && !signal.aborted) removal.endedMs = this.#world.clock.monotonicMs();
       }
     }
-    this.#removals = known;
+    return found;
   }
 
-  async #remove(range: Range, partition: RangePartition, account: string, removal: Removal, signal: AbortSignal): Promise<Outcome<void>> {
+  #rangesOf(account: string): readonly Held[] {
+    const keys = accountKeys(account);
+    return tables.flatMap((table) => this.#holdings.overlapping({ table, ...keys }));
+  }
+
+  /** A turn of each removed account in each range that has keys of it. Returns whether one of them went on, and has more pages. */
+  async #look(signal: AbortSignal): Promise<boolean> {
+    if (!this.#options.mayRemove()) return false;
+    const { clock } = this.#world;
+    const turns = new Turns(clock);
+    const seen = new Set<string>();
+    let isUnderWay = false;
+    for (const [account, role] of this.#options.removed()) {
+      if (turns.over) await turns.next();
+      const tenure = removalOf(role);
+      if (tenure === undefined) continue;
+      for (const held of this.#rangesOf(account)) {
+        if (signal.aborted) return false;
+        const partition = held.engine?.partition;
+        if (held.state !== "serving" || partition === undefined) continue;
+        const key = keyOf(held.range, account);
+        seen.add(key);
+        const removal = this.#removalOf(key, tenure);
+        if (!this.#isDue(removal)) continue;
+        const rowsBefore = removal.rows;
+        await this.#turn({ account, held, partition, removal }, signal);
+        isUnderWay ||= removal.from !== undefined && removal.failedMs === undefined && removal.rows > rowsBefore;
+      }
+    }
+    for (const key of this.#removals.keys()) if (!seen.has(key)) this.#removals.delete(key);
+    return isUnderWay;
+  }
+
+  #removalOf(key: string, tenure: number): Removal {
+    const known = this.#removals.get(key);
+    if (known?.tenure === tenure) return known;
+    const heardMs = this.#world.clock.monotonicMs();
+    const removal: Removal = { tenure, heardMs, rows: 0, from: undefined, endedMs: undefined, failedMs: undefined, failure: "" };
+    this.#removals.set(key, removal);
+    return removal;
+  }
+
+  #isDue({ heardMs, endedMs, failedMs }: Removal): boolean {
+    const nowMs = this.#world.clock.monotonicMs();
+    if (nowMs - heardMs < roleTermMs(undefined) * termAllowance + this.#options.requestMs) return false;
+    if (failedMs !== undefined) return nowMs - failedMs >= this.#options.everyMs;
+    return endedMs === undefined || nowMs - endedMs >= lookAgainMs;
+  }
+
+  async #turn(task: Task, signal: AbortSignal): Promise<void> {
+    const { account, held, removal } = task;
     const { clock, logger } = this.#world;
+    const done = await this.#pages(task, signal).catch((error: unknown): Outcome<boolean> => {
+      if (error instanceof FailureError) return { ok: false, failure: error.failure };
+      logger.error("a removed account was not deleted from a range", { range: held.range.rangeId, account, error: String(error) });
+      return refused("internal", "bug", String(error));
+    });
+    removal.failure = done.ok ? "" : done.failure.message;
+    removal.failedMs = done.ok ? undefined : clock.monotonicMs();
+    if (!done.ok) logger.warn("rows of a removed account were not deleted", { range: held.range.rangeId, account, ...done.failure });
+    if (done.ok && done.value) removal.endedMs = clock.monotonicMs();
+  }
+
+  /** Returns whether the range has nothing of the account that is to be deleted. */
+  async #pages({ account, held, partition, removal }: Task, signal: AbortSignal): Promise<Outcome<boolean>> {
+    const { clock, logger } = this.#world;
+    const { range } = held;
     const { low, high } = keysWithin(range, account);
     const prefix = accountKeys(account).low;
-    if (!(await hasRows(partition, low, high))) return ok();
     const { tenure } = removal;
-    if (partition.fences.tenure(prefix) < tenure) {
+    const role = this.#options.removed().get(account);
+    if (range.table === queuesTable && role?.dropsQueues !== true) return ok(true);
+    if (removal.from === undefined) {
+      const found = await hasRowsBetween(partition, low, high);
+      if (!found.ok || !found.value) return found.ok ? ok(true) : found;
+      removal.from = low;
+    }
+    if (partition.fences.recordedTenure(prefix) < tenure) {
       const recorded = await partition.fences.raiseTenure(prefix, tenure);
       if (!recorded.ok) return recorded;
     }
-    const rowsBefore = removal.rows;
-    for (let from: Uint8Array | undefined = low; from !== undefined && !signal.aborted; ) {
-      const page = await removePage(this.#world, partition, { low: from, high }, { prefix, tenure, nameOf: shippedNames(account) });
+    for (let i = 0; i < pagesOfTurn; i++) {
+      if (signal.aborted || held.state !== "serving" || !this.#isRemoved(account, tenure)) return ok(false);
+      const page = await removePage(this.#world, partition, { low: removal.from, high }, { prefix, tenure, nameOf: shippedNames(account) });
       if (!page.ok) return page;
       removal.rows += page.value.rows;
-      from = page.value.next;
+      removal.from = page.value.next;
       await sleep(clock, (page.value.rows * 1_000) / this.#options.rowsPerSecond, signal);
+      if (removal.from !== undefined) continue;
+      logger.info("the rows of a removed account were deleted", { range: range.rangeId, account, rows: removal.rows });
+      // Deleted rows leave the disks when they are merged with what deleted them.
+      const written = await partition.checkpoint();
+      return written.ok ? ok(true) : written;
     }
-    logger.info("the rows of a removed account were deleted", { range: range.rangeId, account, rows: removal.rows - rowsBefore });
-    // Deleted rows leave the disks when they are merged with what deleted them.
-    return partition.checkpoint();
+    return ok(false);
   }
-}
 
-async function hasRows(partition: RangePartition, low: Uint8Array, high: Uint8Array): Promise<boolean> {
-  for await (const _row of partition.scan({ gte: low, lt: high, background: true, hidden: true })) return true;
-  return false;
+  /** True if the last roles that were told say so, and the stamp's level allows it. */
+  #isRemoved(account: string, tenure: number): boolean {
+    const role = this.#options.removed().get(account);
+    return role !== undefined && removalOf(role) === tenure && this.#options.mayRemove();
+  }
 }
 
 const keyOf = ({ rangeId, ownerEpoch }: Range, account: string): string => `${rangeId} ${ownerEpoch} ${account}`;

@@ -72,6 +72,7 @@ export class Shipper {
   readonly #reporting = new Map<string, Promise<void>>();
   /** Roles as they were told last; undefined: they were not told yet. */
   #roles: ReadonlyMap<string, AccountRole> | undefined;
+  #removed: ReadonlyMap<string, AccountRole> = new Map();
 
   constructor(world: World, holdings: Holdings, options: ShipperOptions) {
     this.#world = world;
@@ -103,9 +104,9 @@ export class Shipper {
     return role === "secondary" || role === "unseeded";
   }
 
-  /** Accounts that have gone from this stamp, with their roles. */
-  get removed(): readonly (readonly [account: string, role: AccountRole])[] {
-    return [...(this.#roles ?? [])].filter(([, { role }]) => role === "removed");
+  /** Accounts that have gone from this stamp, with their roles as they were told last. */
+  get removed(): ReadonlyMap<string, AccountRole> {
+    return this.#removed;
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -140,6 +141,7 @@ export class Shipper {
       if (!role.ok) this.#world.logger.warn("the role of an account can't be read", { account, ...role.failure });
     }
     this.#roles = roles;
+    this.#removed = new Map([...roles].filter(([, { role }]) => role === "removed"));
     return ok();
   }
 

@@ -147,11 +147,11 @@ test("feature level: a node that is down, and a process that knows less, are in 
     assert.match(refusal.failure.message, /en8 \(extent-node\) is down/);
     assert.match(refusal.failure.message, /fe1 \(front-end, release 0\.0\.9\) knows level 0/);
     assert.equal((await levelOf(cluster)).level, 0);
-    unwrap(await announce(1, 8n));
+    unwrap(await announce(featureLevel, 8n));
     unwrap(await announce(0, 7n));
     cluster.sim.restart("en8");
     await cluster.until("nobody is in the way", async () => (await levelOf(cluster)).inTheWay.length === 0, 60_000);
-    unwrap(await setLevel(cluster, 1));
+    unwrap(await setLevel(cluster, featureLevel));
     const above = await setLevel(cluster, featureLevel + 1);
     assert.ok(!above.ok && above.failure.reason === "badRequest");
     const back = await setLevel(cluster, 0);
@@ -159,7 +159,7 @@ test("feature level: a node that is down, and a process that knows less, are in 
     for (const name of ["lock", "sm1", "sm2"]) cluster.sim.crash(name);
     await cluster.sim.sleep(1_000);
     for (const name of ["lock", "sm1", "sm2"]) cluster.sim.restart(name);
-    await cluster.until("a later leader has the level", async () => (await levelOf(cluster)).level === 1, 60_000);
+    await cluster.until("a later leader has the level", async () => (await levelOf(cluster)).level === featureLevel, 60_000);
   });
 });
 

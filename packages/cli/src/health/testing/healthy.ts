@@ -1,5 +1,6 @@
 /** A healthy stamp as facts, and changes of it, for the tests of findings. */
 import { create } from "@bufbuild/protobuf";
+import { featureLevel } from "@stamp/base";
 import {
   FeatureLevelStatusSchema,
   NodeDuty,
@@ -17,7 +18,7 @@ export const gibibyte = 1024 ** 3;
 
 const answerOf = (state: string, facts: ProcessAnswer["facts"]): ProcessAnswer => ({
   release: "0.1.0",
-  versions: create(ProcessVersionsSchema, { featureLevel: 1, levelInUse: 1 }),
+  versions: create(ProcessVersionsSchema, { featureLevel, levelInUse: featureLevel }),
   state,
   ready: true,
   waitingFor: [],
@@ -70,7 +71,7 @@ export const healthy: StampFacts = {
     processOf("front-end", 1, "serving", { mapAgeMs: 100, took: {} }),
   ],
   streamLayer: {
-    level: create(FeatureLevelStatusSchema, { level: 1, known: 1, recordedBy: "0.1.0" }),
+    level: create(FeatureLevelStatusSchema, { level: featureLevel, known: featureLevel, recordedBy: "0.1.0" }),
     nodes: [1, 2, 3, 4].map((number) =>
       create(NodeInfoSchema, {
         nodeId: `extent-node-${number}`,
@@ -208,6 +209,6 @@ export const withLevel =
     ...facts,
     streamLayer: facts.streamLayer && {
       ...facts.streamLayer,
-      level: create(FeatureLevelStatusSchema, { level, known: 1, inTheWay: [...inTheWay] }),
+      level: create(FeatureLevelStatusSchema, { level, known: featureLevel, inTheWay: [...inTheWay] }),
     },
   });
