@@ -185,8 +185,8 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   uploadBytesMax: count(32 * mebibyte).describe(
     "Bytes of all requests on their way in; a quarter is kept for accounts and addresses that hold nothing; beyond, clients are slowed down",
   ),
-  uploadBytesBeside: count(4 * mebibyte).describe(
-    "As uploadBytesMax, of large bodies whose clients are quick, while small requests are there and take longer than their target; four pieces at least",
+  uploadBytesBeside: count(3 * mebibyte).describe(
+    "As uploadBytesMax, of large bodies whose clients are quick, while small requests are there and take longer than their target; three pieces at least",
   ),
   smallReadTargetMs: count(2).describe("While small reads take longer than this at partition servers on average, large bodies give way"),
   smallWriteTargetMs: count(5).describe("As smallReadTargetMs, of small writes"),

@@ -5,12 +5,12 @@ import { roomBesideOf } from "./room-beside.ts";
 
 const mebibyte = 1024 * 1024;
 
-test("room beside small requests: four whole pieces at least, whatever the size of pieces, and never more than there is", () => {
+test("room beside small requests: three whole pieces at least, whatever the size of pieces, and never more than there is", () => {
   for (const [given, bytesMin] of [
-    [{}, 4 * mebibyte],
-    [{ uploadBytesBeside: 1 }, 4 * mebibyte],
+    [{}, 3 * mebibyte],
+    [{ uploadBytesBeside: 1 }, 3 * mebibyte],
     [{ uploadBytesBeside: 6 * mebibyte }, 6 * mebibyte],
-    [{ pieceBytes: 4 * mebibyte }, 16 * mebibyte],
+    [{ pieceBytes: 4 * mebibyte }, 12 * mebibyte],
     [{ pieceBytes: 4 * mebibyte, uploadBytesMax: 8 * mebibyte }, 7 * mebibyte],
     [{ throttle: false }, 28 * mebibyte],
   ] as const) {

@@ -3,8 +3,8 @@ import type { RoomBesideOptions } from "@stamp/admission";
 import type { FrontEndConfig } from "./config.ts";
 import { pieceShare } from "./content/upload.ts";
 
-/** Whole pieces that large uploads may have in flight at least: three of them for one account at one address. */
-const piecesMin = 4;
+/** Whole pieces that large uploads may have in flight at least: two of them for one account at one address. */
+const piecesMin = 3;
 
 /** Room for whole pieces of large uploads: less while small requests are there and suffer. */
 export function roomBesideOf(config: FrontEndConfig): RoomBesideOptions {

@@ -69,7 +69,7 @@ const asksMax = 10;
  */
 const pieceAsksMax = 40;
 /**
- * Least of both numbers while small requests leave few places for whole pieces: there a client that stands still would hold one of four
+ * Least of both numbers while small requests leave few places for whole pieces: there a client that stands still would hold one of three
  * places for a second.
  */
 const asksLeast = 3;
