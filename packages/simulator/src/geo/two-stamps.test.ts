@@ -92,9 +92,11 @@ test("two stamps: a stamp that does not follow the account, or follows another p
     assert.equal(await b.read({ partitionKey: "p", rowKey: "r" }), undefined);
     await b.obey(RoleCommand.REMOVE, 3);
     await told(/account acct is not at this stamp/);
-    // The copy is begun again, under the primary's epoch: everything gets there.
+    // The copy is begun again, under the primary's epoch, and the primary is told of it: everything gets there.
+    await a.obey(RoleCommand.UNPAIR, 3);
     const settings = unwrap(await a.accounts.getForCopy({ account }, options));
     await b.obey(RoleCommand.FOLLOW, 4, { epoch: 1n, peer: "a", settings });
+    await a.obey(RoleCommand.PAIR, 4, { peer: "b", peerDoors: [b.door] });
     await untilShipped(a);
     assert.equal(await b.read({ partitionKey: "p", rowKey: "r" }), await a.read({ partitionKey: "p", rowKey: "r" }));
     // The account has one stamp again: the log is not kept any more.
