@@ -94,3 +94,21 @@ test("map rows: the golden row is written and read as it was; damage is a typed 
     else assert.equal(decoded.failure.reason, at === versionAt ? "newerFormat" : "damaged", `flipped at ${at}`);
   }
 });
+
+test("map: the ranges with keys between two are those that a look at all of them finds", () => {
+  const lows = [[], [2], [2, 5], [3], [7, 1]].map((bytes) => new Uint8Array(bytes));
+  const ranges = lows.map((low, i) => ({ ...firstRangeOf("Entity"), rangeId: `r${i}`, low, high: lows[i + 1] ?? new Uint8Array() }));
+  const map = new RangeMap(1, ranges);
+  const keys = [[], [1], [2], [2, 4], [2, 5], [2, 6], [3], [6], [7], [7, 1], [9]].map((bytes) => new Uint8Array(bytes));
+  for (const low of keys) {
+    for (const high of keys.filter((key) => compareBytes(low, key) < 0)) {
+      const all = ranges.filter(
+        (range) => compareBytes(range.low, high) < 0 && (range.high.length === 0 || compareBytes(low, range.high) < 0),
+      );
+      assert.deepEqual(
+        map.within("Entity", low, high).map(({ rangeId }) => rangeId),
+        all.map(({ rangeId }) => rangeId),
+      );
+    }
+  }
+});

@@ -48,6 +48,14 @@ export class RangeMap {
     return range;
   }
 
+  /** Returns the ranges of a table that have keys from `low` on, before `high`, in key order. */
+  within(table: string, low: Uint8Array, high: Uint8Array): readonly Range[] {
+    const found: Range[] = [];
+    let range = this.find(table, low);
+    for (; range !== undefined && compareBytes(range.low, high) < 0; range = this.after(range)) found.push(range);
+    return found;
+  }
+
   /** Returns the range that begins where this one ends; undefined for the last range of a table. */
   after(range: Range): Range | undefined {
     return range.high.length === 0 ? undefined : this.find(range.table, range.high);

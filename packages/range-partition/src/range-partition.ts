@@ -135,6 +135,7 @@ export class RangePartition {
     this.departure = this.#makeDeparture();
     this.fences = new ShippedFences({
       stored: loaded.state.shippedFences ?? {},
+      keys: { low: this.#options.lowKey, high: this.#options.highKey },
       record: (fences) => this.#maintenance.recordFences(fences),
       untilOver: () => this.#transactions.untilOver(),
       ended: () => this.#ended ?? this.departure.recorded,

@@ -1,8 +1,9 @@
 /** A promoted copy takes nothing more of its primary before: not what was let in before, and not at a later owner. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ok, type RuleName, refused, unwrap, utf8 } from "@stamp/base";
-import { applySeed, applyShipped, type RangePartition, ShippedFences } from "../index.ts";
+import { ok, type RuleName, refused, toHex, unwrap, utf8 } from "@stamp/base";
+import { tenureOfCopy } from "@stamp/geo";
+import { applySeed, applyShipped, type FencedEpochs, type RangePartition, ShippedFences } from "../index.ts";
 import { put, read, Stamp } from "../testing/harness.ts";
 
 const name = utf8("p/");
@@ -83,6 +84,7 @@ test("fences: a tenure that was not recorded is not taken for durable, and is re
   let fails = true;
   const fences = new ShippedFences({
     stored: {},
+    keys: { low: utf8(""), high: utf8("") },
     record: async (all) => {
       records.push(all);
       return fails ? refused("unavailable", "notReady", "the metadata stream is silent") : ok();
@@ -95,4 +97,46 @@ test("fences: a tenure that was not recorded is not taken for durable, and is re
   fails = false;
   unwrap(await fences.raiseTenure(name, 5));
   assert.deepEqual([fences.tenure(name), fences.recordedTenure(name), records.length], [5, 5, 2]);
+});
+
+test("fences: a key meets those of every prefix of it, the highest number counts, and a child keeps those that it has keys of", async () => {
+  const keyOf = (text: string) => toHex(utf8(text));
+  const stored = {
+    [keyOf("acct")]: 3,
+    [keyOf("a")]: 5,
+    [`tenure:${keyOf("acct")}`]: tenureOfCopy(4),
+    [keyOf("b")]: 7,
+    [`tenure:${keyOf("b")}`]: 70,
+    [keyOf("c")]: 2,
+  };
+  const recorded: FencedEpochs[] = [];
+  const child = (low: string, high: string) =>
+    new ShippedFences({
+      stored,
+      keys: { low: utf8(low), high: utf8(high) },
+      record: async (all) => ok(void recorded.push(all)),
+      untilOver: async () => {},
+      ended: () => undefined,
+    });
+  const all = child("", "");
+  const refuses = (fences: ShippedFences, key: string, epoch: number) => fences.refuses(utf8(key), epoch) !== undefined;
+  assert.deepEqual(
+    [refuses(all, "acct/1", 5), refuses(all, "acct/1", 6), refuses(all, "b", 7), refuses(all, "d", 1)],
+    [true, false, true, false],
+  );
+  const refusesCopy = (key: string, paired: number) => all.refusesCopy(utf8(key), paired) !== undefined;
+  assert.deepEqual(
+    [refusesCopy("acct/1", 3), refusesCopy("acct/1", 4), refusesCopy("acct/1", 0), refusesCopy("ax", 3), refusesCopy("b/1", 3)],
+    [true, false, false, false, true],
+  );
+  // Keys of the account that begins with "b" are on both sides of the split.
+  const [left, right] = [child("", "b/m"), child("b/m", "")];
+  unwrap(await left.raise(utf8("acct"), 4));
+  unwrap(await right.raise(utf8("c"), 3));
+  const kept = recorded.map((fences) => Object.keys(fences).sort());
+  assert.deepEqual(kept, [
+    [keyOf("a"), keyOf("acct"), keyOf("b"), `tenure:${keyOf("acct")}`, `tenure:${keyOf("b")}`],
+    [keyOf("b"), keyOf("c"), `tenure:${keyOf("b")}`],
+  ]);
+  assert.deepEqual([refuses(right, "b/z", 7), right.tenure(utf8("b")), right.tenure(utf8("acct"))], [true, 70, 0]);
 });

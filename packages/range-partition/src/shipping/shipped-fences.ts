@@ -6,12 +6,13 @@
  * - A fence holds in memory before it is recorded, and is recorded before it counts: later owners, and children of splits and
  *   merges, have it.
  * - When a fence counts, every transaction that was decided before it is over (rule `geoPromotionFences`).
+ * - A range keeps no fence or tenure without a key of it: a child leaves those of its siblings out.
  * - A fence or tenure that was not recorded is refused in memory, and counts for nothing else: `recordedTenure` leaves it out.
  *
  * Beside the fences stands the tenure of each account (@stamp/geo account-role.ts), kept in the same way: rows that were shipped to
  * an earlier copy of the account are refused, and a removal of the account ends where a later copy has begun.
  */
-import { type Failed, type Failure, type Outcome, refused, toHex } from "@stamp/base";
+import { compareBytes, type Failed, type Failure, fromHex, type Outcome, prefixEnd, refused, toHex } from "@stamp/base";
 import { tenureOfCopy } from "@stamp/geo";
 
 /**
@@ -22,6 +23,8 @@ export type FencedEpochs = Readonly<Record<string, number>>;
 
 interface FencedRange {
   readonly stored: FencedEpochs;
+  /** Keys of the range; an empty `high` is the end of the table. */
+  readonly keys: { readonly low: Uint8Array; readonly high: Uint8Array };
   readonly record: (fences: FencedEpochs) => Promise<Outcome<void>>;
   /** Resolves when every transaction that began before is over. */
   readonly untilOver: () => Promise<void>;
@@ -32,13 +35,15 @@ interface FencedRange {
 export class ShippedFences {
   readonly #range: FencedRange;
   #fences: FencedEpochs;
+  #index: { readonly epochs: Prefixes; readonly tenures: Prefixes };
   /** Part of the fences that is durable. */
   #recorded: FencedEpochs;
 
   constructor(range: FencedRange) {
     this.#range = range;
-    this.#fences = range.stored;
-    this.#recorded = range.stored;
+    this.#fences = fencesWithin(range.stored, range.keys);
+    this.#recorded = this.#fences;
+    this.#index = indexOf(this.#fences);
   }
 
   /** Takes nothing more that was shipped under a role epoch up to this one, of keys that begin so. Resolves when that counts. */
@@ -63,6 +68,7 @@ export class ShippedFences {
 
   async #raise(key: string, number: number): Promise<Outcome<void>> {
     this.#fences = { ...this.#fences, [key]: Math.max(number, this.#fences[key] ?? 0) };
+    this.#index = indexOf(this.#fences);
     await this.#range.untilOver();
     const ended = this.#range.ended();
     if (ended !== undefined) return { ok: false, failure: ended };
@@ -75,24 +81,58 @@ export class ShippedFences {
   /** Refuses what was shipped of a key to a copy that operation `paired` began, if a later tenure began since; `paired` 0: not known. */
   refusesCopy(key: Uint8Array, paired: number): Failed | undefined {
     if (paired === 0) return undefined;
-    const text = toHex(key);
-    const later = Object.entries(this.#fences).find(
-      ([name, tenure]) =>
-        name.startsWith(tenurePrefix) && tenure > tenureOfCopy(paired) && text.startsWith(name.slice(tenurePrefix.length)),
-    );
-    if (later === undefined) return undefined;
+    if (this.#index.tenures.highest(key) <= tenureOfCopy(paired)) return undefined;
     const message = `shipped to the copy that operation ${paired} began, which was removed from this stamp since`;
     return refused("failedPrecondition", "staleRoleEpoch", message);
   }
 
   /** Refuses what was shipped of a key under a fenced role epoch. */
   refuses(key: Uint8Array, epoch: number): Failed | undefined {
-    const text = toHex(key);
-    const fence = Object.entries(this.#fences).find(([prefix, upTo]) => epoch <= upTo && text.startsWith(prefix));
-    if (fence === undefined) return undefined;
-    const message = `shipped under role epoch ${epoch}, behind the promotion of this stamp's copy, which ended role epoch ${fence[1]}`;
+    const fence = this.#index.epochs.highest(key);
+    if (epoch > fence) return undefined;
+    const message = `shipped under role epoch ${epoch}, behind the promotion of this stamp's copy, which ended role epoch ${fence}`;
     return refused("failedPrecondition", "staleRoleEpoch", message);
   }
+}
+
+/** Numbers of prefixes of keys: those of a key are found without a look at all. */
+class Prefixes {
+  /** By length of the prefix in hexadecimal digits, then prefix. */
+  readonly #byLength = new Map<number, Map<string, number>>();
+
+  add(prefix: string, number: number): void {
+    const same = this.#byLength.get(prefix.length) ?? new Map<string, number>();
+    this.#byLength.set(prefix.length, same.set(prefix, number));
+  }
+
+  /** Highest number of the prefixes that the key begins with; -1: there is none. */
+  highest(key: Uint8Array): number {
+    if (this.#byLength.size === 0) return -1;
+    const text = toHex(key);
+    let highest = -1;
+    for (const [length, numbers] of this.#byLength) highest = Math.max(highest, numbers.get(text.slice(0, length)) ?? -1);
+    return highest;
+  }
+}
+
+function indexOf(fences: FencedEpochs): { readonly epochs: Prefixes; readonly tenures: Prefixes } {
+  const [epochs, tenures] = [new Prefixes(), new Prefixes()];
+  for (const [key, number] of Object.entries(fences)) {
+    if (key.startsWith(tenurePrefix)) tenures.add(key.slice(tenurePrefix.length), number);
+    else epochs.add(key, number);
+  }
+  return { epochs, tenures };
+}
+
+/** Leaves out what no key of the range begins with. */
+function fencesWithin(fences: FencedEpochs, { low, high }: FencedRange["keys"]): FencedEpochs {
+  const kept = Object.entries(fences).filter(([key]) => {
+    const prefix = fromHex(key.startsWith(tenurePrefix) ? key.slice(tenurePrefix.length) : key);
+    if (prefix === undefined) return true;
+    const end = prefixEnd(prefix);
+    return (high.length === 0 || compareBytes(prefix, high) < 0) && (end === undefined || compareBytes(low, end) < 0);
+  });
+  return Object.fromEntries(kept);
 }
 
 /** Records may end in another order than they began. */

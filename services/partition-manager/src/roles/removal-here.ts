@@ -6,24 +6,26 @@
  */
 import { type Outcome, ok } from "@stamp/base";
 import { type AccountRole, removalOf, roleOf, tenureOf } from "@stamp/geo";
-import { holdsAccount } from "@stamp/objects";
+import { accountKeys, objectTables } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
-import type { World } from "@stamp/ports";
+import { Turns, type World } from "@stamp/ports";
 import { type AccountRemoval, fromWire, PartitionServer, type RangeRemoval, toWire } from "@stamp/wire";
 import type { MapState } from "../map/map-state.ts";
 import type { NamedRole } from "./roles-here.ts";
 import { onRanges } from "./shipping-here.ts";
 
 const askTimeoutMs = 5_000;
-/** Accounts that one question is about; the next one is about others when these are removed. */
+/** Accounts that one question is about; the next one is about those behind them. */
 const askedMax = 1_000;
 const queuesMax = 10;
-/** Table with the row of the account's role, which stays. */
-const rolesTable = "Account";
+/** Tables of which something is removed. The row of the account's role stays. */
+const removedTables = objectTables.filter((table) => table !== "Account");
 const queuesTable = "Message";
 
-const ofAccount = (map: MapState, account: string): readonly Range[] =>
-  map.current.ranges.filter((range) => range.table !== rolesTable && holdsAccount(range, account));
+function ofAccount(map: MapState, account: string): readonly Range[] {
+  const { low, high } = accountKeys(account);
+  return removedTables.flatMap((table) => map.current.within(table, low, high));
+}
 const withQueues = (map: MapState, account: string): readonly Range[] =>
   ofAccount(map, account).filter(({ table }) => table === queuesTable);
 
@@ -55,8 +57,10 @@ export async function queuesHere(world: World, map: MapState, account: string): 
 
 export class RemovalsHere {
   readonly #world: World;
-  /** Tenures of removals that have ended, by account. */
-  readonly #ended = new Map<string, number>();
+  /** Roles of accounts whose removal has ended, as text. */
+  readonly #ended = new Map<string, string>();
+  /** Last account of the question before, if there were more; else empty. */
+  #askedTo = "";
 
   constructor(world: World) {
     this.#world = world;
@@ -64,12 +68,16 @@ export class RemovalsHere {
 
   /** Removals that have not ended, as far as the servers answer. */
   async list(map: MapState, roles: readonly NamedRole[]): Promise<Outcome<Omit<AccountRemoval, "$typeName">[]>> {
-    const removed = roles.flatMap(({ account, geoRole }) => {
+    const turns = new Turns(this.#world.clock);
+    const removed: Asked[] = [];
+    for (const { account, geoRole } of roles) {
+      if (turns.over) await turns.next();
+      if (this.#ended.get(account) === geoRole) continue;
       const role = roleOf(geoRole);
       const tenure = role.ok ? removalOf(role.value as AccountRole) : undefined;
-      return tenure === undefined || this.#ended.get(account) === tenure ? [] : [{ account, tenure }];
-    });
-    const asked = removed.slice(0, askedMax);
+      if (tenure !== undefined) removed.push({ account, tenure, geoRole });
+    }
+    const asked = this.#slice(removed);
     if (asked.length === 0) return ok([]);
     const before = new Map(asked.map(({ account }) => [account, ofAccount(map, account)]));
     const servers = new Set([...before.values()].flat().flatMap(({ serverAddress }) => (serverAddress === "" ? [] : [serverAddress])));
@@ -83,18 +91,36 @@ export class RemovalsHere {
         .map((one) => [idOf(one.account, one.rangeId, fromWire(one.ownerEpoch)), one]),
     );
     return ok(
-      asked.flatMap(({ account, tenure }) => {
+      asked.flatMap(({ account, geoRole }) => {
         const ranges = before.get(account) ?? [];
         const facts = ranges.map(({ rangeId, ownerEpoch }) => told.get(idOf(account, rangeId, ownerEpoch)));
         const isSame = ofAccount(map, account).every((range, i) => range === ranges[i]);
         if (isSame && ranges.length > 0 && facts.every((one) => one?.ended === true)) {
-          this.#ended.set(account, tenure);
+          this.#ended.set(account, geoRole);
           return [];
         }
         return [removalOfAccount(account, facts)];
       }),
     );
   }
+
+  /** Accounts of this question, in the order of their names, from the one behind the last question on. */
+  #slice(removed: readonly Asked[]): readonly Asked[] {
+    const sorted = [...removed].sort((a, b) => (a.account < b.account ? -1 : 1));
+    const behind = sorted.findIndex(({ account }) => account > this.#askedTo);
+    const from = Math.max(behind, 0);
+    const asked = [...sorted.slice(from), ...sorted.slice(0, from)].slice(0, askedMax);
+    this.#askedTo = sorted.length > askedMax ? (asked.at(-1)?.account ?? "") : "";
+    return asked;
+  }
+}
+
+/** A removal that has not ended. */
+interface Asked {
+  readonly account: string;
+  readonly tenure: number;
+  /** Text of the account's role. */
+  readonly geoRole: string;
 }
 
 function removalOfAccount(account: string, facts: readonly (RangeRemoval | undefined)[]): Omit<AccountRemoval, "$typeName"> {
