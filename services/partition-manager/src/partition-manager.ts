@@ -167,6 +167,8 @@ export class PartitionManagerRole implements Role {
       }
       const pmTerm = await lease.acquire(signal).catch((error: unknown) => this.#notAcquired(error));
       if (pmTerm === undefined) break;
+      // Where the lock service holds questions, a term begins at the moment when the lease is free: before the store was looked at again.
+      if (heldQuestionMs > 0) await age.look();
       const term = new Term(this.#world, this.#config, { store, openTable: this.#openTable, streams: this.#streams }, pmTerm);
       this.#term = term;
       if (!lease.holds()) term.end("the lease was lost at once");

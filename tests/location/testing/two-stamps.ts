@@ -79,7 +79,7 @@ export interface CopyFacts {
   readonly kind: string;
   readonly seeded: boolean;
   readonly lastSyncMs: number | undefined;
-  /** Commits that the copy lacks; undefined: not known. */
+  /** Commits that the copy lacks; undefined: not known, or not known to count what was written before the question. */
   readonly pendingOperations: number | undefined;
   readonly shippingTrouble: string;
 }
@@ -97,8 +97,12 @@ export async function until<T>(what: string, ask: () => Promise<T> | T, holds: (
   }
 }
 
-/** Asks the location service for the account's copy until it is as wanted. */
+/**
+ * Asks the location service for the account's copy until it is as wanted. It answers what the primary told up to 10 s before, so a backlog counts only
+ * with a Last Sync Time from after the call: then it counts everything that was written before the call.
+ */
 export async function untilCopy(two: TwoStamps, account: string, what: string, holds: (now: CopyFacts) => boolean): Promise<CopyFacts> {
+  const calledMs = Date.now();
   return onLocation(two, (location) =>
     until(
       what,
@@ -109,7 +113,7 @@ export async function untilCopy(two: TwoStamps, account: string, what: string, h
         const [lastSync, pending] = [shipping?.lastSyncMs, shipping?.pendingCommits];
         const figures = {
           lastSyncMs: lastSync === undefined ? undefined : Number(lastSync),
-          pendingOperations: pending === undefined ? undefined : Number(pending),
+          pendingOperations: pending === undefined || Number(lastSync ?? 0) < calledMs ? undefined : Number(pending),
         };
         return { stamp, secondary, state, kind, seeded, ...figures, shippingTrouble: shipping?.trouble ?? "" };
       },

@@ -69,6 +69,7 @@ export function cluster(
   pms: readonly string[] = managers,
   ranges: readonly Range[] = [],
   reshapeTimeoutMs = 3_000,
+  heldQuestionMs = 2_000,
 ): { sim: Simulation; streams: TestStreams } {
   const sim = new Simulation({
     seed,
@@ -110,6 +111,7 @@ export function cluster(
       ...lease,
       ...times,
       reshapeTimeoutMs,
+      heldQuestionMs,
       balance: false,
     });
     sim.addProcess(name, (world) => new PartitionManagerRole(world, config, tables.opener(world), streams.fence), restart);

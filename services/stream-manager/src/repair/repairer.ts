@@ -45,6 +45,7 @@ export class Repairer {
   /** Looked at again by the next scan. */
   readonly blocked = new BlockedCopies();
   #survey: Survey = { unreachable: 0, inGrace: 0 };
+  readonly #begunMs: number;
   #scanning = false;
   #nextScanMs = 0;
   readonly #pace: RepairPace;
@@ -56,6 +57,7 @@ export class Repairer {
     this.#pace = pace;
     this.#term = term;
     this.#completer = completer;
+    this.#begunMs = term.world.clock.monotonicMs();
     this.#broken = new Rounds(() => completer.brokenExtents(), looksPerTickMax);
     this.#incomplete = new Rounds(() => term.state.incomplete(), looksPerTickMax);
   }
@@ -131,7 +133,7 @@ export class Repairer {
   }
 
   async #scan(): Promise<void> {
-    const { ended, nodes, state, world } = this.#term;
+    const { config, ended, nodes, state, world } = this.#term;
     this.#scanning = true;
     this.blocked.clear();
     const survey: Survey = { unreachable: 0, inGrace: 0 };
@@ -143,8 +145,11 @@ export class Repairer {
       if (turns.over) await turns.next();
       if (ended.aborted) return;
     }
+    const isAway = [...state.nodes()].some((node) => !nodes.up(node.nodeId));
+    // A term that has begun just now has not heard of every node yet, and nobody is to act because of that.
+    if (isAway && world.clock.monotonicMs() - this.#begunMs < config.nodeDownAfterMs) survey.unreachable = 0;
     this.#survey = survey;
-    const troubled = this.#queue.size > 0 || [...state.nodes()].some((node) => node.duty === "draining" || !nodes.up(node.nodeId));
+    const troubled = this.#queue.size > 0 || isAway || [...state.nodes()].some((node) => node.duty === "draining");
     this.#nextScanMs = world.clock.monotonicMs() + (troubled ? scanTroubledEveryMs : scanEveryMs);
     this.#scanning = false;
     this.#start();
