@@ -97,7 +97,7 @@ async function parts(): Promise<Part[]> {
         "tests/etcd/members.slow.ts",
         "tests/etcd/slow-disk.slow.ts",
       ],
-      timeoutMs: 8 * minutes,
+      timeoutMs: 15 * minutes,
     },
     {
       title: "three hosts that lose one another; a dead host is replaced; clocks are set by an hour",

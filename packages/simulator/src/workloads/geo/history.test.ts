@@ -51,6 +51,8 @@ test("geo history: an acknowledged write is lost by nothing but a forced failove
     told.write(first, 20, "north");
     const last = told.write(first, 60, "south");
     told.history.told("south", 30, wallMs + syncedMs);
+    // The deposed stamp is the copy by now.
+    told.history.told("north", 40, wallMs + 30);
     if (forced) told.history.forced.push({ ...forced, target: "south" });
     return () => told.judge(last);
   };

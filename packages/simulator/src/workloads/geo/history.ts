@@ -227,7 +227,9 @@ export class GeoHistory {
       const known = this.forced.map(({ source, sinceMs, endMs }) => `${source} ${at(sinceMs)} to ${at(endMs)}`).join("; ");
       throw new BrokenPromise(`${what}, is lost, and no forced failover lost it (forced: ${known || "none"})`);
     }
-    const told = this.#told.filter(({ atMs }) => atMs <= failover.endMs).map(({ lastSyncMs }) => lastSyncMs);
+    // The deposed stamp may be a copy already, and tell how far it is in what the new primary writes.
+    const ofTarget = this.#told.filter(({ stamp: copy, atMs }) => copy === failover.target && atMs <= failover.endMs);
+    const told = ofTarget.map(({ lastSyncMs }) => lastSyncMs);
     const syncedMs = Math.max(0, ...told);
     if (writtenMs <= syncedMs)
       throw new BrokenPromise(`${what}, is lost: written ${syncedMs - writtenMs} ms before the Last Sync Time that was told`);
