@@ -384,3 +384,18 @@ test("nodes: one that was wiped while it held open and sealed extents is accepte
     assert.ok(extents.length > 0 && all.length >= extents.length);
   });
 });
+
+test("repair: a manager that has just begun to lead tells no extent as unreachable before nodes had time to report; then it does", async () => {
+  const cluster = new Cluster({ nodes: ["en1", "en2", "en3"] });
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await fill(cluster, 3);
+    for (const name of ["en1", "en2", "en3", "sm1"]) sim.crash(name, { stayDown: true });
+    await sim.sleep(10_000);
+    sim.restart("sm1");
+    await cluster.until("a leader", async () => (await cluster.sm((sm, timeoutMs) => sm.getRepairStatus({}, { timeoutMs }))).ok);
+    for (const endMs = sim.nowMs + 2_000; sim.nowMs < endMs; await sim.sleep(100))
+      assert.equal((await repairStatus(cluster)).unreachable, 0n);
+    await cluster.until("told", async () => (await repairStatus(cluster)).unreachable === 3n, 10_000);
+  });
+});
