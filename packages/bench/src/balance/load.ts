@@ -1,4 +1,4 @@
-/** Load that changes: requests at a given rate to queues, tables and ranges of PartitionKeys, each of which is hot in some phases. */
+/** Sends requests at a given rate to queues and tables. In each phase, other ones of them are hot. */
 
 import { TableClient } from "../rows/table-client.ts";
 import { SignedClient } from "../signed-client.ts";
