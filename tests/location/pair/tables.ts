@@ -24,7 +24,13 @@ interface Entity {
   readonly timestamp: string;
 }
 
-const partitions = ["foo", "bar", "baz", "qux"] as const;
+const names = ["foo", "bar", "baz", "qux"] as const;
+/**
+ * A read of a PartitionKey is judged as one moment of its range, so all its entities have to be in one page, which holds 1,000: a writer
+ * begins another PartitionKey after so many pairs.
+ */
+const pairsInPartition = 300;
+const partitionOf = (writer: string, pair: number): string => `${writer}-${Math.floor(pair / pairsInPartition)}`;
 const rowKeyOf = (kind: Kind, pair: number): string => `${kind}-${String(pair).padStart(5, "0")}`;
 
 async function entitiesOf(table: TableClient, partition?: string): Promise<Entity[]> {
@@ -87,23 +93,27 @@ export async function tablesAreCopied(t: TestContext, two: TwoStamps): Promise<v
   await untilCopy(two, account, "a complete copy", ({ seeded }) => seeded);
 
   const stopping = new AbortController();
-  const writers = partitions.map(async (partitionKey) => {
-    let pair = 0;
-    for (; !stopping.signal.aborted; pair++) {
+  const writers = names.map((name) => ({ name, pairs: 0 }));
+  const writing = writers.map(async (writer) => {
+    for (; !stopping.signal.aborted; writer.pairs++) {
+      const partitionKey = partitionOf(writer.name, writer.pairs);
+      const pair = writer.pairs % pairsInPartition;
       for (const kind of ["A", "B"] as const) await here.upsertEntity({ partitionKey, rowKey: rowKeyOf(kind, pair), pair }, "Replace");
       await here.upsertEntity({ partitionKey, rowKey: "last", pair }, "Replace");
     }
-    return pair;
   });
   let [judged, highest] = [0, 0];
   const reader = (async () => {
-    // A page holds 1,000 entities, and is one moment of the range.
-    for (let i = 0; !stopping.signal.aborted; i++) {
-      highest = Math.max(highest, assertPrefix((await entitiesOf(there, partitions[i % partitions.length])).slice(0, 1_000)));
-      judged++;
-      await waitMs(50);
+    while (!stopping.signal.aborted) {
+      for (const { name, pairs } of writers) {
+        highest = Math.max(highest, assertPrefix(await entitiesOf(there, partitionOf(name, pairs))));
+        judged++;
+        await waitMs(50);
+      }
     }
   })();
+  // Awaited at the end; a failure before that ends the writers.
+  reader.catch(() => stopping.abort());
   const done: string[] = [];
   try {
     for (const each of [...cuts].sort(() => Math.random() - 0.5)) {
@@ -116,19 +126,19 @@ export async function tablesAreCopied(t: TestContext, two: TwoStamps): Promise<v
   } finally {
     stopping.abort();
   }
-  const pairs = await Promise.all(writers);
-  await reader;
-  t.diagnostic(`pairs written: ${pairs.join(", ")}; reads judged: ${judged}, the last with ${highest} pairs; faults: ${done.join("; ")}`);
+  await Promise.all([...writing, reader]);
+  const written = writers.map(({ pairs }) => pairs);
+  t.diagnostic(`pairs written: ${written.join(", ")}; reads judged: ${judged}, the last with ${highest} pairs; faults: ${done.join("; ")}`);
   assert.ok(judged > 0 && highest > 0, "nothing was judged");
 
   await untilCopy(two, account, "an empty backlog", ({ pendingOperations }) => pendingOperations === 0);
-  const [written, copied] = [await entitiesOf(here), await entitiesOf(there)];
+  const [original, copied] = [await entitiesOf(here), await entitiesOf(there)];
   assert.equal(
-    written.length,
-    pairs.reduce((sum, each) => sum + 2 * each + 1, 0),
+    original.length,
+    written.reduce((sum, pairs) => sum + 2 * pairs + Math.ceil(pairs / pairsInPartition), 0),
   );
-  assert.equal(copied.length, written.length);
-  const different = written.filter((each, i) => JSON.stringify(each) !== JSON.stringify(copied[i]));
+  assert.equal(copied.length, original.length);
+  const different = original.filter((each, i) => JSON.stringify(each) !== JSON.stringify(copied[i]));
   assert.deepEqual(different.slice(0, 3), []);
 
   await assert.rejects(there.upsertEntity({ partitionKey: "foo", rowKey: "x" }), { statusCode: 403 });
