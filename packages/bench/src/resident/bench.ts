@@ -88,13 +88,16 @@ function pageOf({ seconds, clients, large, restMs }: ResidentOptions, rows: read
   const sum = (of: (row: Row) => number): string => rows.reduce((total, row) => total + of(row), 0).toFixed(0);
   const both = ({ rss, pss }: Memory): string => `${rss.toFixed(0)} (${pss.toFixed(0)})`;
   const day = new Date().toISOString().slice(0, 10);
-  const mixed = shares.map(([name, count]) => `${count} × ${name}`).join("; ");
+  const mixed = shares.map(([name, count]) => `- ${count} × ${name}`).join("\n");
   return `# Memory of each process under mixed load
 
     ./stamp bench resident --seconds ${seconds} --clients ${clients} --large ${large} --rest ${restMs / 1_000} --write
 
 ${day}, default cluster, ${clients} clients for ${seconds} s: ${operations} operations (${(operations / seconds).toFixed(0)}/s), ${failed} failed${failed > 0 ? `, the first: ${firstFailure}` : ""}.
-Load average of the machine at the end: ${loadavg()[0]?.toFixed(0)}. Of forty operations: ${mixed}.
+Load average of the machine at the end: ${loadavg()[0]?.toFixed(0)}. Of forty operations:
+
+${mixed}
+
 Besides, ${large} blobs of 4 MiB at an even pace. Memory in MiB: resident, in brackets proportional (a page that several
 processes share counts in parts). Growth: mean of the last third of the time as a multiple of the third before.
 
