@@ -49,10 +49,11 @@ export const connections = (count: () => number, thresholds: Thresholds): Criter
 /** A number that the program keeps: requests that wait. */
 export const queueDepth = (count: () => number, thresholds: Thresholds): Criterion => of("queue", "waiting", thresholds, count);
 
-/** Used share of the file system that holds `path`, in percent. */
+/** Used share of the file system that holds `path`, in percent, as `df` tells it: without blocks that are kept for the administrator. */
 export function usedDisk(path: string, thresholds: Thresholds = { unavailableAbove: 95 }): Criterion {
   return of(`disk of ${path}`, "% used", thresholds, () => {
-    const { blocks, bavail } = statfsSync(path);
-    return blocks === 0 ? 100 : (1 - bavail / blocks) * 100;
+    const { blocks, bfree, bavail } = statfsSync(path);
+    const used = blocks - bfree;
+    return used + bavail === 0 ? 100 : (used / (used + bavail)) * 100;
   });
 }

@@ -13,6 +13,7 @@ import { assert, totalLength } from "@stamp/base";
 import type { Disk, DiskErrorKind, DiskFile } from "@stamp/ports";
 import { DiskError } from "@stamp/ports";
 import { cut, type DirectSupport, DirectWrites, wholePages } from "./direct-writes.ts";
+import { usableSpace } from "./space.ts";
 
 const zeros = new Uint8Array(1024 * 1024);
 /** Chunks of one writev at most on Linux. */
@@ -269,8 +270,7 @@ export class NodeDisk implements Disk {
 
   async space(): Promise<{ readonly freeBytes: number; readonly totalBytes: number }> {
     try {
-      const { bavail, blocks, bsize } = await statfs(this.#root);
-      return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+      return usableSpace(await statfs(this.#root));
     } catch (error) {
       throw diskError(error, ".");
     }
