@@ -55,6 +55,6 @@ export interface Disk {
   writeAtomically(path: string, content: Uint8Array): Promise<void>;
   /** The whole content, or undefined when absent. */
   readWhole(path: string): Promise<Uint8Array | undefined>;
-  /** Of what this process may use of the file system. */
+  /** Bytes of the file system that this process may use. */
   space(): Promise<{ readonly freeBytes: number; readonly totalBytes: number }>;
 }
