@@ -7,6 +7,7 @@ import * as wire from "@stamp/wire";
 import fc from "fast-check";
 import { codecOf, preparedToBuffer } from "../grpc/message-codec.ts";
 import { compiledCodec } from "./compiled-codec.ts";
+import { referencedFromBytes } from "./wire-format.ts";
 
 const isMessage = (value: unknown): value is DescMessage => (value as { kind?: string } | undefined)?.kind === "message";
 const schemas: readonly DescMessage[] = (Object.values(wire) as readonly unknown[]).filter(isMessage);
@@ -18,7 +19,9 @@ const text = fc.oneof(
   fc.string({ minLength: 60, maxLength: 300 }),
   fc.constantFrom("", "\ufeffmark", "\ud800", "€".repeat(43)),
 );
-const bytes = fc.uint8Array({ maxLength: 200 });
+/** Bytes that a message does not copy, and those that are one byte too short for that. */
+const large = fc.constantFrom(new Uint8Array(referencedFromBytes).fill(7), new Uint8Array(referencedFromBytes - 1).fill(8));
+const bytes = fc.oneof({ weight: 9, arbitrary: fc.uint8Array({ maxLength: 200 }) }, { weight: 1, arbitrary: large });
 const bigs = (min: bigint, max: bigint): fc.Arbitrary<bigint> =>
   fc.oneof(fc.bigInt(-1n, 300n), fc.bigInt(min, max)).map((n) => (n < min ? min : n));
 
@@ -152,7 +155,7 @@ for (const [type, [schema, initOf, numbers]] of Object.entries(numbersOf)) {
       fc.property(fc.oneof(fc.constantFrom(...edges), numbers), (value) => {
         const init = create(schema, initOf(value) as never);
         const expected = toBinary(schema, init);
-        const written = codec.encode(init);
+        const written = codec.encode(init)?.own;
         assert.ok(written);
         assert.equal(Buffer.compare(written, expected), 0);
         assert.deepEqual(codec.decode(written), kept(schema, expected));
@@ -189,4 +192,27 @@ test("compiled codec: a message is not changed by the next one, however large th
     assert.deepEqual(codec.decode(again), create(wire.ExecuteRequestSchema, init(size)));
   }
   assert.equal(Buffer.compare(preparedToBuffer(first), before), 0);
+});
+
+test("compiled codec: large bytes inside of messages are the caller's own, and the bytes around them are as before", () => {
+  const codec = codecOf(wire.ExecuteResponseSchema);
+  const sized = fc.integer({ min: 0, max: 3 }).chain((at) => fc.nat(200).map((more) => ([0, 127, 16_300, 2_097_000][at] as number) + more));
+  fc.assert(
+    fc.property(sized, fc.string({ maxLength: 200 }), (size, partitionKey) => {
+      const rows = new Uint8Array(size).fill(3);
+      const last = { partitionKey, rowKey: "r" };
+      const page = { case: "entities", value: { rows, more: true, last, rowsRead: 4 } } as const;
+      const init = { result: { kind: { case: "table", value: { kind: page } } } } as const;
+      const prepared = codec.prepare(init);
+      const expected = toBinary(wire.ExecuteResponseSchema, create(wire.ExecuteResponseSchema, init));
+      assert.equal(Buffer.compare(preparedToBuffer(prepared), Buffer.from(expected)), 0);
+      assert.equal(prepared.sizeBytes, expected.length);
+      assert.deepEqual(
+        prepared.references.map((reference) => reference.bytes),
+        size >= referencedFromBytes ? [rows] : [],
+      );
+      if (size >= referencedFromBytes) assert.equal(prepared.references[0]?.bytes.buffer, rows.buffer);
+    }),
+    { numRuns: 60 },
+  );
 });

@@ -6,11 +6,11 @@
  * protobuf-es: unknown fields, a message field twice, numbers of more than 64 bits, malformed bytes, values of the wrong type.
  */
 import { type DescField, type DescMessage, type DescOneof, type Message, ScalarType } from "@bufbuild/protobuf";
-import { odd, WireReader, WireWriter } from "./wire-format.ts";
+import { type Encoded, odd, WireReader, WireWriter } from "./wire-format.ts";
 
 export interface CompiledCodec {
   /** Undefined: to be left to protobuf-es. */
-  encode(init: object): Uint8Array | undefined;
+  encode(init: object): Encoded | undefined;
   decode(bytes: Uint8Array): Message | undefined;
 }
 

@@ -9,6 +9,8 @@ export const odd: Error = new Error("left to protobuf-es");
 const startBytes = 16 * 1024;
 /** A buffer that grew beyond this is let go after its message. */
 const keptBytesMax = 1024 * 1024;
+/** Bytes from this size on are not copied: to copy less costs less than a part of its own in the frame. */
+export const referencedFromBytes: number = 16 * 1024;
 /** Room for a tag (at most 5 bytes) and a number (at most 10). */
 const fieldBytesMax = 16;
 const shortText = 64;
@@ -20,19 +22,41 @@ const zigzagMax = 0xf_ffff_ffff_ffff;
 /** The two halves of a number that a double can't hold, such as the time of an entity in units of 100 ns. */
 const halves = new DataView(new ArrayBuffer(8));
 
-/** One message after another in one buffer; each is copied out at its end. */
+/** Bytes that belong between two bytes of an encoded message. */
+export interface Reference {
+  /** Number of the message's own bytes before them. */
+  readonly at: number;
+  /** Bytes of the caller, as they were given. */
+  readonly bytes: Uint8Array;
+}
+
+/** An encoded message without its large values of bytes, and these values. */
+export interface Encoded {
+  readonly own: Uint8Array;
+  /** In order. */
+  readonly references: readonly Reference[];
+}
+
+export const noReferences: readonly Reference[] = [];
+
+/**
+ * One message after another in one buffer; each is copied out at its end. Large bytes are not copied at all: a page of rows would be copied
+ * once for each message around it, because lengths are written in front.
+ */
 export class WireWriter {
   #bytes: Buffer = Buffer.allocUnsafeSlow(startBytes);
   #at = 0;
+  #references: { at: number; readonly bytes: Uint8Array }[] = [];
 
   /** Runs `encode` and returns what it wrote. */
-  take(encode: () => void): Uint8Array {
+  take(encode: () => void): Encoded {
     this.#at = 0;
+    if (this.#references.length > 0) this.#references = [];
     encode();
-    const taken = Buffer.allocUnsafe(this.#at);
-    this.#bytes.copy(taken, 0, 0, this.#at);
+    const own = Buffer.allocUnsafe(this.#at);
+    this.#bytes.copy(own, 0, 0, this.#at);
     if (this.#bytes.length > keptBytesMax) this.#bytes = Buffer.allocUnsafeSlow(startBytes);
-    return taken;
+    return { own, references: this.#references.length === 0 ? noReferences : this.#references };
   }
 
   #room(count: number): void {
@@ -57,7 +81,8 @@ export class WireWriter {
   }
 
   end(begin: number): void {
-    const length = this.#at - begin - 1;
+    const referenced = this.#references.length === 0 ? 0 : this.#referencedSince(begin);
+    const length = this.#at - begin - 1 + referenced;
     if (length < 0x80) {
       this.#bytes[begin] = length;
       return;
@@ -65,10 +90,26 @@ export class WireWriter {
     const more = varintBytes(length) - 1;
     this.#room(more);
     this.#bytes.copyWithin(begin + 1 + more, begin + 1, this.#at);
+    if (referenced > 0) this.#moveReferences(begin, more);
     const end = this.#at + more;
     this.#at = begin;
     this.#varint(length, 0);
     this.#at = end;
+  }
+
+  /** Returns the size of the references behind this place, in bytes. */
+  #referencedSince(begin: number): number {
+    let bytes = 0;
+    for (let i = this.#references.length - 1; i >= 0; i--) {
+      const reference = this.#references[i] as Reference;
+      if (reference.at <= begin) break;
+      bytes += reference.bytes.length;
+    }
+    return bytes;
+  }
+
+  #moveReferences(begin: number, more: number): void {
+    for (const reference of this.#references) if (reference.at > begin) reference.at += more;
   }
 
   #varint(low: number, high: number): void {
@@ -168,6 +209,12 @@ export class WireWriter {
 
   bytes(value: unknown): void {
     if (!(value instanceof Uint8Array)) throw odd;
+    if (value.length >= referencedFromBytes) {
+      this.#room(fieldBytesMax);
+      this.#varint(value.length, 0);
+      this.#references.push({ at: this.#at, bytes: value });
+      return;
+    }
     this.#room(value.length + fieldBytesMax);
     this.#varint(value.length, 0);
     this.#bytes.set(value, this.#at);

@@ -5,6 +5,8 @@
  *
  *   | small fields | tag(payload) | length | bytes | tag(payload) | length | bytes | …
  *
+ * Large bytes in any other field are references, too, between the bytes of the small fields. A caller changes neither until its call is over.
+ *
  * Decoded payloads are views of the received frame. Other messages that hold bytes are decoded from a copy of their own size, so that
  * keeping one of their values does not keep a whole frame alive; large ones are not, which have memory of their own and are not kept.
  */
@@ -12,6 +14,7 @@ import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { assert } from "@stamp/base";
 import { type CompiledCodec, compiledCodec } from "../codec/compiled-codec.ts";
+import { type Encoded, noReferences, type Reference } from "../codec/wire-format.ts";
 import { varintSize, writeVarint } from "./bus/varint.ts";
 
 /** Messages from this size on are decoded in place: to copy a page of rows costs more than to decode it. */
@@ -23,11 +26,13 @@ const emptyBytes = new Uint8Array(0);
 export interface Prepared {
   readonly sizeBytes: number;
   readonly small: Uint8Array;
+  /** Large bytes that belong into `small`, in order. */
+  readonly references: readonly Reference[];
   readonly payloadTag: number;
   readonly payload: readonly Uint8Array[];
 }
 
-export const preparedNothing: Prepared = { sizeBytes: 0, small: emptyBytes, payloadTag: 0, payload: none };
+export const preparedNothing: Prepared = { sizeBytes: 0, small: emptyBytes, references: noReferences, payloadTag: 0, payload: none };
 
 export function copyPayload(target: Uint8Array, at: number, payload: Uint8Array): number {
   target.set(payload, at);
@@ -36,8 +41,16 @@ export function copyPayload(target: Uint8Array, at: number, payload: Uint8Array)
 
 /** Returns where to go on; so does `put`. */
 export function writePrepared(target: Uint8Array, at: number, prepared: Prepared, put: typeof copyPayload = copyPayload): number {
-  target.set(prepared.small, at);
-  let next = at + prepared.small.length;
+  const { small } = prepared;
+  let next = at;
+  let written = 0;
+  for (const reference of prepared.references) {
+    target.set(small.subarray(written, reference.at), next);
+    next = put(target, next + reference.at - written, reference.bytes);
+    written = reference.at;
+  }
+  target.set(written === 0 ? small : small.subarray(written), next);
+  next += small.length - written;
   for (const bytes of prepared.payload) {
     next = writeVarint(target, next, prepared.payloadTag);
     next = writeVarint(target, next, bytes.length);
@@ -96,20 +109,20 @@ export class MessageCodec {
   /** Throws when a value does not fit its field (a bug of the caller). */
   prepare(init: object): Prepared {
     if (!this.hasPayload) {
-      const small = this.#compiled?.encode(init) ?? toBinary(this.schema, create(this.schema, init as never));
-      return { sizeBytes: small.length, small, payloadTag: 0, payload: none };
+      const { own, references } = this.#compiled?.encode(init) ?? encodedWhole(toBinary(this.schema, create(this.schema, init as never)));
+      return { sizeBytes: own.length + sizeOf(references), small: own, references, payloadTag: 0, payload: none };
     }
     const given = (init as Record<string, unknown>)[this.#payloadName];
-    const small = this.#compiled?.encode(init) ?? this.#withoutPayload(init);
+    const { own, references } = this.#compiled?.encode(init) ?? encodedWhole(this.#withoutPayload(init));
     let payload = none;
     if (this.#payloadRepeated) payload = (given as readonly Uint8Array[] | undefined) ?? none;
     else if (given !== undefined && (given as Uint8Array).length > 0) payload = [given as Uint8Array];
-    let sizeBytes = small.length;
+    let sizeBytes = own.length + sizeOf(references);
     for (const bytes of payload) {
       assert(bytes instanceof Uint8Array, "a payload that is not bytes");
       sizeBytes += varintSize(this.#payloadTag) + varintSize(bytes.length) + bytes.length;
     }
-    return { sizeBytes, small, payloadTag: this.#payloadTag, payload };
+    return { sizeBytes, small: own, references, payloadTag: this.#payloadTag, payload };
   }
 
   #withoutPayload(init: object): Uint8Array {
@@ -122,6 +135,14 @@ export class MessageCodec {
     const own = this.#copyBeforeDecoding && bytes.length < decodedInPlaceBytes ? new Uint8Array(bytes) : plainView(bytes);
     return this.#compiled?.decode(own) ?? fromBinary(this.schema, own);
   }
+}
+
+const encodedWhole = (own: Uint8Array): Encoded => ({ own, references: noReferences });
+
+function sizeOf(references: readonly Reference[]): number {
+  let bytes = 0;
+  for (const reference of references) bytes += reference.bytes.length;
+  return bytes;
 }
 
 /** The same bytes as a plain Uint8Array (a Buffer's `slice` would alias). */

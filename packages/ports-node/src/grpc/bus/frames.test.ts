@@ -7,6 +7,7 @@ import {
   AppendRequestSchema,
   BusFramesSchema,
   ExtentNode,
+  GetKeysResponseSchema,
   KeyVersionSchema,
   LockService,
   ReadResponseSchema,
@@ -64,6 +65,13 @@ test("lanes: whatever may carry a payload in either direction is bulk", () => {
 /** A map in a plain object can not hold this name, and the two readers lose it differently. No caller sends it. */
 const metadataName = fc.string({ minLength: 1, maxLength: 10 }).filter((name) => name !== "__proto__");
 
+/** Values that the message copies, and values that it does not. */
+const value = fc.oneof(
+  bytes(200),
+  fc.nat(300).map((more) => new Uint8Array(16_300 + more).fill(more)),
+);
+const entryOf = (bytesOfKey: Uint8Array) => ({ key: "k", value: bytesOfKey, version: 3n });
+
 const outgoing: fc.Arbitrary<Outgoing> = fc.oneof(
   fc.record({
     kind: fc.constant("request" as const),
@@ -83,6 +91,7 @@ const outgoing: fc.Arbitrary<Outgoing> = fc.oneof(
     message: fc.oneof(
       fc.constant(preparedNothing),
       bytes(200).map((payload) => codecOf(ReadResponseSchema).prepare({ payload })),
+      fc.array(value, { maxLength: 3 }).map((values) => codecOf(GetKeysResponseSchema).prepare({ entries: values.map(entryOf) })),
     ),
   }),
 );
@@ -128,7 +137,8 @@ test("frames: in parts they are the same bytes behind room for a header, and lar
       const expected = Buffer.concat(encodeFrames(items, [7], whole));
       assert.equal(Buffer.compare(Buffer.concat(parts).subarray(8), expected), 0);
       assert.ok((parts[0] as Buffer).length >= 8);
-      const large = items.flatMap((item) => item.message.payload.filter((payload) => payload.length >= referencedFromBytes));
+      const referenced = items.flatMap(({ message }) => [...message.references.map((reference) => reference.bytes), ...message.payload]);
+      const large = referenced.filter((each) => each.length >= referencedFromBytes);
       const own = new Set(large.map((payload) => payload.buffer));
       assert.equal(parts.filter((part) => own.has(part.buffer)).length, large.length);
     }),

@@ -106,6 +106,7 @@ export function encodeFrames(items: readonly Outgoing[], cancelled: readonly num
     sizes.push(body);
     size += 1 + varintSize(body) + body;
     for (const payload of item.message.payload) if (payload.length >= referencedFromBytes) size -= payload.length;
+    for (const { bytes } of item.message.references) if (bytes.length >= referencedFromBytes) size -= bytes.length;
   }
   let cancelledSize = 0;
   for (const callId of cancelled) cancelledSize += varintSize(callId);
