@@ -190,8 +190,8 @@ export { entityContinuation, parseEntityContinuation, parseTableContinuation, ta
 export { entityEtag, timestampOfEtag } from "./table/edm.ts";
 export {
   checkEntity,
+  EntitiesJson,
   type EntityBody,
-  entitiesJson,
   entityJson,
   entityPath,
   type JsonForm,

@@ -190,21 +190,31 @@ export function entityJson(form: JsonForm, table: string, entity: ShownEntity, s
   return `{${entityMembers(head, form, table, entity, wantedOf(select))}}`;
 }
 
-/** In pieces, one for each entity. */
-export function* entitiesJson(
-  form: JsonForm,
-  table: string,
-  entities: Iterable<ShownEntity>,
-  select: readonly string[],
-): Generator<string, void> {
-  yield form.metadata === "none" ? '{"value":[' : `{${metadataUrl(form, table)},"value":[`;
-  const wanted = wantedOf(select);
-  let before = "{";
-  for (const entity of entities) {
-    yield `${before}${entityMembers("", form, table, entity, wanted)}}`;
-    before = ",{";
+/** The JSON of one page of entities in pieces: `start`, each entity, `end`. */
+export class EntitiesJson {
+  readonly #form: JsonForm;
+  readonly #table: string;
+  readonly #wanted: Wanted;
+  #before = "{";
+  readonly end = "]}";
+
+  /** `select`: names of the properties that are shown; empty: all. */
+  constructor(form: JsonForm, table: string, select: readonly string[]) {
+    this.#form = form;
+    this.#table = table;
+    this.#wanted = wantedOf(select);
   }
-  yield "]}";
+
+  get start(): string {
+    return this.#form.metadata === "none" ? '{"value":[' : `{${metadataUrl(this.#form, this.#table)},"value":[`;
+  }
+
+  /** Returns the next entity, with a comma before all but the first. */
+  entity(entity: ShownEntity): string {
+    const text = `${this.#before}${entityMembers("", this.#form, this.#table, entity, this.#wanted)}}`;
+    this.#before = ",{";
+    return text;
+  }
 }
 
 type Wanted = ReadonlySet<string> | undefined;

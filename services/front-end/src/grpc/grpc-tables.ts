@@ -46,10 +46,11 @@ export function tableHandlers(call: AuthorizedCall, tables: Tables): TableHandle
       if (!table.ok) return table;
       const entitiesMax = request.maxResults < 1 ? tablePageMax : Math.min(request.maxResults, tablePageMax);
       const question = { table: table.value, filter: filter.value, select: request.select, after: request.after, entitiesMax };
-      const found = await tables.query(question, limits);
+      const entities: ReturnType<typeof entityToWire>[] = [];
+      const found = await tables.query(question, limits, async (some) => void entities.push(...some.map(entityToWire)));
       if (!found.ok) return found;
-      const { entities, next } = found.value;
-      const page = { entities: entities.map(entityToWire) };
+      const { next } = found.value;
+      const page = { entities };
       return parsed(next ? { ...page, next: { ...next } } : page);
     }),
   };

@@ -25,30 +25,58 @@ export async function readInTurns<T>(clock: Clock, reader: PieceReader<T>, body:
 
 /** Returns the pieces one after another, in UTF-8. `bytesExpected`: their size, about. */
 export async function textInTurns(clock: Clock, pieces: Iterable<string>, bytesExpected = 0): Promise<Uint8Array> {
-  const turns = new Turns(clock);
-  const encoded = new EncodedText(bytesExpected);
-  let text = "";
-  for (const piece of pieces) {
-    text += piece;
-    if (text.length >= chunkCharacters) {
-      encoded.add(text);
-      text = "";
-    }
-    if (turns.over) await turns.next();
+  const writer = new TextWriter(clock);
+  writer.expect(bytesExpected);
+  await writer.add(pieces);
+  return writer.finish();
+}
+
+/** A text in UTF-8 whose pieces are not there at once. No piece is kept: thousands of them would outlive a collection of the heap. */
+export class TextWriter {
+  readonly #turns: Turns;
+  readonly #encoded = new EncodedText();
+  /** Pieces that are not encoded yet. */
+  #text = "";
+
+  constructor(clock: Clock) {
+    this.#turns = new Turns(clock);
   }
-  encoded.add(text);
-  return encoded.finish();
+
+  /** Makes room for about so many bytes behind those that are written. */
+  expect(bytes: number): void {
+    this.#encoded.reserve(bytes);
+  }
+
+  /** Writes the pieces, and gives way between them. One call at a time. */
+  async add(pieces: Iterable<string>): Promise<void> {
+    for (const piece of pieces) {
+      this.#text += piece;
+      if (this.#text.length >= chunkCharacters) this.#encode();
+      if (this.#turns.over) await this.#turns.next();
+    }
+  }
+
+  /** The text. The bytes are the caller's; nothing can be added any more. */
+  finish(): Uint8Array {
+    this.#encode();
+    return this.#encoded.finish();
+  }
+
+  #encode(): void {
+    this.#encoded.add(this.#text);
+    this.#text = "";
+  }
 }
 
 const encoder = new TextEncoder();
 
 /** Texts in UTF-8, written one behind the other into one buffer. */
 class EncodedText {
-  #bytes: Uint8Array;
+  #bytes: Uint8Array = new Uint8Array(0);
   #length = 0;
 
-  constructor(bytesExpected: number) {
-    this.#bytes = new Uint8Array(bytesExpected);
+  reserve(bytes: number): void {
+    if (this.#bytes.length - this.#length < bytes) this.#grow(bytes);
   }
 
   add(text: string): void {

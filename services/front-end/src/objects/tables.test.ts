@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, ok } from "@stamp/base";
-import { encodeKey, encodeRow, entitySchema, packRows } from "@stamp/objects";
+import { type Entity, encodeKey, encodeRow, entitySchema, packRows } from "@stamp/objects";
 import type { World } from "@stamp/ports";
 import type { Router } from "../routing/router.ts";
 import { pageBytesMax, Tables } from "./tables.ts";
@@ -34,7 +34,16 @@ function start(goMs: number, found: (go: number) => readonly object[], rowsOf: (
     return ok({ result, range: { high: new Uint8Array(0) } });
   };
   const tables = new Tables(world, { ask } as unknown as Router, { requestTimeoutMs: 60_000 });
-  return { query: () => tables.query(question, { deadlineMs: 60_000 }), goes: () => goes };
+  const query = async () => {
+    const entities: Entity[] = [];
+    let storedBytes = 0;
+    const page = await tables.query(question, { deadlineMs: 60_000 }, async (some, bytes) => {
+      entities.push(...some);
+      storedBytes += bytes;
+    });
+    return page.ok ? { ok: true as const, value: { ...page.value, entities, storedBytes } } : page;
+  };
+  return { query, goes: () => goes };
 }
 
 test("a query that finds nothing ends its page after 5 seconds, with the place where it goes on", async () => {

@@ -37,12 +37,15 @@ export const pageBytesMax: number = 4 * 1024 * 1024;
 const pageTimeMs = 5_000;
 
 export interface EntitiesFound {
-  readonly entities: readonly Entity[];
-  /** Bytes of the entities as they are stored, about. */
-  readonly storedBytes: number;
   /** The next page begins behind it; undefined: there is none. */
   readonly next: EntityKey | undefined;
 }
+
+/**
+ * Takes some of the entities of a page, in order, and resolves when it has taken all that `entities` gives. An entity is made when it is asked
+ * for. `storedBytes`: their size as they are stored, about.
+ */
+export type TakeEntities = (entities: IteratorObject<Entity>, storedBytes: number) => Promise<void>;
 
 export interface TablesFound {
   readonly tables: readonly Table[];
@@ -111,31 +114,33 @@ export class Tables {
     return found.ok ? parsed(entityFromWire(found.value)) : found;
   }
 
-  /** One page. */
-  async query(question: QueryEntities, limits: CallLimits): Promise<Parsed<EntitiesFound>> {
-    const entities: Entity[] = [];
+  /** One page, given to `take` as it is found. */
+  async query(question: QueryEntities, limits: CallLimits, take: TakeEntities): Promise<Parsed<EntitiesFound>> {
     let bytes = 0;
-    let storedBytes = 0;
+    let count = 0;
+    let cut = false;
     let last = question.after;
+    function* within(entities: Iterable<Entity>): Generator<Entity, void> {
+      for (const entity of entities) {
+        bytes += entityBytes(entity.partitionKey, entity.rowKey, entity.properties);
+        cut = bytes > pageBytesMax && count > 0;
+        if (cut) return;
+        count++;
+        last = entity;
+        yield entity;
+      }
+    }
     const end = await this.#overRanges("entities", limits, {
-      operation: () => ({
-        case: "queryEntities",
-        value: { ...question, after: last, entitiesMax: question.entitiesMax - entities.length },
-      }),
-      take: (page: WireEntityPage) => {
-        storedBytes += page.rows.length;
-        for (const entity of entitiesOf(page)) {
-          bytes += entityBytes(entity.partitionKey, entity.rowKey, entity.properties);
-          if (bytes > pageBytesMax && entities.length > 0) return "cut";
-          entities.push(entity);
-          last = { partitionKey: entity.partitionKey, rowKey: entity.rowKey };
-        }
-        if (page.last) last = { partitionKey: page.last.partitionKey, rowKey: page.last.rowKey };
-        return entities.length >= question.entitiesMax ? "full" : "room";
+      operation: () => ({ case: "queryEntities", value: { ...question, after: keyOf(last), entitiesMax: question.entitiesMax - count } }),
+      take: async (page: WireEntityPage) => {
+        await take(within(entitiesOf(page)), page.rows.length);
+        if (cut) return "cut";
+        if (page.last) last = page.last;
+        return count >= question.entitiesMax ? "full" : "room";
       },
       mayPause: () => last !== undefined,
     });
-    return end.ok ? parsed({ entities, storedBytes, next: end.value === "more" ? last : undefined }) : end;
+    return end.ok ? parsed({ next: end.value === "more" ? keyOf(last) : undefined }) : end;
   }
 
   /** One page. */
@@ -144,7 +149,7 @@ export class Tables {
     let last = question.after;
     const end = await this.#overRanges("tables", limits, {
       operation: () => ({ case: "listTables", value: { ...question, after: last, tablesMax: question.tablesMax - tables.length } }),
-      take: (page: TablePage) => {
+      take: async (page: TablePage) => {
         tables.push(...page.tables.map(tableFromWire));
         if (page.last !== "") last = page.last;
         return tables.length >= question.tablesMax ? "full" : "room";
@@ -162,7 +167,7 @@ export class Tables {
       /** The next go: behind what was looked at last. */
       readonly operation: () => TableOperation;
       /** `cut`: the page is full before all of this was taken. */
-      readonly take: (page: ResultValue<C>) => "room" | "full" | "cut";
+      readonly take: (page: ResultValue<C>) => Promise<"room" | "full" | "cut">;
       /** Whether there is a place to go on from. */
       readonly mayPause: () => boolean;
     },
@@ -178,7 +183,7 @@ export class Tables {
       if (!table.ok) return table;
       const found = kindOf(table.value, expected);
       if (!found.ok) return found;
-      const state = page.take(found.value as ResultValue<C>);
+      const state = await page.take(found.value as ResultValue<C>);
       if (state === "cut") return parsed("more");
       const { more, rangeEnded } = found.value as WireEntityPage | TablePage;
       const next = more
@@ -217,6 +222,8 @@ export class Tables {
     return routeOf(this.#world.rules, { case: "table", value: operation });
   }
 }
+
+const keyOf = (key: EntityKey | undefined): EntityKey | undefined => key && { partitionKey: key.partitionKey, rowKey: key.rowKey };
 
 const late = refused("deadlineExceeded", "timeout", "the table's row was not read in time");
 
