@@ -9,6 +9,7 @@ import { blobsAreCopied } from "./pair/blobs.ts";
 import { commandsWork, resetDeletesAll } from "./pair/commands.ts";
 import { primaryIsLost } from "./pair/forced.ts";
 import { guideIsRight } from "./pair/guide.ts";
+import { queuesAreCopied } from "./pair/queues.ts";
 import { tablesAreCopied } from "./pair/tables.ts";
 import { everyKindIsCopied } from "./testing/every-kind.ts";
 import { type StartedTwoStamps, startTwoStamps, type TwoStamps } from "./testing/two-stamps.ts";
@@ -36,6 +37,9 @@ test("geo: everything that is copied, of every kind, is told at the secondary as
 
 test("geo: tables written at the primary are at the secondary, in order, with their ETags and times, under cuts of the link", (t) =>
   tablesAreCopied(t, pair()));
+
+test("geo: queues under load fail over with every message, receipts from before still count, and an account moves with its queues", (t) =>
+  queuesAreCopied(t, pair()));
 
 test("guide of geo: every command works as it stands there", (t) => guideIsRight(t, pair()));
 

@@ -56,9 +56,11 @@ export interface AccountRole {
   readonly paired?: number;
   /** Where this stamp's copy ended when it was promoted. */
   readonly promotedAt?: GeoPoint;
+  /** True if queues are copied between the two stamps, too. Undefined: they are at one stamp only. */
+  readonly queues?: true;
   /**
-   * True in a removed account whose queues are deleted, too: whoever removed it gave them up. Undefined: they stay, also if a
-   * release wrote the row that did not know the member.
+   * True in a removed account whose queues are deleted, too: whoever removed it gave them up, or they were a copy. Undefined: they
+   * stay, also if a release wrote the row that did not know the member.
    */
   readonly dropsQueues?: boolean;
   /** Report that a deposed primary owes: its commits behind `from`. */
@@ -71,10 +73,16 @@ interface Peer {
   readonly peerDoors?: readonly string[];
 }
 
+/** Choice of the operation that begins a copy. Promotions keep it. */
+interface Copied {
+  /** True if queues are copied, too. */
+  readonly queues?: true;
+}
+
 export type RoleCommand =
   | { readonly kind: "create"; readonly operation: number }
-  | ({ readonly kind: "follow"; readonly operation: number; readonly epoch: number } & Peer)
-  | ({ readonly kind: "pair"; readonly operation: number } & Peer)
+  | ({ readonly kind: "follow"; readonly operation: number; readonly epoch: number } & Peer & Copied)
+  | ({ readonly kind: "pair"; readonly operation: number } & Peer & Copied)
   | { readonly kind: "drain"; readonly operation: number }
   | { readonly kind: "undrain"; readonly operation: number }
   | ({ readonly kind: "promote"; readonly operation: number } & Peer)
@@ -156,16 +164,18 @@ function begin(command: RoleCommand, obeyed: CommandOrder): Outcome<Obeyed> {
   return refused("notFound", "conflict", `command ${command.kind}: this stamp has nothing of the account`);
 }
 
-const dropped = ({ dropsQueues }: Extract<RoleCommand, { kind: "remove" }>): Pick<AccountRole, "dropsQueues"> =>
+const dropped = ({ dropsQueues }: Pick<AccountRole, "dropsQueues">): Pick<AccountRole, "dropsQueues"> =>
   dropsQueues === true ? { dropsQueues } : {};
 
 const peerOf = ({ peer, peerDoors }: Peer): Peer => (peerDoors === undefined ? { peer } : { peer, peerDoors });
+const copiedOf = ({ queues }: Copied): Copied => (queues === true ? { queues } : {});
 
 const followed = (command: Extract<RoleCommand, { kind: "follow" }>, obeyed: CommandOrder): AccountRole => ({
   role: "unseeded",
   epoch: command.epoch,
   obeyed,
   ...peerOf(command),
+  ...copiedOf(command),
   paired: command.operation,
 });
 
@@ -185,7 +195,9 @@ function change(row: AccountRole, command: RoleCommand, obeyed: CommandOrder, fa
     case "follow":
       return role === "removed" ? to(followed(command, obeyed)) : not(command, row);
     case "pair":
-      return role === "primary" ? to({ ...row, obeyed, ...peerOf(command), paired: command.operation }) : not(command, row);
+      return role === "primary"
+        ? to({ ...row, obeyed, ...peerOf(command), ...copiedOf(command), paired: command.operation })
+        : not(command, row);
     case "drain":
       return takesPart ? to({ ...row, role: "drained", obeyed }) : not(command, row);
     case "undrain":
@@ -198,6 +210,7 @@ function change(row: AccountRole, command: RoleCommand, obeyed: CommandOrder, fa
         epoch: command.operation,
         obeyed,
         ...peerOf(command),
+        ...copiedOf(row),
         paired: command.operation,
         promotedAt: facts.copied,
       });
@@ -211,17 +224,21 @@ function change(row: AccountRole, command: RoleCommand, obeyed: CommandOrder, fa
         epoch: command.operation,
         obeyed,
         ...peerOf(command),
+        ...copiedOf(row),
         paired: command.operation,
         ...(isShipped ? {} : { report: { from, complete: false } }),
       });
     }
     case "unpair": {
       if (!takesPart) return not(command, row);
-      const { peer: _peer, peerDoors: _doors, paired: _paired, ...alone } = row;
+      const { peer: _peer, peerDoors: _doors, paired: _paired, queues: _queues, ...alone } = row;
       return to({ ...alone, role: "primary", obeyed });
     }
     case "remove":
-      return takesPart ? not(command, row) : to({ role: "removed", epoch, obeyed, ...dropped(command) });
+      // Queues that were copied are at the other stamp, too.
+      return takesPart
+        ? not(command, row)
+        : to({ role: "removed", epoch, obeyed, ...dropped({ dropsQueues: command.dropsQueues === true || row.queues === true }) });
   }
 }
 

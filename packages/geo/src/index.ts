@@ -46,6 +46,7 @@ export {
   commandOf,
   commandToSend,
   type GeoAccount,
+  type MigrationChoices,
   type OperationKind,
   type OperationStep,
   planAnswer,

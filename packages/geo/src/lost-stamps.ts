@@ -47,12 +47,12 @@ const owing = (account: GeoAccount, ...commands: readonly StampCommand[]): GeoAc
 });
 
 function ended(account: GeoAccount): GeoAccount {
-  const { running: _running, ...rest } = account;
-  return rest;
+  const { running: _running, queues, ...rest } = account;
+  return rest.secondary === undefined || queues !== true ? rest : { ...rest, queues };
 }
 
 function alone(account: GeoAccount): GeoAccount {
-  const { secondary: _secondary, ...rest } = ended(account);
+  const { secondary: _secondary, queues: _queues, ...rest } = ended(account);
   return { ...rest, seeded: false };
 }
 

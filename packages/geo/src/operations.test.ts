@@ -173,7 +173,7 @@ test("operations: a migration that drains for too long keeps its copy and drains
     unwrap(stamps.obey("a", commandOf(moving)?.command as RoleCommand));
     moving = unwrap(planDrainLate(moving));
     assert.equal(moving.running?.givenUp, true, "a release that knows no second drain gives the migration up");
-    assert.match(refusal(planMigrate(moving, "c", false, true)), /is under way, at step undraining/);
+    assert.match(refusal(planMigrate(moving, "c", { anyway: true })), /is under way, at step undraining/);
     if (end === "given up") moving = unwrap(planGiveUp(moving));
     step();
     if (end === "given up") {
@@ -185,8 +185,8 @@ test("operations: a migration that drains for too long keeps its copy and drains
     }
     assert.deepEqual([moving.running?.step, moving.running?.givenUp, moving.operation, moving.epoch], ["seeding", undefined, 3, 1]);
     assert.match(stamps.roles(), /^a primary 1, c secondary 1/, "the primary takes writes, the copy is kept");
-    assert.match(refusal(planMigrate(moving, "b", false, true)), /is under way/, "to another stamp");
-    moving = unwrap(planMigrate(moving, "c", false, true));
+    assert.match(refusal(planMigrate(moving, "b", { anyway: true })), /is under way/, "to another stamp");
+    moving = unwrap(planMigrate(moving, "c", { anyway: true }));
     assert.deepEqual([moving.running?.anyway, moving.operation], [true, 3]);
     moving = stamps.run(stamps.seed(moving, "c"));
     assert.deepEqual([moving.primary, moving.epoch, stateOf(moving)], ["c", 3, "single"]);
@@ -255,4 +255,29 @@ test("operations: what came late from another operation, step or role epoch chan
     obey(row, { kind: "promote", operation: 2, peer: "a" }, { ...facts, copied: [{ range: "r", sequence: 9 }] }, allRules),
   );
   assert.deepEqual(again.row.promotedAt, [{ range: "r", sequence: 7 }]);
+});
+
+test("operations: queues that are copied stay so over failovers, go with the copy, and are copied to the next stamp only if asked for", () => {
+  const stamps = new Stamps();
+  const queuesAt = (): string =>
+    [...stamps.rows].map(([stamp, { queues, dropsQueues }]) => `${stamp} ${queues ? "copied" : dropsQueues ? "deleted" : "-"}`).join(", ");
+  let account = stamps.run(unwrap(planCreate("acme", "a", "b", true)));
+  account = stamps.seed(account, "b");
+  assert.deepEqual([account.queues, queuesAt()], [true, "a copied, b copied"]);
+  account = stamps.seed(stamps.run(unwrap(planFailover(account))), "a");
+  account = stamps.seed(stamps.run(unwrap(planForcedFailover(account, undefined))), "b");
+  assert.deepEqual([account.queues, queuesAt()], [true, "a copied, b copied"]);
+  account = stamps.run(unwrap(planUnprotect(account)));
+  assert.deepEqual([account.queues, queuesAt()], [undefined, "a -, b deleted"]);
+  account = stamps.run(unwrap(planProtect(account, "b")));
+  assert.deepEqual([account.queues, queuesAt()], [undefined, "a -, b -"]);
+  account = stamps.run(unwrap(planUnprotect(account)));
+  assert.equal(queuesAt(), "a -, b -", "a copy without queues leaves those of its stamp where they are");
+  account = stamps.run(stamps.seed(stamps.run(unwrap(planMigrate(account, "c", { withQueues: true }))), "c"));
+  assert.deepEqual([account.primary, account.queues, queuesAt()], ["c", undefined, "a deleted, b -, c -"]);
+  const moving = stamps.run(unwrap(planMigrate(account, "b", { withQueues: true })));
+  account = stamps.run(unwrap(planGiveUp(moving)));
+  assert.deepEqual([account.primary, account.queues, queuesAt()], ["c", undefined, "a deleted, b deleted, c -"]);
+  assert.match(refusal(planMigrate(account, "b", { withQueues: true, dropQueues: true })), /badRequest: .*either move or are deleted/);
+  assert.match(refusal(planCreate("acme", "a", undefined, true)), /badRequest: .*no second stamp/);
 });

@@ -69,6 +69,8 @@ export interface GeoAccount {
   readonly epoch: number;
   /** Number of the last operation. */
   readonly operation: number;
+  /** True if queues are copied to the second stamp, too, or move with the account. Undefined: they are at one stamp only. */
+  readonly queues?: true;
   /** True if the secondary's copy was complete at some time since it follows this role epoch. */
   readonly seeded: boolean;
   readonly running?: RunningOperation;
@@ -98,27 +100,51 @@ export function stateOf({ running, secondary, seeded }: GeoAccount): AccountStat
 const conflict = (message: string) => refused("aborted", "conflict", message);
 const wrong = (message: string) => refused("invalidArgument", "badRequest", message);
 
-/** Begins to create an account on `primary`, with a copy on `secondary` if it is given. */
-export function planCreate(name: string, primary: string, secondary?: string): Outcome<GeoAccount> {
+/** Begins to create an account on `primary`, with a copy on `secondary` if it is given; `withQueues`: its queues are copied, too. */
+export function planCreate(name: string, primary: string, secondary?: string, withQueues = false): Outcome<GeoAccount> {
   if (primary === secondary) return wrong(`account ${name} needs two different stamps, not ${primary} twice`);
+  if (withQueues && secondary === undefined) return wrong(`account ${name} has no second stamp that its queues could be copied to`);
   const running: RunningOperation = { kind: "create", step: "creating", source: primary, ...(secondary ? { target: secondary } : {}) };
-  return ok({ name, primary, epoch: 1, operation: 1, seeded: false, running });
+  return ok({ name, primary, ...copying(withQueues), epoch: 1, operation: 1, seeded: false, running });
 }
 
-/** Begins to keep a copy on `target`. */
-export function planProtect(account: GeoAccount, target: string): Outcome<GeoAccount> {
-  return beginAlone(account, "protect", target);
+const copying = (withQueues: boolean): Pick<GeoAccount, "queues"> => (withQueues ? { queues: true } : {});
+
+/** An account without a second stamp, of which the next copy has queues or not. */
+function choosing(account: GeoAccount, withQueues: boolean): GeoAccount {
+  const { queues: _queues, ...rest } = account;
+  return { ...rest, ...copying(withQueues) };
+}
+
+/** Begins to keep a copy on `target`; `withQueues`: queues are copied, too. */
+export function planProtect(account: GeoAccount, target: string, withQueues = false): Outcome<GeoAccount> {
+  return beginAlone(choosing(account, withQueues), "protect", target);
+}
+
+/** Choices of whoever moves an account. */
+export interface MigrationChoices {
+  /** True: the queues of the source are deleted at the end. */
+  readonly dropQueues?: boolean;
+  /** True: queues move, too. */
+  readonly withQueues?: boolean;
+  /** True: the primary is drained also while the copy is far behind. */
+  readonly anyway?: boolean;
 }
 
 /** Begins to move the account to stamp `target`. At the end the source stamp removes its copy. */
-export function planMigrate(account: GeoAccount, target: string, dropQueues = false, anyway = false): Outcome<GeoAccount> {
+export function planMigrate(
+  account: GeoAccount,
+  target: string,
+  { dropQueues = false, withQueues = false, anyway = false }: MigrationChoices = {},
+): Outcome<GeoAccount> {
+  if (dropQueues && withQueues) return wrong(`the queues of account ${account.name} either move or are deleted`);
   const { running } = account;
   // A migration to the same stamp that waits for its copy need not begin anew to be told that it may drain.
   const isWaiting = running?.kind === "migrate" && running.target === target && running.givenUp !== true;
   if (anyway && isWaiting && (running.step === "following" || running.step === "pairing" || running.step === "seeding"))
     return ok(running.anyway === true ? account : at(account, { ...running, anyway: true }));
   const choices = { ...(dropQueues ? { dropQueues } : {}), ...(anyway ? { anyway } : {}) };
-  return beginAlone(account, "migrate", target, choices);
+  return beginAlone(choosing(account, withQueues), "migrate", target, choices);
 }
 
 type Choices = Pick<RunningOperation, "dropQueues" | "anyway">;
@@ -220,12 +246,13 @@ const begun = (account: GeoAccount, running: RunningOperation): GeoAccount => ({
 const at = (account: GeoAccount, running: RunningOperation): GeoAccount => ({ ...account, running });
 
 function ended(account: GeoAccount, change: Partial<GeoAccount> = {}): GeoAccount {
-  const { running: _running, ...rest } = account;
-  return { ...rest, ...change };
+  const { running: _running, queues, ...rest } = account;
+  const idle = { ...rest, ...change };
+  return idle.secondary === undefined || queues !== true ? idle : { ...idle, queues };
 }
 
 const alone = (account: GeoAccount): GeoAccount => {
-  const { secondary: _secondary, ...rest } = ended(account, { seeded: false });
+  const { secondary: _secondary, queues: _queues, ...rest } = ended(account, { seeded: false });
   return rest;
 };
 
@@ -235,8 +262,9 @@ export interface StampCommand {
 }
 
 /** Command of the account's step; undefined if no operation is under way or the step waits for seeding. */
-export function commandOf({ operation, epoch, running }: GeoAccount): StampCommand | undefined {
+export function commandOf({ operation, epoch, running, queues }: GeoAccount): StampCommand | undefined {
   if (running === undefined) return undefined;
+  const both = queues === true ? { queues } : {};
   const { source, point } = running;
   const target = running.target ?? source;
   const secondHalf = running.kind === "migrate" && running.givenUp !== true;
@@ -244,9 +272,9 @@ export function commandOf({ operation, epoch, running }: GeoAccount): StampComma
     case "creating":
       return { stamp: source, command: { kind: "create", operation } };
     case "following":
-      return { stamp: target, command: { kind: "follow", operation, epoch, peer: source } };
+      return { stamp: target, command: { kind: "follow", operation, epoch, peer: source, ...both } };
     case "pairing":
-      return { stamp: source, command: { kind: "pair", operation, peer: target } };
+      return { stamp: source, command: { kind: "pair", operation, peer: target, ...both } };
     case "seeding":
       return undefined;
     case "draining":

@@ -16,6 +16,7 @@ const rows: readonly AccountRole[] = [
   { role: "unseeded", epoch: 7, obeyed, peer: "south-1", report: { from: point, complete: false } },
   { role: "removed", epoch: 0, obeyed },
   { role: "removed", epoch: 0, obeyed, dropsQueues: true },
+  { role: "secondary", epoch: 6, obeyed, peer: "north-1", paired: 5, queues: true },
 ];
 
 test("text of a role: every role is read as it was written, and no text is no row", () => {

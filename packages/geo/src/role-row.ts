@@ -9,7 +9,7 @@ import { type AccountRole, type GeoPoint, type GeoRole, roleWithoutRow } from ".
 const roles: readonly GeoRole[] = ["primary", "drained", "secondary", "unseeded", "removed"];
 
 /** Members in a fixed order, so that equal roles have equal texts. */
-export function encodeRole({ role, epoch, obeyed, peer, peerDoors, paired, promotedAt, dropsQueues, report }: AccountRole): string {
+export function encodeRole({ role, epoch, obeyed, peer, peerDoors, paired, promotedAt, queues, dropsQueues, report }: AccountRole): string {
   const { operation, phase } = obeyed;
   return JSON.stringify({
     role,
@@ -19,6 +19,7 @@ export function encodeRole({ role, epoch, obeyed, peer, peerDoors, paired, promo
     peerDoors,
     paired,
     promotedAt: promotedAt === undefined ? undefined : pointOf(promotedAt),
+    queues: queues === true ? true : undefined,
     dropsQueues: dropsQueues === true ? true : undefined,
     report: report === undefined ? undefined : { from: pointOf(report.from), complete: report.complete },
   });

@@ -89,7 +89,11 @@ export {
   blobRowOf,
   hasBytes,
   holdsAccount,
+  isShippedFor,
   isShippedTable,
+  type QueueRow,
+  queueRowOf,
+  queuesTable,
   type ShippedTable,
   shippedNames,
 } from "./shipped.ts";

@@ -1,18 +1,27 @@
 /** Rows of accounts that go to another stamp (docs/design/geo.md "Shipping"). */
 import { compareBytes, prefixEnd, present, startsWith } from "@stamp/base";
 import { headRow, keptRow } from "./object-keys.ts";
+import { textRow } from "./queues/queue-keys.ts";
+import { decodeText } from "./queues/queue-rows.ts";
 import { encodeKey, type KeyComponent, partitionStart } from "./rows/key.ts";
 import { decodeRow, msOfDateTime } from "./rows/row.ts";
 import { blobSchema } from "./rows/schemas.ts";
 
-/** Tables whose rows are shipped. Without them a copy is not complete. Messages belong to one stamp, as in the service. */
-export const shippedTables = ["Entity", "Blob"] as const;
+/** Tables whose rows are shipped. */
+export const shippedTables = ["Entity", "Blob", "Message"] as const;
 export type ShippedTable = (typeof shippedTables)[number];
 
 /** Table whose rows refer to bytes in extents, which go first. */
 export const hasBytes = (table: string): boolean => table === "Blob";
 
 export const isShippedTable = (table: string): table is ShippedTable => (shippedTables as readonly string[]).includes(table);
+
+/** Table of queues and messages. They belong to one stamp, as in the service, unless the account's queues are copied. */
+export const queuesTable: "Message" = "Message";
+
+/** Returns whether rows of a table are shipped for an account with this role. Without them a copy is not complete. */
+export const isShippedFor = ({ queues }: { readonly queues?: true }, table: string): table is ShippedTable =>
+  isShippedTable(table) && (table !== queuesTable || queues === true);
 
 /** Keys of all rows of an account; `high` is exclusive. */
 export function accountKeys(account: string): { readonly low: Uint8Array; readonly high: Uint8Array } {
@@ -30,6 +39,23 @@ export function shippedNames(account: string): (key: Uint8Array) => Uint8Array |
 export function holdsAccount({ low, high }: { readonly low: Uint8Array; readonly high: Uint8Array }, account: string): boolean {
   const keys = accountKeys(account);
   return compareBytes(low, keys.high) < 0 && (high.length === 0 || compareBytes(keys.low, high) < 0);
+}
+
+/** Names the queue that a row of the Message table belongs to, for people. */
+export interface QueueRow {
+  /** "queue": the queue itself. "message": a text. "message-part": another row of a queue's messages. */
+  readonly kind: "queue" | "message" | "message-part";
+  readonly queue: string;
+  /** Text of the message; undefined: the row has none, or was deleted. */
+  readonly text: string | undefined;
+}
+
+/** `value`: undefined if the row was deleted. */
+export function queueRowOf([, partition = [], row = []]: readonly KeyComponent[], value: Uint8Array | undefined): QueueRow {
+  const queue = String(partition[1] ?? "");
+  const isText = row.length > 2 && row[2] === textRow;
+  const kind = partition.length < 3 ? "queue" : isText ? "message" : "message-part";
+  return { kind, queue, text: kind === "message" && value !== undefined ? decodeText(value).text : undefined };
 }
 
 /** Names the container or blob that a row of the Blob table belongs to, for people. */

@@ -49,7 +49,19 @@ for (const { step, leads, seed } of [
   });
 }
 
-for (const workload of ["streams", "blobs", "restarts", "tables", "queues", "bank", "leases", "locks", "coding", "geo"] as const) {
+for (const workload of [
+  "streams",
+  "blobs",
+  "restarts",
+  "tables",
+  "queues",
+  "bank",
+  "leases",
+  "locks",
+  "coding",
+  "geo",
+  "geo-queues",
+] as const) {
   test(`cluster: a seed of ${workload} passes, and the same seed gives the same run`, async () => {
     const report = await runSeed({ workload, seed: 3, rulesOff: [], twice: true });
     assert.equal(report.failure, undefined);

@@ -211,7 +211,7 @@ test("operations: an account with queues moves only if they are given up; those 
     place.state(from).queues = ["jobs", "mail"];
     assert.match(
       said(await location.migrateAccount({ account, stamp: to }, call)),
-      /conflict: account acme has queues \(jobs, mail\), and queues are not moved: .*--drop-queues/,
+      /conflict: account acme has queues \(jobs, mail\): move them with --with-queues, or give them up with --drop-queues/,
     );
     unwrap(await location.migrateAccount({ account, stamp: to, dropQueues: true }, call));
     await place.idle(account);
@@ -256,6 +256,55 @@ test("operations: the target of a migration that is taken back keeps its queues,
     assert.equal((await place.idle(account)).stamp, from);
     const role = roleAt(place.state(to), account);
     assert.deepEqual([role?.role, role?.dropsQueues], ["removed", undefined]);
+    place.end();
+  });
+});
+
+test("operations: queues are copied if asked for, by stamps that can, and replace no queues that the second stamp has of its own", async () => {
+  const place = new TwoStamps({ seed: 25 });
+  await place.sim.run(async () => {
+    await place.begin("north-1", "south-1");
+    const { location } = place;
+    const [north, south] = [place.state("north-1"), place.state("south-1")];
+    north.level = 3;
+    south.level = 2;
+    const both = { account, location: "north", secondLocation: "south", withQueues: true };
+    const low = /newerFormat: stamp south-1 has feature level 2, and copies of queues need level 3: upgrade it/;
+    assert.match(said(await location.createAccount(both, call)), low);
+    assert.match(said(await location.createAccount({ ...both, secondLocation: "" }, call)), /badRequest: account acme has no second stamp/);
+    unwrap(await location.createAccount({ account, location: "north" }, call));
+    const protect = { account, stamp: "south-1", location: "", withQueues: true };
+    assert.match(said(await location.protectAccount(protect, call)), low);
+    south.level = 3;
+    south.queues = ["jobs"];
+    const known = { role: "removed", epoch: 1, obeyed: { operation: 1, phase: 5 } } as const;
+    south.roles.set(account, known);
+    assert.match(
+      said(await location.protectAccount(protect, call)),
+      /conflict: stamp south-1 has queues of account acme from an earlier time \(jobs\), which a copy would replace: delete them first/,
+    );
+    assert.equal((await place.account(account)).queues, false, "nothing was recorded");
+    // They are being deleted.
+    south.roles.set(account, { ...known, dropsQueues: true });
+    assert.equal(unwrap(await location.protectAccount(protect, call)).queues, true);
+    await place.idle(account);
+    await place.protectedBy(account);
+    const queuesAt = () => [roleAt(north, account)?.queues, roleAt(south, account)?.queues];
+    assert.deepEqual(queuesAt(), [true, true]);
+    unwrap(await location.failOverAccount(planned, call));
+    assert.deepEqual([(await place.idle(account)).queues, ...queuesAt()], [true, true, true]);
+    unwrap(await location.unprotectAccount({ account }, call));
+    assert.equal((await place.idle(account)).queues, false);
+    assert.deepEqual([...queuesAt(), roleAt(north, account)?.dropsQueues], [undefined, undefined, true]);
+    const migrate = { account, stamp: "north-1" };
+    assert.match(said(await location.migrateAccount(migrate, call)), /conflict: account acme has queues \(jobs\)/);
+    assert.match(
+      said(await location.migrateAccount({ ...migrate, withQueues: true, dropQueues: true }, call)),
+      /badRequest: the queues of/,
+    );
+    unwrap(await location.migrateAccount({ ...migrate, withQueues: true }, call));
+    const moved = await place.idle(account);
+    assert.deepEqual([moved.stamp, moved.queues, roleAt(south, account)?.dropsQueues], ["north-1", false, true]);
     place.end();
   });
 });

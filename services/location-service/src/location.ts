@@ -8,7 +8,7 @@
 import { isAccountName, toBase64 } from "@stamp/azure-rest";
 import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
-import type { AccountRecord, GeoAccount } from "@stamp/geo";
+import type { AccountRecord, GeoAccount, MigrationChoices } from "@stamp/geo";
 import {
   BacklogRate,
   commandToSend,
@@ -28,6 +28,7 @@ import { notDrainable } from "./drainable.ts";
 import { Lanes } from "./lanes.ts";
 import { LostStamps } from "./lost-stamps/lost.ts";
 import { Operations } from "./operations.ts";
+import { mayCopyQueues, mayLeaveQueues, type ProtectionChoices } from "./queues/queue-copies.ts";
 import { type Proposal, rebalancePlan } from "./rebalance.ts";
 import { type Registry, unknownStamp } from "./registry.ts";
 import { Rounds } from "./rounds.ts";
@@ -137,12 +138,12 @@ export class Location {
   }
 
   /** Begins to keep a copy at a stamp, or at the emptiest one of a location. */
-  async protect(name: string, wanted: { readonly stamp: string; readonly location: string }): Promise<Outcome<AccountRecord>> {
+  async protect(name: string, wanted: ProtectionChoices): Promise<Outcome<AccountRecord>> {
     return this.#withSecond(name, (account) => {
       const without = [account.primary, ...(account.secondary === undefined ? [] : [account.secondary])];
       const target =
         wanted.stamp === "" ? this.stamps.emptiest(wanted.location, without) : knownStamp(wanted.stamp, this.#options.registry);
-      return target.ok ? planProtect(account, target.value) : target;
+      return target.ok ? planProtect(account, target.value, wanted.withQueues) : target;
     });
   }
 
@@ -173,18 +174,16 @@ export class Location {
     });
   }
 
-  /** Begins to move an account. Refuses one that has queues, unless they are given up: they go to no other stamp. */
-  async migrate(name: string, stamp: string, dropQueues: boolean, anyway: boolean): Promise<Outcome<AccountRecord>> {
+  /** Begins to move an account. Refuses one that has queues, unless they move, too, or are given up. */
+  async migrate(name: string, stamp: string, how: MigrationChoices): Promise<Outcome<AccountRecord>> {
     const { registry } = this.#options;
-    const plan = (account: AccountRecord): Outcome<GeoAccount> => {
+    const held = registry.account(name);
+    const mayLeave = await mayLeaveQueues(this.stamps, held, registry.stamp(held?.primary ?? ""), how);
+    if (!mayLeave.ok) return mayLeave;
+    return this.#withSecond(name, (account) => {
       const target = knownStamp(stamp, registry);
-      return target.ok ? planMigrate(account, target.value, dropQueues, anyway) : target;
-    };
-    const primary = registry.stamp(registry.account(name)?.primary ?? "");
-    const queues = primary === undefined || dropQueues ? ok([]) : await this.stamps.onStamp(primary, (link) => link.queues(name));
-    if (!queues.ok) return queues;
-    if (queues.value.length > 0) return hasQueues(name, queues.value);
-    return this.#withSecond(name, plan);
+      return target.ok ? planMigrate(account, target.value, how) : target;
+    });
   }
 
   /** Accounts that should move. */
@@ -245,23 +244,32 @@ export class Location {
 
   /**
    * Places the account, records it and creates it. With `second`, a location, it gets a copy at a stamp there: that goes
-   * on by itself.
+   * on by itself. `withQueues`: its queues are copied, too.
    */
-  async createAccount(name: string, location: string, second: string): Promise<Outcome<NewAccount>> {
+  async createAccount(name: string, location: string, second: string, withQueues: boolean): Promise<Outcome<NewAccount>> {
     const { registry, world } = this.#options;
     if (!isAccountName(name))
       return refused("invalidArgument", "badRequest", `${name}: an account's name has 3 to 24 lower-case letters and digits`);
     const elsewhere = await this.#found(name);
     if (!elsewhere.ok) return elsewhere;
+    const early = this.stamps.place(location, second);
+    const mayCopy =
+      withQueues && early.ok
+        ? await mayCopyQueues(
+            this.stamps,
+            name,
+            early.value.map((stamp) => registry.stamp(stamp ?? "")),
+          )
+        : ok();
+    if (!mayCopy.ok) return mayCopy;
     const keys = [0, 1].map(() => toBase64(world.random.bytes(keyBytes)));
     const recorded = await registry.turn(async () => {
       const held = registry.account(name);
       if (held !== undefined) return isThere(held);
-      const stamp = this.stamps.emptiest(location, []);
-      if (!stamp.ok) return stamp;
-      const copy = second === "" ? ok(undefined) : this.stamps.emptiest(second, [stamp.value]);
-      if (!copy.ok) return copy;
-      const planned = planCreate(name, stamp.value, copy.value);
+      const placed = this.stamps.place(location, second);
+      if (!placed.ok) return placed;
+      const [primary, copy] = placed.value;
+      const planned = planCreate(name, primary, copy, withQueues);
       return planned.ok ? registry.put([{ kind: "account", record: { ...planned.value, newKeys: keys } }]) : planned;
     });
     if (!recorded.ok) return recorded;
@@ -422,7 +430,8 @@ export class Location {
       return refused("failedPrecondition", "conflict", `stamp ${lost.name} was declared lost, and was not told everything since`);
     for (const role of await Promise.all(stamps.map((stamp) => this.stamps.onStamp(stamp, (link) => link.role(name)))))
       if (!role.ok && role.failure.code !== "notFound") return role;
-    return this.#operations.plan(name, plan);
+    const mayCopy = planned?.value.queues === true ? await mayCopyQueues(this.stamps, name, stamps) : ok();
+    return mayCopy.ok ? this.#operations.plan(name, plan) : mayCopy;
   }
 }
 
@@ -438,13 +447,6 @@ const isThere = ({ name, primary, running }: AccountRecord) =>
 function knownStamp(name: string, registry: Registry): Outcome<string> {
   return registry.stamp(name) === undefined ? unknownStamp(name, registry) : ok(name);
 }
-
-const hasQueues = (name: string, queues: readonly string[]) =>
-  refused(
-    "failedPrecondition",
-    "conflict",
-    `account ${name} has queues (${queues.join(", ")}), and queues are not moved: empty and delete them first, or give them up with --drop-queues`,
-  );
 
 const notTheCopy = ({ name, secondary }: AccountRecord, stamp: string) =>
   refused("aborted", "conflict", `the copy of account ${name} is at stamp ${secondary}, not at ${stamp}`);

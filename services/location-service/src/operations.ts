@@ -152,7 +152,7 @@ export class Operations {
     return this.#at(stamp, (link) => link.obey(account.name, told.value, settings.value));
   }
 
-  /** Queues are at one stamp only. They stay where they are, out of reach, if nobody gave up those of this stamp. */
+  /** Queues that were not copied stay where they are, out of reach, if nobody gave up those of this stamp. */
   async #withQueues(
     account: AccountRecord,
     stamp: string,
@@ -160,6 +160,8 @@ export class Operations {
   ): Promise<Outcome<RoleCommand>> {
     const { running } = account;
     if (running?.givenUp === true) return ok(command);
+    // Of a stamp that copied them the stamp deletes them without being told.
+    if (account.queues === true) return ok(command);
     if (running?.dropQueues === true) return ok({ ...command, dropsQueues: true });
     const queues = await this.#at(stamp, (link) => link.queues(account.name));
     if (!queues.ok && queues.failure.reason !== "newerFormat") return queues;

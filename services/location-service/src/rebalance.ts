@@ -63,7 +63,7 @@ async function queuesOf(registry: Registry, stamps: Stamps, { name, primary }: A
   if (queues === undefined) return `stamp ${primary} is not known`;
   if (!queues.ok) return queues.failure.message;
   if (queues.value.length === 0) return undefined;
-  return `it has queues (${queues.value.join(", ")}), which do not move: stamp account migrate ${name} --to STAMP --drop-queues`;
+  return `it has queues (${queues.value.join(", ")}): stamp account migrate ${name} --to STAMP --with-queues moves them, --drop-queues deletes them`;
 }
 
 /** Bytes of the account's rows and blobs, estimated; a text: why that is not known. */

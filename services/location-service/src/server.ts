@@ -50,9 +50,9 @@ export function locationHandlers(clock: Clock, leading: () => Outcome<Location>)
       }),
     listStamps: () =>
       onLocation((location) => ok({ stamps: location.stamps.views.map((view) => wireStamp(location, view, clock.monotonicMs())) })),
-    createAccount: ({ account, location: place, secondLocation }) =>
+    createAccount: ({ account, location: place, secondLocation, withQueues }) =>
       onLocation(async (location) => {
-        const made = await location.createAccount(account, place, secondLocation);
+        const made = await location.createAccount(account, place, secondLocation, withQueues);
         return made.ok ? ok({ account: wireAccount(location, made.value.account), keys: [...made.value.keys] }) : made;
       }),
     getAccount: ({ account }) =>
@@ -65,11 +65,10 @@ export function locationHandlers(clock: Clock, leading: () => Outcome<Location>)
         const { accounts, more } = location.accounts(after, limit === 0 ? pageMax : Math.min(limit, pageMax));
         return ok({ accounts: accounts.map((account) => wireAccount(location, account)), more });
       }),
-    protectAccount: ({ account, stamp, location: place }) => operated((location) => location.protect(account, { stamp, location: place })),
+    protectAccount: ({ account, ...wanted }) => operated((location) => location.protect(account, wanted)),
     unprotectAccount: ({ account, dropQueues }) => operated((location) => location.unprotect(account, dropQueues)),
     failOverAccount: ({ account, ...how }) => operated((location) => location.failOver(account, how)),
-    migrateAccount: ({ account, stamp, dropQueues, anyway }) =>
-      operated((location) => location.migrate(account, stamp, dropQueues, anyway)),
+    migrateAccount: ({ account, stamp, ...how }) => operated((location) => location.migrate(account, stamp, how)),
     proposeMoves: () =>
       onLocation(async (location) => {
         const { moves, staying } = await location.proposeMoves();
@@ -122,6 +121,7 @@ const wireAccount = (location: Location, account: AccountRecord) => ({
   givenUp: account.running?.givenUp === true && account.running.drainsAgain !== true,
   trouble: location.troubleOf(account),
   ...(account.running?.acceptedSyncMs === undefined ? {} : { acceptedSyncMs: toWire(account.running.acceptedSyncMs) }),
+  queues: account.queues === true,
   removals: location.stamps.removalsOf(account.name),
   ...shippingFields(location, account),
 });

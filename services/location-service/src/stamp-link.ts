@@ -80,6 +80,11 @@ export class StampLink {
     if (answer.ok) this.#level = answer.value.level;
   }
 
+  /** Feature level of the stamp as it was heard last; 0: it was not heard. */
+  get level(): number {
+    return this.#level;
+  }
+
   /** Refuses a stamp whose feature level is above that of this release: what it stores, this process would misread. */
   understood(): Outcome<void> {
     if (this.#level <= featureLevel) return ok();
@@ -242,7 +247,8 @@ function requestOf(command: RoleCommand) {
   const point =
     command.kind === "demote" ? { point: command.point.map(({ range, sequence }) => ({ range, sequence: toWire(sequence) })) } : {};
   const dropped = command.kind === "remove" && command.dropsQueues === true ? { dropQueues: true } : {};
-  return { command: kinds[command.kind], operation, ...other, ...epoch, ...point, ...dropped };
+  const copied = (command.kind === "follow" || command.kind === "pair") && command.queues === true ? { withQueues: true } : {};
+  return { command: kinds[command.kind], operation, ...other, ...epoch, ...point, ...dropped, ...copied };
 }
 
 const accountsAt = (world: World, address: string) => world.transport.client(address, Accounts);

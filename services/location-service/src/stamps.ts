@@ -155,8 +155,8 @@ export class Stamps {
       const fresh = accounts.filter(({ name, role }) => role.role === "primary" && registry.account(name) === undefined);
       for (let at = 0; at < fresh.length; at += pinnedTogetherMax) {
         const records = fresh.slice(at, at + pinnedTogetherMax).map(({ name, role }) => {
-          const { epoch, obeyed, peer } = role;
-          const secondary = peer === undefined ? {} : { secondary: peer };
+          const { epoch, obeyed, peer, queues } = role;
+          const secondary = peer === undefined ? {} : { secondary: peer, ...(queues === true ? { queues } : {}) };
           const record: AccountRecord = { name, primary: stamp.name, ...secondary, epoch, operation: obeyed.operation, seeded: false };
           return { kind: "account", record } as const;
         });
@@ -167,6 +167,22 @@ export class Stamps {
         const primary = registry.account(name)?.primary ?? stamp.name;
         return primary !== stamp.name && role.role === "primary" && role.peer === undefined ? [name] : [];
       });
+    });
+  }
+
+  /** Returns the stamps that a new account gets: its primary, and the one with its copy if a second location is named. */
+  place(location: string, second: string): Outcome<[primary: string, copy?: string]> {
+    const primary = this.emptiest(location, []);
+    if (!primary.ok || second === "") return primary.ok ? ok([primary.value]) : primary;
+    const copy = this.emptiest(second, [primary.value]);
+    return copy.ok ? ok([primary.value, copy.value]) : copy;
+  }
+
+  /** Feature level of a stamp, as it says now. */
+  levelOf(stamp: StampRecord): Promise<Outcome<number>> {
+    return this.onStamp(stamp, async (link) => {
+      await link.announce(this.#options.announcer);
+      return ok(link.level);
     });
   }
 

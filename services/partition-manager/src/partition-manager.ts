@@ -2,7 +2,7 @@
  * The partition manager: says which server serves which range. One leads, by lease; others stand by. Traffic does not need it: front-ends
  * keep their copy of the map, servers their leases.
  */
-import { neededLevels, type Outcome, ok } from "@stamp/base";
+import { type Outcome, ok } from "@stamp/base";
 import { LeaseKeeper, LevelWatch, MetadataClient, refusedByStandby, StoreAge, statusService } from "@stamp/metadata-store";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { jittered, openIdentity, served, sleep } from "@stamp/ports";
@@ -117,7 +117,7 @@ export class PartitionManagerRole implements Role {
         accountsHandlers(
           this.#world,
           () => this.#leading(),
-          () => this.#level.allows(neededLevels.accountRoles),
+          (needed) => this.#level.allows(needed),
         ),
       ),
       statusService(

@@ -6,7 +6,9 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { AzureNamedKeyCredential, TableClient, TableServiceClient } from "@azure/data-tables";
 import { BlobServiceClient } from "@azure/storage-blob";
+import { StorageSharedKeyCredential as QueueCredential, QueueServiceClient } from "@azure/storage-queue";
 import { setBlobService, sharedKey, toldOfBlobs, writeContainers } from "./kinds-of-blobs.ts";
+import { setQueueService, toldOfQueues, writeQueues } from "./kinds-of-queues.ts";
 import { setTableService, type TableNamed, toldOfTables, writeTables } from "./kinds-of-tables.ts";
 import { differences, type Told } from "./told.ts";
 import { type TwoStamps, untilCopy } from "./two-stamps.ts";
@@ -15,6 +17,7 @@ const shownMax = 3;
 
 interface Doors {
   readonly blobs: BlobServiceClient;
+  readonly queues: QueueServiceClient;
   readonly tables: TableServiceClient;
   readonly tableNamed: TableNamed;
 }
@@ -25,13 +28,15 @@ function doorsAt(portBase: number, account: string, host: string, key: string): 
   const options = { allowInsecureConnection: true };
   return {
     blobs: new BlobServiceClient(`http://127.0.0.1:${portBase}/${host}`, sharedKey(account, key)),
+    queues: new QueueServiceClient(`http://127.0.0.1:${portBase + 1}/${host}`, new QueueCredential(account, key)),
     tables: new TableServiceClient(address, credential, options),
     tableNamed: (name) => new TableClient(address, name, credential, options),
   };
 }
 
-const toldOf = async ({ blobs, tables, tableNamed }: Doors): Promise<Told[]> => [
+const toldOf = async ({ blobs, queues, tables, tableNamed }: Doors): Promise<Told[]> => [
   ...(await toldOfBlobs(blobs)),
+  ...(await toldOfQueues(queues)),
   ...(await toldOfTables(tables, tableNamed)),
 ];
 
@@ -45,11 +50,14 @@ export async function everyKindIsCopied(two: TwoStamps, account: string): Promis
   const here = doorsAt(portBase, account, account, keys[0]);
   const there = doorsAt(portBase + 300, account, `${account}-secondary`, keys[0]);
   await setBlobService(here.blobs);
+  await setQueueService(here.queues);
   await setTableService(here.tables);
   await writeContainers(here.blobs, "before");
+  await writeQueues(here.queues, "before");
   await writeTables(here.tableNamed, "before");
-  await ok("geo", "protect", account, "--location", "south");
+  await ok("geo", "protect", account, "--location", "south", "--with-queues");
   await writeContainers(here.blobs, "beside");
+  await writeQueues(here.queues, "beside");
   await writeTables(here.tableNamed, "beside");
   await untilCopy(two, account, "a complete copy", ({ seeded, pendingOperations }) => seeded && pendingOperations === 0);
   const [written, copied] = [await toldOf(here), await toldOf(there)];

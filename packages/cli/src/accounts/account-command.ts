@@ -38,12 +38,14 @@ export function addAccount(program: Command): void {
     .option("--key <base64...>", "its keys")
     .option("--location <name>", "place it on a stamp of this location, by the location service; without it: on the running stamp")
     .option("--geo <name>", "with --location: keep a copy on a stamp of this location")
+    .option("--with-queues", "with --geo: copy queues and messages, too; without it they are at one stamp only")
     .addHelpText("after", "\nExample: stamp account create acme --location north --geo south --at 127.0.0.1:7900")
-    .action((name: string, { key, location, geo }: { key?: string[]; location?: string; geo?: string }, command: Command) => {
+    .action((name: string, { key, location, geo, withQueues = false }: CreateOptions, command: Command) => {
       if (location === undefined && geo !== undefined) throw new CommandError("--geo goes with --location only", exitCodes.usage);
+      if (geo === undefined && withQueues) throw new CommandError("--with-queues goes with --geo only", exitCodes.usage);
       if (location === undefined) return shown(command, "keys", (accounts) => accounts.create({ account: name, keys: key ?? [] }, call));
       if (key !== undefined) throw new CommandError("--key and --location: the location service makes the keys", exitCodes.usage);
-      return createLocated(command, name, location, geo ?? "");
+      return createLocated(command, name, { location, second: geo ?? "", withQueues });
     });
   addMigrate(account);
   make("rotate-key <account> <number>", "a new key 1 or 2; the other one stays, so that clients can go over to it first")
@@ -108,6 +110,13 @@ function addScopes(account: Command): void {
       listed(command, (accounts) => accounts.setEncryptionScopeState({ account: name, scope: scopeName, disabled }, call)),
     );
   }
+}
+
+interface CreateOptions {
+  readonly key?: string[];
+  readonly location?: string;
+  readonly geo?: string;
+  readonly withQueues?: boolean;
 }
 
 interface SetOptions {

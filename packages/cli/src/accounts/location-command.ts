@@ -59,8 +59,8 @@ export function addLocation(program: Command): Command {
     const accounts = await onLocation(command, (transport, { at }) => everyAccount(transport, at));
     tell(command, accounts.map(accountFacts), (rows) =>
       table(
-        ["ACCOUNT", "STAMP", "LOCATION", "STATE"],
-        rows.map(({ name, stamp, location: place, state }) => [name, stamp, place, state]),
+        ["ACCOUNT", "STAMP", "LOCATION", "STATE", "QUEUES"],
+        rows.map(({ name, stamp, location: place, state, queues }) => [name, stamp, place, state, queues ? "copied" : "-"]),
       ),
     );
   });
@@ -119,10 +119,19 @@ function whereOf(command: Command): LocationOptions {
   return { at: at ?? there.at, secretFile: secretFile ?? there.secretFile };
 }
 
-/** `stamp account create --location`: the account and its keys. `second`: location of its copy, or empty. */
-export async function createLocated(command: Command, account: string, location: string, second: string): Promise<void> {
+/** Place of a new account. */
+interface NewPlace {
+  readonly location: string;
+  /** Location of its copy; empty: it has none. */
+  readonly second: string;
+  /** True: queues are copied, too. */
+  readonly withQueues: boolean;
+}
+
+/** `stamp account create --location`: the account and its keys. */
+export async function createLocated(command: Command, account: string, { location, second, withQueues }: NewPlace): Promise<void> {
   const made = await onLocation(command, (transport, { at }) =>
-    transport.client(at, LocationService).createAccount({ account, location, secondLocation: second }, call),
+    transport.client(at, LocationService).createAccount({ account, location, secondLocation: second, withQueues }, call),
   );
   const facts = { ...(made.account === undefined ? {} : accountFacts(made.account)), keys: made.keys };
   tell(command, facts, () =>
@@ -132,9 +141,13 @@ export async function createLocated(command: Command, account: string, location:
       `stamp               ${made.account?.stamp ?? ""}`,
       `location            ${made.account?.location ?? ""}`,
       ...(second === "" ? [] : [`copy                ${copyText(made.account)}`]),
+      ...(withQueues ? [`queues              ${made.account?.queues ? "copied" : leavesQueuesOut}`] : []),
     ].join("\n"),
   );
 }
+
+/** Said of a location service of an older release, which skips what it does not know. */
+export const leavesQueuesOut = "not copied: the location service runs a release that copies no queues, upgrade it first";
 
 /** A location service of an older release makes no copy, and its answer shows no operation under way. */
 const copyText = (made: LocatedAccount | undefined): string =>
@@ -186,7 +199,15 @@ const stampFacts = (stamp: LocationStamp) => ({
   taken: stamp.taken,
 });
 
-const accountFacts = ({ name, stamp, location, state, epoch }: LocatedAccount) => ({ name, stamp, location, state, epoch: Number(epoch) });
+const accountFacts = ({ name, stamp, location, state, epoch, queues }: LocatedAccount) => ({
+  name,
+  stamp,
+  location,
+  state,
+  epoch: Number(epoch),
+  /** True if queues are copied to the second stamp. */
+  queues,
+});
 
 function stampsText(stamps: readonly LocationStamp[]): string {
   const rows = stamps.map((stamp) => {

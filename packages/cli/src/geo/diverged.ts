@@ -80,6 +80,7 @@ function rowFacts(account: string, row: DivergedRow) {
   const { operation, sequence, kind, name, deleted, key } = row;
   const facts = { operation: Number(operation), sequence: Number(sequence), kind, table: name, deleted, writtenAt: writtenAt(row) ?? null };
   if (row.blob !== "" || kind === "container") return { ...facts, table: undefined, container: name, blob: row.blob || null };
+  if (ofQueue.has(kind)) return { ...facts, table: undefined, queue: name, text: row.text ?? null, key: toHex(key) };
   if (row.entity?.key === undefined) return { ...facts, key: toHex(key) };
   const { partitionKey, rowKey } = row.entity.key;
   return { ...facts, partitionKey, rowKey, entity: entityOf(account, row) };
@@ -101,12 +102,15 @@ function writtenAt({ deleted, entity, modifiedMs }: DivergedRow): string | undef
   return deleted || entity?.key === undefined ? undefined : new Date(Number(entity.timestamp / 10_000n)).toISOString();
 }
 
-/** A blob has many rows: those of its parts are told only if nothing else of it is, and once. */
+/** Kinds of rows of queues. */
+const ofQueue: ReadonlySet<string> = new Set(["queue", "message", "message-part"]);
+
+/** A blob or message has many rows: those of its parts are told only if nothing else of the blob or queue is, and once. */
 function withoutParts(rows: readonly DivergedRow[]): readonly DivergedRow[] {
   const idOf = ({ operation, name, blob }: DivergedRow): string => `${operation} ${name}/${blob}`;
-  const told = new Set(rows.filter(({ kind }) => kind === "blob").map(idOf));
+  const told = new Set(rows.filter(({ kind }) => kind === "blob" || kind === "message").map(idOf));
   return rows.filter((row) => {
-    if (row.kind !== "blob-part") return true;
+    if (row.kind !== "blob-part" && row.kind !== "message-part") return true;
     const isFirst = !told.has(idOf(row));
     told.add(idOf(row));
     return isFirst;
@@ -133,7 +137,7 @@ function reportsText(reports: readonly StampReport[]): string {
   const shown =
     rows.length === 0
       ? []
-      : [table(["STAMP", "FAILOVER", "WHAT", "TABLE OR CONTAINER", "BLOB OR PARTITION KEY", "ROW KEY", "WRITTEN"], rows)];
+      : [table(["STAMP", "FAILOVER", "WHAT", "TABLE, CONTAINER OR QUEUE", "BLOB OR PARTITION KEY", "ROW KEY", "WRITTEN"], rows)];
   const none = rows.length === 0 && troubles.length === 0 ? ["no stamp has reported anything that another one lacked"] : [];
   return [...shown, ...troubles, ...none].join("\n");
 }

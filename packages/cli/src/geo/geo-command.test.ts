@@ -221,7 +221,7 @@ test("geo status: shows accounts with a second stamp, and for tools null where n
     [["acme", null, 100]],
   );
   states = [draining];
-  assert.match((await stamp("geo", "status", "acme")).out, /ACCOUNT +PRIMARY +COPY +STATE +COMPLETE +LAG +PENDING +STEP\nacme/);
+  assert.match((await stamp("geo", "status", "acme")).out, /ACCOUNT +PRIMARY +COPY +STATE +COMPLETE +LAG +PENDING +QUEUES +STEP\nacme/);
 });
 
 test("geo status: shows lag and backlog of a copy, progress and time left of one that is seeded, and why a range does not go on", async () => {
@@ -392,6 +392,26 @@ test("geo failover --anyway, unprotect and migrate --drop-queues: ask for that, 
   [begun, states] = [{ ...draining, kind: "migrate" }, [{ ...over, secondary: "" }]];
   assert.equal((await stamp("account", "migrate", "acme", "--to", "south-1", "--drop-queues")).error, undefined);
   assert.deepEqual([asked[0]?.[1].dropQueues, asked[0]?.[1].anyway], [true, false]);
+});
+
+test("account create, geo protect and account migrate --with-queues: ask for that, and say so if the location service does not know it", async () => {
+  const alone = { ...acme, secondary: "" };
+  [begun, states] = [{ ...alone, kind: "protect", step: "following", target: "south-1", queues: true }, [{ ...acme, queues: true }]];
+  const kept = await stamp("geo", "protect", "acme", "--to", "south-1", "--with-queues");
+  assert.deepEqual([kept.error, asked[0]?.[1].withQueues], [undefined, true]);
+  assert.match(kept.out, /acme +north-1 +south-1 .* copied +-$/);
+  const [told] = [JSON.parse((await stamp("geo", "status", "acme", "--json")).out)].flat();
+  assert.equal(told.queues, true);
+  [begun, states] = [{ ...alone, kind: "protect", step: "following", target: "south-1" }, [acme]];
+  assert.match(
+    (await stamp("geo", "protect", "acme", "--to", "south-1", "--with-queues")).error?.message ?? "",
+    /has begun, and queues are not copied: the location service runs a release that copies no queues.* geo give-up acme takes it back/,
+  );
+  [begun, states] = [{ ...draining, kind: "migrate", queues: true }, [{ ...over, secondary: "" }]];
+  assert.equal((await stamp("account", "migrate", "acme", "--to", "south-1", "--with-queues")).error, undefined);
+  assert.deepEqual([asked[0]?.[1].withQueues, asked[0]?.[1].dropQueues], [true, false]);
+  const both = await stamp("account", "migrate", "acme", "--to", "south-1", "--with-queues", "--drop-queues");
+  assert.deepEqual([both.error?.exitCode, asked.length], [exitCodes.usage, 0]);
 });
 
 test("account migrate --anyway: asks for that, and watches a migration that goes on under another number after its drain took too long", async () => {

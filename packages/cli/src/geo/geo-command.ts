@@ -13,6 +13,12 @@ import { forgetDiverged, showDiverged } from "./diverged.ts";
 import { lagText, pendingText, shippingFacts } from "./figures.ts";
 import { locationAt, operate, stepText } from "./operation.ts";
 
+interface ProtectOptions {
+  readonly to: string;
+  readonly location: string;
+  readonly withQueues?: boolean;
+}
+
 interface FailoverOptions {
   readonly planned?: boolean;
   readonly forced?: boolean;
@@ -48,11 +54,12 @@ export function addGeo(program: Command): void {
   makeOperation("protect <account>", "keep a copy of the account at a second stamp", "protect acme --location south")
     .option("--to <stamp>", "the second stamp", "")
     .option("--location <name>", "location whose emptiest stamp gets the copy", "")
-    .action(async (account: string, { to: stamp, location }: { to: string; location: string }, command: Command) => {
+    .option("--with-queues", "copy queues and messages, too; without it they are at one stamp only")
+    .action(async (account: string, { to: stamp, location, withQueues = false }: ProtectOptions, command: Command) => {
       if ((stamp === "") === (location === "")) throw new CommandError("either --to STAMP or --location NAME", exitCodes.usage);
-      const begin = (client: ReturnType<typeof locationAt>) => client.protectAccount({ account, stamp, location }, call);
+      const begin = (client: ReturnType<typeof locationAt>) => client.protectAccount({ account, stamp, location, withQueues }, call);
       const reached = (now: LocatedAccount, begun: LocatedAccount) => now.secondary === begun.target;
-      show(command, await operate(command, { account, what: `protection of account ${account}`, begin, reached }));
+      show(command, await operate(command, { account, what: `protection of account ${account}`, begin, reached, withQueues }));
     });
   makeOperation("unprotect <account>", "give up the copy at the second stamp; that stamp deletes it", "unprotect acme")
     .option("--drop-queues", "also queues that only that stamp has; otherwise they stay there, out of reach")
@@ -129,14 +136,15 @@ export function accountsText(accounts: readonly LocatedAccount[]): string {
     const complete = secondary === "" ? "-" : seeded ? "yes" : "no";
     const isCopied = secondary !== "" || account.shipping !== undefined;
     const [lag, pending] = isCopied ? [lagText(account), pendingText(account)] : ["-", "-"];
-    return [name, stamp, copy, state, complete, lag, pending, stepOf(account)];
+    const queues = account.queues ? "copied" : "-";
+    return [name, stamp, copy, state, complete, lag, pending, queues, stepOf(account)];
   });
   const troubles = accounts.flatMap(({ name, trouble, shipping }) =>
     [...new Set([trouble, shipping?.trouble ?? ""])].filter((text) => text !== "").map((text) => `${name}: ${text}`),
   );
   const losses = accounts.filter(({ kind }) => kind === "forced").map(lossText);
   return [
-    table(["ACCOUNT", "PRIMARY", "COPY", "STATE", "COMPLETE", "LAG", "PENDING", "STEP"], rows),
+    table(["ACCOUNT", "PRIMARY", "COPY", "STATE", "COMPLETE", "LAG", "PENDING", "QUEUES", "STEP"], rows),
     ...losses,
     ...troubles,
     ...removalLines(accounts),
@@ -186,6 +194,8 @@ export function geoFacts(account: LocatedAccount) {
     stamp,
     secondary,
     seeded,
+    /** True if queues are copied to the second stamp, or move with the account. */
+    queues: account.queues,
     state,
     epoch: Number(account.epoch),
     operation: Number(account.operation),

@@ -5,7 +5,7 @@
 import type { Outcome } from "@stamp/base";
 import { type LocatedAccount, LocationService } from "@stamp/wire";
 import type { Command } from "commander";
-import { call, onLocation } from "../accounts/location-command.ts";
+import { call, leavesQueuesOut, onLocation } from "../accounts/location-command.ts";
 import { CommandError } from "../exit.ts";
 import { withProgress } from "../progress.ts";
 import type { Transport } from "../running.ts";
@@ -24,6 +24,8 @@ export interface Wanted {
   readonly begin: (client: LocationClient) => Promise<Outcome<LocatedAccount>>;
   /** True if the account is as the operation was to make it. `begun`: the account when the operation was recorded. */
   readonly reached: (account: LocatedAccount, begun: LocatedAccount) => boolean;
+  /** True: the account's queues are to be copied, too. */
+  readonly withQueues?: boolean;
   /** True: the command ends as soon as that is reached, though the operation goes on with what it does afterwards. */
   readonly endsWhenReached?: boolean;
 }
@@ -32,10 +34,15 @@ export interface Wanted {
  * Begins an operation and watches it to its end. Returns the account as it is then, or, with `--no-wait`, as it was when
  * the operation was recorded. Throws if the operation was taken back.
  */
-export async function operate(command: Command, { account, what, begin, reached, endsWhenReached }: Wanted): Promise<LocatedAccount> {
+export async function operate(
+  command: Command,
+  { account, what, begin, reached, withQueues, endsWhenReached }: Wanted,
+): Promise<LocatedAccount> {
   return onLocation(command, async (transport, { at }) => {
     const client = locationAt(transport, at);
     const begun = await begin(client);
+    if (begun.ok && withQueues === true && !begun.value.queues)
+      throw new CommandError(`the ${what} has begun, and queues are ${leavesQueuesOut}. ./stamp geo give-up ${account} takes it back`);
     if (!begun.ok || command.opts<{ wait?: boolean }>().wait === false) return begun;
     const afterwards = `The location service goes on with it by itself: ./stamp geo status ${account}`;
     const isEnough = (now: LocatedAccount): boolean => endsWhenReached === true && reached(now, begun.value);

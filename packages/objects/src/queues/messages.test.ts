@@ -242,3 +242,26 @@ test("receipts of before there were secrets fit their message until it is taken 
   assert.equal(again?.popReceipt.length, 60);
   assert.equal(bench.delete(c), "MessageNotFound");
 });
+
+test("a look at a copy writes nothing: what expired is not shown and not counted, and stays for the primary to remove", () => {
+  const bench = new Bench();
+  bench.put("brief", 0, 5);
+  bench.put("stays");
+  bench.put("hidden", 60);
+  const taken = only(bench.get(1, 1));
+  bench.wait(10);
+  const before = new Map(bench.table.rows);
+  const peeked = bench.run({ case: "peekMessages", value: { queue, count: 32, ofCopy: true } });
+  assert.ok(typeof peeked !== "string" && peeked.case === "messages");
+  assert.deepEqual(texts(peeked.value.messages), ["stays"]);
+  assert.deepEqual(
+    peeked.value.messages.map(({ popReceipt }) => popReceipt),
+    [""],
+  );
+  const counted = bench.run({ case: "countMessages", value: { queue, ofCopy: true } });
+  assert.deepEqual(typeof counted === "string" ? counted : counted.value, { count: 2, more: false });
+  assert.deepEqual(bench.table.rows, before);
+  assert.equal(taken.text, "brief");
+  // The primary removes it.
+  assert.deepEqual([bench.count(), bench.table.rows.size < before.size], [2, true]);
+});

@@ -2,7 +2,7 @@
 import { emptyBytes, FailureError, refused } from "@stamp/base";
 import { type Decision, fail, getRow, intact, type Plan, type PlanContext, scanRows } from "../plan.ts";
 import { decodeKey } from "../rows/key.ts";
-import type { GetMessages, Message, OnMessage, PutMessage, QueueName, UpdateMessage } from "./operation.ts";
+import type { GetMessages, Message, OnMessage, PeekMessages, PutMessage, QueueName, UpdateMessage } from "./operation.ts";
 import { openQueue, type QueueEdit } from "./queue-edit.ts";
 import { generationFrom, orderFrom, orderKey, type Position, positionOfOrderKey, textKey } from "./queue-keys.ts";
 import { decodeOrder, decodeText, type MessageFacts } from "./queue-rows.ts";
@@ -41,15 +41,20 @@ export function* getMessages(value: GetMessages, context: PlanContext): Plan {
   return edit.answer({ case: "messages", value: { messages, more } });
 }
 
-/** Nothing of a message changes; what expired before it is removed. */
-export function* peekMessages(value: { readonly queue: QueueName; readonly count: number }, context: PlanContext): Plan {
-  const edit = yield* upkept(value.queue, context);
+/**
+ * Nothing of a message changes; what expired before it is removed. The primary decides about the rows of a copy: there, nothing is removed, and
+ * nothing behind the rows that one operation looks at is shown, because nobody moves the head.
+ */
+export function* peekMessages(value: PeekMessages, context: PlanContext): Plan {
+  const edit = yield* value.ofCopy === true ? openQueue(value.queue, context) : upkept(value.queue, context);
   const { found, more } = yield* visible(edit, value.count, false);
   const messages: Message[] = [];
   for (const { facts, at } of found) {
     messages.push({ ...messageOf(edit, facts, at, yield* textOf(edit, facts)), popReceipt: "" });
   }
-  return edit.answer({ case: "messages", value: { messages, more } });
+  return value.ofCopy === true
+    ? edit.answerOnly({ case: "messages", value: { messages, more: false } })
+    : edit.answer({ case: "messages", value: { messages, more } });
 }
 
 export function* deleteMessage(value: OnMessage, context: PlanContext): Plan {
@@ -80,9 +85,10 @@ export function* clearMessages(value: { readonly queue: QueueName }, context: Pl
   return edit.answer();
 }
 
-export function* countMessages(value: { readonly queue: QueueName }, context: PlanContext): Plan {
+export function* countMessages(value: { readonly queue: QueueName; readonly ofCopy?: boolean }, context: PlanContext): Plan {
   const edit = yield* openQueue(value.queue, context);
   const more = yield* sweepExpired(edit, true);
+  if (value.ofCopy === true) return edit.answerOnly({ case: "count", value: { count: edit.state.count, more: false } });
   return edit.answer({ case: "count", value: { count: edit.state.count, more } });
 }
 

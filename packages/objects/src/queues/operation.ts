@@ -30,6 +30,13 @@ export interface GetMessages {
   readonly visibilityTimeoutSeconds: number;
 }
 
+export interface PeekMessages {
+  readonly queue: QueueName;
+  readonly count: number;
+  /** True: nothing is written. Of a queue whose rows are those of another stamp. */
+  readonly ofCopy?: boolean;
+}
+
 /** The message and its fence: the receipt of the last Put, Get or Update of it. */
 export interface OnMessage {
   readonly queue: QueueName;
@@ -60,11 +67,11 @@ export type QueueOperationKind =
   | { readonly case: "listQueues"; readonly value: ListQueues }
   | { readonly case: "putMessage"; readonly value: PutMessage }
   | { readonly case: "getMessages"; readonly value: GetMessages }
-  | { readonly case: "peekMessages"; readonly value: { readonly queue: QueueName; readonly count: number } }
+  | { readonly case: "peekMessages"; readonly value: PeekMessages }
   | { readonly case: "deleteMessage"; readonly value: OnMessage }
   | { readonly case: "updateMessage"; readonly value: UpdateMessage }
   | { readonly case: "clearMessages"; readonly value: { readonly queue: QueueName } }
-  | { readonly case: "countMessages"; readonly value: { readonly queue: QueueName } };
+  | { readonly case: "countMessages"; readonly value: { readonly queue: QueueName; readonly ofCopy?: boolean } };
 
 /** Nested as the message of the wire is, so that both can be routed by the same code. */
 export interface QueueOperation {

@@ -128,6 +128,11 @@ export class QueueEdit {
     return answer(result === undefined ? { case: "done" } : { case: "queue", value: { kind: result } }, this.#writes);
   }
 
+  /** Answers without writing what was changed: the rows are those of another stamp. */
+  answerOnly(result: QueueResultKind): Decision {
+    return answer({ case: "queue", value: { kind: result } }, []);
+  }
+
   #putOrder(facts: MessageFacts, at: Position): void {
     this.#writes.push({ kind: "put", key: orderKey(this.messages, this.generation, at), value: encodeOrder(facts) });
   }

@@ -20,7 +20,7 @@ const messageKind = 1;
 const stateRow = 0;
 const generations = 1;
 const orderRow = 0;
-const textRow = 1;
+export const textRow = 1;
 const expiryRow = 2;
 
 /**

@@ -17,7 +17,8 @@ export type WorkloadName =
   | "uploads"
   | "writers"
   | "coding"
-  | "geo";
+  | "geo"
+  | "geo-queues";
 
 export const workloadNames: readonly WorkloadName[] = [
   "streams",
@@ -36,6 +37,7 @@ export const workloadNames: readonly WorkloadName[] = [
   "writers",
   "coding",
   "geo",
+  "geo-queues",
 ];
 
 export interface SeedJob {

@@ -6,6 +6,7 @@ import { bankWorkload } from "../workloads/bank.ts";
 import { blobWorkload, tableWorkload } from "../workloads/blobs.ts";
 import { codingWorkload } from "../workloads/coding/workload.ts";
 import { diskWorkload } from "../workloads/disks.ts";
+import { geoQueueWorkload } from "../workloads/geo/queue-workload.ts";
 import { geoWorkload } from "../workloads/geo/workload.ts";
 import { holdWorkload } from "../workloads/holds.ts";
 import { leaseWorkload } from "../workloads/leases.ts";
@@ -38,6 +39,7 @@ const workloads: Readonly<Record<WorkloadName, Workload>> = {
   writers: writerWorkload,
   coding: codingWorkload,
   geo: geoWorkload,
+  "geo-queues": geoQueueWorkload,
 };
 const tailLines = 60;
 

@@ -79,7 +79,7 @@ for (const without of [[], ["geoCopiesNotCollected"]] as readonly RuleName[][]) 
 test("two stamps: a stamp that does not follow the account, or follows another primary, takes nothing, and the sender tells why", async () => {
   const sim = new Simulation({ seed: 3, rules: allRules });
   await sim.run(async () => {
-    const { a, b } = await beginPair(sim, (at) => at.write("p", [{ rowKey: "r", text: "1" }]), 7n);
+    const { a, b } = await beginPair(sim, (at) => at.write("p", [{ rowKey: "r", text: "1" }]), { epoch: 7n });
     const { clock } = a.world;
     const told = async (wanted: RegExp): Promise<void> => {
       const endMs = clock.monotonicMs() + 20_000;

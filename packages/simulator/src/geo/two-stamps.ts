@@ -248,15 +248,15 @@ function onTheWire({ case: name, value }: TableKind): TableKind {
 }
 
 /** Two stamps; the account is at the first one and is written to there, a copy is begun at the second under a role epoch. */
-export async function beginPair(sim: Simulation, written: (a: OneStamp) => Promise<void>, epoch = 1n) {
+export async function beginPair(sim: Simulation, written: (a: OneStamp) => Promise<void>, { epoch = 1n, withQueues = false } = {}) {
   const [a, b] = [new OneStamp(sim, "a"), new OneStamp(sim, "b")] as const;
   while (!a.ready || !b.ready) await sleep(a.world.clock, 200);
   const options = { timeoutMs: 3_000 };
   await a.until("an account", () => a.accounts.create({ account }, options));
   await written(a);
   const settings = unwrap(await a.accounts.getForCopy({ account }, options));
-  await b.obey(RoleCommand.FOLLOW, 2, { epoch, peer: "a", settings });
-  await a.obey(RoleCommand.PAIR, 2, { peer: "b", peerDoors: [b.door] });
+  await b.obey(RoleCommand.FOLLOW, 2, { epoch, peer: "a", settings, withQueues });
+  await a.obey(RoleCommand.PAIR, 2, { peer: "b", peerDoors: [b.door], withQueues });
   return { a, b };
 }
 

@@ -26,7 +26,7 @@ const key = (name: string): Uint8Array => concatBytes([low, new TextEncoder().en
 const context = { deadlineMs: 1_000, signal: new AbortController().signal } as unknown as CallContext;
 
 /** A door of a stamp that has these ends of ranges; the last range has none. */
-function doorOf(ends: readonly Uint8Array[], refuses?: string, ownLevel?: number) {
+function doorOf(ends: readonly Uint8Array[], refuses?: string, ownLevel?: number, copied: { readonly queues?: true } = {}) {
   const applied: { readonly at: string; readonly part: ScannedPart }[] = [];
   const router = {
     applyScanned: async (route: { readonly key: Uint8Array }, partOf: (rangeHigh: Uint8Array) => ScannedPart) => {
@@ -37,7 +37,7 @@ function doorOf(ends: readonly Uint8Array[], refuses?: string, ownLevel?: number
       return ok(end);
     },
   } as unknown as Router;
-  const role = { ...roleWithoutRow, role: "unseeded", epoch: 3 } as const;
+  const role = { ...roleWithoutRow, role: "unseeded", epoch: 3, ...copied } as const;
   const accounts = { roleNow: async () => ok(role) } as unknown as Accounts;
   const refusals = new GeoRefusals();
   const handlers = geoDoorHandlers({ rules: allRules } as World, accounts, router, {} as Copies, refusals, () => ownLevel);
@@ -99,6 +99,16 @@ test("geo door: rows of a table that this release does not know are refused, and
     [reason, message, applied.length],
     ["badRequest", 'rows of table "Graph" are not shipped: this stamp may run another release', 0],
   );
+});
+
+test("geo door: rows of queues are taken only for an account whose queues are copied", async () => {
+  const without = doorOf([]);
+  const refusal = await without.seed(low, high, ["a"], 3n, "Message");
+  assert.ok(!refusal.ok && /rows of table Message are not copied for account acme/.test(refusal.failure.message));
+  assert.equal(without.applied.length, 0);
+  const { applied, seed } = doorOf([], undefined, undefined, { queues: true });
+  assert.ok((await seed(low, high, ["a"], 3n, "Message")).ok);
+  assert.equal(applied.length, 1);
 });
 
 test("geo door: a certificate of another stamp than the account's other one is refused by every method, and the right one is served", async () => {

@@ -13,7 +13,7 @@
  */
 import { compareBytes, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import { type AccountRole, acceptsShipment, tellsVersions } from "@stamp/geo";
-import { accountKeys, isShippedTable, type Route, type ShippedTable } from "@stamp/objects";
+import { accountKeys, isShippedFor, isShippedTable, type Route, type ShippedTable } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import { fromWire, type GeoDoor, type ScannedPart } from "@stamp/wire";
@@ -60,7 +60,7 @@ export function geoDoorHandlers(
     // The shipper to a stamp without a copy has to learn that, and not that its certificate is of another stamp.
     if (!named.ok && role.value?.peer !== undefined) return named;
     const taken = acceptsShipment(role.value, fromWire(epoch), world.rules);
-    if (taken.ok) return named.ok ? readable : named;
+    if (taken.ok) return named.ok ? copiedHere(asked, role.value, readable.value) : named;
     refusals.staleEpochs++;
     return taken;
   };
@@ -165,6 +165,11 @@ function readableHere({ table, epoch, inner, level }: Asked, own: number | undef
   if (level <= known) return ok(table);
   const message = `rows of feature level ${level} are shipped to a stamp of feature level ${known}: upgrade the copy's stamp, and raise its level (./stamp upgrade finalize)`;
   return refused("failedPrecondition", "newerFormat", message);
+}
+
+/** Refuses rows of a table that is not copied for the account. */
+function copiedHere({ account }: Asked, role: AccountRole | undefined, table: ShippedTable): Outcome<ShippedTable> {
+  return isShippedFor(role ?? {}, table) ? ok(table) : bad(`rows of table ${table} are not copied for account ${account}`);
 }
 
 /** One range after the other gets what it has of the part. */

@@ -86,9 +86,9 @@ export class Queues {
   }
 
   /** Counts all messages that have not expired, visible or not. */
-  async count(queue: LocatedQueue, limits: CallLimits): Promise<Parsed<bigint>> {
+  async count(asked: { readonly queue: LocatedQueue; readonly ofCopy: boolean }, limits: CallLimits): Promise<Parsed<bigint>> {
     for (;;) {
-      const count = await this.execute({ case: "countMessages", value: { queue } }, "count", limits);
+      const count = await this.execute({ case: "countMessages", value: asked }, "count", limits);
       if (!count.ok) return count;
       if (!count.value.more) return parsed(count.value.count);
     }

@@ -258,13 +258,14 @@ export class FakeStamp implements Role {
   }
 }
 
-function commandOf({ command, operation: number, epoch, peer, point, dropQueues }: ObeyRequest): RoleCommand {
+function commandOf({ command, operation: number, epoch, peer, point, dropQueues, withQueues }: ObeyRequest): RoleCommand {
   const operation = fromWire(number);
+  const copied = withQueues ? { queues: true as const } : {};
   switch (command) {
     case Kind.FOLLOW:
-      return { kind: "follow", operation, epoch: fromWire(epoch), peer };
+      return { kind: "follow", operation, epoch: fromWire(epoch), peer, ...copied };
     case Kind.PAIR:
-      return { kind: "pair", operation, peer };
+      return { kind: "pair", operation, peer, ...copied };
     case Kind.DRAIN:
       return { kind: "drain", operation };
     case Kind.UNDRAIN:

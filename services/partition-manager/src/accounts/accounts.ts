@@ -28,18 +28,18 @@ import {
 
 const listPageMax = 1_000;
 
-/** `mayHaveRoles`: the stamp's feature level allows rows with roles. */
+/** `allows`: true if the stamp's feature level allows what needs this one. */
 export function accountsHandlers(
   world: World,
   leading: () => Outcome<Term>,
-  mayHaveRoles: () => boolean = () => true,
+  allows: (needed: number) => boolean = () => true,
 ): Handlers<typeof Accounts> {
-  const roles = new RoleCommands(
-    world,
-    mayHaveRoles,
-    (account, epoch) => onMap((map) => fenceHere(world, map, account, epoch)),
-    (account, obeyed) => onMap((map) => endRemovalHere(world, map, account, obeyed)),
-  );
+  const roles = new RoleCommands(world, {
+    allows,
+    copied: (account, role) => onMap((map) => fenceHere(world, map, account, role)),
+    endRemoval: (account, obeyed) => onMap((map) => endRemovalHere(world, map, account, obeyed)),
+    queues: (account) => onMap((map) => queuesHere(world, map, account)),
+  });
   const removals = new RemovalsHere(world);
   const rows = (): Outcome<AccountRows> => {
     const term = leading();

@@ -6,7 +6,7 @@
  */
 import { type Outcome, ok } from "@stamp/base";
 import { type AccountRole, removalOf, roleOf, tenureOf } from "@stamp/geo";
-import { accountKeys, objectTables } from "@stamp/objects";
+import { accountKeys, objectTables, queuesTable } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { Turns, type World } from "@stamp/ports";
 import { type AccountRemoval, fromWire, PartitionServer, type RangeRemoval, toWire } from "@stamp/wire";
@@ -20,7 +20,6 @@ const askedMax = 1_000;
 const queuesMax = 10;
 /** Tables of which something is removed. The row of the account's role stays. */
 const removedTables = objectTables.filter((table) => table !== "Account");
-const queuesTable = "Message";
 
 function ofAccount(map: MapState, account: string): readonly Range[] {
   const { low, high } = accountKeys(account);

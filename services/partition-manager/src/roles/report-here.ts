@@ -8,7 +8,7 @@ import { accountKeys } from "@stamp/objects";
 import type { World } from "@stamp/ports";
 import { type DivergedRow, type ListDivergedRowsRequestSchema, PartitionServer, toWire } from "@stamp/wire";
 import type { MapState } from "../map/map-state.ts";
-import { rangesOf, type ShippingHere } from "./shipping-here.ts";
+import { rangesOfReports, type ShippingHere } from "./shipping-here.ts";
 
 export interface DivergedHere {
   readonly rows: readonly DivergedRow[];
@@ -68,7 +68,7 @@ interface PagePlace {
 
 /** Undefined: no range lies behind the marker. */
 function placeOf(map: MapState, account: string, marker: string): Outcome<PagePlace | undefined> {
-  const ranges = [...rangesOf(map, account)].sort((a, b) => compareText(a.table, b.table) || compareBytes(a.low, b.low));
+  const ranges = [...rangesOfReports(map, account)].sort((a, b) => compareText(a.table, b.table) || compareBytes(a.low, b.low));
   const [table = "", hex = ""] = marker.split("/");
   const from = fromHex(hex);
   if (from === undefined) return refused("invalidArgument", "badRequest", `marker ${marker}`);

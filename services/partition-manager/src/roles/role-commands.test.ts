@@ -23,6 +23,8 @@ class Stamp {
   writes = 0;
   /** Called once, before the next write. */
   beforeWrite: (() => void) | undefined;
+  /** Names of the queues that the stamp has of the account. */
+  queues: readonly string[] = [];
   /** Commands by which the account came back. */
   readonly cameBack: CommandOrder[] = [];
   commands = this.restarted();
@@ -30,15 +32,15 @@ class Stamp {
   restarted(off?: RuleName): RoleCommands {
     const rules = off === undefined ? allRules : { on: (name: RuleName) => name !== off };
     const world = { rules, clock: { monotonicMs: () => this.nowMs } } as unknown as World;
-    this.commands = new RoleCommands(
-      world,
-      () => this.level >= 1,
-      async () => ok(point),
-      async (_account, obeyed) => {
+    this.commands = new RoleCommands(world, {
+      allows: (needed) => this.level >= needed,
+      copied: async () => ok(point),
+      endRemoval: async (_account, obeyed) => {
         this.cameBack.push(obeyed);
         return ok();
       },
-    );
+      queues: async () => ok(this.queues),
+    });
     return this.commands;
   }
 
@@ -180,12 +182,12 @@ test("role commands: how far a copy has come must be known before it is promoted
   unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings));
   unwrap(await stamp.complete());
   const world = { rules: allRules, clock: { monotonicMs: () => stamp.nowMs } } as unknown as World;
-  stamp.commands = new RoleCommands(
-    world,
-    () => true,
-    async () => refused("unavailable", "notReady", "not known"),
-    async () => ok(),
-  );
+  stamp.commands = new RoleCommands(world, {
+    allows: () => true,
+    copied: async () => refused("unavailable", "notReady", "not known"),
+    endRemoval: async () => ok(),
+    queues: async () => ok([]),
+  });
   assert.equal(failure(await stamp.obey({ kind: "promote", operation: 3, peer })), "unavailable notReady");
   assert.equal(stamp.role?.role, "secondary");
   unwrap(await stamp.obey({ kind: "remove", operation: 4 }));
@@ -242,16 +244,38 @@ test("role commands: an account comes back to a stamp only when no range deletes
   assert.deepEqual([stamp.role?.role, stamp.role?.dropsQueues, stamp.cameBack], ["removed", true, []]);
   const { commands } = stamp;
   const world = { rules: allRules, clock: { monotonicMs: () => stamp.nowMs } } as unknown as World;
-  stamp.commands = new RoleCommands(
-    world,
-    () => true,
-    async () => ok(point),
-    async () => refused("unavailable", "notReady", "a range is not served"),
-  );
+  stamp.commands = new RoleCommands(world, {
+    allows: () => true,
+    copied: async () => ok(point),
+    endRemoval: async () => refused("unavailable", "notReady", "a range is not served"),
+    queues: async () => ok([]),
+  });
   assert.equal(failure(await stamp.obey({ kind: "follow", operation: 4, epoch: 1, peer }, settings)), "unavailable notReady");
   assert.equal(stamp.role?.role, "removed", "the row is as it was");
   stamp.commands = commands;
   unwrap(await stamp.obey({ kind: "follow", operation: 4, epoch: 1, peer }, settings));
   assert.deepEqual([stamp.role?.role, stamp.role?.dropsQueues], ["unseeded", undefined]);
   assert.deepEqual(stamp.cameBack, [{ operation: 4, phase: 1 }]);
+});
+
+test("role commands: queues are copied only at a feature level that has them, and replace no queues of the stamp's own", async () => {
+  const stamp = new Stamp();
+  const follow = { kind: "follow", operation: 2, epoch: 1, peer, queues: true } as const;
+  stamp.level = 2;
+  assert.equal(failure(await stamp.obey(follow, settings)), "failedPrecondition newerFormat");
+  assert.equal(stamp.writes, 0);
+  stamp.level = 3;
+  stamp.queues = ["jobs", "mail"];
+  const own = await stamp.obey(follow, settings);
+  assert.equal(failure(own), "failedPrecondition conflict");
+  assert.match(own.ok ? "" : own.failure.message, /has queues of account acct from an earlier time \(jobs, mail\)/);
+  stamp.queues = [];
+  unwrap(await stamp.obey(follow, settings));
+  assert.deepEqual([stamp.role?.role, stamp.role?.queues], ["unseeded", true]);
+  // The queues are a copy by now: they go with it, and a later copy replaces what is left of them.
+  stamp.queues = ["jobs"];
+  unwrap(await stamp.obey({ kind: "remove", operation: 3 }));
+  assert.deepEqual([stamp.role?.role, stamp.role?.dropsQueues], ["removed", true]);
+  unwrap(await stamp.obey({ ...follow, operation: 4 }, settings));
+  assert.deepEqual([stamp.role?.role, stamp.role?.queues], ["unseeded", true]);
 });

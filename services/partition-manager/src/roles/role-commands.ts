@@ -8,7 +8,7 @@
  *   `geoCachedRolesEnd`). A process that did not write the row itself counts from its first look at it.
  */
 import { create, toBinary } from "@bufbuild/protobuf";
-import { equalBytes, type Outcome, ok, refused } from "@stamp/base";
+import { equalBytes, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import {
   type AccountRole,
   answersFromMs,
@@ -33,11 +33,17 @@ import { type NamedRole, type ReadRoles, RolesHere } from "./roles-here.ts";
 /** Runs an operation at the range of the account's row. */
 export type Execute = (operation: AccountOperation) => Promise<Outcome<AccountResult>>;
 
-/** Ends what is shipped to this stamp's copy of an account under a role epoch. Answers with the point where the copy ends. */
-export type CopiedOf = (account: string, epoch: number) => Promise<Outcome<GeoPoint>>;
-
-/** The account comes back to this stamp: no range deletes what an earlier removal would. */
-export type EndRemoval = (account: string, obeyed: CommandOrder) => Promise<Outcome<void>>;
+/** Parts of the stamp that commands need. */
+export interface StampOfRoles {
+  /** True if the stamp's feature level allows what needs this one. */
+  readonly allows: (needed: number) => boolean;
+  /** Ends what is shipped to this stamp's copy of an account under its role. Answers with the point where the copy ends. */
+  readonly copied: (account: string, role: AccountRole) => Promise<Outcome<GeoPoint>>;
+  /** The account comes back to this stamp: no range deletes what an earlier removal would. */
+  readonly endRemoval: (account: string, obeyed: CommandOrder) => Promise<Outcome<void>>;
+  /** Names of the first queues that the stamp has of an account. */
+  readonly queues: (account: string) => Promise<Outcome<readonly string[]>>;
+}
 
 /** The row as it was read; `account` undefined: there is none. */
 interface Held {
@@ -58,6 +64,15 @@ const belowLevel = refused(
   "an older release could not read the account's row with its role: raise the feature level of the stamp first (./stamp upgrade finalize)",
 );
 
+const queuesBelowLevel = refused(
+  "failedPrecondition",
+  "newerFormat",
+  `copies of queues need feature level ${neededLevels.queueCopies}: an older release would leave them out (./stamp upgrade finalize)`,
+);
+
+const ownQueues = (account: string, queues: readonly string[]): string =>
+  `this stamp has queues of account ${account} from an earlier time (${queues.join(", ")}), which a copy would replace`;
+
 type PutAccountInit = Extract<AccountOperation, { case: "putAccount" }>["value"];
 
 const attemptsMax = 8;
@@ -66,21 +81,16 @@ const writtenMax = 10_000;
 
 export class RoleCommands {
   readonly #world: World;
-  readonly #mayHaveRoles: () => boolean;
-  readonly #copied: CopiedOf;
-  readonly #endRemoval: EndRemoval;
+  readonly #stamp: StampOfRoles;
   readonly #here: RolesHere;
   readonly #copies = new CopiesHere();
   /** When the row of a command became durable, or was first seen: by account, operation and phase. */
   readonly #written = new Map<string, number>();
 
-  /** `mayHaveRoles`: the stamp's feature level allows rows with roles. */
-  constructor(world: World, mayHaveRoles: () => boolean, copied: CopiedOf, endRemoval: EndRemoval) {
+  constructor(world: World, stamp: StampOfRoles) {
     this.#here = new RolesHere(world.clock);
     this.#world = world;
-    this.#mayHaveRoles = mayHaveRoles;
-    this.#copied = copied;
-    this.#endRemoval = endRemoval;
+    this.#stamp = stamp;
   }
 
   async obey(name: string, command: RoleCommand, settings: Account | undefined, execute: Execute): Promise<Outcome<Obeyed>> {
@@ -92,15 +102,16 @@ export class RoleCommands {
       const planned = obey(held.value.role, command, { copied: [], acknowledged: [] }, rules);
       if (!planned.ok) return planned;
       const { changed } = planned.value;
-      if (changed && !this.#mayHaveRoles()) return belowLevel;
+      const mayBegin = changed ? await this.#mayBegin(name, command, held.value.role) : ok();
+      if (!mayBegin.ok) return mayBegin;
       const isPromoted = changed && command.kind === "promote" && held.value.role !== undefined;
-      const copied = isPromoted ? await this.#copied(name, held.value.role.epoch) : ok([]);
+      const copied = isPromoted ? await this.#stamp.copied(name, held.value.role) : ok([]);
       if (!copied.ok) return copied;
       const obeyed = isPromoted ? obey(held.value.role, command, { copied: copied.value, acknowledged: [] }, rules) : planned;
       if (!obeyed.ok) return obeyed;
       const { row } = obeyed.value;
       const comesBack = changed && held.value.role?.role === "removed" && row.role !== "removed";
-      const isFree = comesBack ? await this.#endRemoval(name, row.obeyed) : ok();
+      const isFree = comesBack ? await this.#stamp.endRemoval(name, row.obeyed) : ok();
       if (!isFree.ok) return isFree;
       const written = changed ? await write(name, held.value, row, settings, execute) : ok(true);
       if (!written.ok) return written;
@@ -110,6 +121,18 @@ export class RoleCommands {
       return ok({ role: row, waitMs: Math.max(0, Math.ceil(fromMs - clock.monotonicMs())) });
     }
     return refused("aborted", "conflict", `the role of account ${name} is changed by others again and again`);
+  }
+
+  /** Refuses what the stamp's feature level does not allow, and a copy of queues that would replace queues of the stamp's own. */
+  async #mayBegin(name: string, command: RoleCommand, role: AccountRole | undefined): Promise<Outcome<void>> {
+    const { allows, queues } = this.#stamp;
+    if (!allows(neededLevels.accountRoles)) return belowLevel;
+    if ((command.kind !== "follow" && command.kind !== "pair") || command.queues !== true) return ok();
+    if (!allows(neededLevels.queueCopies)) return queuesBelowLevel;
+    if (command.kind === "pair" || role?.dropsQueues === true) return ok();
+    const own = await queues(name);
+    if (!own.ok || own.value.length === 0) return own.ok ? ok() : own;
+    return refused("failedPrecondition", "conflict", ownQueues(name, own.value));
   }
 
   /** Role of the account; refused if the stamp never had it. */

@@ -132,12 +132,13 @@ function commandOf(request: ObeyRequest): Outcome<Command> {
   const needsPeer = [RoleCommand.FOLLOW, RoleCommand.PAIR, RoleCommand.PROMOTE, RoleCommand.DEMOTE] as const;
   if ((needsPeer as readonly unknown[]).includes(request.command) && peer === "") return wrong("the command names no other stamp");
   const other = peerDoors.length === 0 ? { peer } : { peer, peerDoors: [...peerDoors] };
+  const copied = request.withQueues ? { queues: true as const } : {};
   switch (request.command) {
     case RoleCommand.FOLLOW:
       if (settings === undefined || settings.keys.length === 0) return wrong(`a copy of account ${account} needs its keys`);
-      return ok({ kind: "follow", operation, epoch: fromWire(request.epoch), ...other });
+      return ok({ kind: "follow", operation, epoch: fromWire(request.epoch), ...other, ...copied });
     case RoleCommand.PAIR:
-      return ok({ kind: "pair", operation, ...other });
+      return ok({ kind: "pair", operation, ...other, ...copied });
     case RoleCommand.DRAIN:
       return ok({ kind: "drain", operation });
     case RoleCommand.UNDRAIN:

@@ -14,7 +14,7 @@ import {
   type RangeProgress,
   type RangeShippingState,
 } from "@stamp/geo";
-import { holdsAccount, isShippedTable } from "@stamp/objects";
+import { holdsAccount, isShippedFor, isShippedTable } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import type { World } from "@stamp/ports";
 import { fromWire, PartitionServer, type RangeShippingFacts, toWire } from "@stamp/wire";
@@ -35,16 +35,16 @@ export interface ShippingHere {
  * Role of the account whose shipping is asked for. `drainedMsAgo`: time since the last front-end may have admitted a write of the drained account,
  * in milliseconds; undefined if the account is not drained.
  */
-export interface AskedRole extends Pick<AccountRole, "epoch" | "paired"> {
+export interface AskedRole extends Pick<AccountRole, "epoch" | "paired" | "queues"> {
   readonly drainedMsAgo?: number | undefined;
 }
 
 export async function shippingHere(world: World, map: MapState, account: string, role: AskedRole): Promise<Outcome<ShippingHere>> {
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
-    const before = rangesOf(map, account);
+    const before = rangesOf(map, account, role);
     const answers = await Promise.all([...serversOf(before)].map((server) => ask(world, server, account, role)));
     const told = new Map(answers.flat().map((facts) => [idOf(facts.rangeId, fromWire(facts.ownerEpoch)), facts]));
-    if (namesOf(rangesOf(map, account)) !== namesOf(before)) continue;
+    if (namesOf(rangesOf(map, account, role)) !== namesOf(before)) continue;
     const found = before.map((range) => [range.rangeId, told.get(idOf(range.rangeId, range.ownerEpoch))] as const);
     const progress = accountProgress(new Map(found.map(([rangeId, facts]) => [rangeId, facts && progressOf(facts)])));
     return ok({ progress, rangeCount: before.length, ranges: found.flatMap(([, facts]) => (facts === undefined ? [] : [facts])) });
@@ -57,8 +57,10 @@ export async function shippingHere(world: World, map: MapState, account: string,
  * durably, and nothing of it is under way (rule `geoPromotionFences`). Answers with an empty point: the copy's rows say
  * themselves, for each PartitionName, where the copy ended (docs/formats/shipped-version.md).
  */
-export async function fenceHere(world: World, map: MapState, account: string, epoch: number): Promise<Outcome<GeoPoint>> {
-  const fenced = await onRanges(map, account, rangesOf, ({ rangeId, rangeVersion, serverAddress }) => {
+export async function fenceHere(world: World, map: MapState, account: string, role: AccountRole): Promise<Outcome<GeoPoint>> {
+  const { epoch } = role;
+  const ranges = (now: MapState) => rangesOf(now, account, role);
+  const fenced = await onRanges(map, account, ranges, ({ rangeId, rangeVersion, serverAddress }) => {
     const request = { rangeId, rangeVersion: toWire(rangeVersion), account, epoch: toWire(epoch) };
     return world.transport.client(serverAddress, PartitionServer).fenceShipped(request, { timeoutMs: askTimeoutMs });
   });
@@ -88,10 +90,13 @@ export async function onRanges<T>(
   return refused("unavailable", "notReady", `the ranges of account ${account} are split, merged or moved again and again`);
 }
 
-/** Ranges of the tables without whose rows a copy of an account is not complete. */
-export function rangesOf(map: MapState, account: string): readonly Range[] {
-  return map.current.ranges.filter((range) => isShippedTable(range.table) && holdsAccount(range, account));
-}
+/** Ranges of the tables without whose rows a copy of an account with this role is not complete. */
+const rangesOf = (map: MapState, account: string, role: Pick<AccountRole, "queues">): readonly Range[] =>
+  map.current.ranges.filter((range) => isShippedFor(role, range.table) && holdsAccount(range, account));
+
+/** Ranges of the tables of which a report may have rows, also one of an earlier copy. */
+export const rangesOfReports = (map: MapState, account: string): readonly Range[] =>
+  map.current.ranges.filter((range) => isShippedTable(range.table) && holdsAccount(range, account));
 
 const idOf = (rangeId: string, ownerEpoch: number): string => `${rangeId} ${ownerEpoch}`;
 const namesOf = (ranges: readonly Range[]): string => ranges.map(({ rangeId, ownerEpoch }) => idOf(rangeId, ownerEpoch)).join();

@@ -1,4 +1,4 @@
-/** Queues of an account whose rows a range has. Rows of queues are at one stamp only: whoever moves the account asks for them. */
+/** Queues of an account whose rows a range has. Unless they are copied they are at one stamp only: whoever moves the account asks for them. */
 import { compareBytes, type Outcome, ok, prefixEnd, present } from "@stamp/base";
 import { decodeKey, queuesPrefix } from "@stamp/objects";
 import type { Serving } from "../ranges/holdings.ts";

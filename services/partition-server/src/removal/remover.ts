@@ -20,7 +20,7 @@
  */
 import { FailureError, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import { type AccountRole, removalOf, roleTermMs } from "@stamp/geo";
-import { accountKeys, objectTables, shippedNames } from "@stamp/objects";
+import { accountKeys, objectTables, queuesTable, shippedNames } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { jittered, sleep, Turns, type World } from "@stamp/ports";
 import { hasRowsBetween, type RangePartition, removePage } from "@stamp/range-partition";
@@ -63,8 +63,6 @@ interface Task {
   readonly removal: Removal;
 }
 
-/** Table whose rows no other stamp has. */
-const queuesTable = "Message";
 /** Tables of which something is deleted. The row of the account's role stays. */
 const tables = objectTables.filter((table) => table !== "Account");
 /** For clocks that differ in rate. */

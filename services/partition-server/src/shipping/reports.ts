@@ -5,7 +5,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
-import { accountKeys, blobRowOf, decodeEntity, decodeKey, type KeyElement, shippedNames } from "@stamp/objects";
+import { accountKeys, blobRowOf, decodeEntity, decodeKey, type KeyElement, queueRowOf, queuesTable, shippedNames } from "@stamp/objects";
 import { holdsKey, type Range } from "@stamp/partition-map";
 import { decodeMarker, forgetPage, markerKey, type RangePartition, type ReportRow, reportPage } from "@stamp/range-partition";
 import type { DivergedRowSchema, DivergedRowsSchema, ForgetDivergedRowsResponseSchema, TellVersionsResponseSchema } from "@stamp/wire";
@@ -100,12 +100,18 @@ function rowToWire(table: string, { operation, sequence, write }: ReportRow): Di
   const [kind, name = ""] = partition as readonly [KeyElement?, KeyElement?];
   if (!path.ok) return { ...told, kind: "row" };
   if (table === "Blob") return { ...told, ...blobRow(path.value, write) };
+  if (table === queuesTable) return { ...told, ...queueRow(path.value, write) };
   if (table !== "Entity") return { ...told, kind: "row" };
   if (kind === 0) return { ...told, kind: "table", name: String(name) };
   const key = { partitionKey: String(partition[3]), rowKey: String(row[0]) };
   if (write.kind === "delete") return { ...told, kind: "entity", name: String(name), entity: { key } };
   const { timestamp, properties } = decodeEntity(write.value);
   return { ...told, kind: "entity", name: String(name), entity: { key, timestamp, properties: properties.map(propertyToWire) } };
+}
+
+function queueRow(path: Parameters<typeof queueRowOf>[0], write: ReportRow["write"]): DivergedInit {
+  const { kind, queue, text } = queueRowOf(path, write.kind === "delete" ? undefined : write.value);
+  return { kind, name: queue, ...(text === undefined ? {} : { text }) };
 }
 
 function blobRow(path: Parameters<typeof blobRowOf>[0], write: ReportRow["write"]): DivergedInit {

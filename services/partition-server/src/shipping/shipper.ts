@@ -12,7 +12,7 @@
 import { type Outcome, ok } from "@stamp/base";
 import { type AccountRole, outgrown, owesReport, roleOf, ships } from "@stamp/geo";
 import { LeaderCalls } from "@stamp/metadata-store";
-import { accountKeys, holdsAccount, isShippedTable } from "@stamp/objects";
+import { accountKeys, holdsAccount, isShippedFor, isShippedTable } from "@stamp/objects";
 import { holdsKey, type Range } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
 import { Accounts, toWire } from "@stamp/wire";
@@ -152,7 +152,9 @@ export class Shipper {
     for (const { range, state, engine } of this.#holdings.all) {
       const partition = engine?.partition;
       if (state !== "serving" || partition === undefined || !isShippedTable(range.table)) continue;
-      const accounts = [...roles].filter(([account, role]) => (ships(role) || owesReport(role)) && holdsAccount(range, account));
+      const accounts = [...roles].filter(
+        ([account, role]) => (ships(role) || owesReport(role)) && isShippedFor(role, range.table) && holdsAccount(range, account),
+      );
       for (const name of partition.followers.names) {
         if (!accounts.some(([account]) => account === name)) await partition.followers.end(name);
       }

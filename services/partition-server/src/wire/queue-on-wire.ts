@@ -36,8 +36,10 @@ export function queueOperationFromWire({ kind }: wire.QueueOperation): QueueOper
       const { count, visibilityTimeoutSeconds } = kind.value;
       return { kind: { case: kind.case, value: { queue: nameOf(kind.value), count, visibilityTimeoutSeconds } } };
     }
-    case "peekMessages":
-      return { kind: { case: kind.case, value: { queue: nameOf(kind.value), count: kind.value.count } } };
+    case "peekMessages": {
+      const { count, ofCopy } = kind.value;
+      return { kind: { case: kind.case, value: { queue: nameOf(kind.value), count, ofCopy } } };
+    }
     case "deleteMessage": {
       const { messageId, popReceipt } = kind.value;
       return { kind: { case: kind.case, value: { queue: nameOf(kind.value), messageId, popReceipt } } };
@@ -47,8 +49,9 @@ export function queueOperationFromWire({ kind }: wire.QueueOperation): QueueOper
       return { kind: { case: kind.case, value: { queue: nameOf(kind.value), messageId, popReceipt, visibilityTimeoutSeconds, text } } };
     }
     case "clearMessages":
-    case "countMessages":
       return { kind: { case: kind.case, value: { queue: nameOf(kind.value) } } };
+    case "countMessages":
+      return { kind: { case: kind.case, value: { queue: nameOf(kind.value), ofCopy: kind.value.ofCopy } } };
   }
 }
 

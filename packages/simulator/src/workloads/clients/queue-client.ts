@@ -5,14 +5,13 @@ import type { QueueAnswer, QueueDoor, ToldMessage } from "@stamp/histories";
 import { BrokenPromise } from "@stamp/histories";
 import type { World } from "@stamp/ports";
 import type { Simulation } from "@stamp/virtual-time";
-import type { WholeCluster } from "../cluster.ts";
-import { HttpClient, type Received } from "./http-client.ts";
+import { HttpClient, type HttpDoor, type Received } from "./http-client.ts";
 
 export class QueueClient implements QueueDoor {
   readonly #http: HttpClient;
 
-  constructor(sim: Simulation, world: World, name: string, cluster: WholeCluster) {
-    this.#http = new HttpClient(sim, world, name, cluster, "queue");
+  constructor(sim: Simulation, world: World, name: string, door: HttpDoor) {
+    this.#http = new HttpClient(sim, world, name, door, "queue");
   }
 
   async create(queue: string): Promise<QueueAnswer<void>> {

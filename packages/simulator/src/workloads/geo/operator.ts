@@ -21,6 +21,10 @@ export interface OperatorOptions {
   readonly restMaxMs: number;
   /** How often a failover is forced. */
   readonly forcedChance: number;
+  /** How often a failover that drains is taken over by a forced one, at each look; 0.1 when absent. */
+  readonly takesOverChance?: number;
+  /** True: copies and migrations have queues, too. */
+  readonly withQueues?: boolean;
   /** How often an operation under way is given up, at each look. */
   readonly giveUpChance: number;
   /** Names that the clients write. */
@@ -143,14 +147,16 @@ export class Operator {
     if (kind === "" && seeded && !(await this.#isReportRead())) return false;
     const primary = stamp as StampName;
     const other = otherStamp(primary);
+    const { withQueues = false } = this.#options;
     if (kind !== "") {
-      if (kind === "failover" && step === "draining" && prng.chance(0.1)) return this.#force(primary);
+      if (kind === "failover" && step === "draining" && prng.chance(this.#options.takesOverChance ?? 0.1)) return this.#force(primary);
       if (prng.chance(this.#options.giveUpChance))
         return this.#ask("give up", (client, options) => client.giveUpOperation({ account }, options));
       return false;
     }
     if (secondary === "") {
-      if (prng.chance(0.3)) return this.#ask("migrate", (client, options) => client.migrateAccount({ account, stamp: other }, options));
+      if (prng.chance(0.3))
+        return this.#ask("migrate", (client, options) => client.migrateAccount({ account, stamp: other, withQueues }, options));
       return this.#protect(primary);
     }
     if (!seeded) return (prng.chance(0.01) || (await this.#givesReportUp())) && this.#unprotect();
@@ -161,7 +167,8 @@ export class Operator {
 
   #protect(primary: StampName): Promise<boolean> {
     const stamp = otherStamp(primary);
-    return this.#ask("protect", (client, options) => client.protectAccount({ account, stamp }, options));
+    const { withQueues = false } = this.#options;
+    return this.#ask("protect", (client, options) => client.protectAccount({ account, stamp, withQueues }, options));
   }
 
   async #unprotect(): Promise<boolean> {

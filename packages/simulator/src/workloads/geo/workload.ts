@@ -29,7 +29,7 @@ const readyWithinMs = 60_000;
  * Last Sync Time is told by the primary's clocks. Disks are damaged in other workloads: here a stamp with three extent nodes would only stand
  * still.
  */
-const leftOut: NonNullable<Focus["weights"]> = {
+export const leftOut: NonNullable<Focus["weights"]> = {
   "clock-jump": 0,
   "failed-fsync": 0,
   "full-disk": 0,

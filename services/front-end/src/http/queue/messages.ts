@@ -18,7 +18,7 @@ import type { QueueMessage } from "@stamp/wire";
 import { documentBody } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { readInTurns, textInTurns } from "../turns.ts";
-import { type QueueExchange, queueOfRequest, queuesOf } from "./exchange.ts";
+import { isOfCopy, type QueueExchange, queueOfRequest, queuesOf } from "./exchange.ts";
 
 const xml = { "Content-Type": "application/xml" } as const;
 /** No cache between may keep the answer of a poll. */
@@ -72,7 +72,7 @@ export async function peekMessages(exchange: QueueExchange): Promise<Answer> {
   if (!count.ok) return count;
   const queue = await queueOfRequest(exchange);
   if (!queue.ok) return queue;
-  const value = { queue: queue.value, count: count.value };
+  const value = { queue: queue.value, count: count.value, ofCopy: isOfCopy(exchange) };
   const messages = await queuesOf(exchange).messages({ case: "peekMessages", value }, exchange.limits());
   return messages.ok ? respond(200, uncached, await xmlOf(exchange, messages.value.map(shown), "peek")) : messages;
 }

@@ -12,7 +12,7 @@ import { utf8 } from "@stamp/base";
 import { signedIdentifiersFromWire, signedIdentifiersToWire } from "@stamp/wire";
 import { documentBody } from "../body.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
-import { addressOf, type QueueExchange, queuesOf } from "./exchange.ts";
+import { addressOf, isOfCopy, type QueueExchange, queuesOf } from "./exchange.ts";
 
 const aclBytesMax = 64 * 1024;
 const xml = { "Content-Type": "application/xml" } as const;
@@ -47,7 +47,8 @@ export async function getQueueMetadata(exchange: QueueExchange): Promise<Answer>
   const row = await queuesOf(exchange).row(address, exchange.limits());
   if (!row.ok) return row;
   const { incarnation, metadata } = row.value;
-  const count = await queuesOf(exchange).count({ ...address, incarnation }, exchange.limits());
+  const asked = { queue: { ...address, incarnation }, ofCopy: isOfCopy(exchange) };
+  const count = await queuesOf(exchange).count(asked, exchange.limits());
   if (!count.ok) return count;
   return respond(200, { "x-ms-approximate-messages-count": String(count.value), ...metadataHeaders(metadata) });
 }

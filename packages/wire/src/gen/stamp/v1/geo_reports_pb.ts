@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/geo_reports.proto.
  */
 export const file_stamp_v1_geo_reports: GenFile = /*@__PURE__*/
-  fileDesc("ChpzdGFtcC92MS9nZW9fcmVwb3J0cy5wcm90bxIIc3RhbXAudjEiUwoTVGVsbFZlcnNpb25zUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEg0KBW5hbWVzGAQgAygMIkIKFFRlbGxWZXJzaW9uc1Jlc3BvbnNlEioKCHZlcnNpb25zGAEgAygLMhguc3RhbXAudjEuU2hpcHBlZFZlcnNpb24iMQoOU2hpcHBlZFZlcnNpb24SDQoFZXBvY2gYASABKAQSEAoIc2VxdWVuY2UYAiABKAQiUwoZR2V0U2hpcHBlZFZlcnNpb25zUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIVCg1yYW5nZV92ZXJzaW9uGAIgASgEEg0KBW5hbWVzGAMgAygMImUKF0xpc3REaXZlcmdlZFJvd3NSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSDwoHYWNjb3VudBgDIAEoCRIQCghmcm9tX2tleRgEIAEoDCJFCgxEaXZlcmdlZFJvd3MSIwoEcm93cxgBIAMoCzIVLnN0YW1wLnYxLkRpdmVyZ2VkUm93EhAKCG5leHRfa2V5GAIgASgMIsYBCgtEaXZlcmdlZFJvdxIRCglvcGVyYXRpb24YASABKAQSEAoIc2VxdWVuY2UYAiABKAQSDAoEa2luZBgDIAEoCRIMCgRuYW1lGAQgASgJEg8KB2RlbGV0ZWQYBSABKAgSIAoGZW50aXR5GAYgASgLMhAuc3RhbXAudjEuRW50aXR5EgsKA2tleRgHIAEoDBIMCgRibG9iGAggASgJEhgKC21vZGlmaWVkX21zGAkgASgESACIAQFCDgoMX21vZGlmaWVkX21zIjwKGkZvcmdldERpdmVyZ2VkUm93c1Jlc3BvbnNlEgwKBHJvd3MYASABKA0SEAoIbmV4dF9rZXkYAiABKAwiNgoTTGlzdERpdmVyZ2VkUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg4KBm1hcmtlchgCIAEoCSJzChRMaXN0RGl2ZXJnZWRSZXNwb25zZRIjCgRyb3dzGAEgAygLMhUuc3RhbXAudjEuRGl2ZXJnZWRSb3cSEwoLbmV4dF9tYXJrZXIYAiABKAkSEAoIY29tcGxldGUYAyABKAgSDwoHdHJvdWJsZRgEIAEoCSI7ChZGb3JnZXREaXZlcmdlZFJlc3BvbnNlEgwKBHJvd3MYASABKA0SEwoLbmV4dF9tYXJrZXIYAiABKAliBnByb3RvMw", [file_stamp_v1_entities]);
+  fileDesc("ChpzdGFtcC92MS9nZW9fcmVwb3J0cy5wcm90bxIIc3RhbXAudjEiUwoTVGVsbFZlcnNpb25zUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEg0KBW5hbWVzGAQgAygMIkIKFFRlbGxWZXJzaW9uc1Jlc3BvbnNlEioKCHZlcnNpb25zGAEgAygLMhguc3RhbXAudjEuU2hpcHBlZFZlcnNpb24iMQoOU2hpcHBlZFZlcnNpb24SDQoFZXBvY2gYASABKAQSEAoIc2VxdWVuY2UYAiABKAQiUwoZR2V0U2hpcHBlZFZlcnNpb25zUmVxdWVzdBIQCghyYW5nZV9pZBgBIAEoCRIVCg1yYW5nZV92ZXJzaW9uGAIgASgEEg0KBW5hbWVzGAMgAygMImUKF0xpc3REaXZlcmdlZFJvd3NSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSDwoHYWNjb3VudBgDIAEoCRIQCghmcm9tX2tleRgEIAEoDCJFCgxEaXZlcmdlZFJvd3MSIwoEcm93cxgBIAMoCzIVLnN0YW1wLnYxLkRpdmVyZ2VkUm93EhAKCG5leHRfa2V5GAIgASgMIuIBCgtEaXZlcmdlZFJvdxIRCglvcGVyYXRpb24YASABKAQSEAoIc2VxdWVuY2UYAiABKAQSDAoEa2luZBgDIAEoCRIMCgRuYW1lGAQgASgJEg8KB2RlbGV0ZWQYBSABKAgSIAoGZW50aXR5GAYgASgLMhAuc3RhbXAudjEuRW50aXR5EgsKA2tleRgHIAEoDBIMCgRibG9iGAggASgJEhgKC21vZGlmaWVkX21zGAkgASgESACIAQESEQoEdGV4dBgKIAEoCUgBiAEBQg4KDF9tb2RpZmllZF9tc0IHCgVfdGV4dCI8ChpGb3JnZXREaXZlcmdlZFJvd3NSZXNwb25zZRIMCgRyb3dzGAEgASgNEhAKCG5leHRfa2V5GAIgASgMIjYKE0xpc3REaXZlcmdlZFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIOCgZtYXJrZXIYAiABKAkicwoUTGlzdERpdmVyZ2VkUmVzcG9uc2USIwoEcm93cxgBIAMoCzIVLnN0YW1wLnYxLkRpdmVyZ2VkUm93EhMKC25leHRfbWFya2VyGAIgASgJEhAKCGNvbXBsZXRlGAMgASgIEg8KB3Ryb3VibGUYBCABKAkiOwoWRm9yZ2V0RGl2ZXJnZWRSZXNwb25zZRIMCgRyb3dzGAEgASgNEhMKC25leHRfbWFya2VyGAIgASgJYgZwcm90bzM", [file_stamp_v1_entities]);
 
 /**
  * Asks the stamp of an account's new primary what its copy had of some PartitionNames when it was promoted.
@@ -224,14 +224,15 @@ export type DivergedRow = Message<"stamp.v1.DivergedRow"> & {
 
   /**
    * "table" or "container": one itself. "entity". "blob": properties and content of a blob. "snapshot": a snapshot or version of one. "blob-part":
-   * another row of a blob, e.g. with its blocks. "row": anything else, told by its key only.
+   * another row of a blob, e.g. with its blocks. "queue". "message": one with its text. "message-part": another row of the messages of a queue.
+   * "row": anything else, told by its key only.
    *
    * @generated from field: string kind = 3;
    */
   kind: string;
 
   /**
-   * Name of the table, in lower case, or of the container, e.g. "pairs".
+   * Name of the table, in lower case, of the container or of the queue, e.g. "pairs".
    *
    * @generated from field: string name = 4;
    */
@@ -271,6 +272,13 @@ export type DivergedRow = Message<"stamp.v1.DivergedRow"> & {
    * @generated from field: optional uint64 modified_ms = 9;
    */
   modifiedMs?: bigint | undefined;
+
+  /**
+   * Text of the message, e.g. "resize photo 4711"; absent: the row has none, or was deleted.
+   *
+   * @generated from field: optional string text = 10;
+   */
+  text?: string | undefined;
 };
 
 /**
