@@ -151,7 +151,7 @@ test("geo failover: with --no-wait it ends when the operation is recorded", asyn
   [begun, states] = [draining, []];
   const ran = await stamp("geo", "failover", "acme", "--planned", "--no-wait");
   assert.equal(ran.error, undefined);
-  assert.match(ran.out, /acme +north-1 +south-1 +draining +yes +not known +not known +failover, draining\nacme: south-1 is slow/);
+  assert.match(ran.out, /acme +north-1 +south-1 +draining +yes +not known +not known +- +failover, draining\nacme: south-1 is slow/);
 });
 
 test("geo failover: a forced one ends when the copy is primary, and says which Last Sync Time it began with", async () => {

@@ -12,6 +12,8 @@ import { account, beginPair, type OneStamp, until, untilShipped } from "./two-st
 const options = { timeoutMs: 10_000 };
 const week = 7 * 24 * 3_600;
 const jobs = "jobs";
+/** A second queue, so that the range can be split between two PartitionNames. */
+const other = "other";
 
 async function queuesAt(sim: Simulation, stamp: OneStamp, secondary = false): Promise<QueueClient> {
   const { keys } = unwrap(await stamp.accounts.getForCopy({ account }, options));
@@ -47,7 +49,8 @@ async function begin(sim: Simulation) {
     async (at) => {
       client = await queuesAt(sim, at);
       const own = client;
-      await done(at, () => own.create(jobs));
+      for (const queue of [jobs, other]) await done(at, () => own.create(queue));
+      for (let i = 0; i < 10; i++) await done(at, () => own.put(other, "x".repeat(500), 0, week));
       for (let i = 0; i < 20; i++) await done(at, () => own.put(jobs, `before-${i}`, 0, week));
       taken.push(...(await done(at, () => own.take(jobs, 4, 600))));
     },
@@ -156,7 +159,7 @@ test("queues: a removed copy goes with its queues, and a stamp with queues of it
   await sim.run(async () => {
     const { a, b } = await begin(sim);
     await untilShipped(a);
-    assert.deepEqual(unwrap(await b.accounts.listQueues({ account }, options)).names, [jobs]);
+    assert.deepEqual(unwrap(await b.accounts.listQueues({ account }, options)).names, [jobs, other]);
     await b.obey(RoleCommand.REMOVE, 3);
     await a.obey(RoleCommand.UNPAIR, 3);
     const gone = async (): Promise<boolean> => {
@@ -164,7 +167,7 @@ test("queues: a removed copy goes with its queues, and a stamp with queues of it
       return left.ok && left.value.names.length === 0;
     };
     await until(b, "its queues are deleted", gone);
-    assert.deepEqual(unwrap(await a.accounts.listQueues({ account }, options)).names, [jobs]);
+    assert.deepEqual(unwrap(await a.accounts.listQueues({ account }, options)).names, [jobs, other]);
     // A copy without queues is promoted, and the stamp before keeps its queues, out of reach.
     const settings = unwrap(await a.accounts.getForCopy({ account }, options));
     await b.obey(RoleCommand.FOLLOW, 4, { epoch: 1n, peer: "a", settings });
@@ -180,7 +183,7 @@ test("queues: a removed copy goes with its queues, and a stamp with queues of it
     const follow = { account, command: RoleCommand.FOLLOW, operation: 7n, epoch: 5n, peer: "b", settings, withQueues: true };
     const refused = await a.accounts.obey(follow, options);
     assert.ok(
-      !refused.ok && /has queues of account acct from an earlier time \(jobs\)/.test(refused.failure.message),
+      !refused.ok && /has queues of account acct from an earlier time \(jobs, other\)/.test(refused.failure.message),
       JSON.stringify(refused),
     );
   });
