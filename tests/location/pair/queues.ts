@@ -135,6 +135,7 @@ export async function queuesAreCopied(t: TestContext, two: TwoStamps): Promise<v
   await waitMs(3_000);
   await killProcess(two, "north-1", "partition-server-1");
   await waitMs(2_000);
+  await untilCopy(two, account, "the backlog is known after the crash", ({ pendingOperations }) => pendingOperations !== undefined);
   const failedOver = ok("geo", "failover", account, "--planned", "--to", "south-1").finally(() =>
     setTimeout(() => stopping.abort(), 2_000),
   );
