@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, unwrap } from "@stamp/base";
 import type { QueueAnswer, ToldMessage } from "@stamp/histories";
+import { accountKeys } from "@stamp/objects";
 import { sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
-import { type DivergedRow, PartitionManager, RoleCommand } from "@stamp/wire";
+import { type DivergedRow, GeoDoor, PartitionManager, RoleCommand } from "@stamp/wire";
 import { QueueClient } from "../workloads/clients/queue-client.ts";
 import { account, beginPair, type OneStamp, until, untilShipped } from "./two-stamps.ts";
 
@@ -151,6 +152,37 @@ test("queues: a forced failover reports the messages that were not shipped, and 
     const back = await queuesAt(sim, a, true);
     assert.equal(await done(a, () => back.count(jobs)), 28);
     assert.ok(!(await done(a, () => back.peek(jobs))).some(({ text }) => text === "lost"));
+  });
+});
+
+test("queues: messages that are not shipped keep a drained primary from its end, and none is applied behind the promotion", async () => {
+  const sim = new Simulation({ seed: 45, rules: allRules });
+  await sim.run(async () => {
+    const { a, b, own } = await begin(sim);
+    await untilShipped(a);
+    const pending = async () => (await a.progress())?.pendingCommits;
+    sim.partition([a.server(1), a.server(2)], [b.door]);
+    await done(a, () => own.put(jobs, "at last", 0, week));
+    await a.obey(RoleCommand.DRAIN, 3);
+    for (let i = 0; i < 20; i++) {
+      assert.notEqual(await pending(), 0n, "the message is not there");
+      await sleep(a.world.clock, 500);
+    }
+    sim.heal();
+    await untilShipped(a);
+    const door = a.world.transport.client(b.door, GeoDoor);
+    // A PartitionName of the account that nobody uses.
+    const name = Uint8Array.from([...accountKeys(account).low, 0x02, 0x71, 0x00, 0x00]);
+    const late = (sequence: bigint) => {
+      const shipment = { epoch: 1n, name, commits: [{ sequence, lastTicket: 1n, rows: [] }] };
+      return door.ship({ account, epoch: 1n, table: "Message", shipment }, options);
+    };
+    unwrap(await late(1_000_000n));
+    await b.obey(RoleCommand.PROMOTE, 3, { peer: "a", peerDoors: [a.door] });
+    const refused = await late(1_000_001n);
+    assert.ok(!refused.ok && /behind the promotion/.test(refused.failure.message), JSON.stringify(refused));
+    const there = await queuesAt(sim, b);
+    assert.equal(await done(b, () => there.count(jobs)), 29);
   });
 });
 
