@@ -179,11 +179,11 @@ export class Location {
     const { registry } = this.#options;
     const held = registry.account(name);
     const mayLeave = await mayLeaveQueues(this.stamps, held, registry.stamp(held?.primary ?? ""), how);
-    if (!mayLeave.ok) return mayLeave;
-    return this.#withSecond(name, (account) => {
+    const plan = (account: AccountRecord): Outcome<GeoAccount> => {
       const target = knownStamp(stamp, registry);
       return target.ok ? planMigrate(account, target.value, how) : target;
-    });
+    };
+    return mayLeave.ok ? this.#withSecond(name, plan) : mayLeave;
   }
 
   /** Accounts that should move. */
@@ -253,14 +253,7 @@ export class Location {
     const elsewhere = await this.#found(name);
     if (!elsewhere.ok) return elsewhere;
     const early = this.stamps.place(location, second);
-    const mayCopy =
-      withQueues && early.ok
-        ? await mayCopyQueues(
-            this.stamps,
-            name,
-            early.value.map((stamp) => registry.stamp(stamp ?? "")),
-          )
-        : ok();
+    const mayCopy = withQueues && early.ok ? await mayCopyQueues(this.stamps, name, registry.stampsOf(early.value)) : ok();
     if (!mayCopy.ok) return mayCopy;
     const keys = [0, 1].map(() => toBase64(world.random.bytes(keyBytes)));
     const recorded = await registry.turn(async () => {
@@ -424,7 +417,7 @@ export class Location {
     const held = registry.account(name);
     const planned = held === undefined ? undefined : plan(held);
     if (planned !== undefined && !planned.ok) return planned;
-    const stamps = [held?.primary, planned?.value.running?.target].flatMap((stamp) => registry.stamp(stamp ?? "") ?? []);
+    const stamps = registry.stampsOf([held?.primary, planned?.value.running?.target]);
     const lost = stamps.find((stamp) => stamp.lost === true);
     if (lost !== undefined)
       return refused("failedPrecondition", "conflict", `stamp ${lost.name} was declared lost, and was not told everything since`);

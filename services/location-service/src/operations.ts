@@ -160,7 +160,7 @@ export class Operations {
   ): Promise<Outcome<RoleCommand>> {
     const { running } = account;
     if (running?.givenUp === true) return ok(command);
-    // Of a stamp that copied them the stamp deletes them without being told.
+    // A stamp deletes queues that were copied without being told.
     if (account.queues === true) return ok(command);
     if (running?.dropQueues === true) return ok({ ...command, dropsQueues: true });
     const queues = await this.#at(stamp, (link) => link.queues(account.name));

@@ -57,6 +57,11 @@ export class Registry {
     return held?.kind === "stamp" ? held.record : undefined;
   }
 
+  /** Records of the stamps with these names, without names that nobody added. */
+  stampsOf(names: readonly (string | undefined)[]): StampRecord[] {
+    return names.flatMap((name) => this.stamp(name ?? "") ?? []);
+  }
+
   account(name: string): AccountRecord | undefined {
     const held = this.#held.get(accountKey(name))?.record;
     return held?.kind === "account" ? held.record : undefined;

@@ -165,7 +165,8 @@ export async function queuesAreCopied(t: TestContext, two: TwoStamps): Promise<v
     ["last"],
   );
   assert.equal(await codeOf(atCopy.receiveMessages()), "403 InsufficientAccountPermissions");
-  assert.equal((await back.getStatistics()).geoReplication?.status, "live");
+  // The SDK does not read this answer of queues.
+  assert.match((await back.getStatistics())._response.bodyAsText, /<Status>live<\/Status>/);
   assert.match(await codeOf(copy.getStatistics()), /^503/, "south is primary");
   await ok("geo", "unprotect", account);
   await accountMoves(two);

@@ -20,10 +20,9 @@ export interface ProtectionChoices {
 }
 
 /** Refuses to copy queues if a stamp has too low a feature level, or the second one has queues of its own. `at`: primary and second stamp. */
-export async function mayCopyQueues(stamps: Asks, account: string, at: readonly (StampRecord | undefined)[]): Promise<Outcome<void>> {
+export async function mayCopyQueues(stamps: Asks, account: string, at: readonly StampRecord[]): Promise<Outcome<void>> {
   const [, target] = at;
   for (const stamp of at) {
-    if (stamp === undefined) continue;
     const level = await stamps.levelOf(stamp);
     if (!level.ok) return level;
     if (level.value < neededLevels.queueCopies) return belowLevel(stamp, level.value);
