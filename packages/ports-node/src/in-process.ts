@@ -13,7 +13,7 @@ import { NodeClock } from "./clock.ts";
 import { CallState } from "./grpc/call-state.ts";
 import { cancelledFailure, stoppingFailure, timeoutFailure, unknownMethodFailure } from "./grpc/failures.ts";
 import { failureOfThrown, methodName } from "./grpc/methods.ts";
-import { untilAborted } from "./grpc/streams.ts";
+import { untilAborted } from "./grpc/until-aborted.ts";
 
 const graceDefaultMs = 1_000;
 

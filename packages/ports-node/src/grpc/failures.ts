@@ -1,29 +1,26 @@
-/** Failures on the two wires: BusFailure inside the bus, status code and metadata over plain gRPC. */
+/** Failures on the two wires: BusFailure inside the bus; status code and metadata over plain gRPC are in `native/status.ts`. */
 import { create } from "@bufbuild/protobuf";
-import type { ServiceError, StatusObject } from "@grpc/grpc-js";
-import { Metadata, status } from "@grpc/grpc-js";
 import type { Failure, FailureCode, FailureReason } from "@stamp/base";
 import type { BusFailure } from "@stamp/wire";
 import { BusFailureSchema } from "@stamp/wire";
 
-const statusOf: Readonly<Record<FailureCode, status>> = {
-  cancelled: status.CANCELLED,
-  invalidArgument: status.INVALID_ARGUMENT,
-  deadlineExceeded: status.DEADLINE_EXCEEDED,
-  notFound: status.NOT_FOUND,
-  alreadyExists: status.ALREADY_EXISTS,
-  permissionDenied: status.PERMISSION_DENIED,
-  unauthenticated: status.UNAUTHENTICATED,
-  resourceExhausted: status.RESOURCE_EXHAUSTED,
-  failedPrecondition: status.FAILED_PRECONDITION,
-  aborted: status.ABORTED,
-  outOfRange: status.OUT_OF_RANGE,
-  unimplemented: status.UNIMPLEMENTED,
-  internal: status.INTERNAL,
-  unavailable: status.UNAVAILABLE,
-  dataLoss: status.DATA_LOSS,
+const codes: Readonly<Record<FailureCode, true>> = {
+  cancelled: true,
+  invalidArgument: true,
+  deadlineExceeded: true,
+  notFound: true,
+  alreadyExists: true,
+  permissionDenied: true,
+  unauthenticated: true,
+  resourceExhausted: true,
+  failedPrecondition: true,
+  aborted: true,
+  outOfRange: true,
+  unimplemented: true,
+  internal: true,
+  unavailable: true,
+  dataLoss: true,
 };
-const codeOf = new Map<status, FailureCode>(Object.entries(statusOf).map(([code, number]) => [number, code as FailureCode]));
 
 export function toBusFailure(failure: Failure): BusFailure {
   return create(BusFailureSchema, {
@@ -37,71 +34,12 @@ export function toBusFailure(failure: Failure): BusFailure {
 
 export function fromBusFailure(failure: BusFailure): Failure {
   return {
-    code: failure.code in statusOf ? (failure.code as FailureCode) : "internal",
+    code: Object.hasOwn(codes, failure.code) ? (failure.code as FailureCode) : "internal",
     reason: failure.reason as FailureReason,
     message: failure.message,
     applied: failure.appliedUnknown ? "unknown" : "no",
     ...(Object.keys(failure.details).length > 0 ? { details: failure.details } : {}),
   };
-}
-
-const reasonKey = "stamp-reason";
-const appliedKey = "stamp-applied";
-/** All details as JSON: header names lose their case and values must be ASCII. */
-const detailsKey = "stamp-details-bin";
-
-/** Status for gRPC tools: each detail is also a metadata entry of its own where a header can hold it. */
-export function toStatus(failure: Failure): Pick<StatusObject, "code" | "details" | "metadata"> {
-  const metadata = new Metadata();
-  metadata.set(reasonKey, failure.reason);
-  metadata.set(appliedKey, failure.applied);
-  if (failure.details) {
-    metadata.set(detailsKey, Buffer.from(JSON.stringify(failure.details)));
-    for (const [key, value] of Object.entries(failure.details)) {
-      const name = key.toLowerCase();
-      if (/^[a-z0-9_.-]+$/.test(name) && !name.endsWith("-bin") && !name.startsWith("grpc-") && /^[ -~]*$/.test(value))
-        metadata.set(name, value);
-    }
-  }
-  return { code: statusOf[failure.code], details: failure.message, metadata };
-}
-
-/** Returns the failure in a gRPC error; without our metadata it comes from grpc-js itself or from a stranger. */
-export function fromServiceError(error: Partial<ServiceError>): Failure {
-  const message = error.details ?? error.message ?? "unknown error";
-  const code = codeOf.get(error.code ?? status.INTERNAL) ?? "internal";
-  const reason = error.metadata?.get(reasonKey)[0];
-  if (typeof reason === "string") {
-    const applied = error.metadata?.get(appliedKey)[0] === "no" ? "no" : "unknown";
-    const details = error.metadata?.get(detailsKey)[0];
-    const parsed = details instanceof Buffer ? parseDetails(details) : undefined;
-    return { code, reason: reason as FailureReason, message, applied, ...(parsed ? { details: parsed } : {}) };
-  }
-  switch (error.code) {
-    case status.DEADLINE_EXCEEDED:
-      return { code, reason: "timeout", message, applied: "unknown" };
-    case status.CANCELLED:
-      return { code, reason: "cancelled", message, applied: "unknown" };
-    case status.UNIMPLEMENTED:
-      return { code, reason: "unknownMethod", message, applied: "no" };
-    case status.RESOURCE_EXHAUSTED:
-      return { code, reason: "messageTooLarge", message, applied: "unknown" };
-    case status.UNAVAILABLE:
-      // grpc-js fails a call with these words when it never had a connection to give it to.
-      return /^(No connection established|Name resolution failed)/.test(message)
-        ? { code, reason: "connectFailed", message, applied: "no" }
-        : { code, reason: "connectionLost", message, applied: "unknown" };
-    default:
-      return { code, reason: "bug", message, applied: "unknown" };
-  }
-}
-
-function parseDetails(bytes: Buffer): Record<string, string> | undefined {
-  try {
-    return JSON.parse(bytes.toString("utf8")) as Record<string, string>;
-  } catch {
-    return undefined;
-  }
 }
 
 export const timeoutFailure = (applied: "no" | "unknown", what: string): Failure => ({

@@ -1,7 +1,5 @@
-/** Every number of the transport, and the options of grpc-js that follow from them. Credentials are made here and nowhere else. */
+/** Every number of the transport, and the options of grpc-js that follow from them. */
 import type { ChannelOptions } from "@grpc/grpc-js";
-import { ChannelCredentials, ServerCredentials } from "@grpc/grpc-js";
-import { checkServer, type PeerTls } from "./credentials/peer-tls.ts";
 import type { Lane } from "./methods.ts";
 
 /** Carrier of the frames of a lane of the bus. */
@@ -102,16 +100,3 @@ export const serverOptions = (limits: GrpcLimits): ChannelOptions => ({
   // Without channelz a server of grpc-js 1.14 keeps no list of its connections, and forceShutdown leaves them open.
   "grpc.enable_channelz": 1,
 });
-
-/** A certificate names a process, not a host: grpc-js needs some host name all the same, and sends it as SNI. */
-const anyHost = "stamp.internal";
-
-export const secured = (options: ChannelOptions, tls: PeerTls | undefined): ChannelOptions =>
-  tls === undefined ? options : { ...options, "grpc.ssl_target_name_override": anyHost, "grpc.default_authority": anyHost };
-
-export const clientCredentials = (tls: PeerTls | undefined): ChannelCredentials =>
-  tls === undefined
-    ? ChannelCredentials.createInsecure()
-    : ChannelCredentials.createFromSecureContext(tls.context, { checkServerIdentity: checkServer(tls) });
-/** TLS is taken off before (`door.ts`). */
-export const serverCredentials = (): ServerCredentials => ServerCredentials.createInsecure();

@@ -3,7 +3,6 @@
  * address and lane, or a gRPC stream where `limits.links` says so; streams are gRPC's own. Every service is also reachable by ordinary gRPC tools.
  */
 import type { DescService } from "@bufbuild/protobuf";
-import { logVerbosity, setLogVerbosity } from "@grpc/grpc-js";
 import type { Address, CallOptions, Client, Clock, Listener, Logger, ServedService, Transport } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
 import { NodeClock } from "../clock.ts";
@@ -11,7 +10,6 @@ import type { BusMethod } from "./bus/bus-client.ts";
 import { BusClient } from "./bus/bus-client.ts";
 import type { FrameLink, LinkEvents } from "./bus/frame-link.ts";
 import { methodField } from "./bus/frames.ts";
-import { GrpcClientLink } from "./bus/grpc-links.ts";
 import { TcpLink } from "./bus/tcp-link.ts";
 import type { Credential } from "./credentials/credential.ts";
 import type { PeerTls } from "./credentials/peer-tls.ts";
@@ -19,7 +17,7 @@ import { openCredential } from "./credentials/secret-credential.ts";
 import { codecOf } from "./message-codec.ts";
 import type { Lane } from "./methods.ts";
 import { laneOf, methodName } from "./methods.ts";
-import { NativeClient } from "./native/native-client.ts";
+import { LaterClient, LaterLink } from "./native/later.ts";
 import type { GrpcLimits, LinkKind } from "./options.ts";
 import { defaultLimits } from "./options.ts";
 
@@ -46,12 +44,10 @@ export class GrpcTransport implements Transport {
   readonly #advertised: Address | undefined;
   readonly #dials: Dials;
   readonly #buses = new Map<string, BusClient>();
-  readonly #natives = new Map<Address, NativeClient>();
+  readonly #natives = new Map<Address, LaterClient>();
   readonly #clients = new Map<Address, Map<DescService, unknown>>();
 
   constructor(options: GrpcTransportOptions = {}) {
-    // Errors that grpc-js would print come back as failures and are reported by the caller.
-    setLogVerbosity(logVerbosity.NONE);
     this.#clock = options.clock ?? new NodeClock();
     this.#logger = options.logger ?? silentLogger;
     const limits = { ...defaultLimits, ...options.limits };
@@ -62,7 +58,13 @@ export class GrpcTransport implements Transport {
     this.#tls = tls;
     this.#advertised = options.advertised;
     this.#dials = {
-      gRPC: (address, events) => new GrpcClientLink(address, limits, credential(), tls?.(), events),
+      gRPC: (address, events) => {
+        const dial = async (): Promise<FrameLink> => {
+          const { GrpcClientLink } = await import("./bus/grpc-links.ts");
+          return new GrpcClientLink(address, limits, credential(), tls?.(), events);
+        };
+        return new LaterLink(dial, events);
+      },
       plain: (address, events) => TcpLink.dial(address, limits, credential, tls, events),
     };
   }
@@ -124,10 +126,13 @@ export class GrpcTransport implements Transport {
     return bus;
   }
 
-  #native(address: Address): NativeClient {
+  #native(address: Address): LaterClient {
     let native = this.#natives.get(address);
     if (native === undefined) {
-      native = new NativeClient(address, this.#limits, this.#clock, this.#credential, this.#tls?.());
+      native = new LaterClient(async () => {
+        const { NativeClient } = await import("./native/native-client.ts");
+        return new NativeClient(address, this.#limits, this.#clock, this.#credential, this.#tls?.());
+      });
       this.#natives.set(address, native);
     }
     return native;

@@ -4,7 +4,8 @@ import { Client, Metadata, status } from "@grpc/grpc-js";
 import { hostAndPort } from "../address.ts";
 import { type Credential, proofKey, tokenKey } from "../credentials/credential.ts";
 import type { PeerTls } from "../credentials/peer-tls.ts";
-import { clientCredentials, clientOptions, type GrpcLimits, secured } from "../options.ts";
+import { clientCredentials, secured } from "../native/grpc-credentials.ts";
+import { clientOptions, type GrpcLimits } from "../options.ts";
 import type { FrameLink, LinkEnd, LinkEvents } from "./frame-link.ts";
 
 const connectPath = "/stamp.v1.Bus/Connect";

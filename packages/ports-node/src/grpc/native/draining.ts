@@ -5,7 +5,8 @@
  */
 import type { Http2Server, ServerHttp2Session } from "node:http2";
 import { type Server, ServerInterceptingCall, type ServerInterceptor } from "@grpc/grpc-js";
-import { stoppingFailure, toStatus } from "../failures.ts";
+import { stoppingFailure } from "../failures.ts";
+import { toStatus } from "./status.ts";
 
 const health = "/grpc.health.v1.Health/";
 

@@ -8,13 +8,15 @@ import type { CallOptions, Clock } from "@stamp/ports";
 import { hostAndPort } from "../address.ts";
 import { type Credential, proofKey, tokenKey } from "../credentials/credential.ts";
 import type { PeerTls } from "../credentials/peer-tls.ts";
-import { cancelledFailure, fromServiceError, timeoutFailure } from "../failures.ts";
+import { cancelledFailure, timeoutFailure } from "../failures.ts";
 import type { Prepared } from "../message-codec.ts";
 import type { GrpcLimits } from "../options.ts";
-import { clientCredentials, clientOptions, secured } from "../options.ts";
-import { readAll, writeAll } from "../streams.ts";
+import { clientOptions } from "../options.ts";
 import type { StreamCodec } from "./definitions.ts";
 import { serializePrepared, streamCodec } from "./definitions.ts";
+import { clientCredentials, secured } from "./grpc-credentials.ts";
+import { fromServiceError } from "./status.ts";
+import { readAll, writeAll } from "./streams.ts";
 
 interface Proof {
   readonly metadata: Metadata;

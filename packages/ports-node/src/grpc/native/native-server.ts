@@ -17,12 +17,13 @@ import type { Failure, Outcome } from "@stamp/base";
 import type { CallContext, Clock, Logger, ServedService } from "@stamp/ports";
 import { CallState } from "../call-state.ts";
 import { provenOf } from "../credentials/guard.ts";
-import { cancelledFailure, cutFailure, toStatus } from "../failures.ts";
+import { cancelledFailure, cutFailure } from "../failures.ts";
 import type { MessageCodec, Prepared } from "../message-codec.ts";
 import { codecOf } from "../message-codec.ts";
 import { failureOfThrown, methodName, type UnaryHandler } from "../methods.ts";
 import type { GrpcLimits } from "../options.ts";
-import { readAll, writeAll } from "../streams.ts";
+import { toStatus } from "./status.ts";
+import { readAll, writeAll } from "./streams.ts";
 
 /** A call in progress. */
 export interface RunningCall {

@@ -7,6 +7,8 @@ import { type Client, Metadata, type ServiceError, status } from "@grpc/grpc-js"
 import { ok } from "@stamp/base";
 import { type ServedService, servedPartly } from "@stamp/ports";
 import * as wire from "@stamp/wire";
+// Loaded before the first connection, whose time is bounded: on a busy machine loading takes seconds.
+import "../../native/grpc-server.ts";
 import type { GrpcLimits } from "../../options.ts";
 import { GrpcTransport } from "../../transport.ts";
 import { tokenKey } from "../credential.ts";

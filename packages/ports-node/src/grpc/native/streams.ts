@@ -1,8 +1,10 @@
 /** gRPC object streams as async iterables, slowed down by their readers; shared by both sides. */
 import type { Readable } from "node:stream";
 import { FailureError } from "@stamp/base";
-import { cancelledFailure, fromServiceError } from "./failures.ts";
-import type { MessageCodec, Prepared } from "./message-codec.ts";
+import { cancelledFailure } from "../failures.ts";
+import type { MessageCodec, Prepared } from "../message-codec.ts";
+import { untilAborted } from "../until-aborted.ts";
+import { fromServiceError } from "./status.ts";
 
 /** Bytes and messages that one stream may have written and that have not left for the socket. */
 const writingBytesMax = 2 * 1024 * 1024;
@@ -61,38 +63,5 @@ export async function writeAll(
     return !signal.aborted;
   } finally {
     signal.removeEventListener("abort", awaken);
-  }
-}
-
-/** Ends at once when the signal is aborted, even while the next item is still being made; its maker is returned. */
-export async function* untilAborted<T>(items: AsyncIterable<T>, signal: AbortSignal): AsyncIterable<T> {
-  const iterator = items[Symbol.asyncIterator]();
-  let stop: () => void = () => {};
-  const aborted = new Promise<"aborted">((resolve) => {
-    stop = () => resolve("aborted");
-  });
-  signal.addEventListener("abort", stop, { once: true });
-  let ended = false;
-  try {
-    while (!signal.aborted) {
-      const step = iterator.next();
-      const next = await Promise.race([step, aborted]);
-      if (next === "aborted") {
-        step.catch(() => {});
-        return;
-      }
-      if (next.done) {
-        ended = true;
-        return;
-      }
-      yield next.value;
-    }
-  } catch (error) {
-    ended = true;
-    throw error;
-  } finally {
-    signal.removeEventListener("abort", stop);
-    // Not awaited: a maker that hangs must not hold the call.
-    if (!ended) iterator.return?.()?.catch(() => {});
   }
 }

@@ -1,0 +1,74 @@
+/**
+ * The server of ordinary gRPC before anybody needs it. It is loaded and made when the first HTTP/2 connection comes (decision 0506).
+ * Invariants:
+ * - A connection that comes while it is made waits, and is served in its turn; nothing of it is read meanwhile.
+ * - After `leave`, no server is made, and a connection that waits is ended.
+ */
+import type { Socket } from "node:net";
+import type { Address, Clock, Logger } from "@stamp/ports";
+import type { Credential } from "../credentials/credential.ts";
+import type { PeerTls } from "../credentials/peer-tls.ts";
+import type { GrpcLimits } from "../options.ts";
+import type { GrpcServer, GrpcServerOptions } from "./grpc-server.ts";
+
+export interface ServerContext {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly limits: GrpcLimits;
+  /** Credential of callers. */
+  readonly credential: () => Credential;
+  /** Certificates, with which both sides prove who they are; undefined without TLS. */
+  readonly tls?: (() => PeerTls) | undefined;
+  /** Where others reach this process, when that is not where it listens. */
+  readonly advertised?: Address | undefined;
+}
+
+export class LaterServer {
+  readonly #logger: Logger;
+  readonly #options: () => GrpcServerOptions;
+  #made: Promise<GrpcServer | undefined> | undefined;
+  #server: GrpcServer | undefined;
+  #isLeaving = false;
+
+  constructor(logger: Logger, options: () => GrpcServerOptions) {
+    this.#logger = logger;
+    this.#options = options;
+  }
+
+  /** Serves an HTTP/2 connection of which nothing has been taken. */
+  take(socket: Socket): void {
+    if (this.#server !== undefined) {
+      this.#server.take(socket);
+      return;
+    }
+    const gone = (): void => void socket.destroy();
+    // Without a listener, the error of a connection that waits would end the process.
+    socket.on("error", gone);
+    this.#made ??= this.#make();
+    void this.#made.then((server) => {
+      socket.off("error", gone);
+      if (server === undefined || this.#isLeaving) socket.destroy();
+      else if (!socket.destroyed) server.take(socket);
+    });
+  }
+
+  /** Returns the server, which tells its callers that it leaves; undefined if there is none. */
+  async leave(): Promise<GrpcServer | undefined> {
+    this.#isLeaving = true;
+    const server = await this.#made;
+    server?.leave();
+    return server;
+  }
+
+  /** Never rejects. */
+  async #make(): Promise<GrpcServer | undefined> {
+    try {
+      const { GrpcServer } = await import("./grpc-server.ts");
+      this.#server = new GrpcServer(this.#options());
+      return this.#server;
+    } catch (error) {
+      this.#logger.error("connections of gRPC are not served, because its server could not be loaded", { error });
+      return undefined;
+    }
+  }
+}

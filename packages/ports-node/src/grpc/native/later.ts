@@ -1,0 +1,94 @@
+/**
+ * What needs grpc-js on the side that calls. Loading it takes tens of milliseconds and 8 MB of memory, and most processes never use it
+ * (decision 0506), so it is loaded at the first call.
+ */
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { FrameLink, LinkEnd, LinkEvents } from "../bus/frame-link.ts";
+
+/** Methods of one server over grpc-js. */
+interface MadeClient {
+  method(service: DescService, method: DescMethod): unknown;
+  close(): void;
+}
+
+type StreamOut = (...given: unknown[]) => AsyncIterable<object>;
+type SingleAnswer = (...given: unknown[]) => Promise<unknown>;
+
+/** Client of grpc-js that is made at the first call. Its methods behave as those of the client that it makes. */
+export class LaterClient {
+  readonly #make: () => Promise<MadeClient>;
+  #made: Promise<MadeClient> | undefined;
+  #isClosed = false;
+
+  constructor(make: () => Promise<MadeClient>) {
+    this.#make = make;
+  }
+
+  method(service: DescService, method: DescMethod): unknown {
+    let found: unknown;
+    const find = async (): Promise<unknown> => {
+      found ??= (await this.#client()).method(service, method);
+      return found;
+    };
+    if (method.methodKind === "unary" || method.methodKind === "client_streaming")
+      return async (...given: unknown[]) => ((await find()) as SingleAnswer)(...given);
+    return async function* (...given: unknown[]): AsyncIterable<object> {
+      yield* ((await find()) as StreamOut)(...given);
+    };
+  }
+
+  /** Calls that come later are refused. */
+  close(): void {
+    this.#isClosed = true;
+    void this.#made?.then((client) => client.close());
+  }
+
+  #client(): Promise<MadeClient> {
+    this.#made ??= this.#make().then((client) => {
+      if (this.#isClosed) client.close();
+      return client;
+    });
+    return this.#made;
+  }
+}
+
+/** Link over a stream of gRPC. Frames are written when the link has told that it is open, so never before it is made. */
+export class LaterLink implements FrameLink {
+  readonly headBytes = 0;
+  /** A message of gRPC is one buffer. */
+  readonly referencedFromBytes: number = Number.POSITIVE_INFINITY;
+  #link: FrameLink | undefined;
+  #isDestroyed = false;
+
+  constructor(make: () => Promise<FrameLink>, events: LinkEvents) {
+    make().then(
+      (link) => {
+        this.#link = link;
+        if (this.#isDestroyed) link.destroy();
+      },
+      (error: unknown) => events.closed(String(error)),
+    );
+  }
+
+  write(parts: readonly Buffer[], written: () => void): void {
+    this.#link?.write(parts, written);
+  }
+
+  pause(): void {
+    this.#link?.pause();
+  }
+
+  resume(): void {
+    this.#link?.resume();
+  }
+
+  end(why?: LinkEnd): void {
+    if (this.#link === undefined) this.#isDestroyed = true;
+    else this.#link.end(why);
+  }
+
+  destroy(): void {
+    this.#isDestroyed = true;
+    this.#link?.destroy();
+  }
+}
