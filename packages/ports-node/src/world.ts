@@ -15,6 +15,7 @@ import { NodeForeignCalls } from "./grpc/foreign-calls.ts";
 import { GrpcTransport } from "./grpc/transport.ts";
 import type { LogLevel } from "./process/logger.ts";
 import { nodeLogger } from "./process/logger.ts";
+import { withSourcePlaces } from "./process/source-places.ts";
 import { NodeRandom } from "./random.ts";
 
 /** Exit code after `world.fatal`; the supervisor starts the process again. */
@@ -75,7 +76,7 @@ export function nodeWorld(options: NodeWorldOptions): World {
       return (user + system) / 1_000;
     },
     fatal: (reason) => {
-      logger.error("the process ends because it must not go on", { reason, stack: new Error(reason).stack });
+      logger.error("the process ends because it must not go on", { reason, stack: withSourcePlaces(new Error(reason).stack ?? "") });
       if (options.onFatal) options.onFatal(reason);
       else process.exit(fatalExitCode);
     },

@@ -66,7 +66,7 @@ async function profileAll(checkout: string, load: Load): Promise<Profiled[]> {
   await writeFile(config, JSON.stringify({ dataDir: join(folder, "data"), portBase: ports.portBase }));
   const hook = pathToFileURL(join(import.meta.dirname, "hook.ts")).href;
   const others = Object.entries(process.env).filter(([name]) => !name.startsWith("STAMP_"));
-  const env = { ...Object.fromEntries(others), NODE_OPTIONS: `--import=${hook}`, BENCH_PROFILES: folder };
+  const env = { ...Object.fromEntries(others), NODE_OPTIONS: `--import=${hook}`, BENCH_PROFILES: folder, STAMP_BUNDLE: "off" };
   const stamp = async (...command: string[]): Promise<string> => {
     const program = join(checkout, "stamp.mjs");
     return (await promisify(execFile)(process.execPath, [program, ...command, "--config", config], { env, cwd: checkout })).stdout;

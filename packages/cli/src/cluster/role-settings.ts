@@ -67,7 +67,15 @@ export async function checkRoleSettings(config: ClusterConfig): Promise<void> {
 }
 
 /** Names of the command line and of its launcher, besides the keys of the configuration. */
-const ownNames = ["STAMP_CONFIG", "STAMP_ROOT", "STAMP_SERVICE", "STAMP_PROCESSES", "STAMP_CONNECTION_STRING", "STAMP_CLUSTER"];
+const ownNames = [
+  "STAMP_CONFIG",
+  "STAMP_ROOT",
+  "STAMP_SERVICE",
+  "STAMP_PROCESSES",
+  "STAMP_CONNECTION_STRING",
+  "STAMP_CLUSTER",
+  "STAMP_BUNDLE",
+];
 
 /** A line for every name of the environment that looks like a setting and is none. */
 export async function unknownSettings(env: Readonly<Record<string, string | undefined>>): Promise<readonly string[]> {

@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
+import { programOf } from "../bundle/bundle.ts";
 import type { PlannedProcess, StartedProcess } from "../plan.ts";
 import { LastError } from "./last-error.ts";
 import { LogFile } from "./log-file.ts";
@@ -22,11 +23,6 @@ const allocator = {
   MALLOC_TRIM_THRESHOLD_: String(16 * 1024 * 1024),
   MALLOC_ARENA_MAX: "2",
 };
-/**
- * Folder where Node keeps compiled code for the next start: without it a process spends most of its start on taking the types out of the
- * sources, and all processes of a cluster start at once. The command line uses the same folder.
- */
-export const compiledIn = (root: string): string => join(root, ".tools", "compile-cache");
 /**
  * Size of V8's semi-space, in MiB. Objects here are few and die young; with V8's own 16 each process holds 30 MiB more. A front-end and a
  * partition server have whole pages of entities and blobs under way: with 8 they spend a third less on a page than with 4, with 16 hardly less.
@@ -123,24 +119,21 @@ export class ManagedProcess<Plan extends StartedProcess = PlannedProcess> {
 
   #spawn(): void {
     const { plan } = this;
+    const program = programOf(this.#options.root, plan.role);
     const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("STAMP_")));
-    const child = spawn(
-      process.execPath,
-      [`--max-semi-space-size=${semiSpaceOf(plan.role)}`, join(this.#options.root, "services", plan.role, "src", "main.ts")],
-      {
-        cwd: this.#options.root,
-        env: {
-          NODE_COMPILE_CACHE: compiledIn(this.#options.root),
-          ...allocator,
-          ...environment,
-          ...plan.environment,
-          ...this.#extraEnvironment,
-        },
-        stdio: ["ignore", "pipe", "pipe"],
-        // In a group of its own: Ctrl-C reaches the supervisor only, which stops the processes in order.
-        detached: true,
+    const child = spawn(process.execPath, [`--max-semi-space-size=${semiSpaceOf(plan.role)}`, program.path], {
+      cwd: this.#options.root,
+      env: {
+        NODE_COMPILE_CACHE: program.compiled,
+        ...allocator,
+        ...environment,
+        ...plan.environment,
+        ...this.#extraEnvironment,
       },
-    );
+      stdio: ["ignore", "pipe", "pipe"],
+      // In a group of its own: Ctrl-C reaches the supervisor only, which stops the processes in order.
+      detached: true,
+    });
     this.#child = child;
     this.#startedMs = performance.now();
     const said = new LastError();

@@ -4,6 +4,7 @@
  */
 import { ConfigError, type GrpcTransport, inWords } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
+import { makeBundle } from "../bundle/make-bundle.ts";
 import { type ClusterConfig, clusterConfigSchema } from "../config.ts";
 import type { Plan, PlannedProcess } from "../plan.ts";
 import { planCluster } from "../plan-cluster.ts";
@@ -52,6 +53,7 @@ export class Supervisor {
   readonly #processes: ManagedProcess[] = [];
   readonly #seen = new Map<string, Seen>();
   readonly #asking = new Set<string>();
+  readonly #askedMs = new Map<string, number>();
   #pollTimer: NodeJS.Timeout | undefined;
   /** The next question to the processes is `pollMs` after the last one. */
   #isAtRest = false;
@@ -79,6 +81,7 @@ export class Supervisor {
   /** Starts every process; throws StartError. Resolves when they are started, not when they are ready. */
   async start(): Promise<void> {
     const { config, folder, plan } = this;
+    await makeBundle(this.#options.root);
     folder.prepare();
     const other = folder.acquire();
     if (other !== undefined) throw new StartError(alreadyRunning(config, other));
@@ -308,8 +311,14 @@ export class Supervisor {
   #poll(): void {
     this.#describe();
     this.#record();
-    for (const managed of this.#processes) void this.#ask(managed);
+    const nowMs = performance.now();
+    for (const managed of this.#processes) if (this.#isDue(managed, nowMs)) void this.#ask(managed, nowMs);
     this.#pollAfter(this.ready ? pollMs : pollWhileStartingMs);
+  }
+
+  /** While some processes start, those that are ready are asked no more often than at rest: they share the processors with the others. */
+  #isDue({ plan: { name } }: ManagedProcess, nowMs: number): boolean {
+    return this.ready || this.#seen.get(name)?.ready !== true || nowMs - (this.#askedMs.get(name) ?? 0) >= pollMs;
   }
 
   #pollAfter(delayMs: number): void {
@@ -318,11 +327,12 @@ export class Supervisor {
     if (this.#stopping === undefined) this.#pollTimer = setTimeout(() => this.#poll(), delayMs);
   }
 
-  async #ask(managed: ManagedProcess): Promise<void> {
+  async #ask(managed: ManagedProcess, nowMs: number): Promise<void> {
     const { name, grpc, role } = managed.plan;
     const pid = managed.pid;
     if (pid === undefined || this.#asking.has(name)) return;
     this.#asking.add(name);
+    this.#askedMs.set(name, nowMs);
     try {
       const answer = await this.#options.transport.client(grpc, Status).getStatus({ withoutFacts: true }, { timeoutMs: askTimeoutMs });
       if (managed.pid !== pid) return;

@@ -7,9 +7,15 @@ import type { LogFields, Logger } from "@stamp/ports";
 import type { Logger as Pino } from "pino";
 import { destination, pino, stdSerializers } from "pino";
 import { isPipe, LogPipe } from "./log-pipe.ts";
+import { withSourcePlaces } from "./source-places.ts";
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
+
+function serializedError(error: Error): unknown {
+  const serialized = stdSerializers.err(error) as { readonly stack?: unknown };
+  return typeof serialized.stack === "string" ? { ...serialized, stack: withSourcePlaces(serialized.stack) } : serialized;
+}
 
 class NodeLogger implements Logger {
   readonly #pino: Pino;
@@ -49,7 +55,7 @@ export function nodeLogger(options: NodeLoggerOptions = {}): Logger {
     base: { ...options.fields },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
-    serializers: { error: stdSerializers.err, err: stdSerializers.err },
+    serializers: { error: serializedError, err: serializedError },
   };
   if (options.file === undefined && process.stdout.isTTY) {
     // Only here: it is large, and a terminal is seldom there.
