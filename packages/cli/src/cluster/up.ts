@@ -277,7 +277,7 @@ async function upDetached(command: Command, readyTimeoutMs: number): Promise<voi
       },
       () => {},
     );
-  }, 200);
+  }, pollMs);
   const isReady = await untilReady(
     config,
     () => status,
