@@ -9,6 +9,7 @@ import { roles } from "../roles.ts";
 import { freshBundle, manifestIn, programOf } from "./bundle.ts";
 import { makeBundle } from "./make-bundle.ts";
 
+const up = "../../..";
 const programs = [...roles, "location-service"];
 
 /** A repository whose programs print a word of a package. */
@@ -19,7 +20,7 @@ function repository(): { readonly root: string; readonly wordFile: string } {
     mkdirSync(join(root, "services", program, "src"), { recursive: true });
     writeFileSync(
       join(root, "services", program, "src/main.ts"),
-      `import { word } from "../../../packages/cluster/src/word.ts";\nconsole.log("${program}", word as string);\n`,
+      `import { word } from "${up}/packages/cluster/src/word.ts";\nconsole.log("${program}", word as string);\n`,
     );
   }
   mkdirSync(join(root, "packages/cluster/src/supervise"), { recursive: true });

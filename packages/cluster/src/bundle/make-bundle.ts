@@ -46,7 +46,7 @@ export async function makeBundle(root: string): Promise<boolean> {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const contents = new Map<string, string>();
-    // What packages export is in their manifests; which packages there are, in the lock file.
+    // A manifest says what its package exports, and the lock file which packages there are.
     for (const file of manifestsIn(root)) contents.set(file, readFileSync(join(root, file), "utf8"));
     await esbuild.build({
       absWorkingDir: root,
@@ -94,7 +94,7 @@ function recordedSources(root: string, contents: Map<string, string>): Plugin {
         const content = readFileSync(path, "utf8");
         const file = relative(root, path);
         contents.set(file, content);
-        if (allLanguages.test(path)) return { contents: 'export { default as en } from "./en.js";', loader: "js" };
+        if (allLanguages.test(path)) return { contents: `export { default as en } from ${JSON.stringify("./en.js")};`, loader: "js" };
         const needsFolder =
           file.includes("node_modules/") && /\b__dirname\b/.test(content) && !/\b(const|let|var) __dirname\b/.test(content);
         const own = needsFolder ? `const __dirname = stampJoin(stampRoot, ${JSON.stringify(dirname(file))});` : "";

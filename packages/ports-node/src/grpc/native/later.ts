@@ -1,5 +1,5 @@
 /**
- * What needs grpc-js on the side that calls. Loading it takes tens of milliseconds and 8 MB of memory, and most processes never use it
+ * Clients and links over grpc-js. Loading it takes tens of milliseconds and 8 MB of memory, and most processes never use it
  * (decision 0506), so it is loaded at the first call.
  */
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
