@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { roles } from "../roles.ts";
-import { freshBundle, manifestIn, programOf } from "./bundle.ts";
+import { freshBundle, manifestIn, programOf, sourceOf } from "./bundle.ts";
 import { makeBundle } from "./make-bundle.ts";
 
 const up = "../../..";
@@ -90,4 +90,29 @@ test("bundle: two that are made at once are one", async (t) => {
   const folder = freshBundle(root) as string;
   assert.equal(await said(join(folder, "stream-manager.mjs")), "stream-manager one");
   assert.ok(existsSync(join(folder, "extent-node.mjs.map")));
+});
+
+test("bundle: the programs of this repository say the same as their sources, and tell places in these", { timeout: 600_000 }, async (t) => {
+  const root = join(import.meta.dirname, "../../../..");
+  assert.equal(await makeBundle(root), true);
+  const folder = freshBundle(root) as string;
+  const run = promisify(execFile);
+  for (const program of programs) {
+    const [bundled, source] = await Promise.all([
+      run(process.execPath, [join(folder, `${program}.mjs`), "--help"]),
+      run(process.execPath, [join(root, sourceOf(program)), "--help"]),
+    ]);
+    assert.equal(bundled.stdout, source.stdout, program);
+  }
+  const data = mkdtempSync(join(tmpdir(), "stamp-bundle-data-"));
+  t.after(() => rmSync(data, { recursive: true, force: true }));
+  const env = {
+    ...process.env,
+    STAMP_NAME: "extent-node-1",
+    STAMP_DATA_DIR: data,
+    STAMP_HTTP: "127.0.0.1:99999",
+    STAMP_LOCK_SERVICE: "127.0.0.1:1",
+  };
+  const failed = await run(process.execPath, [join(folder, "extent-node.mjs"), "--listen", "127.0.0.1:0"], { env }).catch((error) => error);
+  assert.match(failed.stdout, /packages\/ports-node\/src\/[\w/-]+\.ts:\d+:\d+/);
 });

@@ -9,7 +9,7 @@
  * A bundle appears under its name only when it is whole.
  */
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 export interface Manifest {
@@ -32,6 +32,9 @@ const lookedAtForMs = 1_000;
 
 /** Environment variable that turns bundles off, for profiles of single files and for measurements. */
 export const isOff = (): boolean => process.env.STAMP_BUNDLE === "off";
+
+/** The image is none: it has neither esbuild nor a reason to look whether its sources have changed. */
+export const isRepository = (root: string): boolean => existsSync(join(root, "pnpm-workspace.yaml")) && existsSync(join(root, "stamp.mjs"));
 
 export const bundlesIn = (root: string): string => join(root, ".tools", "bundle");
 export const manifestIn = (root: string): string => join(bundlesIn(root), "manifest.json");

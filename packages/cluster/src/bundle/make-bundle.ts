@@ -1,5 +1,5 @@
 /**
- * Makes the bundle of the sources as they are now, with esbuild, in about a second of processor time. Invariants:
+ * Makes the bundle of the sources as they are now, with esbuild, in three seconds of processor time. Invariants:
  * - What is recorded is the content that esbuild was given, and it is compared with the files afterwards: a source that was changed
  *   meanwhile leaves no bundle that passes for fresh.
  * - Two that make it at once do not disturb each other: each has a folder of its own, and the first one to finish gives it its name.
@@ -10,7 +10,7 @@ import { createRequire } from "node:module";
 import { dirname, extname, join, relative } from "node:path";
 import type { Loader, Plugin } from "esbuild";
 import { roles } from "../roles.ts";
-import { bundlesIn, contentIn, digestOf, freshBundle, isOff, type Manifest, manifestIn, sourceOf } from "./bundle.ts";
+import { bundlesIn, contentIn, digestOf, freshBundle, type Manifest, manifestIn, sourceOf } from "./bundle.ts";
 
 /** Bundles of other sources that are younger than this stay: a cluster may start from one in this moment. */
 const oldAfterMs = 10 * 60_000;
@@ -30,11 +30,9 @@ const require = stampRequire(import.meta.url);
 const stampRoot = stampJoin(import.meta.dirname, "../../..");`;
 
 /**
- * Makes a bundle if there is none of the present sources. Returns false if the processes have to start from their sources: without esbuild (in
- * the image), and when `root` is not a repository. Never throws.
+ * Makes a bundle if there is none of the present sources. Returns false if the processes have to start from their sources. Never throws.
  */
 export async function makeBundle(root: string): Promise<boolean> {
-  if (isOff() || !existsSync(join(root, "pnpm-lock.yaml"))) return false;
   if (freshBundle(root) !== undefined) return true;
   let esbuild: typeof import("esbuild");
   try {
@@ -129,7 +127,7 @@ function publish(root: string, folder: string, contents: ReadonlyMap<string, str
   renameSync(part, manifestIn(root));
   for (const name of readdirSync(home)) {
     const path = join(home, name);
-    if (name === digest || path === manifestIn(root)) continue;
+    if (name === digest || name === "making" || path === manifestIn(root)) continue;
     const isOld = Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0) > oldAfterMs;
     if (isOld) rmSync(path, { recursive: true, force: true });
   }

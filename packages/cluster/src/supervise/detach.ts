@@ -3,7 +3,6 @@ import { spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { programOf } from "../bundle/bundle.ts";
-import { makeBundle } from "../bundle/make-bundle.ts";
 import type { ClusterConfig } from "../config.ts";
 import type { LocationConfig } from "../location/plan-location.ts";
 import { DataFolder } from "../record/data-folder.ts";
@@ -28,7 +27,6 @@ async function startDaemon(dataDir: string, root: string, environment: Readonly<
   const path = join(folder.logs, "supervisor.log");
   const log = openSync(path, "a", 0o600);
   const saidBefore = statSync(path).size;
-  await makeBundle(root);
   const { path: program, compiled } = programOf(root, "supervisor");
   const child = spawn(process.execPath, [program], {
     cwd: root,

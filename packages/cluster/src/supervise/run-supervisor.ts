@@ -1,4 +1,5 @@
 /** A supervisor with its control socket and the signals that stop it. */
+import { makeBundleWhenReady } from "../bundle/later-bundle.ts";
 import { type Controlled, ControlServer } from "./control.ts";
 import { finalizeByItself } from "./own-finalize.ts";
 import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
@@ -27,6 +28,7 @@ export async function runSupervisor(
     options.onStopping?.(why);
     ending.abort();
   });
+  void makeBundleWhenReady(options.root, () => supervisor.ready, ending.signal);
   if (options.config.topology === undefined) void finalizeByItself(options.transport, () => supervisor.status(), ending.signal);
   return { supervisor, ...running };
 }

@@ -4,7 +4,6 @@
  */
 import { ConfigError, type GrpcTransport, inWords } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
-import { makeBundle } from "../bundle/make-bundle.ts";
 import { type ClusterConfig, clusterConfigSchema } from "../config.ts";
 import type { Plan, PlannedProcess } from "../plan.ts";
 import { planCluster } from "../plan-cluster.ts";
@@ -81,7 +80,6 @@ export class Supervisor {
   /** Starts every process; throws StartError. Resolves when they are started, not when they are ready. */
   async start(): Promise<void> {
     const { config, folder, plan } = this;
-    await makeBundle(this.#options.root);
     folder.prepare();
     const other = folder.acquire();
     if (other !== undefined) throw new StartError(alreadyRunning(config, other));
