@@ -25,6 +25,11 @@ export interface HttpResponse {
   /** Names as the service spells them; an array is sent as that many headers. */
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
   readonly body?: Uint8Array | AsyncIterable<Uint8Array>;
+  /**
+   * Called once when the system has taken the whole answer: nobody looks at the bytes of `body` any more. Never called if the answer was not
+   * taken whole, and by doors that can't tell.
+   */
+  readonly sent?: (() => void) | undefined;
 }
 
 /** Why a request never became one. */

@@ -26,6 +26,7 @@ import { Accounts, type AccountsOptions, type LastSyncMs } from "./accounts/acco
 import { ScopeKeys } from "./accounts/content-key.ts";
 import { doorGateOf, type FrontEndConfig } from "./config.ts";
 import { ByteBudget } from "./content/byte-budget.ts";
+import { TextMemory } from "./content/text-memory.ts";
 import { pieceShare, pieceWaits } from "./content/upload.ts";
 import { ForeignSources } from "./copy/foreign-sources.ts";
 import { DoorGate } from "./door-gate.ts";
@@ -93,6 +94,9 @@ export function servesWellKnownKey(config: FrontEndConfig): AccountsOptions["wel
   const loopback = [config.blobListen, config.queueListen, config.tableListen, config.listen].every(isLoopback);
   return loopback && !config.ownAccounts ? "thisMachine" : "nobody";
 }
+
+/** Memory of long answers that is kept for the next ones, in bytes. */
+const freeTextBytesMax = 16 * 1024 * 1024;
 
 export class FrontEndRole implements Role {
   readonly metrics = frontEndMetrics;
@@ -175,6 +179,7 @@ export class FrontEndRole implements Role {
       pieces: this.#pieces,
       documents: this.#documents,
       downloads: this.#downloads,
+      texts: new TextMemory(freeTextBytesMax),
     });
     const { objects, accounts } = { objects: this.#objects, accounts: this.#accounts };
     const gate = new DoorGate(world.clock, doorGateOf(config));

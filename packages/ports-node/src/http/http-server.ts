@@ -279,6 +279,8 @@ export class HttpDoor {
       headers.push("Connection", "close");
     }
     response.writeHead(answer.status, headers);
+    // Told by node when the last write of the answer has been done.
+    if (answer.sent !== undefined) response.once("finish", answer.sent);
 
     if (bodyless || body === undefined) await dispose(body);
     else if (body instanceof Uint8Array) {

@@ -356,12 +356,12 @@ export class HttpDoor {
     });
     const own = { ...common, ...response.headers };
     const headers = { ...own, ...corsHeaders(seen.cors, request.method, request.headers.origin, Object.keys(own)), ...response.headers };
-    const { body } = response;
+    const { body, sent } = response;
     if (body === undefined || body instanceof Uint8Array) {
       over(seen);
-      return body === undefined ? { status, headers } : { status, headers, body };
+      return body === undefined ? { status, headers } : { status, headers, body, sent };
     }
-    return { status, headers, body: new CountedBody(body, () => over(seen)) };
+    return { status, headers, body: new CountedBody(body, () => over(seen)), sent };
   }
 
   #took(operation: string | undefined, status: number): Histogram {

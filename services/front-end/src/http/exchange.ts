@@ -14,6 +14,7 @@ import type { AccountKeys, Accounts } from "../accounts/accounts.ts";
 import type { Objects } from "../objects/objects.ts";
 import type { CallLimits } from "../routing/router.ts";
 import type { Bearer } from "./bearer.ts";
+import type { WrittenText } from "./turns.ts";
 
 export interface Exchange {
   readonly requestId: string;
@@ -79,6 +80,10 @@ export type Answer = Parsed<HttpResponse>;
 
 export const respond = (status: number, headers: ResponseHeaders = {}, body?: HttpResponse["body"]): Answer =>
   parsed(body === undefined ? { status, headers } : { status, headers, body });
+
+/** A text that was written in memory which is used again when the answer was sent. */
+export const respondText = (headers: ResponseHeaders, { bytes, giveBack }: WrittenText): Answer =>
+  parsed({ status: 200, headers, body: bytes, sent: giveBack });
 
 /** `http://host/` or `http://host/account/`, as lists show it. */
 export function serviceEndpoint(exchange: Exchange): string {

@@ -1,6 +1,7 @@
 /** Documents of any length, read and written without keeping the event loop: after a slice (Turns) everybody else goes first. */
 import type { Parsed, RestError } from "@stamp/azure-rest";
 import { type Clock, Turns } from "@stamp/ports";
+import { TextMemory } from "../content/text-memory.ts";
 
 /** Bytes of a document that are parsed at once. */
 const sliceBytes = 16 * 1024;
@@ -28,18 +29,28 @@ export async function textInTurns(clock: Clock, pieces: Iterable<string>, bytesE
   const writer = new TextWriter(clock);
   writer.expect(bytesExpected);
   await writer.add(pieces);
-  return writer.finish();
+  return writer.finish().bytes;
+}
+
+const notReused = new TextMemory(0);
+
+export interface WrittenText {
+  readonly bytes: Uint8Array;
+  /** Gives the memory of the text back. Called once, when nobody looks at `bytes` any more, or never. */
+  readonly giveBack: () => void;
 }
 
 /** A text in UTF-8 whose pieces are not there at once. No piece is kept: thousands of them would outlive a collection of the heap. */
 export class TextWriter {
   readonly #turns: Turns;
-  readonly #encoded = new EncodedText();
+  readonly #encoded: EncodedText;
   /** Pieces that are not encoded yet. */
   #text = "";
 
-  constructor(clock: Clock) {
+  /** `memory`: where the text is written. */
+  constructor(clock: Clock, memory: TextMemory = notReused) {
     this.#turns = new Turns(clock);
+    this.#encoded = new EncodedText(memory);
   }
 
   /** Makes room for about so many bytes behind those that are written. */
@@ -56,8 +67,8 @@ export class TextWriter {
     }
   }
 
-  /** The text. The bytes are the caller's; nothing can be added any more. */
-  finish(): Uint8Array {
+  /** Returns the text. Nothing can be added any more. */
+  finish(): WrittenText {
     this.#encode();
     return this.#encoded.finish();
   }
@@ -72,8 +83,13 @@ const encoder = new TextEncoder();
 
 /** Texts in UTF-8, written one behind the other into one buffer. */
 class EncodedText {
+  readonly #memory: TextMemory;
   #bytes: Uint8Array = new Uint8Array(0);
   #length = 0;
+
+  constructor(memory: TextMemory) {
+    this.#memory = memory;
+  }
 
   reserve(bytes: number): void {
     if (this.#bytes.length - this.#length < bytes) this.#grow(bytes);
@@ -92,14 +108,17 @@ class EncodedText {
     }
   }
 
-  /** The text so far. The buffer is the caller's from now on. */
-  finish(): Uint8Array {
-    return this.#bytes.subarray(0, this.#length);
+  /** Returns the text so far, of which the caller is the owner from now on. */
+  finish(): WrittenText {
+    const bytes = this.#bytes;
+    return { bytes: bytes.subarray(0, this.#length), giveBack: () => this.#memory.give(bytes) };
   }
 
   #grow(more: number): void {
-    const grown = new Uint8Array(Math.max(this.#length + more, this.#bytes.length * 2));
-    grown.set(this.#bytes.subarray(0, this.#length));
+    const smaller = this.#bytes;
+    const grown = this.#memory.take(Math.ceil(Math.max(this.#length + more, smaller.length * 2)));
+    grown.set(smaller.subarray(0, this.#length));
     this.#bytes = grown;
+    this.#memory.give(smaller);
   }
 }

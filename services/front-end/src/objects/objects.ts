@@ -14,6 +14,7 @@ import type { FrontEndConfig } from "../config.ts";
 import type { ByteBudget, ByteHolder } from "../content/byte-budget.ts";
 import { Download } from "../content/download.ts";
 import { WriteCipher } from "../content/encryption.ts";
+import type { TextMemory } from "../content/text-memory.ts";
 import { quickChunkBytes, receiveBody, type Uploaded } from "../content/upload.ts";
 import { UploadPins } from "../content/upload-pins.ts";
 import { Copies } from "../copy/copies.ts";
@@ -45,6 +46,8 @@ export interface ObjectsParts {
   /** Documents that are read whole. */
   readonly documents: ByteBudget;
   readonly downloads: ByteBudget;
+  /** Memory of long answers. */
+  readonly texts: TextMemory;
 }
 
 export interface BlobAddress {

@@ -35,8 +35,8 @@ import type { Download } from "../../content/download.ts";
 import { restErrorOf } from "../../objects/failures.ts";
 import { endOf, type LocatedBlob } from "../../objects/objects.ts";
 import { blobOf } from "../../objects/wire-to-rest.ts";
-import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
-import { textInTurns } from "../turns.ts";
+import { type Answer, respond, respondText, serviceEndpoint } from "../exchange.ts";
+import { TextWriter } from "../turns.ts";
 import { setPageBlobProperties } from "./content/pages.ts";
 import { askedBlob, type BlobExchange, containerOfRequest, encryptedAs } from "./exchange.ts";
 
@@ -268,6 +268,9 @@ export async function listBlobs(exchange: BlobExchange): Promise<Answer> {
   const reader = { blob: (blob: ListedBlobProperties) => listedBlobXml(blob, include), prefix: blobPrefixXml };
   const entries = pages.read(reader, exchange.access.may("t"));
   const body = listBlobsXml(shown, container.value.name, entries, encodeMarkerWithin(nextMarker, fromWire(nextMarkerStamp)));
-  const text = await textInTurns(exchange.objects.parts.world.clock, body, pages.count * entryBytesExpected);
-  return respond(200, { "Content-Type": "application/xml" }, text);
+  const { world, texts } = exchange.objects.parts;
+  const text = new TextWriter(world.clock, texts);
+  text.expect(pages.count * entryBytesExpected);
+  await text.add(body);
+  return respondText({ "Content-Type": "application/xml" }, text.finish());
 }

@@ -14,7 +14,7 @@ import {
 } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
 import type { Entity, LocatedTable } from "@stamp/objects";
-import { type Answer, respond } from "../exchange.ts";
+import { type Answer, respond, respondText } from "../exchange.ts";
 import { TextWriter } from "../turns.ts";
 import { type ChangeName, changeOf, type RequestedChange } from "./changes.ts";
 import { checkRange, filterOfRange, narrowed } from "./entity-range.ts";
@@ -37,7 +37,8 @@ export async function queryEntities(exchange: TableExchange): Promise<Answer> {
   const { select, top } = query.value;
   const filter = narrowed(query.value.filter, filterOfRange(exchange.access.entityRange));
   const question = { table: table.value, filter, select, after: after.value, entitiesMax: top };
-  const text = new TextWriter(exchange.objects.parts.world.clock);
+  const { world, texts } = exchange.objects.parts;
+  const text = new TextWriter(world.clock, texts);
   const json = new EntitiesJson(form.value, tableOf(exchange), select);
   await text.add([json.start]);
   const write = async (entities: IteratorObject<Entity>, storedBytes: number): Promise<void> => {
@@ -53,7 +54,7 @@ export async function queryEntities(exchange: TableExchange): Promise<Answer> {
     ...(next === undefined ? {} : entityContinuation(next)),
   };
   await text.add([json.end]);
-  return respond(200, headers, text.finish());
+  return respondText(headers, text.finish());
 }
 
 export async function getEntity(exchange: TableExchange): Promise<Answer> {
