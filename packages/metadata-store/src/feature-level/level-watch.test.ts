@@ -95,7 +95,8 @@ test("level watch: a level above that of the release ends the process, and nothi
   const { fatal, files, watch, start } = processWith(() => ok({ level: featureLevel + 1 }));
   await start();
   await until(() => fatal.length > 0);
-  assert.match(fatal[0] ?? "", /version 3 of the format "feature-level".*a newer release wrote it.*Start the release that wrote it/);
+  const why = `version ${featureLevel + 1} of the format "feature-level".*a newer release wrote it.*Start the release that wrote it`;
+  assert.match(fatal[0] ?? "", new RegExp(why));
   assert.equal(files.size, 0);
   assert.equal(watch.level, undefined);
 });

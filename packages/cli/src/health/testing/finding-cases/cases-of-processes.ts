@@ -1,4 +1,5 @@
 /** Findings about processes and managers, each with a change that gives it. */
+import { featureLevel } from "@stamp/base";
 import type { processKinds } from "../../kinds/kinds-of-processes.ts";
 import { all, down, nowMs, paused, slow, withAnswer, withFacts, withLevel, withProcess } from "../healthy.ts";
 import type { FindingCase } from "./finding-case.ts";
@@ -68,17 +69,17 @@ export const processCases: Readonly<Record<keyof typeof processKinds, FindingCas
   },
   "release-mix": {
     change: withAnswer("front-end-1", { release: "0.2.0" }),
-    cause: /0\.1\.0 of level 2: lock-service-1.*; 0\.2\.0 of level 2: front-end-1/,
+    cause: new RegExp(`0\\.1\\.0 of level ${featureLevel}: lock-service-1.*; 0\\.2\\.0 of level ${featureLevel}: front-end-1`),
   },
   "process-too-old": {
     change: withAnswer("partition-server-2", { versions: undefined }),
     subject: "partition-server-2",
-    cause: /^it knows level 0, and the stamp has level 2$/,
+    cause: new RegExp(`^it knows level 0, and the stamp has level ${featureLevel}$`),
     notYet: all(withLevel(0), withAnswer("partition-server-2", { versions: undefined })),
   },
   "upgrade-open": {
     change: withLevel(0),
-    cause: /^every process knows level 2, and the stamp has level 0$/,
+    cause: new RegExp(`^every process knows level ${featureLevel}, and the stamp has level 0$`),
     // A node that is in no plan, and one process that does not answer.
     notYet: all(withLevel(0, ["extent-node-9 (extent-node) is down"])),
   },
