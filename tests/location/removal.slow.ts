@@ -97,7 +97,7 @@ test("geo: what a stamp had of an account that left it is deleted, its disks hav
   await ok("geo", "unprotect", "acme");
   const { code, output } = await stamp("account", "migrate", "acme", "--to", "north-1");
   assert.notEqual(code, 0);
-  assert.match(output, /account acme has queues \(jobs\), and queues are not moved/);
+  assert.match(output, /account acme has queues \(jobs\): move them with --with-queues/);
   await ok("account", "migrate", "acme", "--to", "north-1", "--drop-queues");
   assert.ok((await here.getBlobClient("blob-0").downloadToBuffer()).equals(contentOf(0)));
 });
