@@ -80,3 +80,10 @@ test("logger: a process whose log nobody reads goes on, and says the last lines 
   assert.ok(numbers.slice(0, -1).every(({ number }, i) => number === i));
   assert.equal(numbers.at(-1)?.msg, "last line");
 });
+
+test("log pipe: all loggers of a process write to one pipe, with one listener for the end of the process", () => {
+  const before = process.listenerCount("exit");
+  const pipes = Array.from({ length: 20 }, () => LogPipe.of(2));
+  assert.deepEqual([new Set(pipes).size, process.listenerCount("exit") - before], [1, 1]);
+  assert.notEqual(LogPipe.of(1), LogPipe.of(2));
+});

@@ -16,7 +16,20 @@ export interface LogPipeOptions {
   readonly bufferedBytesMax?: number;
 }
 
+/** By file descriptor. */
+const shared = new Map<number, LogPipe>();
+
 export class LogPipe {
+  /**
+   * Returns the pipe of a descriptor, the same one for all loggers of the process: lines of two that wait for room would lie in one another, and
+   * each has a listener for the end of the process.
+   */
+  static of(fd: number): LogPipe {
+    const pipe = shared.get(fd) ?? new LogPipe(fd);
+    shared.set(fd, pipe);
+    return pipe;
+  }
+
   readonly #fd: number;
   readonly #write: (fd: number, bytes: Uint8Array) => number;
   readonly #bytesMax: number;

@@ -62,7 +62,7 @@ export function nodeLogger(options: NodeLoggerOptions = {}): Logger {
     const pretty = createRequire(import.meta.url)("pino-pretty") as typeof import("pino-pretty");
     return new NodeLogger(pino(settings, pretty({ colorize: true, sync: true, ignore: "pid,hostname", translateTime: "HH:MM:ss.l" })));
   }
-  if (options.file === undefined && isPipe(1)) return new NodeLogger(pino(settings, new LogPipe(1)));
+  if (options.file === undefined && isPipe(1)) return new NodeLogger(pino(settings, LogPipe.of(1)));
   return new NodeLogger(
     pino(settings, destination({ dest: options.file ?? 1, sync: true, append: true, mkdir: options.file !== undefined })),
   );
