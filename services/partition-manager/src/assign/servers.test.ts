@@ -1,6 +1,10 @@
 /** Facts about servers, by their names: which are silent, and for how long that is remembered. */
+import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ok, refused } from "@stamp/base";
+import { Simulation } from "@stamp/virtual-time";
 import { rangeOf, withParts } from "../testing/term-harness.ts";
+import { Servers } from "./servers.ts";
 
 test("servers: who is silent and has no lease any more, not even an ended one, is forgotten", () =>
   withParts([rangeOf("Entity", "entity-1")], async ({ servers, leases, until }) => {
@@ -12,3 +16,17 @@ test("servers: who is silent and has no lease any more, not even an ended one, i
     delete leases["ps-nowhere"];
     await until(() => !servers.unreachable.has("ps-nowhere"), 5_000, "it is forgotten");
   }));
+
+test("servers: the lock service has time to hold a question only when it was told a state; without one a missing answer is missed soon", async () => {
+  const waits: number[] = [];
+  const answers = [ok({ leases: [], state: "state 1" }), refused("unavailable", "timeout", "no answer"), ok({ leases: [], state: "" })];
+  const listLeases = async (_request: unknown, { timeoutMs }: { readonly timeoutMs: number }) => {
+    waits.push(timeoutMs);
+    return answers[waits.length - 1] ?? ok({ leases: [], state: "" });
+  };
+  const world = { ...new Simulation({ seed: 1 }).world("tester"), transport: { client: () => ({ listLeases }) } };
+  const limits = { unreachableAfterMs: 5_000, loadTimeoutMs: 10_000, heldQuestionMs: 20_000 };
+  const servers = new Servers(world as never, { lockService: "lock", pmTerm: 1, ...limits });
+  for (let look = 0; look < 4; look++) await servers.look();
+  assert.deepEqual(waits, [1_000, 21_000, 1_000, 1_000]);
+});
