@@ -197,6 +197,7 @@ async function parts(): Promise<Part[]> {
         "tests/location/processes.slow.ts",
         "tests/location/pair.slow.ts",
         "tests/location/removal.slow.ts",
+        "tests/location/lost.slow.ts",
         "tests/location/tls.slow.ts",
         "tests/location/releases.slow.ts",
       ],

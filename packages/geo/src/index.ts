@@ -87,5 +87,6 @@ export {
   type RangeProgress,
   type RangeShippingState,
 } from "./shipping-progress.ts";
+export { ShippingRate, type ShippingRates } from "./shipping-rate.ts";
 export { type LaneBatch, type LanePart, ShippingWindow, type WindowLimits } from "./shipping-window.ts";
 export { accountSyncTime, RangeSyncTime, wholeSeconds } from "./sync-time.ts";

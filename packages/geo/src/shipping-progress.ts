@@ -5,6 +5,7 @@
  * Invariant: a range that says nothing is counted as not known, never as finished. An account is complete, or has nothing
  * pending, only if every range of it says so.
  */
+import { type ShippingRates, sumOfRates } from "./shipping-rate.ts";
 import { accountSyncTime } from "./sync-time.ts";
 
 /**
@@ -31,6 +32,8 @@ export interface RangeProgress {
   readonly seedBytes: number;
   /** Rows that the scan brings to the receiver in a second, in bytes; 0: it does not scan. */
   readonly seedBytesPerSecond: number;
+  /** Undefined: not known yet. */
+  readonly rates?: ShippingRates | undefined;
   /** Why nothing arrives; empty: something does. */
   readonly failure: string;
 }
@@ -45,6 +48,8 @@ export interface AccountProgress {
   readonly seededBytes: number;
   readonly seedBytes: number;
   readonly seedBytesPerSecond: number;
+  /** Of all ranges together; undefined: a range does not tell its rates. */
+  readonly rates: ShippingRates | undefined;
   /** Why it does not go on, with the range; empty: it does. */
   readonly trouble: string;
 }
@@ -64,6 +69,7 @@ export function accountProgress(ranges: ReadonlyMap<string, RangeProgress | unde
     seededBytes: sum(({ seededBytes }) => seededBytes),
     seedBytes: sum(({ seedBytes }) => seedBytes),
     seedBytesPerSecond: sum(({ seedBytesPerSecond }) => seedBytesPerSecond),
+    rates: isKnown && told.every(({ rates }) => rates !== undefined) ? sumOfRates(told.flatMap(({ rates }) => rates ?? [])) : undefined,
     trouble: troubleOf(ranges),
   };
 }

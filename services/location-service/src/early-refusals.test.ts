@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
 import { StampState } from "@stamp/wire";
-import { notDrainable, type ToldShipping } from "./drainable.ts";
+import { notDrainable, type ToldShipping } from "./copies/drainable.ts";
 import { roleAt } from "./testing/fake-stamp.ts";
 import { call, said, TwoStamps } from "./testing/two-stamps.ts";
 
@@ -30,6 +30,17 @@ test("drainable: a copy that keeps up may be drained, one that is seeded anew or
     told({ pendingCommits: 90_000n, lastSyncMs: 10_000n, caughtUpCommitsPerSecond: 1_000 }) ?? "",
     /lacks 90000 commits, and would have them in 90 s: wait until they are fewer; writes are refused for 60 s at most/,
   );
+  // With writes refused the copy would have everything, though it does not catch up while clients write.
+  const range = (rangeId: string, pendingCommits: bigint, shippedCommits: number) =>
+    ({ rangeId, state: "shipping", pendingCommits, rates: { shippedCommits } }) as ToldShipping["ranges"][number];
+  const busy = { pendingCommits: 9_000n, lastSyncMs: 10_000n, caughtUpCommitsPerSecond: 0 };
+  assert.equal(told({ ...busy, ranges: [range("1", 9_000n, 200), range("2", 0n, 0)] }), undefined, "45 s are left");
+  assert.match(
+    told({ ...busy, ranges: [range("1", 8_990n, 200), range("2", 10n, 0.1)] }) ?? "",
+    /9000 commits, and would have them in 100 s/,
+  );
+  assert.match(told({ ...busy, ranges: [range("1", 9_000n, 0)] }) ?? "", /do not become fewer/);
+  assert.match(told({ ...busy, ranges: [{ ...range("1", 9_000n, 0), rates: undefined }] }) ?? "", /do not become fewer/);
   assert.match(
     told({ pendingCommits: 5n, lastSyncMs: 10_000n, trouble: "no connection" }) ?? "",
     /they do not become fewer \(no connection\)/,
@@ -305,6 +316,29 @@ test("operations: queues are copied if asked for, by stamps that can, and replac
     unwrap(await location.migrateAccount({ ...migrate, withQueues: true }, call));
     const moved = await place.idle(account);
     assert.deepEqual([moved.stamp, moved.queues, roleAt(south, account)?.dropsQueues], ["north-1", false, true]);
+    place.end();
+  });
+});
+
+test("operations: a copy at a stamp whose front-ends nobody has named is refused at once, with what to do, and nothing is recorded", async () => {
+  const place = new TwoStamps({ seed: 28 });
+  await place.sim.run(async () => {
+    await place.begin("north-1", "south-1");
+    const { location } = place;
+    const add = (doors: string[]) => location.addStamp({ name: "south-1", location: "south", lockService: "south-1:1", doors }, call);
+    unwrap(await location.createAccount({ account, location: "north" }, call));
+    unwrap(await add([]));
+    const refusal =
+      /notReady: the location knows no front-ends of stamp south-1, so that no other stamp can send it a copy: add it again with --doors/;
+    assert.match(said(await location.protectAccount({ account, stamp: "south-1", location: "" }, call)), refusal);
+    assert.match(said(await location.migrateAccount({ account, stamp: "south-1" }, call)), refusal);
+    assert.match(said(await location.createAccount({ account: "other", location: "north", secondLocation: "south" }, call)), refusal);
+    assert.equal((await location.getAccount({ account: "other" }, call)).ok, false);
+    assert.equal((await place.account(account)).kind, "");
+    unwrap(await add(["south-1:2"]));
+    unwrap(await location.protectAccount({ account, stamp: "south-1", location: "" }, call));
+    await place.idle(account);
+    await place.protectedBy(account);
     place.end();
   });
 });

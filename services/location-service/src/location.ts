@@ -10,7 +10,6 @@ import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 import type { AccountRecord, GeoAccount, MigrationChoices } from "@stamp/geo";
 import {
-  BacklogRate,
   commandToSend,
   planAnswer,
   planCreate,
@@ -23,11 +22,11 @@ import {
   roleWithoutRow,
 } from "@stamp/geo";
 import { sleep, within } from "@stamp/ports";
-import { type AccountShipping, type ForgetDivergedResponse, fromWire, type ListDivergedResponse } from "@stamp/wire";
-import { notDrainable } from "./drainable.ts";
+import type { ForgetDivergedResponse, ListDivergedResponse } from "@stamp/wire";
+import { CopyProgress } from "./copies/copy-progress.ts";
 import { Lanes } from "./lanes.ts";
 import { LostStamps } from "./lost-stamps/lost.ts";
-import { Operations } from "./operations.ts";
+import { Operations, type OperationsOptions } from "./operations.ts";
 import { mayCopyQueues, mayLeaveQueues, type ProtectionChoices } from "./queues/queue-copies.ts";
 import { type Proposal, rebalancePlan } from "./rebalance.ts";
 import { type Registry, unknownStamp } from "./registry.ts";
@@ -37,6 +36,8 @@ import { Stamps, type StampsOptions } from "./stamps.ts";
 const keyBytes = 64;
 /** Questions of rounds that are under way at one stamp at once. What a person asks for, and operations, do not wait behind them. */
 const askedAtOnce = 8;
+/** Pause between two questions to a stamp that is lost: until it is told, it takes writes by the roles that it knew, which are lost. */
+const askLostEveryMs = 500;
 /** How long the creation of an account waits for a stamp that did not answer last, in ms. */
 const silentWaitMs = 200;
 
@@ -58,8 +59,8 @@ export class Location {
   readonly lost: LostStamps;
   readonly #rounds: Rounds;
   readonly #lanes = new Lanes(askedAtOnce);
-  /** How far copies are, as their primaries told last, by account. */
-  readonly #shipping = new Map<string, { readonly told: AccountShipping; readonly toldMs: number; readonly rate: BacklogRate }>();
+  /** How far copies are, as their primaries told last. */
+  readonly copies: CopyProgress;
   #created = 0;
   /** When the settings of all copies were last compared with those of their primaries. */
   #keptMs: number | undefined;
@@ -68,21 +69,25 @@ export class Location {
     const { world, config, registry, ended } = options;
     this.#options = options;
     this.stamps = new Stamps(options);
+    const onStamp: OperationsOptions["onStamp"] = (stamp, work) => this.stamps.onStamp(stamp, work);
+    this.copies = new CopyProgress({ world, registry, onStamp, drainMaxMs: config.drainMaxMs });
     this.#operations = new Operations({
       world,
       registry,
       ended,
       drainMaxMs: config.drainMaxMs,
-      onStamp: (stamp, work) => this.stamps.onStamp(stamp, work),
-      pendingOf: (account) => this.#pendingOf(account),
-      lateOf: (account) => this.#lateOf(account),
+      onStamp,
+      pendingOf: (account) => this.copies.pendingOf(account),
+      lateOf: (account) => this.copies.lateOf(account),
       leaveOutLost: (account) => this.lost.leaveOut(account),
       inTurn: (stamp, work) => this.#inTurn(stamp, work),
     });
     this.lost = new LostStamps({
       registry,
+      clock: world.clock,
+      ended,
       logger: world.logger,
-      onStamp: (stamp, work) => this.stamps.onStamp(stamp, work),
+      onStamp,
       drive: (account) => this.#operations.drive(account),
     });
     this.#rounds = new Rounds({
@@ -91,7 +96,8 @@ export class Location {
       askStamp: async (stamp) => {
         // Nothing else is asked of a lost stamp before it was told everything.
         if (stamp.lost === true) await this.lost.tell(stamp);
-        await this.stamps.ask(stamp);
+        // One that is still owed something is not asked for its disks: it may come back at any moment, and has to be told at once.
+        if (this.lost.owedBy(stamp.name) === 0) await this.stamps.ask(stamp);
       },
       askAccount: (account, withSettings) => this.#askAccount(account, withSettings),
       onThrown: (what, error) =>
@@ -113,12 +119,15 @@ export class Location {
   /** Asks every stamp again and again, and repeats what was not answered, until the term ends. */
   async run(): Promise<void> {
     const { world, config, ended } = this.#options;
-    while (!ended.aborted) {
+    for (let dueMs = 0; !ended.aborted; ) {
       const nowMs = world.clock.monotonicMs();
-      const withSettings = this.#keptMs === undefined || nowMs - this.#keptMs >= config.accountsEveryMs;
-      if (withSettings) this.#keptMs = nowMs;
-      this.#rounds.begin(withSettings);
-      await sleep(world.clock, config.askEveryMs, ended);
+      if (nowMs >= dueMs) {
+        const withSettings = this.#keptMs === undefined || nowMs - this.#keptMs >= config.accountsEveryMs;
+        if (withSettings) this.#keptMs = nowMs;
+        this.#rounds.begin(withSettings);
+        dueMs = nowMs + config.askEveryMs;
+      } else this.#rounds.askLost();
+      await sleep(world.clock, Math.min(askLostEveryMs, dueMs - nowMs, config.askEveryMs), ended);
     }
   }
 
@@ -126,7 +135,7 @@ export class Location {
   async #askAccount(account: AccountRecord, withSettings: boolean): Promise<void> {
     const { name, running } = account;
     if (running !== undefined && running.step !== "creating") this.#operations.drive(name);
-    await this.#inTurn(account.primary, () => this.#askShipping(account));
+    await this.#inTurn(account.primary, () => this.copies.ask(account));
     if (running?.step === "creating") await this.#inTurn(account.primary, () => this.#carryOn(name));
     else if (running === undefined) await this.#operations.keep(account, withSettings);
   }
@@ -161,8 +170,8 @@ export class Location {
       const message = `a forced failover of account ${name} loses what its primary has not shipped: it needs --accept-loss`;
       return refused("invalidArgument", "badRequest", message);
     }
-    const copy = how.forced ? await this.#lastSync(name) : undefined;
-    const early = how.forced || how.anyway ? ok() : await this.#mayDrain(name);
+    const copy = how.forced ? await this.copies.lastSync(name) : undefined;
+    const early = how.forced || how.anyway ? ok() : await this.copies.mayDrain(name);
     if (!early.ok) return early;
     return this.#operations.plan(name, (account) => {
       if (how.stamp !== "") {
@@ -229,20 +238,6 @@ export class Location {
   }
 
   /**
-   * How far the account's copy is, as its primary told last; undefined: it has none, or nothing was told. The time at the primary goes on, so
-   * that the lag of a copy grows while its primary tells nothing.
-   */
-  shippingOf({ name, secondary, running }: GeoAccount): AccountShipping | undefined {
-    if (secondary === undefined && running?.target === undefined) return undefined;
-    const known = this.#shipping.get(name);
-    if (known === undefined) return undefined;
-    const agoMs = this.#options.world.clock.monotonicMs() - known.toldMs;
-    const { commits, bytes } = known.rate.perSecond;
-    const rates = { caughtUpCommitsPerSecond: commits, caughtUpBytesPerSecond: bytes };
-    return { ...known.told, ...rates, nowMs: known.told.nowMs + BigInt(Math.max(0, Math.round(agoMs))) };
-  }
-
-  /**
    * Places the account, records it and creates it. With `second`, a location, it gets a copy at a stamp there: that goes
    * on by itself. `withQueues`: its queues are copied, too.
    */
@@ -262,6 +257,8 @@ export class Location {
       const placed = this.stamps.place(location, second);
       if (!placed.ok) return placed;
       const [primary, copy] = placed.value;
+      const reached = copy === undefined ? ok() : withDoors(copy, registry);
+      if (!reached.ok) return reached;
       const planned = planCreate(name, primary, copy, withQueues);
       return planned.ok ? registry.put([{ kind: "account", record: { ...planned.value, newKeys: keys } }]) : planned;
     });
@@ -342,72 +339,6 @@ export class Location {
     return this.account(name);
   }
 
-  /** Asks the primary how far the copy is. Without an answer, what it told last stays. */
-  async #askShipping({ name, primary, secondary, running }: GeoAccount): Promise<Outcome<AccountShipping>> {
-    const { registry } = this.#options;
-    const stamp = registry.stamp(primary);
-    if (stamp === undefined) return unknownStamp(primary, registry);
-    if (secondary === undefined && running?.target === undefined) {
-      this.#shipping.delete(name);
-      return refused("failedPrecondition", "conflict", `account ${name} has no second stamp`);
-    }
-    const asked = await this.stamps.onStamp(stamp, (link) => link.shipping(name));
-    const toldMs = this.#options.world.clock.monotonicMs();
-    if (asked.ok && asked.value.epoch > 0n)
-      this.#shipping.set(name, { told: asked.value, toldMs, rate: this.#rateOf(name, asked.value, toldMs) });
-    else if (asked.ok) this.#shipping.delete(name);
-    return asked;
-  }
-
-  /** Notes the backlog that was told. Under another role epoch, or of another copy, the rate begins anew. */
-  #rateOf(name: string, told: AccountShipping, toldMs: number): BacklogRate {
-    const known = this.#shipping.get(name);
-    const isSame = known?.told.epoch === told.epoch && known.told.paired === told.paired;
-    const rate = isSame ? known.rate : new BacklogRate();
-    if (told.pendingCommits !== undefined)
-      rate.noted({ commits: fromWire(told.pendingCommits), bytes: fromWire(told.pendingBytes) }, toldMs);
-    return rate;
-  }
-
-  /** Last Sync Time of the copy, as the stamp that has it knows it, and the role epoch under which it was told; undefined: not known. */
-  async #lastSync(name: string): Promise<{ readonly epoch: number; readonly lastSyncMs: number } | undefined> {
-    const { registry } = this.#options;
-    const stamp = registry.stamp(registry.account(name)?.secondary ?? "");
-    const copy = stamp === undefined ? undefined : await this.stamps.onStamp(stamp, (link) => link.copy(name));
-    if (copy?.ok !== true || copy.value.lastSyncMs === undefined) return undefined;
-    return { epoch: fromWire(copy.value.epoch), lastSyncMs: fromWire(copy.value.lastSyncMs) };
-  }
-
-  /** Refuses a planned failover that is likely to be given up. What else is wrong with it is told when it is planned. */
-  async #mayDrain(name: string): Promise<Outcome<void>> {
-    const account = this.#options.registry.account(name);
-    if (account?.secondary === undefined || account.running !== undefined || !account.seeded) return ok();
-    const late = await this.#lateOf(account);
-    if (!late.ok) return late;
-    if (late.value === "") return ok();
-    const next = "Or begin with --anyway: it is given up by itself if it takes too long";
-    return refused("failedPrecondition", "notReady", `planned failover of account ${name}: ${late.value}. ${next}`);
-  }
-
-  /** Why the primary should not be drained now; empty: it may be. */
-  async #lateOf(account: GeoAccount): Promise<Outcome<string>> {
-    const asked = await this.#askShipping(account);
-    if (!asked.ok) return asked;
-    const { drainMaxMs } = this.#options.config;
-    return ok(notDrainable(this.shippingOf(account) ?? asked.value, drainMaxMs, account.running?.anyway) ?? "");
-  }
-
-  /** Commits that the primary has not shipped. Refused if some range does not say it. */
-  async #pendingOf(account: GeoAccount): Promise<Outcome<number>> {
-    const { name, primary, epoch } = account;
-    const asked = await this.#askShipping(account);
-    if (!asked.ok) return asked;
-    const { pendingCommits, trouble } = asked.value;
-    if (fromWire(asked.value.epoch) === epoch && pendingCommits !== undefined) return ok(fromWire(pendingCommits));
-    const why = trouble === "" ? "" : `: ${trouble}`;
-    return refused("unavailable", "notReady", `stamp ${primary} does not say how much of account ${name} it has not shipped yet${why}`);
-  }
-
   /**
    * Records an operation that makes a copy at another stamp. Refuses if one of the two stamps does not answer, is not the
    * one that was added, or runs a release without second stamps: the operation would wait for it.
@@ -421,6 +352,9 @@ export class Location {
     const lost = stamps.find((stamp) => stamp.lost === true);
     if (lost !== undefined)
       return refused("failedPrecondition", "conflict", `stamp ${lost.name} was declared lost, and was not told everything since`);
+    const target = planned?.value.running?.target;
+    const reached = target === undefined ? ok() : withDoors(target, registry);
+    if (!reached.ok) return reached;
     for (const role of await Promise.all(stamps.map((stamp) => this.stamps.onStamp(stamp, (link) => link.role(name)))))
       if (!role.ok && role.failure.code !== "notFound") return role;
     const mayCopy = planned?.value.queues === true ? await mayCopyQueues(this.stamps, name, stamps) : ok();
@@ -439,6 +373,13 @@ const isThere = ({ name, primary, running }: AccountRecord) =>
 
 function knownStamp(name: string, registry: Registry): Outcome<string> {
   return registry.stamp(name) === undefined ? unknownStamp(name, registry) : ok(name);
+}
+
+/** Refuses a stamp to which another one could ship nothing. */
+function withDoors(name: string, registry: Registry): Outcome<void> {
+  if ((registry.stamp(name)?.doors ?? []).length > 0) return ok();
+  const message = `the location knows no front-ends of stamp ${name}, so that no other stamp can send it a copy: add it again with --doors HOST:PORT (./stamp location add --help)`;
+  return refused("failedPrecondition", "notReady", message);
 }
 
 const notTheCopy = ({ name, secondary }: AccountRecord, stamp: string) =>

@@ -39,6 +39,12 @@ export class Rounds {
       this.#unlessAsking(`account ${account.name}`, () => askAccount(account, this.#settingsDue.delete(account.name)));
   }
 
+  /** Asks the stamps that are lost, between rounds. */
+  askLost(): void {
+    const { stamps, askStamp } = this.#options;
+    for (const stamp of stamps()) if (stamp.lost === true) this.#unlessAsking(`stamp ${stamp.name}`, () => askStamp(stamp));
+  }
+
   #unlessAsking(what: string, ask: () => Promise<unknown>): void {
     if (this.#asking.has(what)) return;
     this.#asking.add(what);

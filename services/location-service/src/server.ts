@@ -102,7 +102,7 @@ function wireStamp(located: Location, { record, answers, trouble, capacity, acco
 }
 
 function shippingFields(location: Location, account: AccountRecord) {
-  const shipping = location.shippingOf(account);
+  const shipping = location.copies.of(account);
   return shipping === undefined ? {} : { shipping };
 }
 

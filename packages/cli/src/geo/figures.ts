@@ -18,17 +18,34 @@ export function pendingText(account: LocatedAccount): string {
   const { pendingOperations, pendingBytes, caughtUpBytesPerSecond, pendingSecondsLeft } = shippingFacts(account);
   if (pendingOperations === null) return notKnown;
   const all = `${pendingOperations} commits, ${bytesText(pendingBytes ?? 0)}`;
-  if (pendingSecondsLeft === null || pendingSecondsLeft === 0) return all;
-  return `${all}, ${bytesText(Math.round(caughtUpBytesPerSecond ?? 0))}/s less, ${pendingSecondsLeft} s left`;
+  const { shippedOperationsPerSecond, shippedBytesPerSecond } = shippingFacts(account);
+  const ships =
+    shippedOperationsPerSecond === null || pendingOperations === 0
+      ? ""
+      : `, ships ${Math.round(shippedOperationsPerSecond)}/s, ${bytesText(Math.round(shippedBytesPerSecond ?? 0))}/s`;
+  if (pendingSecondsLeft === null || pendingSecondsLeft === 0) return `${all}${ships}`;
+  return `${all}${ships}, ${bytesText(Math.round(caughtUpBytesPerSecond ?? 0))}/s less, ${pendingSecondsLeft} s left`;
 }
 
 /** Figures of the copy, as the primary told last. Null: not known. */
 export function shippingFacts({ shipping, secondary, seeded }: LocatedAccount) {
-  const noBacklog = { pendingOperations: null, pendingBytes: null, caughtUpOperationsPerSecond: null, caughtUpBytesPerSecond: null };
+  const noRates = {
+    writtenOperationsPerSecond: null,
+    writtenBytesPerSecond: null,
+    shippedOperationsPerSecond: null,
+    shippedBytesPerSecond: null,
+  };
+  const noBacklog = {
+    ...noRates,
+    pendingOperations: null,
+    pendingBytes: null,
+    caughtUpOperationsPerSecond: null,
+    caughtUpBytesPerSecond: null,
+  };
   const none = { lagSeconds: null, ...noBacklog, pendingSecondsLeft: null, seedingBytesPerSecond: null, seedingSecondsLeft: null };
   const isSeeded = secondary !== "" && seeded;
   if (shipping === undefined) return { ...none, seedingPercent: isSeeded ? 100 : null, lastSync: null, shippingTrouble: "", ranges: [] };
-  const { lastSyncMs, nowMs, pendingCommits } = shipping;
+  const { lastSyncMs, nowMs, pendingCommits, rates } = shipping;
   const seededBytes = Number(shipping.seededBytes);
   const seedBytes = Number(shipping.seedBytes);
   const rate = Number(shipping.seedBytesPerSecond);
@@ -42,6 +59,11 @@ export function shippingFacts({ shipping, secondary, seeded }: LocatedAccount) {
     /** By how much the backlog became smaller in a second, over the last minute. */
     caughtUpOperationsPerSecond: pendingCommits === undefined ? null : shipping.caughtUpCommitsPerSecond,
     caughtUpBytesPerSecond: pendingCommits === undefined ? null : shipping.caughtUpBytesPerSecond,
+    /** What clients write, and what the copy acknowledges, in a second. New writes do not lower the latter. */
+    writtenOperationsPerSecond: rates?.writtenCommits ?? null,
+    writtenBytesPerSecond: rates?.writtenBytes ?? null,
+    shippedOperationsPerSecond: rates?.shippedCommits ?? null,
+    shippedBytesPerSecond: rates?.shippedBytes ?? null,
     /** Null: the backlog does not become smaller. */
     pendingSecondsLeft: secondsLeft(pendingCommits, shipping.caughtUpCommitsPerSecond),
     seedingPercent: shipping.complete || isSeeded ? 100 : percent,

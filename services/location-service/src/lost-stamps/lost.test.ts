@@ -109,3 +109,34 @@ test("a lost stamp: copies there are given up, whatever step their operation is 
     });
   }
 });
+
+test("a lost stamp: one that comes back with many accounts is told of all of them at once, whenever it comes, and takes no writes soon after", async () => {
+  const names = Array.from({ length: 24 }, (_, at) => `acct${String(at).padStart(2, "0")}`);
+  // Between two rounds, which are 10 s apart.
+  for (const downMs of [30_000, 33_000, 36_000, 39_000]) {
+    const place = new TwoStamps({ seed: 45 });
+    await place.sim.run(async () => {
+      const { location, sim } = place;
+      await place.begin("north-1", "south-1");
+      for (const name of names) unwrap(await location.createAccount({ account: name, location: "north", secondLocation: "south" }, call));
+      for (const name of names) await place.protectedBy(name);
+      sim.crash("north-1:1", down);
+      for (const name of names)
+        unwrap(await location.failOverAccount({ account: name, forced: true, acceptLoss: true, stamp: "south-1" }, call));
+      for (const name of names)
+        await sim.until(async () => (await place.account(name)).stamp === "south-1", 30_000, `${name} is at the other stamp`);
+      unwrap(await location.declareStampLost({ name: "north-1", acceptLoss: true }, call));
+      await sim.sleep(downMs);
+      sim.restart("north-1:1");
+      await sim.sleep(4_000);
+      const taking = names.filter((name) => place.write(name).includes("north-1"));
+      assert.deepEqual(taking, [], `back after ${downMs} ms`);
+      for (let waitedMs = 0; (await stampAt(place, "north-1"))?.lost !== false; waitedMs += 500) {
+        assert.ok(waitedMs < 20_000, "it is told everything");
+        await sim.sleep(500);
+      }
+      for (const name of names) assert.equal(roleAt(place.state("north-1"), name)?.role, "removed", name);
+      place.end();
+    });
+  }
+});

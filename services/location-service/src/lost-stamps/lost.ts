@@ -9,13 +9,18 @@
 import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 import { type AccountRecord, type GeoAccount, owedTo, planLost, planTold, type StampRecord } from "@stamp/geo";
-import type { Logger } from "@stamp/ports";
+import { type Clock, type Logger, sleep } from "@stamp/ports";
 import { type Registry, unknownStamp } from "../registry.ts";
 import type { StampLink } from "../stamp-link.ts";
 
 const namesMax = 10;
+/** Accounts that a lost stamp is told of at once. */
+const toldAtOnce = 16;
 
 export interface LostOptions {
+  readonly clock: Clock;
+  /** Ends the waits of a stamp that is told. */
+  readonly ended: AbortSignal;
   readonly registry: Registry;
   readonly logger: Logger;
   readonly onStamp: <T>(stamp: StampRecord, work: (link: StampLink) => Promise<Outcome<T>>) => Promise<Outcome<T>>;
@@ -66,19 +71,25 @@ export class LostStamps {
     return ok();
   }
 
-  /** Tells a lost stamp that answers what it is owed. When that is nothing, it is a stamp again that takes no new accounts. */
+  /**
+   * Tells a lost stamp that answers what it is owed. When that is nothing, it is a stamp again that takes no new accounts. Every account that it
+   * takes writes of is deposed before the wait that a command asks for.
+   */
   async tell(stamp: StampRecord): Promise<void> {
-    const { registry, logger, onStamp } = this.#options;
+    const { registry, logger, clock, ended } = this.#options;
     if (registry.stamp(stamp.name)?.lost !== true) return;
-    for (const { name } of registry.accounts) {
-      for (let owed = this.#firstOwed(name, stamp.name); owed !== undefined; owed = this.#firstOwed(name, stamp.name)) {
-        const told = owed;
-        const obeyed = await onStamp(stamp, (link) => link.obey(name, told.command));
-        // A command of which the stamp is asked to wait is sent again in the next round.
-        if (!obeyed.ok || obeyed.value.waitMs > 0) return;
-        const noted = await this.#record(name, (held) => planTold(held, told));
-        if (!noted.ok) return;
+    for (let owing = this.#owing(stamp.name); owing.length > 0; owing = this.#owing(stamp.name)) {
+      let waitMs = 0;
+      for (let at = 0; at < owing.length; at += toldAtOnce) {
+        const told = await Promise.all(owing.slice(at, at + toldAtOnce).map((name) => this.#tellFirst(name, stamp)));
+        for (const one of told) {
+          // It is told again in the next round.
+          if (!one.ok) return;
+          waitMs = Math.max(waitMs, one.value);
+        }
       }
+      if (waitMs > 0) await sleep(clock, waitMs, ended);
+      if (ended.aborted) return;
     }
     const back = await registry.turn(async () => {
       const held = registry.stamp(stamp.name);
@@ -90,9 +101,25 @@ export class LostStamps {
     if (back.ok && back.value) logger.info("a lost stamp has come back and was told everything", { stamp: stamp.name });
   }
 
+  /** Sends the first command that the stamp is owed of an account. Returns for how long the stamp asks to wait before it is sent again. */
+  async #tellFirst(name: string, stamp: StampRecord): Promise<Outcome<number>> {
+    const told = this.#firstOwed(name, stamp.name);
+    if (told === undefined) return ok(0);
+    const obeyed = await this.#options.onStamp(stamp, (link) => link.obey(name, told.command));
+    if (!obeyed.ok) return obeyed;
+    if (obeyed.value.waitMs > 0) return ok(obeyed.value.waitMs);
+    const noted = await this.#record(name, (held) => planTold(held, told));
+    return noted.ok ? ok(0) : noted;
+  }
+
+  /** Names of the accounts of which the stamp has not been told everything. */
+  #owing(stamp: string): readonly string[] {
+    return this.#options.registry.accounts.filter((account) => owedTo(account, stamp).length > 0).map(({ name }) => name);
+  }
+
   /** Number of accounts of which a stamp has not been told everything. */
   owedBy(stamp: string): number {
-    return this.#options.registry.accounts.filter((account) => owedTo(account, stamp).length > 0).length;
+    return this.#owing(stamp).length;
   }
 
   #firstOwed(account: string, stamp: string) {

@@ -38,7 +38,12 @@ export interface ShippingAt {
   readonly pendingCommits?: bigint;
   readonly trouble?: string;
   readonly lastSyncMs?: bigint;
-  readonly ranges?: readonly { readonly rangeId: string; readonly state: string }[];
+  readonly ranges?: readonly {
+    readonly rangeId: string;
+    readonly state: string;
+    readonly pendingCommits?: bigint;
+    readonly rates?: { readonly shippedCommits: number };
+  }[];
   readonly nowMs?: bigint;
   readonly seedBytes?: bigint;
 }

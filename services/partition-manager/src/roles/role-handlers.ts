@@ -105,7 +105,7 @@ function shippingToWire(
   { progress, ranges }: ShippingHere,
   nowMs: number,
 ): MessageInitShape<typeof AccountShippingSchema> {
-  const { pendingCommits, lastSyncMs, complete, trouble } = progress;
+  const { pendingCommits, lastSyncMs, complete, trouble, rates } = progress;
   return {
     account,
     epoch: toWire(epoch),
@@ -119,6 +119,7 @@ function shippingToWire(
     seedBytesPerSecond: toWire(progress.seedBytesPerSecond),
     ...(pendingCommits === undefined ? {} : { pendingCommits: toWire(pendingCommits) }),
     ...(lastSyncMs === undefined ? {} : { lastSyncMs: toWire(lastSyncMs) }),
+    ...(rates === undefined ? {} : { rates }),
     ranges: [...ranges],
   };
 }

@@ -132,6 +132,7 @@ function progressOf(facts: RangeShippingFacts): RangeProgress | undefined {
     seededBytes: fromWire(facts.seededBytes),
     seedBytes: fromWire(facts.seedBytes),
     seedBytesPerSecond: fromWire(facts.seedBytesPerSecond),
+    rates: facts.rates,
     failure: facts.failure,
   };
 }

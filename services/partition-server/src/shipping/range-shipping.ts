@@ -6,7 +6,7 @@
  * Its state is the follower's: cursor and note are in the range's metadata stream, so that a new owner goes on.
  */
 import { compareBytes, type Failure, FailureError, fromHex, type Outcome, ok, toHex } from "@stamp/base";
-import { type AccountRole, RangeSeeding, RangeSyncTime } from "@stamp/geo";
+import { type AccountRole, RangeSeeding, RangeSyncTime, ShippingRate, type ShippingRates } from "@stamp/geo";
 import { accountKeys, hasBytes, type ShippedTable, shippedNames } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { sleep, type World } from "@stamp/ports";
@@ -59,6 +59,8 @@ export interface ShippingFacts {
   readonly seedBytes: number;
   /** Rows that the scan brings to the receiver in a second, in bytes; 0: nothing is scanned. */
   readonly seedBytesPerSecond: number;
+  /** What clients write and the other stamp acknowledges in a second; undefined: nothing is shipped, or it is not known yet. */
+  readonly rates?: ShippingRates | undefined;
   /** PartitionNames that were sent whole, because bytes of a logged commit had been collected. */
   readonly sentWhole: number;
   /** Why the last call failed; empty: it did not. */
@@ -109,6 +111,7 @@ export class RangeShipping implements RangeWork {
   /** Knows where the log was when all rows were seeded. */
   readonly #seeding: RangeSeeding;
   readonly #syncTime = new RangeSyncTime();
+  readonly #rate = new ShippingRate();
   /** Size of what the range had committed before, in bytes. */
   readonly #bytesBefore: number;
   readonly #beganMs: number;
@@ -153,12 +156,17 @@ export class RangeShipping implements RangeWork {
     const isShipping = this.#state === "shipping" && followers.status(this.account) !== undefined;
     const lastSyncMs = isShipping ? this.#syncTime.at(acknowledged) : undefined;
     const backlogBytes = followers.backlogBytes(this.account);
+    const pendingBytes = this.#syncTime.pendingBytes(bytes);
+    const shipped = { shippedCommits: acknowledged, shippedBytes: bytes - pendingBytes };
+    const written = { writtenCommits: acknowledged + pending, writtenBytes: bytes };
+    if (isShipping) this.#rate.noted({ ...written, ...shipped }, this.#world.clock.monotonicMs());
     return {
       ...this.#seedingFacts(),
       complete: isShipping && this.#seeding.ended(acknowledged),
       lastSyncMs,
       passedMonotonicMs: isShipping ? this.#syncTime.passedMonotonicMs : undefined,
-      pendingBytes: pending === 0 ? 0 : Math.max(backlogBytes, this.#syncTime.pendingBytes(bytes)),
+      pendingBytes: pending === 0 ? 0 : Math.max(backlogBytes, pendingBytes),
+      rates: isShipping ? this.#rate.perSecond : undefined,
       account: this.account,
       rangeId: this.#range.rangeId,
       table: this.#range.table,

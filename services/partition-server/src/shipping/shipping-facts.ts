@@ -39,6 +39,7 @@ function toWireFacts({ range }: Held, facts: Facts) {
     seededBytes: toWire(Math.round(facts.seededBytes)),
     seedBytes: toWire(Math.round(facts.seedBytes)),
     seedBytesPerSecond: toWire(Math.round(facts.seedBytesPerSecond)),
+    ...(facts.rates === undefined ? {} : { rates: facts.rates }),
     failure: facts.failure,
   };
 }

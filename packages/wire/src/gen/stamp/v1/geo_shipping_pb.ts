@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/geo_shipping.proto.
  */
 export const file_stamp_v1_geo_shipping: GenFile = /*@__PURE__*/
-  fileDesc("ChtzdGFtcC92MS9nZW9fc2hpcHBpbmcucHJvdG8SCHN0YW1wLnYxInoKCkNvcHlSZXBvcnQSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIQCghjb21wbGV0ZRgDIAEoCBIZCgxsYXN0X3N5bmNfbXMYBCABKARIAIgBARIOCgZwYWlyZWQYBSABKARCDwoNX2xhc3Rfc3luY19tcyIUChJDb3B5UmVwb3J0UmVzcG9uc2UidAoSR2V0U2hpcHBpbmdSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDgoGcGFpcmVkGAMgASgEEhsKDmRyYWluZWRfbXNfYWdvGAQgASgESACIAQFCEQoPX2RyYWluZWRfbXNfYWdvIj4KDlJhbmdlc1NoaXBwaW5nEiwKBnJhbmdlcxgBIAMoCzIcLnN0YW1wLnYxLlJhbmdlU2hpcHBpbmdGYWN0cyKhAgoSUmFuZ2VTaGlwcGluZ0ZhY3RzEhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEg0KBXN0YXRlGAQgASgJEhAKCGNvbXBsZXRlGAUgASgIEhcKD3BlbmRpbmdfY29tbWl0cxgGIAEoBBIVCg1wZW5kaW5nX2J5dGVzGAcgASgEEhkKDGxhc3Rfc3luY19tcxgIIAEoBEgAiAEBEhQKDHNlZWRlZF9ieXRlcxgJIAEoBBISCgpzZWVkX2J5dGVzGAogASgEEh0KFXNlZWRfYnl0ZXNfcGVyX3NlY29uZBgLIAEoBBIPCgdmYWlsdXJlGAwgASgJQg8KDV9sYXN0X3N5bmNfbXMiqgMKD0FjY291bnRTaGlwcGluZxIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEhAKCGNvbXBsZXRlGAMgASgIEhwKD3BlbmRpbmdfY29tbWl0cxgEIAEoBEgAiAEBEhUKDXBlbmRpbmdfYnl0ZXMYBSABKAQSGQoMbGFzdF9zeW5jX21zGAYgASgESAGIAQESFAoMc2VlZGVkX2J5dGVzGAcgASgEEhIKCnNlZWRfYnl0ZXMYCCABKAQSHQoVc2VlZF9ieXRlc19wZXJfc2Vjb25kGAkgASgEEg8KB3Ryb3VibGUYCiABKAkSDgoGbm93X21zGAsgASgEEiwKBnJhbmdlcxgMIAMoCzIcLnN0YW1wLnYxLlJhbmdlU2hpcHBpbmdGYWN0cxIOCgZwYWlyZWQYDSABKAQSJAocY2F1Z2h0X3VwX2NvbW1pdHNfcGVyX3NlY29uZBgOIAEoARIiChpjYXVnaHRfdXBfYnl0ZXNfcGVyX3NlY29uZBgPIAEoAUISChBfcGVuZGluZ19jb21taXRzQg8KDV9sYXN0X3N5bmNfbXMidAoOR2VvU2hpcFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBINCgV0YWJsZRgDIAEoCRIkCghzaGlwbWVudBgEIAEoCzISLnN0YW1wLnYxLlNoaXBtZW50Eg0KBWxldmVsGAUgASgNIiIKD0dlb1NoaXBSZXNwb25zZRIPCgdhcHBsaWVkGAEgASgNImEKCFNoaXBtZW50Eg0KBWVwb2NoGAEgASgEEgwKBG5hbWUYAiABKAwSKAoHY29tbWl0cxgDIAMoCzIXLnN0YW1wLnYxLlNoaXBwZWRDb21taXQSDgoGcGFpcmVkGAQgASgEIloKDVNoaXBwZWRDb21taXQSEAoIc2VxdWVuY2UYASABKAQSEwoLbGFzdF90aWNrZXQYAiABKAQSIgoEcm93cxgDIAMoCzIULnN0YW1wLnYxLlNoaXBwZWRSb3ciNwoKU2hpcHBlZFJvdxILCgNrZXkYASABKAwSEgoFdmFsdWUYAiABKAxIAIgBAUIICgZfdmFsdWUicwoOR2VvU2VlZFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBINCgV0YWJsZRgDIAEoCRIjCgRwYXJ0GAQgASgLMhUuc3RhbXAudjEuU2Nhbm5lZFBhcnQSDQoFbGV2ZWwYBSABKA0iEQoPR2VvU2VlZFJlc3BvbnNlIlQKE0dlb1dyaXRlRGF0YVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIMCgRuYW1lGAMgASgMEg8KB3BheWxvYWQYDyABKAwiTAoUR2VvV3JpdGVEYXRhUmVzcG9uc2USHwoGcGxhY2VzGAEgAygLMg8uc3RhbXAudjEuUGxhY2USEwoLcGluX3Rlcm1fbXMYAiABKA0iVQoRR2VvUGluRGF0YVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIMCgRuYW1lGAMgASgMEhIKCmV4dGVudF9pZHMYBCADKAQiLQoSR2VvUGluRGF0YVJlc3BvbnNlEhcKD2dvbmVfZXh0ZW50X2lkcxgBIAMoBCLAAQoLU2Nhbm5lZFBhcnQSDQoFZXBvY2gYASABKAQSEAoIc2VxdWVuY2UYAiABKAQSEwoLbGFzdF90aWNrZXQYAyABKAQSDwoHbG93X2tleRgEIAEoDBIQCghoaWdoX2tleRgFIAEoDBIiCgRyb3dzGAYgAygLMhQuc3RhbXAudjEuU2hpcHBlZFJvdxIQCghwaWVjZV9vZhgHIAEoDBISCgpsYXN0X3BpZWNlGAggASgIEg4KBnBhaXJlZBgJIAEoBDKiAwoHR2VvRG9vchI7CgRTaGlwEhguc3RhbXAudjEuR2VvU2hpcFJlcXVlc3QaGS5zdGFtcC52MS5HZW9TaGlwUmVzcG9uc2USOwoEU2VlZBIYLnN0YW1wLnYxLkdlb1NlZWRSZXF1ZXN0Ghkuc3RhbXAudjEuR2VvU2VlZFJlc3BvbnNlEkoKCVdyaXRlRGF0YRIdLnN0YW1wLnYxLkdlb1dyaXRlRGF0YVJlcXVlc3QaHi5zdGFtcC52MS5HZW9Xcml0ZURhdGFSZXNwb25zZRJECgdQaW5EYXRhEhsuc3RhbXAudjEuR2VvUGluRGF0YVJlcXVlc3QaHC5zdGFtcC52MS5HZW9QaW5EYXRhUmVzcG9uc2USPAoGUmVwb3J0EhQuc3RhbXAudjEuQ29weVJlcG9ydBocLnN0YW1wLnYxLkNvcHlSZXBvcnRSZXNwb25zZRJNCgxUZWxsVmVyc2lvbnMSHS5zdGFtcC52MS5UZWxsVmVyc2lvbnNSZXF1ZXN0Gh4uc3RhbXAudjEuVGVsbFZlcnNpb25zUmVzcG9uc2ViBnByb3RvMw", [file_stamp_v1_common, file_stamp_v1_geo_reports]);
+  fileDesc("ChtzdGFtcC92MS9nZW9fc2hpcHBpbmcucHJvdG8SCHN0YW1wLnYxInoKCkNvcHlSZXBvcnQSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIQCghjb21wbGV0ZRgDIAEoCBIZCgxsYXN0X3N5bmNfbXMYBCABKARIAIgBARIOCgZwYWlyZWQYBSABKARCDwoNX2xhc3Rfc3luY19tcyIUChJDb3B5UmVwb3J0UmVzcG9uc2UidAoSR2V0U2hpcHBpbmdSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDgoGcGFpcmVkGAMgASgEEhsKDmRyYWluZWRfbXNfYWdvGAQgASgESACIAQFCEQoPX2RyYWluZWRfbXNfYWdvIj4KDlJhbmdlc1NoaXBwaW5nEiwKBnJhbmdlcxgBIAMoCzIcLnN0YW1wLnYxLlJhbmdlU2hpcHBpbmdGYWN0cyLJAgoSUmFuZ2VTaGlwcGluZ0ZhY3RzEhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEg0KBXN0YXRlGAQgASgJEhAKCGNvbXBsZXRlGAUgASgIEhcKD3BlbmRpbmdfY29tbWl0cxgGIAEoBBIVCg1wZW5kaW5nX2J5dGVzGAcgASgEEhkKDGxhc3Rfc3luY19tcxgIIAEoBEgAiAEBEhQKDHNlZWRlZF9ieXRlcxgJIAEoBBISCgpzZWVkX2J5dGVzGAogASgEEh0KFXNlZWRfYnl0ZXNfcGVyX3NlY29uZBgLIAEoBBIPCgdmYWlsdXJlGAwgASgJEiYKBXJhdGVzGA0gASgLMhcuc3RhbXAudjEuU2hpcHBpbmdSYXRlc0IPCg1fbGFzdF9zeW5jX21zIm8KDVNoaXBwaW5nUmF0ZXMSFwoPd3JpdHRlbl9jb21taXRzGAEgASgBEhcKD3NoaXBwZWRfY29tbWl0cxgCIAEoARIVCg13cml0dGVuX2J5dGVzGAMgASgBEhUKDXNoaXBwZWRfYnl0ZXMYBCABKAEi0gMKD0FjY291bnRTaGlwcGluZxIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEhAKCGNvbXBsZXRlGAMgASgIEhwKD3BlbmRpbmdfY29tbWl0cxgEIAEoBEgAiAEBEhUKDXBlbmRpbmdfYnl0ZXMYBSABKAQSGQoMbGFzdF9zeW5jX21zGAYgASgESAGIAQESFAoMc2VlZGVkX2J5dGVzGAcgASgEEhIKCnNlZWRfYnl0ZXMYCCABKAQSHQoVc2VlZF9ieXRlc19wZXJfc2Vjb25kGAkgASgEEg8KB3Ryb3VibGUYCiABKAkSDgoGbm93X21zGAsgASgEEiwKBnJhbmdlcxgMIAMoCzIcLnN0YW1wLnYxLlJhbmdlU2hpcHBpbmdGYWN0cxIOCgZwYWlyZWQYDSABKAQSJAocY2F1Z2h0X3VwX2NvbW1pdHNfcGVyX3NlY29uZBgOIAEoARIiChpjYXVnaHRfdXBfYnl0ZXNfcGVyX3NlY29uZBgPIAEoARImCgVyYXRlcxgQIAEoCzIXLnN0YW1wLnYxLlNoaXBwaW5nUmF0ZXNCEgoQX3BlbmRpbmdfY29tbWl0c0IPCg1fbGFzdF9zeW5jX21zInQKDkdlb1NoaXBSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFdGFibGUYAyABKAkSJAoIc2hpcG1lbnQYBCABKAsyEi5zdGFtcC52MS5TaGlwbWVudBINCgVsZXZlbBgFIAEoDSIiCg9HZW9TaGlwUmVzcG9uc2USDwoHYXBwbGllZBgBIAEoDSJhCghTaGlwbWVudBINCgVlcG9jaBgBIAEoBBIMCgRuYW1lGAIgASgMEigKB2NvbW1pdHMYAyADKAsyFy5zdGFtcC52MS5TaGlwcGVkQ29tbWl0Eg4KBnBhaXJlZBgEIAEoBCJaCg1TaGlwcGVkQ29tbWl0EhAKCHNlcXVlbmNlGAEgASgEEhMKC2xhc3RfdGlja2V0GAIgASgEEiIKBHJvd3MYAyADKAsyFC5zdGFtcC52MS5TaGlwcGVkUm93IjcKClNoaXBwZWRSb3cSCwoDa2V5GAEgASgMEhIKBXZhbHVlGAIgASgMSACIAQFCCAoGX3ZhbHVlInMKDkdlb1NlZWRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFdGFibGUYAyABKAkSIwoEcGFydBgEIAEoCzIVLnN0YW1wLnYxLlNjYW5uZWRQYXJ0Eg0KBWxldmVsGAUgASgNIhEKD0dlb1NlZWRSZXNwb25zZSJUChNHZW9Xcml0ZURhdGFSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDAoEbmFtZRgDIAEoDBIPCgdwYXlsb2FkGA8gASgMIkwKFEdlb1dyaXRlRGF0YVJlc3BvbnNlEh8KBnBsYWNlcxgBIAMoCzIPLnN0YW1wLnYxLlBsYWNlEhMKC3Bpbl90ZXJtX21zGAIgASgNIlUKEUdlb1BpbkRhdGFSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDAoEbmFtZRgDIAEoDBISCgpleHRlbnRfaWRzGAQgAygEIi0KEkdlb1BpbkRhdGFSZXNwb25zZRIXCg9nb25lX2V4dGVudF9pZHMYASADKAQiwAEKC1NjYW5uZWRQYXJ0Eg0KBWVwb2NoGAEgASgEEhAKCHNlcXVlbmNlGAIgASgEEhMKC2xhc3RfdGlja2V0GAMgASgEEg8KB2xvd19rZXkYBCABKAwSEAoIaGlnaF9rZXkYBSABKAwSIgoEcm93cxgGIAMoCzIULnN0YW1wLnYxLlNoaXBwZWRSb3cSEAoIcGllY2Vfb2YYByABKAwSEgoKbGFzdF9waWVjZRgIIAEoCBIOCgZwYWlyZWQYCSABKAQyogMKB0dlb0Rvb3ISOwoEU2hpcBIYLnN0YW1wLnYxLkdlb1NoaXBSZXF1ZXN0Ghkuc3RhbXAudjEuR2VvU2hpcFJlc3BvbnNlEjsKBFNlZWQSGC5zdGFtcC52MS5HZW9TZWVkUmVxdWVzdBoZLnN0YW1wLnYxLkdlb1NlZWRSZXNwb25zZRJKCglXcml0ZURhdGESHS5zdGFtcC52MS5HZW9Xcml0ZURhdGFSZXF1ZXN0Gh4uc3RhbXAudjEuR2VvV3JpdGVEYXRhUmVzcG9uc2USRAoHUGluRGF0YRIbLnN0YW1wLnYxLkdlb1BpbkRhdGFSZXF1ZXN0Ghwuc3RhbXAudjEuR2VvUGluRGF0YVJlc3BvbnNlEjwKBlJlcG9ydBIULnN0YW1wLnYxLkNvcHlSZXBvcnQaHC5zdGFtcC52MS5Db3B5UmVwb3J0UmVzcG9uc2USTQoMVGVsbFZlcnNpb25zEh0uc3RhbXAudjEuVGVsbFZlcnNpb25zUmVxdWVzdBoeLnN0YW1wLnYxLlRlbGxWZXJzaW9uc1Jlc3BvbnNlYgZwcm90bzM", [file_stamp_v1_common, file_stamp_v1_geo_reports]);
 
 /**
  * How far the copy of an account is, as its primary knows.
@@ -227,6 +227,13 @@ export type RangeShippingFacts = Message<"stamp.v1.RangeShippingFacts"> & {
    * @generated from field: string failure = 12;
    */
   failure: string;
+
+  /**
+   * Rates of the last 20 s; absent: not known yet.
+   *
+   * @generated from field: stamp.v1.ShippingRates rates = 13;
+   */
+  rates?: ShippingRates | undefined;
 };
 
 /**
@@ -235,6 +242,44 @@ export type RangeShippingFacts = Message<"stamp.v1.RangeShippingFacts"> & {
  */
 export const RangeShippingFactsSchema: GenMessage<RangeShippingFacts> = /*@__PURE__*/
   messageDesc(file_stamp_v1_geo_shipping, 4);
+
+/**
+ * What clients write, and what the other stamp acknowledges, in each second.
+ *
+ * @generated from message stamp.v1.ShippingRates
+ */
+export type ShippingRates = Message<"stamp.v1.ShippingRates"> & {
+  /**
+   * Commits, e.g. 120.5. All accounts of a range count together.
+   *
+   * @generated from field: double written_commits = 1;
+   */
+  writtenCommits: number;
+
+  /**
+   * @generated from field: double shipped_commits = 2;
+   */
+  shippedCommits: number;
+
+  /**
+   * Size of their rows and of the bytes of blobs, e.g. 8388608.
+   *
+   * @generated from field: double written_bytes = 3;
+   */
+  writtenBytes: number;
+
+  /**
+   * @generated from field: double shipped_bytes = 4;
+   */
+  shippedBytes: number;
+};
+
+/**
+ * Describes the message stamp.v1.ShippingRates.
+ * Use `create(ShippingRatesSchema)` to create a new message.
+ */
+export const ShippingRatesSchema: GenMessage<ShippingRates> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_shipping, 5);
 
 /**
  * How far the copy of an account at its second stamp is.
@@ -343,6 +388,13 @@ export type AccountShipping = Message<"stamp.v1.AccountShipping"> & {
    * @generated from field: double caught_up_bytes_per_second = 15;
    */
   caughtUpBytesPerSecond: number;
+
+  /**
+   * Of all ranges together; absent: not known. New writes do not lower what is shipped: with writers refused, the backlog goes at this rate.
+   *
+   * @generated from field: stamp.v1.ShippingRates rates = 16;
+   */
+  rates?: ShippingRates | undefined;
 };
 
 /**
@@ -350,7 +402,7 @@ export type AccountShipping = Message<"stamp.v1.AccountShipping"> & {
  * Use `create(AccountShippingSchema)` to create a new message.
  */
 export const AccountShippingSchema: GenMessage<AccountShipping> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 5);
+  messageDesc(file_stamp_v1_geo_shipping, 6);
 
 /**
  * @generated from message stamp.v1.GeoShipRequest
@@ -397,7 +449,7 @@ export type GeoShipRequest = Message<"stamp.v1.GeoShipRequest"> & {
  * Use `create(GeoShipRequestSchema)` to create a new message.
  */
 export const GeoShipRequestSchema: GenMessage<GeoShipRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 6);
+  messageDesc(file_stamp_v1_geo_shipping, 7);
 
 /**
  * @generated from message stamp.v1.GeoShipResponse
@@ -416,7 +468,7 @@ export type GeoShipResponse = Message<"stamp.v1.GeoShipResponse"> & {
  * Use `create(GeoShipResponseSchema)` to create a new message.
  */
 export const GeoShipResponseSchema: GenMessage<GeoShipResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 7);
+  messageDesc(file_stamp_v1_geo_shipping, 8);
 
 /**
  * Consecutive commits of one PartitionName.
@@ -458,7 +510,7 @@ export type Shipment = Message<"stamp.v1.Shipment"> & {
  * Use `create(ShipmentSchema)` to create a new message.
  */
 export const ShipmentSchema: GenMessage<Shipment> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 8);
+  messageDesc(file_stamp_v1_geo_shipping, 9);
 
 /**
  * @generated from message stamp.v1.ShippedCommit
@@ -491,7 +543,7 @@ export type ShippedCommit = Message<"stamp.v1.ShippedCommit"> & {
  * Use `create(ShippedCommitSchema)` to create a new message.
  */
 export const ShippedCommitSchema: GenMessage<ShippedCommit> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 9);
+  messageDesc(file_stamp_v1_geo_shipping, 10);
 
 /**
  * @generated from message stamp.v1.ShippedRow
@@ -517,7 +569,7 @@ export type ShippedRow = Message<"stamp.v1.ShippedRow"> & {
  * Use `create(ShippedRowSchema)` to create a new message.
  */
 export const ShippedRowSchema: GenMessage<ShippedRow> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 10);
+  messageDesc(file_stamp_v1_geo_shipping, 11);
 
 /**
  * @generated from message stamp.v1.GeoSeedRequest
@@ -564,7 +616,7 @@ export type GeoSeedRequest = Message<"stamp.v1.GeoSeedRequest"> & {
  * Use `create(GeoSeedRequestSchema)` to create a new message.
  */
 export const GeoSeedRequestSchema: GenMessage<GeoSeedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 11);
+  messageDesc(file_stamp_v1_geo_shipping, 12);
 
 /**
  * @generated from message stamp.v1.GeoSeedResponse
@@ -577,7 +629,7 @@ export type GeoSeedResponse = Message<"stamp.v1.GeoSeedResponse"> & {
  * Use `create(GeoSeedResponseSchema)` to create a new message.
  */
 export const GeoSeedResponseSchema: GenMessage<GeoSeedResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 12);
+  messageDesc(file_stamp_v1_geo_shipping, 13);
 
 /**
  * @generated from message stamp.v1.GeoWriteDataRequest
@@ -617,7 +669,7 @@ export type GeoWriteDataRequest = Message<"stamp.v1.GeoWriteDataRequest"> & {
  * Use `create(GeoWriteDataRequestSchema)` to create a new message.
  */
 export const GeoWriteDataRequestSchema: GenMessage<GeoWriteDataRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 13);
+  messageDesc(file_stamp_v1_geo_shipping, 14);
 
 /**
  * @generated from message stamp.v1.GeoWriteDataResponse
@@ -643,7 +695,7 @@ export type GeoWriteDataResponse = Message<"stamp.v1.GeoWriteDataResponse"> & {
  * Use `create(GeoWriteDataResponseSchema)` to create a new message.
  */
 export const GeoWriteDataResponseSchema: GenMessage<GeoWriteDataResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 14);
+  messageDesc(file_stamp_v1_geo_shipping, 15);
 
 /**
  * @generated from message stamp.v1.GeoPinDataRequest
@@ -683,7 +735,7 @@ export type GeoPinDataRequest = Message<"stamp.v1.GeoPinDataRequest"> & {
  * Use `create(GeoPinDataRequestSchema)` to create a new message.
  */
 export const GeoPinDataRequestSchema: GenMessage<GeoPinDataRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 15);
+  messageDesc(file_stamp_v1_geo_shipping, 16);
 
 /**
  * @generated from message stamp.v1.GeoPinDataResponse
@@ -702,7 +754,7 @@ export type GeoPinDataResponse = Message<"stamp.v1.GeoPinDataResponse"> & {
  * Use `create(GeoPinDataResponseSchema)` to create a new message.
  */
 export const GeoPinDataResponseSchema: GenMessage<GeoPinDataResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 16);
+  messageDesc(file_stamp_v1_geo_shipping, 17);
 
 /**
  * All rows that the primary had between two keys at one moment.
@@ -779,7 +831,7 @@ export type ScannedPart = Message<"stamp.v1.ScannedPart"> & {
  * Use `create(ScannedPartSchema)` to create a new message.
  */
 export const ScannedPartSchema: GenMessage<ScannedPart> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 17);
+  messageDesc(file_stamp_v1_geo_shipping, 18);
 
 /**
  * Door of a front-end for another stamp: rows of an account whose copy is here (docs/design/geo.md "Shipping"). Its callers prove this stamp's
