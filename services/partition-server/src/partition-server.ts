@@ -110,6 +110,7 @@ export class PartitionServerRole implements Role {
       rowsPerSecond: config.collectRowsPerSecond,
       requestMs: config.collectGoneMs,
       removed: () => this.#shipper.removed,
+      gaveBack: ({ range, engine }, sinceMs) => this.#collector.gaveBack(range.rangeId, engine?.facts.sequence ?? 0, sinceMs),
       mayRemove: () => level.allows(neededLevels.accountRemovals),
     });
   }

@@ -73,7 +73,9 @@ const restRatio = 4;
 interface Pass {
   /** Sequence of the range when the pass began. */
   readonly sequence: number;
-  /** Every full extent was old enough to be looked at, and nothing was left to a later pass. */
+  /** Every full extent was old enough to be looked at. */
+  readonly lookedAtAll: boolean;
+  /** Every full extent was looked at, and nothing was left to a later pass. */
   readonly complete: boolean;
   readonly owners: Owners;
   readonly endedMs: number;
@@ -112,6 +114,16 @@ export class Collector {
     if (this.#now === undefined) return {};
     const { range, scan, step } = this.#now;
     return { range, step, rows: scan.rows };
+  }
+
+  /**
+   * True if the range has given back every full extent to which no row has referred since `sinceMs`, by the monotonic clock: a pass that began later
+   * looked at all full extents, or a complete pass has seen the range as it is now.
+   */
+  gaveBack(rangeId: string, sequence: number, sinceMs: number): boolean {
+    const pass = this.#passes.get(rangeId);
+    if (pass === undefined) return false;
+    return (pass.lookedAtAll && pass.endedMs - pass.tookMs >= sinceMs) || (pass.complete && pass.sequence === sequence);
   }
 
   /** Every range in turn, for as long as the process runs. */
@@ -211,7 +223,7 @@ export class Collector {
     const allOld = old.length === engine.sealedDataExtents().length + dropped.value.length;
     const complete = allOld && mostlyDead.size === 0 && scanned.value + purged.value === 0 && owners.resting.size === 0 && !owners.more;
     const endedMs = clock.monotonicMs();
-    this.#passes.set(range.rangeId, { sequence, complete, owners, endedMs, tookMs: endedMs - startedMs });
+    this.#passes.set(range.rangeId, { sequence, lookedAtAll: allOld, complete, owners, endedMs, tookMs: endedMs - startedMs });
     const collected: Collected = {
       rows: scan.rows,
       rowsDeleted: scanned.value + purged.value,

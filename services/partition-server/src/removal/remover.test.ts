@@ -58,8 +58,12 @@ interface Place {
   readonly removed: Map<string, AccountRole>;
   readonly held: HeldRanges<Held>;
   mayRemove: boolean;
+  /** Time of the collector's last pass, by the monotonic clock. */
+  collectedMs: number;
   readonly remover: Remover;
   readonly sleep: (ms: number) => Promise<void>;
+  /** By the monotonic clock. */
+  readonly nowMs: () => number;
 }
 
 async function run(ranges: readonly (readonly [ObjectTable, Rows])[], accounts: readonly string[], act: (place: Place) => Promise<void>) {
@@ -73,13 +77,21 @@ async function run(ranges: readonly (readonly [ObjectTable, Rows])[], accounts: 
     }
     const removed = new Map(accounts.map((account) => [account, removedRole] as const));
     const holdings = { overlapping: (keys: Range) => held.overlapping(keys) } as unknown as Holdings;
-    const place = { removed, held, mayRemove: true, sleep: (ms: number) => sim.sleep(ms) };
+    const place = {
+      removed,
+      held,
+      mayRemove: true,
+      collectedMs: Number.POSITIVE_INFINITY,
+      sleep: (ms: number) => sim.sleep(ms),
+      nowMs: () => world.clock.monotonicMs(),
+    };
     const options = {
       everyMs: 1_000,
       rowsPerSecond: 10_000,
       requestMs: 100,
       removed: () => place.removed,
       mayRemove: () => place.mayRemove,
+      gaveBack: (_held: Held, sinceMs: number) => place.collectedMs >= sinceMs,
     };
     const remover = new Remover(world, holdings, options);
     const stop = new AbortController();
@@ -92,6 +104,12 @@ async function run(ranges: readonly (readonly [ObjectTable, Rows])[], accounts: 
       },
       set mayRemove(to) {
         place.mayRemove = to;
+      },
+      set collectedMs(to: number) {
+        place.collectedMs = to;
+      },
+      get collectedMs() {
+        return place.collectedMs;
       },
     });
     stop.abort();
@@ -183,4 +201,31 @@ test("remover: a large account does not keep the others waiting", async () => {
     assert.equal(rows.rows.length, 0);
     assert.ok(atEndOfSmall >= 40_000, `${atEndOfSmall} rows of the large account were left`);
   });
+});
+
+test("remover: a removal is over when the collector has looked at the bytes that its rows referred to, and not when the rows are gone", async () => {
+  const [blobs, entities] = [new Rows({ acme: 10 }), new Rows({ acme: 10 })];
+  await run(
+    [
+      ["Blob", blobs],
+      ["Entity", entities],
+    ],
+    ["acme"],
+    async (place) => {
+      place.collectedMs = Number.NEGATIVE_INFINITY;
+      await place.sleep(20_000);
+      assert.deepEqual([blobs.rows.length, entities.rows.length], [0, 0]);
+      const endedOf = async () => new Map((await factsOf(place, "acme")).map(([rangeId, ended]) => [rangeId, ended]));
+      assert.deepEqual([(await endedOf()).get("Blob-1"), (await endedOf()).get("Entity-1")], [false, true], "bytes are held");
+      // Looked at again after 10 minutes, it has been empty for as long.
+      place.collectedMs = place.nowMs();
+      await place.sleep(700_000);
+      assert.equal((await endedOf()).get("Blob-1"), true);
+      // A row that came behind the end begins it again.
+      blobs.rows.push(keyOf("acme", 1));
+      await place.sleep(700_000);
+      assert.equal(blobs.rows.length, 0);
+      assert.equal((await endedOf()).get("Blob-1"), false);
+    },
+  );
 });

@@ -16,11 +16,12 @@
  * - Nothing is deleted while a front-end may still serve the copy by the role before, or answers a read that began then: a reader would see a state
  *   that never was.
  * - What is left is found by looking, so that a new owner goes on by itself.
+ * - A removal is not told to be over before the collector has looked at the bytes of blobs to which the deleted rows referred.
  * - A range that is lost, or rows that can't be read, stop the removal from that range until later, and nothing else.
  */
 import { FailureError, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import { type AccountRole, removalOf, roleTermMs } from "@stamp/geo";
-import { accountKeys, objectTables, queuesTable, shippedNames } from "@stamp/objects";
+import { accountKeys, hasBytes, objectTables, queuesTable, shippedNames } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { jittered, sleep, Turns, type World } from "@stamp/ports";
 import { hasRowsBetween, type RangePartition, removePage } from "@stamp/range-partition";
@@ -36,6 +37,8 @@ export interface RemoverOptions {
   readonly requestMs: number;
   /** Accounts that were removed from this stamp, with their roles, as the partition manager told last. */
   readonly removed: () => ReadonlyMap<string, AccountRole>;
+  /** True if the collector has given back what no row of the range has referred to since a time, by the monotonic clock. */
+  readonly gaveBack: (held: Held, sinceMs: number) => boolean;
   /** True if the feature level of the stamp says that every process knows removals. */
   readonly mayRemove: () => boolean;
 }
@@ -48,8 +51,10 @@ interface Removal {
   rows: number;
   /** Key at which the next page begins; undefined: no page was begun, or the last one is over. */
   from: Uint8Array | undefined;
-  /** When the range was found to have nothing of the account, by the monotonic clock; undefined: it was not. */
+  /** When the range was looked at last and had no row of the account, by the monotonic clock; undefined: it was not, or has rows. */
   endedMs: number | undefined;
+  /** When it had no row for the first time since the last one was deleted. */
+  emptySinceMs: number | undefined;
   /** When the removal failed last, by the monotonic clock; undefined: it goes on. */
   failedMs: number | undefined;
   failure: string;
@@ -111,7 +116,8 @@ export class Remover {
         const partition = engine?.partition;
         if (state !== "serving" || partition === undefined || !mayAnswer(held).ok) continue;
         const removal = this.#removals.get(keyOf(range, account));
-        const ended = removal?.tenure === fromWire(tenure) && removal.endedMs !== undefined;
+        const emptySinceMs = removal?.tenure === fromWire(tenure) ? removal.emptySinceMs : undefined;
+        const ended = emptySinceMs !== undefined && (!hasBytes(range.table) || this.#options.gaveBack(held, emptySinceMs));
         const { low, high } = keysWithin(range, account);
         found.push({
           rangeId: range.rangeId,
@@ -119,7 +125,9 @@ export class Remover {
           account,
           ended,
           rows: toWire(removal?.rows ?? 0),
-          bytesLeft: toWire(ended ? 0 : Math.round(estimatedBytes(partition, low, high))),
+          bytesLeft: toWire(
+            ended ? 0 : Math.round(emptySinceMs === undefined ? estimatedBytes(partition, low, high) : fullExtentBytes(partition)),
+          ),
           failure: this.#options.mayRemove() ? (removal?.failure ?? "") : belowLevel,
         });
       }
@@ -164,7 +172,7 @@ export class Remover {
     const known = this.#removals.get(key);
     if (known?.tenure === tenure) return known;
     const heardMs = this.#world.clock.monotonicMs();
-    const removal: Removal = { tenure, heardMs, rows: 0, from: undefined, endedMs: undefined, failedMs: undefined, failure: "" };
+    const removal: Removal = { tenure, heardMs, rows: 0, from: undefined, failedMs: undefined, failure: "", ...hasRows };
     this.#removals.set(key, removal);
     return removal;
   }
@@ -179,6 +187,7 @@ export class Remover {
   async #turn(task: Task, signal: AbortSignal): Promise<void> {
     const { account, held, removal } = task;
     const { clock, logger } = this.#world;
+    const rowsBefore = removal.rows;
     const done = await this.#pages(task, signal).catch((error: unknown): Outcome<boolean> => {
       if (error instanceof FailureError) return { ok: false, failure: error.failure };
       logger.error("a removed account was not deleted from a range", { range: held.range.rangeId, account, error: String(error) });
@@ -187,7 +196,12 @@ export class Remover {
     removal.failure = done.ok ? "" : done.failure.message;
     removal.failedMs = done.ok ? undefined : clock.monotonicMs();
     if (!done.ok) logger.warn("rows of a removed account were not deleted", { range: held.range.rangeId, account, ...done.failure });
-    if (done.ok && done.value) removal.endedMs = clock.monotonicMs();
+    if (!done.ok || !done.value) {
+      Object.assign(removal, hasRows);
+      return;
+    }
+    removal.endedMs = clock.monotonicMs();
+    if (removal.rows > rowsBefore || removal.emptySinceMs === undefined) removal.emptySinceMs = removal.endedMs;
   }
 
   /** Returns whether the range has nothing of the account that is to be deleted. */
@@ -230,5 +244,10 @@ export class Remover {
     return role !== undefined && removalOf(role) === tenure && this.#options.mayRemove();
   }
 }
+
+const hasRows = { endedMs: undefined, emptySinceMs: undefined } as const;
+
+/** Size of the full extents of blob data, in bytes: those that the collector has not looked at yet, and those that others use. */
+const fullExtentBytes = ({ data }: RangePartition): number => data.sealedExtents.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0);
 
 const keyOf = ({ rangeId, ownerEpoch }: Range, account: string): string => `${rangeId} ${ownerEpoch} ${account}`;

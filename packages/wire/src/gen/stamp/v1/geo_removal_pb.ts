@@ -254,7 +254,7 @@ export type AccountRemoval = Message<"stamp.v1.AccountRemoval"> & {
   rows: bigint;
 
   /**
-   * Estimated size of what is left, in bytes, e.g. 1048576. Bytes of deleted blobs that were not collected yet do not count.
+   * Estimated size of what is left, in bytes, e.g. 1048576. When the rows are gone, all full extents of their ranges count until the collector has looked at them.
    *
    * @generated from field: uint64 bytes_left = 4;
    */
