@@ -91,6 +91,7 @@ export class PartitionServerRole implements Role {
       leaseHeld: () => this.#lease?.holds() ?? false,
       locate: (extentIds, timeoutMs) => engines.locate(extentIds, timeoutMs),
       seals: this.#seals,
+      onAppended: (account, place, bytes) => this.#shipper.appended(account, place, bytes),
       mayWrite: (needed) => level.allows(needed) || (level.level === undefined ? undefined : false),
     });
     this.#shipper = new Shipper(world, this.#holdings, {
@@ -147,6 +148,7 @@ export class PartitionServerRole implements Role {
   }
 
   #facts(): RoleStatus["facts"] {
+    const shipping = this.#shipper.facts;
     return {
       leaseEpoch: this.#lease?.holds() ? this.#lease.epoch : 0,
       masterKeys: this.#seals.ids,
@@ -164,8 +166,8 @@ export class PartitionServerRole implements Role {
       reshapes: this.#holdings.reshapes,
       lastReshape: this.#holdings.lastReshape,
       collecting: this.#collector.facts,
-      shipping: this.#shipper.facts,
-      geo: shippingFigures(this.#shipper.facts, this.#shippingTotals, this.#world.clock.wallMs()),
+      shipping,
+      geo: shippingFigures(shipping, this.#shippingTotals, this.#world.clock.wallMs()),
       ranges: this.#holdings.all.map((one) => ({
         rangeId: one.range.rangeId,
         ownerEpoch: one.range.ownerEpoch,

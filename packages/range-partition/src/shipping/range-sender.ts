@@ -12,7 +12,7 @@
 import { Bell, type Failure, FailureError, type Outcome, present, toHex } from "@stamp/base";
 import { type LaneBatch, type LanePart, ShippingWindow, type WindowLimits } from "@stamp/geo";
 import type { World } from "@stamp/ports";
-import { jittered, sleep } from "@stamp/ports";
+import { jittered, SlowLog, sleep } from "@stamp/ports";
 import type { LogFollowers } from "../followers/log-followers.ts";
 import type { LoggedCommit } from "../followers/recent-commits.ts";
 import type { RowWrite } from "../types.ts";
@@ -61,6 +61,7 @@ export class RangeSender {
   readonly #options: SenderOptions;
   readonly #window: ShippingWindow<LaneRows>;
   readonly #stop = new AbortController();
+  readonly #slow: SlowLog;
   /** Lanes whose last batch failed, and how long each waits now, in milliseconds. */
   readonly #backoffMs = new Map<string, number>();
   #recordedMs: number;
@@ -78,6 +79,7 @@ export class RangeSender {
     this.#followers = followers;
     this.#link = link;
     this.#options = options;
+    this.#slow = new SlowLog(world);
     this.#window = new ShippingWindow(acknowledged, { ...limitDefaults, ...options.limits });
     this.#recordedMs = world.clock.monotonicMs();
     this.ended = this.#run(acknowledged);
@@ -153,8 +155,15 @@ export class RangeSender {
     const shipment = { epoch: this.#options.epoch, name, commits: parts.map(({ rows }) => rows.commit) };
     await this.#paced(parts.reduce((sum, { rows }) => sum + sizeOf(rows.commit.writes), 0));
     if (signal.aborted) return;
+    const sinceMs = clock.monotonicMs();
     const outcome = await this.#link.ship(shipment, { timeoutMs: shipTimeoutMs, signal });
     if (signal.aborted) return;
+    this.#slow.ended("a batch of commits took long on its way to the other stamp", sinceMs, () => ({
+      follower: this.#options.follower,
+      commits: parts.length,
+      backoffMs: this.#backoffMs.get(lane) ?? 0,
+      outcome: outcome.ok ? "done" : outcome.failure.reason,
+    }));
     if (outcome.ok) {
       this.#backoffMs.delete(lane);
       this.#window.delivered(lane);

@@ -78,6 +78,8 @@ export interface ExecutorOptions {
   readonly locate: (extentIds: readonly number[], timeoutMs: number) => Promise<ExtentLocation[]>;
   readonly seals: Seals;
   readonly mayWrite: MayWrite;
+  /** Runs when bytes for a blob are durable; `account` is what all keys of the blob's account begin with. The bytes are not changed any more. */
+  readonly onAppended?: (account: string, place: Place, bytes: Uint8Array) => void;
 }
 
 export class Executor {
@@ -206,14 +208,17 @@ export class Executor {
   async #writeData(held: HeldEngine, key: Uint8Array, payload: Uint8Array, deadlineMs: number): Promise<Outcome<Place[]>> {
     if (held.range.streams.blobData === "") return refused("invalidArgument", "badRequest", `${held.range.rangeId} has no blob data`);
     const asked = { account: accountPrefix(key), partition: latin1(key), kind: "write" } as const;
-    return this.#inTurn(held, this.#dataAdmission.enter(asked), deadlineMs, () => this.#appendData(held, payload, deadlineMs));
+    return this.#inTurn(held, this.#dataAdmission.enter(asked), deadlineMs, () =>
+      this.#appendData(held, asked.account, payload, deadlineMs),
+    );
   }
 
-  async #appendData(held: HeldEngine, payload: Uint8Array, deadlineMs: number): Promise<Outcome<Place[]>> {
+  async #appendData(held: HeldEngine, account: string, payload: Uint8Array, deadlineMs: number): Promise<Outcome<Place[]>> {
     const sinceMs = this.#world.clock.monotonicMs();
     const place = await held.engine.appendData(payload, this.#left(deadlineMs));
     this.took.data.since(sinceMs);
     held.load.moved(payload.length, 0);
+    if (place.ok) this.#options.onAppended?.(account, place.value, payload);
     return place.ok ? ok([place.value]) : place;
   }
 
@@ -422,6 +427,6 @@ function latin1(bytes: Uint8Array, lengthBytes: number = bytes.length): string {
 }
 
 /** Up to the end of the account's name: what all keys of an account begin with. */
-const accountPrefix = (key: Uint8Array): string => latin1(key, key.indexOf(0) + 1);
+export const accountPrefix = (key: Uint8Array): string => latin1(key, key.indexOf(0) + 1);
 
 const leaseLost = (): Failed => refused("unavailable", "leaseLost", "this server may no longer answer for the range");

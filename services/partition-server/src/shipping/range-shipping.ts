@@ -14,6 +14,7 @@ import { type RangePartition, RangeSeeder, RangeSender, type SeedLink, type Ship
 import { BlobLink, dataBytesOf } from "./data/blob-link.ts";
 import type { ByteGates } from "./data/byte-gate.ts";
 import type { PlacesBudget } from "./data/copied-places.ts";
+import type { FreshBytes } from "./data/fresh-bytes.ts";
 import { GeoLink, type TransportToStamp } from "./geo-link.ts";
 import { type Note, noteOf } from "./note.ts";
 import type { ShippingTotals } from "./shipping-figures.ts";
@@ -30,6 +31,8 @@ export interface ShippingOptions {
   readonly gates: ByteGates;
   /** Bounds the places of bytes that this server remembers. */
   readonly places: PlacesBudget;
+  /** Bytes that this server has just appended. */
+  readonly fresh?: FreshBytes | undefined;
   readonly totals: ShippingTotals;
 }
 
@@ -339,10 +342,10 @@ export class RangeShipping implements RangeWork {
       onAnswer: (answer) => this.#heard(answer),
     });
     if (!hasBytes(table)) return link;
-    const { gates, places, seedBytesPerSecondMax, shipBytesPerSecondMax } = this.#options;
+    const { gates, places, fresh, seedBytesPerSecondMax, shipBytesPerSecondMax } = this.#options;
     const gate = gates.to(peer);
     const nameOf = shippedNames(this.account);
-    const bounds = { gate, places, seedBytesPerSecondMax, shipBytesPerSecondMax };
+    const bounds = { gate, places, fresh, seedBytesPerSecondMax, shipBytesPerSecondMax };
     this.#blobs = new BlobLink(this.#world, this.#partition, link, { ...bounds, epoch, nameOf });
     return this.#blobs;
   }

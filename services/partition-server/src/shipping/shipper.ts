@@ -9,16 +9,18 @@
  * Invariant: a range whose account is not shipped any more, or by another role epoch, has no follower of that account, unless
  * the report is owed.
  */
-import { type Outcome, ok } from "@stamp/base";
+import { compareBytes, type Outcome, ok } from "@stamp/base";
 import { type AccountRole, outgrown, owesReport, roleOf, ships } from "@stamp/geo";
 import { LeaderCalls } from "@stamp/metadata-store";
-import { accountKeys, holdsAccount, isShippedFor, isShippedTable } from "@stamp/objects";
+import { accountKeys, isShippedFor, isShippedTable, type Place } from "@stamp/objects";
 import { holdsKey, type Range } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
 import { Accounts, toWire } from "@stamp/wire";
+import { accountPrefix } from "../operations/execute.ts";
 import type { Holdings } from "../ranges/holdings.ts";
 import { ByteGates } from "./data/byte-gate.ts";
 import { PlacesBudget } from "./data/copied-places.ts";
+import { FreshBytes } from "./data/fresh-bytes.ts";
 import { ofDrained } from "./drained.ts";
 import { GeoLink } from "./geo-link.ts";
 import { RangeReport } from "./range-report.ts";
@@ -31,7 +33,7 @@ import {
   type ShippingOptions,
 } from "./range-shipping.ts";
 
-export interface ShipperOptions extends Omit<ShippingOptions, "gates" | "places"> {
+export interface ShipperOptions extends Omit<ShippingOptions, "gates" | "places" | "fresh"> {
   readonly lockService: string;
   /** How often the roles are asked for, in milliseconds; 0: never, and nothing is shipped. */
   readonly everyMs: number;
@@ -44,6 +46,8 @@ const askTimeoutMs = 5_000;
 const copiedBytesMax = 32 * 1024 * 1024;
 /** Places of bytes that a server remembers for all ranges and accounts. */
 const placesMax = 524_288;
+/** Bytes of blobs that were just appended, and wait in memory to be sent. */
+const freshBytesMax = 32 * 1024 * 1024;
 /** Table whose range at the beginning of an account tells the other stamp how far the copy is. */
 const reportedTable = "Entity";
 const notBegun: Facts = {
@@ -61,6 +65,14 @@ const notBegun: Facts = {
   failure: "",
 };
 
+/** An account for which ranges of this server have work. */
+interface Worked {
+  readonly account: string;
+  readonly role: AccountRole;
+  readonly low: Uint8Array;
+  readonly high: Uint8Array;
+}
+
 export class Shipper {
   readonly #world: World;
   readonly #holdings: Holdings;
@@ -73,11 +85,16 @@ export class Shipper {
   /** Roles as they were told last; undefined: they were not told yet. */
   #roles: ReadonlyMap<string, AccountRole> | undefined;
   #removed: ReadonlyMap<string, AccountRole> = new Map();
+  /** In key order. */
+  #worked: readonly Worked[] = [];
+  /** What the keys of each account begin with whose bytes are shipped from here. */
+  #shipped: ReadonlySet<string> = new Set();
+  readonly #fresh = new FreshBytes(freshBytesMax);
 
   constructor(world: World, holdings: Holdings, options: ShipperOptions) {
     this.#world = world;
     this.#holdings = holdings;
-    this.#options = { ...options, gates: new ByteGates(copiedBytesMax), places: new PlacesBudget(placesMax) };
+    this.#options = { ...options, gates: new ByteGates(copiedBytesMax), places: new PlacesBudget(placesMax), fresh: this.#fresh };
     this.#manager = new LeaderCalls(world, { lockService: options.lockService, leaseName: "partition-manager" });
   }
 
@@ -107,6 +124,11 @@ export class Shipper {
   /** Accounts that have gone from this stamp, with their roles as they were told last. */
   get removed(): ReadonlyMap<string, AccountRole> {
     return this.#removed;
+  }
+
+  /** Bytes were appended for a blob of an account. They are kept for a while if they are to be sent. */
+  appended(account: string, place: Place, bytes: Uint8Array): void {
+    if (this.#shipped.has(account)) this.#fresh.keep(place, bytes);
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -142,23 +164,26 @@ export class Shipper {
     }
     this.#roles = roles;
     this.#removed = new Map([...roles].filter(([, { role }]) => role === "removed"));
+    this.#worked = [...roles]
+      .filter(([, role]) => ships(role) || owesReport(role))
+      .map(([account, role]) => ({ account, role, ...accountKeys(account) }))
+      .sort((a, b) => compareBytes(a.low, b.low));
+    this.#shipped = new Set(this.#worked.filter(({ role }) => ships(role)).map(({ low }) => accountPrefix(low)));
+    if (this.#shipped.size === 0) this.#fresh.clear();
     return ok();
   }
 
   async #reconcile(): Promise<void> {
-    const roles = this.#roles;
-    if (roles === undefined) return;
+    if (this.#roles === undefined) return;
     const wanted = new Set<string>();
     for (const { range, state, engine } of this.#holdings.all) {
       const partition = engine?.partition;
       if (state !== "serving" || partition === undefined || !isShippedTable(range.table)) continue;
-      const accounts = [...roles].filter(
-        ([account, role]) => (ships(role) || owesReport(role)) && isShippedFor(role, range.table) && holdsAccount(range, account),
-      );
+      const accounts = this.#within(range).filter(({ role }) => isShippedFor(role, range.table));
       for (const name of partition.followers.names) {
-        if (!accounts.some(([account]) => account === name)) await partition.followers.end(name);
+        if (!accounts.some(({ account }) => account === name)) await partition.followers.end(name);
       }
-      for (const [account, role] of accounts) {
+      for (const { account, role } of accounts) {
         const key = keyOf(range, account, role);
         wanted.add(key);
         const running = this.#running.get(key);
@@ -178,13 +203,19 @@ export class Shipper {
     await this.#bound();
   }
 
+  /** The accounts of which a range has keys. */
+  #within({ low, high }: Range): readonly Worked[] {
+    const first = firstWith(this.#worked, (one) => compareBytes(one.high, low) > 0);
+    const end = high.length === 0 ? this.#worked.length : firstWith(this.#worked, (one) => compareBytes(one.low, high) >= 0);
+    return this.#worked.slice(first, end);
+  }
+
   /** The owner of an account's first range tells the other stamp how far the copy is, or its manager that the report may be complete. */
   #reportAll(signal: AbortSignal): void {
     for (const { range, state } of this.#holdings.all) {
       if (state !== "serving" || range.table !== reportedTable) continue;
-      for (const [account, role] of this.#roles ?? []) {
-        if (!ships(role) && !owesReport(role)) continue;
-        if (!holdsKey(range, accountKeys(account).low) || this.#reporting.has(account)) continue;
+      for (const { account, role, low } of this.#within(range)) {
+        if (!holdsKey(range, low) || this.#reporting.has(account)) continue;
         const report = ships(role) ? this.#report(account, role, signal) : this.#endReport(account, role);
         const reported = report.finally(() => this.#reporting.delete(account));
         this.#reporting.set(account, reported);
@@ -240,6 +271,17 @@ export class Shipper {
       sum -= bytes;
     }
   }
+}
+
+/** Index of the first one for which it holds; it holds for all behind that one. */
+function firstWith(all: readonly Worked[], holds: (one: Worked) => boolean): number {
+  let [low, high] = [0, all.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (holds(all[middle] as Worked)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 const keyOf = ({ rangeId, ownerEpoch }: Range, account: string, { epoch, peer, peerDoors, paired }: AccountRole): string =>

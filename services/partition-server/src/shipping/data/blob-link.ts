@@ -22,6 +22,7 @@ import {
 import type { ByteGate } from "./byte-gate.ts";
 import type { PlacesBudget } from "./copied-places.ts";
 import { DataCopier, type DataLink, rowAtPeer } from "./data-copier.ts";
+import type { FreshBytes } from "./fresh-bytes.ts";
 import type { PinHold } from "./pin-hold.ts";
 
 type CallLimits = { readonly timeoutMs: number; readonly signal: AbortSignal };
@@ -45,6 +46,8 @@ export interface BlobLinkOptions {
   readonly gate: ByteGate;
   /** Bounds the places that all links of a server remember. */
   readonly places: PlacesBudget;
+  /** Bytes that need not be read from extents. */
+  readonly fresh?: FreshBytes | undefined;
   /** Role epoch of the account. */
   readonly epoch: number;
   /** Bytes with which the keys of a row's PartitionName begin; undefined: the row is not shipped. */
@@ -69,7 +72,7 @@ export class BlobLink implements ShippingLink, SeedLink {
     this.#partition = partition;
     this.#rows = link;
     this.#options = options;
-    this.#copier = new DataCopier(world, partition.data, link, { gate: options.gate, places: options.places });
+    this.#copier = new DataCopier(world, partition.data, link, { gate: options.gate, places: options.places, fresh: options.fresh });
   }
 
   /** Bytes that were written at the other stamp. */
@@ -83,6 +86,8 @@ export class BlobLink implements ShippingLink, SeedLink {
   }
 
   ship(shipment: Shipment, limits: CallLimits): Promise<Outcome<unknown>> {
+    // Most rows refer to no bytes: small blobs have their content in the row.
+    if (!refersToBytes(shipment)) return this.#rows.ship(shipment, limits);
     return this.#holding((hold) => this.#ship(shipment, hold, limits));
   }
 
@@ -180,6 +185,15 @@ export class BlobLink implements ShippingLink, SeedLink {
     return signal.aborted ? refused("cancelled", "cancelled", "nothing is shipped any more") : ok();
   }
 }
+
+/** True if a row of the shipment refers to bytes, or can't be read, which fails when it is copied. */
+const refersToBytes = ({ commits }: Shipment): boolean =>
+  commits.some(({ writes }) =>
+    writes.some((write) => {
+      const places = write.kind === "put" ? placesOfRow(write.value) : ok([]);
+      return !places.ok || places.value.length > 0;
+    }),
+  );
 
 /** Size of the bytes that a row refers to. A row that can't be read fails when it is copied. */
 export function dataBytesOf(row: Uint8Array): number {

@@ -8,12 +8,13 @@
  * - What was copied stays known over failures: a batch that is tried again goes on where it was.
  * - The extents of a batch are held (pin-hold.ts) until its rows are applied.
  */
-import { type Failed, FailureError, type Outcome, ok, refused, toHex } from "@stamp/base";
+import { concatBytes, type Failed, FailureError, type Outcome, ok, refused, toHex } from "@stamp/base";
 import { type Place, placesOfRow, withPlaces } from "@stamp/objects";
-import { sleep, type World } from "@stamp/ports";
+import { SlowLog, sleep, type World } from "@stamp/ports";
 import type { StoredData } from "@stamp/range-partition";
 import type { ByteGate } from "./byte-gate.ts";
 import { type Copied, CopiedPlaces, type PlacesBudget, placeAtPeer } from "./copied-places.ts";
+import type { FreshBytes } from "./fresh-bytes.ts";
 import { PinHold, type PinLink } from "./pin-hold.ts";
 
 type CallLimits = { readonly timeoutMs: number; readonly signal: AbortSignal };
@@ -32,6 +33,8 @@ export interface CopierOptions {
   readonly gate: ByteGate;
   /** Bounds the places that all copiers of a server remember. */
   readonly places: PlacesBudget;
+  /** Bytes that need not be read from extents. */
+  readonly fresh?: FreshBytes | undefined;
   /** Bound of a piece, in bytes; a larger place goes alone. */
   readonly pieceBytesMax?: number;
   /** Places that are remembered. */
@@ -89,6 +92,7 @@ export class DataCopier {
   readonly #link: DataLink;
   readonly #options: CopierOptions;
   readonly #known: CopiedPlaces;
+  readonly #slow: SlowLog;
   /** Places of PartitionNames that go in pieces, used last at the end. If one is read anew, what did not change goes no second time. */
   readonly #pieces = new Map<string, CopiedPlaces>();
   /** End of the time that copies at a bounded rate have taken, by the monotonic clock. */
@@ -101,6 +105,7 @@ export class DataCopier {
     this.#data = data;
     this.#link = link;
     this.#options = options;
+    this.#slow = new SlowLog(world);
     this.#known = new CopiedPlaces(options.placesMax ?? placesDefault, options.places);
   }
 
@@ -179,14 +184,25 @@ export class DataCopier {
 
   async #copyPiece(batch: Batch, piece: readonly Run[], bytesPerSecondMax?: number): Promise<NotCopied | undefined> {
     const { gate } = this.#options;
+    const { clock } = this.#world;
     const bytes = sizeOf(piece);
+    const sinceMs = clock.monotonicMs();
     if (bytesPerSecondMax !== undefined) await this.#paced(bytes, bytesPerSecondMax, batch.signal);
     if (batch.signal.aborted || !(await gate.take(bytes, batch.signal)))
       return refused("cancelled", "cancelled", "nothing is shipped any more");
+    const takenMs = clock.monotonicMs();
     try {
       const payload = await this.#read(piece, batch.signal);
       if (!(payload instanceof Uint8Array)) return payload;
+      const readMs = clock.monotonicMs();
       const written = await this.#link.writeData(batch.name, payload, { timeoutMs: writeTimeoutMs, signal: batch.signal });
+      this.#slow.ended("a piece of blob data took long on its way to the other stamp", sinceMs, () => ({
+        bytes,
+        waitedMs: Math.round(takenMs - sinceMs),
+        readMs: Math.round(readMs - takenMs),
+        writtenMs: Math.round(clock.monotonicMs() - readMs),
+        outcome: written.ok ? "done" : written.failure.reason,
+      }));
       if (!written.ok) return written;
       const { place, pinTermMs } = written.value;
       if (place.lengthBytes !== bytes) return refused("internal", "bug", `${bytes} bytes have a place of ${place.lengthBytes}`);
@@ -199,6 +215,7 @@ export class DataCopier {
         this.#known.add(copied);
         this.#pieces.get(batch.id)?.add(copied);
         this.#note(batch, copied);
+        this.#options.fresh?.forget(from);
         at += from.lengthBytes;
       }
       return undefined;
@@ -216,6 +233,8 @@ export class DataCopier {
   }
 
   async #read(piece: readonly Run[], signal: AbortSignal): Promise<Uint8Array | NotCopied> {
+    const kept = piece.map((run) => this.#options.fresh?.find(run));
+    if (kept.every((bytes) => bytes !== undefined)) return kept.length === 1 && kept[0] !== undefined ? kept[0] : concatBytes(kept);
     const payload = new Uint8Array(sizeOf(piece));
     let at = 0;
     try {

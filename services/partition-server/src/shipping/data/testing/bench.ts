@@ -16,6 +16,9 @@ export const rowOf = (...places: Place[]): Uint8Array => Uint8Array.from(encodeR
 /** Each byte of this stamp says where it is. */
 const byteAt = (extentId: number, offsetBytes: number): number => (extentId * 31 + offsetBytes * 7) % 251;
 
+export const bytesAt = (extentId: number, offsetBytes: number, lengthBytes: number): Uint8Array =>
+  Uint8Array.from({ length: lengthBytes }, (_, i) => byteAt(extentId, offsetBytes + i));
+
 export class Bench {
   readonly sim = new Simulation({ seed: 1, rules: allRules });
   readonly world = this.sim.world("sender");
@@ -72,7 +75,7 @@ export class Bench {
     this.reads++;
     for (const { extentId, offsetBytes, lengthBytes } of places) {
       if (this.gone.has(extentId)) throw new FailureError(refused("notFound", "unknownExtent", `extent ${extentId}`).failure);
-      yield Uint8Array.from({ length: lengthBytes }, (_, i) => byteAt(extentId, offsetBytes + i));
+      yield bytesAt(extentId, offsetBytes, lengthBytes);
     }
   }
 
@@ -82,7 +85,7 @@ export class Bench {
     assert.equal(to.length, from.length);
     for (const [i, { extentId, offsetBytes, lengthBytes }] of from.entries()) {
       const at = to[i] as Place;
-      const expected = Uint8Array.from({ length: lengthBytes }, (_, b) => byteAt(extentId, offsetBytes + b));
+      const expected = bytesAt(extentId, offsetBytes, lengthBytes);
       const bytes = this.there.get(at.extentId)?.subarray(at.offsetBytes, at.offsetBytes + at.lengthBytes);
       assert.ok(bytes !== undefined && equalBytes(bytes, expected), `place ${i}`);
     }
