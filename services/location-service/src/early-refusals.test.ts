@@ -25,7 +25,10 @@ test("drainable: a copy that keeps up may be drained, one that is seeded anew or
   assert.equal(told({ pendingCommits: 0n }), undefined);
   assert.equal(told({ pendingCommits: 9_000n, lastSyncMs: 99_000n }), undefined, "one second behind");
   assert.equal(told({ pendingCommits: 9_000n, lastSyncMs: 10_000n, caughtUpCommitsPerSecond: 1_000 }), undefined, "9 s are left");
-  assert.match(told({ ranges: [{ rangeId: "blob-1", state: "seeding" }] }) ?? "", /range blob-1 of the copy is seeded anew/);
+  assert.match(
+    told({ ranges: [{ rangeId: "blob-1", state: "seeding", pendingCommits: 0n }] }) ?? "",
+    /range blob-1 of the copy is seeded anew/,
+  );
   assert.match(
     told({ pendingCommits: 90_000n, lastSyncMs: 10_000n, caughtUpCommitsPerSecond: 1_000 }) ?? "",
     /lacks 90000 commits, and would have them in 90 s: wait until they are fewer; writes are refused for 60 s at most/,
@@ -53,7 +56,10 @@ test("drainable: a copy that keeps up may be drained, one that is seeded anew or
       /does not say of every range how much it has not shipped yet \(range 7: .*\): wait until it does/,
     );
   assert.equal(told({ pendingCommits: 5n, lastSyncMs: 10_000n }, true), undefined);
-  assert.match(told({ pendingCommits: 5n, ranges: [{ rangeId: "blob-1", state: "seeding" }] }, true) ?? "", /seeded anew/);
+  assert.match(
+    told({ pendingCommits: 5n, ranges: [{ rangeId: "blob-1", state: "seeding", pendingCommits: 0n }] }, true) ?? "",
+    /seeded anew/,
+  );
 });
 
 test("operations: while a range of the primary does not say how far it is, nothing is drained", async () => {
