@@ -28,7 +28,6 @@ export {
   tenureOfCopy,
 } from "./account-role.ts";
 export { Acknowledgements } from "./acknowledgements.ts";
-export { type Backlog, BacklogRate } from "./backlog-rate.ts";
 export { isDiverged, owesReport, tellsVersions } from "./diverged.ts";
 export {
   type AccountRecord,
@@ -78,6 +77,8 @@ export {
   type StampState,
 } from "./placement.ts";
 export { outgrown, RangeCursor, type RangeLog } from "./range-cursor.ts";
+export { type Backlog, BacklogRate } from "./rates/backlog-rate.ts";
+export { ShippingRate, type ShippingRates } from "./rates/shipping-rate.ts";
 export { decodeRole, encodeRole, roleOf } from "./role-row.ts";
 export { appliesRow, compareVersions, forgottenAt, type HeldVersions, nextFloor, type RowVersion, tombstoneOf } from "./row-versions.ts";
 export { RangeSeeding, type SeedingProgress, seedingPercent } from "./seeding.ts";
@@ -87,6 +88,5 @@ export {
   type RangeProgress,
   type RangeShippingState,
 } from "./shipping-progress.ts";
-export { ShippingRate, type ShippingRates } from "./shipping-rate.ts";
 export { type LaneBatch, type LanePart, ShippingWindow, type WindowLimits } from "./shipping-window.ts";
 export { accountSyncTime, RangeSyncTime, wholeSeconds } from "./sync-time.ts";

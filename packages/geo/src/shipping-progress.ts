@@ -5,7 +5,7 @@
  * Invariant: a range that says nothing is counted as not known, never as finished. An account is complete, or has nothing
  * pending, only if every range of it says so.
  */
-import { type ShippingRates, sumOfRates } from "./shipping-rate.ts";
+import { type ShippingRates, sumOfRates } from "./rates/shipping-rate.ts";
 import { accountSyncTime } from "./sync-time.ts";
 
 /**
@@ -48,7 +48,7 @@ export interface AccountProgress {
   readonly seededBytes: number;
   readonly seedBytes: number;
   readonly seedBytesPerSecond: number;
-  /** Of all ranges together; undefined: a range does not tell its rates. */
+  /** Rates of all ranges together; undefined: a range does not tell its own. */
   readonly rates: ShippingRates | undefined;
   /** Why it does not go on, with the range; empty: it does. */
   readonly trouble: string;

@@ -96,7 +96,7 @@ export class Location {
       askStamp: async (stamp) => {
         // Nothing else is asked of a lost stamp before it was told everything.
         if (stamp.lost === true) await this.lost.tell(stamp);
-        // One that is still owed something is not asked for its disks: it may come back at any moment, and has to be told at once.
+        // A stamp that is still owed something is not asked for its disks: it may come back at any moment, and has to be told at once.
         if (this.lost.owedBy(stamp.name) === 0) await this.stamps.ask(stamp);
       },
       askAccount: (account, withSettings) => this.#askAccount(account, withSettings),

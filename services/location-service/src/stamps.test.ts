@@ -1,4 +1,4 @@
-/** What the location service tells of a stamp when several questions to it are under way: the latest question counts. */
+/** The latest question to a stamp decides whether the location service calls it silent, also if an earlier one is answered later. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Outcome, ok, refused, unwrap } from "@stamp/base";

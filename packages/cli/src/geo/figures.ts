@@ -59,7 +59,7 @@ export function shippingFacts({ shipping, secondary, seeded }: LocatedAccount) {
     /** By how much the backlog became smaller in a second, over the last minute. */
     caughtUpOperationsPerSecond: pendingCommits === undefined ? null : shipping.caughtUpCommitsPerSecond,
     caughtUpBytesPerSecond: pendingCommits === undefined ? null : shipping.caughtUpBytesPerSecond,
-    /** What clients write, and what the copy acknowledges, in a second. New writes do not lower the latter. */
+    /** Operations that clients write, and that the copy acknowledges, in a second. New writes do not lower the latter. */
     writtenOperationsPerSecond: rates?.writtenCommits ?? null,
     writtenBytesPerSecond: rates?.writtenBytes ?? null,
     shippedOperationsPerSecond: rates?.shippedCommits ?? null,

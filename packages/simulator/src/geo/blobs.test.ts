@@ -135,7 +135,7 @@ test("two stamps: bytes that the primary has collected before they were sent are
       await here.done("PUT", `/con/deleted${i}`, { "x-ms-blob-type": "BlockBlob" }, bytesOf(`deleted${i}`, 70_000));
       await here.done("DELETE", `/con/deleted${i}`);
     }
-    // What a server has just appended it sends from memory, also when the extent is gone: the next owners have nothing there.
+    // A server sends from memory what it has just appended, also when the extent is gone. The next owners have nothing there.
     for (const server of [1, 2]) sim.crash(a.server(server));
     await sleep(a.world.clock, 20 * seconds);
     assert.ok((await collect(a, 3)).extents > 3, "extents are given back at the primary");

@@ -62,7 +62,7 @@ export interface ShippingFacts {
   readonly seedBytes: number;
   /** Rows that the scan brings to the receiver in a second, in bytes; 0: nothing is scanned. */
   readonly seedBytesPerSecond: number;
-  /** What clients write and the other stamp acknowledges in a second; undefined: nothing is shipped, or it is not known yet. */
+  /** Rates at which clients write and the other stamp acknowledges; undefined: nothing is shipped, or they are not known yet. */
   readonly rates?: ShippingRates | undefined;
   /** PartitionNames that were sent whole, because bytes of a logged commit had been collected. */
   readonly sentWhole: number;

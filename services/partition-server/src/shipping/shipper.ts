@@ -87,7 +87,7 @@ export class Shipper {
   #removed: ReadonlyMap<string, AccountRole> = new Map();
   /** In key order. */
   #worked: readonly Worked[] = [];
-  /** What the keys of each account begin with whose bytes are shipped from here. */
+  /** Prefixes of the keys of accounts whose bytes are shipped from here. */
   #shipped: ReadonlySet<string> = new Set();
   readonly #fresh = new FreshBytes(freshBytesMax);
 
