@@ -241,9 +241,8 @@ test("geo status: shows lag and backlog of a copy, progress and time left of one
   const rates = { writtenCommits: 400, writtenBytes: 409_600, shippedCommits: 390.4, shippedBytes: 399_360 };
   states = [{ ...acme, shipping: { ...shipping, pendingCommits: 73_000n, rates } }];
   assert.match((await stamp("geo", "status", "acme")).out, /73000 commits, 40 KiB, ships 390\/s, 390 KiB\/s +-/);
-  const busy = JSON.parse((await stamp("geo", "status", "acme", "--json")).out);
-  const { writtenOperationsPerSecond, shippedOperationsPerSecond } = Array.isArray(busy) ? busy[0] : busy;
-  assert.deepEqual([writtenOperationsPerSecond, shippedOperationsPerSecond], [400, 390.4]);
+  const [busy] = [JSON.parse((await stamp("geo", "status", "acme", "--json")).out)].flat();
+  assert.deepEqual([busy.writtenOperationsPerSecond, busy.shippedOperationsPerSecond], [400, 390.4]);
 
   const range = { rangeId: "12", table: "Entity", state: "seeding", failure: "no connection to h:1" };
   const seeding = { epoch: 4n, seededBytes: 1_048_576n, seedBytes: 4_194_304n, seedBytesPerSecond: 524_288n, nowMs: 12_400n };
