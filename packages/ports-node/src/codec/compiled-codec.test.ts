@@ -216,3 +216,12 @@ test("compiled codec: large bytes inside of messages are the caller's own, and t
     { numRuns: 60 },
   );
 });
+
+test("compiled codec: large bytes that are a small part of their buffer are copied", () => {
+  const codec = codecOf(wire.GetKeysResponseSchema);
+  const valueIn = (bufferBytes: number): Uint8Array => new Uint8Array(bufferBytes).subarray(5, 5 + referencedFromBytes).fill(4);
+  const entry = { key: "k", version: 3n };
+  assert.equal(codec.prepare({ entries: [{ ...entry, value: valueIn(4 * referencedFromBytes) }] }).references.length, 1);
+  const copied = codec.prepare({ entries: [{ ...entry, value: valueIn(4 * referencedFromBytes + 1) }] });
+  assert.deepEqual([copied.references.length, copied.sizeBytes > referencedFromBytes], [0, true]);
+});

@@ -11,6 +11,8 @@ const startBytes = 16 * 1024;
 const keptBytesMax = 1024 * 1024;
 /** Bytes from this size on are not copied: to copy less costs less than a part of its own in the frame. */
 export const referencedFromBytes: number = 16 * 1024;
+/** Bytes in a buffer of more than so many times their size are copied: the buffer would live on, uncounted, until they are sent. */
+const bufferTimesMax = 4;
 /** Room for a tag (at most 5 bytes) and a number (at most 10). */
 const fieldBytesMax = 16;
 const shortText = 64;
@@ -51,12 +53,15 @@ export class WireWriter {
   /** Runs `encode` and returns what it wrote. */
   take(encode: () => void): Encoded {
     this.#at = 0;
-    if (this.#references.length > 0) this.#references = [];
-    encode();
-    const own = Buffer.allocUnsafe(this.#at);
-    this.#bytes.copy(own, 0, 0, this.#at);
-    if (this.#bytes.length > keptBytesMax) this.#bytes = Buffer.allocUnsafeSlow(startBytes);
-    return { own, references: this.#references.length === 0 ? noReferences : this.#references };
+    try {
+      encode();
+      const own = Buffer.allocUnsafe(this.#at);
+      this.#bytes.copy(own, 0, 0, this.#at);
+      if (this.#bytes.length > keptBytesMax) this.#bytes = Buffer.allocUnsafeSlow(startBytes);
+      return { own, references: this.#references.length === 0 ? noReferences : this.#references };
+    } finally {
+      if (this.#references.length > 0) this.#references = [];
+    }
   }
 
   #room(count: number): void {
@@ -209,7 +214,7 @@ export class WireWriter {
 
   bytes(value: unknown): void {
     if (!(value instanceof Uint8Array)) throw odd;
-    if (value.length >= referencedFromBytes) {
+    if (value.length >= referencedFromBytes && value.length * bufferTimesMax >= value.buffer.byteLength) {
       this.#room(fieldBytesMax);
       this.#varint(value.length, 0);
       this.#references.push({ at: this.#at, bytes: value });

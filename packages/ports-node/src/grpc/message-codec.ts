@@ -5,7 +5,8 @@
  *
  *   | small fields | tag(payload) | length | bytes | tag(payload) | length | bytes | …
  *
- * Large bytes in any other field are references, too, between the bytes of the small fields. A caller changes neither until its call is over.
+ * Large bytes in any other field are references, too, between the bytes of the small fields. A caller changes neither until its call is
+ * over; who answers changes neither ever again, because nothing tells when an answer has left. Bytes in a far larger buffer are copied.
  *
  * Decoded payloads are views of the received frame. Other messages that hold bytes are decoded from a copy of their own size, so that
  * keeping one of their values does not keep a whole frame alive; large ones are not, which have memory of their own and are not kept.
