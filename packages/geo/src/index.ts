@@ -81,7 +81,7 @@ export { type Backlog, BacklogRate } from "./rates/backlog-rate.ts";
 export { ShippingRate, type ShippingRates } from "./rates/shipping-rate.ts";
 export { decodeRole, encodeRole, roleOf } from "./role-row.ts";
 export { appliesRow, compareVersions, forgottenAt, type HeldVersions, nextFloor, type RowVersion, tombstoneOf } from "./row-versions.ts";
-export { RangeSeeding, type SeedingProgress, seedingPercent } from "./seeding.ts";
+export { RangeSeeding, type SeedingProgress, seededSoFar, seedingPercent } from "./seeding.ts";
 export {
   type AccountProgress,
   accountProgress,

@@ -91,3 +91,14 @@ export function seedingPercent(ranges: readonly SeedingProgress[]): number {
   const totalBytes = sum((range) => range.totalBytes);
   return totalBytes === 0 ? 100 : (100 * sum((range) => range.acknowledgedBytes)) / totalBytes;
 }
+
+/** Share of the estimated size that is told at most while the scan goes on. */
+const tellMax = 0.99;
+
+/**
+ * How much of a range is seeded, in bytes, while it is scanned. `byKeys`: the share of the keys that lie behind the scan; it is far too small if
+ * large blobs lie there and small ones before it. `sentBytes`: rows and bytes of blobs that this owner sent; earlier owners' are missing.
+ */
+export function seededSoFar(byKeys: number, sentBytes: number, totalBytes: number): number {
+  return Math.min(Math.max(byKeys, sentBytes), tellMax * totalBytes);
+}

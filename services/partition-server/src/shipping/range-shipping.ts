@@ -6,7 +6,7 @@
  * Its state is the follower's: cursor and note are in the range's metadata stream, so that a new owner goes on.
  */
 import { compareBytes, type Failure, FailureError, fromHex, type Outcome, ok, toHex } from "@stamp/base";
-import { type AccountRole, RangeSeeding, RangeSyncTime, ShippingRate, type ShippingRates } from "@stamp/geo";
+import { type AccountRole, RangeSeeding, RangeSyncTime, ShippingRate, type ShippingRates, seededSoFar } from "@stamp/geo";
 import { accountKeys, hasBytes, type ShippedTable, shippedNames } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { sleep, type World } from "@stamp/ports";
@@ -192,7 +192,7 @@ export class RangeShipping implements RangeWork {
     if (this.#state !== "seeding") return { seedBytes, seededBytes: seedBytes, seedBytesPerSecond: 0 };
     const elapsedMs = Math.max(1, this.#world.clock.monotonicMs() - this.#beganMs);
     const sentBytes = (this.#seeder?.progress(0).acknowledgedBytes ?? 0) + (this.#blobs?.copiedBytes ?? 0);
-    const seededBytes = estimatedBytes(this.#partition, low, this.#seededTo);
+    const seededBytes = seededSoFar(estimatedBytes(this.#partition, low, this.#seededTo), sentBytes, seedBytes);
     return { seedBytes, seededBytes, seedBytesPerSecond: (1_000 * sentBytes) / elapsedMs };
   }
 
