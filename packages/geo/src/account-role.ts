@@ -73,7 +73,7 @@ interface Peer {
   readonly peerDoors?: readonly string[];
 }
 
-/** Choice of the operation that begins a copy. Promotions keep it. */
+/** Choice of the operation that begins a copy. A promoted copy keeps it, and `demote` tells it to the stamp that follows then. */
 interface Copied {
   /** True if queues are copied, too. */
   readonly queues?: true;
@@ -86,7 +86,7 @@ export type RoleCommand =
   | { readonly kind: "drain"; readonly operation: number }
   | { readonly kind: "undrain"; readonly operation: number }
   | ({ readonly kind: "promote"; readonly operation: number } & Peer)
-  | ({ readonly kind: "demote"; readonly operation: number; readonly point: GeoPoint } & Peer)
+  | ({ readonly kind: "demote"; readonly operation: number; readonly point: GeoPoint } & Peer & Copied)
   | { readonly kind: "unpair"; readonly operation: number }
   | { readonly kind: "remove"; readonly operation: number; readonly dropsQueues?: boolean };
 
@@ -224,7 +224,8 @@ function change(row: AccountRole, command: RoleCommand, obeyed: CommandOrder, fa
         epoch: command.operation,
         obeyed,
         ...peerOf(command),
-        ...copiedOf(row),
+        // The row of a primary that was told to give its copy up says nothing about queues any more.
+        ...copiedOf(command.queues === true ? command : row),
         paired: command.operation,
         ...(isShipped ? {} : { report: { from, complete: false } }),
       });
@@ -235,12 +236,15 @@ function change(row: AccountRole, command: RoleCommand, obeyed: CommandOrder, fa
       return to({ ...alone, role: "primary", obeyed });
     }
     case "remove":
-      // Queues that were copied are at the other stamp, too.
       return takesPart
         ? not(command, row)
-        : to({ role: "removed", epoch, obeyed, ...dropped({ dropsQueues: command.dropsQueues === true || row.queues === true }) });
+        : to({ role: "removed", epoch, obeyed, ...dropped({ dropsQueues: givesUpQueues(command, row) }) });
   }
 }
+
+/** Queues that were copied are at the other stamp, too. What an earlier removal has begun to delete, a later one goes on with. */
+const givesUpQueues = (command: Pick<AccountRole, "dropsQueues">, row: AccountRole): boolean =>
+  command.dropsQueues === true || row.queues === true || row.dropsQueues === true;
 
 const not = (command: RoleCommand, { role, epoch }: AccountRole) =>
   conflict(`command ${command.kind} of operation ${command.operation}: this stamp is ${role} of the account since operation ${epoch}`);

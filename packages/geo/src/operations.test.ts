@@ -8,7 +8,7 @@ import type { Outcome } from "@stamp/base";
 import { allRules, unwrap } from "@stamp/base";
 import type { AccountRole, RoleCommand, RoleFacts } from "./account-role.ts";
 import { acceptsShipment, obey, reportComplete, seedingEnded, ships, takesWrites } from "./account-role.ts";
-import type { GeoAccount } from "./operations.ts";
+import type { GeoAccount, MigrationChoices, OperationStep } from "./operations.ts";
 import {
   commandOf,
   planAnswer,
@@ -280,4 +280,60 @@ test("operations: queues that are copied stay so over failovers, go with the cop
   assert.deepEqual([account.primary, account.queues, queuesAt()], ["c", undefined, "a deleted, b deleted, c -"]);
   assert.match(refusal(planMigrate(account, "b", { withQueues: true, dropQueues: true })), /badRequest: .*either move or are deleted/);
   assert.match(refusal(planCreate("acme", "a", undefined, true)), /badRequest: .*no second stamp/);
+});
+
+test("operations: a migration that waits goes on with the choice about queues that began it; another one is refused, with what to do", () => {
+  const stamps = new Stamps();
+  const account = stamps.run(unwrap(planCreate("acme", "a")));
+  const waiting = (how: MigrationChoices): GeoAccount => {
+    const begun = unwrap(planMigrate(account, "b", how));
+    return ["following", "pairing"].reduce((now, step) => unwrap(planAnswer(now, { operation: 2, step: step as OperationStep })), begun);
+  };
+  const again = (how: MigrationChoices, now: GeoAccount) => planMigrate(now, "b", { ...how, anyway: true });
+  const [copied, given, left] = [waiting({ withQueues: true }), waiting({ dropQueues: true }), waiting({})];
+  assert.equal(copied.running?.step, "seeding");
+  assert.match(
+    refusal(again({ withQueues: true }, given)),
+    /conflict: operation 2 \(migrate\) .* begun with --drop-queues: take it back first/,
+  );
+  assert.match(
+    refusal(again({ withQueues: true }, left)),
+    /conflict: .* begun without queues: take it back first \(.\/stamp geo give-up acme\)/,
+  );
+  assert.match(refusal(again({ dropQueues: true }, copied)), /conflict: .* begun with --with-queues: take it back first/);
+  assert.match(refusal(again({ dropQueues: true }, left)), /conflict: .* begun without queues/);
+  for (const [how, now] of [
+    [{ withQueues: true }, copied],
+    [{ dropQueues: true }, given],
+    [{}, copied],
+    [{}, given],
+    [{}, left],
+  ] as const)
+    assert.deepEqual(unwrap(again(how, now)), { ...now, running: { ...now.running, anyway: true } });
+});
+
+test("operations: a forced failover over an end of protection that the primary has obeyed makes a copy with queues of it", () => {
+  const stamps = new Stamps();
+  const account = stamps.seed(stamps.run(unwrap(planCreate("acme", "a", "b", true))), "b");
+  const ending = unwrap(planUnprotect(account));
+  const told = commandOf(ending);
+  assert.deepEqual([told?.stamp, told?.command.kind], ["a", "unpair"]);
+  unwrap(stamps.obey("a", told?.command as RoleCommand));
+  assert.equal(stamps.rows.get("a")?.queues, undefined);
+  const over = stamps.run(unwrap(planForcedFailover(ending, undefined)));
+  assert.deepEqual([over.primary, over.queues, stamps.rows.get("a")?.queues, stamps.rows.get("b")?.queues], ["b", true, true, true]);
+});
+
+test("operations: what a promoted copy says about its queues counts, whatever the record said", () => {
+  const account = planSeeded(new Stamps().run(unwrap(planCreate("acme", "a", "b", true))), 1, "b");
+  const forced = unwrap(planForcedFailover(account, undefined));
+  const answered = unwrap(planAnswer(forced, { operation: 2, step: "promoting", point: [], queues: false }));
+  assert.equal(answered.queues, undefined);
+  assert.ok(!("queues" in (commandOf(answered)?.command ?? {})));
+});
+
+test("roles: queues that a stamp has begun to delete are deleted by a later removal, too", () => {
+  const removed: AccountRole = { role: "removed", epoch: 1, obeyed: { operation: 3, phase: 5 }, dropsQueues: true };
+  const again = unwrap(obey(removed, { kind: "remove", operation: 4 }, facts, allRules)).row;
+  assert.deepEqual([again.obeyed.operation, again.dropsQueues], [4, true]);
 });

@@ -110,7 +110,7 @@ export function planCreate(name: string, primary: string, secondary?: string, wi
 
 const copying = (withQueues: boolean): Pick<GeoAccount, "queues"> => (withQueues ? { queues: true } : {});
 
-/** An account without a second stamp, of which the next copy has queues or not. */
+/** The account with another choice: its copy, or the next one, has queues or not. */
 function choosing(account: GeoAccount, withQueues: boolean): GeoAccount {
   const { queues: _queues, ...rest } = account;
   return { ...rest, ...copying(withQueues) };
@@ -141,10 +141,20 @@ export function planMigrate(
   const { running } = account;
   // A migration to the same stamp that waits for its copy need not begin anew to be told that it may drain.
   const isWaiting = running?.kind === "migrate" && running.target === target && running.givenUp !== true;
-  if (anyway && isWaiting && (running.step === "following" || running.step === "pairing" || running.step === "seeding"))
+  if (anyway && isWaiting && (running.step === "following" || running.step === "pairing" || running.step === "seeding")) {
+    if ((withQueues && account.queues !== true) || (dropQueues && running.dropQueues !== true)) return otherQueues(account, running);
     return ok(running.anyway === true ? account : at(account, { ...running, anyway: true }));
+  }
   const choices = { ...(dropQueues ? { dropQueues } : {}), ...(anyway ? { anyway } : {}) };
   return beginAlone(choosing(account, withQueues), "migrate", target, choices);
+}
+
+/** A copy has queues from its beginning or not at all. */
+function otherQueues({ name, operation, queues }: GeoAccount, { dropQueues }: RunningOperation): Outcome<never> {
+  const choice = queues === true ? "with --with-queues" : dropQueues === true ? "with --drop-queues" : "without queues";
+  return conflict(
+    `operation ${operation} (migrate) of account ${name} was begun ${choice}: take it back first (./stamp geo give-up ${name}), then begin it anew`,
+  );
 }
 
 type Choices = Pick<RunningOperation, "dropQueues" | "anyway">;
@@ -285,7 +295,7 @@ export function commandOf({ operation, epoch, running, queues }: GeoAccount): St
       return { stamp: target, command: { kind: "promote", operation, peer: source } };
     case "demoting":
       assert(point !== undefined, "a promotion that was answered has a point");
-      return { stamp: source, command: { kind: "demote", operation, peer: target, point } };
+      return { stamp: source, command: { kind: "demote", operation, peer: target, point, ...both } };
     case "unpairing":
       return { stamp: secondHalf ? target : source, command: { kind: "unpair", operation } };
     case "removing":
@@ -308,6 +318,8 @@ export interface StepAnswer {
   readonly pendingCommits?: number;
   /** `promoting`: where the target's copy ended. */
   readonly point?: GeoPoint;
+  /** `promoting`: true if the target's copy had queues, false if it had none. Undefined: as the record says. */
+  readonly queues?: boolean;
 }
 
 /** The record after an answer. An answer to another step or operation changes nothing. */
@@ -317,7 +329,7 @@ export function planAnswer(account: GeoAccount, answer: StepAnswer): Outcome<Geo
   if (running.step === "promoting") {
     const { point } = answer;
     if (point === undefined) return wrong("the answer to a promotion says where the copy ended");
-    return ok(promoted(account, running, point));
+    return ok(promoted(choosing(account, answer.queues ?? account.queues === true), running, point));
   }
   if (running.step === "draining" && answer.pendingCommits !== 0) return ok(account);
   return ok(afterStep(account, running));

@@ -326,6 +326,52 @@ test("operations: queues are copied if asked for, by stamps that can, and replac
   });
 });
 
+test("operations: a migration that waits does not change its choice about queues, and each refusal says what to do", async () => {
+  const place = new TwoStamps({ seed: 26 });
+  await place.sim.run(async () => {
+    await place.begin("north-1", "south-1");
+    const { location } = place;
+    for (const name of ["north-1", "south-1"]) place.state(name).level = 3;
+    unwrap(await location.createAccount({ account, location: "north" }, call));
+    place.state("north-1").shipping = () => ({
+      account,
+      epoch: 1n,
+      complete: false,
+      pendingCommits: 5n,
+      lastSyncMs: 1_000n,
+      nowMs: 90_000n,
+    });
+    const migrate = { account, stamp: "south-1" };
+    const waits = async (): Promise<void> => {
+      for (let waitedMs = 0; (await place.account(account)).step !== "seeding"; waitedMs += 500) {
+        assert.ok(waitedMs < 60_000, JSON.stringify((await place.account(account)).step));
+        await place.sim.sleep(500);
+      }
+    };
+    unwrap(await location.migrateAccount(migrate, call));
+    await waits();
+    place.state("north-1").queues = ["jobs"];
+    const again = { ...migrate, anyway: true };
+    assert.match(
+      said(await location.migrateAccount({ ...again, withQueues: true }, call)),
+      /conflict: .* begun without queues: take it back first/,
+    );
+    assert.match(
+      said(await location.migrateAccount(again, call)),
+      /conflict: account acme has queues \(jobs\): its migration under way leaves them behind: take it back/,
+    );
+    unwrap(await location.giveUpOperation({ account }, call));
+    await place.idle(account);
+    unwrap(await location.migrateAccount({ ...migrate, dropQueues: true }, call));
+    await waits();
+    assert.match(said(await location.migrateAccount({ ...again, withQueues: true }, call)), /begun with --drop-queues: take it back first/);
+    unwrap(await location.migrateAccount(again, call));
+    unwrap(await location.giveUpOperation({ account }, call));
+    await place.idle(account);
+    place.end();
+  });
+});
+
 test("operations: a copy at a stamp whose front-ends nobody has named is refused at once, with what to do, and nothing is recorded", async () => {
   const place = new TwoStamps({ seed: 28 });
   await place.sim.run(async () => {

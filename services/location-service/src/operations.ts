@@ -10,7 +10,7 @@
  */
 import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
-import type { AccountRecord, GeoAccount, GeoPoint, RoleCommand, StampCommand, StampRecord } from "@stamp/geo";
+import type { AccountRecord, GeoAccount, RoleCommand, StampCommand, StampRecord, StepAnswer } from "@stamp/geo";
 import { commandToSend, planAnswer, planDrainLate, planSeeded } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
@@ -141,7 +141,8 @@ export class Operations {
     const { role, waitMs } = obeyed.value;
     if (waitMs > 0) return ok(waitMs);
     if (told.command.kind === "drain") return this.#draining(account);
-    return this.#answered(account, { ...(role.promotedAt === undefined ? {} : { point: role.promotedAt }) });
+    const queues = told.command.kind === "promote" ? { queues: role.queues === true } : {};
+    return this.#answered(account, { ...(role.promotedAt === undefined ? {} : { point: role.promotedAt }), ...queues });
   }
 
   async #send(account: AccountRecord, { stamp, command }: StampCommand) {
@@ -258,7 +259,7 @@ export class Operations {
     return sinceMs;
   }
 
-  async #answered(account: AccountRecord, answer: { readonly pendingCommits?: number; readonly point?: GeoPoint }) {
+  async #answered(account: AccountRecord, answer: Omit<StepAnswer, "operation" | "step">) {
     const { operation, running, name } = account;
     if (running === undefined) return ok(0);
     const planned = planAnswer(account, { operation, step: running.step, ...answer });

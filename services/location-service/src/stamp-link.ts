@@ -247,7 +247,7 @@ function requestOf(command: RoleCommand) {
   const point =
     command.kind === "demote" ? { point: command.point.map(({ range, sequence }) => ({ range, sequence: toWire(sequence) })) } : {};
   const dropped = command.kind === "remove" && command.dropsQueues === true ? { dropQueues: true } : {};
-  const copied = (command.kind === "follow" || command.kind === "pair") && command.queues === true ? { withQueues: true } : {};
+  const copied = "queues" in command && command.queues === true ? { withQueues: true } : {};
   return { command: kinds[command.kind], operation, ...other, ...epoch, ...point, ...dropped, ...copied };
 }
 

@@ -65,6 +65,17 @@ async function begin(sim: Simulation) {
   return { a, b, own, taken };
 }
 
+/** Everything that only a stamp had when it was deposed by force. */
+async function reported(at: OneStamp): Promise<DivergedRow[]> {
+  const rows: DivergedRow[] = [];
+  for (let marker = "", more = true; more; more = marker !== "") {
+    const page = await at.until("a page", () => at.accounts.listDiverged({ account, marker }, options));
+    rows.push(...page.rows);
+    marker = page.nextMarker;
+  }
+  return rows;
+}
+
 /** Takes and deletes everything that is visible. */
 async function emptied(at: OneStamp, client: QueueClient): Promise<string[]> {
   const all: ToldMessage[] = [];
@@ -140,13 +151,9 @@ test("queues: a forced failover reports the messages that were not shipped, and 
     const there = await queuesAt(sim, b);
     assert.equal(await done(b, () => there.count(jobs)), 28, "without the message that was lost, with the one whose deletion was lost");
     await until(b, "the old primary has reported and is a copy", async () => (await a.role()) === "secondary");
-    const rows: DivergedRow[] = [];
-    for (let marker = "", more = true; more; more = marker !== "") {
-      const page = await a.until("a page", () => a.accounts.listDiverged({ account, marker }, options));
-      rows.push(...page.rows);
-      marker = page.nextMarker;
-    }
-    const told = rows.filter(({ kind }) => kind === "message").map(({ name, deleted, text }) => `${name} ${deleted ? "deleted" : text}`);
+    const told = (await reported(a))
+      .filter(({ kind }) => kind === "message")
+      .map(({ name, deleted, text }) => `${name} ${deleted ? "deleted" : text}`);
     assert.deepEqual(told.sort(), ["jobs deleted", "jobs lost"]);
     await untilShipped(b);
     const back = await queuesAt(sim, a, true);
@@ -218,5 +225,49 @@ test("queues: a removed copy goes with its queues, and a stamp with queues of it
       !refused.ok && /has queues of account acct from an earlier time \(jobs, other\)/.test(refused.failure.message),
       JSON.stringify(refused),
     );
+  });
+});
+
+test("queues: a copy without queues waits until those of the copy before it are deleted, so that none comes back", async () => {
+  const sim = new Simulation({ seed: 46, rules: allRules });
+  await sim.run(async () => {
+    const { a, b, own } = await begin(sim);
+    await untilShipped(a);
+    await a.obey(RoleCommand.UNPAIR, 3);
+    await b.obey(RoleCommand.REMOVE, 3);
+    const settings = unwrap(await a.accounts.getForCopy({ account }, options));
+    const follow = { account, command: RoleCommand.FOLLOW, operation: 4n, epoch: 1n, peer: "a", settings };
+    const early = await b.accounts.obey(follow, options);
+    assert.ok(!early.ok && /still deletes queues of account acct .*\(jobs, other\)/.test(early.failure.message), JSON.stringify(early));
+    await until(b, "the copy begins", async () => (await b.accounts.obey(follow, options)).ok);
+    assert.deepEqual(unwrap(await b.accounts.listQueues({ account }, options)).names, []);
+    await a.obey(RoleCommand.PAIR, 4, { peer: "b", peerDoors: [b.door] });
+    await until(a, "the copy is complete", async () => (await b.role()) === "secondary");
+    await emptied(a, own);
+    await a.obey(RoleCommand.DRAIN, 5);
+    await untilShipped(a);
+    await b.obey(RoleCommand.PROMOTE, 5, { peer: "a", peerDoors: [a.door] });
+    await a.obey(RoleCommand.DEMOTE, 5, { peer: "b", peerDoors: [b.door] });
+    const there = await queuesAt(sim, b);
+    assert.equal(codeOf(await there.take(jobs, 32, 600)), "QueueNotFound");
+  });
+});
+
+test("queues: a primary that was told to give its copy up, and is deposed by force, becomes a copy with queues", async () => {
+  const sim = new Simulation({ seed: 47, rules: allRules });
+  await sim.run(async () => {
+    const { a, b, own } = await begin(sim);
+    await untilShipped(a);
+    await a.obey(RoleCommand.UNPAIR, 3);
+    await done(a, () => own.put(jobs, "behind the end", 0, week));
+    await b.obey(RoleCommand.PROMOTE, 4, { peer: "a", peerDoors: [a.door] });
+    await a.obey(RoleCommand.DEMOTE, 4, { peer: "b", peerDoors: [b.door], withQueues: true });
+    await until(b, "the old primary has reported and is a copy", async () => (await a.role()) === "secondary");
+    const [there, back] = [await queuesAt(sim, b), await queuesAt(sim, a, true)];
+    await done(b, () => there.put(jobs, "at the new primary", 0, week));
+    await untilShipped(b);
+    const count = await done(b, () => there.count(jobs));
+    assert.ok(count >= 29, `${count} messages`);
+    assert.equal(await done(a, () => back.count(jobs)), count);
   });
 });

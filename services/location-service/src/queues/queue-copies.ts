@@ -44,11 +44,14 @@ export async function mayLeaveQueues(
   { dropQueues, withQueues }: MigrationChoices,
 ): Promise<Outcome<void>> {
   if (primary === undefined || account === undefined || dropQueues === true || withQueues === true) return ok();
-  // A migration under way moves them.
-  if (account.running !== undefined && account.queues === true) return ok();
-  const queues = await queuesAt(stamps, primary, account.name);
+  const { name, running } = account;
+  // The operation under way has made its choice, or keeps the migration from its beginning.
+  if (running !== undefined && (running.kind !== "migrate" || account.queues === true || running.dropQueues === true)) return ok();
+  const queues = await queuesAt(stamps, primary, name);
   if (!queues.ok || queues.value.length === 0) return dropped(queues);
-  const message = `account ${account.name} has queues (${queues.value.join(", ")}): move them with --with-queues, or give them up with --drop-queues`;
+  const first =
+    running === undefined ? "" : `its migration under way leaves them behind: take it back (./stamp geo give-up ${name}), then `;
+  const message = `account ${name} has queues (${queues.value.join(", ")}): ${first}move them with --with-queues, or give them up with --drop-queues`;
   return refused("failedPrecondition", "conflict", message);
 }
 

@@ -278,7 +278,13 @@ function commandOf({ command, operation: number, epoch, peer, point, dropQueues,
     case Kind.PROMOTE:
       return { kind: "promote", operation, peer };
     case Kind.DEMOTE:
-      return { kind: "demote", operation, peer, point: point.map(({ range, sequence }) => ({ range, sequence: fromWire(sequence) })) };
+      return {
+        kind: "demote",
+        operation,
+        peer,
+        point: point.map(({ range, sequence }) => ({ range, sequence: fromWire(sequence) })),
+        ...copied,
+      };
     case Kind.UNPAIR:
       return { kind: "unpair", operation };
     default:

@@ -221,6 +221,32 @@ test("role commands: Last Sync Time of a copy does not fall with late reports, a
   assert.equal(await told({ paired: 4, complete: false, lastSyncMs: undefined }), undefined);
 });
 
+test("role commands: a copy without queues begins when the queues of an earlier copy are deleted; one with queues replaces them", async () => {
+  const removed = async (): Promise<Stamp> => {
+    const stamp = new Stamp();
+    stamp.level = 3;
+    unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer, queues: true }, settings));
+    unwrap(await stamp.obey({ kind: "remove", operation: 3 }));
+    stamp.queues = ["jobs"];
+    return stamp;
+  };
+  const stamp = await removed();
+  const follow = { kind: "follow", operation: 4, epoch: 1, peer } as const;
+  const early = await stamp.obey(follow, settings);
+  assert.ok(
+    !early.ok && early.failure.reason === "notReady" && /still deletes queues of account acct .*\(jobs\)/.test(early.failure.message),
+  );
+  assert.deepEqual([stamp.role?.role, stamp.role?.dropsQueues, stamp.cameBack], ["removed", true, []], "the removal goes on");
+  unwrap(await stamp.obey({ kind: "remove", operation: 4 }));
+  assert.equal(stamp.role?.dropsQueues, true, "also when the copy is given up");
+  stamp.queues = [];
+  unwrap(await stamp.obey({ ...follow, operation: 5 }, settings));
+  assert.deepEqual([stamp.role?.role, stamp.role?.queues], ["unseeded", undefined]);
+  const other = await removed();
+  unwrap(await other.obey({ ...follow, queues: true }, settings));
+  assert.deepEqual([other.role?.role, other.role?.queues], ["unseeded", true]);
+});
+
 test("roles: how long no front-end lets in writes of a drained account counts from the end of their caches", async () => {
   const stamp = alone();
   unwrap(await stamp.obey({ kind: "pair", operation: 2, peer }));

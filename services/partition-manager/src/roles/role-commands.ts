@@ -73,6 +73,10 @@ const queuesBelowLevel = refused(
 const ownQueues = (account: string, queues: readonly string[]): string =>
   `this stamp has queues of account ${account} from an earlier time (${queues.join(", ")}), which a copy would replace`;
 
+const deletesQueues = (account: string, queues: readonly string[]): string =>
+  `this stamp still deletes queues of account ${account} that were a copy, or were given up (${queues.join(", ")}): ` +
+  `a copy without queues begins when they are gone. It goes on by itself; ./stamp geo give-up ${account} takes it back`;
+
 type PutAccountInit = Extract<AccountOperation, { case: "putAccount" }>["value"];
 
 const attemptsMax = 8;
@@ -123,10 +127,19 @@ export class RoleCommands {
     return refused("aborted", "conflict", `the role of account ${name} is changed by others again and again`);
   }
 
-  /** Refuses what the stamp's feature level does not allow, and a copy of queues that would replace queues of the stamp's own. */
+  /**
+   * Refuses what the stamp's feature level does not allow, a copy of queues that would replace queues of the stamp's own, and a copy without
+   * queues beside those that the stamp still deletes: the end of that removal would leave them there, to be served as the account's own.
+   */
   async #mayBegin(name: string, command: RoleCommand, role: AccountRole | undefined): Promise<Outcome<void>> {
     const { allows, queues } = this.#stamp;
     if (!allows(neededLevels.accountRoles)) return belowLevel;
+    const comesBack = command.kind === "follow" || command.kind === "create";
+    if (comesBack && role?.dropsQueues === true && !("queues" in command && command.queues === true)) {
+      const left = await queues(name);
+      if (!left.ok || left.value.length === 0) return left.ok ? ok() : left;
+      return refused("unavailable", "notReady", deletesQueues(name, left.value));
+    }
     if ((command.kind !== "follow" && command.kind !== "pair") || command.queues !== true) return ok();
     if (!allows(neededLevels.queueCopies)) return queuesBelowLevel;
     if (command.kind === "pair" || role?.dropsQueues === true) return ok();

@@ -147,7 +147,7 @@ function commandOf(request: ObeyRequest): Outcome<Command> {
     case RoleCommand.PROMOTE:
       return ok({ kind: "promote", operation, ...other });
     case RoleCommand.DEMOTE:
-      return ok({ kind: "demote", operation, point: pointOf(request), ...other });
+      return ok({ kind: "demote", operation, point: pointOf(request), ...other, ...copied });
     case RoleCommand.UNPAIR:
       return ok({ kind: "unpair", operation });
     case RoleCommand.REMOVE:

@@ -88,7 +88,7 @@ export type ObeyRequest = Message<"stamp.v1.ObeyRequest"> & {
   dropQueues: boolean;
 
   /**
-   * Of follow and pair: true if queues are copied, too. Refused below feature level 3 of the stamp.
+   * Of follow, pair and demote: true if queues are copied, too. Refused in the first two below feature level 3 of the stamp.
    *
    * @generated from field: bool with_queues = 11;
    */
