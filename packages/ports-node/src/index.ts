@@ -21,6 +21,7 @@ export { ConfigError, describeKeys, loadConfig, textAs, unknownNames, wrongValue
 export { inWords, isSystemError } from "./process/in-words.ts";
 export { metricsText } from "./process/metrics.ts";
 export { runService } from "./process/run-service.ts";
+export { withSourcePlaces } from "./process/source-places.ts";
 export { parseWrittenJson } from "./process/written-json.ts";
 export { NodeRandom } from "./random.ts";
 export { readPair } from "./secrets/certificates.ts";

@@ -2,31 +2,48 @@
  * Programs of the processes as one file each, so that a start does not resolve and read 600 modules (decision 0507). A bundle is used only
  * while each file that it was made of has the content that it had then; else the processes start from their sources.
  *
- *   .tools/bundle/manifest.json       the newest bundle: its folder, the files that it was made of, and the digest of their contents
+ *   .tools/bundle/manifest.json       the newest bundle: its folder, the files that it was made of, and the files that it consists of
  *   .tools/bundle/<digest>/<role>.mjs one file per program, with its source map beside it
- *   .tools/bundle/<digest>/compiled/  V8's compile cache of these files
+ *   .tools/bundle/compiled-<digest>/  V8's compile cache of these files
+ *   .tools/bundle/making              the process that makes a bundle
  *
- * A bundle appears under its name only when it is whole.
+ * Invariants:
+ * - A bundle appears under its name only when it is whole and on disk.
+ * - A program is started from it only if every file has its recorded size and can be read, and the program its recorded digest.
+ * - No failure reaches the caller: the program then starts from its source.
  */
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
+import { join, sep } from "node:path";
+
+/** A file of a bundle. */
+export interface Output {
+  readonly name: string;
+  readonly bytes: number;
+  /** SHA-256 of the content, in hex. */
+  readonly sha256: string;
+}
 
 export interface Manifest {
   /** Digest of the contents of `files` and of the way in which the bundle was made; also the name of its folder. */
   readonly digest: string;
   /** Paths below the root, sorted. */
   readonly files: readonly string[];
+  readonly outputs: readonly Output[];
 }
 
 export interface StartedProgram {
   readonly path: string;
   /** Folder of V8's compile cache. */
   readonly compiled: string;
+  /** Folder of the bundle that `path` is in; undefined if it is the source. */
+  readonly bundle: string | undefined;
 }
 
-/** Changes when `make-bundle.ts` makes another bundle of the same sources. */
-const way = "1";
+/** True for the native modules of musl, false for those of glibc. */
+const isMusl = process.platform === "linux" && /ld-musl-/.test(readFileSync("/proc/self/maps", "utf8"));
+/** Native code is copied into a bundle, and the code is written for one version of Node. The number: the format of the manifest. */
+const way = `2 ${process.platform}-${process.arch}${isMusl ? "-musl" : ""} ${process.version}`;
 /** Programs are started in groups, and the sources of a start are looked at once. */
 const lookedAtForMs = 1_000;
 
@@ -43,9 +60,9 @@ export const manifestIn = (root: string): string => join(bundlesIn(root), "manif
 export const sourceOf = (program: string): string =>
   program === "supervisor" ? "packages/cluster/src/supervise/daemon.ts" : `services/${program}/src/main.ts`;
 
-/** Digest of the files as `contentOf` has them; undefined if one is missing. */
-export function digestOf(files: readonly string[], contentOf: (file: string) => string | undefined): string | undefined {
-  const digest = createHash("sha256").update(way);
+/** Digest of the files as `contentOf` has them; undefined if one is missing. `madeBy`: how a bundle is made of them. */
+export function digestOf(files: readonly string[], contentOf: (file: string) => string | undefined, madeBy = way): string | undefined {
+  const digest = createHash("sha256").update(madeBy);
   for (const file of files) {
     const content = contentOf(file);
     if (content === undefined) return undefined;
@@ -64,17 +81,43 @@ export function contentIn(root: string): (file: string) => string | undefined {
   };
 }
 
-/** Folder of the bundle that was made of the sources as they are now; undefined if there is none. */
-export function freshBundle(root: string): string | undefined {
+export const sha256Of = (path: string): string => createHash("sha256").update(readFileSync(path)).digest("hex");
+
+/** True if each file is there, can be read and has its size; with `digests`, also its content. */
+export function isWhole(folder: string, outputs: readonly Output[], look: "sizes" | "digests"): boolean {
   try {
-    const { digest, files } = JSON.parse(readFileSync(manifestIn(root), "utf8")) as Manifest;
-    return digestOf(files, contentIn(root)) === digest ? join(bundlesIn(root), digest) : undefined;
+    return outputs.every(({ name, bytes, sha256 }) => {
+      const path = join(folder, name);
+      accessSync(path, constants.R_OK);
+      return statSync(path).size === bytes && (look === "sizes" || sha256Of(path) === sha256);
+    });
+  } catch {
+    return false;
+  }
+}
+
+interface Fresh {
+  readonly folder: string;
+  readonly outputs: readonly Output[];
+}
+
+function fresh(root: string, look: "sizes" | "digests"): Fresh | undefined {
+  try {
+    const { digest, files, outputs } = JSON.parse(readFileSync(manifestIn(root), "utf8")) as Manifest;
+    const folder = join(bundlesIn(root), digest);
+    const isFresh = outputs.length > 0 && digestOf(files, contentIn(root)) === digest && isWhole(folder, outputs, look);
+    return isFresh ? { folder, outputs } : undefined;
   } catch {
     return undefined;
   }
 }
 
-let lookedAt: { readonly root: string; readonly atMs: number; readonly folder: string | undefined } | undefined;
+/** Folder of the bundle that was made of the sources as they are now; undefined if there is none, or not all of it. */
+export const freshBundle = (root: string, look: "sizes" | "digests" = "sizes"): string | undefined => fresh(root, look)?.folder;
+
+let lookedAt: { readonly root: string; readonly atMs: number; readonly found: Fresh | undefined } | undefined;
+/** Programs of bundles, by their path: true if this process has found the recorded content in them, false if they must not be started. */
+const trusted = new Map<string, boolean>();
 
 /**
  * The file to start for a program: that of a fresh bundle, or its source. Folder where Node keeps compiled code for the next start: without
@@ -83,8 +126,42 @@ let lookedAt: { readonly root: string; readonly atMs: number; readonly folder: s
 export function programOf(root: string, program: string): StartedProgram {
   const now = performance.now();
   if (lookedAt === undefined || lookedAt.root !== root || now - lookedAt.atMs > lookedAtForMs)
-    lookedAt = { root, atMs: now, folder: isOff() ? undefined : freshBundle(root) };
-  const { folder } = lookedAt;
-  if (folder !== undefined) return { path: join(folder, `${program}.mjs`), compiled: join(folder, "compiled") };
-  return { path: join(root, sourceOf(program)), compiled: join(root, ".tools", "compile-cache") };
+    lookedAt = { root, atMs: now, found: isOff() ? undefined : fresh(root, "sizes") };
+  const { found } = lookedAt;
+  if (found !== undefined && isTrusted(found, program)) {
+    const compiled = ownCompileCache(root) ?? join(bundlesIn(root), compiledName(found.folder.slice(bundlesIn(root).length + 1)));
+    return { path: join(found.folder, `${program}.mjs`), compiled, bundle: found.folder };
+  }
+  return sourceProgramOf(root, program);
+}
+
+export function sourceProgramOf(root: string, program: string): StartedProgram {
+  const compiled = ownCompileCache(root) ?? join(root, ".tools", "compile-cache");
+  return { path: join(root, sourceOf(program)), compiled, bundle: undefined };
+}
+
+/** From now on this process starts the program from its source while the bundle is this one. */
+export function distrust({ path }: StartedProgram): void {
+  trusted.set(path, false);
+}
+
+export const compiledName = (digest: string): string => `compiled-${digest}`;
+
+function isTrusted({ folder, outputs }: Fresh, program: string): boolean {
+  const path = join(folder, `${program}.mjs`);
+  let is = trusted.get(path);
+  if (is === undefined) {
+    // Native code belongs to each program.
+    const needed = outputs.filter(({ name }) => name === `${program}.mjs` || name.endsWith(".node"));
+    is = needed.some(({ name }) => name === `${program}.mjs`) && isWhole(folder, needed, "digests");
+    // One that is damaged is made again, under the same name.
+    if (is) trusted.set(path, true);
+  }
+  return is;
+}
+
+/** Folder that the user has chosen. One below `.tools` was given by a parent for a bundle that may be gone by now. */
+function ownCompileCache(root: string): string | undefined {
+  const inherited = process.env.NODE_COMPILE_CACHE;
+  return inherited === undefined || inherited === "" || inherited.startsWith(join(root, ".tools") + sep) ? undefined : inherited;
 }

@@ -4,12 +4,13 @@
  * failed start to standard error, which `up` shows.
  */
 
-import { inWords, isSystemError } from "@stamp/ports-node";
+import { inWords, isSystemError, withSourcePlaces } from "@stamp/ports-node";
 import { ConfigError, clusterConfigSchema } from "../config.ts";
 import { LocationSupervisor } from "../location/location-supervisor.ts";
 import { locationConfigSchema } from "../location/plan-location.ts";
 import { ownTransport } from "../own-transport.ts";
 import { StartError } from "../start-error.ts";
+import { toldExitCode } from "./detach.ts";
 import { type Running, runSupervisor, superviseUntilStopped } from "./run-supervisor.ts";
 
 const root = process.env.STAMP_ROOT ?? process.cwd();
@@ -28,8 +29,13 @@ try {
   await transport.close();
   process.exit(0);
 } catch (error) {
-  process.stderr.write(
-    `${error instanceof StartError || error instanceof ConfigError ? error.message : isSystemError(error) ? inWords(error) : ((error as Error).stack ?? String(error))}\n`,
-  );
-  process.exit(1);
+  const reason = reasonOf(error);
+  process.stderr.write(`${reason ?? withSourcePlaces((error as Error).stack ?? String(error))}\n`);
+  process.exit(reason === undefined ? 1 : toldExitCode);
+}
+
+/** Reason in words; undefined if the error is a bug, which its stack tells. */
+function reasonOf(error: unknown): string | undefined {
+  if (error instanceof StartError || error instanceof ConfigError) return error.message;
+  return isSystemError(error) ? inWords(error) : undefined;
 }

@@ -1,8 +1,8 @@
 /** Starts a supervisor that goes on when this process ends. */
 import { spawn } from "node:child_process";
-import { closeSync, openSync, readFileSync, statSync } from "node:fs";
+import { appendFileSync, closeSync, openSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { programOf } from "../bundle/bundle.ts";
+import { programOf, type StartedProgram, sourceProgramOf } from "../bundle/bundle.ts";
 import type { ClusterConfig } from "../config.ts";
 import type { LocationConfig } from "../location/plan-location.ts";
 import { DataFolder } from "../record/data-folder.ts";
@@ -21,37 +21,61 @@ export function detachLocation(config: LocationConfig, root: string): Promise<Cl
   return startDaemon(config.dataDir, root, { STAMP_LOCATION: JSON.stringify(config) });
 }
 
+/** The daemon exits with this code when it has told why it can't start. */
+export const toldExitCode = 69;
+
 async function startDaemon(dataDir: string, root: string, environment: Readonly<Record<string, string>>): Promise<ClusterStatus> {
   const folder = new DataFolder(dataDir);
   folder.prepare();
-  const path = join(folder.logs, "supervisor.log");
+  const log = join(folder.logs, "supervisor.log");
+  const start = (program: StartedProgram) => startProgram(program, folder, log, { ...environment, STAMP_ROOT: root });
+  const program = programOf(root, "supervisor");
+  const first = await start(program);
+  if (first.status !== undefined) return first.status;
+  if (program.bundle === undefined || first.code === toldExitCode) throw new StartError(first.said);
+  // The program may be damaged.
+  appendFileSync(log, `stamp: the supervisor starts from its source, because it did not start from ${program.path}\n`);
+  const second = await start(sourceProgramOf(root, "supervisor"));
+  if (second.status !== undefined) return second.status;
+  throw new StartError(second.said);
+}
+
+type Outcome = { readonly status: ClusterStatus } | { readonly status?: undefined; readonly code: number | null; readonly said: string };
+
+/** Resolves when the daemon takes commands, or has ended. */
+async function startProgram(
+  program: StartedProgram,
+  folder: DataFolder,
+  path: string,
+  environment: Readonly<Record<string, string>> & { readonly STAMP_ROOT: string },
+): Promise<Outcome> {
   const log = openSync(path, "a", 0o600);
   const saidBefore = statSync(path).size;
-  const { path: program, compiled } = programOf(root, "supervisor");
-  const child = spawn(process.execPath, [program], {
-    cwd: root,
+  const child = spawn(process.execPath, [program.path], {
+    cwd: environment.STAMP_ROOT,
     detached: true,
     stdio: ["ignore", log, log],
-    env: { NODE_COMPILE_CACHE: compiled, ...process.env, ...environment, STAMP_ROOT: root },
+    env: { ...process.env, NODE_COMPILE_CACHE: program.compiled, ...environment },
   });
   closeSync(log);
-  let ended = false;
-  child.once("exit", () => {
-    ended = true;
+  let ended: { readonly code: number | null } | undefined;
+  child.once("exit", (code) => {
+    ended = { code };
   });
   child.once("error", () => {
-    ended = true;
+    ended = { code: null };
   });
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, 50));
-    if (ended) {
-      throw new StartError(readFileSync(path).subarray(saidBefore).toString("utf8").trim() || "the supervisor ended without a word");
+    if (ended !== undefined) {
+      const said = readFileSync(path).subarray(saidBefore).toString("utf8").trim() || "the supervisor ended without a word";
+      return { code: ended.code, said };
     }
     if (folder.supervisor()?.pid === child.pid) {
       const status = await control(folder.control, { do: "status" }).catch(() => undefined);
       if (status !== undefined) {
         child.unref();
-        return status;
+        return { status };
       }
     }
   }

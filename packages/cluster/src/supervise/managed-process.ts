@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
-import { programOf } from "../bundle/bundle.ts";
+import { distrust, programOf, type StartedProgram } from "../bundle/bundle.ts";
 import type { PlannedProcess, StartedProcess } from "../plan.ts";
 import { LastError } from "./last-error.ts";
 import { LogFile } from "./log-file.ts";
@@ -14,6 +14,8 @@ const restartPauseMaxMs = 5_000;
 /** A process that ran so long did not die of its start. */
 const settledAfterMs = 10_000;
 const wrongConfigurationExitCode = 64;
+/** Signals by which others end a process. They say nothing about its program. */
+const sentByOthers = ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"].map((name) => `signal ${name}`);
 /**
  * Bytes on their way through leave a process with little more memory than it had: docs/decisions/0090-buffers-count-as-heap.md. Buffers of
  * half a MiB and more go back to the kernel when they are freed, smaller ones are kept for the next, 16 MiB at most in two arenas.
@@ -55,6 +57,7 @@ export class ManagedProcess<Plan extends StartedProcess = PlannedProcess> {
   #restartTimer: NodeJS.Timeout | undefined;
   #restartPauseMs: number;
   #startedMs = 0;
+  #program: StartedProgram | undefined;
   #extraEnvironment: Readonly<Record<string, string>> = {};
   restarts = 0;
   /** How it ended last, and why by its own words; empty when it never did. */
@@ -124,9 +127,9 @@ export class ManagedProcess<Plan extends StartedProcess = PlannedProcess> {
     const child = spawn(process.execPath, [`--max-semi-space-size=${semiSpaceOf(plan.role)}`, program.path], {
       cwd: this.#options.root,
       env: {
-        NODE_COMPILE_CACHE: program.compiled,
         ...allocator,
         ...environment,
+        NODE_COMPILE_CACHE: program.compiled,
         ...plan.environment,
         ...this.#extraEnvironment,
       },
@@ -135,6 +138,7 @@ export class ManagedProcess<Plan extends StartedProcess = PlannedProcess> {
       detached: true,
     });
     this.#child = child;
+    this.#program = program;
     this.#startedMs = performance.now();
     const said = new LastError();
     for (const output of [child.stdout, child.stderr]) {
@@ -168,6 +172,7 @@ export class ManagedProcess<Plan extends StartedProcess = PlannedProcess> {
     if (!this.#wanted) return;
     this.restarts++;
     const ranMs = performance.now() - this.#startedMs;
+    if (ranMs <= settledAfterMs && code !== wrongConfigurationExitCode && !sentByOthers.includes(how)) this.#doubtBundle();
     if (ranMs > settledAfterMs) this.#restartPauseMs = this.#options.restartAfterMs;
     // A wrong configuration does not heal by trying soon.
     const pauseMs = code === wrongConfigurationExitCode ? restartPauseMaxMs : this.#restartPauseMs;
@@ -175,5 +180,14 @@ export class ManagedProcess<Plan extends StartedProcess = PlannedProcess> {
     this.#restartTimer = setTimeout(() => {
       if (this.#wanted && this.#child === undefined) this.#spawn();
     }, pauseMs);
+  }
+
+  /** What ended so soon may have found a damaged bundle: from now on this role starts from its source. */
+  #doubtBundle(): void {
+    if (this.#program?.bundle === undefined) return;
+    distrust(this.#program);
+    this.#log.note(
+      `${this.plan.role} starts from its source from now on, because it ended soon after its start from ${this.#program.path}`,
+    );
   }
 }

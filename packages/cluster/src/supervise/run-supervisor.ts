@@ -28,7 +28,12 @@ export async function runSupervisor(
     options.onStopping?.(why);
     ending.abort();
   });
-  void makeBundleWhenReady(options.root, () => supervisor.ready, ending.signal);
+  void makeBundleWhenReady(
+    options.root,
+    () => supervisor.ready,
+    ending.signal,
+    (why) => process.stderr.write(`stamp: ${why}\n`),
+  );
   if (options.config.topology === undefined) void finalizeByItself(options.transport, () => supervisor.status(), ending.signal);
   return { supervisor, ...running };
 }
