@@ -149,7 +149,7 @@ test("bundle: the compile cache of a process brings no removed bundle back", asy
   assert.equal(existsSync(folder), false);
   await said(join(root, sourceOf("extent-node")), { NODE_COMPILE_CACHE: first.compiled });
   assert.equal(existsSync(folder), false);
-  // What older releases left there is no bundle.
+  // A folder that older releases left there is no bundle.
   mkdirSync(join(folder, "compiled"), { recursive: true });
   writeFileSync(wordFile, before);
   assert.equal(await makeBundle(root), true);

@@ -140,7 +140,7 @@ export function sourceProgramOf(root: string, program: string): StartedProgram {
   return { path: join(root, sourceOf(program)), compiled, bundle: undefined };
 }
 
-/** From now on this process starts the program from its source while the bundle is this one. */
+/** Makes this process start the program from its source while the bundle is this one. */
 export function distrust({ path }: StartedProgram): void {
   trusted.set(path, false);
 }
@@ -154,7 +154,7 @@ function isTrusted({ folder, outputs }: Fresh, program: string): boolean {
     // Native code belongs to each program.
     const needed = outputs.filter(({ name }) => name === `${program}.mjs` || name.endsWith(".node"));
     is = needed.some(({ name }) => name === `${program}.mjs`) && isWhole(folder, needed, "digests");
-    // One that is damaged is made again, under the same name.
+    // A damaged file is made again, under the same name.
     if (is) trusted.set(path, true);
   }
   return is;

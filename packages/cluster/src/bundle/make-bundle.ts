@@ -212,7 +212,7 @@ function publish(root: string, folder: string, contents: ReadonlyMap<string, str
   const named = join(home, digest);
   const outputs = finish(folder);
   if (!isWhole(named, outputs, "digests")) {
-    // What has the name is damaged, or another user's.
+    // The folder of that name is damaged, or another user's.
     const aside = join(home, underWayName("damaged-"));
     if (existsSync(named)) renameSync(named, aside);
     try {

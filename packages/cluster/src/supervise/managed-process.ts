@@ -182,7 +182,7 @@ export class ManagedProcess<Plan extends StartedProcess = PlannedProcess> {
     }, pauseMs);
   }
 
-  /** What ended so soon may have found a damaged bundle: from now on this role starts from its source. */
+  /** A program that ended so soon may be damaged: from now on this role starts from its source. */
   #doubtBundle(): void {
     if (this.#program?.bundle === undefined) return;
     distrust(this.#program);
