@@ -3,6 +3,8 @@
 import { test } from "node:test";
 import { transportConformance } from "@stamp/ports";
 import { NodeClock } from "../clock.ts";
+// Loaded before the first connection, whose time is bounded: on a busy machine loading takes seconds.
+import "./native/grpc-server.ts";
 import type { LinkKind } from "./options.ts";
 import { GrpcTransport } from "./transport.ts";
 

@@ -10,6 +10,7 @@ import { silentLogger } from "@stamp/ports";
 import { minVersion, type PeerTls, peerNameOf } from "../grpc/credentials/peer-tls.ts";
 import { ConfigError } from "../process/config.ts";
 import { inWords } from "../process/in-words.ts";
+import { sharedInterval } from "../process/shared-interval.ts";
 
 export interface PeerFiles {
   /** PEM: the certificate of the process, and what is between it and an authority. */
@@ -99,9 +100,7 @@ export class PeerCertificates {
 
   /** Looks every `everyMs`; returns what ends that. Keeps no process alive. */
   watch(everyMs: number = lookEveryMs): () => void {
-    const timer = setInterval(() => this.look(), everyMs);
-    timer.unref();
-    return () => clearInterval(timer);
+    return sharedInterval(everyMs, () => this.look());
   }
 }
 

@@ -11,6 +11,7 @@ import type { Logger } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
 import { ConfigError } from "../process/config.ts";
 import { inWords } from "../process/in-words.ts";
+import { sharedInterval } from "../process/shared-interval.ts";
 import { type MasterKeyFiles, type MasterKeySources, masterKeyFilesOf, masterKeyId, masterKeysOf, noteMasterKeyIds } from "./master-key.ts";
 
 /** How often a process looks at the files of its master key, in milliseconds. */
@@ -85,9 +86,7 @@ export class WatchedMasterKey {
 
   /** Looks every `everyMs`; returns what ends that. Keeps no process alive. */
   watch(everyMs: number = lookEveryMs): () => void {
-    const timer = setInterval(() => this.look(), everyMs);
-    timer.unref();
-    return () => clearInterval(timer);
+    return sharedInterval(everyMs, () => this.look());
   }
 }
 

@@ -22,6 +22,8 @@ import { servedPartly } from "@stamp/ports";
 import { LockService } from "@stamp/wire";
 import type { Credential } from "../grpc/credentials/credential.ts";
 import { proofIdOfSecret } from "../grpc/credentials/secret-credential.ts";
+// Loaded before the first connection, whose time is bounded: on a busy machine loading takes seconds.
+import "../grpc/native/grpc-server.ts";
 import { GrpcTransport } from "../grpc/transport.ts";
 import { ConfigError } from "../process/config.ts";
 import { makeSecretFile, type SecretFiles, secretFilesBeside } from "./cluster-secret.ts";

@@ -14,6 +14,7 @@ import type { Caller } from "@stamp/wire";
 import type { SecretCredential } from "../grpc/credentials/secret-credential.ts";
 import { ConfigError } from "../process/config.ts";
 import { inWords } from "../process/in-words.ts";
+import { sharedInterval } from "../process/shared-interval.ts";
 import { credentialWith, filesOf, type SecretFiles, type SecretSources, secretsOf } from "./cluster-secret.ts";
 
 /** How often a process looks at the files of its secret, in milliseconds. */
@@ -76,9 +77,7 @@ export class WatchedSecret {
 
   /** Looks every `everyMs`; returns what ends that. Keeps no process alive. */
   watch(everyMs: number = secretLookEveryMs): () => void {
-    const timer = setInterval(() => this.look(), everyMs);
-    timer.unref();
-    return () => clearInterval(timer);
+    return sharedInterval(everyMs, () => this.look());
   }
 
   #refuse(problem: string): void {

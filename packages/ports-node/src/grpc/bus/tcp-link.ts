@@ -9,6 +9,7 @@ import { Socket, type SocketConstructorOpts } from "node:net";
 import { type ConnectionOptions, connect as connectTls, TLSSocket } from "node:tls";
 import { assert } from "@stamp/base";
 import { inWords } from "../../process/in-words.ts";
+import { sharedInterval } from "../../process/shared-interval.ts";
 import { hostAndPort } from "../address.ts";
 import type { Credential, Handshake, ProofId } from "../credentials/credential.ts";
 import { dialOptions, type PeerTls } from "../credentials/peer-tls.ts";
@@ -36,7 +37,9 @@ export class TcpLink implements FrameLink {
   readonly #assembler: FrameAssembler;
   readonly #limits: GrpcLimits;
   #socket: Socket | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #endLooks: (() => void) | undefined;
+  /** True before the first look, which comes earlier than one interval after the link was made. */
+  #isNew = true;
   #paused = false;
   /** Came before the pause was noticed: what one read brought. */
   #held: Buffer[] = [];
@@ -159,7 +162,7 @@ export class TcpLink implements FrameLink {
   destroy(): void {
     this.#ended = true;
     this.#held = [];
-    clearInterval(this.#timer);
+    this.#endLooks?.();
     this.#socket?.destroy();
   }
 
@@ -176,8 +179,7 @@ export class TcpLink implements FrameLink {
       const early = this.#handshake !== undefined ? " before it answered the hello: it may be of an older release, or have no TLS" : "";
       this.#close(why === closedByPeer ? why + early : why, unauthenticated);
     });
-    this.#timer = setInterval(() => this.#look(), this.#limits.keepAliveEveryMs);
-    this.#timer.unref();
+    this.#endLooks = sharedInterval(this.#limits.keepAliveEveryMs, () => this.#look());
   }
 
   #release(): void {
@@ -262,8 +264,9 @@ export class TcpLink implements FrameLink {
     if (this.#handshake === undefined && !this.#sent && this.#socket?.writable && this.#socket.writableLength === 0)
       this.#socket.write(alive);
     this.#sent = false;
-    this.#silentMs = this.#heard || this.#paused ? 0 : this.#silentMs + keepAliveEveryMs;
+    this.#silentMs = this.#heard || this.#paused || this.#isNew ? 0 : this.#silentMs + keepAliveEveryMs;
     this.#heard = false;
+    this.#isNew = false;
     if (this.#silentMs >= keepAliveEveryMs + keepAliveTimeoutMs) this.#close(`nothing came for ${this.#silentMs} ms`);
   }
 }
