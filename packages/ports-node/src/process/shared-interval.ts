@@ -11,7 +11,7 @@ const byLength = new Map<number, Shared>();
 /** Calls `run` for the first time within `everyMs`, and every `everyMs` from then on. Returns what ends that. */
 export function sharedInterval(everyMs: number, run: () => void): () => void {
   const shared = byLength.get(everyMs) ?? begin(everyMs);
-  // Of its own: the same function may be given twice.
+  // A function per call, because the same one may be given twice.
   const own = (): void => run();
   shared.runs.add(own);
   return () => {
