@@ -372,6 +372,40 @@ test("operations: a migration that waits does not change its choice about queues
   });
 });
 
+test("operations: while a stamp does not copy the queues that the record says are copied, nothing planned promotes the copy, and status says so", async () => {
+  const place = new TwoStamps({ seed: 27 });
+  await place.sim.run(async () => {
+    await place.begin("north-1", "south-1");
+    const { location } = place;
+    const [north, south] = [place.state("north-1"), place.state("south-1")];
+    for (const state of [north, south]) state.level = 3;
+    unwrap(await location.createAccount({ account, location: "north", secondLocation: "south", withQueues: true }, call));
+    await place.idle(account);
+    await place.protectedBy(account);
+    assert.equal((await place.account(account)).queues, true);
+    for (const [at, name] of [
+      [north, "north-1"],
+      [south, "south-1"],
+    ] as const) {
+      const role = roleAt(at, account);
+      assert.ok(role);
+      const { queues: _queues, ...older } = role;
+      at.roles.set(account, older);
+      const differs = new RegExp(
+        `conflict: queues of account acme were to be copied, and stamp ${name} does not copy them.*geo unprotect acme`,
+      );
+      assert.match(said(await location.failOverAccount({ ...planned, anyway: true }, call)), differs);
+      const told = await place.account(account);
+      assert.deepEqual([told.queues, told.kind, told.trouble.includes(`stamp ${name} does not copy them`)], [false, "", true]);
+      at.roles.set(account, role);
+    }
+    unwrap(await location.failOverAccount(planned, call));
+    const moved = await place.idle(account);
+    assert.deepEqual([moved.stamp, moved.queues, moved.trouble], ["south-1", true, ""]);
+    place.end();
+  });
+});
+
 test("operations: a copy at a stamp whose front-ends nobody has named is refused at once, with what to do, and nothing is recorded", async () => {
   const place = new TwoStamps({ seed: 28 });
   await place.sim.run(async () => {

@@ -28,6 +28,7 @@ import { Lanes } from "./lanes.ts";
 import { LostStamps } from "./lost-stamps/lost.ts";
 import { Operations, type OperationsOptions } from "./operations.ts";
 import { mayCopyQueues, mayLeaveQueues, type ProtectionChoices } from "./queues/queue-copies.ts";
+import { QueueRoles } from "./queues/queue-roles.ts";
 import { type Proposal, rebalancePlan } from "./rebalance.ts";
 import { type Registry, unknownStamp } from "./registry.ts";
 import { Rounds } from "./rounds.ts";
@@ -61,6 +62,7 @@ export class Location {
   readonly #lanes = new Lanes(askedAtOnce);
   /** How far copies are, as their primaries told last. */
   readonly copies: CopyProgress;
+  readonly #queueRoles: QueueRoles;
   #created = 0;
   /** When the settings of all copies were last compared with those of their primaries. */
   #keptMs: number | undefined;
@@ -71,6 +73,7 @@ export class Location {
     this.stamps = new Stamps(options);
     const onStamp: OperationsOptions["onStamp"] = (stamp, work) => this.stamps.onStamp(stamp, work);
     this.copies = new CopyProgress({ world, registry, onStamp, drainMaxMs: config.drainMaxMs });
+    this.#queueRoles = new QueueRoles({ registry, onStamp });
     this.#operations = new Operations({
       world,
       registry,
@@ -78,7 +81,10 @@ export class Location {
       drainMaxMs: config.drainMaxMs,
       onStamp,
       pendingOf: (account) => this.copies.pendingOf(account),
-      lateOf: (account) => this.copies.lateOf(account),
+      lateOf: async (account) => {
+        const trouble = await this.#queueRoles.compare(account);
+        return !trouble.ok || trouble.value !== "" ? trouble : this.copies.lateOf(account);
+      },
       leaveOutLost: (account) => this.lost.leaveOut(account),
       inTurn: (stamp, work) => this.#inTurn(stamp, work),
     });
@@ -137,7 +143,10 @@ export class Location {
     if (running !== undefined && running.step !== "creating") this.#operations.drive(name);
     await this.#inTurn(account.primary, () => this.copies.ask(account));
     if (running?.step === "creating") await this.#inTurn(account.primary, () => this.#carryOn(name));
-    else if (running === undefined) await this.#operations.keep(account, withSettings);
+    else if (running === undefined) {
+      if (withSettings) await this.#queueRoles.compare(account);
+      await this.#operations.keep(account, withSettings);
+    }
   }
 
   /** Runs a question of a round when the stamp's lane has a place. */
@@ -173,6 +182,8 @@ export class Location {
     const copy = how.forced ? await this.copies.lastSync(name) : undefined;
     const early = how.forced || how.anyway ? ok() : await this.copies.mayDrain(name);
     if (!early.ok) return early;
+    const mayBegin = how.forced ? ok() : await this.#queueRoles.mayFailOver(registry.account(name));
+    if (!mayBegin.ok) return mayBegin;
     return this.#operations.plan(name, (account) => {
       if (how.stamp !== "") {
         const known = knownStamp(how.stamp, registry);
@@ -232,9 +243,15 @@ export class Location {
     return this.stamps.onStamp(held, (link) => link.forgetDiverged(name, marker));
   }
 
-  /** Why the account's operation waits; empty: it goes on, or there is none. */
+  /** Why the account's operation waits, or how its stamps differ from its record; empty: nothing is known to be wrong. */
   troubleOf(account: AccountRecord): string {
-    return this.#operations.troubleOf(account);
+    const trouble = this.#operations.troubleOf(account);
+    return trouble === "" ? this.#queueRoles.known(account) : trouble;
+  }
+
+  /** True if queues are copied to the account's second stamp, as far as its stamps do not say otherwise. */
+  copiesQueues(account: AccountRecord): boolean {
+    return account.queues === true && this.#queueRoles.known(account) === "";
   }
 
   /**

@@ -27,7 +27,7 @@ export interface OperationsOptions {
   readonly pendingOf: (account: GeoAccount) => Promise<Outcome<number>>;
   /** Runs a question of a round when few enough are under way at the stamp. */
   readonly inTurn: <T>(stamp: string, work: () => Promise<Outcome<T>>) => Promise<Outcome<T>>;
-  /** Why the account's primary should not be drained now; empty: it may be. */
+  /** Why the account's primary should not be drained now, e.g. because roles differ from the record; empty: it may be. */
   readonly lateOf: (account: GeoAccount) => Promise<Outcome<string>>;
   /** Records the account without stamps that are lost. */
   readonly leaveOutLost: (account: string) => Promise<Outcome<void>>;

@@ -121,7 +121,7 @@ const wireAccount = (location: Location, account: AccountRecord) => ({
   givenUp: account.running?.givenUp === true && account.running.drainsAgain !== true,
   trouble: location.troubleOf(account),
   ...(account.running?.acceptedSyncMs === undefined ? {} : { acceptedSyncMs: toWire(account.running.acceptedSyncMs) }),
-  queues: account.queues === true,
+  queues: location.copiesQueues(account),
   removals: location.stamps.removalsOf(account.name),
   ...shippingFields(location, account),
 });
