@@ -54,7 +54,7 @@ export {
 } from "./plan.ts";
 export type { Message, Queue, QueueName, QueueOperation, QueueResult } from "./queues/operation.ts";
 export { QueueClocks } from "./queues/queue-clocks.ts";
-export { queuesPrefix } from "./queues/queue-keys.ts";
+export { messagesPrefix, queuesPrefix, seedMarkOf } from "./queues/queue-keys.ts";
 export { receiptSecretBytes } from "./queues/receipts.ts";
 export type { Blob, BlobContent, Container, OperationResult } from "./results.ts";
 export { decodeKey, encodeKey, type KeyElement, partitionStart } from "./rows/key.ts";

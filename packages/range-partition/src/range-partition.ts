@@ -136,7 +136,8 @@ export class RangePartition {
     this.fences = new ShippedFences({
       stored: loaded.state.shippedFences ?? {},
       keys: { low: this.#options.lowKey, high: this.#options.highKey },
-      record: (fences) => this.#maintenance.recordFences(fences),
+      record: (fences) => this.#maintenance.recordFences(fences, this.#commit.lastTicket),
+      skipTickets: (count) => this.#commit.raiseTicket(this.#commit.lastTicket + count),
       untilOver: () => this.#transactions.untilOver(),
       ended: () => this.#ended ?? this.departure.recorded,
     });

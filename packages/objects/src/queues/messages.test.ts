@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { rulesWithout } from "@stamp/base";
+import { rulesWithout, toHex } from "@stamp/base";
 import { TestTable } from "../testing/table.ts";
 import type { Message, QueueName, QueueOperationKind, QueueResultKind } from "./operation.ts";
+import { messagesPrefix, seedMarkOf, textKey } from "./queue-keys.ts";
+import { ticketOfMessageId } from "./receipts.ts";
 
 const queue: QueueName = { account: "acct", queue: "jobs", incarnation: 7 };
 const week = 7 * 24 * 3600;
@@ -264,4 +266,33 @@ test("a look at a copy writes nothing: what expired is not shown and not counted
   assert.equal(taken.text, "brief");
   // The primary removes it.
   assert.deepEqual([bench.count(), bench.table.rows.size < before.size], [2, true]);
+});
+
+test("messages whose texts a seeding never brought are stepped over and removed; without the mark of a seeding a lost text is told", () => {
+  const bench = new Bench();
+  const { table } = bench;
+  const [first, , third] = ["a", "b", "c"].map((text) => bench.put(text));
+  const messages = messagesPrefix(table.rules, queue);
+  for (const { messageId } of [first, third] as Message[]) {
+    const key = textKey(messages, 0, ticketOfMessageId(messageId, queue.incarnation) ?? 0);
+    assert.ok(table.rows.delete(toHex(key)), "the text is there");
+  }
+  assert.throws(() => bench.get(32), /has no text/);
+  assert.throws(() => bench.peek(), /has no text/);
+  const mark = seedMarkOf(messages);
+  table.rows.set(toHex(mark), { key: mark, value: Uint8Array.of(1) });
+  const atCopy = bench.run({ case: "peekMessages", value: { queue, count: 32, ofCopy: true } });
+  assert.ok(typeof atCopy !== "string" && atCopy.case === "messages");
+  assert.deepEqual(
+    atCopy.value.messages.map(({ text }) => text),
+    ["b"],
+  );
+  assert.equal(bench.count(), 3, "a peek at a copy writes nothing");
+  const one = bench.run({ case: "getMessages", value: { queue, count: 1, visibilityTimeoutSeconds: 30 } });
+  assert.ok(typeof one !== "string" && one.case === "messages");
+  assert.deepEqual([one.value.messages, one.value.more, bench.count()], [[], true, 2], "the caller asks again");
+  assert.deepEqual(bench.peek(), ["b"]);
+  assert.equal(bench.count(), 1);
+  const [taken] = bench.get(32);
+  assert.deepEqual([taken?.text, bench.delete(taken as Message), bench.count(), bench.get(32)], ["b", "done", 0, []]);
 });

@@ -4,7 +4,7 @@ import { type Decision, fail, getRow, intact, type Plan, type PlanContext, scanR
 import { decodeKey } from "../rows/key.ts";
 import type { GetMessages, Message, OnMessage, PeekMessages, PutMessage, QueueName, UpdateMessage } from "./operation.ts";
 import { openQueue, type QueueEdit } from "./queue-edit.ts";
-import { generationFrom, orderFrom, orderKey, type Position, positionOfOrderKey, textKey } from "./queue-keys.ts";
+import { generationFrom, orderFrom, orderKey, type Position, positionOfOrderKey, seedMarkOf, textKey } from "./queue-keys.ts";
 import { decodeOrder, decodeText, type MessageFacts } from "./queue-rows.ts";
 import { messageIdOf, parsePopReceipt, popReceiptOf, sameSecret, ticketOfMessageId } from "./receipts.ts";
 import { collectGarbage, sweepExpired } from "./upkeep.ts";
@@ -34,11 +34,16 @@ export function* getMessages(value: GetMessages, context: PlanContext): Plan {
   const receiptSecret = found.length > 0 ? context.receiptSecret() : emptyBytes;
   for (const [index, { facts, at }] of found.entries()) {
     const taken = { ...facts, receiptSecret, dequeueCount: Math.min(facts.dequeueCount + 1, dequeueCountMax) };
+    const text = yield* textOf(edit, facts);
+    if (text === undefined) {
+      edit.remove(facts, at);
+      continue;
+    }
     const to: Position = { visibleMs: edit.nowMs + value.visibilityTimeoutSeconds * 1000, ticket: edit.ticket, index };
-    messages.push(messageOf(edit, taken, to, yield* textOf(edit, facts)));
+    messages.push(messageOf(edit, taken, to, text));
     edit.move(taken, at, to);
   }
-  return edit.answer({ case: "messages", value: { messages, more } });
+  return edit.answer({ case: "messages", value: { messages, more: more || messages.length < found.length } });
 }
 
 /**
@@ -50,11 +55,13 @@ export function* peekMessages(value: PeekMessages, context: PlanContext): Plan {
   const { found, more } = yield* visible(edit, value.count, false);
   const messages: Message[] = [];
   for (const { facts, at } of found) {
-    messages.push({ ...messageOf(edit, facts, at, yield* textOf(edit, facts)), popReceipt: "" });
+    const text = yield* textOf(edit, facts);
+    if (text === undefined) edit.remove(facts, at);
+    else messages.push({ ...messageOf(edit, facts, at, text), popReceipt: "" });
   }
   return value.ofCopy === true
     ? edit.answerOnly({ case: "messages", value: { messages, more: false } })
-    : edit.answer({ case: "messages", value: { messages, more } });
+    : edit.answer({ case: "messages", value: { messages, more: more || messages.length < found.length } });
 }
 
 export function* deleteMessage(value: OnMessage, context: PlanContext): Plan {
@@ -145,9 +152,11 @@ function* visible(edit: QueueEdit, count: number, taking: boolean): Plan<{ reado
 
 const positionOf = (key: Uint8Array): Position => positionOfOrderKey(intact(decodeKey(key))[2] ?? []);
 
-function* textOf(edit: QueueEdit, { message }: MessageFacts): Plan<string> {
+/** Text of a message; undefined: the seeding of the queue's messages has not ended, or never will, and did not bring it. Else a loss, which is told. */
+function* textOf(edit: QueueEdit, { message }: MessageFacts): Plan<string | undefined> {
   const row = yield* getRow(textKey(edit.messages, edit.generation, message));
   if (row) return decodeText(row).text;
+  if ((yield* getRow(seedMarkOf(edit.messages))) !== undefined) return undefined;
   throw new FailureError(refused("dataLoss", "damaged", `message ${message} of queue ${edit.queue.queue} has no text`).failure);
 }
 

@@ -7,7 +7,8 @@
  *             alive, a second time;
  *   head      every place that is given lies at or behind (now, ticket of this operation), and the head moves at most to there: so nothing
  *             is ever put before the head, and deleted rows before it are never walked again;
- *   count     goes down exactly where a message's text row is removed, which happens once.
+ *   count     goes down exactly where a message's text row is removed, which happens once. Only where a seeding from another stamp never ended
+ *             may rows of one message be there without the others: the count is then near the truth, and not below 0.
  */
 import { answer, type Decision, getRow, type Plan, type PlanContext, type RowWrite } from "../plan.ts";
 import type { QueueName, QueueResultKind } from "./operation.ts";
@@ -93,7 +94,7 @@ export class QueueEdit {
   removeContent(message: number, expiresMs: number | undefined): void {
     this.drop(textKey(this.messages, this.generation, message));
     if (expiresMs !== undefined) this.drop(expiryKey(this.messages, this.generation, expiresMs, message));
-    this.change({ count: this.#state.count - 1 });
+    this.change({ count: Math.max(0, this.#state.count - 1) });
   }
 
   drop(key: Uint8Array): void {

@@ -45,6 +45,17 @@ export const messagesPrefix = (rules: Rules, { account, queue, incarnation }: Qu
 /** `messages` is what messagesPrefix gave. */
 export const stateKey = (messages: Uint8Array): Uint8Array => appendComponents(messages, [[stateRow]]);
 
+/**
+ * Key of the hidden row that is there while the queue's messages are seeded from another stamp, and stays if this stamp was promoted before their
+ * last piece came (docs/formats/shipped-version.md "Seed marks").
+ */
+export function seedMarkOf(messages: Uint8Array): Uint8Array {
+  const key = new Uint8Array(messages.length + 2);
+  key.set(messages);
+  key.set([0x03, 0x04], messages.length);
+  return key;
+}
+
 const keyOf = (messages: Uint8Array, generation: number, rest: KeyComponent): Uint8Array =>
   appendComponents(messages, [[generations, generation, ...rest]]);
 

@@ -164,9 +164,10 @@ export class Maintenance {
     return recorded.ok ? ok() : recorded;
   }
 
-  /** Records the fences against what other stamps ship. */
-  async recordFences(shippedFences: PartitionState["shippedFences"]): Promise<Outcome<void>> {
-    const recorded = await this.#record((checkpoints) => checkpoints, { shippedFences });
+  /** Records the fences against what other stamps ship, and a ticket up to which no later owner gives one. */
+  async recordFences(shippedFences: PartitionState["shippedFences"], ticket: number): Promise<Outcome<void>> {
+    const lastTicket = Math.max(this.#state.lastTicket, ticket);
+    const recorded = await this.#record((checkpoints) => checkpoints, { shippedFences, lastTicket });
     return recorded.ok ? ok() : recorded;
   }
 

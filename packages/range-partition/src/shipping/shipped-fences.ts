@@ -7,6 +7,8 @@
  *   merges, have it.
  * - When a fence counts, every transaction that was decided before it is over (rule `geoPromotionFences`).
  * - A range keeps no fence or tenure without a key of it: a child leaves those of its siblings out.
+ * - Tickets that this range gives behind a fence are far above those that it saw before: the primary of the copy may have given tickets to
+ *   commits that were never shipped, and clients know them as ETags, incarnations and ids of messages.
  * - A fence or tenure that was not recorded is refused in memory, and counts for nothing else: `recordedTenure` leaves it out.
  *
  * Beside the fences stands the tenure of each account (@stamp/geo account-role.ts), kept in the same way: rows that were shipped to
@@ -26,11 +28,16 @@ interface FencedRange {
   /** Keys of the range; an empty `high` is the end of the table. */
   readonly keys: { readonly low: Uint8Array; readonly high: Uint8Array };
   readonly record: (fences: FencedEpochs) => Promise<Outcome<void>>;
+  /** Gives no ticket up to the last one and so many more. What is recorded next keeps that. */
+  readonly skipTickets: (count: number) => void;
   /** Resolves when every transaction that began before is over. */
   readonly untilOver: () => Promise<void>;
   /** Why nothing is recorded any more; undefined: it is. */
   readonly ended: () => Failure | undefined;
 }
+
+/** Tickets that a promotion leaves out: more than a primary gives to what it can't ship, and so few that 2,000,000 promotions have room. */
+const skippedTickets = 2 ** 32;
 
 export class ShippedFences {
   readonly #range: FencedRange;
@@ -48,7 +55,7 @@ export class ShippedFences {
 
   /** Takes nothing more that was shipped under a role epoch up to this one, of keys that begin so. Resolves when that counts. */
   raise(prefix: Uint8Array, epoch: number): Promise<Outcome<void>> {
-    return this.#raise(toHex(prefix), epoch);
+    return this.#raise(toHex(prefix), epoch, () => this.#range.skipTickets(skippedTickets));
   }
 
   /** Raises the tenure of keys that begin so. Resolves when it counts: no removal of an earlier tenure is under way. */
@@ -66,12 +73,14 @@ export class ShippedFences {
     return this.#fences[tenureKey(prefix)] ?? 0;
   }
 
-  async #raise(key: string, number: number): Promise<Outcome<void>> {
+  /** `whenOver` is called when every transaction that was decided before is over. */
+  async #raise(key: string, number: number, whenOver?: () => void): Promise<Outcome<void>> {
     this.#fences = { ...this.#fences, [key]: Math.max(number, this.#fences[key] ?? 0) };
     this.#index = indexOf(this.#fences);
     await this.#range.untilOver();
     const ended = this.#range.ended();
     if (ended !== undefined) return { ok: false, failure: ended };
+    whenOver?.();
     const fences = this.#fences;
     const recorded = await this.#range.record(fences);
     if (recorded.ok) this.#recorded = highestOf(this.#recorded, fences);

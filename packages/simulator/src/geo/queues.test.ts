@@ -271,3 +271,22 @@ test("queues: a primary that was told to give its copy up, and is deposed by for
     assert.equal(await done(a, () => back.count(jobs)), count);
   });
 });
+
+test("queues: a copy that is promoted by force gives no id of a message that the primary before has given", async () => {
+  const sim = new Simulation({ seed: 145, rules: allRules });
+  await sim.run(async () => {
+    const { a, b, own } = await begin(sim);
+    await untilShipped(a);
+    sim.partition([a.server(1), a.server(2)], [b.door]);
+    const lost = new Set<string>();
+    for (let i = 0; i < 40; i++) lost.add((await done(a, () => own.put(jobs, `lost-${i}`, 0, week))).messageId);
+    await b.obey(RoleCommand.PROMOTE, 3, { peer: "a", peerDoors: [a.door] });
+    sim.heal();
+    const there = await queuesAt(sim, b);
+    const given = async () => (await done(b, () => there.put(jobs, "made", 0, week))).messageId;
+    for (let i = 0; i < 60; i++) assert.ok(!lost.has(await given()), `message ${i}`);
+    // The next owners of the ranges know it, too.
+    for (const i of [1, 2]) sim.crash(b.server(i));
+    for (let i = 0; i < 60; i++) assert.ok(!lost.has(await given()), `message ${i} of the next owner`);
+  });
+});
