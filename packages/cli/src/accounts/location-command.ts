@@ -133,6 +133,7 @@ export async function createLocated(command: Command, account: string, { locatio
   const made = await onLocation(command, (transport, { at }) =>
     transport.client(at, LocationService).createAccount({ account, location, secondLocation: second, withQueues }, call),
   );
+  const isLeftOut = withQueues && made.account?.queues !== true;
   const facts = { ...(made.account === undefined ? {} : accountFacts(made.account)), keys: made.keys };
   tell(command, facts, () =>
     [
@@ -141,9 +142,11 @@ export async function createLocated(command: Command, account: string, { locatio
       `stamp               ${made.account?.stamp ?? ""}`,
       `location            ${made.account?.location ?? ""}`,
       ...(second === "" ? [] : [`copy                ${copyText(made.account)}`]),
-      ...(withQueues ? [`queues              ${made.account?.queues ? "copied" : leavesQueuesOut}`] : []),
+      ...(withQueues ? [`queues              ${isLeftOut ? leavesQueuesOut : "copied"}`] : []),
     ].join("\n"),
   );
+  // The account is there, and its keys are told.
+  if (isLeftOut) throw new CommandError(`account ${account} is made, and its queues are ${leavesQueuesOut}`);
 }
 
 /** Said of a location service of an older release, which skips what it does not know. */
