@@ -46,3 +46,21 @@ test("clock: a timer that came too early and waits once more is not overtaken by
     for (const stub of stubs) stub.mock.restore();
   }
 });
+
+test("clock: of two timers, the one that is set and due first is not armed for longer than the other", (t) => {
+  let nowMs = 0;
+  const delays: number[] = [];
+  t.mock.method(performance, "now", () => nowMs);
+  t.mock.method(globalThis, "setTimeout", (_: () => void, delayMs: number) => {
+    delays.push(delayMs);
+    return { unref: () => {} };
+  });
+  const clock = new NodeClock();
+  for (const delayMs of [4, 20, 200]) {
+    clock.after(delayMs, () => {});
+    nowMs += 0.5;
+    clock.after(delayMs - 0.2, () => {});
+    const [first = 0, second = 0] = delays.splice(0);
+    assert.ok(first <= second, `${first} ms, then ${second} ms`);
+  }
+});

@@ -4,8 +4,6 @@ import { SuspendWatch, systemTimes } from "./process/suspend.ts";
 
 /** The longest delay setTimeout takes; longer ones are re-armed. */
 const delayMaxMs = 2 ** 31 - 1;
-/** Timers of this length and more come up to 1 ms later instead of waking the process twice, because they came too early. */
-const lateFromMs = 20;
 
 interface Early {
   readonly dueMs: number;
@@ -33,7 +31,7 @@ export class NodeClock implements Clock {
     const dueMs = performance.now() + delayMs;
     let handle: NodeJS.Timeout | undefined;
     const arm = (leftMs: number): void => {
-      handle = setTimeout(fire, Math.min(Math.ceil(leftMs) + (leftMs >= lateFromMs ? 1 : 0), delayMaxMs));
+      handle = setTimeout(fire, Math.min(Math.ceil(leftMs), delayMaxMs));
       handle.unref();
     };
     let over = false;

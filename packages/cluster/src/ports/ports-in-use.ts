@@ -78,6 +78,17 @@ async function commandOf(pid: string): Promise<string> {
   const words = line
     .split("\0")
     .filter((word) => word !== "")
+    .map(shortened)
     .join(" ");
   return words === "" ? "unknown command" : words.length > 120 ? `${words.slice(0, 117)}...` : words;
+}
+
+/** Longest path that is told whole, in characters. */
+const pathMax = 40;
+
+/** The end of a long path names the program: `…/extent-node/src/main.ts`, `…/<digest>/extent-node.mjs`. */
+function shortened(word: string): string {
+  if (!word.startsWith("/") || word.length <= pathMax) return word;
+  const parts = word.split("/");
+  return `…/${parts.slice(parts.at(-1) === "main.ts" ? -3 : -2).join("/")}`;
 }

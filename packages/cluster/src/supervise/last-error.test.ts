@@ -20,6 +20,16 @@ test("last error: the reason, else the error's message, else the line's, of the 
   assert.equal(said.text, "the disk is full", "in pieces, and on one line");
 });
 
+test("last error: of an error that nobody caught, the line in which Node names it", () => {
+  const said = new LastError();
+  said.take(
+    Buffer.from("file:///stamp/a.mjs:5\nvar a = b(;\n          ^\n\nSyntaxError: Unexpected token ';'\n    at compile\n\nNode.js v26\n"),
+  );
+  assert.equal(said.text, "SyntaxError: Unexpected token ';'");
+  said.take(Buffer.from("Error [ERR_MODULE_NOT_FOUND]: Cannot find module\n    at run\n"));
+  assert.equal(said.text, "Error [ERR_MODULE_NOT_FOUND]: Cannot find module");
+});
+
 test("last error, a process that writes without end: little is held, little is told", () => {
   const said = new LastError();
   for (let at = 0; at < 1_000; at++) said.take(Buffer.from("x".repeat(1_000)));

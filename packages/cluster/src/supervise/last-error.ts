@@ -1,6 +1,6 @@
 /**
- * Last words of a process: the last line of level "error" of its log (JSON lines). The supervisor tells it beside the
- * exit code, which alone says nothing to a reader of `stamp status`.
+ * Last words of a process: the last line of level "error" of its log (JSON lines), or the line in which Node names an error that nobody
+ * caught. The supervisor tells it beside the exit code, which alone says nothing to a reader of `stamp status`.
  */
 
 /** A line with its stack; longer ones are not understood. */
@@ -32,7 +32,11 @@ export class LastError {
   }
 }
 
+/** `SyntaxError: missing ) after argument list`, `Error [ERR_MODULE_NOT_FOUND]: Cannot find …`. */
+const uncaught = /^(?:[A-Z]\w*)?Error(?: \[\w+\])?: ./;
+
 function errorOf(line: string): string {
+  if (uncaught.test(line)) return line.replaceAll(/\s+/g, " ");
   try {
     const { level, reason, error, msg } = JSON.parse(line) as ErrorLine;
     if (level !== "error") return "";

@@ -7,6 +7,7 @@ import { release } from "@stamp/base";
 import { type HttpHandler, isLoopback, type Logger, type Role, type World } from "@stamp/ports";
 import { isCaller } from "@stamp/wire";
 import { z } from "zod";
+import { isFromSources, loadGrpcSoon } from "../grpc/native/load.ts";
 import { defaultLimits } from "../grpc/options.ts";
 import type { HttpLimits } from "../http/http-limits.ts";
 import { serveHttp } from "../http/http-server.ts";
@@ -171,6 +172,7 @@ export async function runService<S extends z.ZodObject, R extends Role>(
     process.exit(69);
   }
   logger.info("started", { role: service.role, release, address: role.address, pid: process.pid });
+  if (isFromSources(import.meta.url)) loadGrpcSoon(world.clock, logger);
   // With NODE_COMPILE_CACHE set: kept now and not at the exit, so that a process that is killed starts again in half the time.
   flushCompileCache();
 }

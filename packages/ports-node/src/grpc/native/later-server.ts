@@ -3,6 +3,7 @@
  * Invariants:
  * - A connection that comes while it is made waits, and is served in its turn; nothing of it is read meanwhile.
  * - After `leave`, no server is made, and a connection that waits is ended.
+ * - A failure to make it ends the connections that wait, and the next connection tries again.
  */
 import type { Socket } from "node:net";
 import type { Address, Clock, Logger } from "@stamp/ports";
@@ -23,22 +24,32 @@ export interface ServerContext {
   readonly advertised?: Address | undefined;
 }
 
+const loadServer = (): Promise<typeof import("./grpc-server.ts")> => import("./grpc-server.ts");
+
 export class LaterServer {
   readonly #logger: Logger;
   readonly #options: () => GrpcServerOptions;
+  readonly #load: typeof loadServer;
   #made: Promise<GrpcServer | undefined> | undefined;
   #server: GrpcServer | undefined;
   #isLeaving = false;
+  /** True if the last attempt failed, which was logged. */
+  #hasFailed = false;
 
-  constructor(logger: Logger, options: () => GrpcServerOptions) {
+  constructor(logger: Logger, options: () => GrpcServerOptions, load = loadServer) {
     this.#logger = logger;
     this.#options = options;
+    this.#load = load;
   }
 
   /** Serves an HTTP/2 connection of which nothing has been taken. */
   take(socket: Socket): void {
     if (this.#server !== undefined) {
       this.#server.take(socket);
+      return;
+    }
+    if (this.#isLeaving) {
+      socket.destroy();
       return;
     }
     const gone = (): void => void socket.destroy();
@@ -63,11 +74,18 @@ export class LaterServer {
   /** Never rejects. */
   async #make(): Promise<GrpcServer | undefined> {
     try {
-      const { GrpcServer } = await import("./grpc-server.ts");
+      const { GrpcServer } = await this.#load();
+      if (this.#isLeaving) return undefined;
       this.#server = new GrpcServer(this.#options());
       return this.#server;
     } catch (error) {
-      this.#logger.error("connections of gRPC are not served, because its server could not be loaded", { error });
+      // Too many open files, for one, may pass.
+      this.#made = undefined;
+      if (!this.#hasFailed)
+        this.#logger.error("a connection of gRPC was not served, because its server could not be loaded; the next one tries again", {
+          error,
+        });
+      this.#hasFailed = true;
       return undefined;
     }
   }

@@ -14,7 +14,10 @@ interface MadeClient {
 type StreamOut = (...given: unknown[]) => AsyncIterable<object>;
 type SingleAnswer = (...given: unknown[]) => Promise<unknown>;
 
-/** Client of grpc-js that is made at the first call. Its methods behave as those of the client that it makes. */
+/**
+ * Client of grpc-js that is made at the first call. Its methods behave as those of the client that it makes. If it can't be made, the calls
+ * that wait for it fail, and the next call tries again.
+ */
 export class LaterClient {
   readonly #make: () => Promise<MadeClient>;
   #made: Promise<MadeClient> | undefined;
@@ -40,14 +43,24 @@ export class LaterClient {
   /** Calls that come later are refused. */
   close(): void {
     this.#isClosed = true;
-    void this.#made?.then((client) => client.close());
+    this.#made?.then(
+      (client) => client.close(),
+      // The calls that wait are told.
+      () => {},
+    );
   }
 
   #client(): Promise<MadeClient> {
-    this.#made ??= this.#make().then((client) => {
-      if (this.#isClosed) client.close();
-      return client;
-    });
+    this.#made ??= this.#make().then(
+      (client) => {
+        if (this.#isClosed) client.close();
+        return client;
+      },
+      (error: unknown) => {
+        this.#made = undefined;
+        throw error;
+      },
+    );
     return this.#made;
   }
 }
