@@ -21,7 +21,7 @@ import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { roles } from "../roles.ts";
-import { bundlesIn, digestOf, freshBundle, manifestIn, programOf, sourceOf } from "./bundle.ts";
+import { bundlesIn, damagedBundle, digestOf, freshBundle, manifestIn, programOf, sourceOf } from "./bundle.ts";
 import { makeBundle } from "./make-bundle.ts";
 
 const up = "../../..";
@@ -127,7 +127,9 @@ test("bundle: a damaged file is not started, and the bundle is made again", asyn
     t.after(() => rmSync(root, { recursive: true, force: true }));
     await makeBundle(root);
     const folder = freshBundle(root) as string;
+    assert.equal(damagedBundle(root), undefined);
     damage(join(folder, "extent-node.mjs"));
+    assert.equal(damagedBundle(root), folder, "which the log tells");
     assert.equal(programOf(root, "extent-node").path, join(root, sourceOf("extent-node")), what);
     assert.equal(await makeBundle(root), true);
     assert.equal(freshBundle(root, "digests"), folder, what);

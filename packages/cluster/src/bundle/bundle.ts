@@ -102,14 +102,25 @@ interface Fresh {
 }
 
 function fresh(root: string, look: "sizes" | "digests"): Fresh | undefined {
+  const made = madeOfPresentSources(root);
+  return made !== undefined && isWhole(made.folder, made.outputs, look) ? made : undefined;
+}
+
+/** The bundle of the sources as they are now, by its manifest alone. */
+function madeOfPresentSources(root: string): Fresh | undefined {
   try {
     const { digest, files, outputs } = JSON.parse(readFileSync(manifestIn(root), "utf8")) as Manifest;
-    const folder = join(bundlesIn(root), digest);
-    const isFresh = outputs.length > 0 && digestOf(files, contentIn(root)) === digest && isWhole(folder, outputs, look);
-    return isFresh ? { folder, outputs } : undefined;
+    const isMade = outputs.length > 0 && digestOf(files, contentIn(root)) === digest;
+    return isMade ? { folder: join(bundlesIn(root), digest), outputs } : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** Folder of the bundle of the present sources, if files of it are missing, damaged or can't be read by this user. */
+export function damagedBundle(root: string): string | undefined {
+  const made = madeOfPresentSources(root);
+  return made === undefined || isWhole(made.folder, made.outputs, "digests") ? undefined : made.folder;
 }
 
 /** Folder of the bundle that was made of the sources as they are now; undefined if there is none, or not all of it. */

@@ -6,14 +6,14 @@ import { spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freshBundle, isOff, isRepository } from "./bundle.ts";
+import { damagedBundle, freshBundle, isOff, isRepository } from "./bundle.ts";
 
 const lookEveryMs = 2_000;
 /** A process that makes a bundle for longer is ended: on a busy machine it takes minutes. */
 const makingMaxMs = 10 * 60_000;
 const toldMax = 500;
 
-/** Ends with the signal, which also ends a process that makes a bundle. Never rejects; `warn` is told once why no bundle was made. */
+/** Ends with the signal, which also ends a process that makes a bundle. Never rejects; `warn` is told why a bundle is not used or not made. */
 export async function makeBundleWhenReady(
   root: string,
   isReady: () => boolean,
@@ -24,6 +24,11 @@ export async function makeBundleWhenReady(
     if (isOff() || !isRepository(root)) return;
     while (!signal.aborted && !isReady()) await sleep(lookEveryMs, undefined, { signal, ref: false }).catch(() => {});
     if (signal.aborted || freshBundle(root, "digests") !== undefined) return;
+    const damaged = damagedBundle(root);
+    if (damaged !== undefined)
+      warn(
+        `processes start from their sources until the bundle in ${damaged} is made again: files of it are missing, damaged or can't be read`,
+      );
     const program = join(root, "packages/cluster/src/bundle/main.ts");
     const child = spawn(process.execPath, [program, root], { stdio: ["ignore", "ignore", "pipe"], signal, timeout: makingMaxMs });
     child.unref();
