@@ -290,3 +290,27 @@ test("queues: a copy that is promoted by force gives no id of a message that the
     for (let i = 0; i < 60; i++) assert.ok(!lost.has(await given()), `message ${i} of the next owner`);
   });
 });
+
+test("queues: a peek and a count at a copy commit nothing, also when messages have expired there", async () => {
+  const sim = new Simulation({ seed: 48, rules: allRules });
+  await sim.run(async () => {
+    const { a, b, own } = await begin(sim);
+    await done(a, () => own.put(jobs, "brief", 0, 3));
+    await untilShipped(a);
+    await sleep(a.world.clock, 5_000);
+    interface RangeFacts {
+      readonly rangeId: string;
+      readonly sequence?: number;
+    }
+    const commits = (): number =>
+      [1, 2]
+        .flatMap((i) => (sim.role(b.server(i))?.status.facts.ranges ?? []) as readonly RangeFacts[])
+        .reduce((sum, range) => sum + (range.rangeId.startsWith("message") ? (range.sequence ?? 0) : 0), 0);
+    const before = commits();
+    assert.ok(before > 0, "the copy has messages");
+    const copy = await queuesAt(sim, b, true);
+    assert.ok(!(await done(b, () => copy.peek(jobs))).some(({ text }) => text === "brief"));
+    assert.equal(await done(b, () => copy.count(jobs)), 28);
+    assert.equal(commits(), before);
+  });
+});
