@@ -128,6 +128,8 @@ test("a lost stamp: one that comes back with many accounts is told of all of the
       unwrap(await location.declareStampLost({ name: "north-1", acceptLoss: true }, call));
       await sim.sleep(downMs);
       sim.restart("north-1:1");
+      // Its front-ends act on the roles that it knew.
+      for (const name of names) place.write(name);
       await sim.sleep(4_000);
       const taking = names.filter((name) => place.write(name).includes("north-1"));
       assert.deepEqual(taking, [], `back after ${downMs} ms`);
@@ -136,6 +138,57 @@ test("a lost stamp: one that comes back with many accounts is told of all of the
         await sim.sleep(500);
       }
       for (const name of names) assert.equal(roleAt(place.state("north-1"), name)?.role, "removed", name);
+      place.end();
+    });
+  }
+});
+
+test("a lost stamp: accounts whose commands it refuses or does not answer keep no other account from being told, and are told when it obeys", async () => {
+  const names = Array.from({ length: 48 }, (_, at) => `acct${String(at).padStart(2, "0")}`);
+  for (const [seed, refusing, stuck] of [
+    [46, ["acct03"], []],
+    // More than are told at once.
+    [47, names.slice(0, 20), []],
+    [48, names.slice(2, 4), names.slice(0, 2)],
+  ] as const) {
+    const place = new TwoStamps({ seed });
+    await place.sim.run(async () => {
+      const { location, sim } = place;
+      await place.begin("north-1", "south-1");
+      for (const name of names) unwrap(await location.createAccount({ account: name, location: "north", secondLocation: "south" }, call));
+      for (const name of names) await place.protectedBy(name);
+      sim.crash("north-1:1", down);
+      for (const name of names)
+        unwrap(await location.failOverAccount({ account: name, forced: true, acceptLoss: true, stamp: "south-1" }, call));
+      for (const name of names)
+        await sim.until(async () => (await place.account(name)).stamp === "south-1", 30_000, `${name} is at the other stamp`);
+      unwrap(await location.declareStampLost({ name: "north-1", acceptLoss: true }, call));
+      const state = place.state("north-1");
+      state.refusing = new Set(refusing);
+      state.stuck = new Set(stuck);
+      sim.restart("north-1:1");
+      await sim.sleep(4_000);
+      const untold: readonly string[] = [...refusing, ...stuck].sort();
+      const primaries = () => names.filter((name) => roleAt(state, name)?.role === "primary");
+      assert.deepEqual(primaries(), untold, "only these are not told");
+      assert.deepEqual(
+        names.filter((name) => place.write(name).includes("north-1")),
+        untold,
+        "no other account takes writes there",
+      );
+      // Nor does one that waits keep the others from what comes after.
+      const removed = names.filter((name) => roleAt(state, name)?.role === "removed");
+      assert.equal(removed.length, names.length - untold.length);
+      assert.equal((await stampAt(place, "north-1"))?.lost, true);
+      state.refusing = new Set();
+      state.stuck = new Set();
+      await sim.sleep(1_500);
+      assert.deepEqual(primaries(), [...stuck], "refused ones are asked again soon");
+      for (let waitedMs = 0; (await stampAt(place, "north-1"))?.lost !== false; waitedMs += 500) {
+        assert.ok(waitedMs < 30_000, "it is told everything");
+        await sim.sleep(500);
+      }
+      for (const name of names) assert.equal(roleAt(state, name)?.role, "removed", name);
       place.end();
     });
   }

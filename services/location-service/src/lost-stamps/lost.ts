@@ -5,17 +5,21 @@
  * Invariants:
  * - That a stamp is lost is recorded before any operation goes on without it.
  * - A lost stamp that answers is told what it is owed, in order, before it counts as a stamp again: until then no operation uses it.
+ * - Accounts are told apart from each other: a command that is refused, or has no answer, holds back no other account.
  */
 import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 import { type AccountRecord, type GeoAccount, owedTo, planLost, planTold, type StampRecord } from "@stamp/geo";
-import { type Clock, type Logger, sleep } from "@stamp/ports";
+import { type Clock, type Logger, sleep, within } from "@stamp/ports";
+import { Lanes } from "../lanes.ts";
 import { type Registry, unknownStamp } from "../registry.ts";
 import type { StampLink } from "../stamp-link.ts";
 
 const namesMax = 10;
-/** Accounts that a lost stamp is told of at once. */
+/** Commands to a lost stamp that are sent at once. */
 const toldAtOnce = 16;
+/** How long a command without an answer keeps its place among these, in ms. A refusal may take as long as the deadline, because it is sent again. */
+const placeMs = 250;
 
 export interface LostOptions {
   readonly clock: Clock;
@@ -30,6 +34,11 @@ export interface LostOptions {
 
 export class LostStamps {
   readonly #options: LostOptions;
+  readonly #lanes = new Lanes(toldAtOnce);
+  /** Stamp and account of commands that wait for their turn, for an answer, or for the pause that the stamp asked for. */
+  readonly #telling = new Set<string>();
+  /** Lost stamps that did not answer when they were asked last. */
+  readonly #silent = new Set<string>();
 
   constructor(options: LostOptions) {
     this.#options = options;
@@ -72,44 +81,77 @@ export class LostStamps {
   }
 
   /**
-   * Tells a lost stamp that answers what it is owed. When that is nothing, it is a stamp again that takes no new accounts. Every account that it
-   * takes writes of is deposed before the wait that a command asks for.
+   * Asks a lost stamp whether it answers, and begins to tell it what it is owed of every account that is not being told. Waits for none of these
+   * commands: whoever calls asks again soon. If nothing is owed, the stamp is a stamp again that takes no new accounts.
    */
   async tell(stamp: StampRecord): Promise<void> {
-    const { registry, logger, clock, ended } = this.#options;
+    const { registry, onStamp } = this.#options;
     if (registry.stamp(stamp.name)?.lost !== true) return;
-    for (let owing = this.#owing(stamp.name); owing.length > 0; owing = this.#owing(stamp.name)) {
-      let waitMs = 0;
-      for (let at = 0; at < owing.length; at += toldAtOnce) {
-        const told = await Promise.all(owing.slice(at, at + toldAtOnce).map((name) => this.#tellFirst(name, stamp)));
-        for (const one of told) {
-          // It is told again in the next round.
-          if (!one.ok) return;
-          waitMs = Math.max(waitMs, one.value);
-        }
-      }
-      if (waitMs > 0) await sleep(clock, waitMs, ended);
+    const owing = this.#owing(stamp.name);
+    if (owing.length === 0) return this.#welcome(stamp.name);
+    const there = await onStamp(stamp, async () => ok());
+    if (!there.ok) {
+      this.#silent.add(stamp.name);
+      return;
+    }
+    this.#silent.delete(stamp.name);
+    for (const name of owing) this.#unlessTold(name, stamp);
+  }
+
+  #unlessTold(name: string, stamp: StampRecord): void {
+    const key = `${stamp.name} ${name}`;
+    if (this.#telling.has(key)) return;
+    this.#telling.add(key);
+    void this.#tellOf(name, stamp)
+      .catch((error: unknown) =>
+        this.#options.logger.error("a lost stamp could not be told of an account", { stamp: stamp.name, account: name, error: String(error) }),
+      )
+      .finally(() => this.#telling.delete(key));
+  }
+
+  /**
+   * Tells the stamp of one account, until nothing is owed of it or a command fails. The pause that a command asks for takes no place in the lane, and
+   * an answer that is late gives its place up.
+   */
+  async #tellOf(name: string, stamp: StampRecord): Promise<void> {
+    const { clock, ended } = this.#options;
+    while (this.#firstOwed(name, stamp.name) !== undefined) {
+      const sent = await this.#lanes.run(stamp.name, async () => {
+        const answer = this.#tellFirst(name, stamp);
+        await within(clock, placeMs, answer);
+        return { answer };
+      });
+      const told = await sent.answer;
+      if (!told.ok || ended.aborted) return;
+      if (told.value > 0) await sleep(clock, told.value, ended);
       if (ended.aborted) return;
     }
-    const back = await registry.turn(async () => {
-      const held = registry.stamp(stamp.name);
-      if (held === undefined || isNamed(stamp.name, registry.accounts)) return ok(false);
-      const { lost: _lost, ...record } = held;
-      const put = await registry.put([{ kind: "stamp", record }]);
-      return put.ok ? ok(true) : put;
-    });
-    if (back.ok && back.value) logger.info("a lost stamp has come back and was told everything", { stamp: stamp.name });
   }
 
   /** Sends the first command that the stamp is owed of an account. Returns for how long the stamp asks to wait before it is sent again. */
   async #tellFirst(name: string, stamp: StampRecord): Promise<Outcome<number>> {
     const told = this.#firstOwed(name, stamp.name);
     if (told === undefined) return ok(0);
+    // What waited for its turn is not sent to a stamp that has gone silent since: each command would take its whole deadline.
+    if (this.#options.ended.aborted || this.#silent.has(stamp.name)) return refused("unavailable", "notReady", `stamp ${stamp.name} is silent`);
     const obeyed = await this.#options.onStamp(stamp, (link) => link.obey(name, told.command));
     if (!obeyed.ok) return obeyed;
     if (obeyed.value.waitMs > 0) return ok(obeyed.value.waitMs);
     const noted = await this.#record(name, (held) => planTold(held, told));
     return noted.ok ? ok(0) : noted;
+  }
+
+  /** Records that the stamp is not lost any more, if no account names it. */
+  async #welcome(name: string): Promise<void> {
+    const { registry, logger } = this.#options;
+    const back = await registry.turn(async () => {
+      const held = registry.stamp(name);
+      if (held === undefined || isNamed(name, registry.accounts)) return ok(false);
+      const { lost: _lost, ...record } = held;
+      const put = await registry.put([{ kind: "stamp", record }]);
+      return put.ok ? ok(true) : put;
+    });
+    if (back.ok && back.value) logger.info("a lost stamp has come back and was told everything", { stamp: name });
   }
 
   /** Names of the accounts of which the stamp has not been told everything. */

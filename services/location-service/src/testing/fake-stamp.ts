@@ -17,7 +17,7 @@ import {
   takesWrites,
 } from "@stamp/geo";
 import type { Handlers, Listener, Role, World } from "@stamp/ports";
-import { served } from "@stamp/ports";
+import { served, sleep } from "@stamp/ports";
 import {
   Accounts,
   FeatureLevels,
@@ -73,6 +73,10 @@ export interface StampState {
   /** False: its release has no method that tells queues. */
   tellsQueues: boolean;
   removals: readonly { readonly account: string; readonly rows: bigint; readonly bytesLeft: bigint; readonly rangesLeft: number }[];
+  /** Accounts whose commands are refused, as when the range of their row is not served. */
+  refusing: ReadonlySet<string>;
+  /** Accounts whose commands have no answer before the caller's deadline. */
+  stuck: ReadonlySet<string>;
   /** Every role that a command was obeyed with, in order. */
   readonly obeyed: { readonly account: string; readonly command: RoleCommand["kind"]; readonly operation: number }[];
 }
@@ -93,6 +97,8 @@ export const stampState = (stampId: string, usedBytes: number, accounts: readonl
   queues: [],
   tellsQueues: true,
   removals: [],
+  refusing: new Set(),
+  stuck: new Set(),
   obeyed: [],
 });
 
@@ -112,7 +118,8 @@ const pointOf = (state: StampState, account: string): GeoPoint => [{ range: "r",
 export class FakeFrontEnd {
   readonly #state: StampState;
   readonly #nowMs: () => number;
-  #read: { readonly role: AccountRole | undefined; readonly untilMs: number } | undefined;
+  /** Roles that it acts on, by account. */
+  readonly #roles = new Map<string, { readonly role: AccountRole | undefined; readonly untilMs: number }>();
 
   constructor(state: StampState, nowMs: () => number) {
     this.#state = state;
@@ -122,11 +129,13 @@ export class FakeFrontEnd {
   /** True if the write is acknowledged. */
   write(account: string, number: number): boolean {
     const nowMs = this.#nowMs();
-    if (this.#read === undefined || this.#read.untilMs <= nowMs) {
+    let read = this.#roles.get(account);
+    if (read === undefined || read.untilMs <= nowMs) {
       const role = roleAt(this.#state, account);
-      this.#read = { role, untilMs: nowMs + roleTermMs(role) };
+      read = { role, untilMs: nowMs + roleTermMs(role) };
+      this.#roles.set(account, read);
     }
-    const { role } = this.#read;
+    const { role } = read;
     if (role === undefined || !takesWrites(role)) return false;
     logAt(this.#state, account).push(number);
     return true;
@@ -134,6 +143,9 @@ export class FakeFrontEnd {
 }
 
 const withRanges = ({ ranges = [], ...told }: ShippingAt) => ({ ...told, ranges: [...ranges] });
+
+/** Longer than anybody waits for an answer, in milliseconds. */
+const stuckMs = 600_000;
 
 const unknownMethod = refused("unimplemented", "unknownMethod", "no such method");
 
@@ -230,13 +242,17 @@ export class FakeStamp implements Role {
         state.accounts.set(account, [...keys]);
         return ok({ name: account, keys: [...keys] });
       },
-      obey: async (request) => this.#obey(request),
+      obey: async (request) => {
+        if (state.stuck.has(request.account)) await sleep(this.#world.clock, stuckMs);
+        return this.#obey(request);
+      },
     };
   }
 
   #obey(request: ObeyRequest): Outcome<{ geoRole: string; waitMs: number }> {
     if (this.#state.older) return unknownMethod;
     const { account, settings } = request;
+    if (this.#state.refusing.has(account)) return refused("unavailable", "notReady", `the range of account ${account} is not served`);
     const { clock, rules } = this.#world;
     const state = this.#state;
     const command = commandOf(request);
