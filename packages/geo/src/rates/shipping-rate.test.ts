@@ -41,3 +41,15 @@ test("shipping rate: looks in quick succession tell the same rate as few ones", 
   const both = sumOfRates([often, seldom].flatMap(({ perSecond }) => perSecond ?? []));
   assert.equal(Math.round(both.writtenCommits), 10);
 });
+
+test("shipping rate: a batch that is acknowledged right after the first look tells no rate", () => {
+  const rate = new ShippingRate();
+  rate.noted(...at(0, 0, 0));
+  const batch = { writtenCommits: 256, writtenBytes: 25_600, shippedCommits: 256, shippedBytes: 25_600 };
+  for (const timeMs of [3, 600, 1_999]) {
+    rate.noted(batch, timeMs);
+    assert.equal(rate.perSecond, undefined, `${timeMs} ms`);
+  }
+  rate.noted(batch, 2_000);
+  assert.equal(rate.perSecond?.shippedCommits, 128);
+});

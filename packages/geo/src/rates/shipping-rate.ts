@@ -35,6 +35,8 @@ interface Sample {
 
 /** Time over which the rates are counted, in milliseconds. */
 const windowMs = 20_000;
+/** Time over which a rate is counted at least, in milliseconds: a batch that is acknowledged a few ms after the first sample is no rate. */
+const countedMinMs = 2_000;
 /** Samples that are closer than this replace each other, so that many questions cost no memory. */
 const apartMs = 500;
 
@@ -53,10 +55,10 @@ export class ShippingRate {
     if (first > 0) this.#samples = this.#samples.slice(first);
   }
 
-  /** Undefined until there is a time over which to count. */
+  /** Undefined until 2 s lie between the first sample and the last. */
   get perSecond(): ShippingRates | undefined {
     const [first, last] = [this.#samples[0], this.#last];
-    if (first === undefined || last === undefined || last.timeMs <= first.timeMs) return undefined;
+    if (first === undefined || last === undefined || last.timeMs - first.timeMs < countedMinMs) return undefined;
     const rate = (of: (at: LogPositions) => number): number =>
       Math.max(0, ((of(last.at) - of(first.at)) * 1_000) / (last.timeMs - first.timeMs));
     return {
