@@ -32,6 +32,7 @@ import { QueueRoles } from "./queues/queue-roles.ts";
 import { type Proposal, rebalancePlan } from "./rebalance.ts";
 import { type Registry, unknownStamp } from "./registry.ts";
 import { Rounds } from "./rounds.ts";
+import { withDoors } from "./stamp-checks.ts";
 import { Stamps, type StampsOptions } from "./stamps.ts";
 
 const keyBytes = 64;
@@ -160,7 +161,7 @@ export class Location {
     return this.#withSecond(name, (account) => {
       const without = [account.primary, ...(account.secondary === undefined ? [] : [account.secondary])];
       const target =
-        wanted.stamp === "" ? this.stamps.emptiest(wanted.location, without) : knownStamp(wanted.stamp, this.#options.registry);
+        wanted.stamp === "" ? this.stamps.emptiestForCopy(wanted.location, without) : knownStamp(wanted.stamp, this.#options.registry);
       return target.ok ? planProtect(account, target.value, wanted.withQueues) : target;
     });
   }
@@ -190,7 +191,11 @@ export class Location {
         if (!known.ok) return known;
         if (account.secondary !== undefined && account.secondary !== how.stamp) return notTheCopy(account, how.stamp);
       }
-      return how.forced ? planForcedFailover(account, copy?.epoch === account.epoch ? copy.lastSyncMs : undefined) : planFailover(account);
+      if (how.forced) return planForcedFailover(account, copy?.epoch === account.epoch ? copy.lastSyncMs : undefined);
+      const failover = planFailover(account);
+      // The old primary has the copy afterwards. A forced failover does not wait for that: `troubleOf` tells it.
+      const reached = failover.ok ? withDoors(account.primary, registry.stamp(account.primary)) : ok();
+      return reached.ok ? failover : reached;
     });
   }
 
@@ -243,10 +248,15 @@ export class Location {
     return this.stamps.onStamp(held, (link) => link.forgetDiverged(name, marker));
   }
 
-  /** Why the account's operation waits, or how its stamps differ from its record; empty: nothing is known to be wrong. */
+  /** Why the account's operation waits, how its stamps differ from its record, or why its copy can't be shipped to; empty: nothing is wrong. */
   troubleOf(account: AccountRecord): string {
-    const trouble = this.#operations.troubleOf(account);
-    return trouble === "" ? this.#queueRoles.known(account) : trouble;
+    const { running, secondary } = account;
+    const trouble = this.#operations.troubleOf(account) || this.#queueRoles.known(account);
+    // After a forced failover the old primary has the copy.
+    const copy = running === undefined ? secondary : running.kind === "forced" ? running.source : undefined;
+    if (trouble !== "" || copy === undefined) return trouble;
+    const reached = withDoors(copy, this.#options.registry.stamp(copy));
+    return reached.ok ? "" : reached.failure.message;
   }
 
   /** True if queues are copied to the account's second stamp, as far as its stamps do not say otherwise. */
@@ -274,8 +284,6 @@ export class Location {
       const placed = this.stamps.place(location, second);
       if (!placed.ok) return placed;
       const [primary, copy] = placed.value;
-      const reached = copy === undefined ? ok() : withDoors(copy, registry);
-      if (!reached.ok) return reached;
       const planned = planCreate(name, primary, copy, withQueues);
       return planned.ok ? registry.put([{ kind: "account", record: { ...planned.value, newKeys: keys } }]) : planned;
     });
@@ -370,7 +378,7 @@ export class Location {
     if (lost !== undefined)
       return refused("failedPrecondition", "conflict", `stamp ${lost.name} was declared lost, and was not told everything since`);
     const target = planned?.value.running?.target;
-    const reached = target === undefined ? ok() : withDoors(target, registry);
+    const reached = target === undefined ? ok() : withDoors(target, registry.stamp(target));
     if (!reached.ok) return reached;
     for (const role of await Promise.all(stamps.map((stamp) => this.stamps.onStamp(stamp, (link) => link.role(name)))))
       if (!role.ok && role.failure.code !== "notFound") return role;
@@ -390,13 +398,6 @@ const isThere = ({ name, primary, running }: AccountRecord) =>
 
 function knownStamp(name: string, registry: Registry): Outcome<string> {
   return registry.stamp(name) === undefined ? unknownStamp(name, registry) : ok(name);
-}
-
-/** Refuses a stamp to which another one could ship nothing. */
-function withDoors(name: string, registry: Registry): Outcome<void> {
-  if ((registry.stamp(name)?.doors ?? []).length > 0) return ok();
-  const message = `the location knows no front-ends of stamp ${name}, so that no other stamp can send it a copy: add it again with --doors HOST:PORT (./stamp location add --help)`;
-  return refused("failedPrecondition", "notReady", message);
 }
 
 const notTheCopy = ({ name, secondary }: AccountRecord, stamp: string) =>

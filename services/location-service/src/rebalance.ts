@@ -8,6 +8,7 @@ import type { AccountRecord, MovableAccount, ProposedMove } from "@stamp/geo";
 import { givesAway, proposeMoves } from "@stamp/geo";
 import { fromWire } from "@stamp/wire";
 import type { Registry } from "./registry.ts";
+import { hasDoors } from "./stamp-checks.ts";
 import type { Stamps } from "./stamps.ts";
 
 export interface Proposal {
@@ -48,7 +49,11 @@ export async function rebalancePlan(registry: Registry, stamps: Stamps, nowMs: n
     await Promise.all(Array.from({ length: askedAtOnce }, worker));
   };
   await Promise.all(giving.map(sizes));
-  return { moves: proposeMoves(stamps.placed, movable, nowMs, stamps.limits), staying: staying.sort().slice(0, stayingMax) };
+  // A stamp to which no other one can ship is no target.
+  const targets = stamps.placed.map((stamp) =>
+    stamp.state === "open" && !hasDoors(registry.stamp(stamp.name)) ? { ...stamp, state: "closed" as const } : stamp,
+  );
+  return { moves: proposeMoves(targets, movable, nowMs, stamps.limits), staying: staying.sort().slice(0, stayingMax) };
 }
 
 function whyStays({ running, secondary }: AccountRecord): string | undefined {

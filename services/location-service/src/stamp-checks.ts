@@ -1,4 +1,6 @@
-/** Checks of a stamp that is to be added to a location. */
+/** Checks of a stamp that is to be added to a location, or to have a copy. */
+import type { Outcome } from "@stamp/base";
+import { ok, refused } from "@stamp/base";
 import type { StampRecord } from "@stamp/geo";
 
 const isName = (text: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(text);
@@ -28,4 +30,14 @@ export function conflictOf(record: StampRecord, stamps: readonly StampRecord[]):
       return `the stamp at ${record.lockService} is known already, as ${other.name}`;
   }
   return undefined;
+}
+
+/** True if the location knows front-ends of the stamp: other stamps ship to these. */
+export const hasDoors = (stamp: StampRecord | undefined): boolean => (stamp?.doors ?? []).length > 0;
+
+/** Refuses a stamp to which another one could ship nothing. */
+export function withDoors(name: string, stamp: StampRecord | undefined): Outcome<void> {
+  if (hasDoors(stamp)) return ok();
+  const message = `the location knows no front-ends of stamp ${name}, so that no other stamp can send it a copy: add it again with --doors HOST:PORT (./stamp location add --help)`;
+  return refused("failedPrecondition", "notReady", message);
 }

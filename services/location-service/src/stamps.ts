@@ -14,7 +14,7 @@ import type { Transport, World } from "@stamp/ports";
 import type { AccountRemoval } from "@stamp/wire";
 import type { LocationServiceConfig } from "./config.ts";
 import { type Registry, unknownStamp } from "./registry.ts";
-import { conflictOf, wrongStamp } from "./stamp-checks.ts";
+import { conflictOf, hasDoors, withDoors, wrongStamp } from "./stamp-checks.ts";
 import { type AccountAtStamp, type Announcer, type Capacity, StampLink, sameStamp } from "./stamp-link.ts";
 
 const takenMax = 100;
@@ -174,7 +174,7 @@ export class Stamps {
   place(location: string, second: string): Outcome<[primary: string, copy?: string]> {
     const primary = this.emptiest(location, []);
     if (!primary.ok || second === "") return primary.ok ? ok([primary.value]) : primary;
-    const copy = this.emptiest(second, [primary.value]);
+    const copy = this.emptiestForCopy(second, [primary.value]);
     return copy.ok ? ok([primary.value, copy.value]) : copy;
   }
 
@@ -224,6 +224,18 @@ export class Stamps {
   /** Returns the emptiest stamp of the location that takes accounts. */
   emptiest(location: string, without: readonly string[]): Outcome<string> {
     return placeAccount(this.placed, location, this.#options.world.clock.monotonicMs(), without, this.limits);
+  }
+
+  /** Returns the emptiest stamp of the location that takes copies: the location knows front-ends of it. */
+  emptiestForCopy(location: string, without: readonly string[]): Outcome<string> {
+    const unreached = this.#options.registry.stamps.filter((stamp) => stamp.location === location && !hasDoors(stamp));
+    const reached = this.emptiest(location, [...without, ...unreached.map(({ name }) => name)]);
+    if (reached.ok || unreached.length === 0) return reached;
+    // Says what one of the others lacks, if it would be taken with front-ends.
+    const other = this.emptiest(location, without);
+    if (!other.ok) return other;
+    const unknown = withDoors(other.value, this.#options.registry.stamp(other.value));
+    return unknown.ok ? other : unknown;
   }
 
   get limits(): PlacementLimits {
