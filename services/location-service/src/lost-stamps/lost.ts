@@ -104,7 +104,11 @@ export class LostStamps {
     this.#telling.add(key);
     void this.#tellOf(name, stamp)
       .catch((error: unknown) =>
-        this.#options.logger.error("a lost stamp could not be told of an account", { stamp: stamp.name, account: name, error: String(error) }),
+        this.#options.logger.error("a lost stamp could not be told of an account", {
+          stamp: stamp.name,
+          account: name,
+          error: String(error),
+        }),
       )
       .finally(() => this.#telling.delete(key));
   }
@@ -133,7 +137,8 @@ export class LostStamps {
     const told = this.#firstOwed(name, stamp.name);
     if (told === undefined) return ok(0);
     // What waited for its turn is not sent to a stamp that has gone silent since: each command would take its whole deadline.
-    if (this.#options.ended.aborted || this.#silent.has(stamp.name)) return refused("unavailable", "notReady", `stamp ${stamp.name} is silent`);
+    if (this.#options.ended.aborted || this.#silent.has(stamp.name))
+      return refused("unavailable", "notReady", `stamp ${stamp.name} is silent`);
     const obeyed = await this.#options.onStamp(stamp, (link) => link.obey(name, told.command));
     if (!obeyed.ok) return obeyed;
     if (obeyed.value.waitMs > 0) return ok(obeyed.value.waitMs);
