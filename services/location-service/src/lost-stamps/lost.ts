@@ -136,7 +136,7 @@ export class LostStamps {
   async #tellFirst(name: string, stamp: StampRecord): Promise<Outcome<number>> {
     const told = this.#firstOwed(name, stamp.name);
     if (told === undefined) return ok(0);
-    // What waited for its turn is not sent to a stamp that has gone silent since: each command would take its whole deadline.
+    // A silent stamp is sent nothing more: each command that waited for its turn would take its whole deadline.
     if (this.#options.ended.aborted || this.#silent.has(stamp.name))
       return refused("unavailable", "notReady", `stamp ${stamp.name} is silent`);
     const obeyed = await this.#options.onStamp(stamp, (link) => link.obey(name, told.command));
