@@ -111,7 +111,8 @@ export class PartitionServerRole implements Role {
       rowsPerSecond: config.collectRowsPerSecond,
       requestMs: config.collectGoneMs,
       removed: () => this.#shipper.removed,
-      gaveBack: ({ range, engine }, sinceMs) => this.#collector.gaveBack(range.rangeId, engine?.facts.sequence ?? 0, sinceMs),
+      lookedAt: ({ range, engine }, extentId, sinceMs) =>
+        this.#collector.lookedAt(range.rangeId, engine?.facts.sequence ?? 0, extentId, sinceMs),
       mayRemove: () => level.allows(neededLevels.accountRemovals),
     });
   }

@@ -73,13 +73,13 @@ const restRatio = 4;
 interface Pass {
   /** Sequence of the range when the pass began. */
   readonly sequence: number;
-  /** Every full extent was old enough to be looked at. */
-  readonly lookedAtAll: boolean;
   /** Every full extent was looked at, and nothing was left to a later pass. */
   readonly complete: boolean;
   readonly owners: Owners;
   readonly endedMs: number;
   readonly tookMs: number;
+  /** By full extent that a pass over the range has looked at: when the last of these passes began, by the monotonic clock. */
+  readonly lookedAtMs: ReadonlyMap<number, number>;
 }
 
 /** Containers, tables or queues in which a range has rows. */
@@ -117,13 +117,13 @@ export class Collector {
   }
 
   /**
-   * True if the range has given back every full extent to which no row has referred since `sinceMs`, by the monotonic clock: a pass that began later
-   * looked at all full extents, or a complete pass has seen the range as it is now.
+   * True if a full extent of the range is given back if no row has referred to it since `sinceMs`, by the monotonic clock: a pass that began later
+   * looked at the extent, or a complete pass has seen the range as it is now.
    */
-  gaveBack(rangeId: string, sequence: number, sinceMs: number): boolean {
+  lookedAt(rangeId: string, sequence: number, extentId: number, sinceMs: number): boolean {
     const pass = this.#passes.get(rangeId);
     if (pass === undefined) return false;
-    return (pass.lookedAtAll && pass.endedMs - pass.tookMs >= sinceMs) || (pass.complete && pass.sequence === sequence);
+    return (pass.lookedAtMs.get(extentId) ?? Number.NEGATIVE_INFINITY) >= sinceMs || (pass.complete && pass.sequence === sequence);
   }
 
   /** Every range in turn, for as long as the process runs. */
@@ -220,10 +220,17 @@ export class Collector {
       wanted: () => this.#holdings.current(held),
     });
     if (!rewritten.ok) return rewritten;
-    const allOld = old.length === engine.sealedDataExtents().length + dropped.value.length;
+    const full = engine.sealedDataExtents();
+    const allOld = old.length === full.length + dropped.value.length;
+    const lookedAtMs = new Map(old.map(({ extentId }) => [extentId, startedMs]));
+    const before = this.#passes.get(range.rangeId)?.lookedAtMs;
+    for (const { extentId } of full) {
+      const atMs = before?.get(extentId);
+      if (atMs !== undefined && !lookedAtMs.has(extentId)) lookedAtMs.set(extentId, atMs);
+    }
     const complete = allOld && mostlyDead.size === 0 && scanned.value + purged.value === 0 && owners.resting.size === 0 && !owners.more;
     const endedMs = clock.monotonicMs();
-    this.#passes.set(range.rangeId, { sequence, lookedAtAll: allOld, complete, owners, endedMs, tookMs: endedMs - startedMs });
+    this.#passes.set(range.rangeId, { sequence, complete, owners, endedMs, tookMs: endedMs - startedMs, lookedAtMs });
     const collected: Collected = {
       rows: scan.rows,
       rowsDeleted: scanned.value + purged.value,

@@ -18,6 +18,8 @@ class Rows {
   readonly rows: Uint8Array[];
   readonly tenures = new Map<string, number>();
   readonly partition: RangePartition;
+  /** Full extents of the range. */
+  readonly extents: { readonly extentId: number; readonly lengthBytes: number }[] = [{ extentId: 1, lengthBytes: 1_000 }];
   /** Thrown by scans from now on. */
   unreadable: Error | undefined;
   pages = 0;
@@ -43,7 +45,7 @@ class Rows {
       },
       checkpoint: async () => ok(),
       stats: { checkpointBytes: 0, memoryTableBytes: 0 },
-      data: { sealedExtents: [] },
+      data: { sealedExtents: this.extents },
       keySamples: () => [],
     } as unknown as RangePartition;
   }
@@ -58,8 +60,9 @@ interface Place {
   readonly removed: Map<string, AccountRole>;
   readonly held: HeldRanges<Held>;
   mayRemove: boolean;
-  /** Time of the collector's last pass, by the monotonic clock. */
+  /** Time of the collector's last pass, by the monotonic clock, and the extents that it does not look at. */
   collectedMs: number;
+  readonly notLookedAt: Set<number>;
   readonly remover: Remover;
   readonly sleep: (ms: number) => Promise<void>;
   /** By the monotonic clock. */
@@ -82,6 +85,7 @@ async function run(ranges: readonly (readonly [ObjectTable, Rows])[], accounts: 
       held,
       mayRemove: true,
       collectedMs: Number.POSITIVE_INFINITY,
+      notLookedAt: new Set<number>(),
       sleep: (ms: number) => sim.sleep(ms),
       nowMs: () => world.clock.monotonicMs(),
     };
@@ -91,7 +95,7 @@ async function run(ranges: readonly (readonly [ObjectTable, Rows])[], accounts: 
       requestMs: 100,
       removed: () => place.removed,
       mayRemove: () => place.mayRemove,
-      gaveBack: (_held: Held, sinceMs: number) => place.collectedMs >= sinceMs,
+      lookedAt: (_held: Held, extentId: number, sinceMs: number) => place.collectedMs >= sinceMs && !place.notLookedAt.has(extentId),
     };
     const remover = new Remover(world, holdings, options);
     const stop = new AbortController();
@@ -228,4 +232,33 @@ test("remover: a removal is over when the collector has looked at the bytes that
       assert.equal((await endedOf()).get("Blob-1"), false);
     },
   );
+});
+
+test("remover: extents that a neighbour fills after the rows are gone hold up no removal, and count no bytes that are left", async () => {
+  const blobs = new Rows({ acme: 10 });
+  blobs.extents.push({ extentId: 2, lengthBytes: 2_000 }, { extentId: 3, lengthBytes: 4_000 });
+  await run([["Blob", blobs]], ["acme"], async (place) => {
+    for (const extentId of [1, 2, 3]) place.notLookedAt.add(extentId);
+    await place.sleep(20_000);
+    assert.equal(blobs.rows.length, 0);
+    const told = async () => {
+      const [facts] = await place.remover.facts([{ account: "acme", tenure: 29n } as never], () => ok());
+      return [facts?.ended, Number(facts?.bytesLeft)];
+    };
+    assert.deepEqual(await told(), [false, 7_000]);
+    // The neighbour fills extents all the time, and no pass finds all of them old enough.
+    for (const extentId of [4, 5, 6]) {
+      blobs.extents.push({ extentId, lengthBytes: 8_000 });
+      place.notLookedAt.add(extentId);
+    }
+    assert.deepEqual(await told(), [false, 7_000]);
+    place.notLookedAt.delete(1);
+    assert.deepEqual(await told(), [false, 6_000]);
+    blobs.extents.splice(1, 1);
+    assert.deepEqual(await told(), [false, 4_000]);
+    place.notLookedAt.delete(3);
+    assert.deepEqual(await told(), [true, 0]);
+    place.notLookedAt.add(3);
+    assert.deepEqual(await told(), [true, 0], "it stays over");
+  });
 });

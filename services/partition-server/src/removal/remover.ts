@@ -16,7 +16,8 @@
  * - Nothing is deleted while a front-end may still serve the copy by the role before, or answers a read that began then: a reader would see a state
  *   that never was.
  * - What is left is found by looking, so that a new owner goes on by itself.
- * - A removal is not told to be over before the collector has looked at the bytes of blobs to which the deleted rows referred.
+ * - A removal is not told to be over before the collector has looked at every extent that was full when the last row was gone, or the extent has
+ *   left the range. Extents that others fill later have no bytes of the account, but for the one that was not full.
  * - A range that is lost, or rows that can't be read, stop the removal from that range until later, and nothing else.
  */
 import { FailureError, neededLevels, type Outcome, ok, refused } from "@stamp/base";
@@ -24,7 +25,7 @@ import { type AccountRole, removalOf, roleTermMs } from "@stamp/geo";
 import { accountKeys, hasBytes, objectTables, queuesTable, shippedNames } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { jittered, sleep, Turns, type World } from "@stamp/ports";
-import { hasRowsBetween, type RangePartition, removePage } from "@stamp/range-partition";
+import { type DataExtent, hasRowsBetween, type RangePartition, removePage } from "@stamp/range-partition";
 import { fromWire, type RangeRemoval, type RemovedAccount, toWire } from "@stamp/wire";
 import type { Held, Holdings } from "../ranges/holdings.ts";
 import { estimatedBytes, keysWithin } from "../shipping/range-shipping.ts";
@@ -37,8 +38,8 @@ export interface RemoverOptions {
   readonly requestMs: number;
   /** Accounts that were removed from this stamp, with their roles, as the partition manager told last. */
   readonly removed: () => ReadonlyMap<string, AccountRole>;
-  /** True if the collector has given back what no row of the range has referred to since a time, by the monotonic clock. */
-  readonly gaveBack: (held: Held, sinceMs: number) => boolean;
+  /** True if the collector has looked at a full extent of the range in a pass that began after a time, by the monotonic clock. */
+  readonly lookedAt: (held: Held, extentId: number, sinceMs: number) => boolean;
   /** True if the feature level of the stamp says that every process knows removals. */
   readonly mayRemove: () => boolean;
 }
@@ -55,6 +56,8 @@ interface Removal {
   endedMs: number | undefined;
   /** When it had no row for the first time since the last one was deleted. */
   emptySinceMs: number | undefined;
+  /** Extents that were full then, and of which the collector was not seen to have looked at. */
+  extents: readonly number[];
   /** When the removal failed last, by the monotonic clock; undefined: it goes on. */
   failedMs: number | undefined;
   failure: string;
@@ -116,8 +119,8 @@ export class Remover {
         const partition = engine?.partition;
         if (state !== "serving" || partition === undefined || !mayAnswer(held).ok) continue;
         const removal = this.#removals.get(keyOf(range, account));
-        const emptySinceMs = removal?.tenure === fromWire(tenure) ? removal.emptySinceMs : undefined;
-        const ended = emptySinceMs !== undefined && (!hasBytes(range.table) || this.#options.gaveBack(held, emptySinceMs));
+        const left = removal?.tenure === fromWire(tenure) ? this.#extentsLeft(held, partition, removal) : undefined;
+        const ended = left !== undefined && left.length === 0;
         const { low, high } = keysWithin(range, account);
         found.push({
           rangeId: range.rangeId,
@@ -126,13 +129,26 @@ export class Remover {
           ended,
           rows: toWire(removal?.rows ?? 0),
           bytesLeft: toWire(
-            ended ? 0 : Math.round(emptySinceMs === undefined ? estimatedBytes(partition, low, high) : fullExtentBytes(partition)),
+            left === undefined
+              ? Math.round(estimatedBytes(partition, low, high))
+              : left.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0),
           ),
           failure: this.#options.mayRemove() ? (removal?.failure ?? "") : belowLevel,
         });
       }
     }
     return found;
+  }
+
+  /** Full extents that may have bytes of the account still; undefined: the range has rows of it. What is not left is not noted any more. */
+  #extentsLeft(held: Held, { data }: RangePartition, removal: Removal): readonly DataExtent[] | undefined {
+    const { emptySinceMs, extents } = removal;
+    if (emptySinceMs === undefined) return undefined;
+    if (extents.length === 0) return [];
+    const noted = new Set(extents);
+    const left = data.sealedExtents.filter(({ extentId }) => noted.has(extentId) && !this.#options.lookedAt(held, extentId, emptySinceMs));
+    removal.extents = left.map(({ extentId }) => extentId);
+    return left;
   }
 
   #rangesOf(account: string): readonly Held[] {
@@ -201,7 +217,9 @@ export class Remover {
       return;
     }
     removal.endedMs = clock.monotonicMs();
-    if (removal.rows > rowsBefore || removal.emptySinceMs === undefined) removal.emptySinceMs = removal.endedMs;
+    if (removal.rows === rowsBefore && removal.emptySinceMs !== undefined) return;
+    removal.emptySinceMs = removal.endedMs;
+    removal.extents = hasBytes(held.range.table) ? task.partition.data.sealedExtents.map(({ extentId }) => extentId) : [];
   }
 
   /** Returns whether the range has nothing of the account that is to be deleted. */
@@ -245,9 +263,6 @@ export class Remover {
   }
 }
 
-const hasRows = { endedMs: undefined, emptySinceMs: undefined } as const;
-
-/** Size of the full extents of blob data, in bytes: those that the collector has not looked at yet, and those that others use. */
-const fullExtentBytes = ({ data }: RangePartition): number => data.sealedExtents.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0);
+const hasRows = { endedMs: undefined, emptySinceMs: undefined, extents: [] } as const;
 
 const keyOf = ({ rangeId, ownerEpoch }: Range, account: string): string => `${rangeId} ${ownerEpoch} ${account}`;
