@@ -1,5 +1,9 @@
 import assert from "node:assert/strict";
+import fs from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
+import { tmpdir } from "node:os";
 import { test } from "node:test";
+import { NodeDisk } from "./disk.ts";
 import { usableSpace } from "./space.ts";
 
 test("blocks that are kept for others are neither free nor part of the whole", () => {
@@ -9,4 +13,15 @@ test("blocks that are kept for others are neither free nor part of the whole", (
 
 test("a disk without such blocks: all of them are the whole", () => {
   assert.deepEqual(usableSpace({ blocks: 100, bfree: 80, bavail: 80, bsize: 512 }), { freeBytes: 80 * 512, totalBytes: 100 * 512 });
+});
+
+test("a disk tells its space so", async (t) => {
+  const blocks = { blocks: 100, bfree: 80, bavail: 20, bsize: 4_096 };
+  t.mock.method(fs, "statfs", async () => blocks);
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  assert.deepEqual(await new NodeDisk(tmpdir()).space(), usableSpace(blocks));
 });

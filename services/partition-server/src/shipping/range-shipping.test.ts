@@ -1,7 +1,7 @@
 /** Shipping of one range ends when its sender can't go on, so that the shipper begins it again. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { allRules, FailureError, ok, refused, utf8 } from "@stamp/base";
+import { allRules, compareBytes, FailureError, ok, refused, utf8 } from "@stamp/base";
 import type { AccountRole } from "@stamp/geo";
 import { accountKeys, encodeKey } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
@@ -75,5 +75,46 @@ test("shipping of a range: if a read of the log fails before the copy is complet
     assert.equal(followers.status(account)?.note, JSON.stringify({ epoch: 1, paired: 1 }), "the note says that the copy is complete");
     next.stop();
     await next.ended;
+  });
+});
+
+test("shipping of a range: while it is seeded, what was sent counts, though nearly all keys lie behind it", async () => {
+  const sim = new Simulation({ seed: 2, rules: allRules });
+  await sim.run(async () => {
+    const world = sim.world("server");
+    const keyOf = (partition: string): Uint8Array => encodeKey([[account], ["table", partition], ["r"]]);
+    const rows = ["p", "q"].map((partition): [Uint8Array, Uint8Array] => [keyOf(partition), new Uint8Array(600_000)]);
+    const state = { checkpointedSequence: 0, lastTicket: 0, logStartExtentId: 0 };
+    const loaded = { state, streams: { commitLog: { extents: [] } }, replayed: { lastSequence: 1, lastTicket: 1 } };
+    const log = loaded as unknown as ConstructorParameters<typeof LogFollowers>[2];
+    const followers = new LogFollowers(world, { rangeId: range.rangeId, own: keys, recentBytesMax: 1_000 }, log, async () => ok());
+    const storage = { rowBytesAccepted: 0 };
+    const partition = {
+      followers,
+      stats: { sequence: 1, overBeforeMs: 0, overBeforeMonotonicMs: 0, storage, checkpointBytes: 1_200_000, memoryTableBytes: 0 },
+      data: { appendedBytes: 0, sealedExtents: [] },
+      keySamples: () => [keyOf("q"), keyOf("r")],
+      snapshot: () => ({ sequence: 1, close: () => {} }),
+      async *scan({ gte }: { readonly gte: Uint8Array }) {
+        yield* rows.filter(([key]) => compareBytes(key, gte) >= 0);
+      },
+    } as unknown as RangePartition;
+    let seeds = 0;
+    const seed = async () => (++seeds === 1 ? ok({}) : refused("unavailable", "connectFailed", "silent"));
+    const transport = { client: () => ({ seed }) } as unknown as Transport;
+    const shipping = new RangeShipping(world, range, partition, account, role, {
+      transportTo: () => ok(transport),
+      level: () => 7,
+      seedBytesPerSecondMax: 1_000_000_000,
+      gates: new ByteGates(1_000),
+      places: new PlacesBudget(1_000),
+      totals: new ShippingTotals(),
+    });
+    await sim.sleep(2_000);
+    const { state: now, seededBytes, seedBytes } = shipping.facts;
+    assert.ok(now === "seeding" && seeds > 1, `${now}, ${seeds} parts were sent`);
+    assert.deepEqual([seedBytes, seededBytes > 600_000 && seededBytes < 610_000], [1_200_000, true], `${seededBytes} bytes`);
+    shipping.stop();
+    await shipping.ended;
   });
 });
