@@ -110,22 +110,28 @@ test("a lost stamp: copies there are given up, whatever step their operation is 
   }
 });
 
+/** Both stamps have these accounts; the one of their primaries is down, they were failed over, and it is declared lost. */
+async function loseNorth(place: TwoStamps, names: readonly string[]): Promise<void> {
+  const { location, sim } = place;
+  await place.begin("north-1", "south-1");
+  for (const name of names) unwrap(await location.createAccount({ account: name, location: "north", secondLocation: "south" }, call));
+  for (const name of names) await place.protectedBy(name);
+  sim.crash("north-1:1", down);
+  for (const name of names)
+    unwrap(await location.failOverAccount({ account: name, forced: true, acceptLoss: true, stamp: "south-1" }, call));
+  for (const name of names)
+    await sim.until(async () => (await place.account(name)).stamp === "south-1", 30_000, `${name} is at the other stamp`);
+  unwrap(await location.declareStampLost({ name: "north-1", acceptLoss: true }, call));
+}
+
 test("a lost stamp: one that comes back with many accounts is told of all of them at once, whenever it comes, and takes no writes soon after", async () => {
   const names = Array.from({ length: 24 }, (_, at) => `acct${String(at).padStart(2, "0")}`);
   // Between two rounds, which are 10 s apart.
   for (const downMs of [30_000, 33_000, 36_000, 39_000]) {
     const place = new TwoStamps({ seed: 45 });
     await place.sim.run(async () => {
-      const { location, sim } = place;
-      await place.begin("north-1", "south-1");
-      for (const name of names) unwrap(await location.createAccount({ account: name, location: "north", secondLocation: "south" }, call));
-      for (const name of names) await place.protectedBy(name);
-      sim.crash("north-1:1", down);
-      for (const name of names)
-        unwrap(await location.failOverAccount({ account: name, forced: true, acceptLoss: true, stamp: "south-1" }, call));
-      for (const name of names)
-        await sim.until(async () => (await place.account(name)).stamp === "south-1", 30_000, `${name} is at the other stamp`);
-      unwrap(await location.declareStampLost({ name: "north-1", acceptLoss: true }, call));
+      const { sim } = place;
+      await loseNorth(place, names);
       await sim.sleep(downMs);
       sim.restart("north-1:1");
       // Its front-ends act on the roles that it knew.
@@ -153,16 +159,8 @@ test("a lost stamp: accounts whose commands it refuses or does not answer keep n
   ] as const) {
     const place = new TwoStamps({ seed });
     await place.sim.run(async () => {
-      const { location, sim } = place;
-      await place.begin("north-1", "south-1");
-      for (const name of names) unwrap(await location.createAccount({ account: name, location: "north", secondLocation: "south" }, call));
-      for (const name of names) await place.protectedBy(name);
-      sim.crash("north-1:1", down);
-      for (const name of names)
-        unwrap(await location.failOverAccount({ account: name, forced: true, acceptLoss: true, stamp: "south-1" }, call));
-      for (const name of names)
-        await sim.until(async () => (await place.account(name)).stamp === "south-1", 30_000, `${name} is at the other stamp`);
-      unwrap(await location.declareStampLost({ name: "north-1", acceptLoss: true }, call));
+      const { sim } = place;
+      await loseNorth(place, names);
       const state = place.state("north-1");
       state.refusing = new Set(refusing);
       state.stuck = new Set(stuck);

@@ -6,7 +6,6 @@
  */
 import { QueueClients, until } from "@stamp/histories";
 import { BrokenPromise, type Simulation } from "@stamp/virtual-time";
-import type { ClusterOptions } from "../cluster.ts";
 import type { Focus } from "../faults/fault-kinds.ts";
 import { Faults } from "../faults/faults.ts";
 import { Reshapes } from "../reshapes.ts";
@@ -15,11 +14,11 @@ import type { Tally } from "../run/workload.ts";
 import { Reader } from "./clients.ts";
 import { GeoHistory } from "./history.ts";
 import { LinkFaults } from "./link-faults.ts";
-import { otherStamp, stampNames, TwoStamps } from "./location.ts";
+import { otherStamp, stampNames } from "./location.ts";
 import { Operator } from "./operator.ts";
 import { Ledger, PrimaryQueues } from "./queue-doors.ts";
 import { count, type Scene } from "./stamp-door.ts";
-import { leftOut } from "./workload.ts";
+import { beginTwoStamps, leftOut } from "./workload.ts";
 
 const workMs = 45_000;
 const readyWithinMs = 60_000;
@@ -33,15 +32,7 @@ const jobs = "jobs";
 export async function geoQueueWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
   const { prng } = sim;
   const set = focus?.geo ?? {};
-  const collecting = { collectEveryMs: prng.pick([300, 3_000, 60_000]), collectGoneMs: prng.pick([1, 8_000]) };
-  const options: Partial<ClusterOptions> = {
-    managers: prng.pick([1, 1, 2]),
-    extentNodes: 3,
-    partitionServers: 2,
-    partitionServer: { geoRolesEveryMs: prng.pick([300, 1_000]), ...collecting, ...set.partitionServer },
-  };
-  const place = new TwoStamps(sim, () => options);
-  await place.begin();
+  const place = await beginTwoStamps(sim, focus);
   const history = new GeoHistory();
   const scene: Scene = { sim, tally, history, place, padMax: 0 };
   const stage = stageOf(sim, tally);

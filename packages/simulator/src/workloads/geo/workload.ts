@@ -44,19 +44,26 @@ const equalWithinMs = 60_000;
 const namesOf = (writer: number): string[] => [`p${2 * writer}`, `p${2 * writer + 1}`, `blob${writer}`];
 const writerCount = 3;
 
-export async function geoWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
+/** Two stamps and a location service, which serve. The seed chooses how often they collect, and how many managers each stamp has. */
+export async function beginTwoStamps(sim: Simulation, focus?: Focus): Promise<TwoStamps> {
   const { prng } = sim;
-  const set = focus?.geo ?? {};
-  const { workMs = usualWorkMs } = focus ?? {};
   const collecting = { collectEveryMs: prng.pick([300, 3_000, 60_000]), collectGoneMs: prng.pick([1, 8_000]) };
   const options: Partial<ClusterOptions> = {
     managers: prng.pick([1, 1, 2]),
     extentNodes: 3,
     partitionServers: 2,
-    partitionServer: { geoRolesEveryMs: prng.pick([300, 1_000]), ...collecting, ...set.partitionServer },
+    partitionServer: { geoRolesEveryMs: prng.pick([300, 1_000]), ...collecting, ...focus?.geo?.partitionServer },
   };
   const place = new TwoStamps(sim, () => options);
   await place.begin();
+  return place;
+}
+
+export async function geoWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
+  const { prng } = sim;
+  const set = focus?.geo ?? {};
+  const { workMs = usualWorkMs } = focus ?? {};
+  const place = await beginTwoStamps(sim, focus);
   const history = new GeoHistory();
   const scene: Scene = { sim, tally, history, place, padMax: prng.pick([10, 400, 4_000]) };
   const names = Array.from({ length: writerCount }, (_, i) => namesOf(i)).flat();
