@@ -235,7 +235,9 @@ export function planDrainLate(account: GeoAccount): Outcome<GeoAccount> {
 function needsIdle(account: GeoAccount): Outcome<void> {
   const { running } = account;
   if (running === undefined) return ok();
-  return conflict(`operation ${account.operation} (${running.kind}) of account ${account.name} is under way, at step ${running.step}`);
+  return conflict(
+    `operation ${account.operation} (${running.kind}) of account ${account.name} is under way, at step ${running.step}; geo status tells what it waits for`,
+  );
 }
 
 function needsSecondary(account: GeoAccount): Outcome<string> {

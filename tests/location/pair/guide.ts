@@ -54,9 +54,11 @@ async function works(two: TwoStamps, command: string, args: readonly string[]): 
   for (let tries = 1; ; tries++) {
     const { code, output } = await two.stamp(...args);
     if (code === 0 || (args[0] === "status" && bothServe(output))) return;
-    // The guide says to wait for a complete copy.
-    const waits = /is not complete: it is still seeded/.test(output) && tries <= triesMax;
-    assert.ok(waits, `${command}: exit code ${code}: ${output}`);
-    await untilCopy(two, account, "a complete copy", ({ seeded }) => seeded);
+    // The guide says to wait for a complete copy, and for the rest of a forced failover.
+    const isSeeding = /is not complete: it is still seeded/.test(output);
+    const isDemoting = /\(forced\) of account beta is under way, at step demoting/.test(output);
+    assert.ok((isSeeding || isDemoting) && tries <= triesMax, `${command}: exit code ${code}: ${output}`);
+    if (isDemoting) await untilCopy(two, account, "the end of the failover", ({ kind }) => kind === "");
+    else await untilCopy(two, account, "a complete copy", ({ seeded }) => seeded);
   }
 }
