@@ -75,7 +75,8 @@ class Targets {
     if (this.#running.length > 0) this.#say("the disk gets full: all targets begin again with empty folders");
     await this.stop();
     this.#freeAtStart = freeBytes();
-    if (this.#freeAtStart < freeBytesMin) this.#say(`${tmpdir()} has less than ${freeBytesMin / 1e9} GB free: cases of large bodies may fill it`);
+    if (this.#freeAtStart < freeBytesMin)
+      this.#say(`${tmpdir()} has less than ${freeBytesMin / 1e9} GB free: cases of large bodies may fill it`);
     for (const name of this.#names) await this.#start(name);
     for (const target of this.#running) for (const each of warmUps) await measure(target, each, 2, `${space}WarmUp`.toLowerCase());
     return this.#running;
