@@ -50,6 +50,7 @@ export {
 } from "./stores/store-proof.ts";
 export {
   type Address,
+  type AnswerMemory,
   type CallContext,
   type CallOptions,
   type Client,

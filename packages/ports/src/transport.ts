@@ -32,6 +32,17 @@ export interface CallOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
   readonly metadata?: Readonly<Record<string, string>>;
+  /** For a caller that gives the memory of a large answer back; the transport fills it in before the call resolves. */
+  readonly answerMemory?: AnswerMemory;
+}
+
+/** Memory of the answer to one call, as one attempt has it. */
+export interface AnswerMemory {
+  /**
+   * Gives the memory back to the transport, which uses it again at once. The caller may call it once, when nobody looks at the answer any
+   * more, and need not: then the memory is freed as any other. Undefined where the transport does not use it again.
+   */
+  giveBack?: (() => void) | undefined;
 }
 
 /** A handler's knowledge of its call. */

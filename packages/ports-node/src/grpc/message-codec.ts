@@ -131,9 +131,14 @@ export class MessageCodec {
     return toBinary(this.schema, create(this.schema, light as never));
   }
 
+  /** True if what `decode` makes of these bytes has no view of them. */
+  copies(bytes: Uint8Array): boolean {
+    return this.#copyBeforeDecoding && bytes.length < decodedInPlaceBytes;
+  }
+
   /** The message; throws on malformed bytes. */
   decode(bytes: Uint8Array): Message {
-    const own = this.#copyBeforeDecoding && bytes.length < decodedInPlaceBytes ? new Uint8Array(bytes) : plainView(bytes);
+    const own = this.copies(bytes) ? new Uint8Array(bytes) : plainView(bytes);
     return this.#compiled?.decode(own) ?? fromBinary(this.schema, own);
   }
 }

@@ -9,6 +9,7 @@ import { NodeClock } from "../clock.ts";
 import type { BusMethod } from "./bus/bus-client.ts";
 import { BusClient } from "./bus/bus-client.ts";
 import type { FrameLink, LinkEvents } from "./bus/frame-link.ts";
+import { FrameMemory } from "./bus/frame-memory.ts";
 import { methodField } from "./bus/frames.ts";
 import { TcpLink } from "./bus/tcp-link.ts";
 import type { Credential } from "./credentials/credential.ts";
@@ -43,6 +44,8 @@ export class GrpcTransport implements Transport {
   readonly #tls: (() => PeerTls) | undefined;
   readonly #advertised: Address | undefined;
   readonly #dials: Dials;
+  /** Memory of large frames with answers. */
+  readonly #answers: FrameMemory;
   readonly #buses = new Map<string, BusClient>();
   readonly #natives = new Map<Address, LaterClient>();
   readonly #clients = new Map<Address, Map<DescService, unknown>>();
@@ -56,6 +59,7 @@ export class GrpcTransport implements Transport {
     this.#credential = credential;
     const { tls } = options;
     this.#tls = tls;
+    this.#answers = new FrameMemory(limits.reusedBytesMax);
     this.#advertised = options.advertised;
     this.#dials = {
       gRPC: (address, events) => {
@@ -65,7 +69,7 @@ export class GrpcTransport implements Transport {
         };
         return new LaterLink(dial, events);
       },
-      plain: (address, events) => TcpLink.dial(address, limits, credential, tls, events),
+      plain: (address, events) => TcpLink.dial(address, limits, credential, tls, this.#answers, events),
     };
   }
 
@@ -120,7 +124,7 @@ export class GrpcTransport implements Transport {
     const key = `${lane} ${address}`;
     let bus = this.#buses.get(key);
     if (bus === undefined) {
-      bus = new BusClient(address, this.#limits, this.#dials[this.#limits.links[lane]]);
+      bus = new BusClient(address, this.#limits, this.#answers, this.#dials[this.#limits.links[lane]]);
       this.#buses.set(key, bus);
     }
     return bus;

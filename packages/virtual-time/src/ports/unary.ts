@@ -40,6 +40,8 @@ export function callUnary(
       incarnation.cancel(timer);
       connection.done(call);
       if (signal) signal.removeEventListener("abort", onAbort);
+      if (outcome.ok && options.answerMemory && transport.network.options.roundTrip)
+        options.answerMemory.giveBack = () => spoilAll(transport.network, outcome.value);
       resolve(outcome);
     };
     const call = {
@@ -88,6 +90,16 @@ function spoil(network: Network, request: Message): void {
   const { payload } = request as Message & { readonly payload?: Uint8Array | readonly Uint8Array[] };
   if (payload === undefined) return;
   for (const bytes of payload instanceof Uint8Array ? [payload] : payload) bytes.fill(0xdb);
+}
+
+/** The same for the bytes of an answer, wherever they are. */
+function spoilAll(network: Network, answer: object): void {
+  network.payloadsGivenBack += 1;
+  const walk = (value: unknown): void => {
+    if (value instanceof Uint8Array) value.fill(0xdb);
+    else if (typeof value === "object" && value !== null) Object.values(value).forEach(walk);
+  };
+  walk(answer);
 }
 
 /** Runs at the server, in an event of its own; `settle` runs at the client, in one of the client's. */

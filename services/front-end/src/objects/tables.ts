@@ -43,9 +43,10 @@ export interface EntitiesFound {
 
 /**
  * Takes some of the entities of a page, in order, and resolves when it has taken all that `entities` gives. An entity is made when it is asked
- * for. `storedBytes`: their size as they are stored, about.
+ * for. `storedBytes`: their size as they are stored, about. "kept": somebody still looks at an entity afterwards, whose binary values lie in
+ * the memory of the answer.
  */
-export type TakeEntities = (entities: IteratorObject<Entity>, storedBytes: number) => Promise<void>;
+export type TakeEntities = (entities: IteratorObject<Entity>, storedBytes: number) => Promise<"taken" | "kept">;
 
 export interface TablesFound {
   readonly tables: readonly Table[];
@@ -132,8 +133,10 @@ export class Tables {
     }
     const end = await this.#overRanges("entities", limits, {
       operation: () => ({ case: "queryEntities", value: { ...question, after: keyOf(last), entitiesMax: question.entitiesMax - count } }),
-      take: async (page: WireEntityPage) => {
-        await take(within(entitiesOf(page)), page.rows.length);
+      take: async (page: WireEntityPage, giveBack) => {
+        const taken = await take(within(entitiesOf(page)), page.rows.length);
+        last = keyOf(last);
+        if (taken === "taken") giveBack?.();
         if (cut) return "cut";
         if (page.last) last = page.last;
         return count >= question.entitiesMax ? "full" : "room";
@@ -167,7 +170,7 @@ export class Tables {
       /** The next go: behind what was looked at last. */
       readonly operation: () => TableOperation;
       /** `cut`: the page is full before all of this was taken. */
-      readonly take: (page: ResultValue<C>) => Promise<"room" | "full" | "cut">;
+      readonly take: (page: ResultValue<C>, giveBack: (() => void) | undefined) => Promise<"room" | "full" | "cut">;
       /** Whether there is a place to go on from. */
       readonly mayPause: () => boolean;
     },
@@ -178,12 +181,12 @@ export class Tables {
       const operation = page.operation();
       const answer = await this.#router.ask(route, tableOperationToWire(operation), true, limits);
       if (!answer.ok) return { ok: false, error: restErrorOf(answer.failure) };
-      const { result, range } = answer.value;
+      const { result, range, giveBack } = answer.value;
       const table = answered({ ok: true, value: result }, "table");
       if (!table.ok) return table;
       const found = kindOf(table.value, expected);
       if (!found.ok) return found;
-      const state = await page.take(found.value as ResultValue<C>);
+      const state = await page.take(found.value as ResultValue<C>, giveBack);
       if (state === "cut") return parsed("more");
       const { more, rangeEnded } = found.value as WireEntityPage | TablePage;
       const next = more

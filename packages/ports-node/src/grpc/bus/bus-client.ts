@@ -12,11 +12,12 @@
  */
 import type { Failure, Outcome } from "@stamp/base";
 import { refused } from "@stamp/base";
-import type { CallOptions } from "@stamp/ports";
+import type { AnswerMemory, CallOptions } from "@stamp/ports";
 import { cancelledFailure, isRenewed, timeoutFailure } from "../failures.ts";
 import type { MessageCodec, Prepared } from "../message-codec.ts";
 import type { GrpcLimits } from "../options.ts";
 import type { FrameLink, LinkEvents } from "./frame-link.ts";
+import { type FrameMemory, giveBackOf, once } from "./frame-memory.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import type { IncomingAnswer, OutgoingRequest } from "./frames.ts";
 import { decodeFrames, metadataFields } from "./frames.ts";
@@ -40,6 +41,7 @@ class Call {
   session: Session | undefined;
   signal: AbortSignal | undefined;
   onAbort: (() => void) | undefined;
+  answerMemory: AnswerMemory | undefined;
   written = false;
   settled = false;
 
@@ -64,6 +66,7 @@ class Session {
   readonly #writer: FrameWriter<OutgoingRequest>;
   readonly #calls = new Map<number, Call>();
   readonly #address: string;
+  readonly #memory: FrameMemory;
   readonly #onEnded: (wasOpen: boolean) => void;
   readonly #onRenewed: (calls: readonly Call[]) => void;
   readonly #connectTimer: NodeJS.Timeout;
@@ -76,11 +79,13 @@ class Session {
   constructor(
     address: string,
     limits: GrpcLimits,
+    memory: FrameMemory,
     dial: Dial,
     onEnded: (wasOpen: boolean) => void,
     onRenewed: (calls: readonly Call[]) => void,
   ) {
     this.#address = address;
+    this.#memory = memory;
     this.#onEnded = onEnded;
     this.#onRenewed = onRenewed;
     this.#link = dial(address, {
@@ -148,6 +153,7 @@ class Session {
       this.#end(`a malformed frame came: ${String(error)}`);
       return;
     }
+    const giveBack = this.#memory.isReused(bytes) ? giveBackOf(bytes, answers.length, this.#memory) : undefined;
     for (const answer of answers) {
       const call = this.#calls.get(answer.callId);
       if (call === undefined) continue;
@@ -156,7 +162,12 @@ class Session {
         continue;
       }
       this.#calls.delete(answer.callId);
-      call.settle(this.#outcome(call, answer));
+      const outcome = this.#outcome(call, answer);
+      if (giveBack !== undefined && outcome.ok) {
+        if (call.method.answer.copies(answer.message)) giveBack();
+        else if (call.answerMemory !== undefined && !call.settled) call.answerMemory.giveBack = once(giveBack);
+      }
+      call.settle(outcome);
     }
     this.#endWhenLeft();
   }
@@ -207,6 +218,7 @@ class Session {
 export class BusClient {
   readonly #address: string;
   readonly #limits: GrpcLimits;
+  readonly #memory: FrameMemory;
   readonly #dial: Dial;
   #session: Session | undefined;
   /** Sessions that take no more calls and wait for the answers of some. */
@@ -217,9 +229,11 @@ export class BusClient {
   #retryTimer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(address: string, limits: GrpcLimits, dial: Dial) {
+  /** `memory`: where the frames of plain connections are. */
+  constructor(address: string, limits: GrpcLimits, memory: FrameMemory, dial: Dial) {
     this.#address = address;
     this.#limits = limits;
+    this.#memory = memory;
     this.#dial = dial;
   }
 
@@ -252,6 +266,7 @@ export class BusClient {
         performance.now() + timeoutMs,
         resolve,
       );
+      call.answerMemory = options.answerMemory;
       call.timer = setTimeout(() => this.#give(call, (applied) => timeoutFailure(applied, method.name)), timeoutMs);
       if (options.signal) {
         call.signal = options.signal;
@@ -324,7 +339,7 @@ export class BusClient {
         this.#send(call);
       }
     };
-    const session: Session = new Session(this.#address, this.#limits, this.#dial, onEnded, onRenewed);
+    const session: Session = new Session(this.#address, this.#limits, this.#memory, this.#dial, onEnded, onRenewed);
     this.#session = session;
   }
 }

@@ -7,7 +7,7 @@
  * from its start with what answers of its method had lately, so that a thousand small requests can't ask for gigabytes. A call gives its place back at its deadline
  * even when its handler goes on.
  */
-import { assert, type Failure, type Outcome } from "@stamp/base";
+import type { Failure, Outcome } from "@stamp/base";
 import type { Clock, Logger } from "@stamp/ports";
 import { type Caller, methodsFor } from "@stamp/wire";
 import { CallState } from "../call-state.ts";
@@ -18,7 +18,7 @@ import type { ServedUnary } from "../methods.ts";
 import { failureOfThrown } from "../methods.ts";
 import type { GrpcLimits } from "../options.ts";
 import type { FrameLink, LinkEnd, LinkEvents } from "./frame-link.ts";
-import type { FrameMemory } from "./frame-memory.ts";
+import { type FrameMemory, giveBackOf, once } from "./frame-memory.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import type { IncomingRequest, OutgoingAnswer } from "./frames.ts";
 import { decodeFrames, failureField, outgoingSize } from "./frames.ts";
@@ -47,26 +47,6 @@ export interface BusServerContext {
   readonly onForbidden: (why: string) => void;
   /** Where the frames of plain connections are. */
   readonly memory: FrameMemory;
-}
-
-/** Returns a function that gives the frame back when it was called once for each of the requests in it. */
-function giveBack(frame: Buffer, requests: number, memory: FrameMemory): () => void {
-  let left = requests;
-  return () => {
-    left -= 1;
-    if (left === 0) memory.give(frame);
-  };
-}
-
-/** A handler that gives back twice has counted wrong: another's payload would be taken for free. */
-function once(give: (() => void) | undefined): (() => void) | undefined {
-  if (give === undefined) return undefined;
-  let given = false;
-  return () => {
-    assert(!given, "a payload is given back once");
-    given = true;
-    give();
-  };
 }
 
 export class BusServerConnection {
@@ -120,7 +100,7 @@ export class BusServerConnection {
       for (const callId of frames.cancelled) this.#cancel(callId);
       const { memory } = this.#context;
       // An answer to a call of ours never comes here; so a frame that is given back by all its requests is free.
-      const given = memory.isReused(bytes) ? giveBack(bytes, frames.requests.length, memory) : undefined;
+      const given = memory.isReused(bytes) ? giveBackOf(bytes, frames.requests.length, memory) : undefined;
       for (const request of frames.requests) this.#start(request, given);
     } catch (error) {
       this.#context.logger.warn("a connection is dropped because of a malformed frame", { peer: this.#peer, error });
@@ -167,7 +147,7 @@ export class BusServerConnection {
       return;
     }
     const state = new CallState(this.#context.clock.monotonicMs() + request.timeoutMs, this.#peer, request.metadata, this.#context);
-    state.giveBackPayload = once(giveBackFrame);
+    state.giveBackPayload = giveBackFrame && once(giveBackFrame);
     const running: Running = { state, sizeBytes: message.length + this.#expectedAnswerBytes(method), timer: undefined };
     running.timer = setTimeout(() => this.#expire(callId, running, method.name), request.timeoutMs);
     this.#running.set(callId, running);

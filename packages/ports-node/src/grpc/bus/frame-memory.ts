@@ -5,12 +5,31 @@
  *     take ──▶ a connection reads a frame into it ──▶ a handler has views of it ──▶ give ──▶ the next take
  *
  * Invariants:
- *  - Memory is given back only by whoever knows that no view of it is left (`CallContext.giveBackPayload`). Memory that nobody gives back is
+ *  - Memory is given back only by whoever knows that no view of it is left (`CallContext.giveBackPayload`, `AnswerMemory`). Memory that nobody gives back is
  *    freed by the garbage collector as any other, so to give nothing back is always right.
  *  - Memory is given back at most once for each time it was taken.
  *  - Free memory is bounded by `freeBytesMax`; beyond, what is given back is left to the garbage collector.
  */
 import { assert } from "@stamp/base";
+
+/** Returns a function that gives the frame back when it was called once for each of the messages in it. */
+export function giveBackOf(frame: Buffer, messages: number, memory: FrameMemory): () => void {
+  let left = messages;
+  return () => {
+    left -= 1;
+    if (left === 0) memory.give(frame);
+  };
+}
+
+/** Whoever gives back twice has counted wrong: another's bytes would be taken for free. */
+export function once(give: () => void): () => void {
+  let given = false;
+  return () => {
+    assert(!given, "a payload is given back once");
+    given = true;
+    give();
+  };
+}
 
 /** Smaller frames are cheap to allocate, and hold calls whose bytes are kept. */
 export const reusedFrameBytesMin: number = 256 * 1024;

@@ -16,12 +16,10 @@ import { dialOptions, type PeerTls } from "../credentials/peer-tls.ts";
 import { type GrpcLimits, receiveBytesMax } from "../options.ts";
 import { FrameAssembler, headBytes, kinds, writeHead } from "./frame-assembler.ts";
 import type { FrameLink, LinkEvents } from "./frame-link.ts";
-import { FrameMemory } from "./frame-memory.ts";
+import type { FrameMemory } from "./frame-memory.ts";
 
 const alive: Buffer = Buffer.alloc(headBytes);
 writeHead(alive, 0, kinds.alive);
-/** Answers belong to whoever asked. */
-const notReused = new FrameMemory(0);
 const closedByPeer = "the peer closed it";
 
 interface ReadInto {
@@ -72,12 +70,13 @@ export class TcpLink implements FrameLink {
     });
   }
 
-  /** `tls`: undefined without TLS. */
+  /** `tls`: undefined without TLS. Frames are in `memory`. */
   static dial(
     address: string,
     limits: GrpcLimits,
     credential: () => Credential,
     tls: (() => PeerTls) | undefined,
+    memory: FrameMemory,
     events: LinkEvents,
   ): TcpLink {
     const { host, port } = hostAndPort(address);
@@ -88,7 +87,7 @@ export class TcpLink implements FrameLink {
     } catch (error) {
       wrong = error;
     }
-    const link = new TcpLink(limits, notReused, events, handshake, credential);
+    const link = new TcpLink(limits, memory, events, handshake, credential);
     link.#tls = tls;
     link.#shown = tls?.();
     const socket =

@@ -41,9 +41,10 @@ export async function queryEntities(exchange: TableExchange): Promise<Answer> {
   const text = new TextWriter(world.clock, texts);
   const json = new EntitiesJson(form.value, tableOf(exchange), select);
   await text.add([json.start]);
-  const write = async (entities: IteratorObject<Entity>, storedBytes: number): Promise<void> => {
+  const write = async (entities: IteratorObject<Entity>, storedBytes: number): Promise<"taken"> => {
     text.expect(storedBytes * jsonPerStored);
     await text.add(entities.map((entity) => json.entity(entity)));
+    return "taken";
   };
   const found = top === 0 ? parsed({ next: undefined }) : await exchange.objects.tables.query(question, exchange.limits(), write);
   if (!found.ok) return found;
