@@ -11,6 +11,7 @@ import {
   entityBytes,
   type ListTables,
   type LocatedTable,
+  PackedEntities,
   type QueryEntities,
   queryRouteFrom,
   type Route,
@@ -47,6 +48,9 @@ export interface EntitiesFound {
  * the memory of the answer.
  */
 export type TakeEntities = (entities: IteratorObject<Entity>, storedBytes: number) => Promise<"taken" | "kept">;
+
+/** Takes the entities of a page as they are stored, and resolves when `entities` has no more and nobody looks at its bytes any more. */
+export type TakePacked = (entities: PackedEntities) => Promise<void>;
 
 export interface TablesFound {
   readonly tables: readonly Table[];
@@ -115,8 +119,8 @@ export class Tables {
     return found.ok ? parsed(entityFromWire(found.value)) : found;
   }
 
-  /** One page, given to `take` as it is found. */
-  async query(question: QueryEntities, limits: CallLimits, take: TakeEntities): Promise<Parsed<EntitiesFound>> {
+  /** One page, given to `take` as it is found, or to `takePacked` if that is given and the entities came as they are stored. */
+  async query(question: QueryEntities, limits: CallLimits, take: TakeEntities, takePacked?: TakePacked): Promise<Parsed<EntitiesFound>> {
     let bytes = 0;
     let count = 0;
     let cut = false;
@@ -134,9 +138,19 @@ export class Tables {
     const end = await this.#overRanges("entities", limits, {
       operation: () => ({ case: "queryEntities", value: { ...question, after: keyOf(last), entitiesMax: question.entitiesMax - count } }),
       take: async (page: WireEntityPage, giveBack) => {
-        const taken = await take(within(entitiesOf(page)), page.rows.length);
-        last = keyOf(last);
-        if (taken === "taken") giveBack?.();
+        if (takePacked !== undefined && page.rows.length > 0) {
+          const packed = new PackedEntities(page.rows, { bytesMax: pageBytesMax - bytes, isEmpty: count === 0 });
+          await takePacked(packed);
+          bytes += packed.countedBytes;
+          count += packed.count;
+          cut = packed.isCut;
+          last = packed.lastKey() ?? last;
+          giveBack?.();
+        } else {
+          const taken = await take(within(entitiesOf(page)), page.rows.length);
+          last = keyOf(last);
+          if (taken === "taken") giveBack?.();
+        }
         if (cut) return "cut";
         if (page.last) last = page.last;
         return count >= question.entitiesMax ? "full" : "room";
