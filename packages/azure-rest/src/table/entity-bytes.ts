@@ -48,7 +48,7 @@ export interface ByteSink {
   room(bytes: number): void;
 }
 
-/** What an entity has beside its partition key, its row key and its properties is shorter. */
+/** Upper bound of the bytes of an entity beside its partition key, its row key and its properties. */
 const frameBytes = 256;
 const ticksPerSecond = 10_000_000;
 const encoder = new TextEncoder();
@@ -138,7 +138,7 @@ export class EntitiesBytes {
     else this.#ascii(fixedJson(type, start, bytes, view));
   }
 
-  /** What stands in front of the value: a comma, the type unless the value shows it, and the name. */
+  /** Returns the text in front of the value: a comma, the type unless the value shows it, and the name. */
   #headOf(index: number, { name, type, start }: StoredProperty, view: DataView): Uint8Array {
     if (type === "double") return this.#newHead(name, type, !this.#isBare && annotated({ type, value: view.getFloat64(start) }));
     if (this.#names[index] === name && this.#types[index] === type) return this.#heads[index] as Uint8Array;

@@ -37,5 +37,5 @@ export class PlainBytes {
   }
 }
 
-/** The same for one byte. */
+/** Marks one byte. */
 const marksOf = (byte: number): number => (byte | (byte - 0x20) | ((byte ^ 0x22) - 1) | ((byte ^ 0x5c) - 1)) & 0x80;

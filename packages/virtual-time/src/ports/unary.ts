@@ -92,7 +92,7 @@ function spoil(network: Network, request: Message): void {
   for (const bytes of payload instanceof Uint8Array ? [payload] : payload) bytes.fill(0xdb);
 }
 
-/** The same for the bytes of an answer, wherever they are. */
+/** Overwrites the bytes of an answer, wherever they are. */
 function spoilAll(network: Network, answer: object): void {
   network.payloadsGivenBack += 1;
   const walk = (value: unknown): void => {
