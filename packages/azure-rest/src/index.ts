@@ -162,7 +162,6 @@ export {
   parsed,
   type RestError,
   type RestErrorOptions,
-  reasonPhraseOf,
   rejected,
   restError,
   restErrorOfService,
@@ -189,7 +188,6 @@ export {
 export { parseServiceProperties, servicePropertiesBytesMax, servicePropertiesXml } from "./service-properties/service-properties-xml.ts";
 export { entityContinuation, parseEntityContinuation, parseTableContinuation, tableContinuation } from "./table/continuation.ts";
 export { entityEtag, timestampOfEtag } from "./table/edm.ts";
-export { type ByteSink, EntitiesBytes, type StoredEntity, type StoredProperty } from "./table/entity-bytes.ts";
 export {
   checkEntity,
   EntitiesJson,

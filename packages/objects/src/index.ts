@@ -115,6 +115,5 @@ export type {
 } from "./tables/operation.ts";
 export { tableOperations } from "./tables/operations.ts";
 export { packRows, unpackEntities } from "./tables/packed-entities.ts";
-export { PackedEntities } from "./tables/packed-reader.ts";
 export { queryRouteFrom } from "./tables/routing.ts";
 export { containerOfWhere, parseWhere, type Where } from "./tags/where.ts";

@@ -29,8 +29,11 @@ export class DiskError extends Error {
 export interface DiskFile {
   readonly path: string;
   sizeBytes(): Promise<number>;
-  /** Up to `lengthBytes` owned bytes from `offsetBytes`; fewer only at the end of the file. */
-  read(offsetBytes: number, lengthBytes: number): Promise<Uint8Array>;
+  /**
+   * Up to `lengthBytes` bytes from `offsetBytes`; fewer only at the end of the file. They are owned, or with `into` at the beginning of it.
+   * `into`: memory of at least `lengthBytes`, which is lent until the promise settles.
+   */
+  read(offsetBytes: number, lengthBytes: number, into?: Uint8Array): Promise<Uint8Array>;
   /** Writes all chunks one after another from `offsetBytes`; they are borrowed until it resolves. Extends the file when needed. */
   write(offsetBytes: number, chunks: readonly Uint8Array[]): Promise<void>;
   /** Makes the file at least this long with its blocks allocated, reading as zeros where nothing was written. */

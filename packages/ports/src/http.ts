@@ -20,13 +20,20 @@ export interface HttpRequest {
   readonly signal: AbortSignal;
 }
 
+/** A body in chunks. */
+export interface HttpBody extends AsyncIterable<Uint8Array> {
+  /**
+   * Called when the system has taken a chunk: nobody looks at its bytes any more. Never called for a chunk that was not taken whole, and by
+   * doors that can't tell.
+   */
+  taken?(chunk: Uint8Array): void;
+}
+
 export interface HttpResponse {
   readonly status: number;
   /** Names as the service spells them; an array is sent as that many headers. */
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
-  /** Text behind the status in the first line: printable ASCII. Absent: the one that HTTP has for the status. */
-  readonly reason?: string;
-  readonly body?: Uint8Array | AsyncIterable<Uint8Array>;
+  readonly body?: Uint8Array | HttpBody;
   /**
    * Called once when the system has taken the whole answer: nobody looks at the bytes of `body` any more. Never called if the answer was not
    * taken whole, and by doors that can't tell.

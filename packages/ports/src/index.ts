@@ -14,7 +14,7 @@ export { transportConformance } from "./conformance/transport.conformance.ts";
 export { servedPartly } from "./conformance/transport-under-test.ts";
 export type { Digest, RunningCipher, RunningHash } from "./digest.ts";
 export { type Disk, DiskError, type DiskErrorKind, type DiskFile } from "./disk.ts";
-export type { HttpHandler, HttpRefusal, HttpRequest, HttpResponse } from "./http.ts";
+export type { HttpBody, HttpHandler, HttpRefusal, HttpRequest, HttpResponse } from "./http.ts";
 export { type LogFields, type Logger, silentLogger } from "./logger.ts";
 export { isLoopback } from "./loopback.ts";
 export type { TokenCheck, TokenClaims, TokenIssuer } from "./outside/bearer.ts";
@@ -50,7 +50,6 @@ export {
 } from "./stores/store-proof.ts";
 export {
   type Address,
-  type AnswerMemory,
   type CallContext,
   type CallOptions,
   type Client,

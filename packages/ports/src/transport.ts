@@ -32,17 +32,6 @@ export interface CallOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
   readonly metadata?: Readonly<Record<string, string>>;
-  /** For a caller that gives the memory of a large answer back; the transport fills it in before the call resolves. */
-  readonly answerMemory?: AnswerMemory;
-}
-
-/** Memory of the answer to one call, as one attempt has it. */
-export interface AnswerMemory {
-  /**
-   * Gives the memory back to the transport, which uses it again at once. The caller may call it once, when nobody looks at the answer any
-   * more, and need not: then the memory is freed as any other. Undefined where the transport does not use it again.
-   */
-  giveBack?: (() => void) | undefined;
 }
 
 /** A handler's knowledge of its call. */
@@ -65,6 +54,11 @@ export interface CallContext {
    * Undefined where the transport does not use memory again.
    */
   readonly giveBackPayload?: (() => void) | undefined;
+  /**
+   * Takes a function that is called when the system has taken the answer: nobody looks at the bytes of its `payload` any more. A handler may
+   * say it once, before it answers. The function is never called if the answer did not leave whole. Undefined where the transport can't tell.
+   */
+  readonly whenSent?: ((sent: () => void) => void) | undefined;
   /**
    * For an open service: tells that the handler has authorized its caller. A connection without an authorized call
    * gives way to others when there are many. Undefined where connections prove themselves otherwise.
@@ -127,6 +121,12 @@ export interface Transport {
   client<S extends DescService>(address: Address, service: S): Client<S>;
   /** Serves at `listen` (`host:port`, port 0 for any; a name in process and in the simulator). Handlers start in order of arrival. */
   serve(listen: Address, services: readonly ServedService[]): Promise<Listener>;
+  /**
+   * Gives the memory of an answer back, which is used again at once. `payload`: the object that the answer had. A caller may do so when nobody
+   * has a view of any bytes of the answer or will look at one. It need not: then they are freed as any other. Undefined where the transport
+   * does not use memory again.
+   */
+  readonly giveBack?: ((payload: Uint8Array) => void) | undefined;
   /** Closes every connection that this transport opened. */
   close(): Promise<void>;
 }

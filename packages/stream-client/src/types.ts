@@ -62,6 +62,8 @@ export interface ReadPlacesOptions {
   /** Deadline of each single read, in milliseconds. Default 10,000. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
+  /** True: each chunk is borrowed until the next one is asked for or the reader is left, and its memory is then used again. */
+  readonly isBorrowed?: boolean;
 }
 
 /** Offset in an extent, in bytes, at which the header of a block begins or the blocks end. */

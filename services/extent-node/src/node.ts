@@ -30,6 +30,7 @@ import type { LocalExtent } from "./disk/local-extent.ts";
 import type { FragmentFiles } from "./fragments/fragment-files.ts";
 import { FragmentJobs } from "./fragments/fragment-requests.ts";
 import type { Journal } from "./journal/journal.ts";
+import { AnswerMemory } from "./read/answer-memory.ts";
 import { CopyJobs } from "./repair/copy-jobs.ts";
 import { CopyTurns } from "./repair/copy-turns.ts";
 import { VouchedVersions } from "./vouched-versions.ts";
@@ -55,6 +56,7 @@ export class Node {
   readonly fragments: FragmentFiles;
   readonly fragmentJobs = new FragmentJobs();
   readonly copyJobs = new CopyJobs();
+  readonly answers: AnswerMemory;
   readonly versions: VouchedVersions;
   /** Free bytes of the disk at the last look. */
   freeBytes = Number.MAX_SAFE_INTEGER;
@@ -89,6 +91,7 @@ export class Node {
     this.fragments = parts.fragments;
     this.journalDisk = parts.journalDisk;
     this.copyTurns = new CopyTurns(parts.world);
+    this.answers = new AnswerMemory(parts.world.clock);
     this.versions = new VouchedVersions(parts.world, parts.config.lockService);
     const made = (): Histogram => new Histogram(parts.world.clock);
     this.took = { appendDone: made(), appendFailed: made(), replicate: made(), read: made() };

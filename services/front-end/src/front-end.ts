@@ -25,6 +25,7 @@ import { AvailabilityControl, Availability as AvailabilityService, FrontEnd, Geo
 import { Accounts, type AccountsOptions, type LastSyncMs } from "./accounts/accounts.ts";
 import { ScopeKeys } from "./accounts/content-key.ts";
 import { doorGateOf, type FrontEndConfig } from "./config.ts";
+import { BodyPieces } from "./content/body-pieces.ts";
 import { ByteBudget } from "./content/byte-budget.ts";
 import { TextMemory } from "./content/text-memory.ts";
 import { pieceShare, pieceWaits } from "./content/upload.ts";
@@ -180,6 +181,7 @@ export class FrontEndRole implements Role {
       documents: this.#documents,
       downloads: this.#downloads,
       texts: new TextMemory(freeTextBytesMax),
+      bodies: new BodyPieces(world.clock, config.downloadBytesMax),
     });
     const { objects, accounts } = { objects: this.#objects, accounts: this.#accounts };
     const gate = new DoorGate(world.clock, doorGateOf(config));

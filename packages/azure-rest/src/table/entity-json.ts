@@ -34,7 +34,7 @@ export interface EntityBody {
   readonly properties: readonly EdmProperty[];
 }
 
-export const typeSuffix = "@odata.type";
+const typeSuffix = "@odata.type";
 
 export function parseEntity(text: string): Parsed<EntityBody> {
   const read = readObject(text);
@@ -172,8 +172,7 @@ export interface JsonForm {
   readonly account: string;
 }
 
-/** A text in JSON. */
-export const quoted = (text: string): string => JSON.stringify(text);
+const quoted = (text: string): string => JSON.stringify(text);
 
 /** A key in a URL. */
 const urlKey = (key: string): string => encodeURIComponent(key.replaceAll("'", "''"));
@@ -196,8 +195,7 @@ export class EntitiesJson {
   readonly #form: JsonForm;
   readonly #table: string;
   readonly #wanted: Wanted;
-  /** True until the first entity is written. */
-  isFirst = true;
+  #before = "{";
   readonly end = "]}";
 
   /** `select`: names of the properties that are shown; empty: all. */
@@ -213,8 +211,8 @@ export class EntitiesJson {
 
   /** Returns the next entity, with a comma before all but the first. */
   entity(entity: ShownEntity): string {
-    const text = `${this.isFirst ? "{" : ",{"}${entityMembers("", this.#form, this.#table, entity, this.#wanted)}}`;
-    this.isFirst = false;
+    const text = `${this.#before}${entityMembers("", this.#form, this.#table, entity, this.#wanted)}}`;
+    this.#before = ",{";
     return text;
   }
 }
@@ -257,7 +255,7 @@ function entityMembers(head: string, form: JsonForm, table: string, entity: Show
 }
 
 /** True if the JSON does not show the type already. */
-export const annotated = ({ type, value }: EdmValue): boolean =>
+const annotated = ({ type, value }: EdmValue): boolean =>
   type === "binary" || type === "DateTime" || type === "GUID" || type === "int64" || (type === "double" && !Number.isFinite(value));
 
 function valueJson({ type, value }: EdmValue): string {

@@ -67,9 +67,10 @@ class NodeFile implements DiskFile {
     }
   }
 
-  async read(offsetBytes: number, lengthBytes: number): Promise<Uint8Array> {
+  async read(offsetBytes: number, lengthBytes: number, into?: Uint8Array): Promise<Uint8Array> {
     // Not filled with zeros first, which would take as long as the read from the page cache; what was not read never leaves.
-    const bytes = new Uint8Array(Buffer.allocUnsafeSlow(lengthBytes).buffer);
+    const bytes = into?.subarray(0, lengthBytes) ?? new Uint8Array(Buffer.allocUnsafeSlow(lengthBytes).buffer);
+    assert(bytes.length === lengthBytes, "memory for a read is as long as the read");
     let filled = 0;
     try {
       while (filled < lengthBytes) {
@@ -80,7 +81,8 @@ class NodeFile implements DiskFile {
     } catch (error) {
       throw diskError(error, this.path);
     }
-    return filled === lengthBytes ? bytes : bytes.slice(0, filled);
+    if (filled === lengthBytes) return bytes;
+    return into === undefined ? bytes.slice(0, filled) : bytes.subarray(0, filled);
   }
 
   async write(offsetBytes: number, chunks: readonly Uint8Array[]): Promise<void> {

@@ -11,6 +11,7 @@ export class CallState implements CallContext {
   readonly metadata: Readonly<Record<string, string>>;
   readonly authorized: () => void;
   giveBackPayload: (() => void) | undefined;
+  whenSent: ((sent: () => void) => void) | undefined;
   readonly caller: string | undefined;
   readonly callerName: string | undefined;
   #controller: AbortController | undefined;

@@ -6,7 +6,7 @@
  *   | small fields | tag(payload) | length | bytes | tag(payload) | length | bytes | …
  *
  * Large bytes in any other field are references, too, between the bytes of the small fields. A caller changes neither until its call is
- * over; who answers changes neither ever again, because nothing tells when an answer has left. Bytes in a far larger buffer are copied.
+ * over; who answers changes neither, except a payload when the answer was sent (`whenSent`). Bytes in a far larger buffer are copied.
  *
  * Decoded payloads are views of the received frame. Other messages that hold bytes are decoded from a copy of their own size, so that
  * keeping one of their values does not keep a whole frame alive; large ones are not, which have memory of their own and are not kept.
@@ -131,14 +131,14 @@ export class MessageCodec {
     return toBinary(this.schema, create(this.schema, light as never));
   }
 
-  /** True if what `decode` makes of these bytes has no view of them. */
-  copies(bytes: Uint8Array): boolean {
-    return this.#copyBeforeDecoding && bytes.length < decodedInPlaceBytes;
+  /** True if a decoded message of so many bytes has views of the frame that it came in. */
+  viewsFrame(messageBytes: number): boolean {
+    return this.hasPayload || (this.#copyBeforeDecoding && messageBytes >= decodedInPlaceBytes);
   }
 
   /** The message; throws on malformed bytes. */
   decode(bytes: Uint8Array): Message {
-    const own = this.copies(bytes) ? new Uint8Array(bytes) : plainView(bytes);
+    const own = this.#copyBeforeDecoding && bytes.length < decodedInPlaceBytes ? new Uint8Array(bytes) : plainView(bytes);
     return this.#compiled?.decode(own) ?? fromBinary(this.schema, own);
   }
 }

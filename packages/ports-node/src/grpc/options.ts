@@ -32,6 +32,11 @@ export interface GrpcLimits {
   readonly windowBytes: number;
   /** Memory of large frames that is kept for the next ones, in bytes over all connections of a listening port; 0: none. */
   readonly reusedBytesMax: number;
+  /**
+   * Memory of large answers that is kept for the next ones, in bytes over all connections of a transport. What nobody needs is let go after
+   * seconds. None if `reusedBytesMax` is 0.
+   */
+  readonly reusedAnswerBytesMax: number;
   /** For calls of plain gRPC that come without a deadline. */
   readonly defaultTimeoutMs: number;
 }
@@ -57,6 +62,7 @@ export const defaultLimits: GrpcLimits = {
   unprovenMax: 256,
   windowBytes: 8 * mib,
   reusedBytesMax: 8 * mib,
+  reusedAnswerBytesMax: 32 * mib,
   defaultTimeoutMs: 60_000,
 };
 

@@ -6,10 +6,11 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { Address, CallOptions, Client, Clock, Listener, Logger, ServedService, Transport } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
 import { NodeClock } from "../clock.ts";
+import { sharedInterval } from "../process/shared-interval.ts";
+import { AnswerFrames } from "./bus/answer-frames.ts";
 import type { BusMethod } from "./bus/bus-client.ts";
 import { BusClient } from "./bus/bus-client.ts";
 import type { FrameLink, LinkEvents } from "./bus/frame-link.ts";
-import { FrameMemory } from "./bus/frame-memory.ts";
 import { methodField } from "./bus/frames.ts";
 import { TcpLink } from "./bus/tcp-link.ts";
 import type { Credential } from "./credentials/credential.ts";
@@ -44,8 +45,8 @@ export class GrpcTransport implements Transport {
   readonly #tls: (() => PeerTls) | undefined;
   readonly #advertised: Address | undefined;
   readonly #dials: Dials;
-  /** Memory of large frames with answers. */
-  readonly #answers: FrameMemory;
+  readonly #frames: AnswerFrames;
+  #endTrims: (() => void) | undefined;
   readonly #buses = new Map<string, BusClient>();
   readonly #natives = new Map<Address, LaterClient>();
   readonly #clients = new Map<Address, Map<DescService, unknown>>();
@@ -56,10 +57,10 @@ export class GrpcTransport implements Transport {
     const limits = { ...defaultLimits, ...options.limits };
     const credential = options.credential ?? (() => openCredential);
     this.#limits = limits;
+    this.#frames = new AnswerFrames(limits.reusedBytesMax === 0 ? 0 : limits.reusedAnswerBytesMax);
     this.#credential = credential;
     const { tls } = options;
     this.#tls = tls;
-    this.#answers = new FrameMemory(limits.reusedBytesMax);
     this.#advertised = options.advertised;
     this.#dials = {
       gRPC: (address, events) => {
@@ -69,7 +70,7 @@ export class GrpcTransport implements Transport {
         };
         return new LaterLink(dial, events);
       },
-      plain: (address, events) => TcpLink.dial(address, limits, credential, tls, this.#answers, events),
+      plain: (address, events) => TcpLink.dial(address, limits, credential, tls, this.#frames.memory, events),
     };
   }
 
@@ -94,12 +95,19 @@ export class GrpcTransport implements Transport {
     return listenGrpc({ ...context, advertised: this.#advertised }, listen, services);
   }
 
+  giveBack(payload: Uint8Array): void {
+    this.#endTrims ??= sharedInterval(this.#limits.keepAliveEveryMs, () => this.#frames.memory.trim());
+    this.#frames.giveBack(payload);
+  }
+
   /** Ends the connections to this address as if the network had lost them: for tests and measurements. */
   disconnect(address: Address): void {
     for (const [key, bus] of this.#buses) if (key.endsWith(` ${address}`)) bus.disconnect();
   }
 
   async close(): Promise<void> {
+    this.#endTrims?.();
+    this.#endTrims = undefined;
     for (const bus of this.#buses.values()) bus.close();
     for (const native of this.#natives.values()) native.close();
     this.#buses.clear();
@@ -124,7 +132,7 @@ export class GrpcTransport implements Transport {
     const key = `${lane} ${address}`;
     let bus = this.#buses.get(key);
     if (bus === undefined) {
-      bus = new BusClient(address, this.#limits, this.#answers, this.#dials[this.#limits.links[lane]]);
+      bus = new BusClient(address, this.#limits, this.#dials[this.#limits.links[lane]], this.#frames);
       this.#buses.set(key, bus);
     }
     return bus;

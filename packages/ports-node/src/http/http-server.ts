@@ -15,7 +15,7 @@ import { createServer as createSecureServer, type Server as SecureServer } from 
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { FailureError, loggedTarget, type Pace } from "@stamp/base";
-import type { HttpHandler, HttpRefusal, HttpResponse, Logger } from "@stamp/ports";
+import type { HttpBody, HttpHandler, HttpRefusal, HttpResponse, Logger } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
 import { inWords } from "../process/in-words.ts";
 import { type CertificatePair, endOf, readPair, type TlsFiles, watchPair } from "../secrets/certificates.ts";
@@ -278,8 +278,7 @@ export class HttpDoor {
       this.#connectionOf(message.socket).closes = true;
       headers.push("Connection", "close");
     }
-    if (answer.reason === undefined) response.writeHead(answer.status, headers);
-    else response.writeHead(answer.status, answer.reason, headers);
+    response.writeHead(answer.status, headers);
     // Told by node when the last write of the answer has been done.
     if (answer.sent !== undefined) response.once("finish", answer.sent);
 
@@ -306,18 +305,15 @@ export class HttpDoor {
     if (left === "drain") await this.#drain(message);
   }
 
-  async #sendStream(
-    response: ServerResponse,
-    body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-    announced: number | undefined,
-  ): Promise<void> {
+  async #sendStream(response: ServerResponse, body: HttpBody | Iterable<Uint8Array>, announced: number | undefined): Promise<void> {
+    const taken = takenBy(body);
     let sent = 0;
     let pace: Pace | undefined;
     for await (const chunk of body) {
       if (response.destroyed) return;
       sent += chunk.length;
       if (announced !== undefined && sent > announced) throw new Error(`a body is longer than the announced ${announced} bytes`);
-      if (chunk.length > 0 && !response.write(chunk)) {
+      if (chunk.length > 0 && !response.write(chunk, taken?.(chunk))) {
         pace ??= this.#paces.of("answer");
         await this.#writable(response, pace, chunk.length);
       }
@@ -388,6 +384,14 @@ export class HttpDoor {
   }
 }
 
+/** Returns what tells the body that a chunk was written; undefined if it does not want to know. */
+function takenBy(body: HttpBody | Iterable<Uint8Array>): ((chunk: Uint8Array) => (error?: Error | null) => void) | undefined {
+  if (!("taken" in body) || body.taken === undefined) return undefined;
+  return (chunk) => (error) => {
+    if (!error) body.taken?.(chunk);
+  };
+}
+
 async function dispose(body: HttpResponse["body"]): Promise<void> {
   if (body === undefined || body instanceof Uint8Array) return;
   await body[Symbol.asyncIterator]().return?.();
@@ -407,15 +411,9 @@ interface Connection {
   ignored: number;
 }
 
-function lastAnswer({ status, reason, headers, body = new Uint8Array(0) }: HttpResponse & { readonly body?: Uint8Array }): LastAnswer {
+function lastAnswer({ status, headers, body = new Uint8Array(0) }: HttpResponse & { readonly body?: Uint8Array }): LastAnswer {
   const all = { ...headers, "Content-Length": String(body.length), Connection: "close" };
-  const named = reason ?? http.STATUS_CODES[status] ?? "";
-  return {
-    status,
-    reason: named,
-    body,
-    headers: Object.entries(all).flatMap(([name, value]) => [value].flat().flatMap((one) => [name, one])),
-  };
+  return { status, body, headers: Object.entries(all).flatMap(([name, value]) => [value].flat().flatMap((one) => [name, one])) };
 }
 
 /** By the parser's code; any other is "malformed". */
@@ -432,10 +430,10 @@ const refusals: Readonly<Record<string, HttpRefusal>> = {
 
 const statuses: Partial<Record<HttpRefusal, number>> = { headersTooLarge: 431, late: 408, expectation: 417, pipelined: 503 };
 
-function endRefused(socket: Duplex, { status, reason, headers, body }: LastAnswer): void {
+function endRefused(socket: Duplex, { status, headers, body }: LastAnswer): void {
   if (!socket.writable) return;
   socket.on("error", () => {});
-  let head = `HTTP/1.1 ${status} ${reason}\r\n`;
+  let head = `HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ""}\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
   socket.write(`${head}\r\n`);
   socket.end(body);

@@ -59,6 +59,20 @@ export function diskConformance(register: RegisterTest, make: () => Promise<Disk
     await again.close();
   });
 
+  test("a read into memory of the caller is at its beginning, and changes nothing behind what it read", async (disk) => {
+    const file = await disk.open("file", { create: true });
+    await file.write(0, [utf8("hello, world")]);
+    const memory = new Uint8Array(20).fill(1);
+    const inside = await file.read(7, 5, memory);
+    checkEqual(inside, utf8("world"), "what was read");
+    check(inside.buffer === memory.buffer && inside.byteOffset === 0, "it lies elsewhere");
+    checkEqual(memory.subarray(5), new Uint8Array(15).fill(1), "behind it");
+    const short = await file.read(10, 20, memory);
+    checkEqual(short, utf8("ld"), "short at the end");
+    check(short.buffer === memory.buffer, "a short read lies elsewhere");
+    await file.close();
+  });
+
   test("a write beyond the end leaves zeros between", async (disk) => {
     const file = await disk.open("file", { create: true });
     await file.write(6000, [utf8("x")]);

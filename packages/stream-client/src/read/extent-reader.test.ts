@@ -124,7 +124,14 @@ interface Call {
 }
 
 /** A reader whose nodes answer with bytes that tell their place; `answers` decides when, and which calls were made is kept. */
-function counted(seed: number, options: { readonly old?: boolean; readonly answers?: (call: number) => Promise<void> } = {}) {
+function counted(
+  seed: number,
+  options: {
+    readonly old?: boolean;
+    readonly answers?: (call: number) => Promise<void>;
+    readonly giveBack?: (payload: Uint8Array) => void;
+  } = {},
+) {
   const calls: Call[] = [];
   const simulation = new Simulation({ seed });
   const world = simulation.world("reader");
@@ -138,7 +145,7 @@ function counted(seed: number, options: { readonly old?: boolean; readonly answe
     readPlaces: async ({ offsetsBytes, lengthsBytes }: { offsetsBytes: bigint[]; lengthsBytes: number[] }) =>
       options.old ? refused("unimplemented", "unknownMethod", "ReadPlaces") : answer(offsetsBytes, lengthsBytes),
   });
-  const transport = { ...world.transport, client } as unknown as Transport;
+  const transport = { ...world.transport, client, giveBack: options.giveBack } as unknown as Transport;
   const locate = async (ids: readonly number[]) => ok(ids.map((extentId) => ({ extentId, version: 1, addresses: ["a:1"] })));
   return { simulation, calls, reader: new ExtentReader({ ...world, transport }, locate, { locationsMax: 10 }) };
 }
@@ -223,4 +230,25 @@ test("extent reader: readers begin at the same replica of a region, and regions 
   const spread = Array.from({ length: 20 }, (_, i) => (i * 997) % (1 << 20));
   assert.equal(new Set([...(await askedOf(1, spread)), ...(await askedOf(2, spread))]).size, 1);
   assert.equal(new Set(await askedOf(3, [0, 1 << 20, 2 << 20])).size, 3);
+});
+
+test("extent reader: chunks that are borrowed are given back when the next one is asked for, or the reader is left; others never", async () => {
+  const places = Array.from({ length: 5 }, (_, i) => ({ extentId: 7, offsetBytes: i << 20, lengthBytes: 10 }));
+  const given: Uint8Array[] = [];
+  const { simulation, reader } = counted(35, { giveBack: (payload) => given.push(payload) });
+  await simulation.run(async () => {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of reader.readPlaces(places, { isBorrowed: true })) {
+      assert.deepEqual(given, chunks, "every chunk before this one, and not this one");
+      chunks.push(chunk);
+    }
+    assert.deepEqual(given, chunks);
+    for await (const chunk of reader.readPlaces(places, { isBorrowed: true })) {
+      chunks.push(chunk);
+      break;
+    }
+    assert.deepEqual(given, chunks);
+    await allOf(reader.readPlaces(places));
+    assert.equal(given.length, chunks.length);
+  });
 });

@@ -205,7 +205,11 @@ export class ExtentReader {
         const outcome = await first.answer;
         if (!outcome.ok) throw new FailureError(outcome.failure);
         aheadBytes -= first.lengthBytes;
-        yield outcome.value;
+        try {
+          yield outcome.value;
+        } finally {
+          if (options.isBorrowed) this.#world.transport.giveBack?.(outcome.value);
+        }
       }
     } finally {
       options.signal?.removeEventListener("abort", onAbort);

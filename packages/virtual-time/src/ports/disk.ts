@@ -102,8 +102,13 @@ class SimDiskFile implements DiskFile {
     return this.#do("name", "readUs", () => this.#file.sizeBytes);
   }
 
-  read(offsetBytes: number, lengthBytes: number): Promise<Uint8Array> {
-    return this.#do("read", "readUs", () => this.#file.read(offsetBytes, lengthBytes));
+  read(offsetBytes: number, lengthBytes: number, into?: Uint8Array): Promise<Uint8Array> {
+    return this.#do("read", "readUs", () => {
+      const bytes = this.#file.read(offsetBytes, lengthBytes);
+      if (into === undefined) return bytes;
+      into.set(bytes);
+      return into.subarray(0, bytes.length);
+    });
   }
 
   write(offsetBytes: number, chunks: readonly Uint8Array[]): Promise<void> {

@@ -10,6 +10,7 @@ export class ServerCall implements CallContext {
   readonly caller: string | undefined;
   readonly metadata: Readonly<Record<string, string>>;
   giveBackPayload: (() => void) | undefined;
+  whenSent: ((sent: () => void) => void) | undefined;
   readonly #server: Incarnation;
   readonly #deadlineUs: number;
   #controller: AbortController | undefined;

@@ -12,7 +12,7 @@ import { Connection } from "./connection.ts";
 import type { Method, Network, ServedMethod, SimListener } from "./network.ts";
 import { keyOf } from "./network.ts";
 import { callClientStream, callServerStream } from "./streams.ts";
-import { callUnary } from "./unary.ts";
+import { callUnary, spoilBytes } from "./unary.ts";
 
 export type OnBug = (error: unknown, where: string) => void;
 export type Lane = "calls" | "bulk" | "streams";
@@ -67,6 +67,10 @@ export class SimTransport implements Transport {
       this.network.listen(listener);
       return { address, close: (graceMs = 0) => this.#closeListener(listener, graceMs) };
     });
+  }
+
+  giveBack(payload: Uint8Array): void {
+    if (this.network.options.roundTrip) spoilBytes(payload);
   }
 
   close(): Promise<void> {

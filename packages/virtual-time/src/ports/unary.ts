@@ -40,8 +40,6 @@ export function callUnary(
       incarnation.cancel(timer);
       connection.done(call);
       if (signal) signal.removeEventListener("abort", onAbort);
-      if (outcome.ok && options.answerMemory && transport.network.options.roundTrip)
-        options.answerMemory.giveBack = () => spoilAll(transport.network, outcome.value);
       resolve(outcome);
     };
     const call = {
@@ -84,22 +82,17 @@ export const lost = (key: string, address: Address): Outcome<never> =>
 export const neverSent = (key: string, address: Address): Outcome<never> =>
   refused("unavailable", "connectFailed", `${key}: no connection to ${address}`);
 
-/** Stands for the next frame that is read into the same memory: whoever looks at the payload again sees other bytes. */
+/** Gives the payload of a request back. */
 function spoil(network: Network, request: Message): void {
   network.payloadsGivenBack += 1;
   const { payload } = request as Message & { readonly payload?: Uint8Array | readonly Uint8Array[] };
   if (payload === undefined) return;
-  for (const bytes of payload instanceof Uint8Array ? [payload] : payload) bytes.fill(0xdb);
+  for (const bytes of payload instanceof Uint8Array ? [payload] : payload) spoilBytes(bytes);
 }
 
-/** Overwrites the bytes of an answer, wherever they are. */
-function spoilAll(network: Network, answer: object): void {
-  network.payloadsGivenBack += 1;
-  const walk = (value: unknown): void => {
-    if (value instanceof Uint8Array) value.fill(0xdb);
-    else if (typeof value === "object" && value !== null) Object.values(value).forEach(walk);
-  };
-  walk(answer);
+/** Stands for the next frame that is read into the same memory: whoever looks at the bytes again sees others. */
+export function spoilBytes(bytes: Uint8Array): void {
+  bytes.fill(0xdb);
 }
 
 /** Runs at the server, in an event of its own; `settle` runs at the client, in one of the client's. */
@@ -139,12 +132,24 @@ function handle(
   }
   if (struck?.kind === "delay") connection.holdToServer(struck.delayUs);
   const call = new ServerCall(listener.incarnation, transport.nowMs(), timeoutMs, connection.client.process, metadata);
-  if (transport.network.options.roundTrip) call.giveBackPayload = () => spoil(transport.network, request);
+  let sent: (() => void) | undefined;
+  if (transport.network.options.roundTrip) {
+    call.giveBackPayload = () => spoil(transport.network, request);
+    call.whenSent = (told) => {
+      sent = told;
+    };
+  }
   server.calls.set(id, call);
   const done = (outcome: Outcome<unknown>): void => {
     call.end();
     server.calls.delete(id);
-    answer(outcome.ok ? { ok: true, value: transport.message(served.method.output, outcome.value) } : outcome);
+    if (!outcome.ok) {
+      answer(outcome);
+      return;
+    }
+    answer({ ok: true, value: transport.message(served.method.output, outcome.value) });
+    // The answer was encoded, so it has bytes of its own.
+    sent?.();
   };
   const failed = (error: unknown): void => done({ ok: false, failure: transport.failureOf(error, key) });
   let result: Promise<Outcome<unknown>>;

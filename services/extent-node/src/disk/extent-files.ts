@@ -150,9 +150,9 @@ export class ExtentFiles {
     return this.with(path, false, async (file) => decodeExtentHeader(this.#world.digest.crc32c, await file.read(0, extentContentOffset)));
   }
 
-  read(id: ExtentId, offsetBytes: number, lengthBytes: number, io: Io): Promise<Uint8Array> {
+  read(id: ExtentId, offsetBytes: number, lengthBytes: number, io: Io, into?: Uint8Array): Promise<Uint8Array> {
     return this.with(extentPath(id), false, (file) =>
-      this.#queue.run(io, lengthBytes, () => file.read(extentContentOffset + offsetBytes, lengthBytes)),
+      this.#queue.run(io, lengthBytes, () => file.read(extentContentOffset + offsetBytes, lengthBytes, into)),
     );
   }
 

@@ -380,13 +380,16 @@ export class ExtentStore {
     extent.index = undefined;
   }
 
-  /** Durable bytes [offset, offset + length) of the extent, as slices. May throw DiskError, and FailureError when it would be too late. */
-  async read(extent: LocalExtent, offsetBytes: number, lengthBytes: number, io: Io): Promise<Uint8Array[]> {
+  /**
+   * Durable bytes [offset, offset + length) of the extent, as slices. `into`: memory for them, used if all of them are in the file. May throw
+   * DiskError, and FailureError when it would be too late.
+   */
+  async read(extent: LocalExtent, offsetBytes: number, lengthBytes: number, io: Io, into?: Uint8Array): Promise<Uint8Array[]> {
     const end = offsetBytes + lengthBytes;
     const { extentId } = extent.replica;
-    const fromFile = (from: number, to: number): Promise<Uint8Array> => this.files.read(extentId, from, to - from, io);
     const fileEnd = Math.min(end, extent.flushedBytes);
-    if (fileEnd === end && lengthBytes > 0) return [await fromFile(offsetBytes, end)];
+    if (fileEnd === end && lengthBytes > 0) return [await this.files.read(extentId, offsetBytes, lengthBytes, io, into)];
+    const fromFile = (from: number, to: number): Promise<Uint8Array> => this.files.read(extentId, from, to - from, io);
     // The file is read before the first await: what is in memory now may be in the file then, and the other way round after a seal.
     const parts: (Uint8Array | Promise<Uint8Array>)[] = fileEnd > offsetBytes ? [fromFile(offsetBytes, fileEnd)] : [];
     for (const append of extent.pending) {

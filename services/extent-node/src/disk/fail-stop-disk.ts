@@ -16,7 +16,7 @@ export function failStopDisk(disk: Disk, fatal: (reason: string) => void): Disk 
   const file = (inner: DiskFile): DiskFile => ({
     path: inner.path,
     sizeBytes: () => inner.sizeBytes(),
-    read: (offsetBytes, lengthBytes) => inner.read(offsetBytes, lengthBytes),
+    read: (offsetBytes, lengthBytes, into) => inner.read(offsetBytes, lengthBytes, into),
     write: (offsetBytes, chunks) => inner.write(offsetBytes, chunks),
     allocate: (lengthBytes) => guarded(inner.allocate(lengthBytes)),
     truncate: (lengthBytes) => inner.truncate(lengthBytes),

@@ -18,6 +18,7 @@ import { ExtentNode, fromWire, type ReadBlocksRequest, type ReadPlacesRequest, t
 import { type Io, repairIo } from "../disk/disk-queue.ts";
 import type { LocalExtent } from "../disk/local-extent.ts";
 import { type Node, unknownExtent } from "../node.ts";
+import type { LentMemory } from "./answer-memory.ts";
 
 const readBytesMax = 4 * 1024 * 1024;
 /** Number of places that one call may ask for. */
@@ -34,10 +35,25 @@ const readAlongBytes = 128 * 1024;
 const damagedHere = (extent: LocalExtent): Failed =>
   refused("dataLoss", "damaged", `extent ${extent.replica.extentId} is damaged here: ${extent.replica.damage}`);
 
-/** Undefined: not there, or unreadable. Throws FailureError when the disk can't give it in time. */
-async function bytesOf(node: Node, extent: LocalExtent, offsetBytes: number, lengthBytes: number, io: Io): Promise<Uint8Array | undefined> {
+/** A range of an extent, in bytes of its address space. */
+interface Range {
+  readonly offsetBytes: number;
+  readonly lengthBytes: number;
+}
+
+/**
+ * Undefined: not there, or unreadable. Throws FailureError when the disk can't give it in time. `memory`: where the bytes may be put; undefined:
+ * memory of their own.
+ */
+async function bytesOf(
+  node: Node,
+  extent: LocalExtent,
+  { offsetBytes, lengthBytes }: Range,
+  io: Io,
+  memory?: LentMemory,
+): Promise<Uint8Array | undefined> {
   try {
-    const slices = await node.store.read(extent, offsetBytes, lengthBytes, io);
+    const slices = await node.store.read(extent, offsetBytes, lengthBytes, io, memory?.of(lengthBytes));
     const bytes = slices.length === 1 ? (slices[0] as Uint8Array) : concatBytes(slices);
     return bytes.length === lengthBytes ? bytes : undefined;
   } catch (error) {
@@ -54,6 +70,7 @@ async function payloadOf(
   frame: IndexedFrame,
   [from, to]: readonly [number, number],
   io: Io,
+  memory?: LentMemory,
 ): Promise<Uint8Array | undefined> {
   const { crc32c } = node.world.digest;
   const payloadBytes = payloadBytesOf(frame.totalBytes);
@@ -65,12 +82,12 @@ async function payloadOf(
   let head: Uint8Array | undefined;
   let chunks: Uint8Array | undefined;
   if (begin <= readAlongBytes) {
-    head = await bytesOf(node, extent, frame.offsetBytes, headerBytes + end, io);
+    head = await bytesOf(node, extent, { offsetBytes: frame.offsetBytes, lengthBytes: headerBytes + end }, io, memory);
     chunks = head?.subarray(headerBytes + begin);
   } else {
     [head, chunks] = await Promise.all([
-      bytesOf(node, extent, frame.offsetBytes, headerBytes, io),
-      bytesOf(node, extent, frame.offsetBytes + headerBytes + begin, end - begin, io),
+      bytesOf(node, extent, { offsetBytes: frame.offsetBytes, lengthBytes: headerBytes }, io),
+      bytesOf(node, extent, { offsetBytes: frame.offsetBytes + headerBytes + begin, lengthBytes: end - begin }, io, memory),
     ]);
   }
   if (head === undefined || chunks === undefined) return undefined;
@@ -103,8 +120,10 @@ export async function read(node: Node, request: ReadRequest, context: CallContex
   if (index === undefined) return unreadable(node, extent, "its blocks can't be found");
   const found = findPlace(index, offsetBytes, lengthBytes);
   if (found === undefined) return badPlace(id, offsetBytes, lengthBytes);
-  const payload = await payloadOf(node, extent, found.frame, [found.from, found.from + lengthBytes], clientIo(context));
+  const memory = node.answers.lend(context);
+  const payload = await payloadOf(node, extent, found.frame, [found.from, found.from + lengthBytes], clientIo(context), memory);
   node.took.read.since(arrivedMs);
+  if (payload !== undefined) memory?.answered(payload);
   return payload === undefined ? unreadable(node, extent, `the block at ${found.frame.offsetBytes}`) : ok({ payload });
 }
 
@@ -180,7 +199,7 @@ async function piecesOf(node: Node, extent: LocalExtent, places: readonly FoundP
     }
     return pieces;
   }
-  const raw = await bytesOf(node, extent, begin, end - begin, io);
+  const raw = await bytesOf(node, extent, { offsetBytes: begin, lengthBytes: end - begin }, io);
   if (raw === undefined) return begin;
   const blocks = new Map<number, Uint8Array>();
   for (const { frame, from, lengthBytes } of places) {
@@ -258,7 +277,8 @@ export async function readBlocks(node: Node, request: ReadBlocksRequest, context
     at += frame.totalBytes;
   }
   const first = frames[0]?.frame.offsetBytes ?? at;
-  const raw = at > first ? await bytesOf(node, extent, first, at - first, clientIo(context)) : new Uint8Array(0);
+  const raw =
+    at > first ? await bytesOf(node, extent, { offsetBytes: first, lengthBytes: at - first }, clientIo(context)) : new Uint8Array(0);
   node.took.read.since(arrivedMs);
   if (raw === undefined) return unreadable(node, extent, `blocks from ${first}`);
   const payload: Uint8Array[] = [];
@@ -284,11 +304,8 @@ export async function readRaw(node: Node, request: ReadRequest, context: CallCon
   if (replica.state === "open") return refused("failedPrecondition", "badRequest", `extent ${id} is open: it is not copied`);
   const lengthBytes = Math.min(request.lengthBytes, readBytesMax, replica.durableBytes - offsetBytes);
   if (lengthBytes <= 0) return refused("outOfRange", "outOfRange", `extent ${id} ends here at ${replica.durableBytes}`);
-  const payload = await bytesOf(node, extent, offsetBytes, lengthBytes, {
-    ...repairIo,
-    deadlineMs: context.deadlineMs,
-    caller: context,
-  });
+  const io = { ...repairIo, deadlineMs: context.deadlineMs, caller: context };
+  const payload = await bytesOf(node, extent, { offsetBytes, lengthBytes }, io);
   return payload === undefined ? unreadable(node, extent, `bytes from ${offsetBytes}`) : ok({ payload });
 }
 

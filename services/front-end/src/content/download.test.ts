@@ -4,6 +4,7 @@ import { concatBytes, FailureError, type Outcome, ok, refused } from "@stamp/bas
 import { NodeClock } from "@stamp/ports-node";
 import type { ExtentReader } from "@stamp/stream-client";
 import type { BlobContent } from "@stamp/wire";
+import { BodyPieces, type DownloadPieces, ownPieces } from "./body-pieces.ts";
 import { ByteBudget } from "./byte-budget.ts";
 import { Download } from "./download.ts";
 
@@ -38,7 +39,10 @@ function reader(chunksBeforeFailure: readonly number[]) {
           for (let at = 0; at < place.lengthBytes; at += 50) {
             if (given++ >= limit) throw unknownExtent;
             const from = place.offsetBytes + at;
-            yield whole.subarray(from, Math.min(from + 50, place.offsetBytes + place.lengthBytes));
+            const chunk = whole.slice(from, Math.min(from + 50, place.offsetBytes + place.lengthBytes));
+            yield chunk;
+            // Its memory is used again.
+            chunk.fill(0xdb);
           }
         }
       } finally {
@@ -61,6 +65,7 @@ const start = (
   chunks: readonly number[],
   again: (startBytes: number, endBytes: number) => Promise<Outcome<BlobContent>>,
   budget = budgetOf(600),
+  pieces = ownPieces(50),
 ) => {
   const { fake, state } = reader(chunks);
   const download = new Download(contentFrom(0), 1000, {
@@ -68,7 +73,7 @@ const start = (
     clock: new NodeClock(),
     budget: budget.of({ account: "a", address: "1" }),
     windowBytes: 400,
-    pieceBytes: 50,
+    pieces,
     readTimeoutMs: 1000,
     again,
   });
@@ -131,7 +136,6 @@ test("a client that takes nothing more holds one piece, and gets the same bytes 
 
 test("where there is room for pieces only, downloads go on in pieces; beyond, who begins is refused", async () => {
   const budget = budgetOf(100);
-  const never = async (): Promise<Outcome<BlobContent>> => refused("internal", "bug", "never asked");
   const [one, two, three] = [start([], never, budget).download, start([], never, budget).download, start([], never, budget).download];
   assert.ok((await one.open()).ok);
   const other = budget.of({ account: "b", address: "2" });
@@ -158,7 +162,7 @@ test("a blob of many places: a slow client's places are let go, and asked for ag
     reader: fake,
     budget: budget.of({ account: "a", address: "1" }),
     windowBytes: 400,
-    pieceBytes: 50,
+    pieces: ownPieces(50),
     readTimeoutMs: 1000,
     again: async (startBytes, endBytes) => {
       asked.push([startBytes, endBytes]);
@@ -171,4 +175,58 @@ test("a blob of many places: a slow client's places are let go, and asked for ag
   for await (const chunk of download) got.push(chunk);
   assert.deepEqual(concatBytes(got), whole);
   assert.deepEqual(asked[0], [2, 52]);
+});
+
+const never = async (): Promise<Outcome<BlobContent>> => refused("internal", "bug", "never asked");
+
+test("pieces: the first is small, later ones are large while there is room; a client that stands still holds its own until it goes on", async () => {
+  const room = budgetOf(60);
+  const pieces: DownloadPieces = { ...ownPieces(20), largeBytes: 50, room: room.of({ account: "a", address: "1" }) };
+  const { download, budget } = start([], never, budgetOf(600), pieces);
+  assert.ok((await download.open()).ok);
+  const next = async (): Promise<Uint8Array> => (await download.next()).value ?? new Uint8Array(0);
+  const got = [await next(), await next(), await next()];
+  assert.deepEqual(
+    got.map(({ length }) => length),
+    [20, 30, 50],
+  );
+  assert.equal(room.usedBytes, 30);
+  while (budget.usedBytes > 20) await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.equal(room.usedBytes, 30, "the piece is still in the socket");
+  got.push(await next());
+  assert.deepEqual([got[3]?.length, room.usedBytes], [20, 0], "small again for a slow client");
+  for await (const piece of download) got.push(piece);
+  assert.ok(
+    got.slice(4).some(({ length }) => length > 20),
+    "and large when it keeps up",
+  );
+  assert.deepEqual(concatBytes(got), whole);
+  assert.equal(room.usedBytes, 0);
+});
+
+test("pieces: without room for large ones all are small, and a download that is dropped gives its room back", async () => {
+  const room = budgetOf(60);
+  const pieces: DownloadPieces = { ...ownPieces(20), largeBytes: 50, room: room.of({ account: "a", address: "1" }) };
+  const other = room.of({ account: "b", address: "2" });
+  assert.ok(other.tryTake(60));
+  const { download } = start([], never, budgetOf(600), pieces);
+  assert.ok((await download.open()).ok);
+  for (let i = 0; i < 4; i++) assert.ok(((await download.next()).value?.length ?? 0) <= 20);
+  other.give(60);
+  while (room.usedBytes === 0) await download.next();
+  await download.return();
+  assert.equal(room.usedBytes, 0);
+});
+
+test("pieces: the memory of one is used again when the system has taken it, and not before", () => {
+  const pieces = new BodyPieces(new NodeClock(), 1 << 20).of({ account: "a", address: "1" });
+  const [first, second] = [1, 2].map((fill) => pieces.copyOf(new Uint8Array(pieces.largeBytes).fill(fill))) as [Uint8Array, Uint8Array];
+  assert.ok(first.buffer !== second.buffer);
+  pieces.taken(first);
+  const third = pieces.copyOf(new Uint8Array(pieces.largeBytes).fill(3));
+  assert.ok(third.buffer === first.buffer);
+  assert.ok(second.every((byte) => byte === 2) && third.every((byte) => byte === 3));
+  const small = pieces.copyOf(new Uint8Array(5).fill(4));
+  pieces.taken(small);
+  assert.ok(pieces.copyOf(new Uint8Array(5)).buffer !== small.buffer);
 });

@@ -4,17 +4,18 @@
  * of one state of the blob, or a connection that breaks; never other bytes.
  *
  * What is held is what is counted in the budget:
- * - one piece of 64 KiB, for as long as the download goes on: the bytes that wait in the socket;
+ * - one small piece, for as long as the download goes on: the bytes that wait in the socket (body-pieces.ts, also of large ones);
  * - what is read ahead of it. It is taken only while the budget has room, and given back when the client takes no further piece for
  *   `stallMs`. Then the download goes on in small runs that grow while the client keeps up, and are read again at the same places.
  */
 import { type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { clipPlaces, type Place, zeroExtentId } from "@stamp/objects";
-import type { Clock, Digest, Timer } from "@stamp/ports";
+import type { Clock, Digest, HttpBody, Timer } from "@stamp/ports";
 import { type ExtentReader, locationFromWire } from "@stamp/stream-client";
 import type { BlobContent } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
 import type { ContentKey } from "../accounts/content-key.ts";
+import type { DownloadPieces } from "./body-pieces.ts";
 import type { ByteShare } from "./byte-budget.ts";
 import { decrypted, placeFromWire } from "./encryption.ts";
 
@@ -24,8 +25,8 @@ export interface DownloadOptions {
   readonly budget: ByteShare;
   /** Bytes read ahead, at most. */
   readonly windowBytes: number;
-  /** Bytes handed out at once, at most. Default 64 KiB. */
-  readonly pieceBytes?: number;
+  /** Pieces that are handed out. */
+  readonly pieces: DownloadPieces;
   readonly readTimeoutMs: number;
   readonly signal?: AbortSignal;
   /** Key that decrypts encrypted content. */
@@ -41,7 +42,6 @@ const emptyAttemptsMax = 4;
  * busy machine a quarter of a second passes often, and what was held is then read a second time.
  */
 const stallMs = 1_000;
-const pieceBytesMax = 64 * 1024;
 /** Places that are kept for a slow client, so that nobody is asked again for them. */
 const placesKeptMax = 256;
 
@@ -51,7 +51,7 @@ interface Known {
   readonly places: readonly Place[];
 }
 
-export class Download implements AsyncIterableIterator<Uint8Array> {
+export class Download implements AsyncIterableIterator<Uint8Array>, HttpBody {
   readonly #options: DownloadOptions;
   readonly #startBytes: number;
   readonly #endBytes: number;
@@ -66,8 +66,9 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
   #first: Uint8Array | undefined;
   /** Attempts in a row that brought no byte. */
   #emptyAttempts = 0;
-  /** Taken of the budget: the piece, and what is read ahead. */
+  /** Taken of the budget: the piece, and what is read ahead; of the room of large pieces: what the last one has beyond a small one. */
   #pieceHeld = 0;
+  #largeHeld = 0;
   #aheadHeld = 0;
   /** Bytes of a run; at least a window: to the end of what is known. */
   #runBytes: number;
@@ -84,7 +85,7 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
     this.#at = this.#startBytes;
     this.#endBytes = endBytes;
     this.#windowBytes = Math.min(options.windowBytes, endBytes - this.#at);
-    this.#pieceBytes = Math.min(options.pieceBytes ?? pieceBytesMax, Math.max(1, endBytes - this.#at));
+    this.#pieceBytes = Math.min(options.pieces.smallBytes, Math.max(1, endBytes - this.#at));
     this.#runBytes = this.#windowBytes;
   }
 
@@ -115,6 +116,7 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
   async next(): Promise<IteratorResult<Uint8Array, undefined>> {
     this.#stall?.cancel();
     this.#isOut = false;
+    this.#giveLarge();
     const first = this.#first;
     if (first) {
       this.#first = undefined;
@@ -138,6 +140,7 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
     this.#known = undefined;
     this.#content = undefined;
     this.#stall?.cancel();
+    this.#giveLarge();
     this.#endWanted?.();
     this.#endWanted = undefined;
     await this.#closeRun();
@@ -150,12 +153,34 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
     return this;
   }
 
-  /** A copy, so that the buffer it came in is let go. */
+  /** Nobody looks at a piece that was handed out any more. */
+  taken(piece: Uint8Array): void {
+    this.#options.pieces.taken(piece);
+  }
+
   #piece(): Uint8Array {
-    const piece = new Uint8Array(this.#rest.subarray(0, this.#pieceBytes));
+    const piece = this.#options.pieces.copyOf(this.#rest.subarray(0, this.#nextBytes()));
     this.#rest = this.#rest.subarray(piece.length);
     this.#at += piece.length;
     return piece;
+  }
+
+  /**
+   * Length of the next piece. Nothing is known of a client before it has taken one, so its first piece is small. Those of a slow client are, too,
+   * because no more is read for it.
+   */
+  #nextBytes(): number {
+    const { room, largeBytes } = this.#options.pieces;
+    if (this.#at === this.#startBytes) return this.#pieceBytes;
+    const more = Math.min(largeBytes, this.#rest.length) - this.#pieceBytes;
+    if (more <= 0 || !room?.tryTake(more)) return this.#pieceBytes;
+    this.#largeHeld = more;
+    return this.#pieceBytes + more;
+  }
+
+  #giveLarge(): void {
+    this.#options.pieces.room?.give(this.#largeHeld);
+    this.#largeHeld = 0;
   }
 
   /** The client has it now; if it does not come back for more, what is held ahead of it is let go. */
@@ -208,7 +233,7 @@ export class Download implements AsyncIterableIterator<Uint8Array> {
     const windowBytes = this.#takeAhead();
     const { reader, readTimeoutMs, signal, decrypting } = this.#options;
     const run = windowBytes < this.#windowBytes ? clipPlaces(places, 0, windowBytes) : places;
-    const options = { timeoutMs: readTimeoutMs, windowBytes };
+    const options = { timeoutMs: readTimeoutMs, windowBytes, isBorrowed: true };
     const stored = withZeros(run, (some) => reader.readPlaces(some, signal ? { ...options, signal } : options));
     return decrypting ? decrypted(decrypting.digest, decrypting.key, run, stored) : stored;
   }

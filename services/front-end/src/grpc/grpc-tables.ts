@@ -47,10 +47,7 @@ export function tableHandlers(call: AuthorizedCall, tables: Tables): TableHandle
       const entitiesMax = request.maxResults < 1 ? tablePageMax : Math.min(request.maxResults, tablePageMax);
       const question = { table: table.value, filter: filter.value, select: request.select, after: request.after, entitiesMax };
       const entities: ReturnType<typeof entityToWire>[] = [];
-      const found = await tables.query(question, limits, async (some) => {
-        entities.push(...some.map(entityToWire));
-        return "kept";
-      });
+      const found = await tables.query(question, limits, async (some) => void entities.push(...some.map(entityToWire)));
       if (!found.ok) return found;
       const { next } = found.value;
       const page = { entities };

@@ -1,4 +1,5 @@
 /** Bodies of answers: none, a whole one in pieces, and one that says when it has ended. */
+import type { HttpBody } from "@stamp/ports";
 
 const answerPieceBytes = 256 * 1024;
 
@@ -12,11 +13,13 @@ export async function* piecesOf(body: Uint8Array): AsyncGenerator<Uint8Array> {
 }
 
 /** A body whose request is in progress until it was sent or dropped. */
-export class CountedBody implements AsyncIterableIterator<Uint8Array> {
+export class CountedBody implements AsyncIterableIterator<Uint8Array>, HttpBody {
+  readonly #body: HttpBody;
   readonly #inner: AsyncIterator<Uint8Array>;
   #ended: (() => void) | undefined;
 
-  constructor(body: AsyncIterable<Uint8Array>, ended: () => void) {
+  constructor(body: HttpBody, ended: () => void) {
+    this.#body = body;
     this.#inner = body[Symbol.asyncIterator]();
     this.#ended = ended;
   }
@@ -30,6 +33,10 @@ export class CountedBody implements AsyncIterableIterator<Uint8Array> {
       throw error;
     }
     return this.return();
+  }
+
+  taken(chunk: Uint8Array): void {
+    this.#body.taken?.(chunk);
   }
 
   async return(): Promise<IteratorResult<Uint8Array, undefined>> {

@@ -11,6 +11,7 @@ import { fromWire, toWire } from "@stamp/wire";
 import type { Accounts } from "../accounts/accounts.ts";
 import { type ContentKey, type ScopeKeys, underKey } from "../accounts/content-key.ts";
 import type { FrontEndConfig } from "../config.ts";
+import type { BodyPieces } from "../content/body-pieces.ts";
 import type { ByteBudget, ByteHolder } from "../content/byte-budget.ts";
 import { Download } from "../content/download.ts";
 import { WriteCipher } from "../content/encryption.ts";
@@ -48,6 +49,7 @@ export interface ObjectsParts {
   readonly downloads: ByteBudget;
   /** Memory of long answers. */
   readonly texts: TextMemory;
+  readonly bodies: BodyPieces;
 }
 
 export interface BlobAddress {
@@ -396,7 +398,7 @@ export class Objects {
     /** `to`: address of the client that gets it; undefined: the stamp itself writes it somewhere. */
     { to, signal, key }: { readonly to?: string; readonly signal: AbortSignal; readonly key?: ContentKey | undefined },
   ): Promise<Parsed<Download>> {
-    const { world, config, router, reader, downloads } = this.parts;
+    const { world, config, router, reader, downloads, bodies } = this.parts;
     const openMs = world.clock.monotonicMs() + config.requestTimeoutMs;
     const under = await this.parts.scopes.ofBlob(name.account, blob, key, { deadlineMs: openMs, signal });
     if (!under.ok) return under;
@@ -405,6 +407,7 @@ export class Objects {
       reader,
       budget: downloads.of(holderOf(name, to), signal),
       windowBytes: config.downloadWindowBytes,
+      pieces: bodies.of(holderOf(name, to)),
       readTimeoutMs: config.requestTimeoutMs,
       signal,
       decrypting: under.value && { digest: world.digest, key: under.value },
@@ -434,10 +437,8 @@ export function answered<C extends keyof ResultValues>(outcome: Outcome<ResultKi
     return { ok: false, error: restErrorOfService(result.value.code, result.value.message, result.value.details) };
   }
   if (result.case !== expected) {
-    return {
-      ok: false,
-      error: restError("InternalError", {}, { message: `A partition server answered ${result.case}, not ${expected}.` }),
-    };
+    const message = `A partition server answered ${result.case}, not ${expected}.`;
+    return { ok: false, error: restError("InternalError", {}, { message }) };
   }
   return parsed(result.value as unknown as ResultValues[C]);
 }

@@ -40,7 +40,6 @@ function start(goMs: number, found: (go: number) => readonly object[], rowsOf: (
     const page = await tables.query(question, { deadlineMs: 60_000 }, async (some, bytes) => {
       entities.push(...some);
       storedBytes += bytes;
-      return "kept";
     });
     return page.ok ? { ok: true as const, value: { ...page.value, entities, storedBytes } } : page;
   };

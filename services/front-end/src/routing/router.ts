@@ -14,7 +14,7 @@ import type { RoomBeside } from "@stamp/admission";
 import { compareBytes, type Failed, type Failure, Histogram, type Outcome, ok, present, refused, unknownOutcome } from "@stamp/base";
 import { type BlobPolicy, hasBytes, isRead, type Route, routeOf } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
-import { type AnswerMemory, type CallOptions, jittered, SlowLog, type World } from "@stamp/ports";
+import { type CallOptions, jittered, SlowLog, type World } from "@stamp/ports";
 import {
   executeFields,
   type OperationResult,
@@ -82,14 +82,6 @@ const backoffMaxMs = 500;
 /** Attempts of a call that are told of when it took long. */
 const toldMax = 12;
 
-/** Answer of a partition server. */
-export interface Answered {
-  readonly result: ResultKind;
-  readonly range: Range;
-  /** Gives the memory of the result back, if the transport uses it again (`AnswerMemory`). */
-  readonly giveBack?: (() => void) | undefined;
-}
-
 export class Router {
   readonly #world: World;
   readonly #map: MapCache;
@@ -127,17 +119,16 @@ export class Router {
   }
 
   /** Sends an operation as it is, by a given route. `repeatable`: twice is the same as once. */
-  ask(route: Route, kind: OperationKind, repeatable: boolean, limits: CallLimits): Promise<Outcome<Answered>> {
+  ask(route: Route, kind: OperationKind, repeatable: boolean, limits: CallLimits): Promise<Outcome<{ result: ResultKind; range: Range }>> {
     const fields = executeFields(messageOf(kind, limits.policy));
     return this.#call(kind.case, route, repeatable ? "soon" : "never", limits, async (range, options) => {
-      const answerMemory: AnswerMemory = {};
       const answer = await this.#world.transport
         .client(range.serverAddress, PartitionServer)
-        .execute({ rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), ...fields }, { ...options, answerMemory });
+        .execute({ rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), ...fields }, options);
       if (!answer.ok) return answer;
       const result = answer.value.result?.kind;
       if (result?.case === undefined) return unknownOutcome("internal", "bug", "a partition server answered without a result");
-      return ok({ result, range, giveBack: answerMemory.giveBack });
+      return ok({ result, range });
     });
   }
 

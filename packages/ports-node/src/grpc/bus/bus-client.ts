@@ -12,12 +12,12 @@
  */
 import type { Failure, Outcome } from "@stamp/base";
 import { refused } from "@stamp/base";
-import type { AnswerMemory, CallOptions } from "@stamp/ports";
+import type { CallOptions } from "@stamp/ports";
 import { cancelledFailure, isRenewed, timeoutFailure } from "../failures.ts";
 import type { MessageCodec, Prepared } from "../message-codec.ts";
 import type { GrpcLimits } from "../options.ts";
+import type { AnswerFrames } from "./answer-frames.ts";
 import type { FrameLink, LinkEvents } from "./frame-link.ts";
-import { type FrameMemory, giveBackOf, once } from "./frame-memory.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import type { IncomingAnswer, OutgoingRequest } from "./frames.ts";
 import { decodeFrames, metadataFields } from "./frames.ts";
@@ -41,7 +41,6 @@ class Call {
   session: Session | undefined;
   signal: AbortSignal | undefined;
   onAbort: (() => void) | undefined;
-  answerMemory: AnswerMemory | undefined;
   written = false;
   settled = false;
 
@@ -65,8 +64,8 @@ class Session {
   readonly #link: FrameLink;
   readonly #writer: FrameWriter<OutgoingRequest>;
   readonly #calls = new Map<number, Call>();
+  readonly #frames: AnswerFrames;
   readonly #address: string;
-  readonly #memory: FrameMemory;
   readonly #onEnded: (wasOpen: boolean) => void;
   readonly #onRenewed: (calls: readonly Call[]) => void;
   readonly #connectTimer: NodeJS.Timeout;
@@ -79,13 +78,13 @@ class Session {
   constructor(
     address: string,
     limits: GrpcLimits,
-    memory: FrameMemory,
     dial: Dial,
+    frames: AnswerFrames,
     onEnded: (wasOpen: boolean) => void,
     onRenewed: (calls: readonly Call[]) => void,
   ) {
     this.#address = address;
-    this.#memory = memory;
+    this.#frames = frames;
     this.#onEnded = onEnded;
     this.#onRenewed = onRenewed;
     this.#link = dial(address, {
@@ -153,7 +152,7 @@ class Session {
       this.#end(`a malformed frame came: ${String(error)}`);
       return;
     }
-    const giveBack = this.#memory.isReused(bytes) ? giveBackOf(bytes, answers.length, this.#memory) : undefined;
+    const held = this.#frames.hold(bytes);
     for (const answer of answers) {
       const call = this.#calls.get(answer.callId);
       if (call === undefined) continue;
@@ -163,12 +162,10 @@ class Session {
       }
       this.#calls.delete(answer.callId);
       const outcome = this.#outcome(call, answer);
-      if (giveBack !== undefined && outcome.ok) {
-        if (call.method.answer.copies(answer.message)) giveBack();
-        else if (call.answerMemory !== undefined && !call.settled) call.answerMemory.giveBack = once(giveBack);
-      }
+      if (outcome.ok && call.method.answer.viewsFrame(answer.message.length)) held?.heldBy(Reflect.get(outcome.value, "payload"));
       call.settle(outcome);
     }
+    held?.end();
     this.#endWhenLeft();
   }
 
@@ -218,8 +215,8 @@ class Session {
 export class BusClient {
   readonly #address: string;
   readonly #limits: GrpcLimits;
-  readonly #memory: FrameMemory;
   readonly #dial: Dial;
+  readonly #frames: AnswerFrames;
   #session: Session | undefined;
   /** Sessions that take no more calls and wait for the answers of some. */
   readonly #left = new Set<Session>();
@@ -229,11 +226,10 @@ export class BusClient {
   #retryTimer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  /** `memory`: where the frames of plain connections are. */
-  constructor(address: string, limits: GrpcLimits, memory: FrameMemory, dial: Dial) {
+  constructor(address: string, limits: GrpcLimits, dial: Dial, frames: AnswerFrames) {
     this.#address = address;
+    this.#frames = frames;
     this.#limits = limits;
-    this.#memory = memory;
     this.#dial = dial;
   }
 
@@ -266,7 +262,6 @@ export class BusClient {
         performance.now() + timeoutMs,
         resolve,
       );
-      call.answerMemory = options.answerMemory;
       call.timer = setTimeout(() => this.#give(call, (applied) => timeoutFailure(applied, method.name)), timeoutMs);
       if (options.signal) {
         call.signal = options.signal;
@@ -339,7 +334,7 @@ export class BusClient {
         this.#send(call);
       }
     };
-    const session: Session = new Session(this.#address, this.#limits, this.#memory, this.#dial, onEnded, onRenewed);
+    const session: Session = new Session(this.#address, this.#limits, this.#dial, this.#frames, onEnded, onRenewed);
     this.#session = session;
   }
 }

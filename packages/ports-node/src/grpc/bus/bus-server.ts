@@ -7,7 +7,7 @@
  * from its start with what answers of its method had lately, so that a thousand small requests can't ask for gigabytes. A call gives its place back at its deadline
  * even when its handler goes on.
  */
-import type { Failure, Outcome } from "@stamp/base";
+import { assert, type Failure, type Outcome } from "@stamp/base";
 import type { Clock, Logger } from "@stamp/ports";
 import { type Caller, methodsFor } from "@stamp/wire";
 import { CallState } from "../call-state.ts";
@@ -18,7 +18,7 @@ import type { ServedUnary } from "../methods.ts";
 import { failureOfThrown } from "../methods.ts";
 import type { GrpcLimits } from "../options.ts";
 import type { FrameLink, LinkEnd, LinkEvents } from "./frame-link.ts";
-import { type FrameMemory, giveBackOf, once } from "./frame-memory.ts";
+import type { FrameMemory } from "./frame-memory.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import type { IncomingRequest, OutgoingAnswer } from "./frames.ts";
 import { decodeFrames, failureField, outgoingSize } from "./frames.ts";
@@ -29,6 +29,8 @@ const noFailure = new Uint8Array(0);
 
 interface Running {
   readonly state: CallState;
+  /** Called when the answer was sent, if the handler wants to know. */
+  sent: (() => void) | undefined;
   readonly sizeBytes: number;
   timer: NodeJS.Timeout | undefined;
 }
@@ -47,6 +49,26 @@ export interface BusServerContext {
   readonly onForbidden: (why: string) => void;
   /** Where the frames of plain connections are. */
   readonly memory: FrameMemory;
+}
+
+/** Returns a function that gives the frame back when it was called once for each of the requests in it. */
+function giveBack(frame: Buffer, requests: number, memory: FrameMemory): () => void {
+  let left = requests;
+  return () => {
+    left -= 1;
+    if (left === 0) memory.give(frame);
+  };
+}
+
+/** A handler that gives back twice has counted wrong: another's payload would be taken for free. */
+function once(give: (() => void) | undefined): (() => void) | undefined {
+  if (give === undefined) return undefined;
+  let given = false;
+  return () => {
+    assert(!given, "a payload is given back once");
+    given = true;
+    give();
+  };
 }
 
 export class BusServerConnection {
@@ -100,7 +122,7 @@ export class BusServerConnection {
       for (const callId of frames.cancelled) this.#cancel(callId);
       const { memory } = this.#context;
       // An answer to a call of ours never comes here; so a frame that is given back by all its requests is free.
-      const given = memory.isReused(bytes) ? giveBackOf(bytes, frames.requests.length, memory) : undefined;
+      const given = memory.isReused(bytes) ? giveBack(bytes, frames.requests.length, memory) : undefined;
       for (const request of frames.requests) this.#start(request, given);
     } catch (error) {
       this.#context.logger.warn("a connection is dropped because of a malformed frame", { peer: this.#peer, error });
@@ -147,8 +169,13 @@ export class BusServerConnection {
       return;
     }
     const state = new CallState(this.#context.clock.monotonicMs() + request.timeoutMs, this.#peer, request.metadata, this.#context);
-    state.giveBackPayload = giveBackFrame && once(giveBackFrame);
-    const running: Running = { state, sizeBytes: message.length + this.#expectedAnswerBytes(method), timer: undefined };
+    state.giveBackPayload = once(giveBackFrame);
+    const running: Running = { state, sizeBytes: message.length + this.#expectedAnswerBytes(method), timer: undefined, sent: undefined };
+    if (method.answer.hasPayload) {
+      state.whenSent = (sent) => {
+        running.sent = sent;
+      };
+    }
     running.timer = setTimeout(() => this.#expire(callId, running, method.name), request.timeoutMs);
     this.#running.set(callId, running);
     this.#runningBytes += running.sizeBytes;
@@ -184,7 +211,7 @@ export class BusServerConnection {
       this.#refuse(callId, { code: "resourceExhausted", reason: "messageTooLarge", message: text, applied: "unknown" });
       return;
     }
-    this.#answer({ kind: "answer", callId, failure: noFailure, message });
+    this.#answer({ kind: "answer", callId, failure: noFailure, message }, running.sent);
   }
 
   #expectedAnswerBytes(method: ServedUnary): number {
@@ -225,12 +252,13 @@ export class BusServerConnection {
     this.#answer({ kind: "answer", callId, failure: failureField(failure), message: preparedNothing });
   }
 
-  #answer(answer: OutgoingAnswer): void {
+  #answer(answer: OutgoingAnswer, sent?: () => void): void {
     if (this.#ended) return;
     this.#writer.push(
       answer,
       () => false,
       () => {},
+      sent,
     );
     if (outgoingSize(answer) > this.#context.limits.frameBytes) this.#pauseWhenFull();
     else this.#afterProgress();

@@ -9,16 +9,20 @@ import type { FrameShape, Outgoing } from "./frames.ts";
 import { encodeFrames, outgoingSize } from "./frames.ts";
 
 export interface FrameSink extends FrameShape {
-  /** One frame in parts, which are borrowed until `written`. */
-  write(parts: readonly Buffer[], written: () => void): void;
+  /** One frame in parts, which are borrowed until `written`; `error`: perhaps not all of them went out, and the connection ends. */
+  write(parts: readonly Buffer[], written: (error?: Error | null) => void): void;
 }
 
-/** A queued item. `drop` says when its turn comes that it is not needed any more; `leave` that it goes into the frame that is written now. */
+/**
+ * A queued item. `drop` says when its turn comes that it is not needed any more; `leave` that it goes into the frame that is written now; `sent`
+ * that the system has taken it, and nobody looks at its bytes any more.
+ */
 export interface Queued<T extends Outgoing> {
   readonly item: T;
   readonly sizeBytes: number;
   readonly dropped: () => boolean;
   readonly leave: () => void;
+  readonly sent: (() => void) | undefined;
 }
 
 export class FrameWriter<T extends Outgoing> {
@@ -59,10 +63,10 @@ export class FrameWriter<T extends Outgoing> {
     this.#schedule();
   }
 
-  push(item: T, dropped: () => boolean, leave: () => void): void {
+  push(item: T, dropped: () => boolean, leave: () => void, sent?: () => void): void {
     const sizeBytes = outgoingSize(item);
     this.#queuedBytes += sizeBytes;
-    this.#queue.push({ item, sizeBytes, dropped, leave });
+    this.#queue.push({ item, sizeBytes, dropped, leave, sent });
     this.#schedule();
   }
 
@@ -97,6 +101,7 @@ export class FrameWriter<T extends Outgoing> {
 
   #writeOne(): void {
     const items: T[] = [];
+    const told: (() => void)[] = [];
     let sizeBytes = 0;
     while (this.#head < this.#queue.length && (items.length === 0 || sizeBytes < this.#limits.frameBytes)) {
       const queued = this.#queue[this.#head] as Queued<T>;
@@ -107,6 +112,7 @@ export class FrameWriter<T extends Outgoing> {
       if (dropped) continue;
       queued.leave();
       items.push(queued.item);
+      if (queued.sent !== undefined) told.push(queued.sent);
       sizeBytes += queued.sizeBytes;
     }
     if (this.#head === this.#queue.length) {
@@ -123,7 +129,8 @@ export class FrameWriter<T extends Outgoing> {
     let frameBytes = 0;
     for (const part of parts) frameBytes += part.length;
     this.#writingBytes += frameBytes;
-    this.#sink.write(parts, () => {
+    this.#sink.write(parts, (error) => {
+      if (!error) for (const sent of told) sent();
       this.#writingBytes -= frameBytes;
       this.#schedule();
       this.#written();

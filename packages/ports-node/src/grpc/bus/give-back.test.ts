@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { ok, unwrap } from "@stamp/base";
-import { type AnswerMemory, type CallContext, servedPartly } from "@stamp/ports";
-import { ExtentNode, PartitionServer } from "@stamp/wire";
+import { type CallContext, servedPartly } from "@stamp/ports";
+import { ExtentNode } from "@stamp/wire";
 import { GrpcTransport } from "../transport.ts";
 
 const payloadBytes = 300_000;
@@ -66,60 +66,4 @@ test("giving back: without memory to use again, nothing can be given back", asyn
   const { got, send } = await scene(t, 0);
   await send(1);
   assert.equal(got[0]?.context.giveBackPayload, undefined);
-});
-
-/** A server whose answers have `answerBytes`, and a caller that gives their memory back or keeps it. */
-async function asked(t: TestContext) {
-  const transport = new GrpcTransport({ limits: { reusedBytesMax: 8 * 1024 * 1024 } });
-  const listener = await transport.serve("127.0.0.1:0", [
-    servedPartly(PartitionServer, {
-      execute: async ({ rangeId }) => {
-        const [fill = 0, size = 0] = rangeId.split(" ").map(Number);
-        const page = { rows: new Uint8Array(size).fill(fill), more: false, rangeEnded: false, rowsRead: 1 };
-        return ok({ result: { kind: { case: "table", value: { kind: { case: "entities", value: page } } } } });
-      },
-    }),
-  ]);
-  t.after(async () => {
-    await transport.close();
-    await listener.close(0);
-  });
-  const server = transport.client(listener.address, PartitionServer);
-  return async (fill: number, size = payloadBytes) => {
-    const answerMemory: AnswerMemory = {};
-    const answer = unwrap(await server.execute({ rangeId: `${fill} ${size}` }, { timeoutMs, answerMemory }));
-    const kind = answer.result?.kind;
-    assert.ok(kind?.case === "table" && kind.value.kind.case === "entities");
-    return { rows: kind.value.kind.value.rows, giveBack: answerMemory.giveBack };
-  };
-}
-
-const isFilled = (rows: Uint8Array, fill: number): boolean => rows.length > 0 && rows.every((byte) => byte === fill);
-
-test("giving back: the memory of an answer is used again when its caller gave it back, and not before", async (t) => {
-  const ask = await asked(t);
-  const first = await ask(1);
-  const second = await ask(2);
-  assert.notEqual(second.rows.buffer, first.rows.buffer);
-  first.giveBack?.();
-  const third = await ask(3);
-  assert.equal(third.rows.buffer, first.rows.buffer, "the first one's memory");
-  assert.ok(isFilled(second.rows, 2) && isFilled(third.rows, 3));
-  assert.throws(() => first.giveBack?.(), /once/);
-});
-
-test("giving back: an answer in the frame of another one that was given back stays as it is", async (t) => {
-  const ask = await asked(t);
-  const [large, other, small] = await Promise.all([ask(1), ask(2), ask(3, 1_000)]);
-  assert.equal(large?.rows.buffer, other?.rows.buffer, "both large answers lie in one frame");
-  assert.equal(small?.giveBack, undefined, "a small answer has memory of its own");
-  large?.giveBack?.();
-  const next = await ask(4);
-  assert.notEqual(next.rows.buffer, other?.rows.buffer);
-  assert.ok(isFilled(other?.rows as Uint8Array, 2) && isFilled(small?.rows as Uint8Array, 3));
-  other?.giveBack?.();
-  const frames = [large, other, small].map((each) => each?.rows.buffer);
-  const later = await Promise.all([ask(5), ask(6), ask(7, 1_000)]);
-  assert.equal(later[0]?.rows.buffer, frames[0], "now the memory is used again");
-  assert.ok(isFilled(small?.rows as Uint8Array, 3));
 });

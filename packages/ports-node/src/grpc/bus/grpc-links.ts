@@ -17,7 +17,7 @@ abstract class GrpcLink implements FrameLink {
   readonly referencedFromBytes: number = Number.POSITIVE_INFINITY;
   abstract readonly stream: ClientDuplexStream<Buffer, Buffer> | ServerDuplexStream<Buffer, Buffer>;
 
-  write(parts: readonly Buffer[], written: () => void): void {
+  write(parts: readonly Buffer[], written: (error?: Error | null) => void): void {
     this.stream.write(parts[0] as Buffer, written);
   }
 

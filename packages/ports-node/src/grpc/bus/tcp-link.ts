@@ -126,7 +126,7 @@ export class TcpLink implements FrameLink {
     return this.#provenBy !== undefined && !isPreferred(this.#credential, this.#provenBy);
   }
 
-  write(parts: readonly Buffer[], written: () => void): void {
+  write(parts: readonly Buffer[], written: (error?: Error | null) => void): void {
     const socket = this.#socket as Socket;
     const first = parts[0] as Buffer;
     let lengthBytes = -headBytes;

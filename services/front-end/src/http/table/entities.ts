@@ -1,6 +1,5 @@
 /** Operations on entities: one at a time, and queries. */
 import {
-  EntitiesBytes,
   EntitiesJson,
   entityContinuation,
   entityEtag,
@@ -14,7 +13,7 @@ import {
   parseTableQuery,
 } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
-import type { Entity, LocatedTable, PackedEntities } from "@stamp/objects";
+import type { Entity, LocatedTable } from "@stamp/objects";
 import { type Answer, respond, respondText } from "../exchange.ts";
 import { TextWriter } from "../turns.ts";
 import { type ChangeName, changeOf, type RequestedChange } from "./changes.ts";
@@ -42,23 +41,11 @@ export async function queryEntities(exchange: TableExchange): Promise<Answer> {
   const text = new TextWriter(world.clock, texts);
   const json = new EntitiesJson(form.value, tableOf(exchange), select);
   await text.add([json.start]);
-  const write = async (entities: IteratorObject<Entity>, storedBytes: number): Promise<"taken"> => {
+  const write = async (entities: IteratorObject<Entity>, storedBytes: number): Promise<void> => {
     text.expect(storedBytes * jsonPerStored);
     await text.add(entities.map((entity) => json.entity(entity)));
-    return "taken";
   };
-  const writePacked = async (entities: PackedEntities): Promise<void> => {
-    text.expect(entities.bytes.length * jsonPerStored);
-    const bytes = new EntitiesBytes(form.value, json, text.sink);
-    await text.steps(() => {
-      if (!entities.next()) return false;
-      bytes.add(entities);
-      return true;
-    });
-  };
-  const takePacked = EntitiesBytes.writes(form.value) ? writePacked : undefined;
-  const { tables } = exchange.objects;
-  const found = top === 0 ? parsed({ next: undefined }) : await tables.query(question, exchange.limits(), write, takePacked);
+  const found = top === 0 ? parsed({ next: undefined }) : await exchange.objects.tables.query(question, exchange.limits(), write);
   if (!found.ok) return found;
   const { next } = found.value;
   const headers = {

@@ -1,0 +1,77 @@
+/**
+ * Memory of large answers to reads, used again and again (ReusedMemory of @stamp/base): the disk reads into it, the checksums are verified in
+ * it, the connection sends from it, and when the system has taken the answer it is free.
+ */
+import { ReusedMemory } from "@stamp/base";
+import type { CallContext, Clock, Timer } from "@stamp/ports";
+
+/** Free memory that is kept for the next reads, in bytes: as much as one connection may have under way. */
+const freeBytesMax = 32 * 1024 * 1024;
+/** Every so often memory that nobody needed meanwhile is let go, in milliseconds. */
+const trimEveryMs = 5_000;
+const pieceBytesMin = 64 * 1024;
+/** A block of 4 MiB with its header. */
+const pieceBytesMax = 4 * 1024 * 1024 + 64 * 1024;
+const classBytes = 64 * 1024;
+
+export class AnswerMemory {
+  readonly #memory = new ReusedMemory({ freeBytesMax, pieceBytesMin, pieceBytesMax, classBytes });
+  readonly #clock: Clock;
+  /** Runs while memory is free. */
+  #timer: Timer | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Memory that waits for its next use, in bytes. */
+  get freeBytes(): number {
+    return this.#memory.freeBytes;
+  }
+
+  /** Undefined if the transport can't tell when the answer was sent: the answer then has memory of its own. */
+  lend({ whenSent }: CallContext): LentMemory | undefined {
+    return whenSent === undefined ? undefined : new LentMemory(this.#memory, whenSent, () => this.#trimLater());
+  }
+
+  #trimLater(): void {
+    if (this.#memory.freeBytes === 0) return;
+    this.#timer ??= this.#clock.after(trimEveryMs, () => {
+      this.#timer = undefined;
+      this.#memory.trim();
+      this.#trimLater();
+    });
+  }
+}
+
+/** Memory for one read. A read that fails leaves it to the garbage collector. */
+export class LentMemory {
+  readonly #memory: ReusedMemory;
+  readonly #whenSent: (sent: () => void) => void;
+  readonly #given: () => void;
+  #taken: Uint8Array | undefined;
+
+  constructor(memory: ReusedMemory, whenSent: (sent: () => void) => void, given: () => void) {
+    this.#memory = memory;
+    this.#whenSent = whenSent;
+    this.#given = given;
+  }
+
+  /** Undefined if so few or so many bytes have memory of their own. Asked for once. */
+  of(lengthBytes: number): Uint8Array | undefined {
+    this.#taken = this.#memory.take(lengthBytes);
+    return this.#taken;
+  }
+
+  /** The call is answered with this payload, which lies in the memory or elsewhere. */
+  answered(payload: Uint8Array): void {
+    const taken = this.#taken;
+    if (taken === undefined) return;
+    const give = (): void => {
+      this.#memory.give(taken);
+      this.#given();
+    };
+    if (payload.buffer === taken.buffer) this.#whenSent(give);
+    else give();
+  }
+}

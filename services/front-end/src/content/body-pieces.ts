@@ -1,0 +1,70 @@
+/**
+ * Pieces in which blobs leave. A piece is a copy, so that the large frame in which its bytes came is free at once; its memory is used again when
+ * the system has taken it.
+ *
+ * Each download may have one small piece in its client's socket. A large one costs a quarter of the calls, but a client that then stands still
+ * holds all of it. So the bytes of large pieces beyond those of small ones have a room of their own: when it is full, pieces are small.
+ */
+import { ReusedMemory } from "@stamp/base";
+import type { Clock } from "@stamp/ports";
+import { ByteBudget, type ByteHolder, type ByteShare } from "./byte-budget.ts";
+
+export const smallPieceBytes: number = 64 * 1024;
+const largePieceBytes = 256 * 1024;
+/** Free memory that is kept for the next pieces, in bytes. */
+const freeBytesMax = 8 * 1024 * 1024;
+/** Room of large pieces, as a part of what downloads may hold. */
+const roomPart = 1 / 8;
+
+/** Pieces of one download. */
+export interface DownloadPieces {
+  /** Length of a small and of a large piece, in bytes. */
+  readonly smallBytes: number;
+  readonly largeBytes: number;
+  /** Room for bytes of large pieces beyond those of small ones; undefined: none. */
+  readonly room?: ByteShare;
+  copyOf(bytes: Uint8Array): Uint8Array;
+  /** Nobody looks at this piece any more. */
+  taken(piece: Uint8Array): void;
+}
+
+export class BodyPieces {
+  readonly #memory = new ReusedMemory({
+    freeBytesMax,
+    pieceBytesMin: smallPieceBytes / 2,
+    pieceBytesMax: largePieceBytes,
+    classBytes: smallPieceBytes,
+  });
+  readonly #room: ByteBudget;
+
+  /** `downloadBytesMax`: bytes that all downloads may hold. */
+  constructor(clock: Clock, downloadBytesMax: number) {
+    this.#room = new ByteBudget(clock, { bytesMax: downloadBytesMax * roomPart, waitMaxMs: 0 });
+  }
+
+  of(holder: ByteHolder): DownloadPieces {
+    const memory = this.#memory;
+    return {
+      smallBytes: smallPieceBytes,
+      largeBytes: largePieceBytes,
+      room: this.#room.of(holder),
+      copyOf: (bytes) => {
+        const piece = memory.take(bytes.length);
+        if (piece === undefined) return new Uint8Array(bytes);
+        piece.set(bytes);
+        return piece;
+      },
+      taken: (piece) => {
+        if (memory.isOut(piece)) memory.give(piece);
+      },
+    };
+  }
+}
+
+/** Pieces of one size that have memory of their own each. */
+export const ownPieces = (bytes: number): DownloadPieces => ({
+  smallBytes: bytes,
+  largeBytes: bytes,
+  copyOf: (given) => new Uint8Array(given),
+  taken: () => {},
+});
