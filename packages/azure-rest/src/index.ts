@@ -188,6 +188,7 @@ export {
 export { parseServiceProperties, servicePropertiesBytesMax, servicePropertiesXml } from "./service-properties/service-properties-xml.ts";
 export { entityContinuation, parseEntityContinuation, parseTableContinuation, tableContinuation } from "./table/continuation.ts";
 export { entityEtag, timestampOfEtag } from "./table/edm.ts";
+export { type ByteSink, EntitiesBytes, type StoredEntity, type StoredProperty } from "./table/entity-bytes.ts";
 export {
   checkEntity,
   EntitiesJson,

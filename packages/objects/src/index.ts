@@ -115,5 +115,6 @@ export type {
 } from "./tables/operation.ts";
 export { tableOperations } from "./tables/operations.ts";
 export { packRows, unpackEntities } from "./tables/packed-entities.ts";
+export { PackedEntities } from "./tables/packed-reader.ts";
 export { queryRouteFrom } from "./tables/routing.ts";
 export { containerOfWhere, parseWhere, type Where } from "./tags/where.ts";

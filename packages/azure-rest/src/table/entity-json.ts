@@ -34,7 +34,7 @@ export interface EntityBody {
   readonly properties: readonly EdmProperty[];
 }
 
-const typeSuffix = "@odata.type";
+export const typeSuffix = "@odata.type";
 
 export function parseEntity(text: string): Parsed<EntityBody> {
   const read = readObject(text);
@@ -172,7 +172,8 @@ export interface JsonForm {
   readonly account: string;
 }
 
-const quoted = (text: string): string => JSON.stringify(text);
+/** A text in JSON. */
+export const quoted = (text: string): string => JSON.stringify(text);
 
 /** A key in a URL. */
 const urlKey = (key: string): string => encodeURIComponent(key.replaceAll("'", "''"));
@@ -195,7 +196,8 @@ export class EntitiesJson {
   readonly #form: JsonForm;
   readonly #table: string;
   readonly #wanted: Wanted;
-  #before = "{";
+  /** True until the first entity is written. */
+  isFirst = true;
   readonly end = "]}";
 
   /** `select`: names of the properties that are shown; empty: all. */
@@ -211,8 +213,8 @@ export class EntitiesJson {
 
   /** Returns the next entity, with a comma before all but the first. */
   entity(entity: ShownEntity): string {
-    const text = `${this.#before}${entityMembers("", this.#form, this.#table, entity, this.#wanted)}}`;
-    this.#before = ",{";
+    const text = `${this.isFirst ? "{" : ",{"}${entityMembers("", this.#form, this.#table, entity, this.#wanted)}}`;
+    this.isFirst = false;
     return text;
   }
 }
@@ -255,7 +257,7 @@ function entityMembers(head: string, form: JsonForm, table: string, entity: Show
 }
 
 /** True if the JSON does not show the type already. */
-const annotated = ({ type, value }: EdmValue): boolean =>
+export const annotated = ({ type, value }: EdmValue): boolean =>
   type === "binary" || type === "DateTime" || type === "GUID" || type === "int64" || (type === "double" && !Number.isFinite(value));
 
 function valueJson({ type, value }: EdmValue): string {

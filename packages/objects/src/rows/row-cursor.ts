@@ -173,6 +173,25 @@ export class RowCursor {
     return quotient * two32 + Math.floor((rest * two32 + low) / ticksPerMs);
   }
 
+  /** Returns what `ms` leaves out of the time, in 100 ns: negative before 1970; 0 if the row does not have it. */
+  restOfMs(property: Property<"DateTime">): number {
+    const start = this.#sized(property, 8);
+    if (start < 0) return 0;
+    const high = this.#high(start);
+    const rest = ((high % ticksPerMs) * two32 + this.#low(start)) % ticksPerMs;
+    return rest > 0 && high < 0 ? rest - ticksPerMs : rest;
+  }
+
+  /** Where the value begins in the row; -1: the row does not have it. */
+  startOf({ id }: Property): number {
+    return this.#starts[id] as number;
+  }
+
+  /** Where the value ends in the row, if the row has it. */
+  endOf({ id }: Property): number {
+    return this.#ends[id] as number;
+  }
+
   /** Number of entries that a dictionary names; 0 if the row does not have it. */
   entries({ id }: Property<"DictionaryType">): number {
     const start = this.#starts[id] as number;

@@ -68,7 +68,13 @@ const newestVersion = 5;
 export const versionOfRow = (bytes: Uint8Array): number => bytes[0] ?? firstVersion;
 
 const typeNames = ["bool", "binary", "string", "DateTime", "double", "GUID", "int32", "int64", "DictionaryType", "BlobType"] as const;
+/** The first so many types are scalars. */
+const scalarTypes = 8;
 const typeCodes = new Map<PropertyType, number>(typeNames.map((name, index) => [name, index + 1]));
+/** Returns the type with this code; undefined if it is none that a dictionary may hold. */
+export const scalarTypeOf = (code: number): ScalarType | undefined =>
+  code > scalarTypes ? undefined : (typeNames[code - 1] as ScalarType | undefined);
+
 /** Code of a type in rows; 1 and more. */
 export const typeCodeOf = (type: PropertyType): number => typeCodes.get(type) as number;
 

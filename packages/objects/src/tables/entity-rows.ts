@@ -29,7 +29,8 @@ export const propertyCount = (bytes: Uint8Array): number => cursor.read(bytes, (
 export const propertiesMax = 252;
 export const entityBytesMax: number = 1024 * 1024;
 
-const fixedBytes: Readonly<Record<string, number>> = { bool: 1, int32: 4, int64: 8, double: 8, DateTime: 8, GUID: 16 };
+/** Sizes of values of the types that have one size, in bytes: in a row, and as the service counts them. */
+export const fixedBytes: Readonly<Record<string, number>> = { bool: 1, int32: 4, int64: 8, double: 8, DateTime: 8, GUID: 16 };
 
 /** Size of an entity as the service counts it ("Understanding the Table service data model"): text in UTF-16. */
 export function entityBytes(partitionKey: string, rowKey: string, properties: EntityProperties): number {

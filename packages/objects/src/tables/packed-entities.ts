@@ -18,7 +18,8 @@ import { decodeEntity } from "./entity-rows.ts";
 import { entityKeyOf } from "./keys.ts";
 import type { Entity } from "./operation.ts";
 
-const lengthsBytes = 8;
+/** Bytes of the two lengths. */
+export const lengthsBytes = 8;
 
 export function packRows(rows: readonly RowEntry[]): Uint8Array<ArrayBuffer> {
   const packed = new Uint8Array(rows.reduce((sum, { key, value }) => sum + lengthsBytes + key.length + value.length, 0));

@@ -95,9 +95,9 @@ export class GrpcTransport implements Transport {
     return listenGrpc({ ...context, advertised: this.#advertised }, listen, services);
   }
 
-  giveBack(payload: Uint8Array): void {
+  giveBack(held: object): void {
     this.#endTrims ??= sharedInterval(this.#limits.keepAliveEveryMs, () => this.#frames.memory.trim());
-    this.#frames.giveBack(payload);
+    this.#frames.giveBack(held);
   }
 
   /** Ends the connections to this address as if the network had lost them: for tests and measurements. */

@@ -69,8 +69,8 @@ export class SimTransport implements Transport {
     });
   }
 
-  giveBack(payload: Uint8Array): void {
-    if (this.network.options.roundTrip) spoilBytes(payload);
+  giveBack(held: object): void {
+    if (this.network.options.roundTrip) spoilBytes(held);
   }
 
   close(): Promise<void> {

@@ -90,9 +90,10 @@ function spoil(network: Network, request: Message): void {
   for (const bytes of payload instanceof Uint8Array ? [payload] : payload) spoilBytes(bytes);
 }
 
-/** Stands for the next frame that is read into the same memory: whoever looks at the bytes again sees others. */
-export function spoilBytes(bytes: Uint8Array): void {
-  bytes.fill(0xdb);
+/** Stands for the next frame that is read into the same memory: whoever looks at the bytes again, wherever they are in `held`, sees others. */
+export function spoilBytes(held: object): void {
+  if (held instanceof Uint8Array) held.fill(0xdb);
+  else for (const value of Object.values(held)) if (typeof value === "object" && value !== null) spoilBytes(value);
 }
 
 /** Runs at the server, in an event of its own; `settle` runs at the client, in one of the client's. */

@@ -1,5 +1,5 @@
 /** Documents of any length, read and written without keeping the event loop: after a slice (Turns) everybody else goes first. */
-import type { Parsed, RestError } from "@stamp/azure-rest";
+import type { ByteSink, Parsed, RestError } from "@stamp/azure-rest";
 import { type Clock, Turns } from "@stamp/ports";
 import { TextMemory } from "../content/text-memory.ts";
 
@@ -55,7 +55,7 @@ export class TextWriter {
 
   /** Makes room for about so many bytes behind those that are written. */
   expect(bytes: number): void {
-    this.#encoded.reserve(bytes);
+    this.#encoded.room(bytes);
   }
 
   /** Writes the pieces, and gives way between them. One call at a time. */
@@ -65,6 +65,17 @@ export class TextWriter {
       if (this.#text.length >= chunkCharacters) this.#encode();
       if (this.#turns.over) await this.#turns.next();
     }
+  }
+
+  /** Returns where bytes may be written behind the text so far. */
+  get sink(): ByteSink {
+    this.#encode();
+    return this.#encoded;
+  }
+
+  /** Calls `step`, which may write to `sink`, until it returns false, and gives way between calls. */
+  async steps(step: () => boolean): Promise<void> {
+    while (step()) if (this.#turns.over) await this.#turns.next();
   }
 
   /** Returns the text. Nothing can be added any more. */
@@ -82,26 +93,26 @@ export class TextWriter {
 const encoder = new TextEncoder();
 
 /** Texts in UTF-8, written one behind the other into one buffer. */
-class EncodedText {
+class EncodedText implements ByteSink {
   readonly #memory: TextMemory;
-  #bytes: Uint8Array = new Uint8Array(0);
-  #length = 0;
+  bytes: Uint8Array = new Uint8Array(0);
+  length = 0;
 
   constructor(memory: TextMemory) {
     this.#memory = memory;
   }
 
-  reserve(bytes: number): void {
-    if (this.#bytes.length - this.#length < bytes) this.#grow(bytes);
+  room(bytes: number): void {
+    if (this.bytes.length - this.length < bytes) this.#grow(bytes);
   }
 
   add(text: string): void {
     // A character takes at most three bytes for each unit of UTF-16. Mostly it takes one: the buffer grows if it has to.
-    if (this.#bytes.length - this.#length < text.length) this.#grow(text.length);
+    if (this.bytes.length - this.length < text.length) this.#grow(text.length);
     let rest = text;
     for (;;) {
-      const { read, written } = encoder.encodeInto(rest, this.#bytes.subarray(this.#length));
-      this.#length += written;
+      const { read, written } = encoder.encodeInto(rest, this.bytes.subarray(this.length));
+      this.length += written;
       if (read === rest.length) return;
       rest = rest.slice(read);
       this.#grow(rest.length * 3);
@@ -110,15 +121,15 @@ class EncodedText {
 
   /** Returns the text so far, of which the caller is the owner from now on. */
   finish(): WrittenText {
-    const bytes = this.#bytes;
-    return { bytes: bytes.subarray(0, this.#length), giveBack: () => this.#memory.give(bytes) };
+    const bytes = this.bytes;
+    return { bytes: bytes.subarray(0, this.length), giveBack: () => this.#memory.give(bytes) };
   }
 
   #grow(more: number): void {
-    const smaller = this.#bytes;
-    const grown = this.#memory.take(Math.ceil(Math.max(this.#length + more, smaller.length * 2)));
-    grown.set(smaller.subarray(0, this.#length));
-    this.#bytes = grown;
+    const smaller = this.bytes;
+    const grown = this.#memory.take(Math.ceil(Math.max(this.length + more, smaller.length * 2)));
+    grown.set(smaller.subarray(0, this.length));
+    this.bytes = grown;
     this.#memory.give(smaller);
   }
 }

@@ -11,6 +11,7 @@ import {
   entityBytes,
   type ListTables,
   type LocatedTable,
+  PackedEntities,
   type QueryEntities,
   queryRouteFrom,
   type Route,
@@ -46,6 +47,9 @@ export interface EntitiesFound {
  * for. `storedBytes`: their size as they are stored, about.
  */
 export type TakeEntities = (entities: IteratorObject<Entity>, storedBytes: number) => Promise<void>;
+
+/** Takes the entities of a page as they are stored, and resolves when `entities` has no more and nobody looks at its bytes any more. */
+export type TakePacked = (entities: PackedEntities) => Promise<void>;
 
 export interface TablesFound {
   readonly tables: readonly Table[];
@@ -114,8 +118,8 @@ export class Tables {
     return found.ok ? parsed(entityFromWire(found.value)) : found;
   }
 
-  /** One page, given to `take` as it is found. */
-  async query(question: QueryEntities, limits: CallLimits, take: TakeEntities): Promise<Parsed<EntitiesFound>> {
+  /** One page, given to `take` as it is found, or to `takePacked` if that is given and the entities came as they are stored. */
+  async query(question: QueryEntities, limits: CallLimits, take: TakeEntities, takePacked?: TakePacked): Promise<Parsed<EntitiesFound>> {
     let bytes = 0;
     let count = 0;
     let cut = false;
@@ -132,8 +136,16 @@ export class Tables {
     }
     const end = await this.#overRanges("entities", limits, {
       operation: () => ({ case: "queryEntities", value: { ...question, after: keyOf(last), entitiesMax: question.entitiesMax - count } }),
-      take: async (page: WireEntityPage) => {
-        await take(within(entitiesOf(page)), page.rows.length);
+      take: async (page: WireEntityPage, giveBack) => {
+        if (takePacked !== undefined && page.rows.length > 0) {
+          const packed = new PackedEntities(page.rows, { bytesMax: pageBytesMax - bytes, isEmpty: count === 0 });
+          await takePacked(packed);
+          bytes += packed.countedBytes;
+          count += packed.count;
+          cut = packed.isCut;
+          last = packed.lastKey() ?? last;
+          giveBack();
+        } else await take(within(entitiesOf(page)), page.rows.length);
         if (cut) return "cut";
         if (page.last) last = page.last;
         return count >= question.entitiesMax ? "full" : "room";
@@ -166,8 +178,8 @@ export class Tables {
     page: {
       /** The next go: behind what was looked at last. */
       readonly operation: () => TableOperation;
-      /** `cut`: the page is full before all of this was taken. */
-      readonly take: (page: ResultValue<C>) => Promise<"room" | "full" | "cut">;
+      /** `cut`: the page is full before all of this was taken. `giveBack`: called at most once, when nobody has a view of the page any more. */
+      readonly take: (page: ResultValue<C>, giveBack: () => void) => Promise<"room" | "full" | "cut">;
       /** Whether there is a place to go on from. */
       readonly mayPause: () => boolean;
     },
@@ -178,12 +190,12 @@ export class Tables {
       const operation = page.operation();
       const answer = await this.#router.ask(route, tableOperationToWire(operation), true, limits);
       if (!answer.ok) return { ok: false, error: restErrorOf(answer.failure) };
-      const { result, range } = answer.value;
+      const { result, range, giveBack } = answer.value;
       const table = answered({ ok: true, value: result }, "table");
       if (!table.ok) return table;
       const found = kindOf(table.value, expected);
       if (!found.ok) return found;
-      const state = await page.take(found.value as ResultValue<C>);
+      const state = await page.take(found.value as ResultValue<C>, giveBack);
       if (state === "cut") return parsed("more");
       const { more, rangeEnded } = found.value as WireEntityPage | TablePage;
       const next = more

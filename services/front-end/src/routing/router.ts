@@ -82,6 +82,14 @@ const backoffMaxMs = 500;
 /** Attempts of a call that are told of when it took long. */
 const toldMax = 12;
 
+/** Answer of a partition server. */
+export interface Answered {
+  readonly result: ResultKind;
+  readonly range: Range;
+  /** Gives the memory of the answer back (`Transport.giveBack`). Nobody may look at the result afterwards. */
+  readonly giveBack: () => void;
+}
+
 export class Router {
   readonly #world: World;
   readonly #map: MapCache;
@@ -119,7 +127,7 @@ export class Router {
   }
 
   /** Sends an operation as it is, by a given route. `repeatable`: twice is the same as once. */
-  ask(route: Route, kind: OperationKind, repeatable: boolean, limits: CallLimits): Promise<Outcome<{ result: ResultKind; range: Range }>> {
+  ask(route: Route, kind: OperationKind, repeatable: boolean, limits: CallLimits): Promise<Outcome<Answered>> {
     const fields = executeFields(messageOf(kind, limits.policy));
     return this.#call(kind.case, route, repeatable ? "soon" : "never", limits, async (range, options) => {
       const answer = await this.#world.transport
@@ -128,7 +136,7 @@ export class Router {
       if (!answer.ok) return answer;
       const result = answer.value.result?.kind;
       if (result?.case === undefined) return unknownOutcome("internal", "bug", "a partition server answered without a result");
-      return ok({ result, range });
+      return ok({ result, range, giveBack: () => this.#world.transport.giveBack?.(answer.value) });
     });
   }
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { ok, unwrap } from "@stamp/base";
 import { type Client, type Listener, servedPartly } from "@stamp/ports";
-import { ExtentNode } from "@stamp/wire";
+import { ExtentNode, PartitionServer } from "@stamp/wire";
 import { codecOf } from "../message-codec.ts";
 import { defaultLimits } from "../options.ts";
 import { GrpcTransport } from "../transport.ts";
@@ -42,6 +42,39 @@ async function scene(t: TestContext, reusedBytesMax = 8 * 1024 * 1024): Promise<
 }
 
 const filledWith = (payload: Uint8Array, fill: number): boolean => Buffer.compare(payload, Buffer.alloc(payloadBytes, fill)) === 0;
+
+test("answers: a large answer without a payload is given back as a whole, and a small one beside it has memory of its own", async (t) => {
+  const transport = new GrpcTransport({ limits: { reusedBytesMax: 8 * 1024 * 1024 } });
+  const listener = await transport.serve("127.0.0.1:0", [
+    servedPartly(PartitionServer, {
+      execute: async ({ rangeId }) => {
+        const [fill = 0, size = 0] = rangeId.split(" ").map(Number);
+        const page = { rows: new Uint8Array(size).fill(fill), more: false, rangeEnded: false, rowsRead: 1 };
+        return ok({ result: { kind: { case: "table", value: { kind: { case: "entities", value: page } } } } });
+      },
+    }),
+  ]);
+  t.after(async () => {
+    await transport.close();
+    await listener.close(0);
+  });
+  const server = transport.client(listener.address, PartitionServer);
+  const ask = async (fill: number, size = payloadBytes) => {
+    const answer = unwrap(await server.execute({ rangeId: `${fill} ${size}` }, { timeoutMs }));
+    const kind = answer.result?.kind;
+    assert.ok(kind?.case === "table" && kind.value.kind.case === "entities");
+    return { answer, rows: kind.value.kind.value.rows };
+  };
+  const [large, small] = await Promise.all([ask(1), ask(2, 1_000)]);
+  transport.giveBack(small.answer);
+  const [second] = await Promise.all([ask(3), ask(4, 1_000)]);
+  assert.ok(second.rows.buffer !== large.rows.buffer && filledWith(large.rows, 1), "not before it was given back");
+  transport.giveBack(large.answer);
+  const [third] = await Promise.all([ask(5), ask(6, 1_000)]);
+  assert.ok(third.rows.buffer === large.rows.buffer && filledWith(third.rows, 5));
+  assert.ok(filledWith(second.rows, 3));
+  assert.deepEqual(small.rows, new Uint8Array(1_000).fill(2));
+});
 
 test("answers: a frame with two payloads is used again only after both were given back", async (t) => {
   const { transport, read } = await scene(t);

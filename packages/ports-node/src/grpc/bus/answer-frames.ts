@@ -6,7 +6,7 @@ import { FrameMemory } from "./frame-memory.ts";
 
 export class AnswerFrames {
   readonly memory: FrameMemory;
-  readonly #given = new WeakMap<Uint8Array, () => void>();
+  readonly #given = new WeakMap<object, () => void>();
 
   constructor(reusedBytesMax: number) {
     this.memory = new FrameMemory(reusedBytesMax);
@@ -17,15 +17,15 @@ export class AnswerFrames {
     if (!this.memory.isReused(frame)) return undefined;
     return new HeldFrame(
       () => this.memory.give(frame),
-      (payload, end) => this.#given.set(payload, end),
+      (held, end) => this.#given.set(held, end),
     );
   }
 
-  /** `payload`: the very object that came in the answer. Anything else is not held here. */
-  giveBack(payload: Uint8Array): void {
-    const end = this.#given.get(payload);
+  /** `held`: the very object that came, a payload or an answer without one. Anything else is not held here. */
+  giveBack(held: object): void {
+    const end = this.#given.get(held);
     if (end === undefined) return;
-    this.#given.delete(payload);
+    this.#given.delete(held);
     end();
   }
 }
@@ -33,19 +33,19 @@ export class AnswerFrames {
 /** One frame, and how many still look at it. */
 export class HeldFrame {
   readonly #give: () => void;
-  readonly #expect: (payload: Uint8Array, end: () => void) => void;
+  readonly #expect: (held: object, end: () => void) => void;
   /** The frame is looked through. */
   #holders = 1;
 
-  constructor(give: () => void, expect: (payload: Uint8Array, end: () => void) => void) {
+  constructor(give: () => void, expect: (held: object, end: () => void) => void) {
     this.#give = give;
     this.#expect = expect;
   }
 
-  /** `payload`: bytes of an answer that its caller may give back; anything else is kept for as long as its caller likes. */
-  heldBy(payload: unknown): void {
+  /** `held`: a payload or an answer with views of the frame, which its caller may give back. */
+  heldBy(held: object): void {
     this.#holders += 1;
-    if (payload instanceof Uint8Array) this.#expect(payload, () => this.end());
+    this.#expect(held, () => this.end());
   }
 
   /** One holder will not look at the frame any more. */

@@ -60,6 +60,9 @@ class Call {
   }
 }
 
+/** Returns what the caller gives back when it has done with the answer: its payload, or an answer without one. */
+const heldOf = (answer: object): object => (Reflect.get(answer, "payload") as object | undefined) ?? answer;
+
 class Session {
   readonly #link: FrameLink;
   readonly #writer: FrameWriter<OutgoingRequest>;
@@ -162,7 +165,7 @@ class Session {
       }
       this.#calls.delete(answer.callId);
       const outcome = this.#outcome(call, answer);
-      if (outcome.ok && call.method.answer.viewsFrame(answer.message.length)) held?.heldBy(Reflect.get(outcome.value, "payload"));
+      if (outcome.ok && call.method.answer.viewsFrame(answer.message.length)) held?.heldBy(heldOf(outcome.value));
       call.settle(outcome);
     }
     held?.end();

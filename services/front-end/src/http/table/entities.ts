@@ -1,5 +1,6 @@
 /** Operations on entities: one at a time, and queries. */
 import {
+  EntitiesBytes,
   EntitiesJson,
   entityContinuation,
   entityEtag,
@@ -13,7 +14,7 @@ import {
   parseTableQuery,
 } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
-import type { Entity, LocatedTable } from "@stamp/objects";
+import type { Entity, LocatedTable, PackedEntities } from "@stamp/objects";
 import { type Answer, respond, respondText } from "../exchange.ts";
 import { TextWriter } from "../turns.ts";
 import { type ChangeName, changeOf, type RequestedChange } from "./changes.ts";
@@ -45,7 +46,18 @@ export async function queryEntities(exchange: TableExchange): Promise<Answer> {
     text.expect(storedBytes * jsonPerStored);
     await text.add(entities.map((entity) => json.entity(entity)));
   };
-  const found = top === 0 ? parsed({ next: undefined }) : await exchange.objects.tables.query(question, exchange.limits(), write);
+  const writePacked = async (entities: PackedEntities): Promise<void> => {
+    text.expect(entities.bytes.length * jsonPerStored);
+    const bytes = new EntitiesBytes(form.value, json, text.sink);
+    await text.steps(() => {
+      if (!entities.next()) return false;
+      bytes.add(entities);
+      return true;
+    });
+  };
+  const takePacked = EntitiesBytes.writes(form.value) ? writePacked : undefined;
+  const { tables } = exchange.objects;
+  const found = top === 0 ? parsed({ next: undefined }) : await tables.query(question, exchange.limits(), write, takePacked);
   if (!found.ok) return found;
   const { next } = found.value;
   const headers = {
