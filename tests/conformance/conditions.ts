@@ -26,6 +26,24 @@ export function conditionSuite(clients: () => Clients): void {
       assert.equal((await client.downloadToBuffer()).toString(), "1");
     });
 
+    test("If-None-Match: * is refused by reads: no blob that is there satisfies it", async () => {
+      const container = await clients().container();
+      await container.getBlockBlobClient("b").upload("1", 1);
+      for (const [method, query, header] of [
+        ["GET", "", "if-none-match"],
+        ["HEAD", "", "if-none-match"],
+        ["GET", "?comp=metadata", "if-none-match"],
+        ["GET", "?comp=blocklist", "if-none-match"],
+        ["GET", "?comp=tags", "x-ms-blob-if-none-match"],
+      ] as const) {
+        const answer = await clients().raw(method, `/${container.containerName}/b${query}`, { headers: { [header]: "*" } });
+        assert.deepEqual([answer.status, answer.headers.get("x-ms-error-code")], [400, "UnsatisfiableCondition"], `${method} ${query}`);
+        await answer.arrayBuffer();
+      }
+      const any = await clients().raw("GET", `/${container.containerName}/b`, { headers: { "if-match": "*" } });
+      assert.equal(await any.text(), "1");
+    });
+
     test("If-Match on a blob that is not there is 412", async () => {
       const client = (await clients().container()).getBlockBlobClient("b");
       assert.equal((await failure(client.upload("1", 1, { conditions: { ifMatch: '"0x8DEADBEEF"' } }))).statusCode, 412);

@@ -84,6 +84,28 @@ export function errorSuite(clients: () => Clients): void {
       assert.equal((await client.downloadToBuffer()).toString(), "x");
     });
 
+    test("the status line of a refusal says why, also where no body can", async () => {
+      const container = await clients().container();
+      const { etag = "" } = await container.getBlockBlobClient("b").upload("x", 1);
+      const path = `/${container.containerName}`;
+      for (const [method, at, status, reason, headers] of [
+        ["HEAD", `${path}/none`, 404, "The specified blob does not exist.", {}],
+        ["GET", `${path}/none`, 404, "The specified blob does not exist.", {}],
+        ["GET", `${path}/b`, 304, "The condition specified using HTTP conditional header(s) is not met.", { "if-none-match": etag }],
+        ["GET", `${path}/b`, 416, "The range specified is invalid for the current size of the resource.", { range: "bytes=5-" }],
+        ["HEAD", `${path}/b`, 200, "OK", {}],
+      ] as const) {
+        const answer = await clients().raw(method, at, { headers });
+        assert.deepEqual([answer.status, answer.statusText], [status, reason], `${method} ${at}`);
+        await answer.arrayBuffer();
+      }
+      const put = await clients().raw("PUT", `${path}/c`, { headers: { "x-ms-blob-type": "BlockBlob" }, body: "x" });
+      assert.equal(put.statusText, "Created");
+      // Without an account there is no service yet, but the door's own.
+      const unsigned = await clients().raw("HEAD", `${path}/b`, { sign: false });
+      assert.deepEqual([unsigned.status, unsigned.statusText], [404, "The specified resource does not exist."]);
+    });
+
     test("every answer carries its request's id, and the client's", async () => {
       const ok = await clients().raw("GET", "?comp=list", { headers: { "x-ms-client-request-id": "mine" } });
       const bad = await clients().raw("GET", "/nope/nope", { headers: { "x-ms-client-request-id": "mine" } });

@@ -13,16 +13,20 @@ export const metadataBytesMax = 8192;
 const metadataPrefix = "x-ms-meta-";
 
 /**
- * Names are identifiers of C#, which do not differ by case alone; they keep the case in which they were sent, where `rawHeaders` (names
- * and values in turn) says it.
+ * Parses the metadata of a request, or of the answer of a copy's source. Names are identifiers of C#. They keep the case in which they were
+ * sent, and do not differ by case alone: a name that was sent twice is refused. `rawHeaders` tells both (names and values in turn);
+ * undefined if nobody knows.
  */
-export function parseMetadata(headers: HttpHeaders, rawHeaders: readonly string[] = []): Parsed<Record<string, string>> {
+export function parseMetadata(headers: HttpHeaders, rawHeaders: readonly string[] | undefined): Parsed<Record<string, string>> {
   const metadata: Record<string, string> = Object.create(null);
   let bytes = 0;
   for (const header in headers) {
     if (!header.startsWith(metadataPrefix)) continue;
-    const name = sentName(header, rawHeaders).slice(metadataPrefix.length);
     const sent = headers[header] as string;
+    const [sentName = header, ...more] = sentNames(header, rawHeaders);
+    if (more.length > 0)
+      return rejected("InvalidMetadata", { HeaderName: header, HeaderValue: sent, Reason: "It was sent more than once." });
+    const name = sentName.slice(metadataPrefix.length);
     if (name === "") return rejected("EmptyMetadataKey");
     // Looked at before it is trimmed: a blank that is not one of HTTP's, as U+00A0, would be dropped unseen.
     if (!/^[a-z_][a-z0-9_]*$/i.test(name) || !/^[\t\x20-\x7e]*$/.test(sent)) {
@@ -35,12 +39,14 @@ export function parseMetadata(headers: HttpHeaders, rawHeaders: readonly string[
   return bytes > metadataBytesMax ? rejected("MetadataTooLarge") : parsed(metadata);
 }
 
-function sentName(header: string, rawHeaders: readonly string[]): string {
+/** Returns the header's name as it was written, once for each time that it was sent. */
+function sentNames(header: string, rawHeaders: readonly string[] = []): string[] {
+  const names: string[] = [];
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const sent = rawHeaders[i] as string;
-    if (sent.length === header.length && sent.toLowerCase() === header) return sent;
+    if (sent.length === header.length && sent.toLowerCase() === header) names.push(sent);
   }
-  return header;
+  return names;
 }
 
 /** Inclusive start, exclusive end; without an end, to the end of the blob. */

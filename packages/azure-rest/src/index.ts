@@ -162,6 +162,7 @@ export {
   parsed,
   type RestError,
   type RestErrorOptions,
+  reasonPhraseOf,
   rejected,
   restError,
   restErrorOfService,

@@ -7,11 +7,12 @@ import { recognizeBlob } from "./blob/operations.ts";
 import { parsePageRange } from "./blob/page-headers.ts";
 import { type BlobResource, checkNames, parseBlobResource } from "./blob/resource.ts";
 import { parseSourceConditions, parseSourceRange } from "./blob/sources/copy-headers.ts";
+import { parseTier } from "./blob/state-headers.ts";
 import { checkUnsupported } from "./blob/unsupported.ts";
 import { fitsIfRange, parseConditions } from "./conditions.ts";
 import { isCivilDate, parseHttpDate, parseRfc1123 } from "./dates.ts";
 import { parseMetadata, parseRange } from "./headers.ts";
-import { allParsed, type Parsed, parsed, rejected, restErrorOfService } from "./rest-error.ts";
+import { allParsed, type Parsed, parsed, reasonPhraseOf, rejected, restErrorOfService } from "./rest-error.ts";
 import { parseTarget, type Target } from "./target.ts";
 import { bodyLimitsOf, etagHeader, isVersion, newestVersion, parseVersion } from "./version.ts";
 import { xmlTokenBytesMax } from "./xml/xml-reader.ts";
@@ -151,14 +152,34 @@ test("headers that would change the meaning are 501, others are let through", ()
 });
 
 test("metadata: names are identifiers, 8 KiB together", () => {
-  assert.deepEqual({ ...value(parseMetadata({ "x-ms-meta-a_1": " v ", other: "x" })) }, { a_1: "v" });
-  assert.equal(codeOf(parseMetadata({ "x-ms-meta-": "v" })), "EmptyMetadataKey");
+  assert.deepEqual({ ...value(parseMetadata({ "x-ms-meta-a_1": " v ", other: "x" }, undefined)) }, { a_1: "v" });
+  assert.equal(codeOf(parseMetadata({ "x-ms-meta-": "v" }, undefined)), "EmptyMetadataKey");
   for (const name of ["1a", "a-b", "a.b", "ä"])
-    assert.equal(codeOf(parseMetadata({ [`x-ms-meta-${name}`]: "v" })), "InvalidMetadata", name);
-  for (const sent of ["ü", "\u00a0v", "v\u00a0", "\u00a0"]) assert.equal(codeOf(parseMetadata({ "x-ms-meta-a": sent })), "InvalidMetadata");
-  assert.equal(codeOf(parseMetadata({ "x-ms-meta-a": "v".repeat(8191) })), "ok");
-  assert.equal(codeOf(parseMetadata({ "x-ms-meta-a": "v".repeat(8192) })), "MetadataTooLarge");
-  assert.deepEqual(Object.keys(value(parseMetadata({ "x-ms-meta-__proto__": "v" }))), ["__proto__"]);
+    assert.equal(codeOf(parseMetadata({ [`x-ms-meta-${name}`]: "v" }, undefined)), "InvalidMetadata", name);
+  for (const sent of ["ü", "\u00a0v", "v\u00a0", "\u00a0"])
+    assert.equal(codeOf(parseMetadata({ "x-ms-meta-a": sent }, undefined)), "InvalidMetadata");
+  assert.equal(codeOf(parseMetadata({ "x-ms-meta-a": "v".repeat(8191) }, undefined)), "ok");
+  assert.equal(codeOf(parseMetadata({ "x-ms-meta-a": "v".repeat(8192) }, undefined)), "MetadataTooLarge");
+  assert.deepEqual(Object.keys(value(parseMetadata({ "x-ms-meta-__proto__": "v" }, undefined))), ["__proto__"]);
+});
+
+test("metadata: names as they were sent, each once", () => {
+  const headers = { "x-ms-meta-name": "1", "x-ms-meta-n": "2" };
+  const sent = ["X-Ms-Meta-Name", "1", "x-ms-meta-N", "2", "x-ms-meta-other-length", "3"];
+  assert.deepEqual({ ...value(parseMetadata(headers, sent)) }, { Name: "1", N: "2" });
+  assert.equal(codeOf(parseMetadata({ "x-ms-meta-a": "1, 2" }, ["x-ms-meta-a", "1", "X-MS-META-A", "2"])), "InvalidMetadata");
+});
+
+test("reason phrases: one line of printable ASCII, bounded", () => {
+  assert.equal(reasonPhraseOf({ message: "Not there.\nRequestId:1" }), "Not there.");
+  assert.equal(reasonPhraseOf({ message: "a\r\u0000é\u{1f600}" }), "a?????");
+  assert.equal(reasonPhraseOf({ message: "x".repeat(10_000) }).length, 256);
+  assert.equal(reasonPhraseOf({ message: "" }), "");
+});
+
+test("tiers: Smart is a feature that is not here, other names are none", () => {
+  assert.equal(codeOf(parseTier({ "x-ms-access-tier": "Smart" })), "NotImplemented");
+  assert.equal(codeOf(parseTier({ "x-ms-access-tier": "Smarter" })), "InvalidHeaderValue");
 });
 
 test("ranges: two forms; what is neither is ignored, in either header", () => {

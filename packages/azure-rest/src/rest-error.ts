@@ -80,6 +80,15 @@ export function restErrorOfService(code: string, message: string, details: Reado
   });
 }
 
+const reasonCharactersMax = 256;
+
+/**
+ * Returns the first line of the error's message as the text behind the status of an answer: printable ASCII, of a bounded length. Clients
+ * show it for an answer without a body (HEAD, 304).
+ */
+export const reasonPhraseOf = ({ message }: Pick<RestError, "message">): string =>
+  (message.split("\n", 1)[0] ?? "").replaceAll(/[^\x20-\x7e]/g, "?").slice(0, reasonCharactersMax);
+
 /** `requestId` and `time` (ISO 8601) stand in the text, as users of the service are used to quote them. */
 export function errorBody(error: RestError, requestId: string, time: string): string {
   let details = "";

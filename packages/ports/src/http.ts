@@ -33,6 +33,8 @@ export interface HttpResponse {
   readonly status: number;
   /** Names as the service spells them; an array is sent as that many headers. */
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
+  /** Text behind the status in the first line: printable ASCII. Absent: the one that HTTP has for the status. */
+  readonly reason?: string;
   readonly body?: Uint8Array | HttpBody;
   /**
    * Called once when the system has taken the whole answer: nobody looks at the bytes of `body` any more. Never called if the answer was not

@@ -21,6 +21,24 @@ async function takeOne(queue: QueueClient, visibilityTimeout?: number) {
 }
 
 export function messageSuite(clients: () => QueueClients): void {
+  test("a body in chunks has no length: an update is refused like a put, and changes nothing", async () => {
+    const queue = await clients().queue();
+    const sent = await queue.sendMessage("before");
+    const xml = "<QueueMessage><MessageText>after</MessageText></QueueMessage>";
+    const path = `/${queue.name}/messages/${sent.messageId}?popreceipt=${encodeURIComponent(sent.popReceipt)}&visibilitytimeout=0`;
+    for (const [method, at] of [
+      ["PUT", path],
+      ["POST", `/${queue.name}/messages`],
+    ] as const) {
+      const answer = await clients().raw(method, at, { stream: new Blob([xml]).stream() });
+      assert.deepEqual([answer.status, answer.statusText], [411, "Content-Length HTTP header is missing."], method);
+      await answer.arrayBuffer();
+    }
+    assert.deepEqual(await peeked(queue), ["before"]);
+    await queue.updateMessage(sent.messageId, sent.popReceipt, "after", 0);
+    assert.deepEqual(await peeked(queue), ["after"]);
+  });
+
   test("white space and U+FEFF around a text belong to it", async () => {
     const queue = await clients().queue();
     for (const text of ["\ufeff[1]", " \t x \n ", "\ufeff"]) {

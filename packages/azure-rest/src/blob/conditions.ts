@@ -13,6 +13,9 @@ export function checkConditions(operation: BlobOperationName, headers: HttpHeade
       const code = name.startsWith("if-") || name === "x-ms-if-tags" ? "ConditionHeadersNotSupported" : "UnsupportedHeader";
       return rejected(code, { HeaderName: name });
     }
+    // No blob that can be read satisfies it.
+    if (name.endsWith("if-none-match") && severalEtags && value.trim() === "*")
+      return rejected("UnsatisfiableCondition", { HeaderName: name });
     if (name.endsWith("match") && !severalEtags && value.includes(",")) return badHeader(name, value, "A write names one ETag.");
   }
   if (headers["if-range"] !== undefined && operation === "GetPageRanges" && (headers.range ?? headers["x-ms-range"]) !== undefined) {

@@ -1,7 +1,7 @@
 /** Headers that set a blob's tags, tier, expiry, immutability policy and legal hold, and headers that name a snapshot or version. */
 import { parseIsoMicros, parseRfc1123 } from "../dates.ts";
 import type { HttpHeaders } from "../headers.ts";
-import { badHeader, badQuery, type Parsed, parsed, rejected } from "../rest-error.ts";
+import { badHeader, badQuery, notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { parseQuery, type Query, queryValue } from "../target.ts";
 import type { Tags } from "./lists-xml.ts";
 import { parseTagsHeader } from "./tags.ts";
@@ -19,6 +19,7 @@ export function parseTier(headers: HttpHeaders): Parsed<string | undefined> {
   if (priority !== undefined && priority !== "Standard" && priority !== "High") return badHeader("x-ms-rehydrate-priority", priority);
   const tier = tiers.find((known) => known.toLowerCase() === text.toLowerCase());
   if (tier !== undefined) return parsed(tier);
+  if (text.toLowerCase() === "smart") return notImplemented("The access tier Smart");
   return pageBlobTier.test(text) ? rejected("BlobAccessTierNotSupportedForAccountType") : badHeader("x-ms-access-tier", text);
 }
 

@@ -92,7 +92,8 @@ export class NodeHttpClient implements HttpClient {
         checkPeer(socket, options.mayConnectTo);
       });
       sent.on("response", (message) => {
-        end(ok({ status: message.statusCode ?? 0, headers: headersOf(message), body: new Body(message, hostname, options) }));
+        const { statusCode: status = 0, rawHeaders } = message;
+        end(ok({ status, headers: headersOf(message), rawHeaders, body: new Body(message, hostname, options) }));
       });
       sent.end();
     });

@@ -8,6 +8,8 @@ import type { Paces } from "./paces.ts";
 /** The last answer on a connection. */
 export interface LastAnswer {
   readonly status: number;
+  /** Text behind the status in the first line. */
+  readonly reason: string;
   /** Names and values in turn. */
   readonly headers: readonly string[];
   readonly body: Uint8Array;
@@ -108,9 +110,9 @@ export class Exchange implements HttpRequest {
   }
 
   /** Its body can't be parsed any further: the client is told, unless it already has an answer, and the connection ends with that. */
-  breakOff({ status, headers, body }: LastAnswer): void {
+  breakOff({ status, reason, headers, body }: LastAnswer): void {
     if (this.#response.headersSent) this.#response.end();
-    else this.#response.writeHead(status, [...headers]).end(body);
+    else this.#response.writeHead(status, reason, [...headers]).end(body);
     this.#response.once("close", () => this.#message.destroy());
   }
 

@@ -21,7 +21,12 @@ test("http: noise, headers that are too large, and a handler with a bug get thei
 
 test("http: what is no request is told to the handler with what is wrong with it, and answered in its words", async (t) => {
   const handler: HttpHandler = Object.assign(async () => ({ status: 200, headers: {} }), {
-    refused: (why: HttpRefusal) => ({ status: 400, headers: { Why: why, Twice: ["1", "2"] }, body: Buffer.from(`<${why}>`) }),
+    refused: (why: HttpRefusal) => ({
+      status: 400,
+      reason: `no: ${why}`,
+      headers: { Why: why, Twice: ["1", "2"] },
+      body: Buffer.from(`<${why}>`),
+    }),
   });
   const port = await started(t, handler, { headerTimeoutMs: 300 });
   const host = "HTTP/1.1\r\nHost: h\r\n";
@@ -43,7 +48,7 @@ test("http: what is no request is told to the handler with what is wrong with it
   ];
   for (const [sent, why] of cases) {
     const answer = await raw(port, sent);
-    assert.match(answer, /^HTTP\/1\.1 400 Bad Request\r\n/, sent.slice(0, 60));
+    assert.ok(answer.startsWith(`HTTP/1.1 400 no: ${why}\r\n`), sent.slice(0, 60));
     assert.match(answer, new RegExp(`\r\nWhy: ${why}\r\nTwice: 1\r\nTwice: 2\r\n`), sent.slice(0, 60));
     assert.match(answer, /\r\nConnection: close\r\n/, sent.slice(0, 60));
     assert.ok(answer.endsWith(`\r\n\r\n<${why}>`), sent.slice(0, 60));

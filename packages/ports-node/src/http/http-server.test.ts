@@ -31,6 +31,17 @@ test("http: a request reaches its handler as it came, the answer goes out as giv
   assert.equal((seen as unknown[])[3], "1, 2");
 });
 
+test("http: the status line says the reason of the answer, or what HTTP has for its status", async (t) => {
+  const port = await started(t, async ({ target }) => ({
+    status: 404,
+    headers: {},
+    ...(target === "/why" ? { reason: "It does not exist." } : {}),
+  }));
+  const told = (target: string) => raw(port, `GET ${target} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n`);
+  assert.match(await told("/why"), /^HTTP\/1\.1 404 It does not exist\.\r\n/);
+  assert.match(await told("/"), /^HTTP\/1\.1 404 Not Found\r\n/);
+});
+
 test("http: large bodies stream both ways, chunked and with a length, each at the pace of its reader", async (t) => {
   const size = 24 * 1024 * 1024;
   let made = 0;

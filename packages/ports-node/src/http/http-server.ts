@@ -278,7 +278,7 @@ export class HttpDoor {
       this.#connectionOf(message.socket).closes = true;
       headers.push("Connection", "close");
     }
-    response.writeHead(answer.status, headers);
+    response.writeHead(answer.status, answer.reason, headers);
     // Told by node when the last write of the answer has been done.
     if (answer.sent !== undefined) response.once("finish", answer.sent);
 
@@ -411,9 +411,15 @@ interface Connection {
   ignored: number;
 }
 
-function lastAnswer({ status, headers, body = new Uint8Array(0) }: HttpResponse & { readonly body?: Uint8Array }): LastAnswer {
+function lastAnswer({ status, reason, headers, body = new Uint8Array(0) }: HttpResponse & { readonly body?: Uint8Array }): LastAnswer {
   const all = { ...headers, "Content-Length": String(body.length), Connection: "close" };
-  return { status, body, headers: Object.entries(all).flatMap(([name, value]) => [value].flat().flatMap((one) => [name, one])) };
+  const named = reason ?? http.STATUS_CODES[status] ?? "";
+  return {
+    status,
+    reason: named,
+    body,
+    headers: Object.entries(all).flatMap(([name, value]) => [value].flat().flatMap((one) => [name, one])),
+  };
 }
 
 /** By the parser's code; any other is "malformed". */
@@ -430,10 +436,10 @@ const refusals: Readonly<Record<string, HttpRefusal>> = {
 
 const statuses: Partial<Record<HttpRefusal, number>> = { headersTooLarge: 431, late: 408, expectation: 417, pipelined: 503 };
 
-function endRefused(socket: Duplex, { status, headers, body }: LastAnswer): void {
+function endRefused(socket: Duplex, { status, reason, headers, body }: LastAnswer): void {
   if (!socket.writable) return;
   socket.on("error", () => {});
-  let head = `HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ""}\r\n`;
+  let head = `HTTP/1.1 ${status} ${reason}\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
   socket.write(`${head}\r\n`);
   socket.end(body);

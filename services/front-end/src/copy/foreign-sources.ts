@@ -191,8 +191,8 @@ export class ForeignSources {
 /** True for a client's error that is no condition: 304 and 412 mean the same for GET. */
 const refusesHead = (status: number): boolean => (status >= 400 && status < 500 && status !== 412 && status !== 429) || status === 501;
 
-function blobOfAnswer({ status, headers }: IncomingAnswer): Parsed<Blob> {
-  const read = parseSourceAnswer(status, headers);
+function blobOfAnswer({ status, headers, rawHeaders }: IncomingAnswer): Parsed<Blob> {
+  const read = parseSourceAnswer(status, headers, rawHeaders);
   return read.ok ? parsed(blobOf(read.value)) : read;
 }
 
@@ -214,8 +214,8 @@ const unreadable = (why: string): Parsed<never> => {
   return rejected("CannotVerifyCopySource", {}, { message: `${message} (${why})` });
 };
 
-function checked({ status, headers }: IncomingAnswer, range: ByteRange | undefined, bytesMax: number): Parsed<SourceAnswer> {
-  const read = parseSourceAnswer(status, headers);
+function checked({ status, headers, rawHeaders }: IncomingAnswer, range: ByteRange | undefined, bytesMax: number): Parsed<SourceAnswer> {
+  const read = parseSourceAnswer(status, headers, rawHeaders);
   if (!read.ok) return read;
   const { startBytes, lengthBytes } = read.value;
   const isWhole = range === undefined || (range.startBytes === 0 && lengthBytes <= (range.endBytes ?? lengthBytes));

@@ -356,12 +356,13 @@ export class HttpDoor {
     });
     const own = { ...common, ...response.headers };
     const headers = { ...own, ...corsHeaders(seen.cors, request.method, request.headers.origin, Object.keys(own)), ...response.headers };
-    const { body, sent } = response;
+    const { body, sent, reason } = response;
+    const head = { status, headers, ...(reason === undefined ? {} : { reason }) };
     if (body === undefined || body instanceof Uint8Array) {
       over(seen);
-      return body === undefined ? { status, headers } : { status, headers, body, sent };
+      return body === undefined ? head : { ...head, body, sent };
     }
-    return { status, headers, body: new CountedBody(body, () => over(seen)), sent };
+    return { ...head, body: new CountedBody(body, () => over(seen)), sent };
   }
 
   #took(operation: string | undefined, status: number): Histogram {
@@ -377,9 +378,11 @@ export class HttpDoor {
 
   #errorResponse(request: HttpRequest, seen: Seen, error: RestError, nowMs: number): HttpResponse {
     const headers = { ...error.headers, "x-ms-error-code": error.code };
-    if (request.method === "HEAD" || error.status === 304) return { status: error.status, headers };
+    const reason = this.#parts.service.reasonPhrase?.(error);
+    const head = { status: error.status, ...(reason === undefined ? {} : { reason }) };
+    if (request.method === "HEAD" || error.status === 304) return { ...head, headers };
     const { contentType, text } = this.#parts.service.errorBody(error, { requestId: seen.requestId, nowMs, headers: request.headers });
-    return { status: error.status, headers: { ...headers, "Content-Type": contentType }, body: utf8(text) };
+    return { ...head, headers: { ...headers, "Content-Type": contentType }, body: utf8(text) };
   }
 }
 

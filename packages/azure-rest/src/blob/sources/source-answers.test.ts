@@ -31,7 +31,7 @@ const name = fc.constantFrom(
 test("source answers: any status and headers are understood or refused", () => {
   fc.assert(
     fc.property(fc.integer({ min: 100, max: 599 }), fc.dictionary(name, text, { maxKeys: 8 }), (status, headers) => {
-      const answer = parseSourceAnswer(status, headers);
+      const answer = parseSourceAnswer(status, headers, undefined);
       if (!answer.ok) {
         assert.ok(isErrorCode(answer.error.code) && answer.error.status >= 400);
         return;

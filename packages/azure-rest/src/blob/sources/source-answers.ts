@@ -50,15 +50,15 @@ export interface SourceAnswer {
   readonly lengthBytes: number;
 }
 
-/** Parses an answer with content, or to HEAD. */
-export function parseSourceAnswer(status: number, headers: HttpHeaders): Parsed<SourceAnswer> {
+/** Parses an answer with content, or to HEAD. `rawHeaders`: names and values in turn, as they came; undefined if nobody knows. */
+export function parseSourceAnswer(status: number, headers: HttpHeaders, rawHeaders: readonly string[] | undefined): Parsed<SourceAnswer> {
   const error = sourceError(status, headers);
   if (error) return { ok: false, error };
   const length = countOf(headers["content-length"]);
   if (length === undefined) return unusable("It does not tell how long it is (Content-Length).");
   const range = status === 206 ? rangeOf(headers["content-range"]) : { startBytes: 0, endBytes: length, totalBytes: length };
   if (!range || range.endBytes - range.startBytes !== length) return unusable("Its Content-Range says nothing that can be understood.");
-  const metadata = parseMetadata(headers);
+  const metadata = parseMetadata(headers, rawHeaders);
   const md5 = parseDigest(headers, status === 206 ? "x-ms-blob-content-md5" : "content-md5", "any");
   const blobType = headers["x-ms-blob-type"] ?? "BlockBlob";
   if (!metadata.ok || !md5.ok || (blobType !== "BlockBlob" && blobType !== "AppendBlob" && blobType !== "PageBlob")) {

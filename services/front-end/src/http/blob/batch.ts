@@ -15,6 +15,7 @@ import {
   parseBatchBoundary,
   parseBlobResource,
   parseTarget,
+  reasonPhraseOf,
   restError,
 } from "@stamp/azure-rest";
 import { fromUtf8, utf8 } from "@stamp/base";
@@ -58,19 +59,13 @@ async function answerOf(exchange: BlobExchange, request: BatchRequest): Promise<
   }
   // The account is found in the path, or in the host of the whole batch.
   const { host: _host, ...own } = request.headers;
-  const { status, headers, body } = await exchange.inner({ ...request, headers: own }, batched);
+  const { status, reason, headers, body } = await exchange.inner({ ...request, headers: own }, batched);
   const { Server: _server, ...shown } = headers;
-  return { contentId, status, statusText: statusText(status, headers), headers: shown, body: textOf(body) };
+  return { contentId, status, statusText: reason ?? (status === 202 ? "Accepted" : "OK"), headers: shown, body: textOf(body) };
 }
 
 /** Bodies are errors: short, and whole. */
 const textOf = (body: HttpResponse["body"]): string => (body instanceof Uint8Array ? fromUtf8(body) : "");
-
-function statusText(status: number, headers: HttpResponse["headers"]): string {
-  const code = headers["x-ms-error-code"];
-  if (typeof code === "string") return code;
-  return status === 202 ? "Accepted" : "OK";
-}
 
 /** A batch of a container is about its blobs. */
 function inScope(exchange: BlobExchange, { target }: BatchRequest): boolean {
@@ -89,7 +84,7 @@ function refusal(exchange: BlobExchange, contentId: string | undefined, reason: 
   return {
     contentId,
     status: error.status,
-    statusText: error.code,
+    statusText: reasonPhraseOf(error),
     headers: { "x-ms-error-code": error.code, "Content-Type": "application/xml" },
     body: errorBody(error, uuid(world.random), formatIso(world.clock.wallMs())),
   };

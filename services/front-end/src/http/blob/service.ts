@@ -10,6 +10,7 @@ import {
   parseBlobResource,
   parseCustomerKeys,
   parsed,
+  reasonPhraseOf,
   recognizeBlob,
   refuseOtherService,
   signedBlobResource,
@@ -26,6 +27,7 @@ export const blobService = (hostSuffixes: readonly string[]): RestService => ({
   serverName: "Stamp-Blob/1.0",
   hostSuffixes,
   named: targetAsNamed,
+  reasonPhrase: reasonPhraseOf,
   resource(target) {
     const resource = parseBlobResource(target);
     return resource.ok ? parsed(signedBlobResource(resource.value, target.query)) : resource;

@@ -90,7 +90,9 @@ export async function updateMessage(exchange: QueueExchange): Promise<Answer> {
   if (!popReceipt.ok) return popReceipt;
   const visibilityTimeoutSeconds = parseUpdateTimeout(exchange.target.query);
   if (!visibilityTimeoutSeconds.ok) return visibilityTimeoutSeconds;
-  const hasBody = (exchange.headers["content-length"] ?? "0") !== "0";
+  // A body in chunks has no length, and is refused for that.
+  const { "content-length": length = "0", "transfer-encoding": coding } = exchange.headers;
+  const hasBody = length !== "0" || coding !== undefined;
   const text = hasBody ? await textOfBody(exchange) : parsed(undefined);
   if (!text.ok) return text;
   const queue = await queueOfRequest(exchange);

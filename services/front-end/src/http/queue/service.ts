@@ -6,6 +6,7 @@ import {
   parsed,
   parseQueueResource,
   queueAuthorizationOf,
+  reasonPhraseOf,
   recognizeQueue,
   refuseConditions,
   signedQueueResource,
@@ -18,6 +19,7 @@ export const queueService = (hostSuffixes: readonly string[]): RestService => ({
   name: "queue",
   serverName: "Stamp-Queue/1.0",
   hostSuffixes,
+  reasonPhrase: reasonPhraseOf,
   resource(target) {
     const resource = parseQueueResource(target);
     return resource.ok ? parsed(signedQueueResource(resource.value)) : resource;

@@ -57,9 +57,9 @@ type StartInit = Extract<OperationKind, { case: "startCopy" }>["value"] & { read
 
 /** Source and destination as the request names them, and what is made of them. */
 async function prepared(exchange: BlobExchange): Promise<Parsed<Copy>> {
-  const { headers, objects } = exchange;
+  const { headers, objects, request } = exchange;
   const asked = allParsed({
-    metadata: parseMetadata(headers),
+    metadata: parseMetadata(headers, request.rawHeaders),
     conditions: parseConditions(headers),
     seal: parseBoolean(headers, "x-ms-seal-blob"),
     tags: copiesTags(headers),

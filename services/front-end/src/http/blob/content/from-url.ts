@@ -146,10 +146,10 @@ export async function putPageFromUrl(exchange: BlobExchange): Promise<Answer> {
 
 /** Properties of the source go along unless the request says otherwise, or has its own. */
 export async function putBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
-  const { headers, objects, version } = exchange;
+  const { headers, objects, request, version } = exchange;
   if (headers["x-ms-blob-type"] !== "BlockBlob") return badHeader("x-ms-blob-type", headers["x-ms-blob-type"] ?? "", "BlockBlob.");
   const asked = allParsed({
-    metadata: parseMetadata(headers),
+    metadata: parseMetadata(headers, request.rawHeaders),
     properties: parseContentProperties(headers, { md5Compared: true }),
     conditions: parseConditions(headers),
   });
