@@ -13,6 +13,8 @@ export function typeSuite(clients: () => TableClients): void {
       ["DateTime", "2013-08-22T01:12:06.2608595Z"],
       ["DateTime", "2013-08-22T03:12:06.26+02:00", "2013-08-22T01:12:06.26Z"],
       ["DateTime", "2013-08-22T01:12:06", "2013-08-22T01:12:06Z"],
+      // As Java writes OffsetDateTime.now().
+      ["DateTime", "2023-04-11T21:16:40.331047814Z", "2023-04-11T21:16:40.3310478Z"],
       ["Guid", "C9DA6455-213D-42C9-9A79-3E9149A57833", "c9da6455-213d-42c9-9a79-3e9149a57833"],
       ["Binary", ""],
       ["Binary", "AP8="],

@@ -37,9 +37,12 @@ const latest = BigInt(civilMs(9999, 12, 31) + 86_400_000) * ticksPerMs - 1n;
 /** Whether the service keeps such a time. */
 export const isDateTime = (ticks: bigint): boolean => ticks >= earliest && ticks <= latest;
 
-const dateTime = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7}))?)?(Z|[+-]\d{2}:\d{2})?$/;
+const dateTime = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,7})\d{0,25})?)?(Z|[+-]\d{2}:\d{2})?$/;
 
-/** 100 ns since 1970-01-01 UTC; without a zone it is UTC. "range": a time that exists and that the service does not keep. */
+/**
+ * Parses a time as 100 ns since 1970-01-01 UTC; without a zone it is UTC. Digits behind the seventh are cut: clients with finer clocks send
+ * them (Java: nine). "range": a time that exists and that the service does not keep.
+ */
 export function parseDateTime(text: string): bigint | "range" | undefined {
   const match = dateTime.exec(text);
   if (!match) return undefined;
@@ -86,7 +89,8 @@ export const etagOfTime = (time: string): string => `W/"datetime'${time.replaceA
 export function timestampOfEtag(etag: string): bigint | undefined {
   const match = /^W\/"datetime'([^'"]+)'"$/.exec(etag.trim());
   const text = match && decodePercent(match[1] as string);
-  const ticks = text ? parseDateTime(text) : undefined;
+  // Every ETag has seven digits at most: a longer one would be cut to that of another state.
+  const ticks = text && !/\.\d{8}/.test(text) ? parseDateTime(text) : undefined;
   return typeof ticks === "bigint" ? ticks : undefined;
 }
 

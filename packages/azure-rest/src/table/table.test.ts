@@ -126,8 +126,12 @@ test("times: every tick from 1601 to 9999 comes back, also from an ETag", () => 
   );
   assert.equal(formatDateTime(-1n), "1969-12-31T23:59:59.9999999Z");
   assert.equal(formatDateTime(0n), "1970-01-01T00:00:00Z");
-  for (const text of ["2020-02-30T00:00:00Z", "2020-01-01", "2020-01-01T24:00:00Z", "2020-01-01T00:00:00.12345678Z", "x"])
+  for (const text of ["2020-02-30T00:00:00Z", "2020-01-01", "2020-01-01T24:00:00Z", "2020-01-01T00:00:00.Z", "x"])
     assert.equal(parseDateTime(text), undefined);
+  // Digits behind the seventh are cut, but not in ETags.
+  assert.equal(formatDateTime(parseDateTime("2020-01-01T00:00:00.123456789Z") as bigint), "2020-01-01T00:00:00.1234567Z");
+  assert.equal(parseDateTime("9999-12-31T23:59:59.999999999Z"), last);
+  assert.equal(timestampOfEtag("W/\"datetime'2020-01-01T00:00:00.12345670Z'\""), undefined);
   for (const etag of ["*", '"0x8D"', "W/\"datetime'x'\"", "datetime'2020-01-01T00:00:00Z'", ""])
     assert.equal(timestampOfEtag(etag), undefined);
 });
