@@ -3,6 +3,8 @@ import { randomFillSync } from "node:crypto";
 import type { Random } from "@stamp/ports";
 
 const wordsPerBlock = 256;
+/** Longer byte strings are not taken from a block. */
+const blockBytesMax = 64;
 
 export class NodeRandom implements Random {
   readonly #words = new Uint32Array(wordsPerBlock);
@@ -24,6 +26,13 @@ export class NodeRandom implements Random {
   }
 
   bytes(length: number): Uint8Array<ArrayBuffer> {
-    return randomFillSync(new Uint8Array(length));
+    const bytes = new Uint8Array(length);
+    if (length > blockBytesMax) return randomFillSync(bytes);
+    let word = 0;
+    for (let at = 0; at < length; at++) {
+      word = at % 4 === 0 ? this.uint32() : word >>> 8;
+      bytes[at] = word;
+    }
+    return bytes;
   }
 }

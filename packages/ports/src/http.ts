@@ -14,6 +14,11 @@ export interface HttpRequest {
    * `slow: "client"` when it sends too slowly.
    */
   readonly body: AsyncIterable<Uint8Array>;
+  /**
+   * Returns the whole body if it is small and came with the head; then `body` is not read. Undefined: it has to be read from `body`. Absent
+   * at doors that do not know.
+   */
+  smallBody?(): Promise<Uint8Array | undefined>;
   readonly remoteAddress: string;
   readonly secure: boolean;
   /** Aborted when the client goes away. */

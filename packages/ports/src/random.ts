@@ -1,3 +1,5 @@
+import { toHex } from "@stamp/base";
+
 /** Randomness: real entropy in production, the seed's in a simulation. */
 export interface Random {
   /** Uniform in 0 .. 2^32-1. */
@@ -13,8 +15,7 @@ export function uuid(random: Random): string {
   const b = random.bytes(16);
   b[6] = ((b[6] as number) & 0x0f) | 0x40;
   b[8] = ((b[8] as number) & 0x3f) | 0x80;
-  let hex = "";
-  for (const byte of b) hex += byte.toString(16).padStart(2, "0");
+  const hex = toHex(b);
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 

@@ -36,6 +36,7 @@ export function parseNetwork(text: string): Network | undefined {
 
 /** True if the peer at this address is one of the proxies. */
 export function isTrusted(proxies: readonly Network[], remoteAddress: string): boolean {
+  if (proxies.length === 0) return false;
   const address = addressOf(remoteAddress);
   return address !== undefined && isProxy(proxies, address);
 }

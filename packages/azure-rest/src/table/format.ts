@@ -7,9 +7,19 @@ import { badHeader, type Parsed, parsed, type RestError, rejected } from "../res
 import { type Query, queryValue } from "../target.ts";
 import type { MetadataLevel } from "./entity-json.ts";
 
+/** Levels of texts that clients send with most requests. */
+const commonLevels: ReadonlyMap<string, Parsed<MetadataLevel>> = new Map<string, Parsed<MetadataLevel>>([
+  ["", parsed("minimal")],
+  ["application/json;odata=nometadata", parsed("none")],
+  ["application/json;odata=minimalmetadata", parsed("minimal")],
+  ["application/json;odata=fullmetadata", parsed("full")],
+]);
+
 /** `$format` is preferred to Accept. */
 export function parseMetadataLevel(headers: HttpHeaders, query: Query): Parsed<MetadataLevel> {
   const accept = queryValue(query, "$format") ?? headers.accept ?? "";
+  const common = commonLevels.get(accept);
+  if (common !== undefined) return common;
   let first: Parsed<MetadataLevel> | undefined;
   for (const range of accept.split(",")) {
     const level = levelOf(range);

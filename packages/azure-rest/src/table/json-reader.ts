@@ -70,6 +70,13 @@ class Reader {
   #string(): string {
     const start = this.#at;
     if (this.#text[start] !== '"') throw this.#wrong("no text in quotes");
+    // Mostly the next quote ends the text.
+    const quote = this.#text.indexOf('"', start + 1);
+    const text = this.#text.slice(start, quote + 1);
+    if (quote > 0 && !text.includes("\\")) {
+      this.#at = quote + 1;
+      return JSON.parse(text) as string;
+    }
     for (let at = start + 1; ; at++) {
       const code = this.#text.charCodeAt(at);
       if (Number.isNaN(code)) throw this.#wrong("a text that does not end");

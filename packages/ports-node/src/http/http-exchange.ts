@@ -5,6 +5,9 @@ import { type AbsoluteForm, FailureError, type Pace, parseAbsoluteForm, refused 
 import type { HttpRequest } from "@stamp/ports";
 import type { Paces } from "./paces.ts";
 
+/** Longer bodies are read piece by piece. */
+const wholeBytesMax = 64 * 1024;
+
 /** The last answer on a connection. */
 export interface LastAnswer {
   readonly status: number;
@@ -54,7 +57,9 @@ export class Exchange implements HttpRequest {
   get headers(): Readonly<Record<string, string>> {
     if (this.#headers === undefined) {
       const headers: Record<string, string> = {};
-      for (const [name, value] of Object.entries(this.#message.headers)) {
+      const { headers: sent } = this.#message;
+      for (const name in sent) {
+        const value = sent[name];
         if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(", ") : value;
       }
       if (this.#absolute) headers.host = this.#absolute.authority;
@@ -81,6 +86,21 @@ export class Exchange implements HttpRequest {
       if (this.#left) this.#controller.abort();
     }
     return this.#controller.signal;
+  }
+
+  async smallBody(): Promise<Uint8Array | undefined> {
+    const message = this.#message;
+    if (this.#bodyTaken || this.#continuePending || !(Number(message.headers["content-length"]) <= wholeBytesMax)) return undefined;
+    // The parser tells of the head before it goes on with what came behind it in the same read.
+    if (!message.complete) await new Promise(setImmediate);
+    if (!message.complete || message.destroyed || message.errored) return undefined;
+    this.#bodyTaken = true;
+    const buffer = message.read() as Buffer | null;
+    if (buffer === null) return new Uint8Array(0);
+    this.#readBytes = buffer.length;
+    // Ends the stream.
+    message.read();
+    return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
   }
 
   get body(): AsyncIterable<Uint8Array> {
@@ -133,6 +153,8 @@ export class Exchange implements HttpRequest {
   }
 }
 
+const events = ["readable", "end", "close", "error"] as const;
+
 /**
  * Yields the chunks of a body. `message.iterator({ destroyOnReturn: false })` would cost a small request 10 µs: it
  * waits for `close` as well. Throws FailureError if the client sends too slowly.
@@ -146,8 +168,6 @@ async function* chunksOf(message: IncomingMessage, paces: Paces): AsyncGenerator
     changed();
   };
   const onChange = (): void => changed();
-  const events = ["readable", "end", "close", "error"] as const;
-  for (const event of events) message.on(event, onChange);
   try {
     for (;;) {
       const chunk = message.read() as Buffer | null;
@@ -155,9 +175,11 @@ async function* chunksOf(message: IncomingMessage, paces: Paces): AsyncGenerator
         pace?.moved(chunk.length);
         yield chunk;
       } else if (message.errored) throw message.errored;
-      else if (message.readableEnded || message.destroyed) return;
+      // A small body has mostly come with its head: then nobody waits, and nothing has to be listened to.
+      else if (message.complete || message.readableEnded || message.destroyed) return;
       else if (tooSlow) throw sendsTooSlowly;
       else {
+        if (pace === undefined) for (const event of events) message.on(event, onChange);
         pace ??= paces.of("body");
         paces.wait(pace, onTooSlow);
         await new Promise<void>((resolve) => {
@@ -167,8 +189,10 @@ async function* chunksOf(message: IncomingMessage, paces: Paces): AsyncGenerator
       }
     }
   } finally {
-    if (pace) paces.rest(pace, 0);
-    for (const event of events) message.off(event, onChange);
+    if (pace) {
+      paces.rest(pace, 0);
+      for (const event of events) message.off(event, onChange);
+    }
   }
 }
 

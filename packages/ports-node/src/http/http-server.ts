@@ -20,6 +20,7 @@ import { silentLogger } from "@stamp/ports";
 import { inWords } from "../process/in-words.ts";
 import { type CertificatePair, endOf, readPair, type TlsFiles, watchPair } from "../secrets/certificates.ts";
 import { Acceptors } from "./acceptors.ts";
+import { dispose, piecesOf, takenBy, writeBytesMax } from "./answer-bodies.ts";
 import { Exchange, type LastAnswer } from "./http-exchange.ts";
 import { defaultHttpLimits, type HttpLimits } from "./http-limits.ts";
 import { http } from "./node-http.ts";
@@ -52,8 +53,7 @@ export interface HttpListener {
   close(graceMs?: number): Promise<number>;
 }
 
-/** An answer goes out in pieces of this size, so that no more of it waits in a socket. */
-const writeBytesMax = 64 * 1024;
+const contentLength = "content-length";
 
 export class HttpDoor {
   readonly #handler: HttpHandler;
@@ -169,8 +169,8 @@ export class HttpDoor {
   async #serve(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean, refusal?: HttpRefusal): Promise<void> {
     const { socket } = message;
     // Errors of a connection that broke are seen by whoever reads or writes; without a listener they would end the process.
-    message.on("error", () => {});
-    response.on("error", () => {});
+    message.on("error", ignore);
+    response.on("error", ignore);
     // RFC 9112, section 9.6: after an answer that closes the connection nothing that follows on it is a request any more.
     const connection = this.#connectionOf(socket);
     if (connection.closes) {
@@ -265,9 +265,13 @@ export class HttpDoor {
     }
     const headers: string[] = [];
     let announced: number | undefined;
-    for (const [name, value] of Object.entries(answer.headers)) {
-      if (name.toLowerCase() === "content-length" && typeof value === "string") announced = Number(value);
-      for (const one of typeof value === "string" ? [value] : value) headers.push(name, one);
+    for (const name in answer.headers) {
+      const value = answer.headers[name] as string | readonly string[];
+      if (typeof value !== "string") for (const one of value) headers.push(name, one);
+      else {
+        headers.push(name, value);
+        if (name.length === contentLength.length && name.toLowerCase() === contentLength) announced = Number(value);
+      }
     }
     if (announced === undefined && !bodyless && (body === undefined || body instanceof Uint8Array)) {
       announced = body?.length ?? 0;
@@ -343,6 +347,8 @@ export class HttpDoor {
     if (body) response.end(body);
     else response.end();
     if (response.writableFinished || response.destroyed) return;
+    // The system has taken all of it.
+    if (response.socket?.writableLength === 0) return;
     const pace = this.#paces.of("answer");
     this.#waitFor(response, pace);
     response.once("close", () => this.#paces.rest(pace, 0));
@@ -384,22 +390,7 @@ export class HttpDoor {
   }
 }
 
-/** Returns what tells the body that a chunk was written; undefined if it does not want to know. */
-function takenBy(body: HttpBody | Iterable<Uint8Array>): ((chunk: Uint8Array) => (error?: Error | null) => void) | undefined {
-  if (!("taken" in body) || body.taken === undefined) return undefined;
-  return (chunk) => (error) => {
-    if (!error) body.taken?.(chunk);
-  };
-}
-
-async function dispose(body: HttpResponse["body"]): Promise<void> {
-  if (body === undefined || body instanceof Uint8Array) return;
-  await body[Symbol.asyncIterator]().return?.();
-}
-
-function* piecesOf(body: Uint8Array): Generator<Uint8Array> {
-  for (let at = 0; at < body.length; at += writeBytesMax) yield body.subarray(at, at + writeBytesMax);
-}
+const ignore = (): void => {};
 
 /** The requests of a connection whose answers were not sent yet, in order, and what is answered to the noise after them. */
 interface Connection {

@@ -81,6 +81,7 @@ export class Accounts {
     const nowMs = clock.monotonicMs();
     const held = this.#entries.get(account);
     const entry = held && held.untilMs > nowMs ? held : this.#newEntry(account, nowMs);
+    if (entry.known !== undefined) return ok(entry.known);
     return within(clock, limits.deadlineMs - nowMs, entry.lookup);
   }
 

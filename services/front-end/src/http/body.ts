@@ -21,6 +21,9 @@ const patienceMs = 5_000;
  * If others want its bytes and it has taken its time, the request is refused, and its client begins again.
  */
 export async function wholeBody(exchange: Exchange, lengthBytes: number): Promise<Parsed<Uint8Array>> {
+  // A body that came with its head is in memory, whoever waits.
+  const small = await exchange.request.smallBody?.();
+  if (small !== undefined) return small.length === lengthBytes ? parsed(small) : wrongLength;
   const { documents, world } = exchange.objects.parts;
   const { account } = exchange.target;
   const share = documents.of({ account, address: clientAddress(exchange.request.remoteAddress) }, exchange.request.signal);

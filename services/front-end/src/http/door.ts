@@ -355,7 +355,8 @@ export class HttpDoor {
       tookMs: endMs - seen.startMs,
     });
     const own = { ...common, ...response.headers };
-    const headers = { ...own, ...corsHeaders(seen.cors, request.method, request.headers.origin, Object.keys(own)), ...response.headers };
+    const cors = seen.cors.length === 0 ? undefined : corsHeaders(seen.cors, request.method, request.headers.origin, Object.keys(own));
+    const headers = cors === undefined ? own : { ...own, ...cors, ...response.headers };
     const { body, sent, reason } = response;
     const head = { status, headers, ...(reason === undefined ? {} : { reason }) };
     if (body === undefined || body instanceof Uint8Array) {

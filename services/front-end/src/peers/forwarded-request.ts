@@ -31,6 +31,10 @@ class ForwardedRequest implements HttpRequest {
     return this.#request.body;
   }
 
+  async smallBody(): Promise<Uint8Array | undefined> {
+    return this.#request.smallBody?.();
+  }
+
   get signal(): AbortSignal {
     return this.#request.signal;
   }

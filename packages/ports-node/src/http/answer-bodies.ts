@@ -1,0 +1,22 @@
+/** Bodies of answers, as the HTTP server (http-server.ts) sends them. */
+import type { HttpBody, HttpResponse } from "@stamp/ports";
+
+/** An answer goes out in pieces of this size, so that no more of it waits in a socket. */
+export const writeBytesMax: number = 64 * 1024;
+
+/** Returns what tells the body that a chunk was written; undefined if it does not want to know. */
+export function takenBy(body: HttpBody | Iterable<Uint8Array>): ((chunk: Uint8Array) => (error?: Error | null) => void) | undefined {
+  if (!("taken" in body) || body.taken === undefined) return undefined;
+  return (chunk) => (error) => {
+    if (!error) body.taken?.(chunk);
+  };
+}
+
+export async function dispose(body: HttpResponse["body"]): Promise<void> {
+  if (body === undefined || body instanceof Uint8Array) return;
+  await body[Symbol.asyncIterator]().return?.();
+}
+
+export function* piecesOf(body: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at < body.length; at += writeBytesMax) yield body.subarray(at, at + writeBytesMax);
+}

@@ -1,0 +1,69 @@
+/** Bodies that came with their heads are there at once; others are read piece by piece. Over raw connections. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import type { HttpHandler } from "@stamp/ports";
+import { serveHttp } from "./http-server.ts";
+
+/** Answers whether the body was there at once, and what it is. */
+async function started(t: TestContext): Promise<{ readonly socket: Socket; readonly received: () => string }> {
+  const handler: HttpHandler = async (request) => {
+    const now = await request.smallBody?.();
+    const pieces: Uint8Array[] = [];
+    if (now === undefined) for await (const piece of request.body) pieces.push(piece);
+    const text = now === undefined ? `later ${Buffer.concat(pieces).length}` : `now ${Buffer.from(now).toString("latin1").slice(0, 20)}`;
+    return { status: 200, headers: {}, body: Buffer.from(`<${text}>`) };
+  };
+  const listener = await serveHttp(handler, { listen: "127.0.0.1:0" });
+  const socket = connect(Number(listener.address.slice(listener.address.lastIndexOf(":") + 1)), "127.0.0.1");
+  socket.on("error", () => {});
+  let received = "";
+  socket.on("data", (chunk: Buffer) => {
+    received += chunk.toString("latin1");
+  });
+  t.after(async () => {
+    socket.destroy();
+    await listener.close(0);
+  });
+  return { socket, received: () => received };
+}
+
+const head = (bytes: number, more = ""): string => `PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: ${bytes}\r\n${more}\r\n`;
+
+async function until(holds: () => boolean): Promise<void> {
+  for (let i = 0; i < 1_000 && !holds(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+const found = (text: string): string[] => [...text.matchAll(/<([^>]*)>/g)].map(([, one]) => one as string);
+
+test("http: a body that comes with its head is there at once, and the connection goes on", async (t) => {
+  const { socket, received } = await started(t);
+  for (const [body, answers] of [
+    ["first", 1],
+    ["second", 2],
+    ["", 3],
+  ] as const) {
+    socket.write(head(body.length) + body);
+    await until(() => found(received()).length === answers);
+  }
+  assert.deepEqual(found(received()), ["now first", "now second", "now "]);
+});
+
+test("http: a body that comes later, is long, or waits for 100 Continue is read piece by piece", async (t) => {
+  const { socket, received } = await started(t);
+  socket.write(`${head(6)}lat`);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  socket.write("est");
+  await until(() => found(received()).length === 1);
+  const long = "x".repeat(65 * 1024);
+  socket.write(head(long.length) + long);
+  await until(() => found(received()).length === 2);
+  socket.write(head(2, "Expect: 100-continue\r\n"));
+  await until(() => received().includes("100 Continue"));
+  socket.write("ab");
+  await until(() => found(received()).length === 3);
+  assert.deepEqual(found(received()), ["later 6", `later ${long.length}`, "later 2"]);
+  socket.end();
+  await once(socket, "close");
+});
