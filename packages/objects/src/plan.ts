@@ -107,6 +107,8 @@ export interface PlanContext {
   /** Seals secrets of accounts in their rows. */
   readonly seals: Seals;
   readonly mayWrite: MayWrite;
+  /** Returns memory for a page of so many bytes, which is used again when the answer was sent; undefined: the page has memory of its own. */
+  readonly pageMemory?: ((lengthBytes: number) => Uint8Array<ArrayBuffer> | undefined) | undefined;
 }
 
 export function* getRow(key: Uint8Array): Plan<Uint8Array | undefined> {

@@ -1,11 +1,12 @@
 /**
- * Memory of large answers to reads, used again and again (ReusedMemory of @stamp/base): the disk reads into it, the checksums are verified in
- * it, the connection sends from it, and when the system has taken the answer it is free.
+ * Memory of large answers, used again and again (ReusedMemory of @stamp/base): a handler writes its answer into it, the connection sends from
+ * it, and when the system has taken the answer it is free.
  */
 import { ReusedMemory } from "@stamp/base";
-import type { CallContext, Clock, Timer } from "@stamp/ports";
+import type { Clock, Timer } from "./clock.ts";
+import type { CallContext } from "./transport.ts";
 
-/** Free memory that is kept for the next reads, in bytes: as much as one connection may have under way. */
+/** Free memory that is kept for the next answers, in bytes: as much as one connection may have under way. */
 const freeBytesMax = 32 * 1024 * 1024;
 /** Every so often memory that nobody needed meanwhile is let go, in milliseconds. */
 const trimEveryMs = 5_000;
@@ -15,7 +16,7 @@ const pieceBytesMax = 4 * 1024 * 1024 + 64 * 1024;
 const classBytes = 64 * 1024;
 
 export class AnswerMemory {
-  readonly #memory = new ReusedMemory({ freeBytesMax, pieceBytesMin, pieceBytesMax, classBytes });
+  readonly #memory: ReusedMemory = new ReusedMemory({ freeBytesMax, pieceBytesMin, pieceBytesMax, classBytes });
   readonly #clock: Clock;
   /** Runs while memory is free. */
   #timer: Timer | undefined;
@@ -44,12 +45,12 @@ export class AnswerMemory {
   }
 }
 
-/** Memory for one read. A read that fails leaves it to the garbage collector. */
+/** Memory for one answer. A call that fails leaves it to the garbage collector. */
 export class LentMemory {
   readonly #memory: ReusedMemory;
   readonly #whenSent: (sent: () => void) => void;
   readonly #given: () => void;
-  #taken: Uint8Array | undefined;
+  #taken: Uint8Array<ArrayBuffer> | undefined;
 
   constructor(memory: ReusedMemory, whenSent: (sent: () => void) => void, given: () => void) {
     this.#memory = memory;
@@ -57,21 +58,21 @@ export class LentMemory {
     this.#given = given;
   }
 
-  /** Undefined if so few or so many bytes have memory of their own. Asked for once. */
-  of(lengthBytes: number): Uint8Array | undefined {
+  /** Undefined if so few or so many bytes have memory of their own. What was asked for last counts. */
+  of(lengthBytes: number): Uint8Array<ArrayBuffer> | undefined {
     this.#taken = this.#memory.take(lengthBytes);
     return this.#taken;
   }
 
-  /** The call is answered with this payload, which lies in the memory or elsewhere. */
-  answered(payload: Uint8Array): void {
+  /** The call is answered with these bytes, which lie in the memory or elsewhere. */
+  answered(bytes: Uint8Array): void {
     const taken = this.#taken;
     if (taken === undefined) return;
     const give = (): void => {
       this.#memory.give(taken);
       this.#given();
     };
-    if (payload.buffer === taken.buffer) this.#whenSent(give);
+    if (bytes.buffer === taken.buffer) this.#whenSent(give);
     else give();
   }
 }

@@ -4,6 +4,7 @@
  * other way to time, randomness, disks or sockets.
  */
 export { addressesIn, whyNoAddress } from "./address-text.ts";
+export { AnswerMemory, type LentMemory } from "./answer-memory.ts";
 export { type Clock, sleep, type Timer, within } from "./clock.ts";
 export { clockConformance } from "./conformance/clock.conformance.ts";
 export { check, checkEqual, type RegisterTest } from "./conformance/conformance.ts";

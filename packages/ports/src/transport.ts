@@ -55,7 +55,7 @@ export interface CallContext {
    */
   readonly giveBackPayload?: (() => void) | undefined;
   /**
-   * Takes a function that is called when the system has taken the answer: nobody looks at the bytes of its `payload` any more. A handler may
+   * Takes a function that is called when the system has taken the answer: nobody looks at large bytes of it any more. A handler may
    * say it once, before it answers. The function is never called if the answer did not leave whole. Undefined where the transport can't tell.
    */
   readonly whenSent?: ((sent: () => void) => void) | undefined;

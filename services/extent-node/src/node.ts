@@ -23,6 +23,7 @@ import {
 } from "@stamp/extent";
 import { lockServices } from "@stamp/metadata-store";
 import type { Disk, World } from "@stamp/ports";
+import { AnswerMemory } from "@stamp/ports";
 import { fromWire, LockService } from "@stamp/wire";
 import type { ExtentNodeConfig } from "./config.ts";
 import type { ExtentStore } from "./disk/extent-store.ts";
@@ -30,7 +31,6 @@ import type { LocalExtent } from "./disk/local-extent.ts";
 import type { FragmentFiles } from "./fragments/fragment-files.ts";
 import { FragmentJobs } from "./fragments/fragment-requests.ts";
 import type { Journal } from "./journal/journal.ts";
-import { AnswerMemory } from "./read/answer-memory.ts";
 import { CopyJobs } from "./repair/copy-jobs.ts";
 import { CopyTurns } from "./repair/copy-turns.ts";
 import { VouchedVersions } from "./vouched-versions.ts";

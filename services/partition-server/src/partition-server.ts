@@ -8,7 +8,7 @@ import { featureLevel, neededLevels, ok } from "@stamp/base";
 import { LeaseKeeper, LevelWatch, statusService } from "@stamp/metadata-store";
 import { AccountSeals } from "@stamp/objects";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
-import { openIdentity, served } from "@stamp/ports";
+import { AnswerMemory, openIdentity, served } from "@stamp/ports";
 import { PartitionServer } from "@stamp/wire";
 import { Collector } from "./collector/collector.ts";
 import { admissionOf, dataAdmissionOf, type PartitionServerConfig } from "./config.ts";
@@ -198,6 +198,7 @@ export class PartitionServerRole implements Role {
           this.#shipper,
           reports,
           this.#remover,
+          new AnswerMemory(this.#world.clock),
         ),
       ),
       statusService(

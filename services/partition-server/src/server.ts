@@ -1,8 +1,8 @@
 /** Wire calls of a partition server: to what it holds, and to operations on objects. */
-import { FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { emptyBytes, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { type OperationResult, type Place, zeroExtentId } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
-import type { Handlers } from "@stamp/ports";
+import type { AnswerMemory, Handlers } from "@stamp/ports";
 import type { StorageCounts } from "@stamp/range-partition";
 import { answerable, fromWire, operationOf, type PartitionServer, toWire } from "@stamp/wire";
 import type { Collector } from "./collector/collector.ts";
@@ -30,6 +30,7 @@ export function partitionServerHandlers(
   shipper: Shipper,
   reports: Reports,
   remover: Remover,
+  answers: AnswerMemory,
 ): Handlers<typeof PartitionServer> {
   /** Answers only for a range that is served here before the work and after it. */
   const answered = async <T>(
@@ -47,7 +48,7 @@ export function partitionServerHandlers(
   return {
     ...commandHandlers(holdings, commands),
     ...upkeepHandlers(holdings, collector),
-    ...objectHandlers(holdings, executor),
+    ...objectHandlers(holdings, executor, answers),
     applyShipped: (request, context) => guarded(() => shipments.applyShipped(request, context)),
     applyScanned: (request, context) => guarded(() => shipments.applyScanned(request, context)),
     fenceShipped: (request) => guarded(() => answered(request, () => shipments.fence(request))),
@@ -158,7 +159,11 @@ function upkeepHandlers(holdings: Holdings, collector: Collector): Calls<"sugges
 }
 
 /** Calls of front-ends: operations on objects, and the bytes that go ahead of them. */
-function objectHandlers(holdings: Holdings, executor: Executor): Calls<"listIncarnations" | "execute" | "writeData" | "pinData"> {
+function objectHandlers(
+  holdings: Holdings,
+  executor: Executor,
+  answers: AnswerMemory,
+): Calls<"listIncarnations" | "execute" | "writeData" | "pinData"> {
   return {
     listIncarnations: (request) =>
       guarded(async () => {
@@ -175,12 +180,17 @@ function objectHandlers(holdings: Holdings, executor: Executor): Calls<"listInca
         const operation = operationFromWire(sent);
         if (!operation.ok) return operation;
         const version = fromWire(request.rangeVersion);
-        const result = await executor.execute(request.rangeId, version, operation.value, context.deadlineMs, policyFromWire(sent));
+        const policy = policyFromWire(sent);
+        const isQuery = operation.value.case === "table" && operation.value.value.case === "queryEntities";
+        const lent = isQuery ? answers.lend(context) : undefined;
+        const pageMemory = lent && ((lengthBytes: number) => lent.of(lengthBytes));
+        const result = await executor.execute(request.rangeId, version, operation.value, context.deadlineMs, policy, pageMemory);
         if (!result.ok) return result;
         const understood = answerable(levelOfAnswer(operation.value, result.value), request.callerLevel);
         if (!understood.ok) return understood;
         const extents = await executor.locate(placesOf(result.value), context.deadlineMs);
         const kind = sent?.kind;
+        lent?.answered(rowsOf(result.value));
         return ok({ result: resultToWire(result.value, extents, kind?.case === "getBlockList" && kind.value.packed) });
       }),
     writeData: (request, context) =>
@@ -197,6 +207,12 @@ function objectHandlers(holdings: Holdings, executor: Executor): Calls<"listInca
         return gone.ok ? ok({ goneExtentIds: gone.value.map(toWire) }) : gone;
       }),
   };
+}
+
+/** Returns the packed rows of a page of entities; empty for any other result. */
+function rowsOf(result: OperationResult): Uint8Array {
+  const page = result.case === "table" && result.value.case === "entities" ? result.value.value : undefined;
+  return page?.rows ?? emptyBytes;
 }
 
 /** Returns the places whose extents the caller will want to read. */

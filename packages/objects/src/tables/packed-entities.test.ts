@@ -30,6 +30,25 @@ test("packed entities, of any properties, are read as they were", () => {
   assert.deepEqual([...unpackEntities(packRows([]))], []);
 });
 
+test("packed entities are written into the memory that is given, whatever it held, or into their own", () => {
+  const packed = packRows(rows);
+  let asked = 0;
+  const inGiven = packRows(rows, (lengthBytes) => {
+    asked = lengthBytes;
+    return new Uint8Array(new ArrayBuffer(lengthBytes + 9), 5, lengthBytes).fill(0xff);
+  });
+  assert.equal(asked, packed.length);
+  assert.deepEqual([inGiven.byteOffset, Buffer.compare(inGiven, packed)], [5, 0]);
+  assert.deepEqual([...unpackEntities(inGiven)], entities);
+  assert.equal(
+    Buffer.compare(
+      packRows(rows, () => undefined),
+      packed,
+    ),
+    0,
+  );
+});
+
 test("packed entities, cut off anywhere, are refused", () => {
   const packed = packRows(rows.slice(0, 2));
   const ends = [0, packRows(rows.slice(0, 1)).length];

@@ -11,7 +11,7 @@
  */
 
 import { FailureError } from "@stamp/base";
-import type { RowEntry } from "../plan.ts";
+import type { PlanContext, RowEntry } from "../plan.ts";
 import { damagedRow } from "../rows/row.ts";
 import { entityOf } from "./entities.ts";
 import { decodeEntity } from "./entity-rows.ts";
@@ -21,9 +21,11 @@ import type { Entity } from "./operation.ts";
 /** Bytes of the two lengths. */
 export const lengthsBytes = 8;
 
-export function packRows(rows: readonly RowEntry[]): Uint8Array<ArrayBuffer> {
-  const packed = new Uint8Array(rows.reduce((sum, { key, value }) => sum + lengthsBytes + key.length + value.length, 0));
-  const view = new DataView(packed.buffer);
+/** `memory`: where the bytes are written, unless it gives none. */
+export function packRows(rows: readonly RowEntry[], memory?: PlanContext["pageMemory"]): Uint8Array<ArrayBuffer> {
+  const packedBytes = rows.reduce((sum, { key, value }) => sum + lengthsBytes + key.length + value.length, 0);
+  const packed = memory?.(packedBytes) ?? new Uint8Array(packedBytes);
+  const view = new DataView(packed.buffer, packed.byteOffset);
   let at = 0;
   for (const { key, value } of rows) {
     view.setUint32(at, key.length, true);

@@ -96,7 +96,10 @@ export function* queryEntities(value: QueryEntities, context: PlanContext): Plan
   };
   const end = yield* walk(queryStart(value, context), context, pageSize(value.entitiesMax), look, isFull);
   const page = { ...end, entities, last: last && entityKeyOf(last) };
-  return answer({ case: "table", value: { case: "entities", value: isPacked ? { ...page, rows: packRows(rows) } : page } });
+  return answer({
+    case: "table",
+    value: { case: "entities", value: isPacked ? { ...page, rows: packRows(rows, context.pageMemory) } : page },
+  });
 }
 
 /** `PartitionKey eq '…'` alone: the span that is read has no other entities. */

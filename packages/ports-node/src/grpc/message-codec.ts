@@ -89,6 +89,8 @@ function holdsBytes(schema: DescMessage, seen: Set<DescMessage> = new Set()): bo
 export class MessageCodec {
   readonly schema: DescMessage;
   readonly hasPayload: boolean;
+  /** True if a message may have bytes in any field. */
+  readonly holdsBytes: boolean;
   readonly #payloadTag: number;
   readonly #payloadRepeated: boolean;
   readonly #payloadName: string;
@@ -103,7 +105,8 @@ export class MessageCodec {
     this.#payloadTag = field === undefined ? 0 : field.number * 8 + 2;
     this.#payloadRepeated = field?.fieldKind === "list";
     this.#payloadName = field?.localName ?? "";
-    this.#copyBeforeDecoding = field === undefined && holdsBytes(schema);
+    this.holdsBytes = holdsBytes(schema);
+    this.#copyBeforeDecoding = field === undefined && this.holdsBytes;
     this.#compiled = compiledCodec(schema, field);
   }
 

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unwrap } from "@stamp/base";
 import type { CallContext } from "@stamp/ports";
+import { AnswerMemory, type LentMemory } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { Cluster, names, pattern, reasonOf } from "../testing/harness.ts";
-import { AnswerMemory, type LentMemory } from "./answer-memory.ts";
 
 const lengthBytes = 100_000;
 

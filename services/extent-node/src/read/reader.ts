@@ -13,12 +13,12 @@ import {
   parseFrameHeader,
   payloadBytesOf,
 } from "@stamp/extent";
+import type { LentMemory } from "@stamp/ports";
 import { type CallContext, DiskError } from "@stamp/ports";
 import { ExtentNode, fromWire, type ReadBlocksRequest, type ReadPlacesRequest, type ReadRequest, toWire } from "@stamp/wire";
 import { type Io, repairIo } from "../disk/disk-queue.ts";
 import type { LocalExtent } from "../disk/local-extent.ts";
 import { type Node, unknownExtent } from "../node.ts";
-import type { LentMemory } from "./answer-memory.ts";
 
 const readBytesMax = 4 * 1024 * 1024;
 /** Number of places that one call may ask for. */

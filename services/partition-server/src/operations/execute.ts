@@ -51,6 +51,7 @@ type HeldEngine = Held & { readonly engine: RangeEngine };
 interface Asked {
   readonly operation: Operation;
   readonly policy: BlobPolicy;
+  readonly pageMemory?: PlanContext["pageMemory"];
 }
 
 /** Largest append to the blob data stream, in bytes. */
@@ -124,8 +125,9 @@ export class Executor {
     operation: Operation,
     deadlineMs: number,
     policy: BlobPolicy = noPolicy,
+    pageMemory?: PlanContext["pageMemory"],
   ): Promise<Outcome<OperationResult>> {
-    return this.#bounded(() => this.#executeAtRange(rangeId, rangeVersion, { operation, policy }, deadlineMs));
+    return this.#bounded(() => this.#executeAtRange(rangeId, rangeVersion, { operation, policy, pageMemory }, deadlineMs));
   }
 
   async #executeAtRange(rangeId: string, rangeVersion: number, asked: Asked, deadlineMs: number): Promise<Outcome<OperationResult>> {
@@ -374,7 +376,7 @@ export class Executor {
     return ok({ case: operation.case, value: { ...operation.value, body } } as Operation);
   }
 
-  async #runPlan(held: HeldEngine, { operation, policy }: Asked, view: RowView, sequence: number): Promise<Outcome<Decision>> {
+  async #runPlan(held: HeldEngine, { operation, policy, pageMemory }: Asked, view: RowView, sequence: number): Promise<Outcome<Decision>> {
     const { clock, rules } = this.#world;
     const nowMs = clock.monotonicMs();
     const wallMs = clock.wallMs();
@@ -390,6 +392,7 @@ export class Executor {
       receiptSecret: () => this.#world.random.bytes(receiptSecretBytes),
       seals: this.#options.seals,
       mayWrite: this.#options.mayWrite,
+      pageMemory,
     };
     const decided = await runPlan(clock, planOf(operation, context), view, (bytes) => held.load.moved(0, bytes));
     if (!decided.ok) return decided;

@@ -171,7 +171,7 @@ export class BusServerConnection {
     const state = new CallState(this.#context.clock.monotonicMs() + request.timeoutMs, this.#peer, request.metadata, this.#context);
     state.giveBackPayload = once(giveBackFrame);
     const running: Running = { state, sizeBytes: message.length + this.#expectedAnswerBytes(method), timer: undefined, sent: undefined };
-    if (method.answer.hasPayload) {
+    if (method.answer.holdsBytes) {
       state.whenSent = (sent) => {
         running.sent = sent;
       };
