@@ -54,6 +54,7 @@ export { featureLevel, featureLevels, levelAllows, neededLevels, versionAtLevel 
 export { firstInOrder } from "./first-in-order.ts";
 export { type FormatName, formatVersions, type NewerFormat, newerFormat, release, unknownFormat } from "./formats.ts";
 export { bucketsMs, Histogram } from "./histogram.ts";
+export { holdersOf, PayloadHolders } from "./memory/payload-holders.ts";
 export { ReusedMemory, type ReusedMemoryOptions } from "./memory/reused-memory.ts";
 export { allLabelled, counter, gauge, histogram, inside, type Labels, type Metric, type Metrics, summary } from "./metrics.ts";
 export { OrderedIds } from "./ordered-ids.ts";

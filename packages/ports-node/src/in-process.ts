@@ -95,6 +95,7 @@ export class InProcessNetwork {
 }
 
 class InProcessTransport implements Transport {
+  readonly sharesMessages = true;
   readonly #network: InProcessNetwork;
   readonly #name: string;
   readonly #clock: Clock;

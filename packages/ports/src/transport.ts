@@ -122,8 +122,14 @@ export interface Transport {
   /** Serves at `listen` (`host:port`, port 0 for any; a name in process and in the simulator). Handlers start in order of arrival. */
   serve(listen: Address, services: readonly ServedService[]): Promise<Listener>;
   /**
-   * Gives the memory of an answer back, which is used again at once. `held`: the payload that the answer had, or an answer without a payload field itself. A caller may do so when nobody has a view of any bytes of the answer or will look at one. It need not: then they are freed as any other. Undefined where the transport
-   * does not use memory again.
+   * True if messages are passed by reference: a receiver may hold the bytes of a request when the call is over. Otherwise they are the caller's
+   * again as soon as the call has succeeded; after a failure a connection may still hold them.
+   */
+  readonly sharesMessages?: boolean;
+  /**
+   * Gives the memory of an answer back, which is used again at once. `held`: the payload that the answer had, or an answer without a payload
+   * field itself. A caller may do so when nobody has a view of any bytes of the answer or will look at one. It need not: then they are freed as
+   * any other. Undefined where the transport does not use memory again.
    */
   readonly giveBack?: ((held: object) => void) | undefined;
   /** Closes every connection that this transport opened. */

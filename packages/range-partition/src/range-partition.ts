@@ -8,7 +8,7 @@
  */
 import { compareBytes, type Failure, FailureError, type FormatName, type Outcome, ok, present } from "@stamp/base";
 import { SlowLog, type World } from "@stamp/ports";
-import type { OwnedStream, Place, StreamClient } from "@stamp/stream-client";
+import type { AppendOptions, OwnedStream, Place, StreamClient } from "@stamp/stream-client";
 import { BlobData, type StoredData } from "./blob-data/blob-data.ts";
 import { DataPins } from "./blob-data/data-pins.ts";
 import { makeCaches } from "./cache/caches.ts";
@@ -260,7 +260,7 @@ export class RangePartition {
   }
 
   /** Appends to the blob data stream, one block a chunk. Bytes that no row refers to are garbage. */
-  async appendData(chunks: readonly Uint8Array[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
+  async appendData(chunks: readonly Uint8Array[], options: AppendOptions): Promise<Outcome<readonly Place[]>> {
     const closed = this.#closed;
     if (closed !== undefined) return { ok: false, failure: closed };
     const sinceMs = this.#world.clock.monotonicMs();

@@ -10,4 +10,4 @@ export { ExtentReader } from "./read/extent-reader.ts";
 export { type HedgeFigures, hedgeMetrics } from "./read/hedge-budget.ts";
 export { readWholeBlocks } from "./read/read-runs.ts";
 export { StreamClient } from "./stream-client.ts";
-export type { ExtentChange, Place, StreamClientOptions, StreamExtent } from "./types.ts";
+export type { AppendOptions, ExtentChange, Place, StreamClientOptions, StreamExtent } from "./types.ts";

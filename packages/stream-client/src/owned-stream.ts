@@ -8,6 +8,7 @@ import { Bell, type Failed, type Failure, type Outcome, type OwnerEpoch, ok, ref
 import type { Timer } from "@stamp/ports";
 import { jittered, sleep, within } from "@stamp/ports";
 import { type ExtentLocation, ExtentNode, fromWire, toWire } from "@stamp/wire";
+import { AppendBlocks } from "./append-blocks.ts";
 import { hopeless, payloadBytes, sizeRefused, unreachable } from "./append-refusals.ts";
 import { AppendWindow, type PendingAppend, type WindowEffect, type WindowEnd } from "./append-window.ts";
 import { changeBackoffMaxMs, changeTimeoutMs, ManagerCalls } from "./manager-calls.ts";
@@ -15,10 +16,10 @@ import { OwnedExtents } from "./owned-extents.ts";
 import type { OwnedStreamParts } from "./owned-stream-parts.ts";
 import { type Location, locationFromWire } from "./place.ts";
 import { type ReadParts, readBetween, readFrom } from "./read/read-stream.ts";
-import type { Place, StoredBlock, StreamExtent, StreamPlace } from "./types.ts";
+import type { AppendOptions, Place, StoredBlock, StreamExtent, StreamPlace } from "./types.ts";
 
 interface Item {
-  readonly blocks: readonly Uint8Array[];
+  readonly blocks: AppendBlocks;
   readonly resolve: (outcome: Outcome<readonly Place[]>) => void;
   timer: Timer | undefined;
 }
@@ -146,12 +147,12 @@ export class OwnedStream {
    * At the deadline (`Infinity`: none) the caller hears `unknown` when it was sent, and the stream goes on with it: it may still
    * happen; one that was not sent is taken back. `staleOwnerEpoch`: another owner has the stream. `noPlacement`: see `noRoom`.
    */
-  append(blocks: readonly Uint8Array[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
+  append(blocks: readonly Uint8Array[], options: AppendOptions): Promise<Outcome<readonly Place[]>> {
     const refusal = this.#refusal(blocks) ?? (Number.isFinite(options.timeoutMs) ? this.noRoom : undefined);
     if (refusal !== undefined) return Promise.resolve(refusal);
     const { clock } = this.#parts.world;
     return new Promise((resolve) => {
-      const item: Item = { blocks, resolve, timer: undefined };
+      const item: Item = { blocks: new AppendBlocks(blocks, options.whenFree), resolve, timer: undefined };
       if (Number.isFinite(options.timeoutMs)) {
         item.timer = clock.after(options.timeoutMs, () => this.#late(item));
       }
@@ -219,6 +220,7 @@ export class OwnedStream {
           break;
         case "settle":
           effect.append.item.timer?.cancel();
+          effect.append.item.blocks.settled();
           effect.append.item.resolve(ok(effect.places));
           break;
         case "reject":
@@ -238,7 +240,7 @@ export class OwnedStream {
       extentId: toWire(extentId),
       ownerEpoch: toWire(this.ownerEpoch),
       expectedOffsetBytes: toWire(offsetBytes),
-      payload: append.item.blocks as Uint8Array<ArrayBuffer>[],
+      payload: append.item.blocks.toSend() as Uint8Array<ArrayBuffer>[],
     };
     const sentMs = world.clock.monotonicMs();
     const call = world.transport.client(primary, ExtentNode).append(request, { timeoutMs: limits.appendTimeoutMs });
@@ -247,6 +249,7 @@ export class OwnedStream {
       if (answer.ok) this.#window.paced(tookPart, append.extentBytes);
       else if (answer.failure.reason === "overloaded" || tookPart >= latePart) this.#window.paced(1, append.extentBytes);
       if (answer.ok && fromWire(answer.value.endBytes) === offsetBytes + append.extentBytes) {
+        append.item.blocks.answered();
         this.#emptyExtents = 0;
         this.#overloadedSinceMs = undefined;
         this.#act(this.#window.acknowledged(extentId, Math.max(fromWire(answer.value.committedBytes), fromWire(answer.value.endBytes))));

@@ -51,6 +51,12 @@ export interface StreamClientOptions {
   readonly locationsMax?: number;
 }
 
+export interface AppendOptions {
+  readonly timeoutMs: number;
+  /** Called once, or never, when the append is acknowledged and no connection sends its blocks any more; perhaps after the result. */
+  readonly whenFree?: (() => void) | undefined;
+}
+
 export interface ReadOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;

@@ -196,7 +196,8 @@ function objectHandlers(
     writeData: (request, context) =>
       guarded(async () => {
         const version = fromWire(request.rangeVersion);
-        const places = await executor.writeData(request.rangeId, version, request.key, request.payload, context.deadlineMs);
+        const data = { key: request.key, payload: request.payload, free: context.giveBackPayload };
+        const places = await executor.writeData(request.rangeId, version, data, context.deadlineMs);
         return places.ok ? ok({ places: places.value.map(placeToWire), pinTermMs: executor.pinTermMs }) : places;
       }),
     pinData: (request, context) =>

@@ -21,6 +21,8 @@ export interface ReusedMemoryOptions {
   readonly pieceBytesMax: number;
   /** Lengths are rounded up to this, so that pieces of nearly the same length use the same memory. */
   readonly classBytes: number;
+  /** Makes memory of this length, whose bytes may be anything. Default: zeros. */
+  readonly make?: (bytes: number) => ArrayBuffer;
 }
 
 export class ReusedMemory {
@@ -43,11 +45,11 @@ export class ReusedMemory {
 
   /** Returns a piece of this length, whose bytes may be anything; undefined if such a piece is not used again. */
   take(lengthBytes: number): Uint8Array<ArrayBuffer> | undefined {
-    const { freeBytesMax, pieceBytesMin, pieceBytesMax, classBytes } = this.#options;
+    const { freeBytesMax, pieceBytesMin, pieceBytesMax, classBytes, make } = this.#options;
     if (freeBytesMax === 0 || lengthBytes < pieceBytesMin || lengthBytes > pieceBytesMax) return undefined;
     const memoryBytes = Math.ceil(lengthBytes / classBytes) * classBytes;
     let memory = this.#free.get(memoryBytes)?.pop();
-    if (memory === undefined) memory = new ArrayBuffer(memoryBytes);
+    if (memory === undefined) memory = make?.(memoryBytes) ?? new ArrayBuffer(memoryBytes);
     else this.#freeBytes -= memoryBytes;
     this.#leastFreeBytes = Math.min(this.#leastFreeBytes, this.#freeBytes);
     this.#out.add(memory);

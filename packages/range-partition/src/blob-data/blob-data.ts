@@ -3,7 +3,7 @@
  * stream. An extent that is to leave is marked first: from then on no row may begin to refer to it (rule placesCheckedInRowOrder).
  */
 import { assert, type Failure, type Outcome, ok } from "@stamp/base";
-import type { ExtentReader, OwnedStream, Place } from "@stamp/stream-client";
+import type { AppendOptions, ExtentReader, OwnedStream, Place } from "@stamp/stream-client";
 import type { DataExtent } from "../types.ts";
 import type { DataPins } from "./data-pins.ts";
 
@@ -38,7 +38,7 @@ export class BlobData implements StoredData {
   }
 
   /** Appends one block a chunk, and pins the extents where they are. Bytes that no row refers to are garbage when the pin ends. */
-  async append(chunks: readonly Uint8Array[], options: { readonly timeoutMs: number }): Promise<Outcome<readonly Place[]>> {
+  async append(chunks: readonly Uint8Array[], options: AppendOptions): Promise<Outcome<readonly Place[]>> {
     if (this.#closed !== undefined) return { ok: false, failure: this.#closed };
     assert(this.#stream !== undefined, "this table has blob data");
     const places = await this.#stream.append(chunks, options);

@@ -69,6 +69,10 @@ export class SimTransport implements Transport {
     });
   }
 
+  get sharesMessages(): boolean {
+    return !this.network.options.roundTrip;
+  }
+
   giveBack(held: object): void {
     if (this.network.options.roundTrip) spoilBytes(held);
   }

@@ -2,12 +2,11 @@
  * How an append that was taken becomes durable on this node, primary or secondary: as a record of the journal with its bytes; or, when it is
  * large, in the extent's file, synced, and then by a record that points there (docs/decisions/0301-…).
  */
-import type { OwnerEpoch } from "@stamp/base";
+import type { OwnerEpoch, PayloadHolders } from "@stamp/base";
 import { encodePointerBody, type FrameAt } from "@stamp/extent";
 import type { LocalExtent } from "../disk/local-extent.ts";
 import type { JournalEntry } from "../journal/journal.ts";
 import { journalRecord, type Node } from "../node.ts";
-import type { PayloadHolders } from "./payload-holders.ts";
 
 export interface TakenAppend {
   readonly offsetBytes: number;

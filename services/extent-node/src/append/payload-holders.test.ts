@@ -1,7 +1,7 @@
 /** The memory of a payload is given back when its last holder ends, and not at all when somebody keeps it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { unwrap } from "@stamp/base";
+import { PayloadHolders, unwrap } from "@stamp/base";
 import { frameBytes, type Replica } from "@stamp/extent";
 import type { DiskQueue } from "../disk/disk-queue.ts";
 import { ExtentFiles } from "../disk/extent-files.ts";
@@ -9,7 +9,6 @@ import { ExtentStore } from "../disk/extent-store.ts";
 import { LocalExtent } from "../disk/local-extent.ts";
 import type { ExtentTable } from "../disk/table.ts";
 import { Cluster, names, pattern } from "../testing/harness.ts";
-import { PayloadHolders } from "./payload-holders.ts";
 
 test("payload holders: the last one that ends gives the memory back; none does after it was kept", () => {
   let given = 0;

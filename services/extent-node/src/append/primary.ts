@@ -4,7 +4,7 @@
  * acknowledgements move it (PrimaryWindow).
  */
 
-import { type Failure, type Outcome, ok, ownerEpoch, refused, unknownOutcome } from "@stamp/base";
+import { type Failure, holdersOf, type Outcome, ok, ownerEpoch, refused, unknownOutcome } from "@stamp/base";
 import {
   appendBlocksMax,
   blockPayloadBytesMax,
@@ -21,7 +21,6 @@ import type { AppendWaiter, LocalExtent } from "../disk/local-extent.ts";
 import { retained } from "../journal/slices.ts";
 import { type Node, unknownExtent } from "../node.ts";
 import { recordAppend } from "./append-record.ts";
-import { holdersOf } from "./payload-holders.ts";
 
 /**
  * The primary gives up so long before its caller does (an eighth of the time, if that is less): the caller hears which replica did not

@@ -2,14 +2,13 @@
  * Step 5 of the write path: a record of the primary at a secondary. Verified, taken only at the end of the replica, answered when it is
  * durable. The decision is made in the synchronous part, in the order of arrival.
  */
-import { extentId, type Outcome, ok, ownerEpoch, refused } from "@stamp/base";
+import { extentId, holdersOf, type Outcome, ok, ownerEpoch, refused } from "@stamp/base";
 import { appendHeadersBytesMax, crc32cOf, Slices, walkFrames } from "@stamp/extent";
 import type { CallContext } from "@stamp/ports";
 import { fromWire, type ReplicateRequest, toWire } from "@stamp/wire";
 import { retained } from "../journal/slices.ts";
 import { type Node, unknownExtent } from "../node.ts";
 import { recordAppend } from "./append-record.ts";
-import { holdersOf } from "./payload-holders.ts";
 
 export function replicate(node: Node, request: ReplicateRequest, context: CallContext): Promise<Outcome<{ durableBytes: bigint }>> {
   const id = extentId(fromWire(request.extentId));

@@ -1,6 +1,6 @@
 /** One extent on this node while the process runs: the replica machine, what is not in the extent file yet, and its block index. */
+import type { PayloadHolders } from "@stamp/base";
 import type { BlockIndex, FrameAt, PrimaryWindow, Replica } from "@stamp/extent";
-import type { PayloadHolders } from "../append/payload-holders.ts";
 
 /** A durable append that is not in the extent file yet. */
 export interface PendingAppend {

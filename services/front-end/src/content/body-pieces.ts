@@ -1,6 +1,6 @@
 /**
- * Pieces in which blobs leave. A piece is a copy, so that the large frame in which its bytes came is free at once; its memory is used again when
- * the system has taken it.
+ * Pieces in which blobs come and leave. A piece that leaves is a copy, so that the large frame in which its bytes came is free at once; its
+ * memory is used again when the system has taken it.
  *
  * Each download may have one small piece in its client's socket. A large one costs a quarter of the calls, but a client that then stands still
  * holds all of it. So the bytes of large pieces beyond those of small ones have a room of their own: when it is full, pieces are small.
@@ -13,6 +13,8 @@ export const smallPieceBytes: number = 64 * 1024;
 const largePieceBytes = 256 * 1024;
 /** Free memory that is kept for the next pieces, in bytes. */
 const freeBytesMax = 8 * 1024 * 1024;
+const uploadPieceBytesMin = 256 * 1024;
+const uploadPieceBytesMax = 4 * 1024 * 1024;
 /** Room of large pieces, as a part of what downloads may hold. */
 const roomPart = 1 / 8;
 
@@ -29,6 +31,13 @@ export interface DownloadPieces {
 }
 
 export class BodyPieces {
+  /** Memory of whole pieces of uploads. */
+  readonly uploads = new ReusedMemory({
+    freeBytesMax,
+    pieceBytesMin: uploadPieceBytesMin,
+    pieceBytesMax: uploadPieceBytesMax,
+    classBytes: smallPieceBytes,
+  });
   readonly #memory = new ReusedMemory({
     freeBytesMax,
     pieceBytesMin: smallPieceBytes / 2,

@@ -3,7 +3,7 @@
  * what came (or what came in one chunk): an announced length takes nothing, and many tiny chunks cost no more than their bytes. Only an owner
  * that has reason to expect more bytes soon reserves room for them.
  */
-import { type Outcome, ok } from "@stamp/base";
+import { type Outcome, ok, type ReusedMemory } from "@stamp/base";
 import type { ByteShare } from "./byte-budget.ts";
 
 const startBytes = 4 * 1024;
@@ -11,12 +11,14 @@ const startBytes = 4 * 1024;
 export class CountedBuffer {
   readonly #share: ByteShare;
   readonly #capacityMax: number;
+  readonly #memory: ReusedMemory | undefined;
   #buffer: Uint8Array = none;
   #filled = 0;
 
-  /** Never grows beyond `capacityMax`, in bytes. */
-  constructor(share: ByteShare, capacityMax: number) {
+  /** Never grows beyond `capacityMax`, in bytes. `memory`: memory of large buffers; undefined: each has memory of its own. */
+  constructor(share: ByteShare, capacityMax: number, memory?: ReusedMemory) {
     this.#share = share;
+    this.#memory = memory;
     this.#capacityMax = capacityMax;
   }
 
@@ -73,16 +75,23 @@ export class CountedBuffer {
     return ok();
   }
 
-  /** The bytes, which are the caller's now, and what it gives back for them to the budget. */
-  handOver(): { readonly payload: Uint8Array; readonly countedBytes: number } {
-    const handed = { payload: this.bytes, countedBytes: this.#buffer.length };
+  /** The bytes, which are the caller's now, and what it gives back for them to the budget. `free`: nobody looks at the bytes any more. */
+  handOver(): { readonly payload: Uint8Array; readonly countedBytes: number; readonly free: () => void } {
+    const buffer = this.#buffer;
+    const handed = { payload: this.bytes, countedBytes: buffer.length, free: () => this.#free(buffer) };
     this.#buffer = none;
     this.#filled = 0;
     return handed;
   }
 
   drop(): void {
-    this.#share.give(this.handOver().countedBytes);
+    const { countedBytes, free } = this.handOver();
+    this.#share.give(countedBytes);
+    free();
+  }
+
+  #free(buffer: Uint8Array): void {
+    if (this.#memory?.isOut(buffer)) this.#memory.give(buffer);
   }
 
   #usual(needed: number): number {
@@ -96,8 +105,9 @@ export class CountedBuffer {
   }
 
   #resize(capacity: number): void {
-    const grown = new Uint8Array(capacity);
+    const grown = this.#memory?.take(capacity) ?? new Uint8Array(capacity);
     grown.set(this.bytes);
+    this.#free(this.#buffer);
     this.#buffer = grown;
   }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { concatBytes, type Outcome, ok, unknownOutcome } from "@stamp/base";
+import { concatBytes, type Outcome, ok, ReusedMemory, unknownOutcome } from "@stamp/base";
 import { NodeClock, NodeDigest } from "@stamp/ports-node";
 import type { Place } from "@stamp/wire";
 import fc from "fast-check";
@@ -14,6 +14,7 @@ async function* chunksOf(sizes: readonly number[]): AsyncGenerator<Uint8Array, v
   for (const size of sizes) yield Uint8Array.from({ length: size }, () => at++ & 0xff);
 }
 
+const none = new Uint8Array(0);
 const wholeOf = (lengthBytes: number): Uint8Array => Uint8Array.from({ length: lengthBytes }, (_, i) => i & 0xff);
 
 const budgetOf = (bytesMax: number): ByteBudget => new ByteBudget(new NodeClock(), { bytesMax, waitMaxMs: 5_000 });
@@ -32,9 +33,13 @@ function options(contentLengthBytes: number | undefined, more: Partial<UploadOpt
     budget: shareOf(budgetOf(1000)),
     pieceRoom: shareOf(budgetOf(1000)),
     digest: new NodeDigest(),
-    writeData: async (payload): Promise<Outcome<readonly Place[]>> => {
-      const index = pieces.push(payload);
+    writeData: async (payload, free): Promise<Outcome<readonly Place[]>> => {
+      const index = pieces.push(none);
       await new Promise((resolve) => setImmediate(resolve));
+      // The piece is sent at last. From now on its memory is used again.
+      pieces[index - 1] = payload.slice();
+      payload.fill(0xdb);
+      free();
       return ok([{ extentId: BigInt(index), lengthBytes: payload.length } as Place]);
     },
     pieces,
@@ -51,7 +56,8 @@ test("whatever the chunks are, the pieces are the body in order, hashes are of t
         const lengthBytes = sizes.reduce((sum, size) => sum + size, 0);
         const budget = budgetOf(budgetBytes);
         const pieces = budgetOf(budgetBytes);
-        const given = options(lengthBytes, { budget: shareOf(budget), pieceRoom: shareOf(pieces) });
+        const memory = new ReusedMemory({ freeBytesMax: 1_000, pieceBytesMin: 8, pieceBytesMax: 1_000, classBytes: 8 });
+        const given = options(lengthBytes, { budget: shareOf(budget), pieceRoom: shareOf(pieces), memory });
         const received = await receiveBody(chunksOf(sizes), given);
         assert.ok(received.ok);
         const { inline, places, md5 } = received.value;
@@ -316,4 +322,30 @@ test("an upload too long for small pieces gives back the room that it does not f
   assert.deepEqual([given.pieces.length, budget.usedBytes], [0, 1_260]);
   client.end();
   assert.ok(!(await receiving).ok);
+});
+
+test("memory of pieces: a piece that was written is the memory of a later one; one that was not given back never is", async () => {
+  const memory = new ReusedMemory({ freeBytesMax: 1_000, pieceBytesMin: 100, pieceBytesMax: 100, classBytes: 100 });
+  for (const isFree of [true, false]) {
+    const used = new Set<ArrayBufferLike>();
+    const given = options(1_000, {
+      memory,
+      quickChunkBytes: 1,
+      writeData: async (payload, free) => {
+        used.add(payload.buffer);
+        await new Promise((resolve) => setImmediate(resolve));
+        if (isFree) free();
+        return ok([]);
+      },
+    });
+    assert.ok((await receiveBody(chunksOf(Array(10).fill(100)), given)).ok);
+    assert.ok(isFree ? used.size <= 4 : used.size === 10, `${used.size}`);
+  }
+});
+
+test("memory of pieces: a body that breaks off gives the memory back that no piece was made of", async () => {
+  const memory = new ReusedMemory({ freeBytesMax: 1_000, pieceBytesMin: 100, pieceBytesMax: 100, classBytes: 100 });
+  const given = options(1_000, { memory, quickChunkBytes: 1 });
+  assert.equal((await receiveBody(chunksOf([50]), given)).ok, false);
+  assert.equal(memory.freeBytes, 100);
 });

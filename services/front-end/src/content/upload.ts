@@ -11,7 +11,7 @@
  * none, or others want its bytes while it waits for its client, it sends what it holds as a piece of its own.
  */
 import { type Parsed, parsed, rejected } from "@stamp/azure-rest";
-import type { Outcome } from "@stamp/base";
+import type { Outcome, ReusedMemory } from "@stamp/base";
 import type { Digest } from "@stamp/ports";
 import type { Place } from "@stamp/wire";
 import { restErrorOf } from "../objects/failures.ts";
@@ -36,7 +36,10 @@ export interface UploadOptions {
   readonly digest: Digest;
   /** Encrypts what is written; hashes are those of the bytes that came. Nothing stays inline then. */
   readonly cipher?: WriteCipher | undefined;
-  readonly writeData: (payload: Uint8Array) => Promise<Outcome<readonly Place[]>>;
+  /** Memory of the pieces. Default: each has memory of its own. */
+  readonly memory?: ReusedMemory;
+  /** `free`: to be called if nobody will look at the payload any more. */
+  readonly writeData: (payload: Uint8Array, free: () => void) => Promise<Outcome<readonly Place[]>>;
 }
 
 export interface Uploaded extends ContentDigests {
@@ -118,12 +121,13 @@ class Upload {
   readonly #places: Place[] = [];
 
   constructor(options: UploadOptions) {
-    const { wants, digest, budget, pieceRoom, pieceBytes, contentLengthBytes, bytesMax } = options;
+    const { wants, digest, budget, pieceRoom, pieceBytes, contentLengthBytes, bytesMax, memory } = options;
     this.#options = options;
     this.#md5 = wants.md5 ? digest.md5() : undefined;
     this.#held = new CountedBuffer(
       budget,
       this.#small ? (contentLengthBytes ?? 0) : Math.min(pieceBytes, contentLengthBytes ?? pieceBytes),
+      memory,
     );
     this.#leastPieceBytes = Math.ceil((contentLengthBytes ?? bytesMax) / piecesMax);
     this.#endWanted = this.#small ? [] : [budget, pieceRoom].map((share) => share.whenWanted(() => this.#giveBack()));
@@ -273,11 +277,11 @@ class Upload {
     const { windowBytes, budget, pieceRoom, writeData } = this.#options;
     const problem = await this.#settle(Math.max(0, windowBytes - this.#held.lengthBytes));
     if (problem) return problem;
-    const { payload, countedBytes } = this.#held.handOver();
+    const { payload, countedBytes, free } = this.#held.handOver();
     this.#inFlightBytes += payload.length;
     const reservedBytes = this.#reservedBytes;
     this.#reservedBytes = 0;
-    const answer = writeData(payload).finally(() => {
+    const answer = writeData(payload, free).finally(() => {
       budget.give(countedBytes);
       pieceRoom.give(reservedBytes);
     });

@@ -356,7 +356,7 @@ export class Objects {
       readonly pins: UploadPins;
     },
   ): Promise<Parsed<Uploaded>> {
-    const { world, config, router, uploads, pieces } = this.parts;
+    const { world, config, router, uploads, pieces, bodies } = this.parts;
     const holder = holderOf(name, options.from);
     const { pins } = options;
     const route = router.routeOfBlob(name);
@@ -372,16 +372,15 @@ export class Objects {
       pieceRoom: pieces.of(holder, options.signal),
       digest: world.digest,
       cipher: options.key && new WriteCipher(world, options.key),
-      writeData: async (payload): Promise<Outcome<readonly Place[]>> => {
+      memory: bodies.uploads,
+      writeData: async (payload, free): Promise<Outcome<readonly Place[]>> => {
         if (pins.goneExtentId !== undefined) {
-          return refused(
-            "unavailable",
-            "badPlace",
-            `extent ${pins.goneExtentId}, with bytes of this upload, left blob data: write the data again`,
-          );
+          const why = `extent ${pins.goneExtentId}, with bytes of this upload, left blob data: write the data again`;
+          return refused("unavailable", "badPlace", why);
         }
         const deadlineMs = world.clock.monotonicMs() + config.requestTimeoutMs;
-        const written = await router.writeData(route, payload, options.signal ? { deadlineMs, signal: options.signal } : { deadlineMs });
+        const limits = options.signal ? { deadlineMs, signal: options.signal } : { deadlineMs };
+        const written = await router.writeData(route, payload, limits, free);
         if (!written.ok) return written;
         pins.add(written.value.places, written.value.pinTermMs);
         return { ok: true, value: written.value.places };

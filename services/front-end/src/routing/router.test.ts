@@ -27,6 +27,7 @@ function start(
   reach?: Reach,
   room?: RoomBeside,
   result: object = { case: "done", value: {} },
+  sharesMessages = false,
 ) {
   const calls: string[] = [];
   const watching = new Set<() => void>();
@@ -42,6 +43,7 @@ function start(
     return step === "done" ? answered : step;
   };
   const transport = {
+    sharesMessages,
     client: (address: string) => ({
       execute: (_: unknown, options: { timeoutMs: number }) => answer(address, options),
       writeData: (_: unknown, options: { timeoutMs: number }) => answer(address, options),
@@ -298,4 +300,19 @@ test("a request that waits is refused when no other host answers any more", asyn
   const sinceMs = performance.now();
   const outcome = await asked;
   assert.ok(!outcome.ok && performance.now() - sinceMs < 5_000);
+});
+
+test("writes of data: the payload is free after one attempt that went well, and after nothing else", async () => {
+  for (const [script, isShared, expected] of [
+    [["done"], false, 1],
+    [[lost, "done"], false, 0],
+    [[wrongPartition, "done"], false, 0],
+    [[refused("resourceExhausted", "overloaded", "full")], false, 0],
+    [["done"], true, 0],
+  ] as const) {
+    const { router, limits } = start(script, undefined, undefined, undefined, undefined, undefined, isShared);
+    let free = 0;
+    await router.writeData({ table: "Blob", key: new Uint8Array([1]) }, new Uint8Array(5), limits(), () => free++);
+    assert.equal(free, expected, `${script.map((step) => (typeof step === "string" ? step : step.failure.reason)).join()}, ${isShared}`);
+  }
 });

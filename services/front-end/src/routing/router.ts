@@ -141,13 +141,22 @@ export class Router {
   }
 
   /** Puts bytes into the blob data stream of the range. Repeated freely: bytes that nothing refers to are collected. */
-  writeData(route: Route, payload: Uint8Array, limits: CallLimits): Promise<Outcome<Written>> {
-    return this.#call("writeData", route, "elsewhere", limits, async (range, options) => {
-      const answer = await this.#world.transport
+  /**
+   * `free`: called if nobody looks at the payload any more when the call is over. After a second attempt the connection of the first one may
+   * still send it.
+   */
+  async writeData(route: Route, payload: Uint8Array, limits: CallLimits, free?: () => void): Promise<Outcome<Written>> {
+    const { transport } = this.#world;
+    let attempts = 0;
+    const written = await this.#call("writeData", route, "elsewhere", limits, async (range, options) => {
+      attempts++;
+      const answer = await transport
         .client(range.serverAddress, PartitionServer)
         .writeData({ rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), key: route.key, payload }, options);
       return answer.ok ? ok(answer.value) : answer;
     });
+    if (written.ok && attempts === 1 && transport.sharesMessages !== true) free?.();
+    return written;
   }
 
   /** Renews the pins on extents of an upload in progress; returns those that are gone. */

@@ -38,8 +38,8 @@ export interface RangeEngine {
     decide: (view: RowView, sequence: number) => Promise<Outcome<Decision>>,
     options: { readonly timeoutMs: number; readonly pipelined: boolean },
   ): Promise<Outcome<Decision>>;
-  /** To the blob data stream, in one piece. */
-  appendData(payload: Uint8Array, timeoutMs: number): Promise<Outcome<Place>>;
+  /** To the blob data stream, in one piece. `whenFree`: see `AppendOptions`. */
+  appendData(payload: Uint8Array, timeoutMs: number, whenFree?: () => void): Promise<Outcome<Place>>;
   /** Whether a row may refer to it. Asked in row order. */
   mayReferTo(place: Place): boolean;
   readonly facts: EngineFacts;

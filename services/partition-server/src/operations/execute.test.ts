@@ -35,6 +35,8 @@ class Bench {
   readonly holdings: Holdings;
   readonly executor: Executor;
   leaseHeld = true;
+  /** Whether appended bytes of blobs are kept. */
+  keeps = false;
 
   constructor(sim: Simulation, operationsMax = 100, admission: Partial<GateOptions> = {}) {
     this.world = sim.world("ps");
@@ -56,6 +58,7 @@ class Bench {
       dataAdmission: gate,
       pinTermMs: 60_000,
       leaseHeld: () => this.leaseHeld,
+      onAppended: () => this.keeps,
       locate,
       seals: noSeals,
       mayWrite: () => true,
@@ -264,7 +267,12 @@ test("execute: data is written within bounds, and only for tables that have it",
   served(async (bench) => {
     unwrap(await bench.load(accounts));
     const write = (range: Range, bytes: number) =>
-      bench.executor.writeData(range.rangeId, 1, new Uint8Array(1), new Uint8Array(bytes), bench.world.clock.monotonicMs() + 1_000);
+      bench.executor.writeData(
+        range.rangeId,
+        1,
+        { key: new Uint8Array(1), payload: new Uint8Array(bytes) },
+        bench.world.clock.monotonicMs() + 1_000,
+      );
     assert.deepEqual(unwrap(await write(blobs, 3)), [{ extentId: dataExtent, offsetBytes: 0, lengthBytes: 3 }]);
     for (const [range, bytes] of [
       [blobs, 0],
@@ -288,7 +296,7 @@ test("execute: bytes of large writes wait for their turn, each account behind it
       const order: string[] = [];
       const write = async (account: string, at: number) => {
         const deadlineMs = bench.world.clock.monotonicMs() + 60_000;
-        const written = await bench.executor.writeData(blobs.rangeId, blobs.rangeVersion, key(account, at), payload, deadlineMs);
+        const written = await bench.executor.writeData(blobs.rangeId, blobs.rangeVersion, { key: key(account, at), payload }, deadlineMs);
         order.push(account);
         return written;
       };
@@ -323,7 +331,7 @@ test("execute: bytes that wait for their turn while their range goes are not app
       const deadlineMs = bench.world.clock.monotonicMs() + 60_000;
       const key = routeOf(bench.world.rules, get).key;
       const written = Array.from({ length: 5 }, () =>
-        bench.executor.writeData(blobs.rangeId, blobs.rangeVersion, key, new Uint8Array(1), deadlineMs),
+        bench.executor.writeData(blobs.rangeId, blobs.rangeVersion, { key, payload: new Uint8Array(1) }, deadlineMs),
       );
       unwrap(await bench.close(blobs));
       const outcomes = await Promise.all(written);
@@ -334,3 +342,24 @@ test("execute: bytes that wait for their turn while their range goes are not app
     100,
     { limitMin: 1, limitMax: 1 },
   ));
+
+test("execute: the memory of data is free when the append's is and nobody keeps the bytes, and not after a failure", () =>
+  served(async (bench, sim) => {
+    for (const [dataFree, keeps, rangeVersion, expected] of [
+      ["with the result", false, blobs.rangeVersion, 1],
+      ["later", false, blobs.rangeVersion, 1],
+      ["never", false, blobs.rangeVersion, 0],
+      ["with the result", true, blobs.rangeVersion, 0],
+      ["later", true, blobs.rangeVersion, 0],
+      ["with the result", false, blobs.rangeVersion + 1, 0],
+    ] as const) {
+      bench.streams.dataFree = dataFree;
+      bench.keeps = keeps;
+      let told = 0;
+      const data = { key: new Uint8Array(1), payload: new Uint8Array(5), free: () => told++ };
+      const written = await bench.executor.writeData(blobs.rangeId, rangeVersion, data, bench.world.clock.monotonicMs() + 1_000);
+      assert.equal(written.ok, rangeVersion === blobs.rangeVersion);
+      await sim.sleep(20);
+      assert.equal(told, expected, `${dataFree}, ${keeps ? "kept" : "not kept"}`);
+    }
+  }));

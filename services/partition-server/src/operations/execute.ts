@@ -13,7 +13,7 @@
  * whatever the lease says by now; it is answered as done.
  */
 import type { GateFigures, GateOptions } from "@stamp/admission";
-import { compareBytes, emptyBytes, type Failed, Histogram, type Outcome, ok, refused } from "@stamp/base";
+import { compareBytes, emptyBytes, type Failed, Histogram, holdersOf, type Outcome, ok, refused } from "@stamp/base";
 import {
   type BlobPolicy,
   type Body,
@@ -79,8 +79,18 @@ export interface ExecutorOptions {
   readonly locate: (extentIds: readonly number[], timeoutMs: number) => Promise<ExtentLocation[]>;
   readonly seals: Seals;
   readonly mayWrite: MayWrite;
-  /** Runs when bytes for a blob are durable; `account` is what all keys of the blob's account begin with. The bytes are not changed any more. */
-  readonly onAppended?: (account: string, place: Place, bytes: Uint8Array) => void;
+  /**
+   * Runs when bytes for a blob are durable; `account` is what all keys of the blob's account begin with. Returns true if it keeps the bytes, which
+   * are not changed any more then.
+   */
+  readonly onAppended?: (account: string, place: Place, bytes: Uint8Array) => boolean;
+}
+
+/** Bytes for the blob at a key. `free`: called when nobody will look at either any more, or never. */
+export interface DataToWrite {
+  readonly key: Uint8Array;
+  readonly payload: Uint8Array;
+  readonly free?: (() => void) | undefined;
 }
 
 export class Executor {
@@ -136,15 +146,19 @@ export class Executor {
     return this.#followReshapes(rangeId, rangeVersion, childRoute, deadlineMs, (held) => this.#executeInTurn(held, asked, deadlineMs));
   }
 
-  /** Bytes for the blob at this key. */
-  writeData(rangeId: string, rangeVersion: number, key: Uint8Array, payload: Uint8Array, deadlineMs: number): Promise<Outcome<Place[]>> {
+  writeData(rangeId: string, rangeVersion: number, data: DataToWrite, deadlineMs: number): Promise<Outcome<Place[]>> {
     return this.#bounded(async () => {
+      const { key, payload } = data;
       if (payload.length < 1 || payload.length > dataBytesMax) {
         return refused("invalidArgument", "badRequest", `1 to ${dataBytesMax} bytes at a time, not ${payload.length}`);
       }
       // Whoever does not say what blob it is for finds out when the map is new.
       const childRoute = (): Route | undefined => (key.length === 0 ? undefined : { table: "Blob", key });
-      return this.#followReshapes(rangeId, rangeVersion, childRoute, deadlineMs, (held) => this.#writeData(held, key, payload, deadlineMs));
+      let attempts = 0;
+      return this.#followReshapes(rangeId, rangeVersion, childRoute, deadlineMs, (held) => {
+        // A child is asked after the parent, whose append may still be under way.
+        return this.#writeData(held, attempts++ === 0 ? data : { key, payload }, deadlineMs);
+      });
     });
   }
 
@@ -207,21 +221,22 @@ export class Executor {
   }
 
   /** In the turn of its account and blob; whose these bytes are is not known without a key: those stand together. */
-  async #writeData(held: HeldEngine, key: Uint8Array, payload: Uint8Array, deadlineMs: number): Promise<Outcome<Place[]>> {
+  async #writeData(held: HeldEngine, data: DataToWrite, deadlineMs: number): Promise<Outcome<Place[]>> {
     if (held.range.streams.blobData === "") return refused("invalidArgument", "badRequest", `${held.range.rangeId} has no blob data`);
-    const asked = { account: accountPrefix(key), partition: latin1(key), kind: "write" } as const;
-    return this.#inTurn(held, this.#dataAdmission.enter(asked), deadlineMs, () =>
-      this.#appendData(held, asked.account, payload, deadlineMs),
-    );
+    const asked = { account: accountPrefix(data.key), partition: latin1(data.key), kind: "write" } as const;
+    return this.#inTurn(held, this.#dataAdmission.enter(asked), deadlineMs, () => this.#appendData(held, asked.account, data, deadlineMs));
   }
 
-  async #appendData(held: HeldEngine, account: string, payload: Uint8Array, deadlineMs: number): Promise<Outcome<Place[]>> {
+  /** Holders of the payload are the append, and whoever keeps the bytes of it. */
+  async #appendData(held: HeldEngine, account: string, { payload, free }: DataToWrite, deadlineMs: number): Promise<Outcome<Place[]>> {
+    const holders = holdersOf(2, free);
     const sinceMs = this.#world.clock.monotonicMs();
-    const place = await held.engine.appendData(payload, this.#left(deadlineMs));
+    const place = await held.engine.appendData(payload, this.#left(deadlineMs), () => holders?.end());
     this.took.data.since(sinceMs);
     held.load.moved(payload.length, 0);
-    if (place.ok) this.#options.onAppended?.(account, place.value, payload);
-    return place.ok ? ok([place.value]) : place;
+    if (!place.ok) return place;
+    if (this.#options.onAppended?.(account, place.value, payload) !== true) holders?.end();
+    return ok([place.value]);
   }
 
   /** Where the extents of these places are; those that nobody knows are left out. */

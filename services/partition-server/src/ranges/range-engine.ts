@@ -137,8 +137,8 @@ function engineOf(partition: RangePartition): RangeEngine {
           options,
         )
         .then((outcome) => (outcome.ok ? outcome.value : outcome)),
-    appendData: async (payload, timeoutMs) => {
-      const places = await partition.appendData([payload], { timeoutMs });
+    appendData: async (payload, timeoutMs, whenFree) => {
+      const places = await partition.appendData([payload], { timeoutMs, whenFree });
       if (!places.ok) return places;
       const place = places.value[0];
       return place ? ok(place) : refused("internal", "bug", "an append gave no place");

@@ -127,8 +127,8 @@ export class Shipper {
   }
 
   /** Bytes were appended for a blob of an account. They are kept for a while if they are to be sent. */
-  appended(account: string, place: Place, bytes: Uint8Array): void {
-    if (this.#shipped.has(account)) this.#fresh.keep(place, bytes);
+  appended(account: string, place: Place, bytes: Uint8Array): boolean {
+    return this.#shipped.has(account) && this.#fresh.keep(place, bytes);
   }
 
   async run(signal: AbortSignal): Promise<void> {

@@ -29,6 +29,8 @@ export class TestStreams {
   commitMs = 2;
   /** Time of an append of blob data, in milliseconds; appends of one range are done one after another. */
   dataMs = 0;
+  /** When the memory of an append of blob data is free. */
+  dataFree: "with the result" | "later" | "never" = "never";
   /** Time to make the first extents of children, in milliseconds. */
   allocateMs = 0;
   /** Time of ranges to write out before they leave, in milliseconds, and how often they fail at it. */
@@ -203,7 +205,7 @@ class TestEngine implements RangeEngine {
     return decided;
   }
 
-  async appendData(payload: Uint8Array): ReturnType<RangeEngine["appendData"]> {
+  async appendData(payload: Uint8Array, _timeoutMs: number, whenFree?: () => void): ReturnType<RangeEngine["appendData"]> {
     if (this.#closed || this.#holdsData) return refused("unavailable", "partitionLoading", "it becomes another range");
     if (this.#streams.dataMs > 0) {
       this.#lastData = this.#lastData.then(() => sleep(this.#world.clock, this.#streams.dataMs));
@@ -211,6 +213,8 @@ class TestEngine implements RangeEngine {
     }
     const place = { extentId: dataExtent, offsetBytes: this.#streams.dataBytes, lengthBytes: payload.length };
     this.#streams.dataBytes += payload.length;
+    if (this.#streams.dataFree === "with the result") whenFree?.();
+    if (this.#streams.dataFree === "later") this.#world.clock.after(10, () => whenFree?.());
     return ok(place);
   }
 

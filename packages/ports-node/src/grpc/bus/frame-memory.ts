@@ -13,7 +13,13 @@ export class FrameMemory {
   readonly #memory: ReusedMemory;
 
   constructor(freeBytesMax: number) {
-    this.#memory = new ReusedMemory({ freeBytesMax, pieceBytesMin: reusedFrameBytesMin, pieceBytesMax: reusedFrameBytesMax, classBytes });
+    this.#memory = new ReusedMemory({
+      freeBytesMax,
+      pieceBytesMin: reusedFrameBytesMin,
+      pieceBytesMax: reusedFrameBytesMax,
+      classBytes,
+      make: (bytes) => Buffer.allocUnsafeSlow(bytes).buffer,
+    });
   }
 
   /** Memory that waits for its next use, in bytes. */

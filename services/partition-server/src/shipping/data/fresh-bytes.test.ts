@@ -34,7 +34,7 @@ test("fresh bytes: the newest are kept within the bound, a part from the beginni
   fresh.forget(place(1, 3 * size, 0));
   fresh.forget(place(1, 3 * size, 0));
   assert.deepEqual([fresh.bytes, fresh.find(place(1, 3 * size, 1))], [entry(size), undefined]);
-  fresh.keep(place(3, 0, 0), new Uint8Array(2 * entry(size)));
+  assert.equal(fresh.keep(place(3, 0, 0), new Uint8Array(2 * entry(size))), false);
   assert.equal(fresh.bytes, entry(size), "what is larger than the bound is not kept");
   fresh.clear();
   assert.deepEqual([fresh.bytes, fresh.find(place(1, 2 * size, 1))], [0, undefined]);
@@ -43,7 +43,7 @@ test("fresh bytes: the newest are kept within the bound, a part from the beginni
 test("fresh bytes: small appends are not kept: an entry of each would take more memory than its bytes", () => {
   const fresh = new FreshBytes(kib * kib);
   for (let at = 0; at < 10_000; at++) fresh.keep(place(1, at, 0), new Uint8Array(1));
-  fresh.keep(place(2, 0, 0), new Uint8Array(16 * kib - 1));
+  assert.equal(fresh.keep(place(2, 0, 0), new Uint8Array(16 * kib - 1)), false);
   assert.deepEqual([fresh.bytes, fresh.find(place(1, 9_999, 1)), fresh.find(place(2, 0, 1))], [0, undefined, undefined]);
   fresh.keep(place(3, 0, 0), new Uint8Array(16 * kib));
   assert.equal(fresh.find(place(3, 0, 16 * kib))?.length, 16 * kib);
@@ -52,9 +52,9 @@ test("fresh bytes: small appends are not kept: an entry of each would take more 
 test("fresh bytes: a small piece of a large frame does not keep the frame, and a frame that stays counts whole", () => {
   const fresh = new FreshBytes(kib * kib);
   const frame = new Uint8Array(100 * kib).fill(7);
-  fresh.keep(place(1, 0, 0), frame.subarray(500, 500 + 20 * kib));
+  assert.equal(fresh.keep(place(1, 0, 0), frame.subarray(500, 500 + 20 * kib)), false, "a copy");
   assert.equal(present(fresh.find(place(1, 0, 100)), "bytes").buffer.byteLength, 20 * kib);
-  fresh.keep(place(2, 0, 0), frame.subarray(0, 60 * kib));
+  assert.equal(fresh.keep(place(2, 0, 0), frame.subarray(0, 60 * kib)), true, "the bytes themselves");
   assert.equal(fresh.bytes, entry(20 * kib) + entry(100 * kib));
   fresh.forget(place(2, 0, 0));
   assert.equal(fresh.bytes, entry(20 * kib));

@@ -33,20 +33,21 @@ export class FreshBytes {
     return this.#bytes;
   }
 
-  /** The caller never changes `bytes` afterwards. */
-  keep(at: At, bytes: Uint8Array): void {
+  /** Returns true if it keeps `bytes` themselves, which the caller never changes then. */
+  keep(at: At, bytes: Uint8Array): boolean {
     this.forget(at);
-    if (bytes.length < keptFrom) return;
+    if (bytes.length < keptFrom) return false;
     // The bytes may lie in a much larger frame with those of others, which would stay with them.
     const own = bytes.buffer.byteLength > 2 * bytes.length ? bytes.slice() : bytes;
-    if (memoryOf(own) > this.#bytesMax) return;
+    if (memoryOf(own) > this.#bytesMax) return false;
     this.#kept.set(idOf(at), own);
     this.#bytes += memoryOf(own);
     for (const [oldest, kept] of this.#kept) {
-      if (this.#bytes <= this.#bytesMax) return;
+      if (this.#bytes <= this.#bytesMax) break;
       this.#kept.delete(oldest);
       this.#bytes -= memoryOf(kept);
     }
+    return own === bytes;
   }
 
   /** The bytes of a place that begins where bytes were appended. Undefined: they have to be read. */

@@ -1,5 +1,6 @@
 /**
- * Counts who still looks at the payload of an append, and gives its memory back when nobody does (CallContext.giveBackPayload):
+ * Counts who still looks at the payload of a request, and gives its memory back when nobody does (CallContext.giveBackPayload). Of an append to
+ * an extent node:
  *
  *     the journal or the extent file, until it is durable     ─┐
  *     the memory that reads are served from, until it is flushed ├─▶ the last one that ends gives it back
