@@ -3,7 +3,8 @@
  * machine does meanwhile hits all of them.
  */
 import { execFileSync } from "node:child_process";
-import { cpus, loadavg } from "node:os";
+import { statfsSync } from "node:fs";
+import { cpus, loadavg, tmpdir } from "node:os";
 import { resolve } from "node:path";
 import { type BenchCase, cases, nameOf } from "../cases.ts";
 import { combine, type Measurement, measure } from "../measure.ts";
@@ -27,17 +28,20 @@ const root = process.env.STAMP_ROOT ?? resolve(import.meta.dirname, "../../../..
 const space = "bench";
 const warmUps: readonly BenchCase[] = cases.filter(({ scenario, clients }) => clients === 64 && scenario.endsWith("1 KiB"));
 
+/** A round of uploads writes about 21 GB: three copies in the cluster and in embedded mode, one in the emulator. */
+const freeBytesMin = 30e9;
+
 /** Returns the exit code: 1 if an operation failed. */
 export async function peersBench(options: PeersOptions): Promise<number> {
   const { seconds, rounds, json } = options;
   const say = (text: string): void => void (json ? process.stderr : process.stdout).write(`${text}\n`);
   const loadBefore = loadText();
-  const targets = await startAll(options.targets, say);
+  const targets = new Targets(options.targets, say);
   let rows: readonly Row[];
   try {
     rows = await measureAll(targets, options, (row) => !json && say(lineOf(row)));
   } finally {
-    for (const target of targets) await target.stop();
+    await targets.stop();
   }
   if (json) console.log(jsonOf(rows, options));
   else for (const text of ["", "Ratio to Azurite (throughput), processor time of one operation by process:"]) say(text);
@@ -51,32 +55,61 @@ export async function peersBench(options: PeersOptions): Promise<number> {
   return rows.some((row) => row.result.failed > 0) ? 1 : 0;
 }
 
-async function startAll(names: readonly TargetName[], say: (text: string) => void): Promise<readonly BenchTarget[]> {
-  const targets: BenchTarget[] = [];
-  for (const name of names) {
+/** Targets of a run. They begin again with empty folders when the disk gets full: a run of three rounds writes more than 100 GB. */
+class Targets {
+  readonly #names: readonly TargetName[];
+  readonly #say: (text: string) => void;
+  #running: readonly BenchTarget[] = [];
+  #freeAtStart = 0;
+
+  constructor(names: readonly TargetName[], say: (text: string) => void) {
+    this.#names = names;
+    this.#say = say;
+  }
+
+  /** Targets with room on their disk for a round of any case. Code that is hot has been compiled in them. */
+  async withRoom(): Promise<readonly BenchTarget[]> {
+    // Whatever else has filled the disk does not go away by a new start.
+    const isFull = freeBytes() < Math.min(freeBytesMin, this.#freeAtStart - 10e9);
+    if (this.#running.length > 0 && !isFull) return this.#running;
+    if (this.#running.length > 0) this.#say("the disk gets full: all targets begin again with empty folders");
+    await this.stop();
+    this.#freeAtStart = freeBytes();
+    if (this.#freeAtStart < freeBytesMin)
+      this.#say(`${tmpdir()} has less than ${freeBytesMin / 1e9} GB free: cases of large bodies may fill it`);
+    for (const name of this.#names) await this.#start(name);
+    for (const target of this.#running) for (const each of warmUps) await measure(target, each, 2, `${space}WarmUp`.toLowerCase());
+    return this.#running;
+  }
+
+  async stop(): Promise<void> {
+    for (const target of this.#running) await target.stop();
+    this.#running = [];
+  }
+
+  async #start(name: TargetName): Promise<void> {
     try {
-      targets.push(await startTarget(name));
+      this.#running = [...this.#running, await startTarget(name)];
     } catch (error) {
-      say(`${name} is left out: ${(error as Error).message}`);
+      this.#say(`${name} is left out: ${(error as Error).message}`);
     }
   }
-  return targets;
 }
 
-async function measureAll(
-  targets: readonly BenchTarget[],
-  { chosen, rounds, seconds }: PeersOptions,
-  onRow: (row: Row) => void,
-): Promise<readonly Row[]> {
+const freeBytes = (): number => {
+  const { bavail, bsize } = statfsSync(tmpdir());
+  return bavail * bsize;
+};
+
+async function measureAll(targets: Targets, { chosen, rounds, seconds }: PeersOptions, onRow: (row: Row) => void): Promise<readonly Row[]> {
   const rows: Row[] = [];
-  // Compiles what is hot in every target, so that the first case is not judged by its start.
-  for (const target of targets) for (const each of warmUps) await measure(target, each, 2, `${space}WarmUp`.toLowerCase());
   for (const each of chosen) {
-    const measured = new Map<TargetName, Measurement[]>(targets.map((target) => [target.name, []]));
+    const measured = new Map<TargetName, Measurement[]>();
     for (let round = 0; round < rounds; round++)
-      for (const target of targets) measured.get(target.name)?.push(await measure(target, each, seconds, space));
-    for (const target of targets) {
-      const row: Row = { case: nameOf(each), target: target.name, result: combine(measured.get(target.name) ?? []) };
+      for (const target of await targets.withRoom())
+        measured.set(target.name, [...(measured.get(target.name) ?? []), await measure(target, each, seconds, space)]);
+    for (const [target, results] of measured) {
+      const row: Row = { case: nameOf(each), target, result: combine(results) };
       rows.push(row);
       onRow(row);
     }
