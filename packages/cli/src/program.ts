@@ -7,6 +7,7 @@ import { CommandError, exitCodes } from "./exit.ts";
 import { addWords } from "./top-level.ts";
 
 export async function runProgram(argv: readonly string[]): Promise<void> {
+  outliveReader();
   const program = new Command("stamp")
     .description("A self-hosted storage cluster that Azure Storage SDKs work against.")
     .showHelpAfterError("(see --help)")
@@ -29,6 +30,14 @@ of stamp up: 9 an extent node with a disk in the data folder was not started; 13
   } catch (error) {
     await tellError(error);
   }
+}
+
+/**
+ * A command whose reader has gone (`| head`) goes on to its end, without words: it may have processes to stop, or an exit code to give. One that
+ * only reads and never ends by itself, `stamp logs --follow`, ends there by itself.
+ */
+function outliveReader(): void {
+  for (const output of [process.stdout, process.stderr]) output.on("error", () => {});
 }
 
 /** Help needs the option but not the number, which is in a package that help does not load. */

@@ -25,6 +25,8 @@ export interface ClusterStatus {
   readonly supervisorPid: number | null;
   readonly dataDir: string;
   readonly processes: readonly ProcessStatus[];
+  /** Notes that the supervisor can't write into the data folder, with the reasons; absent from a supervisor of an older release. */
+  readonly problems?: readonly string[];
   readonly endpoints: Endpoints;
   readonly connectionString: string;
   readonly lockService: string;

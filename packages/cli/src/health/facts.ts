@@ -105,7 +105,7 @@ export interface StampFacts {
   readonly supervisor: "answers" | "silent" | "gone" | "none";
   /** Process of the supervisor; null while there is none. */
   readonly supervisorPid: number | null;
-  readonly cluster: Pick<ClusterStatus, "dataDir" | "endpoints" | "connectionString" | "lockService">;
+  readonly cluster: Pick<ClusterStatus, "dataDir" | "endpoints" | "connectionString" | "lockService" | "problems">;
   readonly processes: readonly ProcessFacts[];
   /** Undefined if no stream manager that leads answered. */
   readonly streamLayer: StreamLayerFacts | undefined;

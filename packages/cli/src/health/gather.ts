@@ -63,7 +63,7 @@ export async function gather(config: ClusterConfig, transport: Transport, gather
     nowMs: Date.now(),
     supervisor: supervisor === undefined ? (alone || orphans.length > 0 ? "gone" : "none") : late === undefined ? "silent" : "answers",
     supervisorPid: supervisor?.pid ?? null,
-    cluster,
+    cluster: late?.problems === undefined ? cluster : { ...cluster, problems: late.problems },
     setUp: setUpFacts(
       config,
       (first ?? late)?.processes.map(({ name }) => name),

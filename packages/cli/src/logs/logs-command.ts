@@ -149,7 +149,7 @@ function tailOf(tail: string): number | undefined {
 /** Returns how many lines were printed. Waits for a slow reader, and ends when the reader has gone (`| head`). */
 async function print(entries: Iterable<LogEntry>, text: (entry: LogEntry) => string): Promise<number> {
   const { stdout } = process;
-  if (stdout.listenerCount("error") === 0) stdout.on("error", endsQuietly);
+  if (!stdout.listeners("error").includes(endsQuietly)) stdout.on("error", endsQuietly);
   let shown = 0;
   for (const entry of entries) {
     shown++;

@@ -8,6 +8,7 @@ import { Status } from "@stamp/wire";
 import type { StartedProcess } from "../plan.ts";
 import { takenPorts } from "../ports/ports-in-use.ts";
 import { DataFolder } from "../record/data-folder.ts";
+import { FolderNotes } from "../record/folder-notes.ts";
 import { secretFilesOf } from "../secret-files.ts";
 import { StartError } from "../start-error.ts";
 import type { ClusterStatus, ProcessStatus } from "../status.ts";
@@ -35,6 +36,8 @@ export class LocationSupervisor implements Controlled {
   readonly #seen = new Map<string, Pick<ProcessStatus, "state" | "ready" | "waitingFor">>();
   #pollTimer: NodeJS.Timeout | undefined;
   #stopping: Promise<void> | undefined;
+  readonly #notes = new FolderNotes();
+  #recorded = false;
 
   constructor(options: LocationSupervisorOptions) {
     this.#options = options;
@@ -59,13 +62,19 @@ export class LocationSupervisor implements Controlled {
       throw error instanceof StartError ? error : new StartError(inWords(error));
     }
     const { logBytesMax, restartAfterMs, stopTimeoutMs } = config;
-    for (const planned of plan) {
-      const onChange = () => this.#changed(planned.name);
-      const options = { root, logs: folder.logs, logBytesMax, restartAfterMs, stopTimeoutMs, onChange };
-      const managed = new ManagedProcess<StartedProcess>(planned, options);
-      this.#processes.push(managed);
-      managed.start(planned.role === "lock-service" && folder.isNew ? { STAMP_INIT: "true" } : {});
+    try {
+      for (const planned of plan) {
+        const onChange = () => this.#changed(planned.name);
+        const options = { root, logs: folder.logs, logBytesMax, restartAfterMs, stopTimeoutMs, onChange };
+        this.#processes.push(new ManagedProcess<StartedProcess>(planned, options));
+      }
+    } catch (error) {
+      for (const each of this.#processes.splice(0)) each.close();
+      folder.release();
+      throw new StartError(inWords(error));
     }
+    for (const managed of this.#processes)
+      managed.start(managed.plan.role === "lock-service" && folder.isNew ? { STAMP_INIT: "true" } : {});
     this.#poll();
   }
 
@@ -77,6 +86,7 @@ export class LocationSupervisor implements Controlled {
       supervisorPid: process.pid,
       dataDir: this.#options.config.dataDir,
       processes,
+      problems: this.#notes.problems,
       endpoints: { blob: "", queue: "", table: "" },
       connectionString: "",
       lockService: planLocation(this.#options.config)[0].grpc,
@@ -133,7 +143,14 @@ export class LocationSupervisor implements Controlled {
 
   #changed(name: string): void {
     this.#seen.delete(name);
-    if (this.#stopping === undefined) this.folder.recordProcesses(this.#processes.flatMap((each) => each.identity ?? []));
+    this.#recorded = false;
+    this.#record();
+  }
+
+  #record(): void {
+    if (this.#recorded || this.#stopping !== undefined) return;
+    const identities = this.#processes.flatMap((each) => each.identity ?? []);
+    this.#recorded = this.#notes.written("run/processes.json", () => this.folder.recordProcesses(identities));
   }
 
   #statusOf(managed: ManagedProcess<StartedProcess>): ProcessStatus {
@@ -146,6 +163,7 @@ export class LocationSupervisor implements Controlled {
   }
 
   #poll(): void {
+    this.#record();
     for (const managed of this.#processes) void this.#ask(managed);
     if (this.#stopping === undefined) this.#pollTimer = setTimeout(() => this.#poll(), pollMs);
   }
@@ -162,7 +180,7 @@ export class LocationSupervisor implements Controlled {
     }
     const { state, ready, waitingFor } = answer.value;
     this.#seen.set(name, { state, ready, waitingFor });
-    if (ready && role === "lock-service") this.folder.markInitialised();
+    if (ready && role === "lock-service") this.#notes.written("stamp.json", () => this.folder.markInitialised());
   }
 }
 

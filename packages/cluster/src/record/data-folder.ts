@@ -28,6 +28,7 @@ import { formatVersions, newerFormat, release } from "@stamp/base";
 import { inWords } from "@stamp/ports-node";
 import { StartError } from "../start-error.ts";
 import { identityOf, isAlive, type ProcessIdentity, signal } from "../supervise/process-identity.ts";
+import { reachesLongPaths, socketPathBytesMax } from "./control-path.ts";
 
 /** Version of what lies in the folder. Any other is refused: a program that reads it wrongly may write it wrongly. */
 const formatVersion = formatVersions["stamp-folder"];
@@ -69,10 +70,15 @@ export class DataFolder {
     return join(this.path, "logs");
   }
 
-  /** A socket's path is limited to about 100 bytes: in a deep folder it stands in the temporary one. */
+  /** Where the supervisor of this folder takes commands; if none runs, where the next one will. */
   get control(): string {
+    return this.supervisor()?.control ?? this.#ownControl;
+  }
+
+  /** Only Linux reaches a socket whose path is longer than about 100 bytes (control-path.ts): elsewhere it stands in the temporary folder. */
+  get #ownControl(): string {
     const near = join(this.path, "run", "control.sock");
-    if (Buffer.byteLength(near) <= 100) return near;
+    if (reachesLongPaths || Buffer.byteLength(near) <= socketPathBytesMax) return near;
     return join(tmpdir(), `stamp-${createHash("sha256").update(this.path).digest("hex").slice(0, 16)}.sock`);
   }
 
@@ -141,7 +147,7 @@ export class DataFolder {
    * looks again: whoever looked earlier and claims later finds another record there.
    */
   acquire(): SupervisorRecord | undefined {
-    const record: SupervisorRecord = { ...identityOf(process.pid), control: this.control, startedAt: new Date().toISOString() };
+    const record: SupervisorRecord = { ...identityOf(process.pid), control: this.#ownControl, startedAt: new Date().toISOString() };
     const path = join(this.path, supervisorFile);
     const mine = `${path}.${process.pid}.new`;
     writeFileSync(mine, JSON.stringify(record), { mode: 0o600 });
@@ -168,10 +174,22 @@ export class DataFolder {
     }
   }
 
+  /**
+   * Returns "kept" if this process still has the folder that it took. If its record is gone, as after `rm -rf run`, takes the folder again and
+   * returns "again"; returns the record of the supervisor that has taken it meanwhile.
+   */
+  keep(): "kept" | "again" | SupervisorRecord {
+    const seen = this.#read<SupervisorRecord>(supervisorFile);
+    if (seen !== undefined && nameOf(seen) === nameOf(identityOf(process.pid))) return "kept";
+    // If the data folder itself is gone, there is nothing to take.
+    if (!existsSync(join(this.path, "run"))) mkdirSync(join(this.path, "run"), { mode: 0o700 });
+    return this.acquire() ?? "again";
+  }
+
   /** Gives up what `acquire` took. The note on processes stays while one of them runs. */
   release(): void {
     if (this.leftOvers().length === 0) rmSync(join(this.path, "run/processes.json"), { force: true });
-    rmSync(this.control, { force: true });
+    rmSync(this.#ownControl, { force: true });
     rmSync(join(this.path, supervisorFile), { force: true });
   }
 

@@ -2,8 +2,10 @@
  * Control of a running supervisor: one request and one answer, a line of JSON each, over a socket in the data folder (so whoever may
  * write there may control it, nobody else).
  */
-import { chmodSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, rmSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
+import { isSystemError } from "@stamp/ports-node";
+import { type ReachedPath, reached } from "../record/control-path.ts";
 import type { ClusterStatus } from "../status.ts";
 import type { ManagedProcess } from "./managed-process.ts";
 
@@ -40,43 +42,83 @@ export interface Controlled {
 const lineBytesMax = 64 * 1024;
 const answerTimeoutMs = 60_000;
 
+/** Time between two looks whether the socket is still there. */
+const lookEveryMs = 2_000;
+
 export class ControlServer {
-  readonly #server: Server;
+  #server: Server;
   readonly #path: string;
+  readonly #makeServer: () => Server;
   readonly #sockets = new Set<Socket>();
+  #reached: ReachedPath | undefined;
+  #looking: NodeJS.Timeout | undefined;
 
   /** `onStop` is called when somebody asked for it; the answer goes out when it resolved. */
   constructor(supervisor: Controlled, onStop: () => Promise<void>) {
     this.#path = supervisor.folder.control;
-    this.#server = createServer({ allowHalfOpen: true }, (socket) => {
-      this.#sockets.add(socket);
-      socket.on("close", () => this.#sockets.delete(socket));
-      socket.on("error", () => socket.destroy());
-      readLine(socket, async (line) => {
-        const answer = await answerTo(line, supervisor, onStop);
-        socket.end(`${JSON.stringify(answer)}\n`);
+    this.#makeServer = () =>
+      createServer({ allowHalfOpen: true }, (socket) => {
+        this.#sockets.add(socket);
+        socket.on("close", () => this.#sockets.delete(socket));
+        socket.on("error", () => socket.destroy());
+        readLine(socket, async (line) => {
+          const answer = await answerTo(line, supervisor, onStop);
+          socket.end(`${JSON.stringify(answer)}\n`);
+        });
       });
-    });
+    this.#server = this.#makeServer();
   }
 
-  listen(): Promise<void> {
+  /** The socket is made again if somebody removes it. */
+  async listen(): Promise<void> {
+    await this.#listen();
+    this.#looking = setInterval(() => {
+      if (!existsSync(this.#path)) void this.#listenAgain();
+    }, lookEveryMs).unref();
+  }
+
+  #listen(): Promise<void> {
     rmSync(this.#path, { force: true });
+    const found = reached(this.#path);
+    this.#reached = found;
     return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
-      this.#server.listen(this.#path, () => {
+      this.#server.listen(found.path, () => {
         chmodSync(this.#path, 0o600);
         resolve();
       });
     });
   }
 
+  /** Listens at the path anew. If the disk refuses that, the next look tries again. */
+  async #listenAgain(): Promise<void> {
+    this.#server.close();
+    this.#reached?.close();
+    this.#reached = undefined;
+    this.#server = this.#makeServer();
+    try {
+      await this.#listen();
+    } catch (error) {
+      if (!isSystemError(error)) throw error;
+    }
+  }
+
+  /** Lets the process end without closing the socket, which would remove that of another supervisor at the same path. */
+  leave(): void {
+    clearInterval(this.#looking);
+    this.#server.unref();
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
   async close(): Promise<void> {
+    clearInterval(this.#looking);
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     const leaving = setTimeout(() => {
       for (const socket of this.#sockets) socket.destroy();
     }, 500);
     await closed;
     clearTimeout(leaving);
+    this.#reached?.close();
   }
 }
 
@@ -145,7 +187,8 @@ function readLine(socket: Socket, take: (line: string) => void): void {
 /** Asks the supervisor behind `path`; throws when there is none. */
 export function control(path: string, request: ControlRequest, timeoutMs: number = answerTimeoutMs): Promise<ClusterStatus> {
   return new Promise((resolve, reject) => {
-    const socket = createConnection(path);
+    const { path: reachedPath, close } = reached(path);
+    const socket = createConnection(reachedPath);
     const giveUp = setTimeout(() => {
       socket.destroy();
       reject(new Error("the supervisor does not answer"));
@@ -155,6 +198,7 @@ export function control(path: string, request: ControlRequest, timeoutMs: number
       reject(error);
     });
     socket.on("close", () => {
+      close();
       clearTimeout(giveUp);
       reject(new Error("the supervisor went away"));
     });

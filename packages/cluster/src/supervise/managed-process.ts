@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
+import { inWords, isSystemError } from "@stamp/ports-node";
 import { distrust, programOf, type StartedProgram } from "../bundle/bundle.ts";
 import type { PlannedProcess, StartedProcess } from "../plan.ts";
 import { LastError } from "./last-error.ts";
@@ -121,6 +122,18 @@ export class ManagedProcess<Plan extends StartedProcess = PlannedProcess> {
   }
 
   #spawn(): void {
+    try {
+      this.#spawned();
+    } catch (error) {
+      // Node throws if the system has no memory for a process; the supervisor must outlive that.
+      if (!isSystemError(error)) throw error;
+      this.lastExit = `could not be started: ${inWords(error)}`;
+      this.#log.note(this.lastExit);
+      this.#restartLater(restartPauseMaxMs);
+    }
+  }
+
+  #spawned(): void {
     const { plan } = this;
     const program = programOf(this.#options.root, plan.role);
     const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("STAMP_")));
@@ -177,6 +190,10 @@ export class ManagedProcess<Plan extends StartedProcess = PlannedProcess> {
     // A wrong configuration does not heal by trying soon.
     const pauseMs = code === wrongConfigurationExitCode ? restartPauseMaxMs : this.#restartPauseMs;
     this.#restartPauseMs = Math.min(this.#restartPauseMs * 2, restartPauseMaxMs);
+    this.#restartLater(pauseMs);
+  }
+
+  #restartLater(pauseMs: number): void {
     this.#restartTimer = setTimeout(() => {
       if (this.#wanted && this.#child === undefined) this.#spawn();
     }, pauseMs);

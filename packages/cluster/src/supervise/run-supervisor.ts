@@ -22,12 +22,23 @@ const sameSignalMs = 1_000;
 export async function runSupervisor(
   options: SupervisorOptions & { readonly onStopping?: (why: string) => void },
 ): Promise<RunningSupervisor> {
-  const supervisor = new Supervisor(options);
   const ending = new AbortController();
+  let leave = (): void => {};
+  const supervisor = new Supervisor({
+    ...options,
+    onReplaced: (by) => {
+      process.stderr.write(
+        `stamp: supervisor ${by.pid} has taken ${options.config.dataDir}: this one has ended its processes and leaves\n`,
+      );
+      ending.abort();
+      leave();
+    },
+  });
   const running = await superviseUntilStopped(supervisor, (why) => {
     options.onStopping?.(why);
     ending.abort();
   });
+  leave = running.leave;
   void makeBundleWhenReady(
     options.root,
     () => supervisor.ready,
@@ -35,14 +46,18 @@ export async function runSupervisor(
     (why) => process.stderr.write(`stamp: ${why}\n`),
   );
   if (options.config.topology === undefined) void finalizeByItself(options.transport, () => supervisor.status(), ending.signal);
-  return { supervisor, ...running };
+  return { supervisor, stopped: running.stopped, stop: running.stop };
 }
 
-/** Starts a supervisor, and gives it a control socket and the signals that stop it. */
+/**
+ * Starts a supervisor, and gives it a control socket and the signals that stop it. `leave` resolves `stopped` although the supervisor was not
+ * stopped: its folder is another one's.
+ */
 export async function superviseUntilStopped(
   supervisor: Controlled & { start(): Promise<void>; stop(): Promise<void> },
   onStopping: (why: string) => void,
-): Promise<Running> {
+): Promise<Running & { readonly leave: () => void }> {
+  goesOnWithoutReader();
   // Its socket, logs and records are for its user alone; the processes that it starts inherit this.
   process.umask(0o077);
   const { promise: stopped, resolve } = Promise.withResolvers<void>();
@@ -83,5 +98,16 @@ export async function superviseUntilStopped(
   }
   started = true;
   if (askedBy !== undefined) onSignal(askedBy);
-  return { stopped, stop: () => stop("asked to") };
+  const leave = (): void => {
+    server.leave();
+    resolve();
+  };
+  return { stopped, stop: () => stop("asked to"), leave };
 }
+
+/** The terminal is closed, the reader of a pipe goes, the disk of a log is full: no reason to leave a cluster without its supervisor. */
+function goesOnWithoutReader(): void {
+  for (const output of [process.stdout, process.stderr]) if (!output.listeners("error").includes(ignored)) output.on("error", ignored);
+}
+
+const ignored = (): void => {};

@@ -10,6 +10,7 @@ import { planCluster } from "../plan-cluster.ts";
 import { type TakenPort, takenPorts } from "../ports/ports-in-use.ts";
 import { type ClusterRecord, readClusterRecord, writeClusterRecord } from "../record/cluster-record.ts";
 import { DataFolder, type SupervisorRecord } from "../record/data-folder.ts";
+import { FolderNotes } from "../record/folder-notes.ts";
 import { nodesLeftOut, rememberedOf } from "../record/remembered.ts";
 import { masterKeyStateIn } from "../record/sealed-accounts.ts";
 import { StartError } from "../start-error.ts";
@@ -27,6 +28,8 @@ export interface SupervisorOptions {
   /** True to make a new stamp. Without a topology a new folder becomes one by itself; several hosts can't tell who is the first. */
   readonly initialise?: boolean;
   readonly onEvent?: (supervisor: Supervisor, name: string, event: ProcessEvent) => void;
+  /** Another supervisor has taken the folder. This one has killed its processes, and must end without touching the folder. */
+  readonly onReplaced?: (by: SupervisorRecord) => void;
 }
 
 interface Seen {
@@ -58,6 +61,7 @@ export class Supervisor {
   #isAtRest = false;
   #stopping: Promise<void> | undefined;
   #recorded = false;
+  readonly #notes = new FolderNotes();
   #adding = false;
   /** Record of the cluster as it runs. */
   #cluster: ClusterRecord;
@@ -101,17 +105,16 @@ export class Supervisor {
         const other = config.topology === undefined ? `./stamp up --port-base ${another}` : `portBase under config in ${config.topology}`;
         throw new StartError(`${takenText(taken)}\nStart it on other ports: ${other}`);
       }
-      this.#describe();
+      this.#describeFirst();
+      // Each opens its log. None is started before all can be: a start that fails leaves no process.
+      for (const planned of plan.processes) this.#processes.push(this.#managed(planned));
     } catch (error) {
+      for (const each of this.#processes.splice(0)) each.close();
       folder.release();
       throw error instanceof StartError ? error : new StartError(inWords(error));
     }
     const initialise = this.#options.initialise === true || (config.topology === undefined && folder.mayBecomeStamp);
-    for (const planned of plan.processes) {
-      const managed = this.#managed(planned);
-      this.#processes.push(managed);
-      managed.start(planned.role === "lock-service" && initialise ? { STAMP_INIT: "true" } : {});
-    }
+    for (const managed of this.#processes) managed.start(managed.plan.role === "lock-service" && initialise ? { STAMP_INIT: "true" } : {});
     this.#poll();
   }
 
@@ -136,6 +139,7 @@ export class Supervisor {
       supervisorPid: process.pid,
       dataDir: this.config.dataDir,
       processes: this.#processes.map((each) => this.#statusOf(each)),
+      problems: this.#notes.problems,
       endpoints: this.plan.endpoints,
       connectionString: this.plan.connectionString,
       lockService: this.plan.lockService,
@@ -257,8 +261,8 @@ export class Supervisor {
   }
 
   /**
-   * Records how this cluster was started, and again when the master key has changed, which seals the accounts in the record. On a full disk this is
-   * done later, as below. A changed key that can't be used leaves the record as it is: the partition servers tell of it.
+   * Records how this cluster was started, and again when the master key has changed, which seals the accounts in the record. A changed key that
+   * can't be used leaves the record as it is: the partition servers tell of it.
    */
   #describe(): void {
     const keyState = masterKeyStateIn(this.config.dataDir);
@@ -268,23 +272,35 @@ export class Supervisor {
       this.#described = true;
       this.#describedWith = keyState;
     } catch (error) {
-      const isLater = (error as NodeJS.ErrnoException).code === "ENOSPC" || (this.#described && error instanceof ConfigError);
-      if (!isLater) throw error;
+      if (!this.#described || !(error instanceof ConfigError)) throw error;
     }
   }
 
-  /**
-   * Records the running processes for the next supervisor. On a full disk it is done later: the running cluster is more
-   * than the note of it.
-   */
-  #record(): void {
-    if (this.#recorded || this.#stopping !== undefined) return;
+  /** On a full disk the record is written later. What else refuses it is told to who starts the cluster. */
+  #describeFirst(): void {
     try {
-      this.folder.recordProcesses(this.#processes.flatMap((each) => each.identity ?? []));
-      this.#recorded = true;
+      this.#describe();
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
     }
+  }
+
+  /** Records the running processes for the next supervisor. If the disk refuses, it is done later: the running cluster is more than the note of it. */
+  #record(): void {
+    if (this.#recorded || this.#stopping !== undefined) return;
+    const identities = this.#processes.flatMap((each) => each.identity ?? []);
+    this.#recorded = this.#notes.written("run/processes.json", () => this.folder.recordProcesses(identities));
+  }
+
+  /** Takes the folder again if somebody has removed the record of this supervisor. Leaves it to the supervisor that has taken it meanwhile. */
+  #keepFolder(): void {
+    this.#notes.written("run/supervisor.json", () => {
+      const kept = this.folder.keep();
+      if (kept === "again") this.#recorded = false;
+      if (typeof kept === "string" || this.#stopping !== undefined) return;
+      this.#stopping = this.powerLoss();
+      void this.#stopping.then(() => this.#options.onReplaced?.(kept));
+    });
   }
 
   #statusOf(managed: ManagedProcess): ProcessStatus {
@@ -307,7 +323,8 @@ export class Supervisor {
   }
 
   #poll(): void {
-    this.#describe();
+    this.#keepFolder();
+    this.#notes.written("cluster.json", () => this.#describe());
     this.#record();
     const nowMs = performance.now();
     for (const managed of this.#processes) if (this.#isDue(managed, nowMs)) void this.#ask(managed, nowMs);
@@ -341,7 +358,8 @@ export class Supervisor {
       }
       const { state, ready, waitingFor } = answer.value;
       this.#seen.set(name, { state, ready, waitingFor });
-      if (ready && (role === "lock-service" || this.config.topology !== undefined)) this.folder.markInitialised();
+      if (ready && (role === "lock-service" || this.config.topology !== undefined))
+        this.#notes.written("stamp.json", () => this.folder.markInitialised());
     } finally {
       this.#asking.delete(name);
     }

@@ -41,9 +41,11 @@ export function findProcesses(facts: StampFacts): Finding[] {
   ];
 }
 
-function findSupervisor({ supervisor, supervisorPid }: StampFacts): Finding[] {
+function findSupervisor({ supervisor, supervisorPid, cluster }: StampFacts): Finding[] {
   if (supervisor === "gone")
     return [finding("supervisor-gone", "", "no supervisor runs on the data folder, but processes of the last one do")];
+  const { problems = [] } = cluster;
+  if (problems.length > 0) return [finding("supervisor-cannot-write", "", problems.join("; "))];
   if (supervisor !== "silent") return [];
   return [finding("supervisor-silent", String(supervisorPid), `process ${supervisorPid} did not answer on its socket`)];
 }

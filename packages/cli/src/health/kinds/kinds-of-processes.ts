@@ -22,6 +22,12 @@ export const processKinds = {
     means: "The supervisor is there and does not answer: it was paused, or has no processor. A process that ends is not started again.",
     help: "let it go on: kill -CONT SUBJECT; its log: ./stamp logs --role supervisor --data DATA",
   },
+  "supervisor-cannot-write": {
+    severity: "warning",
+    means:
+      "The supervisor can't write its notes into the data folder: the disk is full, can only be read, or fails. It goes on and tries again. If it is killed meanwhile, the next one does not know all of its processes.",
+    help: "df -h DATA; df -i DATA; dmesg; its log: ./stamp logs --role supervisor --data DATA",
+  },
   "lock-service-away": {
     severity: "critical",
     stops: true,

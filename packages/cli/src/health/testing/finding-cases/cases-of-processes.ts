@@ -7,6 +7,11 @@ import type { FindingCase } from "./finding-case.ts";
 export const processCases: Readonly<Record<keyof typeof processKinds, FindingCase>> = {
   "supervisor-gone": { change: (facts) => ({ ...facts, supervisor: "gone", supervisorPid: null }), cause: /processes of the last one/ },
   "supervisor-silent": { change: (facts) => ({ ...facts, supervisor: "silent" }), subject: "999", cause: /999 did not answer/ },
+  "supervisor-cannot-write": {
+    change: (facts) => ({ ...facts, cluster: { ...facts.cluster, problems: ["run/processes.json: no room (ENOSPC)"] } }),
+    cause: /^run\/processes\.json: no room \(ENOSPC\)$/,
+    notYet: (facts) => ({ ...facts, cluster: { ...facts.cluster, problems: [] } }),
+  },
   "lock-service-away": { change: paused("lock-service-1"), subject: "lock-service-1", cause: /1001 does not answer/ },
   "store-damaged": {
     change: withAnswer("stream-manager-1", { state: "damaged", ready: false, waitingFor: ["an older store was put back"] }),
