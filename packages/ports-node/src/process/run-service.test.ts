@@ -4,6 +4,7 @@ import type { ChildProcess } from "node:child_process";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -74,10 +75,11 @@ interface Started {
   readonly line: (pattern: RegExp) => Promise<RegExpMatchArray>;
 }
 
-async function start(t: TestContext, dataDir: string, ...flags: string[]): Promise<Started> {
-  const process_ = spawn(process.execPath, [new URL(import.meta.url).pathname, "--data-dir", dataDir, ...flags], {
-    env: { ...process.env, TEST_OF_STAMP_PROCESS: "1", NODE_TEST_CONTEXT: undefined },
-  });
+const start = (t: TestContext, dataDir: string, ...flags: string[]): Promise<Started> =>
+  startWith(t, [process.execPath, new URL(import.meta.url).pathname, "--data-dir", dataDir, ...flags]);
+
+async function startWith(t: TestContext, [command = "", ...args]: readonly string[]): Promise<Started> {
+  const process_ = spawn(command, args, { env: { ...process.env, TEST_OF_STAMP_PROCESS: "1", NODE_TEST_CONTEXT: undefined } });
   t.after(() => process_.kill("SIGKILL"));
   let output = "";
   process_.stdout.on("data", (chunk: Buffer) => {
@@ -230,5 +232,37 @@ if (process.env.TEST_OF_STAMP_PROCESS === "1") {
       at.length === 2 && Math.abs((at[0] ?? 0) - (at[1] ?? 0)) < 1_000,
       "both doors drain in the same time, not one after the other",
     );
+  });
+
+  test("process: it may open 256 files, and one client has 400 connections: the health door and another client are answered", {
+    timeout: 60_000,
+    skip: process.platform === "linux" ? false : "its limits are in /proc",
+  }, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), "stamp-process-"));
+    t.after(() => rm(folder, { recursive: true }));
+    const doors = ["--http=127.0.0.1:0", "--listen=127.0.0.1:0", "--other=127.0.0.1:0"];
+    const program = [process.execPath, new URL(import.meta.url).pathname, "--data-dir", folder, ...doors];
+    const started = await startWith(t, ["sh", "-c", 'ulimit -n 256; exec "$0" "$@"', ...program]);
+    const [, http] = await started.line(/"http":"([^"]+)"/);
+    const [, door = ""] = await started.line(/"door":"door","listen":"([^"]+)"/);
+    await started.line(/"openFilesMax":256,"connectionsOfDoor":48,.*raise ulimit -n/);
+    await started.line(/"msg":"started"/);
+    const port = Number(door.split(":")[1]);
+    const open = Array.from({ length: 400 }, () => {
+      const socket = connect({ host: "127.0.0.1", port, localAddress: "127.0.0.2" });
+      socket.on("error", () => {});
+      // The head of a request that does not end.
+      socket.write("GET / HTTP/1.1\r\nHost: x\r\n");
+      return socket;
+    });
+    t.after(() => {
+      for (const socket of open) socket.destroy();
+    });
+    await Promise.all(open.map((socket) => (socket.pending ? once(socket, "connect").catch(() => {}) : undefined)));
+    for (let round = 0; round < 3; round++) {
+      assert.equal((await fetch(`http://${http}/live`)).status, 200);
+      assert.equal((await fetch(`http://${door}/0`)).status, 200);
+    }
+    assert.ok(open.filter(({ closed }) => !closed).length <= 48);
   });
 }

@@ -22,6 +22,7 @@ import { healthHandler } from "./health.ts";
 import { logLevels, nodeLogger } from "./logger.ts";
 import { countBuffersAsHeap, machineMemoryBytes } from "./memory.ts";
 import type { ServedCertificate } from "./metrics.ts";
+import { fittedDoors } from "./open-files.ts";
 
 /** Time for everything but the drain of HTTP doors. */
 const stopTimeoutMs = 10_000;
@@ -161,9 +162,9 @@ export async function runService<S extends z.ZodObject, R extends Role>(
       logger.info("health door open", { http: listener.address });
     }
     await role.start();
-    for (const door of service.doors?.(role, config) ?? []) {
-      if (door.listen === "") continue;
-      const listener = await serveHttp(door.handler, { listen: door.listen, logger, tls: door.tls, limits: door.limits ?? {} });
+    const doors = (service.doors?.(role, config) ?? []).filter(({ listen }) => listen !== "");
+    for (const door of fittedDoors(doors, logger)) {
+      const listener = await serveHttp(door.handler, { listen: door.listen, logger, tls: door.tls, limits: door.limits });
       open.push({ door: door.name, listener });
       logger.info("door open", { door: door.name, listen: listener.address });
     }
