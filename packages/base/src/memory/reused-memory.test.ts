@@ -37,6 +37,11 @@ test("reused memory: free memory is bounded, and lengths that nobody wants give 
   const taken = Array.from({ length: 5 }, () => memory.take(64 * kib) as Uint8Array);
   for (const each of taken) memory.give(each);
   assert.equal(memory.freeBytes, 256 * kib);
+  assert.deepEqual(
+    taken.map(({ buffer }) => buffer.byteLength > 0),
+    [true, true, true, true, false],
+    "the last one found no room",
+  );
   const larger = memory.take(256 * kib) as Uint8Array;
   memory.give(larger);
   assert.equal(memory.freeBytes, 256 * kib);
@@ -63,5 +68,6 @@ test("reused memory: what nobody took between two trims is let go, what was take
   assert.ok(memory.freeBytes >= 448 * kib, "of the rest, one piece was never taken");
   memory.trim();
   assert.equal(memory.freeBytes, 0, "nobody took anything");
+  assert.equal(large.buffer.byteLength, 0, "the system has it again");
   assert.equal(memory.take(64 * kib)?.length, 64 * kib);
 });

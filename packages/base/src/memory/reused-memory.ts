@@ -8,8 +8,8 @@
  *  - Memory is given back only by whoever knows that nobody will look at a view of it. Memory that nobody gives back is freed by the garbage
  *    collector as any other, so to give nothing back is always right.
  *  - Memory is given back at most once for each time it was taken.
- *  - Free memory is bounded by `freeBytesMax`; beyond, what is given back is left to the garbage collector. So is what nobody took between
- *    two calls of `trim`.
+ *  - Free memory is bounded by `freeBytesMax`; beyond, what is given back goes to the system at once. So does what nobody took between two
+ *    calls of `trim`.
  */
 import { assert } from "../assert.ts";
 
@@ -66,7 +66,10 @@ export class ReusedMemory {
     const memory = bytes.buffer as ArrayBuffer;
     assert(this.#out.delete(memory), "memory is given back once");
     const memoryBytes = memory.byteLength;
-    if (this.#freeBytes + memoryBytes > this.#options.freeBytesMax && !this.#makeRoom(memoryBytes)) return;
+    if (this.#freeBytes + memoryBytes > this.#options.freeBytesMax && !this.#makeRoom(memoryBytes)) {
+      release(memory);
+      return;
+    }
     this.#freeBytes += memoryBytes;
     const free = this.#free.get(memoryBytes);
     if (free === undefined) this.#free.set(memoryBytes, [memory]);
@@ -79,7 +82,7 @@ export class ReusedMemory {
     for (const [memoryBytes, memories] of this.#free) {
       // Memory at the beginning has not been used for longest.
       const count = Math.min(memories.length, Math.ceil((this.#freeBytes - leftBytes) / memoryBytes));
-      memories.splice(0, Math.max(0, count));
+      for (const memory of memories.splice(0, Math.max(0, count))) release(memory);
       this.#freeBytes -= Math.max(0, count) * memoryBytes;
     }
     this.#leastFreeBytes = this.#freeBytes;
@@ -90,11 +93,16 @@ export class ReusedMemory {
     const { freeBytesMax } = this.#options;
     for (const [otherBytes, memories] of this.#free) {
       while (otherBytes !== memoryBytes && memories.length > 0 && this.#freeBytes + memoryBytes > freeBytesMax) {
-        memories.pop();
+        release(memories.pop());
         this.#freeBytes -= otherBytes;
       }
     }
     this.#leastFreeBytes = Math.min(this.#leastFreeBytes, this.#freeBytes);
     return this.#freeBytes + memoryBytes <= freeBytesMax;
   }
+}
+
+/** Gives the memory to the system. The garbage collector would do so only when it marks the whole heap, which a process at rest does not. */
+function release(memory: ArrayBuffer | undefined): void {
+  memory?.transfer(0);
 }

@@ -21,6 +21,9 @@ const baseName = (id: ExtentId): string => `${extentFolder(id)}/${id.toString(16
 export const extentPath = (id: ExtentId): string => `${baseName(id)}.extent`;
 export const copyPath = (id: ExtentId): string => `${baseName(id)}.copy`;
 
+/** Gives memory for so many bytes when they are read, not while the read waits for its turn; undefined: they have memory of their own. */
+export type ReadInto = (lengthBytes: number) => Uint8Array | undefined;
+
 export interface FileWrite {
   readonly offsetBytes: number;
   readonly chunks: readonly Uint8Array[];
@@ -150,9 +153,9 @@ export class ExtentFiles {
     return this.with(path, false, async (file) => decodeExtentHeader(this.#world.digest.crc32c, await file.read(0, extentContentOffset)));
   }
 
-  read(id: ExtentId, offsetBytes: number, lengthBytes: number, io: Io, into?: Uint8Array): Promise<Uint8Array> {
+  read(id: ExtentId, offsetBytes: number, lengthBytes: number, io: Io, into?: ReadInto): Promise<Uint8Array> {
     return this.with(extentPath(id), false, (file) =>
-      this.#queue.run(io, lengthBytes, () => file.read(extentContentOffset + offsetBytes, lengthBytes, into)),
+      this.#queue.run(io, lengthBytes, () => file.read(extentContentOffset + offsetBytes, lengthBytes, into?.(lengthBytes))),
     );
   }
 

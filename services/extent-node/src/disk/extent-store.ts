@@ -11,7 +11,7 @@ import { DiskError, type KeyValueOperation, sleep, type Timer, type World } from
 import { InPlaceWrites } from "../append/in-place-writes.ts";
 import type { Journal } from "../journal/journal.ts";
 import { appendIo, type Io } from "./disk-queue.ts";
-import { type ExtentFiles, extentPath, type FileWrite } from "./extent-files.ts";
+import { type ExtentFiles, extentPath, type FileWrite, type ReadInto } from "./extent-files.ts";
 import type { LocalExtent, PendingAppend } from "./local-extent.ts";
 import { LocalExtents } from "./local-extents.ts";
 import type { ExtentTable } from "./table.ts";
@@ -384,7 +384,7 @@ export class ExtentStore {
    * Durable bytes [offset, offset + length) of the extent, as slices. `into`: memory for them, used if all of them are in the file. May throw
    * DiskError, and FailureError when it would be too late.
    */
-  async read(extent: LocalExtent, offsetBytes: number, lengthBytes: number, io: Io, into?: Uint8Array): Promise<Uint8Array[]> {
+  async read(extent: LocalExtent, offsetBytes: number, lengthBytes: number, io: Io, into?: ReadInto): Promise<Uint8Array[]> {
     const end = offsetBytes + lengthBytes;
     const { extentId } = extent.replica;
     const fileEnd = Math.min(end, extent.flushedBytes);

@@ -53,7 +53,7 @@ async function bytesOf(
   memory?: LentMemory,
 ): Promise<Uint8Array | undefined> {
   try {
-    const slices = await node.store.read(extent, offsetBytes, lengthBytes, io, memory?.of(lengthBytes));
+    const slices = await node.store.read(extent, offsetBytes, lengthBytes, io, memory && ((bytes) => memory.of(bytes)));
     const bytes = slices.length === 1 ? (slices[0] as Uint8Array) : concatBytes(slices);
     return bytes.length === lengthBytes ? bytes : undefined;
   } catch (error) {
