@@ -35,6 +35,13 @@ describe("findings of health", () => {
     assert.equal(health.sentence, "healthy: 12 of 12 processes are ready, 2 ranges are served, 4 extent nodes keep the data");
   });
 
+  it("a node that answers and that the stream manager does not hear: the cause has what the node waits for", () => {
+    const why = "the disk is that of node extent-node-1";
+    const facts = all(withNode(2, { up: false }), withAnswer("extent-node-2", { ready: false, waitingFor: [why] }))(healthy);
+    const found = findingsOf(facts).filter(({ code }) => code === "node-down");
+    assert.deepEqual([found.length, found[0]?.cause.endsWith(`; it waits for ${why}`)], [1, true]);
+  });
+
   for (const [code, { change, subject = "", cause, help, notYet }] of Object.entries(cases) as [Code, FindingCase][]) {
     it(`${code}: is found, with its cause and what helps`, () => {
       const found = findingsOf(change(healthy)).filter((each) => each.code === code);

@@ -41,6 +41,11 @@ function findAway({ streamLayer, setUp }: StampFacts, processes: readonly Proces
     const node = nodes.get(name);
     return node === undefined ? "" : `; ${counted(node.replicas, "replica", are)} on it`;
   };
+  /** Returns the reason that a node gives which answers and is not ready, such as the disk of another node. */
+  const says = (name: string): string => {
+    const { ready = true, waitingFor = [] } = processes.find((each) => each.name === name)?.answer ?? {};
+    return ready || waitingFor.length === 0 ? "" : `; it waits for ${waitingFor.join("; ")}`;
+  };
   const silent = processes.filter(({ answer }) => answer === undefined);
   // If the node was not started, the finding node-not-started says more.
   const told = new Set([...silent.map(({ name }) => name), ...(setUp?.notStarted ?? [])]);
@@ -48,7 +53,11 @@ function findAway({ streamLayer, setUp }: StampFacts, processes: readonly Proces
   return [
     ...silent.map((process) => finding("node-down", process.name, `${absence(process)}${holds(process.name)}`)),
     ...unheard.map(({ nodeId, lastSeenMsAgo }) =>
-      finding("node-down", nodeId, `the stream manager has not heard of it for ${seconds(Number(lastSeenMsAgo))}${holds(nodeId)}`),
+      finding(
+        "node-down",
+        nodeId,
+        `the stream manager has not heard of it for ${seconds(Number(lastSeenMsAgo))}${holds(nodeId)}${says(nodeId)}`,
+      ),
     ),
   ];
 }
