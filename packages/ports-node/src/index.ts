@@ -20,6 +20,7 @@ export { assertAllRules } from "./process/assert-all-rules.ts";
 export { ConfigError, describeKeys, loadConfig, textAs, unknownNames, wrongValue } from "./process/config.ts";
 export { inWords, isSystemError } from "./process/in-words.ts";
 export { metricsText } from "./process/metrics.ts";
+export { untilRoundMs } from "./process/rounds.ts";
 export { runService } from "./process/run-service.ts";
 export { withSourcePlaces } from "./process/source-places.ts";
 export { parseWrittenJson } from "./process/written-json.ts";

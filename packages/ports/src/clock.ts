@@ -1,6 +1,8 @@
 /**
  * Time. Leases and deadlines use monotonic time only; wall time is for what users see (Last-Modified, lease expiry shown, TTL).
  */
+import { jittered, type Random } from "./random.ts";
+
 export interface Timer {
   /** Idempotent; after it the callback never runs. */
   cancel(): void;
@@ -18,17 +20,44 @@ export interface Clock {
   suspendedMs(): number;
   /** Runs `callback` once, `delayMs` or later from now. Never synchronously. Does not keep the process alive. */
   after(delayMs: number, callback: () => void): Timer;
+  /**
+   * Returns when the last round within `delayMs` is, in milliseconds from now: a moment at which periodic work of this machine runs. Returns `delayMs`
+   * if it is too short to have one. Undefined: the clock knows no rounds.
+   */
+  untilRoundMs?(delayMs: number): number;
 }
 
+/** Runs `callback` once, in the last round within `delayMs`: for periodic work, which may be early. */
+export const atMost = (clock: Clock, delayMs: number, callback: () => void): Timer =>
+  clock.after(clock.untilRoundMs?.(delayMs) ?? delayMs, callback);
+
 /** Resolves after `delayMs`, or at once when `signal` is or becomes aborted; the result says which. */
-export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<"elapsed" | "aborted"> {
+export const sleep = (clock: Clock, delayMs: number, signal?: AbortSignal): Promise<"elapsed" | "aborted"> =>
+  wait((callback) => clock.after(delayMs, callback), signal);
+
+/** Waits between two turns of periodic work: as `sleep`, but `delayMs` at most. */
+export const pause = (clock: Clock, delayMs: number, signal?: AbortSignal): Promise<"elapsed" | "aborted"> =>
+  wait((callback) => atMost(clock, delayMs, callback), signal);
+
+/**
+ * Waits about `delayMs` between two turns of periodic work. A clock that knows rounds spreads nothing: machines have different ones. With another clock
+ * the wait is `delayMs` ± a quarter.
+ */
+export const jitteredPause = (
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
+  delayMs: number,
+  signal?: AbortSignal,
+): Promise<"elapsed" | "aborted"> =>
+  clock.untilRoundMs === undefined ? sleep(clock, jittered(random, delayMs), signal) : pause(clock, delayMs, signal);
+
+function wait(arm: (callback: () => void) => Timer, signal?: AbortSignal): Promise<"elapsed" | "aborted"> {
   if (signal?.aborted) return Promise.resolve("aborted");
   return new Promise((resolve) => {
     const onAbort = (): void => {
       timer.cancel();
       resolve("aborted");
     };
-    const timer = clock.after(delayMs, () => {
+    const timer = arm(() => {
       signal?.removeEventListener("abort", onAbort);
       resolve("elapsed");
     });

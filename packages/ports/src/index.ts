@@ -5,7 +5,7 @@
  */
 export { addressesIn, whyNoAddress } from "./address-text.ts";
 export { AnswerMemory, type LentMemory } from "./answer-memory.ts";
-export { type Clock, sleep, type Timer, within } from "./clock.ts";
+export { atMost, type Clock, jitteredPause, pause, sleep, type Timer, within } from "./clock.ts";
 export { clockConformance } from "./conformance/clock.conformance.ts";
 export { check, checkEqual, type RegisterTest } from "./conformance/conformance.ts";
 export { digestConformance } from "./conformance/digest.conformance.ts";

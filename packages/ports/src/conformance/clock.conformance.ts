@@ -82,6 +82,14 @@ export function clockConformance(register: RegisterTest, make: () => Clock | Pro
     checkEqual(await sleep(clock, 1, new AbortController().signal), "elapsed", "sleep");
   });
 
+  register("clock: a round is within the delay", async () => {
+    const clock = await make();
+    for (const delayMs of [0, 0.4, 100, 250, 499, 500, 999.5, 1_000, 2_000, 60_000]) {
+      const roundMs = clock.untilRoundMs?.(delayMs) ?? delayMs;
+      check(roundMs >= 0 && roundMs <= delayMs, `a round ${roundMs} ms from now, for work that may wait ${delayMs} ms`);
+    }
+  });
+
   register("clock: within gives the value in time, else undefined", async () => {
     const clock = await make();
     checkEqual(await within(clock, 60_000, Promise.resolve(7)), 7, "in time");
