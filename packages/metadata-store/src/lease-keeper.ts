@@ -9,7 +9,7 @@ import { assert, FailureError, leaseEpoch, refused } from "@stamp/base";
 import type { LeaseAttempt } from "@stamp/lease";
 import { LeaseHolder } from "@stamp/lease";
 import type { Address, Client, Identity, Timer, World } from "@stamp/ports";
-import { jittered, sleep } from "@stamp/ports";
+import { atMost, jittered, sleep } from "@stamp/ports";
 import type { LeaseGrant } from "@stamp/wire";
 import { fromWire, LockService, toWire } from "@stamp/wire";
 import { heldQuestionMs, lockServices } from "./lock-services.ts";
@@ -177,7 +177,7 @@ export class LeaseKeeper {
     }
     logger.info("lease taken", { lease: this.#options.leaseName, leaseEpoch: this.#epoch });
     this.#watchEnd();
-    this.#renewLater(this.#renewEveryMs);
+    this.#renewInTurn(this.#renewEveryMs);
     return true;
   }
 
@@ -226,7 +226,7 @@ export class LeaseKeeper {
       this.#holder.renewed(attempt, epoch, answer.value.termMs, clock.monotonicMs(), clock.suspendedMs());
       if (!this.holds()) return;
       this.#watchEnd();
-      this.#renewLater(Math.max(1, this.#renewEveryMs - (clock.monotonicMs() - attempt.sentMonotonicMs)));
+      this.#renewInTurn(Math.max(1, this.#renewEveryMs - (clock.monotonicMs() - attempt.sentMonotonicMs)));
       return;
     }
     const { reason, message } = answer.failure;
@@ -236,6 +236,12 @@ export class LeaseKeeper {
     }
     logger.warn("lease renewal failed", { lease: this.#options.leaseName, reason, message });
     if (this.holds()) this.#renewLater(jittered(this.#world.random, Math.max(this.#renewEveryMs / 8, retryRenewMinMs)));
+  }
+
+  /** Renews at most `delayMs` from now. */
+  #renewInTurn(delayMs: number): void {
+    this.#renewTimer?.cancel();
+    this.#renewTimer = atMost(this.#world.clock, delayMs, () => void this.#renew());
   }
 
   #renewLater(delayMs: number): void {

@@ -2,7 +2,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Outcome, ok } from "@stamp/base";
 import { LeaderCalls } from "@stamp/metadata-store";
-import { sleep } from "@stamp/ports";
+import { pause } from "@stamp/ports";
 import { type ExtentReplicaSchema, fromWire, type GetNodeReportRequest, type NodeReportSchema, StreamManager, toWire } from "@stamp/wire";
 import type { Node } from "./node.ts";
 import { replicaOnWire } from "./replica-wire.ts";
@@ -37,7 +37,7 @@ export class Reporter {
     while (!this.#stop.signal.aborted) {
       await this.#node.lookAtDisk();
       await this.#report();
-      await sleep(world.clock, config.reportEveryMs, this.#stop.signal);
+      await pause(world.clock, config.reportEveryMs, this.#stop.signal);
     }
   }
 

@@ -13,6 +13,8 @@ import type { CallContext, Clock } from "@stamp/ports";
 const waitsMax = 1_000;
 /** Longest wait, in milliseconds, whatever the caller asks for. */
 const waitMaxMs = 10_000;
+/** Waits from this length on may end up to a second earlier, in milliseconds: who asks takes half a wait for a wait. */
+const roundsFromMs = 2_000;
 /** The answer leaves this long before the deadline of its call, in milliseconds. */
 const answerMs = 100;
 
@@ -36,9 +38,11 @@ export class Waits {
     return this.#changes;
   }
 
-  /** When the wait of a question that comes now is over, by the monotonic clock. */
+  /** When the wait of a question that comes now is over, by the monotonic clock. Long waits end in a round, so that answers leave together. */
   endMs(waitMs: number, { deadlineMs }: Pick<CallContext, "deadlineMs">): number {
-    return Math.min(this.#clock.monotonicMs() + Math.min(waitMs, waitMaxMs), deadlineMs - answerMs);
+    const mostMs = Math.min(waitMs, waitMaxMs);
+    const untilMs = mostMs < roundsFromMs ? mostMs : (this.#clock.untilRoundMs?.(mostMs) ?? mostMs);
+    return Math.min(this.#clock.monotonicMs() + untilMs, deadlineMs - answerMs);
   }
 
   /**

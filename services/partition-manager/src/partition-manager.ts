@@ -5,7 +5,7 @@
 import { type Outcome, ok } from "@stamp/base";
 import { LeaseKeeper, LevelWatch, MetadataClient, refusedByStandby, StoreAge, statusService } from "@stamp/metadata-store";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
-import { jittered, openIdentity, served, sleep } from "@stamp/ports";
+import { jittered, jitteredPause, openIdentity, served, sleep } from "@stamp/ports";
 import { Accounts, PartitionManager } from "@stamp/wire";
 import { accountsHandlers } from "./accounts/accounts.ts";
 import type { PartitionManagerConfig } from "./config.ts";
@@ -162,7 +162,7 @@ export class PartitionManagerRole implements Role {
     while (!signal.aborted) {
       // A store that is refused gives no terms and no epochs.
       if (age.damage !== undefined) {
-        await sleep(this.#world.clock, jittered(this.#world.random, ageEveryMs), signal);
+        await jitteredPause(this.#world, ageEveryMs, signal);
         continue;
       }
       const pmTerm = await lease.acquire(signal).catch((error: unknown) => this.#notAcquired(error));
@@ -186,7 +186,7 @@ export class PartitionManagerRole implements Role {
   async #watchAge(age: StoreAge): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
-      await sleep(this.#world.clock, jittered(this.#world.random, ageEveryMs), signal);
+      await jitteredPause(this.#world, ageEveryMs, signal);
       if (signal.aborted) return;
       const looked = await age.look();
       if (!looked.ok && looked.failure.reason === "damaged") this.#term?.end(looked.failure.message);

@@ -2,7 +2,7 @@
  * The local supervisor: every process of a cluster on this machine. Starts them in the order of a cold start without waiting in between
  * (each waits for what it needs), asks each for its state, starts again what died unasked, and stops them in reverse order.
  */
-import { ConfigError, type GrpcTransport, inWords } from "@stamp/ports-node";
+import { ConfigError, type GrpcTransport, inWords, untilRoundMs } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
 import { type ClusterConfig, clusterConfigSchema } from "../config.ts";
 import type { Plan, PlannedProcess } from "../plan.ts";
@@ -339,7 +339,8 @@ export class Supervisor {
   #pollAfter(delayMs: number): void {
     clearTimeout(this.#pollTimer);
     this.#isAtRest = delayMs === pollMs;
-    if (this.#stopping === undefined) this.#pollTimer = setTimeout(() => this.#poll(), delayMs);
+    if (this.#stopping === undefined)
+      this.#pollTimer = setTimeout(() => this.#poll(), delayMs === pollMs ? Math.ceil(untilRoundMs(delayMs)) : delayMs);
   }
 
   async #ask(managed: ManagedProcess, nowMs: number): Promise<void> {

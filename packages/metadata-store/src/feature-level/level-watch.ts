@@ -9,7 +9,7 @@
  *  - A process that meets a level above its own ends: what others write now, it would take for damage or not see.
  */
 import { featureLevel, levelAllows, newerFormat, release } from "@stamp/base";
-import { type Address, jittered, notedFeatureLevel, raiseFeatureLevel, sleep, type World } from "@stamp/ports";
+import { type Address, jittered, notedFeatureLevel, pause, raiseFeatureLevel, type World } from "@stamp/ports";
 import { FeatureLevels, toWire } from "@stamp/wire";
 import { LeaderCalls } from "../leader-calls.ts";
 import { processVersions } from "./process-versions.ts";
@@ -80,7 +80,7 @@ export class LevelWatch {
         await this.#noting;
       } else calls.lookAgain();
       const known = answer.ok && this.#level !== undefined;
-      await sleep(world.clock, jittered(world.random, known ? announceEveryMs : announceAgainMs), this.#stop.signal);
+      await pause(world.clock, jittered(world.random, known ? announceEveryMs : announceAgainMs), this.#stop.signal);
     }
   }
 

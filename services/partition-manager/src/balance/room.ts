@@ -4,7 +4,7 @@
  * What was begun goes on, and what a person asks for is tried.
  */
 import type { Outcome } from "@stamp/base";
-import { sleep, type World } from "@stamp/ports";
+import { pause, type World } from "@stamp/ports";
 
 const askTimeoutMs = 1_000;
 
@@ -28,7 +28,7 @@ export class Room {
   async watch(everyMs: number, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       this.#heard(await this.#ask(askTimeoutMs));
-      await sleep(this.#world.clock, everyMs, signal);
+      await pause(this.#world.clock, everyMs, signal);
     }
   }
 

@@ -4,7 +4,7 @@
  */
 import { compareBytes, type Failed, type Outcome, ok, refused } from "@stamp/base";
 import { checkCover, decodeMapRow, encodeMapRow, mapKey, type Range, RangeMap } from "@stamp/partition-map";
-import type { World } from "@stamp/ports";
+import { atMost, type World } from "@stamp/ports";
 import type { OwnTable, TableRow } from "./map-table.ts";
 
 const waitersMax = 10_000;
@@ -141,7 +141,7 @@ export class MapState {
         this.#waiting.delete(wake);
         resolve();
       };
-      const timer = this.#world.clock.after(waitMs, wake);
+      const timer = atMost(this.#world.clock, waitMs, wake);
       this.#waiting.add(wake);
     });
     return ok(this.#map);

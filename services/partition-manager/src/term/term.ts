@@ -8,7 +8,7 @@ import type { FailureReason, Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
 import { isLive } from "@stamp/partition-map";
-import { sleep, type World } from "@stamp/ports";
+import { pause, sleep, type World } from "@stamp/ports";
 import { Assigner } from "../assign/assigner.ts";
 import { OwnerEpochs } from "../assign/owner-epochs.ts";
 import { Servers } from "../assign/servers.ts";
@@ -220,21 +220,23 @@ export class Term {
   async #look({ servers, assigner }: Running): Promise<void> {
     const signal = this.#ended.signal;
     const { clock, logger } = this.#world;
-    const pause = () => {
+    const turn = () => {
       const { pollEveryMs } = this.#config;
-      return sleep(clock, assigner.calm && !servers.anySilent ? pollEveryMs : Math.min(pollEveryMs, quickPollMs), signal);
+      return assigner.calm && !servers.anySilent
+        ? pause(clock, pollEveryMs, signal)
+        : sleep(clock, Math.min(pollEveryMs, quickPollMs), signal);
     };
     while (!signal.aborted) {
       const asked = servers.look(signal);
       if (servers.hearsNews) {
         const answered = asked.then(() => "answered" as const);
-        while ((await Promise.race([answered, pause()])) === "elapsed") this.#ask();
+        while ((await Promise.race([answered, turn()])) === "elapsed") this.#ask();
       }
       const looked = await asked;
       if (!looked.ok) logger.debug("the lock service did not say who holds leases", { reason: looked.failure.reason });
       this.#ask();
       if (servers.hearsNews) await sleep(clock, quickPollMs, signal);
-      else await pause();
+      else await turn();
     }
   }
 
@@ -242,7 +244,7 @@ export class Term {
   async #balance({ assigner, balancer, room }: Running): Promise<void> {
     const signal = this.#ended.signal;
     while (!signal.aborted) {
-      await sleep(this.#world.clock, this.#config.balanceEveryMs, signal);
+      await pause(this.#world.clock, this.#config.balanceEveryMs, signal);
       const may = this.#config.balance && assigner.calm && room.lacks.length === 0;
       if (!signal.aborted && may) await this.#untilEnd(balancer.step());
     }
@@ -261,7 +263,7 @@ export class Term {
   async #probe({ servers, assigner, balancer, map }: Running): Promise<void> {
     const signal = this.#ended.signal;
     while (!signal.aborted) {
-      await sleep(this.#world.clock, this.#config.probeEveryMs, signal);
+      await pause(this.#world.clock, this.#config.probeEveryMs, signal);
       if (signal.aborted) return;
       await Promise.all(
         servers.leases.filter(isLive).map(async (lease) => {

@@ -24,7 +24,7 @@ import { FailureError, neededLevels, type Outcome, ok, refused } from "@stamp/ba
 import { type AccountRole, removalOf, roleTermMs } from "@stamp/geo";
 import { accountKeys, hasBytes, objectTables, queuesTable, shippedNames } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
-import { jittered, sleep, Turns, type World } from "@stamp/ports";
+import { jitteredPause, sleep, Turns, type World } from "@stamp/ports";
 import { type DataExtent, hasRowsBetween, type RangePartition, removePage } from "@stamp/range-partition";
 import { fromWire, type RangeRemoval, type RemovedAccount, toWire } from "@stamp/wire";
 import type { Held, Holdings } from "../ranges/holdings.ts";
@@ -96,11 +96,11 @@ export class Remover {
 
   /** Never rejects: whatever a range answers, the others are looked at. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, random, logger } = this.#world;
+    const { logger } = this.#world;
     const { everyMs } = this.#options;
     let isUnderWay = false;
     while (everyMs > 0 && !signal.aborted) {
-      if (!isUnderWay) await sleep(clock, jittered(random, everyMs), signal);
+      if (!isUnderWay) await jitteredPause(this.#world, everyMs, signal);
       isUnderWay = await this.#look(signal).catch((error: unknown) => {
         logger.error("removed accounts were not looked at", { error: String(error) });
         return false;

@@ -14,7 +14,7 @@ import { type AccountRole, outgrown, owesReport, roleOf, ships } from "@stamp/ge
 import { LeaderCalls } from "@stamp/metadata-store";
 import { accountKeys, isShippedFor, isShippedTable, type Place } from "@stamp/objects";
 import { holdsKey, type Range } from "@stamp/partition-map";
-import { jittered, sleep, type World } from "@stamp/ports";
+import { jitteredPause, type World } from "@stamp/ports";
 import { Accounts, toWire } from "@stamp/wire";
 import { accountPrefix } from "../operations/execute.ts";
 import type { Holdings } from "../ranges/holdings.ts";
@@ -134,9 +134,9 @@ export class Shipper {
   async run(signal: AbortSignal): Promise<void> {
     const { everyMs } = this.#options;
     if (everyMs === 0) return;
-    const { clock, random, logger } = this.#world;
+    const { logger } = this.#world;
     while (!signal.aborted) {
-      await sleep(clock, jittered(random, everyMs), signal);
+      await jitteredPause(this.#world, everyMs, signal);
       if (signal.aborted) break;
       const asked = await this.#ask();
       if (!asked.ok) logger.debug("roles of accounts are not known now", { reason: asked.failure.reason });

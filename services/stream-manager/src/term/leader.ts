@@ -7,7 +7,7 @@ import { ok, smTerm } from "@stamp/base";
 import type { LeaseKeeper, StoreAge } from "@stamp/metadata-store";
 import { MetadataClient } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
-import { jittered, sleep, Turns, within } from "@stamp/ports";
+import { jitteredPause, sleep, Turns, within } from "@stamp/ports";
 import { planDropAllocating } from "@stamp/stream";
 import type { NodeReport } from "@stamp/wire";
 import { Ahead } from "../allocation/ahead.ts";
@@ -270,7 +270,7 @@ export class Leader {
   /** A leader reads the store no more: it looks by itself whether another one has taken its place, or nodes have seen more. */
   async #watchAge(): Promise<void> {
     while (!this.#ended.signal.aborted) {
-      await sleep(this.#world.clock, jittered(this.#world.random, ageEveryMs), this.#ended.signal);
+      await jitteredPause(this.#world, ageEveryMs, this.#ended.signal);
       if (this.#ended.signal.aborted) return;
       const looked = await this.#age.look();
       if (!looked.ok && looked.failure.reason === "damaged") this.end(looked.failure.message);
@@ -301,7 +301,7 @@ export class Leader {
       coder.tick();
       chooser.tick();
       void garbage.tick();
-      await sleep(this.#world.clock, jittered(this.#world.random, this.#config.tickMs), this.#ended.signal);
+      await jitteredPause(this.#world, this.#config.tickMs, this.#ended.signal);
     }
   }
 }
