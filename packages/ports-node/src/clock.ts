@@ -1,8 +1,8 @@
 /** Time of this machine. Timers do not keep the process alive. */
 import type { Clock, Timer } from "@stamp/ports";
-import { untilRoundMs } from "./process/rounds.ts";
 import { SuspendWatch, systemTimes } from "./process/suspend.ts";
-import { TimerQueue } from "./process/timer-queue.ts";
+import { untilRoundMs } from "./time/rounds.ts";
+import { TimerQueue } from "./time/timer-queue.ts";
 
 export class NodeClock implements Clock {
   readonly #suspends = new SuspendWatch(systemTimes());

@@ -20,7 +20,6 @@ export { assertAllRules } from "./process/assert-all-rules.ts";
 export { ConfigError, describeKeys, loadConfig, textAs, unknownNames, wrongValue } from "./process/config.ts";
 export { inWords, isSystemError } from "./process/in-words.ts";
 export { metricsText } from "./process/metrics.ts";
-export { untilRoundMs } from "./process/rounds.ts";
 export { runService } from "./process/run-service.ts";
 export { withSourcePlaces } from "./process/source-places.ts";
 export { parseWrittenJson } from "./process/written-json.ts";
@@ -57,4 +56,5 @@ export {
   useNextSecret,
 } from "./secrets/secret-rotation.ts";
 export { WatchedMasterKey } from "./secrets/watched-master-key.ts";
+export { untilRoundMs } from "./time/rounds.ts";
 export { nodeWorld } from "./world.ts";

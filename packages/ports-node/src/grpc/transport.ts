@@ -6,7 +6,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { Address, CallOptions, Client, Clock, Listener, Logger, ServedService, Transport } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
 import { NodeClock } from "../clock.ts";
-import { sharedInterval } from "../process/shared-interval.ts";
+import { sharedInterval } from "../time/shared-interval.ts";
 import { AnswerFrames } from "./bus/answer-frames.ts";
 import type { BusMethod } from "./bus/bus-client.ts";
 import { BusClient } from "./bus/bus-client.ts";

@@ -10,7 +10,7 @@ import { silentLogger } from "@stamp/ports";
 import { minVersion, type PeerTls, peerNameOf } from "../grpc/credentials/peer-tls.ts";
 import { ConfigError } from "../process/config.ts";
 import { inWords } from "../process/in-words.ts";
-import { sharedInterval } from "../process/shared-interval.ts";
+import { sharedInterval } from "../time/shared-interval.ts";
 
 export interface PeerFiles {
   /** PEM: the certificate of the process, and what is between it and an authority. */

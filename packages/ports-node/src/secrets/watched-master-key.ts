@@ -11,7 +11,7 @@ import type { Logger } from "@stamp/ports";
 import { silentLogger } from "@stamp/ports";
 import { ConfigError } from "../process/config.ts";
 import { inWords } from "../process/in-words.ts";
-import { sharedInterval } from "../process/shared-interval.ts";
+import { sharedInterval } from "../time/shared-interval.ts";
 import { type MasterKeyFiles, type MasterKeySources, masterKeyFilesOf, masterKeyId, masterKeysOf, noteMasterKeyIds } from "./master-key.ts";
 
 /** How often a process looks at the files of its master key, in milliseconds. */

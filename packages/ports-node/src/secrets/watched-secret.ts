@@ -14,7 +14,7 @@ import type { Caller } from "@stamp/wire";
 import type { SecretCredential } from "../grpc/credentials/secret-credential.ts";
 import { ConfigError } from "../process/config.ts";
 import { inWords } from "../process/in-words.ts";
-import { sharedInterval } from "../process/shared-interval.ts";
+import { sharedInterval } from "../time/shared-interval.ts";
 import { credentialWith, filesOf, type SecretFiles, type SecretSources, secretsOf } from "./cluster-secret.ts";
 
 /** How often a process looks at the files of its secret, in milliseconds. */

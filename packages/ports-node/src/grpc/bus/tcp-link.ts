@@ -9,7 +9,7 @@ import { Socket, type SocketConstructorOpts } from "node:net";
 import { type ConnectionOptions, connect as connectTls, TLSSocket } from "node:tls";
 import { assert } from "@stamp/base";
 import { inWords } from "../../process/in-words.ts";
-import { sharedInterval } from "../../process/shared-interval.ts";
+import { sharedInterval } from "../../time/shared-interval.ts";
 import { hostAndPort } from "../address.ts";
 import type { Credential, Handshake, ProofId } from "../credentials/credential.ts";
 import { dialOptions, type PeerTls } from "../credentials/peer-tls.ts";

@@ -62,7 +62,7 @@ export class TimerQueue {
   }
 
   #disarm(): void {
-    // Of timers without a reference Node keeps the empty list, and wakes for it.
+    // Node keeps the empty list of timers without a reference, and wakes for it.
     this.#handle?.ref();
     clearTimeout(this.#handle);
     this.#handle = undefined;
