@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { atMost } from "@stamp/ports";
+import { atMost, sleep, Turns } from "@stamp/ports";
 import { NodeClock } from "./clock.ts";
 
 test("clock: periodic work that begins at different times comes in the same turn, and another timer when it is due", async (t) => {
@@ -37,4 +37,29 @@ test("clock: periodic work that begins at different times comes in the same turn
   fire();
   await new Promise<void>((resolve) => setImmediate(resolve));
   assert.equal(ran.at(-1), "later");
+});
+
+test("clock: a loop that gives way by timers without a delay lets immediates run, and with them sockets and files", async () => {
+  const clock = new NodeClock();
+  let immediates = 0;
+  let over = false;
+  const again = (): void => {
+    immediates += 1;
+    if (!over) setImmediate(again);
+  };
+  setImmediate(again);
+  // The event loop of a process begins with timers.
+  await new Promise<void>((resolve) => setImmediate(resolve));
+  const turns = new Turns(clock);
+  try {
+    for (let i = 0; i < 20; i++) {
+      for (const giveWay of [() => sleep(clock, 0), () => turns.next()]) {
+        const before = immediates;
+        await giveWay();
+        assert.ok(immediates > before, "an immediate ran meanwhile");
+      }
+    }
+  } finally {
+    over = true;
+  }
 });

@@ -39,3 +39,18 @@ test("rounds: two processes of a machine, started at any time, have the same rou
     [10_500, 10_500, 10_500],
   );
 });
+
+test("rounds: work that waits for one again and again has at most twice as many turns as without rounds, and none is late", () => {
+  for (const delayMs of [225, 240, 250, 300, 450, 499, 500, 700, 900, 950, 999, 1_000, 1_400, 2_000]) {
+    for (let startMs = 10_000; startMs < 11_000; startMs += 7.3) {
+      let turns = 0;
+      let waitMs = 0;
+      for (let nowMs = startMs; nowMs < startMs + 20_000; nowMs += waitMs, turns += 1) {
+        // A timer comes a little late.
+        waitMs = untilRoundMs(delayMs, nowMs) + 0.4;
+        assert.ok(waitMs > 0.4 && waitMs <= delayMs + 0.4);
+      }
+      assert.ok(turns <= (2 * 20_000) / delayMs + 2, `${turns} turns of ${delayMs} ms in 20 s from ${startMs}`);
+    }
+  }
+});

@@ -16,10 +16,12 @@ const shorterShare = 0.9;
 /** Machine's monotonic time when `performance.now()` was 0, in milliseconds. */
 const originMs: number = Number(process.hrtime.bigint() / 1_000n) / 1_000 - performance.now();
 
-/** Returns the time until the last round within `delayMs`, in milliseconds; `delayMs` if it is shorter than the time between two rounds. */
+/** Returns the time until the last round within `delayMs`, in milliseconds; `delayMs` if there is none. */
 export function untilRoundMs(delayMs: number, nowMs: number = originMs + performance.now()): number {
   const stepMs = stepsMs.find((step) => step * shorterShare <= delayMs);
-  return stepMs === undefined ? delayMs : Math.max(0, delayMs - ((nowMs + delayMs) % stepMs));
+  if (stepMs === undefined) return delayMs;
+  const overMs = (nowMs + delayMs) % stepMs;
+  return overMs < delayMs ? delayMs - overMs : delayMs;
 }
 
 /** Returns the time until the next multiple of `everyMs`, in milliseconds: more than 0, at most `everyMs`. */

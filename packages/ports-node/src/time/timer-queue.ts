@@ -7,6 +7,8 @@
  * Invariants:
  *   - A timer never runs early, and never before one that is due earlier. Timers of one due time run in the order in which they were made.
  *   - Microtasks and ticks of one timer are over before the next one runs, as between timers of Node.
+ *   - A turn runs what was due when it began. What is made meanwhile waits for another turn, also without a delay: sockets, files and immediates
+ *     come between, or a loop that gives way by a timer would give way to nobody.
  *   - The process is not kept alive.
  */
 import type { Timer } from "@stamp/ports";
@@ -31,6 +33,8 @@ export class TimerQueue {
   #handle: NodeJS.Timeout | undefined;
   /** When Node's timer is due; infinite without one. By `performance.now()`. */
   #armedMs = Number.POSITIVE_INFINITY;
+  /** When the turn began whose timers run now. */
+  #turnMs = 0;
   /** True while due timers run. */
   #running = false;
 
@@ -73,12 +77,13 @@ export class TimerQueue {
     this.#handle = undefined;
     this.#armedMs = Number.POSITIVE_INFINITY;
     this.#running = true;
+    this.#turnMs = performance.now();
     this.#next();
   };
 
   readonly #next = (): void => {
     const first = this.#heap[0];
-    if (first === undefined || first.dueMs > performance.now()) {
+    if (first === undefined || first.dueMs > this.#turnMs) {
       this.#running = false;
       if (first !== undefined) this.#arm(first.dueMs);
       return;
