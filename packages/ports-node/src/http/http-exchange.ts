@@ -95,11 +95,12 @@ export class Exchange implements HttpRequest {
     if (!message.complete) await new Promise(setImmediate);
     if (!message.complete || message.destroyed || message.errored) return undefined;
     this.#bodyTaken = true;
-    const buffer = message.read() as Buffer | null;
-    if (buffer === null) return new Uint8Array(0);
+    // Each read gives one buffer of those that came, and the one after the last ends the stream.
+    const pieces: Buffer[] = [];
+    for (let piece = message.read() as Buffer | null; piece !== null; piece = message.read() as Buffer | null) pieces.push(piece);
+    const [only = Buffer.alloc(0)] = pieces;
+    const buffer = pieces.length > 1 ? Buffer.concat(pieces) : only;
     this.#readBytes = buffer.length;
-    // Ends the stream.
-    message.read();
     return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
   }
 

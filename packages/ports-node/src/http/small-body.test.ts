@@ -29,6 +29,31 @@ async function started(t: TestContext): Promise<{ readonly socket: Socket; reado
   return { socket, received: () => received };
 }
 
+/** Answers with the length of a body, which the handler asks for when all of it has come. */
+async function lengthOf(t: TestContext, bytes: number, inPieces: (socket: Socket, all: string) => Promise<void>): Promise<string> {
+  const handler: HttpHandler = async (request) => {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const now = await request.smallBody?.();
+    let length = now?.length ?? 0;
+    if (now === undefined) for await (const piece of request.body) length += piece.length;
+    return { status: 200, headers: {}, body: Buffer.from(`<${length}>`) };
+  };
+  const listener = await serveHttp(handler, { listen: "127.0.0.1:0" });
+  const socket = connect(Number(listener.address.slice(listener.address.lastIndexOf(":") + 1)), "127.0.0.1");
+  socket.setNoDelay(true);
+  let received = "";
+  socket.on("data", (chunk: Buffer) => {
+    received += chunk.toString("latin1");
+  });
+  t.after(async () => {
+    socket.destroy();
+    await listener.close(0);
+  });
+  await inPieces(socket, head(bytes) + "x".repeat(bytes));
+  await until(() => found(received).length === 1);
+  return found(received).join();
+}
+
 const head = (bytes: number, more = ""): string => `PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: ${bytes}\r\n${more}\r\n`;
 
 async function until(holds: () => boolean): Promise<void> {
@@ -66,4 +91,15 @@ test("http: a body that comes later, is long, or waits for 100 Continue is read 
   assert.deepEqual(found(received()), ["later 6", `later ${long.length}`, "later 2"]);
   socket.end();
   await once(socket, "close");
+});
+
+test("http: a small body that came in several reads is whole", async (t) => {
+  const inOne = async (socket: Socket, all: string): Promise<void> => void socket.write(all);
+  for (const bytes of [65_300, 65_500, 65_536, 65_537]) assert.equal(await lengthOf(t, bytes, inOne), String(bytes));
+  const inTwo = async (socket: Socket, all: string): Promise<void> => {
+    socket.write(all.slice(0, -2_000));
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    socket.write(all.slice(-2_000));
+  };
+  for (const bytes of [2_001, 3_000, 40_000]) assert.equal(await lengthOf(t, bytes, inTwo), String(bytes));
 });

@@ -8,7 +8,8 @@
  *
  * Nothing is written before the server has answered the opening of the connection, so that a call that fails before was certainly not
  * applied. A lost session fails everything it held: nothing moves over to the next session, so order holds. The exception is a server that no
- * longer accepts the secret that the connection was proven with: it refuses one call and all behind it, and these move over in their order.
+ * longer accepts the secret that the connection was proven with: it refuses one call and all behind it, and these move over in their order,
+ * when the old connection holds no bytes of theirs any more (the caller's memory is the caller's again as soon as a call has succeeded).
  */
 import type { Failure, Outcome } from "@stamp/base";
 import { refused } from "@stamp/base";
@@ -77,6 +78,7 @@ class Session {
   #ended = false;
   /** True if it takes no more calls, and ends with the last one that it holds. */
   #left = false;
+  #onTaken: (() => void) | undefined;
 
   constructor(
     address: string,
@@ -100,7 +102,7 @@ class Session {
       frame: (bytes) => this.#receive(bytes),
       closed: (why, unauthenticated) => this.#end(why, unauthenticated),
     });
-    this.#writer = new FrameWriter(limits, this.#link);
+    this.#writer = new FrameWriter(limits, this.#link, () => this.#tellTaken());
     this.#connectTimer = setTimeout(() => this.#end(`no connection within ${limits.connectTimeoutMs} ms`), limits.connectTimeoutMs);
   }
 
@@ -144,6 +146,19 @@ class Session {
 
   close(): void {
     this.#end("closed by this process");
+  }
+
+  /** Calls `onTaken` once the system looks at no bytes that were written here, or this has ended. */
+  whenTaken(onTaken: () => void): void {
+    this.#onTaken = onTaken;
+    this.#tellTaken();
+  }
+
+  #tellTaken(): void {
+    if (this.#onTaken === undefined || !(this.#ended || this.#writer.taken)) return;
+    const onTaken = this.#onTaken;
+    this.#onTaken = undefined;
+    onTaken();
   }
 
   #receive(bytes: Buffer): void {
@@ -204,6 +219,7 @@ class Session {
     const calls = [...this.#calls.values()];
     this.#calls.clear();
     this.#onEnded(this.#open);
+    this.#tellTaken();
     const reason = this.#open ? "connectionLost" : "connectFailed";
     const message = `${this.#address}: ${this.#open ? "the connection was lost" : "no connection"}: ${why}`;
     for (const call of calls) {
@@ -226,6 +242,8 @@ export class BusClient {
   #failedInARow = 0;
   #notBeforeMs = 0;
   #waiting: Call[] = [];
+  /** Sessions that were left and still hold bytes of calls that move: whatever is called waits, so that the order holds. */
+  #moves = 0;
   #retryTimer: NodeJS.Timeout | undefined;
   #closed = false;
 
@@ -298,6 +316,10 @@ export class BusClient {
   }
 
   #send(call: Call): void {
+    if (this.#moves > 0) {
+      this.#waiting.push(call);
+      return;
+    }
     if (this.#session?.replaceable) this.#session.close();
     if (this.#session === undefined) {
       const pauseMs = this.#notBeforeMs - performance.now();
@@ -317,6 +339,11 @@ export class BusClient {
   #afterPause(): void {
     this.#retryTimer = undefined;
     this.#notBeforeMs = 0;
+    this.#sendWaiting();
+  }
+
+  #sendWaiting(): void {
+    if (this.#closed) return;
     for (const call of this.#waiting.splice(0)) this.#send(call);
   }
 
@@ -332,10 +359,16 @@ export class BusClient {
     const onRenewed = (calls: readonly Call[]): void => {
       if (this.#session === session) this.#session = undefined;
       this.#left.add(session);
+      this.#moves += 1;
       for (const call of calls) {
         call.written = false;
+        call.session = undefined;
         this.#send(call);
       }
+      session.whenTaken(() => {
+        this.#moves -= 1;
+        this.#sendWaiting();
+      });
     };
     const session: Session = new Session(this.#address, this.#limits, this.#dial, this.#frames, onEnded, onRenewed);
     this.#session = session;

@@ -49,6 +49,11 @@ export class FrameWriter<T extends Outgoing> {
     return this.#queuedBytes + this.#writingBytes;
   }
 
+  /** Whether the system has taken all that was written: until then it may still look at bytes of items. */
+  get taken(): boolean {
+    return this.#writingBytes === 0;
+  }
+
   get pendingCount(): number {
     return this.#queue.length - this.#head;
   }
