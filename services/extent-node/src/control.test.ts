@@ -243,3 +243,54 @@ test("copy: a replica of a seal that was given up is made anew by a later versio
     assert.equal(reasonOf(await cluster.seal("en-2", id, end)), "ok");
   });
 });
+
+test("delete of an extent that was never opened: an empty replica goes, one with content stays, whatever its state", async () => {
+  const cluster = new Cluster(36);
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const node = cluster.node("en-1");
+    const diskId = String(cluster.facts("en-1").diskId);
+    const remove = async (id: number, neverOpened: boolean) =>
+      reasonOf(await node.deleteExtent({ smTerm: 1n, extentId: BigInt(id), version: 1n, diskId, neverOpened }, { timeoutMs }));
+    const isHere = async (id: number) => (await node.getExtentReplica({ extentId: BigInt(id) }, { timeoutMs })).ok;
+    const [empty, open, closed, sealed] = [await cluster.create(), await cluster.create(), await cluster.create(), await cluster.create()];
+    for (const id of [open, closed, sealed]) unwrap(await cluster.append("en-1", id, 0, [pattern(3_000, id)]));
+    unwrap(await cluster.fence("en-1", closed));
+    const { durableBytes } = await cluster.replica("en-1", sealed);
+    unwrap(await cluster.seal("en-1", sealed, Number(durableBytes)));
+    assert.equal(await remove(empty, true), "ok");
+    assert.equal(await isHere(empty), false);
+    for (const id of [open, closed, sealed]) {
+      assert.equal(await remove(id, true), "unknownExtent", "the stream manager takes it for gone");
+      assert.ok(await isHere(id));
+    }
+    assert.equal(await remove(sealed, false), "conflict");
+    cluster.sim.crash("en-1", { unsynced: "lost" });
+    cluster.sim.restart("en-1");
+    await cluster.ready("en-1");
+    assert.equal(await remove(open, true), "unknownExtent");
+    assert.equal((await cluster.replica("en-1", open)).durableBytes > 3_000n, true);
+    assert.equal(await remove(open, false), "ok", "an extent that was opened, or an operator who deletes from quarantine");
+    assert.equal(await isHere(open), false);
+  });
+});
+
+test("create: is the same again only while the replica is empty; after an append the number was given twice", async () => {
+  const cluster = new Cluster(37);
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const id = await cluster.create();
+    const replicas = await cluster.replicas();
+    const create = {
+      smTerm: 1n,
+      extentId: BigInt(id),
+      ownerEpoch: 1n,
+      version: 1n,
+      replicas,
+      stampId: String(cluster.facts("en-1").stampId),
+    };
+    assert.equal(reasonOf(await cluster.node("en-1").createExtent(create, { timeoutMs })), "ok");
+    unwrap(await cluster.append("en-1", id, 0, [pattern(10, 1)]));
+    assert.equal(reasonOf(await cluster.node("en-1").createExtent(create, { timeoutMs })), "extentStale");
+  });
+});

@@ -56,7 +56,9 @@ export async function createExtent(node: Node, request: CreateExtentRequest): Pr
   if (held !== undefined) {
     const { replica } = held;
     await node.journal.drained();
-    if (replica.state === "open" && replica.ownerEpoch === meta.ownerEpoch && replica.version === meta.version) return ok({});
+    // The same create, again. Nobody appends before every create was answered: bytes are those of an earlier extent with this number.
+    const same = replica.ownerEpoch === meta.ownerEpoch && replica.version === meta.version && replica.endBytes === 0;
+    if (replica.state === "open" && same) return ok({});
     return refused("failedPrecondition", "extentStale", `extent ${id} is here already and ${replica.state}`);
   }
   if (!node.takesExtents) {
@@ -400,6 +402,8 @@ export async function deleteExtent(node: Node, request: DeleteExtentRequest): Pr
   const version = fromWire(request.version);
   return extent.exclusively(async () => {
     if (node.find(id) !== extent) return ok({});
+    await node.journal.drained();
+    if (request.neverOpened && !isEmpty(extent.replica)) return keepForeign(node, extent);
     // A replica that was made in the place of the one that the deletion is for.
     if (version < extent.replica.version && node.world.rules.on("deletionsNameVersions")) {
       return refused("failedPrecondition", "conflict", `extent ${id} has version ${extent.replica.version}, the delete is for ${version}`);
@@ -413,4 +417,17 @@ export async function deleteExtent(node: Node, request: DeleteExtentRequest): Pr
     await node.store.flush(extent);
     return ok({});
   });
+}
+
+/** True if the replica was created and got nothing since. The content of a damaged replica is not known. */
+const isEmpty = ({ state, endBytes }: Replica): boolean => (state === "open" || state === "closed") && endBytes === 0;
+
+/**
+ * Keeps a replica that the dropped extent can't have made. The metadata store was put back from an older backup, and the
+ * extent's number was given twice (docs/decisions/0555). Only `stamp extent quarantine delete` deletes this replica.
+ */
+function keepForeign(node: Node, { replica }: LocalExtent): Outcome<never> {
+  const { extentId: id, state, version, endBytes } = replica;
+  node.world.logger.warn("kept a replica with content: the extent to delete was never opened", { extent: id, state, version, endBytes });
+  return refused("notFound", "unknownExtent", `extent ${id} was never opened, and the replica here has content: it is of another extent`);
 }

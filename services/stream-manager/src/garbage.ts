@@ -180,7 +180,13 @@ export class Garbage {
   async #delete(extent: ExtentRecord, place: ReplicaPlace): Promise<boolean> {
     const { number, nodes } = this.#term;
     if (!nodes.reachable(place)) return nodes.up(place.nodeId) || this.#forgotten(place);
-    const request = { smTerm: toWire(number), extentId: toWire(extent.id), version: toWire(extent.version), diskId: place.diskId };
+    const request = {
+      smTerm: toWire(number),
+      extentId: toWire(extent.id),
+      version: toWire(extent.version),
+      diskId: place.diskId,
+      neverOpened: isNeverOpened(extent),
+    };
     const answer = await extentNode(this.#term, place.nodeId)?.deleteExtent(request, { timeoutMs: deleteTimeoutMs });
     if (answer === undefined) return false;
     if (answer.ok) return true;
@@ -217,6 +223,13 @@ const nothing: Outcome<Plan> = ok({ changes: [], reads: [] });
 
 const replicaKey = ({ nodeId, diskId }: ReplicaPlace): string => `${nodeId} ${diskId}`;
 const fragmentKey = ({ nodeId, diskId, version }: FragmentPlace): string => `${nodeId} ${diskId} fragment ${version}`;
+
+/**
+ * True if the extent was dropped while it was allocated: nobody was told of it. Any other drop records its time (rule
+ * `dropTimeRecorded`). A node keeps a replica with content then.
+ */
+const isNeverOpened = ({ phase, droppedAtMs, sealedLengthBytes }: ExtentRecord): boolean =>
+  phase === "dropped" && droppedAtMs === undefined && sealedLengthBytes === undefined;
 
 /** Where a decoding makes replicas. */
 const decodedOn = ({ attempt }: ExtentRecord): readonly ReplicaPlace[] => (attempt?.kind === "decode" ? attempt.targets : []);

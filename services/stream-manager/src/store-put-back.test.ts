@@ -232,3 +232,39 @@ test("store age: one node's number, or another stamp's store, refuses nothing; t
     assert.equal(age.damage, undefined);
   });
 });
+
+test("store put back that no copy is newer than: numbers are given twice, and the first extents' content stays until a person deletes it", async () => {
+  const cluster = new Cluster({ seed: 27, nodes: ["en1", "en2", "en3"], config: { deletionGraceMs: 1_000, syncEveryMs: 3_000 } });
+  const { sim } = cluster;
+  const nodes = [...cluster.nodes];
+  const lengths = (id: bigint) => Promise.all(nodes.map(async (node) => (await cluster.replica(node, id))?.durableBytes));
+  const inQuarantine = async () => unwrap(await cluster.sm((sm, left) => sm.listQuarantine({}, { timeoutMs: left }))).replicas;
+  await sim.run(async () => {
+    await cluster.open("/old", 1);
+    await sim.stop("sm1");
+    const putItBack = await backUp(cluster);
+    sim.restart("sm1");
+    await cluster.open("/new", 1);
+    const extent = first(await cluster.next("/new", 1, 0n));
+    unwrap(await cluster.append(extent, 1, 0n, "acknowledged"));
+    const stored = await lengths(extent.extentId);
+    for (const name of ["sm1", ...nodes, "lock"]) await sim.stop(name);
+    await putItBack();
+    for (const name of ["lock", "sm1", ...nodes]) sim.restart(name);
+
+    await cluster.open("/newer", 1);
+    const again = first(await cluster.next("/newer", 1, 0n));
+    unwrap(await cluster.append(again, 1, 0n, "more"));
+    await cluster.until("its number was passed over and forgotten", async () => {
+      const known = (await cluster.extents()).map(({ location }) => location?.extentId);
+      return known.includes(again.extentId) && !known.includes(extent.extentId);
+    });
+    assert.ok(again.extentId > extent.extentId, "the same number came first");
+    assert.deepEqual(await lengths(extent.extentId), stored, "nothing is deleted for the extent that was never opened");
+    const held = async () => (await inQuarantine()).filter(({ extentId }) => extentId === extent.extentId).map(({ nodeId }) => nodeId);
+    await cluster.until("in quarantine", async () => (await held()).length === 3);
+    const remove = { nodeId: "en1", extentId: extent.extentId };
+    unwrap(await cluster.sm((sm, left) => sm.deleteQuarantined(remove, { timeoutMs: left })));
+    assert.deepEqual(await lengths(extent.extentId), [undefined, ...stored.slice(1)]);
+  });
+});
