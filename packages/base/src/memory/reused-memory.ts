@@ -27,7 +27,7 @@ export interface ReusedMemoryOptions {
 
 export class ReusedMemory {
   readonly #options: ReusedMemoryOptions;
-  /** By the length of the memory; the one that was given back last is used first. */
+  /** Free memory by its length in bytes. What was given back last is used first. */
   readonly #free = new Map<number, ArrayBuffer[]>();
   readonly #out = new WeakSet<ArrayBufferLike>();
   #freeBytes = 0;

@@ -22,7 +22,8 @@ export class PlainBytes {
     let at = start + this.#offset;
     const stop = end + this.#offset;
     const firstWord = Math.min((at + 3) & ~3, stop);
-    // The high bit of a byte is set if the byte is above 0x7f, below 0x20, a quote or a backslash. A borrow reaches a byte only from one that is marked.
+    // The high bit of a byte is set if the byte is above 0x7f, below 0x20, a quote or a backslash. A
+    // subtraction borrows from a byte only if the byte below it is marked already, so a borrow marks no word that would have been plain.
     let marks = 0;
     for (; at < firstWord; at++) marks |= marksOf(memory[at] as number);
     const words = this.#words;

@@ -67,7 +67,7 @@ export class PackedEntities {
   /** Where a plain row key lies. */
   rowKeyStart = 0;
   rowKeyEnd = 0;
-  /** Row key that is not plain; undefined for one that is. */
+  /** Row key, if it is not plain (`PlainBytes`); otherwise undefined. */
   rowKeyText: string | undefined;
   /** Time of the entity in whole milliseconds since 1970, and what is left of it in 100 ns. */
   timestampMs = 0;

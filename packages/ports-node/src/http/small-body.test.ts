@@ -6,17 +6,16 @@ import { type TestContext, test } from "node:test";
 import type { HttpHandler } from "@stamp/ports";
 import { serveHttp } from "./http-server.ts";
 
-/** Answers whether the body was there at once, and what it is. */
-async function started(t: TestContext): Promise<{ readonly socket: Socket; readonly received: () => string }> {
-  const handler: HttpHandler = async (request) => {
-    const now = await request.smallBody?.();
-    const pieces: Uint8Array[] = [];
-    if (now === undefined) for await (const piece of request.body) pieces.push(piece);
-    const text = now === undefined ? `later ${Buffer.concat(pieces).length}` : `now ${Buffer.from(now).toString("latin1").slice(0, 20)}`;
-    return { status: 200, headers: {}, body: Buffer.from(`<${text}>`) };
-  };
+interface Connected {
+  readonly socket: Socket;
+  readonly received: () => string;
+}
+
+/** A connection to a server with this handler. */
+async function connected(t: TestContext, handler: HttpHandler): Promise<Connected> {
   const listener = await serveHttp(handler, { listen: "127.0.0.1:0" });
   const socket = connect(Number(listener.address.slice(listener.address.lastIndexOf(":") + 1)), "127.0.0.1");
+  socket.setNoDelay(true);
   socket.on("error", () => {});
   let received = "";
   socket.on("data", (chunk: Buffer) => {
@@ -29,29 +28,28 @@ async function started(t: TestContext): Promise<{ readonly socket: Socket; reado
   return { socket, received: () => received };
 }
 
-/** Answers with the length of a body, which the handler asks for when all of it has come. */
-async function lengthOf(t: TestContext, bytes: number, inPieces: (socket: Socket, all: string) => Promise<void>): Promise<string> {
-  const handler: HttpHandler = async (request) => {
+/** The server answers whether the body was there at once, and what it is. */
+const started = (t: TestContext): Promise<Connected> =>
+  connected(t, async (request) => {
+    const now = await request.smallBody?.();
+    const pieces: Uint8Array[] = [];
+    if (now === undefined) for await (const piece of request.body) pieces.push(piece);
+    const text = now === undefined ? `later ${Buffer.concat(pieces).length}` : `now ${Buffer.from(now).toString("latin1").slice(0, 20)}`;
+    return { status: 200, headers: {}, body: Buffer.from(`<${text}>`) };
+  });
+
+/** Sends a body of `bytes`; returns the length that the handler got, which asks for the body when all of it has come. */
+async function lengthOf(t: TestContext, bytes: number, send: (socket: Socket, all: string) => Promise<void>): Promise<string> {
+  const { socket, received } = await connected(t, async (request) => {
     await new Promise((resolve) => setTimeout(resolve, 100));
     const now = await request.smallBody?.();
     let length = now?.length ?? 0;
     if (now === undefined) for await (const piece of request.body) length += piece.length;
     return { status: 200, headers: {}, body: Buffer.from(`<${length}>`) };
-  };
-  const listener = await serveHttp(handler, { listen: "127.0.0.1:0" });
-  const socket = connect(Number(listener.address.slice(listener.address.lastIndexOf(":") + 1)), "127.0.0.1");
-  socket.setNoDelay(true);
-  let received = "";
-  socket.on("data", (chunk: Buffer) => {
-    received += chunk.toString("latin1");
   });
-  t.after(async () => {
-    socket.destroy();
-    await listener.close(0);
-  });
-  await inPieces(socket, head(bytes) + "x".repeat(bytes));
-  await until(() => found(received).length === 1);
-  return found(received).join();
+  await send(socket, head(bytes) + "x".repeat(bytes));
+  await until(() => found(received()).length === 1);
+  return found(received()).join();
 }
 
 const head = (bytes: number, more = ""): string => `PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: ${bytes}\r\n${more}\r\n`;
