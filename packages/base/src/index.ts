@@ -3,7 +3,6 @@
  * rules and versions of formats. Depends on nothing.
  */
 export { AssertionError, assert, present } from "./assert.ts";
-export { Bell } from "./bell.ts";
 export { isTagKey, isTagValue } from "./blob-tags.ts";
 export {
   type ExtentId,
@@ -60,3 +59,5 @@ export { allLabelled, counter, gauge, histogram, inside, type Labels, type Metri
 export { OrderedIds } from "./ordered-ids.ts";
 export { Prng } from "./prng.ts";
 export { allRules, type RuleName, type Rules, rulesWithout } from "./rules.ts";
+export { Bell } from "./waiting/bell.ts";
+export { JoinedWork, WorkInTurn } from "./waiting/shared-work.ts";

@@ -8,7 +8,7 @@
  * about the leader, so the leader is looked up again.
  */
 import type { Failed, Failure, Outcome } from "@stamp/base";
-import { refused, unknownOutcome } from "@stamp/base";
+import { JoinedWork, refused, unknownOutcome } from "@stamp/base";
 import type { Address, Client, World } from "@stamp/ports";
 import { jittered, sleep, within } from "@stamp/ports";
 import { LockService } from "@stamp/wire";
@@ -47,7 +47,7 @@ export class LeaderCalls {
   #leader: Address | undefined;
   /** Epoch of the lease under which `#leader` was found. */
   #epoch = 0n;
-  #lookup: Promise<Outcome<Address>> | undefined;
+  readonly #lookups = new JoinedWork<"leader", Outcome<Address>>();
   #doubt: Promise<Outcome<Address>> | undefined;
 
   constructor(world: Pick<World, "clock" | "random" | "transport">, options: LeaderCallsOptions) {
@@ -110,8 +110,7 @@ export class LeaderCalls {
     if (this.#leader !== undefined) return { ok: true, value: this.#leader };
     const leftMs = deadlineMs - this.#world.clock.monotonicMs();
     if (leftMs <= 0) return late(this.#leaseName);
-    this.#lookup ??= this.#ask();
-    return this.#lookup;
+    return this.#lookups.run("leader", () => this.#ask());
   }
 
   /** The answer, or an unknown outcome when somebody else leads by now. */
@@ -135,7 +134,6 @@ export class LeaderCalls {
   /** One question for all calls that wait. */
   async #ask(): Promise<Outcome<Address>> {
     const holder = await this.#holder();
-    this.#lookup = undefined;
     if (holder.ok) this.#leader = holder.value;
     return holder;
   }

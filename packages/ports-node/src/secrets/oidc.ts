@@ -24,7 +24,13 @@ export function oidcIssuer(options: OidcOptions): TokenIssuer {
     audience: options.audiences[0] ?? "",
     async verify(token): Promise<TokenCheck> {
       loading ??= import("./oidc-check.ts").then(({ tokenCheck }) => tokenCheck(options));
-      return (await loading)(token);
+      try {
+        return (await loading)(token);
+      } catch (error) {
+        // Too many open files, for one, may pass.
+        loading = undefined;
+        throw error;
+      }
     },
   };
 }

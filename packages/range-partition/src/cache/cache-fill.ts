@@ -6,6 +6,7 @@
  * A merge has what it reads and what it writes in the cache at once: for a while that may be more than fits, and what goes for it are blocks of
  * other ranges. When all ranges together fit they are filled again behind it.
  */
+import { WorkInTurn } from "@stamp/base";
 import { type Clock, sleep, type World } from "@stamp/ports";
 import type { Checkpoint, Storage } from "../checkpoint/checkpoint-reader.ts";
 import { fillRestTimes, MergePace } from "../checkpoint/merge-pace.ts";
@@ -25,7 +26,7 @@ export interface Filled {
 /** One range at a time for all that share a cache, in the order in which they came. */
 export class FillQueue {
   readonly #ranges = new Set<Filled>();
-  #last: Promise<void> = Promise.resolve();
+  readonly #turns = new WorkInTurn();
   /** When all ranges were asked for last. */
   #pushedOutBytes = 0;
 
@@ -50,7 +51,7 @@ export class FillQueue {
   /** Queues a fill. It begins after the fills before it, and not before `fillAfterMs` from now. */
   add(clock: Clock, fill: () => Promise<void>): void {
     const beginsMs = clock.monotonicMs() + fillAfterMs;
-    this.#last = this.#last.then(async () => {
+    void this.#turns.run(async () => {
       const waitMs = beginsMs - clock.monotonicMs();
       if (waitMs > 0) await sleep(clock, waitMs);
       await fill();

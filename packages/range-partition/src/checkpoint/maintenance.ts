@@ -5,7 +5,7 @@
  * what the merge replaced are dropped. What was in memory when it was left is in every record until it is in a checkpoint (rule
  * restUntilCheckpointed).
  */
-import { type Failure, type FormatName, type Outcome, ok, type Rules } from "@stamp/base";
+import { type Failure, type FormatName, type Outcome, ok, type Rules, WorkInTurn } from "@stamp/base";
 import {
   coveredByRest,
   type Entry,
@@ -103,8 +103,8 @@ export class Maintenance {
   /** Checkpoints that merges under way read. */
   readonly #merging = new Set<number>();
   /** The record that is on its way; the next one waits for it. */
-  #recording: Promise<unknown> = Promise.resolve();
-  #dropping: Promise<void> = Promise.resolve();
+  readonly #records = new WorkInTurn();
+  readonly #drops = new WorkInTurn();
 
   constructor(
     storage: Storage,
@@ -330,7 +330,7 @@ export class Maintenance {
     toRecord = async (state: PartitionState): Promise<Outcome<PartitionState>> => ok(state),
     followed = (cursors: FollowerCursors): FollowerCursors => cursors,
   ): Promise<Outcome<PartitionState>> {
-    const recorded = this.#recording.then(async (): Promise<Outcome<PartitionState>> => {
+    return this.#records.run(async (): Promise<Outcome<PartitionState>> => {
       const checkpoints = change(this.#checkpoints);
       const { heirs: _, ...last } = this.#state;
       const before = this.#storage.world.rules.on("restUntilCheckpointed") ? last : { ...last, rest: undefined };
@@ -360,8 +360,6 @@ export class Maintenance {
       if (place !== undefined && facts.heirs === undefined) await this.#truncate(this.#streams.metadata, place.extentId);
       return written;
     });
-    this.#recording = recorded;
-    return recorded;
   }
 
   #truncateLog(startExtentId: number): Promise<void> {
@@ -371,8 +369,7 @@ export class Maintenance {
 
   /** One at a time: each is computed from the list that the one before left. */
   #dropRowData(): Promise<void> {
-    this.#dropping = this.#dropping.then(() => this.#dropUnused());
-    return this.#dropping;
+    return this.#drops.run(() => this.#dropUnused());
   }
 
   /** Extents that no checkpoint refers to, wherever they lie, and in which none is being written. */

@@ -2,7 +2,7 @@
  * The extent files of a node: names, open handles, headers. `extents/<xx>/<id>.extent`, xx = the id's last byte; a copy in the making
  * lies beside it as `<id>.copy`. At most `openFilesMax` handles stay open; one in use is never closed.
  */
-import { type ExtentId, newerFormat, totalLength, unwrap } from "@stamp/base";
+import { type ExtentId, JoinedWork, newerFormat, totalLength, unwrap } from "@stamp/base";
 import {
   decodeExtentHeader,
   type ExtentHeader,
@@ -50,7 +50,7 @@ export class ExtentFiles {
   /** Extent files that are known to be there, name included; only of open handles. */
   readonly #present: Set<string> = new Set();
   /** Being made: by one only, since a second would write zeros over what the first has let others write. */
-  readonly #making: Map<string, Promise<void>> = new Map();
+  readonly #making = new JoinedWork<string, void>();
 
   get clientOperations(): number {
     return this.#queue.clientOperations;
@@ -75,7 +75,9 @@ export class ExtentFiles {
       handle.file ??= await handle.opening;
       return await use(handle.file);
     } catch (error) {
-      if (error instanceof DiskError && error.kind === "notFound" && this.#handles.get(path) === handle) {
+      // A failed opening is not kept: the disk may have room, and the process file handles, a moment later.
+      const isUseless = handle.file === undefined || (error instanceof DiskError && error.kind === "notFound");
+      if (isUseless && this.#handles.get(path) === handle) {
         this.#handles.delete(path);
         this.#present.delete(path);
       }
@@ -110,12 +112,7 @@ export class ExtentFiles {
   async ensure(id: ExtentId): Promise<void> {
     const path = extentPath(id);
     if (this.#present.has(path)) return;
-    let making = this.#making.get(path);
-    if (making === undefined) {
-      making = this.#make(path, id).finally(() => this.#making.delete(path));
-      this.#making.set(path, making);
-    }
-    await making;
+    await this.#making.run(path, () => this.#make(path, id));
   }
 
   async #make(path: string, id: ExtentId): Promise<void> {

@@ -128,11 +128,14 @@ export class Accounts {
     const untilMs = nowMs + Math.min(this.#options.accountCacheMs, roleTermMs(undefined));
     const entry: Entry = { lookup: this.#read(account, nowMs), known: undefined, untilMs, sentMs: nowMs };
     this.#remember(account, entry);
+    const failed = (): void => {
+      if (this.#entries.get(account) === entry) this.#entries.delete(account);
+    };
     void entry.lookup.then((lookup) => {
-      if (!lookup.ok) return;
+      if (!lookup.ok) return failed();
       entry.known = lookup.value;
       if (lookup.value.kind === "known") entry.untilMs = Math.min(entry.untilMs, nowMs + roleTermMs(lookup.value.role));
-    });
+    }, failed);
     return entry;
   }
 
@@ -153,8 +156,7 @@ export class Accounts {
         ? this.#usable(answer.value.value)
         : ok({ kind: "unknown" })
       : answer;
-    if (!lookup.ok) this.#entries.delete(account);
-    else if (lookup.value.kind === "unknown") {
+    if (lookup.ok && lookup.value.kind === "unknown") {
       const known = this.#entries.get(account);
       if (known) known.untilMs = clock.monotonicMs() + unknownCacheMs;
     }

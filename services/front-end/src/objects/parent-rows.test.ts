@@ -56,6 +56,19 @@ test("a request that comes while a read is in flight does not use it, but the ne
   assert.equal(await incarnationOf(fourth), 3n);
 });
 
+test("a read that throws is told to those who wait for it, and is not kept", async () => {
+  let reads = 0;
+  const readRow = (): Promise<Outcome<ResultKind>> => {
+    reads += 1;
+    if (reads <= 2) return Promise.reject(new Error(`read ${reads}`));
+    return Promise.resolve(ok({ case: "container", value: { incarnation: 3n } } as unknown as ResultKind));
+  };
+  const rows = new ParentRows({ clock, rules: allRules } as World, readRow, { readTimeoutMs: 1000 });
+  const read = () => rows.read("acct", "c", { deadlineMs: 1000 });
+  await Promise.all([assert.rejects(read(), /read 1/), assert.rejects(read(), /read 2/)]);
+  assert.equal(await incarnationOf(read()), 3n);
+});
+
 test("nothing is kept when nobody waits, and containers do not wait for each other", async () => {
   const { router, read } = start();
   const a = read("a");

@@ -44,7 +44,8 @@ export class ParentRows {
   #join(key: string, account: string, name: string): Promise<Outcome<ResultKind>> {
     const reading = this.#readings.get(key);
     if (!reading) return this.#send(key, account, name);
-    reading.next ??= reading.current.then(() => this.#send(key, account, name));
+    const send = (): Promise<Outcome<ResultKind>> => this.#send(key, account, name);
+    reading.next ??= reading.current.then(send, send);
     return reading.next;
   }
 
@@ -54,12 +55,15 @@ export class ParentRows {
     const current = this.#readRow(account, name, { deadlineMs });
     const reading: Reading = { current, next: undefined };
     this.#readings.set(key, reading);
-    void current.then((outcome) => {
+    const ended = (): void => {
       if (reading.next === undefined) this.#readings.delete(key);
+    };
+    void current.then((outcome) => {
+      ended();
       if (!this.#world.rules.on("containerRowReadAfterArrival") && outcome.ok && outcome.value.case !== "error") {
         this.#stale.set(key, outcome);
       }
-    });
+    }, ended);
     return current;
   }
 }

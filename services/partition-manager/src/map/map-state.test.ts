@@ -132,3 +132,20 @@ test("partition map: a change is made from what those before it left, also when 
     });
   }
 });
+
+test("map: a write of the table that throws ends the changes of this manager with an unknown outcome, and holds up nobody", async () => {
+  const sim = new Simulation({ seed: 5 });
+  await sim.run(async () => {
+    let throws = false;
+    const map = await opened(sim, [first()], () => {
+      if (throws) throw new Error("a bug");
+      return undefined;
+    });
+    throws = true;
+    const changed = () => map.change((current) => ok({ changed: [{ ...present(current.ranges[0], "a range"), server: "ps-2" }] }));
+    const failed = await changed();
+    assert.ok(!failed.ok && failed.failure.applied === "unknown");
+    throws = false;
+    assert.deepEqual(await changed(), failed);
+  });
+});

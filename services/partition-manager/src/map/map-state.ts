@@ -2,7 +2,7 @@
  * The Partition Map of one term: what is durable in its table, and the copy that is served. A change is durable before anybody sees it;
  * who waits for a change (GetMap) is woken by it. The version is the sequence of the commit that made the change, so it rises over terms.
  */
-import { compareBytes, type Failed, type Outcome, ok, refused } from "@stamp/base";
+import { compareBytes, type Failed, type Outcome, ok, refused, unknownOutcome, WorkInTurn } from "@stamp/base";
 import { checkCover, decodeMapRow, encodeMapRow, mapKey, type Range, RangeMap } from "@stamp/partition-map";
 import { atMost, type World } from "@stamp/ports";
 import type { OwnTable, TableRow } from "./map-table.ts";
@@ -37,7 +37,7 @@ export class MapState {
    * written.
    */
   #failed: Failed | undefined;
-  #writing: Promise<unknown> = Promise.resolve();
+  readonly #writing = new WorkInTurn();
 
   private constructor(world: Pick<World, "clock" | "rules">, table: OwnTable, map: RangeMap) {
     this.#world = world;
@@ -73,9 +73,7 @@ export class MapState {
    */
   change(plan: (map: RangeMap) => Outcome<MapChange>): Promise<Outcome<void>> {
     const early = this.#world.rules.on("mapChangedInTurn") ? undefined : plan(this.#map);
-    const done = this.#writing.then(() => this.#failed ?? this.#change(early ?? plan(this.#map)));
-    this.#writing = done;
-    return done;
+    return this.#writing.run(() => this.#failed ?? this.#change(early ?? plan(this.#map)));
   }
 
   async #change(planned: Outcome<MapChange>): Promise<Outcome<void>> {
@@ -88,7 +86,8 @@ export class MapState {
     const rows = changed.map((range): TableRow => ({ key: mapKey(range), value: encodeMapRow(range) }));
     // A range that begins where one of the changed ones begins has its row there.
     const unused = gone.map(mapKey).filter((key) => !rows.some((row) => compareBytes(row.key, key) === 0));
-    const written = await this.#table.write([...unused.map((key) => ({ key })), ...rows]);
+    const write = this.#table.write([...unused.map((key) => ({ key })), ...rows]);
+    const written = await write.catch((error: unknown) => unknownOutcome("internal", "bug", `the map's table: ${String(error)}`));
     if (!written.ok) {
       this.#failed = written;
       return written;
@@ -106,7 +105,7 @@ export class MapState {
    * the table is known all the same.
    */
   touch(): void {
-    this.#writing = this.#writing.then(async () => {
+    void this.#writing.run(async () => {
       const [range] = this.#map.ranges;
       if (this.#failed || range === undefined) return;
       await this.#table.write([{ key: mapKey(range), value: encodeMapRow(range) }], touchTimeoutMs);

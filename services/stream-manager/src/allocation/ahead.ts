@@ -46,9 +46,13 @@ export class Ahead {
     const made = allocation.then((outcome) => (outcome.ok ? outcome.value : undefined));
     const prepared: Prepared = { sinceMs: this.#term.world.clock.monotonicMs(), ownerEpoch, predecessor, made, id: undefined };
     this.#prepared.set(stream, prepared);
+    const failed = (): void => {
+      if (this.#prepared.get(stream) === prepared) this.#prepared.delete(stream);
+    };
     return made.then((id) => {
       prepared.id = id;
-    });
+      if (id === undefined) failed();
+    }, failed);
   }
 
   /** Gives it away: the caller opens or drops it. */
@@ -97,9 +101,10 @@ export class Ahead {
 
   #forget(stream: string, prepared: Prepared): void {
     this.#prepared.delete(stream);
-    void prepared.made.then((id) => {
+    const drop = (id: ExtentId | undefined): void => {
       if (id !== undefined) this.#allocator.drop(id);
-    });
+    };
+    prepared.made.then(drop, () => {});
   }
 
   /**

@@ -3,7 +3,7 @@
  * passed over and the extent placed anew; the failed one is dropped, nobody was told of it.
  */
 import type { ExtentId, Outcome, OwnerEpoch } from "@stamp/base";
-import { Bell, extentId, Histogram, ok, refused } from "@stamp/base";
+import { Bell, extentId, Histogram, JoinedWork, ok, refused } from "@stamp/base";
 import { sleep } from "@stamp/ports";
 import type { ExtentRecord, PlacementNode } from "@stamp/stream";
 import { place, planAllocate, planDropAllocating, planReserveIds } from "@stamp/stream";
@@ -30,7 +30,7 @@ export class Allocator {
   readonly #term: Term;
   #nextId = 0;
   #reservedTo = 0;
-  #reserving: Promise<Outcome<void>> | undefined;
+  readonly #reservations = new JoinedWork<"ids", Outcome<void>>();
   #waitingForNodes = 0;
   /** Allocations in this term, also ahead of need. */
   readonly took: Histogram;
@@ -95,17 +95,15 @@ export class Allocator {
   async mintId(): Promise<Outcome<number>> {
     const { ledger, state } = this.#term;
     while (this.#nextId >= this.#reservedTo) {
-      this.#reserving ??= (async () => {
+      const reserved = await this.#reservations.run("ids", async () => {
         const from = state.nextId;
-        const reserved = await ledger.commit((current) => planReserveIds(current, idsAtOnce));
-        if (reserved.ok) {
+        const made = await ledger.commit((current) => planReserveIds(current, idsAtOnce));
+        if (made.ok) {
           this.#nextId = from;
           this.#reservedTo = from + idsAtOnce;
         }
-        this.#reserving = undefined;
-        return reserved;
-      })();
-      const reserved = await this.#reserving;
+        return made;
+      });
       if (!reserved.ok) return reserved;
     }
     this.#nextId += 1;

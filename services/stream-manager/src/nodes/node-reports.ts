@@ -7,7 +7,7 @@
  *   - The node's record decides who is asked first. The address in the report is asked only if the recorded one does not answer with the
  *     same disk: a node that moved and started often meanwhile comes back by itself.
  */
-import { extentId, type Outcome, ok, refused } from "@stamp/base";
+import { extentId, JoinedWork, type Outcome, ok, refused } from "@stamp/base";
 import { Turns } from "@stamp/ports";
 import { isDoubtful, planNode, type ReportNumbers } from "@stamp/stream";
 import type { ExtentReplica, NodeReport } from "@stamp/wire";
@@ -65,7 +65,7 @@ export class NodeReports {
   readonly #term: Term;
   readonly #parts: Parts;
   /** Questions on their way, by node: doubtful reports that arrive meanwhile wait for the same answer. */
-  readonly #asking = new Map<string, Promise<Asked>>();
+  readonly #asking = new JoinedWork<string, Asked>();
 
   constructor(term: Term, parts: Parts) {
     this.#term = term;
@@ -107,12 +107,10 @@ export class NodeReports {
 
   #ask(report: NodeReport): Promise<Asked> {
     const key = `${report.nodeId} ${report.diskId} ${report.address}`;
-    const inFlight = this.#asking.get(key);
-    if (inFlight !== undefined) return inFlight;
-    const known = this.#known(report.nodeId);
-    const asking = this.#askAround(report).then((answer) => ({ ...known, answer }));
-    this.#asking.set(key, asking);
-    return asking.finally(() => this.#asking.delete(key));
+    return this.#asking.run(key, async () => {
+      const known = this.#known(report.nodeId);
+      return { ...known, answer: await this.#askAround(report) };
+    });
   }
 
   async #askAround({ nodeId, diskId, address }: NodeReport): Promise<NodeReport | undefined> {

@@ -11,7 +11,7 @@
  *    length can be decided, an error is logged every ten seconds.
  */
 import type { ExtentId, Outcome } from "@stamp/base";
-import { assert, Bell, Histogram, ok, present, refused } from "@stamp/base";
+import { assert, Bell, Histogram, ok, present, refused, unknownOutcome } from "@stamp/base";
 import { jittered, sleep, within } from "@stamp/ports";
 import type { ReplicaRecord, SealAnswer } from "@stamp/stream";
 import { planBeginSeal, planRecordSealed, planUnseal, SealMachine } from "@stamp/stream";
@@ -90,14 +90,12 @@ export class Sealer {
     );
     machine.clientKnows(clientKnowsBytes);
     for (const replica of extent.replicas) if (this.#term.nodes.down(replica)) machine.unreachable(replica.nodeId);
-    let finish = (_outcome: Outcome<number>): void => {};
-    const done = new Promise<Outcome<number>>((resolve) => {
-      finish = resolve;
-    });
+    const { promise: done, resolve: finish } = Promise.withResolvers<Outcome<number>>();
     const startedMs = world.clock.monotonicMs();
     const job: Job = { machine, startedMs, together, steps, note: undefined, done, changed: new Bell(), decided: false };
     this.#jobs.set(id, job);
-    const outcome = await this.#run(id, job, extent.replicas);
+    // A seal that nobody ends would be joined by every later one.
+    const outcome = await this.#run(id, job, extent.replicas).catch((error: unknown) => unknownOutcome("internal", "bug", String(error)));
     job.decided = true;
     this.took.since(startedMs);
     this.#jobs.delete(id);

@@ -6,7 +6,7 @@
  * outcome of a write is unknown, or somebody else wrote, memory may be wrong: the term ends and a new one loads everything again.
  */
 import type { Failure, Outcome, SmTerm } from "@stamp/base";
-import { ok, refused } from "@stamp/base";
+import { ok, refused, unknownOutcome } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
@@ -81,8 +81,11 @@ export class Ledger {
     });
     const changed = plan.changes.map(changedKey);
     for (const key of changed) this.#writing.set(key, write);
-    const outcome = await this.#metadata.transact({ fence: { leaseName, leaseEpoch: term }, ...transaction }, timeoutMs);
-    for (const key of changed) this.#writing.delete(key);
+    const free = (): void => {
+      for (const key of changed) this.#writing.delete(key);
+    };
+    const sent = this.#metadata.transact({ fence: { leaseName, leaseEpoch: term }, ...transaction }, timeoutMs);
+    const outcome = await sent.finally(free).catch((error: unknown) => unknownOutcome("internal", "bug", String(error)));
     if (outcome.ok && !ended.aborted) this.#state.apply(plan, outcome.value);
     written();
     if (ended.aborted) return notLeader();
