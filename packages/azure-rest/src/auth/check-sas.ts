@@ -33,14 +33,14 @@ export function checkSasSignature<K>(sas: Sas, request: SignedRequest, signing: 
     return refused("sv is mandatory. Cannot be empty");
   }
   const text = sasStringToSign(sas, request);
-  if (text === undefined) return refused("Signature did not match. The signed resource is not what the request names.");
-  const message = utf8(text);
+  if (!text.ok) return text;
+  const message = utf8(text.value);
   let found: { readonly is: K } | undefined;
   for (const candidate of signing.keys) {
     if (signing.equal(signing.hmacSha256(candidate.key, message), sas.signature)) found = candidate;
   }
   if (found) return parsed(found.is);
-  return refused(`Signature did not match. String to sign used was ${shownString(text)}`);
+  return refused(`Signature did not match. String to sign used was ${shownString(text.value)}`);
 }
 
 /** By kind; whether the names fit is told by the signature. */

@@ -22,11 +22,13 @@
  * The resource is /service/account/name since 2015-02-21, /account/name before.
  */
 import type { HttpHeaders } from "../headers.ts";
+import { type Parsed, parsed, rejected } from "../rest-error.ts";
 import type { ServiceName } from "../service-properties/service-properties.ts";
-import { type Query, queryValue } from "../target.ts";
+import type { Query } from "../target.ts";
 import { signedSince } from "../version.ts";
 import type { SignedResource } from "./authorization.ts";
 import type { Sas, SasField, SasFields } from "./sas.ts";
+import { checkNames, signedText } from "./signed-lines.ts";
 
 export interface SignedRequest {
   readonly service: ServiceName;
@@ -36,21 +38,28 @@ export interface SignedRequest {
   readonly headers: HttpHeaders;
 }
 
+const refused = (detail: string): Parsed<never> => rejected("AuthenticationFailed", { AuthenticationErrorDetail: detail });
+
 const overrides = ["rscc", "rscd", "rsce", "rscl", "rsct"] as const;
 const linesOf = (fields: SasFields, names: readonly SasField[]): string[] => names.map((name) => fields[name]);
 
-/** Undefined when a SAS of this kind can't be for what the request names. */
-export function sasStringToSign(sas: Sas, request: SignedRequest): string | undefined {
-  if (sas.kind === "account") return accountString(sas, request.account);
+/**
+ * Returns the text that the SAS signs for the request. Refuses a SAS that can't be for what the request names, and a request whose text
+ * could be another request's, too.
+ */
+export function sasStringToSign(sas: Sas, request: SignedRequest): Parsed<string> {
+  if (sas.kind === "account") return signedText(accountLines(sas, request.account));
   const resource = canonicalResource(sas, request);
-  if (resource === undefined) return undefined;
-  const lines = sas.kind === "delegation" ? delegationLines(sas, resource, request) : serviceLines(sas, resource, request);
-  return lines.join("\n");
+  if (resource === undefined) return refused("Signature did not match. The signed resource is not what the request names.");
+  if (sas.kind === "service") return signedText(serviceLines(sas, resource, request));
+  const lines = delegationLines(sas, resource, request);
+  return lines.ok ? signedText(lines.value) : lines;
 }
 
-function accountString({ fields, version }: Sas, account: string): string {
+/** The empty line at the end is the newline that ends the text. */
+function accountLines({ fields, version }: Sas, account: string): string[] {
   const scope: readonly SasField[] = signedSince(version, "encryptionScope") ? ["ses"] : [];
-  return `${[account, ...linesOf(fields, ["sp", "ss", "srt", "st", "se", "sip", "spr", "sv", ...scope])].join("\n")}\n`;
+  return [account, ...linesOf(fields, ["sp", "ss", "srt", "st", "se", "sip", "spr", "sv", ...scope]), ""];
 }
 
 /** A SAS of a container is good for the blobs in it: then the container is what was signed. */
@@ -86,18 +95,26 @@ function serviceLines({ fields, version }: Sas, resource: string, request: Signe
   return signedSince(version, "responseOverrides") ? [...lines, ...linesOf(fields, overrides)] : lines;
 }
 
-function delegationLines({ fields, version }: Sas, resource: string, request: SignedRequest): string[] {
+function delegationLines({ fields, version }: Sas, resource: string, request: SignedRequest): Parsed<string[]> {
   const lines = [...linesOf(fields, ["sp", "st", "se"]), resource, ...linesOf(fields, ["skoid", "sktid", "skt", "ske", "sks", "skv"])];
   const isBlob = request.service === "blob";
   if (isBlob && signedSince(version, "delegationAgents")) lines.push(...linesOf(fields, ["saoid", "suoid", "scid"]));
   if (signedSince(version, "delegatedUser")) lines.push(fields.skdutid, fields.sduoid);
   lines.push(...linesOf(fields, ["sip", "spr", "sv"]));
-  if (request.service === "table") return [...lines, ...linesOf(fields, ["spk", "srk", "epk", "erk"])];
-  if (!isBlob) return lines;
+  if (request.service === "table") return parsed([...lines, ...linesOf(fields, ["spk", "srk", "epk", "erk"])]);
+  if (!isBlob) return parsed(lines);
   lines.push(fields.sr, timeOf(fields, request.resource));
   if (signedSince(version, "encryptionScope")) lines.push(fields.ses);
-  if (signedSince(version, "boundHeaders")) lines.push(boundHeaders(fields, request.headers), boundParameters(fields, request.query));
-  return [...lines, ...linesOf(fields, overrides)];
+  if (signedSince(version, "boundHeaders")) {
+    const { headers, query } = request;
+    const boundHeaders = boundLines("srh", fields.srh, (name) => (headers[name] === undefined ? [] : [headers[name]]));
+    if (!boundHeaders.ok) return boundHeaders;
+    const boundParameters = boundLines("srq", fields.srq, (name) => query.get(name) ?? []);
+    if (!boundParameters.ok) return boundParameters;
+    // A newline ends each header and begins each parameter: two empty lines are between them.
+    lines.push(...boundHeaders.value, "", "", ...boundParameters.value);
+  }
+  return parsed([...lines, ...linesOf(fields, overrides)]);
 }
 
 const timeOf = (fields: SasFields, resource: SignedResource): string => {
@@ -107,12 +124,17 @@ const timeOf = (fields: SasFields, resource: SignedResource): string => {
 
 const namesIn = (list: string): string[] => (list === "" ? [] : list.split(","));
 
-const boundHeaders = ({ srh }: SasFields, headers: HttpHeaders): string =>
-  namesIn(srh)
-    .map((name) => `${name}:${headers[name.toLowerCase()] ?? ""}\n`)
-    .join("");
-
-const boundParameters = ({ srq }: SasFields, query: Query): string =>
-  namesIn(srq)
-    .map((name) => `\n${name}:${queryValue(query, name.toLowerCase()) ?? ""}`)
-    .join("");
+/** Returns a line for each name that the SAS binds. An absent value is not an empty one: the request must have what is bound. */
+function boundLines(field: "srh" | "srq", list: string, valuesOf: (name: string) => readonly string[]): Parsed<string[]> {
+  const names = namesIn(list);
+  const checked = checkNames(names, field);
+  if (!checked.ok) return checked;
+  const lines: string[] = [];
+  for (const name of names) {
+    const [value, ...more] = valuesOf(name.toLowerCase());
+    if (value === undefined) return refused(`The request lacks ${name}, which its signature binds (${field}).`);
+    if (more.length > 0) return refused(`${name}, which the signature binds (${field}), stands more than once in the request.`);
+    lines.push(`${name}:${value}`);
+  }
+  return parsed(lines);
+}

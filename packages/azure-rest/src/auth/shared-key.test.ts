@@ -9,11 +9,13 @@ import { compareByCulture } from "./header-order.ts";
 import {
   checkSignature,
   compareByCodeUnit,
+  type HeaderOrder,
   type HmacSha256,
   parseAuthorization,
+  type SharedKeyScheme,
   type SignedParts,
   signRequest,
-  stringToSign,
+  stringToSign as stringToSignOf,
 } from "./shared-key.ts";
 import { claimsOfToken, makeToken, verifyToken } from "./token.ts";
 
@@ -21,6 +23,12 @@ const hmacSha256: HmacSha256 = (key, message) => createHmac("sha256", key).updat
 const equal = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && timingSafeEqual(a, b);
 const key = fromBase64("Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==") as Uint8Array;
 const nowMs = 1_700_000_000_000;
+
+function stringToSign(scheme: SharedKeyScheme, parts: SignedParts, order: HeaderOrder): string {
+  const text = stringToSignOf(scheme, parts, order);
+  assert.ok(text.ok, JSON.stringify(text));
+  return text.value;
+}
 
 function partsOf(method: string, target: string, headers: HttpHeaders, version = "2025-01-05"): SignedParts {
   const parsed = parseTarget(target, "127.0.0.1:10000", { hostSuffixes: [] });

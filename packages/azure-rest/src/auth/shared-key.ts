@@ -20,6 +20,7 @@ import { parseQuery, type Query } from "../target.ts";
 import { behaves } from "../version.ts";
 import { compareByCulture } from "./header-order.ts";
 import { shownString } from "./shown-string.ts";
+import { checkTokens, signedText } from "./signed-lines.ts";
 
 export type HmacSha256 = (key: Uint8Array, message: Uint8Array) => Uint8Array;
 /** Compares in constant time: how long it takes says nothing about the bytes. */
@@ -54,40 +55,44 @@ export function parseAuthorization(header: string): Parsed<SharedKeyAuthorizatio
   return parsed({ scheme, account: match[2] as string, signature });
 }
 
-export function stringToSign(scheme: SharedKeyScheme, parts: SignedParts, order: HeaderOrder): string {
+/** Returns the text that the request's signature covers. Refuses a request whose text could be another request's, too. */
+export function stringToSign(scheme: SharedKeyScheme, parts: SignedParts, order: HeaderOrder): Parsed<string> {
+  if (parts.service !== "table") {
+    const names = checkTokens([...signedNames(parts.headers), ...(scheme === "SharedKey" ? parts.query.keys() : [])], "request");
+    if (!names.ok) return names;
+  }
+  return signedText(linesToSign(scheme, parts, order));
+}
+
+function linesToSign(scheme: SharedKeyScheme, parts: SignedParts, order: HeaderOrder): string[] {
   const { method, headers } = parts;
   const of = (name: string): string => headers[name] ?? "";
   if (parts.service === "table") {
-    const ends = `${headers["x-ms-date"] ?? of("date")}\n${shortResource(parts)}`;
-    return scheme === "SharedKeyLite" ? ends : `${method}\n${of("content-md5")}\n${of("content-type")}\n${ends}`;
+    const ends = [headers["x-ms-date"] ?? of("date"), shortResource(parts)];
+    return scheme === "SharedKeyLite" ? ends : [method, of("content-md5"), of("content-type"), ...ends];
   }
   const date = headers["x-ms-date"] === undefined ? of("date") : "";
-  const ends = canonicalizedHeaders(headers, order) + canonicalizedResource(scheme, parts);
-  if (scheme === "SharedKeyLite") return `${method}\n${of("content-md5")}\n${of("content-type")}\n${date}\n${ends}`;
+  const ends = [...canonicalizedHeaders(headers, order), ...canonicalizedResource(scheme, parts)];
+  if (scheme === "SharedKeyLite") return [method, of("content-md5"), of("content-type"), date, ...ends];
   const length = of("content-length") === "0" && behaves(parts.version, "zeroLengthSignedEmpty") ? "" : of("content-length");
-  return (
-    `${method}\n${of("content-encoding")}\n${of("content-language")}\n${length}\n${of("content-md5")}\n${of("content-type")}\n${date}\n` +
-    `${of("if-modified-since")}\n${of("if-match")}\n${of("if-none-match")}\n${of("if-unmodified-since")}\n${of("range")}\n${ends}`
-  );
+  const content = [of("content-encoding"), of("content-language"), length, of("content-md5"), of("content-type")];
+  const conditions = [of("if-modified-since"), of("if-match"), of("if-none-match"), of("if-unmodified-since"), of("range")];
+  return [method, ...content, date, ...conditions, ...ends];
 }
 
-function canonicalizedHeaders(headers: HttpHeaders, order: HeaderOrder): string {
-  let text = "";
-  for (const name of signedNames(headers).sort(order)) {
-    text += `${name}:${(headers[name] as string).trim().replace(/\r?\n[ \t]*/g, " ")}\n`;
-  }
-  return text;
-}
+/** Blanks around a value are not signed: HTTP drops them. */
+const canonicalizedHeaders = (headers: HttpHeaders, order: HeaderOrder): string[] =>
+  signedNames(headers)
+    .sort(order)
+    .map((name) => `${name}:${(headers[name] as string).replace(/^[ \t]+|[ \t]+$/g, "")}`);
 
 const signedNames = (headers: HttpHeaders): string[] => Object.keys(headers).filter((name) => name.startsWith("x-ms-"));
 
-function canonicalizedResource(scheme: SharedKeyScheme, parts: SignedParts): string {
-  if (scheme === "SharedKeyLite") return shortResource(parts);
-  let text = `/${parts.account}${parts.rawPath}`;
-  for (const name of [...parts.query.keys()].sort(compareByCodeUnit)) {
-    text += `\n${name}:${[...(parts.query.get(name) ?? [])].sort(compareByCodeUnit).join(",")}`;
-  }
-  return text;
+function canonicalizedResource(scheme: SharedKeyScheme, parts: SignedParts): string[] {
+  if (scheme === "SharedKeyLite") return [shortResource(parts)];
+  const names = [...parts.query.keys()].sort(compareByCodeUnit);
+  const parameters = names.map((name) => `${name}:${[...(parts.query.get(name) ?? [])].sort(compareByCodeUnit).join(",")}`);
+  return [`/${parts.account}${parts.rawPath}`, ...parameters];
 }
 
 /** Returns the resource with only `comp` of the query. */
@@ -121,12 +126,13 @@ export function checkSignature(check: SignatureCheck): Parsed<void> {
   if (dateMs > check.nowMs + clockSkewMs) return failed(`Request date header is too far in the future: '${dateText}'`);
   if (authorization.account !== parts.account) return failed("The account of the Authorization header is not the one of the URL.");
   const text = stringToSign(authorization.scheme, parts, compareByCodeUnit);
-  if (fits(check, text)) return parsed(undefined);
+  if (!text.ok) return text;
+  if (fits(check, text.value)) return parsed(undefined);
   const byCulture = stringToSign(authorization.scheme, parts, compareByCulture);
-  if (byCulture !== text && fits(check, byCulture)) return parsed(undefined);
+  if (byCulture.ok && byCulture.value !== text.value && fits(check, byCulture.value)) return parsed(undefined);
   return failed(
     `The MAC signature found in the HTTP request '${toBase64(authorization.signature)}' is not the same as any computed signature. ` +
-      `Server used following string to sign: '${shownString(text)}'.`,
+      `Server used following string to sign: '${shownString(text.value)}'.`,
   );
 }
 
@@ -160,7 +166,7 @@ export function signRequest(
   const headers: Record<string, string> = { "x-ms-version": "2025-01-05", ...request.headers, "x-ms-date": formatRfc1123(nowMs) };
   const questionMark = request.target.indexOf("?");
   const query = parseQuery(questionMark < 0 ? "" : request.target.slice(questionMark + 1));
-  const text = stringToSign(
+  const lines = linesToSign(
     "SharedKey",
     {
       service: request.service ?? "blob",
@@ -173,6 +179,6 @@ export function signRequest(
     },
     compareByCodeUnit,
   );
-  headers.authorization = `SharedKey ${account}:${toBase64(hmacSha256(key, utf8(text)))}`;
+  headers.authorization = `SharedKey ${account}:${toBase64(hmacSha256(key, utf8(lines.join("\n"))))}`;
   return headers;
 }

@@ -43,8 +43,16 @@ export const signedText = (
   service: ServiceName,
   resource: SignedResource,
   headers = {},
-): string | undefined =>
-  sasStringToSign(valid(fields), { service, account: "acct", resource, query: queryOf(fields), headers } satisfies SignedRequest);
+): string | undefined => {
+  const text = sasStringToSign(valid(fields), {
+    service,
+    account: "acct",
+    resource,
+    query: queryOf(fields),
+    headers,
+  } satisfies SignedRequest);
+  return text.ok ? text.value : undefined;
+};
 
 export const service = { sp: "r", st: "2026-01-01", se: "2026-02-01", sip: "1.2.3.4", spr: "https" };
 export const more = { rscc: "cc", rscd: "cd", rsce: "ce", rscl: "cl", rsct: "ct" };
