@@ -9,9 +9,11 @@ export interface HttpLimits {
   readonly connectionsPerAddressMax: number;
   /**
    * Requests of one connection that have no answer yet. One more is answered 503 in its turn, and the connection ends with that: a client that
-   * sends thousands ahead would hold as many places as thousands of clients.
+   * sends thousands ahead would hold as many places as thousands of clients. Requests behind that one are not served.
    */
   readonly pipelinedMax: number;
+  /** Requests of all connections that are not served, and held until their connections end. One more ends its connection at once. */
+  readonly ignoredMax: number;
   /** Within which the whole header of a request must be there. */
   readonly headerTimeoutMs: number;
   /** How long a connection without a request is kept. */
@@ -33,6 +35,7 @@ export const defaultHttpLimits: HttpLimits = {
   connectionsMax: 16_384,
   connectionsPerAddressMax: 8_192,
   pipelinedMax: 16,
+  ignoredMax: 8_192,
   headerTimeoutMs: 30_000,
   keepAliveTimeoutMs: 75_000,
   idleTimeoutMs: 120_000,

@@ -25,6 +25,7 @@ import { Exchange, type LastAnswer } from "./http-exchange.ts";
 import { defaultHttpLimits, type HttpLimits } from "./http-limits.ts";
 import { http } from "./node-http.ts";
 import { Paces } from "./paces.ts";
+import { endInStages, Ignored } from "./sent-ahead.ts";
 
 export interface HttpServeOptions {
   /** `host:port`; port 0 for any. */
@@ -64,6 +65,7 @@ export class HttpDoor {
   readonly #endWatch: (() => void) | undefined;
   #certificate: CertificateInUse | undefined;
   readonly #paces: Paces;
+  readonly #ignored: Ignored;
   readonly #connections = new WeakMap<Duplex, Connection>();
   #active = 0;
   #closing = false;
@@ -74,6 +76,7 @@ export class HttpDoor {
     this.#logger = options.logger ?? silentLogger;
     const limits = this.#limits;
     this.#paces = new Paces(limits);
+    this.#ignored = new Ignored(limits.ignoredMax);
     const serverOptions = {
       maxHeaderSize: limits.headerBytesMax,
       headersTimeout: limits.headerTimeoutMs,
@@ -175,8 +178,7 @@ export class HttpDoor {
     const connection = this.#connectionOf(socket);
     if (connection.closes) {
       message.resume();
-      // Each one is held until the connection ends.
-      if (++connection.ignored > this.#limits.pipelinedMax) socket.destroy();
+      this.#ignored.add(socket);
       return;
     }
     const why = refusal ?? this.#refusalOf(message);
@@ -187,8 +189,8 @@ export class HttpDoor {
     this.#acceptors.busy(socket);
     response.once("close", () => this.#answered(socket, exchange));
     try {
-      const answer = why === undefined ? await this.#answer(exchange) : this.#refusal(why);
-      await this.#send(exchange, message, response, answer);
+      if (why === "pipelined") await this.#sendLast(response, this.#refusal(why));
+      else await this.#send(exchange, message, response, why === undefined ? await this.#answer(exchange) : this.#refusal(why));
     } catch (error) {
       // The answer can't be completed: the client must see that it is not whole.
       if (!response.destroyed) this.#logger.warn("an answer broke off", { method: exchange.method, error });
@@ -211,7 +213,7 @@ export class HttpDoor {
   #connectionOf(socket: Duplex): Connection {
     let connection = this.#connections.get(socket);
     if (!connection) {
-      connection = { unanswered: new Set(), refusal: undefined, closes: false, ignored: 0 };
+      connection = { unanswered: new Set(), refusal: undefined, closes: false };
       this.#connections.set(socket, connection);
     }
     return connection;
@@ -231,8 +233,7 @@ export class HttpDoor {
   }
 
   #refusal(why: HttpRefusal): HttpResponse & { readonly body?: Uint8Array } {
-    const answer = this.#handler.refused?.(why) ?? { status: statuses[why] ?? 400, headers: {} };
-    return why === "pipelined" ? { ...answer, headers: { ...answer.headers, Connection: "close" } } : answer;
+    return this.#handler.refused?.(why) ?? { status: statuses[why] ?? 400, headers: {} };
   }
 
   /** Refuses bytes that are no HTTP. The parser reports them again with everything that follows. */
@@ -252,6 +253,15 @@ export class HttpDoor {
       this.#logger.error("an HTTP handler failed by a bug", { method: exchange.method, target: loggedTarget(exchange.target), error });
       return { status: 500, headers: {} };
     }
+  }
+
+  /** Answers a request that is one too many, in its turn, and ends the connection. */
+  async #sendLast(response: ServerResponse, answer: HttpResponse & { readonly body?: Uint8Array }): Promise<void> {
+    const { status, reason, headers, body } = lastAnswer(answer);
+    response.writeHead(status, reason, [...headers]);
+    response.write(body);
+    await endInStages(response, this.#limits.drainTimeoutMs);
+    response.destroy();
   }
 
   async #send(exchange: Exchange, message: IncomingMessage, response: ServerResponse, answer: HttpResponse): Promise<void> {
@@ -398,8 +408,6 @@ interface Connection {
   refusal: LastAnswer | undefined;
   /** True once an answer was sent, or is due, that ends the connection. */
   closes: boolean;
-  /** Number of requests that came after that. */
-  ignored: number;
 }
 
 function lastAnswer({ status, reason, headers, body = new Uint8Array(0) }: HttpResponse & { readonly body?: Uint8Array }): LastAnswer {

@@ -4,12 +4,13 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import type { HttpHandler } from "@stamp/ports";
+import type { HttpLimits } from "./http-limits.ts";
 import { serveHttp } from "./http-server.ts";
 
 const closed = (socket: Socket): Promise<void> => new Promise((resolve) => socket.once("close", () => resolve()));
 
-async function started(t: TestContext, handler: HttpHandler): Promise<number> {
-  const listener = await serveHttp(handler, { listen: "127.0.0.1:0", limits: { pipelinedMax: 4 } });
+async function started(t: TestContext, handler: HttpHandler, limits: Partial<HttpLimits> = {}): Promise<number> {
+  const listener = await serveHttp(handler, { listen: "127.0.0.1:0", limits: { pipelinedMax: 4, ...limits } });
   t.after(() => listener.close(0));
   return Number(listener.address.split(":")[1]);
 }
@@ -57,18 +58,61 @@ test("http: requests sent ahead on one connection are served up to a bound; the 
   assert.equal(most, 4);
 });
 
-test("http: thousands of requests sent ahead of an answer that takes long end the connection before that answer", async (t) => {
-  const answer = Promise.withResolvers<void>();
-  t.after(() => answer.resolve());
+test("http: whatever is sent ahead, the first requests get their answers, in order, also when these take long", async (t) => {
+  for (const [count, answered] of [
+    [40, "at once"],
+    [200_000, "at once"],
+    [200_000, "when all was sent"],
+  ] as const) {
+    const go = Promise.withResolvers<void>();
+    const asked: string[] = [];
+    const port = await started(t, async ({ target }) => {
+      asked.push(target);
+      await go.promise;
+      return { status: 200, headers: { "Content-Length": String(target.length) }, body: Buffer.from(target) };
+    });
+    const socket = connect(port, "127.0.0.1");
+    let received = "";
+    socket.on("data", (chunk: Buffer) => {
+      received += chunk.toString("latin1");
+    });
+    const ended = once(socket, "end");
+    socket.on("error", () => {});
+    // Goes on while the answers come: what the server has not read when it closes must not reset the connection.
+    const sent = (async () => {
+      for (let i = 0; i < count && socket.writable; i++) if (!socket.write(getOf(`/${i}`))) await new Promise(setImmediate);
+    })();
+    while (asked.length < 4) await new Promise(setImmediate);
+    if (answered !== "at once") await sent;
+    go.resolve();
+    await Promise.all([ended, sent]);
+    assert.deepEqual(
+      received.match(/HTTP\/1\.1 \d+|\/\d+$|(?<=\n)\/\d/gm)?.join(" "),
+      "HTTP/1.1 200 /0 HTTP/1.1 200 /1 HTTP/1.1 200 /2 HTTP/1.1 200 /3 HTTP/1.1 503",
+    );
+    assert.deepEqual(asked, ["/0", "/1", "/2", "/3"]);
+  }
+});
+
+test("http: requests that are not served are bounded over all connections", async (t) => {
+  const go = Promise.withResolvers<void>();
+  t.after(() => go.resolve());
   const handler: HttpHandler = async () => {
-    await answer.promise;
+    await go.promise;
     return { status: 200, headers: { "Content-Length": "0" } };
   };
-  const port = await started(t, handler);
-  const socket = connect(port, "127.0.0.1").on("error", () => {});
-  t.after(() => socket.destroy());
-  socket.resume().write(Array.from({ length: 5_000 }, () => getOf("/")).join(""));
-  await closed(socket);
+  const port = await started(t, handler, { ignoredMax: 100 });
+  const sends = (count: number): Socket => {
+    const socket = connect(port, "127.0.0.1").on("error", () => {});
+    t.after(() => socket.destroy());
+    socket.resume().write(Array.from({ length: count }, () => getOf("/")).join(""));
+    return socket;
+  };
+  await closed(sends(200));
+  // The connection that ended gave back what it held.
+  const held = sends(60);
+  await closed(sends(200));
+  assert.equal(held.destroyed, false);
 });
 
 test("http: a client that waits for some of its answers goes on sending ahead", async (t) => {
