@@ -33,7 +33,7 @@ test("internal ports: without the secret, and with another one, every method of 
 
 test("internal ports: with the secret that another stamp has for the geo door, every method is refused at every process but front-ends", async () => {
   const { processes, dataDir } = await stamp.status();
-  const peer = new SecretCredential([geoPeerSecretOf(readFileSync(join(dataDir, "cluster-secret"), "utf8").trim())]);
+  const peer = new SecretCredential([geoPeerSecretOf(readFileSync(join(dataDir, "cluster-secret"), "utf8").trim(), "north-1")]);
   for (const each of processes.filter(({ role }) => role !== "front-end"))
     await assertEveryMethodRefused(each, (port) => peer.tokenFor(port).text);
   const transport = new GrpcTransport({ credential: () => peer });

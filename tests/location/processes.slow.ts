@@ -6,14 +6,14 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { BlobServiceClient, StorageSharedKeyCredential } from "@azure/storage-blob";
 import { startOwn } from "@stamp/drills";
-import { GrpcTransport, readPeerTls, SecretCredential } from "@stamp/ports-node";
+import { GrpcTransport, locationSecretOf, readPeerTls, SecretCredential } from "@stamp/ports-node";
 import { type Caller, LockService, MetadataStore, StreamManager } from "@stamp/wire";
 import { type RanStamp, root, runStamp } from "../tools/commands.ts";
 import { assertEveryMethodRefused } from "../tools/every-method.ts";
@@ -125,7 +125,8 @@ test("location service, real processes: a stamp is added, accounts are placed an
     await target.close();
     rmSync(folder, { recursive: true, force: true });
   });
-  copyFileSync(join(north, "cluster-secret"), join(secrets, "north-1"));
+  const given = locationSecretOf(readFileSync(join(north, "cluster-secret"), "utf8").trim());
+  writeFileSync(join(secrets, "north-1"), `${given}\n`, { mode: 0o600 });
   const { lockService } = await target.status();
 
   const startBoth = async (lockAt: string, locationAt: string): Promise<void> => {

@@ -30,7 +30,7 @@ test("callers: what changes or destroys is for few", () => {
   assert.equal(only("ExtentNode/Replicate"), "extent-node");
   // A location service has a store of its own, and services/lock-service/src/confined.ts keeps it from those of stamps.
   assert.equal(only("MetadataStore/Transact"), "stream-manager,partition-manager,location-service");
-  assert.equal(only("Accounts/GetForCopy"), "location-service", "answers with every secret of an account");
+  assert.equal(only("Accounts/GetForCopy"), "location-peer,location-service", "answers with every secret of an account");
   assert.equal(only("StreamManager/SealAcceptingLoss"), "operator");
   assert.equal(only("PartitionServer/LoadPartition"), "partition-manager");
   assert.equal(only("Accounts/RotateKey"), "operator");

@@ -41,6 +41,7 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "docs/guides/geo.md: two stamps at once are too much beside the guides' cluster; tests/location/pair/guide.ts runs these commands",
     "docs/guides/geo.md: needs a Docker engine; tests/drills/compose-geo.slow.ts has one",
     "docs/guides/geo.md: two stamps at once are too much beside the guides' cluster; tests/location/pair/guide.ts runs these commands",
+    "docs/guides/geo.md: needs a second stamp; packages/ports-node/src/grpc/credentials/geo-peer.test.ts proves such secrets",
     "docs/guides/geo.md: a stamp is lost; services/location-service/src/lost-stamps/lost.test.ts loses some",
     "docs/guides/geo.md: needs two stamps with TLS; tests/location/tls.slow.ts makes and uses these certificates",
     "docs/guides/geo.md: each takes minutes and two stamps",

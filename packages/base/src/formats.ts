@@ -13,7 +13,7 @@ export const formatVersions = {
   /** Marker of a folder (packages/ports/src/stores/format-marker.ts). */
   formats: 1,
   /** Level of the stamp: the record of the stream manager, and the marker of each folder (feature-level.ts). */
-  "feature-level": 3,
+  "feature-level": 4,
   "identity-store": 1,
   "node-identity": 1,
   starts: 1,

@@ -8,8 +8,15 @@ export { NodeDigest } from "./digest.ts";
 export { NodeDisk } from "./disk/disk.ts";
 export { NodeKeyValueStores } from "./disk/key-value.ts";
 export type { Credential } from "./grpc/credentials/credential.ts";
+export {
+  geoPeerSecretOf,
+  isDerivedSecret,
+  locationSecretOf,
+  sharedPeerSecretOf,
+  stampNamedBy,
+} from "./grpc/credentials/derived-secrets.ts";
 export { type PeerName, type PeerTls, peerUri } from "./grpc/credentials/peer-tls.ts";
-export { geoPeerSecretOf, SecretCredential } from "./grpc/credentials/secret-credential.ts";
+export { SecretCredential } from "./grpc/credentials/secret-credential.ts";
 export { NodeForeignCalls } from "./grpc/foreign-calls.ts";
 export { geoPeerFile, peerTransports } from "./grpc/peer-transports.ts";
 export { GrpcTransport } from "./grpc/transport.ts";
@@ -26,6 +33,7 @@ export { parseWrittenJson } from "./process/written-json.ts";
 export { NodeRandom } from "./random.ts";
 export { readPair } from "./secrets/certificates.ts";
 export { credentialOf, makeSecretFile, type SecretFiles, secretFilesBeside, secretsOf } from "./secrets/cluster-secret.ts";
+export { isWholeSecret, locationCredential } from "./secrets/given-secrets.ts";
 export {
   goneText,
   type MasterKeyFiles,

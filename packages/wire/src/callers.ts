@@ -39,6 +39,7 @@ export const callerNumbers = {
   operator: 7,
   "location-service": 8,
   "geo-peer": 9,
+  "location-peer": 10,
 } as const;
 
 export type Caller = keyof typeof callerNumbers;
@@ -67,9 +68,11 @@ const readers = [...owners, "front-end", "operator"] as const;
  * its own records (`services/lock-service/src/confined.ts`), so that it holds and writes nothing of a stamp.
  */
 const locations = ["location-service"] as const;
+/** A location service at a stamp that it knows: by the secret that the stamp has made for it, or by the whole one as in releases before. */
+const atStamps = ["location-peer", ...locations] as const;
 /**
- * Another stamp, whose partition servers ship to this one. Only front-ends take it, and only at their geo door. A peer of the release before says
- * to be a partition server; the next release takes that no more.
+ * Another stamp, whose partition servers ship to this one. Only front-ends take it, and only at their geo door. A partition server: of a stamp
+ * that has the same secret; the door takes it only without certificates.
  */
 const peers = ["geo-peer", "partition-server"] as const;
 const members = callers.filter((caller) => caller !== "geo-peer");
@@ -89,7 +92,7 @@ const tables: readonly ServiceCallers[] = [
     listKeys: [...leasedAnywhere, "operator"],
     readChanges: [...leased, "operator"],
     transact: [...managers, ...locations],
-    getStamp: [...leasedAnywhere, "extent-node", "operator"],
+    getStamp: [...leased, ...atStamps, "extent-node", "operator"],
     readSnapshot: ["extent-node", "stream-manager", "operator"],
   }),
   table(StreamManager, {
@@ -108,7 +111,7 @@ const tables: readonly ServiceCallers[] = [
     listStreams: ["operator"],
     locateExtents: [...readers, "extent-node"],
     listExtents: ["operator"],
-    listNodes: ["operator", ...locations],
+    listNodes: ["operator", ...atStamps],
     getRoom: ["partition-manager", "operator"],
     sealAcceptingLoss: ["operator"],
     getRepairStatus: ["operator"],
@@ -188,28 +191,28 @@ const tables: readonly ServiceCallers[] = [
     listPartitions: ["partition-manager", "operator"],
   }),
   table(Accounts, {
-    list: ["operator", ...locations],
-    get: ["operator", ...locations],
-    create: ["operator", ...locations],
+    list: ["operator", ...atStamps],
+    get: ["operator", ...atStamps],
+    create: ["operator", ...atStamps],
     rotateKey: ["operator"],
     revokeDelegationKeys: ["operator"],
     setBlobSettings: ["operator"],
     createEncryptionScope: ["operator"],
     setEncryptionScopeState: ["operator"],
     reseal: ["operator"],
-    obey: locations,
-    getRole: ["operator", ...locations],
+    obey: atStamps,
+    getRole: ["operator", ...atStamps],
     listRoles: ["partition-server"],
-    getShipping: ["operator", "partition-server", ...locations],
+    getShipping: ["operator", "partition-server", ...atStamps],
     noteCopy: ["front-end"],
-    getCopy: ["operator", "front-end", ...locations],
-    getForCopy: locations,
-    copySettings: locations,
+    getCopy: ["operator", "front-end", ...atStamps],
+    getForCopy: atStamps,
+    copySettings: atStamps,
     endReport: ["partition-server"],
-    listDiverged: ["operator", ...locations],
-    forgetDiverged: ["operator", ...locations],
-    listRemovals: ["operator", ...locations],
-    listQueues: ["operator", ...locations],
+    listDiverged: ["operator", ...atStamps],
+    forgetDiverged: ["operator", ...atStamps],
+    listRemovals: ["operator", ...atStamps],
+    listQueues: ["operator", ...atStamps],
   }),
   table(GeoDoor, {
     ship: peers,
@@ -255,7 +258,7 @@ const tables: readonly ServiceCallers[] = [
   }),
   // A lock service reads the level in its own store.
   table(FeatureLevels, {
-    announce: [...leasedAnywhere, "extent-node", "front-end"],
+    announce: [...leased, ...atStamps, "extent-node", "front-end"],
     getFeatureLevel: ["operator"],
     setFeatureLevel: ["operator"],
   }),

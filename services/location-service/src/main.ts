@@ -1,8 +1,11 @@
 /** The process of the location service: which stamps there are, and which of them has which account. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { credentialOf, GrpcTransport, PeerCertificates, runService } from "@stamp/ports-node";
+import { GrpcTransport, isWholeSecret, locationCredential, PeerCertificates, runService } from "@stamp/ports-node";
 import { LocationServiceRole, locationServiceSchema } from "./index.ts";
+
+const wholeSecret =
+  "the file has the whole secret of a stamp, and one with fewer rights is enough: replace it by what `stamp secret location` of that stamp prints";
 
 await runService({
   role: "location-service",
@@ -19,10 +22,11 @@ await runService({
       ];
       const certificates = existsSync(folder) ? new PeerCertificates({ cert, key, ca }, logger) : undefined;
       certificates?.watch();
+      if (isWholeSecret(clusterSecretFile)) logger.warn(wholeSecret, { file: clusterSecretFile });
       return new GrpcTransport({
         clock,
         logger,
-        credential: () => credentialOf({ clusterSecretFile }, "location-service"),
+        credential: () => locationCredential(clusterSecretFile),
         tls: certificates === undefined ? undefined : () => certificates.tls,
       });
     }),

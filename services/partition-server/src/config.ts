@@ -93,6 +93,12 @@ export const partitionServerConfigSchema = z.object({
     .describe(
       "Folder with the secrets of other stamps, one file each, named as the stamp; empty: other stamps have the secret of this one",
     ),
+  geoStampName: z
+    .string()
+    .default("")
+    .describe(
+      "Name of this stamp at the location service, if geoPeerSecretsDir has whole secrets of other stamps (all on one machine); empty: those secrets say it",
+    ),
   atWorkMax: count(256).describe("Operations at work in this server; others wait for their turn, each account behind its own"),
   atWorkMin: count(16).describe("As many are at work at least, however long they take"),
   delayTargetMs: milliseconds(10).describe(

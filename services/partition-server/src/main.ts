@@ -11,7 +11,7 @@ await runService({
     if (idPath !== undefined) makeMasterKeyOnce(config.masterKeyFile, idPath);
     const masterKeys = new WatchedMasterKey(config, world.logger, idPath);
     masterKeys.watch();
-    const peers = config.geoPeerSecretsDir === "" ? undefined : peerTransports(world, config.geoPeerSecretsDir);
+    const peers = config.geoPeerSecretsDir === "" ? undefined : peerTransports(world, config.geoPeerSecretsDir, config.geoStampName);
     return new PartitionServerRole(world, config, undefined, masterKeys, peers);
   },
 });

@@ -6,6 +6,7 @@ import {
   dropPreviousSecret,
   geoPeerSecretOf,
   inWords,
+  locationSecretOf,
   type RotationState,
   rotationState,
   type SecretFiles,
@@ -38,15 +39,19 @@ export function addSecret(program: Command): void {
   });
   const peer = command
     .command("geo-peer")
-    .description("print the secret with which another stamp proves itself at the geo door, and nowhere else; it changes with a rotation")
+    .description("print the secret with which one other stamp proves itself at the geo door, and nowhere else; it changes with a rotation")
+    .requiredOption("--for <stamp>", "name of the other stamp at the location service")
     .option("--json", "for tools")
-    .addHelpText("after", "\nExample:\n  stamp secret geo-peer > for-the-other-stamp/south-1");
-  withConfig(peer, ["dataDir", "clusterSecretFile"]).action((_options, command: Command) => {
-    const secret = inCommand(() => secretsOf({ clusterSecretFile: secretFilesOf(configOf(command)).current }))[0];
-    if (secret === undefined) throw new CommandError("this stamp has no secret: its geo door asks for none", exitCodes.usage);
-    const shown = geoPeerSecretOf(secret);
-    console.log(command.opts<{ json?: boolean }>().json === true ? toJson({ secret: shown }) : shown);
-  });
+    .addHelpText("after", "\nExample, at south-1:\n  stamp secret geo-peer --for north-1 > for-north-1/south-1");
+  withConfig(peer, ["dataDir", "clusterSecretFile"]).action((_options, command: Command) =>
+    printDerived(command, (secret) => geoPeerSecretOf(secret, command.opts<{ for: string }>().for)),
+  );
+  const location = command
+    .command("location")
+    .description("print the secret with which the location service proves itself at this stamp; it changes with a rotation")
+    .option("--json", "for tools")
+    .addHelpText("after", "\nExample, at south-1:\n  stamp secret location > for-the-location-service/south-1");
+  withConfig(location, ["dataDir", "clusterSecretFile"]).action((_options, command: Command) => printDerived(command, locationSecretOf));
   const rotate = command
     .command("rotate")
     .description("replace the secret while the stamp serves; run it again to go on with a rotation that was left")
@@ -80,6 +85,15 @@ export function addSecret(program: Command): void {
 file    ${files.current}
 Tokens that were made with the one before (stamp token --internal) have ended: make new ones.`);
   });
+}
+
+function printDerived(command: Command, derive: (secret: string) => string): void {
+  const shown = inCommand(() => {
+    const [secret] = secretsOf({ clusterSecretFile: secretFilesOf(configOf(command)).current });
+    return secret === undefined ? undefined : derive(secret);
+  });
+  if (shown === undefined) throw new CommandError("this stamp has no secret: its processes ask for none", exitCodes.usage);
+  console.log(command.opts<{ json?: boolean }>().json === true ? toJson({ secret: shown }) : shown);
 }
 
 function stepsIn(files: SecretFiles) {

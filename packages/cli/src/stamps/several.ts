@@ -107,7 +107,7 @@ export function planSeveral(command: Command, count: number | undefined): Severa
       ...(existsSync(clusterRecordPath(folder)) ? {} : firstSettings(base, at)),
     };
     const { roles } = flaggedConfig(command, own);
-    const shipping = { geoPeerSecretsDir: stampSecretsIn(locationFolder(dataDir)) };
+    const shipping = { geoPeerSecretsDir: stampSecretsIn(locationFolder(dataDir)), geoStampName: nameAt(location) };
     const withPeers = { ...roles, "partition-server": { ...shipping, ...roles["partition-server"] } };
     return { name: nameAt(location), location, config: flaggedConfig(command, { ...own, roles: withPeers }) };
   });

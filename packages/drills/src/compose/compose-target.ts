@@ -274,7 +274,7 @@ export class RelayedTransport implements Transport {
     const forwarded: Credential = {
       open: credential.open,
       accepts: credential.accepts,
-      acceptsPeers: credential.acceptsPeers,
+      stillAccepts: (by) => credential.stillAccepts(by),
       dial: (port) => credential.dial(portOf(port)),
       tokenFor: (port) => credential.tokenFor(portOf(port)),
       accept: (own) => credential.accept(own),

@@ -10,7 +10,7 @@ import { peerTransports } from "./peer-transports.ts";
 test("transports to other stamps: files that can't be used refuse the calls to that stamp with the reason, and are read again", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "stamp-peers-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const to = peerTransports({ clock: new NodeClock(), logger: silentLogger }, folder);
+  const to = peerTransports({ clock: new NodeClock(), logger: silentLogger }, folder, "");
   const why = (stamp: string): string => {
     const transport = to(stamp);
     return transport.ok ? "ok" : `${transport.failure.code}: ${transport.failure.message}`;

@@ -1,7 +1,8 @@
 /**
  * Transports to the geo doors of other stamps that have secrets of their own: `<folder>/<stamp>` holds what `stamp secret geo-peer` of that stamp
- * wrote, and `<folder>/<stamp>-certs` what `stamp certs cluster issue --role geo-peer` of that stamp wrote, if it has TLS between its processes.
- * What a release before wrote there is taken, too: the whole secret of the stamp, and a certificate of the role `partition-server`.
+ * wrote for this one, and `<folder>/<stamp>-certs` what `stamp certs cluster issue --role geo-peer` of that stamp wrote, if it has TLS between its processes.
+ * What a release before wrote there is taken, too, as long as that stamp takes it: a secret that all its peers share, and a certificate of the
+ * role `partition-server`.
  *
  * Files that can't be used refuse the calls to that stamp, with the reason, and are read again at the next call. They end nothing else.
  */
@@ -10,17 +11,18 @@ import { basename, join } from "node:path";
 import { type Outcome, ok, refused } from "@stamp/base";
 import type { World } from "@stamp/ports";
 import { ConfigError } from "../process/config.ts";
-import { credentialOf } from "../secrets/cluster-secret.ts";
+import { geoPeerCredential } from "../secrets/given-secrets.ts";
 import { PeerCertificates } from "../secrets/peer-certificates.ts";
 import { GrpcTransport } from "./transport.ts";
 
 /** Name of the files with a certificate of the role `geo-peer`, without `.pem` and `-key.pem`. */
 export const geoPeerFile = "geo-peer";
 
-/** Returns the transport to a stamp, by its name. */
+/** Returns the transport to a stamp, by its name. `ownName`: name of the own stamp; empty: its secrets say it. */
 export function peerTransports(
   { clock, logger }: Pick<World, "clock" | "logger">,
   folder: string,
+  ownName: string,
 ): (stamp: string) => Outcome<GrpcTransport> {
   const transports = new Map<string, GrpcTransport>();
   return (stamp) => {
@@ -47,7 +49,7 @@ export function peerTransports(
     const transport = new GrpcTransport({
       clock,
       logger,
-      credential: () => credentialOf({ clusterSecretFile }, "geo-peer"),
+      credential: () => geoPeerCredential(clusterSecretFile, ownName),
       tls: tls === undefined ? undefined : () => tls.tls,
     });
     transports.set(stamp, transport);

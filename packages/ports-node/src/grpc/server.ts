@@ -29,12 +29,13 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   const connections = new Set<BusServerConnection>();
   const methods = servedUnaries(services);
   const memory = new FrameMemory(limits.reusedBytesMax);
-  const connect = (peer: string, { id, caller, name }: Proven, accept: (events: LinkEvents) => FrameLink): void => {
+  const connect = (peer: string, by: Proven, accept: (events: LinkEvents) => FrameLink): void => {
+    const { caller, name } = by;
     // Asked at each frame: the credential is another object only after a secret was changed.
     const proven = context.credential();
     const stands = (): boolean => {
       const now = context.credential();
-      return now === proven || now.open || now.accepts.includes(id) || now.acceptsPeers.includes(id);
+      return now === proven || now.stillAccepts(by);
     };
     const served = { ...context, methods, memory, stands, caller, name, onForbidden: (why: string) => onRefused(peer, why) };
     const connection = new BusServerConnection(served, peer, accept, () => connections.delete(connection));

@@ -50,7 +50,7 @@ async function process(t: TestContext, sources: SecretFiles) {
     return {
       open: credential.open,
       accepts: credential.accepts,
-      acceptsPeers: credential.acceptsPeers,
+      stillAccepts: (by) => credential.stillAccepts(by),
       dial: (port) => credential.dial(port),
       accept: (ports) => {
         connections++;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { allRules, concatBytes, ok, refused, toHex } from "@stamp/base";
+import { allRules, concatBytes, type Outcome, ok, refused, toHex } from "@stamp/base";
 import { roleWithoutRow } from "@stamp/geo";
 import { accountKeys } from "@stamp/objects";
 import type { CallContext, World } from "@stamp/ports";
@@ -111,12 +111,10 @@ test("geo door: rows of queues are taken only for an account whose queues are co
   assert.equal(applied.length, 1);
 });
 
-test("geo door: a certificate of another stamp than the account's other one is refused by every method, and the right one is served", async () => {
-  const called: string[] = [];
-  const note = (name: string, value: unknown) => async () => {
-    called.push(name);
-    return ok(value);
-  };
+type Note = (name: string, value: unknown) => () => Promise<Outcome<unknown>>;
+
+/** Doors of stamps that have one account, by their callers. `note` makes the functions behind the door. */
+function doorFor(note: Note) {
   const router = {
     applyShipped: note("ship", {}),
     applyScanned: note("seed", new Uint8Array(0)),
@@ -131,6 +129,7 @@ test("geo door: a certificate of another stamp than the account's other one is r
     callerName: string | undefined,
     peer: string | undefined,
     named: "primary" | "secondary" | "removed" = "secondary",
+    level: number | "unheard" = 4,
   ) => {
     const role = {
       ...roleWithoutRow,
@@ -140,7 +139,7 @@ test("geo door: a certificate of another stamp than the account's other one is r
     } as const;
     const accounts = { roleNow: async () => ok(role) } as unknown as Accounts;
     const world = { rules: allRules, clock: { monotonicMs: () => 0 } } as unknown as World;
-    const door = geoDoorHandlers(world, accounts, router, copies, new GeoRefusals(), () => 1);
+    const door = geoDoorHandlers(world, accounts, router, copies, new GeoRefusals(), () => (level === "unheard" ? undefined : level));
     const by = { ...context, caller, callerName } as CallContext;
     const epoch = 3n;
     const part = { epoch, sequence: 9n, lastTicket: 9n, lowKey: low, highKey: high, rows: [] };
@@ -155,9 +154,20 @@ test("geo door: a certificate of another stamp than the account's other one is r
       report: () => door.report(create(CopyReportSchema, { account, epoch }), by),
     };
   };
+  return { callsAs };
+}
+
+test("geo door: a certificate of another stamp than the account's other one is refused by every method, and the right one is served", async () => {
+  const called: string[] = [];
+  const note = (name: string, value: unknown) => async () => {
+    called.push(name);
+    return ok(value);
+  };
+  const { callsAs } = doorFor(note);
   for (const [callerName, peer, isServed] of [
     ["north-1", "north-1", true],
     ["east-1", "north-1", false],
+    ["north-1+east-1", "north-1", false],
     ["north-1", undefined, false],
   ] as const)
     for (const method of ["ship", "seed", "writeData", "pinData", "tellVersions", "report"] as const) {
@@ -168,7 +178,10 @@ test("geo door: a certificate of another stamp than the account's other one is r
       if (isServed) assert.deepEqual([answer.ok, called], [true, [method]], `${what}: ${JSON.stringify(answer)}`);
       else {
         assert.ok(!answer.ok && answer.failure.code === "permissionDenied" && answer.failure.applied === "no", what);
-        assert.match(answer.failure.message, new RegExp(`the caller's certificate is of stamp ${callerName}$`));
+        assert.match(
+          answer.failure.message,
+          new RegExp(`the caller has proven to be stamp ${callerName.replace("+", " by its secret and ")}`),
+        );
         assert.deepEqual(called, [], what);
       }
     }
@@ -182,9 +195,39 @@ test("geo door: a certificate of another stamp than the account's other one is r
   const elsewhere = await (await callsAs("geo-peer", "east-1", "north-1", "removed")).ship();
   assert.ok(!elsewhere.ok && elsewhere.failure.code === "permissionDenied");
   assert.deepEqual(called, []);
-  // A peer of the release before, and one without certificates, prove no name.
-  for (const caller of ["partition-server", "geo-peer", undefined])
-    assert.ok((await (await callsAs(caller, undefined, "north-1")).ship()).ok);
+  // Two stamps with one secret and no certificates are one to each other.
+  for (const caller of ["partition-server", undefined]) assert.ok((await (await callsAs(caller, undefined, "north-1")).ship()).ok);
+});
+
+test("geo door: what says no stamp, as releases before gave it away, is taken below feature level 4 only, by every method", async () => {
+  const called: string[] = [];
+  const note = (name: string, value: unknown) => async () => {
+    called.push(name);
+    return ok(value);
+  };
+  const methods = ["ship", "seed", "writeData", "pinData", "tellVersions", "report"] as const;
+  const { callsAs } = doorFor(note);
+  for (const [caller, name] of [
+    ["geo-peer", undefined],
+    ["partition-server", "partition-server"],
+  ] as const)
+    for (const method of methods) {
+      const told = async (level: number | "unheard") => {
+        called.length = 0;
+        const door = await callsAs(caller, name, "north-1", method === "tellVersions" ? "primary" : "secondary", level);
+        return door[method]();
+      };
+      const before = await told(3);
+      assert.deepEqual([before.ok, called], [true, [method]], `${caller} ${method}: ${JSON.stringify(before)}`);
+      for (const [level, code] of [
+        [4, "permissionDenied"],
+        ["unheard", "unavailable"],
+      ] as const) {
+        const answer = await told(level);
+        assert.ok(!answer.ok && answer.failure.code === code && answer.failure.applied === "no", `${caller} ${method} ${level}`);
+        assert.deepEqual(called, []);
+      }
+    }
 });
 
 test("geo door: rows of a stamp with a higher feature level are refused, until this stamp has that level", async () => {

@@ -5,8 +5,8 @@
  * Invariants:
  * - Rows are applied only for an account that follows the role epoch under which they were shipped (rule `geoShippedUnderEpoch`), by a row
  *   of the account that was asked for less than its term ago.
- * - A caller that proves which stamp it is by its certificate (role `geo-peer`) is served for accounts only whose row names that stamp as the
- *   other one.
+ * - A caller is served for accounts only whose row names its stamp as the other one. It proves which stamp it is by a secret that was made for
+ *   that stamp, by a certificate, or by both. A secret that all peers share, as releases before made it, is taken below feature level 4.
  * - Bytes of blobs go to the range of their blob, under the same check. A row that refers to bytes is refused where they are not.
  * - Rows of a stamp with a higher feature level are refused: they may have formats that processes here can't read.
  * - A part of a scan is answered when every range that has keys of it has applied it.
@@ -56,7 +56,7 @@ export function geoDoorHandlers(
     if (!readable.ok) return readable;
     const role = await roleOf(accounts, account, limits);
     if (!role.ok) return role;
-    const named = peerOfAccount(account, role.value, context);
+    const named = peerOfAccount(account, role.value, context, ownLevel());
     // The shipper to a stamp without a copy has to learn that, and not that its certificate is of another stamp.
     if (!named.ok && role.value?.peer !== undefined) return named;
     const taken = acceptsShipment(role.value, fromWire(epoch), world.rules);
@@ -98,7 +98,7 @@ export function geoDoorHandlers(
       if (!isShippedTable(table)) return bad(`rows of table ${JSON.stringify(table)} are not shipped: this stamp may run another release`);
       const role = await roleOf(accounts, account, limits);
       if (!role.ok) return role;
-      const named = peerOfAccount(account, role.value, context);
+      const named = peerOfAccount(account, role.value, context, ownLevel());
       if (!named.ok) return named;
       const told = tellsVersions(role.value, fromWire(epoch));
       if (!told.ok) return told;
@@ -130,13 +130,10 @@ export function geoDoorHandlers(
     },
     // The manager decides by the account's row which copy the report is about.
     report: async (report, context) => {
-      // A report without a proven name needs no look at the row here.
-      if (context.callerName !== undefined) {
-        const role = await roleOf(accounts, report.account, limitsOf(context));
-        if (!role.ok) return role;
-        const named = peerOfAccount(report.account, role.value, context);
-        if (!named.ok) return named;
-      }
+      const role = await roleOf(accounts, report.account, limitsOf(context));
+      if (!role.ok) return role;
+      const named = peerOfAccount(report.account, role.value, context, ownLevel());
+      if (!named.ok) return named;
       return copies.note(report, Math.max(1, context.deadlineMs - world.clock.monotonicMs()));
     },
   };
@@ -145,13 +142,40 @@ export function geoDoorHandlers(
 const roleOf = async (accounts: Accounts, account: string, limits: CallLimits): Promise<Outcome<AccountRole | undefined>> =>
   (await accounts.roleNow(account, limits)) ?? refused("unavailable", "notReady", `account ${account} was not read in time`);
 
-/** Refuses a caller whose certificate is of another stamp than the account's other one. A caller without a proven name is not refused here. */
-function peerOfAccount(account: string, role: AccountRole | undefined, { caller, callerName }: CallContext): Outcome<void> {
+/**
+ * Refuses a caller that is not the account's other stamp. `level`: feature level of this stamp; undefined: not heard yet. Without certificates a
+ * process of a stamp with the same secret is not told from one of this stamp.
+ */
+function peerOfAccount(
+  account: string,
+  role: AccountRole | undefined,
+  { caller, callerName }: CallContext,
+  level: number | undefined,
+): Outcome<void> {
   const peer = role?.peer;
-  if (caller !== "geo-peer" || callerName === undefined || callerName === peer) return ok();
+  const isNamed = caller === "geo-peer" && callerName !== undefined;
+  if (isNamed && callerName === peer) return ok();
+  if (!isNamed) {
+    if (caller !== "geo-peer" && callerName === undefined) return ok();
+    if (level === undefined) return unheard;
+    // Releases before gave away secrets and certificates that say no stamp.
+    if (level < neededLevels.pairSecrets) return ok();
+    return caller === "geo-peer" ? shared : notAPeer(`${caller} ${callerName}`);
+  }
   const other = peer === undefined ? "has no second stamp" : `has ${peer} as its other stamp`;
-  return refused("permissionDenied", "unauthorized", `account ${account} ${other}, and the caller's certificate is of stamp ${callerName}`);
+  const [bySecret, byCertificate] = callerName.split("+");
+  const proven = byCertificate === undefined ? bySecret : `${bySecret} by its secret and ${byCertificate} by its certificate`;
+  return refused("permissionDenied", "unauthorized", `account ${account} ${other}, and the caller has proven to be stamp ${proven}`);
 }
+
+const notAPeer = (who: string) =>
+  refused("permissionDenied", "unauthorized", `a certificate of the role geo-peer opens the geo door, and the caller has that of ${who}`);
+const unheard = refused("unavailable", "notReady", "this front-end has not heard the feature level of its stamp yet");
+const shared = refused(
+  "permissionDenied",
+  "unauthorized",
+  "the caller's secret does not say which stamp it is: give it a new one (./stamp secret geo-peer --for STAMP, docs/guides/geo.md)",
+);
 
 /**
  * Refuses what this release or stamp can't read; else returns the table. `own`: feature level of this stamp; undefined: not heard yet. It has the

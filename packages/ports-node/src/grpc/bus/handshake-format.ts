@@ -2,6 +2,7 @@
  * Bytes of the handshake of a plain connection (docs/formats/bus.md, version 2), integers little-endian:
  *
  *     hello of the caller   | "SBUS" | version u8 = 2 | role u8 | port u16 | nonce 32 | key id 8 | key id 8, or zeros |      56 bytes
+ *     hello with a name     the same with version 3, then | name 64, zeros behind it |                                      120 bytes
  *     answer of the server  | "SBUS" | version u8 = 2 | 0 | 0 0 | nonce 32 | key id 8 | proof 32 |                     80 bytes
  *     proof of the caller   | proof 32 |
  *     refusal               | "SBUS" | version u8 = 2 | why u8 | 0 0 |, and the connection ends                         8 bytes
@@ -16,6 +17,9 @@ export const proofBytes = 32;
 /** Secrets that a process knows at a time. */
 export const keysMax = 2;
 const headBytes = 8;
+/** Version of a hello that says the name of the stamp whose secret the caller proves. Everything else is as in version 2. */
+const namedVersion = 3;
+export const nameBytesMax = 64;
 export const helloBytes: number = headBytes + nonceBytes + keysMax * keyIdBytes;
 /** Bytes of the server's answer that its proof covers. */
 const saidBytes = headBytes + nonceBytes + keyIdBytes;
@@ -44,24 +48,28 @@ export interface Hello {
   readonly nonce: Buffer;
   /** Ids of the keys that the caller knows, the preferred one first. */
   readonly keyIds: readonly Buffer[];
+  /** Name of the stamp that the caller's secret was made for, in ASCII; undefined: the secret was made for no other stamp. */
+  readonly name?: string | undefined;
 }
 
-function head(third: number): Buffer {
+function head(third: number, of: number = version): Buffer {
   const bytes = Buffer.alloc(headBytes);
   magic.copy(bytes);
-  bytes[4] = version;
+  bytes[4] = of;
   bytes[5] = third;
   return bytes;
 }
 
-export function writeHello({ role, port, nonce, keyIds }: Hello): Buffer {
-  const begin = head(role);
+export function writeHello({ role, port, nonce, keyIds, name }: Hello): Buffer {
+  const begin = head(role, name === undefined ? version : namedVersion);
   begin.writeUInt16LE(port, 6);
   const ids = Buffer.alloc(keysMax * keyIdBytes);
   keyIds.forEach((id, at) => {
     id.copy(ids, at * keyIdBytes);
   });
-  return Buffer.concat([begin, nonce, ids]);
+  const named = Buffer.alloc(name === undefined ? 0 : nameBytesMax);
+  named.write(name ?? "", "latin1");
+  return Buffer.concat([begin, nonce, ids, named]);
 }
 
 export type ReadHello =
@@ -69,22 +77,23 @@ export type ReadHello =
   | { readonly kind: "malformed" }
   /** Hello of another version, which a caller tells with its first eight bytes. */
   | { readonly kind: "version"; readonly version: number }
-  | { readonly kind: "hello"; readonly hello: Hello };
+  | { readonly kind: "hello"; readonly hello: Hello; readonly usedBytes: number };
 
 export function readHello(bytes: Buffer): ReadHello {
   const there = Math.min(bytes.length, magic.length);
   if (magic.compare(bytes, 0, there, 0, there) !== 0) return { kind: "malformed" };
   if (bytes.length < headBytes) return { kind: "more" };
-  if (bytes[4] !== version) return { kind: "version", version: bytes[4] as number };
-  if (bytes.length < helloBytes) return { kind: "more" };
+  const isNamed = bytes[4] === namedVersion;
+  if (bytes[4] !== version && !isNamed) return { kind: "version", version: bytes[4] as number };
+  const usedBytes = helloBytes + (isNamed ? nameBytesMax : 0);
+  if (bytes.length < usedBytes) return { kind: "more" };
   const keyIds = Array.from({ length: keysMax }, (_, at) => {
     const from = headBytes + nonceBytes + at * keyIdBytes;
     return bytes.subarray(from, from + keyIdBytes);
   });
-  return {
-    kind: "hello",
-    hello: { role: bytes[5] as number, port: bytes.readUInt16LE(6), nonce: bytes.subarray(headBytes, headBytes + nonceBytes), keyIds },
-  };
+  const name = isNamed ? bytes.toString("latin1", helloBytes, usedBytes).replace(/\0+$/, "") : undefined;
+  const nonce = bytes.subarray(headBytes, headBytes + nonceBytes);
+  return { kind: "hello", usedBytes, hello: { role: bytes[5] as number, port: bytes.readUInt16LE(6), nonce, keyIds, name } };
 }
 
 export function writeAnswer(keyId: Buffer, nonce: Buffer, prove: (said: Buffer) => Buffer): Buffer {

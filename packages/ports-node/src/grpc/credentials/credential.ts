@@ -16,9 +16,9 @@ export interface Proven {
   readonly id: ProofId;
   /** Its role. With a secret, the role that it says to have. Undefined if it says none: no secret, a tool, or a release before roles. */
   readonly caller: Caller | undefined;
-  /** True: it proved a secret that this stamp gives to other stamps (`acceptsPeers`). */
-  readonly isPeer?: boolean;
-  /** Name that its certificate proves; undefined without TLS. */
+  /** True: it proved a secret that is derived from the stamp's for another stamp or a location service, and is good for `caller` only. */
+  readonly isDerived?: boolean;
+  /** Name that its certificate or its derived secret proves; undefined: neither does. */
   readonly name?: string | undefined;
 }
 
@@ -58,8 +58,8 @@ export interface Credential {
   readonly open: boolean;
   /** Proofs that this process accepts, its own first; empty where there is no secret. */
   readonly accepts: readonly ProofId[];
-  /** Proofs of other stamps, which this process accepts for the role `geo-peer` only; empty but at front-ends. */
-  readonly acceptsPeers: readonly ProofId[];
+  /** True while what was proven is accepted still. */
+  stillAccepts(by: Proven): boolean;
   /** `port`: the one that is dialed. */
   dial(port: number): Handshake;
   /** `ports`: those under which this process is reached. */

@@ -6,7 +6,8 @@ import { type Outcome, ok } from "@stamp/base";
 import { servedPartly } from "@stamp/ports";
 import { Accounts, type Caller, callers, FrontEnd, GeoDoor, LockService, methodsFor, Status } from "@stamp/wire";
 import { GrpcTransport } from "../transport.ts";
-import { geoPeerSecretOf, SecretCredential } from "./secret-credential.ts";
+import { geoPeerSecretOf, locationSecretOf, sharedPeerSecretOf } from "./derived-secrets.ts";
+import { SecretCredential } from "./secret-credential.ts";
 
 const secret = "the secret of this stamp, 32 characters and more";
 const renewed = "the secret of this stamp after a rotation of it";
@@ -51,9 +52,9 @@ test("geo peer, by its secret: a front-end serves it the geo door and nothing el
   for (const link of links)
     for (const role of ["geo-peer", "operator", "location-service", "partition-manager", undefined] as const) {
       seen.length = 0;
-      const transport = caller(t, as([geoPeerSecretOf(secret)], role), link);
+      const transport = caller(t, as([geoPeerSecretOf(secret, "north-1")], role), link);
       assert.equal(codeOf(await transport.client(address, GeoDoor).pinData({}, call)), "ok", `${link} ${role}`);
-      assert.deepEqual(seen, ["geo-peer undefined"]);
+      assert.deepEqual(seen, ["geo-peer north-1"]);
       const refused = [
         await transport.client(address, LockService).getLease({}, call),
         await transport.client(address, Accounts).getForCopy({}, call),
@@ -68,7 +69,7 @@ test("geo peer, by its secret: every other role of the stamp refuses the connect
   for (const role of callers.filter((each) => each !== "front-end")) {
     const { address, callers: seen } = await served(t, role, () => as([secret], role));
     for (const link of links) {
-      const transport = caller(t, as([geoPeerSecretOf(secret)], "geo-peer"), link);
+      const transport = caller(t, as([geoPeerSecretOf(secret, "north-1")], "geo-peer"), link);
       for (const outcome of [
         await transport.client(address, GeoDoor).pinData({}, call),
         await transport.client(address, LockService).getLease({}, call),
@@ -85,7 +86,7 @@ test("geo peer, by its secret: a rotation of the stamp's secret takes it over, a
 }, async (t) => {
   let now = as([secret], "front-end");
   const { address } = await served(t, "front-end", () => now);
-  const [old, next] = [secret, renewed].map((each) => caller(t, as([geoPeerSecretOf(each)], "geo-peer"), "plain"));
+  const [old, next] = [secret, renewed].map((each) => caller(t, as([geoPeerSecretOf(each, "north-1")], "geo-peer"), "plain"));
   assert.ok(old && next);
   const ask = (transport: GrpcTransport) => transport.client(address, GeoDoor).pinData({}, call);
   assert.equal(codeOf(await ask(old)), "ok");
@@ -100,8 +101,85 @@ test("geo peer: its role may call the geo door, and what is for everybody", () =
   assert.deepEqual([...services].sort(), ["stamp.v1.Availability", "stamp.v1.Bus", "stamp.v1.GeoDoor", "stamp.v1.Signals"]);
 });
 
-test("geo peer: its secret tells nothing of the stamp's, and is another for each", () => {
-  const [one, other] = [geoPeerSecretOf(secret), geoPeerSecretOf(renewed)];
-  assert.notEqual(one, other);
-  assert.match(one, /^geo-peer\.[\w-]{43}$/);
+test("geo peer: its secret tells nothing of the stamp's, and is another for each stamp on either side", () => {
+  const all = [secret, renewed].flatMap((each) => [
+    geoPeerSecretOf(each, "north-1"),
+    geoPeerSecretOf(each, "east.1"),
+    sharedPeerSecretOf(each),
+    locationSecretOf(each),
+  ]);
+  const ends = all.map((each) => each.slice(each.lastIndexOf(".") + 1));
+  assert.equal(new Set(ends).size, all.length);
+  assert.match(all[1] as string, /^geo-peer\.east\.1\.[\w-]{43}$/);
+  assert.throws(() => geoPeerSecretOf(secret, "north/1"), /a stamp's name has letters/);
+});
+
+test("geo peer, by its secret: it speaks as the stamp that the secret was made for, and as no other one", {
+  timeout: 60_000,
+}, async (t) => {
+  const { address, callers: seen } = await served(t, "front-end", () => as([secret], "front-end"));
+  const own = geoPeerSecretOf(secret, "north-1");
+  const renamed = own.replace("north-1", "south-1");
+  for (const link of links) {
+    seen.length = 0;
+    assert.equal(
+      codeOf(
+        await caller(t, as([own], "geo-peer"), link)
+          .client(address, GeoDoor)
+          .pinData({}, call),
+      ),
+      "ok",
+    );
+    const as2 = await caller(t, as([renamed], "geo-peer"), link)
+      .client(address, GeoDoor)
+      .pinData({}, call);
+    assert.equal(codeOf(as2), "unauthenticated no", inspect(as2));
+    // The secret that releases before made for all peers together says no name.
+    assert.equal(
+      codeOf(
+        await caller(t, as([sharedPeerSecretOf(secret)], "geo-peer"), link)
+          .client(address, GeoDoor)
+          .pinData({}, call),
+      ),
+      "ok",
+    );
+    assert.deepEqual(seen, ["geo-peer north-1", "geo-peer undefined"], link);
+  }
+});
+
+test("location, by its secret: it is served what its role needs at a stamp, whatever role it says to have, and by no other process", {
+  timeout: 120_000,
+}, async (t) => {
+  for (const role of callers.filter((each) => !each.endsWith("-peer") && each !== "operator")) {
+    const { address } = await served(t, role, () => as([secret], role));
+    const isCalled = ["lock-service", "stream-manager", "partition-manager"].includes(role);
+    for (const link of links)
+      for (const said of ["location-service", "operator", "partition-manager"] as const) {
+        const transport = caller(t, as([locationSecretOf(secret)], said), link);
+        const what = `${role}, ${link}, says ${said}`;
+        const leader = await transport.client(address, LockService).getLease({}, call);
+        assert.equal(codeOf(leader), isCalled ? "ok" : "unauthenticated no", `${what}: ${inspect(leader)}`);
+        if (!isCalled) continue;
+        assert.equal(codeOf(await transport.client(address, Accounts).list({}, call)), "ok", what);
+        for (const outcome of [
+          await transport.client(address, GeoDoor).pinData({}, call),
+          await transport.client(address, Status).getStatus({}, call),
+        ])
+          assert.equal(codeOf(outcome), "permissionDenied no", `${what}: ${inspect(outcome)}`);
+      }
+  }
+});
+
+test("location: the role of its secret may find leaders, look at nodes and command roles, and write no metadata of a stamp", () => {
+  const methods = [...methodsFor("location-peer")].filter((name) => !name.startsWith("stamp.v1.Accounts/")).sort();
+  assert.deepEqual(methods, [
+    "stamp.v1.Availability/IsAvailable",
+    "stamp.v1.Bus/Connect",
+    "stamp.v1.FeatureLevels/Announce",
+    "stamp.v1.LockService/GetLease",
+    "stamp.v1.MetadataStore/GetStamp",
+    "stamp.v1.Signals/Publish",
+    "stamp.v1.Signals/Subscribe",
+    "stamp.v1.StreamManager/ListNodes",
+  ]);
 });

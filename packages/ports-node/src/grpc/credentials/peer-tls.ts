@@ -7,8 +7,8 @@
  * - A certificate has exactly one name of the stamp. Another stamp's is refused, also if the same authority signed it.
  * - A caller accepts only a process as its server: the operator's certificate serves nothing, nor does that of another stamp.
  * - Another stamp (role `geo-peer`, with that stamp's name) gets no connection but to a front-end.
- * - A caller that proves the secret for other stamps shows a certificate of the role `geo-peer`, and no other one: a certificate of another role
- *   that this stamp once gave away opens nothing without the whole secret.
+ * - A caller that proves a derived secret shows a certificate for the same use: a certificate of another role that this stamp once gave away opens
+ *   nothing without the whole secret. If secret and certificate are of two stamps, the caller has the name of neither.
  */
 import type { X509Certificate } from "node:crypto";
 import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } from "node:tls";
@@ -87,9 +87,12 @@ export function callerBehind(socket: TLSSocket, own: PeerName): PeerName | strin
 export function provenTwice(by: Proven, certified: PeerName | undefined): Proven | string {
   if (certified === undefined) return by;
   const { role, name } = certified;
-  if (by.isPeer === true && role !== "geo-peer")
-    return `its secret is the one for other stamps, and its certificate is of the role ${role}: another stamp needs one of the role geo-peer`;
-  return { ...by, caller: role, name };
+  if (by.isDerived !== true) return { ...by, caller: role, name };
+  const needed = by.caller === "location-peer" ? "location-service" : by.caller;
+  if (role !== needed)
+    return `its secret is for the role ${by.caller}, and its certificate is of the role ${role}: it needs one of ${needed}`;
+  // No stamp has a plus in its name: who compares names refuses the caller, and tells it why.
+  return { ...by, name: by.name === undefined || by.name === name ? name : `${by.name}+${name}` };
 }
 
 /** Verifies the server's name in the place of its host name: addresses change, and a name is no address. */

@@ -9,8 +9,8 @@
  * Invariants:
  * - A proof counts for one handshake (both nonces), for one direction (the label), and at one port.
  * - The caller sends nothing of a call before the server has proven itself; the server decodes nothing before the caller has.
- * - Another stamp proves a secret that is derived from this stamp's. Only front-ends accept it, for the role `geo-peer` and no other, whatever
- *   the caller says to be.
+ * - Another stamp, and a location service, prove a secret that is derived from this stamp's (derived-secrets.ts). It is good for one role, at the
+ *   processes that this role calls, whatever the caller says to be. That of another stamp is good for this stamp's name only.
  * - The first secret of a process is the one it prefers, the others are accepted too. The server chooses the first key of the caller's
  *   that it knows, so that processes whose secrets are changed one after another keep understanding each other.
  */
@@ -19,7 +19,6 @@ import { type Caller, callerNumbers, callers, isCaller } from "@stamp/wire";
 import {
   answerBytes,
   type Hello,
-  helloBytes,
   keyIdBytes,
   keysMax,
   nonceBytes,
@@ -35,6 +34,7 @@ import {
   writeHello,
 } from "../bus/handshake-format.ts";
 import type { Admission, CallToken, Credential, Handshake, HandshakeStep, ProofId, Proven } from "./credential.ts";
+import { type Derived, derivedSecrets, stampNamedBy } from "./derived-secrets.ts";
 
 export type { ProofId } from "./credential.ts";
 
@@ -50,11 +50,14 @@ type RandomBytes = (count: number) => Buffer;
 interface Key {
   readonly id: Buffer;
   readonly bytes: Buffer;
+  /** Use of a derived secret; undefined: the secret of the stamp. */
+  readonly derived?: Derived;
 }
 
-function keyOf(secret: string): Key {
+function keyOf(secret: string, derived?: Derived): Key {
   const bytes = Buffer.from(hkdfSync("sha256", secret, "", "stamp cluster secret v1", 32));
-  return { bytes, id: createHmac("sha256", bytes).update("id").digest().subarray(0, keyIdBytes) };
+  const id = createHmac("sha256", bytes).update("id").digest().subarray(0, keyIdBytes);
+  return derived === undefined ? { bytes, id } : { bytes, id, derived };
 }
 
 /** Purposes of proofs: a proof for one can't serve as another. */
@@ -82,13 +85,13 @@ export class SecretCredential implements Credential {
   readonly open: boolean;
   /** The preferred one first. */
   readonly #keys: readonly Key[];
-  /** Keys of other stamps. */
-  readonly #peerKeys: readonly Key[];
+  readonly #secrets: readonly string[];
+  /** Stamp that the secret was made for; undefined: it was not made for another stamp. */
+  readonly #stampName: string | undefined;
   readonly #nowMs: () => number;
   readonly #random: RandomBytes;
   readonly #used: UsedTokens;
   readonly accepts: readonly ProofId[];
-  readonly acceptsPeers: readonly ProofId[];
   readonly #caller: Caller | undefined;
 
   /** `secrets`: the preferred one first, at most `keysMax`; none: everybody is admitted. */
@@ -102,10 +105,10 @@ export class SecretCredential implements Credential {
     this.#caller = caller;
     if (secrets.length > keysMax) throw new Error(`more than ${keysMax} secrets`);
     this.open = secrets.length === 0;
-    this.#keys = (this.open ? [""] : secrets).map(keyOf);
+    this.#keys = (this.open ? [""] : secrets).map((secret) => keyOf(secret));
     this.accepts = this.open ? [] : this.#keys.map(proofIdOf);
-    this.#peerKeys = this.open || caller !== "front-end" ? [] : secrets.map((secret) => keyOf(geoPeerSecretOf(secret)));
-    this.acceptsPeers = this.#peerKeys.map(proofIdOf);
+    this.#secrets = secrets;
+    this.#stampName = stampNamedBy(secrets[0] ?? "");
     this.#nowMs = nowMs;
     this.#random = random;
     this.#used = used;
@@ -117,11 +120,24 @@ export class SecretCredential implements Credential {
   }
 
   dial(port: number): Handshake {
-    return new Dialing(this.#keys, port, this.#caller, this.#random);
+    return new Dialing(this.#keys, port, this.#caller, this.#random, this.#stampName);
   }
 
   accept(ports: readonly number[]): Handshake {
-    return new Accepting(this.#keys, this.#peerKeys, ports, this.#random);
+    return new Accepting((name) => this.#accepted(name), ports, this.#random);
+  }
+
+  stillAccepts({ id, name }: Proven): boolean {
+    if (this.open || this.accepts.includes(id)) return true;
+    return [undefined, name].some((each) => this.#accepted(each).some((key) => proofIdOf(key) === id));
+  }
+
+  /** Keys that this process accepts. `name`: stamp that the caller says its secret is of. */
+  #accepted(name: string | undefined): readonly Key[] {
+    if (this.open || this.#caller === undefined) return this.#keys;
+    const caller = this.#caller;
+    const derived = this.#secrets.flatMap((secret) => derivedSecrets(secret, caller, name));
+    return [...this.#keys, ...derived.map(({ secret, ...use }) => keyOf(secret, use))];
   }
 
   tokenFor(port: number): CallToken {
@@ -146,7 +162,7 @@ export class SecretCredential implements Credential {
     if (given.length > tokenCharactersMax) return refusedCall("the token is too long");
     for (const text of given.split(",").slice(0, keysMax)) {
       const isOf = ({ id }: Key): boolean => text.startsWith(`stamp1.${id.toString("hex")}.`);
-      const key = this.#keys.find(isOf) ?? this.#peerKeys.find(isOf);
+      const key = this.#keys.find(isOf) ?? this.#accepted(nameInToken(text)).find(isOf);
       if (key !== undefined) return this.#admitted(key, text, ports);
     }
     return refusedCall("the token was not made with the secret of this stamp");
@@ -159,7 +175,7 @@ export class SecretCredential implements Credential {
       return refusedCall("the token is forged");
     const leftMs = Number(expires) - this.#nowMs();
     const said = isCaller(role) ? role : kind === "tool" ? "operator" : undefined;
-    const by = provenBy(key, this.#peerKeys, said);
+    const by = provenBy(key, said);
     if (kind === "tool")
       return leftMs > 0 ? { kind: "admitted", answer: undefined, by } : refusedCall("the token has ended: make a new one");
     if (leftMs <= -clockSkewMs || leftMs > callTokenMs + clockSkewMs) {
@@ -171,15 +187,12 @@ export class SecretCredential implements Credential {
   }
 
   #token(key: Key, kind: "call" | "tool", expiresMs: number, port: number): string {
-    const role = this.#caller === undefined || (kind === "tool" && this.#caller === "operator") ? [] : [this.#caller];
+    const said = this.#caller === undefined || (kind === "tool" && this.#caller === "operator") ? [] : [this.#caller];
+    const role = this.#stampName === undefined ? said : ["geo-peer", Buffer.from(this.#stampName).toString("base64url")];
     const body = ["stamp1", key.id.toString("hex"), kind, expiresMs, port, this.#random(16).toString("base64url"), ...role].join(".");
     return `${body}.${mac(key, "token", body).toString("base64url")}`;
   }
 }
-
-/** Returns the secret that another stamp proves at the geo door of a stamp with this secret. It tells nothing about that one. */
-export const geoPeerSecretOf = (secret: string): string =>
-  `geo-peer.${Buffer.from(hkdfSync("sha256", secret, "", "stamp geo peer secret v1", 32)).toString("base64url")}`;
 
 /** Everybody is admitted: for a process without a secret on loopback, and for tests. */
 export const openCredential: SecretCredential = new SecretCredential([]);
@@ -187,8 +200,13 @@ export const openCredential: SecretCredential = new SecretCredential([]);
 /** Names a secret without telling it: what hellos say of it, too. */
 export const proofIdOfSecret = (secret: string): ProofId => proofIdOf(keyOf(secret));
 /** `said`: role that the caller says to have. */
-const provenBy = (key: Key, peerKeys: readonly Key[], said: Caller | undefined): Proven =>
-  peerKeys.includes(key) ? { id: proofIdOf(key), caller: "geo-peer", isPeer: true } : { id: proofIdOf(key), caller: said };
+const provenBy = (key: Key, said: Caller | undefined): Proven =>
+  key.derived === undefined ? { id: proofIdOf(key), caller: said } : { id: proofIdOf(key), ...key.derived, isDerived: true };
+/** Name of the stamp that a token says its secret is of: the eighth of its nine parts. */
+const nameInToken = (text: string): string | undefined => {
+  const parts = text.split(".");
+  return parts.length === 9 ? Buffer.from(parts[7] ?? "", "base64url").toString("latin1") : undefined;
+};
 const proofOf = (key: Key, token: string): Buffer => mac(key, "answer", token);
 const callerOf = (role: number): Caller | undefined => callers.find((each) => callerNumbers[each] === role);
 const refusedCall = (why: string): Admission => ({ kind: "refused", why: `${why} (metadata stamp-token: \`stamp token --internal\`)` });
@@ -199,10 +217,10 @@ class Dialing implements Handshake {
   readonly opening: Buffer;
   readonly #keys: readonly Key[];
 
-  constructor(keys: readonly Key[], port: number, caller: Caller | undefined, random: RandomBytes) {
+  constructor(keys: readonly Key[], port: number, caller: Caller | undefined, random: RandomBytes, name: string | undefined) {
     this.#keys = keys;
     const role = caller === undefined ? 0 : callerNumbers[caller];
-    this.opening = writeHello({ role, port, nonce: random(nonceBytes), keyIds: keys.map(({ id }) => id) });
+    this.opening = writeHello({ role, port, nonce: random(nonceBytes), keyIds: keys.map(({ id }) => id), name });
   }
 
   received(bytes: Buffer): HandshakeStep {
@@ -225,16 +243,15 @@ class Dialing implements Handshake {
 
 class Accepting implements Handshake {
   readonly opening: Buffer = nothing;
-  readonly #keys: readonly Key[];
-  readonly #peerKeys: readonly Key[];
+  readonly #keysFor: (name: string | undefined) => readonly Key[];
   readonly #ports: readonly number[];
   readonly #random: RandomBytes;
   /** Proof that the caller must give; undefined before its hello came. */
   #expected: { readonly proof: Buffer; readonly by: Proven } | undefined;
 
-  constructor(keys: readonly Key[], peerKeys: readonly Key[], ports: readonly number[], random: RandomBytes) {
-    this.#keys = keys;
-    this.#peerKeys = peerKeys;
+  /** `keysFor`: keys that are accepted of a caller whose hello has this name, or none. */
+  constructor(keysFor: (name: string | undefined) => readonly Key[], ports: readonly number[], random: RandomBytes) {
+    this.#keysFor = keysFor;
     this.#ports = ports;
     this.#random = random;
   }
@@ -250,22 +267,22 @@ class Accepting implements Handshake {
       case "version":
         return refused("version", `the caller speaks version ${hello.version} of the bus, this release ${version}`, false);
       case "hello":
-        return this.#answer(bytes, hello.hello);
+        return this.#answer(bytes, hello.hello, hello.usedBytes);
     }
   }
 
-  #answer(bytes: Buffer, hello: Hello): HandshakeStep {
+  #answer(bytes: Buffer, hello: Hello, usedBytes: number): HandshakeStep {
     // A caller waits for the answer: what follows its hello already is nothing of ours.
-    if (bytes.length > helloBytes) return refused("malformed", "bytes behind the hello", false);
+    if (bytes.length > usedBytes) return refused("malformed", "bytes behind the hello", false);
     if (!this.#ports.includes(hello.port)) return refused("port", wrongPort(hello.port, this.#ports), true);
-    const known = [...this.#keys, ...this.#peerKeys];
+    const known = this.#keysFor(hello.name);
     const key = hello.keyIds.map((id) => known.find((each) => equal(each.id, id))).find((each) => each !== undefined);
     if (key === undefined) return refused("secret", "the caller does not know the secret of this stamp", true);
-    const said = bytes.subarray(0, helloBytes);
+    const said = bytes.subarray(0, usedBytes);
     const answer = writeAnswer(key.id, this.#random(nonceBytes), (text) => mac(key, "server", said, text));
-    const by = provenBy(key, this.#peerKeys, callerOf(hello.role));
+    const by = provenBy(key, callerOf(hello.role));
     this.#expected = { proof: mac(key, "caller", said, readAnswer(answer).said), by };
-    return { kind: "send", usedBytes: helloBytes, bytes: answer };
+    return { kind: "send", usedBytes, bytes: answer };
   }
 
   #proof(bytes: Buffer, { proof, by }: { readonly proof: Buffer; readonly by: Proven }): HandshakeStep {
