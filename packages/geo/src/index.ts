@@ -89,4 +89,4 @@ export {
   type RangeShippingState,
 } from "./shipping-progress.ts";
 export { type LaneBatch, type LanePart, ShippingWindow, type WindowLimits } from "./shipping-window.ts";
-export { accountSyncTime, RangeSyncTime, wholeSeconds } from "./sync-time.ts";
+export { accountSyncTime, notAhead, RangeSyncTime, wholeSeconds } from "./sync-time.ts";

@@ -86,5 +86,9 @@ export function accountSyncTime(ranges: Iterable<number | undefined>): number | 
   return earliest;
 }
 
+/** Returns a Last Sync Time that is not ahead of a clock: an earlier one states less, and so stays true. */
+export const notAhead = (timeMs: number | undefined, nowMs: number): number | undefined =>
+  timeMs === undefined ? undefined : Math.min(timeMs, nowMs);
+
 /** Last Sync Time as HTTP tells it, in whole seconds: rounded down, so that it does not overstate. */
 export const wholeSeconds = (timeMs: number): number => Math.floor(timeMs / 1_000) * 1_000;

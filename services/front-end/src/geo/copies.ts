@@ -1,9 +1,10 @@
 /**
  * Calls about this stamp's copies to its partition manager: reports of their primaries go there, and Last Sync Time comes from there. Nothing
- * is cached: the time is asked for when a client asks.
+ * is cached: the time is asked for when a client asks, and is never told ahead of this process's clock.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Outcome, ok } from "@stamp/base";
+import { notAhead } from "@stamp/geo";
 import { LeaderCalls } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import { Accounts, type CopyReportSchema, fromWire } from "@stamp/wire";
@@ -23,7 +24,7 @@ export class Copies {
   async lastSyncMs(account: string, epoch: number): Promise<number | undefined> {
     const asked = await this.#call(askTimeoutMs, (client, options) => client.getCopy({ account }, options));
     if (!asked.ok || fromWire(asked.value.epoch) !== epoch || asked.value.lastSyncMs === undefined) return undefined;
-    return fromWire(asked.value.lastSyncMs);
+    return notAhead(fromWire(asked.value.lastSyncMs), this.#world.clock.wallMs());
   }
 
   /** Gives on what the primary says about a copy here. */

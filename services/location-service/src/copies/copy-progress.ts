@@ -83,7 +83,8 @@ export class CopyProgress {
     const stamp = registry.stamp(registry.account(name)?.secondary ?? "");
     const copy = stamp === undefined ? undefined : await onStamp(stamp, (link) => link.copy(name));
     if (copy?.ok !== true || copy.value.lastSyncMs === undefined) return undefined;
-    return { epoch: fromWire(copy.value.epoch), lastSyncMs: fromWire(copy.value.lastSyncMs) };
+    const lastSyncMs = Math.min(fromWire(copy.value.lastSyncMs), this.#options.world.clock.wallMs());
+    return { epoch: fromWire(copy.value.epoch), lastSyncMs };
   }
 
   /** Refuses a planned failover that is likely to be given up. What else is wrong with it is told when it is planned. */

@@ -18,6 +18,8 @@ const settings = create(AccountSchema, { name: "other", keys: ["a2V5"], serviceP
 class Stamp {
   readonly rows = new Map<string, Account>();
   nowMs = 1_000;
+  /** Milliseconds since 1970. */
+  wallMs = 1_000_000;
   /** Feature level of the stamp. */
   level = 1;
   writes = 0;
@@ -31,7 +33,7 @@ class Stamp {
 
   restarted(off?: RuleName): RoleCommands {
     const rules = off === undefined ? allRules : { on: (name: RuleName) => name !== off };
-    const world = { rules, clock: { monotonicMs: () => this.nowMs } } as unknown as World;
+    const world = { rules, clock: { monotonicMs: () => this.nowMs, wallMs: () => this.wallMs } } as unknown as World;
     this.commands = new RoleCommands(world, {
       allows: (needed) => this.level >= needed,
       copied: async () => ok(point),
@@ -219,6 +221,20 @@ test("role commands: Last Sync Time of a copy does not fall with late reports, a
   assert.equal(failure(await stamp.complete({ lastSyncMs: 900 })), "failedPrecondition staleRoleEpoch");
   assert.equal(stamp.role?.role, "unseeded", "a late report completes no later copy");
   assert.equal(await told({ paired: 4, complete: false, lastSyncMs: undefined }), undefined);
+});
+
+test("role commands: no Last Sync Time is told that is ahead of the stamp's clock, nor kept until the clock has come there", async () => {
+  const stamp = new Stamp();
+  unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings));
+  const shown = (): number | undefined => unwrap(stamp.commands.copyOf(account)).lastSyncMs;
+  unwrap(await stamp.complete({ lastSyncMs: stamp.wallMs + 3_600_000 }));
+  assert.equal(shown(), 1_000_000, "now, not in an hour");
+  stamp.wallMs += 500;
+  assert.equal(shown(), 1_000_000, "a report that was ahead says nothing of later");
+  unwrap(await stamp.complete({ lastSyncMs: 1_000_400 }));
+  assert.equal(shown(), 1_000_400);
+  stamp.wallMs = 900_000;
+  assert.equal(shown(), 900_000, "the clock was set back");
 });
 
 test("role commands: a copy without queues begins when the queues of an earlier copy are deleted; one with queues replaces them", async () => {

@@ -176,7 +176,7 @@ export class RoleCommands {
       const { role } = noted.value;
       return refused("failedPrecondition", "staleRoleEpoch", `a report about a copy of account ${name} that is ${role} here by now`);
     }
-    this.#copies.told(name, facts);
+    this.#copies.told(name, facts, this.#world.clock.wallMs());
     return noted;
   }
 
@@ -193,7 +193,7 @@ export class RoleCommands {
 
   /** Last report of the primary about the copy here; refused if there was none. */
   copyOf(name: string): Outcome<CopyFacts> {
-    const facts = this.#copies.get(name);
+    const facts = this.#copies.get(name, this.#world.clock.wallMs());
     return facts === undefined ? refused("notFound", "notReady", `nothing was told about a copy of account ${name}`) : ok(facts);
   }
 

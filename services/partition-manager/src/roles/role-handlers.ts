@@ -1,7 +1,7 @@
 /** Wire calls about the role of an account at this stamp. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Outcome, ok, refused } from "@stamp/base";
-import { type AccountRole, type RoleCommand as Command, encodeRole, type GeoPoint, owesReport, ships } from "@stamp/geo";
+import { type AccountRole, type RoleCommand as Command, encodeRole, type GeoPoint, notAhead, owesReport, ships } from "@stamp/geo";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import { type AccountShippingSchema, type Accounts, fromWire, type ObeyRequest, RoleCommand, toWire } from "@stamp/wire";
 import type { AccountOperation, AccountResult } from "../accounts/account-rows.ts";
@@ -105,7 +105,8 @@ function shippingToWire(
   { progress, ranges }: ShippingHere,
   nowMs: number,
 ): MessageInitShape<typeof AccountShippingSchema> {
-  const { pendingCommits, lastSyncMs, complete, trouble, rates } = progress;
+  const { pendingCommits, complete, trouble, rates } = progress;
+  const lastSyncMs = notAhead(progress.lastSyncMs, nowMs);
   return {
     account,
     epoch: toWire(epoch),
@@ -120,7 +121,10 @@ function shippingToWire(
     ...(pendingCommits === undefined ? {} : { pendingCommits: toWire(pendingCommits) }),
     ...(lastSyncMs === undefined ? {} : { lastSyncMs: toWire(lastSyncMs) }),
     ...(rates === undefined ? {} : { rates }),
-    ranges: [...ranges],
+    ranges: ranges.map((range) => ({
+      ...range,
+      ...(range.lastSyncMs !== undefined && range.lastSyncMs > nowMs && { lastSyncMs: toWire(nowMs) }),
+    })),
   };
 }
 

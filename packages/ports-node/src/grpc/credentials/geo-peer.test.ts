@@ -183,3 +183,19 @@ test("location: the role of its secret may find leaders, look at nodes and comma
     "stamp.v1.StreamManager/ListNodes",
   ]);
 });
+
+test("geo peer, by its secret: a hello or a token that says another stamp's name with the same key is refused", () => {
+  const own = as([geoPeerSecretOf(secret, "north-1")], "geo-peer");
+  const frontEnd = as([secret], "front-end");
+  const { opening } = own.dial(7_000);
+  assert.equal(frontEnd.accept([7_000]).received(opening).kind, "send");
+  const renamed = Buffer.from(opening);
+  renamed.write("south-1", renamed.indexOf("north-1"));
+  const step = frontEnd.accept([7_000]).received(renamed);
+  assert.deepEqual([step.kind, step.kind === "refused" && step.why], ["refused", "the caller does not know the secret of this stamp"]);
+  const { text } = own.tokenFor(7_000);
+  const named = (name: string): string => `.${Buffer.from(name).toString("base64url")}.`;
+  assert.equal(frontEnd.admit(text, [7_000]).kind, "admitted");
+  const other = own.tokenFor(7_000).text.replace(named("north-1"), named("south-1"));
+  assert.equal(frontEnd.admit(other, [7_000]).kind, "refused");
+});
