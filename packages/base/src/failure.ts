@@ -76,6 +76,7 @@ export type FailureReason =
   | "masterKeyMissing"
   // replication between stamps
   | "staleRoleEpoch"
+  | "staleLineage"
   | "notSeeded";
 
 export interface Failure {

@@ -36,6 +36,7 @@ export { type HeldHead, headsToEnd } from "./connections/held-heads.ts";
 export { Pace } from "./connections/pace.ts";
 export { loggedTarget, urlWithoutSignature } from "./connections/shown-url.ts";
 export { type Checksum, frameRecord, unframeRecord } from "./encoding/framed.ts";
+export { secondsSince2026, timeNumber } from "./encoding/time-number.ts";
 export { ByteReader, ByteWriter, DecodeError } from "./encoding/varint.ts";
 export {
   type Failed,

@@ -125,6 +125,7 @@ export type RuleName =
   | "geoReportBeforeSeeding"
   | "geoReportLacksShipped"
   | "geoRowVersionsRise"
+  | "logsHaveLineages"
   | "geoSeedingHoldsCommits"
   | "geoCopiesNotCollected"
   | "geoPromotionFences"

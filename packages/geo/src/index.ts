@@ -80,7 +80,16 @@ export { outgrown, RangeCursor, type RangeLog } from "./range-cursor.ts";
 export { type Backlog, BacklogRate } from "./rates/backlog-rate.ts";
 export { ShippingRate, type ShippingRates } from "./rates/shipping-rate.ts";
 export { decodeRole, encodeRole, roleOf } from "./role-row.ts";
-export { appliesRow, compareVersions, forgottenAt, type HeldVersions, nextFloor, type RowVersion, tombstoneOf } from "./row-versions.ts";
+export {
+  appliesRow,
+  compareVersions,
+  forgottenAt,
+  type HeldVersions,
+  isOfEarlierLineage,
+  nextFloor,
+  type RowVersion,
+  tombstoneOf,
+} from "./row-versions.ts";
 export { RangeSeeding, type SeedingProgress, seededSoFar, seedingPercent } from "./seeding.ts";
 export {
   type AccountProgress,

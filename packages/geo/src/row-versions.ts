@@ -10,14 +10,21 @@
  */
 import type { Rules } from "@stamp/base";
 
-/** Version of a row: role epoch of its primary, then the number of its commit, which rises for each PartitionName. */
+/** Version of a row: role epoch of its primary, lineage of the log, then the number of its commit, which rises for each PartitionName. */
 export interface RowVersion {
   readonly epoch: number;
+  /** Lineage of the primary's log (@stamp/lsm log-lineage.ts): a higher one gives numbers of the one before again. Undefined is 0. */
+  readonly lineage?: number | undefined;
   readonly number: number;
 }
 
 /** Negative if `a` is older than `b`, 0 if they are the same, positive if `a` is newer. */
-export const compareVersions = (a: RowVersion, b: RowVersion): number => a.epoch - b.epoch || a.number - b.number;
+export const compareVersions = (a: RowVersion, b: RowVersion): number =>
+  a.epoch - b.epoch || (a.lineage ?? 0) - (b.lineage ?? 0) || a.number - b.number;
+
+/** True if a shipment comes from a log that has lost its end since: the receiver has a later lineage of the same primary. */
+export const isOfEarlierLineage = (shipped: RowVersion, held: RowVersion | undefined): boolean =>
+  held !== undefined && shipped.epoch === held.epoch && (shipped.lineage ?? 0) < (held.lineage ?? 0);
 
 const isAbove = (version: RowVersion, other: RowVersion | undefined): boolean => other === undefined || compareVersions(version, other) > 0;
 

@@ -125,6 +125,11 @@ const formats: readonly {
   },
   { name: "partition-metadata/v2/left.bin", encoded: () => encodeState(leftState, crc32c), decode: (bytes) => decodeState(bytes, crc32c) },
   {
+    name: "partition-metadata/v2/lineage.bin",
+    encoded: () => encodeState({ ...state, lineage: { log: 30 * 2 ** 40, store: 29 * 2 ** 40 } }, crc32c),
+    decode: (bytes) => decodeState(bytes, crc32c),
+  },
+  {
     name: "partition-metadata/v4/settled.bin",
     encoded: () => encodeState({ ...state, settledExtents: [41, 43] }, crc32c),
     decode: (bytes) => decodeState(bytes, crc32c),

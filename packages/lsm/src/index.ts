@@ -18,6 +18,7 @@ export { type CommitRecord, decodeCommit, encodeCommit, type Write, writesBytes 
 export { type Cursor, compareEntries, type Entry, type KeyRange } from "./entry.ts";
 export { holdsKey, intersect, type KeyBounds, type LogPlace } from "./key-bounds.ts";
 export { coveredByRest, type FollowerCursors, followersFor, type StoredFollower, type StoredFollowers } from "./log-followers.ts";
+export { type LogLineage, lineageAtLoad } from "./log-lineage.ts";
 export { MemoryTable } from "./memory-table.ts";
 export { mergeDefaults, mergePlan, type PlannedCheckpoint } from "./merge-plan.ts";
 export { Merger } from "./merger.ts";

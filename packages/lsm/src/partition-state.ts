@@ -28,6 +28,7 @@ import type { StoredPlace } from "./checkpoint-index.ts";
 import { decodeCommit, encodeCommit, type Write } from "./commit-record.ts";
 import { holdsKey, intersect, type KeyBounds, type LogPlace } from "./key-bounds.ts";
 import { areFollowers, joinedFollowers, type StoredFollowers } from "./log-followers.ts";
+import { joinedLineage, type LogLineage } from "./log-lineage.ts";
 
 export interface StoredCheckpoint {
   readonly id: number;
@@ -92,6 +93,8 @@ export interface PartitionState {
    * begin, the highest role epoch of which nothing is taken any more. Every later record keeps them.
    */
   readonly shippedFences?: Readonly<Record<string, number>> | undefined;
+  /** Lineages of the range (log-lineage.ts); undefined: it has lost nothing. */
+  readonly lineage?: LogLineage | undefined;
 }
 
 /** Returns the keys of the checkpoint that count in a partition with the keys of `own`. */
@@ -134,6 +137,7 @@ export function joinedState(first: PartitionState, own: KeyBounds, second: Parti
     ],
     ...((first.needs ?? second.needs) && { needs: highestOf(first.needs, second.needs) }),
     ...((first.shippedFences ?? second.shippedFences) && { shippedFences: highestOf(first.shippedFences, second.shippedFences) }),
+    ...((first.lineage ?? second.lineage) && { lineage: joinedLineage(first.lineage, second.lineage) }),
     ...((first.goneSinceMs ?? second.goneSinceMs) && { goneSinceMs: { ...second.goneSinceMs, ...first.goneSinceMs } }),
     checkpointedSequence,
     lastTicket: Math.max(first.lastTicket, second.lastTicket),
@@ -213,6 +217,7 @@ function decodeFacts(json: Uint8Array): Outcome<PartitionState> {
     state?.nextCheckpointId,
     ...Object.values(state?.goneSinceMs ?? {}),
     ...Object.values(state?.shippedFences ?? {}),
+    ...(state?.lineage === undefined ? [] : [state.lineage?.log, state.lineage?.store]),
     ...(state?.settledExtents === undefined ? [] : Array.isArray(state.settledExtents) ? state.settledExtents : [undefined]),
     ...(state?.logStart === undefined ? [] : [state.logStart?.extentId, state.logStart?.offsetBytes]),
   ];

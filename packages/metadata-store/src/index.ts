@@ -10,6 +10,7 @@ export { processVersions } from "./feature-level/process-versions.ts";
 export { type CommandNumbers, GivenNumbers, unvouchedEpochsMax, unvouchedTermsMax } from "./given-numbers.ts";
 export { LeaderCalls } from "./leader-calls.ts";
 export { LeaseKeeper, leaseDefaults, refusedByStandby } from "./lease-keeper.ts";
+export { decodeLineage, encodeLineage, type LineageRecord, lineageKey, storeLineage } from "./lineage-record.ts";
 export { heldQuestionMs, lockServiceAddresses, lockServices } from "./lock-services.ts";
 export { MetadataClient, type StoredKey, type StoreFence, type StorePosition } from "./metadata-client.ts";
 export { metadataStoreConformance } from "./metadata-store.conformance.ts";

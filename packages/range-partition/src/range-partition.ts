@@ -7,6 +7,7 @@
  * log; a snapshot sees exactly the commits up to its sequence.
  */
 import { compareBytes, type Failure, FailureError, type FormatName, type Outcome, ok, present } from "@stamp/base";
+import type { LogLineage } from "@stamp/lsm";
 import { SlowLog, type World } from "@stamp/ports";
 import type { AppendOptions, OwnedStream, Place, StreamClient } from "@stamp/stream-client";
 import { BlobData, type StoredData } from "./blob-data/blob-data.ts";
@@ -194,6 +195,10 @@ export class RangePartition {
       frozen: ({ lastSequence, logStart }) => this.followers.mark(lastSequence, logStart),
       lose: (failure) => this.#lose(failure),
     });
+  }
+
+  get lineage(): LogLineage {
+    return this.#maintenance.state.lineage ?? { log: 0, store: 0 };
   }
 
   get stats(): PartitionStats {

@@ -32,6 +32,8 @@ const latePart = 3 / 4;
 export class OwnedStream {
   readonly name: string;
   readonly ownerEpoch: OwnerEpoch;
+  /** Lineage of the metadata store when the stream was opened; 0: it was never restored, or the stream was not opened but made. */
+  lineage = 0;
   /** Resolves once, with why, when nothing can be appended any more: another owner, or data lost. Never after `close`. */
   readonly whenFenced: Promise<string>;
   readonly #parts: OwnedStreamParts;
@@ -120,9 +122,8 @@ export class OwnedStream {
   }
 
   /**
-   * Ends the stream at its acknowledged bytes, for the caller that seals it there (`multiModify`): later bytes count
-   * for nothing then. The caller abandons the stream at once, before more is acknowledged. False if the end is not
-   * known.
+   * Ends the stream at its acknowledged bytes, for the caller that seals it there (`multiModify`): later bytes count for nothing then. The
+   * caller abandons the stream at once, before more is acknowledged. False if the end is not known.
    */
   cut(): boolean {
     const end = this.#extents.dropsUnknown ? undefined : this.#window.acknowledgedTo;

@@ -3,7 +3,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Outcome, type OwnerEpoch, ok, present, refused } from "@stamp/base";
 import { LeaderCalls } from "@stamp/metadata-store";
 import type { Address, Client, World } from "@stamp/ports";
-import { type ExtentLocation, type StreamEditSchema, type StreamInfo, StreamManager, type StreamStat, toWire } from "@stamp/wire";
+import { type ExtentLocation, fromWire, type StreamEditSchema, type StreamInfo, StreamManager, type StreamStat, toWire } from "@stamp/wire";
 import { ManagerCalls } from "./manager-calls.ts";
 import { OwnedStream } from "./owned-stream.ts";
 import type { OwnedStreamLimits } from "./owned-stream-parts.ts";
@@ -106,7 +106,7 @@ export class StreamClient {
       return refused("unavailable", "notReady", `extent ${open.extentId} of stream ${info.name} has no sealed length yet`);
     this.reader.learn(locations);
     const extents = locations.map(({ extentId, sealedLengthBytes }) => ({ extentId, sealedLengthBytes }));
-    return ok(this.ownedStream(info.name, ownerEpoch, extents));
+    return ok(Object.assign(this.ownedStream(info.name, ownerEpoch, extents), { lineage: fromWire(info.lineage) }));
   }
 
   /**

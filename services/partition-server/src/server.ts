@@ -64,10 +64,11 @@ export function partitionServerHandlers(
     getShippedVersions: (request) => guarded(() => reports.versions(request)),
     listDivergedRows: (request) => guarded(() => reports.page(request)),
     forgetDivergedRows: (request) => guarded(() => reports.forget(request)),
-    getShipping: ({ account, epoch, paired, drainedMsAgo }) =>
+    getShipping: ({ account, epoch, paired, drainedMsAgo, copyLineage }) =>
       guarded(async () => {
         const drained = drainedMsAgo === undefined ? undefined : fromWire(drainedMsAgo);
-        const asked = { account, epoch: fromWire(epoch), paired: fromWire(paired), drainedMsAgo: drained };
+        const copied = { epoch: fromWire(epoch), paired: fromWire(paired), copyLineage: fromWire(copyLineage) };
+        const asked = { account, ...copied, drainedMsAgo: drained };
         return ok({ ranges: shippingFacts(holdings, shipper, asked, (held) => executor.mayAnswer(held)) });
       }),
     listPartitions: async () => {

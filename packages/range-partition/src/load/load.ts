@@ -10,6 +10,7 @@ import {
   followersFor,
   holdsKey,
   type KeyBounds,
+  lineageAtLoad,
   MemoryTable,
   type PartitionState,
   withRestOf,
@@ -77,11 +78,12 @@ export async function loadPartition(
   const storage = storageOf(world, client, options, caches);
   try {
     const own = { low: options.lowKey, high: options.highKey };
-    const state = await readState(world, metadata, options, own);
+    const found = await readState(world, metadata, options, own);
     const [checkpoints, replayed] = await Promise.all([
-      Promise.all(state.checkpoints.map(async (stored) => unwrap(await Checkpoint.open(stored, own, storage)))),
-      replay(world, commitLog, state, own),
+      Promise.all(found.checkpoints.map(async (stored) => unwrap(await Checkpoint.open(stored, own, storage)))),
+      replay(world, commitLog, found, own),
     ]);
+    const state = withLineage(world, found, metadata.lineage, replayed.lastSequence);
     world.logger.info("range partition loaded", {
       rangeId: options.rangeId,
       ownerEpoch: options.ownerEpoch,
@@ -147,6 +149,26 @@ const birthEpochMax = 2 ** 28;
 function ticketBefore(rangeId: string): number {
   const epoch = Number(/-e(\d+)$/.exec(rangeId)?.[1] ?? 0);
   return epoch < birthEpochMax ? epoch * ticketsPerChild : 0;
+}
+
+/**
+ * Begins a new lineage of the log if the load shows one (@stamp/lsm log-lineage.ts). It is recorded with the next record of the range, which is
+ * before a follower is given anything: until then each load begins one. Followers of the lineage before are gone, and scan the rows.
+ */
+function withLineage(world: World, state: PartitionState, store: number, end: number): PartitionState {
+  const { followers, rangeId } = state;
+  const cursors = followers?.cursors ?? {};
+  const stored = state.lineage;
+  const lineage = lineageAtLoad({ stored, store, cursors, end, wallMs: world.clock.wallMs() });
+  if (lineage.log === (stored?.log ?? 0) || !world.rules.on("logsHaveLineages")) return state;
+  const names = Object.keys(cursors).join(", ");
+  world.logger.warn("the commit log begins a new lineage: its followers scan the rows", {
+    rangeId,
+    end,
+    lineage: lineage.log,
+    followers: names,
+  });
+  return { ...state, lineage, ...(followers && { followers: { ...followers, cursors: {} } }) };
 }
 
 const withoutChildren = ({ heirs: _, ...state }: PartitionState): PartitionState => state;

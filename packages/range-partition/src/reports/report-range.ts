@@ -43,6 +43,8 @@ export interface ReportOptions {
   readonly follower: string;
   /** Role epoch under which the range was shipped. */
   readonly epoch: number;
+  /** Lineage of the range's log. */
+  readonly lineage?: number;
   /** Number of the failover. */
   readonly operation: number;
   /** Last commit of the report. */
@@ -149,7 +151,7 @@ async function reportBatch(
   range: ReportedRange,
   link: VersionsLink,
   lanes: readonly Lane[],
-  { epoch, operation, signal }: ReportOptions,
+  { epoch, lineage, operation, signal }: ReportOptions,
 ): Promise<Outcome<number>> {
   const rows: { readonly name: Uint8Array; readonly write: RowWrite }[] = [];
   for (let at = 0; at < lanes.length; at += askedNamesMax) {
@@ -161,7 +163,7 @@ async function reportBatch(
     if (!told.ok) return told;
     for (const [i, { name, commits }] of asked.entries()) {
       for (const { sequence, writes } of commits) {
-        if (!isDiverged({ epoch, number: sequence }, told.value[i], world.rules)) continue;
+        if (!isDiverged({ epoch, lineage, number: sequence }, told.value[i], world.rules)) continue;
         for (const [index, write] of writes.entries()) {
           const key = reportKey(name, { operation, sequence, index });
           rows.push({ name, write: { kind: "put", key, value: encodeReportRow(name, write) } });

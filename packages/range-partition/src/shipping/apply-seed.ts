@@ -38,6 +38,8 @@ export interface SeedPart {
   readonly epoch: number;
   /** Number of the operation that began the copy; undefined or 0: not known. */
   readonly paired?: number;
+  /** Lineage of the primary's log; undefined or 0: it has lost nothing. */
+  readonly lineage?: number;
   /** Sequence of the primary's range at that moment. */
   readonly sequence: number;
   /** Every ticket that the rows were written with is at or below this one. */
@@ -189,7 +191,7 @@ function intact<T>(decoded: Outcome<T>): T {
 }
 
 async function applyWhole(world: World, transaction: Transaction, part: SeedPart, groups: readonly Group[]): Promise<Decided<Step>> {
-  const version = { epoch: part.epoch, number: part.sequence };
+  const version = { epoch: part.epoch, lineage: part.lineage, number: part.sequence };
   const writes: RowWrite[] = [];
   for (const { name, rows } of groups) {
     const { marker, mark } = await heldOf(transaction, name);
@@ -215,10 +217,10 @@ const begun = (name: Uint8Array, mark: SeedMark, writes: readonly RowWrite[]): D
 async function applyPiece(
   world: World,
   transaction: Transaction,
-  { epoch, sequence, lastTicket, low, high, rows }: SeedPart,
+  { epoch, lineage, sequence, lastTicket, low, high, rows }: SeedPart,
   { name, isLast }: NonNullable<SeedPart["piece"]>,
 ): Promise<Decided<Step>> {
-  const version = { epoch, number: sequence };
+  const version = { epoch, lineage, number: sequence };
   const { marker, mark } = await heldOf(transaction, name);
   const over = (refusal?: Failed): Decided<Step> => ({ writes: [], result: { done: true, ...(refusal && { refusal }) } });
   if (!appliesRow(version, { held: marker, floor: undefined }, world.rules)) return over();

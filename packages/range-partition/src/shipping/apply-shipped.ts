@@ -13,6 +13,8 @@
  * - Nothing is applied of a role epoch that a promotion here has ended (rule `geoPromotionFences`, shipped-fences.ts), or that was shipped to a
  *   copy that was removed since.
  * - No commit is applied to a PartitionName whose seeding has begun and not ended (rule `geoSeedingHoldsCommits`).
+ * - Nothing is applied of an earlier lineage of the primary's log than the rows have (rule `logsHaveLineages`): its commits may be others, and the
+ *   shipment is refused instead of counted as applied.
  * - Rows are applied only if they are admitted (`AdmitsRows`): asked inside of the transaction, so that no collector gives back the bytes
  *   that a row begins to refer to.
  * - Rows and marker change in one transaction, which is durable when the batch is answered (rule
@@ -21,7 +23,7 @@
  *   when the account is promoted here.
  */
 import { type Failed, FailureError, type Outcome, refused, toHex } from "@stamp/base";
-import { appliesRow } from "@stamp/geo";
+import { appliesRow, isOfEarlierLineage, type RowVersion } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import type { LoggedCommit } from "../followers/recent-commits.ts";
 import type { Decided, RowWrite, Transaction, TransactOptions } from "../types.ts";
@@ -35,6 +37,8 @@ export interface Shipment {
   readonly epoch: number;
   /** Number of the operation that began the copy; undefined or 0: not known. */
   readonly paired?: number;
+  /** Lineage of the primary's log; undefined or 0: it has lost nothing. */
+  readonly lineage?: number;
   /** Bytes with which the keys of the PartitionName begin. */
   readonly name: Uint8Array;
   /** Oldest first; only writes to keys of the PartitionName. */
@@ -93,6 +97,11 @@ function malformed({ name, commits }: Shipment): Failed | undefined {
   return undefined;
 }
 
+const earlierLineage = (held: RowVersion): Failed => {
+  const message = `the rows were seeded from a later lineage (${held.lineage}) of the primary's log: its metadata store was put back, or its log lost its end`;
+  return refused("failedPrecondition", "staleLineage", message);
+};
+
 /** Returns the number of commits that were new, when they are durable. */
 export async function applyShipped(
   world: World,
@@ -102,7 +111,7 @@ export async function applyShipped(
 ): Promise<Outcome<number>> {
   const refusal = malformed(shipment);
   if (refusal !== undefined) return refusal;
-  const { epoch, paired = 0, name, commits } = shipment;
+  const { epoch, paired = 0, lineage = 0, name, commits } = shipment;
   const key = markerKey(name);
   return range.transact(
     name,
@@ -116,10 +125,12 @@ export async function applyShipped(
       const marker = stored && decodeMarker(stored);
       if (marker && !marker.ok) throw new FailureError(marker.failure);
       let held = marker?.value;
+      if (held !== undefined && isOfEarlierLineage({ epoch, lineage, number: 0 }, held))
+        throw new FailureError(earlierLineage(held).failure);
       let applied = 0;
       const writes: RowWrite[] = [];
       for (const commit of commits) {
-        const version = { epoch, number: commit.sequence };
+        const version = { epoch, lineage, number: commit.sequence };
         if (!appliesRow(version, { held, floor: undefined }, world.rules)) continue;
         held = version;
         transaction.raiseTicket(commit.lastTicket);

@@ -9,6 +9,8 @@ import type { RowVersion } from "@stamp/geo";
 /** Keys of rows end in 0x00, the end of a component; markers end in this byte. */
 const markerByte = 0x04;
 const markerVersion = 1;
+/** With the lineage of the log. Written only for a log that has one: the other stamp ships it at feature level 4 (`neededLevels.lineages`). */
+const versionWithLineage = 2;
 
 /** True for the keys of markers. */
 export const isMarkerKey = (key: Uint8Array): boolean => key.at(-1) === markerByte;
@@ -20,20 +22,32 @@ export function markerKey(name: Uint8Array): Uint8Array {
   return key;
 }
 
-export function encodeMarker({ epoch, number }: RowVersion): Uint8Array {
-  const writer = new ByteWriter(24);
-  writer.byte(markerVersion);
-  writer.varint(epoch);
-  writer.varint(number);
+export function encodeMarker(version: RowVersion): Uint8Array {
+  const writer = new ByteWriter(32);
+  writeVersion(writer, version);
   return writer.written.slice();
+}
+
+/** Format version, role epoch, lineage if there is one, sequence. */
+export function writeVersion(writer: ByteWriter, { epoch, lineage = 0, number }: RowVersion): void {
+  writer.byte(lineage === 0 ? markerVersion : versionWithLineage);
+  writer.varint(epoch);
+  if (lineage !== 0) writer.varint(lineage);
+  writer.varint(number);
+}
+
+/** Undefined: a format version that is not known. */
+export function readVersion(reader: ByteReader): RowVersion | undefined {
+  const format = reader.byte();
+  if (format === markerVersion) return { epoch: reader.varint(), number: reader.varint() };
+  return format === versionWithLineage ? { epoch: reader.varint(), lineage: reader.varint(), number: reader.varint() } : undefined;
 }
 
 export function decodeMarker(bytes: Uint8Array): Outcome<RowVersion> {
   try {
     const reader = new ByteReader(bytes);
-    const version = reader.byte();
-    if (version !== markerVersion) return refused("dataLoss", "damaged", `a shipped version of format version ${version}`);
-    const decoded = { epoch: reader.varint(), number: reader.varint() };
+    const decoded = readVersion(reader);
+    if (decoded === undefined) return refused("dataLoss", "damaged", `a shipped version of format version ${bytes[0]}`);
     return reader.left === 0 ? ok(decoded) : refused("dataLoss", "damaged", "bytes after a shipped version");
   } catch (error) {
     if (error instanceof DecodeError) return refused("dataLoss", "damaged", error.message);

@@ -4,11 +4,10 @@
  */
 import { ByteReader, ByteWriter, DecodeError, type Outcome, ok, refused } from "@stamp/base";
 import type { RowVersion } from "@stamp/geo";
-import { markerKey } from "./marker.ts";
+import { markerKey, readVersion, writeVersion } from "./marker.ts";
 
 /** Second byte from the end of a seed mark's key, where a marker has the end of a component. */
 const seedByte = 0x03;
-const seedVersion = 1;
 
 export interface SeedMark {
   /** Role epoch, and sequence of the snapshot that the pieces are of. */
@@ -27,9 +26,7 @@ export function seedMarkKey(name: Uint8Array): Uint8Array {
 
 export function encodeSeedMark({ version, upTo }: SeedMark): Uint8Array {
   const writer = new ByteWriter(32 + upTo.length);
-  writer.byte(seedVersion);
-  writer.varint(version.epoch);
-  writer.varint(version.number);
+  writeVersion(writer, version);
   writer.bytes(upTo);
   return writer.written.slice();
 }
@@ -37,9 +34,8 @@ export function encodeSeedMark({ version, upTo }: SeedMark): Uint8Array {
 export function decodeSeedMark(bytes: Uint8Array): Outcome<SeedMark> {
   try {
     const reader = new ByteReader(bytes);
-    const format = reader.byte();
-    if (format !== seedVersion) return refused("dataLoss", "damaged", `a seed mark of format version ${format}`);
-    const version = { epoch: reader.varint(), number: reader.varint() };
+    const version = readVersion(reader);
+    if (version === undefined) return refused("dataLoss", "damaged", `a seed mark of format version ${bytes[0]}`);
     return ok({ version, upTo: reader.bytes(reader.left).slice() });
   } catch (error) {
     if (error instanceof DecodeError) return refused("dataLoss", "damaged", error.message);

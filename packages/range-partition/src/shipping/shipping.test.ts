@@ -57,6 +57,17 @@ test("shipping: commits are applied once, in order and by role epoch; what is no
       ["p/c", "of the next primary"],
     ]);
     assert.equal(await read(range, "p/b"), undefined);
+    // The primary's log has lost its end: sequences come again. What is late from before is refused, and not counted as applied.
+    const later = await applyShipped(
+      world,
+      range,
+      { epoch: 5, lineage: 2, name, commits: [commit(2, [put("p/a", "again")])] },
+      { timeoutMs: 10_000 },
+    );
+    assert.equal(unwrap(later), 1);
+    assert.equal(await read(range, "p/a"), "again");
+    const early = await apply(5, commit(9, [put("p/a", "from before")]));
+    assert.ok(!early.ok && early.failure.reason === "staleLineage", JSON.stringify(early));
     const ticket = unwrap(await range.transact(utf8("t"), async (tx) => ({ writes: [], result: tx.nextSequence }), { timeoutMs: 1_000 }));
     assert.ok(ticket > 800, `ticket ${ticket}`);
     for (const odd of [
@@ -113,5 +124,9 @@ test("shipping: the marker's bytes are frozen; damage is told", () => {
     const decoded = decodeMarker(odd);
     assert.ok(!decoded.ok && decoded.failure.reason === "damaged");
   }
+  const later = { ...version, lineage: 3 };
+  assert.equal(Buffer.from(encodeMarker(later)).toString("hex"), "0207038380808080" + "20");
+  assert.deepEqual(unwrap(decodeMarker(encodeMarker(later))), later);
+  assert.ok(!decodeMarker(Uint8Array.of(3, ...encodeMarker(later).subarray(1))).ok);
   assert.ok(isMarkerKey(markerKey(utf8("p"))) && !isMarkerKey(utf8("p")));
 });

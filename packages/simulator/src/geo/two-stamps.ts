@@ -95,6 +95,11 @@ export class OneStamp {
     return this.#at("partition-server", i);
   }
 
+  /** Name of the i-th process of a role, from 1 on. */
+  process(role: string, i: number): string {
+    return this.#at(role, i);
+  }
+
   #at(role: string, i: number): string {
     return `${role}-${this.#first + i}`;
   }

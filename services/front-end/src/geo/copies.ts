@@ -27,10 +27,10 @@ export class Copies {
     return notAhead(fromWire(asked.value.lastSyncMs), this.#world.clock.wallMs());
   }
 
-  /** Gives on what the primary says about a copy here. */
-  async note(report: MessageInitShape<typeof CopyReportSchema>, timeoutMs: number): Promise<Outcome<object>> {
+  /** Gives on what the primary says about a copy here. Answers with the lineage of this stamp. */
+  async note(report: MessageInitShape<typeof CopyReportSchema>, timeoutMs: number): Promise<Outcome<{ lineage: bigint }>> {
     const noted = await this.#call(timeoutMs, (client, options) => client.noteCopy(report, options));
-    return noted.ok ? ok({}) : noted;
+    return noted.ok ? ok({ lineage: noted.value.lineage }) : noted;
   }
 
   #call<T>(

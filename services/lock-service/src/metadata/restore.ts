@@ -7,10 +7,13 @@
  * was given between the two restores. So extent ids, lease epochs and the number of the last transaction also begin above a multiple of the seconds
  * since 2026. Owner epochs do not: beyond 2^28 the tickets of split ranges would lose their distance (decision 0200), and extents that an owner
  * epoch of before could write to are not in the restored store.
+ *
+ * What was recorded after the snapshot is taken back, and comes again with other content: sequences of commit logs among it. So the restored store
+ * begins a new lineage, which ranges and copies at other stamps know (lineage-record.ts). Its number is that of the store's last transaction.
  */
-import { type Checksum, FailureError, fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
+import { type Checksum, FailureError, fromUtf8, type Outcome, ok, refused, secondsSince2026, timeNumber, utf8 } from "@stamp/base";
 import { decodeLease, encodeLease } from "@stamp/lease";
-import type { OpenedSnapshot } from "@stamp/metadata-store";
+import { encodeLineage, lineageKey, type OpenedSnapshot } from "@stamp/metadata-store";
 import { type Identity, type KeyValueOperation, openComplete, openIdentity, type World } from "@stamp/ports";
 import { decodeStored, encodeStored, idsKey } from "@stamp/stream";
 import {
@@ -28,11 +31,6 @@ import {
 const raisedBy = 1_000_000;
 /** More transactions than a stamp has in years: a store that was restored from however old a copy is above all that anybody saw before. */
 const versionRaisedBy: number = 2 ** 36;
-/** More transactions than a lock service does in a second. */
-const versionsPerSecond: number = 2 ** 20;
-/** 2026-01-01T00:00:00Z. */
-const epochMs = 1_767_225_600_000;
-
 /** Maps numbers of the copy to higher ones. Both stay below 2^53 until the year 2298. */
 interface Raise {
   readonly number: (given: number) => number;
@@ -40,10 +38,9 @@ interface Raise {
 }
 
 function raiseAt(wallMs: number): Raise {
-  const seconds = Math.max(0, Math.floor((wallMs - epochMs) / 1_000));
   return {
-    number: (given) => Math.max(given + raisedBy, seconds * raisedBy),
-    version: (given) => Math.max(given + versionRaisedBy, seconds * versionsPerSecond),
+    number: (given) => Math.max(given + raisedBy, secondsSince2026(wallMs) * raisedBy),
+    version: (given) => Math.max(given + versionRaisedBy, timeNumber(wallMs)),
   };
 }
 /** Key of the partition manager's owner epoch: a decimal number. */
@@ -92,7 +89,9 @@ export async function restoreMetadata(world: World, snapshot: OpenedSnapshot): P
       [`k/${ownerEpochKey}`, utf8(String(raisedBy))],
     ]);
     let count = 0;
+    const lineage = { number: raise.version(snapshot.version), wallMs: Math.floor(world.clock.wallMs()) };
     for await (const [key, value] of snapshot.entries()) {
+      if (fromUtf8(key) === `k/${lineageKey}`) continue;
       const operation: KeyValueOperation = { kind: "put", key, value: raised(key, value, raise, checksum) };
       count += 1;
       begun.delete(fromUtf8(key));
@@ -102,6 +101,7 @@ export async function restoreMetadata(world: World, snapshot: OpenedSnapshot): P
       await store.batch(operations, { sync: true });
       operations = [];
     }
+    begun.set(`k/${lineageKey}`, encodeLineage(lineage, checksum));
     for (const [key, value] of begun) operations.push({ kind: "put", key: utf8(key), value: encodeKeyState(value, 1, checksum) });
     // The stamp's own record comes last: a store without it is never served, so one that was cut short is none.
     if (stamp === undefined) return refused("dataLoss", "damaged", "the snapshot has no identity of a stamp");

@@ -39,6 +39,10 @@ export function accountsHandlers(
     copied: (account, role) => onMap((map) => fenceHere(world, map, account, role)),
     endRemoval: (account, obeyed) => onMap((map) => endRemovalHere(world, map, account, obeyed)),
     queues: (account) => onMap((map) => queuesHere(world, map, account)),
+    lineage: () => {
+      const term = leading();
+      return term.ok ? (term.value.map?.lineage ?? 0) : 0;
+    },
   });
   const removals = new RemovalsHere(world);
   const rows = (): Outcome<AccountRows> => {
@@ -83,7 +87,8 @@ export function accountsHandlers(
       world,
       roles,
       execute,
-      (account, role) => onMap((map) => shippingHere(world, map, account, { ...role, drainedMsAgo: roles.drainedMsAgo(account, role) })),
+      (account, role, copyLineage) =>
+        onMap((map) => shippingHere(world, map, account, { ...role, copyLineage, drainedMsAgo: roles.drainedMsAgo(account, role) })),
       {
         list: (account, marker) => onMap((map) => divergedHere(world, map, account, marker)),
         forget: (account, marker) => onMap((map) => forgetHere(world, map, account, marker)),

@@ -63,6 +63,11 @@ export class MapState {
     return this.#map;
   }
 
+  /** Lineage of the stamp's metadata store; 0: it was never restored. */
+  get lineage(): number {
+    return this.#table.lineage ?? 0;
+  }
+
   range(rangeId: string): Range | undefined {
     return this.#map.byId(rangeId);
   }

@@ -22,6 +22,8 @@ export interface OwnTable {
   write(changes: readonly TableChange[], timeoutMs?: number): Promise<Outcome<number>>;
   /** Sequence of the newest commit; 0 if never written. Goes on where an earlier term left it. */
   readonly sequence: number;
+  /** Lineage of the metadata store that the table was opened under; undefined: of a test's table. */
+  readonly lineage?: number;
   close(): Promise<void>;
 }
 

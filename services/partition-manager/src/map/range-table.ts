@@ -43,6 +43,7 @@ function tableOf(partition: RangePartition): OwnTable {
     get sequence() {
       return partition.stats.sequence;
     },
+    lineage: partition.lineage.store,
     close: () => partition.close(),
   };
 }

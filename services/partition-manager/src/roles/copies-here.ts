@@ -7,6 +7,8 @@
  *   copy of the account.
  * - No Last Sync Time is kept, or told, that is ahead of this stamp's clock: neither a clock of the primary that is ahead nor a wrong report lets a
  *   copy look newer than now.
+ * - No report is kept from before a log of the primary began a new lineage, or from before this stamp's metadata store was put back (rule
+ *   `logsHaveLineages`): the copy may lack what it had.
  */
 import { notAhead } from "@stamp/geo";
 
@@ -16,27 +18,48 @@ export interface CopyFacts {
   readonly complete: boolean;
   /** Milliseconds since 1970; undefined: not known. */
   readonly lastSyncMs: number | undefined;
+  /** Highest lineage of the primary's logs; undefined or 0: they lost nothing. */
+  readonly lineage?: number;
+}
+
+/** Report of a primary. */
+export interface ToldCopy extends CopyFacts {
+  /** Lowest lineage of this stamp under which rows of the copy were seeded; undefined: an older primary does not say. */
+  readonly copyLineage?: number | undefined;
+}
+
+/** Facts, and the lineage of this stamp under which they were told. */
+type Kept = CopyFacts & { readonly stampLineage: number };
+
+interface Now {
+  readonly stampLineage: number;
+  readonly nowMs: number;
 }
 
 const copiesMax = 10_000;
 
 export class CopiesHere {
-  readonly #copies = new Map<string, CopyFacts>();
+  readonly #copies = new Map<string, Kept>();
 
-  /** `nowMs`: wall clock, in milliseconds since 1970. */
-  get(account: string, nowMs: number): CopyFacts | undefined {
+  /** `now`: lineage of this stamp, and wall clock in milliseconds since 1970. */
+  get(account: string, { stampLineage, nowMs }: Now): CopyFacts | undefined {
     const held = this.#copies.get(account);
-    return held && { ...held, lastSyncMs: notAhead(held.lastSyncMs, nowMs) };
+    return held?.stampLineage === stampLineage ? { ...held, lastSyncMs: notAhead(held.lastSyncMs, nowMs) } : undefined;
   }
 
-  /** `nowMs`: as in `get`. */
-  told(account: string, facts: CopyFacts, nowMs: number): void {
-    const held = this.#copies.get(account);
-    const isSame = held?.epoch === facts.epoch && held.paired === facts.paired;
-    const before = isSame ? held.lastSyncMs : undefined;
-    const times = [before, facts.lastSyncMs].map((time) => notAhead(time, nowMs)).filter((time) => time !== undefined);
+  /** `now`: as in `get`. */
+  told(account: string, facts: CopyFacts, now: Now): void {
+    const { stampLineage, nowMs } = now;
+    const { lineage = 0 } = facts;
+    const held = this.get(account, now);
+    const before = held?.epoch === facts.epoch && held.paired === facts.paired ? held : undefined;
+    // A late report, from before the log began a new lineage.
+    if (before !== undefined && lineage < (before.lineage ?? 0)) return;
+    const isSame = before !== undefined && lineage === (before.lineage ?? 0);
+    const kept = isSame ? before.lastSyncMs : undefined;
+    const times = [kept, facts.lastSyncMs].map((time) => notAhead(time, nowMs)).filter((time) => time !== undefined);
     this.#copies.delete(account);
-    this.#copies.set(account, { ...facts, lastSyncMs: times.length === 0 ? undefined : Math.max(...times) });
+    this.#copies.set(account, { ...facts, stampLineage, lastSyncMs: times.length === 0 ? undefined : Math.max(...times) });
     const oldest = this.#copies.keys().next().value;
     if (this.#copies.size > copiesMax && oldest !== undefined) this.#copies.delete(oldest);
   }

@@ -27,7 +27,7 @@ import {
 import type { World } from "@stamp/ports";
 import { type Account, AccountSchema } from "@stamp/wire";
 import type { AccountOperation, AccountResult } from "../accounts/account-rows.ts";
-import { CopiesHere, type CopyFacts } from "./copies-here.ts";
+import { CopiesHere, type CopyFacts, type ToldCopy } from "./copies-here.ts";
 import { type NamedRole, type ReadRoles, RolesHere } from "./roles-here.ts";
 
 /** Runs an operation at the range of the account's row. */
@@ -43,6 +43,8 @@ export interface StampOfRoles {
   readonly endRemoval: (account: string, obeyed: CommandOrder) => Promise<Outcome<void>>;
   /** Names of the first queues that the stamp has of an account. */
   readonly queues: (account: string) => Promise<Outcome<readonly string[]>>;
+  /** Lineage of the stamp's metadata store. */
+  readonly lineage?: () => number;
 }
 
 /** The row as it was read; `account` undefined: there is none. */
@@ -160,8 +162,20 @@ export class RoleCommands {
     return this.#here.list(term, read);
   }
 
-  /** Notes what the primary says about the copy here. Of a complete copy, unseeded becomes secondary. */
-  async noteCopy(name: string, facts: CopyFacts, execute: Execute): Promise<Outcome<AccountRole>> {
+  /** Lineage of this stamp's metadata store; 0: it was never restored. */
+  get lineage(): number {
+    return this.#stamp.lineage?.() ?? 0;
+  }
+
+  /**
+   * Notes what the primary says about the copy here. Of a complete copy, unseeded becomes secondary. A copy that was seeded before this stamp's
+   * metadata store was put back is not complete, whatever its primary says.
+   */
+  async noteCopy(name: string, told: ToldCopy, execute: Execute): Promise<Outcome<AccountRole>> {
+    const { lineage } = this;
+    const { copyLineage = lineage, ...copy } = told;
+    const isHere = copyLineage >= lineage || !this.#world.rules.on("logsHaveLineages");
+    const facts = isHere ? copy : { ...copy, complete: false, lastSyncMs: undefined };
     const { epoch, complete } = facts;
     const paired = facts.paired === 0 ? undefined : facts.paired;
     const isOf = (role: AccountRole): boolean =>
@@ -176,7 +190,7 @@ export class RoleCommands {
       const { role } = noted.value;
       return refused("failedPrecondition", "staleRoleEpoch", `a report about a copy of account ${name} that is ${role} here by now`);
     }
-    this.#copies.told(name, facts, this.#world.clock.wallMs());
+    this.#copies.told(name, facts, { stampLineage: lineage, nowMs: this.#world.clock.wallMs() });
     return noted;
   }
 
@@ -193,7 +207,7 @@ export class RoleCommands {
 
   /** Last report of the primary about the copy here; refused if there was none. */
   copyOf(name: string): Outcome<CopyFacts> {
-    const facts = this.#copies.get(name, this.#world.clock.wallMs());
+    const facts = this.#copies.get(name, { stampLineage: this.lineage, nowMs: this.#world.clock.wallMs() });
     return facts === undefined ? refused("notFound", "notReady", `nothing was told about a copy of account ${name}`) : ok(facts);
   }
 

@@ -18,7 +18,7 @@ export function roleHandlers(
   world: World,
   roles: RoleCommands,
   execute: (operation: AccountOperation, context: CallContext) => Promise<Outcome<AccountResult>>,
-  shipping: (account: string, role: AccountRole) => Promise<Outcome<ShippingHere>>,
+  shipping: (account: string, role: AccountRole, copyLineage?: number) => Promise<Outcome<ShippingHere>>,
   report: {
     readonly list: (account: string, marker: string) => Promise<Outcome<DivergedHere>>;
     readonly forget: (account: string, marker: string) => Promise<Outcome<ForgottenHere>>;
@@ -42,14 +42,17 @@ export function roleHandlers(
       settings === undefined || settings.keys.length === 0
         ? wrong(`settings of account ${account} without its keys`)
         : named(await roles.copySettings(account, fromWire(epoch), settings, at(context))),
-    noteCopy: async ({ account, epoch, paired, complete, lastSyncMs }, context) => {
+    noteCopy: async ({ account, epoch, paired, complete, lastSyncMs, lineage, copyLineage }, context) => {
       const facts = {
         epoch: fromWire(epoch),
         paired: fromWire(paired),
         complete,
         lastSyncMs: lastSyncMs === undefined ? undefined : fromWire(lastSyncMs),
+        lineage: fromWire(lineage),
+        copyLineage: copyLineage === undefined ? undefined : fromWire(copyLineage),
       };
-      return text(await roles.noteCopy(account, facts, at(context)));
+      const noted = text(await roles.noteCopy(account, facts, at(context)));
+      return noted.ok ? ok({ ...noted.value, lineage: toWire(roles.lineage) }) : noted;
     },
     getCopy: async ({ account }) => {
       const copy = roles.copyOf(account);
@@ -58,10 +61,10 @@ export function roleHandlers(
       const time = lastSyncMs === undefined ? {} : { lastSyncMs: toWire(lastSyncMs) };
       return ok({ account, epoch: toWire(epoch), paired: toWire(paired), complete, ...time });
     },
-    getShipping: async ({ account }, context) => {
+    getShipping: async ({ account, copyLineage }, context) => {
       const role = await roles.decodedRole(account, at(context));
       if (!role.ok) return role;
-      const found = await shipping(account, role.value);
+      const found = await shipping(account, role.value, fromWire(copyLineage));
       if (!ships(role.value)) {
         if (!found.ok) return found;
         const { progress, ranges, rangeCount } = found.value;
@@ -121,12 +124,16 @@ function shippingToWire(
     ...(pendingCommits === undefined ? {} : { pendingCommits: toWire(pendingCommits) }),
     ...(lastSyncMs === undefined ? {} : { lastSyncMs: toWire(lastSyncMs) }),
     ...(rates === undefined ? {} : { rates }),
+    lineage: sorted(ranges.map(({ lineage }) => lineage)).at(-1) ?? 0n,
+    copyLineage: sorted(ranges.map(({ copyLineage }) => copyLineage))[0] ?? 0n,
     ranges: ranges.map((range) => ({
       ...range,
       ...(range.lastSyncMs !== undefined && range.lastSyncMs > nowMs && { lastSyncMs: toWire(nowMs) }),
     })),
   };
 }
+
+const sorted = (numbers: bigint[]): bigint[] => numbers.sort((a, b) => Number(a - b));
 
 const wrong = (message: string) => refused("invalidArgument", "badRequest", message);
 

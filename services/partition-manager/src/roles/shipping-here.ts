@@ -37,6 +37,8 @@ export interface ShippingHere {
  */
 export interface AskedRole extends Pick<AccountRole, "epoch" | "paired" | "queues"> {
   readonly drainedMsAgo?: number | undefined;
+  /** Lineage of the copy's stamp, as it told last; undefined or 0: not known. */
+  readonly copyLineage?: number | undefined;
 }
 
 export async function shippingHere(world: World, map: MapState, account: string, role: AskedRole): Promise<Outcome<ShippingHere>> {
@@ -108,11 +110,11 @@ async function ask(
   world: World,
   server: string,
   account: string,
-  { epoch, paired = 0, drainedMsAgo }: AskedRole,
+  { epoch, paired = 0, drainedMsAgo, copyLineage = 0 }: AskedRole,
 ): Promise<readonly RangeShippingFacts[]> {
   const client = world.transport.client(server, PartitionServer);
   const drained = drainedMsAgo === undefined ? {} : { drainedMsAgo: toWire(drainedMsAgo) };
-  const request = { account, epoch: toWire(epoch), paired: toWire(paired), ...drained };
+  const request = { account, epoch: toWire(epoch), paired: toWire(paired), copyLineage: toWire(copyLineage), ...drained };
   const answer = await client.getShipping(request, { timeoutMs: askTimeoutMs });
   return answer.ok ? answer.value.ranges : [];
 }

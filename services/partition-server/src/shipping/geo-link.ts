@@ -1,5 +1,5 @@
 /** Calls to the geo door of another stamp: one of its front-ends, and the next one when that one does not answer. */
-import { type Outcome, ok, refused } from "@stamp/base";
+import { neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import type { RowVersion } from "@stamp/geo";
 import type { ShippedTable } from "@stamp/objects";
 import type { CallOptions, Transport } from "@stamp/ports";
@@ -14,6 +14,9 @@ export interface CopyReport {
   readonly paired: bigint;
   readonly complete: boolean;
   readonly lastSyncMs?: bigint;
+  /** Highest lineage of the logs, and lowest lineage of the copy's stamp that a range was seeded under. */
+  readonly lineage: bigint;
+  readonly copyLineage: bigint;
 }
 
 /** Returns the transport that proves the secret of another stamp, by the stamp's name. */
@@ -32,6 +35,10 @@ interface Link {
   readonly epoch?: number;
   /** Number of the operation that began the copy; undefined: not known. */
   readonly paired?: number | undefined;
+  /** Lineage of the range's log; undefined or 0: it has lost nothing. */
+  readonly lineage?: number;
+  /** Lineage of the other stamp under which the rows were seeded. Undefined: it is not asked for. */
+  readonly copyLineage?: () => number;
   /** Feature level of this stamp, which rows may have formats of. Needed to ship rows. */
   readonly level?: () => number;
   /** Counts what is sent. Undefined: nobody counts. */
@@ -51,10 +58,12 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
   }
 
   async ship({ epoch, name, commits }: Shipment, options: Options): Promise<Outcome<unknown>> {
-    const { account, table, totals, level = noLevel, paired = 0 } = this.#link;
+    const { account, table, totals, paired = 0, lineage = 0, copyLineage } = this.#link;
     const shipment = {
       epoch: toWire(epoch),
       paired: toWire(paired),
+      lineage: toWire(lineage),
+      ...(copyLineage === undefined ? {} : { copyLineage: toWire(copyLineage()) }),
       name,
       commits: commits.map(({ sequence, lastTicket, writes }) => ({
         sequence: toWire(sequence),
@@ -63,7 +72,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
       })),
     };
     const shipped = await this.#atDoor((transport, door) =>
-      transport.client(door, GeoDoor).ship({ account, epoch: toWire(epoch), table, level: level(), shipment }, options),
+      transport.client(door, GeoDoor).ship({ account, epoch: toWire(epoch), table, level: this.#level, shipment }, options),
     );
     if (!shipped.ok || totals === undefined) return shipped;
     totals.shippedCommits += commits.length;
@@ -72,10 +81,11 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
   }
 
   async seed({ epoch, sequence, lastTicket, low, high, rows, piece }: SeedPart, options: Options): Promise<Outcome<unknown>> {
-    const { account, table, totals, level = noLevel, paired = 0 } = this.#link;
+    const { account, table, totals, paired = 0, lineage = 0 } = this.#link;
     const part = {
       epoch: toWire(epoch),
       paired: toWire(paired),
+      lineage: toWire(lineage),
       sequence: toWire(sequence),
       lastTicket: toWire(lastTicket),
       lowKey: low,
@@ -84,10 +94,16 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
       ...(piece && { pieceOf: piece.name, lastPiece: piece.isLast }),
     };
     const seeded = await this.#atDoor((transport, door) =>
-      transport.client(door, GeoDoor).seed({ account, epoch: toWire(epoch), table, level: level(), part }, options),
+      transport.client(door, GeoDoor).seed({ account, epoch: toWire(epoch), table, level: this.#level, part }, options),
     );
     if (seeded.ok && totals !== undefined) totals.shippedRowBytes += rowBytesOf(part.rows);
     return seeded;
+  }
+
+  /** Feature level of what is shipped. A receiver that knows no lineage would take the commits of a later one for old ones, and skip them. */
+  get #level(): number {
+    const { level = noLevel, lineage = 0 } = this.#link;
+    return Math.max(level(), lineage === 0 ? 0 : neededLevels.lineages);
   }
 
   async writeData(name: Uint8Array, payload: Uint8Array, options: Options): ReturnType<DataLink["writeData"]> {
@@ -113,10 +129,11 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     return pinned.ok ? ok(pinned.value.goneExtentIds.map(fromWire)) : pinned;
   }
 
-  /** Tells the other stamp how far its copy is. */
-  report(report: CopyReport, options: Options): Promise<Outcome<unknown>> {
+  /** Tells the other stamp how far its copy is. Returns the lineage of that stamp. */
+  async report(report: CopyReport, options: Options): Promise<Outcome<{ readonly lineage: number }>> {
     const { account } = this.#link;
-    return this.#atDoor((transport, door) => transport.client(door, GeoDoor).report({ ...report, account }, options));
+    const told = await this.#atDoor((transport, door) => transport.client(door, GeoDoor).report({ ...report, account }, options));
+    return told.ok ? ok({ lineage: fromWire(told.value.lineage) }) : told;
   }
 
   /** Asks the new primary what its copy had. */
@@ -128,7 +145,11 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     const { versions } = told.value;
     if (versions.length !== names.length)
       return refused("internal", "badRequest", `${versions.length} versions were told of ${names.length} PartitionNames`);
-    return ok(versions.map(({ epoch, sequence }) => (epoch === 0n ? undefined : { epoch: fromWire(epoch), number: fromWire(sequence) })));
+    return ok(
+      versions.map(({ epoch, lineage, sequence }) =>
+        epoch === 0n ? undefined : { epoch: fromWire(epoch), lineage: fromWire(lineage), number: fromWire(sequence) },
+      ),
+    );
   }
 
   async #asked<T>(call: (transport: Transport, door: string) => Promise<Outcome<T>>): Promise<Outcome<T>> {

@@ -124,6 +124,7 @@ export class RangeReport implements RangeWork {
     const reported = await reportRange(this.#world, this.#partition, this.#link(), {
       follower: this.account,
       epoch: note.epoch,
+      lineage: this.#partition.lineage.log,
       operation: this.role.epoch,
       upTo,
       nameOf: shippedNames(this.account),

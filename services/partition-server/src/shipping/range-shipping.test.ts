@@ -50,6 +50,7 @@ test("shipping of a range: if a read of the log fails before the copy is complet
         memoryTableBytes: 0,
       },
       data: { appendedBytes: 0, sealedExtents: [] },
+      lineage: { log: 0, store: 0 },
       keySamples: () => [],
     } as unknown as RangePartition;
     const shipped: unknown[] = [];
@@ -93,6 +94,7 @@ test("shipping of a range: while it is seeded, what was sent counts, though near
       followers,
       stats: { sequence: 1, overBeforeMs: 0, overBeforeMonotonicMs: 0, storage, checkpointBytes: 1_200_000, memoryTableBytes: 0 },
       data: { appendedBytes: 0, sealedExtents: [] },
+      lineage: { log: 0, store: 0 },
       keySamples: () => [keyOf("q"), keyOf("r")],
       snapshot: () => ({ sequence: 1, close: () => {} }),
       async *scan({ gte }: { readonly gte: Uint8Array }) {

@@ -68,6 +68,9 @@ export interface ShippingFacts {
   readonly sentWhole: number;
   /** Why the last call failed; empty: it did not. */
   readonly failure: string;
+  /** Lineage of the range's log, and lineage of the other stamp under which its rows were seeded; undefined: nothing is seeded. */
+  readonly lineage?: number;
+  readonly copyLineage?: number;
 }
 
 /** Facts of a range that may not have begun. */
@@ -82,6 +85,8 @@ export interface AskedShipping {
   readonly paired: number;
   /** Time since the last front-end may have admitted a write of the drained account, in milliseconds; undefined if it is not drained. */
   readonly drainedMsAgo?: number | undefined;
+  /** Lineage of the other stamp, as it told last; undefined or 0: not known. */
+  readonly copyLineage?: number | undefined;
 }
 
 const recordNoteEveryMs = 5_000;
@@ -94,6 +99,8 @@ export interface RangeWork {
   readonly isEnded: boolean;
   /** Resolves when nothing is done any more. */
   readonly ended: Promise<void>;
+  /** The other stamp's metadata store has this lineage. */
+  heardCopyLineage?(lineage: number): void;
   stop(): void;
   /** Lets the log go that is kept for the other stamp. */
   letGo(): Promise<void>;
@@ -124,10 +131,24 @@ export class RangeShipping implements RangeWork {
   #state: ShippingFacts["state"] = "seeding";
   #failure = "";
   #notedMs: number;
+  /** Lineage of the other stamp under which the rows are seeded. */
+  #copyLineage: number;
+  /** True if the other stamp's metadata store was put back since: it may lack rows that were acknowledged. */
+  #isDoubtful = false;
   /** Resolves when nothing is sent any more. */
   readonly ended: Promise<void>;
 
-  constructor(world: World, range: Range, partition: RangePartition, account: string, role: AccountRole, options: ShippingOptions) {
+  /** `copyLineage`: of the other stamp, as it told last; 0: not known. */
+  constructor(
+    world: World,
+    range: Range,
+    partition: RangePartition,
+    account: string,
+    role: AccountRole,
+    options: ShippingOptions,
+    copyLineage = 0,
+  ) {
+    this.#copyLineage = copyLineage;
     this.#world = world;
     this.#range = range;
     this.#partition = partition;
@@ -165,8 +186,10 @@ export class RangeShipping implements RangeWork {
     if (isShipping) this.#rate.noted({ ...written, ...shipped }, this.#world.clock.monotonicMs());
     return {
       ...this.#seedingFacts(),
-      complete: isShipping && this.#seeding.ended(acknowledged),
-      lastSyncMs,
+      complete: isShipping && !this.#isDoubtful && this.#seeding.ended(acknowledged),
+      lastSyncMs: this.#isDoubtful ? undefined : lastSyncMs,
+      lineage: this.#partition.lineage.log,
+      copyLineage: this.#copyLineage,
       passedMonotonicMs: isShipping ? this.#syncTime.passedMonotonicMs : undefined,
       pendingBytes: pending === 0 ? 0 : Math.max(backlogBytes, pendingBytes),
       rates: isShipping ? this.#rate.perSecond : undefined,
@@ -174,7 +197,7 @@ export class RangeShipping implements RangeWork {
       rangeId: this.#range.rangeId,
       table: this.#range.table,
       epoch: this.role.epoch,
-      state: this.#state,
+      state: this.#isDoubtful ? "seeding" : this.#state,
       pending,
       backlogBytes,
       sentWhole: this.#blobs?.sentWhole ?? 0,
@@ -219,6 +242,7 @@ export class RangeShipping implements RangeWork {
       if (!began.ok) return this.#failed(began.failure);
       if (began.value.upTo !== undefined) await this.#seed(fromHex(began.value.upTo) ?? accountKeys(this.account).low);
       if (!this.#stop.signal.aborted) await this.#ship();
+      if (this.#isDoubtful) await this.#partition.followers.end(this.account);
     } catch (error) {
       if (!(error instanceof FailureError)) throw error;
       this.#failed(error.failure);
@@ -235,11 +259,13 @@ export class RangeShipping implements RangeWork {
     const { followers } = this.#partition;
     const status = followers.status(this.account);
     const note = status === undefined ? undefined : noteOf(status.note);
-    if (note !== undefined && note.epoch === this.role.epoch && note.paired === this.role.paired) {
+    const isSame = note?.epoch === this.role.epoch && note.paired === this.role.paired;
+    if (note !== undefined && isSame && (note.copyLineage ?? 0) >= this.#copyLineage) {
+      this.#copyLineage = note.copyLineage ?? 0;
       if (note.upTo === undefined) this.#seeding.scanned(note.end ?? followers.lastSequence);
       return ok(note);
     }
-    // Under another role epoch the receiver had another primary, and another copy is empty: everything is scanned.
+    // Under another role epoch the receiver had another primary, and another copy is empty, or was put back since: everything is scanned.
     if (status !== undefined) {
       const ended = await followers.end(this.account);
       if (!ended.ok) return ended;
@@ -249,9 +275,22 @@ export class RangeShipping implements RangeWork {
     return begun.ok ? ok(first) : begun;
   }
 
-  get #copy(): Pick<Note, "epoch" | "paired"> {
+  get #copy(): Pick<Note, "epoch" | "paired" | "copyLineage"> {
     const { epoch, paired } = this.role;
-    return { epoch, paired };
+    return { epoch, paired, ...(this.#copyLineage > 0 && { copyLineage: this.#copyLineage }) };
+  }
+
+  /** Has the range seeded again: after its metadata store was put back, the other stamp may lack rows that it acknowledged. */
+  heardCopyLineage(lineage: number): void {
+    if (lineage <= this.#copyLineage || this.#isDoubtful || !this.#world.rules.on("logsHaveLineages")) return;
+    const { rangeId } = this.#range;
+    this.#world.logger.warn("the metadata store of the other stamp was put back: a range is seeded again", {
+      rangeId,
+      account: this.account,
+      lineage,
+    });
+    this.#isDoubtful = true;
+    this.stop();
   }
 
   async #seed(from: Uint8Array): Promise<void> {
@@ -338,6 +377,8 @@ export class RangeShipping implements RangeWork {
       doors,
       transportTo: this.#options.transportTo,
       level: this.#options.level,
+      lineage: this.#partition.lineage.log,
+      copyLineage: () => this.#copyLineage,
       totals: this.#options.totals,
       onAnswer: (answer) => this.#heard(answer),
     });

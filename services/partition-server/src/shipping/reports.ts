@@ -5,6 +5,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
+import type { RowVersion } from "@stamp/geo";
 import { accountKeys, blobRowOf, decodeEntity, decodeKey, type KeyElement, queueRowOf, queuesTable, shippedNames } from "@stamp/objects";
 import { holdsKey, type Range } from "@stamp/partition-map";
 import { decodeMarker, forgetPage, markerKey, type RangePartition, type ReportRow, reportPage } from "@stamp/range-partition";
@@ -40,7 +41,7 @@ export class Reports {
       const stored = await partition.get(markerKey(name));
       const marker = stored && decodeMarker(stored);
       if (marker && !marker.ok) return marker;
-      versions.push(marker === undefined ? {} : { epoch: toWire(marker.value.epoch), sequence: toWire(marker.value.number) });
+      versions.push(marker === undefined ? {} : toldVersion(marker.value));
     }
     const answered = this.#mayAnswer(held);
     return answered.ok ? ok({ versions }) : answered;
@@ -118,3 +119,9 @@ function blobRow(path: Parameters<typeof blobRowOf>[0], write: ReportRow["write"
   const { kind, container, blob, modifiedMs } = blobRowOf(path, write.kind === "delete" ? undefined : write.value);
   return { kind, name: container, blob, ...(modifiedMs === undefined ? {} : { modifiedMs: toWire(modifiedMs) }) };
 }
+
+const toldVersion = ({ epoch, lineage = 0, number }: RowVersion) => ({
+  epoch: toWire(epoch),
+  lineage: toWire(lineage),
+  sequence: toWire(number),
+});

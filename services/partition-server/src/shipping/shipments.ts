@@ -4,7 +4,7 @@
  *
  * Invariant: a row of a blob is applied only if its bytes are in the blob data of the range (rule `geoPlacesChecked`).
  */
-import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
+import { compareBytes, type Failed, type Outcome, ok, refused } from "@stamp/base";
 import { accountKeys, hasBytes, partitionStart } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { CallContext, World } from "@stamp/ports";
@@ -48,6 +48,8 @@ export class Shipments {
     const { held, partition } = found.value;
     const { name } = shipment;
     if (!holdsKey(held.range, name)) return elsewhere(rangeId);
+    const restored = restoredSince(partition, shipment.copyLineage);
+    if (restored !== undefined) return restored;
     const commits = shipment.commits.map(({ sequence, lastTicket, rows }) => ({
       sequence: fromWire(sequence),
       lastTicket: fromWire(lastTicket),
@@ -56,7 +58,7 @@ export class Shipments {
     const applied = await applyShipped(
       this.#world,
       partition,
-      { epoch: fromWire(shipment.epoch), paired: fromWire(shipment.paired), name, commits },
+      { epoch: fromWire(shipment.epoch), paired: fromWire(shipment.paired), lineage: fromWire(shipment.lineage), name, commits },
       this.#options(held, partition, context),
     );
     if (!applied.ok) return applied;
@@ -76,10 +78,11 @@ export class Shipments {
     if (compareBytes(part.lowKey, low) < 0 || (high.length > 0 && compareBytes(part.highKey, high) > 0)) return elsewhere(rangeId);
     const rows = rowsOf(part);
     if (rows === undefined) return bad("a deletion in a part of a scan");
-    const { epoch, paired, sequence, lastTicket, lowKey, highKey, pieceOf, lastPiece } = part;
+    const { epoch, paired, lineage, sequence, lastTicket, lowKey, highKey, pieceOf, lastPiece } = part;
     const seeded = {
       epoch: fromWire(epoch),
       paired: fromWire(paired),
+      lineage: fromWire(lineage),
       sequence: fromWire(sequence),
       lastTicket: fromWire(lastTicket),
       low: lowKey,
@@ -126,6 +129,16 @@ export class Shipments {
     const admits: AdmitsRows = (values, stored) => admitted(partition, values, stored, isChecked);
     return { timeoutMs, admits };
   }
+}
+
+/**
+ * Refuses commits for rows that a restore of this stamp's metadata store took back since they were seeded: those between would be missing. Parts of a
+ * scan are whole, and taken.
+ */
+function restoredSince({ lineage }: RangePartition, seededUnder: bigint | undefined): Failed | undefined {
+  if (seededUnder === undefined || lineage.store <= fromWire(seededUnder)) return undefined;
+  const message = `the metadata store of this stamp was put back (lineage ${lineage.store}) since the rows were seeded: the primary seeds them again`;
+  return refused("failedPrecondition", "staleLineage", message);
 }
 
 // Copied: the bytes of a message lie in the buffer of its connection.

@@ -82,6 +82,8 @@ export class Shipper {
   readonly #running = new Map<string, RangeWork>();
   /** Reports on their way, by account. */
   readonly #reporting = new Map<string, Promise<void>>();
+  /** Lineages of the stamps of copies, as they told last, by copy. A range that begins asks here. */
+  readonly #copyLineages = new Map<string, number>();
   /** Roles as they were told last; undefined: they were not told yet. */
   #roles: ReadonlyMap<string, AccountRole> | undefined;
   #removed: ReadonlyMap<string, AccountRole> = new Map();
@@ -103,12 +105,14 @@ export class Shipper {
   }
 
   /** Facts of a range about an account, under its role at the manager; `waiting` if it has not begun. */
-  factsOf({ rangeId, ownerEpoch }: Range, { account, epoch, paired, drainedMsAgo }: AskedShipping): Facts {
+  factsOf({ rangeId, ownerEpoch }: Range, { account, epoch, paired, drainedMsAgo, copyLineage = 0 }: AskedShipping): Facts {
     const { clock, rules } = this.#world;
+    this.#heardLineage(copyOf(account, { epoch, paired }), copyLineage);
     for (const [key, shipping] of this.#running) {
       const { epoch: own, paired: begun = 0 } = shipping.role;
-      if (key.startsWith(`${rangeId} ${ownerEpoch} ${account} `) && own === epoch && begun === paired)
-        return ofDrained(shipping.facts, drainedMsAgo, clock.monotonicMs(), rules);
+      if (!key.startsWith(`${rangeId} ${ownerEpoch} ${account} `) || own !== epoch || begun !== paired) continue;
+      shipping.heardCopyLineage?.(copyLineage);
+      return ofDrained(shipping.facts, drainedMsAgo, clock.monotonicMs(), rules);
     }
     return ofDrained(notBegun, drainedMsAgo, clock.monotonicMs(), rules);
   }
@@ -163,6 +167,8 @@ export class Shipper {
       if (!role.ok) this.#world.logger.warn("the role of an account can't be read", { account, ...role.failure });
     }
     this.#roles = roles;
+    const copies = new Set([...roles].map(([account, role]) => copyOf(account, role)));
+    for (const copy of this.#copyLineages.keys()) if (!copies.has(copy)) this.#copyLineages.delete(copy);
     this.#removed = new Map([...roles].filter(([, { role }]) => role === "removed"));
     this.#worked = [...roles]
       .filter(([, role]) => ships(role) || owesReport(role))
@@ -191,7 +197,7 @@ export class Shipper {
         const before = this.#stopOthers(range, account);
         const work = owesReport(role)
           ? new RangeReport(this.#world, range, partition, account, role, this.#options, before)
-          : new RangeShipping(this.#world, range, partition, account, role, this.#options);
+          : new RangeShipping(this.#world, range, partition, account, role, this.#options, this.#copyLineages.get(copyOf(account, role)));
         this.#running.set(key, work);
       }
     }
@@ -223,18 +229,33 @@ export class Shipper {
     }
   }
 
-  async #report(account: string, { peer = "", peerDoors: doors = [] }: AccountRole, signal: AbortSignal): Promise<void> {
+  #heardLineage(copy: string, lineage: number): void {
+    if (lineage > (this.#copyLineages.get(copy) ?? 0)) this.#copyLineages.set(copy, lineage);
+  }
+
+  async #report(account: string, role: AccountRole, signal: AbortSignal): Promise<void> {
+    const { peer = "", peerDoors: doors = [] } = role;
+    const copy = copyOf(account, role);
+    const copyLineage = toWire(this.#copyLineages.get(copy) ?? 0);
     const asked = await this.#manager.call(
       askTimeoutMs,
-      (address, timeoutMs) => this.#world.transport.client(address, Accounts).getShipping({ account }, { timeoutMs }),
+      (address, timeoutMs) => this.#world.transport.client(address, Accounts).getShipping({ account, copyLineage }, { timeoutMs }),
       { idempotent: true, mayLackMethod: true },
     );
     if (!asked.ok || asked.value.epoch === 0n || signal.aborted) return;
-    const { epoch, paired, complete, lastSyncMs } = asked.value;
+    const { epoch, paired, complete, lastSyncMs, lineage } = asked.value;
     const link = new GeoLink({ account, table: reportedTable, peer, doors, transportTo: this.#options.transportTo });
-    const report = { epoch, paired, complete, ...(lastSyncMs === undefined ? {} : { lastSyncMs }) };
+    const report = {
+      epoch,
+      paired,
+      complete,
+      lineage,
+      copyLineage: asked.value.copyLineage,
+      ...(lastSyncMs === undefined ? {} : { lastSyncMs }),
+    };
     const reported = await link.report(report, { timeoutMs: askTimeoutMs, signal });
-    if (!reported.ok) this.#world.logger.debug("the other stamp was not told how far its copy is", { account, ...reported.failure });
+    if (reported.ok) this.#heardLineage(copy, reported.value.lineage);
+    else this.#world.logger.debug("the other stamp was not told how far its copy is", { account, ...reported.failure });
   }
 
   /** The manager ends the report if every range has its part; this range is one of them. */
@@ -283,6 +304,8 @@ function firstWith(all: readonly Worked[], holds: (one: Worked) => boolean): num
   }
   return low;
 }
+
+const copyOf = (account: string, { epoch, paired = 0 }: Pick<AccountRole, "epoch" | "paired">): string => `${account} ${epoch} ${paired}`;
 
 const keyOf = ({ rangeId, ownerEpoch }: Range, account: string, { epoch, peer, peerDoors, paired }: AccountRole): string =>
   `${rangeId} ${ownerEpoch} ${account} ${epoch} ${paired ?? 0} ${peer} ${peerDoors?.join() ?? ""}`;

@@ -41,5 +41,7 @@ function toWireFacts({ range }: Held, facts: Facts) {
     seedBytesPerSecond: toWire(Math.round(facts.seedBytesPerSecond)),
     ...(facts.rates === undefined ? {} : { rates: facts.rates }),
     failure: facts.failure,
+    lineage: toWire(facts.lineage ?? 0),
+    copyLineage: toWire(facts.copyLineage ?? 0),
   };
 }

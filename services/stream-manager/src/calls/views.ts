@@ -95,6 +95,7 @@ export class Views {
       ownerEpoch: toWire(state.stream(name)?.ownerEpoch ?? 0),
       listVersion: toWire(state.versionOf(streamKey(name))),
       extentCount: toWire(list.length),
+      lineage: toWire(this.#term.lineage),
     };
   }
 

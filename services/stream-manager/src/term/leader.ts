@@ -5,7 +5,7 @@
 import type { LeaseEpoch, Outcome, SmTerm } from "@stamp/base";
 import { ok, smTerm } from "@stamp/base";
 import type { LeaseKeeper, StoreAge } from "@stamp/metadata-store";
-import { MetadataClient } from "@stamp/metadata-store";
+import { MetadataClient, storeLineage } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import { jitteredPause, sleep, Turns, within } from "@stamp/ports";
 import { planDropAllocating } from "@stamp/stream";
@@ -179,8 +179,11 @@ export class Leader {
       if (level.failure.reason === "newerFormat") world.fatal(level.failure.message);
       return level;
     }
+    const lineage = await storeLineage(world, metadata, config.metadataTimeoutMs);
+    if (!lineage.ok) return lineage;
     const term: Term = {
       ...around,
+      lineage: lineage.value,
       stampId: stampId.value,
       ledger,
       level: level.value,

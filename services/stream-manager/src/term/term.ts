@@ -28,6 +28,8 @@ export interface Term {
   readonly nodes: NodeTable;
   readonly age: StoreAge;
   readonly level: StampLevel;
+  /** Lineage of the metadata store (@stamp/metadata-store lineage-record.ts); 0: it was never restored. */
+  readonly lineage: number;
   readonly ended: AbortSignal;
   /** `above`: the term that ends this one, if it is known. */
   readonly end: (why: string, above?: number) => void;

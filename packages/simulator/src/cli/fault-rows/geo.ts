@@ -57,6 +57,12 @@ export const geoRows: readonly FaultRow[] = [
     faults: ["failpoints", "slow links"],
   },
   {
+    fault: "the metadata store of the primary or of the secondary is put back from a copy, or a commit log loses its end",
+    rules: ["logsHaveLineages"],
+    tests: ["packages/simulator/src/geo/restore.test.ts", "packages/lsm/src/log-lineage.test.ts", shipping],
+    faults: ["restores"],
+  },
+  {
     fault: "a server dies with shipments on their way, or their range is moved, split or merged",
     rules: ["geoCursorAcknowledged", "geoHeirContinues", "geoAcknowledgedIsSynced"],
     tests: [shippingModel, "packages/range-partition/src/followers/log-followers.test.ts"],

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/geo_shipping.proto.
  */
 export const file_stamp_v1_geo_shipping: GenFile = /*@__PURE__*/
-  fileDesc("ChtzdGFtcC92MS9nZW9fc2hpcHBpbmcucHJvdG8SCHN0YW1wLnYxInoKCkNvcHlSZXBvcnQSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIQCghjb21wbGV0ZRgDIAEoCBIZCgxsYXN0X3N5bmNfbXMYBCABKARIAIgBARIOCgZwYWlyZWQYBSABKARCDwoNX2xhc3Rfc3luY19tcyIUChJDb3B5UmVwb3J0UmVzcG9uc2UidAoSR2V0U2hpcHBpbmdSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDgoGcGFpcmVkGAMgASgEEhsKDmRyYWluZWRfbXNfYWdvGAQgASgESACIAQFCEQoPX2RyYWluZWRfbXNfYWdvIj4KDlJhbmdlc1NoaXBwaW5nEiwKBnJhbmdlcxgBIAMoCzIcLnN0YW1wLnYxLlJhbmdlU2hpcHBpbmdGYWN0cyLJAgoSUmFuZ2VTaGlwcGluZ0ZhY3RzEhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEg0KBXN0YXRlGAQgASgJEhAKCGNvbXBsZXRlGAUgASgIEhcKD3BlbmRpbmdfY29tbWl0cxgGIAEoBBIVCg1wZW5kaW5nX2J5dGVzGAcgASgEEhkKDGxhc3Rfc3luY19tcxgIIAEoBEgAiAEBEhQKDHNlZWRlZF9ieXRlcxgJIAEoBBISCgpzZWVkX2J5dGVzGAogASgEEh0KFXNlZWRfYnl0ZXNfcGVyX3NlY29uZBgLIAEoBBIPCgdmYWlsdXJlGAwgASgJEiYKBXJhdGVzGA0gASgLMhcuc3RhbXAudjEuU2hpcHBpbmdSYXRlc0IPCg1fbGFzdF9zeW5jX21zIm8KDVNoaXBwaW5nUmF0ZXMSFwoPd3JpdHRlbl9jb21taXRzGAEgASgBEhcKD3NoaXBwZWRfY29tbWl0cxgCIAEoARIVCg13cml0dGVuX2J5dGVzGAMgASgBEhUKDXNoaXBwZWRfYnl0ZXMYBCABKAEi0gMKD0FjY291bnRTaGlwcGluZxIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEhAKCGNvbXBsZXRlGAMgASgIEhwKD3BlbmRpbmdfY29tbWl0cxgEIAEoBEgAiAEBEhUKDXBlbmRpbmdfYnl0ZXMYBSABKAQSGQoMbGFzdF9zeW5jX21zGAYgASgESAGIAQESFAoMc2VlZGVkX2J5dGVzGAcgASgEEhIKCnNlZWRfYnl0ZXMYCCABKAQSHQoVc2VlZF9ieXRlc19wZXJfc2Vjb25kGAkgASgEEg8KB3Ryb3VibGUYCiABKAkSDgoGbm93X21zGAsgASgEEiwKBnJhbmdlcxgMIAMoCzIcLnN0YW1wLnYxLlJhbmdlU2hpcHBpbmdGYWN0cxIOCgZwYWlyZWQYDSABKAQSJAocY2F1Z2h0X3VwX2NvbW1pdHNfcGVyX3NlY29uZBgOIAEoARIiChpjYXVnaHRfdXBfYnl0ZXNfcGVyX3NlY29uZBgPIAEoARImCgVyYXRlcxgQIAEoCzIXLnN0YW1wLnYxLlNoaXBwaW5nUmF0ZXNCEgoQX3BlbmRpbmdfY29tbWl0c0IPCg1fbGFzdF9zeW5jX21zInQKDkdlb1NoaXBSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFdGFibGUYAyABKAkSJAoIc2hpcG1lbnQYBCABKAsyEi5zdGFtcC52MS5TaGlwbWVudBINCgVsZXZlbBgFIAEoDSIiCg9HZW9TaGlwUmVzcG9uc2USDwoHYXBwbGllZBgBIAEoDSJhCghTaGlwbWVudBINCgVlcG9jaBgBIAEoBBIMCgRuYW1lGAIgASgMEigKB2NvbW1pdHMYAyADKAsyFy5zdGFtcC52MS5TaGlwcGVkQ29tbWl0Eg4KBnBhaXJlZBgEIAEoBCJaCg1TaGlwcGVkQ29tbWl0EhAKCHNlcXVlbmNlGAEgASgEEhMKC2xhc3RfdGlja2V0GAIgASgEEiIKBHJvd3MYAyADKAsyFC5zdGFtcC52MS5TaGlwcGVkUm93IjcKClNoaXBwZWRSb3cSCwoDa2V5GAEgASgMEhIKBXZhbHVlGAIgASgMSACIAQFCCAoGX3ZhbHVlInMKDkdlb1NlZWRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFdGFibGUYAyABKAkSIwoEcGFydBgEIAEoCzIVLnN0YW1wLnYxLlNjYW5uZWRQYXJ0Eg0KBWxldmVsGAUgASgNIhEKD0dlb1NlZWRSZXNwb25zZSJUChNHZW9Xcml0ZURhdGFSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDAoEbmFtZRgDIAEoDBIPCgdwYXlsb2FkGA8gASgMIkwKFEdlb1dyaXRlRGF0YVJlc3BvbnNlEh8KBnBsYWNlcxgBIAMoCzIPLnN0YW1wLnYxLlBsYWNlEhMKC3Bpbl90ZXJtX21zGAIgASgNIlUKEUdlb1BpbkRhdGFSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDAoEbmFtZRgDIAEoDBISCgpleHRlbnRfaWRzGAQgAygEIi0KEkdlb1BpbkRhdGFSZXNwb25zZRIXCg9nb25lX2V4dGVudF9pZHMYASADKAQiwAEKC1NjYW5uZWRQYXJ0Eg0KBWVwb2NoGAEgASgEEhAKCHNlcXVlbmNlGAIgASgEEhMKC2xhc3RfdGlja2V0GAMgASgEEg8KB2xvd19rZXkYBCABKAwSEAoIaGlnaF9rZXkYBSABKAwSIgoEcm93cxgGIAMoCzIULnN0YW1wLnYxLlNoaXBwZWRSb3cSEAoIcGllY2Vfb2YYByABKAwSEgoKbGFzdF9waWVjZRgIIAEoCBIOCgZwYWlyZWQYCSABKAQyogMKB0dlb0Rvb3ISOwoEU2hpcBIYLnN0YW1wLnYxLkdlb1NoaXBSZXF1ZXN0Ghkuc3RhbXAudjEuR2VvU2hpcFJlc3BvbnNlEjsKBFNlZWQSGC5zdGFtcC52MS5HZW9TZWVkUmVxdWVzdBoZLnN0YW1wLnYxLkdlb1NlZWRSZXNwb25zZRJKCglXcml0ZURhdGESHS5zdGFtcC52MS5HZW9Xcml0ZURhdGFSZXF1ZXN0Gh4uc3RhbXAudjEuR2VvV3JpdGVEYXRhUmVzcG9uc2USRAoHUGluRGF0YRIbLnN0YW1wLnYxLkdlb1BpbkRhdGFSZXF1ZXN0Ghwuc3RhbXAudjEuR2VvUGluRGF0YVJlc3BvbnNlEjwKBlJlcG9ydBIULnN0YW1wLnYxLkNvcHlSZXBvcnQaHC5zdGFtcC52MS5Db3B5UmVwb3J0UmVzcG9uc2USTQoMVGVsbFZlcnNpb25zEh0uc3RhbXAudjEuVGVsbFZlcnNpb25zUmVxdWVzdBoeLnN0YW1wLnYxLlRlbGxWZXJzaW9uc1Jlc3BvbnNlYgZwcm90bzM", [file_stamp_v1_common, file_stamp_v1_geo_reports]);
+  fileDesc("ChtzdGFtcC92MS9nZW9fc2hpcHBpbmcucHJvdG8SCHN0YW1wLnYxIrcBCgpDb3B5UmVwb3J0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSEAoIY29tcGxldGUYAyABKAgSGQoMbGFzdF9zeW5jX21zGAQgASgESACIAQESDgoGcGFpcmVkGAUgASgEEg8KB2xpbmVhZ2UYBiABKAQSGQoMY29weV9saW5lYWdlGAcgASgESAGIAQFCDwoNX2xhc3Rfc3luY19tc0IPCg1fY29weV9saW5lYWdlIiUKEkNvcHlSZXBvcnRSZXNwb25zZRIPCgdsaW5lYWdlGAEgASgEIooBChJHZXRTaGlwcGluZ1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIOCgZwYWlyZWQYAyABKAQSGwoOZHJhaW5lZF9tc19hZ28YBCABKARIAIgBARIUCgxjb3B5X2xpbmVhZ2UYBSABKARCEQoPX2RyYWluZWRfbXNfYWdvIkIKGUdldEFjY291bnRTaGlwcGluZ1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIUCgxjb3B5X2xpbmVhZ2UYAiABKAQiPgoOUmFuZ2VzU2hpcHBpbmcSLAoGcmFuZ2VzGAEgAygLMhwuc3RhbXAudjEuUmFuZ2VTaGlwcGluZ0ZhY3RzIvACChJSYW5nZVNoaXBwaW5nRmFjdHMSEAoIcmFuZ2VfaWQYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSDQoFdGFibGUYAyABKAkSDQoFc3RhdGUYBCABKAkSEAoIY29tcGxldGUYBSABKAgSFwoPcGVuZGluZ19jb21taXRzGAYgASgEEhUKDXBlbmRpbmdfYnl0ZXMYByABKAQSGQoMbGFzdF9zeW5jX21zGAggASgESACIAQESFAoMc2VlZGVkX2J5dGVzGAkgASgEEhIKCnNlZWRfYnl0ZXMYCiABKAQSHQoVc2VlZF9ieXRlc19wZXJfc2Vjb25kGAsgASgEEg8KB2ZhaWx1cmUYDCABKAkSJgoFcmF0ZXMYDSABKAsyFy5zdGFtcC52MS5TaGlwcGluZ1JhdGVzEg8KB2xpbmVhZ2UYDiABKAQSFAoMY29weV9saW5lYWdlGA8gASgEQg8KDV9sYXN0X3N5bmNfbXMibwoNU2hpcHBpbmdSYXRlcxIXCg93cml0dGVuX2NvbW1pdHMYASABKAESFwoPc2hpcHBlZF9jb21taXRzGAIgASgBEhUKDXdyaXR0ZW5fYnl0ZXMYAyABKAESFQoNc2hpcHBlZF9ieXRlcxgEIAEoASL5AwoPQWNjb3VudFNoaXBwaW5nEg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSEAoIY29tcGxldGUYAyABKAgSHAoPcGVuZGluZ19jb21taXRzGAQgASgESACIAQESFQoNcGVuZGluZ19ieXRlcxgFIAEoBBIZCgxsYXN0X3N5bmNfbXMYBiABKARIAYgBARIUCgxzZWVkZWRfYnl0ZXMYByABKAQSEgoKc2VlZF9ieXRlcxgIIAEoBBIdChVzZWVkX2J5dGVzX3Blcl9zZWNvbmQYCSABKAQSDwoHdHJvdWJsZRgKIAEoCRIOCgZub3dfbXMYCyABKAQSLAoGcmFuZ2VzGAwgAygLMhwuc3RhbXAudjEuUmFuZ2VTaGlwcGluZ0ZhY3RzEg4KBnBhaXJlZBgNIAEoBBIkChxjYXVnaHRfdXBfY29tbWl0c19wZXJfc2Vjb25kGA4gASgBEiIKGmNhdWdodF91cF9ieXRlc19wZXJfc2Vjb25kGA8gASgBEiYKBXJhdGVzGBAgASgLMhcuc3RhbXAudjEuU2hpcHBpbmdSYXRlcxIPCgdsaW5lYWdlGBEgASgEEhQKDGNvcHlfbGluZWFnZRgSIAEoBEISChBfcGVuZGluZ19jb21taXRzQg8KDV9sYXN0X3N5bmNfbXMidAoOR2VvU2hpcFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBINCgV0YWJsZRgDIAEoCRIkCghzaGlwbWVudBgEIAEoCzISLnN0YW1wLnYxLlNoaXBtZW50Eg0KBWxldmVsGAUgASgNIiIKD0dlb1NoaXBSZXNwb25zZRIPCgdhcHBsaWVkGAEgASgNIp4BCghTaGlwbWVudBINCgVlcG9jaBgBIAEoBBIMCgRuYW1lGAIgASgMEigKB2NvbW1pdHMYAyADKAsyFy5zdGFtcC52MS5TaGlwcGVkQ29tbWl0Eg4KBnBhaXJlZBgEIAEoBBIPCgdsaW5lYWdlGAUgASgEEhkKDGNvcHlfbGluZWFnZRgGIAEoBEgAiAEBQg8KDV9jb3B5X2xpbmVhZ2UiWgoNU2hpcHBlZENvbW1pdBIQCghzZXF1ZW5jZRgBIAEoBBITCgtsYXN0X3RpY2tldBgCIAEoBBIiCgRyb3dzGAMgAygLMhQuc3RhbXAudjEuU2hpcHBlZFJvdyI3CgpTaGlwcGVkUm93EgsKA2tleRgBIAEoDBISCgV2YWx1ZRgCIAEoDEgAiAEBQggKBl92YWx1ZSJzCg5HZW9TZWVkUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEiMKBHBhcnQYBCABKAsyFS5zdGFtcC52MS5TY2FubmVkUGFydBINCgVsZXZlbBgFIAEoDSIRCg9HZW9TZWVkUmVzcG9uc2UiVAoTR2VvV3JpdGVEYXRhUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEgwKBG5hbWUYAyABKAwSDwoHcGF5bG9hZBgPIAEoDCJMChRHZW9Xcml0ZURhdGFSZXNwb25zZRIfCgZwbGFjZXMYASADKAsyDy5zdGFtcC52MS5QbGFjZRITCgtwaW5fdGVybV9tcxgCIAEoDSJVChFHZW9QaW5EYXRhUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEgwKBG5hbWUYAyABKAwSEgoKZXh0ZW50X2lkcxgEIAMoBCItChJHZW9QaW5EYXRhUmVzcG9uc2USFwoPZ29uZV9leHRlbnRfaWRzGAEgAygEItEBCgtTY2FubmVkUGFydBINCgVlcG9jaBgBIAEoBBIQCghzZXF1ZW5jZRgCIAEoBBITCgtsYXN0X3RpY2tldBgDIAEoBBIPCgdsb3dfa2V5GAQgASgMEhAKCGhpZ2hfa2V5GAUgASgMEiIKBHJvd3MYBiADKAsyFC5zdGFtcC52MS5TaGlwcGVkUm93EhAKCHBpZWNlX29mGAcgASgMEhIKCmxhc3RfcGllY2UYCCABKAgSDgoGcGFpcmVkGAkgASgEEg8KB2xpbmVhZ2UYCiABKAQyogMKB0dlb0Rvb3ISOwoEU2hpcBIYLnN0YW1wLnYxLkdlb1NoaXBSZXF1ZXN0Ghkuc3RhbXAudjEuR2VvU2hpcFJlc3BvbnNlEjsKBFNlZWQSGC5zdGFtcC52MS5HZW9TZWVkUmVxdWVzdBoZLnN0YW1wLnYxLkdlb1NlZWRSZXNwb25zZRJKCglXcml0ZURhdGESHS5zdGFtcC52MS5HZW9Xcml0ZURhdGFSZXF1ZXN0Gh4uc3RhbXAudjEuR2VvV3JpdGVEYXRhUmVzcG9uc2USRAoHUGluRGF0YRIbLnN0YW1wLnYxLkdlb1BpbkRhdGFSZXF1ZXN0Ghwuc3RhbXAudjEuR2VvUGluRGF0YVJlc3BvbnNlEjwKBlJlcG9ydBIULnN0YW1wLnYxLkNvcHlSZXBvcnQaHC5zdGFtcC52MS5Db3B5UmVwb3J0UmVzcG9uc2USTQoMVGVsbFZlcnNpb25zEh0uc3RhbXAudjEuVGVsbFZlcnNpb25zUmVxdWVzdBoeLnN0YW1wLnYxLlRlbGxWZXJzaW9uc1Jlc3BvbnNlYgZwcm90bzM", [file_stamp_v1_common, file_stamp_v1_geo_reports]);
 
 /**
  * How far the copy of an account is, as its primary knows.
@@ -56,6 +56,21 @@ export type CopyReport = Message<"stamp.v1.CopyReport"> & {
    * @generated from field: uint64 paired = 5;
    */
   paired: bigint;
+
+  /**
+   * Highest lineage of the primary's logs, e.g. 30000000000000; 0: they lost nothing. What was told under a lower one is forgotten.
+   *
+   * @generated from field: uint64 lineage = 6;
+   */
+  lineage: bigint;
+
+  /**
+   * Lineage of the copy's stamp when its rows were last seeded, e.g. 0. Of a copy whose stamp was restored since, complete and last_sync_ms do not
+   * count. Absent: an older primary does not say.
+   *
+   * @generated from field: optional uint64 copy_lineage = 7;
+   */
+  copyLineage?: bigint | undefined;
 };
 
 /**
@@ -69,6 +84,12 @@ export const CopyReportSchema: GenMessage<CopyReport> = /*@__PURE__*/
  * @generated from message stamp.v1.CopyReportResponse
  */
 export type CopyReportResponse = Message<"stamp.v1.CopyReportResponse"> & {
+  /**
+   * Lineage of the copy's stamp, e.g. 30000000000000; 0: it was never restored, or is of an older release.
+   *
+   * @generated from field: uint64 lineage = 1;
+   */
+  lineage: bigint;
 };
 
 /**
@@ -112,6 +133,13 @@ export type GetShippingRequest = Message<"stamp.v1.GetShippingRequest"> & {
    * @generated from field: optional uint64 drained_ms_ago = 4;
    */
   drainedMsAgo?: bigint | undefined;
+
+  /**
+   * Lineage of the copy's stamp, as it told last, e.g. 30000000000000: a range that was seeded under a lower one is seeded anew. 0: not known.
+   *
+   * @generated from field: uint64 copy_lineage = 5;
+   */
+  copyLineage: bigint;
 };
 
 /**
@@ -120,6 +148,32 @@ export type GetShippingRequest = Message<"stamp.v1.GetShippingRequest"> & {
  */
 export const GetShippingRequestSchema: GenMessage<GetShippingRequest> = /*@__PURE__*/
   messageDesc(file_stamp_v1_geo_shipping, 2);
+
+/**
+ * @generated from message stamp.v1.GetAccountShippingRequest
+ */
+export type GetAccountShippingRequest = Message<"stamp.v1.GetAccountShippingRequest"> & {
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Lineage of the copy's stamp, as it told the caller, e.g. 30000000000000; 0: not known.
+   *
+   * @generated from field: uint64 copy_lineage = 2;
+   */
+  copyLineage: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.GetAccountShippingRequest.
+ * Use `create(GetAccountShippingRequestSchema)` to create a new message.
+ */
+export const GetAccountShippingRequestSchema: GenMessage<GetAccountShippingRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_shipping, 3);
 
 /**
  * @generated from message stamp.v1.RangesShipping
@@ -138,7 +192,7 @@ export type RangesShipping = Message<"stamp.v1.RangesShipping"> & {
  * Use `create(RangesShippingSchema)` to create a new message.
  */
 export const RangesShippingSchema: GenMessage<RangesShipping> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 3);
+  messageDesc(file_stamp_v1_geo_shipping, 4);
 
 /**
  * What one range has sent of an account to the other stamp.
@@ -234,6 +288,20 @@ export type RangeShippingFacts = Message<"stamp.v1.RangeShippingFacts"> & {
    * @generated from field: stamp.v1.ShippingRates rates = 13;
    */
   rates?: ShippingRates | undefined;
+
+  /**
+   * Lineage of the range's log, e.g. 30000000000000; 0: it lost nothing.
+   *
+   * @generated from field: uint64 lineage = 14;
+   */
+  lineage: bigint;
+
+  /**
+   * Lineage of the copy's stamp when the range was seeded, e.g. 0.
+   *
+   * @generated from field: uint64 copy_lineage = 15;
+   */
+  copyLineage: bigint;
 };
 
 /**
@@ -241,7 +309,7 @@ export type RangeShippingFacts = Message<"stamp.v1.RangeShippingFacts"> & {
  * Use `create(RangeShippingFactsSchema)` to create a new message.
  */
 export const RangeShippingFactsSchema: GenMessage<RangeShippingFacts> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 4);
+  messageDesc(file_stamp_v1_geo_shipping, 5);
 
 /**
  * What clients write, and what the other stamp acknowledges, in each second.
@@ -279,7 +347,7 @@ export type ShippingRates = Message<"stamp.v1.ShippingRates"> & {
  * Use `create(ShippingRatesSchema)` to create a new message.
  */
 export const ShippingRatesSchema: GenMessage<ShippingRates> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 5);
+  messageDesc(file_stamp_v1_geo_shipping, 6);
 
 /**
  * How far the copy of an account at its second stamp is.
@@ -395,6 +463,18 @@ export type AccountShipping = Message<"stamp.v1.AccountShipping"> & {
    * @generated from field: stamp.v1.ShippingRates rates = 16;
    */
   rates?: ShippingRates | undefined;
+
+  /**
+   * Highest lineage of the ranges, and lowest lineage of the copy's stamp that one of them was seeded under, e.g. 30000000000000 and 0.
+   *
+   * @generated from field: uint64 lineage = 17;
+   */
+  lineage: bigint;
+
+  /**
+   * @generated from field: uint64 copy_lineage = 18;
+   */
+  copyLineage: bigint;
 };
 
 /**
@@ -402,7 +482,7 @@ export type AccountShipping = Message<"stamp.v1.AccountShipping"> & {
  * Use `create(AccountShippingSchema)` to create a new message.
  */
 export const AccountShippingSchema: GenMessage<AccountShipping> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 6);
+  messageDesc(file_stamp_v1_geo_shipping, 7);
 
 /**
  * @generated from message stamp.v1.GeoShipRequest
@@ -449,7 +529,7 @@ export type GeoShipRequest = Message<"stamp.v1.GeoShipRequest"> & {
  * Use `create(GeoShipRequestSchema)` to create a new message.
  */
 export const GeoShipRequestSchema: GenMessage<GeoShipRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 7);
+  messageDesc(file_stamp_v1_geo_shipping, 8);
 
 /**
  * @generated from message stamp.v1.GeoShipResponse
@@ -468,7 +548,7 @@ export type GeoShipResponse = Message<"stamp.v1.GeoShipResponse"> & {
  * Use `create(GeoShipResponseSchema)` to create a new message.
  */
 export const GeoShipResponseSchema: GenMessage<GeoShipResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 8);
+  messageDesc(file_stamp_v1_geo_shipping, 9);
 
 /**
  * Consecutive commits of one PartitionName.
@@ -503,6 +583,21 @@ export type Shipment = Message<"stamp.v1.Shipment"> & {
    * @generated from field: uint64 paired = 4;
    */
   paired: bigint;
+
+  /**
+   * Lineage of the primary's log, e.g. 30000000000000: it counts before the sequence. Refused with staleLineage if it is below that of the rows.
+   *
+   * @generated from field: uint64 lineage = 5;
+   */
+  lineage: bigint;
+
+  /**
+   * Lineage of the receiver's stamp under which the rows were seeded, e.g. 0. Refused with staleLineage if the stamp was restored since. Absent: an
+   * older primary does not say.
+   *
+   * @generated from field: optional uint64 copy_lineage = 6;
+   */
+  copyLineage?: bigint | undefined;
 };
 
 /**
@@ -510,7 +605,7 @@ export type Shipment = Message<"stamp.v1.Shipment"> & {
  * Use `create(ShipmentSchema)` to create a new message.
  */
 export const ShipmentSchema: GenMessage<Shipment> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 9);
+  messageDesc(file_stamp_v1_geo_shipping, 10);
 
 /**
  * @generated from message stamp.v1.ShippedCommit
@@ -543,7 +638,7 @@ export type ShippedCommit = Message<"stamp.v1.ShippedCommit"> & {
  * Use `create(ShippedCommitSchema)` to create a new message.
  */
 export const ShippedCommitSchema: GenMessage<ShippedCommit> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 10);
+  messageDesc(file_stamp_v1_geo_shipping, 11);
 
 /**
  * @generated from message stamp.v1.ShippedRow
@@ -569,7 +664,7 @@ export type ShippedRow = Message<"stamp.v1.ShippedRow"> & {
  * Use `create(ShippedRowSchema)` to create a new message.
  */
 export const ShippedRowSchema: GenMessage<ShippedRow> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 11);
+  messageDesc(file_stamp_v1_geo_shipping, 12);
 
 /**
  * @generated from message stamp.v1.GeoSeedRequest
@@ -616,7 +711,7 @@ export type GeoSeedRequest = Message<"stamp.v1.GeoSeedRequest"> & {
  * Use `create(GeoSeedRequestSchema)` to create a new message.
  */
 export const GeoSeedRequestSchema: GenMessage<GeoSeedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 12);
+  messageDesc(file_stamp_v1_geo_shipping, 13);
 
 /**
  * @generated from message stamp.v1.GeoSeedResponse
@@ -629,7 +724,7 @@ export type GeoSeedResponse = Message<"stamp.v1.GeoSeedResponse"> & {
  * Use `create(GeoSeedResponseSchema)` to create a new message.
  */
 export const GeoSeedResponseSchema: GenMessage<GeoSeedResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 13);
+  messageDesc(file_stamp_v1_geo_shipping, 14);
 
 /**
  * @generated from message stamp.v1.GeoWriteDataRequest
@@ -669,7 +764,7 @@ export type GeoWriteDataRequest = Message<"stamp.v1.GeoWriteDataRequest"> & {
  * Use `create(GeoWriteDataRequestSchema)` to create a new message.
  */
 export const GeoWriteDataRequestSchema: GenMessage<GeoWriteDataRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 14);
+  messageDesc(file_stamp_v1_geo_shipping, 15);
 
 /**
  * @generated from message stamp.v1.GeoWriteDataResponse
@@ -695,7 +790,7 @@ export type GeoWriteDataResponse = Message<"stamp.v1.GeoWriteDataResponse"> & {
  * Use `create(GeoWriteDataResponseSchema)` to create a new message.
  */
 export const GeoWriteDataResponseSchema: GenMessage<GeoWriteDataResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 15);
+  messageDesc(file_stamp_v1_geo_shipping, 16);
 
 /**
  * @generated from message stamp.v1.GeoPinDataRequest
@@ -735,7 +830,7 @@ export type GeoPinDataRequest = Message<"stamp.v1.GeoPinDataRequest"> & {
  * Use `create(GeoPinDataRequestSchema)` to create a new message.
  */
 export const GeoPinDataRequestSchema: GenMessage<GeoPinDataRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 16);
+  messageDesc(file_stamp_v1_geo_shipping, 17);
 
 /**
  * @generated from message stamp.v1.GeoPinDataResponse
@@ -754,7 +849,7 @@ export type GeoPinDataResponse = Message<"stamp.v1.GeoPinDataResponse"> & {
  * Use `create(GeoPinDataResponseSchema)` to create a new message.
  */
 export const GeoPinDataResponseSchema: GenMessage<GeoPinDataResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 17);
+  messageDesc(file_stamp_v1_geo_shipping, 18);
 
 /**
  * All rows that the primary had between two keys at one moment.
@@ -824,6 +919,13 @@ export type ScannedPart = Message<"stamp.v1.ScannedPart"> & {
    * @generated from field: uint64 paired = 9;
    */
   paired: bigint;
+
+  /**
+   * Lineage of the primary's log, e.g. 30000000000000: it counts before the sequence.
+   *
+   * @generated from field: uint64 lineage = 10;
+   */
+  lineage: bigint;
 };
 
 /**
@@ -831,7 +933,7 @@ export type ScannedPart = Message<"stamp.v1.ScannedPart"> & {
  * Use `create(ScannedPartSchema)` to create a new message.
  */
 export const ScannedPartSchema: GenMessage<ScannedPart> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 18);
+  messageDesc(file_stamp_v1_geo_shipping, 19);
 
 /**
  * Door of a front-end for another stamp: rows of an account whose copy is here (docs/design/geo.md "Shipping"). Its callers prove this stamp's

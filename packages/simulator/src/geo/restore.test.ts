@@ -1,0 +1,149 @@
+/** The metadata store of one of two stamps is lost, and put back from its newest copy (docs/guides/metadata.md): what the copy of an account becomes. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { allRules, type Rules, rulesWithout, unwrap } from "@stamp/base";
+import { metadataStoreName, restoreMetadata } from "@stamp/lock-service";
+import { openSnapshot } from "@stamp/metadata-store";
+import { type Clock, sleep } from "@stamp/ports";
+import { Simulation } from "@stamp/virtual-time";
+import { beginPair, type OneStamp, until, untilShipped } from "./two-stamps.ts";
+
+const folder = "metadata-copies";
+const day = 86_400_000;
+const rowCount = 60;
+
+async function newestCopy(sim: Simulation, at: OneStamp): Promise<string> {
+  const copies = await sim.world(at.process("extent-node", 1)).disk.list(folder);
+  return copies.toSorted().at(-1) ?? assert.fail("no copy of the metadata");
+}
+
+/** Stops the stamp, loses the store, puts its newest copy back, and starts the stamp again. `later`: by the clock of the restore. */
+async function restore(sim: Simulation, at: OneStamp, laterMs: number): Promise<void> {
+  const file = await newestCopy(sim, at);
+  for (const name of at.processes) await sim.stop(name);
+  const lockService = at.process("lock-service", 1);
+  sim.keyValue(lockService).drop(metadataStoreName);
+  const offline = sim.offline(lockService);
+  const open = await sim.offline(at.process("extent-node", 1)).disk.open(`${folder}/${file}`);
+  const snapshot = unwrap(await openSnapshot(open, (bytes, seed) => offline.digest.crc32c(bytes, seed)));
+  const { clock } = offline;
+  // The simulated clocks begin before 2026.
+  const later: Clock = {
+    monotonicMs: () => clock.monotonicMs(),
+    suspendedMs: () => 0,
+    after: (ms, call) => clock.after(ms, call),
+    wallMs: () => clock.wallMs() + laterMs,
+  };
+  unwrap(await restoreMetadata({ ...offline, clock: later }, snapshot));
+  for (const name of at.processes) sim.restart(name);
+  await until(at, "the stamp is back", async () => at.ready);
+}
+
+const rowKey = (i: number): string => `k${i}`;
+const textOf = (word: string, i: number): string => `${word} ${i} ${"x".repeat(1_500)}`;
+
+async function write(at: OneStamp, word: string, from: number, to: number): Promise<void> {
+  for (let i = from; i < to; i++) await at.write(`p${i % 3}`, [{ rowKey: rowKey(i), text: textOf(word, i) }]);
+}
+
+const seen = async (at: OneStamp): Promise<readonly (string | undefined)[]> => {
+  const rows: (string | undefined)[] = [];
+  for (let i = 0; i < rowCount; i++) rows.push((await at.read({ partitionKey: `p${i % 3}`, rowKey: rowKey(i) }))?.replace(/x{9,}/, ""));
+  return rows;
+};
+
+const present = (rows: readonly (string | undefined)[]): number => rows.filter((row) => row !== undefined).length;
+
+/**
+ * A pair whose copy has everything, of which the stamp that will be restored has written to extents that its newest metadata copy does not know:
+ * a node dies, so each stream goes on in a new extent.
+ */
+async function inScene(
+  seed: number,
+  rules: Rules,
+  node: (a: OneStamp, b: OneStamp) => string,
+  work: (sim: Simulation, a: OneStamp, b: OneStamp) => Promise<void>,
+): Promise<void> {
+  const sim = new Simulation({ seed, rules });
+  await sim.run(async () => {
+    const { a, b } = await beginPair(sim, (one) => one.write("p0", [{ rowKey: "first", text: "first" }]));
+    await until(a, "the copy is complete", async () => (await b.role()) === "secondary");
+    await write(a, "before", 0, 3);
+    await untilShipped(a);
+    await sim.sleep(65_000);
+    sim.crash(node(a, b), { stayDown: false });
+    await sim.sleep(300);
+    await write(a, "lost", 3, 20);
+    await untilShipped(a);
+    assert.equal(present(await seen(b)), 20);
+    await work(sim, a, b);
+  });
+}
+
+test("restore: after the primary's metadata are put back the copy becomes what the primary has, and says no Last Sync Time before", async () => {
+  await inScene(
+    7,
+    allRules,
+    (a) => a.process("extent-node", 2),
+    async (sim, a, b) => {
+      const timeBefore = (await b.lastSyncMs()) ?? 0;
+      await restore(sim, a, 180 * day);
+      assert.ok(present(await seen(a)) < 20, "the restore has lost nothing: the case shows nothing");
+      await write(a, "after", 10, rowCount);
+      let told = 0;
+      for (;;) {
+        const [progress, copy] = [await a.progress(), await b.lastSyncMs()];
+        // Whatever is said: nothing may be said of a copy that differs.
+        if (copy !== undefined && copy > timeBefore) told++;
+        if (told > 0) assert.deepEqual(await seen(b), await seen(a));
+        if (progress?.pendingCommits === 0n && told > 2) break;
+        await sleep(a.world.clock, 200);
+      }
+      await write(a, "last", 0, 3);
+      await untilShipped(a);
+      assert.deepEqual(await seen(b), await seen(a));
+    },
+  );
+});
+
+test("restore: after the secondary's metadata are put back its copy is seeded again, and says no Last Sync Time before", async () => {
+  await inScene(
+    8,
+    allRules,
+    (_, b) => b.process("extent-node", 2),
+    async (sim, a, b) => {
+      await restore(sim, b, 180 * day);
+      assert.ok(present(await seen(b)) < 20, "the restore has lost nothing: the case shows nothing");
+      await until(a, "a Last Sync Time", async () => (await b.lastSyncMs()) !== undefined);
+      assert.deepEqual(await seen(b), await seen(a));
+      await write(a, "after", 10, rowCount);
+      await untilShipped(a);
+      assert.deepEqual(await seen(b), await seen(a));
+    },
+  );
+});
+
+test("restore: without the rule logsHaveLineages the copy differs, and nothing says so", async () => {
+  const rules = rulesWithout("logsHaveLineages");
+  await inScene(
+    7,
+    rules,
+    (a) => a.process("extent-node", 2),
+    async (sim, a, b) => {
+      await restore(sim, a, 180 * day);
+      await write(a, "after", 10, rowCount);
+      await untilShipped(a);
+      assert.notDeepEqual(await seen(b), await seen(a));
+    },
+  );
+  await inScene(
+    8,
+    rules,
+    (_, b) => b.process("extent-node", 2),
+    async (sim, a, b) => {
+      await restore(sim, b, 180 * day);
+      await until(a, "a Last Sync Time", async () => (await b.lastSyncMs()) !== undefined);
+      assert.notDeepEqual(await seen(b), await seen(a));
+    },
+  );
+});
