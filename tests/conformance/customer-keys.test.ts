@@ -1,15 +1,17 @@
 /** Customer-provided keys, against scripted neighbours and a whole stamp in one process; and what lies on its disks afterwards. */
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { makeToken } from "@stamp/azure-rest";
-import { type Failure, FailureError, unwrap } from "@stamp/base";
+import { extentId, type Failure, FailureError, unwrap } from "@stamp/base";
 import { startStamp } from "@stamp/embedded";
+import { encodeFrameHeader, extentContentOffset, frameHeaderBytes } from "@stamp/extent";
+import { unitTagBytes } from "@stamp/objects";
 import type { LogFields, Logger } from "@stamp/ports";
-import { serveHttp } from "@stamp/ports-node";
+import { NodeDigest, serveHttp } from "@stamp/ports-node";
 import { FrontEnd } from "@stamp/wire";
 import { testCertificate } from "./certificate.ts";
 import { customerKey, customerKeySuite, headersOf, SecureClients, type SecureTarget } from "./customer-keys.ts";
@@ -109,6 +111,73 @@ test("customer-provided keys, after a restart: content is there, and neither it 
         large(secretMark).subarray(99_000, 101_000),
       );
       assert.deepEqual(await again.getBlobClient("disk").downloadToBuffer(0, 512, options), page);
+    } finally {
+      await second.stop();
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+/** Flips a bit of byte `flippedAt` of every stored block of this length, and has all checksums fit. Returns the number of changed blocks. */
+function flipBits(folder: string, payloadBytes: number, flippedAt: number): number {
+  const digest = new NodeDigest();
+  const crc32c = (bytes: Uint8Array, before?: number) => digest.crc32c(bytes, before);
+  let flipped = 0;
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter(({ name }) => name.endsWith(".extent"));
+  for (const file of files) {
+    const path = join(file.parentPath, file.name);
+    const extent = new Uint8Array(readFileSync(path));
+    const search = Buffer.from(extent.buffer);
+    for (let at = search.indexOf("SBLK"); at >= 0; at = search.indexOf("SBLK", at + 1)) {
+      if (new DataView(extent.buffer).getUint32(at + 8, true) !== payloadBytes) continue;
+      const headerBytes = frameHeaderBytes(payloadBytes);
+      const payload = extent.subarray(at + headerBytes, at + headerBytes + payloadBytes);
+      payload[flippedAt] = (payload[flippedAt] as number) ^ 1;
+      extent.set(encodeFrameHeader(crc32c, extentId(Number.parseInt(file.name, 16)), at - extentContentOffset, payload), at);
+      flipped++;
+    }
+    writeFileSync(path, extent);
+  }
+  return flipped;
+}
+
+test("customer-provided keys: a bit that was flipped on the disks, with checksums that fit, is found before a byte of its unit is served", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "stamp-keys-"));
+  const key = customerKey("flipped");
+  const options = { customerProvidedKey: key };
+  const content = bytes(200_048, 5);
+  const storedBytes = content.length + 4 * unitTagBytes;
+  const page = bytes(65_536, 6);
+  try {
+    const first = await embedded({ dataDir: folder });
+    const container = await new SecureClients(first).container();
+    await container.getBlockBlobClient("large").upload(content, content.length, options);
+    const disk = container.getPageBlobClient("disk");
+    await disk.create(page.length, options);
+    await disk.uploadPages(page, 0, page.length, options);
+    await first.stop();
+    assert.ok(flipBits(folder, storedBytes, 70_000) > 0, "the block was found on the disks");
+    assert.ok(flipBits(folder, page.length + 128 * unitTagBytes, 10_000) > 0, "the pages were found on the disks");
+
+    const second = await embedded({ dataDir: folder });
+    try {
+      const again = new SecureClients(second).service.getContainerClient(container.containerName);
+      const read = (name: string, from: number, count: number) => again.getBlobClient(name).downloadToBuffer(from, count, options);
+      // Byte 70,000 of what is stored is byte 69,984 of the content, in the second of four units.
+      assert.deepEqual(await read("large", 0, 65_536), content.subarray(0, 65_536));
+      assert.deepEqual(await read("large", 131_072, 68_976), content.subarray(131_072));
+      for (const [from, count] of [
+        [65_536, 10],
+        [0, 200_048],
+        [131_000, 100],
+      ] as const)
+        await assert.rejects(read("large", from, count), `from ${from}`);
+      // A page and its tag are 528 bytes: the flipped one is page 18, and all others are served.
+      const flippedBytes = 18 * 512;
+      assert.deepEqual(await read("disk", 0, flippedBytes), page.subarray(0, flippedBytes));
+      assert.deepEqual(await read("disk", flippedBytes + 512, 1_024), page.subarray(flippedBytes + 512, flippedBytes + 1_536));
+      await assert.rejects(read("disk", flippedBytes, 512), "the flipped page");
     } finally {
       await second.stop();
     }

@@ -32,7 +32,7 @@ export const formatVersions = {
   "partition-metadata": 4,
   "commit-log": 1,
   checkpoint: 1,
-  row: 5,
+  row: 6,
   key: 1,
   "service-properties": 2,
   "partition-map": 1,

@@ -58,7 +58,16 @@ export { messagesPrefix, queuesPrefix, seedMarkOf } from "./queues/queue-keys.ts
 export { receiptSecretBytes } from "./queues/receipts.ts";
 export type { Blob, BlobContent, Container, OperationResult } from "./results.ts";
 export { decodeKey, encodeKey, type KeyElement, partitionStart } from "./rows/key.ts";
-export { saltBytes } from "./rows/places.ts";
+export {
+  blockUnitBytes,
+  type Cipher,
+  type CipherUnits,
+  keepsUnits,
+  pageUnitBytes,
+  saltBytes,
+  spanOf,
+  unitTagBytes,
+} from "./rows/places.ts";
 export {
   type DictionaryEntry,
   decodeRow,

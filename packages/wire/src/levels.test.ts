@@ -24,6 +24,7 @@ const name = { account: "a", container: "c", containerIncarnation: 5n, blob: "b"
 const place = { extentId: 7n, offsetBytes: 24n, lengthBytes: 100 };
 const cipher = { salt: new Uint8Array(32).fill(1), offsetBytes: 0n };
 const encrypted = { ...place, cipher };
+const inUnits = { ...place, cipher: { ...cipher, units: { unitBytes: 512, writeBytes: 100n } } };
 const scope = { name: "s", key: new Uint8Array(32), disabled: false };
 
 /** For each field with a level, an operation that differs in nothing else from one that needs none. */
@@ -31,6 +32,10 @@ const demanding: Readonly<Record<string, { readonly without: Kind; readonly with
   "Place.cipher": {
     without: { case: "putBlob", value: { name, body: { places: [place, place] } } },
     with: { case: "putBlob", value: { name, body: { places: [place, encrypted] } } },
+  },
+  "Cipher.units": {
+    without: { case: "putBlob", value: { name, body: { places: [place] } } },
+    with: { case: "putBlob", value: { name, body: { places: [inUnits] } } },
   },
   "Conditions.encryption_key_sha256": {
     without: { case: "getBlob", value: { name, conditions: { ifMatch: "*" } } },

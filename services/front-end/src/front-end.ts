@@ -4,6 +4,7 @@
  */
 import { RoomBeside } from "@stamp/admission";
 import { parseNetwork } from "@stamp/azure-rest";
+import { neededLevels } from "@stamp/base";
 import { LevelWatch, lockServiceAddresses, statusService } from "@stamp/metadata-store";
 import {
   type Clock,
@@ -175,6 +176,7 @@ export class FrontEndRole implements Role {
       tables: new Tables(world, this.#router, config),
       foreignSources: new ForeignSources(outside.http, config.copySources),
       scopes: new ScopeKeys(this.#accounts),
+      mayWriteUnits: () => this.#level.allows(neededLevels.cipherUnits),
       reader: new StreamClient(world, { lockService: config.lockService }).reader,
       uploads: this.#uploads,
       pieces: this.#pieces,

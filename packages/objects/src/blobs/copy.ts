@@ -27,7 +27,7 @@ import {
 } from "../plan.ts";
 import { readPiece } from "./blobs.ts";
 import { checkKeyOrScope, type KeyName, keyNameOf, unusableUnderKey } from "./encryption.ts";
-import { chunkBytes, encodePages } from "./pages/page-runs.ts";
+import { chunkBytes, encodePages, isOfPages } from "./pages/page-runs.ts";
 import { type Chunks, readChunks } from "./pages/pages.ts";
 import { checkLeaseOfRead, checkLeaseOfWrite } from "./protect/leases.ts";
 import { changedHead, checkPlaces, checkReplace, findState, isArchived, isPending, readBlob, replaceContent } from "./state/blob-state.ts";
@@ -194,6 +194,7 @@ export function* addToCopy(value: OperationValue<"addToCopy">, context: PlanCont
   let copiedBytes = copy.copiedBytes;
   for (const part of value.parts) {
     if (head.blobType === "PageBlob") {
+      if (!part.blocks.every(({ places }) => places.every(isOfPages))) return refuse("badRequest", "pages have tags of their own");
       writes.push(put(pageKey(prefix, head.generation, part.index, head.pageLayer), encodePages(runsOf(part))));
     } else {
       writes.push(put(contentKey(prefix, head.generation, starts.length), encodePiece(pieceOfPart(part))));

@@ -8,6 +8,7 @@
 import { equalBytes } from "@stamp/base";
 import { type ServiceError, type ServiceErrorCode, serviceError } from "../errors.ts";
 import type { Body, Conditions } from "../operation.ts";
+import { keepsUnits } from "../rows/places.ts";
 
 /** Names the key that content is encrypted under. At most one of the two is there; neither: the content is not encrypted. */
 export interface KeyName {
@@ -61,7 +62,8 @@ export function unusableUnderKey(given: KeyName, { inline, places }: Body): stri
   if (digest !== undefined && digest.length !== keyDigestBytes) return `the digest of a key has ${keyDigestBytes} bytes`;
   if (scope === "") return "a scope has a name";
   if (inline.length > 0) return "encrypted bytes are put into the blob data stream first";
-  return places.every(({ cipher }) => cipher) ? undefined : "with a key, all bytes are encrypted";
+  if (!places.every(({ cipher }) => cipher)) return "with a key, all bytes are encrypted";
+  return places.every(keepsUnits) ? undefined : "bytes with tags are written in whole units";
 }
 
 const keyDigestBytes = 32;

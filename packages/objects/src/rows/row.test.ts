@@ -147,6 +147,55 @@ test("rows: one with encrypted places is of version 2, is written and read as it
   assert.ok(!asFirst.ok && asFirst.failure.reason === "damaged");
 });
 
+const goldenUnits = new URL("../../../../tests/golden/row/v6/places-with-units.bin", import.meta.url);
+const units = { unitBytes: 65_536, writeBytes: 4_195_304 };
+const pageUnits = { unitBytes: 512, writeBytes: 4_096 };
+const placesWithUnits = [
+  { extentId: 7, offsetBytes: 24, lengthBytes: 4_194_304, cipher: { salt, offsetBytes: 0, units } },
+  { extentId: 7, offsetBytes: 4_195_400, lengthBytes: 1_000, cipher: { salt, offsetBytes: 4_194_304, units } },
+  { extentId: 8, offsetBytes: 24, lengthBytes: 10 },
+  { extentId: 8, offsetBytes: 48, lengthBytes: 99, cipher: { salt: salt.toReversed(), offsetBytes: 17 } },
+  { extentId: 8, offsetBytes: 1_256, lengthBytes: 1_024, cipher: { salt: salt.toReversed(), offsetBytes: 1_024, units: pageUnits } },
+];
+
+test("rows: one with units is of version 6, is written and read as it was, and no truncation of it is taken", () => {
+  const row = { places: placesWithUnits };
+  if (process.env.STAMP_WRITE_GOLDEN) writeFileSync(goldenUnits, encodeRow(schema, row));
+  const bytes = new Uint8Array(readFileSync(goldenUnits));
+  assert.equal(versionOfRow(bytes), 6);
+  assert.deepEqual(encodeRow(schema, row), bytes);
+  assert.deepEqual(unwrap(decodeRow(schema, bytes)), row);
+  for (let length = 0; length < bytes.length; length++) assert.ok(!decodeRow(schema, bytes.subarray(0, length)).ok, `cut at ${length}`);
+  const asBefore = decodeRow(schema, Uint8Array.from([5, ...bytes.subarray(1)]));
+  assert.ok(!asBefore.ok && asBefore.failure.reason === "damaged", "in a row of version 5 a place has no units");
+  const [first] = placesWithUnits;
+  for (const cipher of [
+    { salt, offsetBytes: 512, units },
+    { salt, offsetBytes: 0, units: { ...units, unitBytes: 4_096 } },
+    { salt, offsetBytes: 0, units: { ...units, writeBytes: 4_194_303 } },
+    { salt, offsetBytes: 0, units: { ...units, writeBytes: 2 ** 53 - 1 } },
+  ]) {
+    const told = decodeRow(schema, encodeRow(schema, { places: [{ ...first, lengthBytes: 4_194_300, cipher }] as Place[] }));
+    assert.ok(!told.ok && told.failure.reason === "damaged", "a part of a unit can't be proved");
+  }
+});
+
+test("rows: who keeps, counts or moves bytes is told whole units with their tags", () => {
+  const bytes = encodeRow(schema, { places: placesWithUnits });
+  const spans = [
+    { extentId: 7, offsetBytes: 24, lengthBytes: 4_194_304 + 64 * 16 },
+    { extentId: 7, offsetBytes: 4_195_400, lengthBytes: 1_016 },
+    { extentId: 8, offsetBytes: 24, lengthBytes: 10 },
+    { extentId: 8, offsetBytes: 48, lengthBytes: 99 },
+    { extentId: 8, offsetBytes: 1_256, lengthBytes: 1_056 },
+  ];
+  const told = unwrap(placesOfRow(bytes)).map(({ extentId, offsetBytes, lengthBytes }) => ({ extentId, offsetBytes, lengthBytes }));
+  assert.deepEqual(told, spans);
+  const moved = unwrap(withPlaces(bytes, ({ lengthBytes }) => ({ extentId: 99, offsetBytes: 24, lengthBytes })));
+  const expected = placesWithUnits.map((place) => ({ ...place, extentId: 99, offsetBytes: 24 }));
+  assert.deepEqual(unwrap(decodeRow(schema, moved)), { places: expected });
+});
+
 test("rows: a property that is since version 2 makes its row one of version 2", () => {
   const later = { ...schema, digest: { ...property(300, "binary"), since: 2 } };
   assert.equal(versionOfRow(encodeRow(later, { flag: true })), 1);

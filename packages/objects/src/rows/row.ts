@@ -13,12 +13,12 @@
  * not of this form; a flipped bit inside a value is caught below.
  */
 import { assert, type Failed, fromUtf8, newerFormat, type Outcome, ok, refused } from "@stamp/base";
-import { type Place, readPlaces, writePlaces } from "./places.ts";
+import { type Place, readPlaces, spanOf, writePlaces } from "./places.ts";
 import { RepeatedTexts } from "./repeated-texts.ts";
 import { Scratch, Slabs } from "./slabs.ts";
 import { ByteReader, ByteWriter, DecodeError } from "./varint.ts";
 
-export type { Cipher, Place } from "./places.ts";
+export type { Cipher, CipherUnits, Place } from "./places.ts";
 
 /** A name, type, value triple of a DictionaryType. */
 export interface DictionaryEntry {
@@ -61,8 +61,9 @@ export type RowOf<S extends Schema> = { readonly [K in keyof S]?: PropertyTypes[
 const firstVersion = 1;
 /** The first that has places with a cipher. */
 const cipherVersion = 2;
-/** Version of accounts whose secrets are sealed; version 3 is of rows that name an encryption scope. */
-const newestVersion = 5;
+/** The first that has places with units. Versions between: a row that names an encryption scope, sealed secrets and roles of accounts. */
+const unitsVersion = 6;
+const newestVersion = unitsVersion;
 
 /** The version of what `encodeRow` made. */
 export const versionOfRow = (bytes: Uint8Array): number => bytes[0] ?? firstVersion;
@@ -86,7 +87,7 @@ const slabs = new Slabs();
 /** Names in dictionaries: those of one table's entities are mostly the same. */
 const repeated = new RepeatedTexts();
 
-/** The places that a row refers to, whatever its schema: those of its properties of BlobType. Refused with `damaged`. */
+/** Returns the bytes of extents that a row refers to, whatever its schema: the spans of its properties of BlobType. Refused with `damaged`. */
 export function placesOfRow(bytes: Uint8Array): Outcome<readonly Place[]> {
   try {
     const reader = new ByteReader(bytes);
@@ -97,7 +98,7 @@ export function placesOfRow(bytes: Uint8Array): Outcome<readonly Place[]> {
       reader.varint();
       const type = reader.byte();
       const value = reader.sized();
-      if (type === typeCodes.get("BlobType")) places.push(...decodePlaces(value, version));
+      if (type === typeCodes.get("BlobType")) places.push(...decodePlaces(value, version).map(spanOf));
     }
     return ok(places);
   } catch (error) {
@@ -107,8 +108,8 @@ export function placesOfRow(bytes: Uint8Array): Outcome<readonly Place[]> {
 }
 
 /**
- * The row with other places, one for each, of the same length; all else as it was, also properties that are not known here. The bytes are the
- * same, wherever they lie: a place keeps its cipher.
+ * Returns the row with its bytes elsewhere; all else is as it was, also properties that are not known here. `placeFor` takes a span
+ * (`placesOfRow`) and returns where the same bytes lie. A place keeps its cipher.
  */
 export function withPlaces(bytes: Uint8Array, placeFor: (place: Place) => Place): Outcome<Uint8Array> {
   try {
@@ -130,11 +131,7 @@ export function withPlaces(bytes: Uint8Array, placeFor: (place: Place) => Place)
         continue;
       }
       const places = decodePlaces(value, version);
-      const mapped = places.map((place) => movedTo(place, placeFor(place)));
-      assert(
-        mapped.every((place, at) => place.lengthBytes === places[at]?.lengthBytes),
-        "places of the same length",
-      );
+      const mapped = places.map((place) => movedTo(place, placeFor));
       if (mapped.every((place, at) => place === places[at])) out.sized(value);
       else {
         changed = true;
@@ -149,7 +146,13 @@ export function withPlaces(bytes: Uint8Array, placeFor: (place: Place) => Place)
   }
 }
 
-const movedTo = (place: Place, to: Place): Place => (to === place || place.cipher === undefined ? to : { ...to, cipher: place.cipher });
+function movedTo(place: Place, placeFor: (span: Place) => Place): Place {
+  const span = spanOf(place);
+  const to = placeFor(span);
+  if (to === span) return place;
+  assert(to.lengthBytes === span.lengthBytes, "places of the same length");
+  return { ...place, extentId: to.extentId, offsetBytes: to.offsetBytes + (place.offsetBytes - span.offsetBytes) };
+}
 
 /** Properties that are undefined are left out. The answer is a part of a larger buffer: a row that is kept for long is copied first. */
 export function encodeRow<S extends Schema>(schema: S, row: RowOf<S>): Uint8Array<ArrayBuffer> {
@@ -167,8 +170,10 @@ export function encodeRow<S extends Schema>(schema: S, row: RowOf<S>): Uint8Arra
 
 /** The first version of rows that have this property with this value. */
 function versionOf({ type, since = firstVersion }: Property, value: unknown): number {
-  const encrypted = type === "BlobType" && (value as readonly Place[]).some(({ cipher }) => cipher !== undefined);
-  return encrypted ? cipherVersion : since;
+  if (type !== "BlobType") return since;
+  const places = value as readonly Place[];
+  if (places.some(({ cipher }) => cipher?.units !== undefined)) return unitsVersion;
+  return places.some(({ cipher }) => cipher !== undefined) ? cipherVersion : since;
 }
 
 /** Its length, and it. */
@@ -338,7 +343,8 @@ export function decodeDictionary(bytes: Uint8Array, version: number): Dictionary
   return entries;
 }
 
-const decodePlaces = (bytes: Uint8Array, version: number): Place[] => readPlaces(new ByteReader(bytes), version >= cipherVersion);
+const decodePlaces = (bytes: Uint8Array, version: number): Place[] =>
+  readPlaces(new ByteReader(bytes), { ciphers: version >= cipherVersion, units: version >= unitsVersion });
 
 const ticksPerMs = 10_000n;
 

@@ -9,7 +9,7 @@
  *   `stallMs`. Then the download goes on in small runs that grow while the client keeps up, and are read again at the same places.
  */
 import { type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
-import { clipPlaces, type Place, zeroExtentId } from "@stamp/objects";
+import { clipPlaces, type Place, spanOf, zeroExtentId } from "@stamp/objects";
 import type { Clock, Digest, HttpBody, Timer } from "@stamp/ports";
 import { type ExtentReader, locationFromWire } from "@stamp/stream-client";
 import type { BlobContent } from "@stamp/wire";
@@ -234,7 +234,7 @@ export class Download implements AsyncIterableIterator<Uint8Array>, HttpBody {
     const { reader, readTimeoutMs, signal, decrypting } = this.#options;
     const run = windowBytes < this.#windowBytes ? clipPlaces(places, 0, windowBytes) : places;
     const options = { timeoutMs: readTimeoutMs, windowBytes, isBorrowed: true };
-    const stored = withZeros(run, (some) => reader.readPlaces(some, signal ? { ...options, signal } : options));
+    const stored = withZeros(run.map(spanOf), (some) => reader.readPlaces(some, signal ? { ...options, signal } : options));
     return decrypting ? decrypted(decrypting.digest, decrypting.key, run, stored) : stored;
   }
 

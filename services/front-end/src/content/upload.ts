@@ -34,7 +34,7 @@ export interface UploadOptions {
   /** Room for whole pieces: less than in `budget`, so that the pieces of quick uploads never fill it. */
   readonly pieceRoom: ByteShare;
   readonly digest: Digest;
-  /** Encrypts what is written; hashes are those of the bytes that came. Nothing stays inline then. */
+  /** Encrypts what is written, in pieces that end with its units; hashes are those of the bytes that came. Nothing stays inline then. */
   readonly cipher?: WriteCipher | undefined;
   /** Memory of the pieces. Default: each has memory of its own. */
   readonly memory?: ReusedMemory;
@@ -100,6 +100,7 @@ class Upload {
   #crc64 = 0n;
   #received = 0;
   readonly #held: CountedBuffer;
+  readonly #pieceBytes: number;
   readonly #leastPieceBytes: number;
   readonly #endWanted: (() => void)[];
   /** Bytes that the piece that is held took of the room for whole pieces. */
@@ -121,12 +122,13 @@ class Upload {
   readonly #places: Place[] = [];
 
   constructor(options: UploadOptions) {
-    const { wants, digest, budget, pieceRoom, pieceBytes, contentLengthBytes, bytesMax, memory } = options;
+    const { wants, digest, budget, pieceRoom, cipher, contentLengthBytes, bytesMax, memory } = options;
     this.#options = options;
+    this.#pieceBytes = cipher?.pieceBytes(options.pieceBytes) ?? options.pieceBytes;
     this.#md5 = wants.md5 ? digest.md5() : undefined;
     this.#held = new CountedBuffer(
       budget,
-      this.#small ? (contentLengthBytes ?? 0) : Math.min(pieceBytes, contentLengthBytes ?? pieceBytes),
+      this.#small ? (contentLengthBytes ?? 0) : Math.min(this.#pieceBytes, this.#unheldBytes ?? this.#pieceBytes),
       memory,
     );
     this.#leastPieceBytes = Math.ceil((contentLengthBytes ?? bytesMax) / piecesMax);
@@ -143,7 +145,7 @@ class Upload {
 
   async #add(chunk: Uint8Array): Promise<Parsed<never> | undefined> {
     this.#received += chunk.length;
-    const { contentLengthBytes, bytesMax, pieceBytes, wants, digest } = this.#options;
+    const { contentLengthBytes, bytesMax, wants, digest, cipher } = this.#options;
     const isLarge = !this.#small && chunk.length >= this.#options.quickChunkBytes;
     this.#smallInARow = isLarge ? 0 : this.#smallInARow + 1;
     if (isLarge) this.#asks = 0;
@@ -153,8 +155,12 @@ class Upload {
     }
     this.#md5?.update(chunk);
     if (wants.crc64) this.#crc64 = digest.crc64(chunk, this.#crc64);
-    for (let rest = this.#options.cipher?.encrypt(chunk) ?? chunk; rest.length > 0; ) {
-      const part = this.#small ? rest : rest.subarray(0, pieceBytes - this.#held.lengthBytes);
+    return this.#holdAll(cipher?.encrypt(chunk) ?? chunk);
+  }
+
+  async #holdAll(bytes: Uint8Array): Promise<Parsed<never> | undefined> {
+    for (let rest = bytes; rest.length > 0; ) {
+      const part = this.#small ? rest : rest.subarray(0, this.#pieceBytes - this.#held.lengthBytes);
       rest = rest.subarray(part.length);
       const problem = await this.#hold(part);
       if (problem) return problem;
@@ -166,16 +172,17 @@ class Upload {
     this.#isIdle = false;
     const gaveBack = await this.#givingBack;
     if (gaveBack) return gaveBack;
-    const { contentLengthBytes } = this.#options;
+    const { contentLengthBytes, cipher } = this.#options;
     if (contentLengthBytes !== undefined && this.#received < contentLengthBytes) return wrongLength("shorter", contentLengthBytes);
     let inline: Uint8Array = none;
     if (this.#small) inline = new Uint8Array(this.#held.bytes);
     else {
-      const problem = (await this.#send()) ?? (await this.#settle(0));
+      const last = cipher?.end() ?? none;
+      const problem = (await this.#holdAll(last)) ?? (await this.#send()) ?? (await this.#settle(0));
       if (problem) return problem;
     }
     const md5 = this.#md5?.digest();
-    const { wants, cipher } = this.#options;
+    const { wants } = this.#options;
     const places = cipher?.placed(this.#places) ?? this.#places;
     return parsed({ inline, places, ...(md5 ? { md5 } : {}), ...(wants.crc64 ? { crc64: this.#crc64 } : {}) });
   }
@@ -208,7 +215,7 @@ class Upload {
       const problem = await this.#append(part);
       if (problem) return problem;
     }
-    return this.#held.lengthBytes >= this.#options.pieceBytes ? this.#send() : undefined;
+    return this.#held.lengthBytes >= this.#pieceBytes ? this.#send() : undefined;
   }
 
   /** Begins a quick upload's piece only if there is room for all of it. */
@@ -245,9 +252,14 @@ class Upload {
 
   /** Bytes that the piece has when it is whole: less than others if the body ends in it. */
   #wholePiece(part: Uint8Array): number {
-    const { contentLengthBytes, pieceBytes } = this.#options;
-    const held = this.#held.lengthBytes + part.length;
-    return contentLengthBytes === undefined ? pieceBytes : Math.min(pieceBytes, held + contentLengthBytes - this.#received);
+    return Math.min(this.#pieceBytes, this.#held.lengthBytes + part.length + (this.#unheldBytes ?? this.#pieceBytes));
+  }
+
+  /** Bytes to be written of which nothing came yet; undefined if the length is not known. */
+  get #unheldBytes(): number | undefined {
+    const { contentLengthBytes, cipher } = this.#options;
+    if (contentLengthBytes === undefined) return undefined;
+    return cipher ? cipher.storedFor(contentLengthBytes) - cipher.storedBytes : contentLengthBytes - this.#received;
   }
 
   /** Others hold less and wait: what the client has brought so far is written. A quick client has a moment to bring more. */

@@ -10,7 +10,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { Parsed, RestError } from "@stamp/azure-rest";
 import { type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
-import { copyStaleMs } from "@stamp/objects";
+import { copyStaleMs, spanOf } from "@stamp/objects";
 import { jittered, sleep } from "@stamp/ports";
 import { locationFromWire } from "@stamp/stream-client";
 import { type Blob, type CopyBlock, CopyBlockSchema, type CopyPart, type ExtentLocation, fromWire, type Place, toWire } from "@stamp/wire";
@@ -54,6 +54,7 @@ interface PartToCopy {
   readonly part: CopyPart;
   readonly extents: readonly ExtentLocation[];
   readonly keys: CopyKeys;
+  readonly isPages: boolean;
 }
 
 export class Copies {
@@ -215,10 +216,11 @@ export class Copies {
     if (!key.ok) return this.#unreadable(job, key.error);
     const shares = sharesKey({ account: from.name.account, scope: blob.encryptionScope }, { account: job.to.account, scope: job.scope });
     const keys: CopyKeys = { sourceKey: sourceKey.value, key: key.value, shares };
+    const isPages = blob.blobType === "PageBlob";
     for (const [at, part] of parts.entries()) {
       const position = at === 0 ? job.position : part.index;
       const after = parts[at + 1]?.index ?? next ?? part.index + 1n;
-      const added = await this.#addPart(job, { position, next: after, part, extents, keys });
+      const added = await this.#addPart(job, { position, next: after, part, extents, keys, isPages });
       if (!added.ok || !added.value) return added.ok ? ok(undefined) : added;
     }
     if (next !== undefined) return ok(next);
@@ -226,12 +228,13 @@ export class Copies {
   }
 
   /** Whether the copy goes on: it may have been aborted, or taken over. */
-  async #addPart(job: CopyJob, { position, next, part, extents, keys }: PartToCopy): Promise<Outcome<boolean>> {
+  async #addPart(job: CopyJob, piece: PartToCopy): Promise<Outcome<boolean>> {
+    const { position, next, part, keys } = piece;
     const shared = keys.shares ? await this.#add(job, position, next, [part]) : undefined;
     if (shared && (shared.ok || shared.failure.reason !== "badPlace")) return shared;
     const pins = this.#objects.pins(job.to);
     try {
-      const moved = await this.#move(job, { position, next, part, extents, keys }, pins);
+      const moved = await this.#move(job, piece, pins);
       return moved.ok ? await this.#add(job, position, next, [moved.value]) : moved;
     } finally {
       pins.drop();
@@ -246,10 +249,10 @@ export class Copies {
   }
 
   /** The same part, its bytes written into the destination's range, under the key of the copy. */
-  async #move(job: CopyJob, { position, part, extents, keys }: PartToCopy, pins: UploadPins): Promise<Outcome<CopyPart>> {
+  async #move(job: CopyJob, { position, part, extents, keys, isPages }: PartToCopy, pins: UploadPins): Promise<Outcome<CopyPart>> {
     this.#objects.parts.reader.learn(extents.map(locationFromWire));
     const blocks: CopyBlock[] = [];
-    const options = { signal: this.#stop.signal, onChunk: this.#beating(job, position), pins, key: keys.key };
+    const options = { signal: this.#stop.signal, onChunk: this.#beating(job, position), pins, key: keys.key, isPages };
     for (const block of part.blocks) {
       const places = await moveBytes(this.#objects, job.to, block.places, { ...options, sourceKey: keys.sourceKey });
       if (!places.ok) return places;
@@ -309,6 +312,7 @@ export async function moveBytes(
     /** Keys of the bytes that are read, and of those that are written. */
     readonly sourceKey: ContentKey | undefined;
     readonly key: ContentKey | undefined;
+    readonly isPages: boolean;
   },
 ): Promise<Outcome<readonly Place[]>> {
   const { signal, onChunk = async () => true, sourceKey } = options;
@@ -317,7 +321,7 @@ export async function moveBytes(
   const windowBytes = config.downloadWindowBytes;
   async function* bytes(): AsyncGenerator<Uint8Array> {
     const from = places.map(placeFromWire);
-    const stored = reader.readPlaces(from, { timeoutMs: config.requestTimeoutMs, windowBytes, signal });
+    const stored = reader.readPlaces(from.map(spanOf), { timeoutMs: config.requestTimeoutMs, windowBytes, signal });
     for await (const chunk of sourceKey ? decrypted(world.digest, sourceKey, from, stored) : stored) {
       if (!(await onChunk())) throw new FailureError(refused("aborted", "conflict", "the copy is over").failure);
       yield chunk;
@@ -336,11 +340,24 @@ async function writeBytes(
   objects: Objects,
   to: LocatedBlob,
   bytes: AsyncIterable<Uint8Array>,
-  { signal, pins, key }: { readonly signal: AbortSignal; readonly pins?: UploadPins; readonly key: ContentKey | undefined },
+  options: {
+    readonly signal: AbortSignal;
+    readonly pins?: UploadPins;
+    readonly key: ContentKey | undefined;
+    readonly isPages: boolean;
+  },
 ): Promise<Outcome<readonly Place[]>> {
+  const { signal, pins, key, isPages } = options;
   try {
     const wants = { md5: false, crc64: false };
-    const received = await objects.receive(to, bytes, { contentLengthBytes: undefined, wants, signal, key, ...(pins && { pins }) });
+    const received = await objects.receive(to, bytes, {
+      contentLengthBytes: undefined,
+      wants,
+      signal,
+      key,
+      isPages,
+      ...(pins && { pins }),
+    });
     return received.ok ? ok(received.value.places) : failedToMove(received);
   } catch (error) {
     if (error instanceof FailureError) return { ok: false, failure: { ...error.failure, applied: "no" } };

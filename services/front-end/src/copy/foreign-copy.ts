@@ -137,7 +137,7 @@ class Step {
     const content = await this.#read(first.startBytes, endBytes);
     if (!content.ok) return content;
     const wanted = runs.reduce((sum, run) => sum + run.endBytes - run.startBytes, 0);
-    const written = await this.#write(onlyRuns(content.value.bytes, first.startBytes, runs), wanted);
+    const written = await this.#write(onlyRuns(content.value.bytes, first.startBytes, runs), wanted, true);
     if (!written.ok) return written;
     const places = written.value.map(placeFromWire);
     const chunks = new Map<number, CopyBlock[]>();
@@ -177,7 +177,7 @@ class Step {
     throw new SourceRefused({ kind: "failed", description: "The source answers with fewer bytes than it has." });
   }
 
-  async #write(bytes: AsyncIterable<Uint8Array>, lengthBytes: number): Promise<Outcome<readonly Place[]>> {
+  async #write(bytes: AsyncIterable<Uint8Array>, lengthBytes: number, isPages = false): Promise<Outcome<readonly Place[]>> {
     const { signal, onChunk, to, pins, key } = this.#options;
     async function* watched(): AsyncGenerator<Uint8Array> {
       let received = 0;
@@ -190,7 +190,7 @@ class Step {
         throw new FailureError(refused("unavailable", "connectionLost", "the source's answer is not whole").failure);
     }
     const wants = { md5: false, crc64: false };
-    const received = await this.#objects.receive(to, watched(), { contentLengthBytes: undefined, wants, signal, pins, key });
+    const received = await this.#objects.receive(to, watched(), { contentLengthBytes: undefined, wants, signal, pins, key, isPages });
     return received.ok
       ? ok(received.value.places)
       : refused("unavailable", "notReady", `${received.error.code}: ${received.error.message}`);

@@ -4,6 +4,7 @@
  */
 import { bodyLimitsOf, type ConditionHeaders, newestVersion, type Parsed, parsed, restError, restErrorOfService } from "@stamp/azure-rest";
 import { clientAddress, type Outcome, refused } from "@stamp/base";
+import { blockUnitBytes, pageUnitBytes } from "@stamp/objects";
 import { uuid, type World } from "@stamp/ports";
 import type { ExtentReader } from "@stamp/stream-client";
 import type { Blob, BlobContent, Container, ListedBlob, Place } from "@stamp/wire";
@@ -38,6 +39,8 @@ export interface ObjectsParts {
   readonly queues: Queues;
   readonly tables: Tables;
   readonly scopes: ScopeKeys;
+  /** True if encrypted content may be written in units, which a release before feature level 4 does not read. */
+  readonly mayWriteUnits: () => boolean;
   readonly reader: ExtentReader;
   readonly foreignSources: ForeignSources;
   /** Content on its way in. */
@@ -137,6 +140,20 @@ const containersPerSearchMax = 100;
 const blobItself: Pick<LocatedBlob, "snapshotStamp" | "versionStamp"> = { snapshotStamp: 0n, versionStamp: 0n };
 
 type DeleteBlobInit = Extract<OperationKind, { case: "deleteBlob" }>["value"];
+
+export interface ReceiveOptions {
+  readonly contentLengthBytes: number | undefined;
+  readonly wants: { md5: boolean; crc64: boolean };
+  /** Address of the client that sends it; undefined: the stamp itself reads it somewhere. */
+  readonly from?: string;
+  readonly signal?: AbortSignal;
+  /** The content is encrypted under it. */
+  readonly key?: ContentKey | undefined;
+  /** The content is pages, which later writes replace one by one. */
+  readonly isPages?: boolean;
+  /** Keeps the bytes for a commit that comes much later, until the caller drops it; by default they stay long enough for one that comes now. */
+  readonly pins?: UploadPins;
+}
 
 export class Objects {
   readonly parts: ObjectsParts;
@@ -300,21 +317,7 @@ export class Objects {
   }
 
   /** Everything of the body, verified by the caller before something refers to it. */
-  async receive(
-    name: LocatedBlob,
-    body: AsyncIterable<Uint8Array>,
-    options: {
-      readonly contentLengthBytes: number | undefined;
-      readonly wants: { md5: boolean; crc64: boolean };
-      /** Address of the client that sends it; undefined: the stamp itself reads it somewhere. */
-      readonly from?: string;
-      readonly signal?: AbortSignal;
-      /** The content is encrypted under it. */
-      readonly key?: ContentKey | undefined;
-      /** Keeps the bytes for a commit that comes much later, until the caller drops it; by default they stay long enough for one that comes now. */
-      readonly pins?: UploadPins;
-    },
-  ): Promise<Parsed<Uploaded>> {
+  async receive(name: LocatedBlob, body: AsyncIterable<Uint8Array>, options: ReceiveOptions): Promise<Parsed<Uploaded>> {
     const pins = options.pins ?? this.pins(name);
     const startedMs = this.parts.world.clock.monotonicMs();
     try {
@@ -347,19 +350,13 @@ export class Objects {
   #receive(
     name: LocatedBlob,
     body: AsyncIterable<Uint8Array>,
-    options: {
-      readonly contentLengthBytes: number | undefined;
-      readonly wants: { md5: boolean; crc64: boolean };
-      readonly from?: string;
-      readonly signal?: AbortSignal;
-      readonly key?: ContentKey | undefined;
-      readonly pins: UploadPins;
-    },
+    options: ReceiveOptions & { readonly pins: UploadPins },
   ): Promise<Parsed<Uploaded>> {
-    const { world, config, router, uploads, pieces, bodies } = this.parts;
+    const { world, config, router, uploads, pieces, bodies, mayWriteUnits } = this.parts;
     const holder = holderOf(name, options.from);
     const { pins } = options;
     const route = router.routeOfBlob(name);
+    const unitBytes = options.isPages === true ? pageUnitBytes : blockUnitBytes;
     return receiveBody(body, {
       contentLengthBytes: options.contentLengthBytes,
       bytesMax: bodyLimitsOf(newestVersion).putBlobBytesMax,
@@ -371,7 +368,7 @@ export class Objects {
       budget: uploads.of(holder, options.signal),
       pieceRoom: pieces.of(holder, options.signal),
       digest: world.digest,
-      cipher: options.key && new WriteCipher(world, options.key),
+      cipher: options.key && new WriteCipher(world, options.key, mayWriteUnits() ? unitBytes : undefined),
       memory: bodies.uploads,
       writeData: async (payload, free): Promise<Outcome<readonly Place[]>> => {
         if (pins.goneExtentId !== undefined) {

@@ -8,6 +8,7 @@ import {
   type Body,
   blobTypes,
   type ChangeAccount,
+  type Cipher,
   type Conditions,
   type DeleteSnapshots,
   type ExpiryOption,
@@ -300,5 +301,11 @@ export const placeFromWire = (place: wire.Place): Place => ({
   extentId: fromWire(place.extentId),
   offsetBytes: fromWire(place.offsetBytes),
   lengthBytes: place.lengthBytes,
-  ...(place.cipher && { cipher: { salt: place.cipher.salt, offsetBytes: fromWire(place.cipher.offsetBytes) } }),
+  ...(place.cipher && { cipher: cipherFromWire(place.cipher) }),
+});
+
+const cipherFromWire = ({ salt, offsetBytes, units }: wire.Cipher): Cipher => ({
+  salt,
+  offsetBytes: fromWire(offsetBytes),
+  ...(units && { units: { unitBytes: units.unitBytes, writeBytes: fromWire(units.writeBytes) } }),
 });

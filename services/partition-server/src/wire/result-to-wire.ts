@@ -11,7 +11,17 @@ import {
   type Place,
 } from "@stamp/objects";
 import type { AccountSchema, BlobContentSchema, ExtentLocation, OperationResultSchema, PlaceSchema } from "@stamp/wire";
-import { BlobSchema, ContainerSchema, CopyPartsSchema, DeletedSchema, initOf, LeasedSchema, packBlockSizes, toWire } from "@stamp/wire";
+import {
+  BlobSchema,
+  CipherSchema,
+  ContainerSchema,
+  CopyPartsSchema,
+  DeletedSchema,
+  initOf,
+  LeasedSchema,
+  packBlockSizes,
+  toWire,
+} from "@stamp/wire";
 import { queueResultToWire } from "./queue-on-wire.ts";
 import { tableResultToWire } from "./tables-to-wire.ts";
 
@@ -88,9 +98,9 @@ export function levelOfAnswer(operation: Operation, result: OperationResult): nu
   if (!isRead(operation)) return 0;
   switch (result.case) {
     case "content":
-      return result.value.places.some(isEncrypted) ? encryptionLevel : 0;
+      return levelOfPlaces(result.value.places);
     case "copyParts":
-      return result.value.parts.some(({ blocks }) => blocks.some(({ places }) => places.some(isEncrypted))) ? encryptionLevel : 0;
+      return Math.max(0, ...result.value.parts.flatMap(({ blocks }) => blocks.map(({ places }) => levelOfPlaces(places))));
     case "container":
       return result.value.defaultEncryptionScope !== "" || result.value.denyEncryptionScopeOverride ? encryptionLevel : 0;
     case "account":
@@ -107,7 +117,14 @@ const encryptionLevel = 1;
 /** Level of the release that brought roles of accounts. A front-end that skips the role would take writes at a copy. */
 const geoLevel = 2;
 
-const isEncrypted = ({ cipher }: Place): boolean => cipher !== undefined;
+/** Level of the release that brought units of encrypted places. */
+const unitsLevel = 3;
+
+function levelOfPlaces(places: readonly Place[]): number {
+  let level = 0;
+  for (const { cipher } of places) if (cipher) level = Math.max(level, cipher.units ? unitsLevel : encryptionLevel);
+  return level;
+}
 
 const accountToWire = (account: Account): MessageInitShape<typeof AccountSchema> => ({
   name: account.name,
@@ -138,5 +155,5 @@ export const placeToWire = (place: Place): MessageInitShape<typeof PlaceSchema> 
   extentId: toWire(place.extentId),
   offsetBytes: toWire(place.offsetBytes),
   lengthBytes: place.lengthBytes,
-  ...(place.cipher && { cipher: { salt: place.cipher.salt, offsetBytes: toWire(place.cipher.offsetBytes) } }),
+  ...(place.cipher && { cipher: initOf(CipherSchema, place.cipher) }),
 });

@@ -6,12 +6,13 @@
  *          A run takes so many of the row's places.
  */
 import { emptyBytes, type Outcome, ok, refused } from "@stamp/base";
+import { pageUnitBytes } from "../../rows/places.ts";
 import { decodeRow, encodeRow, type Place } from "../../rows/row.ts";
 import { blobSchema } from "../../rows/schemas.ts";
 import { ByteReader, ByteWriter, DecodeError } from "../../rows/varint.ts";
 import { clipPlaces } from "../state/content.ts";
 
-export const pageBytes = 512;
+export const pageBytes: number = pageUnitBytes;
 export const chunkBytes: number = 256 * 1024;
 
 /** Counted from the start of the chunk, in whole pages. */
@@ -20,6 +21,9 @@ export interface PageRun {
   readonly lengthBytes: number;
   readonly places: readonly Place[];
 }
+
+/** True if later writes may replace any page of these bytes: each page can be authenticated without the others. */
+export const isOfPages = ({ cipher }: Place): boolean => cipher?.units === undefined || cipher.units.unitBytes === pageBytes;
 
 export function encodePages(runs: readonly PageRun[]): Uint8Array {
   const out = new ByteWriter();

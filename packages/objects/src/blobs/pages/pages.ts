@@ -38,6 +38,7 @@ import {
   decodePages,
   differences,
   encodePages,
+  isOfPages,
   overlay,
   type PageRun,
   pageBytes,
@@ -185,6 +186,7 @@ function unusableBody({ body, startBytes }: { readonly body: Body; readonly star
   if (body.places.length > placesPerBlockMax) return `at most ${placesPerBlockMax} places`;
   const sizeBytes = sizeOfBody(body);
   if (startBytes % pageBytes !== 0 || sizeBytes % pageBytes !== 0) return `pages are of ${pageBytes} bytes`;
+  if (!body.places.every(isOfPages)) return `pages have tags for each ${pageBytes} bytes`;
   return sizeBytes > pageWriteBytesMax ? `at most ${pageWriteBytesMax} bytes in one write` : undefined;
 }
 

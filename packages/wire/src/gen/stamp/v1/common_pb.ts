@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/common.proto.
  */
 export const file_stamp_v1_common: GenFile = /*@__PURE__*/
-  fileDesc("ChVzdGFtcC92MS9jb21tb24ucHJvdG8SCHN0YW1wLnYxImgKBVBsYWNlEhEKCWV4dGVudF9pZBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgNEiAKBmNpcGhlchgEIAEoCzIQLnN0YW1wLnYxLkNpcGhlciIsCgZDaXBoZXISDAoEc2FsdBgBIAEoDBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQiuAEKDkV4dGVudExvY2F0aW9uEhEKCWV4dGVudF9pZBgBIAEoBBIPCgd2ZXJzaW9uGAIgASgEEhEKCWFkZHJlc3NlcxgDIAMoCRIgChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAQgASgESACIAQESKwoFY29kZWQYBSABKAsyFy5zdGFtcC52MS5Db2RlZExvY2F0aW9uSAGIAQFCFgoUX3NlYWxlZF9sZW5ndGhfYnl0ZXNCCAoGX2NvZGVkIk8KDUNvZGVkTG9jYXRpb24SDwoHcHJvZmlsZRgBIAEoCRItCglmcmFnbWVudHMYAiADKAsyGi5zdGFtcC52MS5GcmFnbWVudExvY2F0aW9uIjQKEEZyYWdtZW50TG9jYXRpb24SDwoHdmVyc2lvbhgBIAEoBBIPCgdhZGRyZXNzGAIgASgJIpIBChBTaWduZWRJZGVudGlmaWVyEgoKAmlkGAEgASgJEhUKCHN0YXJ0X21zGAIgASgDSACIAQESFgoJZXhwaXJ5X21zGAMgASgDSAGIAQESGAoLcGVybWlzc2lvbnMYBCABKAlIAogBAUILCglfc3RhcnRfbXNCDAoKX2V4cGlyeV9tc0IOCgxfcGVybWlzc2lvbnNiBnByb3RvMw");
+  fileDesc("ChVzdGFtcC92MS9jb21tb24ucHJvdG8SCHN0YW1wLnYxImgKBVBsYWNlEhEKCWV4dGVudF9pZBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgNEiAKBmNpcGhlchgEIAEoCzIQLnN0YW1wLnYxLkNpcGhlciJSCgZDaXBoZXISDAoEc2FsdBgBIAEoDBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSJAoFdW5pdHMYAyABKAsyFS5zdGFtcC52MS5DaXBoZXJVbml0cyI2CgtDaXBoZXJVbml0cxISCgp1bml0X2J5dGVzGAEgASgNEhMKC3dyaXRlX2J5dGVzGAIgASgEIrgBCg5FeHRlbnRMb2NhdGlvbhIRCglleHRlbnRfaWQYASABKAQSDwoHdmVyc2lvbhgCIAEoBBIRCglhZGRyZXNzZXMYAyADKAkSIAoTc2VhbGVkX2xlbmd0aF9ieXRlcxgEIAEoBEgAiAEBEisKBWNvZGVkGAUgASgLMhcuc3RhbXAudjEuQ29kZWRMb2NhdGlvbkgBiAEBQhYKFF9zZWFsZWRfbGVuZ3RoX2J5dGVzQggKBl9jb2RlZCJPCg1Db2RlZExvY2F0aW9uEg8KB3Byb2ZpbGUYASABKAkSLQoJZnJhZ21lbnRzGAIgAygLMhouc3RhbXAudjEuRnJhZ21lbnRMb2NhdGlvbiI0ChBGcmFnbWVudExvY2F0aW9uEg8KB3ZlcnNpb24YASABKAQSDwoHYWRkcmVzcxgCIAEoCSKSAQoQU2lnbmVkSWRlbnRpZmllchIKCgJpZBgBIAEoCRIVCghzdGFydF9tcxgCIAEoA0gAiAEBEhYKCWV4cGlyeV9tcxgDIAEoA0gBiAEBEhgKC3Blcm1pc3Npb25zGAQgASgJSAKIAQFCCwoJX3N0YXJ0X21zQgwKCl9leHBpcnlfbXNCDgoMX3Blcm1pc3Npb25zYgZwcm90bzM");
 
 /**
  * Bytes of one block (or a part of it) inside an extent. Never changes its content once it was acknowledged.
@@ -69,6 +69,13 @@ export type Cipher = Message<"stamp.v1.Cipher"> & {
    * @generated from field: uint64 offset_bytes = 2;
    */
   offsetBytes: bigint;
+
+  /**
+   * Set if the bytes are authenticated: they lie in units, each followed by its tag (docs/formats/row.md "Places").
+   *
+   * @generated from field: stamp.v1.CipherUnits units = 3;
+   */
+  units?: CipherUnits | undefined;
 };
 
 /**
@@ -77,6 +84,34 @@ export type Cipher = Message<"stamp.v1.Cipher"> & {
  */
 export const CipherSchema: GenMessage<Cipher> = /*@__PURE__*/
   messageDesc(file_stamp_v1_common, 1);
+
+/**
+ * How the bytes of one write are divided into units.
+ *
+ * @generated from message stamp.v1.CipherUnits
+ */
+export type CipherUnits = Message<"stamp.v1.CipherUnits"> & {
+  /**
+   * Length of every unit but the last, in bytes: 512 for pages, else 65,536.
+   *
+   * @generated from field: uint32 unit_bytes = 1;
+   */
+  unitBytes: number;
+
+  /**
+   * Length of the write, without tags, in bytes.
+   *
+   * @generated from field: uint64 write_bytes = 2;
+   */
+  writeBytes: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.CipherUnits.
+ * Use `create(CipherUnitsSchema)` to create a new message.
+ */
+export const CipherUnitsSchema: GenMessage<CipherUnits> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_common, 2);
 
 /**
  * Where the replicas of an extent are.
@@ -121,7 +156,7 @@ export type ExtentLocation = Message<"stamp.v1.ExtentLocation"> & {
  * Use `create(ExtentLocationSchema)` to create a new message.
  */
 export const ExtentLocationSchema: GenMessage<ExtentLocation> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_common, 2);
+  messageDesc(file_stamp_v1_common, 3);
 
 /**
  * Where the fragments of a coded extent are (docs/design/erasure-coding.md).
@@ -149,7 +184,7 @@ export type CodedLocation = Message<"stamp.v1.CodedLocation"> & {
  * Use `create(CodedLocationSchema)` to create a new message.
  */
 export const CodedLocationSchema: GenMessage<CodedLocation> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_common, 3);
+  messageDesc(file_stamp_v1_common, 4);
 
 /**
  * @generated from message stamp.v1.FragmentLocation
@@ -173,7 +208,7 @@ export type FragmentLocation = Message<"stamp.v1.FragmentLocation"> & {
  * Use `create(FragmentLocationSchema)` to create a new message.
  */
 export const FragmentLocationSchema: GenMessage<FragmentLocation> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_common, 4);
+  messageDesc(file_stamp_v1_common, 5);
 
 /**
  * A stored access policy of a container, queue or table; what is absent is left to the SAS.
@@ -207,5 +242,5 @@ export type SignedIdentifier = Message<"stamp.v1.SignedIdentifier"> & {
  * Use `create(SignedIdentifierSchema)` to create a new message.
  */
 export const SignedIdentifierSchema: GenMessage<SignedIdentifier> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_common, 5);
+  messageDesc(file_stamp_v1_common, 6);
 

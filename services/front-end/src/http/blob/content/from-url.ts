@@ -46,7 +46,12 @@ interface Fetched extends CheckedBody {
 }
 
 /** The bytes of the source in the destination's range, as long and with the checksum that the request says. */
-async function fetched(exchange: BlobExchange, range: ByteRange | undefined, bytesMax: number, needsMd5 = false): Promise<Parsed<Fetched>> {
+async function fetched(
+  exchange: BlobExchange,
+  range: ByteRange | undefined,
+  bytesMax: number,
+  { needsMd5 = false, isPages = false }: { readonly needsMd5?: boolean; readonly isPages?: boolean } = {},
+): Promise<Parsed<Fetched>> {
   const digests = parseSourceDigests(exchange.headers);
   if (!digests.ok) return digests;
   const length = lengthWithin(exchange, 0);
@@ -61,7 +66,8 @@ async function fetched(exchange: BlobExchange, range: ByteRange | undefined, byt
   const crc64 = behaves(exchange.version, "contentCrc64") && digests.value.md5 === undefined;
   const wants = { md5: needsMd5 || digests.value.md5 !== undefined || !crc64, crc64 };
   const { signal } = exchange.request;
-  const received = await exchange.objects.receive(to.value, bytes, { contentLengthBytes: lengthBytes, wants, key: exchange.key, signal });
+  const options = { contentLengthBytes: lengthBytes, wants, key: exchange.key, signal, isPages };
+  const received = await exchange.objects.receive(to.value, bytes, options);
   if (!received.ok) return received;
   const compared = compareDigests(digests.value, received.value);
   if (!compared.ok) return compared;
@@ -125,7 +131,7 @@ export async function putPageFromUrl(exchange: BlobExchange): Promise<Answer> {
   if ((from.value.endBytes ?? 0) - from.value.startBytes !== endBytes - startBytes) {
     return badHeader("x-ms-source-range", headers["x-ms-source-range"] ?? "", "It is as long as the range.");
   }
-  const pages = await fetched(exchange, from.value, putPageBytesMax);
+  const pages = await fetched(exchange, from.value, putPageBytesMax, { isPages: true });
   if (!pages.ok) return pages;
   const { to, body, digests, lengthBytes } = pages.value;
   if (lengthBytes !== endBytes - startBytes) return rejected("InvalidRange");
@@ -161,7 +167,7 @@ export async function putBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
   if (!copied.ok) return copied;
   const state = newStateOf(exchange);
   if (!state.ok) return state;
-  const blob = await fetched(exchange, undefined, bodyLimitsOf(version).putBlobBytesMax, true);
+  const blob = await fetched(exchange, undefined, bodyLimitsOf(version).putBlobBytesMax, { needsMd5: true });
   if (!blob.ok) return blob;
   const { to, source, from, body, md5, digests } = blob.value;
   const tags = copied.value ? await readSourceTags(exchange, from, source) : parsed(state.value.tags);

@@ -68,7 +68,7 @@ async function updatePages(exchange: BlobExchange): Promise<Answer> {
   if (length.value !== endBytes - startBytes) return badHeader("Content-Length", String(length.value), "It is as long as the range.");
   const name = await blobOfRequest(exchange);
   if (!name.ok) return name;
-  const received = await receiveChecked(exchange, name.value, announced.value, length.value);
+  const received = await receiveChecked(exchange, name.value, announced.value, length.value, true);
   if (!received.ok) return received;
   const { conditions, sequence } = asked.value;
   const value = { name: name.value, conditions, sequence, startBytes: toWire(startBytes), body: received.value.body };

@@ -142,6 +142,7 @@ export async function receiveChecked(
   name: LocatedBlob,
   announced: AnnouncedDigests,
   lengthBytes: number,
+  isPages = false,
 ): Promise<Parsed<CheckedBody>> {
   const { objects, request, version } = exchange;
   const crc64 = behaves(version, "contentCrc64") && announced.md5 === undefined;
@@ -150,6 +151,7 @@ export async function receiveChecked(
     contentLengthBytes: lengthBytes,
     wants,
     key: exchange.key,
+    isPages,
     from: request.remoteAddress,
     signal: request.signal,
   });
