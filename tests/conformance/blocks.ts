@@ -53,6 +53,32 @@ export function blockSuite(clients: () => Clients): void {
       assert.deepEqual(await names(true), ["staged"]);
     });
 
+    test("a blob with uncommitted blocks only is deleted with them", async () => {
+      const client = (await clients().container()).getBlockBlobClient("staged");
+      await client.stageBlock(blockId(1), "x", 1);
+      await client.delete();
+      assert.equal((await failure(client.getBlockList("all"))).code, "BlobNotFound");
+      const again = await failure(client.delete());
+      assert.deepEqual([again.statusCode, again.code], [404, "BlobNotFound"]);
+    });
+
+    test("what has uncommitted blocks is a block blob: making or copying one of another type over it is 409, and they stay", async () => {
+      const container = await clients().container();
+      const client = container.getBlockBlobClient("staged");
+      await client.stageBlock(blockId(1), "x", 1);
+      await container.getAppendBlobClient("log").create();
+      for (const [name, make] of [
+        ["append", () => client.getAppendBlobClient().create()],
+        ["page", () => client.getPageBlobClient().create(512)],
+        ["copy", () => client.beginCopyFromURL(container.getBlobClient("log").url)],
+      ] as const) {
+        const error = await failure(make());
+        assert.deepEqual([error.statusCode, error.code], [409, "InvalidBlobType"], name);
+      }
+      await client.commitBlockList([blockId(1)]);
+      assert.equal((await client.downloadToBuffer()).toString(), "x");
+    });
+
     test("committed blocks are used again, and mixed with new ones", async () => {
       const client = (await clients().container()).getBlockBlobClient("again");
       await client.stageBlock(blockId(1), "old ", 4);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { describe, test } from "node:test";
 import type { BlobLeaseClient } from "@azure/storage-blob";
-import { blockId, type Clients, failure } from "./target.ts";
+import { blockId, type Clients, failure, readableUrl } from "./target.ts";
 
 const refusal = async (work: Promise<unknown>): Promise<string> => {
   const { statusCode, code } = await failure(work);
@@ -52,6 +52,26 @@ export function leaseSuite(clients: () => Clients): void {
         assert.equal(await refusal(write(other)), "412 LeaseIdMismatchWithBlobOperation", name);
         await write(mine);
       }
+    });
+
+    test("a copy over a leased blob needs a lease without end", async () => {
+      const { client, lease, container } = await leased();
+      const source = container.getBlockBlobClient("source");
+      await source.upload("2", 1);
+      const signed = await readableUrl(source);
+      const copies = {
+        "Copy Blob": (options: object) => client.beginCopyFromURL(source.url, options),
+        "Copy Blob From URL": (options: object) => client.syncCopyFromURL(signed, options),
+      };
+      for (const [name, copy] of Object.entries(copies)) {
+        assert.equal(await refusal(copy({})), "412 LeaseIdMissing", name);
+        assert.equal(await refusal(copy({ conditions: { leaseId: lease.leaseId } })), "412 InfiniteLeaseDurationRequired", name);
+      }
+      assert.equal((await client.downloadToBuffer()).toString(), "1");
+      await lease.acquireLease(-1);
+      for (const copy of Object.values(copies)) await copy({ conditions: { leaseId: lease.leaseId } });
+      assert.equal((await client.downloadToBuffer()).toString(), "2");
+      await client.syncUploadFromURL(signed, { conditions: { leaseId: lease.leaseId } });
     });
 
     test("acquire, renew, change, release and break answer as the service does", async () => {

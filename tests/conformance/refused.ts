@@ -17,6 +17,10 @@ const isNotHere = ({ served }: BlobRequest): boolean => !served;
 const isRead = (method: string): boolean => method === "GET" || method === "HEAD";
 const bodyOf = (method: string) => (isRead(method) || method === "DELETE" ? {} : { body: "" });
 
+/** Code and status of the refusal of a request of another service. */
+const refusalOf = ({ refusedWith }: OtherRequest): [number, string] =>
+  refusedWith === 400 ? [400, "HierarchicalNamespaceNotEnabled"] : [501, "NotImplemented"];
+
 /** Whether the request can be told from one of the Blob service's when both come to the Blob service's host. */
 function isTold(method: string, path: string, headers: Record<string, string>): boolean {
   const target = parseTarget(`/account${path}`, "", { hostSuffixes: [] });
@@ -39,7 +43,7 @@ export function refusedSuite(clients: () => Clients): void {
       assert.equal((await container.getBlockBlobClient("b").downloadToBuffer()).toString(), "kept");
     });
 
-    test("every request of Data Lake Storage and Azure Files that reaches the Blob port is 501 with its name, and changes nothing", async () => {
+    test("every request of Data Lake Storage and Azure Files that reaches the Blob port is refused, and changes nothing", async () => {
       const container = await clients().container();
       const blob = container.getBlockBlobClient("b");
       const { etag } = await blob.upload("kept", 4);
@@ -50,14 +54,14 @@ export function refusedSuite(clients: () => Clients): void {
         told++;
         const answer = await clients().raw(row.method, path, { headers, ...bodyOf(row.method) });
         const about = `${row.method} ${path}`;
-        assert.deepEqual([answer.status, answer.headers.get("x-ms-error-code")], [501, "NotImplemented"], about);
-        if (row.method !== "HEAD") assert.ok((await answer.text()).includes(`${row.title} (`), about);
+        assert.deepEqual([answer.status, answer.headers.get("x-ms-error-code")], refusalOf(row), about);
+        if (row.method !== "HEAD" && answer.status === 501) assert.ok((await answer.text()).includes(`${row.title} (`), about);
       }
       assert.ok(told >= 50, `${told} requests`);
       assert.deepEqual([(await blob.getProperties()).etag, (await blob.downloadToBuffer()).toString()], [etag, "kept"]);
     });
 
-    test("every request to a dfs or file host is 501 with the operation's name, and changes nothing", async () => {
+    test("every request to a dfs or file host is refused, and changes nothing", async () => {
       const container = await clients().container();
       const blob = container.getBlockBlobClient("b");
       const { etag } = await blob.upload("kept", 4);
@@ -66,10 +70,23 @@ export function refusedSuite(clients: () => Clients): void {
         const host = `${clients().target.accountName}.${row.service}.localhost`;
         const answer = await rawExchange(clients(), { method: row.method, path, headers, host });
         const about = `${host} ${row.method} ${path}`;
-        assert.match(answer, /^HTTP\/1\.1 501 /, about);
-        if (row.method !== "HEAD") assert.ok(answer.includes(`${row.title} (`), `${about}: ${answer}`);
+        const [status, code] = refusalOf(row);
+        assert.ok(answer.startsWith(`HTTP/1.1 ${status} `) && answer.includes(`x-ms-error-code: ${code}`), `${about}: ${answer}`);
+        if (row.method !== "HEAD" && status === 501) assert.ok(answer.includes(`${row.title} (`), `${about}: ${answer}`);
       }
       assert.deepEqual([(await blob.getProperties()).etag, (await blob.downloadToBuffer()).toString()], [etag, "kept"]);
+    });
+
+    test("who asks for an access control list learns that the account is flat, of a container, of a path, and by host", async () => {
+      const container = await clients().container();
+      const flat = /^HTTP\/1\.1 400 This operation is only supported on a hierarchical namespace account\.\r\n/;
+      for (const path of [`/${container.containerName}/`, `/${container.containerName}//`, `/${container.containerName}/no/such`]) {
+        const asked = `${path}?action=getAccessControl&upn=false`;
+        const answer = await clients().raw("HEAD", asked);
+        assert.deepEqual([answer.status, answer.headers.get("x-ms-error-code")], [400, "HierarchicalNamespaceNotEnabled"], path);
+        const host = `${clients().target.accountName}.dfs.localhost`;
+        assert.match(await rawExchange(clients(), { method: "HEAD", path: asked, headers: {}, host }), flat, path);
+      }
     });
 
     test("in a batch, and for an account that is not there, they are refused too", async () => {

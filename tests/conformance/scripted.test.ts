@@ -186,10 +186,11 @@ test("docs/api/other-services.md says what the suite has seen", () => {
         "the suffixes beside those of `hostSuffixes`) every operation is refused. At the Blob service's host an operation is refused if its",
         "request differs from every request of the Blob service; `account`, `root`, `path`: no, one, or more segments (decision 0430).",
       ].join("\n"),
-      requests: otherRequests().map(({ service, title, level, method, query, header }) => ({
+      requests: otherRequests().map(({ service, title, level, method, query, header, refusedWith }) => ({
         title: `${title} (${services[service]})`,
         request: `${level} ${method}${textOf(query)}${header === undefined ? "" : ` with ${header}`}`,
         served: false,
+        refusedWith,
       })),
     },
     otherRecord,

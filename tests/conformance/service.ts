@@ -166,7 +166,7 @@ export function serviceSuite(clients: () => Clients): void {
     const web = service.getContainerClient("$web");
     const put = (name: string, text: string, blobContentType: string) =>
       web.getBlockBlobClient(name).upload(text, Buffer.byteLength(text), { blobHTTPHeaders: { blobContentType } });
-    for (const name of ["errors/404.html", "a b/index.html", "ü.css"]) await web.getBlobClient(name).deleteIfExists();
+    for (const name of ["errors/404.html", "a b", "a b/index.html", "ü.css"]) await web.getBlobClient(name).deleteIfExists();
     await put("index.html", "home", "text/html");
     assert.deepEqual(await browse("/"), { status: 200, type: "text/html", text: "home" });
     assert.deepEqual(await browse("/?any=thing"), { status: 200, type: "text/html", text: "home" });
@@ -177,7 +177,10 @@ export function serviceSuite(clients: () => Clients): void {
     await put("ü.css", "style", "text/css");
     assert.deepEqual(await browse("/none"), { status: 404, type: "text/html", text: "lost" });
     assert.deepEqual(await browse("/a%20b/"), { status: 200, type: "text/html", text: "folder" });
-    assert.deepEqual(await browse("/a%20b"), { status: 404, type: "text/html", text: "lost" });
+    assert.deepEqual(await browse("/a%20b"), { status: 200, type: "text/html", text: "folder" });
+    assert.equal((await browse("/a%20b", { method: "HEAD" })).status, 200);
+    await put("a b", "not a folder", "text/plain");
+    assert.equal((await browse("/a%20b")).text, "not a folder");
     assert.deepEqual(await browse("/%C3%BC.css"), { status: 200, type: "text/css", text: "style" });
     assert.deepEqual(await browse("/index.html", { method: "HEAD" }), { status: 200, type: "text/html", text: "" });
     const { etag = "" } = await web.getBlobClient("index.html").getProperties();

@@ -93,6 +93,25 @@ export function softDeleteSuite(clients: () => Clients): void {
       );
     });
 
+    test("with soft delete switched off a blob that has deleted snapshots stays, unless its snapshots are to go with it", async () => {
+      const container = await clients().container();
+      const client = container.getBlockBlobClient("b");
+      await client.upload("first", 5);
+      await client.upload("second", 6);
+      try {
+        await clients().service.setProperties({ deleteRetentionPolicy: { enabled: false } });
+        const error = await failure(client.delete());
+        assert.deepEqual([error.statusCode, error.code], [409, "SnapshotsPresent"]);
+        assert.match(error.message, /^This operation is not permitted because the blob has snapshots\./);
+        await client.undelete();
+        assert.deepEqual(names(await list(container)), ["b snapshot", "b"]);
+        await client.delete({ deleteSnapshots: "include" });
+        assert.deepEqual(names(await list(container)), []);
+      } finally {
+        await clients().service.setProperties({ deleteRetentionPolicy: { enabled: true, days: 7 } });
+      }
+    });
+
     test("what was never there can't be undeleted; nothing is deleted for good where the account does not allow it", async () => {
       const container = await clients().container();
       const client = container.getBlockBlobClient("never");

@@ -14,7 +14,7 @@ import { BlobServiceClient, StorageSharedKeyCredential } from "@azure/storage-bl
 import { startOwn } from "@stamp/drills";
 import { root, run } from "../tools/commands.ts";
 
-const tools = ["adlfs", "barman", "delta", "duplicity", "dvc", "litestream", "obstore", "pgbackrest", "restic"];
+const tools = ["adlfs", "barman", "delta", "duplicity", "dvc", "litestream", "obstore", "pgbackrest", "pyarrow", "restic"];
 const wanted = (process.env.STAMP_INTEROP_TOOLS ?? tools.join(" ")).split(/[\s,]+/).filter((word) => word !== "none");
 /** Exit code of a script whose tool is missing. */
 const skipped = 77;

@@ -119,6 +119,7 @@ export const errorTable = {
   CopyAcrossAccountsNotSupported: [400, "The copy source account and destination account must be the same."],
   CopyIdMismatch: [409, "The specified copy ID did not match the copy ID for the pending copy operation."],
   FeatureVersionMismatch: [409, "The type of blob in the container is unrecognized by this version."],
+  HierarchicalNamespaceNotEnabled: [400, "This operation is only supported on a hierarchical namespace account."],
   IncrementalCopyBlobMismatch: [409, "The specified source blob is different than the copy source of the existing incremental copy blob."],
   IncrementalCopyOfEarlierSnapshotNotAllowed: [
     409,
@@ -166,7 +167,7 @@ export const errorTable = {
   ],
   SnapshotCountExceeded: [409, "The snapshot count against this blob has been exceeded."],
   SnapshotOperationRateExceeded: [409, "The rate of snapshot operations against this blob has been exceeded."],
-  SnapshotsPresent: [409, "This operation is not permitted while the blob has snapshots."],
+  SnapshotsPresent: [409, "This operation is not permitted because the blob has snapshots."],
   SourceConditionNotMet: [412, "The source condition specified using HTTP conditional header(s) is not met."],
   TagsTooLarge: [400, "The tags specified exceed the maximum permissible limit."],
   OperationNotAllowedOnRootBlob: [

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { type OtherRequest, otherRequests, otherRequestTitle, otherSuffixes } from "./other-services.ts";
+import { type OtherRequest, otherRequests, otherRequestTitle, otherSuffixes, refuseOtherService } from "./other-services.ts";
 import { parseTarget, type Target } from "./target.ts";
 
 function targetOf(path: string): Target {
@@ -50,6 +50,20 @@ describe("requests of Data Lake Storage and Azure Files", () => {
       "HEAD path Get File Properties",
       "DELETE path Delete File",
     ]);
+  });
+
+  test("operations on access control lists are refused as of a flat account, every other one with its name", () => {
+    const flat = new Set<string>();
+    for (const row of otherRequests()) {
+      const error = refuseOtherService(row.method, asked(row), headersOf(row), row.service);
+      assert.deepEqual([error?.status, error?.code === "NotImplemented"], [row.refusedWith, row.refusedWith === 501], nameOf(row));
+      if (error?.code === "HierarchicalNamespaceNotEnabled") flat.add(nameOf(row));
+    }
+    const lists = ["Set Access Control Recursively", "Set Access Control"].flatMap((title) => [
+      `PATCH root ${title}`,
+      `PATCH path ${title}`,
+    ]);
+    assert.deepEqual([...flat].sort(), [...lists, "HEAD root Get Access Control", "HEAD path Get Access Control"].sort());
   });
 
   test("a header of Azure Files names the operation that is otherwise the same", () => {

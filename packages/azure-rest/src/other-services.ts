@@ -1,13 +1,15 @@
 /**
  * Operations of the two services that Stamp does not have, Data Lake Storage and Azure Files, as their REST references list them. Their
  * clients reach Stamp at a host of those services (`acct.dfs.…`, `acct.file.…`) or, with an endpoint of the Blob service, at its port.
- * Either way the answer is 501 with the operation's name; otherwise `DELETE path?recursive=true` would delete a blob.
+ * Either way the answer is 501 with the operation's name; otherwise `DELETE path?recursive=true` would delete a blob. Operations on access
+ * control lists are the exception: the service refuses them on an account without a hierarchical namespace, and clients tell by that answer
+ * that an account is flat (decision 0575).
  *
  * At the Blob service's own host a request counts as another service's only if something in it says so (`serviceTold`): reading a file of
  * a share and reading a blob are the same request.
  */
 import type { HttpHeaders } from "./headers.ts";
-import { notImplemented, type RestError } from "./rest-error.ts";
+import { notImplemented, type RestError, restError } from "./rest-error.ts";
 import { queryValue, type Target } from "./target.ts";
 
 export type OtherService = "dfs" | "file";
@@ -27,7 +29,12 @@ export interface OtherRequest {
   readonly query: readonly (readonly [name: string, value: string])[];
   /** A header that the request has; "*" at the end stands for any rest of its name. */
   readonly header: string | undefined;
+  /** HTTP status of the refusal. */
+  readonly refusedWith: 400 | 501;
 }
+
+/** Operations that the service itself refuses on an account without a hierarchical namespace. */
+const hierarchicalOnly: ReadonlySet<string> = new Set(["Get Access Control", "Set Access Control", "Set Access Control Recursively"]);
 
 /** `title: request`, where a request is `level METHOD name=value … with header`. The first that fits counts. */
 const dataLake = `
@@ -46,9 +53,12 @@ const dataLake = `
   Append Data: path PATCH action=append
   Flush Data: path PATCH action=flush
   Set Path Properties: path PATCH action=setproperties
+  Set Access Control Recursively: root PATCH action=setaccesscontrolrecursive
   Set Access Control Recursively: path PATCH action=setaccesscontrolrecursive
+  Set Access Control: root PATCH action=setaccesscontrol
   Set Access Control: path PATCH action=setaccesscontrol
   Update Path: path PATCH
+  Get Access Control: root HEAD action=getaccesscontrol
   Get Access Control: path HEAD action=getaccesscontrol
   Get Path Status: path HEAD action=getstatus
   Check Access: path HEAD action=checkaccess
@@ -121,7 +131,8 @@ function rowsOf(service: OtherService, text: string): OtherRequest[] {
     const [asked = "", header] = request.split(" with ");
     const [level, method = "", ...query] = asked.split(" ");
     const pairs = query.map((pair) => pair.split("=") as [string, string]);
-    return { service, title, level: level as Level, method, query: pairs, header };
+    const refusedWith = hierarchicalOnly.has(title) ? 400 : 501;
+    return { service, title, level: level as Level, method, query: pairs, header, refusedWith };
   });
 }
 
@@ -181,18 +192,28 @@ function fits(row: OtherRequest, method: string, target: Target, headers: HttpHe
   return row.query.every(([name, value]) => (value === "*" ? target.query.has(name) : lowered(target, name) === value));
 }
 
-/** Returns the name of the operation of another service that a request is; undefined if it is the Blob service's. */
-export function otherRequestTitle(method: string, target: Target, headers: HttpHeaders, host?: OtherService): string | undefined {
+interface Recognized {
+  /** Name of the operation with that of its service; the service's name alone if the operation is none of the tables. */
+  readonly title: string;
+  readonly row: OtherRequest | undefined;
+}
+
+function recognized(method: string, target: Target, headers: HttpHeaders, host?: OtherService): Recognized | undefined {
   const service = host ?? serviceTold(method, target, headers);
   if (service === undefined) return undefined;
   const row = requests[service].find((one) => fits(one, method, target, headers));
-  return row ? `${row.title} (${serviceNames[service]})` : serviceNames[service];
+  return { title: row ? `${row.title} (${serviceNames[service]})` : serviceNames[service], row };
 }
 
-/** Refuses a request of another service with 501 and the operation's name; undefined if it is the Blob service's. */
+/** Returns the name of the operation of another service that a request is; undefined if it is the Blob service's. */
+export const otherRequestTitle = (method: string, target: Target, headers: HttpHeaders, host?: OtherService): string | undefined =>
+  recognized(method, target, headers, host)?.title;
+
+/** Refuses a request of another service with 501 and the operation's name, or as the service does; undefined if it is the Blob service's. */
 export function refuseOtherService(method: string, target: Target, headers: HttpHeaders, host?: OtherService): RestError | undefined {
-  const title = otherRequestTitle(method, target, headers, host);
-  return title === undefined ? undefined : notImplemented(title).error;
+  const asked = recognized(method, target, headers, host);
+  if (asked === undefined) return undefined;
+  return asked.row?.refusedWith === 400 ? restError("HierarchicalNamespaceNotEnabled") : notImplemented(asked.title).error;
 }
 
 /** Returns the suffixes that a service's hosts would have: `dfs.localhost` where ours are `blob.localhost`. */

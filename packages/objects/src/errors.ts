@@ -25,6 +25,7 @@ export const serviceErrorCodes = [
   "ContentLengthExceeded",
   "EntityAlreadyExists",
   "EntityTooLarge",
+  "InfiniteLeaseDurationRequired",
   "InvalidBlobOrBlock",
   "InvalidBlobType",
   "InvalidBlockId",

@@ -36,7 +36,7 @@ export function* putBlob(value: OperationValue<"putBlob">, context: PlanContext)
   if (unusable !== undefined) return refuse("badRequest", unusable);
   const state = yield* readBlob(context, name);
   const { blobType = "BlockBlob", sequenceNumber = 0, pageBlobBytes = 0 } = value;
-  const error = checkReplace(context, conditions, state.head, blobType);
+  const error = yield* checkReplace(context, conditions, state, blobType);
   if (error) return errorAnswer(error);
   const refusal = checkPlaces(context, body);
   if (refusal) return refuse(refusal.reason, refusal.message);

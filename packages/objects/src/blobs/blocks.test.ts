@@ -99,6 +99,38 @@ test("blocks: Put Blob and Delete Blob drop uncommitted ones, and none of them c
   }
 });
 
+test("blocks: a blob with uncommitted ones only is deleted with them, under its conditions", () => {
+  const table = new TestTable();
+  const deleted = (more: object = {}) => table.outcome("deleteBlob", { name, conditions, ...more });
+  for (let i = 0; i < 20; i++) table.outcome("putBlock", block(id(i), 1));
+  assert.equal(deleted({ conditions: { ifMatch: "*" } }), "ConditionNotMet 412");
+  assert.equal(deleted({ conditions: { leaseId: "aaaaaaaa-1111-2222-3333-444444444444" } }), "LeaseNotPresentWithBlobOperation");
+  assert.equal(deleted({ snapshots: "only" }), "BlobNotFound");
+  assert.equal(lists(table).uncommitted.length, 20);
+  assert.equal(deleted(), "deleted");
+  assert.equal(table.outcome("getBlockList", { name, conditions, committed: true, uncommitted: true }), "BlobNotFound");
+  assert.equal(deleted(), "BlobNotFound");
+  table.outcome("putBlock", block(id(0), 1));
+  table.wallMs += uncommittedBlocksKeptMs;
+  assert.equal(deleted(), "BlobNotFound", "what was given up is not there");
+});
+
+test("blocks: nothing of another type is made over uncommitted ones", () => {
+  const table = new TestTable();
+  const body = { inline: emptyBytes, places: [] };
+  const copied = { copyId: "1", source: "s", description: "", copiedBytes: 0, totalBytes: 0, status: "pending" as const, work: undefined };
+  const copy = { name, conditions, headers, metadata: {}, copy: copied, pageBlobBytes: 0, sequenceNumber: 0, appendBlockCount: 0 };
+  const make = (blobType: "AppendBlob" | "PageBlob") => [
+    table.outcome("putBlob", { name, conditions, headers, metadata: {}, body, blobType }),
+    table.outcome("startCopy", { ...copy, sealed: false, parts: [], blobType }),
+  ];
+  table.outcome("putBlock", block(id(1), 5));
+  for (const type of ["AppendBlob", "PageBlob"] as const) assert.deepEqual(make(type), ["InvalidBlobType", "InvalidBlobType"], type);
+  assert.deepEqual(lists(table), { committed: [], uncommitted: ["0001:5"] });
+  table.wallMs += uncommittedBlocksKeptMs;
+  assert.deepEqual(make("AppendBlob"), ["blob", "blob"], "what was given up is in nobody's way");
+});
+
 test("blocks: a blob of 50,000 blocks is committed, read in the middle, and none of its rows is large", () => {
   const table = new TestTable();
   table.scanRowsMax = 10_000;
@@ -181,9 +213,10 @@ test("blocks: any sequence of operations does what the model says", () => {
           uncommitted = new Map();
           exists = true;
         } else {
-          assert.equal(table.outcome("deleteBlob", { name, conditions }), exists ? "deleted" : "BlobNotFound");
-          if (exists) uncommitted = new Map();
-          if (exists) committed = [];
+          const there: boolean = exists || uncommitted.size > 0;
+          assert.equal(table.outcome("deleteBlob", { name, conditions }), there ? "deleted" : "BlobNotFound");
+          uncommitted = new Map();
+          committed = [];
           exists = false;
         }
         const result = table.run({ case: "getBlockList", value: { name, conditions, committed: true, uncommitted: true } });

@@ -101,7 +101,7 @@ export function* putBlockList(value: OperationValue<"putBlockList">, context: Pl
   const { name, conditions, blocks, headers, metadata } = value;
   if (blocks.length > committedBlocksMax) return fail("BlockListTooLong");
   const state = yield* readBlob(context, name);
-  const error = checkReplace(context, conditions, state.head, "BlockBlob");
+  const error = yield* checkReplace(context, conditions, state, "BlockBlob");
   if (error) return errorAnswer(error);
   const content = yield* chooseBlocks(context, state, blocks);
   if (!content) return fail("InvalidBlockList");

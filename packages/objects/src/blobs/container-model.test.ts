@@ -98,6 +98,8 @@ class Model {
     if (!head) return "BlobNotFound";
     if (head.leased) return "LeaseIdMissing";
     if (snapshots === "" && this.snapshots(blob).length > 0) return "SnapshotsPresent";
+    const keepsDeleted = blob.kept.some((kept) => kept.role === "snapshot" && kept.untilMs !== undefined && this.alive(kept.untilMs));
+    if (snapshots === "" && !this.becomesVersion(head) && this.untilMs === undefined && keepsDeleted) return "SnapshotsPresent";
     for (const kept of this.snapshots(blob)) this.deleteKept(blob, kept);
     if (snapshots === "only") return "deleted";
     blob.head = undefined;
@@ -330,6 +332,25 @@ test("container: any script of writes, snapshots, versions, leases, deletes and 
     }),
     { numRuns: 250 },
   );
+});
+
+test("container: without soft delete a blob whose softly deleted snapshots are kept is deleted only with its snapshots", () => {
+  const run = new Run();
+  const remove = (snapshots: "" | "include") => run.table.outcome("deleteBlob", { name: name("x"), conditions: {}, snapshots });
+  run.step({ do: "policy", versioning: false, days: 2 });
+  for (let i = 0; i < 2; i++) run.step({ do: "put", blob: "x" });
+  run.step({ do: "policy", versioning: false, days: 0 });
+  assert.equal(remove(""), "SnapshotsPresent");
+  run.step({ do: "wait", days: 2 });
+  assert.equal(remove(""), "deleted", "their time is over");
+  run.model.blobs.clear();
+  run.step({ do: "policy", versioning: false, days: 2 });
+  for (let i = 0; i < 2; i++) run.step({ do: "put", blob: "x" });
+  run.step({ do: "policy", versioning: false, days: 0 });
+  run.step({ do: "undelete", blob: "x" });
+  assert.equal(remove(""), "SnapshotsPresent", "they came back");
+  assert.equal(remove("include"), "deleted");
+  assert.deepEqual(listAll(run.table), []);
 });
 
 test("listing: a page reads one row a blob, wherever it is, and nothing of content, blocks, snapshots and versions", () => {

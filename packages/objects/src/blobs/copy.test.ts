@@ -115,6 +115,39 @@ test("copy: while it is pending nothing else changes the blob, and its parts are
   assert.equal(table.outcome("endCopy", end({ copier: "two" })), "CopyIdMismatch");
 });
 
+test("copy: the lease of what it overwrites must be infinite, and stays as it is until the copy ends", () => {
+  const [leaseId, infinite] = ["aaaaaaaa-1111-2222-3333-444444444444", -1];
+  const lease = (table: TestTable, action: "acquire" | "release" | "break", durationSeconds: number) => {
+    const named = action === "release" ? { leaseId } : {};
+    return table.outcome("leaseBlob", {
+      name,
+      conditions: named,
+      action,
+      proposedLeaseId: leaseId,
+      durationSeconds,
+      breakPeriodSeconds: 5,
+    });
+  };
+  for (const status of ["pending", "success"] as const) {
+    const table = new TestTable();
+    const copy = (conditions: object) => table.outcome("startCopy", start({ conditions, copy: { ...pending, status } }));
+    table.outcome("putBlob", { name, conditions, headers, metadata: {}, body: { inline: utf8("x"), places: [] } });
+    const { etag } = blobOf(table);
+    assert.equal(lease(table, "acquire", 15), "leased");
+    assert.equal(copy({}), "LeaseIdMissing");
+    assert.equal(copy({ leaseId }), "InfiniteLeaseDurationRequired");
+    assert.equal(lease(table, "acquire", infinite), "leased");
+    lease(table, "break", infinite);
+    assert.equal(copy({ leaseId }), "InfiniteLeaseDurationRequired", "what is breaking ends");
+    assert.equal(blobOf(table).etag, etag, "nothing was changed");
+    table.monotonicMs += 5_000;
+    assert.equal(lease(table, "acquire", infinite), "leased");
+    assert.equal(copy({ leaseId }), "blob");
+    const during = status === "pending" ? "PendingCopyOperation" : "leased";
+    for (const action of ["acquire", "break", "release"] as const) assert.equal(lease(table, action, infinite), during, action);
+  }
+});
+
 test("copy: aborted or failed it leaves no content and no content row", () => {
   for (const how of ["abort", "fail"] as const) {
     const table = new TestTable();

@@ -29,7 +29,7 @@ import { readPiece } from "./blobs.ts";
 import { checkKeyOrScope, type KeyName, keyNameOf, unusableUnderKey } from "./encryption.ts";
 import { chunkBytes, encodePages, isOfPages } from "./pages/page-runs.ts";
 import { type Chunks, readChunks } from "./pages/pages.ts";
-import { checkLeaseOfRead, checkLeaseOfWrite } from "./protect/leases.ts";
+import { checkLeaseOfCopy, checkLeaseOfRead, checkLeaseOfWrite } from "./protect/leases.ts";
 import { changedHead, checkPlaces, checkReplace, findState, isArchived, isPending, readBlob, replaceContent } from "./state/blob-state.ts";
 import { type ContentPiece, encodePiece, placesBytesGuess, sizeOfPiece } from "./state/content.ts";
 import { blobOf, encodeHead, type HeadState } from "./state/head-row.ts";
@@ -125,7 +125,7 @@ export function* startCopy(value: OperationValue<"startCopy">, context: PlanCont
   const complete = copy.status === "success";
   if (complete && blobType === "PageBlob") return refuse("badRequest", "pages are added part by part");
   const state = yield* readBlob(context, name);
-  const error = checkReplace(context, conditions, state.head, blobType);
+  const error = (yield* checkReplace(context, conditions, state, blobType)) ?? checkLeaseOfCopy(state.head?.lease, context.leases);
   if (error) return errorAnswer(error);
   const key = keyNameOf(conditions);
   const refusal = checkParts(context, parts, key);

@@ -1,6 +1,6 @@
 /**
  * Delete Blob and Undelete Blob. With versioning a blob that is deleted becomes an earlier version; with a retention time it is kept, hidden,
- * as are its snapshots and versions; else it is gone. What has many snapshots is deleted in several commits, the blob itself in the last:
+ * as are its snapshots and versions; else it is gone. A blob that has uncommitted blocks only is gone with them. What has many snapshots is deleted in several commits, the blob itself in the last:
  * the answer says that there is `more`, and the same is asked again.
  */
 import { checkWriteConditions } from "../conditions.ts";
@@ -30,6 +30,7 @@ import {
   dropStaging,
   findKept,
   readBlob,
+  readLiveStaging,
   readStaging,
   retireAsVersion,
 } from "./state/blob-state.ts";
@@ -75,8 +76,28 @@ function* deleteKept(value: OperationValue<"deleteBlob">, context: PlanContext, 
   return answer(gone(true), [...writes, remove(key), ...(yield* users.writes(prefix))]);
 }
 
+/** A blob that was never committed: its blocks are what there is of it. */
+function* deleteStaged(value: OperationValue<"deleteBlob">, context: PlanContext, prefix: Uint8Array): Plan {
+  const staging = yield* readLiveStaging(context, prefix);
+  if (!staging || value.snapshots === "only") return fail("BlobNotFound");
+  const error = checkWrite(context, value.conditions, undefined, false);
+  return error ? errorAnswer(error) : answer(gone(true), yield* dropStaging(prefix, staging));
+}
+
+/** True if the blob has a snapshot that was deleted softly and is still kept. */
+function* hasDeletedSnapshot(context: PlanContext, prefix: Uint8Array): Plan<boolean> {
+  const low = keptPrefix(prefix);
+  let found = false;
+  yield* walkRows(low, afterPrefix(low), (row) => {
+    const state = decodeHead(row.value);
+    found = state.role === "snapshot" && state.deleted !== undefined && !isOver(state, context);
+    return found ? undefined : successor(row.key);
+  });
+  return found;
+}
+
 function* deleteBase(value: OperationValue<"deleteBlob">, context: PlanContext, { prefix, head }: BlobState): Plan {
-  if (!head) return fail("BlobNotFound");
+  if (!head) return yield* deleteStaged(value, context, prefix);
   const error = checkWrite(context, value.conditions, head, false);
   if (error) return errorAnswer(error);
   if (!value.snapshots && head.snapshotCount > 0) return fail("SnapshotsPresent");
@@ -85,6 +106,9 @@ function* deleteBase(value: OperationValue<"deleteBlob">, context: PlanContext, 
   const protection = value.snapshots === "only" || version ? undefined : protectionOf(head, context);
   if (protection) return fail(protection);
   const retentionDays = context.policy.deleteRetentionDays;
+  // Without the blob nobody could take them back before their time is over.
+  const goesForGood = !value.snapshots && !version && retentionDays === 0;
+  if (goesForGood && (yield* hasDeletedSnapshot(context, prefix))) return fail("SnapshotsPresent");
   const users = new ContentUsers();
   const writes: RowWrite[] = [];
   let snapshotCount = head.snapshotCount;

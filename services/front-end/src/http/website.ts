@@ -1,7 +1,7 @@
 /**
  * Static websites: `GET http://acct.web.localhost:10000/path` gives the blob `path` of the container `$web` to everybody, when the account's
- * service properties switch that on. A path that ends with a slash means the index document in it; what is not there is the error
- * document, with 404. Queries mean nothing; nothing of the REST API is here.
+ * service properties switch that on. A path that ends with a slash means the index document in it, and so does one that is no blob's; what
+ * is not there is the error document, with 404. Queries mean nothing; nothing of the REST API is here.
  */
 import { accountOfHost, canonicalPath, decodePercent, isAccountName, type StaticWebsite } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
@@ -42,23 +42,26 @@ async function answer(parts: WebsiteParts, account: string, request: HttpRequest
   if (!found?.ok) return page(request, 503, "The server is busy.");
   const website = found.value.kind === "known" ? found.value.serviceProperties.blob.staticWebsite : undefined;
   if (!website?.enabled) return page(request, 404, nothing);
-  const name = documentOf(request.target, website);
-  if (name === "bad") return page(request, 400, "The path is not percent-encoded UTF-8.");
-  const given = name === undefined ? undefined : await read(parts, request, account, name, true);
-  if (given && given.status !== 404) return given;
+  const names = documentsOf(request.target, website);
+  if (names === undefined) return page(request, 400, "The path is not percent-encoded UTF-8.");
+  for (const name of names) {
+    const given = await read(parts, request, account, name, true);
+    if (given.status !== 404) return given;
+  }
   const { errorDocument404Path: other } = website;
   const instead = other === undefined ? undefined : await read(parts, request, account, other, false);
   return instead?.status === 200 ? { ...instead, status: 404 } : page(request, 404, "The requested content does not exist.");
 }
 
-/** The blob that a path means; undefined for none. */
-function documentOf(target: string, website: StaticWebsite): string | "bad" | undefined {
+/** Returns the blobs that a path may mean, the first that is there counts; undefined if the path is no text. */
+function documentsOf(target: string, website: StaticWebsite): string[] | undefined {
   const literal = decodePercent((target.split("?")[0] ?? "").slice(1));
-  if (literal === undefined) return "bad";
+  if (literal === undefined) return undefined;
   const path = canonicalPath(literal);
-  if (path === "" && website.defaultIndexDocumentPath !== undefined) return website.defaultIndexDocumentPath;
-  if (path !== "" && !path.endsWith("/")) return literal;
-  return website.indexDocument === undefined ? undefined : `${path}${website.indexDocument}`;
+  if (path === "" && website.defaultIndexDocumentPath !== undefined) return [website.defaultIndexDocumentPath];
+  const isFolder = path === "" || path.endsWith("/");
+  const index = website.indexDocument === undefined ? [] : [`${path}${isFolder ? "" : "/"}${website.indexDocument}`];
+  return isFolder ? index : [literal, ...index];
 }
 
 function read(parts: WebsiteParts, request: HttpRequest, account: string, name: string, conditioned: boolean): Promise<HttpResponse> {

@@ -4,7 +4,7 @@ import { etagOf } from "../../etag.ts";
 import { containerKey, headKey } from "../../object-keys.ts";
 import type { OperationValue } from "../../operation.ts";
 import { answer, type Decision, errorAnswer, fail, getRow, type Plan, type PlanContext, put, refuse } from "../../plan.ts";
-import { readBlob } from "../state/blob-state.ts";
+import { isPending, readBlob } from "../state/blob-state.ts";
 import { decodeContainer, encodeContainer } from "../state/container-row.ts";
 import { encodeHead } from "../state/head-row.ts";
 import { actOnLease, infinite, type Lease } from "./leases.ts";
@@ -60,6 +60,8 @@ function isWellFormed({ action, proposedLeaseId, durationSeconds, breakPeriodSec
 export function* leaseBlob(value: OperationValue<"leaseBlob">, context: PlanContext): Plan {
   const { prefix, head } = yield* readBlob(context, value.name);
   if (!head) return fail("BlobNotFound");
+  // The copy holds the blob's lease as it is until it ends.
+  if (isPending(head)) return fail("PendingCopyOperation");
   return act(value, context, head, headKey(prefix), (lease) => encodeHead({ ...head, lease }));
 }
 

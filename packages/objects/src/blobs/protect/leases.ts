@@ -241,6 +241,13 @@ export function checkLeaseOfRead(
   return lease.id === leaseId ? undefined : serviceError(`LeaseIdMismatchWith${of}Operation`);
 }
 
+/** Checks the lease of what a copy overwrites: without a lease or under an infinite one a copy may take as long as it likes. */
+export const checkLeaseOfCopy = (lease: Lease | undefined, clock: LeaseClock): ServiceError | undefined => {
+  const state = stateOf(lease, clock);
+  const held = state === "leased" || state === "breaking";
+  return held && lease?.durationMs !== infinite ? serviceError("InfiniteLeaseDurationRequired") : undefined;
+};
+
 /** Checks the lease of a write: it must name the lease that is held. */
 export function checkLeaseOfWrite(
   of: Leased,

@@ -122,17 +122,21 @@ export const checkWrite = (
 
 export const isArchived = (head: HeadState): boolean => head.tier?.name === "Archive";
 
-/** Checks a write that makes the blob or replaces its content. A blob keeps its type, and an archived one its content. */
-export function checkReplace(
+/**
+ * Checks a write that makes the blob or replaces its content. A blob keeps its type, and an archived one its content. A blob that has
+ * uncommitted blocks only is a block blob, too: nothing of another type takes them away.
+ */
+export function* checkReplace(
   context: PlanContext,
   conditions: Conditions,
-  head: HeadState | undefined,
+  { prefix, head }: BlobState,
   blobType: BlobType,
-): ServiceError | undefined {
+): Plan<ServiceError | undefined> {
   const error = checkWrite(context, conditions, head, true);
-  if (error || head === undefined) return error;
-  if (head.blobType !== blobType) return serviceError("InvalidBlobType");
-  return checkNotArchived(head);
+  if (error) return error;
+  const staged = !head && blobType !== "BlockBlob" && (yield* readLiveStaging(context, prefix)) !== undefined;
+  const type = staged ? "BlockBlob" : (head?.blobType ?? blobType);
+  return type === blobType ? checkNotArchived(head) : serviceError("InvalidBlobType");
 }
 
 export const checkNotArchived = (head: HeadState | undefined): ServiceError | undefined =>

@@ -72,7 +72,8 @@ export const blobService = (hostSuffixes: readonly string[]): RestService => ({
     });
   },
   errorBody(error, { requestId, nowMs, headers }) {
-    if (error.code === "NotImplemented" && headers.accept === "application/json") {
+    const isOfDataLake = error.code === "NotImplemented" || error.code === "HierarchicalNamespaceNotEnabled";
+    if (isOfDataLake && headers.accept === "application/json") {
       return { contentType: "application/json", text: dataLakeErrorBody(error) };
     }
     return { contentType: "application/xml", text: errorBody(error, requestId, formatIso(nowMs)) };
