@@ -27,7 +27,7 @@ export const formatVersions = {
   "lock-service": 2,
   "store-proof": 1,
   lease: 1,
-  metadata: 4,
+  metadata: 5,
   location: 1,
   "partition-metadata": 4,
   "commit-log": 1,

@@ -110,6 +110,7 @@ export type RuleName =
   | "newerFragmentsStay"
   | "copiesReadBeforeTold"
   | "fragmentsOfTheirCode"
+  | "fragmentsCompared"
   | "fragmentSynced"
   | "fragmentWrittenOnce"
   | "fragmentChunkVerified"

@@ -55,9 +55,11 @@ export {
   fragmentBytesOf,
   fragmentChunkBytes,
   fragmentChunkChecksum,
+  fragmentContentChecksum,
   fragmentContentOffset,
   fragmentHeadBytes,
   fragmentTableBytes,
+  isContentOf,
   isFragmentSpec,
 } from "./format/fragment-file.ts";
 export { FrameFeed } from "./format/frame-feed.ts";

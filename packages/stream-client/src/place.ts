@@ -7,7 +7,14 @@ export interface CodedPlaces {
   /** Name of the code. */
   readonly profile: string;
   /** By index in the code. An empty address: its node is not known. */
-  readonly fragments: readonly { readonly version: number; readonly address: string }[];
+  readonly fragments: readonly {
+    readonly version: number;
+    readonly address: string;
+    /** crc32c of its content, as recorded when the extent was coded; undefined: it is not recorded. */
+    readonly checksum?: number;
+  }[];
+  /** crc32c of the whole sealed content; undefined: the stream manager is of a release that does not tell it. */
+  readonly checksum?: number;
 }
 
 export interface Location {
@@ -40,7 +47,12 @@ export const locationFromWire = (location: ExtentLocation): Location => ({
   ...(location.coded === undefined ? {} : { coded: codedFromWire(location.coded) }),
 });
 
-const codedFromWire = ({ profile, fragments }: CodedLocation): CodedPlaces => ({
+const codedFromWire = ({ profile, fragments, checksum: content }: CodedLocation): CodedPlaces => ({
   profile,
-  fragments: fragments.map(({ version, address }) => ({ version: fromWire(version), address })),
+  fragments: fragments.map(({ version, address, checksum }) => ({
+    version: fromWire(version),
+    address,
+    ...(checksum === undefined ? {} : { checksum }),
+  })),
+  ...(content === undefined ? {} : { checksum: content }),
 });

@@ -148,6 +148,26 @@ const golden: Record<string, StoredRecord> = {
       attempt: { kind: "repair", version: extentVersion(8), index: 3, target: { nodeId: "n7", diskId: "d7" } },
     },
   },
+  "v5/extent-coded": {
+    kind: "extent",
+    record: {
+      id: extentId(13),
+      phase: "sealed",
+      version: extentVersion(8),
+      ownerEpoch: ownerEpoch(1),
+      stream: "/a",
+      replicas: [],
+      sealedLengthBytes: 500,
+      removed: replicas,
+      checksum: 7,
+      coded: {
+        profile: "rs-4-2",
+        fragments: ["n1", "n2", "n3", "n4", "n5", "n6"].map((nodeId) => ({ nodeId, diskId: "d", version: extentVersion(5) })),
+        checksums: [1, 2, 0xffff_ffff, 4, 0, 6],
+      },
+      attempt: { kind: "repair", version: extentVersion(8), index: 3, target: { nodeId: "n7", diskId: "d7" } },
+    },
+  },
   "v4/extent-decoding": {
     kind: "extent",
     record: {

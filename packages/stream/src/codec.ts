@@ -4,7 +4,7 @@
  *   sm/ids                   { next }            every number below it is used up            'I' 1
  *   sm/stream/<name>         StreamRecord        without its name                            'T' 1
  *   sm/segment/<16 digits>   { extents }         immutable                                   'G' 1
- *   sm/extent/<16 digits>    ExtentRecord        without its id                              'E' 1, 2, 3
+ *   sm/extent/<16 digits>    ExtentRecord        without its id                              'E' 1 to 5
  *   sm/node/<node id>        NodeRecord          without its id                              'N' 1, 2
  *
  * A record is written in the lowest version that has all its fields.
@@ -47,11 +47,12 @@ export type StoredRecord =
   | { readonly kind: "node"; readonly record: NodeRecord };
 
 const letters = { ids: 0x49, stream: 0x54, segment: 0x47, extent: 0x45, node: 0x4e } as const;
-const versionMax = { ids: 1, stream: 1, segment: 1, extent: 4, node: 2 } as const;
+const versionMax = { ids: 1, stream: 1, segment: 1, extent: 5, node: 2 } as const;
 
 function versionOf(stored: StoredRecord): number {
   if (stored.kind === "extent") {
     const { checksum, loss, untold, droppedAtMs, coded, attempt, removedFragments } = stored.record;
+    if (coded?.checksums !== undefined) return 5;
     if (coded !== undefined || attempt !== undefined || removedFragments !== undefined) return 4;
     if (droppedAtMs !== undefined) return 3;
     return checksum === undefined && loss === undefined && untold === undefined ? 1 : 2;
@@ -227,10 +228,12 @@ const place = (fields: Fields): ReplicaPlace => ({ nodeId: fields.text("nodeId")
 
 const fragmentPlace = (fields: Fields): FragmentPlace => ({ ...place(fields), version: extentVersion(fields.natural("version")) });
 
-const codedRecord = (fields: Fields): CodedRecord => ({
-  profile: fields.text("profile"),
-  fragments: fields.list("fragments").map(fragmentPlace),
-});
+function codedRecord(fields: Fields): CodedRecord {
+  const checksums = fields.optional("checksums", (from, name) => from.naturals(name));
+  const fragments = fields.list("fragments").map(fragmentPlace);
+  if (checksums !== undefined && checksums.length !== fragments.length) throw new TypeError("checksums");
+  return { profile: fields.text("profile"), fragments, ...(checksums === undefined ? {} : { checksums }) };
+}
 
 function attemptRecord(fields: Fields): AttemptRecord {
   const version = extentVersion(fields.natural("version"));

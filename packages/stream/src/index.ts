@@ -40,6 +40,7 @@ export {
   planFinishDecoding,
   planFinishFragmentRepair,
   planForgetFragment,
+  planRecordFragmentChecksums,
 } from "./coding/plan-coding.ts";
 export { repairSources } from "./coding/repair-sources.ts";
 export { whyFragmentStays } from "./coding/stray-fragments.ts";

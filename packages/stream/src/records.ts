@@ -40,6 +40,8 @@ export interface CodedRecord {
   readonly profile: string;
   /** Place of each fragment, by its index in the code. */
   readonly fragments: readonly FragmentPlace[];
+  /** crc32c of the content of each fragment, by index, the same for all versions of it. Absent: an earlier release coded the extent. */
+  readonly checksums?: readonly number[];
 }
 
 /**

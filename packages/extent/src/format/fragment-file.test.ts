@@ -16,9 +16,11 @@ import {
   fragmentBytesOf,
   fragmentChunkBytes,
   fragmentChunkChecksum,
+  fragmentContentChecksum,
   fragmentContentOffset,
   fragmentHeadBytes,
   fragmentTableBytes,
+  isContentOf,
 } from "./fragment-file.ts";
 
 const digest = new NodeDigest();
@@ -152,4 +154,26 @@ test("fragment file: fragments hold the extent, with less than a chunk for each 
       assert.ok(fragmentTableBytes(fragmentBytes) >= (4 * fragmentBytes) / fragmentChunkBytes);
     }),
   );
+});
+
+test("fragment format: the checksum of the content follows from the table", () => {
+  const sums = Uint32Array.from({ length: chunks }, (_, number) => fragmentChunkChecksum(crc32c, spec, number, chunk(number)));
+  assert.equal(fragmentContentChecksum(crc32c, spec, sums), crc32c(content));
+  const flipped = content.slice();
+  flipped[fragmentChunkBytes + 9] = (flipped[fragmentChunkBytes + 9] as number) ^ 1;
+  sums[1] = fragmentChunkChecksum(crc32c, spec, 1, flipped.subarray(fragmentChunkBytes));
+  assert.equal(fragmentContentChecksum(crc32c, spec, sums), crc32c(flipped));
+});
+
+test("fragment format: checksums of data fragments are those of an extent only if they join to its content and zeros behind it", () => {
+  for (const sealedLengthBytes of [content.length - 77, content.length, fragmentChunkBytes - 1]) {
+    const extentContent = content.subarray(0, sealedLengthBytes);
+    const fragmentBytes = fragmentChunkBytes;
+    const filled = concatBytes([extentContent, new Uint8Array(chunks * fragmentBytes - sealedLengthBytes)]);
+    const sums = [crc32c(filled.subarray(0, fragmentBytes)), crc32c(filled.subarray(fragmentBytes))];
+    const extent = { sealedLengthBytes, fragmentBytes, contentChecksum: crc32c(extentContent) };
+    assert.ok(isContentOf(crc32c, extent, sums));
+    assert.ok(!isContentOf(crc32c, extent, sums.with(1, (sums[1] as number) ^ 1)));
+    assert.ok(!isContentOf(crc32c, { ...extent, contentChecksum: extent.contentChecksum ^ 1 }, sums));
+  }
 });

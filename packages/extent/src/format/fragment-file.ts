@@ -25,7 +25,7 @@ import {
   viewOf,
   Writer,
 } from "./binary.ts";
-import type { Crc32c } from "./crc.ts";
+import { type Crc32c, combineCrc32c } from "./crc.ts";
 
 export const fragmentChunkBytes = 65_536;
 /** Length of the head in bytes: one page. */
@@ -151,13 +151,18 @@ export function decodeFragmentHead(crc32c: Crc32c, page: Uint8Array): Versioned<
 /** Returns the checksum of one chunk of a fragment, as the table has it. `bytes` (borrowed) are the whole chunk. */
 export function fragmentChunkChecksum(crc32c: Crc32c, name: FragmentName, chunk: number, bytes: Uint8Array): number {
   assert(bytes.length === fragmentChunkBytes, "a whole chunk");
-  const prefix = new Uint8Array(chunkNameBytes);
-  const view = viewOf(prefix);
+  return crc32c(bytes, crc32c(chunkName(name, chunk)));
+}
+
+/** Returns the bytes that a chunk's checksum covers before the chunk. */
+function chunkName(name: FragmentName, chunk: number): Uint8Array {
+  const bytes = new Uint8Array(chunkNameBytes);
+  const view = viewOf(bytes);
   putU64(view, 0, name.extentId);
   putU64(view, 8, name.version);
   view.setUint32(16, name.index, true);
   view.setUint32(20, chunk, true);
-  return crc32c(bytes, crc32c(prefix));
+  return bytes;
 }
 
 /** Returns the table, filled with zeros up to a multiple of 4096 bytes, and its checksum for the head. */
@@ -182,6 +187,28 @@ export function decodeFragmentTable(
     const view = viewOf(bytes);
     return Uint32Array.from({ length: head.fragmentBytes / fragmentChunkBytes }, (_, chunk) => view.getUint32(4 * chunk, true));
   });
+}
+
+/** Returns the crc32c of a fragment's whole content. It follows from the checksums of its chunks: no content is read. */
+export function fragmentContentChecksum(crc32c: Crc32c, name: FragmentName, table: Uint32Array): number {
+  let checksum = 0;
+  for (const [chunk, named] of table.entries()) {
+    const ofContent = (combineCrc32c(crc32c(chunkName(name, chunk)), 0, fragmentChunkBytes) ^ named) >>> 0;
+    checksum = combineCrc32c(checksum, ofContent, fragmentChunkBytes);
+  }
+  return checksum;
+}
+
+/** True if data fragments with these checksums, by index, hold the content of the extent and zeros behind it. */
+export function isContentOf(
+  crc32c: Crc32c,
+  extent: Pick<FragmentSpec, "sealedLengthBytes" | "fragmentBytes" | "contentChecksum">,
+  dataChecksums: readonly number[],
+): boolean {
+  const { sealedLengthBytes, fragmentBytes, contentChecksum } = extent;
+  const zeros = new Uint8Array(fragmentBytes * dataChecksums.length - sealedLengthBytes);
+  const joined = dataChecksums.reduce((sum, next) => combineCrc32c(sum, next, fragmentBytes), 0);
+  return joined === combineCrc32c(contentChecksum, crc32c(zeros), zeros.length);
 }
 
 /**

@@ -196,7 +196,10 @@ export class FragmentRace {
     const version = toWire(coded.fragments[index]?.version ?? 0);
     const range = { offsetBytes: toWire(offsetBytes), lengthBytes };
     const of = { profile: coded.profile, sealedLengthBytes: toWire(this.#range.sealedLengthBytes) };
-    const request = { extentId: toWire(extentId), version, index, ...range, ...of };
+    const { checksum } = coded;
+    const fragmentChecksum = coded.fragments[index]?.checksum;
+    const compared = { ...(checksum === undefined ? {} : { checksum }), ...(fragmentChecksum === undefined ? {} : { fragmentChecksum }) };
+    const request = { extentId: toWire(extentId), version, index, ...range, ...of, ...compared };
     const options = { timeoutMs: Math.max(1, deadlineMs - startMs), signal: controller.signal };
     void world.transport
       .client(address, ExtentFragments)

@@ -75,13 +75,15 @@ export function chooseFragments(extent: ExtentRecord, found: readonly FoundFragm
 
 /**
  * Stores the extent in these fragments from here on. Refused if the record has changed since `extent`. The version goes above every fragment that was
- * found. A fragment that no node has is recorded as lost on a node that has another one, so that it is made anew.
+ * found. A fragment that no node has is recorded as lost on a node that has another one, so that it is made anew. `checksums`: of the content of each
+ * fragment, by index; undefined: they are not recorded.
  */
 export function planAdoptFragments(
   state: StreamState,
   extent: ExtentRecord,
   { profile, fragments }: ChosenFragments,
   heldVersion: number,
+  checksums?: readonly number[],
 ): Outcome<Plan> {
   const { id } = extent;
   const why = refuseFragments(id, extent);
@@ -100,7 +102,7 @@ export function planAdoptFragments(
     version,
     replicas: [],
     removed: [...extent.removed, ...gone.map(({ nodeId, diskId }): ReplicaPlace => ({ nodeId, diskId }))],
-    coded: { profile: profile.name, fragments: places },
+    coded: { profile: profile.name, fragments: places, ...(checksums && { checksums }) },
     ...(left.length === 0 ? {} : { removedFragments: left }),
   };
   return ok({ changes: [{ kind: "extent", record }], reads: [] });

@@ -121,8 +121,11 @@ function withoutReplicas(extent: ExtentRecord): ExtentRecord {
   return { ...extent, replicas: [], removed: [...extent.removed, ...replicas.map(placeOf)] };
 }
 
-/** Every fragment is durable, and what was stored was decoded and compared: the extent is coded from here on, its replicas are garbage. */
-export function planFinishCoding(state: StreamState, id: ExtentId, attemptVersion: number): Outcome<Plan> {
+/**
+ * Every fragment is durable, and what was stored was decoded and compared: the extent is coded from here on, its replicas are garbage. `checksums`: of
+ * the content of each fragment, by index; undefined: they are not recorded.
+ */
+export function planFinishCoding(state: StreamState, id: ExtentId, attemptVersion: number, checksums?: readonly number[]): Outcome<Plan> {
   const found = attemptOf(state, id, attemptVersion, "code");
   if (!found.ok) return found;
   const { extent, attempt } = found.value;
@@ -130,12 +133,18 @@ export function planFinishCoding(state: StreamState, id: ExtentId, attemptVersio
   const coded: CodedRecord = {
     profile: attempt.profile,
     fragments: attempt.targets.map((target) => ({ ...target, version: attempt.version })),
+    ...(checksums === undefined ? {} : { checksums }),
   };
   return change({ ...withoutReplicas(rest), version: extentVersion(extent.version + 1), coded });
 }
 
-/** The new fragment is durable: it takes the place of the old one, which is garbage. */
-export function planFinishFragmentRepair(state: StreamState, id: ExtentId, attemptVersion: number): Outcome<Plan> {
+/** The new fragment is durable: it takes the place of the old one, which is garbage. `checksums`: see `planFinishCoding`; what is recorded stays. */
+export function planFinishFragmentRepair(
+  state: StreamState,
+  id: ExtentId,
+  attemptVersion: number,
+  checksums?: readonly number[],
+): Outcome<Plan> {
   const found = attemptOf(state, id, attemptVersion, "repair");
   if (!found.ok) return found;
   const { extent, attempt } = found.value;
@@ -143,8 +152,15 @@ export function planFinishFragmentRepair(state: StreamState, id: ExtentId, attem
   const old = coded?.fragments[attempt.index];
   if (coded === undefined || old === undefined) return conflict(`extent ${id} has no fragment ${attempt.index}`);
   const fragments = coded.fragments.with(attempt.index, { ...attempt.target, version: attempt.version });
-  const record = { ...rest, version: extentVersion(extent.version + 1), coded: { ...coded, fragments } };
+  const record = { ...rest, version: extentVersion(extent.version + 1), coded: { ...(checksums && { checksums }), ...coded, fragments } };
   return change(withRemoved(record, [old]));
+}
+
+/** Records the checksums of the fragments of an extent that an earlier release coded. Refused if the record has changed since `extent`. */
+export function planRecordFragmentChecksums(state: StreamState, extent: ExtentRecord, checksums: readonly number[]): Outcome<Plan> {
+  const { coded, id, version } = extent;
+  if (coded === undefined || state.extent(id) !== extent) return conflict(`extent ${id} has changed meanwhile`);
+  return change({ ...extent, version: extentVersion(version + 1), coded: { ...coded, checksums } });
 }
 
 /** Every replica is durable and has the checksum of the extent: it is replicated from here on, its fragments are garbage. */

@@ -34,7 +34,7 @@ export class CompactRecords {
       ...(loss === undefined ? {} : { loss }),
       ...(untold === undefined ? {} : { untold }),
       ...dropped,
-      ...(coded === undefined ? {} : { coded: { profile: coded.profile, fragments: coded.fragments.map((each) => this.#named(each)) } }),
+      ...(coded === undefined ? {} : { coded: { ...coded, fragments: coded.fragments.map((each) => this.#named(each)) } }),
       ...(attempt === undefined ? {} : { attempt }),
       ...(removedFragments === undefined ? {} : { removedFragments }),
     };

@@ -174,3 +174,32 @@ test("decoding: a later attempt does not join the job of an earlier one; its rep
     assert.equal((await cluster.replica("en-7", coding.id)).version, 12n);
   });
 });
+
+test("fragments compared: one whose content is not the recorded one is no source, gives nothing, and counts as damaged", async () => {
+  const coding = new Coding(19, "rs-4-2", 2);
+  await coding.run(async () => {
+    unwrap(await coding.make("en-1", 3));
+    const named = { smTerm: 1n, extent: coding.extent, fragments: coding.all(3) };
+    const { fragmentChecksums } = unwrap(await coding.calls("en-2").verifyFragments(named, { timeoutMs }));
+    assert.equal(fragmentChecksums.length, 6);
+    const extent = { ...coding.extent, fragmentChecksums };
+    const spare = coding.names.at(-1) as string;
+    const wrong = { ...coding.extent, fragmentChecksums: fragmentChecksums.with(0, (fragmentChecksums[0] as number) ^ 1) };
+    const target = coding.at(0, 9, spare);
+    const request = { smTerm: 1n, target, sources: coding.all(3).slice(1), stampId };
+    assert.equal(reasonOf(await coding.calls(spare).repairFragment({ ...request, extent: wrong }, { timeoutMs })), "extentStale");
+    assert.equal(unwrap(await coding.held(spare)).fragments.length, 0, "nothing is left of it");
+    unwrap(await coding.calls(spare).repairFragment({ ...request, extent }, { timeoutMs }));
+    assert.equal(reasonOf(await coding.calls(spare).repairFragment({ ...request, extent: wrong }, { timeoutMs })), "conflict");
+    const few = { ...request, extent: { ...extent, fragmentChecksums: [1, 2] } };
+    assert.equal(reasonOf(await coding.calls(spare).repairFragment(few, { timeoutMs })), "badRequest");
+    // Fragment 1 was made wrong by a release that compared nothing: the same file with another recorded checksum.
+    const other = { ...coding.extent, fragmentChecksums: fragmentChecksums.with(1, (fragmentChecksums[1] as number) ^ 1) };
+    const again = { ...request, extent: other, target: coding.at(0, 11, spare) };
+    unwrap(await coding.calls(spare).repairFragment(again, { timeoutMs }));
+    const holder = coding.at(1, 3).address;
+    const [held] = unwrap(await coding.held(holder)).fragments;
+    assert.match(held?.damage ?? "", /recorded when the extent was coded/);
+    assert.equal(held?.chunksReadable, false);
+  });
+});

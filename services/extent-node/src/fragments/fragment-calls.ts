@@ -15,7 +15,7 @@ export async function readFragment(
   request: ReadFragmentRequest,
   context: CallContext,
 ): Promise<Outcome<{ payload: Uint8Array; payloadChecksum: number }>> {
-  const { index, lengthBytes, background, profile, sealedLengthBytes, checksum } = request;
+  const { index, lengthBytes, background, profile, sealedLengthBytes, checksum, fragmentChecksum } = request;
   if (lengthBytes === 0 || lengthBytes > readBytesMax) return refused("invalidArgument", "badRequest", `a read of ${lengthBytes} bytes`);
   const arrivedMs = node.world.clock.monotonicMs();
   const io = { class: background ? repairIo.class : ("read" as const), deadlineMs: context.deadlineMs, caller: context };
@@ -24,6 +24,7 @@ export async function readFragment(
     ...(profile === "" ? {} : { profile }),
     ...(sealedLengthBytes === 0n ? {} : { sealedLengthBytes: fromWire(sealedLengthBytes) }),
     ...(checksum === undefined ? {} : { contentChecksum: checksum }),
+    ...(checksum === undefined || fragmentChecksum === undefined ? {} : { fragmentChecksum }),
   };
   const bytes = await node.fragments.read(name, fromWire(request.offsetBytes), lengthBytes, io, wanted);
   if (!background) node.took.read.since(arrivedMs);

@@ -6,6 +6,7 @@
  * - A file has its final name when table, content and head are synced (rule `fragmentSynced`). It is never changed afterwards.
  * - A node takes no second fragment of a version of an extent (rule `fragmentWrittenOnce`): a late write would replace what was verified.
  * - A version whose deletion was asked for is not made any more: the pieces of a slow maker may arrive after it.
+ * - The content of a fragment is what was recorded when its extent was coded (rule `fragmentsCompared`): it gets no name otherwise, and gives nothing.
  * - No byte leaves whose chunk is not what the table says (rule `fragmentChunkVerified`). A bad chunk makes its fragment `damaged`; its other chunks are still read.
  * - The format is named in the folder's marker before the first file is made.
  */
@@ -18,6 +19,7 @@ import {
   type FragmentName,
   type FragmentSpec,
   fragmentChunkBytes,
+  fragmentContentChecksum,
   fragmentContentOffset,
   fragmentHeadBytes,
   fragmentTableBytes,
@@ -27,7 +29,7 @@ import { DiskError, raiseFormats, type World } from "@stamp/ports";
 import type { DiskQueue, Io } from "../disk/disk-queue.ts";
 import type { ExtentFiles } from "../disk/extent-files.ts";
 import { DeletedVersions } from "./deleted-versions.ts";
-import { FragmentWriter } from "./fragment-writer.ts";
+import { FragmentWriter, otherContent } from "./fragment-writer.ts";
 
 export const fragmentsFolder = "fragments";
 const suffix = ".fragment";
@@ -65,6 +67,8 @@ export async function fragmentPaths(world: Pick<World, "disk">): Promise<string[
 interface Kept {
   readonly head: FragmentHead;
   readonly table: Uint32Array;
+  /** crc32c of the whole content, as the table says. */
+  readonly checksum: number;
 }
 
 export interface FragmentDamage {
@@ -79,7 +83,10 @@ const badOrGone = ({ failure }: Failed): VerifiedFragment | undefined =>
   failure.reason === "unknownExtent" ? undefined : { kind: "bad", why: failure.message };
 
 /** Code and content that a fragment is expected to have. Its name does not say them, and a history that was lost with the metadata gave names too. */
-export type WantedFragment = Partial<Pick<FragmentSpec, "profile" | "sealedLengthBytes" | "contentChecksum">>;
+export type WantedFragment = Partial<Pick<FragmentSpec, "profile" | "sealedLengthBytes" | "contentChecksum">> & {
+  /** crc32c of the fragment's own content, as recorded when the extent was coded; undefined: it is not recorded. */
+  readonly fragmentChecksum?: number;
+};
 
 /** Says why a fragment is not the one that is wanted; undefined: it is. */
 export function otherThan({ extentId: id, version, index, ...head }: FragmentHead, wanted: WantedFragment): string | undefined {
@@ -278,9 +285,11 @@ export class FragmentFiles {
   ): Promise<Outcome<Uint8Array>> {
     const kept = await this.#open(name, io);
     if (!kept.ok) return kept;
-    const { head, table } = kept.value;
+    const { checksum, head, table } = kept.value;
     const other = otherThan(head, wanted);
     if (other !== undefined && this.#world.rules.on("fragmentsOfTheirCode")) return refused("notFound", "unknownExtent", other);
+    const differs = otherContent(this.#world.rules, checksum, wanted.fragmentChecksum);
+    if (differs !== undefined) return this.#hurt(name, differs, false);
     if (lengthBytes <= 0 || offsetBytes < 0 || offsetBytes + lengthBytes > head.fragmentBytes)
       return refused("invalidArgument", "badRequest", `a fragment of ${head.fragmentBytes} bytes has no ${lengthBytes} at ${offsetBytes}`);
     const first = Math.floor(offsetBytes / fragmentChunkBytes);
@@ -301,14 +310,15 @@ export class FragmentFiles {
     name: FragmentName,
     io: Io,
     pace: (bytes: number) => Promise<boolean> = async () => true,
+    wanted: WantedFragment = {},
   ): Promise<VerifiedFragment | undefined> {
     const opened = await this.head(name, io);
     if (!opened.ok) return badOrGone(opened);
     const { fragmentBytes } = opened.value;
     for (let at = 0; at < fragmentBytes; at += verifyBytes) {
-      const wanted = Math.min(verifyBytes, fragmentBytes - at);
-      if (!(await pace(wanted))) return undefined;
-      const bytes = await this.read(name, at, wanted, io);
+      const length = Math.min(verifyBytes, fragmentBytes - at);
+      if (!(await pace(length))) return undefined;
+      const bytes = await this.read(name, at, length, io, wanted);
       if (!bytes.ok) return badOrGone(bytes);
     }
     return { kind: "intact", bytes: fragmentBytes };
@@ -362,7 +372,7 @@ export class FragmentFiles {
     if (!bytes.ok) return bytes;
     const table = decodeFragmentTable(crc32c, head.value, bytes.value);
     if (table.kind === "invalid") return this.#hurt(name, table.why, false);
-    const kept = { head: head.value, table: table.value };
+    const kept = { head: head.value, table: table.value, checksum: fragmentContentChecksum(crc32c, name, table.value) };
     if (this.find(id, version) === here) this.#keep(path, kept);
     return ok(kept);
   }

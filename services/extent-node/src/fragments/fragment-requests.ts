@@ -1,16 +1,26 @@
 /**
  * Shared by the calls about fragments: numbers are checked, and names of codes become codes, before anything is done.
  */
-import { extentId, extentVersion, FailureError, type Outcome } from "@stamp/base";
+import { extentId, extentVersion, FailureError, JoinedWork, type Outcome } from "@stamp/base";
 import { type Profile, profileOf } from "@stamp/erasure";
 import { type FragmentSpec, fragmentBytesMax, fragmentBytesOf } from "@stamp/extent";
 import { type CodedExtent, type FragmentNode, fromWire } from "@stamp/wire";
 import type { Node } from "../node.ts";
+import type { WantedFragment } from "./fragment-files.ts";
 
 /** A coded extent, as a request names it. */
 export interface Coded {
   readonly extent: Omit<FragmentSpec, "index" | "version">;
   readonly profile: Profile;
+  /** crc32c of the content of each fragment, by index, as recorded when the extent was coded; empty: they are not recorded. */
+  readonly checksums: readonly number[];
+}
+
+/** Returns what the fragment of this index has to be: code, length and checksum of the extent, and the recorded checksum of its own content. */
+export function wantedOf({ extent, checksums }: Coded, index: number): WantedFragment {
+  const { profile, sealedLengthBytes, contentChecksum } = extent;
+  const fragmentChecksum = checksums[index];
+  return { profile, sealedLengthBytes, contentChecksum, ...(fragmentChecksum === undefined ? {} : { fragmentChecksum }) };
 }
 
 /** A fragment on a node. */
@@ -33,10 +43,14 @@ export function codedOf(request: CodedExtent | undefined): Coded {
   const sealedLengthBytes = fromWire(request.sealedLengthBytes);
   if (id === 0 || sealedLengthBytes === 0) malformed(`extent ${id} of ${sealedLengthBytes} bytes is not cut into fragments`);
   const fragmentBytes = fragmentBytesOf(sealedLengthBytes, profile.data);
+  const checksums = request.fragmentChecksums;
+  if (checksums.length > 0 && checksums.length !== profile.fragments)
+    malformed(`${checksums.length} checksums of ${profile.fragments} fragments`);
   if (fragmentBytes > fragmentBytesMax) malformed(`fragments of ${fragmentBytes} bytes are too large`);
   return {
     extent: { extentId: extentId(id), profile: profile.name, sealedLengthBytes, fragmentBytes, contentChecksum: request.checksum },
     profile,
+    checksums,
   };
 }
 
@@ -68,20 +82,16 @@ export async function admit(
 }
 
 /** Returns a text that is the same for the same work only: its kind, the extent, the code, and each fragment with its version and place. */
-export function jobName(kind: "make" | "verify" | "repair", { extent }: Coded, fragments: readonly FragmentAt[]): string {
+export function jobName(kind: "make" | "verify" | "repair", { checksums, extent }: Coded, fragments: readonly FragmentAt[]): string {
   const { extentId: id, profile, sealedLengthBytes, contentChecksum } = extent;
-  return JSON.stringify([kind, id, profile, sealedLengthBytes, contentChecksum, fragments]);
+  return JSON.stringify([kind, id, profile, sealedLengthBytes, contentChecksum, checksums, fragments]);
 }
 
 /** Work on the fragments of one attempt, once at a time: who asks again gets the same answer. */
 export class FragmentJobs {
-  readonly #running = new Map<string, Promise<Outcome<unknown>>>();
+  readonly #running = new JoinedWork<string, Outcome<unknown>>();
 
   run<T>(name: string, work: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
-    const running = this.#running.get(name);
-    if (running !== undefined) return running as Promise<Outcome<T>>;
-    const job = work().finally(() => this.#running.delete(name));
-    this.#running.set(name, job);
-    return job;
+    return this.#running.run(name, work) as Promise<Outcome<T>>;
   }
 }

@@ -9,7 +9,7 @@ import { fragmentChunkBytes } from "@stamp/extent";
 import { ExtentFragments, toWire } from "@stamp/wire";
 import { repairIo } from "../disk/disk-queue.ts";
 import type { Node } from "../node.ts";
-import type { Coded, FragmentAt } from "./fragment-requests.ts";
+import { type Coded, type FragmentAt, wantedOf } from "./fragment-requests.ts";
 import { LateLimit, type Source, type StripeFound, StripeRead, sourceOf } from "./stripe-read.ts";
 
 /** Bytes of each fragment that are worked on at a time. */
@@ -19,17 +19,20 @@ const readTimeoutMs = 5_000;
 /** Returns bytes of a fragment's content, verified by its node, and again here if they came from another one. */
 export async function readFragmentAt(
   node: Node,
-  { extent }: Coded,
+  coded: Coded,
   { index, version, address }: FragmentAt,
   offsetBytes: number,
   lengthBytes: number,
   signal?: AbortSignal,
 ): Promise<Outcome<Uint8Array>> {
-  const { extentId, profile, sealedLengthBytes, contentChecksum } = extent;
-  if (address === node.address) return node.fragments.read({ extentId, version, index }, offsetBytes, lengthBytes, repairIo, extent);
+  const { extentId, profile, sealedLengthBytes, contentChecksum } = coded.extent;
+  const wanted = wantedOf(coded, index);
+  if (address === node.address) return node.fragments.read({ extentId, version, index }, offsetBytes, lengthBytes, repairIo, wanted);
   const name = { extentId: toWire(extentId), version: toWire(version), index };
   const range = { offsetBytes: toWire(offsetBytes), lengthBytes, background: true };
-  const of = { profile, sealedLengthBytes: toWire(sealedLengthBytes), checksum: contentChecksum };
+  const ofExtent = { profile, sealedLengthBytes: toWire(sealedLengthBytes), checksum: contentChecksum };
+  const { fragmentChecksum } = wanted;
+  const of = fragmentChecksum === undefined ? ofExtent : { ...ofExtent, fragmentChecksum };
   const client = node.world.transport.client(address, ExtentFragments);
   const options = { timeoutMs: readTimeoutMs, ...(signal === undefined ? {} : { signal }) };
   const answer = await client.readFragment({ ...name, ...range, ...of }, options);

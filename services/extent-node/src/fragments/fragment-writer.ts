@@ -2,13 +2,14 @@
  * Makes one fragment file: content in order, then table, sync, head, sync, and the final name (docs/formats/fragment.md). Until then the file
  * has a name of its own and is removed at the next start.
  */
-import { assert, concatBytes, type Outcome, ok, refused } from "@stamp/base";
+import { assert, concatBytes, type Outcome, ok, type Rules, refused } from "@stamp/base";
 import {
   encodeFragmentHead,
   encodeFragmentTable,
   type FragmentSpec,
   fragmentChunkBytes,
   fragmentChunkChecksum,
+  fragmentContentChecksum,
   fragmentContentOffset,
   fragmentHeadBytes,
 } from "@stamp/extent";
@@ -31,6 +32,12 @@ interface Parts {
   /** Gives the synced file its final name. */
   finish(): Promise<Outcome<void>>;
   ended(): void;
+}
+
+/** Says why the content of a fragment is not the recorded one; undefined: it is, or none is recorded. */
+export function otherContent(rules: Rules, checksum: number, recorded: number | undefined): string | undefined {
+  if (recorded === undefined || checksum === recorded || !rules.on("fragmentsCompared")) return undefined;
+  return `its content has checksum ${checksum}, recorded when the extent was coded is ${recorded}`;
 }
 
 export class FragmentWriter {
@@ -97,12 +104,21 @@ export class FragmentWriter {
     });
   }
 
-  /** The whole content was appended: it is durable under its final name when this resolves. */
-  finish(io: Io = repairIo): Promise<Outcome<void>> {
-    if (this.#state !== "making") return Promise.resolve(this.#gone());
+  /**
+   * The whole content was appended: it is durable under its final name when this resolves. `recorded`: crc32c that the content has to have; with
+   * another one nothing is left of the file.
+   */
+  async finish(recorded?: number, io: Io = repairIo): Promise<Outcome<void>> {
+    if (this.#state !== "making") return this.#gone();
     const { spec, stampId, diskId, world } = this.#parts;
     if (this.#at !== spec.fragmentBytes)
-      return Promise.resolve(refused("failedPrecondition", "badRequest", `the fragment has ${this.#at} of ${spec.fragmentBytes} bytes`));
+      return refused("failedPrecondition", "badRequest", `the fragment has ${this.#at} of ${spec.fragmentBytes} bytes`);
+    const checksum = fragmentContentChecksum(world.digest.crc32c, spec, this.#checksums);
+    const differs = otherContent(world.rules, checksum, recorded);
+    if (differs !== undefined) {
+      await this.discard();
+      return refused("unavailable", "extentStale", `fragment ${spec.index} of extent ${spec.extentId} was made wrong: ${differs}`);
+    }
     this.#state = "finishing";
     return this.#run(async () => {
       const { crc32c } = world.digest;

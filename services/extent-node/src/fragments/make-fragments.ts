@@ -17,7 +17,9 @@ import { writeFragment } from "./write-fragment.ts";
 
 const writeTimeoutMs = 10_000;
 
-export async function makeFragments(node: Node, request: MakeFragmentsRequest): Promise<Outcome<Record<string, never>>> {
+type Made = { readonly fragmentChecksums: number[] };
+
+export async function makeFragments(node: Node, request: MakeFragmentsRequest): Promise<Outcome<Made>> {
   const coded = codedOf(request.extent);
   const targets = fragmentsOf(coded, request.targets);
   const { extentId: id, sealedLengthBytes } = coded.extent;
@@ -49,6 +51,8 @@ class Maker {
   readonly #kernel: Kernel;
   /** crc32c and length of what was read of each data fragment. */
   readonly #read: { checksum: number; bytes: number }[];
+  /** crc32c of what was sent of each fragment. */
+  readonly #sent: number[];
 
   constructor(node: Node, extent: LocalExtent, coded: Coded, targets: readonly FragmentAt[], request: MakeFragmentsRequest) {
     this.#node = node;
@@ -59,10 +63,11 @@ class Maker {
     this.#request = request;
     this.#maker = uuid(node.world.random);
     this.#kernel = new Kernel(coded.profile.fragments, stripeBytes);
+    this.#sent = new Array<number>(coded.profile.fragments).fill(0);
     this.#read = Array.from({ length: coded.profile.data }, () => ({ checksum: 0, bytes: 0 }));
   }
 
-  async run(): Promise<Outcome<Record<string, never>>> {
+  async run(): Promise<Outcome<Made>> {
     const { fragmentBytes } = this.#coded.extent;
     const steps = new PacedSteps(this.#node);
     for (let at = 0; at < fragmentBytes; at += stripeBytes) {
@@ -70,7 +75,7 @@ class Maker {
       const done = await steps.step(bytes * this.#profile.data, () => this.#stripe(at, bytes));
       if (!done.ok) return done;
     }
-    return ok({});
+    return ok({ fragmentChecksums: this.#sent });
   }
 
   async #stripe(at: number, bytes: number): Promise<Outcome<void>> {
@@ -143,6 +148,7 @@ class Maker {
     const { digest, transport } = this.#node.world;
     // A copy: the lane is filled again while a late receiver may still hold the message.
     const payload = this.#kernel.lane(target.index).slice(0, bytes);
+    this.#sent[target.index] = digest.crc32c(payload, this.#sent[target.index]);
     const request = {
       smTerm: this.#request.smTerm,
       extent: this.#request.extent,

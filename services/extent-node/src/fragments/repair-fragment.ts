@@ -4,8 +4,8 @@ import type { FragmentSpec } from "@stamp/extent";
 import { type RepairFragmentRequest, toWire } from "@stamp/wire";
 import { repairIo } from "../disk/disk-queue.ts";
 import type { Node } from "../node.ts";
-import { otherThan } from "./fragment-files.ts";
-import { admit, type Coded, codedOf, type FragmentAt, fragmentsOf, jobName } from "./fragment-requests.ts";
+import { otherThan, type WantedFragment } from "./fragment-files.ts";
+import { admit, type Coded, codedOf, type FragmentAt, fragmentsOf, jobName, wantedOf } from "./fragment-requests.ts";
 import { FragmentSources, PacedSteps, stripeBytes } from "./fragment-sources.ts";
 
 type Repaired = { readonly bytesRead: bigint };
@@ -25,7 +25,7 @@ export async function repairFragment(node: Node, request: RepairFragmentRequest)
  * The answer of an earlier repair may have been lost: then the fragment is here, and it is done. A fragment of the same version may also be left
  * of another history, or damaged. It is refused with `conflict`: the attempt is taken back, and the next one has another version.
  */
-async function madeBefore(node: Node, spec: FragmentSpec): Promise<Outcome<Repaired> | undefined> {
+async function madeBefore(node: Node, spec: FragmentSpec, wanted: WantedFragment): Promise<Outcome<Repaired> | undefined> {
   const held = node.fragments.find(spec.extentId, spec.version);
   if (held === undefined) return undefined;
   const head = await node.fragments.head(held, repairIo);
@@ -33,7 +33,7 @@ async function madeBefore(node: Node, spec: FragmentSpec): Promise<Outcome<Repai
   if (other !== undefined) return refused("aborted", "conflict", other);
   if (held.index !== spec.index)
     return refused("aborted", "conflict", `fragment ${held.index} of extent ${spec.extentId}, version ${spec.version}, is on this node`);
-  const verified = await node.fragments.verify(held, repairIo);
+  const verified = await node.fragments.verify(held, repairIo, undefined, wanted);
   if (verified?.kind === "intact") return ok({ bytesRead: 0n });
   return refused("aborted", "conflict", `the fragment that is here can't be taken: ${verified?.why ?? "it was deleted meanwhile"}`);
 }
@@ -41,7 +41,8 @@ async function madeBefore(node: Node, spec: FragmentSpec): Promise<Outcome<Repai
 async function repair(node: Node, coded: Coded, target: FragmentAt, given: readonly FragmentAt[]): Promise<Outcome<Repaired>> {
   const { extent } = coded;
   const spec = { ...extent, version: target.version, index: target.index };
-  const made = await madeBefore(node, spec);
+  const wanted = wantedOf(coded, target.index);
+  const made = await madeBefore(node, spec, wanted);
   if (made !== undefined) return made;
   const full = node.refuseBytes(extent.fragmentBytes);
   if (full !== undefined) return { ok: false, failure: full };
@@ -60,6 +61,6 @@ async function repair(node: Node, coded: Coded, target: FragmentAt, given: reado
     await writer.discard();
     return done;
   }
-  const finished = await writer.finish();
+  const finished = await writer.finish(wanted.fragmentChecksum);
   return finished.ok ? ok({ bytesRead: toWire(sources.bytesRead) }) : finished;
 }

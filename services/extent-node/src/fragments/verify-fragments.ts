@@ -1,17 +1,20 @@
 /**
  * Reads everything that an attempt at coding has stored, before its replicas may go. The data fragments must have the extent's checksum, and the
  * coding fragments must be what the data fragments give: so any set of fragments that the code can decode gives the extent back. A person who takes
- * fragments back has only some of them: data fragments that are missing are then computed from the others first.
+ * fragments back has only some of them: data fragments that are missing are then computed from the others first. The answer has the checksum of each
+ * fragment, which is recorded with the extent: every later repair is compared with it.
  */
 import { equalBytes, type Outcome, ok, refused } from "@stamp/base";
 import { encodePlan, Kernel, type Plan, repairPlan } from "@stamp/erasure";
-import { combineCrc32c } from "@stamp/extent";
+import { isContentOf } from "@stamp/extent";
 import type { VerifyFragmentsRequest } from "@stamp/wire";
 import type { Node } from "../node.ts";
 import { admit, type Coded, codedOf, type FragmentAt, fragmentsOf, jobName } from "./fragment-requests.ts";
 import { PacedSteps, readFragmentAt, stripeBytes } from "./fragment-sources.ts";
 
-export async function verifyFragments(node: Node, request: VerifyFragmentsRequest): Promise<Outcome<Record<string, never>>> {
+type Verified = { readonly fragmentChecksums: number[] };
+
+export async function verifyFragments(node: Node, request: VerifyFragmentsRequest): Promise<Outcome<Verified>> {
   const coded = codedOf(request.extent);
   const fragments = fragmentsOf(coded, request.fragments);
   const { profile } = coded;
@@ -28,17 +31,15 @@ export async function verifyFragments(node: Node, request: VerifyFragmentsReques
 }
 
 /** `lost`: computes the data fragments that are not among `fragments`. */
-async function verify(node: Node, coded: Coded, fragments: readonly FragmentAt[], lost: Plan): Promise<Outcome<Record<string, never>>> {
+async function verify(node: Node, coded: Coded, fragments: readonly FragmentAt[], lost: Plan): Promise<Outcome<Verified>> {
   const { profile, extent } = coded;
-  const { extentId: id, fragmentBytes, sealedLengthBytes, contentChecksum } = extent;
+  const { extentId: id, fragmentBytes } = extent;
   const { crc32c } = node.world.digest;
   // Stored fragments in the first lanes, computed ones behind.
   const kernel = new Kernel(2 * profile.fragments - profile.data, stripeBytes);
   const plan = encodePlan(profile);
   const computedLane = (index: number): number => (index < profile.data ? index : profile.fragments + index - profile.data);
-  const checksums = new Array<number>(profile.data).fill(0);
-  const contentOf = (index: number, at: number, bytes: number): number =>
-    Math.min(bytes, Math.max(0, sealedLengthBytes - index * fragmentBytes - at));
+  const checksums = new Array<number>(profile.fragments).fill(0);
 
   const stripe = async (at: number, bytes: number): Promise<Outcome<void>> => {
     const read = await Promise.all(fragments.map((fragment) => readFragmentAt(node, coded, fragment, at, bytes)));
@@ -47,9 +48,9 @@ async function verify(node: Node, coded: Coded, fragments: readonly FragmentAt[]
       kernel.lane((fragments[i] as FragmentAt).index).set(each.value);
     }
     if (lost.outputs.length > 0) kernel.run(lost, (index) => index, bytes);
-    for (let index = 0; index < profile.data; index++)
-      checksums[index] = crc32c(kernel.lane(index).subarray(0, contentOf(index, at, bytes)), checksums[index]);
     kernel.run(plan, computedLane, bytes);
+    for (let index = 0; index < profile.fragments; index++)
+      checksums[index] = crc32c(kernel.lane(computedLane(index)).subarray(0, bytes), checksums[index]);
     for (const { index } of fragments) {
       if (index < profile.data) continue;
       const [stored, computed] = [kernel.lane(index), kernel.lane(computedLane(index))];
@@ -65,7 +66,6 @@ async function verify(node: Node, coded: Coded, fragments: readonly FragmentAt[]
     const done = await steps.step(bytes * profile.fragments, () => stripe(at, bytes));
     if (!done.ok) return done;
   }
-  const checksum = checksums.reduce((sum, next, index) => combineCrc32c(sum, next, contentOf(index, 0, fragmentBytes)), 0);
-  if (checksum === contentChecksum) return ok({});
-  return refused("dataLoss", "damaged", `the fragments of extent ${id} have checksum ${checksum}, recorded is ${contentChecksum}`);
+  if (isContentOf(crc32c, extent, checksums.slice(0, profile.data))) return ok({ fragmentChecksums: checksums });
+  return refused("dataLoss", "damaged", `the fragments of extent ${id} do not have its recorded checksum ${extent.contentChecksum}`);
 }

@@ -104,11 +104,16 @@ export class Views {
     return extents.map((extent) => this.location(extent));
   }
 
-  #coded({ profile, fragments }: CodedRecord) {
+  #coded({ profile, fragments, checksums }: CodedRecord, checksum: number | undefined) {
     const { nodes } = this.#term;
     return {
       profile,
-      fragments: fragments.map(({ nodeId, version }) => ({ version: toWire(version), address: nodes.address(nodeId) ?? "" })),
+      fragments: fragments.map(({ nodeId, version }, index) => {
+        const recorded = checksums?.[index];
+        const place = { version: toWire(version), address: nodes.address(nodeId) ?? "" };
+        return recorded === undefined ? place : { ...place, checksum: recorded };
+      }),
+      ...(checksum === undefined ? {} : { checksum }),
     };
   }
 
@@ -121,7 +126,7 @@ export class Views {
       version: toWire(extent.version),
       addresses: replicas.map((replica) => this.#term.nodes.address(replica.nodeId) ?? ""),
       ...(sealed === undefined ? {} : { sealedLengthBytes: toWire(sealed) }),
-      ...(withFragments && extent.coded !== undefined ? { coded: this.#coded(extent.coded) } : {}),
+      ...(withFragments && extent.coded !== undefined ? { coded: this.#coded(extent.coded, extent.checksum) } : {}),
     };
   }
 
@@ -139,7 +144,7 @@ export class Views {
       ...(extent.coded === undefined
         ? {}
         : {
-            coded: this.#coded(extent.coded),
+            coded: this.#coded(extent.coded, extent.checksum),
             fragmentNodeIds: extent.coded.fragments.map(({ nodeId }) => nodeId),
             intactFragments: extent.coded.fragments.filter((place) => this.#fragments().isIntact(extent.id, place)).length,
           }),

@@ -4,16 +4,24 @@
  */
 import { type ExtentId, type Outcome, ok, refused } from "@stamp/base";
 import type { Client } from "@stamp/ports";
-import { type AttemptRecord, type ExtentRecord, type FragmentPlace, givesBack, type ReplicaPlace } from "@stamp/stream";
+import { type AttemptRecord, type CodedRecord, type ExtentRecord, type FragmentPlace, givesBack, type ReplicaPlace } from "@stamp/stream";
 import { ExtentFragments, fromWire, toWire } from "@stamp/wire";
 import type { Completer } from "../seal/completer.ts";
 import type { Term } from "../term/term.ts";
 import { endIfStale } from "../term/term.ts";
-import { codedOnWire } from "./coded-extent.ts";
+import { codedOnWire, verifiedChecksums } from "./coded-extent.ts";
 import type { HeldFragments } from "./held-fragments.ts";
 
 /** An attempt that makes so much progress is not given up. */
 const bytesPerSecondMin = 2 * 1024 * 1024;
+
+/** Findings of a try that went well. */
+export interface AttemptDone {
+  /** Bytes that the repair of a fragment read; 0 of the other kinds. */
+  readonly bytesRead: number;
+  /** crc32c of the content of each fragment, by index, to be recorded; undefined: nothing new is to be. */
+  readonly checksums?: readonly number[] | undefined;
+}
 
 type Coding = Extract<AttemptRecord, { readonly kind: "code" }>;
 type Repair = Extract<AttemptRecord, { readonly kind: "repair" }>;
@@ -53,19 +61,17 @@ export class AttemptSteps {
     );
   }
 
-  /** Returns the bytes that the repair of a fragment read; 0 of the other kinds. */
-  async run(extent: ExtentRecord, attempt: AttemptRecord, tried: number): Promise<Outcome<number>> {
+  run(extent: ExtentRecord, attempt: AttemptRecord, tried: number): Promise<Outcome<AttemptDone>> {
     if (attempt.kind === "repair") return this.#repair(extent, attempt);
-    const done = await (attempt.kind === "code" ? this.#code(extent, attempt, tried) : this.#decode(extent, attempt));
-    return done.ok ? ok(0) : done;
+    return attempt.kind === "code" ? this.#code(extent, attempt, tried) : this.#decode(extent, attempt);
   }
 
-  async #code(extent: ExtentRecord, attempt: Coding, tried: number): Promise<Outcome<unknown>> {
+  async #code(extent: ExtentRecord, attempt: Coding, tried: number): Promise<Outcome<AttemptDone>> {
     const { nodes, number, stampId, world } = this.#term;
     const sources = extent.replicas.filter((replica) => this.#completer.complete(extent, replica) && nodes.reachable(replica));
     const source = sources[tried % Math.max(1, sources.length)];
     if (source === undefined) return refused("unavailable", "noPlacement", "no intact replica can be reached");
-    const targets = attempt.targets.map((target, index) => this.#at(target, index, attempt.version));
+    const targets = attempt.targets.map((target, index) => this.target(target, index, attempt.version));
     const coded = codedOnWire(extent, attempt.profile);
     const made = await this.#call(source, extent, (node, timeoutMs) =>
       node.makeFragments({ smTerm: toWire(number), extent: coded, targets, stampId, diskId: source.diskId }, { timeoutMs }),
@@ -77,27 +83,73 @@ export class AttemptSteps {
     }
     // With `conflict` all may be there since an earlier try whose answer was lost.
     if (!made.ok && made.failure.reason !== "conflict") return made;
-    if (!world.rules.on("fragmentsVerified")) return ok();
+    if (!world.rules.on("fragmentsVerified")) return ok({ bytesRead: 0 });
     // Another node than the maker, so that not one node's memory is compared with itself.
     const verifier = attempt.targets.find((target) => target.nodeId !== source.nodeId) as ReplicaPlace;
     const verified = await this.#call(verifier, extent, (node, timeoutMs) =>
       node.verifyFragments({ smTerm: toWire(number), extent: coded, fragments: targets }, { timeoutMs }),
     );
-    return !verified.ok && !made.ok ? made : verified;
+    if (!verified.ok) return made.ok ? verified : made;
+    const told = verified.value.fragmentChecksums;
+    const sent = made.ok ? made.value.fragmentChecksums : [];
+    if (sent.length > 0 && told.length > 0 && told.some((checksum, index) => checksum !== sent[index]))
+      return refused("dataLoss", "damaged", `extent ${extent.id} was verified with other fragments than were made`);
+    const checksums = verifiedChecksums(this.#term, extent, attempt.profile, told);
+    return checksums.ok ? ok({ bytesRead: 0, checksums: checksums.value }) : checksums;
   }
 
-  async #repair(extent: ExtentRecord, attempt: Repair): Promise<Outcome<number>> {
+  async #repair(extent: ExtentRecord, attempt: Repair): Promise<Outcome<AttemptDone>> {
     const { number, stampId } = this.#term;
     const { coded } = extent;
     if (coded === undefined) return refused("aborted", "conflict", "the extent is not coded");
     const sources = this.#readable(extent.id, coded.fragments);
-    const target = this.#at(attempt.target, attempt.index, attempt.version);
+    const target = this.target(attempt.target, attempt.index, attempt.version);
     const request = { smTerm: toWire(number), extent: codedOnWire(extent, coded.profile), target, sources, stampId };
     const made = await this.#call(attempt.target, extent, (node, timeoutMs) => node.repairFragment(request, { timeoutMs }));
-    return made.ok ? ok(fromWire(made.value.bytesRead)) : made;
+    if (!made.ok) return made;
+    const bytesRead = fromWire(made.value.bytesRead);
+    if (coded.checksums !== undefined) return ok({ bytesRead });
+    const checksums = await this.#compareUnrecorded(extent, coded, attempt, target);
+    return checksums.ok ? ok({ bytesRead, checksums: checksums.value }) : checksums;
   }
 
-  async #decode(extent: ExtentRecord, attempt: Decoding): Promise<Outcome<unknown>> {
+  /**
+   * Compares a fragment that was made anew with the others and with the extent's checksum, if the extent has no recorded checksums: an earlier
+   * release coded it. Returns the checksums to be recorded; undefined: too few whole fragments are left to compare with.
+   */
+  async #compareUnrecorded(
+    extent: ExtentRecord,
+    { fragments, profile }: CodedRecord,
+    attempt: Repair,
+    target: ReturnType<AttemptSteps["target"]>,
+  ): Promise<Outcome<readonly number[] | undefined>> {
+    const others = fragments.flatMap((place, index) =>
+      index !== attempt.index && this.isIntact(extent.id, place) ? [this.target(place, index, place.version)] : [],
+    );
+    const given = [...others.map(({ index }) => index), attempt.index];
+    // Good chunks of damaged fragments made it: nothing can be compared.
+    if (!givesBack(profile, given)) return ok(undefined);
+    return this.verify(extent, profile, attempt.target, [...others, target]);
+  }
+
+  /** Has a node read these fragments and compare them. Returns the checksums of all fragments, if they may be recorded. */
+  async verify(
+    extent: ExtentRecord,
+    profile: string,
+    verifier: ReplicaPlace,
+    fragments: readonly ReturnType<AttemptSteps["target"]>[],
+  ): Promise<Outcome<readonly number[] | undefined>> {
+    const request = {
+      smTerm: toWire(this.#term.number),
+      extent: codedOnWire(extent, profile),
+      fragments: [...fragments],
+      partial: true,
+    };
+    const verified = await this.#call(verifier, extent, (node, timeoutMs) => node.verifyFragments(request, { timeoutMs }));
+    return verified.ok ? verifiedChecksums(this.#term, extent, profile, verified.value.fragmentChecksums) : verified;
+  }
+
+  async #decode(extent: ExtentRecord, attempt: Decoding): Promise<Outcome<AttemptDone>> {
     const { number, stampId } = this.#term;
     const { coded, id, ownerEpoch } = extent;
     if (coded === undefined) return refused("aborted", "conflict", "the extent is not coded");
@@ -115,13 +167,13 @@ export class AttemptSteps {
         this.#call(target, extent, (node, timeoutMs) => node.decodeExtent({ ...request, diskId: target.diskId }, { timeoutMs })),
       ),
     );
-    return made.find((each) => !each.ok) ?? ok();
+    return made.find((each) => !each.ok) ?? ok({ bytesRead: 0 });
   }
 
   /** Fragments that can be read now, as far as is known; damaged ones, of which good chunks can be, behind the others. */
   #readable(id: ExtentId, fragments: readonly FragmentPlace[]) {
     const those = (isWanted: (place: FragmentPlace) => boolean) =>
-      fragments.flatMap((place, index) => (isWanted(place) ? [this.#at(place, index, place.version)] : []));
+      fragments.flatMap((place, index) => (isWanted(place) ? [this.target(place, index, place.version)] : []));
     return [...those((place) => this.isIntact(id, place)), ...those((place) => this.isDamaged(id, place))];
   }
 
@@ -139,7 +191,8 @@ export class AttemptSteps {
     return answer;
   }
 
-  #at({ nodeId, diskId }: ReplicaPlace, index: number, version: number) {
+  /** A fragment as a node is told of it. */
+  target({ nodeId, diskId }: ReplicaPlace, index: number, version: number) {
     return { index, version: toWire(version), address: this.#term.nodes.address(nodeId) ?? "", diskId };
   }
 }

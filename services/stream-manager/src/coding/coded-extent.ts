@@ -1,15 +1,36 @@
 /** A coded extent in the words of extent_fragments.proto, and what its repair costs. */
+import { neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import { profileOf } from "@stamp/erasure";
-import { fragmentBytesOf } from "@stamp/extent";
+import { fragmentBytesOf, isContentOf } from "@stamp/extent";
 import { type ExtentRecord, type FragmentHealth, type FragmentPlace, repairSources } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
+import type { Term } from "../term/term.ts";
 
-export const codedOnWire = ({ id, sealedLengthBytes, checksum }: ExtentRecord, profile: string) => ({
+export const codedOnWire = ({ id, sealedLengthBytes, checksum, coded }: ExtentRecord, profile: string) => ({
   extentId: toWire(id),
   profile,
   sealedLengthBytes: toWire(sealedLengthBytes ?? 0),
   checksum: checksum ?? 0,
+  fragmentChecksums: coded?.profile === profile ? [...(coded.checksums ?? [])] : [],
 });
+
+/**
+ * Returns the checksums of fragments that a verification told, if they may be recorded; undefined if the node is of an earlier release or the stamp
+ * has not the level for it. Throws nothing: what does not fit the extent is refused with `damaged`.
+ */
+export function verifiedChecksums(
+  { level, world }: Pick<Term, "level" | "world">,
+  { checksum = 0, id, sealedLengthBytes = 0 }: ExtentRecord,
+  profileName: string,
+  told: readonly number[],
+): Outcome<readonly number[] | undefined> {
+  const profile = profileOf(profileName);
+  if (profile === undefined || told.length === 0) return ok(undefined);
+  const extent = { sealedLengthBytes, contentChecksum: checksum, fragmentBytes: fragmentBytesOf(sealedLengthBytes, profile.data) };
+  if (told.length !== profile.fragments || !isContentOf((bytes) => world.digest.crc32c(bytes), extent, told.slice(0, profile.data)))
+    return refused("dataLoss", "damaged", `the checksums of the fragments of extent ${id} do not give its checksum ${checksum}`);
+  return ok(level.allows(neededLevels.fragmentChecksums) ? told : undefined);
+}
 
 /** Bytes that the cheapest plan reads to make a fragment anew, or elsewhere. */
 export function bytesToRepair(

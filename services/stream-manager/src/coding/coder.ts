@@ -29,8 +29,9 @@ import { RepairPace } from "../repair/repair-pace.ts";
 import type { Completer } from "../seal/completer.ts";
 import { Rounds } from "../term/rounds.ts";
 import type { Term } from "../term/term.ts";
-import { AttemptSteps } from "./attempt-steps.ts";
-import { Decodings } from "./decodings.ts";
+import { type AttemptDone, AttemptSteps } from "./attempt-steps.ts";
+import { UnrecordedChecksums } from "./checksums/unrecorded-checksums.ts";
+import { type CodingPace, Decodings } from "./decodings.ts";
 import { FragmentRepairs } from "./fragment-repairs.ts";
 import type { HeldFragments } from "./held-fragments.ts";
 
@@ -71,7 +72,8 @@ export class Coder {
   readonly #steps: AttemptSteps;
   readonly #running = new Set<ExtentId>();
   readonly repairs: FragmentRepairs;
-  readonly codingPace: RepairPace<"codings" | "decodings">;
+  readonly codingPace: CodingPace;
+  readonly #unrecorded: UnrecordedChecksums;
   readonly decodings: Decodings;
   #adoptable: readonly ExtentId[] = [];
   /** Taken back since the look that goes on began. */
@@ -87,6 +89,8 @@ export class Coder {
     const drive = (id: ExtentId): void => this.#drive(id);
     this.repairs = new FragmentRepairs(term, { steps: this.#steps, held, pace, running: this.#running, drive, copiesWait });
     this.codingPace = new RepairPace(term.world.clock, term.config.codingBytesPerSecond);
+    const found = (): void => this.repairs.rescan();
+    this.#unrecorded = new UnrecordedChecksums(term, { steps: this.#steps, held, pace: this.codingPace, found });
     this.decodings = new Decodings(term, this.codingPace, (id) => this.#decode(id));
     this.#attempts = new Rounds(() => term.state.attempts(), looksPerTickMax);
   }
@@ -153,6 +157,7 @@ export class Coder {
     for (const id of this.#attempts.next()) this.#drive(id);
     this.repairs.tick();
     this.decodings.tick();
+    this.#unrecorded.tick();
     if (this.#term.world.clock.monotonicMs() >= this.#nextLookMs) void this.#lookForAdoptable();
   }
 
@@ -252,11 +257,10 @@ export class Coder {
     this.#over(id, attempt.kind, why);
   }
 
-  /** `bytesRead`: by the repair of a fragment. */
-  async #finish(extent: ExtentRecord, attempt: AttemptRecord, bytesRead: number): Promise<void> {
+  async #finish(extent: ExtentRecord, attempt: AttemptRecord, { bytesRead, checksums }: AttemptDone): Promise<void> {
     const { ledger, world } = this.#term;
     const { id } = extent;
-    const finished = await ledger.commit((state) => finishes[attempt.kind](state, id, attempt.version));
+    const finished = await ledger.commit((state) => finishes[attempt.kind](state, id, attempt.version, checksums));
     if (!finished.ok) return;
     if (attempt.kind === "code") this.#codedCount += 1;
     if (attempt.kind === "repair") this.repairs.made(extent, bytesRead);

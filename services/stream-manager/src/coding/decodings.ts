@@ -15,9 +15,12 @@ import type { Term } from "../term/term.ts";
 /** Time after one could not begin until the next is tried, in milliseconds. */
 const restMs = 1_000;
 
+/** Rate that codings, decodings and the comparison of what an earlier release coded share. */
+export type CodingPace = RepairPace<"codings" | "decodings" | "checksums">;
+
 export class Decodings {
   readonly #term: Term;
-  readonly #pace: RepairPace<"codings" | "decodings">;
+  readonly #pace: CodingPace;
   /** Records the attempt. */
   readonly #record: (id: ExtentId) => Promise<Outcome<void>>;
   /** Sealed lengths in bytes, by extent, in the order of the requests. */
@@ -27,7 +30,7 @@ export class Decodings {
   #working = false;
   #restsUntilMs = 0;
 
-  constructor(term: Term, pace: RepairPace<"codings" | "decodings">, record: (id: ExtentId) => Promise<Outcome<void>>) {
+  constructor(term: Term, pace: CodingPace, record: (id: ExtentId) => Promise<Outcome<void>>) {
     this.#term = term;
     this.#pace = pace;
     this.#record = record;

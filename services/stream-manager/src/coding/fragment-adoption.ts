@@ -15,7 +15,7 @@ import { ExtentFragments, fromWire, toWire } from "@stamp/wire";
 import type { SentDeletions } from "../sent-deletions.ts";
 import type { Term } from "../term/term.ts";
 import { endIfStale } from "../term/term.ts";
-import { codedOnWire } from "./coded-extent.ts";
+import { codedOnWire, verifiedChecksums } from "./coded-extent.ts";
 import type { Coder } from "./coder.ts";
 import type { HeldFragments } from "./held-fragments.ts";
 
@@ -69,7 +69,7 @@ export class FragmentAdoption {
     const verified = await this.#verify(extent, chosen);
     if (!verified.ok) return verified;
     const heldVersion = Math.max(this.#held.heldVersion(extent), ...found.fragments.map(({ version }) => version));
-    const adopted = await ledger.commit((current) => planAdoptFragments(current, extent, chosen, heldVersion));
+    const adopted = await ledger.commit((current) => planAdoptFragments(current, extent, chosen, heldVersion, verified.value));
     if (!adopted.ok) return adopted;
     const record = state.extent(id);
     if (record === undefined) return refused("notFound", "unknownExtent", `extent ${id} was dropped meanwhile`);
@@ -115,8 +115,8 @@ export class FragmentAdoption {
     }
   }
 
-  /** Has a node read the fragments, decode, and compare with the recorded checksum. */
-  async #verify(extent: ExtentRecord, { profile, fragments }: ChosenFragments): Promise<Outcome<unknown>> {
+  /** Has a node read the fragments, decode, and compare with the recorded checksum. Returns the checksums of all fragments, if they may be recorded. */
+  async #verify(extent: ExtentRecord, { profile, fragments }: ChosenFragments): Promise<Outcome<readonly number[] | undefined>> {
     const { nodes, number, world } = this.#term;
     const named = fragments.flatMap((place, index) =>
       place === undefined
@@ -127,7 +127,7 @@ export class FragmentAdoption {
     const request = { smTerm: toWire(number), extent: codedOnWire(extent, profile.name), fragments: named, partial: true };
     const client = world.transport.client(named[0]?.address ?? "", ExtentFragments);
     const verified = await client.verifyFragments(request, { timeoutMs: readTimeoutMinMs + (bytes * 1_000) / readBytesPerSecondMin });
-    if (verified.ok) return verified;
+    if (verified.ok) return verifiedChecksums(this.#term, extent, profile.name, verified.value.fragmentChecksums);
     endIfStale(this.#term, verified.failure);
     return notAdopted(verified.failure.message);
   }

@@ -26,7 +26,11 @@ const places = Array.from({ length: 7 }, (_, i) => ({ nodeId: `n${i + 1}`, diskI
 type Stored = Pick<ExtentRecord, "replicas"> & Partial<Pick<ExtentRecord, "coded">>;
 const coded: Stored = {
   replicas: [],
-  coded: { profile: "rs-4-2", fragments: places.slice(0, 6).map((place) => ({ ...place, version: extentVersion(2) })) },
+  coded: {
+    profile: "rs-4-2",
+    fragments: places.slice(0, 6).map((place) => ({ ...place, version: extentVersion(2) })),
+    checksums: [1, 2, 3, 4, 5, 6],
+  },
 };
 const replicated: Stored = { replicas: places.slice(0, 3).map((place) => ({ ...place, complete: true })) };
 

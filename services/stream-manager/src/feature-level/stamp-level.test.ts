@@ -6,15 +6,12 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { featureLevel, release, unwrap, utf8 } from "@stamp/base";
-import { decodeLevel, encodeLevel, levelKey, MetadataClient } from "@stamp/metadata-store";
+import { decodeLevel, encodeLevel, levelKey } from "@stamp/metadata-store";
 import { decodeFormatMarker, formatMarkerFile } from "@stamp/ports";
-import { encodeStored, nodeKey } from "@stamp/stream";
-import { FeatureLevels, LockService } from "@stamp/wire";
-import { leaseName } from "../term/ledger.ts";
+import { FeatureLevels } from "@stamp/wire";
 import { Cluster } from "../testing/cluster.ts";
-import { clusterOf, code, infoOf, isCoded, sealed } from "../testing/coding-harness.ts";
-
-const timeoutMs = 5_000;
+import { code, infoOf, isCoded, sealed } from "../testing/coding-harness.ts";
+import { setLevel, stampOfBefore } from "../testing/stamp-of-before.ts";
 
 const levelOf = async (cluster: Cluster) => {
   const { transport } = cluster.sim.world("owner");
@@ -24,47 +21,6 @@ const levelOf = async (cluster: Cluster) => {
     }),
   );
 };
-
-const setLevel = async (cluster: Cluster, level: number) => {
-  const { transport } = cluster.sim.world("owner");
-  return cluster.calls.call(20_000, (address, left) =>
-    transport.client(address, FeatureLevels).setFeatureLevel({ level }, { timeoutMs: left }),
-  );
-};
-
-/** Writes into the metadata store as the stream manager of a release before feature levels did. */
-async function writtenBefore(cluster: Cluster, writes: readonly { readonly key: string; readonly value: Uint8Array }[]): Promise<void> {
-  const world = cluster.sim.world("owner");
-  const leases = world.transport.client("lock", LockService);
-  const asked = { name: leaseName, holder: "before", identity: "before", instance: "1", incarnation: 1n, address: "before", termMs: 1_000 };
-  const { leaseEpoch } = unwrap(await leases.acquireLease(asked, { timeoutMs }));
-  const fence = { leaseName, leaseEpoch: Number(leaseEpoch) };
-  unwrap(await new MetadataClient(world, "lock").transact({ fence, conditions: [], writes }, timeoutMs));
-  unwrap(await leases.releaseLease({ name: leaseName, leaseEpoch }, { timeoutMs }));
-}
-
-/** A node that was decommissioned long ago: the stamp is not a new one. */
-const oldNode = (cluster: Cluster) => ({
-  key: nodeKey("en0"),
-  value: encodeStored(
-    {
-      kind: "node",
-      record: { nodeId: "en0", address: "en0", diskId: "d0", faultDomain: "", incarnation: 1, duty: "decommissioned" },
-    },
-    cluster.sim.world("owner").digest.crc32c,
-  ),
-});
-
-/** A stamp of eight nodes in which a release before feature levels has led. Its stream managers, of this release, are started by the caller. */
-async function stampOfBefore(seed: number, work: (cluster: Cluster) => Promise<void>, without: readonly "formatsAwaitTheirLevel"[] = []) {
-  const cluster = clusterOf(seed, [], [...without]);
-  await cluster.sim.run(async () => {
-    await cluster.sim.sleep(500);
-    await writtenBefore(cluster, [oldNode(cluster)]);
-    for (const name of ["sm1", "sm2"]) cluster.addManager(name, { erasureCoding: "off", deletionGraceMs: 3_000, repairAfterMs: 4_000 });
-    await work(cluster);
-  });
-}
 
 /** Returns the processes whose folder's marker names the level. */
 async function marked(cluster: Cluster, names: Iterable<string>, level: number): Promise<string[]> {

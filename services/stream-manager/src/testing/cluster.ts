@@ -30,6 +30,8 @@ export class Cluster {
   readonly calls: LeaderCalls;
   /** Names of the extent nodes. */
   readonly nodes = new Set<string>();
+  /** Called with the bytes of which an extent node, by name, computes a checksum: they are in its memory, and a test may change them. */
+  inMemory: (node: string, bytes: Uint8Array) => void = () => {};
 
   constructor(options: ClusterOptions = {}) {
     this.sim = new Simulation({ seed: options.seed ?? 3, rules: rulesWithout(...(options.without ?? [])) });
@@ -50,7 +52,13 @@ export class Cluster {
       appendBytesMax: 900_000,
       faultDomain,
     });
-    this.sim.addProcess(name, (world) => new ExtentNodeRole(world, config));
+    this.sim.addProcess(name, (world) => {
+      const crc32c = (bytes: Uint8Array, seed?: number): number => {
+        this.inMemory(name, bytes);
+        return world.digest.crc32c(bytes, seed);
+      };
+      return new ExtentNodeRole({ ...world, digest: { ...world.digest, crc32c } }, config);
+    });
   }
 
   addManager(name: string, more: Partial<StreamManagerConfig> = {}): void {

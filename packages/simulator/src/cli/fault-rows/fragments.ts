@@ -51,6 +51,12 @@ export const fragmentRows: readonly FaultRow[] = [
     faults: ["failpoints"],
   },
   {
+    fault: "a bit flips in the memory of the node that makes a fragment anew, or an earlier release has made a fragment wrong",
+    rules: ["fragmentsCompared"],
+    tests: ["services/stream-manager/src/coding/compared-fragments.test.ts", "services/extent-node/src/fragments/attacks.test.ts"],
+    faults: ["bit-rot"],
+  },
+  {
     fault: "a replica, or a fragment that was just made, is damaged while its extent becomes fragments",
     rules: ["fragmentsVerified"],
     tests: ["services/stream-manager/src/coding/coding.test.ts", "services/extent-node/src/fragments/coding.test.ts"],

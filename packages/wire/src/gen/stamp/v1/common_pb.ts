@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/common.proto.
  */
 export const file_stamp_v1_common: GenFile = /*@__PURE__*/
-  fileDesc("ChVzdGFtcC92MS9jb21tb24ucHJvdG8SCHN0YW1wLnYxImgKBVBsYWNlEhEKCWV4dGVudF9pZBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgNEiAKBmNpcGhlchgEIAEoCzIQLnN0YW1wLnYxLkNpcGhlciJSCgZDaXBoZXISDAoEc2FsdBgBIAEoDBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSJAoFdW5pdHMYAyABKAsyFS5zdGFtcC52MS5DaXBoZXJVbml0cyI2CgtDaXBoZXJVbml0cxISCgp1bml0X2J5dGVzGAEgASgNEhMKC3dyaXRlX2J5dGVzGAIgASgEIrgBCg5FeHRlbnRMb2NhdGlvbhIRCglleHRlbnRfaWQYASABKAQSDwoHdmVyc2lvbhgCIAEoBBIRCglhZGRyZXNzZXMYAyADKAkSIAoTc2VhbGVkX2xlbmd0aF9ieXRlcxgEIAEoBEgAiAEBEisKBWNvZGVkGAUgASgLMhcuc3RhbXAudjEuQ29kZWRMb2NhdGlvbkgBiAEBQhYKFF9zZWFsZWRfbGVuZ3RoX2J5dGVzQggKBl9jb2RlZCJPCg1Db2RlZExvY2F0aW9uEg8KB3Byb2ZpbGUYASABKAkSLQoJZnJhZ21lbnRzGAIgAygLMhouc3RhbXAudjEuRnJhZ21lbnRMb2NhdGlvbiI0ChBGcmFnbWVudExvY2F0aW9uEg8KB3ZlcnNpb24YASABKAQSDwoHYWRkcmVzcxgCIAEoCSKSAQoQU2lnbmVkSWRlbnRpZmllchIKCgJpZBgBIAEoCRIVCghzdGFydF9tcxgCIAEoA0gAiAEBEhYKCWV4cGlyeV9tcxgDIAEoA0gBiAEBEhgKC3Blcm1pc3Npb25zGAQgASgJSAKIAQFCCwoJX3N0YXJ0X21zQgwKCl9leHBpcnlfbXNCDgoMX3Blcm1pc3Npb25zYgZwcm90bzM");
+  fileDesc("ChVzdGFtcC92MS9jb21tb24ucHJvdG8SCHN0YW1wLnYxImgKBVBsYWNlEhEKCWV4dGVudF9pZBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgNEiAKBmNpcGhlchgEIAEoCzIQLnN0YW1wLnYxLkNpcGhlciJSCgZDaXBoZXISDAoEc2FsdBgBIAEoDBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSJAoFdW5pdHMYAyABKAsyFS5zdGFtcC52MS5DaXBoZXJVbml0cyI2CgtDaXBoZXJVbml0cxISCgp1bml0X2J5dGVzGAEgASgNEhMKC3dyaXRlX2J5dGVzGAIgASgEIrgBCg5FeHRlbnRMb2NhdGlvbhIRCglleHRlbnRfaWQYASABKAQSDwoHdmVyc2lvbhgCIAEoBBIRCglhZGRyZXNzZXMYAyADKAkSIAoTc2VhbGVkX2xlbmd0aF9ieXRlcxgEIAEoBEgAiAEBEisKBWNvZGVkGAUgASgLMhcuc3RhbXAudjEuQ29kZWRMb2NhdGlvbkgBiAEBQhYKFF9zZWFsZWRfbGVuZ3RoX2J5dGVzQggKBl9jb2RlZCJzCg1Db2RlZExvY2F0aW9uEg8KB3Byb2ZpbGUYASABKAkSLQoJZnJhZ21lbnRzGAIgAygLMhouc3RhbXAudjEuRnJhZ21lbnRMb2NhdGlvbhIVCghjaGVja3N1bRgDIAEoDUgAiAEBQgsKCV9jaGVja3N1bSJYChBGcmFnbWVudExvY2F0aW9uEg8KB3ZlcnNpb24YASABKAQSDwoHYWRkcmVzcxgCIAEoCRIVCghjaGVja3N1bRgDIAEoDUgAiAEBQgsKCV9jaGVja3N1bSKSAQoQU2lnbmVkSWRlbnRpZmllchIKCgJpZBgBIAEoCRIVCghzdGFydF9tcxgCIAEoA0gAiAEBEhYKCWV4cGlyeV9tcxgDIAEoA0gBiAEBEhgKC3Blcm1pc3Npb25zGAQgASgJSAKIAQFCCwoJX3N0YXJ0X21zQgwKCl9leHBpcnlfbXNCDgoMX3Blcm1pc3Npb25zYgZwcm90bzM");
 
 /**
  * Bytes of one block (or a part of it) inside an extent. Never changes its content once it was acknowledged.
@@ -177,6 +177,13 @@ export type CodedLocation = Message<"stamp.v1.CodedLocation"> & {
    * @generated from field: repeated stamp.v1.FragmentLocation fragments = 2;
    */
   fragments: FragmentLocation[];
+
+  /**
+   * crc32c of the whole sealed content. Absent: it is not told.
+   *
+   * @generated from field: optional uint32 checksum = 3;
+   */
+  checksum?: number | undefined;
 };
 
 /**
@@ -201,6 +208,13 @@ export type FragmentLocation = Message<"stamp.v1.FragmentLocation"> & {
    * @generated from field: string address = 2;
    */
   address: string;
+
+  /**
+   * crc32c of its content, as recorded when the extent was coded. Absent: it is not recorded.
+   *
+   * @generated from field: optional uint32 checksum = 3;
+   */
+  checksum?: number | undefined;
 };
 
 /**
