@@ -33,7 +33,6 @@ function processOf(entry: string): ProcessStatus {
   const [name = "", address = ""] = entry.split("=");
   const [host = "", grpcPort = "", httpPort = ""] = address.split(":");
   const role = roles.find((each) => name.startsWith(each)) ?? name;
-  const state = `down; bring it back: docker compose up -d ${host}`;
-  const unknown = { pid: null, state, ready: false, waitingFor: [], restarts: 0, lastExit: "" };
+  const unknown = { pid: null, state: "not answering", ready: false, waitingFor: [], restarts: 0, lastExit: "" };
   return { role, name, grpc: `${host}:${grpcPort}`, http: `${host}:${httpPort}`, ...unknown };
 }

@@ -40,6 +40,37 @@ export interface ProcessFacts extends ProcessStatus {
   readonly answer: ProcessAnswer | undefined;
   /** Why there is no answer, in words; empty if there is one. */
   readonly silence: string;
+  /** Kind of the silence; undefined if there is an answer. */
+  readonly absence: Absence | undefined;
+}
+
+/**
+ * `gone`: nobody listens at the address. `refused`: a process is there and does not accept the secret of this command. `late`: no answer in time,
+ * so whether the process serves is not known.
+ */
+export type Absence = "gone" | "refused" | "late";
+
+/** Secret that this command proves. */
+export interface AskerFacts {
+  readonly secretFile: string;
+  /** Why the file can't be used; empty if it can. */
+  readonly problem: string;
+}
+
+/** Words for commands that help: where the stamp is, and how it was started. */
+export interface Place {
+  /** Data folder of this host; `inContainers` for containers. */
+  readonly dataDir: string;
+  /** Name of this host in the topology; undefined without one. */
+  readonly host: string | undefined;
+  /** Data folders of the hosts of a topology, by name. */
+  readonly hostDirs: Readonly<Record<string, string>>;
+  /** Command that reaches the containers, with compose file and project, e.g. `docker compose -f compose.ha.yml -p stamp`. */
+  readonly compose: string;
+  /** Process whose container asks. */
+  readonly container: string;
+  /** Services of the compose file, by the name of their process, where the two differ. */
+  readonly services: Readonly<Record<string, string>>;
 }
 
 /** Answer of the leading stream manager. */
@@ -105,6 +136,8 @@ export interface StampFacts {
   readonly supervisor: "answers" | "silent" | "gone" | "none";
   /** Process of the supervisor; null while there is none. */
   readonly supervisorPid: number | null;
+  readonly asker: AskerFacts;
+  readonly place: Place;
   readonly cluster: Pick<ClusterStatus, "dataDir" | "endpoints" | "connectionString" | "lockService" | "problems">;
   readonly processes: readonly ProcessFacts[];
   /** Undefined if no stream manager that leads answered. */

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { inContainers } from "@stamp/cluster";
 import { findingsOf, healthOf } from "./findings.ts";
 import { healthText } from "./health-text.ts";
+import { helpAt } from "./help-text.ts";
 import { type Code, kinds } from "./kinds/kinds.ts";
 import { diskCases } from "./testing/finding-cases/cases-of-disks.ts";
 import { extentCases } from "./testing/finding-cases/cases-of-extents.ts";
@@ -13,6 +15,7 @@ import {
   all,
   type Change,
   down,
+  everyProcess,
   healthy,
   paused,
   withAnswer,
@@ -23,6 +26,7 @@ import {
   withProcess,
   withRange,
   withRepair,
+  withServer,
   withSetUp,
 } from "./testing/healthy.ts";
 
@@ -111,7 +115,10 @@ describe("findings of health", () => {
     assert.deepEqual(codes(down("extent-node-2")), ["node-down"]);
     const leftOut = all(without("extent-node-4"), withNode(4, { up: false }), withSetUp({ notStarted: ["extent-node-4"], extentNodes: 3 }));
     assert.deepEqual(codes(leftOut), ["node-not-started", "no-spare-node"]);
-    assert.deepEqual(codes(paused("partition-server-1")), ["range-server-away", "process-silent"]);
+    assert.deepEqual(codes(paused("partition-server-1")), ["process-silent"], "the partition manager hears it");
+    assert.deepEqual(codes(all(paused("partition-server-1"), withServer({ up: false }))), ["range-server-away", "process-silent"]);
+    assert.deepEqual(codes(paused("extent-node-2")), ["process-silent"], "the stream manager hears it");
+    assert.deepEqual(codes(all(paused("extent-node-2"), withNode(2, { up: false }))).includes("node-down"), true);
     assert.deepEqual(codes(all(down("stream-manager-1"), (facts) => ({ ...facts, streamLayer: undefined }))), [
       "no-stream-manager",
       "process-down",
@@ -138,7 +145,7 @@ describe("the sentence of health", () => {
   });
 
   it("text: each finding has its severity, code, cause, and a command with the data folder in it", () => {
-    const text = healthText(healthOf(down("partition-server-1")(healthy)), "/data");
+    const text = healthText(healthOf(down("partition-server-1")(healthy)));
     assert.match(
       text,
       /WARNING {2}process-down\n {2}partition-server-1: it is being started again.*\n {2}→ .*\.\/stamp logs --role partition-server-1 --data \/data/,
@@ -158,23 +165,120 @@ describe("findings: a stamp of several hosts", () => {
       state: "not answering",
       answer: undefined,
       silence: "no connection",
+      absence: "late" as const,
     };
-    return { ...facts, processes: [...facts.processes, other] };
+    return { ...facts, place: { ...facts.place, host: "a", hostDirs: { b: "/on/b" } }, processes: [...facts.processes, other] };
   };
 
   it("one of two lock services is away: a warning that names its host, because the other one serves", () => {
     const found = findingsOf(standby(healthy)).filter(({ subject }) => subject.startsWith("lock-service"));
     assert.deepEqual(
-      found.map(({ code, subject, cause, help }) => [code, subject, cause, help.slice(0, 10)]),
-      [["process-down", "lock-service-2", "it does not answer on host b (no connection)", "on host b:"]],
+      found.map(({ code, subject, cause, help }) => [code, subject, cause, help]),
+      [
+        [
+          "process-silent",
+          "lock-service-2",
+          "it did not answer in time on host b (no connection)",
+          "on host b: ask again: ./stamp health --data /on/b",
+        ],
+      ],
     );
   });
 
-  it("none of two lock services answers: requests stop soon", () => {
-    const found = findingsOf(standby(paused("lock-service-1")(healthy))).filter(({ code }) => code === "lock-service-away");
+  it("none of two lock services answers, and partition servers miss them: requests stop soon", () => {
+    const missed = withAnswer("partition-server-1", { ready: false });
+    const found = findingsOf(all(paused("lock-service-1"), standby, missed)(healthy)).filter(({ code }) => code === "lock-service-away");
     assert.deepEqual(
       found.map(({ subject }) => subject),
       ["lock-service-1", "lock-service-2"],
     );
+  });
+});
+
+describe("findings: what is not known is not told as down", () => {
+  const late = { answer: undefined, absence: "late", silence: "no answer in time" } as const;
+  const nothing: Change = (facts) => ({ ...facts, streamLayer: undefined, partitionLayer: undefined });
+  const codesOf = (change: Change): string[] => findingsOf(change(healthy)).map(({ code }) => code);
+
+  it("nobody answers in time: one finding, the state is not known, and nothing that helps ends a process", () => {
+    for (const pid of [null, 17]) {
+      const health = healthOf(all(everyProcess({ ...late, pid, state: "not answering" }), nothing)(healthy));
+      assert.deepEqual([health.state, health.findings.map(({ code }) => code)], ["unknown", ["processes-silent"]]);
+      assert.match(health.sentence, /^NOT KNOWN: 12 of 12/);
+    }
+  });
+
+  it("no advice of any kind ends a process that may be serving", () => {
+    for (const { help } of Object.values(kinds)) assert.doesNotMatch(help, /-KILL|kill -9|restart it/);
+  });
+
+  it("this command has no secret that is accepted: one finding, whoever was late beside", () => {
+    const refused = everyProcess({ answer: undefined, absence: "refused", silence: "the server does not know the secret" });
+    assert.deepEqual(codesOf(all(refused, withProcess("front-end-1", late), nothing)), ["secret-not-accepted"]);
+    assert.equal(healthOf(all(refused, nothing)(healthy)).state, "unknown");
+  });
+
+  it("a wrong clock of a machine is one finding, of two hosts two", () => {
+    const wrong: Change = (facts) => ({
+      ...facts,
+      processes: facts.processes.map((each) => ({
+        ...each,
+        answer: each.answer && { ...each.answer, wallSetMs: 5_000, wallAheadMs: 5_100 },
+      })),
+    });
+    assert.deepEqual(codesOf(wrong), ["clock-apart"]);
+    const [found] = findingsOf(wrong(healthy));
+    assert.match(
+      found?.cause ?? "",
+      /^the clock of 12 processes is 5\.1 s ahead, and was set 5\.0 s forward .*may be the clock of this machine/,
+    );
+    const hosts: Change = (facts) => ({
+      ...facts,
+      processes: facts.processes.map((each, at) => ({ ...each, host: at % 2 === 0 ? "a" : "b" })),
+    });
+    assert.deepEqual(
+      findingsOf(all(hosts, wrong)(healthy)).map(({ code, subject }) => `${code} ${subject}`),
+      ["clock-apart a", "clock-apart b"],
+    );
+  });
+
+  it("in containers what helps names the compose file, the project and the container", () => {
+    const services = { "front-end-2": "north-front-end-2", "partition-server-1": "north-partition-server-1" };
+    const composed: Change = (facts) => ({
+      ...facts,
+      setUp: undefined,
+      place: {
+        ...facts.place,
+        dataDir: inContainers,
+        compose: "docker compose -f compose.ha.yml -p two",
+        container: "front-end-2",
+        services,
+      },
+    });
+    const gone = withProcess("partition-server-1", { answer: undefined, pid: null, state: "not answering", absence: "gone" });
+    const helpOf = (change: Change, code: Code): string =>
+      findingsOf(all(change, composed)(healthy)).find((each) => each.code === code)?.help ?? "";
+    assert.equal(
+      helpOf(gone, "process-down"),
+      "start it: docker compose -f compose.ha.yml -p two up -d north-partition-server-1; read its log: docker compose -f compose.ha.yml -p two logs --tail 50 north-partition-server-1",
+    );
+    assert.equal(helpOf(withSetUp({}), "process-down"), "");
+    assert.equal(
+      helpOf(all(everyProcess(late), nothing), "processes-silent"),
+      "see whether this machine is busy: uptime; then ask again: docker compose -f compose.ha.yml -p two exec north-front-end-2 stamp health",
+    );
+  });
+
+  it("every command in what helps names the data folder", () => {
+    const place = {
+      dataDir: "/else where",
+      host: undefined,
+      hostDirs: {},
+      compose: "docker compose",
+      container: "front-end-1",
+      services: {},
+    };
+    for (const { help } of Object.values(kinds))
+      for (const [command] of helpAt(help, place).matchAll(/\.\/stamp [a-z][^;,&()]*/g)) assert.match(command, /--data \/else where/);
   });
 });

@@ -1,18 +1,23 @@
 /** Turns facts into findings, and into the sentence that says how the stamp is. Pure. */
+import { inContainers } from "@stamp/cluster";
+import { isDown } from "./certain.ts";
 import { are, counted } from "./counted.ts";
 import type { StampFacts } from "./facts.ts";
 import { findDisks } from "./find/find-disks.ts";
 import { findExtents } from "./find/find-extents.ts";
 import { findLevels } from "./find/find-levels.ts";
 import { findMasterKey } from "./find/find-master-key.ts";
-import { findProcesses, of, serves } from "./find/find-processes.ts";
+import { findAsker, findProcesses, of, serves } from "./find/find-processes.ts";
 import { findRanges } from "./find/find-ranges.ts";
 import { findSecret } from "./find/find-secret.ts";
 import { findSetUp } from "./find/find-set-up.ts";
-import { type Finding, severities } from "./kinds/kinds.ts";
+import { helpAt } from "./help-text.ts";
+import { type Code, type Finding, severities } from "./kinds/kinds.ts";
 
 /** Worst first: what stops requests, then by severity; else in the order of the areas. */
 export function findingsOf(facts: StampFacts): Finding[] {
+  const asker = findAsker(facts);
+  if (asker.length > 0) return asker.map((each) => withPlace(each, facts));
   const found = [
     ...findProcesses(facts),
     ...findLevels(facts),
@@ -24,20 +29,33 @@ export function findingsOf(facts: StampFacts): Finding[] {
     ...findMasterKey(facts),
   ];
   const rank = ({ stops, severity }: Finding): number => (stops ? 0 : severities.length) + severities.indexOf(severity);
-  return found.toSorted((one, other) => rank(one) - rank(other));
+  return found.toSorted((one, other) => rank(one) - rank(other)).map((each) => withPlace(each, facts));
+}
+
+/** Findings that a container is started again for. */
+const startedAgain: readonly Code[] = ["process-down", "node-down", "lock-service-away"];
+
+/** Writes what helps so that it reaches this stamp. */
+function withPlace(found: Finding, { processes, place }: StampFacts): Finding {
+  const process = processes.find(({ name }) => name === found.subject);
+  const host = found.code === "host-away" ? found.subject : process?.host;
+  const isStopped = place.dataDir === inContainers && process !== undefined && isDown(process) && startedAgain.includes(found.code);
+  const help = isStopped ? `start it: docker compose up -d ${found.subject}; ${found.help}` : found.help;
+  return { ...found, help: helpAt(help, place, host) };
 }
 
 export interface Health {
   /** How the stamp is, in one sentence. */
   readonly sentence: string;
-  /** `stopped`: requests are refused or wait; `danger`: data may be lost; `degraded`: a person should act. */
-  readonly state: "healthy" | "degraded" | "danger" | "stopped";
+  /** `stopped`: requests are refused or wait; `danger`: data may be lost; `degraded`: a person should act; `unknown`: too few answered to say. */
+  readonly state: "healthy" | "degraded" | "unknown" | "danger" | "stopped";
   readonly findings: readonly Finding[];
 }
 
 const states = {
   healthy: "healthy",
   degraded: "serving, and needs attention",
+  unknown: "NOT KNOWN",
   danger: "serving, and IN DANGER",
   stopped: "NOT SERVING EVERYTHING",
 } as const;
@@ -45,9 +63,23 @@ const states = {
 export function healthOf(facts: StampFacts): Health {
   const findings = findingsOf(facts);
   const has = (severity: Finding["severity"]): boolean => findings.some((each) => each.severity === severity);
-  const state = findings.some(({ stops }) => stops) ? "stopped" : has("critical") ? "danger" : has("warning") ? "degraded" : "healthy";
+  const state = findings.some(({ stops }) => stops)
+    ? "stopped"
+    : has("critical")
+      ? "danger"
+      : isUnknown(facts)
+        ? "unknown"
+        : has("warning")
+          ? "degraded"
+          : "healthy";
   return { sentence: `${states[state]}: ${state === "healthy" ? countsOf(facts) : worstOf(findings)}`, state, findings };
 }
+
+/** True if of some role that every request needs no process is known to serve. */
+const isUnknown = (facts: StampFacts): boolean =>
+  neededRoles.map((role) => of(facts, role)).some((all) => all.length > 0 && !all.some(serves));
+
+const neededRoles = ["lock-service", "extent-node", "partition-server", "front-end"];
 
 /** Returns the parts of a healthy stamp in words. */
 function countsOf(facts: StampFacts): string {

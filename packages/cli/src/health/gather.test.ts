@@ -45,13 +45,17 @@ test("gather, supervisor and processes hang: every call has a deadline, and no d
     },
   });
   const managers = config.streamManagers * 6 + config.partitionManagers * 2;
-  assert.equal(ends.length, 1 + planCluster(config).processes.length + managers, "all were asked");
-  assert.deepEqual([...new Set(ends)], [waitsEndMs]);
+  assert.equal(
+    ends.length,
+    1 + 2 * (planCluster(config).processes.length + managers),
+    "all were asked, and once more because all were silent",
+  );
+  assert.deepEqual([...new Set(ends)], [waitsEndMs, now + 3_000]);
   assert.equal(facts.supervisor, "silent");
   assert.ok(facts.processes.every(({ answer }) => answer === undefined));
 });
 
-test("gather, half of the running processes are silent: everybody is asked once more, and only who is silent again is told", async (t) => {
+test("gather, half of the running processes are silent: everybody is asked once more, also without a process id, and only who is silent again is told", async (t) => {
   const config = loadConfig({ directory: "/", root: "/", environment: {}, flags: { dataDir: folder(t) } });
   const data = new DataFolder(config.dataDir);
   data.prepare();
@@ -62,7 +66,8 @@ test("gather, half of the running processes are silent: everybody is asked once 
   const listed = processes.map(({ role, name, grpc, http }, at) => ({ role, name, grpc, http, pid: 100 + at, ...runs }));
   const told = { ...plan, running: true, ready: true, supervisorPid: 1, dataDir: config.dataDir, processes: listed };
   /** Asks of Status, by address. `late`: processes that answer the second time only. */
-  const factsWith = async (late: number, dead: number) => {
+  const factsWith = async (late: number, dead: number, numbered = true) => {
+    const seen = { ...told, processes: numbered ? listed : listed.map((each) => ({ ...each, pid: null, state: "not answering" })) };
     const asks = new Map<string, number>();
     const getStatus = (address: string) => async () => {
       const count = (asks.get(address) ?? 0) + 1;
@@ -74,7 +79,7 @@ test("gather, half of the running processes are silent: everybody is asked once 
     const silent = async () => refused("unavailable", "connectFailed", "nobody is there");
     const client = (address: string) => new Proxy({}, { get: (_, name) => (name === "getStatus" ? getStatus(address) : silent) });
     const transport = { client } as unknown as Transport;
-    const facts = await gather(config, transport, { view: false, nowMs: () => 400, ask: async () => told });
+    const facts = await gather(config, transport, { view: false, nowMs: () => 400, ask: async () => seen });
     const absent = facts.processes.filter(({ answer }) => answer === undefined).length;
     return { absent, asks: Math.max(...asks.values()) };
   };
@@ -82,6 +87,7 @@ test("gather, half of the running processes are silent: everybody is asked once 
   assert.deepEqual(await factsWith(half, 0), { absent: 0, asks: 2 });
   assert.deepEqual(await factsWith(half, 1), { absent: 1, asks: 2 });
   assert.deepEqual(await factsWith(0, 2), { absent: 2, asks: 1 });
+  assert.deepEqual(await factsWith(half, 1, false), { absent: 1, asks: 2 }, "containers and other hosts, too");
 });
 
 test("gather, the supervisor answers late: what it knows of a process that is down is told all the same", async (t) => {
@@ -102,7 +108,7 @@ test("gather, the supervisor answers late: what it knows of a process that is do
   assert.deepEqual([...new Set(facts.processes.map(({ state, lastExit }) => `${state}, ${lastExit}`))], ["down, signal SIGKILL"]);
 });
 
-test("health and status, every process takes the connection and never answers: they end by themselves and say what does not serve", async (t) => {
+test("health and status, every process takes the connection and never answers: they end by themselves and say that nothing is known", async (t) => {
   const held = new Set<Socket>();
   const mute = createServer((socket) => void held.add(socket.on("error", () => {})));
   await new Promise<void>((resolve) => mute.listen(0, "127.0.0.1", resolve));
@@ -112,7 +118,11 @@ test("health and status, every process takes the connection and never answers: t
   });
   const { port } = mute.address() as { readonly port: number };
   const names = ["lock-service-1", "extent-node-1", "stream-manager-1", "partition-manager-1", "partition-server-1", "front-end-1"];
-  const env = { ...process.env, STAMP_PROCESSES: names.map((name) => `${name}=127.0.0.1:${port}:${port}`).join(" ") };
+  const env = {
+    ...process.env,
+    STAMP_COMPOSE: "docker compose -f compose.ha.yml -p two",
+    STAMP_PROCESSES: names.map((name) => `${name}=127.0.0.1:${port}:${port}`).join(" "),
+  };
   const dataDir = folder(t);
   const stamp = (word: string): Promise<{ readonly code: number | null; readonly out: string }> =>
     new Promise((resolve) => {
@@ -122,12 +132,13 @@ test("health and status, every process takes the connection and never answers: t
       );
     });
   const [health, status] = await Promise.all([stamp("health"), stamp("status")]);
-  assert.equal(health.code, 7, health.out);
-  assert.match(health.out, /^NOT SERVING EVERYTHING/);
-  assert.match(health.out, /→ read its log: docker compose logs --tail 50 lock-service-1$/m);
+  assert.equal(health.code, 6, health.out);
+  assert.match(health.out, /^NOT KNOWN: 6 of 6 processes did not answer in time/);
+  assert.equal(health.out.match(/→/g)?.length, 1, health.out);
+  assert.match(health.out, /docker compose -f compose\.ha\.yml -p two exec 127\.0\.0\.1 stamp health$/m);
   assert.equal(status.code, 4, status.out);
   assert.equal(
-    status.out.split("\n").filter((line) => /^[a-z]+-[a-z]+-1 .* down; bring it back/.test(line)).length,
+    status.out.split("\n").filter((line) => /^[a-z]+-[a-z]+-1 .* unknown: no answer/.test(line)).length,
     names.length,
     status.out,
   );

@@ -2,14 +2,30 @@
  * Gathers the facts of a stamp: every process is asked at the same moment, and so is every manager, leader or not,
  * because to ask first who leads would take two turns. One deadline holds for all of it. A process that is dead or
  * paused costs the deadline and no more.
+ *
+ * Invariant: no answer in time is never told as "down". Only a refused connection, or the supervisor that started the process, says that.
  */
-import type { Outcome } from "@stamp/base";
-import { type ClusterConfig, type ClusterStatus, composeCluster, control, DataFolder, type ProcessStatus } from "@stamp/cluster";
+import { existsSync } from "node:fs";
+import type { Failure, Outcome } from "@stamp/base";
+import {
+  type ClusterConfig,
+  type ClusterStatus,
+  composeCluster,
+  control,
+  DataFolder,
+  inContainers,
+  ownCredential,
+  type ProcessStatus,
+  readTopology,
+  secretFilesOf,
+} from "@stamp/cluster";
 import type { Transport } from "@stamp/ports";
+import { inWords } from "@stamp/ports-node";
 import { FeatureLevels, PartitionManager, Status, StreamManager } from "@stamp/wire";
 import { plannedCluster, processesElsewhere } from "../cluster/planned-cluster.ts";
 import { CommandError, exitCodes } from "../exit.ts";
-import type { PartitionLayerFacts, ProcessAnswer, ProcessFacts, StampFacts, StreamLayerFacts } from "./facts.ts";
+import { silentTogether } from "./certain.ts";
+import type { Absence, PartitionLayerFacts, ProcessAnswer, ProcessFacts, StampFacts, StreamLayerFacts } from "./facts.ts";
 import { copiesIn } from "./newest-copy.ts";
 import { setUpFacts } from "./set-up-facts.ts";
 
@@ -19,13 +35,8 @@ const deadlineMs = 1_500;
 const askingMinMs = 1_000;
 /** The supervisor answers in a few milliseconds. After this the plan of the cluster says whom to ask. */
 const supervisorFirstMs = 200;
-/**
- * If at least three of the running processes, and at least half of them, are silent, this command or its machine was late, more likely than all of them: everybody is asked
- * once more, and has this time.
- */
+/** If many are silent at once, this command or its machine was late, more likely than all of them: they are asked once more, and have this time. */
 const askingAgainMs = 3_000;
-const silentShare = 0.5;
-const silentCountMin = 3;
 /** Streams and extents that a status shows. */
 const viewedMax = 200;
 
@@ -48,7 +59,8 @@ export async function gather(config: ClusterConfig, transport: Transport, gather
   const composed = composeCluster();
   if (composed !== undefined) {
     const asked = await askAll(composed, transport, leftMs, view);
-    return { nowMs: Date.now(), supervisor: "none", supervisorPid: null, cluster: composed, setUp: undefined, copies: [], ...asked };
+    const alone = { supervisor: "none", supervisorPid: null, setUp: undefined, copies: [] } as const;
+    return { nowMs: Date.now(), ...alone, cluster: composed, ...about(config, composed), ...asked };
   }
   const { supervisor, orphans } = new DataFolder(config.dataDir).running();
   const alone = config.topology === undefined;
@@ -68,10 +80,35 @@ export async function gather(config: ClusterConfig, transport: Transport, gather
       config,
       (first ?? late)?.processes.map(({ name }) => name),
     ),
+    ...about(config, cluster),
     ...asked,
     copies: storeServes(asked.processes) ? [] : await copiesIn(config.dataDir),
     processes: late === undefined || late === first ? asked.processes : withStatus(asked.processes, late.processes),
   };
+}
+
+/** Facts about this command itself. */
+function about(config: ClusterConfig, { dataDir, processes }: Cluster): Pick<StampFacts, "asker" | "place"> {
+  const secretFile = secretFilesOf(config).current;
+  const { STAMP_COMPOSE: compose = "docker compose", STAMP_NAME: container = "front-end-1" } = process.env;
+  const hosts = config.topology === undefined ? {} : readTopology(config.topology).hosts;
+  const hostDirs = Object.fromEntries(Object.entries(hosts).map(([name, host]) => [name, host.dataDir ?? ".stamp"]));
+  const services = Object.fromEntries(
+    dataDir === inContainers ? processes.map(({ name, grpc }) => [name, grpc.slice(0, grpc.lastIndexOf(":"))]) : [],
+  );
+  return {
+    asker: { secretFile, problem: secretProblem(config, secretFile) },
+    place: { dataDir, host: config.host, hostDirs, compose, container, services },
+  };
+}
+
+function secretProblem(config: ClusterConfig, secretFile: string): string {
+  try {
+    ownCredential(config);
+    return existsSync(secretFile) || (process.env.STAMP_CLUSTER_SECRET ?? "") !== "" ? "" : "it is not there";
+  } catch (error) {
+    return inWords(error);
+  }
 }
 
 const storeServes = (processes: readonly ProcessFacts[]): boolean =>
@@ -102,13 +139,29 @@ type Asked = Pick<StampFacts, "processes" | "streamLayer" | "partitionLayer">;
 
 async function askAll(cluster: Cluster, transport: Transport, leftMs: () => number, view: boolean): Promise<Asked> {
   const asked = await askOnce(cluster, transport, leftMs, view);
-  const running = asked.processes.filter(({ pid }) => pid !== null);
-  const silent = running.filter(({ answer }) => answer === undefined);
-  if (silent.length < silentCountMin || silent.length < silentShare * running.length) return asked;
-  return askOnce(cluster, transport, () => askingAgainMs, view);
+  const silent = silentTogether(asked);
+  if (silent.length === 0) return asked;
+  const missing = [
+    ...(asked.streamLayer === undefined ? ["stream-manager"] : []),
+    ...(asked.partitionLayer === undefined ? ["partition-manager"] : []),
+  ];
+  const names = new Set(silent.map(({ name }) => name));
+  const whom = cluster.processes.filter(({ name, role }) => names.has(name) || missing.includes(role));
+  const again = await askOnce({ processes: whom }, transport, () => askingAgainMs, view);
+  const answers = new Map(again.processes.filter(({ answer }) => answer !== undefined).map((each) => [each.name, each]));
+  return {
+    processes: asked.processes.map((each) => answers.get(each.name) ?? each),
+    streamLayer: again.streamLayer ?? asked.streamLayer,
+    partitionLayer: again.partitionLayer ?? asked.partitionLayer,
+  };
 }
 
-async function askOnce({ processes }: Cluster, transport: Transport, leftMs: () => number, view: boolean): Promise<Asked> {
+async function askOnce(
+  { processes }: Pick<Cluster, "processes">,
+  transport: Transport,
+  leftMs: () => number,
+  view: boolean,
+): Promise<Asked> {
   const at = (role: string): string[] => processes.filter((each) => each.role === role).map(({ grpc }) => grpc);
   const [asked, streamLayers, partitionLayers] = await Promise.all([
     Promise.all(processes.map((each) => askProcess(each, transport, leftMs()))),
@@ -123,7 +176,7 @@ const firstOf = <T>(all: readonly (T | undefined)[]): T | undefined => all.find(
 async function askProcess(process: ProcessStatus, transport: Transport, timeoutMs: number): Promise<ProcessFacts> {
   const sentMs = Date.now();
   const answer = await transport.client(process.grpc, Status).getStatus({}, { timeoutMs });
-  if (!answer.ok) return { ...process, answer: undefined, silence: answer.failure.message };
+  if (!answer.ok) return { ...process, answer: undefined, silence: answer.failure.message, absence: absenceOf(answer.failure) };
   const { release, state, ready, waitingFor, uptimeMs, wallMs, wallSetMs, facts, pid, secretIds, secretMadeMs, secretProblem, versions } =
     answer.value;
   const answered: ProcessAnswer = {
@@ -138,7 +191,12 @@ async function askProcess(process: ProcessStatus, transport: Transport, timeoutM
     secret: secretIds.length === 0 ? undefined : { ids: secretIds, madeMs: Number(secretMadeMs) || undefined, problem: secretProblem },
     facts: facts ?? {},
   };
-  return { ...process, pid: process.pid ?? pid, answer: answered, silence: "" };
+  return { ...process, pid: process.pid ?? pid, answer: answered, silence: "", absence: undefined };
+}
+
+function absenceOf({ code, details }: Failure): Absence {
+  if (code === "unauthenticated") return "refused";
+  return details?.listens === "no" ? "gone" : "late";
 }
 
 /** How far a clock is ahead for certain: it said `wallMs` at some time between two looks at ours. */

@@ -29,12 +29,14 @@ const intro = `# Health
 |---|---|---|
 | 0 | healthy | nothing to do; there may be notes |
 | 6 | serving, and needs attention | every request is served; at least one warning |
+| 6 | NOT KNOWN | no process of some role answered this command, which may be at fault itself: nothing says that requests are refused |
 | 7 | serving, and IN DANGER | every request is served; data may be lost, or it will not stay so |
 | 7 | NOT SERVING EVERYTHING | requests are refused or wait |
 | 3 | – | no cluster runs on the data folder |
 
 All processes and managers are asked at the same moment, and have until 1.5 s after the start of the command (on a machine with much to do:
-for a second) to answer. If at least three of the running processes, and at least half of them, are silent, all are asked once more, for up to 3 s. What does not answer in time is a finding. It is never shown as it was before. In a container (\`docker compose exec front-end-1 stamp
+for a second) to answer. If at least three of the processes that are not down for certain, and at least half of them, are silent, they are asked once more, for up to 3 s. What does not
+answer in time is unknown, never "down": a process is down if its supervisor says so, or if nobody listens at its address. It is never shown as it was before. In a container (\`docker compose exec front-end-1 stamp
 health\`) nothing is known of the supervisor, the configuration and the files of other containers, so these findings are left out.
 
 Rules for Prometheus are in [stamp-alerts.yml](stamp-alerts.yml): an alert for each kind of finding that \`/metrics\` can tell, under the same

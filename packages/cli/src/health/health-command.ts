@@ -16,6 +16,7 @@ import { healthText } from "./health-text.ts";
 const exitCodeOf: Readonly<Record<Health["state"], number>> = {
   healthy: 0,
   degraded: exitCodes.degraded,
+  unknown: exitCodes.degraded,
   danger: exitCodes.danger,
   stopped: exitCodes.danger,
 };
@@ -38,7 +39,7 @@ export function addHealth(program: Command): void {
       if (watch === undefined) {
         const facts = await gather(config, transport, { view: false });
         const health = healthOf(facts);
-        console.log(json ? toJson(health) : healthText(health, facts.cluster.dataDir));
+        console.log(json ? toJson(health) : healthText(health));
         process.exitCode = exitCodeOf[health.state];
       } else await watchHealth(config, transport, everyMsOf(watch), json);
     } finally {
@@ -73,7 +74,7 @@ async function watchHealth(
     if (now !== before) {
       const at = new Date(facts.nowMs).toISOString();
       if (json) console.log(JSON.stringify({ at, ...health }));
-      else console.log(`${before === "" ? "" : "\n"}${at}\n${healthText(health, facts.cluster.dataDir)}`);
+      else console.log(`${before === "" ? "" : "\n"}${at}\n${healthText(health)}`);
     }
     before = now;
     await new Promise((resolve) => setTimeout(resolve, everyMs));

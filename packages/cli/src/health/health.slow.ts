@@ -156,9 +156,9 @@ const everythingIn = (folder: string): string[] =>
 test("extent nodes: paused, ended, too few, drained", async (t) => {
   await signal("extent-node-2", "SIGSTOP");
   const [paused] = await findsAll(t, ["node-down"], 6);
-  assert.match(paused?.cause ?? "", /does not answer/);
+  assert.match(paused?.cause ?? "", /did not answer in time/);
   const status = await stamp("status", ...here);
-  assert.match(status.out, /^extent-node-2 .* not answering$/m, "what does not answer is not shown as serving");
+  assert.match(status.out, /^extent-node-2 .* unknown: no answer$/m, "what does not answer is not shown as serving");
   assert.equal(status.code, 4);
   await signal("extent-node-2", "SIGCONT");
   await hold("extent-node-1");

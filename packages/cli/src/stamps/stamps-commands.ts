@@ -47,23 +47,24 @@ export async function statusOfStamps(
 const codeOf: Readonly<Record<Health["state"], number>> = {
   healthy: 0,
   degraded: exitCodes.degraded,
+  unknown: exitCodes.degraded,
   danger: exitCodes.danger,
   stopped: exitCodes.danger,
 };
 
 /** Tells how each stamp is, and whether the location service leads. Returns the worst exit code. */
 export async function healthOfStamps(several: SeveralStamps, json: boolean): Promise<number> {
-  const found: { readonly name: string; readonly health: Health; readonly dataDir: string }[] = [];
+  const found: { readonly name: string; readonly health: Health }[] = [];
   for (const { name, config } of several.stamps) {
     const transport = ownTransport(config);
     const facts = await gather(config, transport, { view: false }).finally(() => transport.close());
-    found.push({ name, health: healthOf(facts), dataDir: config.dataDir });
+    found.push({ name, health: healthOf(facts) });
   }
   const service = await locationStatus(several);
   const isReady = service?.ready === true;
   if (json) console.log(toJson({ stamps: found.map(({ name, health }) => ({ name, ...health })), locationService: { ready: isReady } }));
   else {
-    const parts = found.map(({ name, health, dataDir }) => `Stamp ${name}: ${healthText(health, dataDir)}`);
+    const parts = found.map(({ name, health }) => `Stamp ${name}: ${healthText(health)}`);
     const told = isReady ? "serves" : "does not serve: no account can be created, fail over or move (./stamp up starts it)";
     console.log([...parts, `Location service ${locationIn(several).at}: ${told}`].join("\n\n"));
   }

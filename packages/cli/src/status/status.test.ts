@@ -13,6 +13,7 @@ const processOf = (name: string, more: Partial<ProcessFacts>): ProcessFacts => (
   http: "127.0.0.1:2",
   answer: undefined,
   silence: "no answer in time",
+  absence: undefined,
   ...more,
 });
 
@@ -28,20 +29,26 @@ const factsOf = (...processes: readonly ProcessFacts[]): StampFacts => ({
   partitionLayer: undefined,
   setUp: undefined,
   copies: [],
+  asker: { secretFile: "", problem: "" },
+  place: { dataDir: "/data", host: undefined, hostDirs: {}, compose: "", container: "", services: {} },
 });
 
 test("status: a process that does not answer is not shown as serving, whatever the supervisor saw last", () => {
   const { processes, ready } = statusOf(
     factsOf(
-      processOf("paused", {}),
-      processOf("down", { pid: null, state: "restarting", ready: false }),
+      processOf("paused", { absence: "late" }),
+      processOf("unproven", { absence: "refused" }),
+      processOf("elsewhere", { pid: null, state: "not answering", absence: "gone" }),
+      processOf("down", { pid: null, state: "restarting", ready: false, absence: "gone" }),
       processOf("waits", { answer: { ...answer, state: "starting", ready: false, waitingFor: ["its disk"] } }),
       processOf("up", { answer: { ...answer, state: "serving", ready: true, waitingFor: [] } }),
     ),
   );
   const told = processes.map(({ name, state, ready, waitingFor, restarts }) => [name, state, ready, waitingFor, restarts]);
   assert.deepEqual(told, [
-    ["paused", "not answering", false, [], 2],
+    ["paused", "unknown: no answer", false, [], 2],
+    ["unproven", "unknown: refuses our secret", false, [], 2],
+    ["elsewhere", "down", false, [], 2],
     ["down", "restarting", false, [], 2],
     ["waits", "starting", false, ["its disk"], 2],
     ["up", "serving", true, [], 2],

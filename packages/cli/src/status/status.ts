@@ -3,11 +3,11 @@ import { type ClusterConfig, type ClusterStatus, composeCluster, DataFolder, own
 import { type ExtentInfo, ExtentState, NodeDuty, type ServerLoad } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, orphansRun, withConfig } from "../context.ts";
+import { isDown } from "../health/certain.ts";
 import { counted } from "../health/counted.ts";
 import type { StampFacts } from "../health/facts.ts";
 import { type Health, healthOf } from "../health/findings.ts";
 import { gather } from "../health/gather.ts";
-import { helpIn } from "../health/health-text.ts";
 import { keyText } from "../key-text.ts";
 import { masterKeysTold } from "../keys/keys-told.ts";
 import { bytesText, connectionLines, endpointLines, processTable, table, toJson } from "../print.ts";
@@ -49,11 +49,19 @@ async function shownStamp(config: ClusterConfig): Promise<ShownStamp> {
   };
 }
 
+/** A process that does not answer is shown as what is known of it, never as down. */
+const silentStates = { gone: "not listening", refused: "unknown: refuses our secret", late: "unknown: no answer" };
+
 /** The processes as they answered themselves: what the supervisor saw last may be over. */
 export function statusOf(facts: StampFacts): ClusterStatus {
-  const processes = facts.processes.map(({ answer, silence: _, ...process }) => {
+  const processes = facts.processes.map((each) => {
+    const { answer, silence: _silence, absence, ...process } = each;
     if (answer !== undefined) return { ...process, state: answer.state, ready: answer.ready, waitingFor: answer.waitingFor };
-    const state = process.pid === null ? process.state : "not answering";
+    const state = isDown(each)
+      ? absence === "gone" && process.pid === null && process.state === "not answering"
+        ? "down"
+        : process.state
+      : silentStates[absence ?? "late"];
     return { ...process, state, ready: false, waitingFor: [] };
   });
   const { dataDir, endpoints, connectionString, lockService } = facts.cluster;
@@ -226,7 +234,7 @@ function masterKeyLine({ processes, nowMs }: Pick<StampFacts, "processes" | "now
 function statusText(health: Health, status: ClusterStatus, view: StampView, latency: readonly Latency[], facts: StampFacts): string {
   const findings = health.findings.length === 0 ? [] : [`${counted(health.findings.length, "finding")}: ./stamp health`];
   const [worst] = health.findings;
-  const help = worst?.severity === "critical" ? [`→ ${helpIn(worst.help, status.dataDir)}`] : [];
+  const help = worst?.severity === "critical" ? [`→ ${worst.help}`] : [];
   const parts = [
     [health.sentence, ...help, ...findings, ""].join("\n"),
     processTable(status),

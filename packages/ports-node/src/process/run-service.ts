@@ -62,7 +62,7 @@ const commonSchema = z.object({
 
 /** Known around the processes: of what starts them, of the command line in a container, of every process but one. */
 const surroundings = [
-  ...["STAMP_CONFIG", "STAMP_SERVICE", "STAMP_ROOT", "STAMP_PROCESSES", "STAMP_CONNECTION_STRING", "STAMP_LOCK_SERVICE"],
+  ...["STAMP_CONFIG", "STAMP_SERVICE", "STAMP_ROOT", "STAMP_PROCESSES", "STAMP_COMPOSE", "STAMP_CONNECTION_STRING", "STAMP_LOCK_SERVICE"],
   "STAMP_TLS",
 ];
 

@@ -1,6 +1,7 @@
 /** Findings about extent nodes and their disks. */
 import { NodeDuty, type NodeInfo } from "@stamp/wire";
 import { bytesText } from "../../print.ts";
+import { awayHosts, servesNot } from "../certain.ts";
 import { are, counted, seconds } from "../counted.ts";
 import { factAt, numberAt, type ProcessFacts, type RoleFacts, type StampFacts } from "../facts.ts";
 import { type Finding, finding } from "../kinds/kinds.ts";
@@ -35,7 +36,9 @@ export function findDisks(facts: StampFacts): Finding[] {
 }
 
 /** Nodes that do not answer us, and those that the stream manager does not hear. */
-function findAway({ streamLayer, setUp }: StampFacts, processes: readonly ProcessFacts[]): Finding[] {
+function findAway(facts: StampFacts, processes: readonly ProcessFacts[]): Finding[] {
+  const { streamLayer, setUp } = facts;
+  const away = awayHosts(facts);
   const nodes = new Map(streamLayer?.nodes.map((node) => [node.nodeId, node]));
   const holds = (name: string): string => {
     const node = nodes.get(name);
@@ -46,9 +49,11 @@ function findAway({ streamLayer, setUp }: StampFacts, processes: readonly Proces
     const { ready = true, waitingFor = [] } = processes.find((each) => each.name === name)?.answer ?? {};
     return ready || waitingFor.length === 0 ? "" : `; it waits for ${waitingFor.join("; ")}`;
   };
-  const silent = processes.filter(({ answer }) => answer === undefined);
+  const absent = processes.filter(({ answer }) => answer === undefined);
+  // One that did not answer in time, and that the stream manager hears, may well serve.
+  const silent = absent.filter((each) => servesNot(each, facts) && !away.has(each.host ?? ""));
   // If the node was not started, the finding node-not-started says more.
-  const told = new Set([...silent.map(({ name }) => name), ...(setUp?.notStarted ?? [])]);
+  const told = new Set([...absent.map(({ name }) => name), ...(setUp?.notStarted ?? [])]);
   const unheard = [...nodes.values()].filter(({ nodeId, up, duty }) => !up && duty !== NodeDuty.DECOMMISSIONED && !told.has(nodeId));
   return [
     ...silent.map((process) => finding("node-down", process.name, `${absence(process)}${holds(process.name)}`)),
@@ -65,7 +70,8 @@ function findAway({ streamLayer, setUp }: StampFacts, processes: readonly Proces
 const takes = ["takes extents", "take extents"] as const;
 const serving = ({ up, duty }: NodeInfo): boolean => up && duty === NodeDuty.SERVING;
 
-function findCounts({ streamLayer, setUp }: StampFacts): Finding[] {
+function findCounts(facts: StampFacts): Finding[] {
+  const { streamLayer, setUp } = facts;
   if (streamLayer === undefined || setUp === undefined) return [];
   const { copies, minCopies, extentNodes } = setUp;
   const up = streamLayer.nodes.filter(serving).length;
@@ -74,7 +80,8 @@ function findCounts({ streamLayer, setUp }: StampFacts): Finding[] {
   // Told by copies-not-possible.
   if (copies > extentNodes) return [];
   if (up < copies) return [finding("nodes-below-copies", "", `${told}; copies is ${copies}`, copies)];
-  return up === copies ? [finding("no-spare-node", "", `${told}; copies is ${copies}`, copies + 1)] : [];
+  // A host that is away is told as that.
+  return up === copies && awayHosts(facts).size === 0 ? [finding("no-spare-node", "", `${told}; copies is ${copies}`, copies + 1)] : [];
 }
 
 function findDuty({ nodeId, duty, replicas, blocked }: NodeInfo): Finding[] {

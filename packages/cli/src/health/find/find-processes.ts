@@ -1,16 +1,16 @@
 /** Findings about processes, clocks, managers and the lock service. */
 import { bytesText } from "../../print.ts";
-import { counted, seconds } from "../counted.ts";
+import { awayHosts, isAskerAtFault, isDown, isToldDown, servesNot, silentTogether } from "../certain.ts";
+import { are, counted, seconds } from "../counted.ts";
 import { factAt, numberAt, type ProcessAnswer, type ProcessFacts, type StampFacts } from "../facts.ts";
 import { few } from "../few.ts";
 import { type Finding, finding } from "../kinds/kinds.ts";
 import { copyText, newestCopy, restoreCommand } from "../newest-copy.ts";
+import { findClocks } from "./find-clocks.ts";
 
 const startMs = 30_000;
 const restartsInRow = 3;
 const restartsRecentMs = 600_000;
-const clockSetMaxMs = 1_000;
-const clockApartMaxMs = 2_000;
 const keysMaxShare = 0.8;
 const slowWriteMs = 200;
 /** Fewer say nothing of one in a hundred. */
@@ -23,17 +23,31 @@ export const serves = ({ answer }: ProcessFacts): boolean => answer?.ready === t
 
 /** Why a process does not answer, for people. */
 export function absence(process: ProcessFacts): string {
-  const { pid, state, lastExit, silence, host } = process;
-  if (host !== undefined && pid === null && state === "not answering") return `it does not answer on host ${host} (${silence})`;
+  const { pid, state, lastExit, silence, host, absence } = process;
+  const at = host === undefined ? "" : ` on host ${host}`;
   const ended = lastExit === "" ? "" : `; it ended last with ${lastExit}`;
-  if (pid === null) return `it is ${state === "restarting" ? "being started again" : state}${ended}`;
-  return `process ${pid} does not answer (${silence})`;
+  if (isToldDown(process)) return `it is ${state === "restarting" ? "being started again" : state}${at}${ended}`;
+  if (absence === "gone")
+    return pid === null ? `it does not run${at} (${silence})` : `process ${pid} runs and does not listen${at} (${silence})`;
+  return `${pid === null ? "it" : `process ${pid}`} did not answer in time${at} (${silence})`;
+}
+
+/** One finding if this command is at fault: whatever else was found would be about it, and not about the stamp. */
+export function findAsker(facts: StampFacts): Finding[] {
+  if (!isAskerAtFault(facts)) return [];
+  const { secretFile, problem } = facts.asker;
+  const why = problem === "" ? "no process accepts the secret in it" : problem;
+  return [finding("secret-not-accepted", secretFile, `${why}, so no process answers this command and nothing is known of them`)];
 }
 
 export function findProcesses(facts: StampFacts): Finding[] {
   return [
     ...findSupervisor(facts),
+    ...findHosts(facts),
+    ...findSilent(facts),
     ...facts.processes.flatMap((process) => findProcess(facts, process)),
+    ...findClocks(facts),
+    ...findRefusing(facts),
     ...findOtherStamp(facts),
     ...findReleases(facts),
     ...findManagers(facts),
@@ -63,7 +77,7 @@ function findProcess(facts: StampFacts, process: ProcessFacts): Finding[] {
       finding("process-restarts", name, `it was started again ${counted(restarts, "time")}, the last time ${seconds(uptimeMs)} ago`),
     );
   if (answer !== undefined && isLost(process)) found.push(...findLost(facts, name, answer));
-  else if (answer === undefined) found.push(...findAbsent(facts, process, failing).map((each) => atHost(process, each)));
+  else if (answer === undefined) found.push(...findAbsent(facts, process, failing));
   else if (!answer.ready && !failing) {
     const cause = `it is ${answer.state} and waits for ${answer.waitingFor.join(", ") || "itself"}, ${seconds(uptimeMs)} after its start`;
     found.push(finding(uptimeMs < startMs ? "process-starting" : "process-not-ready", name, cause));
@@ -71,7 +85,39 @@ function findProcess(facts: StampFacts, process: ProcessFacts): Finding[] {
     // Late steps of an extent node are told by `find-disks.ts`, with numbers.
     found.push(finding("process-late", name, `it waits for ${answer.waitingFor.join("; ")}`));
   }
-  return answer === undefined ? found : [...found, ...findClock(process.name, answer)];
+  return found;
+}
+
+/** A host that answers nothing is one finding, with what it runs. */
+function findHosts(facts: StampFacts): Finding[] {
+  return [...awayHosts(facts)].map(([host, all]) => {
+    const names = all.map(({ name }) => name).join(", ");
+    const replicas = (facts.streamLayer?.nodes ?? [])
+      .filter(({ nodeId }) => all.some(({ name }) => name === nodeId))
+      .reduce((sum, node) => sum + node.replicas, 0n);
+    const holds = replicas === 0n ? "" : `; ${counted(replicas, "replica", are)} on it`;
+    const gone = all.every(({ absence }) => absence === "gone")
+      ? "none of its processes runs"
+      : `none of its ${all.length} processes answers`;
+    return finding("host-away", host, `${gone}: ${names} (${all[0]?.silence ?? ""})${holds}`);
+  });
+}
+
+/** Many silent processes are one finding: this command or its machine was late, more likely than each of them. */
+function findSilent(facts: StampFacts): Finding[] {
+  const away = awayHosts(facts);
+  const silent = silentTogether(facts).filter(({ host = "" }) => !away.has(host));
+  if (silent.length === 0) return [];
+  const cause = `${silent.length} of ${counted(facts.processes.length, "process")} did not answer in time, so whether they serve is not known: ${few(silent.map(({ name }) => name))} (${silent[0]?.silence ?? ""})`;
+  return [finding("processes-silent", "", cause)];
+}
+
+/** Processes that refuse a secret that others accept. */
+function findRefusing({ processes }: StampFacts): Finding[] {
+  const refusing = processes.filter(({ absence }) => absence === "refused").map(({ name }) => name);
+  return refusing.length === 0
+    ? []
+    : [finding("secret-differs", refusing.length === 1 ? (refusing[0] ?? "") : "", `${few(refusing)}, while others accept it`)];
 }
 
 /** True if the metadata store is empty, damaged or too old: as the lock service says, or a manager that refuses it. */
@@ -110,29 +156,30 @@ function withCopy(facts: StampFacts, found: Finding): Finding {
   return { ...found, cause: `${found.cause}; ${copyText(copy, facts.nowMs)}${silent}`, help };
 }
 
-/** The help has to be carried out on the host of the process. */
-const atHost = ({ host }: ProcessFacts, found: Finding): Finding =>
-  host === undefined ? found : { ...found, help: `on host ${host}: ${found.help}` };
-
-/** An extent node is told by `find-disks.ts`, with what is on it. Without one of several lock services the others serve. */
+/**
+ * An extent node that is away is told by `find-disks.ts`, with what is on it. Without one of several lock services the others serve. A silent one
+ * is away only if partition servers, which cannot serve without it, say so.
+ */
 function findAbsent(facts: StampFacts, process: ProcessFacts, failing: boolean): Finding[] {
-  if (process.role === "lock-service" && !of(facts, "lock-service").some(serves))
+  if (process.absence === "refused" || awayHosts(facts).has(process.host ?? "")) return [];
+  const lockServices = of(facts, "lock-service");
+  if (process.role === "lock-service" && lockServices.every((each) => servesNot(each, facts) || isMissed(each, facts)))
     return [finding("lock-service-away", process.name, absence(process))];
-  if (process.role === "extent-node" || failing) return [];
-  if (process.pid === null) return [finding("process-down", process.name, absence(process))];
+  if (failing) return [];
+  const isAway = servesNot(process, facts);
+  if (process.role === "extent-node" && isAway) return [];
+  if (isDown(process)) return [finding("process-down", process.name, absence(process))];
+  if (!isAway && silentTogether(facts).includes(process)) return [];
   const silent = finding("process-silent", process.name, absence(process));
-  return [{ ...silent, help: silent.help.replaceAll("PID", String(process.pid)) }];
+  return [process.pid === null ? { ...silent, help: askAgain } : { ...silent, help: silent.help.replaceAll("PID", String(process.pid)) }];
 }
 
-function findClock(name: string, { wallSetMs, wallAheadMs = 0 }: NonNullable<ProcessFacts["answer"]>): Finding[] {
-  const found: Finding[] = [];
-  const way = (ms: number, [ahead, behind]: readonly [string, string]): string => `${seconds(Math.abs(ms))} ${ms > 0 ? ahead : behind}`;
-  if (Math.abs(wallSetMs) > clockSetMaxMs)
-    found.push(finding("clock-set", name, `its clock was set ${way(wallSetMs, ["forward", "back"])} since it started`));
-  if (Math.abs(wallAheadMs) > clockApartMaxMs)
-    found.push(finding("clock-apart", name, `its clock is ${way(wallAheadMs, ["ahead", "behind"])}`));
-  return found;
-}
+/** A process of another host or of a container has no number here. */
+const askAgain = "ask again: ./stamp health --data DATA";
+
+/** True if the lock service is silent and a partition server that answers has lost its lease, or never had one. */
+const isMissed = ({ absence: kind }: ProcessFacts, facts: StampFacts): boolean =>
+  kind === "late" && of(facts, "partition-server").some(({ answer }) => answer?.ready === false);
 
 const releaseText = ({ release, versions }: ProcessAnswer): string =>
   `${release === "" ? "an unknown release" : release}${versions === undefined ? " before feature levels" : ` of level ${versions.featureLevel}`}`;
@@ -147,6 +194,7 @@ function findReleases({ processes }: StampFacts): Finding[] {
 
 function findManagers(facts: StampFacts): Finding[] {
   const found: Finding[] = [];
+  const away = awayHosts(facts);
   for (const [role, code] of [
     ["stream-manager", "no-stream-manager"],
     ["partition-manager", "no-partition-manager"],
@@ -154,12 +202,18 @@ function findManagers(facts: StampFacts): Finding[] {
     const all = of(facts, role);
     if (all.length === 0) continue;
     const states = all.map(({ name, answer }) => `${name} ${answer?.state ?? "does not answer"}`).join(", ");
-    if (!all.some(({ answer }) => answer?.state === "leader")) found.push(finding(code, "", states));
-    else if (!all.some((each) => each.answer?.state === "standby" && serves(each))) found.push(finding("no-standby", role, states));
+    // A silent one may be what is missed.
+    const isKnown = all.every((each) => each.answer !== undefined || servesNot(each, facts));
+    const isLed = all.some(({ answer }) => answer?.state === "leader");
+    const isStandbyAway = all.some(({ host = "" }) => away.has(host));
+    if (!isLed && isKnown) found.push(finding(code, "", states));
+    else if (isLed && isKnown && !isStandbyAway && !all.some((each) => each.answer?.state === "standby" && serves(each)))
+      found.push(finding("no-standby", role, states));
   }
   for (const role of ["front-end", "partition-server"]) {
     const all = of(facts, role);
-    if (all.length > 0 && !all.some(serves)) found.push(finding("role-absent", role, `none of ${all.length} is ready`));
+    if (all.length > 0 && all.every((each) => servesNot(each, facts)))
+      found.push(finding("role-absent", role, `none of ${all.length} is ready`));
   }
   return found;
 }

@@ -1,6 +1,7 @@
 /** Findings about ranges, partition servers and the requests of clients. */
 import type { RangePartition } from "@stamp/wire";
 import { bytesText } from "../../print.ts";
+import { servesNot } from "../certain.ts";
 import { counted, seconds } from "../counted.ts";
 import { factAt, numberAt, type ProcessFacts, type RoleFacts, type StampFacts } from "../facts.ts";
 import { few } from "../few.ts";
@@ -32,7 +33,7 @@ function findLayer(facts: StampFacts): Finding[] {
     return leader === undefined ? [] : [finding("ranges-unknown", leader.name, `${leader.name} leads and did not answer in time`)];
   }
   const processes = of(facts, "partition-server");
-  const found = findStates(partitionLayer.ranges, new Set(processes.filter((each) => !serves(each)).map(({ name }) => name)));
+  const found = findStates(partitionLayer.ranges, new Set(processes.filter((each) => servesNot(each, facts)).map(({ name }) => name)));
   const answering = processes.filter(serves);
   if (processes.length === 1) found.push(finding("single-server", processes[0]?.name ?? "", "there is one partition server"));
   for (const { server, up, load } of partitionLayer.servers) {

@@ -32,7 +32,7 @@ export const processKinds = {
     severity: "critical",
     stops: true,
     means:
-      "The lock service is down or does not answer. Leases end within a term (6 s by default); then no range is served until it is back.",
+      "The lock service is down; or it is silent, and partition servers have lost their leases. Leases end within a term (6 s by default); then no range is served until it is back.",
     help: seeLog,
     alert: {
       expr: missing('absent(stamp_ready{role="lock-service"} == 1)'),
@@ -65,7 +65,7 @@ export const processKinds = {
   "role-absent": {
     severity: "critical",
     stops: true,
-    means: "No process of a role that serves requests answers and is ready: front-end or partition server.",
+    means: "Every process of a role that serves requests is down or not ready: front-end or partition server.",
     help: "./stamp status; the logs are in DATA/logs",
     alert: {
       expr: missing('absent(stamp_ready{role="front-end"} == 1) or absent(stamp_ready{role="partition-server"} == 1)'),
@@ -80,8 +80,33 @@ export const processKinds = {
   },
   "process-silent": {
     severity: "warning",
-    means: "A process runs but does not answer: it was paused, hangs, or can't be reached. What it has is not served meanwhile.",
-    help: "let it go on if it was paused: kill -CONT PID; else end it and it is started again: kill -KILL PID",
+    means:
+      "A process did not answer in time. It was paused, hangs, can't be reached, or its machine or this one is busy: whether it serves is not known.",
+    help: "ask again: ./stamp health --data DATA; if it stays silent, let it go on in case it was paused: kill -CONT PID",
+  },
+  "processes-silent": {
+    severity: "warning",
+    means:
+      "At least half of the processes, and at least three, did not answer in time, twice. This machine has too much to do or can't reach them, more likely than all of them hang: whether they serve is not known.",
+    help: "see whether this machine is busy: uptime; then ask again: ./stamp health --data DATA",
+  },
+  "host-away": {
+    severity: "warning",
+    means: "No process of a host of the topology answers: the host is down, can't be reached, or the stamp does not run there.",
+    help: "see whether the host runs; if the stamp does not: ./stamp up -d --data DATA; if it is gone for ever: docs/guides/deploy.md",
+  },
+  "secret-not-accepted": {
+    severity: "warning",
+    means:
+      "This command has no secret, or one that no process accepts, so it can't know anything of the stamp. The processes go on with theirs, and may well serve.",
+    help:
+      "if the supervisor runs it writes a file of its folder that is gone again within seconds: ./stamp health --data DATA; " +
+      "else name the right file: --cluster-secret-file FILE (docs/guides/internal-ports.md)",
+  },
+  "secret-differs": {
+    severity: "warning",
+    means: "Some processes do not accept the secret that others accept: their files are of another stamp or another time.",
+    help: "give them the files of the others, which they read by themselves (docs/guides/internal-ports.md)",
   },
   "process-not-ready": {
     severity: "warning",
@@ -92,7 +117,7 @@ export const processKinds = {
   "process-starting": {
     severity: "note",
     means: "A process began less than 30 s ago and is not ready yet.",
-    help: "wait; then ./stamp health again",
+    help: "wait, and ask again: ./stamp health",
   },
   "process-late": {
     severity: "note",
@@ -168,7 +193,7 @@ export const processKinds = {
   "lease-refused": {
     severity: "warning",
     means: "The partition manager gave a server up because it could not be called, although it holds its lease.",
-    help: "see whether its port can be reached from the partition managers; then restart it",
+    help: "see whether its port can be reached from the partition managers (docs/guides/internal-ports.md); its log: ./stamp logs --role SUBJECT",
   },
   "metadata-keys-many": {
     severity: "warning",

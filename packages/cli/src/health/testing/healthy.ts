@@ -41,6 +41,7 @@ const processOf = (role: string, number: number, state = "serving", facts: Proce
   lastExit: "",
   answer: answerOf(state, facts),
   silence: "",
+  absence: undefined,
 });
 
 const nodeFacts = {
@@ -58,6 +59,8 @@ export const healthy: StampFacts = {
   nowMs,
   supervisor: "answers",
   supervisorPid: 999,
+  asker: { secretFile: "/data/cluster-secret", problem: "" },
+  place: { dataDir: "/data", host: undefined, hostDirs: {}, compose: "docker compose", container: "front-end-1", services: {} },
   cluster: { dataDir: "/data", endpoints: { blob: "", queue: "", table: "" }, connectionString: "", lockService: "" },
   processes: [
     processOf("lock-service", 1, "serving", { keys: 42, keysMax: 1_000, diskFull: false, leases }),
@@ -121,6 +124,10 @@ export const withProcess =
   (name: string, change: Partial<ProcessFacts>): Change =>
   (facts) => ({ ...facts, processes: facts.processes.map((each) => (each.name === name ? { ...each, ...change } : each)) });
 
+export const everyProcess =
+  (change: Partial<ProcessFacts>): Change =>
+  (facts) => ({ ...facts, processes: facts.processes.map((each) => ({ ...each, ...change })) });
+
 export const withAnswer =
   (name: string, change: Partial<ProcessAnswer>): Change =>
   (facts) => ({
@@ -141,8 +148,9 @@ export const without =
   (facts) => ({ ...facts, processes: facts.processes.filter(({ name }) => !names.includes(name)) });
 
 export const down = (name: string): Change =>
-  withProcess(name, { pid: null, answer: undefined, state: "restarting", lastExit: "signal SIGKILL" });
-export const paused = (name: string): Change => withProcess(name, { answer: undefined, silence: "timeout after 1,200 ms" });
+  withProcess(name, { pid: null, answer: undefined, state: "restarting", lastExit: "signal SIGKILL", absence: "gone" });
+export const paused = (name: string): Change =>
+  withProcess(name, { answer: undefined, silence: "timeout after 1,200 ms", absence: "late" });
 
 export const withNode =
   (number: number, change: object): Change =>

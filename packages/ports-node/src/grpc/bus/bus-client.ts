@@ -100,7 +100,7 @@ class Session {
         this.#writer.open();
       },
       frame: (bytes) => this.#receive(bytes),
-      closed: (why, unauthenticated) => this.#end(why, unauthenticated),
+      closed: (why, unauthenticated, nobody) => this.#end(why, unauthenticated, nobody),
     });
     this.#writer = new FrameWriter(limits, this.#link, () => this.#tellTaken());
     this.#connectTimer = setTimeout(() => this.#end(`no connection within ${limits.connectTimeoutMs} ms`), limits.connectTimeoutMs);
@@ -210,7 +210,7 @@ class Session {
     }
   }
 
-  #end(why: string, unauthenticated = false): void {
+  #end(why: string, unauthenticated = false, nobody = false): void {
     if (this.#ended) return;
     this.#ended = true;
     clearTimeout(this.#connectTimer);
@@ -226,7 +226,9 @@ class Session {
       const applied = call.written ? "unknown" : "no";
       // A wrong secret does not heal by itself; still the call is one that found no connection, and is tried again like one.
       const code = unauthenticated ? "unauthenticated" : "unavailable";
-      call.settle({ ok: false, failure: { code, reason: unauthenticated ? "unauthorized" : reason, message, applied } });
+      // Silence says nothing about the process; a refused connection says that none is there.
+      const details = nobody ? { details: { listens: "no" } } : {};
+      call.settle({ ok: false, failure: { code, reason: unauthenticated ? "unauthorized" : reason, message, applied, ...details } });
     }
   }
 }

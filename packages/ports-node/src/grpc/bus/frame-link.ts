@@ -23,6 +23,9 @@ export interface LinkEvents {
   open(): void;
   /** Owned by whom it is given to. */
   frame(bytes: Buffer): void;
-  /** Once or more often; `unauthenticated`: one side did not prove that it belongs to the stamp. */
-  closed(why: string, unauthenticated?: boolean): void;
+  /**
+   * Once or more often; `unauthenticated`: one side did not prove that it belongs to the stamp; `nobody`: no process listens at the address,
+   * or the name has no address.
+   */
+  closed(why: string, unauthenticated?: boolean, nobody?: boolean): void;
 }

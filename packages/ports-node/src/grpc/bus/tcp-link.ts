@@ -169,14 +169,16 @@ export class TcpLink implements FrameLink {
     this.#socket = socket;
     let why = closedByPeer;
     let unauthenticated = false;
+    let nobody = false;
     socket.on("error", (error: NodeJS.ErrnoException) => {
       // With TLS 1.3 a server refuses a certificate after the caller's side of the handshake is over.
       unauthenticated = this.#handshake !== undefined && this.#shown !== undefined && error.syscall === undefined;
+      nobody = error.code === "ECONNREFUSED" || error.code === "ENOTFOUND";
       why = unauthenticated ? `TLS: ${inWords(error)}` : inWords(error);
     });
     socket.on("close", () => {
       const early = this.#handshake !== undefined ? " before it answered the hello: it may be of an older release, or have no TLS" : "";
-      this.#close(why === closedByPeer ? why + early : why, unauthenticated);
+      this.#close(why === closedByPeer ? why + early : why, unauthenticated, nobody);
     });
     this.#endLooks = sharedInterval(this.#limits.keepAliveEveryMs, () => this.#look());
   }
@@ -186,9 +188,9 @@ export class TcpLink implements FrameLink {
     if (!this.#paused) this.#socket?.resume();
   }
 
-  #close(why: string, unauthenticated = false): void {
+  #close(why: string, unauthenticated = false, nobody = false): void {
     this.destroy();
-    this.#events.closed(why, unauthenticated);
+    this.#events.closed(why, unauthenticated, nobody);
   }
 
   /** The caller's side: gives how many bytes of the handshake are taken when it is over. */

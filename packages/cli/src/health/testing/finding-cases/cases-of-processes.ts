@@ -1,8 +1,12 @@
 /** Findings about processes and managers, each with a change that gives it. */
 import { featureLevel } from "@stamp/base";
 import type { processKinds } from "../../kinds/kinds-of-processes.ts";
-import { all, down, nowMs, paused, slow, withAnswer, withFacts, withLevel, withProcess } from "../healthy.ts";
+import { all, type Change, down, everyProcess, nowMs, paused, slow, withAnswer, withFacts, withLevel, withProcess } from "../healthy.ts";
 import type { FindingCase } from "./finding-case.ts";
+
+const away = { pid: null, state: "not answering", answer: undefined, absence: "late", silence: "no route" } as const;
+const onHostB = ["extent-node-1", "stream-manager-2", "partition-server-2"];
+const withoutSecret: Change = (facts) => ({ ...facts, asker: { ...facts.asker, problem: "it is not there" } });
 
 export const processCases: Readonly<Record<keyof typeof processKinds, FindingCase>> = {
   "supervisor-gone": { change: (facts) => ({ ...facts, supervisor: "gone", supervisorPid: null }), cause: /processes of the last one/ },
@@ -12,7 +16,37 @@ export const processCases: Readonly<Record<keyof typeof processKinds, FindingCas
     cause: /^run\/processes\.json: no room \(ENOSPC\)$/,
     notYet: (facts) => ({ ...facts, cluster: { ...facts.cluster, problems: [] } }),
   },
-  "lock-service-away": { change: paused("lock-service-1"), subject: "lock-service-1", cause: /1001 does not answer/ },
+  "lock-service-away": {
+    change: all(paused("lock-service-1"), withAnswer("partition-server-2", { ready: false, waitingFor: ["a lease"] })),
+    subject: "lock-service-1",
+    cause: /1001 did not answer in time/,
+    // Silence alone is no proof.
+    notYet: paused("lock-service-1"),
+  },
+  "processes-silent": {
+    change: everyProcess({ answer: undefined, absence: "late", silence: "no answer in time" }),
+    cause: /^12 of 12 processes did not answer in time, so whether they serve is not known: lock-service-1, .* and 9 more/,
+    help: /^see whether this machine is busy: uptime; then ask again: \.\/stamp health --data \/data$/,
+    notYet: all(paused("front-end-1"), paused("extent-node-1")),
+  },
+  "host-away": {
+    change: all(...onHostB.map((name) => withProcess(name, { ...away, host: "b" }))),
+    subject: "b",
+    cause: /^none of its 3 processes answers: extent-node-1, stream-manager-2, partition-server-2 \(no route\); 7 replicas are on it$/,
+    help: /^on host b: see whether the host runs; .*\.\/stamp up -d --data \/data/,
+    notYet: all(...onHostB.slice(1).map((name) => withProcess(name, { ...away, host: "b" })), withProcess("extent-node-1", { host: "b" })),
+  },
+  "secret-not-accepted": {
+    change: all(everyProcess({ answer: undefined, absence: "refused", silence: "the server does not know the secret" }), withoutSecret),
+    subject: "/data/cluster-secret",
+    cause: /^it is not there, so no process answers this command and nothing is known of them$/,
+    notYet: withProcess("front-end-1", { answer: undefined, absence: "refused" }),
+  },
+  "secret-differs": {
+    change: withProcess("front-end-1", { answer: undefined, absence: "refused" }),
+    subject: "front-end-1",
+    cause: /while others accept it/,
+  },
   "store-damaged": {
     change: withAnswer("stream-manager-1", { state: "damaged", ready: false, waitingFor: ["an older store was put back"] }),
     subject: "stream-manager-1",
@@ -43,7 +77,7 @@ export const processCases: Readonly<Record<keyof typeof processKinds, FindingCas
   },
   "role-absent": { change: down("front-end-1"), subject: "front-end", cause: /none of 1/, notYet: down("partition-server-1") },
   "process-down": { change: down("partition-server-1"), subject: "partition-server-1", cause: /started again; it ended last with signal/ },
-  "process-silent": { change: paused("partition-server-2"), subject: "partition-server-2", cause: /process 1002 does not answer/ },
+  "process-silent": { change: paused("partition-server-2"), subject: "partition-server-2", cause: /process 1002 did not answer in time/ },
   "process-not-ready": {
     change: withAnswer("front-end-1", { ready: false, state: "starting", waitingFor: ["the map"] }),
     subject: "front-end-1",

@@ -1,13 +1,18 @@
 /** Findings about ranges and requests, each with a change that gives it. */
 import type { rangeKinds } from "../../kinds/kinds-of-ranges.ts";
-import { paused, withFacts, without, withRange, withServer } from "../healthy.ts";
+import { all, paused, withFacts, without, withRange, withServer } from "../healthy.ts";
 import type { FindingCase } from "./finding-case.ts";
 
 export const rangeCases: Readonly<Record<keyof typeof rangeKinds, FindingCase>> = {
   "ranges-unknown": { change: (facts) => ({ ...facts, partitionLayer: undefined }), subject: "partition-manager-1", cause: /in time/ },
   "range-unassigned": { change: withRange({ server: "", loaded: false }), subject: "blob-1", cause: /1 of 2 ranges: blob-1$/ },
   "range-loading": { change: withRange({ loaded: false }), subject: "blob-1", cause: /blob-1 at partition-server-1/ },
-  "range-server-away": { change: paused("partition-server-1"), subject: "blob-1", cause: /blob-1 at partition-server-1/ },
+  "range-server-away": {
+    change: all(paused("partition-server-1"), withServer({ up: false })),
+    subject: "blob-1",
+    cause: /blob-1 at partition-server-1/,
+    notYet: paused("partition-server-1"),
+  },
   "range-changing": { change: withRange({ change: "split: prepared" }), subject: "blob-1", cause: /split: prepared/ },
   "single-server": { change: without("partition-server-2"), subject: "partition-server-1", cause: /one partition server/ },
   "server-away": { change: withServer({ up: false }), subject: "partition-server-1", cause: /lease has ended/ },

@@ -1,0 +1,51 @@
+/** What is certain of a process. No answer in time is not knowledge: the process, its machine, the network or this command may be busy. */
+import type { ProcessFacts, StampFacts } from "./facts.ts";
+
+/** States that the supervisor tells of a process that it has seen end. */
+const downStates: readonly string[] = ["down", "restarting"];
+
+/** True if the supervisor, which has seen the process end, says that it does not run. */
+export const isToldDown = ({ answer, pid, state }: ProcessFacts): boolean =>
+  answer === undefined && pid === null && downStates.includes(state);
+
+/** True if the process does not run for certain. */
+export const isDown = (process: ProcessFacts): boolean =>
+  isToldDown(process) || (process.answer === undefined && process.pid === null && process.absence === "gone");
+
+/**
+ * True if the process does not serve for certain: it says so, nobody listens at its address, or the manager that it reports to has not heard of
+ * it for a term.
+ */
+export function servesNot(process: ProcessFacts, { streamLayer, partitionLayer }: StampFacts): boolean {
+  const { name, role, answer, absence } = process;
+  if (answer !== undefined) return !answer.ready;
+  if (isDown(process) || absence === "gone") return true;
+  if (role === "extent-node") return streamLayer?.nodes.find(({ nodeId }) => nodeId === name)?.up === false;
+  if (role === "partition-server") return partitionLayer?.servers.find(({ server }) => server === name)?.up === false;
+  return false;
+}
+
+/** True if no question of this command was accepted because of its secret: then nothing is known of the stamp. */
+export const isAskerAtFault = ({ processes }: StampFacts): boolean =>
+  processes.some(({ absence }) => absence === "refused") && processes.every(({ answer }) => answer === undefined);
+
+/** Silent processes and the share of all that make one finding about all of them. */
+const manySilent = 3;
+const manySilentShare = 0.5;
+
+export function silentTogether({ processes }: Pick<StampFacts, "processes">): readonly ProcessFacts[] {
+  const late = processes.filter(({ absence }) => absence === "late");
+  const running = processes.filter((each) => !isDown(each));
+  return late.length >= manySilent && late.length >= manySilentShare * running.length ? late : [];
+}
+
+/** Hosts of a topology that answer nothing at all, with their processes. */
+export function awayHosts({ processes }: StampFacts): ReadonlyMap<string, readonly ProcessFacts[]> {
+  const byHost = Map.groupBy(
+    processes.filter(({ host }) => host !== undefined),
+    ({ host }) => host ?? "",
+  );
+  const isAway = (all: readonly ProcessFacts[]): boolean =>
+    all.length > 1 && all.every(({ answer, absence }) => answer === undefined && absence !== "refused");
+  return new Map([...byHost].filter(([, all]) => isAway(all)));
+}
