@@ -14,6 +14,7 @@ import { attemptTimeoutMs, type EtcdOptions } from "./options.ts";
 type EtcdWorld = Pick<World, "clock" | "random" | "foreign" | "logger">;
 
 export interface Member {
+  readonly address: string;
   readonly kv: Client<typeof etcd.KV>;
   readonly lease: Client<typeof etcd.Lease>;
   readonly watch: Client<typeof etcd.Watch>;
@@ -47,6 +48,7 @@ export class EtcdClient {
     this.#members = options.endpoints.map((address) => {
       const server: ForeignServer = { address, tls: options.tls };
       return {
+        address,
         kv: world.foreign.client(server, etcd.KV),
         lease: world.foreign.client(server, etcd.Lease),
         watch: world.foreign.client(server, etcd.Watch),
@@ -96,6 +98,10 @@ export class EtcdClient {
   async pause(tries: number, signal?: AbortSignal): Promise<void> {
     const { clock, random } = this.world;
     await sleep(clock, jittered(random, Math.min(pauseMinMs * 2 ** Math.min(tries, 8), pauseMaxMs)), signal);
+  }
+
+  get members(): readonly Member[] {
+    return this.#members;
   }
 
   get member(): Member {

@@ -8,4 +8,5 @@ export { keepCompact } from "./compaction.ts";
 export { Election, Session } from "./election.ts";
 export { EtcdClient } from "./etcd-client.ts";
 export { EtcdKeyValue } from "./etcd-key-value.ts";
+export { type EtcdFacts, MemberLooks } from "./members.ts";
 export { EtcdKeys, type EtcdOptions } from "./options.ts";

@@ -33,8 +33,10 @@ export const lockServiceSchema = z.object({
     .number()
     .int()
     .min(0)
-    .default(300_000)
-    .describe("History of etcd that is older than this is compacted; 0: somebody else does it"),
+    .default(0)
+    .describe(
+      "Only if the etcd is this stamp's alone: its history that is older than this is compacted, that of every key in it; 0: its operator compacts it",
+    ),
   init: z
     .boolean()
     .default(false)

@@ -76,6 +76,7 @@ export class LockServiceRole implements Role {
       keysMax: this.#config.keysMax,
       snapshot: opened.access.snapshots.facts,
       leases,
+      ...(this.#shared === undefined ? {} : { etcd: this.#shared.etcdFacts }),
     };
     const trouble = this.#shared?.trouble;
     return { ready: true, waitingFor: trouble === undefined ? [] : [trouble], state: "serving", facts };

@@ -19,6 +19,9 @@ STAMP_ETCD_ENDPOINTS: {{ join "," $values.etcd.endpoints | quote }}
 {{- with $values.etcd.prefix }}
 STAMP_ETCD_PREFIX: {{ . | quote }}
 {{- end }}
+{{- if $values.etcd.exclusive }}
+STAMP_ETCD_COMPACT_EVERY_MS: "300000"
+{{- end }}
 {{- with $values.etcd.user }}
 STAMP_ETCD_USER: {{ . | quote }}
 STAMP_ETCD_PASSWORD_FILE: /secrets/etcd/password

@@ -163,13 +163,13 @@ class Builder {
   }
 
   /** A quorum of etcd, whose state outlives every crash. Gives what lock services are told of it. */
-  #etcd(): Readonly<Record<string, string>> {
+  #etcd(): Readonly<Record<string, string | number>> {
     const { prng } = this.#sim;
     const habits = { answerLost: prng.pick(etcdHabits), applyLate: prng.pick(etcdHabits), leaderChange: prng.pick(etcdHabits) };
     const [state, dice] = [new EtcdState(), prng.fork()];
     const options = { listen: "etcd-1", state, prng: dice, habits: () => habits };
     this.#add("etcd-1", () => (world) => new SimulatedEtcd(world, options));
-    return { metadataStore: "etcd", etcdEndpoints: "etcd-1" };
+    return { metadataStore: "etcd", etcdEndpoints: "etcd-1", etcdCompactEveryMs: 300_000 };
   }
 
   partitionLayer(): void {

@@ -2,6 +2,7 @@
 import { strict as assert } from "node:assert";
 import { test } from "node:test";
 import { featureLevel, type RuleName, rulesWithout, unwrap, utf8 } from "@stamp/base";
+import type { EtcdFacts } from "@stamp/etcd";
 import { encodeLevel, LeaseKeeper, levelKey, lockServices, MetadataClient, metadataStoreConformance } from "@stamp/metadata-store";
 import { notedFeatureLevel, type World } from "@stamp/ports";
 import { fromWire, LockService, MetadataStore, Status } from "@stamp/wire";
@@ -321,5 +322,26 @@ test("a store in etcd that lost a key, or went back, is not served", async () =>
     // Another lock service, which has seen no more than this, would serve it: there the managers refuse (rule storeNotOlder).
     anew([acknowledgedMore]);
     await sim.until(damaged, readyWithinMs, "an older store is refused by whoever acknowledged more");
+  });
+});
+
+test("history of etcd, which others may share, is compacted only if a setting says so", async () => {
+  for (const [settings, isCompacted] of [
+    [{}, false],
+    [{ etcdCompactEveryMs: 300_000 }, true],
+  ] as const) {
+    scene = etcdScene({ seed: 5, timeLimitMs: 3_600_000 }, ["lock-1"], settings);
+    await scene.sim.run(async () => {
+      await serving();
+      await scene.sim.sleep(1_200_000);
+      assert.equal(scene.state.compacted > 0n, isCompacted);
+    });
+  }
+});
+
+test("a member of etcd that does not answer is told among the facts of the active lock service", async () => {
+  await inScene(6, async () => {
+    const factsOf = () => scene.sim.role(scene.active() as string)?.status.facts as { readonly etcd: EtcdFacts };
+    assert.deepEqual(factsOf().etcd, { silent: [], members: 1, oldRevisions: 0 });
   });
 });

@@ -7,7 +7,7 @@
  *   - A deposed process answers nothing more as the active one: each group is confirmed by etcd before it is answered.
  */
 import { type Failed, FailureError, type Outcome, refused } from "@stamp/base";
-import { Election, EtcdKeyValue, keepCompact, type Session } from "@stamp/etcd";
+import { Election, type EtcdFacts, EtcdKeyValue, keepCompact, MemberLooks, type Session } from "@stamp/etcd";
 import { refusedByStandby } from "@stamp/metadata-store";
 import { type Address, DiskError, sleep, type World } from "@stamp/ports";
 import type { LockServiceConfig } from "../config.ts";
@@ -32,6 +32,7 @@ export class SharedStore {
   readonly #changed: (opened: Opened | undefined, failure: Failed | undefined) => void;
   readonly #stopping = new AbortController();
   #session: Session | undefined;
+  #looks: MemberLooks | undefined;
   #running: Promise<void> | undefined;
 
   /** `changed` is told the store when it is served, undefined when it is not any more, and why it can't be. */
@@ -59,6 +60,11 @@ export class SharedStore {
   /** Last failure of etcd, for people; undefined if it answered. */
   get trouble(): string | undefined {
     return this.#trouble();
+  }
+
+  /** What the active lock service sees of the members of etcd. */
+  get etcdFacts(): EtcdFacts | undefined {
+    return this.#looks?.facts;
   }
 
   /** The active one, if it is another process. */
@@ -124,12 +130,15 @@ export class SharedStore {
       return;
     }
     if (this.#config.etcdCompactEveryMs > 0) void keepCompact(session, this.#config.etcdCompactEveryMs);
+    this.#looks = new MemberLooks(session);
+    void this.#looks.run();
     this.#changed(opened.value, undefined);
     await new Promise<void>((resolve) => {
       if (session.ended.aborted) resolve();
       else session.ended.addEventListener("abort", () => resolve(), { once: true });
     });
     if (!this.#stopping.signal.aborted) logger.warn("not the active lock service any more", { why: session.why });
+    this.#looks = undefined;
     this.#changed(undefined, undefined);
     await opened.value.access.committer.close();
     await opened.value.access.snapshots.close();

@@ -14,7 +14,7 @@ export interface EtcdScene {
   active(): string | undefined;
 }
 
-export function etcdScene(options: SimulationOptions, names: readonly string[] = ["lock-1", "lock-2"]): EtcdScene {
+export function etcdScene(options: SimulationOptions, names: readonly string[] = ["lock-1", "lock-2"], settings: object = {}): EtcdScene {
   const sim = new Simulation(options);
   const state = new EtcdState();
   const prng = sim.prng.fork();
@@ -28,7 +28,7 @@ export function etcdScene(options: SimulationOptions, names: readonly string[] =
   };
   sim.addProcess("etcd", (world) => new SimulatedEtcd(world, { listen: "etcd", state, prng, habits: () => scene.habits }));
   for (const name of names) {
-    const config = lockServiceSchema.parse({ name, listen: name, init: true, metadataStore: "etcd", etcdEndpoints: "etcd" });
+    const config = lockServiceSchema.parse({ name, listen: name, init: true, metadataStore: "etcd", etcdEndpoints: "etcd", ...settings });
     sim.addProcess(name, (world) => new LockServiceRole(world, config), { restartAfterMs: 500 });
   }
   return scene;

@@ -2,7 +2,7 @@
 import { bytesText } from "../../print.ts";
 import { awayHosts, isAskerAtFault, isDown, isToldDown, servesNot, silentTogether } from "../certain.ts";
 import { are, counted, seconds } from "../counted.ts";
-import { factAt, numberAt, type ProcessAnswer, type ProcessFacts, type StampFacts } from "../facts.ts";
+import { factAt, numberAt, type ProcessAnswer, type ProcessFacts, type RoleFacts, type StampFacts } from "../facts.ts";
 import { few } from "../few.ts";
 import { type Finding, finding } from "../kinds/kinds.ts";
 import { copyText, newestCopy, restoreCommand } from "../newest-copy.ts";
@@ -218,6 +218,20 @@ function findManagers(facts: StampFacts): Finding[] {
   return found;
 }
 
+interface SilentMember {
+  readonly member: string;
+  readonly why: string;
+}
+
+function findEtcd(own: RoleFacts): Finding[] {
+  const silent = (factAt(own, "etcd.silent") as readonly SilentMember[] | undefined) ?? [];
+  const found = silent.map(({ member, why }) =>
+    finding("etcd-member-away", member, `it is 1 of ${counted(numberAt(own, "etcd.members"), "member")} and does not answer (${why})`),
+  );
+  const old = numberAt(own, "etcd.oldRevisions");
+  return old === 0 ? found : [...found, finding("etcd-history-grows", "", `${counted(old, "revision")} older than two hours`)];
+}
+
 interface LeaseFact {
   readonly name: string;
   readonly holder: string;
@@ -238,6 +252,7 @@ function findStore(facts: StampFacts): Finding[] {
     const p99Ms = numberAt(own, "wrote.recent.p99Ms");
     if (p99Ms > slowWriteMs && numberAt(own, "wrote.recent.count") >= writesMin)
       found.push(finding("metadata-slow", name, `1 of 100 writes took ${p99Ms.toFixed(0)} ms in the last minute`));
+    found.push(...findEtcd(own));
     const leases = (factAt(own, "leases") as readonly LeaseFact[] | undefined) ?? [];
     const known = new Set(of(facts, "partition-server").map((each) => each.name));
     for (const lease of leases.filter((each) => each.name.startsWith("ps/") && known.has(each.name.slice(3)))) {

@@ -195,6 +195,20 @@ export const processKinds = {
     means: "The partition manager gave a server up because it could not be called, although it holds its lease.",
     help: "see whether its port can be reached from the partition managers (docs/guides/internal-ports.md); its log: ./stamp logs --role SUBJECT",
   },
+  "etcd-member-away": {
+    severity: "warning",
+    means:
+      "A member of etcd does not answer the active lock service. The others serve while more than half of all do; no further one may be lost.",
+    help: "start the member again: docs/guides/etcd.md",
+  },
+  "etcd-history-grows": {
+    severity: "warning",
+    means:
+      "etcd keeps changes of its keys that are older than two hours: nobody compacts them, so it grows until it is full and takes nothing more.",
+    help:
+      "raise etcd's --auto-compaction-retention to 1h; if it is this stamp's alone: " +
+      '{"roles":{"lock-service":{"etcdCompactEveryMs":300000}}} (docs/guides/etcd.md)',
+  },
   "metadata-keys-many": {
     severity: "warning",
     means: "The metadata store holds more than 80 % of the keys that it may (`keysMax`); beyond them no extent is made.",

@@ -151,6 +151,16 @@ export const processCases: Readonly<Record<keyof typeof processKinds, FindingCas
     subject: "partition-server-1",
     cause: /is refused/,
   },
+  "etcd-member-away": {
+    change: withFacts("lock-service-1", { etcd: { members: 3, silent: [{ member: "etcd-2:2379", why: "no answer" }], oldRevisions: 0 } }),
+    subject: "etcd-2:2379",
+    cause: /^it is 1 of 3 members and does not answer \(no answer\)$/,
+    notYet: withFacts("lock-service-1", { etcd: { members: 3, silent: [], oldRevisions: 0 } }),
+  },
+  "etcd-history-grows": {
+    change: withFacts("lock-service-1", { etcd: { members: 3, silent: [], oldRevisions: 90_000 } }),
+    cause: /^90000 revisions older than two hours$/,
+  },
   "metadata-keys-many": {
     change: withFacts("lock-service-1", { keys: 801 }),
     subject: "lock-service-1",
