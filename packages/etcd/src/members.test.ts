@@ -1,4 +1,4 @@
-/** What is told of the members of etcd: a dead one, and a history that nobody compacts. */
+/** Looks at the members of etcd: a dead one is named, and so is a history that nobody compacts. */
 import { strict as assert } from "node:assert";
 import { test } from "node:test";
 import { allRules } from "@stamp/base";

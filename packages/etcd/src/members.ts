@@ -1,6 +1,6 @@
 /**
- * What the active lock service sees of the members of etcd, for people: which of them do not answer, and whether anybody compacts the history.
- * Nothing is decided by it.
+ * Looks of the active lock service at the members of etcd, for people: which of them do not answer, and whether anybody compacts the history.
+ * Nothing is decided by them.
  *
  * A member answers if it reads one key linearizably, which a member that has lost its cluster cannot.
  */

@@ -1,4 +1,4 @@
-/** What is certain of a process. No answer in time is not knowledge: the process, its machine, the network or this command may be busy. */
+/** Certain knowledge about a process. No answer in time is not knowledge: the process, its machine, the network or this command may be busy. */
 import type { ProcessFacts, StampFacts } from "./facts.ts";
 
 /** States that the supervisor tells of a process that it has seen end. */

@@ -62,7 +62,7 @@ export class SharedStore {
     return this.#trouble();
   }
 
-  /** What the active lock service sees of the members of etcd. */
+  /** Members of etcd as the active lock service sees them; undefined at a standby. */
   get etcdFacts(): EtcdFacts | undefined {
     return this.#looks?.facts;
   }

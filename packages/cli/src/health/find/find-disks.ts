@@ -50,7 +50,7 @@ function findAway(facts: StampFacts, processes: readonly ProcessFacts[]): Findin
     return ready || waitingFor.length === 0 ? "" : `; it waits for ${waitingFor.join("; ")}`;
   };
   const absent = processes.filter(({ answer }) => answer === undefined);
-  // One that did not answer in time, and that the stream manager hears, may well serve.
+  // A node that did not answer in time, and that the stream manager hears, may well serve.
   const silent = absent.filter((each) => servesNot(each, facts) && !away.has(each.host ?? ""));
   // If the node was not started, the finding node-not-started says more.
   const told = new Set([...absent.map(({ name }) => name), ...(setUp?.notStarted ?? [])]);
