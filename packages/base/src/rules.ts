@@ -132,6 +132,7 @@ export type RuleName =
   | "geoPromotionFences"
   | "geoRemovalEnds"
   | "geoPlacesChecked"
+  | "geoPlacesVouched"
   | "geoAcknowledgedIsSynced"
   | "geoCursorAcknowledged"
   | "geoHeirContinues"

@@ -21,6 +21,7 @@ import { rangeEngines } from "./ranges/range-engine.ts";
 import { VouchedCommands } from "./ranges/vouched-commands.ts";
 import { Remover } from "./removal/remover.ts";
 import { partitionServerHandlers } from "./server.ts";
+import { HandleKey } from "./shipping/data/data-handles.ts";
 import type { TransportToStamp } from "./shipping/geo-link.ts";
 import { Reports } from "./shipping/reports.ts";
 import { Shipments } from "./shipping/shipments.ts";
@@ -92,7 +93,7 @@ export class PartitionServerRole implements Role {
       locate: (extentIds, timeoutMs) => engines.locate(extentIds, timeoutMs),
       seals: this.#seals,
       onAppended: (account, place, bytes) => this.#shipper.appended(account, place, bytes),
-      mayWrite: (needed) => level.allows(needed) || (level.level === undefined ? undefined : false),
+      mayWrite: (needed) => this.#mayWrite(needed),
     });
     this.#shipper = new Shipper(world, this.#holdings, {
       lockService: config.lockService,
@@ -115,6 +116,10 @@ export class PartitionServerRole implements Role {
         this.#collector.lookedAt(range.rangeId, engine?.facts.sequence ?? 0, extentId, sinceMs),
       mayRemove: () => level.allows(neededLevels.accountRemovals),
     });
+  }
+
+  #mayWrite(needed: number): boolean | undefined {
+    return this.#level.allows(needed) || (this.#level.level === undefined ? undefined : false);
   }
 
   #makeCollector(): Collector {
@@ -183,7 +188,9 @@ export class PartitionServerRole implements Role {
   async start(): Promise<void> {
     this.#identity = await openIdentity(this.#world);
     const incarnation = this.#identity.incarnation;
-    const shipments = new Shipments(this.#world, this.#holdings, this.#shippingTotals);
+    const shipments = new Shipments(this.#world, this.#holdings, this.#shippingTotals, new HandleKey(this.#world), (needed) =>
+      this.#mayWrite(needed),
+    );
     const reports = new Reports(this.#holdings, (held) => this.#executor.mayAnswer(held));
     const commands = new VouchedCommands(this.#world, this.#config.lockService);
     this.#listener = await this.#world.transport.serve(this.#config.listen, [

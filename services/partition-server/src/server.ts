@@ -13,6 +13,7 @@ import { findSplitKey } from "./ranges/split-key.ts";
 import type { VouchedCommands } from "./ranges/vouched-commands.ts";
 import { queuesHere } from "./removal/queues-here.ts";
 import type { Remover } from "./removal/remover.ts";
+import type { HandleKey } from "./shipping/data/data-handles.ts";
 import type { Reports } from "./shipping/reports.ts";
 import type { Shipments } from "./shipping/shipments.ts";
 import type { Shipper } from "./shipping/shipper.ts";
@@ -48,7 +49,7 @@ export function partitionServerHandlers(
   return {
     ...commandHandlers(holdings, commands),
     ...upkeepHandlers(holdings, collector),
-    ...objectHandlers(holdings, executor, answers),
+    ...objectHandlers(holdings, executor, answers, shipments.handles),
     applyShipped: (request, context) => guarded(() => shipments.applyShipped(request, context)),
     applyScanned: (request, context) => guarded(() => shipments.applyScanned(request, context)),
     fenceShipped: (request) => guarded(() => answered(request, () => shipments.fence(request))),
@@ -164,6 +165,7 @@ function objectHandlers(
   holdings: Holdings,
   executor: Executor,
   answers: AnswerMemory,
+  handles: HandleKey,
 ): Calls<"listIncarnations" | "execute" | "writeData" | "pinData"> {
   return {
     listIncarnations: (request) =>
@@ -199,7 +201,10 @@ function objectHandlers(
         const version = fromWire(request.rangeVersion);
         const data = { key: request.key, payload: request.payload, free: context.giveBackPayload };
         const places = await executor.writeData(request.rangeId, version, data, context.deadlineMs);
-        return places.ok ? ok({ places: places.value.map(placeToWire), pinTermMs: executor.pinTermMs }) : places;
+        if (!places.ok) return places;
+        const [place] = places.value;
+        const mac = place && handles.macOf(request.key, place);
+        return ok({ places: places.value.map(placeToWire), pinTermMs: executor.pinTermMs, ...(mac && { mac }) });
       }),
     pinData: (request, context) =>
       guarded(async () => {

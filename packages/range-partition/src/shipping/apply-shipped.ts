@@ -26,7 +26,7 @@ import { type Failed, FailureError, type Outcome, refused, toHex } from "@stamp/
 import { appliesRow, isOfEarlierLineage, type RowVersion } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import type { LoggedCommit } from "../followers/recent-commits.ts";
-import type { Decided, RowWrite, Transaction, TransactOptions } from "../types.ts";
+import type { Decided, Row, RowWrite, Transaction, TransactOptions } from "../types.ts";
 import { decodeMarker, encodeMarker, isMarkerKey, markerKey } from "./marker.ts";
 import { seedMarkKey } from "./seed-mark.ts";
 import type { ShippedFences } from "./shipped-fences.ts";
@@ -59,7 +59,7 @@ export interface ShippedRange {
  * Decides about rows of another stamp, inside of the transaction that would write them. `stored` reads the rows that they replace, and those
  * that the transaction deletes.
  */
-export type AdmitsRows = (values: readonly Uint8Array[], stored: () => Promise<readonly Uint8Array[]>) => Promise<Outcome<void>>;
+export type AdmitsRows = (rows: readonly Row[], stored: () => Promise<readonly Row[]>) => Promise<Outcome<void>>;
 
 /** Throws FailureError if the rows are not admitted. Markers and seed marks are no rows. */
 export async function assertAdmitted(
@@ -68,14 +68,14 @@ export async function assertAdmitted(
   admits: AdmitsRows | undefined,
 ): Promise<void> {
   const ofRows = writes.filter(({ key }) => !isMarkerKey(key));
-  const values = ofRows.flatMap((write) => (write.kind === "put" ? [write.value] : []));
-  if (admits === undefined || values.length === 0) return;
-  const stored = async (): Promise<readonly Uint8Array[]> => {
+  const rows = ofRows.flatMap((write): Row[] => (write.kind === "put" ? [[write.key, write.value]] : []));
+  if (admits === undefined || rows.length === 0) return;
+  const stored = async (): Promise<readonly Row[]> => {
     const keys = new Map(ofRows.map(({ key }) => [toHex(key), key]));
-    const rows = await Promise.all([...keys.values()].map((key) => transaction.get(key)));
-    return rows.filter((row) => row !== undefined);
+    const found = await Promise.all([...keys.values()].map(async (key) => ({ key, value: await transaction.get(key) })));
+    return found.flatMap(({ key, value }): Row[] => (value === undefined ? [] : [[key, value]]));
   };
-  const admitted = await admits(values, stored);
+  const admitted = await admits(rows, stored);
   if (!admitted.ok) throw new FailureError(admitted.failure);
 }
 

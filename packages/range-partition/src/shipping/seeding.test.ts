@@ -147,8 +147,8 @@ test("shipping: who admits rows is given those that they replace, and those that
   await onBench([], async ({ range, world }) => {
     unwrap(await write(range, "p", [put("p/1", "one"), put("p/2", "two"), put("p/3", "three")]));
     const seen: string[][] = [];
-    const admits: AdmitsRows = async (values, stored) => {
-      seen.push([...values, ...(await stored())].map((value) => Buffer.from(value).toString()));
+    const admits: AdmitsRows = async (rows, stored) => {
+      seen.push([...rows, ...(await stored())].map(([, value]) => Buffer.from(value).toString()));
       return ok();
     };
     const writes: RowWrite[] = [put("p/1", "1"), { kind: "delete", key: utf8("p/2") }, put("p/4", "4"), put("p/1", "11")];

@@ -222,4 +222,9 @@ export const notBySeeds: readonly NotBySeeds[] = [
     why: "a sender pins the bytes six times in a term, so that a collector of the second stamp seldom gives them back between their arrival and their row: 13 seeds of geo, some with small extents, had no such run",
     test: "packages/simulator/src/geo/blobs.test.ts",
   },
+  {
+    rule: "geoPlacesVouched",
+    why: "the stamps of a run are honest: they name only places that they were given",
+    test: "packages/simulator/src/geo/strangers.test.ts",
+  },
 ];

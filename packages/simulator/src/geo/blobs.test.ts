@@ -1,7 +1,7 @@
 /** Blobs of an account at two stamps: seeded, shipped, with their bytes; what was collected at the primary before it was sent is not missed. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { allRules, type RuleName, rulesWithout, utf8 } from "@stamp/base";
+import { allRules, featureLevel, type RuleName, rulesWithout, utf8 } from "@stamp/base";
 import { accountKeys, blobSchema, encodeRow } from "@stamp/objects";
 import { sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
@@ -217,10 +217,13 @@ for (const without of [[], ["geoPlacesChecked"]] as readonly RuleName[][]) {
       };
       const door = a.world.transport.client(b.door, GeoDoor);
       const commits = [{ sequence: 1_000_000n, lastTicket: 1n, rows: [row] }];
-      const shipped = await door.ship({ account, epoch: 1n, table: "Blob", shipment: { epoch: 1n, name, commits } }, { timeoutMs: 5_000 });
+      const shipped = await door.ship(
+        { account, epoch: 1n, table: "Blob", knownLevel: featureLevel, shipment: { epoch: 1n, name, commits } },
+        { timeoutMs: 5_000 },
+      );
       const high = Uint8Array.from([...name.slice(0, -1), 0x01]);
       const part = { epoch: 1n, sequence: 2_000_000n, lastTicket: 1n, lowKey: name, highKey: high, rows: [row] };
-      const seeded = await door.seed({ account, epoch: 1n, table: "Blob", part }, { timeoutMs: 5_000 });
+      const seeded = await door.seed({ account, epoch: 1n, table: "Blob", knownLevel: featureLevel, part }, { timeoutMs: 5_000 });
       const results = [shipped, seeded].map((one) => (one.ok ? "applied" : one.failure.reason));
       assert.deepEqual(results, without.length === 0 ? ["badPlace", "badPlace"] : ["applied", "applied"]);
     });

@@ -92,7 +92,7 @@ for (const without of [[], ["geoPromotionFences"]] as readonly RuleName[][]) {
       const door = a.world.transport.client(b.door, GeoDoor);
       const { low } = accountKeys(account);
       // A PartitionName of the account that nobody uses.
-      const name = Uint8Array.from([...low, 0x02, 0x71, 0x00, 0x00]);
+      const name = Uint8Array.from([...low, 0x05, 0x02, 0x71, 0x00, 0x00]);
       const late = (sequence: number) => {
         const commits = [{ sequence: BigInt(sequence), lastTicket: 1n, rows: [] }];
         return door.ship({ account, epoch: 1n, table: "Entity", shipment: { epoch: 1n, name, commits } }, options);

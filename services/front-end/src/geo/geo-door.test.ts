@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { allRules, concatBytes, type Outcome, ok, refused, toHex } from "@stamp/base";
+import { allRules, concatBytes, featureLevel, type Outcome, ok, refused, toHex } from "@stamp/base";
 import { roleWithoutRow } from "@stamp/geo";
 import { accountKeys } from "@stamp/objects";
 import type { CallContext, World } from "@stamp/ports";
@@ -146,8 +146,8 @@ function doorFor(note: Note) {
     const shipment = { epoch, name: key("a"), commits: [] };
     const base = { account, epoch, table: "Blob" };
     return {
-      ship: () => door.ship(create(GeoShipRequestSchema, { ...base, shipment }), by),
-      seed: () => door.seed(create(GeoSeedRequestSchema, { ...base, part }), by),
+      ship: () => door.ship(create(GeoShipRequestSchema, { ...base, knownLevel: featureLevel, shipment }), by),
+      seed: () => door.seed(create(GeoSeedRequestSchema, { ...base, knownLevel: featureLevel, part }), by),
       writeData: () => door.writeData(create(GeoWriteDataRequestSchema, { account, epoch, name: key("a") }), by),
       pinData: () => door.pinData(create(GeoPinDataRequestSchema, { account, epoch, name: key("a") }), by),
       tellVersions: () => door.tellVersions(create(TellVersionsRequestSchema, { ...base, names: [key("a")] }), by),
@@ -240,4 +240,13 @@ test("geo door: rows of a stamp with a higher feature level are refused, until t
     assert.equal(applied.length, 1);
   }
   assert.ok((await same.seed(low, high, ["a"], 3n, "Entity", 2)).ok);
+});
+
+test("geo door: rows of blobs of a release that sends no handles are refused from feature level 4 on, those of other tables are not", async () => {
+  const asked = async (ownLevel: number, table: string) => {
+    const answer = await doorOf([], undefined, ownLevel).seed(low, high, ["a"], 3n, table, 1);
+    return answer.ok ? "applied" : `${answer.failure.code} ${answer.failure.reason}`;
+  };
+  assert.deepEqual([await asked(3, "Blob"), await asked(4, "Entity")], ["applied", "applied"]);
+  assert.equal(await asked(4, "Blob"), "failedPrecondition newerFormat");
 });

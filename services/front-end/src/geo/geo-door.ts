@@ -13,7 +13,7 @@
  */
 import { compareBytes, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import { type AccountRole, acceptsShipment, tellsVersions } from "@stamp/geo";
-import { accountKeys, isShippedFor, isShippedTable, type Route, type ShippedTable } from "@stamp/objects";
+import { accountKeys, hasBytes, isShippedFor, isShippedTable, type Route, type ShippedTable } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import { fromWire, type GeoDoor, type ScannedPart } from "@stamp/wire";
@@ -32,6 +32,8 @@ interface Asked {
   readonly inner: bigint | undefined;
   /** Feature level of the rows; 0: only bytes are shipped. */
   readonly level: number;
+  /** Feature level that the sender's release knows; undefined: only bytes are shipped. */
+  readonly knownLevel?: number;
   readonly context: CallContext;
 }
 
@@ -76,16 +78,16 @@ export function geoDoorHandlers(
   };
   const limitsOf = ({ deadlineMs, signal }: CallContext): CallLimits => ({ deadlineMs, signal });
   return {
-    ship: async ({ account, epoch, table, level, shipment }, context) => {
+    ship: async ({ account, epoch, table, level, knownLevel, shipment }, context) => {
       const limits = limitsOf(context);
-      const shipped = await accepted({ account, epoch, table, inner: shipment?.epoch, level, context }, limits);
+      const shipped = await accepted({ account, epoch, table, inner: shipment?.epoch, level, knownLevel, context }, limits);
       if (!shipped.ok) return shipped;
       if (shipment === undefined || !holdsKey(accountKeys(account), shipment.name)) return bad("a shipment outside of its account");
       return router.applyShipped({ table: shipped.value, key: shipment.name }, shipment, limits);
     },
-    seed: async ({ account, epoch, table, level, part }, context) => {
+    seed: async ({ account, epoch, table, level, knownLevel, part }, context) => {
       const limits = limitsOf(context);
-      const seeded = await accepted({ account, epoch, table, inner: part?.epoch, level, context }, limits);
+      const seeded = await accepted({ account, epoch, table, inner: part?.epoch, level, knownLevel, context }, limits);
       if (!seeded.ok) return seeded;
       const { low, high } = accountKeys(account);
       if (part === undefined || compareBytes(part.lowKey, low) < 0 || compareBytes(part.highKey, high) > 0) {
@@ -119,7 +121,9 @@ export function geoDoorHandlers(
       const route = await dataRoute({ account, epoch, context }, name, limits);
       if (!route.ok) return route;
       const written = await router.writeData(route.value, payload, limits);
-      return written.ok ? ok({ places: [...written.value.places], pinTermMs: written.value.pinTermMs }) : written;
+      if (!written.ok) return written;
+      const { places, pinTermMs, mac } = written.value;
+      return ok({ places: [...places], pinTermMs, mac });
     },
     pinData: async ({ account, epoch, name, extentIds }, context) => {
       const limits = limitsOf(context);
@@ -181,11 +185,16 @@ const shared = refused(
  * Refuses what this release or stamp can't read; else returns the table. `own`: feature level of this stamp; undefined: not heard yet. It has the
  * level that brought copies at least.
  */
-function readableHere({ table, epoch, inner, level }: Asked, own: number | undefined): Outcome<ShippedTable> {
+function readableHere({ table, epoch, inner, level, knownLevel }: Asked, own: number | undefined): Outcome<ShippedTable> {
   if (!isShippedTable(table)) return bad(`rows of table ${JSON.stringify(table)} are not shipped: this stamp may run another release`);
   if (inner === undefined) return bad("a shipment without rows");
   if (inner !== epoch) return bad("a shipment names two role epochs");
   const known = Math.max(own ?? 0, neededLevels.accountRoles);
+  const vouched = neededLevels.vouchedShipments;
+  if (hasBytes(table) && known >= vouched && knownLevel !== undefined && knownLevel < vouched) {
+    const message = `rows of blobs are shipped without handles of their bytes to a stamp of feature level ${known}: upgrade the stamp of the account's primary to a release of feature level ${vouched}`;
+    return refused("failedPrecondition", "newerFormat", message);
+  }
   if (level <= known) return ok(table);
   const message = `rows of feature level ${level} are shipped to a stamp of feature level ${known}: upgrade the copy's stamp, and raise its level (./stamp upgrade finalize)`;
   return refused("failedPrecondition", "newerFormat", message);

@@ -56,6 +56,8 @@ export interface Written {
   readonly places: readonly Place[];
   /** In milliseconds; 0: not said. */
   readonly pinTermMs: number;
+  /** Vouches for the bytes; empty: a server of an older release. */
+  readonly mac: Uint8Array;
 }
 
 /** Whether this host reaches others; without it, it does. */

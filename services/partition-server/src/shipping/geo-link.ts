@@ -1,11 +1,13 @@
 /** Calls to the geo door of another stamp: one of its front-ends, and the next one when that one does not answer. */
-import { neededLevels, type Outcome, ok, refused } from "@stamp/base";
+import { featureLevel, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import type { RowVersion } from "@stamp/geo";
 import type { ShippedTable } from "@stamp/objects";
 import type { CallOptions, Transport } from "@stamp/ports";
 import type { SeedLink, SeedPart, Shipment, ShippingLink, VersionsLink } from "@stamp/range-partition";
 import { fromWire, GeoDoor, toWire } from "@stamp/wire";
+import type { Vouched } from "./data/blob-link.ts";
 import type { DataLink } from "./data/data-copier.ts";
+import type { DataHandle } from "./data/data-handles.ts";
 import { rowBytesOf, type ShippingTotals } from "./shipping-figures.ts";
 
 /** How far the account's copy is. */
@@ -57,7 +59,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     this.#link = link;
   }
 
-  async ship({ epoch, name, commits }: Shipment, options: Options): Promise<Outcome<unknown>> {
+  async ship({ epoch, name, commits, handles }: Shipment & Vouched, options: Options): Promise<Outcome<unknown>> {
     const { account, table, totals, paired = 0, lineage = 0, copyLineage } = this.#link;
     const shipment = {
       epoch: toWire(epoch),
@@ -70,9 +72,12 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
         lastTicket: toWire(lastTicket),
         rows: writes.map((write) => (write.kind === "put" ? { key: write.key, value: write.value } : { key: write.key })),
       })),
+      handles: handles?.map(handleToWire) ?? [],
     };
     const shipped = await this.#atDoor((transport, door) =>
-      transport.client(door, GeoDoor).ship({ account, epoch: toWire(epoch), table, level: this.#level, shipment }, options),
+      transport
+        .client(door, GeoDoor)
+        .ship({ account, epoch: toWire(epoch), table, level: this.#level, knownLevel: featureLevel, shipment }, options),
     );
     if (!shipped.ok || totals === undefined) return shipped;
     totals.shippedCommits += commits.length;
@@ -80,7 +85,10 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     return shipped;
   }
 
-  async seed({ epoch, sequence, lastTicket, low, high, rows, piece }: SeedPart, options: Options): Promise<Outcome<unknown>> {
+  async seed(
+    { epoch, sequence, lastTicket, low, high, rows, piece, handles }: SeedPart & Vouched,
+    options: Options,
+  ): Promise<Outcome<unknown>> {
     const { account, table, totals, paired = 0, lineage = 0 } = this.#link;
     const part = {
       epoch: toWire(epoch),
@@ -92,9 +100,12 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
       highKey: high,
       rows: rows.map(([key, value]) => ({ key, value })),
       ...(piece && { pieceOf: piece.name, lastPiece: piece.isLast }),
+      handles: handles?.map(handleToWire) ?? [],
     };
     const seeded = await this.#atDoor((transport, door) =>
-      transport.client(door, GeoDoor).seed({ account, epoch: toWire(epoch), table, level: this.#level, part }, options),
+      transport
+        .client(door, GeoDoor)
+        .seed({ account, epoch: toWire(epoch), table, level: this.#level, knownLevel: featureLevel, part }, options),
     );
     if (seeded.ok && totals !== undefined) totals.shippedRowBytes += rowBytesOf(part.rows);
     return seeded;
@@ -115,11 +126,10 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     if (this.#link.totals !== undefined) this.#link.totals.shippedBlobBytes += payload.length;
     const place = written.value.places[0];
     if (place === undefined) return refused("internal", "bug", "a write of bytes was answered without a place");
-    const { extentId, offsetBytes, lengthBytes } = place;
-    return ok({
-      place: { extentId: fromWire(extentId), offsetBytes: fromWire(offsetBytes), lengthBytes },
-      pinTermMs: written.value.pinTermMs,
-    });
+    const at = { extentId: fromWire(place.extentId), offsetBytes: fromWire(place.offsetBytes), lengthBytes: place.lengthBytes };
+    const { mac, pinTermMs } = written.value;
+    // Copied: the bytes of a message lie in the buffer of its connection, and a handle is kept for long.
+    return ok({ place: at, handle: mac.length === 0 ? undefined : { place: at, mac: mac.slice() }, pinTermMs });
   }
 
   async pinData(name: Uint8Array, extentIds: readonly number[], options: Options): ReturnType<DataLink["pinData"]> {
@@ -174,6 +184,13 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     return answer;
   }
 }
+
+const handleToWire = ({ place, mac }: DataHandle) => ({
+  extentId: toWire(place.extentId),
+  offsetBytes: toWire(place.offsetBytes),
+  lengthBytes: place.lengthBytes,
+  mac,
+});
 
 const noLevel = (): number => {
   throw new Error("rows are shipped by a link that knows no feature level");

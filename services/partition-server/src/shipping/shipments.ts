@@ -2,16 +2,17 @@
  * Rows from another stamp, at the range that has their keys: conversion of the messages, and the checks that the range is here and has the
  * keys. What is applied, and in which order, is decided by `applyShipped` and `applySeed` of @stamp/range-partition.
  *
- * Invariant: a row of a blob is applied only if its bytes are in the blob data of the range (rule `geoPlacesChecked`).
+ * Invariant: a row is applied only if its key is of its PartitionName, and if it is admitted (data/admission.ts).
  */
-import { compareBytes, type Failed, type Outcome, ok, refused } from "@stamp/base";
-import { accountKeys, hasBytes, partitionStart } from "@stamp/objects";
+import { compareBytes, type Failed, neededLevels, type Outcome, ok, refused } from "@stamp/base";
+import { accountKeys, hasBytes, type MayWrite, type ObjectTable, partitionStart } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { CallContext, World } from "@stamp/ports";
 import { type AdmitsRows, applySeed, applyShipped, type RangePartition, type Row, type RowWrite } from "@stamp/range-partition";
 import {
   type ApplyScannedRequest,
   type ApplyShippedRequest,
+  type DataHandle as DataHandleMessage,
   type EndRemovalRequest,
   type FenceShippedRequest,
   fromWire,
@@ -19,7 +20,8 @@ import {
   type ShippedRow,
 } from "@stamp/wire";
 import type { Holdings, Serving } from "../ranges/holdings.ts";
-import { admitted } from "./data/admission.ts";
+import { admitted, keysAdmitted } from "./data/admission.ts";
+import { type DataHandle, type HandleKey, Vouchers } from "./data/data-handles.ts";
 import { rowBytesOf, type ShippingTotals } from "./shipping-figures.ts";
 
 const bad = (message: string) => refused("invalidArgument", "badRequest", message);
@@ -30,11 +32,16 @@ export class Shipments {
   readonly #world: World;
   readonly #holdings: Holdings;
   readonly #totals: ShippingTotals;
+  /** Vouches for bytes that are written here. */
+  readonly handles: HandleKey;
+  readonly #mayWrite: MayWrite;
 
-  constructor(world: World, holdings: Holdings, totals: ShippingTotals) {
+  constructor(world: World, holdings: Holdings, totals: ShippingTotals, handles: HandleKey, mayWrite: MayWrite) {
     this.#world = world;
     this.#holdings = holdings;
     this.#totals = totals;
+    this.handles = handles;
+    this.#mayWrite = mayWrite;
   }
 
   async applyShipped(
@@ -50,6 +57,13 @@ export class Shipments {
     if (!holdsKey(held.range, name)) return elsewhere(rangeId);
     const restored = restoredSince(partition, shipment.copyLineage);
     if (restored !== undefined) return restored;
+    const keys = keysAdmitted(
+      name,
+      shipment.commits.flatMap(({ rows }) => rows.map(({ key }) => key)),
+    );
+    if (!keys.ok) return keys;
+    const options = this.#options(held, partition, shipment.handles, context);
+    if (!options.ok) return options;
     const commits = shipment.commits.map(({ sequence, lastTicket, rows }) => ({
       sequence: fromWire(sequence),
       lastTicket: fromWire(lastTicket),
@@ -59,7 +73,7 @@ export class Shipments {
       this.#world,
       partition,
       { epoch: fromWire(shipment.epoch), paired: fromWire(shipment.paired), lineage: fromWire(shipment.lineage), name, commits },
-      this.#options(held, partition, context),
+      options.value,
     );
     if (!applied.ok) return applied;
     this.#totals.appliedCommits += applied.value;
@@ -79,6 +93,10 @@ export class Shipments {
     const rows = rowsOf(part);
     if (rows === undefined) return bad("a deletion in a part of a scan");
     const { epoch, paired, lineage, sequence, lastTicket, lowKey, highKey, pieceOf, lastPiece } = part;
+    const keys = partKeysAdmitted(pieceOf, rows);
+    if (!keys.ok) return keys;
+    const options = this.#options(held, partition, part.handles, context);
+    if (!options.ok) return options;
     const seeded = {
       epoch: fromWire(epoch),
       paired: fromWire(paired),
@@ -90,7 +108,7 @@ export class Shipments {
       rows,
       piece: pieceOf.length === 0 ? undefined : { name: pieceOf, isLast: lastPiece },
     };
-    const applied = await applySeed(this.#world, partition, seeded, { nameOf: partitionStart, ...this.#options(held, partition, context) });
+    const applied = await applySeed(this.#world, partition, seeded, { nameOf: partitionStart, ...options.value });
     if (!applied.ok) return applied;
     this.#totals.appliedRowBytes += rowBytesOf(part.rows);
     return ok({});
@@ -123,11 +141,16 @@ export class Shipments {
       : ok({ held: held.value, partition });
   }
 
-  #options({ range }: Serving, partition: RangePartition, { deadlineMs }: CallContext) {
-    const timeoutMs = Math.max(1, deadlineMs - this.#world.clock.monotonicMs());
-    const isChecked = hasBytes(range.table) && this.#world.rules.on("geoPlacesChecked");
-    const admits: AdmitsRows = (values, stored) => admitted(partition, values, stored, isChecked);
-    return { timeoutMs, admits };
+  #options({ range }: Serving, partition: RangePartition, sent: readonly DataHandleMessage[], { deadlineMs }: CallContext) {
+    const { rules, clock } = this.#world;
+    // Below the level, the front-end or the sender may be of a release that knows no handles.
+    const isVouched = this.#mayWrite(neededLevels.vouchedShipments);
+    if (isVouched === undefined) return refused("unavailable", "notReady", "the feature level of this stamp is not known yet");
+    const vouchers = isVouched && rules.on("geoPlacesVouched") ? new Vouchers(this.handles, sent.map(handleOf)) : undefined;
+    const isChecked = hasBytes(range.table) && rules.on("geoPlacesChecked");
+    const about = { table: range.table as ObjectTable, isChecked, vouchers };
+    const admits: AdmitsRows = (rows, stored) => admitted(this.#world, partition, rows, stored, about);
+    return ok({ timeoutMs: Math.max(1, deadlineMs - clock.monotonicMs()), admits });
   }
 }
 
@@ -141,6 +164,11 @@ function restoredSince({ lineage }: RangePartition, seededUnder: bigint | undefi
   return refused("failedPrecondition", "staleLineage", message);
 }
 
+const handleOf = ({ extentId, offsetBytes, lengthBytes, mac }: DataHandleMessage): DataHandle => ({
+  place: { extentId: fromWire(extentId), offsetBytes: fromWire(offsetBytes), lengthBytes },
+  mac,
+});
+
 // Copied: the bytes of a message lie in the buffer of its connection.
 const writeOf = ({ key, value }: ShippedRow): RowWrite => (value === undefined ? { kind: "delete", key } : { kind: "put", key, value });
 
@@ -152,4 +180,18 @@ function rowsOf({ rows }: ScannedPart): Row[] | undefined {
     found.push([key.slice(), value.slice()]);
   }
   return found;
+}
+
+/** Rows of a part are of several PartitionNames, those of a piece of one. */
+function partKeysAdmitted(pieceOf: Uint8Array, rows: readonly Row[]): Outcome<void> {
+  if (pieceOf.length > 0)
+    return keysAdmitted(
+      pieceOf,
+      rows.map(([key]) => key),
+    );
+  for (const [key] of rows) {
+    const own = keysAdmitted(partitionStart(key) ?? key, [key]);
+    if (!own.ok) return own;
+  }
+  return ok();
 }

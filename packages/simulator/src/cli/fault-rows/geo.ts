@@ -80,4 +80,10 @@ export const geoRows: readonly FaultRow[] = [
     tests: [pairs, "packages/simulator/src/geo/blobs.test.ts"],
     faults: ["collections", "failpoints"],
   },
+  {
+    fault: "another stamp ships a row that names bytes of an account that it has nothing to do with",
+    rules: ["geoPlacesVouched"],
+    tests: ["packages/simulator/src/geo/strangers.test.ts", "services/partition-server/src/shipping/data/admission.test.ts"],
+    faults: [],
+  },
 ];

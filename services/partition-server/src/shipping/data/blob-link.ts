@@ -21,7 +21,8 @@ import {
 } from "@stamp/range-partition";
 import type { ByteGate } from "./byte-gate.ts";
 import type { PlacesBudget } from "./copied-places.ts";
-import { DataCopier, type DataLink, rowAtPeer } from "./data-copier.ts";
+import { type CopiedBatch, DataCopier, type DataLink, rowAtPeer } from "./data-copier.ts";
+import type { DataHandle } from "./data-handles.ts";
 import type { FreshBytes } from "./fresh-bytes.ts";
 import type { PinHold } from "./pin-hold.ts";
 
@@ -33,11 +34,30 @@ interface Named {
   readonly rows: readonly Row[];
 }
 
-/** Rows with places of the other stamp, and the extents that have their bytes. */
-interface SeededRows {
+/** Rows with places of the other stamp, the extents that have their bytes, and what vouches for them. */
+interface SeededRows extends Pick<CopiedBatch, "extentIds" | "handles"> {
   readonly rows: readonly Row[];
-  readonly extentIds: ReadonlySet<number>;
 }
+
+/** Handles that go beside rows with places of the other stamp. */
+export interface Vouched {
+  readonly handles?: readonly DataHandle[];
+}
+
+/** Way of rows with places of the other stamp. */
+export interface RowsLink {
+  ship(shipment: Shipment & Vouched, limits: CallLimits): Promise<Outcome<unknown>>;
+  seed(part: SeedPart & Vouched, limits: CallLimits): Promise<Outcome<unknown>>;
+}
+
+/**
+ * Handles that go with rows, about 33 bytes each: a message has room for 16 MiB. Only a commit of a block list with 200,000 places that were shipped
+ * one by one has more, and the staged blocks that it commits have these bytes at the other stamp.
+ */
+const handlesMax = 200_000;
+
+/** Refusals that are remembered: more than batches are on their way at once. */
+const refusedMax = 1_000;
 
 /** PartitionNames of a part whose bytes are copied at the same time. */
 const namesAtOnce = 16;
@@ -61,13 +81,15 @@ export interface BlobLinkOptions {
 export class BlobLink implements ShippingLink, SeedLink {
   readonly #world: World;
   readonly #partition: RangePartition;
-  readonly #rows: ShippingLink & SeedLink;
+  readonly #rows: RowsLink;
   readonly #options: BlobLinkOptions;
   readonly #copier: DataCopier;
+  /** Where the rows begin that were refused last for their places, in hexadecimal. */
+  readonly #refused = new Set<string>();
   /** PartitionNames that were sent whole because bytes of a commit were gone. */
   sentWhole = 0;
 
-  constructor(world: World, partition: RangePartition, link: ShippingLink & SeedLink & DataLink, options: BlobLinkOptions) {
+  constructor(world: World, partition: RangePartition, link: RowsLink & DataLink, options: BlobLinkOptions) {
     this.#world = world;
     this.#partition = partition;
     this.#rows = link;
@@ -119,12 +141,18 @@ export class BlobLink implements ShippingLink, SeedLink {
       ...commit,
       writes: commit.writes.map((write) => (write.kind === "put" ? { ...write, value: rowAtPeer(write.value, batch) } : write)),
     }));
-    return this.#sent(batch.extentIds, hold, await this.#rows.ship({ ...shipment, commits }, limits));
+    return this.#sent(
+      shipment.name,
+      batch.extentIds,
+      hold,
+      await this.#rows.ship({ ...shipment, commits, handles: sentHandles(batch.handles) }, limits),
+    );
   }
 
   async #seed(part: SeedPart, hold: PinHold, limits: CallLimits): Promise<Outcome<unknown>> {
     const groups = this.#byName(part);
     const extentIds = new Set<number>();
+    const handles = new Set<DataHandle>();
     const rows: Row[] = [];
     for (let at = 0; at < groups.length; at += namesAtOnce) {
       const some = groups.slice(at, at + namesAtOnce);
@@ -133,10 +161,11 @@ export class BlobLink implements ShippingLink, SeedLink {
         if (!one.ok) return one;
         rows.push(...one.value.rows);
         for (const extentId of one.value.extentIds) extentIds.add(extentId);
+        for (const handle of one.value.handles) handles.add(handle);
       }
     }
     if (hold.failure !== undefined) return hold.failure;
-    const seeded = this.#sent(extentIds, hold, await this.#rows.seed({ ...part, rows }, limits));
+    const seeded = this.#sent(part.low, extentIds, hold, await this.#rows.seed({ ...part, rows, handles: sentHandles(handles) }, limits));
     if (seeded.ok && part.piece?.isLast === true) this.#copier.endPieces(part.piece.name);
     return seeded;
   }
@@ -161,11 +190,21 @@ export class BlobLink implements ShippingLink, SeedLink {
     if ("gone" in copied) return refused("aborted", "conflict", `bytes in extent ${copied.gone.extentId} are gone: the rows are read anew`);
     if (!copied.ok) return copied;
     const { value: batch } = copied;
-    return ok({ rows: rows.map(([key, value]) => [key, rowAtPeer(value, batch)] as const), extentIds: batch.extentIds });
+    const { extentIds, handles } = batch;
+    return ok({ rows: rows.map(([key, value]) => [key, rowAtPeer(value, batch)] as const), extentIds, handles });
   }
 
-  #sent(extentIds: ReadonlySet<number>, { doubtful }: PinHold, answer: Outcome<unknown>): Outcome<unknown> {
-    if (!answer.ok && answer.failure.reason === "badPlace") this.#copier.forget(doubtful.size > 0 ? doubtful : extentIds);
+  /** `from`: where the rows begin. */
+  #sent(from: Uint8Array, extentIds: ReadonlySet<number>, { doubtful }: PinHold, answer: Outcome<unknown>): Outcome<unknown> {
+    const id = toHex(from);
+    if (answer.ok || answer.failure.reason !== "badPlace") {
+      this.#refused.delete(id);
+      return answer;
+    }
+    // If the bytes are not doubtful, or were sent again and are refused all the same, no handle of theirs is good any more.
+    this.#copier.forget(doubtful.size > 0 && !this.#refused.has(id) ? doubtful : extentIds);
+    if (this.#refused.size >= refusedMax) this.#refused.clear();
+    this.#refused.add(id);
     return answer;
   }
 
@@ -185,6 +224,8 @@ export class BlobLink implements ShippingLink, SeedLink {
     return signal.aborted ? refused("cancelled", "cancelled", "nothing is shipped any more") : ok();
   }
 }
+
+const sentHandles = (handles: ReadonlySet<DataHandle>): readonly DataHandle[] => [...handles].slice(-handlesMax);
 
 /** True if a row of the shipment refers to bytes, or can't be read, which fails when it is copied. */
 const refersToBytes = ({ commits }: Shipment): boolean =>

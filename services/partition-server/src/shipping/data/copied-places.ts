@@ -5,6 +5,7 @@
  * Invariant: it saves work, and decides nothing. The other stamp refuses a row whose bytes are not there (rule `geoPlacesChecked`).
  */
 import type { Place } from "@stamp/objects";
+import type { DataHandle } from "./data-handles.ts";
 
 /** Bytes of this stamp, and where they are at the other one. */
 export interface Copied {
@@ -12,6 +13,8 @@ export interface Copied {
   readonly name: string;
   readonly from: Place;
   readonly to: Place;
+  /** Vouches at the other stamp for the bytes; undefined: that stamp's release gives none. */
+  readonly handle?: DataHandle | undefined;
 }
 
 /** Bounds the places that are remembered together: if there are more, who noted one the longest time ago forgets all of its places. */
@@ -125,7 +128,7 @@ export class CopiedPlaces {
 }
 
 /** Where the bytes of a place are at the other stamp. */
-export const placeAtPeer = ({ offsetBytes, lengthBytes }: Place, { from, to }: Copied): Place => ({
+export const placeAtPeer = ({ offsetBytes, lengthBytes }: Place, { from, to }: Pick<Copied, "from" | "to">): Place => ({
   extentId: to.extentId,
   offsetBytes: to.offsetBytes + offsetBytes - from.offsetBytes,
   lengthBytes,

@@ -14,6 +14,7 @@ import { SlowLog, sleep, type World } from "@stamp/ports";
 import type { StoredData } from "@stamp/range-partition";
 import type { ByteGate } from "./byte-gate.ts";
 import { type Copied, CopiedPlaces, type PlacesBudget, placeAtPeer } from "./copied-places.ts";
+import type { DataHandle } from "./data-handles.ts";
 import type { FreshBytes } from "./fresh-bytes.ts";
 import { PinHold, type PinLink } from "./pin-hold.ts";
 
@@ -22,11 +23,15 @@ type CallLimits = { readonly timeoutMs: number; readonly signal: AbortSignal };
 /** The way of bytes to the other stamp. */
 export interface DataLink extends PinLink {
   /** Resolves well when the bytes are durable there. */
-  writeData(
-    name: Uint8Array,
-    payload: Uint8Array,
-    limits: CallLimits,
-  ): Promise<Outcome<{ readonly place: Place; readonly pinTermMs: number }>>;
+  writeData(name: Uint8Array, payload: Uint8Array, limits: CallLimits): Promise<Outcome<WrittenData>>;
+}
+
+/** Bytes that are durable at the other stamp. */
+export interface WrittenData {
+  readonly place: Place;
+  /** Vouches there for the bytes; undefined: that stamp's release gives none. */
+  readonly handle?: DataHandle | undefined;
+  readonly pinTermMs: number;
 }
 
 export interface CopierOptions {
@@ -43,10 +48,12 @@ export interface CopierOptions {
   readonly pieceNamePlacesMax?: number;
 }
 
-/** Where the bytes of each place are, and the extents of the other stamp that have them. */
+/** Where the bytes of each place are, the extents of the other stamp that have them, and what vouches for them. */
 export interface CopiedBatch {
   readonly placeFor: (place: Place) => Place;
   readonly extentIds: ReadonlySet<number>;
+  /** Vouch at the other stamp for all these bytes. */
+  readonly handles: ReadonlySet<DataHandle>;
 }
 
 /** `gone`: a place whose extent has left this stamp's blob data. The row that refers to it is not the newest one. */
@@ -72,6 +79,7 @@ interface Batch {
   readonly extentIds: Set<number>;
   /** Extents of the other stamp that have bytes of pieces of this batch. */
   readonly newIds: Set<number>;
+  readonly handles: Set<DataHandle>;
   readonly signal: AbortSignal;
   readonly hold: PinHold;
 }
@@ -122,7 +130,16 @@ export class DataCopier {
       if (!own.ok) return own;
       for (const place of own.value) places.push(place);
     }
-    const batch: Batch = { name, id: toHex(name), copied: new CopiedPlaces(), extentIds: new Set(), newIds: new Set(), signal, hold };
+    const batch: Batch = {
+      name,
+      id: toHex(name),
+      copied: new CopiedPlaces(),
+      extentIds: new Set(),
+      newIds: new Set(),
+      handles: new Set(),
+      signal,
+      hold,
+    };
     hold.add(batch);
     if (isPiece === true) this.#beginPieces(batch.id);
     for (let missing = this.#missing(batch, places); missing.length > 0; missing = this.#missing(batch, places)) {
@@ -131,7 +148,7 @@ export class DataCopier {
         if (failed !== undefined) return failed;
       }
     }
-    return hold.failure ?? ok({ placeFor: (place) => placeIn(batch, place), extentIds: batch.extentIds });
+    return hold.failure ?? ok({ placeFor: (place) => placeIn(batch, place), extentIds: batch.extentIds, handles: batch.handles });
   }
 
   /** Forgets what lies in these extents of the other stamp: it has refused a row that refers to them. */
@@ -180,6 +197,7 @@ export class DataCopier {
   #note(batch: Batch, copied: Copied): void {
     batch.copied.add(copied);
     batch.extentIds.add(copied.to.extentId);
+    if (copied.handle !== undefined) batch.handles.add(copied.handle);
   }
 
   async #copyPiece(batch: Batch, piece: readonly Run[], bytesPerSecondMax?: number): Promise<NotCopied | undefined> {
@@ -204,14 +222,14 @@ export class DataCopier {
         outcome: written.ok ? "done" : written.failure.reason,
       }));
       if (!written.ok) return written;
-      const { place, pinTermMs } = written.value;
+      const { place, handle, pinTermMs } = written.value;
       if (place.lengthBytes !== bytes) return refused("internal", "bug", `${bytes} bytes have a place of ${place.lengthBytes}`);
       batch.newIds.add(place.extentId);
       batch.hold.pinned(pinTermMs);
       this.copiedBytes += bytes;
       let at = place.offsetBytes;
       for (const from of piece) {
-        const copied = { name: batch.id, from, to: { extentId: place.extentId, offsetBytes: at, lengthBytes: from.lengthBytes } };
+        const copied = { name: batch.id, from, to: { extentId: place.extentId, offsetBytes: at, lengthBytes: from.lengthBytes }, handle };
         this.#known.add(copied);
         this.#pieces.get(batch.id)?.add(copied);
         this.#note(batch, copied);

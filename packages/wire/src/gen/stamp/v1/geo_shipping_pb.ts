@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/geo_shipping.proto.
  */
 export const file_stamp_v1_geo_shipping: GenFile = /*@__PURE__*/
-  fileDesc("ChtzdGFtcC92MS9nZW9fc2hpcHBpbmcucHJvdG8SCHN0YW1wLnYxIrcBCgpDb3B5UmVwb3J0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSEAoIY29tcGxldGUYAyABKAgSGQoMbGFzdF9zeW5jX21zGAQgASgESACIAQESDgoGcGFpcmVkGAUgASgEEg8KB2xpbmVhZ2UYBiABKAQSGQoMY29weV9saW5lYWdlGAcgASgESAGIAQFCDwoNX2xhc3Rfc3luY19tc0IPCg1fY29weV9saW5lYWdlIiUKEkNvcHlSZXBvcnRSZXNwb25zZRIPCgdsaW5lYWdlGAEgASgEIooBChJHZXRTaGlwcGluZ1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIOCgZwYWlyZWQYAyABKAQSGwoOZHJhaW5lZF9tc19hZ28YBCABKARIAIgBARIUCgxjb3B5X2xpbmVhZ2UYBSABKARCEQoPX2RyYWluZWRfbXNfYWdvIkIKGUdldEFjY291bnRTaGlwcGluZ1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIUCgxjb3B5X2xpbmVhZ2UYAiABKAQiPgoOUmFuZ2VzU2hpcHBpbmcSLAoGcmFuZ2VzGAEgAygLMhwuc3RhbXAudjEuUmFuZ2VTaGlwcGluZ0ZhY3RzIvACChJSYW5nZVNoaXBwaW5nRmFjdHMSEAoIcmFuZ2VfaWQYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSDQoFdGFibGUYAyABKAkSDQoFc3RhdGUYBCABKAkSEAoIY29tcGxldGUYBSABKAgSFwoPcGVuZGluZ19jb21taXRzGAYgASgEEhUKDXBlbmRpbmdfYnl0ZXMYByABKAQSGQoMbGFzdF9zeW5jX21zGAggASgESACIAQESFAoMc2VlZGVkX2J5dGVzGAkgASgEEhIKCnNlZWRfYnl0ZXMYCiABKAQSHQoVc2VlZF9ieXRlc19wZXJfc2Vjb25kGAsgASgEEg8KB2ZhaWx1cmUYDCABKAkSJgoFcmF0ZXMYDSABKAsyFy5zdGFtcC52MS5TaGlwcGluZ1JhdGVzEg8KB2xpbmVhZ2UYDiABKAQSFAoMY29weV9saW5lYWdlGA8gASgEQg8KDV9sYXN0X3N5bmNfbXMibwoNU2hpcHBpbmdSYXRlcxIXCg93cml0dGVuX2NvbW1pdHMYASABKAESFwoPc2hpcHBlZF9jb21taXRzGAIgASgBEhUKDXdyaXR0ZW5fYnl0ZXMYAyABKAESFQoNc2hpcHBlZF9ieXRlcxgEIAEoASL5AwoPQWNjb3VudFNoaXBwaW5nEg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSEAoIY29tcGxldGUYAyABKAgSHAoPcGVuZGluZ19jb21taXRzGAQgASgESACIAQESFQoNcGVuZGluZ19ieXRlcxgFIAEoBBIZCgxsYXN0X3N5bmNfbXMYBiABKARIAYgBARIUCgxzZWVkZWRfYnl0ZXMYByABKAQSEgoKc2VlZF9ieXRlcxgIIAEoBBIdChVzZWVkX2J5dGVzX3Blcl9zZWNvbmQYCSABKAQSDwoHdHJvdWJsZRgKIAEoCRIOCgZub3dfbXMYCyABKAQSLAoGcmFuZ2VzGAwgAygLMhwuc3RhbXAudjEuUmFuZ2VTaGlwcGluZ0ZhY3RzEg4KBnBhaXJlZBgNIAEoBBIkChxjYXVnaHRfdXBfY29tbWl0c19wZXJfc2Vjb25kGA4gASgBEiIKGmNhdWdodF91cF9ieXRlc19wZXJfc2Vjb25kGA8gASgBEiYKBXJhdGVzGBAgASgLMhcuc3RhbXAudjEuU2hpcHBpbmdSYXRlcxIPCgdsaW5lYWdlGBEgASgEEhQKDGNvcHlfbGluZWFnZRgSIAEoBEISChBfcGVuZGluZ19jb21taXRzQg8KDV9sYXN0X3N5bmNfbXMidAoOR2VvU2hpcFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBINCgV0YWJsZRgDIAEoCRIkCghzaGlwbWVudBgEIAEoCzISLnN0YW1wLnYxLlNoaXBtZW50Eg0KBWxldmVsGAUgASgNIiIKD0dlb1NoaXBSZXNwb25zZRIPCgdhcHBsaWVkGAEgASgNIp4BCghTaGlwbWVudBINCgVlcG9jaBgBIAEoBBIMCgRuYW1lGAIgASgMEigKB2NvbW1pdHMYAyADKAsyFy5zdGFtcC52MS5TaGlwcGVkQ29tbWl0Eg4KBnBhaXJlZBgEIAEoBBIPCgdsaW5lYWdlGAUgASgEEhkKDGNvcHlfbGluZWFnZRgGIAEoBEgAiAEBQg8KDV9jb3B5X2xpbmVhZ2UiWgoNU2hpcHBlZENvbW1pdBIQCghzZXF1ZW5jZRgBIAEoBBITCgtsYXN0X3RpY2tldBgCIAEoBBIiCgRyb3dzGAMgAygLMhQuc3RhbXAudjEuU2hpcHBlZFJvdyI3CgpTaGlwcGVkUm93EgsKA2tleRgBIAEoDBISCgV2YWx1ZRgCIAEoDEgAiAEBQggKBl92YWx1ZSJzCg5HZW9TZWVkUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEiMKBHBhcnQYBCABKAsyFS5zdGFtcC52MS5TY2FubmVkUGFydBINCgVsZXZlbBgFIAEoDSIRCg9HZW9TZWVkUmVzcG9uc2UiVAoTR2VvV3JpdGVEYXRhUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEgwKBG5hbWUYAyABKAwSDwoHcGF5bG9hZBgPIAEoDCJMChRHZW9Xcml0ZURhdGFSZXNwb25zZRIfCgZwbGFjZXMYASADKAsyDy5zdGFtcC52MS5QbGFjZRITCgtwaW5fdGVybV9tcxgCIAEoDSJVChFHZW9QaW5EYXRhUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEgwKBG5hbWUYAyABKAwSEgoKZXh0ZW50X2lkcxgEIAMoBCItChJHZW9QaW5EYXRhUmVzcG9uc2USFwoPZ29uZV9leHRlbnRfaWRzGAEgAygEItEBCgtTY2FubmVkUGFydBINCgVlcG9jaBgBIAEoBBIQCghzZXF1ZW5jZRgCIAEoBBITCgtsYXN0X3RpY2tldBgDIAEoBBIPCgdsb3dfa2V5GAQgASgMEhAKCGhpZ2hfa2V5GAUgASgMEiIKBHJvd3MYBiADKAsyFC5zdGFtcC52MS5TaGlwcGVkUm93EhAKCHBpZWNlX29mGAcgASgMEhIKCmxhc3RfcGllY2UYCCABKAgSDgoGcGFpcmVkGAkgASgEEg8KB2xpbmVhZ2UYCiABKAQyogMKB0dlb0Rvb3ISOwoEU2hpcBIYLnN0YW1wLnYxLkdlb1NoaXBSZXF1ZXN0Ghkuc3RhbXAudjEuR2VvU2hpcFJlc3BvbnNlEjsKBFNlZWQSGC5zdGFtcC52MS5HZW9TZWVkUmVxdWVzdBoZLnN0YW1wLnYxLkdlb1NlZWRSZXNwb25zZRJKCglXcml0ZURhdGESHS5zdGFtcC52MS5HZW9Xcml0ZURhdGFSZXF1ZXN0Gh4uc3RhbXAudjEuR2VvV3JpdGVEYXRhUmVzcG9uc2USRAoHUGluRGF0YRIbLnN0YW1wLnYxLkdlb1BpbkRhdGFSZXF1ZXN0Ghwuc3RhbXAudjEuR2VvUGluRGF0YVJlc3BvbnNlEjwKBlJlcG9ydBIULnN0YW1wLnYxLkNvcHlSZXBvcnQaHC5zdGFtcC52MS5Db3B5UmVwb3J0UmVzcG9uc2USTQoMVGVsbFZlcnNpb25zEh0uc3RhbXAudjEuVGVsbFZlcnNpb25zUmVxdWVzdBoeLnN0YW1wLnYxLlRlbGxWZXJzaW9uc1Jlc3BvbnNlYgZwcm90bzM", [file_stamp_v1_common, file_stamp_v1_geo_reports]);
+  fileDesc("ChtzdGFtcC92MS9nZW9fc2hpcHBpbmcucHJvdG8SCHN0YW1wLnYxIrcBCgpDb3B5UmVwb3J0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSEAoIY29tcGxldGUYAyABKAgSGQoMbGFzdF9zeW5jX21zGAQgASgESACIAQESDgoGcGFpcmVkGAUgASgEEg8KB2xpbmVhZ2UYBiABKAQSGQoMY29weV9saW5lYWdlGAcgASgESAGIAQFCDwoNX2xhc3Rfc3luY19tc0IPCg1fY29weV9saW5lYWdlIiUKEkNvcHlSZXBvcnRSZXNwb25zZRIPCgdsaW5lYWdlGAEgASgEIooBChJHZXRTaGlwcGluZ1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIOCgZwYWlyZWQYAyABKAQSGwoOZHJhaW5lZF9tc19hZ28YBCABKARIAIgBARIUCgxjb3B5X2xpbmVhZ2UYBSABKARCEQoPX2RyYWluZWRfbXNfYWdvIkIKGUdldEFjY291bnRTaGlwcGluZ1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIUCgxjb3B5X2xpbmVhZ2UYAiABKAQiPgoOUmFuZ2VzU2hpcHBpbmcSLAoGcmFuZ2VzGAEgAygLMhwuc3RhbXAudjEuUmFuZ2VTaGlwcGluZ0ZhY3RzIvACChJSYW5nZVNoaXBwaW5nRmFjdHMSEAoIcmFuZ2VfaWQYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSDQoFdGFibGUYAyABKAkSDQoFc3RhdGUYBCABKAkSEAoIY29tcGxldGUYBSABKAgSFwoPcGVuZGluZ19jb21taXRzGAYgASgEEhUKDXBlbmRpbmdfYnl0ZXMYByABKAQSGQoMbGFzdF9zeW5jX21zGAggASgESACIAQESFAoMc2VlZGVkX2J5dGVzGAkgASgEEhIKCnNlZWRfYnl0ZXMYCiABKAQSHQoVc2VlZF9ieXRlc19wZXJfc2Vjb25kGAsgASgEEg8KB2ZhaWx1cmUYDCABKAkSJgoFcmF0ZXMYDSABKAsyFy5zdGFtcC52MS5TaGlwcGluZ1JhdGVzEg8KB2xpbmVhZ2UYDiABKAQSFAoMY29weV9saW5lYWdlGA8gASgEQg8KDV9sYXN0X3N5bmNfbXMibwoNU2hpcHBpbmdSYXRlcxIXCg93cml0dGVuX2NvbW1pdHMYASABKAESFwoPc2hpcHBlZF9jb21taXRzGAIgASgBEhUKDXdyaXR0ZW5fYnl0ZXMYAyABKAESFQoNc2hpcHBlZF9ieXRlcxgEIAEoASL5AwoPQWNjb3VudFNoaXBwaW5nEg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSEAoIY29tcGxldGUYAyABKAgSHAoPcGVuZGluZ19jb21taXRzGAQgASgESACIAQESFQoNcGVuZGluZ19ieXRlcxgFIAEoBBIZCgxsYXN0X3N5bmNfbXMYBiABKARIAYgBARIUCgxzZWVkZWRfYnl0ZXMYByABKAQSEgoKc2VlZF9ieXRlcxgIIAEoBBIdChVzZWVkX2J5dGVzX3Blcl9zZWNvbmQYCSABKAQSDwoHdHJvdWJsZRgKIAEoCRIOCgZub3dfbXMYCyABKAQSLAoGcmFuZ2VzGAwgAygLMhwuc3RhbXAudjEuUmFuZ2VTaGlwcGluZ0ZhY3RzEg4KBnBhaXJlZBgNIAEoBBIkChxjYXVnaHRfdXBfY29tbWl0c19wZXJfc2Vjb25kGA4gASgBEiIKGmNhdWdodF91cF9ieXRlc19wZXJfc2Vjb25kGA8gASgBEiYKBXJhdGVzGBAgASgLMhcuc3RhbXAudjEuU2hpcHBpbmdSYXRlcxIPCgdsaW5lYWdlGBEgASgEEhQKDGNvcHlfbGluZWFnZRgSIAEoBEISChBfcGVuZGluZ19jb21taXRzQg8KDV9sYXN0X3N5bmNfbXMiiQEKDkdlb1NoaXBSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFdGFibGUYAyABKAkSJAoIc2hpcG1lbnQYBCABKAsyEi5zdGFtcC52MS5TaGlwbWVudBINCgVsZXZlbBgFIAEoDRITCgtrbm93bl9sZXZlbBgGIAEoDSIiCg9HZW9TaGlwUmVzcG9uc2USDwoHYXBwbGllZBgBIAEoDSLFAQoIU2hpcG1lbnQSDQoFZXBvY2gYASABKAQSDAoEbmFtZRgCIAEoDBIoCgdjb21taXRzGAMgAygLMhcuc3RhbXAudjEuU2hpcHBlZENvbW1pdBIOCgZwYWlyZWQYBCABKAQSDwoHbGluZWFnZRgFIAEoBBIZCgxjb3B5X2xpbmVhZ2UYBiABKARIAIgBARIlCgdoYW5kbGVzGAcgAygLMhQuc3RhbXAudjEuRGF0YUhhbmRsZUIPCg1fY29weV9saW5lYWdlIlgKCkRhdGFIYW5kbGUSEQoJZXh0ZW50X2lkGAEgASgEEhQKDG9mZnNldF9ieXRlcxgCIAEoBBIUCgxsZW5ndGhfYnl0ZXMYAyABKA0SCwoDbWFjGAQgASgMIloKDVNoaXBwZWRDb21taXQSEAoIc2VxdWVuY2UYASABKAQSEwoLbGFzdF90aWNrZXQYAiABKAQSIgoEcm93cxgDIAMoCzIULnN0YW1wLnYxLlNoaXBwZWRSb3ciNwoKU2hpcHBlZFJvdxILCgNrZXkYASABKAwSEgoFdmFsdWUYAiABKAxIAIgBAUIICgZfdmFsdWUiiAEKDkdlb1NlZWRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFdGFibGUYAyABKAkSIwoEcGFydBgEIAEoCzIVLnN0YW1wLnYxLlNjYW5uZWRQYXJ0Eg0KBWxldmVsGAUgASgNEhMKC2tub3duX2xldmVsGAYgASgNIhEKD0dlb1NlZWRSZXNwb25zZSJUChNHZW9Xcml0ZURhdGFSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDAoEbmFtZRgDIAEoDBIPCgdwYXlsb2FkGA8gASgMIlkKFEdlb1dyaXRlRGF0YVJlc3BvbnNlEh8KBnBsYWNlcxgBIAMoCzIPLnN0YW1wLnYxLlBsYWNlEhMKC3Bpbl90ZXJtX21zGAIgASgNEgsKA21hYxgDIAEoDCJVChFHZW9QaW5EYXRhUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEgwKBG5hbWUYAyABKAwSEgoKZXh0ZW50X2lkcxgEIAMoBCItChJHZW9QaW5EYXRhUmVzcG9uc2USFwoPZ29uZV9leHRlbnRfaWRzGAEgAygEIvgBCgtTY2FubmVkUGFydBINCgVlcG9jaBgBIAEoBBIQCghzZXF1ZW5jZRgCIAEoBBITCgtsYXN0X3RpY2tldBgDIAEoBBIPCgdsb3dfa2V5GAQgASgMEhAKCGhpZ2hfa2V5GAUgASgMEiIKBHJvd3MYBiADKAsyFC5zdGFtcC52MS5TaGlwcGVkUm93EhAKCHBpZWNlX29mGAcgASgMEhIKCmxhc3RfcGllY2UYCCABKAgSDgoGcGFpcmVkGAkgASgEEg8KB2xpbmVhZ2UYCiABKAQSJQoHaGFuZGxlcxgLIAMoCzIULnN0YW1wLnYxLkRhdGFIYW5kbGUyogMKB0dlb0Rvb3ISOwoEU2hpcBIYLnN0YW1wLnYxLkdlb1NoaXBSZXF1ZXN0Ghkuc3RhbXAudjEuR2VvU2hpcFJlc3BvbnNlEjsKBFNlZWQSGC5zdGFtcC52MS5HZW9TZWVkUmVxdWVzdBoZLnN0YW1wLnYxLkdlb1NlZWRSZXNwb25zZRJKCglXcml0ZURhdGESHS5zdGFtcC52MS5HZW9Xcml0ZURhdGFSZXF1ZXN0Gh4uc3RhbXAudjEuR2VvV3JpdGVEYXRhUmVzcG9uc2USRAoHUGluRGF0YRIbLnN0YW1wLnYxLkdlb1BpbkRhdGFSZXF1ZXN0Ghwuc3RhbXAudjEuR2VvUGluRGF0YVJlc3BvbnNlEjwKBlJlcG9ydBIULnN0YW1wLnYxLkNvcHlSZXBvcnQaHC5zdGFtcC52MS5Db3B5UmVwb3J0UmVzcG9uc2USTQoMVGVsbFZlcnNpb25zEh0uc3RhbXAudjEuVGVsbFZlcnNpb25zUmVxdWVzdBoeLnN0YW1wLnYxLlRlbGxWZXJzaW9uc1Jlc3BvbnNlYgZwcm90bzM", [file_stamp_v1_common, file_stamp_v1_geo_reports]);
 
 /**
  * How far the copy of an account is, as its primary knows.
@@ -522,6 +522,14 @@ export type GeoShipRequest = Message<"stamp.v1.GeoShipRequest"> & {
    * @generated from field: uint32 level = 5;
    */
   level: number;
+
+  /**
+   * Feature level that the primary's release knows, e.g. 4; 0: 3 or less. Below 4 it sends no handles: rows of blobs are refused with newerFormat at a
+   * stamp that asks for them.
+   *
+   * @generated from field: uint32 known_level = 6;
+   */
+  knownLevel: number;
 };
 
 /**
@@ -598,6 +606,13 @@ export type Shipment = Message<"stamp.v1.Shipment"> & {
    * @generated from field: optional uint64 copy_lineage = 6;
    */
   copyLineage?: bigint | undefined;
+
+  /**
+   * Handles of the bytes that the rows refer to. A row that refers to other bytes is refused with badPlace, unless a row that it replaces has them.
+   *
+   * @generated from field: repeated stamp.v1.DataHandle handles = 7;
+   */
+  handles: DataHandle[];
 };
 
 /**
@@ -606,6 +621,48 @@ export type Shipment = Message<"stamp.v1.Shipment"> & {
  */
 export const ShipmentSchema: GenMessage<Shipment> = /*@__PURE__*/
   messageDesc(file_stamp_v1_geo_shipping, 10);
+
+/**
+ * Bytes that were written at the receiver for one PartitionName, as GeoWriteDataResponse told them.
+ *
+ * @generated from message stamp.v1.DataHandle
+ */
+export type DataHandle = Message<"stamp.v1.DataHandle"> & {
+  /**
+   * Extent of the receiver, e.g. 17.
+   *
+   * @generated from field: uint64 extent_id = 1;
+   */
+  extentId: bigint;
+
+  /**
+   * Where the bytes begin in the extent's address space, e.g. 1048576.
+   *
+   * @generated from field: uint64 offset_bytes = 2;
+   */
+  offsetBytes: bigint;
+
+  /**
+   * Number of bytes that were written as one, e.g. 1048576.
+   *
+   * @generated from field: uint32 length_bytes = 3;
+   */
+  lengthBytes: number;
+
+  /**
+   * GeoWriteDataResponse.mac: 16 bytes.
+   *
+   * @generated from field: bytes mac = 4;
+   */
+  mac: Uint8Array;
+};
+
+/**
+ * Describes the message stamp.v1.DataHandle.
+ * Use `create(DataHandleSchema)` to create a new message.
+ */
+export const DataHandleSchema: GenMessage<DataHandle> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_shipping, 11);
 
 /**
  * @generated from message stamp.v1.ShippedCommit
@@ -638,7 +695,7 @@ export type ShippedCommit = Message<"stamp.v1.ShippedCommit"> & {
  * Use `create(ShippedCommitSchema)` to create a new message.
  */
 export const ShippedCommitSchema: GenMessage<ShippedCommit> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 11);
+  messageDesc(file_stamp_v1_geo_shipping, 12);
 
 /**
  * @generated from message stamp.v1.ShippedRow
@@ -664,7 +721,7 @@ export type ShippedRow = Message<"stamp.v1.ShippedRow"> & {
  * Use `create(ShippedRowSchema)` to create a new message.
  */
 export const ShippedRowSchema: GenMessage<ShippedRow> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 12);
+  messageDesc(file_stamp_v1_geo_shipping, 13);
 
 /**
  * @generated from message stamp.v1.GeoSeedRequest
@@ -704,6 +761,14 @@ export type GeoSeedRequest = Message<"stamp.v1.GeoSeedRequest"> & {
    * @generated from field: uint32 level = 5;
    */
   level: number;
+
+  /**
+   * Feature level that the primary's release knows, e.g. 4; 0: 3 or less. Below 4 it sends no handles: rows of blobs are refused with newerFormat at a
+   * stamp that asks for them.
+   *
+   * @generated from field: uint32 known_level = 6;
+   */
+  knownLevel: number;
 };
 
 /**
@@ -711,7 +776,7 @@ export type GeoSeedRequest = Message<"stamp.v1.GeoSeedRequest"> & {
  * Use `create(GeoSeedRequestSchema)` to create a new message.
  */
 export const GeoSeedRequestSchema: GenMessage<GeoSeedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 13);
+  messageDesc(file_stamp_v1_geo_shipping, 14);
 
 /**
  * @generated from message stamp.v1.GeoSeedResponse
@@ -724,7 +789,7 @@ export type GeoSeedResponse = Message<"stamp.v1.GeoSeedResponse"> & {
  * Use `create(GeoSeedResponseSchema)` to create a new message.
  */
 export const GeoSeedResponseSchema: GenMessage<GeoSeedResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 14);
+  messageDesc(file_stamp_v1_geo_shipping, 15);
 
 /**
  * @generated from message stamp.v1.GeoWriteDataRequest
@@ -764,7 +829,7 @@ export type GeoWriteDataRequest = Message<"stamp.v1.GeoWriteDataRequest"> & {
  * Use `create(GeoWriteDataRequestSchema)` to create a new message.
  */
 export const GeoWriteDataRequestSchema: GenMessage<GeoWriteDataRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 15);
+  messageDesc(file_stamp_v1_geo_shipping, 16);
 
 /**
  * @generated from message stamp.v1.GeoWriteDataResponse
@@ -783,6 +848,14 @@ export type GeoWriteDataResponse = Message<"stamp.v1.GeoWriteDataResponse"> & {
    * @generated from field: uint32 pin_term_ms = 2;
    */
   pinTermMs: number;
+
+  /**
+   * Vouches that the bytes were written at this place for this PartitionName: goes into DataHandle with the place. 16 bytes; empty: a front-end or
+   * partition server of an older release, which checks no handles.
+   *
+   * @generated from field: bytes mac = 3;
+   */
+  mac: Uint8Array;
 };
 
 /**
@@ -790,7 +863,7 @@ export type GeoWriteDataResponse = Message<"stamp.v1.GeoWriteDataResponse"> & {
  * Use `create(GeoWriteDataResponseSchema)` to create a new message.
  */
 export const GeoWriteDataResponseSchema: GenMessage<GeoWriteDataResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 16);
+  messageDesc(file_stamp_v1_geo_shipping, 17);
 
 /**
  * @generated from message stamp.v1.GeoPinDataRequest
@@ -830,7 +903,7 @@ export type GeoPinDataRequest = Message<"stamp.v1.GeoPinDataRequest"> & {
  * Use `create(GeoPinDataRequestSchema)` to create a new message.
  */
 export const GeoPinDataRequestSchema: GenMessage<GeoPinDataRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 17);
+  messageDesc(file_stamp_v1_geo_shipping, 18);
 
 /**
  * @generated from message stamp.v1.GeoPinDataResponse
@@ -849,7 +922,7 @@ export type GeoPinDataResponse = Message<"stamp.v1.GeoPinDataResponse"> & {
  * Use `create(GeoPinDataResponseSchema)` to create a new message.
  */
 export const GeoPinDataResponseSchema: GenMessage<GeoPinDataResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 18);
+  messageDesc(file_stamp_v1_geo_shipping, 19);
 
 /**
  * All rows that the primary had between two keys at one moment.
@@ -926,6 +999,13 @@ export type ScannedPart = Message<"stamp.v1.ScannedPart"> & {
    * @generated from field: uint64 lineage = 10;
    */
   lineage: bigint;
+
+  /**
+   * As in Shipment, of all PartitionNames of the part.
+   *
+   * @generated from field: repeated stamp.v1.DataHandle handles = 11;
+   */
+  handles: DataHandle[];
 };
 
 /**
@@ -933,7 +1013,7 @@ export type ScannedPart = Message<"stamp.v1.ScannedPart"> & {
  * Use `create(ScannedPartSchema)` to create a new message.
  */
 export const ScannedPartSchema: GenMessage<ScannedPart> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 19);
+  messageDesc(file_stamp_v1_geo_shipping, 20);
 
 /**
  * Door of a front-end for another stamp: rows of an account whose copy is here (docs/design/geo.md "Shipping"). Its callers prove this stamp's
