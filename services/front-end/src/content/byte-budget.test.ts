@@ -91,8 +91,8 @@ test("byte budget: while somebody waits who holds less, the one who holds most i
   const holder = (name: string, bytes: number, keeps = false): void => {
     const share = budget.of({ account: name, address: name });
     assert.ok(share.tryTake(bytes));
-    share.whenWanted((waiting) => {
-      if (!waiting) return false;
+    share.whenWanted((by) => {
+      if (by === "nobody") return false;
       asked.push(name);
       if (keeps) return false;
       share.give(bytes);
@@ -109,6 +109,49 @@ test("byte budget: while somebody waits who holds less, the one who holds most i
     .then(({ ok }) => (got = ok));
   await clock.pass(100);
   assert.deepEqual([asked, got, budget.usedBytes], [["keeps", "large", "small"], true, 70]);
+});
+
+test("byte budget: holders are told that who is next would still hold less than they do, and only as many as it needs", async () => {
+  for (const [holder, waiter, expected] of [
+    [{ account: "many", address: "1" }, { account: "few", address: "1" }, "smaller anybody anybody"],
+    [{ account: "many", address: "1" }, { account: "many", address: "2" }, "smaller anybody anybody"],
+    [{ account: "many", address: "1" }, { account: "few", address: "2" }, "smaller anybody anybody"],
+    [{ account: "many", address: "1" }, { account: "many", address: "1" }, "anybody anybody anybody"],
+  ] as const) {
+    const { budget, clock } = budgetOf(100);
+    const told: string[] = [];
+    const begun = budget.of(waiter);
+    assert.ok(begun.tryTake(5));
+    for (const bytes of [25, 25, 20]) {
+      const share = budget.of(holder);
+      assert.ok(share.tryTake(bytes));
+      share.whenWanted((by) => {
+        if (by === "nobody") return false;
+        told.push(by);
+        return by === "smaller";
+      });
+    }
+    void begun.take(15);
+    void budget.of(waiter).take(100);
+    await clock.pass(100);
+    assert.equal(told.join(" "), expected);
+  }
+});
+
+test("byte budget: who holds nearly as much as the holder does not get what the holder would then lack", async () => {
+  const { budget, clock } = budgetOf(100);
+  const told: string[] = [];
+  const holder = budget.of({ account: "a", address: "1" });
+  assert.ok(holder.tryTake(40));
+  holder.whenWanted((by) => {
+    told.push(by);
+    return false;
+  });
+  const other = budget.of({ account: "b", address: "2" });
+  assert.ok(other.tryTake(30));
+  void other.take(10);
+  await clock.pass(100);
+  assert.deepEqual(told.at(-1), "anybody");
 });
 
 test("byte budget: holders give back before it is full, so that a quick upload beside many slow ones never waits", async () => {

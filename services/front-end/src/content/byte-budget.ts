@@ -5,7 +5,8 @@
  * - A part of the budget (`reservedShare`) is kept for requests of an account or an address that holds nothing, so that nobody who begins
  *   stands behind all that others hold.
  * - What is given back goes to the waiting request whose account and address hold least; within that, first come, first served.
- * - While requests wait, those that hold most and can do without give it back (`whenWanted`).
+ * - While requests wait, those that hold most and can do without give it back (`whenWanted`). They are told if the one that is next would still
+ *   hold less than their account and address after that.
  * - They are asked before anybody waits, too: from `askedFrom` of the open part until `askedUntil` of it. Otherwise slow uploads fill the budget
  *   and each further chunk of a quick one waits until a slow one was written.
  * - Who waits longer than `waitMaxMs` is refused: 503 with Retry-After.
@@ -41,6 +42,12 @@ export interface ByteHolder {
   readonly address: string;
 }
 
+/**
+ * The party that wants bytes of a holder: nobody yet, the budget is only nearly full; a request that waits; or a request that waits and whose account or
+ * address will still hold less than the holder's when it has them.
+ */
+export type WantedBy = "nobody" | "anybody" | "smaller";
+
 /** The part of the budget that one request takes and gives. */
 export interface ByteShare {
   /** False when it would have to wait. More than the whole budget is let through when nothing else is held. */
@@ -52,11 +59,10 @@ export interface ByteShare {
   /** Gives bytes back, in any parts. */
   give(bytes: number): void;
   /**
-   * Registers what is called when this request holds much and bytes are wanted. `waiting`: true if another request waits for them, false if
-   * the budget is only nearly full. It returns false if the request keeps what it holds: then the next one is asked. The result ends the
-   * registration.
+   * Registers what is called when this request holds much and bytes are wanted. It returns false if the request keeps what it holds: then the
+   * next one is asked. The result ends the registration.
    */
-  whenWanted(giveBack: (waiting: boolean) => boolean): () => void;
+  whenWanted(giveBack: (by: WantedBy) => boolean): () => void;
 }
 
 /** Bytes that one account, or one address, holds. */
@@ -80,7 +86,8 @@ interface Waiting {
 
 interface Wanted {
   readonly held: () => number;
-  readonly giveBack: (waiting: boolean) => boolean;
+  readonly pair: () => Pair;
+  readonly giveBack: (by: WantedBy) => boolean;
 }
 
 export class ByteBudget {
@@ -177,7 +184,7 @@ export class ByteBudget {
         this.#serve();
       },
       whenWanted: (giveBack) => {
-        const wanted: Wanted = { held: () => own, giveBack };
+        const wanted: Wanted = { held: () => own, pair: look, giveBack };
         this.#wanted.add(wanted);
         return () => this.#wanted.delete(wanted);
       },
@@ -251,14 +258,27 @@ export class ByteBudget {
     let waited = 0;
     for (const { bytes } of this.#waiting) waited += bytes;
     let needed = Math.max(waited, this.#used - this.#openMax * askedUntil);
-    const holders = [...this.#wanted].map((wanted) => ({ wanted, bytes: wanted.held() })).filter(({ bytes }) => bytes > 0);
+    const next = this.#next();
+    let neededNext = next === undefined ? 0 : this.#used + next.bytes - this.#openMax;
     let giving = 0;
-    for (const { wanted, bytes } of holders.sort((a, b) => b.bytes - a.bytes)) {
+    for (const { wanted, bytes, larger } of this.#holders(next)) {
       if (needed <= 0 || giving === askedMax) return;
-      if (!wanted.giveBack(waiting)) continue;
+      const by = !waiting ? "nobody" : larger && neededNext > 0 ? "smaller" : "anybody";
+      if (!wanted.giveBack(by)) continue;
       giving++;
       needed -= bytes;
+      neededNext -= bytes;
     }
+  }
+
+  /** Returns the holders in the order in which they are asked: first those whose account or address holds more than that of the next one. */
+  #holders(next: Waiting | undefined): { readonly wanted: Wanted; readonly bytes: number; readonly larger: boolean }[] {
+    const holders: { readonly wanted: Wanted; readonly bytes: number; readonly larger: boolean }[] = [];
+    for (const wanted of this.#wanted) {
+      const bytes = wanted.held();
+      if (bytes > 0) holders.push({ wanted, bytes, larger: next !== undefined && staysLarger(wanted.pair(), bytes, next) });
+    }
+    return holders.sort((a, b) => Number(b.larger) - Number(a.larger) || b.bytes - a.bytes);
   }
 
   /** `sinceMs`: when the request began to wait; undefined: it does not wait yet. */
@@ -276,6 +296,18 @@ function compareHeld(a: Pair, b: Pair): number {
   const larger = (pair: Pair): number => Math.max(pair.account.bytes, pair.address.bytes);
   const smaller = (pair: Pair): number => Math.min(pair.account.bytes, pair.address.bytes);
   return larger(a) - larger(b) || smaller(a) - smaller(b);
+}
+
+/**
+ * True if a holder's account or address would still hold no less than that of the waiting request if so many bytes went from one to the other.
+ * Otherwise the two would take them from each other in turns. What both have in common says nothing.
+ */
+function staysLarger(holder: Pair, bytes: number, { pair, bytes: wanted }: Waiting): boolean {
+  const sameAccount = holder.account === pair.account;
+  const sameAddress = holder.address === pair.address;
+  if (sameAccount && sameAddress) return false;
+  const of = ({ account, address }: Pair): number => Math.max(sameAccount ? 0 : account.bytes, sameAddress ? 0 : address.bytes);
+  return of(holder) - bytes >= of(pair) + wanted;
 }
 
 /** Part of so many bytes that anybody may use. */

@@ -98,7 +98,8 @@ export class Download implements AsyncIterableIterator<Uint8Array>, HttpBody {
     const taken = await this.#options.budget.take(this.#pieceBytes);
     if (!taken.ok) return taken;
     this.#pieceHeld = this.#pieceBytes;
-    this.#endWanted = this.#options.budget.whenWanted((waiting) => {
+    this.#endWanted = this.#options.budget.whenWanted((by) => {
+      const waiting = by !== "nobody";
       if (waiting) this.#letGo();
       return waiting;
     });

@@ -1,6 +1,6 @@
 /** Bodies that are documents, not content: read whole, within a bound, and checked against the checksums that the request announces. */
 import { type Parsed, parseContentLength, parsed, rejected } from "@stamp/azure-rest";
-import { clientAddress } from "@stamp/base";
+import { clientAddress, type Outcome, ok } from "@stamp/base";
 import type { Digest } from "@stamp/ports";
 import { type AnnouncedDigests, announcedDigests, type ContentDigests, compareDigests } from "../content/content-digests.ts";
 import { CountedBuffer } from "../content/counted-buffer.ts";
@@ -13,12 +13,15 @@ export function lengthWithin(exchange: Exchange, bytesMax: number): Parsed<numbe
   return rejected("RequestBodyTooLarge", { MaxLimit: String(bytesMax) });
 }
 
-/** A document that takes longer than this is given up when others want its bytes. */
+/** A document that takes longer than this is given up when anybody wants its bytes. */
 const patienceMs = 5_000;
+/** Room that a document which has to wait asks for beyond what came, in bytes, at most. */
+const aheadBytesMax = 1024 * 1024;
 
 /**
  * Reads a document whole. Its bytes count while it is read, apart from content: a document can't be written in parts.
- * If others want its bytes and it has taken its time, the request is refused, and its client begins again.
+ * The request is refused, and its client begins again, if somebody waits for its bytes who holds less, or if anybody does and it has taken its
+ * time. Then it makes no difference whether it waits for its client or for bytes itself.
  */
 export async function wholeBody(exchange: Exchange, lengthBytes: number): Promise<Parsed<Uint8Array>> {
   // A body that came with its head is in memory, whoever waits.
@@ -26,35 +29,53 @@ export async function wholeBody(exchange: Exchange, lengthBytes: number): Promis
   if (small !== undefined) return small.length === lengthBytes ? parsed(small) : wrongLength;
   const { documents, world } = exchange.objects.parts;
   const { account } = exchange.target;
-  const share = documents.of({ account, address: clientAddress(exchange.request.remoteAddress) }, exchange.request.signal);
+  const stop = new AbortController();
+  const { remoteAddress, signal } = exchange.request;
+  const clientLeft = (): void => stop.abort();
+  signal.addEventListener("abort", clientLeft, { once: true });
+  if (signal.aborted) clientLeft();
+  const share = documents.of({ account, address: clientAddress(remoteAddress) }, stop.signal);
   const held = new CountedBuffer(share, lengthBytes);
   const startMs = world.clock.monotonicMs();
-  let giveUp = (): void => {};
-  const endWanted = share.whenWanted((waiting) => {
-    const late = waiting && world.clock.monotonicMs() - startMs >= patienceMs;
-    if (late) giveUp();
-    return late;
+  let wake = (): void => {};
+  const endWanted = share.whenWanted((by) => {
+    const givesWay = by === "smaller" || (by === "anybody" && world.clock.monotonicMs() - startMs >= patienceMs);
+    if (givesWay) {
+      stop.abort();
+      wake();
+    }
+    return givesWay;
   });
   const chunks = exchange.request.body[Symbol.asyncIterator]();
   try {
     for (;;) {
       const step = await new Promise<IteratorResult<Uint8Array> | "given up">((resolve, reject) => {
-        giveUp = () => resolve("given up");
+        wake = () => resolve("given up");
         chunks.next().then(resolve, reject);
       });
-      if (step === "given up") return { ok: false, error: busy("The body came too slowly while others waited.") };
+      if (step === "given up" || stop.signal.aborted) return tooSlow;
       if (step.done) return held.lengthBytes === lengthBytes ? parsed(new Uint8Array(held.bytes)) : wrongLength;
       if (held.lengthBytes + step.value.length > lengthBytes) return wrongLength;
-      const appended = await held.append(step.value);
+      const appended = held.tryAppend(step.value) ? ok() : await appendLater(held, step.value, lengthBytes);
+      if (stop.signal.aborted) return tooSlow;
       if (!appended.ok) return { ok: false, error: restErrorOf(appended.failure) };
     }
   } finally {
+    signal.removeEventListener("abort", clientLeft);
     endWanted();
     held.drop();
     chunks.return?.().catch(() => {});
   }
 }
 
+/** Waits for room for the chunk, and for more: a document that waited for each chunk would wait a hundred times. */
+async function appendLater(held: CountedBuffer, chunk: Uint8Array, lengthBytes: number): Promise<Outcome<void>> {
+  const needed = held.lengthBytes + chunk.length;
+  const room = await held.reserve(Math.min(lengthBytes, needed + Math.min(needed, aheadBytesMax)));
+  return room.ok ? held.append(chunk) : room;
+}
+
+const tooSlow: Parsed<never> = { ok: false, error: busy("The body came too slowly while others waited.") };
 const wrongLength: Parsed<never> = rejected("InvalidInput", { Reason: "The body is not as long as Content-Length says." });
 
 /** The whole of it, no longer than that. */
