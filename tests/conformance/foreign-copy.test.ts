@@ -4,9 +4,12 @@
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect } from "node:net";
+import { pipeline } from "node:stream";
 import { after, before, describe, test } from "node:test";
+import { createServer as createTlsServer } from "node:tls";
 import {
   type BlobClient,
   BlobSASPermissions,
@@ -15,6 +18,7 @@ import {
   StorageSharedKeyCredential,
 } from "@azure/storage-blob";
 import { NodeHttpClient } from "@stamp/ports-node";
+import { type TestCertificate, testCertificate } from "./certificate.ts";
 import { testIssuer } from "./issuer.ts";
 import { accountKey, accountName, type ScriptedStamp, startScriptedStamp } from "./scripted-stamp.ts";
 import { blockId, bytes, Clients, failure } from "./target.ts";
@@ -37,16 +41,24 @@ const lookup = async (hostname: string) => {
 describe("copies from elsewhere", () => {
   const closers: (() => unknown)[] = [];
   let both: Both;
+  let certificate: TestCertificate;
   after(async () => {
     for (const close of closers) await close();
   });
   before(async () => {
     const issuer = await testIssuer();
-    closers.push(() => issuer.remove());
+    certificate = await testCertificate();
+    closers.push(
+      () => issuer.remove(),
+      () => certificate.remove(),
+    );
     const there = await startScriptedStamp({ frontEnd: issuer.settings });
     const here = await startScriptedStamp({
-      frontEnd: { copySources: ["http://127.0.0.1:*", "http://*.inside.test:*=127.0.0.0/8", "http://*:*"], requestTimeoutMs: 3_000 },
-      http: new NodeHttpClient({ lookup }),
+      frontEnd: {
+        copySources: ["http://127.0.0.1:*", "https://localhost:*=127.0.0.0/8", "http://*.inside.test:*=127.0.0.0/8", "http://*:*"],
+        requestTimeoutMs: 3_000,
+      },
+      http: new NodeHttpClient({ lookup, ca: certificate.ca }),
     });
     closers.push(
       () => there.stop(),
@@ -86,6 +98,19 @@ describe("copies from elsewhere", () => {
       server.closeAllConnections();
     });
     return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  };
+
+  /** Returns the URL of what a TLS endpoint passes on to the URL's host. */
+  const overTls = async (url: string): Promise<string> => {
+    const { certificatePath, keyPath } = certificate.tls;
+    const { hostname, port, pathname, search } = new URL(url);
+    const server = createTlsServer({ cert: readFileSync(certificatePath), key: readFileSync(keyPath) }, (socket) => {
+      const onward = connect(Number(port), hostname);
+      pipeline(socket, onward, socket, () => {});
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    closers.unshift(() => server.close());
+    return `https://localhost:${(server.address() as AddressInfo).port}${pathname}${search}`;
   };
 
   test("Copy Blob brings bytes, headers, metadata and tags; the SAS of the source is told to nobody", async () => {
@@ -225,11 +250,10 @@ describe("copies from elsewhere", () => {
     });
     const sourceAuthorization = { scheme: "Bearer", value: token } as never;
     const target = here.getBlockBlobClient("target");
-    await target.syncUploadFromURL(source.url, { sourceAuthorization });
+    const secure = await overTls(source.url);
+    await target.syncUploadFromURL(secure, { sourceAuthorization });
     assert.equal((await target.downloadToBuffer()).toString(), "secret");
-    const forged = await failure(
-      target.syncUploadFromURL(source.url, { sourceAuthorization: { scheme: "Bearer", value: "x.y.z" } as never }),
-    );
+    const forged = await failure(target.syncUploadFromURL(secure, { sourceAuthorization: { scheme: "Bearer", value: "x.y.z" } as never }));
     assert.deepEqual([forged.statusCode, forged.code], [401, "CannotVerifyCopySource"]);
   });
 

@@ -29,6 +29,20 @@ export function propertySuite(clients: () => Clients): void {
       return { container, told, shown };
     }
 
+    test("browsers are told not to guess the type of a blob's content, whole, in part and in its properties", async () => {
+      const { container } = await fresh();
+      await container.getBlockBlobClient("b").upload("<script>", 8);
+      for (const [method, headers] of [
+        ["GET", {}],
+        ["GET", { range: "bytes=0-0" }],
+        ["HEAD", {}],
+      ] as const) {
+        const answer = await clients().raw(method, `/${container.containerName}/b`, { headers });
+        await answer.arrayBuffer();
+        assert.deepEqual([answer.ok, answer.headers.get("x-content-type-options")], [true, "nosniff"], method);
+      }
+    });
+
     test("Set Blob Properties and Put Block List keep an MD5 of any length, which is read, listed and copied", async () => {
       const { container, told, shown } = await fresh();
       const client = container.getBlockBlobClient("b");

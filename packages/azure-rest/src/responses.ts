@@ -77,6 +77,8 @@ export function blobHeaders(version: string, blob: ListedBlobProperties): Respon
     ...metadataHeaders(blob.metadata),
     ...stateHeaders(blob),
     ...(behaves(version, "acceptRanges") ? { "Accept-Ranges": "bytes" } : {}),
+    // Content of strangers runs as what it says that it is, or not at all.
+    "X-Content-Type-Options": "nosniff",
     "x-ms-creation-time": formatRfc1123(blob.createdMs),
     "x-ms-blob-type": blob.blobType,
     "x-ms-server-encrypted": String(blob.encryptionKeySha256 !== undefined || blob.encryptionScope !== undefined),

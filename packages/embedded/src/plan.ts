@@ -10,7 +10,7 @@ import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
 
 /** Bearer tokens of an OpenID Connect issuer, as the front-end's configuration has them. */
 export type OidcSettings = Pick<FrontEndConfig, "oidcIssuer"> &
-  Partial<Pick<FrontEndConfig, "oidcAudiences" | "oidcJwks" | "oidcRolesClaim" | "oidcRoles" | "oidcAuthorizationUri">>;
+  Partial<Pick<FrontEndConfig, "oidcAudiences" | "oidcJwks" | "oidcRolesClaim" | "oidcRoles" | "oidcPlainHttp" | "oidcAuthorizationUri">>;
 
 export interface PlannedRole {
   readonly name: string;

@@ -99,6 +99,7 @@ export interface FrontEndConfig {
   readonly oidcJwks: string;
   readonly oidcRolesClaim: string;
   readonly oidcRoles: Readonly<Record<string, BearerRole>>;
+  readonly oidcPlainHttp: boolean;
   readonly oidcAuthorizationUri: string;
   readonly copySources: readonly string[];
   readonly strictVersions: boolean;
@@ -251,6 +252,9 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   strictVersions: flag
     .default(false)
     .describe("Refuse requests that name a newer version of the service than is known, instead of serving them as the newest one"),
+  oidcPlainHttp: flag
+    .default(false)
+    .describe("Read the issuer's documents over plain HTTP from another machine, too: only if the network to it is safe"),
   oidcAuthorizationUri: z.string().default("").describe("Told with 401 to whoever shows no token; empty: the issuer"),
 });
 

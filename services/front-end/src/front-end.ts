@@ -52,7 +52,7 @@ import { ParentRows } from "./objects/parent-rows.ts";
 import { Queues } from "./objects/queues.ts";
 import { Tables } from "./objects/tables.ts";
 import { throughProxies } from "./peers/forwarded-request.ts";
-import type { WellKnownKeyRules } from "./peers/well-known-key.ts";
+import { callTakesWellKnownKey, type WellKnownKeyRules } from "./peers/well-known-key.ts";
 import { roomBesideOf } from "./room-beside.ts";
 import { MapCache } from "./routing/map-cache.ts";
 import { type CallLimits, Router } from "./routing/router.ts";
@@ -73,6 +73,7 @@ export type IssuerOf = (options: {
   readonly audiences: readonly string[];
   readonly jwks: string;
   readonly rolesClaim: string;
+  readonly plainHttp: boolean;
   readonly authorizationUri: string;
   readonly clock: Clock;
 }) => TokenIssuer;
@@ -84,6 +85,7 @@ function tokensOf(world: World, config: FrontEndConfig, issuerOf: IssuerOf | und
     audiences: config.oidcAudiences,
     jwks: config.oidcJwks,
     rolesClaim: config.oidcRolesClaim,
+    plainHttp: config.oidcPlainHttp,
     authorizationUri: config.oidcAuthorizationUri,
     clock: world.clock,
   });
@@ -127,6 +129,7 @@ export class FrontEndRole implements Role {
   readonly #geoRefusals = new GeoRefusals();
   readonly #objects: Objects;
   readonly #signals: Signals;
+  readonly #wellKnownKey: WellKnownKeyRules;
   readonly #availability: Availability;
   readonly #hosts: OtherHosts;
   readonly #watchesHosts: boolean;
@@ -195,6 +198,7 @@ export class FrontEndRole implements Role {
       hosts: config.developmentAccountHosts,
       hostSuffixes: [...config.hostSuffixes, ...config.queueHostSuffixes, ...config.tableHostSuffixes],
     };
+    this.#wellKnownKey = wellKnownKey;
     const signedRequest = (): void => this.#hosts.accepted();
     const doorOf = (service: RestService): HttpDoor =>
       new HttpDoor({ world, config, service, objects, accounts, tokens, gate, wellKnownKey, signedRequest });
@@ -229,7 +233,15 @@ export class FrontEndRole implements Role {
     this.#identity = await openIdentity(this.#world);
     const { incarnation } = this.#identity;
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
-      servedOpenly(SignalsService, signalsHandlers({ world: this.#world, accounts: this.#accounts, signals: this.#signals })),
+      servedOpenly(
+        SignalsService,
+        signalsHandlers({
+          world: this.#world,
+          accounts: this.#accounts,
+          signals: this.#signals,
+          takesWellKnownKey: (call) => callTakesWellKnownKey(this.#wellKnownKey, call),
+        }),
+      ),
       servedOpenly(AvailabilityService, availabilityHandlers(this.#availability)),
       served(AvailabilityControl, availabilityControlHandlers(this.#availability)),
       served(

@@ -46,4 +46,9 @@ test("a user delegation key is another for every field and role; the role is fou
   assert.equal(asked(nowMs, nowMs + 7 * day + 1), "InvalidXmlNodeValue");
   assert.equal(asked(nowMs + 8 * day, nowMs + 9 * day), "InvalidXmlNodeValue");
   assert.equal(asked(nowMs, nowMs - 1), "InvalidXmlNodeValue");
+  assert.equal(asked(nowMs + 6 * day, nowMs + 7 * day), "ok");
+  for (const end of [7 * day + 1, 12.9 * day])
+    assert.equal(asked(nowMs + 6 * day, nowMs + end), "InvalidXmlNodeValue", `${end / day} days`);
+  assert.equal(asked(nowMs - 30 * day, nowMs + 7 * day), "ok");
+  assert.equal(asked(nowMs - 30 * day, nowMs + 7 * day + 1), "InvalidXmlNodeValue");
 });

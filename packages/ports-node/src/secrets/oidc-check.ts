@@ -78,20 +78,52 @@ function keySource(options: OidcOptions): JWTVerifyGetKey {
   };
 }
 
-const remoteKeys = (options: OidcOptions, url: URL): JWTVerifyGetKey =>
-  createRemoteJWKSet(url, {
+function remoteKeys(options: OidcOptions, url: URL): JWTVerifyGetKey {
+  const keys = createRemoteJWKSet(url, {
     timeoutDuration: fetchTimeoutMs,
     cooldownDuration: rereadAfterMs,
-    ...(options.fetch ? { [customFetch]: options.fetch } : {}),
+    [customFetch]: boundedFetch(options.fetch ?? fetch),
   });
+  return async (header, token) => {
+    if (!mayFetch(options, url)) throw new KeysUnavailable(notSecure(url));
+    return keys(header, token);
+  };
+}
+
+/** Plain HTTP is for an issuer on this machine, and where the configuration says so. */
+function mayFetch({ plainHttp }: OidcOptions, { protocol, hostname }: URL): boolean {
+  return (
+    protocol === "https:" || plainHttp === true || hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname)
+  );
+}
+
+const notSecure = (url: URL): string =>
+  `${url.origin} is not HTTPS: give an https:// URL, or set oidcPlainHttp if the network to it is safe`;
+
+/** Counts an answer's bytes while it is read, after decompression, and gives it up when they are too many. */
+const boundedFetch =
+  (fetched: typeof fetch): ((url: string, options: RequestInit) => Promise<Response>) =>
+  async (url, options) => {
+    const answer = await fetched(url, options);
+    const chunks: Uint8Array<ArrayBuffer>[] = [];
+    let bytes = 0;
+    // Leaving the loop cancels what is still to come.
+    for await (const chunk of answer.body ?? []) {
+      bytes += chunk.length;
+      if (bytes > documentBytesMax) throw new KeysUnavailable(`${url} answers more than ${documentBytesMax} bytes`);
+      chunks.push(chunk);
+    }
+    return new Response(answer.status === 200 ? new Blob(chunks) : null, { status: answer.status });
+  };
 
 async function discovered(options: OidcOptions): Promise<JWTVerifyGetKey> {
   const url = `${options.issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
   try {
-    const answer = await (options.fetch ?? fetch)(url, { signal: AbortSignal.timeout(fetchTimeoutMs), redirect: "error" });
-    const text = await answer.text();
-    if (!answer.ok || text.length > documentBytesMax) throw new Error(`${url} answered ${answer.status}`);
-    const document = JSON.parse(text) as { issuer?: unknown; jwks_uri?: unknown };
+    if (!mayFetch(options, new URL(url))) throw new Error(notSecure(new URL(url)));
+    const get = boundedFetch(options.fetch ?? fetch);
+    const answer = await get(url, { signal: AbortSignal.timeout(fetchTimeoutMs), redirect: "error" });
+    if (!answer.ok) throw new Error(`${url} answered ${answer.status}`);
+    const document = (await answer.json()) as { issuer?: unknown; jwks_uri?: unknown };
     if (document.issuer !== options.issuer || typeof document.jwks_uri !== "string") throw new Error(`${url} is of another issuer`);
     return remoteKeys(options, new URL(document.jwks_uri));
   } catch (error) {

@@ -102,3 +102,54 @@ test("oidc: keys found by discovery; an issuer that can't be reached is unavaila
   down = false;
   assert.equal(reason(await tokens.verify(await known.token({ sub: "s" }, { iss: base }))), "valid");
 });
+
+test("oidc: documents of an issuer are given up when they are too long, while they are read", async (t) => {
+  const known = await signer("1");
+  for (const endless of ["openid-configuration", "keys"]) {
+    let base = "";
+    let sentBytes = 0;
+    const chunk = new Uint8Array(64 * 1024).fill(0x20);
+    async function* spaces() {
+      for (; sentBytes < 256 * 1024 * 1024; sentBytes += chunk.length) yield chunk;
+    }
+    const listener = await serveHttp(
+      async ({ target }) => {
+        const headers = { "Content-Type": "application/json" };
+        if (target.endsWith(endless)) return { status: 200, headers, body: spaces() };
+        return { status: 200, headers, body: Buffer.from(JSON.stringify({ issuer: base, jwks_uri: `${base}/keys` })) };
+      },
+      { listen: "127.0.0.1:0" },
+    );
+    t.after(() => listener.close(0));
+    base = `http://${listener.address}`;
+    const check = await oidcIssuer({ ...options, issuer: base }).verify(await known.token({ sub: "s" }, { iss: base }));
+    assert.match(reason(check), /^unavailable: .*more than 1048576 bytes/, endless);
+    assert.ok(sentBytes < 64 * 1024 * 1024, `${sentBytes} bytes were sent`);
+  }
+});
+
+test("oidc: documents of an issuer elsewhere come over HTTPS, unless the configuration says otherwise", async () => {
+  const known = await signer("1");
+  const asked: string[] = [];
+  const verify = async (issuer: string, keys: string, more: Partial<OidcOptions> = {}): Promise<string> => {
+    asked.length = 0;
+    const fetched = async (url: string | URL | Request): Promise<Response> => {
+      asked.push(String(url));
+      return Response.json(String(url).endsWith("/keys") ? { keys: [known.jwk] } : { issuer, jwks_uri: keys });
+    };
+    const check = await oidcIssuer({ ...options, issuer, fetch: fetched, ...more }).verify(
+      await known.token({ sub: "s" }, { iss: issuer }),
+    );
+    return reason(check);
+  };
+  const [secure, plain] = ["https://issuer.example", "http://issuer.example"];
+  assert.equal(await verify(secure, `${secure}/keys`), "valid");
+  assert.match(await verify(plain, `${plain}/keys`), /^unavailable: .*not HTTPS.*oidcPlainHttp/);
+  assert.deepEqual(asked, []);
+  assert.match(await verify(secure, `${plain}/keys`), /^unavailable: .*not HTTPS/);
+  assert.deepEqual(asked, [`${secure}/.well-known/openid-configuration`]);
+  assert.match(await verify(secure, "", { jwks: `${plain}/keys` }), /^unavailable: .*not HTTPS/);
+  assert.match(await verify("http://127.0.0.1.example", "http://127.0.0.1.example/keys"), /^unavailable: .*not HTTPS/);
+  assert.equal(await verify(plain, `${plain}/keys`, { plainHttp: true }), "valid");
+  assert.equal(await verify("http://localhost:8080", "http://127.0.0.1:8080/keys"), "valid");
+});

@@ -10,6 +10,8 @@ export interface OidcOptions {
   readonly jwks: string;
   /** Claim with the names of roles: a list, or one text separated by spaces. */
   readonly rolesClaim: string;
+  /** True if the issuer's documents may be had over plain HTTP from another machine. Whoever is between the two could give other keys. */
+  readonly plainHttp?: boolean;
   /** Told to whoever shows no token; "" for the issuer itself. */
   readonly authorizationUri: string;
   readonly clock: Clock;

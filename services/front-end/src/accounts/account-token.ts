@@ -8,12 +8,19 @@ import type { CallLimits } from "../routing/router.ts";
 import type { Accounts } from "./accounts.ts";
 import { blobPolicyOf } from "./blob-policy.ts";
 
+export interface TokenParts {
+  readonly world: World;
+  readonly accounts: Accounts;
+  /** True if the well-known key counts for a call. Undefined: for all calls, because they prove that they come from the stamp itself. */
+  readonly takesWellKnownKey?: ((call: CallContext) => boolean) | undefined;
+}
+
 /**
  * Checks that the call carries a token of the account, and returns the policy of the account. `serves`: refuses an account whose primary is
  * another stamp, and a write to one that is being moved.
  */
 export async function checkToken(
-  { world, accounts }: { readonly world: World; readonly accounts: Accounts },
+  { world, accounts, takesWellKnownKey = () => true }: TokenParts,
   account: string,
   context: CallContext,
   limits: CallLimits,
@@ -29,7 +36,7 @@ export async function checkToken(
   if (!found) return refused("deadlineExceeded", "timeout", "the account was not read in time");
   if (!found.ok) return found;
   const known = found.value;
-  const keys = known.kind === "known" ? [...known.keys, ...known.wellKnownKeys] : [];
+  const keys = known.kind === "known" ? [...known.keys, ...(takesWellKnownKey(context) ? known.wellKnownKeys : [])] : [];
   const { hmacSha256, equal } = world.digest;
   const check = verifyToken(token, keys, world.clock.wallMs(), {
     hmacSha256: (key, message) => hmacSha256.call(world.digest, key, message),

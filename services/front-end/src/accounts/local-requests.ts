@@ -3,7 +3,7 @@
  * it adds, or by the name that its client has asked for. A proxy that adds nothing and writes a loopback name into Host can't be told from
  * a local client: SECURITY.md says so.
  */
-import type { HttpRequest } from "@stamp/ports";
+import type { CallContext, HttpRequest } from "@stamp/ports";
 
 /** Headers that proxies add. */
 const forwarded = [
@@ -25,9 +25,18 @@ const forwarded = [
 ] as const;
 
 export function isLocalRequest({ headers, remoteAddress }: Pick<HttpRequest, "headers" | "remoteAddress">): boolean {
-  if (forwarded.some((name) => headers[name] !== undefined)) return false;
-  return isLoopbackAddress(remoteAddress) && isLoopbackName(headers.host ?? "");
+  return !isForwarded(headers) && isLoopbackAddress(remoteAddress) && isLoopbackName(headers.host ?? "");
 }
+
+/** True if a gRPC call comes from this machine. */
+export const isLocalCall = ({ peer, metadata }: Pick<CallContext, "peer" | "metadata">): boolean =>
+  !isForwarded(metadata) && isLoopbackAddress(addressOfPeer(peer));
+
+/** Returns the address of a peer, `address:port`. */
+export const addressOfPeer = (peer: string): string => peer.replace(/:\d+$/, "").replace(/^\[|\]$/g, "");
+
+const isForwarded = (headers: Readonly<Record<string, string | undefined>>): boolean =>
+  forwarded.some((name) => headers[name] !== undefined);
 
 const isLoopbackAddress = (address: string): boolean => /^(::ffff:)?127\.\d+\.\d+\.\d+$|^::1$/i.test(address);
 

@@ -35,6 +35,8 @@ export interface ForeignSource {
 
 export interface ForeignContent {
   readonly blob: Blob;
+  /** Encoding that the bytes may have for this answer alone; "" for none. */
+  readonly transferEncoding: string;
   readonly lengthBytes: number;
   readonly bytes: AsyncIterableIterator<Uint8Array>;
 }
@@ -110,7 +112,10 @@ export class ForeignSources {
     if (!answer.ok) return answer;
     const { body } = answer.value;
     const read = checked(answer.value, range, bytesMax);
-    if (read.ok) return parsed({ blob: blobOf(read.value), lengthBytes: read.value.lengthBytes, bytes: ofSource(body) });
+    if (read.ok) {
+      const { lengthBytes, transferEncoding } = read.value;
+      return parsed({ blob: blobOf(read.value), lengthBytes, transferEncoding, bytes: ofSource(body) });
+    }
     await body.return?.();
     return read;
   }

@@ -1,14 +1,11 @@
 /** `stamp.v1.Signals` over the listeners of `signals.ts`. Each call is authorized by a token of its account. */
 import { FailureError, ok, refused } from "@stamp/base";
-import type { CallContext, Handlers, World } from "@stamp/ports";
+import type { CallContext, Handlers } from "@stamp/ports";
 import type { Signals as SignalsService, SubscribeRequest } from "@stamp/wire";
-import { checkToken } from "../accounts/account-token.ts";
-import type { Accounts } from "../accounts/accounts.ts";
+import { checkToken, type TokenParts } from "../accounts/account-token.ts";
 import { Signals } from "./signals.ts";
 
-interface Parts {
-  readonly world: World;
-  readonly accounts: Accounts;
+interface Parts extends TokenParts {
   readonly signals: Signals;
 }
 

@@ -64,7 +64,7 @@ function documentsOf(target: string, website: StaticWebsite): string[] | undefin
   return isFolder ? index : [literal, ...index];
 }
 
-function read(parts: WebsiteParts, request: HttpRequest, account: string, name: string, conditioned: boolean): Promise<HttpResponse> {
+async function read(parts: WebsiteParts, request: HttpRequest, account: string, name: string, conditioned: boolean): Promise<HttpResponse> {
   const headers: Record<string, string> = {};
   for (const header of conditioned ? headersKept : []) {
     const value = request.headers[header];
@@ -74,7 +74,10 @@ function read(parts: WebsiteParts, request: HttpRequest, account: string, name: 
   const inside = canonicalPath(`${websiteContainer}/${name}`).startsWith(`${websiteContainer}/`) ? name : canonicalPath(name);
   const target = `/${account}/${encodeURIComponent(websiteContainer)}/${inside.split("/").map(encodeURIComponent).join("/")}`;
   const { method, remoteAddress, secure, signal, body } = request;
-  return parts.door.handleAsOwner({ method, target, headers, remoteAddress, secure, signal, body }, reads);
+  const answer = await parts.door.handleAsOwner({ method, target, headers, remoteAddress, secure, signal, body }, reads);
+  // The files of a website are its owner's; browsers may guess the type of those that were uploaded without one, as at the service.
+  const { "X-Content-Type-Options": _, ...shown } = answer.headers;
+  return { ...answer, headers: shown };
 }
 
 function page(request: HttpRequest, status: number, text: string, headers: Record<string, string> = {}): HttpResponse {

@@ -1,7 +1,7 @@
 /** For which requests the key that everybody knows is good. */
 import { isOwnHost, isTrusted, type Network } from "@stamp/azure-rest";
-import type { HttpRequest } from "@stamp/ports";
-import { isLocalRequest } from "../accounts/local-requests.ts";
+import type { CallContext, HttpRequest } from "@stamp/ports";
+import { addressOfPeer, isLocalCall, isLocalRequest } from "../accounts/local-requests.ts";
 
 export interface WellKnownKeyRules {
   readonly servedTo: "everybody" | "thisMachine" | "nobody";
@@ -22,6 +22,21 @@ export function takesWellKnownKey({ servedTo, trustedProxies, hosts, hostSuffixe
     case "thisMachine":
       // A trusted proxy on this machine that adds no header is not this machine's client either.
       return isLocalRequest(request) && !isTrusted(trustedProxies, request.remoteAddress);
+    case "nobody":
+      return false;
+  }
+}
+
+/** True if the well-known key counts for a gRPC call. No browser makes one, so there is no name of a host to look at. */
+export function callTakesWellKnownKey(
+  { servedTo, trustedProxies }: WellKnownKeyRules,
+  call: Pick<CallContext, "peer" | "metadata">,
+): boolean {
+  switch (servedTo) {
+    case "everybody":
+      return true;
+    case "thisMachine":
+      return isLocalCall(call) && !isTrusted(trustedProxies, addressOfPeer(call.peer));
     case "nobody":
       return false;
   }

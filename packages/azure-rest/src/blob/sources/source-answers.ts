@@ -45,6 +45,11 @@ export interface SourceProperties {
 
 export interface SourceAnswer {
   readonly properties: SourceProperties;
+  /**
+   * Encoding of the body that its server may have made for this answer, though `identity` was asked for; "" for none. The encoding that a blob
+   * service tells is a property of the blob: its bytes are stored that way.
+   */
+  readonly transferEncoding: string;
   /** Start of the body within the blob, in bytes. */
   readonly startBytes: number;
   readonly lengthBytes: number;
@@ -83,7 +88,9 @@ export function parseSourceAnswer(status: number, headers: HttpHeaders, rawHeade
     committedBlockCount: countOf(headers["x-ms-blob-committed-block-count"]) ?? 0,
     sealed: headers["x-ms-blob-sealed"]?.toLowerCase() === "true",
   };
-  return parsed({ properties, startBytes: range.startBytes, lengthBytes: length });
+  const encoding = text("content-encoding").trim().toLowerCase();
+  const transferEncoding = headers["x-ms-blob-type"] !== undefined || encoding === "identity" ? "" : encoding;
+  return parsed({ properties, transferEncoding, startBytes: range.startBytes, lengthBytes: length });
 }
 
 /** Headers of an error: with what the source answered. */

@@ -80,7 +80,8 @@ export async function sourceOf(exchange: BlobExchange): Promise<Parsed<CopySourc
     (target.value.addressing !== "host" && host !== (exchange.headers.host ?? "").toLowerCase())
   ) {
     const source = exchange.objects.parts.foreignSources.locate(url.value);
-    if (exchange.sourceKey && !url.value.secure) return badHeader("x-ms-source-encryption-key", "", "It is sent on over HTTPS only.");
+    const secret = exchange.sourceKey ? "x-ms-source-encryption-key" : "x-ms-copy-source-authorization";
+    if (!url.value.secure && exchange.headers[secret] !== undefined) return badHeader(secret, "", "It is sent on over HTTPS only.");
     return source.ok ? parsed({ kind: "elsewhere", source: source.value, headers: sourceRequestHeaders(exchange.headers), shown }) : source;
   }
   const source = await sourceExchange(exchange, url.value, target.value);
@@ -167,16 +168,26 @@ export interface SourceContent {
   readonly bytes: AsyncIterableIterator<Uint8Array>;
 }
 
-/** The bytes of the source, of a range of it. */
+/**
+ * Reads the bytes of the source, or of a range of it. `keptEncoding` returns the Content-Encoding that the written blob will have if the source
+ * tells this one. Bytes that a server has encoded on the way are refused if the blob would not say so.
+ */
 export async function readSource(
   exchange: BlobExchange,
   source: CopySource,
   range: ByteRange | undefined,
   bytesMax: number,
+  keptEncoding: (told: string) => string = () => "",
 ): Promise<Parsed<SourceContent>> {
   if (source.kind === "elsewhere") {
     const { foreignSources } = exchange.objects.parts;
-    return fromElsewhere(exchange, await foreignSources.read(source.source, range, bytesMax, source.headers, foreignLimits(exchange)));
+    const read = await foreignSources.read(source.source, range, bytesMax, source.headers, foreignLimits(exchange));
+    if (!read.ok) return fromElsewhere(exchange, read);
+    const { transferEncoding: encoding } = read.value;
+    if (encoding === "" || keptEncoding(encoding).trim().toLowerCase() === encoding) return read;
+    await read.value.bytes.return?.();
+    const message = `The source answers with Content-Encoding ${encoding}, though its plain bytes are asked for, and they would be stored as plain.`;
+    return rejected("CannotVerifyCopySource", {}, { message, status: 400 });
   }
   const { name } = source;
   const conditions = underKey(exchange.sourceKey, source.conditions);

@@ -185,7 +185,13 @@ export async function copyBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
     const atOnce = await copyAtOnce(exchange, copy.value);
     if (atOnce) return atOnce.ok ? accepted(exchange, atOnce.value) : atOnce;
   }
-  const content = await readSource(exchange, unchanged(source, found.blob), undefined, copyFromUrlBytesMax);
+  const content = await readSource(
+    exchange,
+    unchanged(source, found.blob),
+    undefined,
+    copyFromUrlBytesMax,
+    () => found.blob.headers?.contentEncoding ?? "",
+  );
   if (!content.ok) return content;
   const wants = { md5: digests.value.md5 !== undefined, crc64: digests.value.crc64 !== undefined };
   const { signal } = exchange.request;

@@ -45,12 +45,18 @@ interface Fetched extends CheckedBody {
   readonly md5: Uint8Array;
 }
 
+/** For a whole blob, whose MD5 is needed. */
+interface Whole {
+  /** Returns the Content-Encoding that the blob will have if the source tells this one. */
+  readonly keptEncoding: (told: string) => string;
+}
+
 /** The bytes of the source in the destination's range, as long and with the checksum that the request says. */
 async function fetched(
   exchange: BlobExchange,
   range: ByteRange | undefined,
   bytesMax: number,
-  { needsMd5 = false, isPages = false }: { readonly needsMd5?: boolean; readonly isPages?: boolean } = {},
+  { whole, isPages = false }: { readonly whole?: Whole; readonly isPages?: boolean } = {},
 ): Promise<Parsed<Fetched>> {
   const digests = parseSourceDigests(exchange.headers);
   if (!digests.ok) return digests;
@@ -60,11 +66,11 @@ async function fetched(
   if (!to.ok) return to;
   const source = await sourceOf(exchange);
   if (!source.ok) return source;
-  const content = await readSource(exchange, source.value, range, bytesMax);
+  const content = await readSource(exchange, source.value, range, bytesMax, whole?.keptEncoding);
   if (!content.ok) return content;
   const { blob, bytes, lengthBytes } = content.value;
   const crc64 = behaves(exchange.version, "contentCrc64") && digests.value.md5 === undefined;
-  const wants = { md5: needsMd5 || digests.value.md5 !== undefined || !crc64, crc64 };
+  const wants = { md5: whole !== undefined || digests.value.md5 !== undefined || !crc64, crc64 };
   const { signal } = exchange.request;
   const options = { contentLengthBytes: lengthBytes, wants, key: exchange.key, signal, isPages };
   const received = await exchange.objects.receive(to.value, bytes, options);
@@ -167,7 +173,9 @@ export async function putBlobFromUrl(exchange: BlobExchange): Promise<Answer> {
   if (!copied.ok) return copied;
   const state = newStateOf(exchange);
   if (!state.ok) return state;
-  const blob = await fetched(exchange, undefined, bodyLimitsOf(version).putBlobBytesMax, { needsMd5: true });
+  const keptEncoding = (told: string): string =>
+    properties.contentEncoding !== "" ? properties.contentEncoding : copies === "true" ? told : "";
+  const blob = await fetched(exchange, undefined, bodyLimitsOf(version).putBlobBytesMax, { whole: { keptEncoding } });
   if (!blob.ok) return blob;
   const { to, source, from, body, md5, digests } = blob.value;
   const tags = copied.value ? await readSourceTags(exchange, from, source) : parsed(state.value.tags);
