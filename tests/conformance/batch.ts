@@ -85,9 +85,21 @@ export function batchSuite(clients: () => Clients): void {
       assert.equal(read.status, 202);
       assert.match(read.headers.get("content-type") ?? "", /^multipart\/mixed; boundary=batchresponse_/);
       assert.match(await read.text(), /\r\nx-ms-error-code: (InvalidInput|AuthenticationFailed)\r\n/);
-      assert.equal((await send("nonsense")).status, 400);
-      assert.equal((await send(`${part}--x--`, "text/plain")).status, 400);
-      assert.equal((await send(part.repeat(257))).headers.get("x-ms-error-code"), "ExceedsMaxBatchRequestCount");
+      for (const [answer, code] of [
+        [await send("nonsense"), "InvalidInput"],
+        [await send(`${part}--x--`, "text/plain"), "InvalidHeaderValue"],
+        [await send(`${part}--x--`, "multipart/mixed"), "InvalidHeaderValue"],
+        [await send(part.repeat(257)), "ExceedsMaxBatchRequestCount"],
+      ] as const) {
+        assert.equal(answer.status, 202);
+        const text = await answer.text();
+        assert.deepEqual(
+          [...text.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => status),
+          ["400"],
+          text,
+        );
+        assert.ok(text.includes(`x-ms-error-code: ${code}\r\n`), text);
+      }
       assert.equal((await send(bytes(4 * 1024 * 1024 + 1))).status, 413);
     });
 

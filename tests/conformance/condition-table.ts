@@ -84,8 +84,8 @@ const requests: Readonly<Record<BlobOperationName, Request>> = {
 };
 
 /** Values that the objects of this test do not fulfil. */
-function unmet(header: string): string {
-  if (header.endsWith("if-none-match")) return "*";
+function unmet(header: string, operation: BlobOperationName, etag: string): string {
+  if (header.endsWith("if-none-match")) return operation === "DeleteBlob" ? etag : "*";
   if (header.endsWith("if-match")) return '"0x8D0000000000000"';
   if (header.endsWith("if-modified-since")) return new Date(Date.now() + day).toUTCString();
   if (header.endsWith("if-unmodified-since")) return new Date(Date.now() - day).toUTCString();
@@ -128,7 +128,7 @@ export function conditionTableSuite(clients: () => Clients): void {
         const allowed = new Set(blobOperations[operation].conditions);
         const reads = blobOperations[operation].severalEtags === true;
         for (const header of conditionHeaders) {
-          const value = unmet(header);
+          const value = unmet(header, operation, before[1] ?? "");
           const renewing = operation.startsWith("Lease") && header === "x-ms-lease-id" ? { "x-ms-lease-action": "renew" } : {};
           const sent = { ...headers, ...(copies ? { "x-ms-copy-source": url } : {}), ...renewing, [header]: value };
           const answer = await clients().raw(method, query ? `${path}?${query}` : path, {

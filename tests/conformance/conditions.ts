@@ -26,6 +26,14 @@ export function conditionSuite(clients: () => Clients): void {
       assert.equal((await client.downloadToBuffer()).toString(), "1");
     });
 
+    test("If-None-Match: * of Delete Blob says nothing: the blob goes; with the blob's ETag it stays", async () => {
+      const client = (await clients().container()).getBlockBlobClient("b");
+      const { etag = "" } = await client.upload("1", 1);
+      assert.equal((await failure(client.delete({ conditions: { ifNoneMatch: etag } }))).statusCode, 412);
+      await client.delete({ conditions: { ifNoneMatch: "*" } });
+      assert.equal(await client.exists(), false);
+    });
+
     test("If-None-Match: * is refused by reads: no blob that is there satisfies it", async () => {
       const container = await clients().container();
       await container.getBlockBlobClient("b").upload("1", 1);

@@ -165,8 +165,9 @@ export function copySuite(clients: () => Clients): void {
           headers: { "x-ms-copy-source": source, "x-ms-requires-sync": "true", "x-ms-version": "2025-01-05", "content-length": "0" },
         });
       const closed = await put(container.getBlobClient("source").url);
-      assert.equal(closed.status, 404);
+      assert.equal(closed.status, 401);
       assert.equal(closed.headers.get("x-ms-error-code"), "CannotVerifyCopySource");
+      assert.equal(closed.headers.get("x-ms-copy-source-error-code"), "NoAuthenticationInformation");
       const open = await put(await readableUrl(container.getBlobClient("source")));
       assert.equal(open.status, 202, await open.text());
       const copied = container.getBlockBlobClient("target");
@@ -196,10 +197,13 @@ export function copySuite(clients: () => Clients): void {
       const signed = await readableUrl(source);
       for (const [operation, copy] of Object.entries(at)) {
         const refused = await failure(copy(source.url));
-        assert.deepEqual([refused.statusCode, refused.code], [404, "CannotVerifyCopySource"], operation);
-        assert.equal(refused.response?.headers.get("x-ms-copy-source-status-code"), "404", operation);
+        assert.deepEqual([refused.statusCode, refused.code], [401, "CannotVerifyCopySource"], operation);
+        assert.equal(refused.response?.headers.get("x-ms-copy-source-status-code"), "401", operation);
         await copy(signed);
       }
+      const headers = { "x-ms-version": "2018-11-09", "x-ms-copy-source": source.url, "x-ms-requires-sync": "true" };
+      const older = await clients().raw("PUT", `/${container.containerName}/block`, { headers, body: "" });
+      assert.deepEqual([older.status, older.headers.get("x-ms-error-code")], [404, "CannotVerifyCopySource"]);
       await container.getBlockBlobClient("later").beginCopyFromURL(source.url);
       await container.setAccessPolicy("blob");
       for (const copy of Object.values(at)) await copy(source.url);

@@ -392,7 +392,7 @@ describe("copies from elsewhere", () => {
     const target = ours.getBlockBlobClient("target");
     for (const work of [target.beginCopyFromURL(source.url), target.syncCopyFromURL(source.url), target.syncUploadFromURL(source.url)]) {
       const error = await failure(work);
-      assert.deepEqual([error.statusCode, error.code], [404, "CannotVerifyCopySource"]);
+      assert.deepEqual([error.statusCode, error.code], [401, "CannotVerifyCopySource"]);
     }
     const until = { expiresOn: new Date(Date.now() + 3_600_000), permissions: BlobSASPermissions.parse("r") };
     const credential = new StorageSharedKeyCredential("neighbour", accountKey);

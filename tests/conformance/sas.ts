@@ -228,6 +228,18 @@ export function sasSuite(current: () => Clients): void {
     assert.equal((await container.getBlobClient("a").getProperties()).contentType, "text/plain");
   });
 
+  test("SAS: a response header that no answer can carry is refused, and the refusal says how to write it", async () => {
+    const container = await current().container();
+    await container.getBlockBlobClient("a").upload("text", 4);
+    const url = container.getBlobClient("a").url;
+    for (const field of ["cacheControl", "contentDisposition", "contentEncoding", "contentLanguage", "contentType"] as const) {
+      const error = await failure(blobWith(url, oneBlobSas(container.containerName, "a", "r", { [field]: "größe" })).download());
+      assert.deepEqual([error.statusCode, error.code], [400, "InvalidQueryParameterValue"], field);
+    }
+    const readable = oneBlobSas(container.containerName, "a", "r", { contentDisposition: "attachment; filename*=UTF-8''gr%C3%B6%C3%9Fe" });
+    assert.equal((await blobWith(url, readable).download()).contentDisposition, "attachment; filename*=UTF-8''gr%C3%B6%C3%9Fe");
+  });
+
   test("SAS: what is not here is refused by its name", async () => {
     const container = await current().container();
     const url = container.getBlobClient("a").url;

@@ -1,5 +1,5 @@
 /** Shared by the commands that ask the running stamp. */
-import { composeCluster, ownTransport, StampInspector } from "@stamp/cluster";
+import { type ClusterStatus, composeCluster, ownTransport, StampInspector } from "@stamp/cluster";
 import { inWords } from "@stamp/ports-node";
 import { NodeDuty, type NodeInfo } from "@stamp/wire";
 import type { Command } from "commander";
@@ -11,13 +11,13 @@ export type Transport = ReturnType<typeof ownTransport>;
 /** Returns what `work` finds out about the running stamp. */
 export async function inspect<T>(
   command: Command,
-  work: (inspector: StampInspector, transport: Transport, lockService: string) => Promise<T>,
+  work: (inspector: StampInspector, transport: Transport, lockService: string, endpoints: ClusterStatus["endpoints"]) => Promise<T>,
 ): Promise<T> {
   const config = configOf(command);
   const transport = ownTransport(config);
   try {
     const status = composeCluster() ?? (await runningCluster(config));
-    return await work(new StampInspector(transport, status.lockService), transport, status.lockService);
+    return await work(new StampInspector(transport, status.lockService), transport, status.lockService, status.endpoints);
   } catch (error) {
     throw error instanceof CommandError ? error : new CommandError(inWords(error));
   } finally {

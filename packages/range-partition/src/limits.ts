@@ -8,7 +8,7 @@ export const limitDefaults: Required<PartitionLimits> = {
   logBytesMax: 256 * mebibyte,
   rowCacheBytesMax: 32 * mebibyte,
   indexCacheBytesMax: 32 * mebibyte,
-  groupBytesMax: 3.5 * mebibyte,
+  groupBytesMax: 4 * mebibyte,
   overdueBytesMax: 14 * mebibyte,
   transactionsMax: 10_000,
   checkpointsMax: 8,

@@ -99,7 +99,7 @@ export interface PartitionLimits {
   readonly rowCacheBytesMax?: number;
   /** Indexes of checkpoints in memory, where no caches are given. Default 32 MiB. */
   readonly indexCacheBytesMax?: number;
-  /** Size of a commit record, in bytes. Default 3.5 MiB. */
+  /** Size of a commit record, in bytes. Default 4 MiB, which is one block and holds what a transaction of the largest body writes. */
   readonly groupBytesMax?: number;
   /**
    * Size of the commits whose callers were told `unknown` at their deadline and that are not durable, in bytes. From there on more commits are

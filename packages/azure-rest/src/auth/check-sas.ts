@@ -4,7 +4,7 @@
  */
 import { utf8 } from "@stamp/base";
 import { formatIso } from "../dates.ts";
-import { type Parsed, parsed, rejected } from "../rest-error.ts";
+import { badQuery, type Parsed, parsed, rejected } from "../rest-error.ts";
 import type { ServiceName } from "../service-properties/service-properties.ts";
 import { lettersThatCount, sasIsSince, signedSince } from "../version.ts";
 import { type OperationAuthorization, permits, type SignedResource } from "./authorization.ts";
@@ -101,9 +101,15 @@ export function checkSasOperation(sas: Sas, terms: SasTerms, needs: OperationAut
   return permits(letters, groups) ? parsed(undefined) : rejected("AuthorizationPermissionMismatch");
 }
 
-/** Response headers that a service or user delegation SAS of the Blob service replaces: what its signature covers. */
-export function responseOverrides({ kind, fields, version }: Sas, service: ServiceName): Record<string, string> {
-  if (kind === "account" || service !== "blob" || !signedSince(version, "responseOverrides")) return {};
+const headerText =
+  "A header takes ASCII text only. Write the rest percent-encoded (a file name as filename*=UTF-8''…), and sign the SAS anew.";
+
+/**
+ * Returns the response headers that a service or user delegation SAS of the Blob service replaces: what its signature covers. A value that
+ * no header can carry is refused: whoever made the SAS would get another answer than the SAS says.
+ */
+export function responseOverrides({ kind, fields, version }: Sas, service: ServiceName): Parsed<Record<string, string>> {
+  if (kind === "account" || service !== "blob" || !signedSince(version, "responseOverrides")) return parsed({});
   const headers: Record<string, string> = {};
   for (const [field, name] of [
     ["rscc", "Cache-Control"],
@@ -112,8 +118,9 @@ export function responseOverrides({ kind, fields, version }: Sas, service: Servi
     ["rscl", "Content-Language"],
     ["rsct", "Content-Type"],
   ] as const) {
-    // A header can't carry more; an answer with anything else could not be sent.
-    if (/^[\t\x20-\x7e]+$/.test(fields[field])) headers[name] = fields[field];
+    const value = fields[field];
+    if (!/^[\t\x20-\x7e]*$/.test(value)) return badQuery(field, "", headerText);
+    if (value !== "") headers[name] = value;
   }
-  return headers;
+  return parsed(headers);
 }

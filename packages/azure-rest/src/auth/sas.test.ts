@@ -225,11 +225,12 @@ test("letters count since the version that brought them, and some operations tak
 
 test("response headers are those of a signature that covers them: blobs, since 2013-08-15", () => {
   const fields = { ...service, sr: "b", rsct: "text/html" };
-  const plain = { "Content-Type": "text/html" };
+  const plain = { ok: true, value: { "Content-Type": "text/html" } };
+  const none = { ok: true, value: {} };
   assert.deepEqual(responseOverrides(valid({ ...fields, sv: "2013-08-15" }), "blob"), plain);
-  assert.deepEqual(responseOverrides(valid({ ...fields, sv: "2012-02-12" }), "blob"), {});
-  assert.deepEqual(responseOverrides(valid({ ...fields, sr: "", tn: "t", sv: "2020-12-06" }), "table"), {});
-  assert.deepEqual(responseOverrides(valid({ ...fields, sr: "", sv: "2020-12-06" }), "queue"), {});
+  assert.deepEqual(responseOverrides(valid({ ...fields, sv: "2012-02-12" }), "blob"), none);
+  assert.deepEqual(responseOverrides(valid({ ...fields, sr: "", tn: "t", sv: "2020-12-06" }), "table"), none);
+  assert.deepEqual(responseOverrides(valid({ ...fields, sr: "", sv: "2020-12-06" }), "queue"), none);
 });
 
 test("a SAS of a queue or table without a version is refused: its text has no range of entities", () => {

@@ -90,11 +90,15 @@ function readObject(text: string): Parsed<FlatObject> {
 
 const invalidInput = (reason: string) => rejected("InvalidInput", { Reason: reason });
 
+const isTooLarge = (scalar: JsonScalar): boolean =>
+  Math.abs(Number(scalar.kind === "number" ? scalar.text : scalar.kind === "string" ? scalar.value : "")) === Number.POSITIVE_INFINITY;
+
 function typedValue(name: string, value: JsonScalar, annotation: string | undefined): Parsed<EdmValue> {
   const type = annotation === undefined ? impliedType(value) : edmTypes.get(annotation);
   if (type === undefined) return invalidInput(`${name}: ${annotation} is not a type of this service.`);
   const result = valueAs(type, value);
   if (result === "range") return rejected("OutOfRangeInput", { PropertyName: name });
+  if (result === undefined && type === "double" && isTooLarge(value)) return invalidInput(`${name}: a double can't hold this number.`);
   if (result === undefined) return rejected("InvalidValueType", { PropertyName: name });
   return checkSize(name, { type, value: result });
 }

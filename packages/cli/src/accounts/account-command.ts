@@ -3,11 +3,12 @@ import { decodeServiceProperties } from "@stamp/azure-rest";
 import type { Outcome } from "@stamp/base";
 import { type Account, Accounts } from "@stamp/wire";
 import type { Command } from "commander";
-import { CommandError, exitCodes } from "../context.ts";
+import { CommandError, configOf, exitCodes } from "../context.ts";
 import { addMigrate } from "../geo/migrate-command.ts";
 import { table } from "../print.ts";
 import { inspect, make as makeBelow, type Transport, tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
+import { endpointLinesOf, endpointsOfAccount, neighbour } from "./endpoints.ts";
 import { createLocated, withLocation } from "./location-command.ts";
 
 const callTimeoutMs = 15_000;
@@ -131,10 +132,14 @@ function switchOf(option: string, text: string | undefined): boolean | undefined
   return text === "on";
 }
 
-const asked = <T>(command: Command, work: (accounts: AccountsClient) => Promise<Outcome<T>>): Promise<T> =>
-  inspect(command, async (inspector, transport) => {
+const asked = async <T>(command: Command, work: (accounts: AccountsClient) => Promise<Outcome<T>>): Promise<T> =>
+  (await askedWhere(command, work)).found;
+
+/** Returns where the stamp is, too. */
+const askedWhere = <T>(command: Command, work: (accounts: AccountsClient) => Promise<Outcome<T>>) =>
+  inspect(command, async (inspector, transport, _lockService, endpoints) => {
     const answer = await work(accountsAt(transport, await inspector.leader("partition-manager")));
-    if (answer.ok) return answer.value;
+    if (answer.ok) return { found: answer.value, endpoints };
     throw new CommandError(answer.failure.message);
   });
 
@@ -151,8 +156,13 @@ async function listAll(accounts: AccountsClient): Promise<Outcome<Account[]>> {
 
 /** Tells the account. Its keys, as text and as JSON, only to a command that is about them. */
 async function shown(command: Command, what: "keys" | "noKeys", work: (accounts: AccountsClient) => Promise<Outcome<Account>>) {
-  const account = await asked(command, work);
-  tell(command, what === "keys" ? account : withoutKeys(account), () => accountText(account, what));
+  const { found: account, endpoints: here } = await askedWhere(command, work);
+  const config = configOf(command);
+  const endpoints = endpointsOfAccount(account, here, (stamp) => neighbour(config, stamp));
+  const key = what === "keys" ? account.keys[0] : undefined;
+  tell(command, { ...(what === "keys" ? account : withoutKeys(account)), endpoints }, () =>
+    [accountText(account, what), ...endpointLinesOf(account.name, key, endpoints)].join("\n"),
+  );
 }
 
 export const withoutKeys = ({ keys: _, ...rest }: Account): Omit<Account, "keys"> => rest;

@@ -12,6 +12,7 @@ import { table } from "../print.ts";
 import { tell } from "../running.ts";
 import { locationIn, severalIn } from "../stamps/several.ts";
 import { topLevel } from "../top-level.ts";
+import { endpointLinesOf, neighbour, urlsOf } from "./endpoints.ts";
 
 export const call = { timeoutMs: 20_000 } as const;
 const pageSize = 1_000;
@@ -142,11 +143,23 @@ export async function createLocated(command: Command, account: string, { locatio
       `stamp               ${made.account?.stamp ?? ""}`,
       `location            ${made.account?.location ?? ""}`,
       ...(second === "" ? [] : [`copy                ${copyText(made.account)}`]),
+      ...placesOf(command, account, made.keys[0], made.account),
       ...(withQueues ? [`queues              ${isLeftOut ? leavesQueuesOut : "copied"}`] : []),
     ].join("\n"),
   );
   // The account is there, and its keys are told.
   if (isLeftOut) throw new CommandError(`account ${account} is made, and its queues are ${leavesQueuesOut}`);
+}
+
+/** Returns the lines that say where the new account is, if its stamps are those of the folder. */
+function placesOf(command: Command, account: string, key: string | undefined, made: LocatedAccount | undefined): string[] {
+  const config = configOf(command, { withoutRecord: true });
+  const here = made === undefined ? undefined : neighbour(config, made.stamp);
+  if (made === undefined || here === undefined) return [];
+  const peer = made.kind === "create" ? made.target : "";
+  const copy = peer === "" ? undefined : neighbour(config, peer);
+  const endpoints = { primary: urlsOf(here, account), secondary: copy && urlsOf(copy, `${account}-secondary`), peer };
+  return endpointLinesOf(account, key, endpoints);
 }
 
 /** Said of a location service of an older release, which skips what it does not know. */

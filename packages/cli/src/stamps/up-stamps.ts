@@ -161,11 +161,14 @@ function linkSecret({ location }: SeveralStamps, { name, config }: OneStamp): vo
   }
 }
 
+/** Accounts whose copy is at a stamp are read there under another name (docs/guides/geo.md). */
+const copyLine = ({ endpoints }: ClusterStatus): string => `  copies ${new URL(endpoints.blob).origin}/ACCOUNT-secondary, read only`;
+
 function readyText(several: SeveralStamps, statuses: readonly ClusterStatus[], seconds: number): string {
   const { at, secretFile } = locationIn(several);
   const parts = several.stamps.map(({ name, location }, i) => {
     const status = statuses[i] as ClusterStatus;
-    return `Stamp ${name} (location ${location}), data: ${status.dataDir}\n${endpointLines(status)}\n${connectionLines(status)}`;
+    return `Stamp ${name} (location ${location}), data: ${status.dataDir}\n${endpointLines(status)}\n${copyLine(status)}\n${connectionLines(status)}`;
   });
   return [
     `\nready after ${seconds.toFixed(1)} s`,

@@ -42,7 +42,12 @@ const changedBytesMax = 1024 * 1024;
 
 const gone = (permanent: boolean, more = false): Decision["result"] => ({ case: "deleted", value: { permanent, more } });
 
-export function* deleteBlob(value: OperationValue<"deleteBlob">, context: PlanContext): Plan {
+/** Returns the request without `If-None-Match: *`: the service deletes a blob that is there all the same (decision 0575). */
+const conditioned = (value: OperationValue<"deleteBlob">): OperationValue<"deleteBlob"> =>
+  value.conditions.ifNoneMatch?.trim() === "*" ? { ...value, conditions: { ...value.conditions, ifNoneMatch: undefined } } : value;
+
+export function* deleteBlob(asked: OperationValue<"deleteBlob">, context: PlanContext): Plan {
+  const value = conditioned(asked);
   const { snapshotStamp = 0, versionStamp = 0 } = value.name;
   const state = yield* readBlob(context, value.name);
   if (snapshotStamp > 0) return yield* deleteKept(value, context, state);

@@ -69,6 +69,9 @@ test("where: what can't be read is refused, and what is for searches or conditio
   assert.equal(parseWhere(`${many(5)} AND @container = 'x' AND ${many(10).slice(many(5).length + 5)}`, "search").ok, true);
   assert.equal(parseWhere(`@container = 'x' AND ${many(11)}`, "search").ok, false);
   assert.equal(parseWhere(many(11), "condition").ok, false);
+  const ranges = Array.from({ length: 10 }, (_, i) => `k${i} >= 'a' AND k${i} < 'b'`).join(" AND ");
+  for (const kind of ["search", "containerSearch", "condition"] as const) assert.equal(parseWhere(ranges, kind).ok, true, kind);
+  assert.equal(parseWhere(Array.from({ length: 99 }, (_, i) => `k = '${i}'`).join(" OR "), "condition").ok, true);
   assert.equal(parseWhere(`a = '${"x".repeat(9000)}'`, "search").ok, false);
 });
 

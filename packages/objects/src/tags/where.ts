@@ -30,8 +30,8 @@ export type Where = readonly (readonly Comparison[])[];
 export type WhereKind = "search" | "containerSearch" | "condition";
 
 export const whereCharactersMax = 8192;
-/** Number of comparisons of tags in one expression, at most. `@container` is not one of them. */
-const comparisonsMax = 10;
+/** Number of tags that one expression speaks of, at most: as many as a blob has. `@container` is not one of them. */
+const tagsMax = 10;
 const containerName = "@container";
 /** Words that the service does not take as names of tags unless they are quoted (reports of its users: docs/api/outcomes.md). */
 const reservedWords: ReadonlySet<string> = new Set(["YEAR", "MONTH"]);
@@ -89,12 +89,12 @@ function readWhere(text: string, kind: WhereKind): Where | string {
   const last = tokens.at(-1) as Token;
   const at = (index: number): Token => tokens[index] ?? last;
   const where: Comparison[][] = [[]];
-  let comparisons = 0;
+  const tags = new Set<string>();
   for (let next = 0; ; next += 4) {
     const comparison = comparisonOf(at(next), at(next + 1), at(next + 2), kind);
     if (typeof comparison === "string") return comparison;
     where.at(-1)?.push(comparison);
-    if (comparison.name !== containerName && ++comparisons > comparisonsMax) return bad(`at most ${comparisonsMax} comparisons`);
+    if (comparison.name !== containerName && tags.add(comparison.name).size > tagsMax) return bad(`at most ${tagsMax} tags`);
     const join = at(next + 3);
     if (join.kind === "end") break;
     const word = join.kind === "word" ? join.text.toUpperCase() : "";

@@ -258,11 +258,13 @@ export function authorize(asked: Asked, operation: string, needs: OperationAutho
     case "sas": {
       const { sas, terms, delegatedBy } = asker;
       const letters = lettersThatCount(sas.version, terms.permissions);
+      const overrides = responseOverrides(sas, service);
+      if (!overrides.ok) return overrides;
       return parsed({
         by: "sas",
         may: (letter) => letters.includes(letter) && (delegatedBy === undefined || mayAs(delegatedBy, roleOfLetter(letter))),
         allows,
-        overrides: responseOverrides(sas, service),
+        overrides: overrides.value,
         ...(sas.fields.ses === "" ? {} : { encryptionScope: sas.fields.ses }),
         ...(sas.fields.tn === "" ? {} : { entityRange: entityRangeOf(sas) }),
       });

@@ -15,6 +15,7 @@ import {
   parseBatchBoundary,
   parseBlobResource,
   parseTarget,
+  type RestError,
   reasonPhraseOf,
   restError,
 } from "@stamp/azure-rest";
@@ -29,14 +30,14 @@ const batched: ReadonlySet<string> = new Set<BlobOperationName | "SetBlobTier">(
 const atOnceMax = 8;
 
 export async function blobBatch(exchange: BlobExchange): Promise<Answer> {
-  const boundary = parseBatchBoundary(exchange.headers["content-type"]);
-  if (!boundary.ok) return boundary;
   const length = lengthWithin(exchange, batchBytesMax);
   if (!length.ok) return length;
   const body = await wholeBody(exchange, length.value);
   if (!body.ok) return body;
-  const requests = parseBatch(body.value, boundary.value);
-  if (!requests.ok) return requests;
+  const boundary = parseBatchBoundary(exchange.headers["content-type"]);
+  const requests = boundary.ok ? parseBatch(body.value, boundary.value) : boundary;
+  // The service answers a batch that it can't read with one part, however many requests the batch has.
+  if (!requests.ok) return batchAnswer(exchange, [refusal(exchange, undefined, requests.error)]);
   const answers = new Array<BatchAnswer>(requests.value.length);
   let next = 0;
   const worker = async (): Promise<void> => {
@@ -45,17 +46,24 @@ export async function blobBatch(exchange: BlobExchange): Promise<Answer> {
     }
   };
   await Promise.all(Array.from({ length: Math.min(atOnceMax, requests.value.length) }, worker));
+  return batchAnswer(exchange, answers);
+}
+
+function batchAnswer(exchange: BlobExchange, answers: readonly BatchAnswer[]): Answer {
   const named = `batchresponse_${uuid(exchange.objects.parts.world.random)}`;
   return respond(202, { "Content-Type": `multipart/mixed; boundary=${named}` }, utf8(batchAnswerText(named, answers)));
 }
 
+const invalid = (reason: string): RestError => restError("InvalidInput", { Reason: reason });
+
 async function answerOf(exchange: BlobExchange, request: BatchRequest): Promise<BatchAnswer> {
   const { contentId } = request;
-  if (!inScope(exchange, request)) return refusal(exchange, contentId, "The request is not about a blob of the batch's container.");
+  if (!inScope(exchange, request))
+    return refusal(exchange, contentId, invalid("The request is not about a blob of the batch's container."));
   // By the reference it has none; clients of object_store send that of the batch, and an empty one says nothing.
   const version = request.headers["x-ms-version"];
   if (version && version !== exchange.headers["x-ms-version"]) {
-    return refusal(exchange, contentId, "A request of a batch has no version of its own.");
+    return refusal(exchange, contentId, invalid("A request of a batch has no version of its own."));
   }
   // The account is found in the path, or in the host of the whole batch.
   const { host: _host, ...own } = request.headers;
@@ -78,9 +86,8 @@ function inScope(exchange: BlobExchange, { target }: BatchRequest): boolean {
   return resource.ok && resource.value.container === container && (older === undefined || older.container === container);
 }
 
-function refusal(exchange: BlobExchange, contentId: string | undefined, reason: string): BatchAnswer {
+function refusal(exchange: BlobExchange, contentId: string | undefined, error: RestError): BatchAnswer {
   const { world } = exchange.objects.parts;
-  const error = restError("InvalidInput", { Reason: reason });
   return {
     contentId,
     status: error.status,

@@ -87,9 +87,16 @@ export async function sourceOf(exchange: BlobExchange): Promise<Parsed<CopySourc
   const source = await sourceExchange(exchange, url.value, target.value);
   if (!source.ok) return { ok: false, error: unverified(exchange, source.error) };
   const name = await blobOfRequest(source.value);
-  if (!name.ok) return { ok: false, error: unverified(exchange, name.error) };
+  if (!name.ok) return { ok: false, error: unverified(exchange, source.value.anonymous ? challenge(exchange, name.error) : name.error) };
   return parsed({ kind: "here", name: name.value, conditions: conditionsToWire(conditions.value), shown });
 }
+
+/** First version of the service that asks whoever reads without a name to authenticate. */
+const challengedSince = "2019-12-12";
+
+/** Returns the answer to a read of a private source without a name. To Copy Blob it stays what everybody is told, and to older versions. */
+const challenge = ({ operation, version }: BlobExchange, error: RestError): RestError =>
+  error.status === 404 && operation !== "CopyBlob" && version >= challengedSince ? restError("NoAuthenticationInformation") : error;
 
 /** The source as a request of its own, let in or not. */
 async function sourceExchange(exchange: BlobExchange, url: CopySourceUrl, target: Target): Promise<Parsed<BlobExchange>> {
