@@ -34,7 +34,7 @@ export interface StampRecord {
 }
 
 export interface AccountRecord extends GeoAccount {
-  /** Keys that the account gets; they are here only until the stamp has created it. */
+  /** Keys that the account gets, in a record of a release before 28 November 2026, until the stamp has created it. Never written. */
   readonly newKeys?: readonly string[];
 }
 

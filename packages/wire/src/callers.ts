@@ -192,7 +192,7 @@ const tables: readonly ServiceCallers[] = [
   }),
   table(Accounts, {
     list: ["operator", ...atStamps],
-    get: ["operator", ...atStamps],
+    get: ["operator", ...locations],
     create: ["operator", ...atStamps],
     rotateKey: ["operator"],
     revokeDelegationKeys: ["operator"],

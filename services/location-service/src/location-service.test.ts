@@ -8,7 +8,7 @@ import type { Outcome } from "@stamp/base";
 import { featureLevel, Prng, unwrap } from "@stamp/base";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { Simulation } from "@stamp/virtual-time";
-import { LocationService, StampState as WireState } from "@stamp/wire";
+import { LocationService, MetadataStore, StampState as WireState } from "@stamp/wire";
 import { type LocationServiceConfig, locationServiceSchema } from "./config.ts";
 import { LocationServiceRole } from "./location-service.ts";
 import { FakeStamp, type StampState, stampState } from "./testing/fake-stamp.ts";
@@ -177,7 +177,7 @@ test("location service: a stamp that is not there, has another name, or was repl
   });
 });
 
-test("location service: an account whose stamp is silent is created when the stamp answers, with the same keys, over a loss of power", async () => {
+test("location service: an account whose stamp is silent is created when the stamp answers, over a loss of power", async () => {
   const place = new Place(3);
   await place.sim.run(async () => {
     await place.leads();
@@ -191,6 +191,12 @@ test("location service: an account whose stamp is silent is created when the sta
       said(await place.client().createAccount({ account: "acme", location: "north" }, call)),
       /acme is at stamp north-1 already, or will be/,
     );
+    const store = place.sim.world("tester").transport.client("lock:1", MetadataStore);
+    const recorded = unwrap(await store.listKeys({ prefix: "location/accounts/" }, call)).entries.map(({ value }) =>
+      new TextDecoder().decode(value),
+    );
+    assert.match(recorded.join(), /"name":"acme"/);
+    assert.doesNotMatch(recorded.join(), /key/i, "the stamp makes the keys, and no record has them");
     for (const name of ["location-1:1", "lock:1"]) place.sim.crash(name, { unsynced: "lost", silent: false, stayDown: true });
     for (const name of ["lock:1", "location-1:1", "north-1:1"]) place.sim.restart(name);
     await place.leads();

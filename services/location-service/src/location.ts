@@ -2,10 +2,11 @@
  * One term of the leading location service: it asks the stamps, creates accounts, and carries on what was begun with
  * them (docs/design/geo.md "Location service").
  *
- * Invariant: an account is recorded, with its stamp, before the stamp is told to create it. A crash at any step loses
- * nothing.
+ * Invariants:
+ * - An account is recorded, with its stamp, before the stamp is told to create it. A crash at any step loses nothing.
+ * - The stamp makes the keys. They go to the caller, and are in no record.
  */
-import { isAccountName, toBase64 } from "@stamp/azure-rest";
+import { isAccountName } from "@stamp/azure-rest";
 import type { Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 import type { AccountRecord, GeoAccount, MigrationChoices } from "@stamp/geo";
@@ -35,7 +36,6 @@ import { Rounds } from "./rounds.ts";
 import { withDoors } from "./stamp-checks.ts";
 import { Stamps, type StampsOptions } from "./stamps.ts";
 
-const keyBytes = 64;
 /** Questions of rounds that are under way at one stamp at once. What a person asks for, and operations, do not wait behind them. */
 const askedAtOnce = 8;
 /** Pause between two questions to a stamp that is lost: until it is told, it takes writes by the roles that it knew, which are lost. */
@@ -65,6 +65,8 @@ export class Location {
   readonly copies: CopyProgress;
   readonly #queueRoles: QueueRoles;
   #created = 0;
+  /** Accounts that are being created at their stamps. */
+  readonly #creating = new Map<string, Promise<Outcome<NewAccount>>>();
   /** When the settings of all copies were last compared with those of their primaries. */
   #keptMs: number | undefined;
 
@@ -269,7 +271,7 @@ export class Location {
    * on by itself. `withQueues`: its queues are copied, too.
    */
   async createAccount(name: string, location: string, second: string, withQueues: boolean): Promise<Outcome<NewAccount>> {
-    const { registry, world } = this.#options;
+    const { registry } = this.#options;
     if (!isAccountName(name))
       return refused("invalidArgument", "badRequest", `${name}: an account's name has 3 to 24 lower-case letters and digits`);
     const elsewhere = await this.#found(name);
@@ -277,7 +279,6 @@ export class Location {
     const early = this.stamps.place(location, second);
     const mayCopy = withQueues && early.ok ? await mayCopyQueues(this.stamps, name, registry.stampsOf(early.value)) : ok();
     if (!mayCopy.ok) return mayCopy;
-    const keys = [0, 1].map(() => toBase64(world.random.bytes(keyBytes)));
     const recorded = await registry.turn(async () => {
       const held = registry.account(name);
       if (held !== undefined) return isThere(held);
@@ -285,13 +286,12 @@ export class Location {
       if (!placed.ok) return placed;
       const [primary, copy] = placed.value;
       const planned = planCreate(name, primary, copy, withQueues);
-      return planned.ok ? registry.put([{ kind: "account", record: { ...planned.value, newKeys: keys } }]) : planned;
+      return planned.ok ? registry.put([{ kind: "account", record: planned.value }]) : planned;
     });
     if (!recorded.ok) return recorded;
     const created = await this.#carryOn(name);
-    if (!created.ok) return created;
-    this.#operations.drive(name);
-    return ok({ account: created.value, keys });
+    if (created.ok) this.#operations.drive(name);
+    return created;
   }
 
   account(name: string): Outcome<AccountRecord> {
@@ -330,14 +330,25 @@ export class Location {
     return ok();
   }
 
+  /** Goes on with the creation of an account, one attempt at a time: whoever else wants it hears of the same, with the keys. */
+  #carryOn(name: string): Promise<Outcome<NewAccount>> {
+    const creating = this.#creating.get(name) ?? this.#create(name).finally(() => this.#creating.delete(name));
+    this.#creating.set(name, creating);
+    return creating;
+  }
+
   /** Sends the command of the account's step, and records the step after it. */
-  async #carryOn(name: string): Promise<Outcome<AccountRecord>> {
+  async #create(name: string): Promise<Outcome<NewAccount>> {
     const { registry, world } = this.#options;
     const account = registry.account(name);
     const told = account === undefined ? undefined : commandToSend(account, account, world.rules);
-    if (account === undefined || told === undefined) return this.account(name);
+    if (account === undefined || told === undefined) {
+      const held = this.account(name);
+      return held.ok ? ok({ account: held.value, keys: [] }) : held;
+    }
     const stamp = registry.stamp(told.stamp);
     if (stamp === undefined) return unknownStamp(told.stamp, registry);
+    // A record of a release before has the keys.
     const created = await this.stamps.onStamp(stamp, (link) => link.createAccount(name, account.newKeys ?? []));
     const had = !created.ok && created.failure.code === "alreadyExists";
     if (!created.ok && !had) {
@@ -358,10 +369,11 @@ export class Location {
       return refused(
         "alreadyExists",
         "conflict",
-        `stamp ${stamp.name} had an account ${name} with other keys: that one is pinned there now`,
+        `stamp ${stamp.name} has account ${name} already, made by an attempt whose answer was lost or before that, and it is pinned there now: ./stamp account show ${name} --keys at the stamp tells its keys`,
       );
     this.#created += 1;
-    return this.account(name);
+    const held = this.account(name);
+    return held.ok ? ok({ account: held.value, keys: created.ok ? created.value.keys : [] }) : held;
   }
 
   /**

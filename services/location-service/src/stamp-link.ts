@@ -130,12 +130,20 @@ export class StampLink {
   }
 
   async hasAccount(account: string): Promise<Outcome<boolean>> {
-    const found = await this.#onAccounts((client, options) => client.get({ account }, options));
-    if (found.ok) return ok(true);
-    return found.failure.code === "notFound" ? ok(false) : found;
+    const role = await this.#onAccounts((client, options) => client.getRole({ account }, options), "tells no roles of accounts");
+    const isOlder = !role.ok && role.failure.reason === "newerFormat";
+    // A stamp of a release before roles.
+    const found = isOlder ? await this.#onAccounts((client, options) => client.get({ account }, options)) : role;
+    if (!found.ok) return found.failure.code === "notFound" ? ok(false) : found;
+    if (!role.ok) return ok(true);
+    const text = this.#named(roleOf(role.value.geoRole));
+    return text.ok ? ok(text.value.role !== "removed") : text;
   }
 
-  /** Repeated with the same keys it changes nothing. Refused with alreadyExists if the account has other ones. */
+  /**
+   * Without keys the stamp makes two. Repeated with the same keys it changes nothing. Refused with alreadyExists if the account is there, and does
+   * not have these keys.
+   */
   createAccount(account: string, keys: readonly string[]): Promise<Outcome<Account>> {
     return this.#onAccounts((client, options) => client.create({ account, keys: [...keys] }, options));
   }

@@ -30,6 +30,11 @@ function explain(error: unknown): Explained {
   return { code: cause?.code ?? code ?? "", message: cause?.message ?? message ?? String(error) };
 }
 
+const rewrittenTogether = 1_000;
+type Bounds = Required<Pick<KeyRange, "gte" | "lt">>;
+/** Types of `level` leave out what only LevelDB itself has. */
+const compacted = (level: Level, { gte, lt }: Bounds): Promise<void> =>
+  (level as unknown as { compactRange(from: Uint8Array, to: Uint8Array): Promise<void> }).compactRange(gte, lt);
 /** Opening writes what is in the log into a table (4 MiB at most), and a new log. */
 const reopenBytes = 16 * 1024 * 1024;
 
@@ -128,6 +133,27 @@ class LevelStore implements KeyValue {
     } finally {
       this.#ranges -= 1;
     }
+  }
+
+  /**
+   * LevelDB drops old values when it merges two of its files. A log that it writes out as the only file of these keys has old values beside new
+   * ones, and a compaction leaves that file alone: so every key is written once more before the second compaction.
+   */
+  forgetOld(range: Bounds): Promise<void> {
+    const done = this.#last.then(async () => {
+      await compacted(this.#level, range);
+      let together: KeyValueOperation[] = [];
+      for await (const [key, value] of this.range(range)) {
+        together.push({ kind: "put", key, value });
+        if (together.length < rewrittenTogether) continue;
+        await this.#write(together, false);
+        together = [];
+      }
+      await this.#write(together, true);
+      await compacted(this.#level, range);
+    });
+    this.#last = done.catch(() => {});
+    return done;
   }
 
   async close(): Promise<void> {

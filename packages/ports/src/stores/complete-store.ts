@@ -247,6 +247,12 @@ export class CompleteStore implements KeyValue {
     return confirm && (() => confirm.call(this.#store));
   }
 
+  /** Changes no entry, and so not the proof. */
+  get forgetOld(): KeyValue["forgetOld"] {
+    const { forgetOld } = this.#store;
+    return forgetOld && ((range) => forgetOld.call(this.#store, range));
+  }
+
   get(key: Uint8Array): Promise<Uint8Array | undefined> {
     return this.#store.get(key);
   }

@@ -30,6 +30,11 @@ export interface KeyValue {
    * nobody else can open the store.
    */
   readonly confirm?: (() => Promise<void>) | undefined;
+  /**
+   * Removes from the files what was replaced or deleted in the range. Everything that is there now is written again, so nobody may write
+   * meanwhile. Undefined: the store keeps no old values, or forgets them by itself.
+   */
+  readonly forgetOld?: ((range: Required<Pick<KeyRange, "gte" | "lt">>) => Promise<void>) | undefined;
   close(): Promise<void>;
 }
 

@@ -236,11 +236,12 @@ export class FakeStamp implements Role {
       },
       create: async ({ account, keys }) => {
         const held = state.accounts.get(account);
-        if (held !== undefined && held.join() !== keys.join())
+        if (held !== undefined && (keys.length === 0 || held.join() !== keys.join()))
           return refused("alreadyExists", "conflict", `account ${account} is there already`);
+        const made = keys.length > 0 ? [...keys] : [1, 2].map(() => `key ${this.#world.random.uint32()} of ${account}`);
         if (held === undefined) state.created.set(account, (state.created.get(account) ?? 0) + 1);
-        state.accounts.set(account, [...keys]);
-        return ok({ name: account, keys: [...keys] });
+        state.accounts.set(account, made);
+        return ok({ name: account, keys: made });
       },
       obey: async (request) => {
         if (state.stuck.has(request.account)) await sleep(this.#world.clock, stuckMs);

@@ -59,6 +59,7 @@ export async function openedStore(
   if (!records.ok) return failed(records);
   const level = await StoredLevel.open(world, store);
   if (!level.ok) return failed(level);
+  await forgetLocationSecrets(world, store);
   const nowMs = clock.monotonicMs();
   const fromMs = Math.min(nowMs, lastJudgedMs ?? nowMs);
   if (lastJudgedMs !== undefined) logger.info("terms of leases count from before the election", { beforeMs: Math.round(nowMs - fromMs) });
@@ -80,3 +81,23 @@ export async function openedStore(
   };
   return ok({ access, store, leases });
 }
+
+/**
+ * Records of a location service had the keys of new accounts in releases before 28 November 2026: their old values are in the files until LevelDB
+ * merges those. Done at every start, because a location service of such a release may have written since. The store is served also if it fails.
+ */
+async function forgetLocationSecrets({ logger }: World, store: LockStore): Promise<void> {
+  try {
+    await store.forgetOld(accountRecords);
+  } catch (error) {
+    logger.warn(
+      "old records of accounts stay in the files of the store, with keys that a release before has written: restart to try again",
+      {
+        error: String(error),
+      },
+    );
+  }
+}
+
+/** Prefix of the records of a location service about accounts (docs/formats/location.md). */
+const accountRecords = "location/accounts/";

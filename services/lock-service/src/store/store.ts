@@ -121,6 +121,16 @@ export class LockStore {
     return this.#count;
   }
 
+  /** Removes old values of metadata keys from the store's files. Nobody may write meanwhile. */
+  async forgetOld(prefix: string): Promise<void> {
+    const gte = storedKey(prefix);
+    const lt = present(prefixEnd(gte), "the end of a prefix");
+    let isThere = false;
+    // LevelDB keeps values for whoever reads: the reading ends first.
+    for await (const _ of this.#store.range({ gte, lt, limit: 1 })) isThere = true;
+    if (isThere) await this.#store.forgetOld?.({ gte, lt });
+  }
+
   async empty(): Promise<boolean> {
     for await (const _ of this.#store.range({ limit: 1 })) return false;
     return true;
