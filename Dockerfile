@@ -1,28 +1,30 @@
 # One image for every process of a stamp; docker-compose.yml says which one a container runs.
 # Behind a proxy with a CA of its own: docker build --secret id=ca,src=/path/to/ca.crt . (with compose: STAMP_BUILD_CA=/path/to/ca.crt).
 
+# The base image. Pin what your registry gave you: docker build --build-arg BASE=node:26-bookworm-slim@sha256:… (SECURITY.md).
+ARG BASE=node:26-bookworm-slim
+
 # Fetches the dependencies of the command line, which are those of every service, and compiles the code once.
-FROM node:26-bookworm-slim AS build
+FROM ${BASE} AS build
 WORKDIR /stamp
 
 # Dependencies first, by the lock file alone: this layer is kept while only code changes.
-COPY package.json pnpm-lock.yaml pnpm-workspace.yaml .npmrc ./
+COPY stamp.mjs package.json pnpm-lock.yaml pnpm-workspace.yaml .npmrc ./
 RUN --mount=type=secret,id=ca,required=false \
     if [ -s /run/secrets/ca ]; then export NODE_EXTRA_CA_CERTS=/run/secrets/ca; fi \
- && npm install --global --no-audit --no-fund pnpm@10.34.9 \
- && pnpm fetch --prod
+ && node stamp.mjs pnpm fetch --prod
 
 COPY packages packages
 COPY services services
 # From what was fetched, only what the command line and the services need. Binaries of other systems and types are for nobody here.
 RUN rm -rf node_modules \
- && pnpm install --prod --frozen-lockfile --offline --filter '@stamp/cli...' \
+ && node stamp.mjs pnpm install --prod --frozen-lockfile --offline --filter '@stamp/cli...' \
  && find node_modules/.pnpm -path '*/prebuilds/*' -type d ! -name "linux-$(node -p process.arch)" -prune -exec rm -rf {} + \
  && find node_modules/.pnpm -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.cts' -o -name '*.d.mts' \) -delete \
- && rm -rf node_modules/.pnpm/zod@*/node_modules/zod/src
+ && rm -rf node_modules/.pnpm/zod@*/node_modules/zod/src .tools stamp.mjs
 
 # Without package managers, headers, documentation, translations and Perl, which no process of a stamp reads.
-FROM node:26-bookworm-slim AS system
+FROM ${BASE} AS system
 COPY compose/smaller-node.mjs /tmp/
 RUN node /tmp/smaller-node.mjs \
  && rm -rf /tmp/* /usr/local/lib/node_modules /usr/local/include /usr/local/share/doc /usr/local/share/man /opt/yarn-* \

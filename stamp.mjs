@@ -43,7 +43,7 @@ const nodes = {
   ],
 };
 
-/** First argument → the program it starts; everything else is the command line's own. */
+/** First argument → the program it starts; `pnpm` is the pinned pnpm, and everything else is the command line's own. */
 const programs = {
   test: "tests/tools/test.ts",
   check: "tests/tools/check.ts",
@@ -315,6 +315,10 @@ async function main() {
   if (major < 18) throw new SetUpError(`needs Node.js 18 or newer to start with; this is ${process.version}.`);
   const [first, ...rest] = process.argv.slice(2);
   const node = await rightNode();
+  if (first === "pnpm") {
+    const folder = await locked(() => fetchPackage(pnpm, `pnpm-${pnpm.version}`));
+    return handOver(node, join(folder, "bin", "pnpm.cjs"), rest);
+  }
   await installDependencies(node);
   const program = first !== undefined && Object.hasOwn(programs, first) ? programs[first] : undefined;
   await handOver(node, join(root, program ?? commandLine), program === undefined ? process.argv.slice(2) : rest);
