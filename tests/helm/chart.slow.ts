@@ -23,7 +23,15 @@ interface Container {
 interface Rendered {
   readonly kind: string;
   readonly metadata: { readonly name: string };
-  readonly spec: { readonly replicas?: number; readonly template: { readonly spec: { readonly containers: readonly [Container] } } };
+  readonly spec: {
+    readonly replicas?: number;
+    readonly template: {
+      readonly spec: {
+        readonly containers: readonly [Container];
+        readonly volumes: readonly { readonly secret?: { readonly secretName: string } }[];
+      };
+    };
+  };
 }
 
 before(
@@ -52,7 +60,8 @@ test("chart, with the fewest values: every object is one of the API, and every r
   const { code, output, objects } = await rendered("smallest.yaml");
   assert.equal(code, 0, output);
   const count = (wanted: string) => objects.filter(({ kind }) => kind === wanted).length;
-  assert.deepEqual(["StatefulSet", "PodDisruptionBudget", "Service", "NetworkPolicy", "Secret"].map(count), [6, 6, 9, 2, 1]);
+  assert.deepEqual(["StatefulSet", "PodDisruptionBudget", "Service", "NetworkPolicy", "Secret"].map(count), [6, 6, 9, 2, 2]);
+  assert.deepEqual(["ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Job", "CronJob"].map(count), [1, 1, 1, 1, 1, 1]);
   for (const set of objects.filter(({ kind }) => kind === "StatefulSet"))
     assert.deepEqual(set.spec.template.spec.containers[0].securityContext, {
       readOnlyRootFilesystem: true,
@@ -61,13 +70,18 @@ test("chart, with the fewest values: every object is one of the API, and every r
     });
   const lockServices = [0, 1, 2].map((i) => `shop-lock-service-${i}.shop-lock-service.storage.svc.cluster.local:11100`).join();
   assert.equal(environmentOf(setOf(objects, "front-end")).STAMP_LOCK_SERVICE, lockServices);
+  // Nobody has to ask for TLS or for sealed keys.
+  const mounted = (role: string) => setOf(objects, role).spec.template.spec.volumes.flatMap(({ secret }) => secret?.secretName ?? []);
+  assert.equal(environmentOf(setOf(objects, "front-end")).STAMP_TLS, "cluster");
+  assert.equal(environmentOf(setOf(objects, "partition-server")).STAMP_MASTER_KEY_FILE, "/secrets/master-key/master-key");
+  assert.deepEqual(mounted("partition-server"), ["shop-cluster-secret", "shop-certs-partition-server", "shop-master-key"]);
 });
 
 test("chart, with everything on: TLS, master key, etcd with users and certificates, HTTPS doors", async (context) => {
   if (skip !== undefined) return context.skip(skip);
   const { code, output, objects } = await rendered("everything.yaml");
   assert.equal(code, 0, output);
-  assert.equal(objects.filter(({ kind }) => kind === "Secret").length, 0);
+  assert.equal(objects.filter(({ kind }) => ["Secret", "Job", "CronJob", "Role"].includes(kind)).length, 0);
   const nodes = setOf(objects, "extent-node");
   assert.equal(nodes.spec.replicas, 6);
   const { STAMP_LOG_LEVEL, STAMP_TLS, STAMP_MASTER_KEY_FILE } = environmentOf(nodes);
@@ -85,6 +99,7 @@ test("chart, values that can't be right are refused with their name", async (con
     [{ ...smallest, etcd: { ...smallest.etcd, tls: true } }, /etcd/],
     [{ ...smallest, roles: { "extent-node": { replicas: 2 } } }, /replicas/],
     [{ ...smallest, mastrKey: {} }, /mastrKey/],
+    [{ ...smallest, image: { digest: "latest" } }, /digest/],
   ];
   for (const [values, words] of wrongs) {
     const { code, output } = await rendered(values);

@@ -34,7 +34,7 @@ STAMP_ETCD_CERT_FILE: /secrets/etcd/tls.crt
 STAMP_ETCD_KEY_FILE: /secrets/etcd/tls.key
 {{- end }}
 {{- end }}
-{{- if and (eq .role "partition-server") $values.masterKey.existingSecret }}
+{{- if and (eq .role "partition-server") $values.masterKey.enabled }}
 STAMP_MASTER_KEY_FILE: /secrets/master-key/master-key
 STAMP_MASTER_KEY_PREVIOUS_FILE: /secrets/master-key/master-key.previous
 {{- end }}

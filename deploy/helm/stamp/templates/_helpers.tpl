@@ -39,3 +39,70 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "stamp.secretName" -}}
 {{- .Values.clusterSecret.existingSecret | default (printf "%s-cluster-secret" (include "stamp.name" .)) -}}
 {{- end -}}
+
+{{- define "stamp.image" -}}
+{{ .Values.image.repository }}{{ with .Values.image.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
+{{- end -}}
+
+{{- define "stamp.masterKeyName" -}}
+{{- .Values.masterKey.existingSecret | default (printf "%s-master-key" (include "stamp.name" .)) -}}
+{{- end -}}
+
+{{/* What the names of the secrets with certificates begin with. */}}
+{{- define "stamp.certificates" -}}
+{{- .Values.tls.secretPrefix | default (printf "%s-certs" (include "stamp.name" .)) -}}
+{{- end -}}
+
+{{/* Pod that makes the certificates that are missing or end soon (files/certificates.mjs). */}}
+{{- define "stamp.certificatesPod" -}}
+{{- $name := include "stamp.name" . -}}
+metadata:
+  labels: {{- include "stamp.labels" . | nindent 4 }}
+    app.kubernetes.io/component: certificates
+spec:
+  serviceAccountName: {{ $name }}-certificates
+  automountServiceAccountToken: true
+  enableServiceLinks: false
+  restartPolicy: OnFailure
+  {{- with .Values.image.pullSecrets }}
+  imagePullSecrets:
+    {{- range . }}
+    - name: {{ . }}
+    {{- end }}
+  {{- end }}
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 1000
+    runAsGroup: 1000
+    fsGroup: 1000
+    seccompProfile: { type: RuntimeDefault }
+  {{- with .Values.nodeSelector }}
+  nodeSelector: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.tolerations }}
+  tolerations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  containers:
+    - name: certificates
+      image: {{ include "stamp.image" . | quote }}
+      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      command: [node, /script/certificates.mjs]
+      env:
+        - { name: STAMP_RELEASE, value: {{ $name | quote }} }
+        - { name: STAMP_CERTS_PREFIX, value: {{ include "stamp.certificates" . | quote }} }
+        - { name: STAMP_PROCESSES, value: {{ include "stamp.processes" . | quote }} }
+        - { name: NODE_EXTRA_CA_CERTS, value: /var/run/secrets/kubernetes.io/serviceaccount/ca.crt }
+      resources: { requests: { cpu: 100m, memory: 128Mi }, limits: { memory: 512Mi } }
+      securityContext:
+        readOnlyRootFilesystem: true
+        allowPrivilegeEscalation: false
+        capabilities: { drop: [ALL] }
+      volumeMounts:
+        - { name: script, mountPath: /script, readOnly: true }
+        - { name: tmp, mountPath: /tmp }
+  volumes:
+    - name: script
+      configMap: { name: {{ $name }}-certificates }
+    - name: tmp
+      emptyDir: { medium: Memory, sizeLimit: 16Mi }
+{{- end -}}
