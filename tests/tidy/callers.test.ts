@@ -51,6 +51,7 @@ test("callers: what changes or destroys is for few", () => {
       "Accounts/ListQueues",
       "Accounts/ListRemovals",
       "Accounts/Obey",
+      "Accounts/VouchForCopy",
     ],
     ...["Availability/IsAvailable", "Bus/Connect", "FeatureLevels/Announce"],
     ...["LockService/AcquireLease", "LockService/GetLease", "LockService/ReleaseLease", "LockService/RenewLease"],

@@ -270,6 +270,15 @@ export const roleTermMs = (row: AccountRole | undefined): number => (row?.peer =
 /** Part by which a front-end's clock may be slower than that of the process which answers commands. */
 const clockAllowance = 0.1;
 
+/**
+ * Time for which a copy may be read from without a word of its primary about keys and settings, in milliseconds. After that a key that was rotated
+ * at the primary is not taken here any more, unless the location service vouches that the primary answers nobody.
+ */
+export const copyTermMs = 60_000;
+
+/** How long it takes until no front-end acts on the settings of a row that was changed, in milliseconds. */
+export const settingsTermMs = (row: AccountRole | undefined): number => roleTermMs(row) * (1 + clockAllowance);
+
 /** How long the answer of a command waits after its row was written, in milliseconds; 0: not at all. */
 export function commandWaitMs({ kind }: Pick<RoleCommand, "kind">): number {
   if (kind === "pair") return singleTermMs * (1 + clockAllowance);

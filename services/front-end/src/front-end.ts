@@ -168,6 +168,7 @@ export class FrontEndRole implements Role {
       wellKnownKey: servesWellKnownKey(config),
       lookupTimeoutMs: config.requestTimeoutMs,
       lastSyncMs: outside.lastSyncMs ?? ((account, epoch) => copies.lastSyncMs(account, epoch)),
+      ...(outside.lastSyncMs === undefined && { servesForMs: (account: string) => copies.servesForMs(account) }),
     });
     this.#objects = new Objects({
       world,

@@ -7,7 +7,7 @@
  * - The stamp makes the keys. They go to the caller, and are in no record.
  */
 import { isAccountName } from "@stamp/azure-rest";
-import type { Outcome } from "@stamp/base";
+import type { Failure, Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 import type { AccountRecord, GeoAccount, MigrationChoices } from "@stamp/geo";
 import {
@@ -23,7 +23,7 @@ import {
   roleWithoutRow,
 } from "@stamp/geo";
 import { sleep, within } from "@stamp/ports";
-import type { ForgetDivergedResponse, ListDivergedResponse } from "@stamp/wire";
+import type { AccountShipping, ForgetDivergedResponse, ListDivergedResponse } from "@stamp/wire";
 import { CopyProgress } from "./copies/copy-progress.ts";
 import { Lanes } from "./lanes.ts";
 import { LostStamps } from "./lost-stamps/lost.ts";
@@ -144,11 +144,12 @@ export class Location {
   async #askAccount(account: AccountRecord, withSettings: boolean): Promise<void> {
     const { name, running } = account;
     if (running !== undefined && running.step !== "creating") this.#operations.drive(name);
-    await this.#inTurn(account.primary, () => this.copies.ask(account));
+    const told = await this.#inTurn(account.primary, () => this.copies.ask(account));
+    if (!told.ok && isSilent(told.failure)) await this.#operations.vouch(account);
     if (running?.step === "creating") await this.#inTurn(account.primary, () => this.#carryOn(name));
     else if (running === undefined) {
       if (withSettings) await this.#queueRoles.compare(account);
-      await this.#operations.keep(account, withSettings);
+      await this.#operations.keep(account, withSettings || (told.ok && lacksWord(told.value)));
     }
   }
 
@@ -414,3 +415,11 @@ function knownStamp(name: string, registry: Registry): Outcome<string> {
 
 const notTheCopy = ({ name, secondary }: AccountRecord, stamp: string) =>
   refused("aborted", "conflict", `the copy of account ${name} is at stamp ${secondary}, not at ${stamp}`);
+
+/** True if nobody answered for the stamp. */
+const isSilent = ({ code }: Failure): boolean => code === "unavailable" || code === "deadlineExceeded";
+
+/** If a copy has not confirmed the settings for so long, in milliseconds, its primary does not reach it, and the location service gives them. */
+const unconfirmedMs = 15_000n;
+const lacksWord = ({ settingsConfirmedMsAgo: agoMs, epoch }: AccountShipping): boolean =>
+  epoch > 0n && (agoMs === undefined || agoMs > unconfirmedMs);

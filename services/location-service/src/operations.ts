@@ -105,6 +105,12 @@ export class Operations {
     });
   }
 
+  /** The primary does not answer: its copy may serve without a word of it (docs/design/geo.md "Keys and settings"). */
+  async vouch({ name, secondary, epoch, running }: AccountRecord): Promise<void> {
+    if (secondary === undefined || running !== undefined) return;
+    await this.#options.inTurn(secondary, () => this.#at(secondary, (link) => link.vouchForCopy(name, epoch)));
+  }
+
   async #run(name: string): Promise<void> {
     const { world, registry, ended } = this.#options;
     for (let failures = 0; !ended.aborted; ) {

@@ -205,6 +205,11 @@ export class StampLink {
     return this.#onAccounts((client, options) => client.getForCopy({ account }, options));
   }
 
+  /** Says that the account's primary answers nobody, so that its copy goes on serving. */
+  vouchForCopy(account: string, epoch: number): Promise<Outcome<unknown>> {
+    return this.#onAccounts((client, options) => client.vouchForCopy({ account, epoch: toWire(epoch) }, options));
+  }
+
   copySettings(account: string, epoch: number, settings: Account): Promise<Outcome<unknown>> {
     return this.#onAccounts((client, options) => client.copySettings({ account, epoch: toWire(epoch), settings }, options));
   }

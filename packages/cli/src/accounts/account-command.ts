@@ -9,6 +9,7 @@ import { table } from "../print.ts";
 import { inspect, make as makeBelow, type Transport, tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
 import { endpointLinesOf, endpointsOfAccount, neighbour } from "./endpoints.ts";
+import { untilInForce } from "./in-force.ts";
 import { createLocated, withLocation } from "./location-command.ts";
 
 const callTimeoutMs = 15_000;
@@ -53,13 +54,13 @@ export function addAccount(program: Command): void {
     .option("--key <base64>", "the new key (default: 64 random bytes)")
     .action((name: string, number: string, { key }: { key?: string }, command: Command) => {
       if (number !== "1" && number !== "2") throw new CommandError(`${number}: an account has key 1 and key 2`, exitCodes.usage);
-      return shown(command, "keys", (accounts) =>
-        accounts.rotateKey({ account: name, keyNumber: Number(number), newKey: key ?? "" }, call),
+      return changed(command, name, () =>
+        shown(command, "keys", (accounts) => accounts.rotateKey({ account: name, keyNumber: Number(number), newKey: key ?? "" }, call)),
       );
     });
   make("revoke-delegation <account>", "end every user delegation key, and every SAS made with one").action(
     (name: string, _options, command: Command) =>
-      shown(command, "noKeys", (accounts) => accounts.revokeDelegationKeys({ account: name }, call)),
+      changed(command, name, () => shown(command, "noKeys", (accounts) => accounts.revokeDelegationKeys({ account: name }, call))),
   );
   make("set <account>", "settings of its blob service")
     .option("--versioning <on|off>", "whether every write keeps what was there as a version")
@@ -76,7 +77,9 @@ export function addAccount(program: Command): void {
         ...(allowPublicAccess === undefined ? {} : { allowPublicAccess }),
         ...(keepDeletedContainers === undefined ? {} : { containerDeleteRetentionDays: Number(keepDeletedContainers) }),
       };
-      return shown(command, "noKeys", (accounts) => accounts.setBlobSettings({ account: name, ...changes }, call));
+      return changed(command, name, () =>
+        shown(command, "noKeys", (accounts) => accounts.setBlobSettings({ account: name, ...changes }, call)),
+      );
     });
   addScopes(account);
 }
@@ -108,7 +111,9 @@ function addScopes(account: Command): void {
     ["enable", false, "let them in again"],
   ] as const) {
     make(verb, about).action((name: string, scopeName: string, _options, command: Command) =>
-      listed(command, (accounts) => accounts.setEncryptionScopeState({ account: name, scope: scopeName, disabled }, call)),
+      changed(command, name, () =>
+        listed(command, (accounts) => accounts.setEncryptionScopeState({ account: name, scope: scopeName, disabled }, call)),
+      ),
     );
   }
 }
@@ -131,6 +136,18 @@ function switchOf(option: string, text: string | undefined): boolean | undefined
   if (text !== "on" && text !== "off") throw new CommandError(`${option}: on or off`, exitCodes.usage);
   return text === "on";
 }
+
+/** Makes a change, then waits until it is in force everywhere. Fails, though the change is made, if it is not. */
+async function changed(command: Command, name: string, change: () => Promise<void>): Promise<void> {
+  await change();
+  const where = await inspect(command, async (inspector, transport) => {
+    const accounts = accountsAt(transport, await inspector.leader("partition-manager"));
+    return untilInForce({ ask: () => accounts.getSettingsInForce({ account: name }, call), nowMs: () => performance.now(), sleep: waitMs });
+  });
+  if (where !== "") throw new CommandError(`account ${name} is changed, but that is not in force everywhere: ${where}`);
+}
+
+const waitMs = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 const asked = async <T>(command: Command, work: (accounts: AccountsClient) => Promise<Outcome<T>>): Promise<T> =>
   (await askedWhere(command, work)).found;

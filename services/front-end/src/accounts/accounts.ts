@@ -40,6 +40,8 @@ export interface AccountsOptions {
   readonly wellKnownKey: "everybody" | "thisMachine" | "nobody";
   readonly lookupTimeoutMs: number;
   readonly lastSyncMs: LastSyncMs;
+  /** Time for which this stamp's copy of an account may be read from, in milliseconds; undefined: that is not known now. */
+  readonly servesForMs?: (account: string) => Promise<number | undefined>;
 }
 
 /**
@@ -69,6 +71,8 @@ export class Accounts {
   readonly #router: Router;
   readonly #options: AccountsOptions;
   readonly #entries = new Map<string, Entry>();
+  /** End of the time for which a copy here may be read from, by the monotonic clock, in milliseconds. */
+  readonly #servesUntilMs = new Map<string, number>();
 
   constructor(world: World, router: Router, options: AccountsOptions) {
     this.#world = world;
@@ -119,6 +123,23 @@ export class Accounts {
     return this.#options.lastSyncMs(account, epoch);
   }
 
+  /** True if the copy here has heard of its primary lately: its keys and settings are not older than that (docs/design/geo.md "Keys and settings"). */
+  copyServes(account: string): boolean {
+    return (this.#servesUntilMs.get(account) ?? 0) > this.#world.clock.monotonicMs();
+  }
+
+  /** Asks how long the copy serves. Without an answer the time that was told before holds. */
+  async #askTerm(account: string): Promise<void> {
+    const { servesForMs = async () => Number.POSITIVE_INFINITY } = this.#options;
+    const sentMs = this.#world.clock.monotonicMs();
+    const forMs = await servesForMs(account);
+    if (forMs === undefined) return;
+    this.#servesUntilMs.delete(account);
+    this.#servesUntilMs.set(account, sentMs + forMs);
+    const oldest = this.#servesUntilMs.keys().next().value;
+    if (this.#servesUntilMs.size > this.#options.accountsMax && oldest !== undefined) this.#servesUntilMs.delete(oldest);
+  }
+
   /** It was changed from here: the next who asks reads it anew. */
   forget(account: string): void {
     this.#entries.delete(account);
@@ -156,6 +177,7 @@ export class Accounts {
         ? this.#usable(answer.value.value)
         : ok({ kind: "unknown" })
       : answer;
+    if (lookup.ok && lookup.value.kind === "known" && lookup.value.role?.role === "secondary") await this.#askTerm(account);
     if (lookup.ok && lookup.value.kind === "unknown") {
       const known = this.#entries.get(account);
       if (known) known.untilMs = clock.monotonicMs() + unknownCacheMs;

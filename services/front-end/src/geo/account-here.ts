@@ -35,8 +35,17 @@ export function refuseAt({ account, secondary }: Endpoint, role: AccountRole | u
   return role?.peer === undefined ? refuseSecondary(account).error : elsewhere(role);
 }
 
-/** Refuses an operation at an endpoint that this stamp serves. */
-export function refuseOperation(endpoint: Endpoint, role: AccountRole | undefined, operation: string): RestError | undefined {
+/** Refuses an operation at an endpoint that this stamp serves. `copyServes`: the copy has heard of its primary lately. */
+export function refuseOperation(
+  endpoint: Endpoint,
+  role: AccountRole | undefined,
+  operation: string,
+  copyServes = true,
+): RestError | undefined {
+  if (role?.role === "secondary" && !copyServes)
+    return busy(
+      "The secondary location has not heard of the primary for too long to know that the account's keys and settings are in force.",
+    );
   if (endpoint.secondary && writes(operation)) return refuseWriteAtSecondary().error;
   if (role?.role === "unseeded" && !operation.endsWith("ServiceStats"))
     return busy("The secondary location is still filled from the primary.");

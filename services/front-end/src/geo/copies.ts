@@ -7,7 +7,7 @@ import { type Outcome, ok } from "@stamp/base";
 import { notAhead } from "@stamp/geo";
 import { LeaderCalls } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
-import { Accounts, type CopyReportSchema, fromWire } from "@stamp/wire";
+import { Accounts, type CopyReportSchema, type CopyWordSchema, fromWire } from "@stamp/wire";
 
 const askTimeoutMs = 2_000;
 
@@ -25,6 +25,19 @@ export class Copies {
     const asked = await this.#call(askTimeoutMs, (client, options) => client.getCopy({ account }, options));
     if (!asked.ok || fromWire(asked.value.epoch) !== epoch || asked.value.lastSyncMs === undefined) return undefined;
     return notAhead(fromWire(asked.value.lastSyncMs), this.#world.clock.wallMs());
+  }
+
+  /** Time for which the account's copy here may be read from, in milliseconds; undefined: that is not known now. */
+  async servesForMs(account: string): Promise<number | undefined> {
+    const asked = await this.#call(askTimeoutMs, (client, options) => client.getCopyTerm({ account }, options));
+    // A partition manager of an older release does not bound it.
+    if (!asked.ok) return asked.failure.reason === "unknownMethod" ? Number.POSITIVE_INFINITY : undefined;
+    return asked.value.servesForMs;
+  }
+
+  /** Gives on word of the primary about keys and settings of a copy here. */
+  confirm(word: MessageInitShape<typeof CopyWordSchema>, timeoutMs: number): Promise<Outcome<{ settingsWanted: boolean }>> {
+    return this.#call(timeoutMs, (client, options) => client.confirmCopy(word, options));
   }
 
   /** Gives on what the primary says about a copy here. Answers with the lineage of this stamp. */

@@ -132,9 +132,31 @@ export function geoDoorHandlers(
       const gone = await router.pinData(route.value, extentIds, limits);
       return gone.ok ? ok({ goneExtentIds: [...gone.value] }) : gone;
     },
-    // The manager decides by the account's row which copy the report is about.
+    ...wordHandlers(world, accounts, copies, ownLevel),
+  };
+}
+
+/** Words of the primary about the copy here. The manager decides by the account's row which copy they are about. */
+function wordHandlers(
+  world: World,
+  accounts: Accounts,
+  copies: Copies,
+  ownLevel: () => number | undefined,
+): Pick<Handlers<typeof GeoDoor>, "report" | "pushSettings"> {
+  return {
+    pushSettings: async (word, context) => {
+      const role = await roleOf(accounts, word.account, { deadlineMs: context.deadlineMs, signal: context.signal });
+      if (!role.ok) return role;
+      const named = peerOfAccount(word.account, role.value, context, ownLevel());
+      if (!named.ok) return named;
+      const taken = acceptsShipment(role.value, fromWire(word.epoch), world.rules);
+      if (!taken.ok) return taken;
+      const confirmed = await copies.confirm(word, Math.max(1, context.deadlineMs - world.clock.monotonicMs()));
+      if (confirmed.ok && word.settings !== undefined) accounts.forget(word.account);
+      return confirmed;
+    },
     report: async (report, context) => {
-      const role = await roleOf(accounts, report.account, limitsOf(context));
+      const role = await roleOf(accounts, report.account, { deadlineMs: context.deadlineMs, signal: context.signal });
       if (!role.ok) return role;
       const named = peerOfAccount(report.account, role.value, context, ownLevel());
       if (!named.ok) return named;

@@ -267,7 +267,7 @@ export class HttpDoor {
     const asks = { asker: asker.value, service: service.name, account, tokens };
     const access = authorize(asks, operation.value.name, operation.value.authorization);
     if (!access.ok) return access;
-    const notHere = refuseOperation(asked.value, account.role, operation.value.name);
+    const notHere = refuseOperation(asked.value, account.role, operation.value.name, accounts.copyServes(asked.value.account));
     if (notHere) return { ok: false, error: notHere };
     const exchange: Exchange = {
       requestId: seen.requestId,

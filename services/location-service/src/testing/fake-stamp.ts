@@ -61,6 +61,8 @@ export interface StampState {
   readonly accounts: Map<string, readonly string[]>;
   /** How often each account was created anew. */
   readonly created: Map<string, number>;
+  /** Number of times that the location service vouched, by account. */
+  readonly vouched: Map<string, number>;
   readonly roles: Map<string, AccountRole>;
   /** Numbers of the writes that each account has here, in order. */
   readonly logs: Map<string, number[]>;
@@ -90,6 +92,7 @@ export const stampState = (stampId: string, usedBytes: number, accounts: readonl
   announced: new Set(),
   accounts: new Map(accounts.map((name) => [name, [`key of ${name}`]])),
   created: new Map(),
+  vouched: new Map(),
   roles: new Map(),
   logs: new Map(),
   shipping: undefined,
@@ -227,6 +230,10 @@ export class FakeStamp implements Role {
       listRemovals: async () => ok({ removals: [...state.removals] }),
       listDiverged: async () => ok({ rows: [], nextMarker: "", complete: true, trouble: "" }),
       forgetDiverged: async () => ok({ rows: 0, nextMarker: "" }),
+      vouchForCopy: async ({ account }) => {
+        state.vouched.set(account, (state.vouched.get(account) ?? 0) + 1);
+        return ok({ geoRole: textOf(account) });
+      },
       copySettings: async ({ account, epoch, settings }) => {
         const role = state.roles.get(account);
         if (role === undefined || role.epoch !== fromWire(epoch) || role.role === "primary")

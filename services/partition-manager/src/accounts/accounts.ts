@@ -4,6 +4,7 @@ import { type Outcome, ok, refused } from "@stamp/base";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import type { Account, Accounts } from "@stamp/wire";
 import type { MapState } from "../map/map-state.ts";
+import { copyWordHandlers } from "../roles/copy-word-handlers.ts";
 import { endRemovalHere, queuesHere, RemovalsHere } from "../roles/removal-here.ts";
 import { divergedHere, forgetHere } from "../roles/report-here.ts";
 import { RoleCommands } from "../roles/role-commands.ts";
@@ -94,6 +95,7 @@ export function accountsHandlers(
         forget: (account, marker) => onMap((map) => forgetHere(world, map, account, marker)),
       },
     ),
+    ...copyWordHandlers(roles, read, execute),
     listRoles: async (_request, context) => {
       const listed = await rolesHere(context);
       return listed.ok ? ok({ roles: [...listed.value] }) : listed;

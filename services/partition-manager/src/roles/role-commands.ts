@@ -8,7 +8,7 @@
  *   `geoCachedRolesEnd`). A process that did not write the row itself counts from its first look at it.
  */
 import { create, toBinary } from "@bufbuild/protobuf";
-import { equalBytes, neededLevels, type Outcome, ok, refused } from "@stamp/base";
+import { equalBytes, type Failed, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import {
   type AccountRole,
   answersFromMs,
@@ -28,6 +28,7 @@ import type { World } from "@stamp/ports";
 import { type Account, AccountSchema } from "@stamp/wire";
 import type { AccountOperation, AccountResult } from "../accounts/account-rows.ts";
 import { CopiesHere, type CopyFacts, type ToldCopy } from "./copies-here.ts";
+import { CopyWords } from "./copy-words.ts";
 import { type NamedRole, type ReadRoles, RolesHere } from "./roles-here.ts";
 
 /** Runs an operation at the range of the account's row. */
@@ -90,11 +91,13 @@ export class RoleCommands {
   readonly #stamp: StampOfRoles;
   readonly #here: RolesHere;
   readonly #copies = new CopiesHere();
+  readonly words: CopyWords;
   /** When the row of a command became durable, or was first seen: by account, operation and phase. */
   readonly #written = new Map<string, number>();
 
   constructor(world: World, stamp: StampOfRoles) {
     this.#here = new RolesHere(world.clock);
+    this.words = new CopyWords(world);
     this.#world = world;
     this.#stamp = stamp;
   }
@@ -174,6 +177,8 @@ export class RoleCommands {
   async noteCopy(name: string, told: ToldCopy, execute: Execute): Promise<Outcome<AccountRole>> {
     const { lineage } = this;
     const { copyLineage = lineage, ...copy } = told;
+    // A primary of an older release says nothing about settings.
+    const saysSettings = told.copyLineage !== undefined;
     const isHere = copyLineage >= lineage || !this.#world.rules.on("logsHaveLineages");
     const facts = isHere ? copy : { ...copy, complete: false, lastSyncMs: undefined };
     const { epoch, complete } = facts;
@@ -190,6 +195,7 @@ export class RoleCommands {
       const { role } = noted.value;
       return refused("failedPrecondition", "staleRoleEpoch", `a report about a copy of account ${name} that is ${role} here by now`);
     }
+    if (!saysSettings) this.words.heard(name, epoch);
     this.#copies.told(name, facts, { stampLineage: lineage, nowMs: this.#world.clock.wallMs() });
     return noted;
   }
@@ -230,13 +236,44 @@ export class RoleCommands {
 
   /** Replaces keys and settings of a copy that follows `epoch`. */
   async copySettings(name: string, epoch: number, settings: Account, execute: Execute): Promise<Outcome<string>> {
+    if (this.words.hearsPrimary(name, epoch)) return this.#follows(name, epoch, execute);
+    const copied = await this.#copySettings(name, epoch, settings, execute);
+    if (copied.ok) this.words.copied(name, epoch);
+    return copied;
+  }
+
+  /** Word of the primary about the settings of the copy here. Without the settings they are those that the copy has confirmed. */
+  async confirm(name: string, epoch: number, tag: Uint8Array, settings: Account | undefined, execute: Execute): Promise<Outcome<boolean>> {
+    if (settings === undefined && !this.words.knows(name, epoch, tag)) return ok(false);
+    const known =
+      settings === undefined ? await this.#follows(name, epoch, execute) : await this.#copySettings(name, epoch, settings, execute);
+    if (!known.ok) return known;
+    this.words.said(name, epoch, tag);
+    return ok(true);
+  }
+
+  /** Word of the location service that the primary of the copy here answers it neither. */
+  async vouch(name: string, epoch: number, execute: Execute): Promise<Outcome<string>> {
+    const follows = await this.#follows(name, epoch, execute);
+    if (follows.ok) this.words.heard(name, epoch);
+    return follows;
+  }
+
+  /** Refuses if this stamp follows another role epoch of the account, or none. Returns its role as text. */
+  async #follows(name: string, epoch: number, execute: Execute): Promise<Outcome<string>> {
     const held = await heldOf(name, execute);
     if (!held.ok) return held;
     const { role, account } = held.value;
-    if (account === undefined || (role?.role !== "secondary" && role?.role !== "unseeded") || role.epoch !== epoch) {
-      const is = role === undefined ? "has nothing of it" : `is ${role.role} of it under role epoch ${role.epoch}`;
-      return refused("failedPrecondition", "staleRoleEpoch", `settings of account ${name} under role epoch ${epoch}: this stamp ${is}`);
-    }
+    const follows = (role?.role === "secondary" || role?.role === "unseeded") && role.epoch === epoch;
+    return account !== undefined && follows ? ok(account.geoRole) : notFollowed(name, epoch, role);
+  }
+
+  async #copySettings(name: string, epoch: number, settings: Account, execute: Execute): Promise<Outcome<string>> {
+    const held = await heldOf(name, execute);
+    if (!held.ok) return held;
+    const { role, account } = held.value;
+    if (account === undefined || (role?.role !== "secondary" && role?.role !== "unseeded") || role.epoch !== epoch)
+      return notFollowed(name, epoch, role);
     const { geoRole } = account;
     if (sameSettings(account, settings)) return ok(geoRole);
     const value = { account: { ...settingsOf(settings), name, geoRole }, onlyIfAbsent: false, expectedGeoRole: geoRole };
@@ -258,6 +295,11 @@ export class RoleCommands {
     if (this.#written.size > writtenMax && oldest !== undefined) this.#written.delete(oldest);
     return nowMs;
   }
+}
+
+function notFollowed(name: string, epoch: number, role: AccountRole | undefined): Failed {
+  const is = role === undefined ? "has nothing of it" : `is ${role.role} of it under role epoch ${role.epoch}`;
+  return refused("failedPrecondition", "staleRoleEpoch", `settings of account ${name} under role epoch ${epoch}: this stamp ${is}`);
 }
 
 /** Part of an account that its copy shares with it. */

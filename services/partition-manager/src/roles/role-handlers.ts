@@ -73,7 +73,9 @@ export function roleHandlers(
           ...(ranges.length < rangeCount ? {} : { seedBytes: toWire(progress.seedBytes), nowMs: toWire(world.clock.wallMs()) }),
         });
       }
-      return found.ok ? ok(shippingToWire(account, role.value, found.value, world.clock.wallMs())) : found;
+      return found.ok
+        ? ok(shippingToWire(account, role.value, found.value, world.clock.wallMs(), roles.words.confirmedMsAgo(account)))
+        : found;
     },
     endReport: async ({ account, epoch }, context) => {
       const role = await roles.decodedRole(account, at(context));
@@ -107,6 +109,7 @@ function shippingToWire(
   { epoch, paired = 0 }: AccountRole,
   { progress, ranges }: ShippingHere,
   nowMs: number,
+  confirmedMsAgo: number | undefined,
 ): MessageInitShape<typeof AccountShippingSchema> {
   const { pendingCommits, complete, trouble, rates } = progress;
   const lastSyncMs = notAhead(progress.lastSyncMs, nowMs);
@@ -124,6 +127,7 @@ function shippingToWire(
     ...(pendingCommits === undefined ? {} : { pendingCommits: toWire(pendingCommits) }),
     ...(lastSyncMs === undefined ? {} : { lastSyncMs: toWire(lastSyncMs) }),
     ...(rates === undefined ? {} : { rates }),
+    ...(confirmedMsAgo === undefined ? {} : { settingsConfirmedMsAgo: toWire(confirmedMsAgo) }),
     lineage: sorted(ranges.map(({ lineage }) => lineage)).at(-1) ?? 0n,
     copyLineage: sorted(ranges.map(({ copyLineage }) => copyLineage))[0] ?? 0n,
     ranges: ranges.map((range) => ({

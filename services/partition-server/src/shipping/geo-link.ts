@@ -1,10 +1,11 @@
 /** Calls to the geo door of another stamp: one of its front-ends, and the next one when that one does not answer. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { featureLevel, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import type { RowVersion } from "@stamp/geo";
 import type { ShippedTable } from "@stamp/objects";
 import type { CallOptions, Transport } from "@stamp/ports";
 import type { SeedLink, SeedPart, Shipment, ShippingLink, VersionsLink } from "@stamp/range-partition";
-import { fromWire, GeoDoor, toWire } from "@stamp/wire";
+import { type CopyWordSchema, fromWire, GeoDoor, toWire } from "@stamp/wire";
 import type { Vouched } from "./data/blob-link.ts";
 import type { DataLink } from "./data/data-copier.ts";
 import type { DataHandle } from "./data/data-handles.ts";
@@ -144,6 +145,12 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     const { account } = this.#link;
     const told = await this.#atDoor((transport, door) => transport.client(door, GeoDoor).report({ ...report, account }, options));
     return told.ok ? ok({ lineage: fromWire(told.value.lineage) }) : told;
+  }
+
+  /** Gives the other stamp keys and settings of the account, or word that they are as it confirmed them. True: it wants to have them. */
+  async pushSettings(word: MessageInitShape<typeof CopyWordSchema>, options: Options): Promise<Outcome<boolean>> {
+    const told = await this.#atDoor((transport, door) => transport.client(door, GeoDoor).pushSettings(word, options));
+    return told.ok ? ok(told.value.settingsWanted) : told;
   }
 
   /** Asks the new primary what its copy had. */

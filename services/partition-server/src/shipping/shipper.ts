@@ -32,6 +32,7 @@ import {
   type ShippingFacts,
   type ShippingOptions,
 } from "./range-shipping.ts";
+import { pushSettings } from "./settings-push.ts";
 
 export interface ShipperOptions extends Omit<ShippingOptions, "gates" | "places" | "fresh"> {
   readonly lockService: string;
@@ -82,6 +83,8 @@ export class Shipper {
   readonly #running = new Map<string, RangeWork>();
   /** Reports on their way, by account. */
   readonly #reporting = new Map<string, Promise<void>>();
+  /** Settings on their way, by account. */
+  readonly #pushing = new Map<string, Promise<void>>();
   /** Lineages of the stamps of copies, as they told last, by copy. A range that begins asks here. */
   readonly #copyLineages = new Map<string, number>();
   /** Roles as they were told last; undefined: they were not told yet. */
@@ -148,7 +151,7 @@ export class Shipper {
       this.#reportAll(signal);
     }
     for (const shipping of this.#running.values()) shipping.stop();
-    await Promise.all([...[...this.#running.values()].map(({ ended }) => ended), ...this.#reporting.values()]);
+    await Promise.all([...[...this.#running.values()].map(({ ended }) => ended), ...this.#reporting.values(), ...this.#pushing.values()]);
   }
 
   async #ask(): Promise<Outcome<void>> {
@@ -221,7 +224,12 @@ export class Shipper {
     for (const { range, state } of this.#holdings.all) {
       if (state !== "serving" || range.table !== reportedTable) continue;
       for (const { account, role, low } of this.#within(range)) {
-        if (!holdsKey(range, low) || this.#reporting.has(account)) continue;
+        if (!holdsKey(range, low)) continue;
+        if (ships(role) && !this.#pushing.has(account)) {
+          const pushed = this.#push(account, role, signal).finally(() => this.#pushing.delete(account));
+          this.#pushing.set(account, pushed);
+        }
+        if (this.#reporting.has(account)) continue;
         const report = ships(role) ? this.#report(account, role, signal) : this.#endReport(account, role);
         const reported = report.finally(() => this.#reporting.delete(account));
         this.#reporting.set(account, reported);
@@ -231,6 +239,13 @@ export class Shipper {
 
   #heardLineage(copy: string, lineage: number): void {
     if (lineage > (this.#copyLineages.get(copy) ?? 0)) this.#copyLineages.set(copy, lineage);
+  }
+
+  async #push(account: string, role: AccountRole, signal: AbortSignal): Promise<void> {
+    const { peer = "", peerDoors: doors = [] } = role;
+    const link = new GeoLink({ account, table: reportedTable, peer, doors, transportTo: this.#options.transportTo });
+    const pushed = await pushSettings(this.#world, this.#manager, link, account, role, signal);
+    if (!pushed.ok) this.#world.logger.debug("keys and settings were not given to a copy", { account, ...pushed.failure });
   }
 
   async #report(account: string, role: AccountRole, signal: AbortSignal): Promise<void> {

@@ -57,6 +57,12 @@ export const geoRows: readonly FaultRow[] = [
     faults: ["failpoints", "slow links"],
   },
   {
+    fault: "a key is rotated at the primary while its copy is not reached",
+    rules: ["copiesServeWhileHeard"],
+    tests: ["packages/simulator/src/geo/settings.test.ts"],
+    faults: ["link cut"],
+  },
+  {
     fault: "the metadata store of the primary or of the secondary is put back from a copy, or a commit log loses its end",
     rules: ["logsHaveLineages"],
     tests: ["packages/simulator/src/geo/restore.test.ts", "packages/lsm/src/log-lineage.test.ts", shipping],

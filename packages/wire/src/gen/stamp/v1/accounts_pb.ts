@@ -8,7 +8,7 @@ import type { AccountQueuesSchema, ListRemovalsRequestSchema, ListRemovalsRespon
 import { file_stamp_v1_geo_removal } from "./geo_removal_pb.ts";
 import type { ForgetDivergedResponseSchema, ListDivergedRequestSchema, ListDivergedResponseSchema } from "./geo_reports_pb.ts";
 import { file_stamp_v1_geo_reports } from "./geo_reports_pb.ts";
-import type { AccountShippingSchema, CopyReportSchema, GetAccountShippingRequestSchema } from "./geo_shipping_pb.ts";
+import type { AccountShippingSchema, CopyReportSchema, CopyWordResponseSchema, CopyWordSchema, GetAccountShippingRequestSchema } from "./geo_shipping_pb.ts";
 import { file_stamp_v1_geo_shipping } from "./geo_shipping_pb.ts";
 import type { Account, AccountPageSchema, AccountSchema } from "./objects_pb.ts";
 import { file_stamp_v1_objects } from "./objects_pb.ts";
@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/accounts.proto.
  */
 export const file_stamp_v1_accounts: GenFile = /*@__PURE__*/
-  fileDesc("ChdzdGFtcC92MS9hY2NvdW50cy5wcm90bxIIc3RhbXAudjEikQIKC09iZXlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSJgoHY29tbWFuZBgCIAEoDjIVLnN0YW1wLnYxLlJvbGVDb21tYW5kEhEKCW9wZXJhdGlvbhgDIAEoBBINCgVlcG9jaBgEIAEoBBIMCgRwZWVyGAUgASgJEhIKCnBlZXJfZG9vcnMYBiADKAkSIwoFcG9pbnQYByADKAsyFC5zdGFtcC52MS5SYW5nZVBvaW50EiMKCHNldHRpbmdzGAggASgLMhEuc3RhbXAudjEuQWNjb3VudBITCgtkcm9wX3F1ZXVlcxgKIAEoCBITCgt3aXRoX3F1ZXVlcxgLIAEoCEoECAkQClILa2VlcF9xdWV1ZXMiLQoKUmFuZ2VQb2ludBINCgVyYW5nZRgBIAEoCRIQCghzZXF1ZW5jZRgCIAEoBCIxCgxPYmV5UmVzcG9uc2USEAoIZ2VvX3JvbGUYASABKAkSDwoHd2FpdF9tcxgCIAEoDSIxCgxSb2xlUmVzcG9uc2USEAoIZ2VvX3JvbGUYASABKAkSDwoHbGluZWFnZRgCIAEoBCISChBMaXN0Um9sZXNSZXF1ZXN0IjcKEUxpc3RSb2xlc1Jlc3BvbnNlEiIKBXJvbGVzGAEgAygLMhMuc3RhbXAudjEuTmFtZWRSb2xlIi4KCU5hbWVkUm9sZRIPCgdhY2NvdW50GAEgASgJEhAKCGdlb19yb2xlGAIgASgJIloKE0NvcHlTZXR0aW5nc1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIjCghzZXR0aW5ncxgDIAEoCzIRLnN0YW1wLnYxLkFjY291bnQiMgoQUm9sZUVwb2NoUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEIjoKE0xpc3RBY2NvdW50c1JlcXVlc3QSDgoGbWFya2VyGAEgASgJEhMKC21heF9yZXN1bHRzGAIgASgNIi8KDVJlc2VhbFJlcXVlc3QSDgoGbWFya2VyGAEgASgJEg4KBmtleV9pZBgCIAEoCSJbCg5SZXNlYWxSZXNwb25zZRITCgtuZXh0X21hcmtlchgBIAEoCRIiCgRyb3dzGAIgAygLMhQuc3RhbXAudjEuU2VhbGVkUm93cxIQCghyZXNlYWxlZBgDIAEoDSIuCgpTZWFsZWRSb3dzEg4KBmtleV9pZBgBIAEoCRIQCghhY2NvdW50cxgCIAEoDSIkChFHZXRBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJIjUKFENyZWF0ZUFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDAoEa2V5cxgCIAMoCSJIChBSb3RhdGVLZXlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEgoKa2V5X251bWJlchgCIAEoDRIPCgduZXdfa2V5GAMgASgJIi4KG1Jldm9rZURlbGVnYXRpb25LZXlzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJIt0BChZTZXRCbG9iU2V0dGluZ3NSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSFwoKdmVyc2lvbmluZxgCIAEoCEgAiAEBEiwKH2NvbnRhaW5lcl9kZWxldGVfcmV0ZW50aW9uX2RheXMYAyABKA1IAYgBARIgChNhbGxvd19wdWJsaWNfYWNjZXNzGAQgASgISAKIAQFCDQoLX3ZlcnNpb25pbmdCIgogX2NvbnRhaW5lcl9kZWxldGVfcmV0ZW50aW9uX2RheXNCFgoUX2FsbG93X3B1YmxpY19hY2Nlc3MiPgocQ3JlYXRlRW5jcnlwdGlvblNjb3BlUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXNjb3BlGAIgASgJIlIKHlNldEVuY3J5cHRpb25TY29wZVN0YXRlUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXNjb3BlGAIgASgJEhAKCGRpc2FibGVkGAMgASgIKvIBCgtSb2xlQ29tbWFuZBIcChhST0xFX0NPTU1BTkRfVU5TUEVDSUZJRUQQABIXChNST0xFX0NPTU1BTkRfRk9MTE9XEAESFQoRUk9MRV9DT01NQU5EX1BBSVIQAhIWChJST0xFX0NPTU1BTkRfRFJBSU4QAxIYChRST0xFX0NPTU1BTkRfVU5EUkFJThAEEhgKFFJPTEVfQ09NTUFORF9QUk9NT1RFEAUSFwoTUk9MRV9DT01NQU5EX0RFTU9URRAGEhcKE1JPTEVfQ09NTUFORF9VTlBBSVIQBxIXChNST0xFX0NPTU1BTkRfUkVNT1ZFEAgy+gsKCEFjY291bnRzEjwKBExpc3QSHS5zdGFtcC52MS5MaXN0QWNjb3VudHNSZXF1ZXN0GhUuc3RhbXAudjEuQWNjb3VudFBhZ2USNQoDR2V0Ehsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EjsKBkNyZWF0ZRIeLnN0YW1wLnYxLkNyZWF0ZUFjY291bnRSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBI6CglSb3RhdGVLZXkSGi5zdGFtcC52MS5Sb3RhdGVLZXlSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBJQChRSZXZva2VEZWxlZ2F0aW9uS2V5cxIlLnN0YW1wLnYxLlJldm9rZURlbGVnYXRpb25LZXlzUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSRgoPU2V0QmxvYlNldHRpbmdzEiAuc3RhbXAudjEuU2V0QmxvYlNldHRpbmdzUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSUgoVQ3JlYXRlRW5jcnlwdGlvblNjb3BlEiYuc3RhbXAudjEuQ3JlYXRlRW5jcnlwdGlvblNjb3BlUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSVgoXU2V0RW5jcnlwdGlvblNjb3BlU3RhdGUSKC5zdGFtcC52MS5TZXRFbmNyeXB0aW9uU2NvcGVTdGF0ZVJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EjsKBlJlc2VhbBIXLnN0YW1wLnYxLlJlc2VhbFJlcXVlc3QaGC5zdGFtcC52MS5SZXNlYWxSZXNwb25zZRI1CgRPYmV5EhUuc3RhbXAudjEuT2JleVJlcXVlc3QaFi5zdGFtcC52MS5PYmV5UmVzcG9uc2USPgoHR2V0Um9sZRIbLnN0YW1wLnYxLkdldEFjY291bnRSZXF1ZXN0GhYuc3RhbXAudjEuUm9sZVJlc3BvbnNlEkQKCUxpc3RSb2xlcxIaLnN0YW1wLnYxLkxpc3RSb2xlc1JlcXVlc3QaGy5zdGFtcC52MS5MaXN0Um9sZXNSZXNwb25zZRI8CgpHZXRGb3JDb3B5Ehsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EkUKDENvcHlTZXR0aW5ncxIdLnN0YW1wLnYxLkNvcHlTZXR0aW5nc1JlcXVlc3QaFi5zdGFtcC52MS5Sb2xlUmVzcG9uc2USTQoLR2V0U2hpcHBpbmcSIy5zdGFtcC52MS5HZXRBY2NvdW50U2hpcHBpbmdSZXF1ZXN0Ghkuc3RhbXAudjEuQWNjb3VudFNoaXBwaW5nEjgKCE5vdGVDb3B5EhQuc3RhbXAudjEuQ29weVJlcG9ydBoWLnN0YW1wLnYxLlJvbGVSZXNwb25zZRI8CgdHZXRDb3B5Ehsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaFC5zdGFtcC52MS5Db3B5UmVwb3J0Ej8KCUVuZFJlcG9ydBIaLnN0YW1wLnYxLlJvbGVFcG9jaFJlcXVlc3QaFi5zdGFtcC52MS5Sb2xlUmVzcG9uc2USTQoMTGlzdERpdmVyZ2VkEh0uc3RhbXAudjEuTGlzdERpdmVyZ2VkUmVxdWVzdBoeLnN0YW1wLnYxLkxpc3REaXZlcmdlZFJlc3BvbnNlElEKDkZvcmdldERpdmVyZ2VkEh0uc3RhbXAudjEuTGlzdERpdmVyZ2VkUmVxdWVzdBogLnN0YW1wLnYxLkZvcmdldERpdmVyZ2VkUmVzcG9uc2USTQoMTGlzdFJlbW92YWxzEh0uc3RhbXAudjEuTGlzdFJlbW92YWxzUmVxdWVzdBoeLnN0YW1wLnYxLkxpc3RSZW1vdmFsc1Jlc3BvbnNlEkIKCkxpc3RRdWV1ZXMSGy5zdGFtcC52MS5HZXRBY2NvdW50UmVxdWVzdBoXLnN0YW1wLnYxLkFjY291bnRRdWV1ZXNiBnByb3RvMw", [file_stamp_v1_geo_removal, file_stamp_v1_geo_reports, file_stamp_v1_geo_shipping, file_stamp_v1_objects]);
+  fileDesc("ChdzdGFtcC92MS9hY2NvdW50cy5wcm90bxIIc3RhbXAudjEikQIKC09iZXlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSJgoHY29tbWFuZBgCIAEoDjIVLnN0YW1wLnYxLlJvbGVDb21tYW5kEhEKCW9wZXJhdGlvbhgDIAEoBBINCgVlcG9jaBgEIAEoBBIMCgRwZWVyGAUgASgJEhIKCnBlZXJfZG9vcnMYBiADKAkSIwoFcG9pbnQYByADKAsyFC5zdGFtcC52MS5SYW5nZVBvaW50EiMKCHNldHRpbmdzGAggASgLMhEuc3RhbXAudjEuQWNjb3VudBITCgtkcm9wX3F1ZXVlcxgKIAEoCBITCgt3aXRoX3F1ZXVlcxgLIAEoCEoECAkQClILa2VlcF9xdWV1ZXMiLQoKUmFuZ2VQb2ludBINCgVyYW5nZRgBIAEoCRIQCghzZXF1ZW5jZRgCIAEoBCIxCgxPYmV5UmVzcG9uc2USEAoIZ2VvX3JvbGUYASABKAkSDwoHd2FpdF9tcxgCIAEoDSIxCgxSb2xlUmVzcG9uc2USEAoIZ2VvX3JvbGUYASABKAkSDwoHbGluZWFnZRgCIAEoBCJLChZHZXRDb3B5U2V0dGluZ3NSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEQoJY29uZmlybWVkGAIgASgMEg0KBXdob2xlGAMgASgIIksKF0dldENvcHlTZXR0aW5nc1Jlc3BvbnNlEgsKA3RhZxgBIAEoDBIjCghzZXR0aW5ncxgCIAEoCzIRLnN0YW1wLnYxLkFjY291bnQiIQoIQ29weVRlcm0SFQoNc2VydmVzX2Zvcl9tcxgBIAEoDSJDCg9TZXR0aW5nc0luRm9yY2USEAoIaW5fZm9yY2UYASABKAgSDwoHd2FpdF9tcxgCIAEoDRINCgV3aGVyZRgDIAEoCSISChBMaXN0Um9sZXNSZXF1ZXN0IjcKEUxpc3RSb2xlc1Jlc3BvbnNlEiIKBXJvbGVzGAEgAygLMhMuc3RhbXAudjEuTmFtZWRSb2xlIi4KCU5hbWVkUm9sZRIPCgdhY2NvdW50GAEgASgJEhAKCGdlb19yb2xlGAIgASgJIloKE0NvcHlTZXR0aW5nc1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIjCghzZXR0aW5ncxgDIAEoCzIRLnN0YW1wLnYxLkFjY291bnQiMgoQUm9sZUVwb2NoUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEIjoKE0xpc3RBY2NvdW50c1JlcXVlc3QSDgoGbWFya2VyGAEgASgJEhMKC21heF9yZXN1bHRzGAIgASgNIi8KDVJlc2VhbFJlcXVlc3QSDgoGbWFya2VyGAEgASgJEg4KBmtleV9pZBgCIAEoCSJbCg5SZXNlYWxSZXNwb25zZRITCgtuZXh0X21hcmtlchgBIAEoCRIiCgRyb3dzGAIgAygLMhQuc3RhbXAudjEuU2VhbGVkUm93cxIQCghyZXNlYWxlZBgDIAEoDSIuCgpTZWFsZWRSb3dzEg4KBmtleV9pZBgBIAEoCRIQCghhY2NvdW50cxgCIAEoDSIkChFHZXRBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJIjUKFENyZWF0ZUFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDAoEa2V5cxgCIAMoCSJIChBSb3RhdGVLZXlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSEgoKa2V5X251bWJlchgCIAEoDRIPCgduZXdfa2V5GAMgASgJIi4KG1Jldm9rZURlbGVnYXRpb25LZXlzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJIt0BChZTZXRCbG9iU2V0dGluZ3NSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSFwoKdmVyc2lvbmluZxgCIAEoCEgAiAEBEiwKH2NvbnRhaW5lcl9kZWxldGVfcmV0ZW50aW9uX2RheXMYAyABKA1IAYgBARIgChNhbGxvd19wdWJsaWNfYWNjZXNzGAQgASgISAKIAQFCDQoLX3ZlcnNpb25pbmdCIgogX2NvbnRhaW5lcl9kZWxldGVfcmV0ZW50aW9uX2RheXNCFgoUX2FsbG93X3B1YmxpY19hY2Nlc3MiPgocQ3JlYXRlRW5jcnlwdGlvblNjb3BlUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXNjb3BlGAIgASgJIlIKHlNldEVuY3J5cHRpb25TY29wZVN0YXRlUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBXNjb3BlGAIgASgJEhAKCGRpc2FibGVkGAMgASgIKvIBCgtSb2xlQ29tbWFuZBIcChhST0xFX0NPTU1BTkRfVU5TUEVDSUZJRUQQABIXChNST0xFX0NPTU1BTkRfRk9MTE9XEAESFQoRUk9MRV9DT01NQU5EX1BBSVIQAhIWChJST0xFX0NPTU1BTkRfRFJBSU4QAxIYChRST0xFX0NPTU1BTkRfVU5EUkFJThAEEhgKFFJPTEVfQ09NTUFORF9QUk9NT1RFEAUSFwoTUk9MRV9DT01NQU5EX0RFTU9URRAGEhcKE1JPTEVfQ09NTUFORF9VTlBBSVIQBxIXChNST0xFX0NPTU1BTkRfUkVNT1ZFEAgy4w4KCEFjY291bnRzEjwKBExpc3QSHS5zdGFtcC52MS5MaXN0QWNjb3VudHNSZXF1ZXN0GhUuc3RhbXAudjEuQWNjb3VudFBhZ2USNQoDR2V0Ehsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EjsKBkNyZWF0ZRIeLnN0YW1wLnYxLkNyZWF0ZUFjY291bnRSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBI6CglSb3RhdGVLZXkSGi5zdGFtcC52MS5Sb3RhdGVLZXlSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBJQChRSZXZva2VEZWxlZ2F0aW9uS2V5cxIlLnN0YW1wLnYxLlJldm9rZURlbGVnYXRpb25LZXlzUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSRgoPU2V0QmxvYlNldHRpbmdzEiAuc3RhbXAudjEuU2V0QmxvYlNldHRpbmdzUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSUgoVQ3JlYXRlRW5jcnlwdGlvblNjb3BlEiYuc3RhbXAudjEuQ3JlYXRlRW5jcnlwdGlvblNjb3BlUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSVgoXU2V0RW5jcnlwdGlvblNjb3BlU3RhdGUSKC5zdGFtcC52MS5TZXRFbmNyeXB0aW9uU2NvcGVTdGF0ZVJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EjsKBlJlc2VhbBIXLnN0YW1wLnYxLlJlc2VhbFJlcXVlc3QaGC5zdGFtcC52MS5SZXNlYWxSZXNwb25zZRI1CgRPYmV5EhUuc3RhbXAudjEuT2JleVJlcXVlc3QaFi5zdGFtcC52MS5PYmV5UmVzcG9uc2USPgoHR2V0Um9sZRIbLnN0YW1wLnYxLkdldEFjY291bnRSZXF1ZXN0GhYuc3RhbXAudjEuUm9sZVJlc3BvbnNlEkQKCUxpc3RSb2xlcxIaLnN0YW1wLnYxLkxpc3RSb2xlc1JlcXVlc3QaGy5zdGFtcC52MS5MaXN0Um9sZXNSZXNwb25zZRI8CgpHZXRGb3JDb3B5Ehsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50ElYKD0dldENvcHlTZXR0aW5ncxIgLnN0YW1wLnYxLkdldENvcHlTZXR0aW5nc1JlcXVlc3QaIS5zdGFtcC52MS5HZXRDb3B5U2V0dGluZ3NSZXNwb25zZRI9CgtDb25maXJtQ29weRISLnN0YW1wLnYxLkNvcHlXb3JkGhouc3RhbXAudjEuQ29weVdvcmRSZXNwb25zZRJCCgxWb3VjaEZvckNvcHkSGi5zdGFtcC52MS5Sb2xlRXBvY2hSZXF1ZXN0GhYuc3RhbXAudjEuUm9sZVJlc3BvbnNlEj4KC0dldENvcHlUZXJtEhsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaEi5zdGFtcC52MS5Db3B5VGVybRJMChJHZXRTZXR0aW5nc0luRm9yY2USGy5zdGFtcC52MS5HZXRBY2NvdW50UmVxdWVzdBoZLnN0YW1wLnYxLlNldHRpbmdzSW5Gb3JjZRJFCgxDb3B5U2V0dGluZ3MSHS5zdGFtcC52MS5Db3B5U2V0dGluZ3NSZXF1ZXN0GhYuc3RhbXAudjEuUm9sZVJlc3BvbnNlEk0KC0dldFNoaXBwaW5nEiMuc3RhbXAudjEuR2V0QWNjb3VudFNoaXBwaW5nUmVxdWVzdBoZLnN0YW1wLnYxLkFjY291bnRTaGlwcGluZxI4CghOb3RlQ29weRIULnN0YW1wLnYxLkNvcHlSZXBvcnQaFi5zdGFtcC52MS5Sb2xlUmVzcG9uc2USPAoHR2V0Q29weRIbLnN0YW1wLnYxLkdldEFjY291bnRSZXF1ZXN0GhQuc3RhbXAudjEuQ29weVJlcG9ydBI/CglFbmRSZXBvcnQSGi5zdGFtcC52MS5Sb2xlRXBvY2hSZXF1ZXN0GhYuc3RhbXAudjEuUm9sZVJlc3BvbnNlEk0KDExpc3REaXZlcmdlZBIdLnN0YW1wLnYxLkxpc3REaXZlcmdlZFJlcXVlc3QaHi5zdGFtcC52MS5MaXN0RGl2ZXJnZWRSZXNwb25zZRJRCg5Gb3JnZXREaXZlcmdlZBIdLnN0YW1wLnYxLkxpc3REaXZlcmdlZFJlcXVlc3QaIC5zdGFtcC52MS5Gb3JnZXREaXZlcmdlZFJlc3BvbnNlEk0KDExpc3RSZW1vdmFscxIdLnN0YW1wLnYxLkxpc3RSZW1vdmFsc1JlcXVlc3QaHi5zdGFtcC52MS5MaXN0UmVtb3ZhbHNSZXNwb25zZRJCCgpMaXN0UXVldWVzEhsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaFy5zdGFtcC52MS5BY2NvdW50UXVldWVzYgZwcm90bzM", [file_stamp_v1_geo_removal, file_stamp_v1_geo_reports, file_stamp_v1_geo_shipping, file_stamp_v1_objects]);
 
 /**
  * @generated from message stamp.v1.ObeyRequest
@@ -184,6 +184,119 @@ export const RoleResponseSchema: GenMessage<RoleResponse> = /*@__PURE__*/
   messageDesc(file_stamp_v1_accounts, 3);
 
 /**
+ * @generated from message stamp.v1.GetCopySettingsRequest
+ */
+export type GetCopySettingsRequest = Message<"stamp.v1.GetCopySettingsRequest"> & {
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Tag of the settings that the copy has just confirmed; empty: it has not.
+   *
+   * @generated from field: bytes confirmed = 2;
+   */
+  confirmed: Uint8Array;
+
+  /**
+   * True: the settings are answered also if the copy has confirmed them.
+   *
+   * @generated from field: bool whole = 3;
+   */
+  whole: boolean;
+};
+
+/**
+ * Describes the message stamp.v1.GetCopySettingsRequest.
+ * Use `create(GetCopySettingsRequestSchema)` to create a new message.
+ */
+export const GetCopySettingsRequestSchema: GenMessage<GetCopySettingsRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_accounts, 4);
+
+/**
+ * @generated from message stamp.v1.GetCopySettingsResponse
+ */
+export type GetCopySettingsResponse = Message<"stamp.v1.GetCopySettingsResponse"> & {
+  /**
+   * SHA-256 over the settings, 32 bytes; empty: no copy of the account is kept by this stamp.
+   *
+   * @generated from field: bytes tag = 1;
+   */
+  tag: Uint8Array;
+
+  /**
+   * The account with its keys and secrets; absent if the copy has confirmed them.
+   *
+   * @generated from field: stamp.v1.Account settings = 2;
+   */
+  settings?: Account | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.GetCopySettingsResponse.
+ * Use `create(GetCopySettingsResponseSchema)` to create a new message.
+ */
+export const GetCopySettingsResponseSchema: GenMessage<GetCopySettingsResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_accounts, 5);
+
+/**
+ * @generated from message stamp.v1.CopyTerm
+ */
+export type CopyTerm = Message<"stamp.v1.CopyTerm"> & {
+  /**
+   * Time for which the copy may be read from, in milliseconds, e.g. 58000; 0: the primary has said nothing for too long.
+   *
+   * @generated from field: uint32 serves_for_ms = 1;
+   */
+  servesForMs: number;
+};
+
+/**
+ * Describes the message stamp.v1.CopyTerm.
+ * Use `create(CopyTermSchema)` to create a new message.
+ */
+export const CopyTermSchema: GenMessage<CopyTerm> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_accounts, 6);
+
+/**
+ * Where the settings of an account are in force: keys, secrets of delegation keys, service properties, encryption scopes.
+ *
+ * @generated from message stamp.v1.SettingsInForce
+ */
+export type SettingsInForce = Message<"stamp.v1.SettingsInForce"> & {
+  /**
+   * True: everywhere.
+   *
+   * @generated from field: bool in_force = 1;
+   */
+  inForce: boolean;
+
+  /**
+   * They are not before this time, in milliseconds, e.g. 800; 0: that can't be told.
+   *
+   * @generated from field: uint32 wait_ms = 2;
+   */
+  waitMs: number;
+
+  /**
+   * Where they are not, and what to do, for people; empty: they are.
+   *
+   * @generated from field: string where = 3;
+   */
+  where: string;
+};
+
+/**
+ * Describes the message stamp.v1.SettingsInForce.
+ * Use `create(SettingsInForceSchema)` to create a new message.
+ */
+export const SettingsInForceSchema: GenMessage<SettingsInForce> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_accounts, 7);
+
+/**
  * @generated from message stamp.v1.ListRolesRequest
  */
 export type ListRolesRequest = Message<"stamp.v1.ListRolesRequest"> & {
@@ -194,7 +307,7 @@ export type ListRolesRequest = Message<"stamp.v1.ListRolesRequest"> & {
  * Use `create(ListRolesRequestSchema)` to create a new message.
  */
 export const ListRolesRequestSchema: GenMessage<ListRolesRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 4);
+  messageDesc(file_stamp_v1_accounts, 8);
 
 /**
  * @generated from message stamp.v1.ListRolesResponse
@@ -211,7 +324,7 @@ export type ListRolesResponse = Message<"stamp.v1.ListRolesResponse"> & {
  * Use `create(ListRolesResponseSchema)` to create a new message.
  */
 export const ListRolesResponseSchema: GenMessage<ListRolesResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 5);
+  messageDesc(file_stamp_v1_accounts, 9);
 
 /**
  * @generated from message stamp.v1.NamedRole
@@ -237,7 +350,7 @@ export type NamedRole = Message<"stamp.v1.NamedRole"> & {
  * Use `create(NamedRoleSchema)` to create a new message.
  */
 export const NamedRoleSchema: GenMessage<NamedRole> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 6);
+  messageDesc(file_stamp_v1_accounts, 10);
 
 /**
  * @generated from message stamp.v1.CopySettingsRequest
@@ -270,7 +383,7 @@ export type CopySettingsRequest = Message<"stamp.v1.CopySettingsRequest"> & {
  * Use `create(CopySettingsRequestSchema)` to create a new message.
  */
 export const CopySettingsRequestSchema: GenMessage<CopySettingsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 7);
+  messageDesc(file_stamp_v1_accounts, 11);
 
 /**
  * @generated from message stamp.v1.RoleEpochRequest
@@ -296,7 +409,7 @@ export type RoleEpochRequest = Message<"stamp.v1.RoleEpochRequest"> & {
  * Use `create(RoleEpochRequestSchema)` to create a new message.
  */
 export const RoleEpochRequestSchema: GenMessage<RoleEpochRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 8);
+  messageDesc(file_stamp_v1_accounts, 12);
 
 /**
  * @generated from message stamp.v1.ListAccountsRequest
@@ -322,7 +435,7 @@ export type ListAccountsRequest = Message<"stamp.v1.ListAccountsRequest"> & {
  * Use `create(ListAccountsRequestSchema)` to create a new message.
  */
 export const ListAccountsRequestSchema: GenMessage<ListAccountsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 9);
+  messageDesc(file_stamp_v1_accounts, 13);
 
 /**
  * @generated from message stamp.v1.ResealRequest
@@ -348,7 +461,7 @@ export type ResealRequest = Message<"stamp.v1.ResealRequest"> & {
  * Use `create(ResealRequestSchema)` to create a new message.
  */
 export const ResealRequestSchema: GenMessage<ResealRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 10);
+  messageDesc(file_stamp_v1_accounts, 14);
 
 /**
  * @generated from message stamp.v1.ResealResponse
@@ -381,7 +494,7 @@ export type ResealResponse = Message<"stamp.v1.ResealResponse"> & {
  * Use `create(ResealResponseSchema)` to create a new message.
  */
 export const ResealResponseSchema: GenMessage<ResealResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 11);
+  messageDesc(file_stamp_v1_accounts, 15);
 
 /**
  * @generated from message stamp.v1.SealedRows
@@ -407,7 +520,7 @@ export type SealedRows = Message<"stamp.v1.SealedRows"> & {
  * Use `create(SealedRowsSchema)` to create a new message.
  */
 export const SealedRowsSchema: GenMessage<SealedRows> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 12);
+  messageDesc(file_stamp_v1_accounts, 16);
 
 /**
  * @generated from message stamp.v1.GetAccountRequest
@@ -426,7 +539,7 @@ export type GetAccountRequest = Message<"stamp.v1.GetAccountRequest"> & {
  * Use `create(GetAccountRequestSchema)` to create a new message.
  */
 export const GetAccountRequestSchema: GenMessage<GetAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 13);
+  messageDesc(file_stamp_v1_accounts, 17);
 
 /**
  * @generated from message stamp.v1.CreateAccountRequest
@@ -452,7 +565,7 @@ export type CreateAccountRequest = Message<"stamp.v1.CreateAccountRequest"> & {
  * Use `create(CreateAccountRequestSchema)` to create a new message.
  */
 export const CreateAccountRequestSchema: GenMessage<CreateAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 14);
+  messageDesc(file_stamp_v1_accounts, 18);
 
 /**
  * @generated from message stamp.v1.RotateKeyRequest
@@ -485,7 +598,7 @@ export type RotateKeyRequest = Message<"stamp.v1.RotateKeyRequest"> & {
  * Use `create(RotateKeyRequestSchema)` to create a new message.
  */
 export const RotateKeyRequestSchema: GenMessage<RotateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 15);
+  messageDesc(file_stamp_v1_accounts, 19);
 
 /**
  * @generated from message stamp.v1.RevokeDelegationKeysRequest
@@ -504,7 +617,7 @@ export type RevokeDelegationKeysRequest = Message<"stamp.v1.RevokeDelegationKeys
  * Use `create(RevokeDelegationKeysRequestSchema)` to create a new message.
  */
 export const RevokeDelegationKeysRequestSchema: GenMessage<RevokeDelegationKeysRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 16);
+  messageDesc(file_stamp_v1_accounts, 20);
 
 /**
  * @generated from message stamp.v1.SetBlobSettingsRequest
@@ -544,7 +657,7 @@ export type SetBlobSettingsRequest = Message<"stamp.v1.SetBlobSettingsRequest"> 
  * Use `create(SetBlobSettingsRequestSchema)` to create a new message.
  */
 export const SetBlobSettingsRequestSchema: GenMessage<SetBlobSettingsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 17);
+  messageDesc(file_stamp_v1_accounts, 21);
 
 /**
  * @generated from message stamp.v1.CreateEncryptionScopeRequest
@@ -570,7 +683,7 @@ export type CreateEncryptionScopeRequest = Message<"stamp.v1.CreateEncryptionSco
  * Use `create(CreateEncryptionScopeRequestSchema)` to create a new message.
  */
 export const CreateEncryptionScopeRequestSchema: GenMessage<CreateEncryptionScopeRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 18);
+  messageDesc(file_stamp_v1_accounts, 22);
 
 /**
  * @generated from message stamp.v1.SetEncryptionScopeStateRequest
@@ -603,7 +716,7 @@ export type SetEncryptionScopeStateRequest = Message<"stamp.v1.SetEncryptionScop
  * Use `create(SetEncryptionScopeStateRequestSchema)` to create a new message.
  */
 export const SetEncryptionScopeStateRequestSchema: GenMessage<SetEncryptionScopeStateRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 19);
+  messageDesc(file_stamp_v1_accounts, 23);
 
 /**
  * Command about the role of an account, by its name in docs/design/geo.md.
@@ -808,6 +921,59 @@ export const Accounts: GenService<{
     methodKind: "unary";
     input: typeof GetAccountRequestSchema;
     output: typeof AccountSchema;
+  },
+  /**
+   * The settings of an account for its copy, unless the copy has confirmed them: for the partition server that tells the other stamp how far its
+   * copy is.
+   *
+   * @generated from rpc stamp.v1.Accounts.GetCopySettings
+   */
+  getCopySettings: {
+    methodKind: "unary";
+    input: typeof GetCopySettingsRequestSchema;
+    output: typeof GetCopySettingsResponseSchema;
+  },
+  /**
+   * By a front-end, for the primary: settings of a copy here, or word that they are as they were confirmed. Refused with staleRoleEpoch as
+   * CopySettings.
+   *
+   * @generated from rpc stamp.v1.Accounts.ConfirmCopy
+   */
+  confirmCopy: {
+    methodKind: "unary";
+    input: typeof CopyWordSchema;
+    output: typeof CopyWordResponseSchema;
+  },
+  /**
+   * By the location service: the primary of the copy here answers it neither, so that the copy may go on serving. Refused with staleRoleEpoch as
+   * CopySettings.
+   *
+   * @generated from rpc stamp.v1.Accounts.VouchForCopy
+   */
+  vouchForCopy: {
+    methodKind: "unary";
+    input: typeof RoleEpochRequestSchema;
+    output: typeof RoleResponseSchema;
+  },
+  /**
+   * How long this stamp's copy may be read from without a word of its primary.
+   *
+   * @generated from rpc stamp.v1.Accounts.GetCopyTerm
+   */
+  getCopyTerm: {
+    methodKind: "unary";
+    input: typeof GetAccountRequestSchema;
+    output: typeof CopyTermSchema;
+  },
+  /**
+   * Whether the settings of the account are in force everywhere.
+   *
+   * @generated from rpc stamp.v1.Accounts.GetSettingsInForce
+   */
+  getSettingsInForce: {
+    methodKind: "unary";
+    input: typeof GetAccountRequestSchema;
+    output: typeof SettingsInForceSchema;
   },
   /**
    * Gives a copy the keys and settings of its primary. Refused with staleRoleEpoch if this stamp follows another role epoch, or none.

@@ -8,13 +8,76 @@ import type { Place } from "./common_pb.ts";
 import { file_stamp_v1_common } from "./common_pb.ts";
 import type { TellVersionsRequestSchema, TellVersionsResponseSchema } from "./geo_reports_pb.ts";
 import { file_stamp_v1_geo_reports } from "./geo_reports_pb.ts";
+import type { Account } from "./objects_pb.ts";
+import { file_stamp_v1_objects } from "./objects_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file stamp/v1/geo_shipping.proto.
  */
 export const file_stamp_v1_geo_shipping: GenFile = /*@__PURE__*/
-  fileDesc("ChtzdGFtcC92MS9nZW9fc2hpcHBpbmcucHJvdG8SCHN0YW1wLnYxIrcBCgpDb3B5UmVwb3J0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSEAoIY29tcGxldGUYAyABKAgSGQoMbGFzdF9zeW5jX21zGAQgASgESACIAQESDgoGcGFpcmVkGAUgASgEEg8KB2xpbmVhZ2UYBiABKAQSGQoMY29weV9saW5lYWdlGAcgASgESAGIAQFCDwoNX2xhc3Rfc3luY19tc0IPCg1fY29weV9saW5lYWdlIiUKEkNvcHlSZXBvcnRSZXNwb25zZRIPCgdsaW5lYWdlGAEgASgEIooBChJHZXRTaGlwcGluZ1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIOCgZwYWlyZWQYAyABKAQSGwoOZHJhaW5lZF9tc19hZ28YBCABKARIAIgBARIUCgxjb3B5X2xpbmVhZ2UYBSABKARCEQoPX2RyYWluZWRfbXNfYWdvIkIKGUdldEFjY291bnRTaGlwcGluZ1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIUCgxjb3B5X2xpbmVhZ2UYAiABKAQiPgoOUmFuZ2VzU2hpcHBpbmcSLAoGcmFuZ2VzGAEgAygLMhwuc3RhbXAudjEuUmFuZ2VTaGlwcGluZ0ZhY3RzIvACChJSYW5nZVNoaXBwaW5nRmFjdHMSEAoIcmFuZ2VfaWQYASABKAkSEwoLb3duZXJfZXBvY2gYAiABKAQSDQoFdGFibGUYAyABKAkSDQoFc3RhdGUYBCABKAkSEAoIY29tcGxldGUYBSABKAgSFwoPcGVuZGluZ19jb21taXRzGAYgASgEEhUKDXBlbmRpbmdfYnl0ZXMYByABKAQSGQoMbGFzdF9zeW5jX21zGAggASgESACIAQESFAoMc2VlZGVkX2J5dGVzGAkgASgEEhIKCnNlZWRfYnl0ZXMYCiABKAQSHQoVc2VlZF9ieXRlc19wZXJfc2Vjb25kGAsgASgEEg8KB2ZhaWx1cmUYDCABKAkSJgoFcmF0ZXMYDSABKAsyFy5zdGFtcC52MS5TaGlwcGluZ1JhdGVzEg8KB2xpbmVhZ2UYDiABKAQSFAoMY29weV9saW5lYWdlGA8gASgEQg8KDV9sYXN0X3N5bmNfbXMibwoNU2hpcHBpbmdSYXRlcxIXCg93cml0dGVuX2NvbW1pdHMYASABKAESFwoPc2hpcHBlZF9jb21taXRzGAIgASgBEhUKDXdyaXR0ZW5fYnl0ZXMYAyABKAESFQoNc2hpcHBlZF9ieXRlcxgEIAEoASL5AwoPQWNjb3VudFNoaXBwaW5nEg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSEAoIY29tcGxldGUYAyABKAgSHAoPcGVuZGluZ19jb21taXRzGAQgASgESACIAQESFQoNcGVuZGluZ19ieXRlcxgFIAEoBBIZCgxsYXN0X3N5bmNfbXMYBiABKARIAYgBARIUCgxzZWVkZWRfYnl0ZXMYByABKAQSEgoKc2VlZF9ieXRlcxgIIAEoBBIdChVzZWVkX2J5dGVzX3Blcl9zZWNvbmQYCSABKAQSDwoHdHJvdWJsZRgKIAEoCRIOCgZub3dfbXMYCyABKAQSLAoGcmFuZ2VzGAwgAygLMhwuc3RhbXAudjEuUmFuZ2VTaGlwcGluZ0ZhY3RzEg4KBnBhaXJlZBgNIAEoBBIkChxjYXVnaHRfdXBfY29tbWl0c19wZXJfc2Vjb25kGA4gASgBEiIKGmNhdWdodF91cF9ieXRlc19wZXJfc2Vjb25kGA8gASgBEiYKBXJhdGVzGBAgASgLMhcuc3RhbXAudjEuU2hpcHBpbmdSYXRlcxIPCgdsaW5lYWdlGBEgASgEEhQKDGNvcHlfbGluZWFnZRgSIAEoBEISChBfcGVuZGluZ19jb21taXRzQg8KDV9sYXN0X3N5bmNfbXMiiQEKDkdlb1NoaXBSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFdGFibGUYAyABKAkSJAoIc2hpcG1lbnQYBCABKAsyEi5zdGFtcC52MS5TaGlwbWVudBINCgVsZXZlbBgFIAEoDRITCgtrbm93bl9sZXZlbBgGIAEoDSIiCg9HZW9TaGlwUmVzcG9uc2USDwoHYXBwbGllZBgBIAEoDSLFAQoIU2hpcG1lbnQSDQoFZXBvY2gYASABKAQSDAoEbmFtZRgCIAEoDBIoCgdjb21taXRzGAMgAygLMhcuc3RhbXAudjEuU2hpcHBlZENvbW1pdBIOCgZwYWlyZWQYBCABKAQSDwoHbGluZWFnZRgFIAEoBBIZCgxjb3B5X2xpbmVhZ2UYBiABKARIAIgBARIlCgdoYW5kbGVzGAcgAygLMhQuc3RhbXAudjEuRGF0YUhhbmRsZUIPCg1fY29weV9saW5lYWdlIlgKCkRhdGFIYW5kbGUSEQoJZXh0ZW50X2lkGAEgASgEEhQKDG9mZnNldF9ieXRlcxgCIAEoBBIUCgxsZW5ndGhfYnl0ZXMYAyABKA0SCwoDbWFjGAQgASgMIloKDVNoaXBwZWRDb21taXQSEAoIc2VxdWVuY2UYASABKAQSEwoLbGFzdF90aWNrZXQYAiABKAQSIgoEcm93cxgDIAMoCzIULnN0YW1wLnYxLlNoaXBwZWRSb3ciNwoKU2hpcHBlZFJvdxILCgNrZXkYASABKAwSEgoFdmFsdWUYAiABKAxIAIgBAUIICgZfdmFsdWUiiAEKDkdlb1NlZWRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDQoFdGFibGUYAyABKAkSIwoEcGFydBgEIAEoCzIVLnN0YW1wLnYxLlNjYW5uZWRQYXJ0Eg0KBWxldmVsGAUgASgNEhMKC2tub3duX2xldmVsGAYgASgNIhEKD0dlb1NlZWRSZXNwb25zZSJUChNHZW9Xcml0ZURhdGFSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDAoEbmFtZRgDIAEoDBIPCgdwYXlsb2FkGA8gASgMIlkKFEdlb1dyaXRlRGF0YVJlc3BvbnNlEh8KBnBsYWNlcxgBIAMoCzIPLnN0YW1wLnYxLlBsYWNlEhMKC3Bpbl90ZXJtX21zGAIgASgNEgsKA21hYxgDIAEoDCJVChFHZW9QaW5EYXRhUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEgwKBG5hbWUYAyABKAwSEgoKZXh0ZW50X2lkcxgEIAMoBCItChJHZW9QaW5EYXRhUmVzcG9uc2USFwoPZ29uZV9leHRlbnRfaWRzGAEgAygEIvgBCgtTY2FubmVkUGFydBINCgVlcG9jaBgBIAEoBBIQCghzZXF1ZW5jZRgCIAEoBBITCgtsYXN0X3RpY2tldBgDIAEoBBIPCgdsb3dfa2V5GAQgASgMEhAKCGhpZ2hfa2V5GAUgASgMEiIKBHJvd3MYBiADKAsyFC5zdGFtcC52MS5TaGlwcGVkUm93EhAKCHBpZWNlX29mGAcgASgMEhIKCmxhc3RfcGllY2UYCCABKAgSDgoGcGFpcmVkGAkgASgEEg8KB2xpbmVhZ2UYCiABKAQSJQoHaGFuZGxlcxgLIAMoCzIULnN0YW1wLnYxLkRhdGFIYW5kbGUyogMKB0dlb0Rvb3ISOwoEU2hpcBIYLnN0YW1wLnYxLkdlb1NoaXBSZXF1ZXN0Ghkuc3RhbXAudjEuR2VvU2hpcFJlc3BvbnNlEjsKBFNlZWQSGC5zdGFtcC52MS5HZW9TZWVkUmVxdWVzdBoZLnN0YW1wLnYxLkdlb1NlZWRSZXNwb25zZRJKCglXcml0ZURhdGESHS5zdGFtcC52MS5HZW9Xcml0ZURhdGFSZXF1ZXN0Gh4uc3RhbXAudjEuR2VvV3JpdGVEYXRhUmVzcG9uc2USRAoHUGluRGF0YRIbLnN0YW1wLnYxLkdlb1BpbkRhdGFSZXF1ZXN0Ghwuc3RhbXAudjEuR2VvUGluRGF0YVJlc3BvbnNlEjwKBlJlcG9ydBIULnN0YW1wLnYxLkNvcHlSZXBvcnQaHC5zdGFtcC52MS5Db3B5UmVwb3J0UmVzcG9uc2USTQoMVGVsbFZlcnNpb25zEh0uc3RhbXAudjEuVGVsbFZlcnNpb25zUmVxdWVzdBoeLnN0YW1wLnYxLlRlbGxWZXJzaW9uc1Jlc3BvbnNlYgZwcm90bzM", [file_stamp_v1_common, file_stamp_v1_geo_reports]);
+  fileDesc("ChtzdGFtcC92MS9nZW9fc2hpcHBpbmcucHJvdG8SCHN0YW1wLnYxIlwKCENvcHlXb3JkEg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSCwoDdGFnGAMgASgMEiMKCHNldHRpbmdzGAQgASgLMhEuc3RhbXAudjEuQWNjb3VudCIrChBDb3B5V29yZFJlc3BvbnNlEhcKD3NldHRpbmdzX3dhbnRlZBgBIAEoCCK3AQoKQ29weVJlcG9ydBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEhAKCGNvbXBsZXRlGAMgASgIEhkKDGxhc3Rfc3luY19tcxgEIAEoBEgAiAEBEg4KBnBhaXJlZBgFIAEoBBIPCgdsaW5lYWdlGAYgASgEEhkKDGNvcHlfbGluZWFnZRgHIAEoBEgBiAEBQg8KDV9sYXN0X3N5bmNfbXNCDwoNX2NvcHlfbGluZWFnZSIlChJDb3B5UmVwb3J0UmVzcG9uc2USDwoHbGluZWFnZRgBIAEoBCKKAQoSR2V0U2hpcHBpbmdSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDgoGcGFpcmVkGAMgASgEEhsKDmRyYWluZWRfbXNfYWdvGAQgASgESACIAQESFAoMY29weV9saW5lYWdlGAUgASgEQhEKD19kcmFpbmVkX21zX2FnbyJCChlHZXRBY2NvdW50U2hpcHBpbmdSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSFAoMY29weV9saW5lYWdlGAIgASgEIj4KDlJhbmdlc1NoaXBwaW5nEiwKBnJhbmdlcxgBIAMoCzIcLnN0YW1wLnYxLlJhbmdlU2hpcHBpbmdGYWN0cyLwAgoSUmFuZ2VTaGlwcGluZ0ZhY3RzEhAKCHJhbmdlX2lkGAEgASgJEhMKC293bmVyX2Vwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEg0KBXN0YXRlGAQgASgJEhAKCGNvbXBsZXRlGAUgASgIEhcKD3BlbmRpbmdfY29tbWl0cxgGIAEoBBIVCg1wZW5kaW5nX2J5dGVzGAcgASgEEhkKDGxhc3Rfc3luY19tcxgIIAEoBEgAiAEBEhQKDHNlZWRlZF9ieXRlcxgJIAEoBBISCgpzZWVkX2J5dGVzGAogASgEEh0KFXNlZWRfYnl0ZXNfcGVyX3NlY29uZBgLIAEoBBIPCgdmYWlsdXJlGAwgASgJEiYKBXJhdGVzGA0gASgLMhcuc3RhbXAudjEuU2hpcHBpbmdSYXRlcxIPCgdsaW5lYWdlGA4gASgEEhQKDGNvcHlfbGluZWFnZRgPIAEoBEIPCg1fbGFzdF9zeW5jX21zIm8KDVNoaXBwaW5nUmF0ZXMSFwoPd3JpdHRlbl9jb21taXRzGAEgASgBEhcKD3NoaXBwZWRfY29tbWl0cxgCIAEoARIVCg13cml0dGVuX2J5dGVzGAMgASgBEhUKDXNoaXBwZWRfYnl0ZXMYBCABKAEivwQKD0FjY291bnRTaGlwcGluZxIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEhAKCGNvbXBsZXRlGAMgASgIEhwKD3BlbmRpbmdfY29tbWl0cxgEIAEoBEgAiAEBEhUKDXBlbmRpbmdfYnl0ZXMYBSABKAQSGQoMbGFzdF9zeW5jX21zGAYgASgESAGIAQESFAoMc2VlZGVkX2J5dGVzGAcgASgEEhIKCnNlZWRfYnl0ZXMYCCABKAQSHQoVc2VlZF9ieXRlc19wZXJfc2Vjb25kGAkgASgEEg8KB3Ryb3VibGUYCiABKAkSDgoGbm93X21zGAsgASgEEiwKBnJhbmdlcxgMIAMoCzIcLnN0YW1wLnYxLlJhbmdlU2hpcHBpbmdGYWN0cxIOCgZwYWlyZWQYDSABKAQSJAocY2F1Z2h0X3VwX2NvbW1pdHNfcGVyX3NlY29uZBgOIAEoARIiChpjYXVnaHRfdXBfYnl0ZXNfcGVyX3NlY29uZBgPIAEoARImCgVyYXRlcxgQIAEoCzIXLnN0YW1wLnYxLlNoaXBwaW5nUmF0ZXMSDwoHbGluZWFnZRgRIAEoBBIUCgxjb3B5X2xpbmVhZ2UYEiABKAQSJgoZc2V0dGluZ3NfY29uZmlybWVkX21zX2FnbxgTIAEoBEgCiAEBQhIKEF9wZW5kaW5nX2NvbW1pdHNCDwoNX2xhc3Rfc3luY19tc0IcChpfc2V0dGluZ3NfY29uZmlybWVkX21zX2FnbyKJAQoOR2VvU2hpcFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBINCgV0YWJsZRgDIAEoCRIkCghzaGlwbWVudBgEIAEoCzISLnN0YW1wLnYxLlNoaXBtZW50Eg0KBWxldmVsGAUgASgNEhMKC2tub3duX2xldmVsGAYgASgNIiIKD0dlb1NoaXBSZXNwb25zZRIPCgdhcHBsaWVkGAEgASgNIsUBCghTaGlwbWVudBINCgVlcG9jaBgBIAEoBBIMCgRuYW1lGAIgASgMEigKB2NvbW1pdHMYAyADKAsyFy5zdGFtcC52MS5TaGlwcGVkQ29tbWl0Eg4KBnBhaXJlZBgEIAEoBBIPCgdsaW5lYWdlGAUgASgEEhkKDGNvcHlfbGluZWFnZRgGIAEoBEgAiAEBEiUKB2hhbmRsZXMYByADKAsyFC5zdGFtcC52MS5EYXRhSGFuZGxlQg8KDV9jb3B5X2xpbmVhZ2UiWAoKRGF0YUhhbmRsZRIRCglleHRlbnRfaWQYASABKAQSFAoMb2Zmc2V0X2J5dGVzGAIgASgEEhQKDGxlbmd0aF9ieXRlcxgDIAEoDRILCgNtYWMYBCABKAwiWgoNU2hpcHBlZENvbW1pdBIQCghzZXF1ZW5jZRgBIAEoBBITCgtsYXN0X3RpY2tldBgCIAEoBBIiCgRyb3dzGAMgAygLMhQuc3RhbXAudjEuU2hpcHBlZFJvdyI3CgpTaGlwcGVkUm93EgsKA2tleRgBIAEoDBISCgV2YWx1ZRgCIAEoDEgAiAEBQggKBl92YWx1ZSKIAQoOR2VvU2VlZFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBINCgV0YWJsZRgDIAEoCRIjCgRwYXJ0GAQgASgLMhUuc3RhbXAudjEuU2Nhbm5lZFBhcnQSDQoFbGV2ZWwYBSABKA0SEwoLa25vd25fbGV2ZWwYBiABKA0iEQoPR2VvU2VlZFJlc3BvbnNlIlQKE0dlb1dyaXRlRGF0YVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIMCgRuYW1lGAMgASgMEg8KB3BheWxvYWQYDyABKAwiWQoUR2VvV3JpdGVEYXRhUmVzcG9uc2USHwoGcGxhY2VzGAEgAygLMg8uc3RhbXAudjEuUGxhY2USEwoLcGluX3Rlcm1fbXMYAiABKA0SCwoDbWFjGAMgASgMIlUKEUdlb1BpbkRhdGFSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQSDAoEbmFtZRgDIAEoDBISCgpleHRlbnRfaWRzGAQgAygEIi0KEkdlb1BpbkRhdGFSZXNwb25zZRIXCg9nb25lX2V4dGVudF9pZHMYASADKAQi+AEKC1NjYW5uZWRQYXJ0Eg0KBWVwb2NoGAEgASgEEhAKCHNlcXVlbmNlGAIgASgEEhMKC2xhc3RfdGlja2V0GAMgASgEEg8KB2xvd19rZXkYBCABKAwSEAoIaGlnaF9rZXkYBSABKAwSIgoEcm93cxgGIAMoCzIULnN0YW1wLnYxLlNoaXBwZWRSb3cSEAoIcGllY2Vfb2YYByABKAwSEgoKbGFzdF9waWVjZRgIIAEoCBIOCgZwYWlyZWQYCSABKAQSDwoHbGluZWFnZRgKIAEoBBIlCgdoYW5kbGVzGAsgAygLMhQuc3RhbXAudjEuRGF0YUhhbmRsZTLiAwoHR2VvRG9vchI7CgRTaGlwEhguc3RhbXAudjEuR2VvU2hpcFJlcXVlc3QaGS5zdGFtcC52MS5HZW9TaGlwUmVzcG9uc2USOwoEU2VlZBIYLnN0YW1wLnYxLkdlb1NlZWRSZXF1ZXN0Ghkuc3RhbXAudjEuR2VvU2VlZFJlc3BvbnNlEkoKCVdyaXRlRGF0YRIdLnN0YW1wLnYxLkdlb1dyaXRlRGF0YVJlcXVlc3QaHi5zdGFtcC52MS5HZW9Xcml0ZURhdGFSZXNwb25zZRJECgdQaW5EYXRhEhsuc3RhbXAudjEuR2VvUGluRGF0YVJlcXVlc3QaHC5zdGFtcC52MS5HZW9QaW5EYXRhUmVzcG9uc2USPAoGUmVwb3J0EhQuc3RhbXAudjEuQ29weVJlcG9ydBocLnN0YW1wLnYxLkNvcHlSZXBvcnRSZXNwb25zZRI+CgxQdXNoU2V0dGluZ3MSEi5zdGFtcC52MS5Db3B5V29yZBoaLnN0YW1wLnYxLkNvcHlXb3JkUmVzcG9uc2USTQoMVGVsbFZlcnNpb25zEh0uc3RhbXAudjEuVGVsbFZlcnNpb25zUmVxdWVzdBoeLnN0YW1wLnYxLlRlbGxWZXJzaW9uc1Jlc3BvbnNlYgZwcm90bzM", [file_stamp_v1_common, file_stamp_v1_geo_reports, file_stamp_v1_objects]);
+
+/**
+ * Word of the primary about the settings of an account.
+ *
+ * @generated from message stamp.v1.CopyWord
+ */
+export type CopyWord = Message<"stamp.v1.CopyWord"> & {
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Role epoch of the primary, e.g. 6.
+   *
+   * @generated from field: uint64 epoch = 2;
+   */
+  epoch: bigint;
+
+  /**
+   * SHA-256 over the settings, 32 bytes.
+   *
+   * @generated from field: bytes tag = 3;
+   */
+  tag: Uint8Array;
+
+  /**
+   * The account with its keys and secrets; absent: they are those of the tag, which the copy has confirmed.
+   *
+   * @generated from field: stamp.v1.Account settings = 4;
+   */
+  settings?: Account | undefined;
+};
+
+/**
+ * Describes the message stamp.v1.CopyWord.
+ * Use `create(CopyWordSchema)` to create a new message.
+ */
+export const CopyWordSchema: GenMessage<CopyWord> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_shipping, 0);
+
+/**
+ * @generated from message stamp.v1.CopyWordResponse
+ */
+export type CopyWordResponse = Message<"stamp.v1.CopyWordResponse"> & {
+  /**
+   * True: the copy does not know the tag. The settings are to be sent.
+   *
+   * @generated from field: bool settings_wanted = 1;
+   */
+  settingsWanted: boolean;
+};
+
+/**
+ * Describes the message stamp.v1.CopyWordResponse.
+ * Use `create(CopyWordResponseSchema)` to create a new message.
+ */
+export const CopyWordResponseSchema: GenMessage<CopyWordResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_shipping, 1);
 
 /**
  * How far the copy of an account is, as its primary knows.
@@ -78,7 +141,7 @@ export type CopyReport = Message<"stamp.v1.CopyReport"> & {
  * Use `create(CopyReportSchema)` to create a new message.
  */
 export const CopyReportSchema: GenMessage<CopyReport> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 0);
+  messageDesc(file_stamp_v1_geo_shipping, 2);
 
 /**
  * @generated from message stamp.v1.CopyReportResponse
@@ -97,7 +160,7 @@ export type CopyReportResponse = Message<"stamp.v1.CopyReportResponse"> & {
  * Use `create(CopyReportResponseSchema)` to create a new message.
  */
 export const CopyReportResponseSchema: GenMessage<CopyReportResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 1);
+  messageDesc(file_stamp_v1_geo_shipping, 3);
 
 /**
  * Asks how far the ranges of a server, or of a stamp, are with an account.
@@ -147,7 +210,7 @@ export type GetShippingRequest = Message<"stamp.v1.GetShippingRequest"> & {
  * Use `create(GetShippingRequestSchema)` to create a new message.
  */
 export const GetShippingRequestSchema: GenMessage<GetShippingRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 2);
+  messageDesc(file_stamp_v1_geo_shipping, 4);
 
 /**
  * @generated from message stamp.v1.GetAccountShippingRequest
@@ -173,7 +236,7 @@ export type GetAccountShippingRequest = Message<"stamp.v1.GetAccountShippingRequ
  * Use `create(GetAccountShippingRequestSchema)` to create a new message.
  */
 export const GetAccountShippingRequestSchema: GenMessage<GetAccountShippingRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 3);
+  messageDesc(file_stamp_v1_geo_shipping, 5);
 
 /**
  * @generated from message stamp.v1.RangesShipping
@@ -192,7 +255,7 @@ export type RangesShipping = Message<"stamp.v1.RangesShipping"> & {
  * Use `create(RangesShippingSchema)` to create a new message.
  */
 export const RangesShippingSchema: GenMessage<RangesShipping> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 4);
+  messageDesc(file_stamp_v1_geo_shipping, 6);
 
 /**
  * What one range has sent of an account to the other stamp.
@@ -309,7 +372,7 @@ export type RangeShippingFacts = Message<"stamp.v1.RangeShippingFacts"> & {
  * Use `create(RangeShippingFactsSchema)` to create a new message.
  */
 export const RangeShippingFactsSchema: GenMessage<RangeShippingFacts> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 5);
+  messageDesc(file_stamp_v1_geo_shipping, 7);
 
 /**
  * What clients write, and what the other stamp acknowledges, in each second.
@@ -347,7 +410,7 @@ export type ShippingRates = Message<"stamp.v1.ShippingRates"> & {
  * Use `create(ShippingRatesSchema)` to create a new message.
  */
 export const ShippingRatesSchema: GenMessage<ShippingRates> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 6);
+  messageDesc(file_stamp_v1_geo_shipping, 8);
 
 /**
  * How far the copy of an account at its second stamp is.
@@ -475,6 +538,13 @@ export type AccountShipping = Message<"stamp.v1.AccountShipping"> & {
    * @generated from field: uint64 copy_lineage = 18;
    */
   copyLineage: bigint;
+
+  /**
+   * Time since the copy confirmed the settings, in milliseconds, e.g. 1500; absent: it has not, since the manager leads.
+   *
+   * @generated from field: optional uint64 settings_confirmed_ms_ago = 19;
+   */
+  settingsConfirmedMsAgo?: bigint | undefined;
 };
 
 /**
@@ -482,7 +552,7 @@ export type AccountShipping = Message<"stamp.v1.AccountShipping"> & {
  * Use `create(AccountShippingSchema)` to create a new message.
  */
 export const AccountShippingSchema: GenMessage<AccountShipping> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 7);
+  messageDesc(file_stamp_v1_geo_shipping, 9);
 
 /**
  * @generated from message stamp.v1.GeoShipRequest
@@ -537,7 +607,7 @@ export type GeoShipRequest = Message<"stamp.v1.GeoShipRequest"> & {
  * Use `create(GeoShipRequestSchema)` to create a new message.
  */
 export const GeoShipRequestSchema: GenMessage<GeoShipRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 8);
+  messageDesc(file_stamp_v1_geo_shipping, 10);
 
 /**
  * @generated from message stamp.v1.GeoShipResponse
@@ -556,7 +626,7 @@ export type GeoShipResponse = Message<"stamp.v1.GeoShipResponse"> & {
  * Use `create(GeoShipResponseSchema)` to create a new message.
  */
 export const GeoShipResponseSchema: GenMessage<GeoShipResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 9);
+  messageDesc(file_stamp_v1_geo_shipping, 11);
 
 /**
  * Consecutive commits of one PartitionName.
@@ -620,7 +690,7 @@ export type Shipment = Message<"stamp.v1.Shipment"> & {
  * Use `create(ShipmentSchema)` to create a new message.
  */
 export const ShipmentSchema: GenMessage<Shipment> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 10);
+  messageDesc(file_stamp_v1_geo_shipping, 12);
 
 /**
  * Bytes that were written at the receiver for one PartitionName, as GeoWriteDataResponse told them.
@@ -662,7 +732,7 @@ export type DataHandle = Message<"stamp.v1.DataHandle"> & {
  * Use `create(DataHandleSchema)` to create a new message.
  */
 export const DataHandleSchema: GenMessage<DataHandle> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 11);
+  messageDesc(file_stamp_v1_geo_shipping, 13);
 
 /**
  * @generated from message stamp.v1.ShippedCommit
@@ -695,7 +765,7 @@ export type ShippedCommit = Message<"stamp.v1.ShippedCommit"> & {
  * Use `create(ShippedCommitSchema)` to create a new message.
  */
 export const ShippedCommitSchema: GenMessage<ShippedCommit> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 12);
+  messageDesc(file_stamp_v1_geo_shipping, 14);
 
 /**
  * @generated from message stamp.v1.ShippedRow
@@ -721,7 +791,7 @@ export type ShippedRow = Message<"stamp.v1.ShippedRow"> & {
  * Use `create(ShippedRowSchema)` to create a new message.
  */
 export const ShippedRowSchema: GenMessage<ShippedRow> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 13);
+  messageDesc(file_stamp_v1_geo_shipping, 15);
 
 /**
  * @generated from message stamp.v1.GeoSeedRequest
@@ -776,7 +846,7 @@ export type GeoSeedRequest = Message<"stamp.v1.GeoSeedRequest"> & {
  * Use `create(GeoSeedRequestSchema)` to create a new message.
  */
 export const GeoSeedRequestSchema: GenMessage<GeoSeedRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 14);
+  messageDesc(file_stamp_v1_geo_shipping, 16);
 
 /**
  * @generated from message stamp.v1.GeoSeedResponse
@@ -789,7 +859,7 @@ export type GeoSeedResponse = Message<"stamp.v1.GeoSeedResponse"> & {
  * Use `create(GeoSeedResponseSchema)` to create a new message.
  */
 export const GeoSeedResponseSchema: GenMessage<GeoSeedResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 15);
+  messageDesc(file_stamp_v1_geo_shipping, 17);
 
 /**
  * @generated from message stamp.v1.GeoWriteDataRequest
@@ -829,7 +899,7 @@ export type GeoWriteDataRequest = Message<"stamp.v1.GeoWriteDataRequest"> & {
  * Use `create(GeoWriteDataRequestSchema)` to create a new message.
  */
 export const GeoWriteDataRequestSchema: GenMessage<GeoWriteDataRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 16);
+  messageDesc(file_stamp_v1_geo_shipping, 18);
 
 /**
  * @generated from message stamp.v1.GeoWriteDataResponse
@@ -863,7 +933,7 @@ export type GeoWriteDataResponse = Message<"stamp.v1.GeoWriteDataResponse"> & {
  * Use `create(GeoWriteDataResponseSchema)` to create a new message.
  */
 export const GeoWriteDataResponseSchema: GenMessage<GeoWriteDataResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 17);
+  messageDesc(file_stamp_v1_geo_shipping, 19);
 
 /**
  * @generated from message stamp.v1.GeoPinDataRequest
@@ -903,7 +973,7 @@ export type GeoPinDataRequest = Message<"stamp.v1.GeoPinDataRequest"> & {
  * Use `create(GeoPinDataRequestSchema)` to create a new message.
  */
 export const GeoPinDataRequestSchema: GenMessage<GeoPinDataRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 18);
+  messageDesc(file_stamp_v1_geo_shipping, 20);
 
 /**
  * @generated from message stamp.v1.GeoPinDataResponse
@@ -922,7 +992,7 @@ export type GeoPinDataResponse = Message<"stamp.v1.GeoPinDataResponse"> & {
  * Use `create(GeoPinDataResponseSchema)` to create a new message.
  */
 export const GeoPinDataResponseSchema: GenMessage<GeoPinDataResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 19);
+  messageDesc(file_stamp_v1_geo_shipping, 21);
 
 /**
  * All rows that the primary had between two keys at one moment.
@@ -1013,7 +1083,7 @@ export type ScannedPart = Message<"stamp.v1.ScannedPart"> & {
  * Use `create(ScannedPartSchema)` to create a new message.
  */
 export const ScannedPartSchema: GenMessage<ScannedPart> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_geo_shipping, 20);
+  messageDesc(file_stamp_v1_geo_shipping, 22);
 
 /**
  * Door of a front-end for another stamp: rows of an account whose copy is here (docs/design/geo.md "Shipping"). Its callers prove this stamp's
@@ -1072,6 +1142,17 @@ export const GeoDoor: GenService<{
     methodKind: "unary";
     input: typeof CopyReportSchema;
     output: typeof CopyReportResponseSchema;
+  },
+  /**
+   * Keys and settings of the account, or word that they are as they were confirmed. A copy that has heard neither for 60 s is not read from, unless
+   * the location service vouches for it.
+   *
+   * @generated from rpc stamp.v1.GeoDoor.PushSettings
+   */
+  pushSettings: {
+    methodKind: "unary";
+    input: typeof CopyWordSchema;
+    output: typeof CopyWordResponseSchema;
   },
   /**
    * Asked by a primary that a forced failover to this stamp deposed: what the copy here had. Refused with staleRoleEpoch if this stamp is not the

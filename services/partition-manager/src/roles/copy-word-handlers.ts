@@ -1,0 +1,52 @@
+/** Wire calls about keys and settings of accounts that have a copy (docs/design/geo.md "Keys and settings"). */
+import { type Outcome, ok, refused } from "@stamp/base";
+import { roleOf, ships } from "@stamp/geo";
+import type { CallContext, Handlers } from "@stamp/ports";
+import { type Account, type Accounts, fromWire } from "@stamp/wire";
+import type { AccountOperation, AccountResult } from "../accounts/account-rows.ts";
+import type { RoleCommands } from "./role-commands.ts";
+
+type WordHandlers = Pick<
+  Handlers<typeof Accounts>,
+  "getCopySettings" | "confirmCopy" | "vouchForCopy" | "getCopyTerm" | "getSettingsInForce"
+>;
+
+export function copyWordHandlers(
+  roles: RoleCommands,
+  read: (account: string, context: CallContext) => Promise<Outcome<Account>>,
+  execute: (operation: AccountOperation, context: CallContext) => Promise<Outcome<AccountResult>>,
+): WordHandlers {
+  const { words } = roles;
+  const at = (context: CallContext) => (operation: AccountOperation) => execute(operation, context);
+  return {
+    getCopySettings: async ({ account, confirmed, whole }, context) => {
+      const held = await read(account, context);
+      if (!held.ok) return held;
+      const role = roleOf(held.value.geoRole);
+      if (!role.ok) return role;
+      if (!ships(role.value)) return ok({});
+      const tag = words.tagOf(held.value);
+      const { confirmed: isConfirmed } = words.seen(account, tag, confirmed);
+      return ok({ tag, ...((whole || isConfirmed === undefined) && { settings: held.value }) });
+    },
+    confirmCopy: async ({ account, epoch, tag, settings }, context) => {
+      if (tag.length === 0) return refused("invalidArgument", "badRequest", `word about account ${account} without a tag`);
+      const confirmed = await roles.confirm(account, fromWire(epoch), tag, settings, at(context));
+      return confirmed.ok ? ok({ settingsWanted: !confirmed.value }) : confirmed;
+    },
+    vouchForCopy: async ({ account, epoch }, context) => {
+      const vouched = await roles.vouch(account, fromWire(epoch), at(context));
+      return vouched.ok ? ok({ geoRole: vouched.value }) : vouched;
+    },
+    getCopyTerm: async ({ account }, context) => {
+      const role = await roles.decodedRole(account, at(context));
+      return role.ok ? ok({ servesForMs: words.servesForMs(account, role.value.epoch) }) : role;
+    },
+    getSettingsInForce: async ({ account }, context) => {
+      const held = await read(account, context);
+      if (!held.ok) return held;
+      const role = roleOf(held.value.geoRole);
+      return role.ok ? ok(words.inForce(account, words.tagOf(held.value), role.value)) : role;
+    },
+  };
+}

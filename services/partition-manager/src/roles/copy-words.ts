@@ -1,0 +1,148 @@
+/**
+ * Words about the keys and settings of accounts with a copy (docs/design/geo.md "Keys and settings"): at the primary, which ones the copy has
+ * confirmed; at the secondary, when the primary was heard last. Kept in memory by the leading partition manager.
+ *
+ *     row of the primary ──► tag ──► partition server ──► door of the other stamp ──► row of the copy ──► confirmed
+ *
+ * Invariants:
+ * - Settings are in force when no front-end of this stamp acts on older ones, and none of the copy's stamp.
+ * - A copy is read from for `copyTermMs` after a word of its primary, or of the location service while the primary answers it neither (rule
+ *   `copiesServeWhileHeard`).
+ * - A new leader has heard nothing, and learns it again within seconds.
+ */
+import { equalBytes, toHex, utf8 } from "@stamp/base";
+import { type AccountRole, copyTermMs, settingsTermMs, ships } from "@stamp/geo";
+import type { World } from "@stamp/ports";
+import type { Account } from "@stamp/wire";
+
+/** Settings of an account at its primary. Times are of the monotonic clock, in milliseconds. */
+interface AtPrimary {
+  readonly tag: Uint8Array;
+  /** When this manager first saw them. */
+  readonly seenMs: number;
+  /** When the copy first confirmed them, and last; undefined: it has not. */
+  readonly confirmed: { readonly firstMs: number; readonly lastMs: number } | undefined;
+}
+
+interface AtSecondary {
+  readonly epoch: number;
+  /** Tag of the settings that the row has; undefined: somebody else may have changed them. */
+  readonly tag: Uint8Array | undefined;
+  readonly heardMs: number;
+  /** When the primary itself last said which settings it has; undefined: it has not. */
+  readonly saidMs: number | undefined;
+}
+
+export interface InForce {
+  readonly inForce: boolean;
+  readonly waitMs: number;
+  /** Where the settings are not in force, and what to do; empty: they are, or will be after `waitMs`. */
+  readonly where: string;
+}
+
+const accountsMax = 10_000;
+/** So long after its last word a primary counts as speaking, in milliseconds: it says one every 2 s, and calls end within 10 s. */
+const speaksMs = 15_000;
+
+export class CopyWords {
+  readonly #world: World;
+  readonly #primary = new Map<string, AtPrimary>();
+  readonly #secondary = new Map<string, AtSecondary>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  get #nowMs(): number {
+    return this.#world.clock.monotonicMs();
+  }
+
+  /** SHA-256 over what a copy shares with its primary. */
+  tagOf({ keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes }: Account): Uint8Array {
+    const scopes = encryptionScopes.map(({ name, key, disabled }) => [name, toHex(key), disabled]);
+    const { blob, queue, table } = serviceProperties;
+    const shared = [keys, toHex(delegationSecret), blob, queue, table, toHex(configuredDigest), scopes];
+    return this.#world.digest.sha256(utf8(JSON.stringify(shared)));
+  }
+
+  /** Notes the settings that an account has at its primary; `confirmed`: tag that its copy has just confirmed. */
+  seen(name: string, tag: Uint8Array, confirmed?: Uint8Array): AtPrimary {
+    const nowMs = this.#nowMs;
+    const held = this.#primary.get(name);
+    const same = held !== undefined && equalBytes(held.tag, tag) ? held : { tag, seenMs: nowMs, confirmed: undefined };
+    const isConfirmed = confirmed !== undefined && equalBytes(confirmed, tag);
+    const next = isConfirmed ? { ...same, confirmed: { firstMs: same.confirmed?.firstMs ?? nowMs, lastMs: nowMs } } : same;
+    remember(this.#primary, name, next);
+    return next;
+  }
+
+  /** Time since the copy confirmed the settings that the account was last seen with, in milliseconds; undefined: it has not. */
+  confirmedMsAgo(name: string): number | undefined {
+    const confirmed = this.#primary.get(name)?.confirmed;
+    return confirmed && Math.max(0, Math.round(this.#nowMs - confirmed.lastMs));
+  }
+
+  /** Whether the settings of an account at its primary are in force everywhere. */
+  inForce(name: string, tag: Uint8Array, role: AccountRole): InForce {
+    const { seenMs, confirmed } = this.seen(name, tag);
+    const termMs = settingsTermMs(role);
+    const waitOf = (sinceMs: number): number => Math.max(0, Math.ceil(sinceMs + termMs - this.#nowMs));
+    if (!ships(role)) return { inForce: waitOf(seenMs) === 0, waitMs: waitOf(seenMs), where: "" };
+    if (confirmed === undefined) return { inForce: false, waitMs: waitOf(seenMs), where: unconfirmed(role) };
+    const waitMs = Math.max(waitOf(seenMs), waitOf(confirmed.firstMs));
+    return { inForce: waitMs === 0, waitMs, where: "" };
+  }
+
+  /** The primary said which settings it has, and the row of the copy has them. */
+  said(name: string, epoch: number, tag: Uint8Array): void {
+    const nowMs = this.#nowMs;
+    remember(this.#secondary, name, { epoch, tag, heardMs: nowMs, saidMs: nowMs });
+  }
+
+  /** The primary was heard, or vouched for: the settings are those of before. */
+  heard(name: string, epoch: number): void {
+    const { tag, saidMs } = this.#held(name, epoch);
+    remember(this.#secondary, name, { epoch, tag, heardMs: this.#nowMs, saidMs });
+  }
+
+  /** The settings of the primary came another way: what it sends next is compared. */
+  copied(name: string, epoch: number): void {
+    const { saidMs } = this.#held(name, epoch);
+    remember(this.#secondary, name, { epoch, tag: undefined, heardMs: this.#nowMs, saidMs });
+  }
+
+  /** True if the primary itself speaks: settings that come another way may be older, and are left out. */
+  hearsPrimary(name: string, epoch: number): boolean {
+    const { saidMs } = this.#held(name, epoch);
+    return saidMs !== undefined && this.#nowMs - saidMs < speaksMs;
+  }
+
+  #held(name: string, epoch: number): Pick<AtSecondary, "tag" | "saidMs"> {
+    const held = this.#secondary.get(name);
+    return held?.epoch === epoch ? held : { tag: undefined, saidMs: undefined };
+  }
+
+  /** True if the row of the copy has the settings of the tag. */
+  knows(name: string, epoch: number, tag: Uint8Array): boolean {
+    const held = this.#secondary.get(name);
+    return held?.epoch === epoch && held.tag !== undefined && equalBytes(held.tag, tag);
+  }
+
+  /** Time for which the copy under a role epoch may be read from, in milliseconds; 0: not at all. */
+  servesForMs(name: string, epoch: number): number {
+    if (!this.#world.rules.on("copiesServeWhileHeard")) return copyTermMs;
+    const held = this.#secondary.get(name);
+    return held?.epoch === epoch ? Math.max(0, Math.floor(held.heardMs + copyTermMs - this.#nowMs)) : 0;
+  }
+}
+
+const unconfirmed = ({ peer = "the other stamp" }: AccountRole): string =>
+  `stamp ${peer} has not confirmed them. It refuses reads ${copyTermMs / 1_000} s after it last heard of this stamp, unless the location service ` +
+  "cannot reach this stamp either: look at ./stamp geo status, and at the link to that stamp";
+
+function remember<T>(map: Map<string, T>, name: string, value: T): void {
+  map.delete(name);
+  map.set(name, value);
+  const oldest = map.keys().next().value;
+  if (map.size > accountsMax && oldest !== undefined) map.delete(oldest);
+}
