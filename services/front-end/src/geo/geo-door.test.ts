@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { allRules, concatBytes, featureLevel, type Outcome, ok, refused, toHex } from "@stamp/base";
+import { allRules, concatBytes, featureLevel, type Outcome, ok, refused, timeNumber, toHex } from "@stamp/base";
 import { roleWithoutRow } from "@stamp/geo";
 import { accountKeys } from "@stamp/objects";
 import type { CallContext, World } from "@stamp/ports";
@@ -21,6 +21,8 @@ import type { Copies } from "./copies.ts";
 import { GeoRefusals, geoDoorHandlers } from "./geo-door.ts";
 
 const account = "acme";
+/** 28 November 2026, in milliseconds since 1970. */
+const nowMs = 1_795_824_000_000;
 const { low, high } = accountKeys(account);
 const key = (name: string): Uint8Array => concatBytes([low, new TextEncoder().encode(name)]);
 const context = { deadlineMs: 1_000, signal: new AbortController().signal } as unknown as CallContext;
@@ -40,7 +42,14 @@ function doorOf(ends: readonly Uint8Array[], refuses?: string, ownLevel?: number
   const role = { ...roleWithoutRow, role: "unseeded", epoch: 3, ...copied } as const;
   const accounts = { roleNow: async () => ok(role) } as unknown as Accounts;
   const refusals = new GeoRefusals();
-  const handlers = geoDoorHandlers({ rules: allRules } as World, accounts, router, {} as Copies, refusals, () => ownLevel);
+  const handlers = geoDoorHandlers(
+    { rules: allRules, clock: { wallMs: () => nowMs } } as unknown as World,
+    accounts,
+    router,
+    {} as Copies,
+    refusals,
+    () => ownLevel,
+  );
   const seed = (lowKey: Uint8Array, highKey: Uint8Array, names: readonly string[], epoch = 3n, table = "Entity", level = 1) => {
     const rows = names.map((name) => ({ key: key(name), value: new Uint8Array(1) }));
     const part = { epoch, sequence: 9n, lastTicket: 9n, lowKey, highKey, rows };
@@ -138,7 +147,7 @@ function doorFor(note: Note) {
       ...(peer === undefined ? {} : { peer }),
     } as const;
     const accounts = { roleNow: async () => ok(role) } as unknown as Accounts;
-    const world = { rules: allRules, clock: { monotonicMs: () => 0 } } as unknown as World;
+    const world = { rules: allRules, clock: { monotonicMs: () => 0, wallMs: () => nowMs } } as unknown as World;
     const door = geoDoorHandlers(world, accounts, router, copies, new GeoRefusals(), () => (level === "unheard" ? undefined : level));
     const by = { ...context, caller, callerName } as CallContext;
     const epoch = 3n;
@@ -249,4 +258,45 @@ test("geo door: rows of blobs of a release that sends no handles are refused fro
   };
   assert.deepEqual([await asked(3, "Blob"), await asked(4, "Entity")], ["applied", "applied"]);
   assert.equal(await asked(4, "Blob"), "failedPrecondition newerFormat");
+});
+
+test("geo door: a commit or a lineage that no log can have made by now is refused, and one of now is taken", async () => {
+  const applied: string[] = [];
+  const router = {
+    applyShipped: async () => ok(applied.push("ship")),
+    applyScanned: async () => {
+      applied.push("seed");
+      return ok(new Uint8Array(0));
+    },
+  } as unknown as Router;
+  const role = { ...roleWithoutRow, role: "secondary", epoch: 3, peer: "north-1" } as const;
+  const accounts = { roleNow: async () => ok(role) } as unknown as Accounts;
+  const world = { rules: allRules, clock: { monotonicMs: () => 0, wallMs: () => nowMs } } as unknown as World;
+  const door = geoDoorHandlers(world, accounts, router, {} as Copies, new GeoRefusals(), () => 4);
+  const by = { ...context, caller: "geo-peer", callerName: "north-1" } as CallContext;
+  const base = { account, epoch: 3n, table: "Blob", knownLevel: featureLevel };
+  const ship = (sequence: bigint, lineage: bigint) => {
+    const commits = [{ sequence: 1n }, { sequence }].map((commit) => ({ ...commit, lastTicket: 1n, rows: [] }));
+    return door.ship(create(GeoShipRequestSchema, { ...base, shipment: { epoch: 3n, name: key("a"), lineage, commits } }), by);
+  };
+  const seed = (sequence: bigint, lineage: bigint) => {
+    const part = { epoch: 3n, sequence, lineage, lastTicket: 1n, lowKey: low, highKey: high, rows: [] };
+    return door.seed(create(GeoSeedRequestSchema, { ...base, part }), by);
+  };
+  const now = BigInt(timeNumber(nowMs));
+  const far = BigInt(timeNumber(nowMs + 2 * 86_400_000));
+  for (const call of [ship, seed]) {
+    for (const [sequence, lineage] of [
+      [far, 0n],
+      [9n, far],
+      [2n ** 53n - 1n, 0n],
+    ] as const) {
+      const answer = await call(sequence, lineage);
+      assert.ok(!answer.ok && answer.failure.reason === "badRequest" && /by this stamp's clock/.test(answer.failure.message));
+    }
+    assert.deepEqual(applied, []);
+    assert.ok((await call(now, now)).ok);
+    assert.equal(applied.length, 1);
+    applied.length = 0;
+  }
 });

@@ -8,10 +8,11 @@
  * - A caller is served for accounts only whose row names its stamp as the other one. It proves which stamp it is by a secret that was made for
  *   that stamp, by a certificate, or by both. A secret that all peers share, as releases before made it, is taken below feature level 4.
  * - Bytes of blobs go to the range of their blob, under the same check. A row that refers to bytes is refused where they are not.
+ * - No commit and no lineage of a log is taken that the other stamp can't have made by now: it would stand above all that it makes later.
  * - Rows of a stamp with a higher feature level are refused: they may have formats that processes here can't read.
  * - A part of a scan is answered when every range that has keys of it has applied it.
  */
-import { compareBytes, neededLevels, type Outcome, ok, refused } from "@stamp/base";
+import { compareBytes, type Failed, neededLevels, type Outcome, ok, refused, timeNumber } from "@stamp/base";
 import { type AccountRole, acceptsShipment, tellsVersions } from "@stamp/geo";
 import { accountKeys, hasBytes, isShippedFor, isShippedTable, type Route, type ShippedTable } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
@@ -22,14 +23,27 @@ import type { CallLimits, Router } from "../routing/router.ts";
 import type { Copies } from "./copies.ts";
 
 const namesMax = 1_000;
+/** How far the clock of another stamp may be ahead. */
+const clockSkewMs = 86_400_000;
 const bad = (message: string) => refused("invalidArgument", "badRequest", message);
+
+/** Rows of a shipment or of a part of a scan. */
+interface ShippedRows {
+  /** Role epoch. */
+  readonly epoch: bigint;
+  readonly lineage?: bigint;
+  /** Last commit of a part of a scan. */
+  readonly sequence?: bigint;
+  /** Commits of a shipment. */
+  readonly commits?: readonly { readonly sequence: bigint }[];
+}
 
 interface Asked {
   readonly account: string;
   readonly table: string;
   readonly epoch: bigint;
-  /** Role epoch of the rows; undefined: there are none. */
-  readonly inner: bigint | undefined;
+  /** Facts about the rows; undefined: there are none. */
+  readonly rows: ShippedRows | undefined;
   /** Feature level of the rows; 0: only bytes are shipped. */
   readonly level: number;
   /** Feature level that the sender's release knows; undefined: only bytes are shipped. */
@@ -54,7 +68,7 @@ export function geoDoorHandlers(
   /** Refuses rows that this stamp does not take. */
   const accepted = async (asked: Asked, limits: CallLimits): Promise<Outcome<ShippedTable>> => {
     const { account, epoch, context } = asked;
-    const readable = readableHere(asked, ownLevel());
+    const readable = readableHere(world, asked, ownLevel());
     if (!readable.ok) return readable;
     const role = await roleOf(accounts, account, limits);
     if (!role.ok) return role;
@@ -67,12 +81,12 @@ export function geoDoorHandlers(
     return taken;
   };
   const dataRoute = async (
-    asked: Omit<Asked, "table" | "inner" | "level">,
+    asked: Omit<Asked, "table" | "rows" | "level">,
     name: Uint8Array,
     limits: CallLimits,
   ): Promise<Outcome<Route>> => {
     const { account, epoch } = asked;
-    const taken = await accepted({ ...asked, table: "Blob", inner: epoch, level: 0 }, limits);
+    const taken = await accepted({ ...asked, table: "Blob", rows: { epoch }, level: 0 }, limits);
     if (!taken.ok) return taken;
     return holdsKey(accountKeys(account), name) ? ok({ table: "Blob", key: name }) : bad("bytes outside of their account");
   };
@@ -80,14 +94,14 @@ export function geoDoorHandlers(
   return {
     ship: async ({ account, epoch, table, level, knownLevel, shipment }, context) => {
       const limits = limitsOf(context);
-      const shipped = await accepted({ account, epoch, table, inner: shipment?.epoch, level, knownLevel, context }, limits);
+      const shipped = await accepted({ account, epoch, table, rows: shipment, level, knownLevel, context }, limits);
       if (!shipped.ok) return shipped;
       if (shipment === undefined || !holdsKey(accountKeys(account), shipment.name)) return bad("a shipment outside of its account");
       return router.applyShipped({ table: shipped.value, key: shipment.name }, shipment, limits);
     },
     seed: async ({ account, epoch, table, level, knownLevel, part }, context) => {
       const limits = limitsOf(context);
-      const seeded = await accepted({ account, epoch, table, inner: part?.epoch, level, knownLevel, context }, limits);
+      const seeded = await accepted({ account, epoch, table, rows: part, level, knownLevel, context }, limits);
       if (!seeded.ok) return seeded;
       const { low, high } = accountKeys(account);
       if (part === undefined || compareBytes(part.lowKey, low) < 0 || compareBytes(part.highKey, high) > 0) {
@@ -207,10 +221,12 @@ const shared = refused(
  * Refuses what this release or stamp can't read; else returns the table. `own`: feature level of this stamp; undefined: not heard yet. It has the
  * level that brought copies at least.
  */
-function readableHere({ table, epoch, inner, level, knownLevel }: Asked, own: number | undefined): Outcome<ShippedTable> {
+function readableHere(world: World, { table, epoch, rows, level, knownLevel }: Asked, own: number | undefined): Outcome<ShippedTable> {
   if (!isShippedTable(table)) return bad(`rows of table ${JSON.stringify(table)} are not shipped: this stamp may run another release`);
-  if (inner === undefined) return bad("a shipment without rows");
-  if (inner !== epoch) return bad("a shipment names two role epochs");
+  if (rows === undefined) return bad("a shipment without rows");
+  if (rows.epoch !== epoch) return bad("a shipment names two role epochs");
+  const early = fromTheFuture(world, rows);
+  if (early !== undefined) return early;
   const known = Math.max(own ?? 0, neededLevels.accountRoles);
   const vouched = neededLevels.vouchedShipments;
   if (hasBytes(table) && known >= vouched && knownLevel !== undefined && knownLevel < vouched) {
@@ -220,6 +236,19 @@ function readableHere({ table, epoch, inner, level, knownLevel }: Asked, own: nu
   if (level <= known) return ok(table);
   const message = `rows of feature level ${level} are shipped to a stamp of feature level ${known}: upgrade the copy's stamp, and raise its level (./stamp upgrade finalize)`;
   return refused("failedPrecondition", "newerFormat", message);
+}
+
+/**
+ * Refuses sequences and lineages above those of the time: a log makes fewer commits in a second than that scale has numbers, and lineages are on
+ * it (log-lineage.ts of @stamp/lsm).
+ */
+function fromTheFuture({ clock }: World, { lineage = 0n, sequence = 0n, commits = [] }: ShippedRows): Failed | undefined {
+  const most = BigInt(timeNumber(clock.wallMs() + clockSkewMs));
+  const numbers = [lineage, sequence, ...commits.map((commit) => commit.sequence)];
+  const far = numbers.find((number) => number > most);
+  return far === undefined
+    ? undefined
+    : bad(`commit or lineage ${far} can't be made before ${most} by this stamp's clock: do the clocks of both stamps agree?`);
 }
 
 /** Refuses rows of a table that is not copied for the account. */
