@@ -7,6 +7,7 @@ import {
   clusterConfigSchema,
   configKeys,
   control,
+  DamagedRecordError,
   DataFolder,
   flagName,
   loadConfig,
@@ -57,7 +58,26 @@ export function configOf(command: Command, { withoutRecord = false }: { readonly
   return loadFor(command, {}, withoutRecord);
 }
 
+/** A supervisor looks at its files every 2 s. */
+const writtenAgainMs = 6_000;
+const lookAgainMs = 200;
+
+/** While a cluster runs its record is in its supervisor, which writes a damaged one again: the command waits for that. */
 function loadFor(command: Command, values: Partial<ClusterConfig>, withoutRecord = false): ClusterConfig {
+  const endMs = performance.now() + writtenAgainMs;
+  for (;;) {
+    try {
+      return loadOnce(command, values, withoutRecord);
+    } catch (error) {
+      if (!(error instanceof DamagedRecordError) || performance.now() > endMs) throw error;
+      const { dataDir } = loadOnce(command, values, true);
+      if (new DataFolder(dataDir).running().supervisor === undefined) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lookAgainMs);
+    }
+  }
+}
+
+function loadOnce(command: Command, values: Partial<ClusterConfig>, withoutRecord: boolean): ClusterConfig {
   const { config, data, ...options } = command.opts<Record<string, unknown>>();
   const taken = [...(flagged.get(command) ?? []), olderKey];
   const flags = Object.fromEntries(Object.entries(options).filter(([key]) => taken.includes(key)));

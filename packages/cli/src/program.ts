@@ -4,6 +4,7 @@
  */
 import { Command, CommanderError } from "commander";
 import { CommandError, exitCodes } from "./exit.ts";
+import { nearest } from "./nearest.ts";
 import { addWords } from "./top-level.ts";
 
 export async function runProgram(argv: readonly string[]): Promise<void> {
@@ -14,7 +15,7 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
     .addHelpText(
       "after",
       `
-Also: stamp test, stamp check, stamp sim, stamp bench (of this repository).
+Also: stamp test, stamp check, stamp ci, stamp sim, stamp bench (of this repository).
 
 Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 not running, 4 not ready, 5 a drill found a broken promise;
 of stamp health: 6 a person should act, 7 something is not served or data are in danger;
@@ -25,6 +26,12 @@ of stamp up: 9 an extent node with a disk in the data folder was not started; 13
   await addVersion(program, argv.slice(2));
   await addWords(program, argv.slice(2));
   throwAtEnd(program);
+  const unknown = unknownWord(program, argv.slice(2));
+  if (unknown !== undefined) {
+    console.error(`stamp: ${unknown}`);
+    process.exitCode = exitCodes.usage;
+    return;
+  }
   try {
     await program.parseAsync(argv);
   } catch (error) {
@@ -52,6 +59,35 @@ function throwAtEnd(command: Command): void {
   command.exitOverride();
   for (const each of command.commands) throwAtEnd(each);
 }
+
+/**
+ * Says that a command is none, with the nearest one. commander answers `--help` behind a word that it does not know with the help of the words
+ * before, and exit code 0. Undefined if all words are commands.
+ */
+function unknownWord(program: Command, args: readonly string[]): string | undefined {
+  let at = program;
+  for (const [index, word] of args.entries()) {
+    if (word.startsWith("-") || at.commands.length === 0) return undefined;
+    if (word === "help") return index === 0 ? unknownWord(program, args.slice(1)) : undefined;
+    const next = at.commands.find((each) => each.name() === word || each.aliases().includes(word));
+    if (next === undefined) {
+      // A command with arguments of its own takes the word.
+      if (at.registeredArguments.length > 0) return undefined;
+      const words = [...at.commands.map((each) => each.name()), ...(at === program ? repositoryWords : [])];
+      const near = nearest(word, words);
+      const path = pathOf(at);
+      const hint = near === undefined ? `see: ./${path} --help` : `did you mean: ./${path} ${near}`;
+      return `there is no command ${path} ${word}; ${hint}`;
+    }
+    at = next;
+  }
+  return undefined;
+}
+
+/** Words that the launcher takes, of this repository. */
+const repositoryWords = ["test", "check", "ci", "sim", "bench"];
+
+const pathOf = (command: Command): string => (command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`);
 
 /** Throws what is a bug: that needs its stack. */
 async function tellError(error: unknown): Promise<void> {

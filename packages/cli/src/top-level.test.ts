@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -67,12 +67,13 @@ describe("first words of the command line", () => {
     assert.equal(help.code, 0);
     for (const word of topLevelWords) assert.match(help.out, new RegExp(`^ {2}${word} `, "m"));
     assert.equal(wrong.code, 2);
-    assert.match(wrong.said, /Did you mean status\?/);
+    assert.match(wrong.said, /did you mean: \.\/stamp status/);
     for (const { loaded } of [help, wrong]) {
       const ours = loaded.filter((each) => /\/(packages|services)\//.test(each) && !each.includes("/node_modules/"));
       assert.deepEqual(ours.map((each) => each.replace(/.*\/packages\//, "")).sort(), [
         "cli/src/exit.ts",
         "cli/src/main.ts",
+        "cli/src/nearest.ts",
         "cli/src/program.ts",
         "cli/src/top-level.ts",
       ]);
@@ -88,5 +89,32 @@ describe("first words of the command line", () => {
     // loaded.
     const large = status.loaded.filter((each) => /\/(pino-pretty|jose|@grpc\+reflection)@/.test(each));
     assert.deepEqual(large, []);
+  });
+});
+
+describe("a wrong command line", () => {
+  const main = join(import.meta.dirname, "main.ts");
+  const ran = (...args: readonly string[]) => spawnSync(process.execPath, [main, ...args], { encoding: "utf8" });
+
+  for (const [args, said] of [
+    [["lifecycle", "--help"], /^stamp: there is no command stamp lifecycle; see: \.\/stamp --help$/m],
+    [["helth", "--help"], /^stamp: there is no command stamp helth; did you mean: \.\/stamp health$/m],
+    [["version"], /did you mean: \.\/stamp --version$/m],
+    [["backup"], /did you mean: \.\/stamp metadata$/m],
+    [["node", "drian", "extent-node-1"], /there is no command stamp node drian; did you mean: \.\/stamp node drain$/m],
+    [["help", "helth"], /did you mean: \.\/stamp health$/m],
+    [["health", "--jsn"], /unknown option '--jsn'\n\(Did you mean --json\?\)/],
+  ] as const)
+    it(`${args.join(" ")}: the nearest that exists, exit code 2`, () => {
+      const { status, stderr, stdout } = ran(...args);
+      assert.equal(status, 2, stdout + stderr);
+      assert.match(stderr, said);
+    });
+
+  it("help of commands that exist is as before", () => {
+    for (const args of [["--help"], ["health", "--help"], ["node", "drain", "--help"], ["help", "node"]]) {
+      const { status, stdout } = ran(...args);
+      assert.deepEqual([status, stdout.startsWith("Usage: stamp")], [0, true], args.join(" "));
+    }
   });
 });

@@ -25,7 +25,6 @@ export const developmentAccount = {
 
 const text = () => z.string().min(1);
 const count = (max: number) => z.number().int().min(1).max(max);
-const port = () => z.number().int().min(1).max(65_535);
 const bytes = () => z.number().int().min(1);
 const milliseconds = () => z.number().int().min(1);
 const flag = () => z.boolean();
@@ -77,7 +76,10 @@ export const clusterConfigSchema = z.strictObject({
   internalBind: text()
     .default("127.0.0.1")
     .describe("Address of everything else: gRPC, the bus, health doors. Others than loopback only in a network of the stamp's machines"),
-  portBase: port()
+  portBase: z
+    .number()
+    .int()
+    .min(1)
     .max(65_000)
     .default(10_000)
     .describe("Blob is served on it, queue and table on the next two; gRPC from +100, readiness from +200"),

@@ -21,7 +21,7 @@ export { planCluster } from "./plan-cluster.ts";
 export { outgoingRemark, type SystemPorts, systemPorts } from "./ports/outgoing-ports.ts";
 export { portsOfBase, type ReservedPorts, reservePorts } from "./ports/port-base.ts";
 export { internalReachOf, noAccountServed, reachRemarks, restReachOf } from "./reach.ts";
-export { clusterRecordPath, readClusterRecord, recordSealedBy, writeClusterRecord } from "./record/cluster-record.ts";
+export { clusterRecordPath, DamagedRecordError, readClusterRecord, recordSealedBy, writeClusterRecord } from "./record/cluster-record.ts";
 export { DataFolder } from "./record/data-folder.ts";
 export { changesSince, nodesLeftOut, refuseRemoval, remarksOf, rememberedLine } from "./record/remembered.ts";
 export { masterKeyPath } from "./record/sealed-accounts.ts";

@@ -228,7 +228,7 @@ const fragmentKey = ({ nodeId, diskId, version }: FragmentPlace): string => `${n
  * True if the extent was dropped while it was allocated: nobody was told of it. Any other drop records its time (rule
  * `dropTimeRecorded`). A node keeps a replica with content then.
  */
-const isNeverOpened = ({ phase, droppedAtMs, sealedLengthBytes }: ExtentRecord): boolean =>
+export const isNeverOpened = ({ phase, droppedAtMs, sealedLengthBytes }: ExtentRecord): boolean =>
   phase === "dropped" && droppedAtMs === undefined && sealedLengthBytes === undefined;
 
 /** Where a decoding makes replicas. */

@@ -26,3 +26,17 @@ test("drill geo-planned: a number of objects that is none is refused before a st
   assert.equal(status, 2, stderr);
   assert.match(stderr, /--objects: many is not a number of objects/);
 });
+
+test("drill list --json lists what drill list lists", () => {
+  const main = join(import.meta.dirname, "../main.ts");
+  const list = (...flags: readonly string[]): string =>
+    spawnSync(process.execPath, [main, "drill", "list", ...flags], { encoding: "utf8" }).stdout;
+  const names = (JSON.parse(list("--json")) as { readonly name: string }[]).map(({ name }) => name);
+  const shown = list()
+    .trimEnd()
+    .split("\n")
+    .slice(1)
+    .map((line) => line.split(" ")[0]);
+  assert.deepEqual(names, shown);
+  assert.ok(names.includes("slow-clients"));
+});

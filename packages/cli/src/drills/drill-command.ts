@@ -26,7 +26,8 @@ export function addDrill(program: Command): void {
     .description("all drills")
     .option("--json", "for tools")
     .action((options: { json?: boolean }) => {
-      if (options.json === true) console.log(toJson(drills.map(({ name, about, holdUpAimMs }) => ({ name, about, holdUpAimMs }))));
+      if (options.json === true)
+        console.log(toJson([...drills, ...ownDrills].map((each) => ({ name: each.name, about: each.about, holdUpAimMs: aimOf(each) }))));
       else
         console.log(
           table(
@@ -45,6 +46,9 @@ export function addDrill(program: Command): void {
   addOwnDrills(drill);
   addRun(drill);
 }
+
+/** Null for a drill that has a judgement of its own. */
+const aimOf = (drill: object): number | null => ("holdUpAimMs" in drill ? Number(drill.holdUpAimMs) : null);
 
 interface RunOptions {
   readonly attach?: boolean;

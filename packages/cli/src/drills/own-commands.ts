@@ -10,6 +10,7 @@ import {
   historiesDrill,
   ownDrills,
   runSlowClientsDrill,
+  type SlowReport,
   startOwn,
   type Verdict,
 } from "@stamp/drills";
@@ -81,11 +82,12 @@ function addSlowClients(drill: Command): void {
       "1,000 readers and 1,000 writers of 1 byte to 10 KiB a second beside a normal client: its latency, and what the front-end holds",
     )
     .option("--seconds <n>", "length of each of the three phases", "20")
+    .option("--strict", "latency over the aim is an error (exit code 5 instead of 8)")
     .option("--compose", composeText)
     .option("--keep", "keep the temporary folder")
     .option("--port-base <port>", "port of Blob; the others follow")
     .option("--json", "for tools")
-    .action(async ({ seconds, keep, portBase, json, compose }: Readonly<Record<"seconds" | "portBase", string>> & DrillFlags) => {
+    .action(async ({ seconds, keep, portBase, json, compose, strict }: Readonly<Record<"seconds" | "portBase", string>> & DrillFlags) => {
       if (!/^[1-9]\d{0,3}$/.test(seconds)) throw new CommandError(`--seconds: ${seconds} is not a number of seconds`, exitCodes.usage);
       const own = (): Promise<DrillTarget> => startOwn(portBase === undefined ? {} : { portBase }, keep === true);
       const target = await (compose === true ? attachCompose() : own());
@@ -94,13 +96,19 @@ function addSlowClients(drill: Command): void {
           if (json !== true) console.log(`  ${line}`);
         });
         if (json === true) console.log(toJson(report));
-        else console.log(endOf("slow-clients", report.broken, `Every bound was kept in ${report.phases.length} phases`));
-        process.exitCode = report.ok ? 0 : exitCodes.promiseBroken;
+        else console.log(slowClientsText(report));
+        process.exitCode = exitCodeOf([report.verdict], strict === true);
       } finally {
         await target.close();
       }
       await endProcess();
     });
+}
+
+function slowClientsText({ verdict, broken, slow, phases }: SlowReport): string {
+  const kept = `Every bound was kept in ${phases.length} phases`;
+  if (verdict !== "slow") return endOf("slow-clients", broken, kept);
+  return [...slow.map((each) => `    ${each}`), `slow-clients: SLOW. ${kept}; ${slow[0]}, on this machine.`].join("\n");
 }
 
 /** Adds the drill without writing clients: it hurts files and tables, and shows what fsck said and what was mended. */

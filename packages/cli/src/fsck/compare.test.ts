@@ -118,3 +118,15 @@ test("fsck: fragments that no record places there: of another version, of a repl
     "unknownFragment b 10",
   ]);
 });
+
+test("fsck: nodes that have heard of later metadata than the ones in use: content of a never opened extent, a higher version", () => {
+  const never: ManagerExtent = { ...extent, id: 9, phase: "dropped", sealedLengthBytes: undefined, checksum: undefined, neverOpened: true };
+  const held: NodeReplica = { ...whole, id: 9, contentBytes: 100 };
+  assert.deepEqual(found([never], [view("a", held), view("b", held)]), ["olderMetadata a 9", "olderMetadata b 9"]);
+  const unsealed = { ...held, state: "open", sealedLengthBytes: undefined } as const;
+  assert.deepEqual(found([never], [view("a", { ...unsealed, contentBytes: 0 })]), [], "an empty replica is what it leaves");
+  assert.deepEqual(found([{ ...never, neverOpened: false }], [view("a", held)]), [], "a dropped extent is kept for the grace");
+  const open: ManagerExtent = { ...extent, phase: "open", sealedLengthBytes: undefined, checksum: undefined, nodes: ["a"], version: 1 };
+  assert.deepEqual(found([open], [view("a", { ...whole, version: 2 })]), ["olderMetadata a 7"]);
+  assert.deepEqual(found([{ ...open, version: 2 }], [view("a", { ...whole, version: 2 })]), []);
+});

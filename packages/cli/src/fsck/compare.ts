@@ -6,6 +6,10 @@ export interface ManagerExtent {
   readonly phase: "allocating" | "open" | "sealing" | "sealed" | "dropped";
   readonly sealedLengthBytes: number | undefined;
   readonly checksum: number | undefined;
+  /** True if it was dropped before it was opened: no acknowledged byte can be in it. Undefined if that is not known. */
+  readonly neverOpened?: boolean;
+  /** Version of the record; undefined if it is not known. */
+  readonly version?: number;
   /** Nodes that should have a replica. */
   readonly nodes: readonly string[];
   readonly stream: string;
@@ -33,6 +37,10 @@ export interface NodeReplica {
   readonly state: "open" | "closed" | "sealed" | "damaged";
   readonly sealedLengthBytes: number | undefined;
   readonly checksum: number | undefined;
+  /** Bytes that it holds; undefined if that is not known. */
+  readonly contentBytes?: number;
+  /** Version of the extent that the node knows; undefined if that is not known. */
+  readonly version?: number;
   /** Found on the node itself: files, checksums. */
   readonly problems: readonly string[];
   /** This very check found that it is damaged. */
@@ -62,6 +70,7 @@ export type ProblemKind =
   | "wrongChecksum"
   | "notSealed"
   | "unknownExtent"
+  | "olderMetadata"
   | "leftOver"
   | "missingFragment"
   | "damagedFragment"
@@ -197,11 +206,26 @@ function mismatch(extent: ManagerExtent, replica: NodeReplica): Pick<Problem, "k
   return undefined;
 }
 
+const putBack =
+  "the metadata store was put back from an older copy: acknowledged data may be missing. Write nothing more, and put the newest copy back (docs/guides/metadata.md)";
+
+/** Why the node must have heard from a later metadata store than the one that is used now; undefined if nothing says so. */
+function whyOlder({ state, sealedLengthBytes = 0, contentBytes = 0, version = 0 }: NodeReplica, extent: ManagerExtent): string | undefined {
+  const bytes = Math.max(sealedLengthBytes, contentBytes);
+  if (extent.neverOpened === true && bytes > 0 && state !== "damaged")
+    return `it holds ${bytes} bytes, and the stream manager says that the extent was never opened`;
+  if (extent.version !== undefined && version > extent.version && extent.phase !== "dropped")
+    return `it knows version ${version} of the extent, and the stream manager only version ${extent.version}`;
+  return undefined;
+}
+
 function ofReplica(node: string, replica: NodeReplica, extent: ManagerExtent | undefined): Problem[] {
   if (extent === undefined) {
     const cure = "kept until a person decides: `stamp extent quarantine`";
     return [{ kind: "unknownExtent", node, extent: replica.id, what: "the stream manager does not know this extent", cure }];
   }
+  const older = whyOlder(replica, extent);
+  if (older !== undefined) return [{ kind: "olderMetadata", node, extent: replica.id, what: older, cure: putBack }];
   if (replica.foundNow && !extent.nodes.includes(node)) {
     const cure = "it was copied anew meanwhile; what is left of it is deleted after the grace period";
     return [{ kind: "damagedReplica", node, extent: replica.id, what: replica.problems.join("; "), cure }];

@@ -61,6 +61,8 @@ export async function gatherRunning(
       id: Number(extent.location?.extentId ?? 0n),
       phase: phases[extent.state] ?? "allocating",
       sealedLengthBytes: optional(extent.location?.sealedLengthBytes),
+      neverOpened: extent.neverOpened,
+      version: Number(extent.location?.version ?? 0n),
       checksum: extent.checksum,
       nodes: extent.nodeIds,
       stream: extent.stream,
@@ -139,7 +141,8 @@ async function askNode(
       const id = Number(replica.extentId);
       after = replica.extentId;
       const state = states[replica.state] ?? "damaged";
-      replicas.set(id, { id, state, sealedLengthBytes: optional(replica.sealedLengthBytes), checksum, problems, foundNow });
+      const held = { contentBytes: Number(replica.durableBytes), version: Number(replica.version) };
+      replicas.set(id, { id, state, sealedLengthBytes: optional(replica.sealedLengthBytes), checksum, problems, foundNow, ...held });
     }
     looked(replicas.size);
     if (!page.value.more) return { node, unreached: undefined, replicas, fragments, strayFiles };
@@ -180,8 +183,17 @@ export async function gatherStopped(config: ClusterConfig, deep: boolean, tell: 
     tell(`reading the disk of ${stopped.name}`);
     const checked = await checkDisk(partsOf(stopped), deep);
     const replicas = new Map<number, NodeReplica>();
-    for (const { extentId: id, state, sealedLengthBytes, checksum, damage } of checked.replicas) {
-      replicas.set(id, { id, state, sealedLengthBytes, checksum, problems: damage === "" ? [] : [damage], foundNow: false });
+    for (const { extentId: id, state, sealedLengthBytes, checksum, damage, durableBytes: contentBytes, version } of checked.replicas) {
+      replicas.set(id, {
+        id,
+        state,
+        sealedLengthBytes,
+        checksum,
+        problems: damage === "" ? [] : [damage],
+        foundNow: false,
+        contentBytes,
+        version,
+      });
     }
     for (const { extentId, ...problem } of checked.problems) {
       problems.push({ ...problem, node: stopped.name, ...(extentId === undefined ? {} : { extent: extentId }) });
@@ -200,9 +212,11 @@ async function storedExtents(config: ClusterConfig): Promise<ManagerExtent[]> {
   const digest = new NodeDigest();
   const entries = unwrap(await metadataOffline(nodeWorld({ dataDir, name: "lock-service-1", logger: silentLogger }), "sm/"));
   const state = unwrap(StreamState.load(entries, (bytes) => digest.crc32c(bytes)));
-  return [...state.extents()].map(({ id, phase, sealedLengthBytes, checksum, replicas, stream, coded }) => ({
+  return [...state.extents()].map(({ id, phase, sealedLengthBytes, checksum, replicas, stream, coded, droppedAtMs, version }) => ({
     id,
     phase,
+    neverOpened: phase === "dropped" && droppedAtMs === undefined && sealedLengthBytes === undefined,
+    version,
     sealedLengthBytes,
     checksum,
     nodes: replicas.map((replica) => replica.nodeId),

@@ -122,7 +122,10 @@ async function failOver(command: Command, account: string, how: Failover): Promi
   const reached = (now: LocatedAccount, begun: LocatedAccount) => now.epoch >= begun.operation;
   const what = `${how.forced ? "forced " : ""}failover of account ${account}`;
   // The old primary may be away for long, or for ever: the new one takes writes without it.
-  show(command, await operate(command, { account, what, begin, reached, endsWhenReached: how.forced }));
+  const otherwise = how.forced
+    ? {}
+    : { otherwise: `if the primary is lost: ./stamp geo failover ${account} --forced --accept-loss (what was not shipped is lost)` };
+  show(command, await operate(command, { account, what, begin, reached, endsWhenReached: how.forced, ...otherwise }));
 }
 
 function show(command: Command, account: LocatedAccount): void {

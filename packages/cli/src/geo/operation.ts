@@ -28,6 +28,8 @@ export interface Wanted {
   readonly withQueues?: boolean;
   /** True: the command ends as soon as that is reached, though the operation goes on with what it does afterwards. */
   readonly endsWhenReached?: boolean;
+  /** Advice for the case that the operation does not go on. */
+  readonly otherwise?: string;
 }
 
 /**
@@ -36,22 +38,26 @@ export interface Wanted {
  */
 export async function operate(
   command: Command,
-  { account, what, begin, reached, withQueues, endsWhenReached }: Wanted,
+  { account, what, begin, reached, withQueues, endsWhenReached, otherwise = "" }: Wanted,
 ): Promise<LocatedAccount> {
   return onLocation(command, async (transport, { at }) => {
     const client = locationAt(transport, at);
     const begun = await begin(client);
     if (begun.ok && withQueues === true && !begun.value.queues)
       throw new CommandError(`the ${what} has begun, and queues are ${leavesQueuesOut}. ./stamp geo give-up ${account} takes it back`);
+    const orElse = otherwise === "" ? "" : `. ${otherwise}`;
+    if (!begun.ok && orElse !== "") return { ok: false, failure: { ...begun.failure, message: `${begun.failure.message}${orElse}` } };
     if (!begun.ok || command.opts<{ wait?: boolean }>().wait === false) return begun;
     const afterwards = `The location service goes on with it by itself: ./stamp geo status ${account}`;
     const isEnough = (now: LocatedAccount): boolean => endsWhenReached === true && reached(now, begun.value);
     const watched = await withProgress({ what, afterwards }, (tell) =>
-      watch(client, begun.value, isEnough, (now) => tell(`${what}: ${stepText(now)}`)),
+      watch(client, begun.value, isEnough, (now) => tell(`${what}: ${stepText(now)}${now.trouble === "" ? "" : orElse}`)),
     );
     if (!reached(watched.account, begun.value)) {
       const why = watched.trouble === "" ? "" : `: ${watched.trouble}`;
-      throw new CommandError(`the ${what} was taken back${why}. ${account} is at stamp ${watched.account.stamp}, as before`);
+      throw new CommandError(
+        `the ${what} was taken back${why}. ${account} is at stamp ${watched.account.stamp}, as before${why === "" ? "" : orElse}`,
+      );
     }
     return { ok: true, value: watched.account };
   });

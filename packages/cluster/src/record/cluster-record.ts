@@ -118,8 +118,11 @@ function parsed(path: string, text: string): Record<string, unknown> {
   throw damaged(path, "not a JSON object");
 }
 
-const damaged = (path: string, why: string): StartError =>
-  new StartError(
+/** The record is there and can't be read. A supervisor that runs writes it again. */
+export class DamagedRecordError extends StartError {}
+
+const damaged = (path: string, why: string): DamagedRecordError =>
+  new DamagedRecordError(
     `${path} is damaged: ${why}. It says how this cluster was started and which extent nodes were decommissioned.\n` +
       "Put it back from a backup; or move it away and start with every flag that the cluster had (docs/formats/cluster-record.md)",
   );

@@ -123,3 +123,26 @@ test("supervisor, the reader of its output goes: it goes on", async () => {
   child.stdin.write("x");
   assert.deepEqual(await exited, [42, null]);
 });
+
+test("supervisor, cluster.json is damaged or removed: it is written again as it was; a secret that is gone or cut short, too", () =>
+  withBench(async ({ config, run, said }) => {
+    const running = await run();
+    await until("all seven started", () => said().length === 7);
+    const [record, secret] = ["cluster.json", "cluster-secret"].map((name) => join(config.dataDir, name)) as [string, string];
+    await until("both were looked at", () => existsSync(record) && existsSync(secret));
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    for (const path of [record, secret]) {
+      const before = readFileSync(path, "utf8");
+      const isBack = (): boolean => existsSync(path) && readFileSync(path, "utf8") === before;
+      writeFileSync(path, before.slice(0, 10));
+      await until(`${path} is whole again`, isBack);
+      rmSync(path);
+      await until(`${path} is there again`, isBack);
+    }
+    // A secret that is one was put there by a rotation, or by a person.
+    const other = `${"x".repeat(40)}\n`;
+    writeFileSync(secret, other);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    assert.equal(readFileSync(secret, "utf8"), other);
+    await running.stop();
+  }));

@@ -8,7 +8,7 @@ import { type ClusterConfig, clusterConfigSchema } from "../config.ts";
 import type { Plan, PlannedProcess } from "../plan.ts";
 import { planCluster } from "../plan-cluster.ts";
 import { type TakenPort, takenPorts } from "../ports/ports-in-use.ts";
-import { type ClusterRecord, readClusterRecord, writeClusterRecord } from "../record/cluster-record.ts";
+import { type ClusterRecord, clusterRecordPath, readClusterRecord, writeClusterRecord } from "../record/cluster-record.ts";
 import { DataFolder, type SupervisorRecord } from "../record/data-folder.ts";
 import { FolderNotes } from "../record/folder-notes.ts";
 import { nodesLeftOut, rememberedOf } from "../record/remembered.ts";
@@ -18,6 +18,7 @@ import type { ClusterStatus, ProcessStatus } from "../status.ts";
 import { missingPeer } from "../topology/peer-files.ts";
 import { masterKeyFileOf, prepareDisks, prepareMasterKey, prepareSecret, withMasterKey } from "../topology/prepare-host.ts";
 import { readTopology } from "../topology/topology.ts";
+import { fileState, KeptSecret } from "./kept-files.ts";
 import { ManagedProcess, type ProcessEvent } from "./managed-process.ts";
 
 export interface SupervisorOptions {
@@ -69,6 +70,9 @@ export class Supervisor {
   #described = false;
   /** State of the master key's file when `#cluster` was written. */
   #describedWith = "";
+  /** State of the record's file when it was written. */
+  #recordState = "";
+  readonly #secret: KeptSecret;
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
@@ -79,6 +83,7 @@ export class Supervisor {
     this.plan = planCluster(withMasterKey(options.config, this.#masterKeyFile), known);
     this.#cluster = { config: rememberedOf(options.config), retired: known?.retired ?? [], slots: this.#slotsOf(this.plan.processes) };
     this.folder = new DataFolder(options.config.dataDir);
+    this.#secret = new KeptSecret(options.config);
   }
 
   /** Starts every process; throws StartError. Resolves when they are started, not when they are ready. */
@@ -218,6 +223,7 @@ export class Supervisor {
   #remember(record: ClusterRecord): void {
     this.#describedWith = masterKeyStateIn(this.config.dataDir);
     writeClusterRecord(this.config.dataDir, record);
+    this.#recordState = fileState(clusterRecordPath(this.config.dataDir));
     this.#cluster = record;
     this.#described = true;
   }
@@ -261,14 +267,19 @@ export class Supervisor {
   }
 
   /**
-   * Records how this cluster was started, and again when the master key has changed, which seals the accounts in the record. A changed key that
+   * Records how this cluster was started; again when the file was changed by somebody else, is damaged or gone; and again when the master key has
+   * changed, which seals the accounts in the record. A changed key that
    * can't be used leaves the record as it is: the partition servers tell of it.
    */
   #describe(): void {
     const keyState = masterKeyStateIn(this.config.dataDir);
-    if ((this.#described && keyState === this.#describedWith) || this.#stopping !== undefined) return;
+    const path = clusterRecordPath(this.config.dataDir);
+    const isOurs = fileState(path) === this.#recordState;
+    if ((this.#described && isOurs && keyState === this.#describedWith) || this.#stopping !== undefined) return;
     try {
       writeClusterRecord(this.config.dataDir, this.#cluster);
+      if (this.#described && !isOurs) process.stderr.write(`stamp: the supervisor has written ${path} again, which was changed or gone\n`);
+      this.#recordState = fileState(path);
       this.#described = true;
       this.#describedWith = keyState;
     } catch (error) {
@@ -325,6 +336,7 @@ export class Supervisor {
   #poll(): void {
     this.#keepFolder();
     this.#notes.written("cluster.json", () => this.#describe());
+    this.#notes.written("cluster-secret", () => this.#secret.look());
     this.#record();
     const nowMs = performance.now();
     for (const managed of this.#processes) if (this.#isDue(managed, nowMs)) void this.#ask(managed, nowMs);

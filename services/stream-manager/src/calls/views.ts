@@ -12,6 +12,7 @@ import type {
 import { streamKey } from "@stamp/stream";
 import { ExtentState, NodeDuty, toWire } from "@stamp/wire";
 import type { Coder } from "../coding/coder.ts";
+import { isNeverOpened } from "../garbage.ts";
 import { addTo } from "../repair/blocked-copies.ts";
 import type { Repairer } from "../repair/repairer.ts";
 import type { Completer } from "../seal/completer.ts";
@@ -150,6 +151,7 @@ export class Views {
           }),
       attempt: extent.attempt?.kind ?? (this.#fragments().waitsToDecode(extent.id) ? "decode (waiting)" : ""),
       newerFragments: this.#fragments().newerThan(extent),
+      neverOpened: isNeverOpened(extent),
     };
   }
 
