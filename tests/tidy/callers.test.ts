@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as wire from "@stamp/wire";
-import { callers, callersOf, methodsFor } from "@stamp/wire";
+import { callers, callersOf, methodsFor, rowsOf } from "@stamp/wire";
 
 interface Service {
   readonly kind: "service";
@@ -22,13 +22,29 @@ test("callers: every method of every service has its callers in packages/wire/sr
   );
 });
 
+test("callers: every kind of operation, and every field of a change of an account, has a row of its own", () => {
+  const rows = rowsOf("stamp.v1.PartitionServer/Execute")?.rows ?? {};
+  const kindsIn = ({ oneofs }: { readonly oneofs: readonly { readonly fields: readonly { readonly localName: string }[] }[] }): string[] =>
+    oneofs.flatMap(({ fields }) => fields.map(({ localName }) => localName));
+  const fields = wire.ChangeAccountSchema.fields.map(({ localName }) => localName).filter((name) => name !== "account");
+  const parted: Record<string, string[]> = {
+    table: kindsIn(wire.TableOperationSchema),
+    queue: kindsIn(wire.QueueOperationSchema),
+    // The first secret is one more thing that the same field does.
+    changeAccount: [...fields, "firstDelegationSecret"],
+  };
+  const expected = kindsIn(wire.OperationSchema).flatMap((kind) => parted[kind]?.map((inner) => `${kind}.${inner}`) ?? [kind]);
+  assert.ok(expected.length > 70, `${expected.length} kinds`);
+  assert.deepEqual(Object.keys(rows).sort(), expected.sort());
+});
+
 test("callers: what changes or destroys is for few", () => {
   const only = (method: string): string => String(callersOf(`stamp.v1.${method}`));
   assert.equal(only("ExtentNode/Append"), "partition-server,partition-manager", "owners of streams append, and nobody else");
   assert.equal(only("ExtentNode/SealExtent"), "stream-manager");
   assert.equal(only("ExtentNode/DeleteExtent"), "stream-manager");
   assert.equal(only("ExtentNode/Replicate"), "extent-node");
-  // A location service has a store of its own, and services/lock-service/src/confined.ts keeps it from those of stamps.
+  // A location service has a store of its own, with records below location/.
   assert.equal(only("MetadataStore/Transact"), "stream-manager,partition-manager,location-service");
   assert.equal(only("Accounts/GetForCopy"), "location-peer,location-service", "answers with every secret of an account");
   assert.equal(only("StreamManager/SealAcceptingLoss"), "operator");

@@ -175,6 +175,12 @@ export class LeaseTable {
     return this.#entries.get(name)?.record.epoch ?? 0;
   }
 
+  /** Returns the process that was granted this epoch of the lease; undefined if it is not the newest. */
+  holderOf(name: string, epoch: number): string | undefined {
+    const record = this.#entries.get(name)?.record;
+    return record?.epoch === epoch ? record.holder : undefined;
+  }
+
   #onEpoch(name: string, epoch: number, nowMs: number, act: (entry: Entry) => { persist?: LeaseRecord }): LeaseDecision<LeaseView> {
     const withheld = this.#withheld(name);
     if (withheld !== undefined) return withheld;

@@ -1,10 +1,11 @@
 /**
- * Callers of methods: for each service between processes, the roles that its methods serve. The server of a call checks it
- * (`packages/ports-node/src/grpc`), and the simulator does for every call of every seed. `operator` is the command line, the supervisor, and
- * tools with a token. Health is for everybody; a service that authorizes its callers itself says `everybody`.
+ * Callers of methods: for each service between processes, the roles that its methods serve, and where one method does different things, the
+ * roles that each of them is for (`request-callers.ts`). The server of a call checks it (`packages/ports-node/src/grpc`), and the simulator does
+ * for every call of every seed. `operator` is the command line, the supervisor, and tools with a token. Health is for everybody; a service
+ * that authorizes its callers itself says `everybody`.
  *
  * With the shared secret, the role is what the caller says: the table finds mistakes, and keeps out nobody who knows the secret. With
- * certificates (`tls: "cluster"`), the role is proven.
+ * certificates (`tls: "cluster"`), the role is proven, and so is the name that a request gives its caller.
  *
  * The compiler refuses a method without a row; `callers.test.ts` refuses a service without a table.
  */
@@ -25,34 +26,30 @@ import { PartitionServer } from "./gen/stamp/v1/partition_server_pb.ts";
 import { Signals } from "./gen/stamp/v1/signals_pb.ts";
 import { Status } from "./gen/stamp/v1/status_pb.ts";
 import { StreamManager } from "./gen/stamp/v1/stream_manager_pb.ts";
+import {
+  acquiredLeases,
+  announcements,
+  type ByRequest,
+  editedStreams,
+  endedLeases,
+  heldLeases,
+  joinedStreams,
+  listedRecords,
+  namedStream,
+  nodeReports,
+  operations,
+  ownedStream,
+  ownedStreams,
+  writtenRecords,
+} from "./request-callers.ts";
+import { type Caller, type Callers, callers } from "./roles.ts";
 
-/**
- * Numbers of callers. They travel in the hello of the bus (docs/formats/bus.md) and are never given to another role.
- */
-export const callerNumbers = {
-  "lock-service": 1,
-  "stream-manager": 2,
-  "extent-node": 3,
-  "partition-manager": 4,
-  "partition-server": 5,
-  "front-end": 6,
-  operator: 7,
-  "location-service": 8,
-  "geo-peer": 9,
-  "location-peer": 10,
-} as const;
-
-export type Caller = keyof typeof callerNumbers;
-export const callers = Object.keys(callerNumbers) as Caller[];
-
-export const isCaller = (text: string): text is Caller => Object.hasOwn(callerNumbers, text);
-
-type Callers = readonly Caller[] | "everybody";
-type MethodsOf<S extends DescService> = Readonly<Record<keyof S["method"], Callers>>;
+type Row = Callers | ByRequest;
+type MethodsOf<S extends DescService> = Readonly<Record<keyof S["method"], Row>>;
 
 interface ServiceCallers {
   readonly service: DescService;
-  readonly methods: Readonly<Record<string, Callers>>;
+  readonly methods: Readonly<Record<string, Row>>;
 }
 
 const table = <S extends DescService>(service: S, methods: MethodsOf<S>): ServiceCallers => ({ service, methods });
@@ -61,12 +58,8 @@ const table = <S extends DescService>(service: S, methods: MethodsOf<S>): Servic
 const owners = ["partition-server", "partition-manager"] as const;
 /** They lead, or serve, by a lease. */
 const leased = ["stream-manager", "partition-manager", "partition-server"] as const;
-const managers = ["stream-manager", "partition-manager"] as const;
 const readers = [...owners, "front-end", "operator"] as const;
-/**
- * A location service has a lock service of its own, and calls the stamps that it knows. At a lock service it is confined to its own lease and
- * its own records (`services/lock-service/src/confined.ts`), so that it holds and writes nothing of a stamp.
- */
+/** A location service has a lock service of its own, with its own lease and its own records, and calls the stamps that it knows. */
 const locations = ["location-service"] as const;
 /** A location service at a stamp that it knows: by the secret that the stamp has made for it, or by the whole one as in releases before. */
 const atStamps = ["location-peer", ...locations] as const;
@@ -76,38 +69,37 @@ const atStamps = ["location-peer", ...locations] as const;
  */
 const peers = ["geo-peer", "partition-server"] as const;
 const members = callers.filter((caller) => caller !== "geo-peer");
-const leasedAnywhere = [...leased, ...locations] as const;
 
 const tables: readonly ServiceCallers[] = [
   table(LockService, {
-    acquireLease: leasedAnywhere,
-    renewLease: leasedAnywhere,
-    releaseLease: leasedAnywhere,
-    refuseRenewals: ["partition-manager"],
+    acquireLease: acquiredLeases,
+    renewLease: heldLeases,
+    releaseLease: heldLeases,
+    refuseRenewals: endedLeases,
     getLease: members,
     listLeases: ["partition-manager", "operator"],
   }),
   table(MetadataStore, {
     getKeys: [...leased, "operator"],
-    listKeys: [...leasedAnywhere, "operator"],
+    listKeys: listedRecords,
     readChanges: [...leased, "operator"],
-    transact: [...managers, ...locations],
+    transact: writtenRecords,
     getStamp: [...leased, ...atStamps, "extent-node", "operator"],
     readSnapshot: ["extent-node", "stream-manager", "operator"],
   }),
   table(StreamManager, {
-    createStream: [...owners, "operator"],
-    openStream: [...owners, "operator"],
-    openStreams: owners,
-    sealAndAllocate: owners,
-    truncateStream: [...owners, "operator"],
-    deleteStream: [...owners, "operator"],
+    createStream: namedStream,
+    openStream: namedStream,
+    openStreams: ownedStreams,
+    sealAndAllocate: ownedStream,
+    truncateStream: namedStream,
+    deleteStream: namedStream,
     getStream: [...owners, "operator"],
     statStream: [...owners, "operator"],
     renameStream: ["operator"],
-    concatenateStreams: [...owners, "operator"],
-    multiModify: [...owners, "operator"],
-    allocateAhead: owners,
+    concatenateStreams: joinedStreams,
+    multiModify: editedStreams,
+    allocateAhead: ownedStream,
     listStreams: ["operator"],
     locateExtents: [...readers, "extent-node"],
     listExtents: ["operator"],
@@ -127,7 +119,7 @@ const tables: readonly ServiceCallers[] = [
     listStrayFragments: ["operator"],
     deleteStrayFragment: ["operator"],
     adoptFragments: ["operator"],
-    reportNode: ["extent-node"],
+    reportNode: nodeReports,
   }),
   table(ExtentNode, {
     append: owners,
@@ -174,8 +166,7 @@ const tables: readonly ServiceCallers[] = [
     checkpointPartition: ["partition-manager"],
     collectPartition: ["partition-manager"],
     listIncarnations: ["partition-server"],
-    // Account keys are rows, and read by an operation. The operator's drills ask as a caller with an old map does.
-    execute: ["front-end", "partition-manager", "operator"],
+    execute: operations,
     writeData: ["front-end"],
     pinData: ["front-end"],
     applyShipped: ["front-end"],
@@ -264,7 +255,7 @@ const tables: readonly ServiceCallers[] = [
   }),
   // A lock service reads the level in its own store.
   table(FeatureLevels, {
-    announce: [...leased, ...atStamps, "extent-node", "front-end"],
+    announce: announcements,
     getFeatureLevel: ["operator"],
     setFeatureLevel: ["operator"],
   }),
@@ -277,14 +268,22 @@ const tables: readonly ServiceCallers[] = [
   table(Bus, { connect: callers }),
 ];
 
+const callersIn = (row: Row | undefined): Callers => {
+  if (row === undefined || row === "everybody") return row ?? [];
+  if (!("rows" in row)) return row;
+  const named = Object.values(row.rows);
+  return callers.filter((caller) => named.some((by) => by.includes(caller)));
+};
+
 /** Names of methods are as on the bus: `stamp.v1.ExtentNode/Append`. */
-const byMethod: ReadonlyMap<string, Callers> = new Map(
+const rowsByMethod: ReadonlyMap<string, Row | undefined> = new Map(
   tables.flatMap(({ service, methods }) =>
-    service.methods.map((method: DescMethod) => [`${service.typeName}/${method.name}`, methods[method.localName] ?? []] as const),
+    service.methods.map((method: DescMethod) => [`${service.typeName}/${method.name}`, methods[method.localName]] as const),
   ),
 );
+const byMethod: ReadonlyMap<string, Callers> = new Map([...rowsByMethod].map(([name, row]) => [name, callersIn(row)]));
 
-/** The roles that a method serves; undefined for a method of no service of this table, e.g. health. */
+/** The roles that a method serves, for one thing at least; undefined for a method of no service of this table, e.g. health. */
 export const callersOf = (method: string): Callers | undefined => byMethod.get(method);
 
 const allowed = Object.fromEntries(
@@ -296,3 +295,31 @@ const allowed = Object.fromEntries(
 
 /** Methods that a role may call, by name. */
 export const methodsFor = (caller: Caller): ReadonlySet<string> => allowed[caller];
+
+/** Returns the rows of a method whose requests do different things; undefined if all of them do the same. */
+export function rowsOf(method: string): ByRequest | undefined {
+  const row = rowsByMethod.get(method);
+  return row !== undefined && row !== "everybody" && "rows" in row ? row : undefined;
+}
+
+/** Looks at a request; returns what its caller may not do, in words, or undefined. */
+export type RequestCheck = (request: object, caller: Caller, name: string | undefined) => string | undefined;
+
+/**
+ * Returns the check of a method's requests for callers that may call the method; undefined if there is none. `name` is what a certificate
+ * proves, undefined without one.
+ */
+export function requestCheckOf(method: string): RequestCheck | undefined {
+  const row = rowsOf(method);
+  if (row === undefined) return undefined;
+  const { rows, doneBy, namesOf } = row;
+  return (request, caller, name) => {
+    for (const done of doneBy(request as never)) {
+      const by = Object.hasOwn(rows, done) ? rows[done] : undefined;
+      if (by !== "everybody" && !by?.includes(caller)) return `${method} (${done})`;
+    }
+    if (name === undefined || namesOf === undefined) return undefined;
+    const other = namesOf(request as never).find((each) => each !== name);
+    return other === undefined ? undefined : `${method} as ${other}: its certificate is of ${name}`;
+  };
+}

@@ -5,7 +5,7 @@
 
 export { type PlainBlockReference, packBlockSizes, packBlocks, unpackBlockSizes, unpackBlocks } from "./block-references.ts";
 export { busVersion } from "./bus-version.ts";
-export { type Caller, callerNumbers, callers, callersOf, isCaller, methodsFor } from "./callers.ts";
+export { callersOf, methodsFor, type RequestCheck, requestCheckOf, rowsOf } from "./callers.ts";
 export { type NamedValue, propertyFromWire, propertyToWire, valueFromWire, valueToWire } from "./entity-values.ts";
 export * as etcd from "./gen/etcdserverpb/etcd_pb.ts";
 export * from "./gen/stamp/v1/accounts_pb.ts";
@@ -33,4 +33,5 @@ export * from "./gen/stamp/v1/stream_manager_pb.ts";
 export { answerable, executeFields, fieldLevel, operationOf } from "./levels.ts";
 export { fromWire, toWire } from "./numbers.ts";
 export { initOf, plainOf } from "./plain.ts";
+export { type Caller, callerNumbers, callers, isCaller } from "./roles.ts";
 export { signedIdentifiersFromWire, signedIdentifiersToWire } from "./signed-identifiers.ts";

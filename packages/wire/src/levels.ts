@@ -144,7 +144,7 @@ function heldIn(field: DescField, message: Fields): unknown {
 }
 
 /** A field without presence counts as set if it differs from its default, as on the wire. */
-function isSet(field: DescField, value: unknown): boolean {
+export function isSet(field: DescField, value: unknown): boolean {
   if (value === undefined) return false;
   if (field.fieldKind === "list") return (value as readonly unknown[]).length > 0;
   if (field.fieldKind === "map") return Object.keys(value as object).length > 0;

@@ -5,8 +5,8 @@ import type { LeaseTable, LeaseView } from "@stamp/lease";
 import type { CallContext, Handlers } from "@stamp/ports";
 import { fromWire, type LockService, type MetadataStore, type ReadChangesRequest, toWire } from "@stamp/wire";
 import type { Committer, Turn } from "./committer.ts";
-import { otherKey, otherLease, otherTransaction } from "./confined.ts";
 import { keyNews, leaseNews, leasesNews, leasesState } from "./held-questions.ts";
+import { otherHolder } from "./holders.ts";
 import type { TransactionInput } from "./judge.ts";
 import { checkTransaction, judgeTransaction } from "./judge.ts";
 import type { Snapshots } from "./store/snapshots.ts";
@@ -64,8 +64,6 @@ export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockSe
       const { name, holder, identity, instance, address, termMs } = request;
       const incarnation = fromWire(request.incarnation);
       const above = fromWire(request.above);
-      const denied = otherLease(context.caller, name);
-      if (denied !== undefined) return denied;
       return turn(context, (current, { stampId }) => {
         if (name === "" || holder === "" || name.length > leaseNameMax || holder.length > leaseNameMax || address.length > leaseNameMax) {
           return refused("invalidArgument", "badRequest", `a lease needs a name and a holder of at most ${leaseNameMax} characters`);
@@ -90,9 +88,8 @@ export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockSe
     },
     renewLease: async (request, context) => {
       const epoch = fromWire(request.leaseEpoch);
-      const denied = otherLease(context.caller, request.name);
-      if (denied !== undefined) return denied;
       const renewal = (current: Turn) =>
+        otherHolder(current.leases, { name: request.name, epoch }, context) ??
         mapped(current.decided(current.leases.renew(request.name, epoch, current.nowMs())), (grant) => ({
           leaseEpoch: toWire(grant.epoch),
           termMs: grant.termMs,
@@ -101,9 +98,10 @@ export function lockServiceHandlers(access: StoreAccess): Handlers<typeof LockSe
     },
     releaseLease: async (request, context) => {
       const epoch = fromWire(request.leaseEpoch);
-      const denied = otherLease(context.caller, request.name);
-      if (denied !== undefined) return denied;
-      return turn(context, (current) => mapped(current.decided(current.leases.release(request.name, epoch, current.nowMs())), leaseState));
+      const released = (current: Turn) =>
+        otherHolder(current.leases, { name: request.name, epoch }, context) ??
+        mapped(current.decided(current.leases.release(request.name, epoch, current.nowMs())), leaseState);
+      return turn(context, released);
     },
     refuseRenewals: async (request, context) => {
       const epoch = fromWire(request.leaseEpoch);
@@ -179,8 +177,6 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
     listKeys: async (request, context) => {
       const store = access();
       if (!store.ok) return store;
-      const denied = otherKey(context.caller, request.prefix);
-      if (denied !== undefined) return denied;
       const limit = request.limit === 0 ? pageKeysMax : Math.min(request.limit, pageKeysMax);
       const page = async (current: Turn) =>
         mapped(await current.page(request.prefix, request.after, limit), ({ entries, more }) => ({
@@ -205,14 +201,15 @@ export function metadataStoreHandlers(access: StoreAccess): Handlers<typeof Meta
         // Copied: a received value is a view of a larger buffer, and it waits here.
         writes: request.writes.map(({ key, value }) => (value === undefined ? { key } : { key, value: new Uint8Array(value) })),
       };
-      const denied = otherTransaction(context.caller, transaction);
-      if (denied !== undefined) return denied;
       const wellFormed = checkTransaction(transaction, store.value.writesMax);
       if (!wellFormed.ok) return wellFormed;
       const levelKnown = await store.value.level.before(transaction);
       if (!levelKnown.ok) return levelKnown;
       const judged = async (current: Turn) => {
         if (current.refusal !== undefined) return current.refusal;
+        const { leaseName, leaseEpoch } = transaction.fence;
+        const other = otherHolder(current.leases, { name: leaseName, epoch: leaseEpoch }, context);
+        if (other !== undefined) return other;
         const { keys, keysMax } = store.value;
         if (keys() >= keysMax && makesKeys(transaction)) {
           const message = `the metadata store holds ${keys()} keys, and ${keysMax} are the most (keysMax): delete blobs, or wait until space is given back`;

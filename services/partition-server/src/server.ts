@@ -7,6 +7,7 @@ import type { StorageCounts } from "@stamp/range-partition";
 import { answerable, fromWire, operationOf, type PartitionServer, toWire } from "@stamp/wire";
 import type { Collector } from "./collector/collector.ts";
 import type { Executor } from "./operations/execute.ts";
+import { answeredTo, askedBy } from "./operations/front-end-view.ts";
 import { incarnationsHere } from "./operations/incarnations.ts";
 import type { Held, Holdings, Serving } from "./ranges/holdings.ts";
 import { findSplitKey } from "./ranges/split-key.ts";
@@ -180,21 +181,24 @@ function objectHandlers(
     execute: (request, context) =>
       guarded(async () => {
         const sent = operationOf(request);
-        const operation = operationFromWire(sent);
-        if (!operation.ok) return operation;
+        const known = operationFromWire(sent);
+        if (!known.ok) return known;
+        const operation = askedBy(context.caller, known.value);
         const version = fromWire(request.rangeVersion);
         const policy = policyFromWire(sent);
-        const isQuery = operation.value.case === "table" && operation.value.value.case === "queryEntities";
+        const isQuery = operation.case === "table" && operation.value.case === "queryEntities";
         const lent = isQuery ? answers.lend(context) : undefined;
         const pageMemory = lent && ((lengthBytes: number) => lent.of(lengthBytes));
-        const result = await executor.execute(request.rangeId, version, operation.value, context.deadlineMs, policy, pageMemory);
+        const result = await executor.execute(request.rangeId, version, operation, context.deadlineMs, policy, pageMemory);
         if (!result.ok) return result;
-        const understood = answerable(levelOfAnswer(operation.value, result.value), request.callerLevel);
+        const understood = answerable(levelOfAnswer(operation, result.value), request.callerLevel);
         if (!understood.ok) return understood;
         const extents = await executor.locate(placesOf(result.value), context.deadlineMs);
         const kind = sent?.kind;
         lent?.answered(rowsOf(result.value));
-        return ok({ result: resultToWire(result.value, extents, kind?.case === "getBlockList" && kind.value.packed) });
+        return ok({
+          result: resultToWire(answeredTo(context.caller, result.value), extents, kind?.case === "getBlockList" && kind.value.packed),
+        });
       }),
     writeData: (request, context) =>
       guarded(async () => {

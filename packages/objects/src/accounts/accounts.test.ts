@@ -159,3 +159,25 @@ test("accounts: scopes have a bound, and one that is there is no more of them", 
   assert.equal(table.decide(adding("one-more")).refusal?.reason, "badRequest");
   assert.equal(table.decide(adding("scope-0")).result.case, "account");
 });
+
+test("accounts: a change for a client keeps what the operator has set in the properties of services", () => {
+  const table = new TestTable();
+  table.run({ case: "putAccount", value: { account: account("a", ["k1", "k2"]), onlyIfAbsent: true } });
+  const set = (properties: object | string, keeps = true): string => {
+    const blob = typeof properties === "string" ? properties : JSON.stringify(properties);
+    const value = change("a", { serviceProperties: { blob }, ...(keeps ? { keepsOperatorSettings: true } : {}) });
+    return table.decide({ case: "changeAccount", value }).refusal?.reason ?? table.outcome("changeAccount", value);
+  };
+  const cors = [{ allowedOrigins: ["*"] }];
+  const defaults = { v: 1, versioning: false, containerDeleteRetention: { enabled: false } };
+  assert.equal(set({ ...defaults, cors }), "account");
+  const operators = { v: 2, versioning: true, containerDeleteRetention: { enabled: true, days: 7 }, publicAccessForbidden: true };
+  for (const name of ["versioning", "containerDeleteRetention", "publicAccessForbidden"] as const)
+    assert.equal(set({ ...defaults, [name]: operators[name] }), "badRequest", name);
+  assert.equal(set(operators, false), "account");
+  assert.equal(set({ ...operators, containerDeleteRetention: { days: 7, enabled: true }, cors }), "account");
+  assert.equal(set({ ...operators, publicAccessForbidden: false }), "badRequest");
+  assert.equal(set({ ...operators, containerDeleteRetention: { enabled: true, days: 8 } }), "badRequest");
+  for (const text of ["", "no JSON", "[]", "null"]) assert.equal(set(text), "badRequest", text);
+  assert.deepEqual(JSON.parse(held(table, "a").serviceProperties.blob ?? ""), { ...operators, cors });
+});

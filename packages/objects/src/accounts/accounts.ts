@@ -8,6 +8,7 @@ import { decodeKey } from "../rows/key.ts";
 import { type DictionaryEntry, dateTimeOfMs, decodeRow, encodeRow, msOfDateTime } from "../rows/row.ts";
 import { accountSchema } from "../rows/schemas.ts";
 import type { Account, ChangeAccount, EncryptionScope, ListAccounts } from "./operation.ts";
+import { changedSetting } from "./operator-settings.ts";
 import { masterKeyIdIn, type Seals } from "./seals.ts";
 
 export const accountsPageMax = 1_000;
@@ -117,6 +118,8 @@ export function* changeAccount(value: ChangeAccount, context: PlanContext): Plan
   if (!row) return fail("AccountNotFound");
   const held = decodeAccount(value.account, row, context.seals);
   if (!expectedIsSo(value.expected, held)) return conditionNotMet();
+  const setting = value.keepsOperatorSettings ? changedSetting(value.serviceProperties, held.serviceProperties) : undefined;
+  if (setting !== undefined) return refuse("badRequest", `${setting} of an account is set by the operator: stamp account set`);
   const scopes = changedScopes(value, held.encryptionScopes);
   if (!scopes.ok) return scopes.decision;
   const next: Account = {

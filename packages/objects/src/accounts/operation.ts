@@ -56,6 +56,8 @@ export interface ChangeAccount {
   readonly newEncryptionScope?: EncryptionScope | undefined;
   readonly encryptionScopeState?: Omit<EncryptionScope, "key"> | undefined;
   readonly geoRole?: string | undefined;
+  /** True: refused if properties of services change what only the operator sets. Undefined: they may. */
+  readonly keepsOperatorSettings?: boolean;
   readonly expected: {
     readonly keys?: readonly string[] | undefined;
     readonly delegationSecret?: Uint8Array | undefined;

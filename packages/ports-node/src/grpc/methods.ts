@@ -3,6 +3,7 @@ import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import type { Failure, Outcome } from "@stamp/base";
 import { FailureError } from "@stamp/base";
 import type { CallContext, Logger, ServedService } from "@stamp/ports";
+import { type RequestCheck, requestCheckOf } from "@stamp/wire";
 import type { MessageCodec } from "./message-codec.ts";
 import { codecOf, payloadField } from "./message-codec.ts";
 
@@ -22,6 +23,8 @@ export interface ServedUnary {
   readonly request: MessageCodec;
   readonly answer: MessageCodec;
   readonly handler: UnaryHandler;
+  /** Check of what a request does against the table of callers; undefined if all requests do the same. */
+  readonly check: RequestCheck | undefined;
 }
 
 export function servedUnaries(services: readonly ServedService[]): Map<string, ServedUnary> {
@@ -32,7 +35,8 @@ export function servedUnaries(services: readonly ServedService[]): Map<string, S
       const handle = (handlers as Record<string, UnaryHandler>)[method.localName];
       if (handle === undefined) continue;
       const name = methodName(service, method);
-      methods.set(name, { name, request: codecOf(method.input), answer: codecOf(method.output), handler: handle.bind(handlers) });
+      const handler = handle.bind(handlers) as UnaryHandler;
+      methods.set(name, { name, request: codecOf(method.input), answer: codecOf(method.output), handler, check: requestCheckOf(name) });
     }
   }
   return methods;

@@ -1,6 +1,6 @@
 /** A call as its server sees it: its deadline by the local clock, and a signal that is made only when a handler asks for it. */
 import type { CallContext } from "@stamp/ports";
-import { isCaller } from "@stamp/wire";
+import { GeoDoor, isCaller } from "@stamp/wire";
 import type { SimEvent } from "../kernel/event-queue.ts";
 import type { Incarnation, SimProcess } from "../kernel/process.ts";
 
@@ -8,6 +8,7 @@ export class ServerCall implements CallContext {
   readonly deadlineMs: number;
   readonly peer: string;
   readonly caller: string | undefined;
+  readonly callerName: string | undefined;
   readonly metadata: Readonly<Record<string, string>>;
   giveBackPayload: (() => void) | undefined;
   whenSent: ((sent: () => void) => void) | undefined;
@@ -19,13 +20,22 @@ export class ServerCall implements CallContext {
   /** Set by a stream: what else ends when the call is aborted. */
   onAbort: (() => void) | undefined;
 
-  constructor(server: Incarnation, nowMs: number, timeoutMs: number, client: SimProcess, metadata: Readonly<Record<string, string>>) {
+  constructor(
+    server: Incarnation,
+    method: string,
+    nowMs: number,
+    timeoutMs: number,
+    client: SimProcess,
+    metadata: Readonly<Record<string, string>>,
+  ) {
     this.#server = server;
     this.deadlineMs = nowMs + timeoutMs;
     this.#deadlineUs = server.nowUs + Math.ceil(timeoutMs * 1000);
     this.peer = client.name;
     // A person, or a judge, has no role.
     this.caller = client.factory !== undefined && isCaller(client.kind) ? client.kind : undefined;
+    // The name of a process stands for that in its certificate. At a geo door callers are of another stamp, and prove none.
+    this.callerName = this.caller === undefined || method.startsWith(`${GeoDoor.typeName}/`) ? undefined : client.name;
     this.metadata = metadata;
   }
 

@@ -301,7 +301,7 @@ function serveStream(
     toCaller.end(refused("unimplemented", "unknownMethod", `${listener.address} does not serve ${key}`));
     return;
   }
-  const call = new ServerCall(listener.incarnation, transport.nowMs(), timeoutMs, connection.client.process, metadata);
+  const call = new ServerCall(listener.incarnation, key, transport.nowMs(), timeoutMs, connection.client.process, metadata);
   const inbox = new Inbox(toCaller.credit, () => {});
   const outbox = new Outbox();
   servedStreams.set(call, { inbox, outbox });

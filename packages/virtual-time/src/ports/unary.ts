@@ -3,7 +3,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { Outcome } from "@stamp/base";
 import { refused, unknownOutcome } from "@stamp/base";
 import type { Address, CallOptions } from "@stamp/ports";
-import { callersOf, isCaller, methodsFor } from "@stamp/wire";
+import { callersOf, isCaller, methodsFor, requestCheckOf } from "@stamp/wire";
 import type { Connection, ServerEnd } from "./connection.ts";
 import type { Method, Network } from "./network.ts";
 import { keyOf } from "./network.ts";
@@ -29,6 +29,9 @@ export function callUnary(
   if (factory !== undefined && isCaller(kind) && callersOf(key) !== undefined && !methodsFor(kind).has(key))
     return Promise.resolve(transport.forbidden(kind, key));
   const request = transport.message(method.input, init);
+  // The name of a process stands for that in its certificate.
+  const denied = factory !== undefined && isCaller(kind) ? requestCheckOf(key)?.(request, kind, incarnation.process.name) : undefined;
+  if (denied !== undefined) return Promise.resolve(transport.forbidden(kind, denied));
   const connection = transport.connection(address, lane);
   const deadlineUs = incarnation.nowUs + Math.ceil(timeoutMs * 1000);
 
@@ -132,7 +135,7 @@ function handle(
     return;
   }
   if (struck?.kind === "delay") connection.holdToServer(struck.delayUs);
-  const call = new ServerCall(listener.incarnation, transport.nowMs(), timeoutMs, connection.client.process, metadata);
+  const call = new ServerCall(listener.incarnation, key, transport.nowMs(), timeoutMs, connection.client.process, metadata);
   let sent: (() => void) | undefined;
   if (transport.network.options.roundTrip) {
     call.giveBackPayload = () => spoil(transport.network, request);

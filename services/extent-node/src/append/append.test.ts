@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { unwrap } from "@stamp/base";
-import type { AppendResponse } from "@stamp/wire";
+import { concatBytes, extentId, unwrap } from "@stamp/base";
+import { encodeFrameHeader } from "@stamp/extent";
+import { type AppendResponse, ExtentNode } from "@stamp/wire";
 import { Cluster, names, pattern, reasonOf } from "../testing/harness.ts";
 
 const timeoutMs = 5_000;
@@ -178,5 +179,34 @@ test("append: many segments of the journal are written, released and used again"
     for (const [i, place] of places.entries()) {
       assert.deepEqual(unwrap(await cluster.read("en-2", id, place, 200_000)).payload, pattern(200_000, i));
     }
+  });
+});
+
+test("append: a secondary takes records from the primary of the extent only, by the name that the caller's certificate proves", async () => {
+  const nodes = ["extent-node-1", "extent-node-2", "extent-node-3", "extent-node-4"];
+  const cluster = new Cluster(31, { nodes });
+  await cluster.run(async () => {
+    for (const name of nodes) await cluster.ready(name);
+    const id = await cluster.create(nodes.slice(0, 3));
+    const payload = pattern(100, 1);
+    unwrap(await cluster.append("extent-node-1", id, 0, [payload]));
+    const replica = await cluster.replica("extent-node-2", id);
+    const { crc32c } = cluster.tester.digest;
+    const written = concatBytes([encodeFrameHeader(crc32c, extentId(id), Number(replica.durableBytes), payload), payload]);
+    const request = {
+      extentId: BigInt(id),
+      ownerEpoch: 1n,
+      offsetBytes: replica.durableBytes,
+      committedBytes: 0n,
+      checksum: crc32c(written),
+      primaryIncarnation: 1n,
+      payload: [written],
+    };
+    for (const name of ["extent-node-3", "extent-node-4"]) {
+      const answer = await cluster.sim.world(name).transport.client("extent-node-2", ExtentNode).replicate(request, { timeoutMs });
+      assert.equal(reasonOf(answer), "unauthorized", name);
+    }
+    assert.equal((await cluster.replica("extent-node-2", id)).durableBytes, replica.durableBytes);
+    unwrap(await cluster.append("extent-node-1", id, Number(replica.durableBytes), [payload]));
   });
 });

@@ -35,6 +35,11 @@ export function replicate(node: Node, request: ReplicateRequest, context: CallCo
   }
   const refusal = replica.refuseReplicate(epoch, offsetBytes, incarnation);
   if (refusal !== undefined) return Promise.resolve({ ok: false, failure: refusal });
+  // The caller's name is known where it has a certificate.
+  if (context.callerName !== undefined && !replica.isPrimary(context.callerName)) {
+    const message = `${context.callerName} is not the primary of extent ${id}, and only the primary replicates`;
+    return Promise.resolve(refused("permissionDenied", "unauthorized", message));
+  }
   const { queuedBytes } = node;
   const full = node.refuseBytes(queuedBytes + payload.lengthBytes);
   if (full !== undefined) return Promise.resolve({ ok: false, failure: full });

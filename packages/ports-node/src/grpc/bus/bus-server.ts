@@ -168,6 +168,13 @@ export class BusServerConnection {
       this.#refuse(callId, { code: "invalidArgument", reason: "badRequest", message: text, applied: "no" });
       return;
     }
+    const denied = caller === undefined ? undefined : method.check?.(decoded, caller, this.#context.name);
+    if (caller !== undefined && denied !== undefined) {
+      const failure = forbidden(caller, denied);
+      onForbidden(failure.message);
+      this.#refuse(callId, failure);
+      return;
+    }
     const state = new CallState(this.#context.clock.monotonicMs() + request.timeoutMs, this.#peer, request.metadata, this.#context);
     state.giveBackPayload = once(giveBackFrame);
     const running: Running = { state, sizeBytes: message.length + this.#expectedAnswerBytes(method), timer: undefined, sent: undefined };

@@ -21,7 +21,7 @@ import { type NativeContext, nativeHandlers, type RunningCall } from "./native-s
 import { addReflection } from "./reflection.ts";
 
 export interface GrpcServerOptions {
-  readonly context: Omit<NativeContext, "running" | "onAuthorized">;
+  readonly context: Omit<NativeContext, "running" | "onAuthorized" | "onForbidden">;
   readonly services: readonly ServedService[];
   /** Names of what is served, the bus among them. */
   readonly descriptors: readonly DescService[];
@@ -43,7 +43,12 @@ export class GrpcServer {
     this.#descriptors = descriptors;
     this.#server = new Server({ ...serverOptions(limits), interceptors: [this.#draining.interceptor, guard(guarding)] });
     widenStreams(this.#server, limits.windowBytes);
-    const native: NativeContext = { ...context, running: this.#running, onAuthorized: guarding.onAdmitted };
+    const native: NativeContext = {
+      ...context,
+      running: this.#running,
+      onAuthorized: guarding.onAdmitted,
+      onForbidden: guarding.onRefused,
+    };
     for (const given of services) this.#server.addService(serverDefinition(given.service), nativeHandlers(native, given));
     this.#server.addService(busDefinition, {
       Connect: (stream: ServerDuplexStream<Buffer, Buffer>) => {

@@ -15,9 +15,10 @@ import type {
 } from "@grpc/grpc-js";
 import type { Failure, Outcome } from "@stamp/base";
 import type { CallContext, Clock, Logger, ServedService } from "@stamp/ports";
+import { type RequestCheck, requestCheckOf } from "@stamp/wire";
 import { CallState } from "../call-state.ts";
 import { provenOf } from "../credentials/guard.ts";
-import { cancelledFailure, cutFailure } from "../failures.ts";
+import { cancelledFailure, cutFailure, forbidden } from "../failures.ts";
 import type { MessageCodec, Prepared } from "../message-codec.ts";
 import { codecOf } from "../message-codec.ts";
 import { failureOfThrown, methodName, type UnaryHandler } from "../methods.ts";
@@ -39,6 +40,8 @@ export interface NativeContext {
   readonly running: Set<RunningCall>;
   /** Tells that a call of the peer was authorized by its handler. */
   readonly onAuthorized: (peer: string) => void;
+  /** Tells that a call was refused by the table of callers. */
+  readonly onForbidden: (peer: string, why: string) => void;
 }
 
 interface NativeCall {
@@ -142,11 +145,25 @@ function failStream(call: ServerWritableStream<Message, Prepared> | ServerDuplex
   call.emit("error", toStatus(failure));
 }
 
+/** Returns the refusal of a request that its caller may not send. */
+function deniedBy(check: RequestCheck, call: ServerUnaryCall<Message, Prepared>): Failure | undefined {
+  const { caller, name } = provenOf(call.metadata);
+  const what = caller === undefined ? undefined : check(call.request, caller, name);
+  return caller === undefined || what === undefined ? undefined : forbidden(caller, what);
+}
+
 function handlerOf(native: NativeContext, name: string, method: DescMethod, handle: unknown, isOpen: boolean): UntypedHandleCall {
   const answer = codecOf(method.output);
+  const check = isOpen ? undefined : requestCheckOf(name);
   switch (method.methodKind) {
     case "unary":
       return (call: ServerUnaryCall<Message, Prepared>, callback: sendUnaryData<Prepared>) => {
+        const denied = check && deniedBy(check, call);
+        if (denied !== undefined) {
+          native.onForbidden(call.getPeer(), denied.message);
+          callback(toStatus(denied));
+          return;
+        }
         const { state, finish } = begin(native, call, isOpen, (failure) => callback(toStatus(failure)));
         outcomeOf(() => (handle as UnaryHandler)(call.request, state), name, answer, native.logger).then((outcome) => {
           if (finish()) sendOutcome(callback, outcome);
