@@ -16,7 +16,7 @@ export {
   stampNamedBy,
 } from "./grpc/credentials/derived-secrets.ts";
 export { type PeerName, type PeerTls, peerUri } from "./grpc/credentials/peer-tls.ts";
-export { SecretCredential } from "./grpc/credentials/secret-credential.ts";
+export { SecretCredential, toolTokenMsMax } from "./grpc/credentials/secret-credential.ts";
 export { NodeForeignCalls } from "./grpc/foreign-calls.ts";
 export { geoPeerFile, peerTransports } from "./grpc/peer-transports.ts";
 export { GrpcTransport } from "./grpc/transport.ts";
@@ -34,6 +34,14 @@ export { NodeRandom } from "./random.ts";
 export { readPair } from "./secrets/certificates.ts";
 export { credentialOf, makeSecretFile, type SecretFiles, secretFilesBeside, secretsOf } from "./secrets/cluster-secret.ts";
 export { isWholeSecret, locationCredential } from "./secrets/given-secrets.ts";
+export {
+  type IssuedToken,
+  issuedTokenOf,
+  issuedTokens,
+  issuedTokensBeside,
+  noteIssuedToken,
+  revokeIssuedToken,
+} from "./secrets/issued-tokens.ts";
 export {
   goneText,
   type MasterKeyFiles,

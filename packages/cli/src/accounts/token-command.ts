@@ -6,7 +6,15 @@
 import { createHmac } from "node:crypto";
 import { makeToken } from "@stamp/azure-rest";
 import { type ClusterConfig, ownCredential, secretFilesOf } from "@stamp/cluster";
-import { inWords } from "@stamp/ports-node";
+import {
+  inWords,
+  issuedTokenOf,
+  issuedTokens,
+  issuedTokensBeside,
+  noteIssuedToken,
+  revokeIssuedToken,
+  toolTokenMsMax,
+} from "@stamp/ports-node";
 import { type Caller, callers, isCaller } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
@@ -27,11 +35,14 @@ export function addToken(program: Command): void {
     .option("--account <name>", "account (default: the first of the configuration)")
     .option("--key <base64>", "account key, when the account is not in the configuration")
     .option("--minutes <n>", "how long it is good for", "60");
+  addTokenList(command);
   withConfig(command, ["accounts", "dataDir", "clusterSecretFile"]).action((_options, command: Command) => {
     const { account, key, minutes, internal, as } = command.opts<TokenOptions>();
     const lastsMs = Number(minutes) * 60_000;
     if (!(lastsMs > 0)) throw new CommandError(`--minutes: ${minutes} is not a time`, exitCodes.usage);
     if (internal === true) {
+      if (lastsMs > toolTokenMsMax)
+        throw new CommandError(`--minutes: an internal token is good for a day at most (${toolTokenMsMax / 60_000})`, exitCodes.usage);
       if (!isCaller(as)) throw new CommandError(`--as: ${as} is none of ${callers.join(", ")}`, exitCodes.usage);
       console.log(internalToken(configOf(command), as, Math.round(lastsMs)));
       return;
@@ -60,5 +71,38 @@ function internalToken(config: ClusterConfig, caller: Caller, lastsMs: number): 
     const { current } = secretFilesOf(config);
     throw new CommandError(`there is no cluster secret: neither ${current} nor STAMP_CLUSTER_SECRET (the first start makes it)`);
   }
-  return credential.reusableToken(lastsMs);
+  const token = credential.reusableToken(lastsMs);
+  const facts = issuedTokenOf(token);
+  const file = tokensFileOf(config);
+  try {
+    if (facts !== undefined) noteIssuedToken(file, facts, Date.now());
+  } catch (error) {
+    console.error(`the token is on no list and can't be revoked by itself: ${inWords(error, file)}`);
+  }
+  return token;
+}
+
+const tokensFileOf = (config: ClusterConfig): string => issuedTokensBeside(secretFilesOf(config).current);
+
+/** Their options are those of `stamp token`, which takes them in front of the name and behind it. */
+function addTokenList(command: Command): void {
+  command
+    .command("list")
+    .description("internal tokens that were made here and have not ended")
+    .action(() => {
+      const now = Date.now();
+      for (const { id, role, madeMs, endsMs, revoked } of issuedTokens(tokensFileOf(configOf(command)))) {
+        if (endsMs <= now) continue;
+        const [made, ends] = [madeMs, endsMs].map((ms) => new Date(ms).toISOString());
+        console.log(`${id}  ${role}  made ${made}  until ${ends}${revoked ? "  revoked" : ""}`);
+      }
+    });
+  command
+    .command("revoke <id>")
+    .description("end an internal token before its time")
+    .action((id: string) => {
+      const file = tokensFileOf(configOf(command));
+      if (!revokeIssuedToken(file, id)) throw new CommandError(`${file} lists no token ${id}: stamp token list`, exitCodes.usage);
+      console.log(`${id} is revoked: processes that see ${file} refuse it within 2 s; copy the file to other hosts`);
+    });
 }

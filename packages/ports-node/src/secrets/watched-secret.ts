@@ -16,6 +16,7 @@ import { ConfigError } from "../process/config.ts";
 import { inWords } from "../process/in-words.ts";
 import { sharedInterval } from "../time/shared-interval.ts";
 import { credentialWith, filesOf, type SecretFiles, type SecretSources, secretsOf } from "./cluster-secret.ts";
+import { issuedTokensBeside, revokedTokens } from "./issued-tokens.ts";
 
 /** How often a process looks at the files of its secret, in milliseconds. */
 export const secretLookEveryMs = 1_000;
@@ -28,6 +29,9 @@ export class WatchedSecret {
   /** State of the files when they were read last. */
   #seen: string;
   #problem = "";
+  /** File that lists tokens for tools, and its state when it was read last; empty if no secret is read from a file. */
+  readonly #tokens: string;
+  #tokensSeen = "";
 
   /** `caller`: role of the process, which it says to those it calls. Throws ConfigError for a secret that can't be used. */
   constructor(sources: SecretSources, logger: Logger = silentLogger, caller?: Caller) {
@@ -40,6 +44,8 @@ export class WatchedSecret {
     this.#credential = credentialWith(secrets, caller);
     // A file that changed in between is read at the first look.
     if (secretsOf(this.#sources).join() !== secrets.join()) this.#seen = "";
+    this.#tokens = this.#files.current === "" ? "" : issuedTokensBeside(this.#files.current);
+    this.#lookAtTokens();
   }
 
   get credential(): SecretCredential {
@@ -52,6 +58,7 @@ export class WatchedSecret {
 
   /** Reads the files again if one of them has changed. */
   look(): void {
+    this.#lookAtTokens();
     const state = stateOf(this.#files);
     if (state === this.#seen) return;
     this.#seen = state;
@@ -80,6 +87,18 @@ export class WatchedSecret {
     return sharedInterval(everyMs, () => this.look());
   }
 
+  /** A file that can't be read leaves the tokens revoked that were. */
+  #lookAtTokens(): void {
+    const state = stateOfFile(this.#tokens);
+    if (this.#credential.open || state === this.#tokensSeen) return;
+    try {
+      this.#credential.revoke(revokedTokens(this.#tokens));
+      this.#tokensSeen = state;
+    } catch (error) {
+      this.#logger.error("the list of tokens can't be read; tokens revoked since are still taken", { file: this.#tokens, error });
+    }
+  }
+
   #refuse(problem: string): void {
     if (problem !== this.#problem)
       this.#logger.error("the secret of the stamp can't be read again; the one before stays in use", { problem });
@@ -89,16 +108,16 @@ export class WatchedSecret {
 
 /** Changes whenever a file is written, replaced, removed, or who may read it changes. */
 function stateOf(files: SecretFiles): string {
-  return Object.values(files)
-    .map((path: string) => {
-      try {
-        const stats = path === "" ? undefined : statSync(path, { throwIfNoEntry: false, bigint: true });
-        return stats === undefined ? "-" : [stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join("/");
-      } catch (error) {
-        return String((error as NodeJS.ErrnoException).code);
-      }
-    })
-    .join(" ");
+  return Object.values(files).map(stateOfFile).join(" ");
+}
+
+function stateOfFile(path: string): string {
+  try {
+    const stats = path === "" ? undefined : statSync(path, { throwIfNoEntry: false, bigint: true });
+    return stats === undefined ? "-" : [stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join("/");
+  } catch (error) {
+    return String((error as NodeJS.ErrnoException).code);
+  }
 }
 
 /** When the file was written last, in milliseconds since 1970; undefined if there is none. */

@@ -44,6 +44,8 @@ import { UsedTokens } from "./used-tokens.ts";
 const callTokenMs = 60_000;
 const clockSkewMs = 60_000;
 export const tokenCharactersMax = 1024;
+/** Longest time that a token for tools is good, from when it was made, in milliseconds: a day. */
+export const toolTokenMsMax = 86_400_000;
 
 type RandomBytes = (count: number) => Buffer;
 
@@ -119,6 +121,11 @@ export class SecretCredential implements Credential {
     return new SecretCredential(secrets, this.#nowMs, this.#random, this.#used, this.#caller);
   }
 
+  /** Refuses tokens for tools with these ids from now on, and no others; also after a change of the secrets. */
+  revoke(ids: ReadonlySet<string>): void {
+    this.#used.revoked = ids;
+  }
+
   dial(port: number): Handshake {
     return new Dialing(this.#keys, port, this.#caller, this.#random, this.#stampName);
   }
@@ -149,8 +156,8 @@ export class SecretCredential implements Credential {
   }
 
   /**
-   * A token that may be used again and again at every port until it ends: for tools that send the same metadata with each call. A token without
-   * a role is the operator's.
+   * Returns a token that may be used again and again at every port until it ends: for tools that send the same metadata with each call. It says
+   * when it was made; one that lasts longer than `toolTokenMsMax` is refused.
    */
   reusableToken(lastsMs: number): string {
     return this.#token(this.#keys[0] as Key, "tool", this.#nowMs() + lastsMs, 0);
@@ -170,14 +177,16 @@ export class SecretCredential implements Credential {
 
   #admitted(key: Key, text: string, ports: readonly number[]): Admission {
     const end = text.lastIndexOf(".");
-    const [, , kind, expires, port, nonce, role = ""] = text.slice(0, end).split(".");
+    const [, , kind, expires, port, nonce, role = "", made = ""] = text.slice(0, end).split(".");
     if (!equal(mac(key, "token", text.slice(0, end)), Buffer.from(text.slice(end + 1), "base64url")))
       return refusedCall("the token is forged");
     const leftMs = Number(expires) - this.#nowMs();
     const said = isCaller(role) ? role : kind === "tool" ? "operator" : undefined;
     const by = provenBy(key, said);
-    if (kind === "tool")
-      return leftMs > 0 ? { kind: "admitted", answer: undefined, by } : refusedCall("the token has ended: make a new one");
+    if (kind === "tool") {
+      const why = this.#used.revoked.has(nonce ?? "") ? "the token was revoked" : this.#unfitTool(Number(expires), made);
+      return why === undefined ? { kind: "admitted", answer: undefined, by } : refusedCall(`${why}: make a new one`);
+    }
     if (leftMs <= -clockSkewMs || leftMs > callTokenMs + clockSkewMs) {
       return refusedCall(`the token is ${Math.round(Math.abs(leftMs - callTokenMs) / 1_000)} s off: do the clocks of both machines agree?`);
     }
@@ -186,10 +195,22 @@ export class SecretCredential implements Credential {
     return { kind: "admitted", answer: proofOf(key, text).toString("base64url"), by };
   }
 
+  /** Returns why a token for tools is not taken; undefined if it is. `made`: when it says to have been made, in milliseconds since 1970. */
+  #unfitTool(expiresMs: number, made: string): string | undefined {
+    const nowMs = this.#nowMs();
+    if (!(expiresMs > nowMs)) return "the token has ended";
+    if (!/^\d{1,15}$/.test(made)) return "the token does not say when it was made, as those of releases before";
+    if (Number(made) > nowMs + clockSkewMs) return "the token was made in the future";
+    return expiresMs - Number(made) > toolTokenMsMax ? "the token is for longer than a day" : undefined;
+  }
+
   #token(key: Key, kind: "call" | "tool", expiresMs: number, port: number): string {
-    const said = this.#caller === undefined || (kind === "tool" && this.#caller === "operator") ? [] : [this.#caller];
+    const ofTool = (): string[] => [this.#caller ?? "operator", String(this.#nowMs())];
+    const said = kind === "tool" ? ofTool() : this.#caller === undefined ? [] : [this.#caller];
     const role = this.#stampName === undefined ? said : ["geo-peer", Buffer.from(this.#stampName).toString("base64url")];
-    const body = ["stamp1", key.id.toString("hex"), kind, expiresMs, port, this.#random(16).toString("base64url"), ...role].join(".");
+    // People type the nonce of a token for tools, which is its id: it must not begin as an option does.
+    const nonce = this.#random(16).toString(kind === "tool" ? "hex" : "base64url");
+    const body = ["stamp1", key.id.toString("hex"), kind, expiresMs, port, nonce, ...role].join(".");
     return `${body}.${mac(key, "token", body).toString("base64url")}`;
   }
 }

@@ -1,5 +1,6 @@
 /** The listening port of a process, seen by those who do not know the secret of the stamp: nothing but health, on every way in. */
 import assert from "node:assert/strict";
+import { createHmac, hkdfSync } from "node:crypto";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { Client, credentials, status } from "@grpc/grpc-js";
@@ -63,6 +64,16 @@ test("gRPC without the secret: every method of every service and reflection is r
     "that was made long ago": () => late.tokenFor(port).text,
     "that was made in the future": () => early.tokenFor(port).text,
     "for tools, ended": () => credential.reusableToken(-1),
+    "for tools, for more than a day": () => credential.reusableToken(86_400_001),
+    "for tools, for ten years, on its last day": () =>
+      new SecretCredential([secret], () => now - 3_650 * 86_400_000).reusableToken(3_650 * 86_400_000 + 3_600_000),
+    "for tools, made in the future": () => new SecretCredential([secret], () => now + 200_000).reusableToken(60_000),
+    "for tools, of a release that did not say when it was made": () => {
+      const parts = credential.reusableToken(60_000).split(".").slice(0, 6);
+      const key = Buffer.from(hkdfSync("sha256", secret, "", "stamp cluster secret v1", 32));
+      const body = parts.join(".");
+      return `${body}.${createHmac("sha256", key).update("stamp grpc v1 token\n").update(body).digest("base64url")}`;
+    },
     "for tools, with a later end": () => {
       const parts = credential.reusableToken(-1).split(".");
       parts[3] = String(now + 1_000_000);
@@ -88,7 +99,7 @@ test("gRPC without the secret: every method of every service and reflection is r
   }
   assert.equal(called, 1, "no handler was called");
   assert.equal(await statusOf(client, "/grpc.health.v1.Health/Check", false, undefined), status.OK);
-  const tool = credential.reusableToken(60_000);
+  const tool = credential.reusableToken(86_400_000);
   for (let i = 0; i < 2; i++) assert.equal(await statusOf(client, "/stamp.v1.LockService/GetLease", false, tool), status.OK);
 });
 

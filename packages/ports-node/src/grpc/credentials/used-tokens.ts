@@ -7,6 +7,8 @@ const usedMax = 65_536;
 export class UsedTokens {
   /** Nonce → when its token ends, in order of use. */
   readonly #used = new Map<string, number>();
+  /** Ids of tokens for tools that were revoked. */
+  revoked: ReadonlySet<string> = new Set();
 
   /** False when it was used before, or when it can't be remembered. */
   take(nonce: string, nowMs: number, untilMs: number): boolean {
