@@ -3,7 +3,7 @@
  * recovery. Events in, decisions out. The caller owes: making durable what a machine says before it reports it durable.
  */
 export { CopyPace, type CopyProgress } from "./disk/copy-pace.ts";
-export { type DiskRoom, missingForExtents, takesBytes, takesExtents } from "./disk/disk-room.ts";
+export { type DiskRoom, hasFiles, missingFilesForExtents, missingForExtents, takesBytes, takesExtents } from "./disk/disk-room.ts";
 export { type IoClass, type IoEffect, type IoLimits, IoScheduler } from "./disk/io-scheduler.ts";
 export { decodeNodeIdentity, encodeNodeIdentity, type NodeIdentity } from "./disk/node-identity.ts";
 export {

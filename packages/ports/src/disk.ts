@@ -25,6 +25,16 @@ export class DiskError extends Error {
   }
 }
 
+/** Room of a file system, as far as this process may use it. */
+export interface DiskSpace {
+  readonly freeBytes: number;
+  readonly totalBytes: number;
+  /** Number of files (inodes) that can still be made; undefined: the file system has no fixed number of them. */
+  readonly freeFiles?: number;
+  /** Number of files that it can hold; undefined as `freeFiles`. */
+  readonly totalFiles?: number;
+}
+
 /** Every method may throw DiskError. */
 export interface DiskFile {
   readonly path: string;
@@ -58,6 +68,5 @@ export interface Disk {
   writeAtomically(path: string, content: Uint8Array): Promise<void>;
   /** The whole content, or undefined when absent. */
   readWhole(path: string): Promise<Uint8Array | undefined>;
-  /** Bytes of the file system that this process may use. */
-  space(): Promise<{ readonly freeBytes: number; readonly totalBytes: number }>;
+  space(): Promise<DiskSpace>;
 }

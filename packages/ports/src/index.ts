@@ -14,7 +14,7 @@ export { keyValueConformance } from "./conformance/key-value.conformance.ts";
 export { transportConformance } from "./conformance/transport.conformance.ts";
 export { servedPartly } from "./conformance/transport-under-test.ts";
 export type { Digest, RunningCipher, RunningHash } from "./digest.ts";
-export { type Disk, DiskError, type DiskErrorKind, type DiskFile } from "./disk.ts";
+export { type Disk, DiskError, type DiskErrorKind, type DiskFile, type DiskSpace } from "./disk.ts";
 export type { HttpBody, HttpHandler, HttpRefusal, HttpRequest, HttpResponse } from "./http.ts";
 export { type LogFields, type Logger, silentLogger } from "./logger.ts";
 export { isLoopback } from "./loopback.ts";

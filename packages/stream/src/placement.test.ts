@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Prng } from "@stamp/base";
 import fc from "fast-check";
-import { place } from "./placement.ts";
+import { place, weighted } from "./placement.ts";
 
 const node = (name: string, domain: string, free = 50) => ({
   nodeId: name,
@@ -66,4 +66,11 @@ test("placement: every good node is the primary at times, fuller ones more rarel
   }
   const of = (name: string): number => counts.get(name) ?? 0;
   assert.ok(of("empty") > of("half") && of("half") > of("full") && of("full") > 0, JSON.stringify([...counts]));
+});
+
+test("placement: a disk with few free inodes is chosen as rarely as one with few free bytes", () => {
+  const withFiles = (name: string, freeFiles: number) => ({ ...node(name, name, 90), freeFiles, totalFiles: 100 });
+  let few = 0;
+  for (let i = 0; i < 100; i++) if (weighted([withFiles("few", 2), withFiles("many", 90)], () => i / 100)?.nodeId === "few") few += 1;
+  assert.ok(few > 0 && few < 10, `${few} of 100`);
 });

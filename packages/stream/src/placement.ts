@@ -11,6 +11,9 @@ export interface PlacementNode {
   readonly faultDomain: string;
   readonly freeBytes: number;
   readonly totalBytes: number;
+  /** Files (inodes) that can still be made on its disk, and that it can hold; undefined: no fixed number, or not told. */
+  readonly freeFiles?: number | undefined;
+  readonly totalFiles?: number | undefined;
   /** Replicas of open extents that it holds now. */
   readonly openReplicas: number;
 }
@@ -55,9 +58,15 @@ export function place(request: PlacementRequest): PlacementNode[] {
   return chosen;
 }
 
+/** Free share of the disk, in bytes or in files, whichever is smaller. */
+function freeShare({ freeBytes, totalBytes, freeFiles = 0, totalFiles = 0 }: PlacementNode): number {
+  const ofBytes = totalBytes > 0 ? freeBytes / totalBytes : 0;
+  return totalFiles > 0 ? Math.min(ofBytes, freeFiles / totalFiles) : ofBytes;
+}
+
 /** More free space and fewer open replicas: more likely. */
 export function weighted(nodes: readonly PlacementNode[], random: () => number): PlacementNode | undefined {
-  const weights = nodes.map((node) => (0.05 + (node.totalBytes > 0 ? node.freeBytes / node.totalBytes : 0)) / (1 + node.openReplicas / 16));
+  const weights = nodes.map((node) => (0.05 + freeShare(node)) / (1 + node.openReplicas / 16));
   let at = random() * weights.reduce((sum, weight) => sum + weight, 0);
   for (const [i, node] of nodes.entries()) {
     at -= weights[i] as number;

@@ -62,8 +62,7 @@ export async function createExtent(node: Node, request: CreateExtentRequest): Pr
     return refused("failedPrecondition", "extentStale", `extent ${id} is here already and ${replica.state}`);
   }
   if (!node.takesExtents) {
-    const missing = `${(node.missingForExtents / 1024 ** 2).toFixed(1)} MiB more have to be free (highWaterPercent, highWaterFreeBytes)`;
-    return refused("resourceExhausted", "diskFull", `this node takes no new extents: its disk is nearly full; ${missing}`);
+    return refused("resourceExhausted", "diskFull", `this node takes no new extents: its disk is nearly full; ${node.missingForExtents}`);
   }
   const extent = new LocalExtent(new Replica(meta, node.world.rules), 0);
   extent.index = new BlockIndex();

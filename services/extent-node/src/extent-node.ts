@@ -4,7 +4,7 @@
  * metadata store is of the same stamp, and learn the stream manager's term anew if it may be lost.
  */
 import { type Failed, type Outcome, ok, refused, unwrap } from "@stamp/base";
-import type { NodeIdentity } from "@stamp/extent";
+import { hasFiles, type NodeIdentity } from "@stamp/extent";
 import { LevelWatch, MetadataClient, statusService } from "@stamp/metadata-store";
 import {
   type Disk,
@@ -204,8 +204,9 @@ export class ExtentNodeRole implements Role {
         diskId: node?.identity.diskId ?? "",
         freeBytes: node?.freeBytes ?? 0,
         totalBytes: node?.totalBytes ?? 0,
+        ...(node?.freeFiles === undefined ? {} : { freeFiles: node.freeFiles, totalFiles: node.totalFiles }),
         takesExtents: node?.takesExtents ?? false,
-        diskFull: node?.room.full ?? false,
+        diskFull: node !== undefined && (node.room.full || !hasFiles(node.room)),
         disk: this.#queue?.facts ?? {},
         ...(this.#journalQueue === undefined
           ? {}

@@ -79,6 +79,8 @@ export const extentNodeMetrics: Metrics = {
   smTerm: gauge(`${en}_stream_manager_term`, "Highest term of a stream manager that it knows."),
   freeBytes: gauge(`${en}_disk_free_bytes`, "Free on the disk of its extents."),
   totalBytes: gauge(`${en}_disk_size_bytes`, "Size of the disk of its extents, as of the last look; 0 before the first one."),
+  freeFiles: gauge(`${en}_disk_free_files`, "Free inodes on the disk of its extents; absent where the file system has no fixed number."),
+  totalFiles: gauge(`${en}_disk_files`, "Inodes of that disk, as of the last look; absent where there is no fixed number."),
   takesExtents: gauge(`${en}_takes_extents`, "1 while new extents may be made on it."),
   diskFull: gauge(`${en}_disk_full`, "1 while its disk has no room for appends."),
   ...inside("disk", diskMetrics, { disk: "extents" }),

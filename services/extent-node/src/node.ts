@@ -13,8 +13,10 @@ import {
 } from "@stamp/base";
 import {
   type DiskRoom,
+  hasFiles,
   type JournalRecord,
   type JournalType,
+  missingFilesForExtents,
   missingForExtents,
   type NodeIdentity,
   type ObeyedTerm,
@@ -61,6 +63,9 @@ export class Node {
   /** Free bytes of the disk at the last look. */
   freeBytes = Number.MAX_SAFE_INTEGER;
   totalBytes = 0;
+  /** Files that can still be made on the disk, and that it can hold; undefined: no fixed number. */
+  freeFiles: number | undefined;
+  totalFiles: number | undefined;
   /** When the journal has a disk of its own. */
   readonly journalDisk: Disk | undefined;
   journalFreeBytes = 0;
@@ -117,30 +122,40 @@ export class Node {
     const space = await this.world.disk.space();
     this.freeBytes = space.freeBytes;
     this.totalBytes = space.totalBytes;
+    this.freeFiles = space.freeFiles;
+    this.totalFiles = space.totalFiles;
     if (this.journalDisk !== undefined) this.journalFreeBytes = (await this.journalDisk.space()).freeBytes;
-    if (this.store.full && this.store.pendingBytes === 0 && this.freeBytes > this.config.reserveBytes) this.store.spaceFound();
+    if (this.store.full && this.store.pendingBytes === 0 && this.freeBytes > this.config.reserveBytes && hasFiles(space))
+      this.store.spaceFound();
   }
 
   get room(): DiskRoom {
-    const { freeBytes, totalBytes, store, journal } = this;
+    const { freeBytes, totalBytes, freeFiles, totalFiles, store, journal } = this;
     const spokenForBytes = store.pendingBytes + store.files.writtenBytes - this.#writtenAtLook;
-    return { totalBytes, freeBytes, spokenForBytes, full: store.full || journal.onReserve };
+    return { totalBytes, freeBytes, freeFiles, totalFiles, spokenForBytes, full: store.full || journal.onReserve };
   }
 
   get takesExtents(): boolean {
     return takesExtents(this.room, this.config);
   }
 
-  /** Bytes that have to become free on its disk before it takes new extents. */
-  get missingForExtents(): number {
-    return missingForExtents(this.room, this.config);
+  /** Words for what has to become free on its disk before it takes new extents. */
+  get missingForExtents(): string {
+    const files = missingFilesForExtents(this.room, this.config);
+    if (files > 0) return `${files} more files have to be possible: ${this.freeFiles} of ${this.totalFiles} inodes are free (df -i)`;
+    const mebibytes = missingForExtents(this.room, this.config) / 1024 ** 2;
+    return `${mebibytes.toFixed(1)} MiB more have to be free (highWaterPercent, highWaterFreeBytes)`;
   }
 
   /** Why these bytes are not taken; undefined: they are. */
   refuseBytes(bytes: number): Failure | undefined {
     if (takesBytes(this.room, this.config, bytes)) return undefined;
-    return refused("resourceExhausted", "diskFull", `the disk of ${this.identity.nodeId} is full: ${this.freeBytes} bytes are free`)
-      .failure;
+    return refused("resourceExhausted", "diskFull", `the disk of ${this.identity.nodeId} is full: ${this.#free}`).failure;
+  }
+
+  get #free(): string {
+    const bytes = `${this.freeBytes} bytes are free`;
+    return this.freeFiles === undefined ? bytes : `${bytes}, and ${this.freeFiles} of ${this.totalFiles} inodes`;
   }
 
   /** Whether an append of so many bytes, taken now, is written once, into the extent's file. */

@@ -83,6 +83,7 @@ function nodeReport(node: Node): MessageInitShape<typeof NodeReportSchema> {
     faultDomain: node.config.faultDomain === "" ? node.identity.nodeId : node.config.faultDomain,
     freeBytes: toWire(node.freeBytes),
     totalBytes: toWire(node.totalBytes),
+    ...(node.freeFiles === undefined ? {} : { freeFiles: toWire(node.freeFiles), totalFiles: toWire(node.totalFiles ?? 0) }),
     extentCount: node.store.extents.size,
     acceptsNewExtents: node.takesExtents,
     unsealed,

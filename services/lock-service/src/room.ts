@@ -12,6 +12,8 @@ const kept = "room-kept";
 /** So many times the reserve has to be free for that file to be made. */
 const keepFrom = 3;
 const keepAgainMs = 60_000;
+/** Free inodes below which nothing is recorded: LevelDB makes files as it writes. */
+const reserveFiles = 32;
 
 export class Room {
   readonly #world: World;
@@ -19,6 +21,7 @@ export class Room {
   /** How long a look is good for a group of questions and renewals, in ms: it writes only if it finds that a lease has ended. */
   readonly #readsKnowForMs: number;
   #freeBytes = 0;
+  #freeFiles: number | undefined;
   #lookedMs = Number.NEGATIVE_INFINITY;
   #full = false;
   #keeping: Promise<void> | undefined;
@@ -30,22 +33,26 @@ export class Room {
     this.#readsKnowForMs = readsKnowForMs;
   }
 
-  /** Free bytes at the last look. */
-  get facts(): { readonly freeBytes: number; readonly diskFull: boolean } {
-    return { freeBytes: this.#freeBytes, diskFull: this.#full };
+  /** Free room at the last look. */
+  get facts(): { readonly freeBytes: number; readonly freeFiles?: number; readonly diskFull: boolean } {
+    const files = this.#freeFiles === undefined ? {} : { freeFiles: this.#freeFiles };
+    return { freeBytes: this.#freeBytes, ...files, diskFull: this.#full };
   }
 
   /** Why nothing may be recorded now; undefined: it may. `writes`: somebody asks to record something. May throw DiskError. */
   async refusal(writes: boolean): Promise<Failed | undefined> {
     const nowMs = this.#world.clock.monotonicMs();
     if (nowMs - this.#lookedMs >= (writes || this.#full ? knownForMs : this.#readsKnowForMs)) {
-      this.#freeBytes = (await this.#world.disk.space()).freeBytes;
+      const { freeBytes, freeFiles } = await this.#world.disk.space();
+      this.#freeBytes = freeBytes;
+      this.#freeFiles = freeFiles;
       this.#lookedMs = nowMs;
-      this.#tell(this.#freeBytes < this.#reserveBytes);
+      this.#tell(freeBytes < this.#reserveBytes || (freeFiles !== undefined && freeFiles < reserveFiles));
       if (this.#freeBytes >= keepFrom * this.#reserveBytes && nowMs >= this.#keepFromMs) this.#keeping ??= this.#keep();
     }
     if (!this.#full) return undefined;
-    return refused("resourceExhausted", "diskFull", `the disk of the metadata store is full: ${this.#freeBytes} bytes are free`);
+    const files = this.#freeFiles === undefined ? "" : `, and ${this.#freeFiles} inodes`;
+    return refused("resourceExhausted", "diskFull", `the disk of the metadata store is full: ${this.#freeBytes} bytes are free${files}`);
   }
 
   /** Gives the room that was kept; false when there is none. */

@@ -1,5 +1,4 @@
 /** Numbers of things, in words for people. */
-
 /** Returns "1 replica", "2 replicas". A verb for one and one for several follow the noun if they are given: "1 node is", "2 nodes are". */
 export function counted(number: number | bigint, noun: string, verbs?: readonly [one: string, several: string]): string {
   const one = BigInt(number) === 1n;

@@ -29,6 +29,8 @@ interface NodeFacts {
   /** When the journal has one of its own. */
   readonly journalDisk?: DiskFacts;
   readonly freeBytes: number;
+  /** Free inodes; undefined: the file system has no fixed number, or the node is of a release that does not tell. */
+  readonly freeFiles?: number;
   readonly journalFreeBytes?: number;
   readonly takesExtents: boolean;
   readonly diskFull: boolean;
@@ -60,14 +62,16 @@ export function addNodeDisks(node: Command): void {
 export function disksText(nodes: readonly NodeDisks[]): string {
   const disks = nodes.flatMap(({ node, facts }) => {
     if (facts?.disk?.heldBack === undefined) return [];
-    const own = { name: node, disk: facts.disk, freeBytes: facts.freeBytes, takes: takesText(facts) };
+    const inodes = facts.freeFiles === undefined ? "-" : String(facts.freeFiles);
+    const own = { name: node, disk: facts.disk, freeBytes: facts.freeBytes, inodes, takes: takesText(facts) };
     if (facts.journalDisk === undefined) return [own];
-    return [own, { name: `${node}: journal`, disk: facts.journalDisk, freeBytes: facts.journalFreeBytes ?? 0, takes: "" }];
+    return [own, { name: `${node}: journal`, disk: facts.journalDisk, freeBytes: facts.journalFreeBytes ?? 0, inodes: "-", takes: "" }];
   });
-  const now = disks.map(({ name, disk, freeBytes, takes }) => [
+  const now = disks.map(({ name, disk, freeBytes, inodes, takes }) => [
     name,
     takes,
     bytesText(freeBytes),
+    inodes,
     `${disk.inHand}, ${disk.expectedMs} ms`,
     `${disk.oldestInHandMs} ms`,
     disk.queued,
@@ -77,7 +81,10 @@ export function disksText(nodes: readonly NodeDisks[]): string {
   ]);
   const since = disks.map(({ name, disk }) => [name, ...classes.map((each) => waitText(disk[each]))]);
   return [
-    table(["DISK", "TAKES", "FREE", "IN HAND", "OLDEST", "WAITING", "LONGEST", "HELD BACK: 100 MS / 200 MS / HANDS", "REFUSED"], now),
+    table(
+      ["DISK", "TAKES", "FREE", "INODES", "IN HAND", "OLDEST", "WAITING", "LONGEST", "HELD BACK: 100 MS / 200 MS / HANDS", "REFUSED"],
+      now,
+    ),
     "\nOperations since the start, what they waited for the disk on average and at most",
     table(["DISK", ...classes.map((each) => each.toUpperCase())], since),
     ...nodes.filter(({ facts }) => facts?.disk?.heldBack === undefined).map(({ node, problem }) => `${node} tells nothing: ${problem}`),

@@ -10,7 +10,7 @@ import type { FileHandle } from "node:fs/promises";
 import { constants, mkdir, open, readdir, readFile, rename, rm, stat, statfs, unlink } from "node:fs/promises";
 import { dirname, join, posix, resolve } from "node:path";
 import { assert, totalLength } from "@stamp/base";
-import type { Disk, DiskErrorKind, DiskFile } from "@stamp/ports";
+import type { Disk, DiskErrorKind, DiskFile, DiskSpace } from "@stamp/ports";
 import { DiskError } from "@stamp/ports";
 import { cut, type DirectSupport, DirectWrites, wholePages } from "./direct-writes.ts";
 import { usableSpace } from "./space.ts";
@@ -270,7 +270,7 @@ export class NodeDisk implements Disk {
     }
   }
 
-  async space(): Promise<{ readonly freeBytes: number; readonly totalBytes: number }> {
+  async space(): Promise<DiskSpace> {
     try {
       return usableSpace(await statfs(this.#root));
     } catch (error) {

@@ -22,6 +22,8 @@ export interface DiskOptions {
   /** Operations done at once; 0: as many as are asked for. */
   readonly lanes: number;
   readonly totalBytes: number;
+  /** Number of files that there is room for; undefined: no fixed number. */
+  readonly totalFiles?: number;
   /** Chance that a changed page is torn at a crash. */
   readonly tornChance: number;
 }
@@ -177,6 +179,10 @@ export class SimDiskState {
   /** How much of a write that fails was done. */
   partOf(length: number): number {
     return this.#prng.below(length + 1);
+  }
+
+  get fileCount(): number {
+    return this.#names.size;
   }
 
   usedBytes(): number {

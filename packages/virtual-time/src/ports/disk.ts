@@ -1,6 +1,6 @@
 /** The Disk port of one incarnation over the machine's disk. A change is seen by readers at once, and durable as `Disk` says. */
 import { concatBytes } from "@stamp/base";
-import type { Disk, DiskFile } from "@stamp/ports";
+import type { Disk, DiskFile, DiskSpace } from "@stamp/ports";
 import { DiskError } from "@stamp/ports";
 import type { Incarnation } from "../kernel/process.ts";
 import type { FileState } from "./disk-file-state.ts";
@@ -18,7 +18,11 @@ export class SimDisk implements Disk {
   open(path: string, options: { create?: boolean } = {}): Promise<DiskFile> {
     checkPath(path);
     return this.#do("open", "readUs", path, () => {
-      const file = this.#state.get(path) ?? (options.create ? this.#state.create(path) : undefined);
+      const { totalFiles = Number.POSITIVE_INFINITY } = this.#state.options;
+      const held = this.#state.get(path);
+      if (held === undefined && options.create && this.#state.fileCount >= totalFiles)
+        throw new DiskError("full", path, "no inode is free");
+      const file = held ?? (options.create ? this.#state.create(path) : undefined);
       if (!file) throw new DiskError("notFound", path, "no such file");
       return new SimDiskFile(this.#incarnation, this.#state, path, file);
     });
@@ -72,10 +76,11 @@ export class SimDisk implements Disk {
     });
   }
 
-  space(): Promise<{ readonly freeBytes: number; readonly totalBytes: number }> {
+  space(): Promise<DiskSpace> {
     return this.#do("name", "readUs", "", () => {
-      const totalBytes = this.#state.options.totalBytes;
-      return { freeBytes: Math.max(0, totalBytes - this.#state.usedBytes()), totalBytes };
+      const { totalBytes, totalFiles } = this.#state.options;
+      const bytes = { freeBytes: Math.max(0, totalBytes - this.#state.usedBytes()), totalBytes };
+      return totalFiles === undefined ? bytes : { ...bytes, freeFiles: Math.max(0, totalFiles - this.#state.fileCount), totalFiles };
     });
   }
 

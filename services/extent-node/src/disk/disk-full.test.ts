@@ -156,3 +156,44 @@ test("disk full: a copy that does not fit is refused, and leaves nothing behind"
     assert.equal(reasonOf(await copy()), "ok");
   });
 });
+
+test("disk full: without free inodes a node takes no extents and refuses bytes at once, says so, and takes both when there are some again", async () => {
+  const cluster = new Cluster(77, { config });
+  await cluster.run(async () => {
+    await cluster.allReady();
+    const id = await cluster.create();
+    const { end } = await fill(cluster, id, 3, 50_000);
+    const disk = cluster.sim.disk("en-1");
+    const roomy = disk.options;
+    disk.options = { ...roomy, totalFiles: disk.fileCount };
+    await cluster.sim.sleep(2_500);
+    const { takesExtents, freeFiles, diskFull } = cluster.facts("en-1");
+    assert.deepEqual([takesExtents, freeFiles, diskFull], [false, 0, true]);
+    const { reason } = await fill(cluster, id, 1, 10, end);
+    assert.match(reason, /diskFull.*0 of \d+ inodes/);
+    await assert.rejects(cluster.create(), /more files have to be possible/);
+    disk.options = roomy;
+    await cluster.sim.sleep(2_500);
+    assert.equal((await fill(cluster, await cluster.create(), 3, 50_000)).reason, "ok");
+  });
+});
+
+test("disk full: inodes that run out between two looks hold acknowledged data in the journal, and it is written when there are some again", async () => {
+  const cluster = new Cluster(78, { config });
+  await cluster.run(async () => {
+    await cluster.allReady();
+    await cluster.sim.sleep(1_000);
+    const ids = await Promise.all([0, 1, 2, 3].map(() => cluster.create()));
+    for (const name of names)
+      cluster.sim.disk(name).options = { ...cluster.sim.disk(name).options, totalFiles: cluster.sim.disk(name).fileCount };
+    const filled = await Promise.all(ids.map((id) => fill(cluster, id, 1, 50_000)));
+    await cluster.sim.sleep(5_000);
+    for (const name of names) cluster.sim.disk(name).options = { ...cluster.sim.disk(name).options, totalFiles: 1_000 };
+    await cluster.sim.until(() => names.every((name) => cluster.facts(name).pendingBytes === 0), 20_000, "it is written");
+    for (const [i, id] of ids.entries())
+      for (const [k, place] of (filled[i]?.places ?? []).entries())
+        assert.deepEqual(unwrap(await cluster.read("en-1", id, place, 50_000)).payload, pattern(50_000, k));
+    await cluster.sim.sleep(2_500);
+    assert.equal((await fill(cluster, await cluster.create(), 3, 50_000)).reason, "ok");
+  });
+});

@@ -177,6 +177,7 @@ export class Views {
         lastSeenMsAgo: toWire(Math.floor(world.clock.monotonicMs() - nodes.lastSeenMs(record.nodeId))),
         freeBytes: toWire(load?.freeBytes ?? 0),
         totalBytes: toWire(load?.totalBytes ?? 0),
+        ...(load?.freeFiles === undefined ? {} : { freeFiles: toWire(load.freeFiles), totalFiles: toWire(load.totalFiles ?? 0) }),
         extentCount: load?.extentCount ?? 0,
         duty: dutyOnWire[record.duty ?? "serving"],
         replicas: toWire(replicas),

@@ -148,6 +148,8 @@ export class NodeReports {
       reportNumber,
       freeBytes: fromWire(report.freeBytes),
       totalBytes: fromWire(report.totalBytes),
+      freeFiles: report.freeFiles === undefined ? undefined : fromWire(report.freeFiles),
+      totalFiles: report.totalFiles === undefined ? undefined : fromWire(report.totalFiles),
       extentCount: report.extentCount,
       acceptsNewExtents: report.acceptsNewExtents,
     };

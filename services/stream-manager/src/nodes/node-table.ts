@@ -11,6 +11,9 @@ export interface ReportedLoad {
   readonly reportNumber: number;
   readonly freeBytes: number;
   readonly totalBytes: number;
+  /** Files that can still be made on its disk, and that it can hold; undefined: no fixed number, or not told. */
+  readonly freeFiles?: number | undefined;
+  readonly totalFiles?: number | undefined;
   readonly extentCount: number;
   readonly acceptsNewExtents: boolean;
 }
@@ -307,5 +310,7 @@ const placementNode = (record: NodeRecord, load: ReportedLoad, openReplicas: num
   faultDomain: record.faultDomain,
   freeBytes: load.freeBytes,
   totalBytes: load.totalBytes,
+  freeFiles: load.freeFiles,
+  totalFiles: load.totalFiles,
   openReplicas,
 });

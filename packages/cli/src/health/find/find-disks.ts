@@ -6,10 +6,12 @@ import { are, counted, seconds } from "../counted.ts";
 import { factAt, numberAt, type ProcessFacts, type RoleFacts, type StampFacts } from "../facts.ts";
 import { type Finding, finding } from "../kinds/kinds.ts";
 import { absence, of } from "./find-processes.ts";
+import { freeText } from "./free-text.ts";
 
 const mebibyte = 1024 * 1024;
 const fillingShare = 0.15;
 const fillingBytes = 40 * 1024 * mebibyte;
+const fillingFiles = 20_000;
 const hangsMs = 5_000;
 const queuedMs = 1_000;
 const slowSyncMs = 200;
@@ -101,9 +103,12 @@ function findDecommissioned({ streamLayer }: StampFacts, processes: readonly Pro
     );
 }
 
-function findFilling({ nodeId, up, freeBytes, totalBytes }: NodeInfo): Finding[] {
+function findFilling({ nodeId, up, freeBytes, totalBytes, freeFiles = 0n, totalFiles = 0n }: NodeInfo): Finding[] {
   const free = Number(freeBytes);
   const total = Number(totalBytes);
+  const files = Number(totalFiles);
+  if (up && files > 0 && Number(freeFiles) < Math.min(fillingShare * files, fillingFiles))
+    return [finding("disk-filling", nodeId, `${freeFiles} of ${totalFiles} inodes are free (df -i)`)];
   if (!up || total === 0 || free >= fillingShare * total || free >= fillingBytes) return [];
   return [finding("disk-filling", nodeId, `${bytesText(free)} of ${bytesText(total)} are free`)];
 }
@@ -117,7 +122,7 @@ function findRoom(processes: readonly ProcessFacts[]): Finding[] {
     return [finding("disks-full", "", `none of ${counted(full.length, "extent node")} takes new extents`)];
   return full.map(({ name, answer }) => {
     const refuses = factAt(answer?.facts, "diskFull") === true ? ", and it refuses appends" : "";
-    return finding("disk-full", name, `${bytesText(numberAt(answer?.facts, "freeBytes"))} are free${refuses}`);
+    return finding("disk-full", name, `${freeText(answer?.facts)} are free${refuses}`);
   });
 }
 

@@ -1,5 +1,4 @@
 /** Findings about processes, clocks, managers and the lock service. */
-import { bytesText } from "../../print.ts";
 import { awayHosts, isAskerAtFault, isDown, isToldDown, servesNot, silentTogether } from "../certain.ts";
 import { are, counted, seconds } from "../counted.ts";
 import { factAt, numberAt, type ProcessAnswer, type ProcessFacts, type RoleFacts, type StampFacts } from "../facts.ts";
@@ -7,6 +6,7 @@ import { few } from "../few.ts";
 import { type Finding, finding } from "../kinds/kinds.ts";
 import { copyText, newestCopy, restoreCommand } from "../newest-copy.ts";
 import { findClocks } from "./find-clocks.ts";
+import { freeText } from "./free-text.ts";
 
 const startMs = 30_000;
 const restartsInRow = 3;
@@ -247,8 +247,7 @@ function findStore(facts: StampFacts): Finding[] {
     const keys = numberAt(own, "keys");
     const keysMax = numberAt(own, "keysMax");
     if (keysMax > 0 && keys > keysMaxShare * keysMax) found.push(finding("metadata-keys-many", name, `${keys} of ${keysMax} keys`));
-    if (factAt(own, "diskFull") === true)
-      found.push(finding("metadata-disk-full", name, `${bytesText(numberAt(own, "freeBytes"))} are free`));
+    if (factAt(own, "diskFull") === true) found.push(finding("metadata-disk-full", name, `${freeText(own)} are free`));
     const p99Ms = numberAt(own, "wrote.recent.p99Ms");
     if (p99Ms > slowWriteMs && numberAt(own, "wrote.recent.count") >= writesMin)
       found.push(finding("metadata-slow", name, `1 of 100 writes took ${p99Ms.toFixed(0)} ms in the last minute`));

@@ -48,10 +48,12 @@ export const diskKinds = {
   },
   "disk-filling": {
     severity: "warning",
-    means: "Less than 15 % and less than 40 GiB of an extent node's disk is free.",
+    means: "Less than 15 % and less than 40 GiB of an extent node's disk is free, or less than 15 % and fewer than 20,000 of its inodes.",
     help: "add a node or room: ./stamp up --extent-nodes N (docs/guides/disks.md)",
     alert: {
-      expr: "stamp_extent_node_disk_free_bytes < 40 * 2^30 and stamp_extent_node_disk_free_bytes < 0.15 * stamp_extent_node_disk_size_bytes",
+      expr:
+        "(stamp_extent_node_disk_free_bytes < 40 * 2^30 and stamp_extent_node_disk_free_bytes < 0.15 * stamp_extent_node_disk_size_bytes)" +
+        " or (stamp_extent_node_disk_free_files < 20000 and stamp_extent_node_disk_free_files < 0.15 * stamp_extent_node_disk_files)",
       lasts: "10m",
     },
   },

@@ -40,9 +40,9 @@ export const diskCases: Readonly<Record<keyof typeof diskKinds, FindingCase>> = 
     notYet: withNode(1, { freeBytes: BigInt(39 * gibibyte) }),
   },
   "disk-full": {
-    change: withFacts("extent-node-1", { takesExtents: false, diskFull: true, freeBytes: 1024 }),
+    change: withFacts("extent-node-1", { takesExtents: false, diskFull: true, freeBytes: 1024, freeFiles: 3, totalFiles: 900 }),
     subject: "extent-node-1",
-    cause: /1\.0 KiB are free, and it refuses appends/,
+    cause: /1\.0 KiB and 3 inodes are free, and it refuses appends/,
   },
   "disks-full": {
     change: all(...nodes.map((name) => withFacts(name, { takesExtents: false }))),
