@@ -45,6 +45,7 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "docs/guides/geo.md: a stamp is lost; services/location-service/src/lost-stamps/lost.test.ts loses some",
     "docs/guides/geo.md: needs two stamps with TLS; tests/location/tls.slow.ts makes and uses these certificates",
     "docs/guides/geo.md: each takes minutes and two stamps",
+    "docs/guides/grpc.md: grpcurl is no package of npm",
     "docs/guides/internal-ports.md: the cluster of the guides has no TLS; tests/drills/cluster-tls.slow.ts makes and rotates certificates",
     "docs/guides/keys-at-rest.md: the folder of this test has a key",
     "docs/guides/locations.md: needs processes beside the cluster; tests/location/processes.slow.ts starts them",

@@ -279,7 +279,26 @@ function failedBefore(failed: number): FailedPart[] {
   return [{ title: "npm test", failures: takeFailures(), output: existsSync(log) ? readFileSync(log, "utf8") : "" }];
 }
 
-const { values, positionals } = parseArgs({ options: { only: { type: "string", multiple: true } }, allowPositionals: true });
+/** Exit code 2 for a wrong option, as of every command. */
+function commandLine() {
+  try {
+    return parseArgs({ options, allowPositionals: true });
+  } catch (error) {
+    console.error(`stamp ci: ${(error as Error).message} (see --help)`);
+    process.exit(2);
+  }
+}
+
+const options = { only: { type: "string", multiple: true }, help: { type: "boolean", short: "h" } } as const;
+const { values, positionals } = commandLine();
+if (values.help === true) {
+  console.log(`Usage: stamp ci [--only TITLE]...
+
+Runs the slower parts of .ci/run. --only: the parts whose titles begin so, e.g. --only "full disks". The parts:
+
+${(await parts()).map(({ title }) => `  ${title}`).join("\n")}`);
+  process.exit(0);
+}
 const beforeFailed = Number(positionals[1] ?? "0");
 const startMs = performance.now();
 const wanted = (await parts()).filter(({ title }) => values.only === undefined || values.only.some((begin) => title.startsWith(begin)));

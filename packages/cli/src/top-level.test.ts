@@ -111,6 +111,13 @@ describe("a wrong command line", () => {
       assert.match(stderr, said);
     });
 
+  it("geo status where no location service runs: says what one is and how to name it", () => {
+    // Nobody listens at port 1.
+    const { status, stderr } = ran("geo", "status", "--at", "127.0.0.1:1");
+    assert.equal(status, 3, stderr);
+    assert.match(stderr, /No location service runs at 127\.0\.0\.1:1\. It knows which of several stamps .*--at HOST:PORT/);
+  });
+
   it("help of commands that exist is as before", () => {
     for (const args of [["--help"], ["health", "--help"], ["node", "drain", "--help"], ["help", "node"]]) {
       const { status, stdout } = ran(...args);

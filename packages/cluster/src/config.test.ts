@@ -216,3 +216,10 @@ test("plan: what a process is given, its role knows and takes", () => {
     for (const name of Object.keys(environment)) assert.ok(known.includes(name), `${role} does not know ${name}`);
   }
 });
+
+test("portBase, too high: told once", () => {
+  assert.throws(
+    () => loadConfig({ directory: "/", root: "/", environment: {}, flags: { portBase: "70000", dataDir: "/nowhere" } }),
+    (error) => (error as Error).message.match(/70000/g)?.length === 1,
+  );
+});

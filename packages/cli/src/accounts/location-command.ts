@@ -180,11 +180,18 @@ export async function onLocation<T>(
   try {
     const answer = await work(transport, options);
     if (answer.ok) return answer.value;
-    throw new CommandError(answer.failure.message);
+    const { message, details } = answer.failure;
+    if (details?.listens === "no") throw new CommandError(`${message}\n${noLocation(options.at)}`, exitCodes.notRunning);
+    throw new CommandError(message);
   } finally {
     await transport.close();
   }
 }
+
+/** For whom a location is new, or who forgot to say where it is. */
+const noLocation = (at: string): string =>
+  `No location service runs at ${at}. It knows which of several stamps has which account; a stamp alone has none, and no copies of accounts. ` +
+  "Of ./stamp up --stamps: --data FOLDER; elsewhere: --at HOST:PORT --secret-file FILE (docs/guides/locations.md)";
 
 export async function everyAccount(transport: GrpcTransport, at: string): Promise<Outcome<LocatedAccount[]>> {
   const all: LocatedAccount[] = [];
