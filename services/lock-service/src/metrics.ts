@@ -6,6 +6,10 @@ export const lockServiceMetrics: Metrics = {
   waiting: gauge("lock_service_waiting_transactions", "Transactions that wait for the disk."),
   wrote: histogram("lock_service_write_duration_seconds", "Writing and syncing one group of transactions."),
   freeBytes: gauge("lock_service_disk_free_bytes", "Free on the disk of the metadata store."),
+  freeFiles: gauge(
+    "lock_service_disk_free_files",
+    "Free inodes on the disk of the metadata store; absent where the file system has no fixed number.",
+  ),
   diskFull: gauge("lock_service_disk_full", "1 while only what frees room or keeps leases is written."),
   keys: gauge("lock_service_keys", "Keys of the metadata store, leases among them."),
   keysMax: gauge("lock_service_keys_max", "Keys from which on no new one is made."),

@@ -41,8 +41,10 @@ const table412 = { read: "ConditionNotMet 412", put: "ConditionNotMet 412", chan
 const passes = { read: "ok", put: "ok", change: "ok" };
 const absent = { absentRead: "BlobNotFound", absentPut: "ok", absentChange: "BlobNotFound" };
 const absentMatch = { ...absent, absentPut: "ConditionNotMet 412" };
+/** `remove`: of Delete Blob, where the service answers otherwise than to other changes. */
+type Expected = Record<Column, string> & { readonly remove?: string };
 const several = "MultipleConditionHeadersNotSupported";
-const conditionTable: readonly (readonly [string, (etag: string) => Conditions, Record<Column, string>])[] = [
+const conditionTable: readonly (readonly [string, (etag: string) => Conditions, Expected])[] = [
   ["none", () => ({}), { ...passes, ...absent }],
   ["If-Match current", (e) => ({ ifMatch: e }), { ...passes, ...absentMatch }],
   ["If-Match current without quotes", (e) => ({ ifMatch: e.slice(1, -1) }), { ...passes, ...absentMatch }],
@@ -54,7 +56,7 @@ const conditionTable: readonly (readonly [string, (etag: string) => Conditions, 
   [
     "If-None-Match *",
     () => ({ ifNoneMatch: "*" }),
-    { read: "ConditionNotMet 304", put: "BlobAlreadyExists", change: "ConditionNotMet 412", ...absent },
+    { read: "ConditionNotMet 304", put: "BlobAlreadyExists", change: "ConditionNotMet 412", remove: "ok", ...absent },
   ],
   ["If-Modified-Since before", () => ({ ifModifiedSinceMs: at - 1000 }), { ...passes, ...absent }],
   ["If-Modified-Since then", () => ({ ifModifiedSinceMs: at }), { ...table412, read: "ConditionNotMet 304", ...absent }],
@@ -100,7 +102,7 @@ const conditionTable: readonly (readonly [string, (etag: string) => Conditions, 
   ],
 ];
 
-function outcomesOf(conditions: (etag: string) => Conditions, exists: boolean): Record<"read" | "put" | "change", string[]> {
+function outcomesOf(conditions: (etag: string) => Conditions, exists: boolean): Record<"read" | "put" | "change" | "remove", string[]> {
   const one = <K extends OperationKind>(kind: K, value: (c: Conditions) => OperationValue<K>): string => {
     const table = new TestTable();
     let etag = etagOf(1);
@@ -126,8 +128,8 @@ function outcomesOf(conditions: (etag: string) => Conditions, exists: boolean): 
     change: [
       one("setBlobMetadata", (c) => ({ name: name(), conditions: c, metadata: { a: "b" } })),
       one("setBlobHeaders", (c) => ({ name: name(), conditions: c, headers })),
-      one("deleteBlob", (c) => ({ name: name(), conditions: c })),
     ],
+    remove: [one("deleteBlob", (c) => ({ name: name(), conditions: c }))],
   };
 }
 
@@ -140,6 +142,8 @@ for (const [title, conditions, expected] of conditionTable) {
       for (const outcome of there[kind]) assert.equal(outcome, expected[kind], `${kind}, there`);
       for (const outcome of none[kind]) assert.equal(outcome, expected[absentColumn], `${kind}, absent`);
     }
+    assert.deepEqual(there.remove, [expected.remove ?? expected.change], "remove, there");
+    assert.deepEqual(none.remove, [expected.absentChange], "remove, absent");
   });
 }
 

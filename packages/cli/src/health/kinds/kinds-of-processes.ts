@@ -204,7 +204,7 @@ export const processKinds = {
   "etcd-history-grows": {
     severity: "warning",
     means:
-      "etcd keeps changes of its keys that are older than two hours: nobody compacts them, so it grows until it is full and takes nothing more.",
+      "Nobody compacts the history of etcd: it keeps changes that are older than two hours, so it grows until it is full and takes nothing more.",
     help:
       "raise etcd's --auto-compaction-retention to 1h; if it is this stamp's alone: " +
       '{"roles":{"lock-service":{"etcdCompactEveryMs":300000}}} (docs/guides/etcd.md)',
