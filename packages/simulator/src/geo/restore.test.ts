@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { allRules, type Rules, rulesWithout, unwrap } from "@stamp/base";
 import { metadataStoreName, restoreMetadata } from "@stamp/lock-service";
 import { openSnapshot } from "@stamp/metadata-store";
-import { type Clock, sleep } from "@stamp/ports";
+import type { Clock } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { beginPair, type OneStamp, until, untilShipped } from "./two-stamps.ts";
 
@@ -91,14 +91,13 @@ test("restore: after the primary's metadata are put back the copy becomes what t
       assert.ok(present(await seen(a)) < 20, "the restore has lost nothing: the case shows nothing");
       await write(a, "after", 10, rowCount);
       let told = 0;
-      for (;;) {
+      await until(a, "a Last Sync Time", async () => {
         const [progress, copy] = [await a.progress(), await b.lastSyncMs()];
         // Whatever is said: nothing may be said of a copy that differs.
         if (copy !== undefined && copy > timeBefore) told++;
         if (told > 0) assert.deepEqual(await seen(b), await seen(a));
-        if (progress?.pendingCommits === 0n && told > 2) break;
-        await sleep(a.world.clock, 200);
-      }
+        return progress?.pendingCommits === 0n && told > 2;
+      });
       await write(a, "last", 0, 3);
       await untilShipped(a);
       assert.deepEqual(await seen(b), await seen(a));

@@ -23,8 +23,13 @@ import type { CallLimits, Router } from "../routing/router.ts";
 import type { Copies } from "./copies.ts";
 
 const namesMax = 1_000;
-/** How far the clock of another stamp may be ahead. */
+/** Time by which the clock of another stamp may be ahead. */
 const clockSkewMs = 86_400_000;
+/**
+ * Time by which a lineage may be ahead. Each restore of a metadata store raises its lineage by 2^36 at least, i.e. by 18 hours of that scale, so some
+ * restores in a row leave the day behind. A lineage that was made by a wrong clock stays with its ranges, too.
+ */
+const lineageAheadMs = 366 * 86_400_000;
 const bad = (message: string) => refused("invalidArgument", "badRequest", message);
 
 /** Rows of a shipment or of a part of a scan. */
@@ -239,16 +244,17 @@ function readableHere(world: World, { table, epoch, rows, level, knownLevel }: A
 }
 
 /**
- * Refuses sequences and lineages above those of the time: a log makes fewer commits in a second than that scale has numbers, and lineages are on
+ * Refuses sequences and lineages far above those of the time. A log makes fewer commits in a second than that scale has numbers, and lineages are on
  * it (log-lineage.ts of @stamp/lsm).
  */
 function fromTheFuture({ clock }: World, { lineage = 0n, sequence = 0n, commits = [] }: ShippedRows): Failed | undefined {
-  const most = BigInt(timeNumber(clock.wallMs() + clockSkewMs));
-  const numbers = [lineage, sequence, ...commits.map((commit) => commit.sequence)];
-  const far = numbers.find((number) => number > most);
-  return far === undefined
-    ? undefined
-    : bad(`commit or lineage ${far} can't be made before ${most} by this stamp's clock: do the clocks of both stamps agree?`);
+  const most = (aheadMs: number): bigint => BigInt(timeNumber(clock.wallMs() + aheadMs));
+  const day = most(clockSkewMs);
+  const far = [sequence, ...commits.map((commit) => commit.sequence)].find((number) => number > day);
+  const clocks = "compare the clocks of both stamps";
+  if (far !== undefined) return bad(`no log has made commit ${far} by this stamp's clock: ${clocks}`);
+  if (lineage <= most(lineageAheadMs)) return;
+  return bad(`lineage ${lineage} is over a year ahead of this stamp's clock: ${clocks}, and that of the last restore of metadata`);
 }
 
 /** Refuses rows of a table that is not copied for the account. */
