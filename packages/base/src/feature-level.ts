@@ -38,6 +38,7 @@ export const neededLevels = {
 /** First level at which a version of a format is written. Those that are absent are written at every level. */
 const levelOfVersion: Readonly<Record<string, Readonly<Record<number, number>>>> = {
   fragment: { 1: neededLevels.fragments },
+  metadata: { 5: neededLevels.fragmentChecksums },
 };
 
 /** Returns the highest version of a format, up to `known`, that is written at this level; 0: the format is not written at all. */

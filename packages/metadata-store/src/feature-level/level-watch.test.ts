@@ -1,7 +1,7 @@
 /** A process notes the level that it is told in its folder before it uses it, keeps it, and ends if it is too high. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { allRules, FailureError, featureLevel, formatVersions, type Outcome, ok, refused, rulesWithout } from "@stamp/base";
+import { allRules, FailureError, featureLevel, formatVersions, neededLevels, type Outcome, ok, refused, rulesWithout } from "@stamp/base";
 import { claimFolder, decodeFormatMarker, encodeFormatMarker, formatMarkerFile, raiseFormats, type World } from "@stamp/ports";
 import { type AnnounceRequest, LockService } from "@stamp/wire";
 import { LevelWatch } from "./level-watch.ts";
@@ -104,6 +104,16 @@ test("level watch: a level above that of the release ends the process, and nothi
 test("level watch: with the rule formatsAwaitTheirLevel off a process writes what its level does not allow", () => {
   const { world } = processWith(() => ok({ level: 0 }));
   assert.equal(new LevelWatch({ ...world, rules: rulesWithout("formatsAwaitTheirLevel") }).allows(1), true);
+});
+
+test("marker: a version that a level brings is named at that level only, so that the release before starts again until then", async () => {
+  const { watch, marker, start, world } = processWith(() => ok({ level: neededLevels.fragmentChecksums }));
+  await claimFolder(world, ["metadata"]);
+  assert.equal(marker().metadata?.version, 4);
+  await start();
+  await until(() => watch.level === neededLevels.fragmentChecksums);
+  await watch.stop();
+  assert.equal(marker().metadata?.version, 5);
 });
 
 test("marker: the release before refuses a folder that was used under a level; a level and a format that are noted at once are both kept", async () => {
