@@ -14,8 +14,8 @@ export { hasRowsBetween, type RemovalOptions, type RemovedPage, type RemovedRang
 export { type ForgottenPage, forgetPage, type ReportPage, reportPage, reportRange, type VersionsLink } from "./reports/report-range.ts";
 export { decodeReportRow, encodeReportRow, isReportKey, type ReportPlace, type ReportRow, reportKey } from "./reports/report-row.ts";
 export { applySeed, type SeedOptions, type SeedPart } from "./shipping/apply-seed.ts";
-export { type AdmitsRows, applyShipped, type Shipment, type ShippedRange } from "./shipping/apply-shipped.ts";
-export { decodeMarker, encodeMarker, isMarkerKey, markerKey } from "./shipping/marker.ts";
+export { type AdmitsRows, applyShipped, type OnHeld, type Shipment, type ShippedRange } from "./shipping/apply-shipped.ts";
+export { decodeMarker, encodeMarker, isMarkerKey, markerKey, versionFromDetails } from "./shipping/marker.ts";
 export { RangeSeeder, type SeederOptions, type SeedLink } from "./shipping/range-seeder.ts";
 export { RangeSender, type SenderOptions, type ShippingLink } from "./shipping/range-sender.ts";
 export { decodeSeedMark, encodeSeedMark, type SeedMark, seedMarkKey } from "./shipping/seed-mark.ts";

@@ -109,10 +109,8 @@ export class RangePartition {
     this.#streams = streams;
     this.#storage = loaded.storage;
     const own = { low: options.lowKey, high: options.highKey };
-    this.followers = new LogFollowers(world, { ...options, own, recentBytesMax: limits.followedBytesMax }, loaded, async () => {
-      const ended = this.#ended ?? this.departure.recorded;
-      return ended === undefined ? this.#maintenance.recordFollowers() : { ok: false, failure: ended };
-    });
+    const followed = { ...options, own, recentBytesMax: limits.followedBytesMax };
+    this.followers = new LogFollowers(world, followed, loaded, () => this.#unlessLeft(() => this.#maintenance.recordFollowers()));
     const sizes = { checkpointsMax: limits.checkpointsMax, garbageBytesMax: 4 * limits.memoryTableBytesMax };
     this.#maintenance = new Maintenance(loaded.storage, streams, loaded, sizes, own, this.followers);
     this.#slow = new SlowLog(world);
@@ -143,8 +141,7 @@ export class RangePartition {
       ended: () => this.#ended ?? this.departure.recorded,
     });
     this.#upkeep = this.#makeUpkeep();
-    const all = [streams.metadata, streams.commitLog, streams.rowData, streams.blobData];
-    for (const stream of all) void stream?.whenFenced.then(() => this.#fenced(stream));
+    for (const stream of Object.values(streams)) void stream?.whenFenced.then(() => this.#fenced(stream));
   }
 
   #makeTransactions(): Transactions {
@@ -199,6 +196,11 @@ export class RangePartition {
 
   get lineage(): LogLineage {
     return this.#maintenance.state.lineage ?? { log: 0, store: 0 };
+  }
+
+  /** Begins a later lineage of the log than `above`, durably. */
+  beginLineage(above: number): Promise<Outcome<void>> {
+    return this.#unlessLeft(() => this.#maintenance.beginLineage(above));
   }
 
   get stats(): PartitionStats {
@@ -303,9 +305,13 @@ export class RangePartition {
   }
 
   /** Records that, so that later owners count on. */
-  async recordGone(goneSinceMs: Readonly<Record<string, number>>): Promise<Outcome<void>> {
+  recordGone(goneSinceMs: Readonly<Record<string, number>>): Promise<Outcome<void>> {
+    return this.#unlessLeft(() => this.#maintenance.recordGone(goneSinceMs));
+  }
+
+  async #unlessLeft(record: () => Promise<Outcome<void>>): Promise<Outcome<void>> {
     const ended = this.#ended ?? this.departure.recorded;
-    return ended === undefined ? this.#maintenance.recordGone(goneSinceMs) : { ok: false, failure: ended };
+    return ended === undefined ? record() : { ok: false, failure: ended };
   }
 
   /**
@@ -314,9 +320,8 @@ export class RangePartition {
    */
   async need(format: FormatName, version: number): Promise<Outcome<void>> {
     if ((this.#maintenance.state.needs?.[format] ?? 0) >= version) return ok();
-    const ended = this.#ended ?? this.departure.recorded;
-    const recorded = ended === undefined ? await this.#maintenance.need(format, version) : { ok: false as const, failure: ended };
-    return recorded.ok ? recorded : { ok: false, failure: { ...recorded.failure, applied: "no" } };
+    const done = await this.#unlessLeft(() => this.#maintenance.need(format, version));
+    return done.ok ? done : { ok: false, failure: { ...done.failure, applied: "no" } };
   }
 
   /** Renews the pins on these extents; returns those that are gone. */

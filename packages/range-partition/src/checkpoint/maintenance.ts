@@ -171,6 +171,14 @@ export class Maintenance {
     return recorded.ok ? ok() : recorded;
   }
 
+  /** Records a later lineage of the log than `above`, unless it has one. */
+  async beginLineage(above: number): Promise<Outcome<void>> {
+    const { log, store } = this.#state.lineage ?? { log: 0, store: 0 };
+    if (log > above) return ok();
+    const recorded = await this.#record((checkpoints) => checkpoints, { lineage: { log: above + 1, store } });
+    return recorded.ok ? ok() : recorded;
+  }
+
   /** Records the cursors of the log's followers, and lets the log before them go. */
   async recordFollowers(): Promise<Outcome<void>> {
     const recorded = await this.#record((checkpoints) => checkpoints, {});

@@ -28,8 +28,8 @@ import { appliesRow, compareVersions, type RowVersion } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import type { RowScan } from "../tables.ts";
 import type { Decided, Row, RowWrite, ScanRange, Transaction } from "../types.ts";
-import { type AdmitsRows, assertAdmitted, type ShippedRange } from "./apply-shipped.ts";
-import { decodeMarker, encodeMarker, isMarkerKey, markerKey } from "./marker.ts";
+import { type AdmitsRows, assertAdmitted, type OnHeld, type ShippedRange } from "./apply-shipped.ts";
+import { decodeMarker, encodeMarker, isMarkerKey, markerKey, versionToDetails } from "./marker.ts";
 import { decodeSeedMark, encodeSeedMark, type SeedMark, seedMarkKey } from "./seed-mark.ts";
 
 /** All rows of the primary between two keys, at one moment. */
@@ -64,6 +64,7 @@ export interface SeedOptions {
   readonly nameOf: (key: Uint8Array) => Uint8Array | undefined;
   readonly timeoutMs: number;
   readonly admits?: AdmitsRows | undefined;
+  readonly onHeld?: OnHeld;
 }
 
 /** Stored rows that one transaction looks at to find the PartitionNames between the keys. */
@@ -122,7 +123,7 @@ export async function applySeed(world: World, range: SeededRange, part: SeedPart
     }
   };
   const { piece } = part;
-  if (piece !== undefined) return run([piece.name], (transaction) => applyPiece(world, transaction, part, piece));
+  if (piece !== undefined) return run([piece.name], (transaction) => applyPiece(world, transaction, part, piece, options.onHeld));
   try {
     for (let from = part.low; compareBytes(from, part.high) < 0; ) {
       const { names, to } = await namesBetween(range, part, from, options.nameOf);
@@ -130,7 +131,8 @@ export async function applySeed(world: World, range: SeededRange, part: SeedPart
       for (const name of names) if (!own.has(name.key)) own.set(name.key, { name: name.name, rows: [] });
       const groups = [...own.values()].sort((a, b) => compareBytes(a.name, b.name));
       const locks = groups.map(({ name }) => name);
-      const applied = groups.length === 0 ? ok() : await run(locks, (transaction) => applyWhole(world, transaction, part, groups));
+      const applied =
+        groups.length === 0 ? ok() : await run(locks, (transaction) => applyWhole(world, transaction, part, groups, options.onHeld));
       if (!applied.ok) return applied;
       from = to;
     }
@@ -190,13 +192,22 @@ function intact<T>(decoded: Outcome<T>): T {
   return decoded.value;
 }
 
-async function applyWhole(world: World, transaction: Transaction, part: SeedPart, groups: readonly Group[]): Promise<Decided<Step>> {
+async function applyWhole(
+  world: World,
+  transaction: Transaction,
+  part: SeedPart,
+  groups: readonly Group[],
+  onHeld: OnHeld | undefined,
+): Promise<Decided<Step>> {
   const version = { epoch: part.epoch, lineage: part.lineage, number: part.sequence };
   const writes: RowWrite[] = [];
   for (const { name, rows } of groups) {
     const { marker, mark } = await heldOf(transaction, name);
     const isOld = mark !== undefined && compareVersions(mark.version, version) > 0;
-    if (isOld || !appliesRow(version, { held: marker, floor: undefined }, world.rules)) continue;
+    if (isOld || !appliesRow(version, { held: marker, floor: undefined }, world.rules)) {
+      for (const held of [mark?.version, marker]) if (held !== undefined) onHeld?.(held);
+      continue;
+    }
     const changes = await replaced(transaction, name, present(prefixEnd(name), "the end of a PartitionName"), rows);
     if (!changes.done) return begun(name, { version, upTo: name }, changes.writes);
     // Nothing was here, and nothing is at the primary.
@@ -219,13 +230,20 @@ async function applyPiece(
   transaction: Transaction,
   { epoch, lineage, sequence, lastTicket, low, high, rows }: SeedPart,
   { name, isLast }: NonNullable<SeedPart["piece"]>,
+  onHeld: OnHeld | undefined,
 ): Promise<Decided<Step>> {
   const version = { epoch, lineage, number: sequence };
   const { marker, mark } = await heldOf(transaction, name);
   const over = (refusal?: Failed): Decided<Step> => ({ writes: [], result: { done: true, ...(refusal && { refusal }) } });
-  if (!appliesRow(version, { held: marker, floor: undefined }, world.rules)) return over();
+  if (!appliesRow(version, { held: marker, floor: undefined }, world.rules)) {
+    if (marker !== undefined) onHeld?.(marker);
+    return over();
+  }
   const order = mark === undefined ? -1 : compareVersions(mark.version, version);
-  if (order > 0) return over(refused("aborted", "conflict", "a later seeding of the PartitionName has begun"));
+  if (order > 0) {
+    const details = mark === undefined ? {} : versionToDetails(mark.version);
+    return over(refused("aborted", "conflict", "a later seeding of the PartitionName has begun", details));
+  }
   const upTo = order === 0 ? mark?.upTo : undefined;
   if (upTo !== undefined && compareBytes(upTo, high) >= 0) return over();
   if (upTo === undefined ? !equalBytes(low, name) : !equalBytes(low, upTo)) {

@@ -19,6 +19,7 @@
  *   that a row begins to refer to.
  * - Rows and marker change in one transaction, which is durable when the batch is answered (rule
  *   `geoAcknowledgedIsSynced`).
+ * - What is left out as old is told with the version that made it old: the sender knows whether its log ever had that one.
  * - A ticket that this range gives later is above all that the shipped commits used: ETags and incarnations stay unique
  *   when the account is promoted here.
  */
@@ -27,8 +28,8 @@ import { appliesRow, isOfEarlierLineage, type RowVersion } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import type { LoggedCommit } from "../followers/recent-commits.ts";
 import type { Decided, Row, RowWrite, Transaction, TransactOptions } from "../types.ts";
-import { decodeMarker, encodeMarker, isMarkerKey, markerKey } from "./marker.ts";
-import { seedMarkKey } from "./seed-mark.ts";
+import { decodeMarker, encodeMarker, isMarkerKey, markerKey, versionToDetails } from "./marker.ts";
+import { decodeSeedMark, seedMarkKey } from "./seed-mark.ts";
 import type { ShippedFences } from "./shipped-fences.ts";
 
 /** Consecutive commits of one PartitionName. */
@@ -61,6 +62,9 @@ export interface ShippedRange {
  */
 export type AdmitsRows = (rows: readonly Row[], stored: () => Promise<readonly Row[]>) => Promise<Outcome<void>>;
 
+/** Takes the version of a PartitionName because of which something of it was left out as old. */
+export type OnHeld = (held: RowVersion) => void;
+
 /** Throws FailureError if the rows are not admitted. Markers and seed marks are no rows. */
 export async function assertAdmitted(
   transaction: Pick<Transaction, "get">,
@@ -80,7 +84,11 @@ export async function assertAdmitted(
 }
 
 /** The sender ships a PartitionName when it has seeded it: this shipment is of an earlier owner of the range. */
-const seeding = refused("aborted", "conflict", "the PartitionName is being seeded");
+const seeding = (mark: Uint8Array): Failed => {
+  const decoded = decodeSeedMark(mark);
+  const details = decoded.ok ? versionToDetails(decoded.value.version) : {};
+  return refused("aborted", "conflict", "the PartitionName is being seeded", details);
+};
 
 const startsWith = (key: Uint8Array, name: Uint8Array): boolean => name.every((byte, at) => key[at] === byte);
 
@@ -99,7 +107,7 @@ function malformed({ name, commits }: Shipment): Failed | undefined {
 
 const earlierLineage = (held: RowVersion): Failed => {
   const message = `the rows were seeded from a later lineage (${held.lineage}) of the primary's log: its metadata store was put back, or its log lost its end`;
-  return refused("failedPrecondition", "staleLineage", message);
+  return refused("failedPrecondition", "staleLineage", message, versionToDetails(held));
 };
 
 /** Returns the number of commits that were new, when they are durable. */
@@ -107,7 +115,7 @@ export async function applyShipped(
   world: World,
   range: ShippedRange,
   shipment: Shipment,
-  options: { readonly timeoutMs: number; readonly admits?: AdmitsRows | undefined },
+  options: { readonly timeoutMs: number; readonly admits?: AdmitsRows | undefined; readonly onHeld?: OnHeld },
 ): Promise<Outcome<number>> {
   const refusal = malformed(shipment);
   if (refusal !== undefined) return refusal;
@@ -119,8 +127,8 @@ export async function applyShipped(
       const fenced = world.rules.on("geoPromotionFences") ? range.fences.refuses(name, epoch) : undefined;
       const refusal = fenced ?? range.fences.refusesCopy(name, paired);
       if (refusal !== undefined) throw new FailureError(refusal.failure);
-      const isBegun = (await transaction.get(seedMarkKey(name))) !== undefined;
-      if (isBegun && world.rules.on("geoSeedingHoldsCommits")) throw new FailureError(seeding.failure);
+      const mark = await transaction.get(seedMarkKey(name));
+      if (mark !== undefined && world.rules.on("geoSeedingHoldsCommits")) throw new FailureError(seeding(mark).failure);
       const stored = await transaction.get(key);
       const marker = stored && decodeMarker(stored);
       if (marker && !marker.ok) throw new FailureError(marker.failure);
@@ -131,7 +139,10 @@ export async function applyShipped(
       const writes: RowWrite[] = [];
       for (const commit of commits) {
         const version = { epoch, lineage, number: commit.sequence };
-        if (!appliesRow(version, { held, floor: undefined }, world.rules)) continue;
+        if (!appliesRow(version, { held, floor: undefined }, world.rules)) {
+          if (held !== undefined) options.onHeld?.(held);
+          continue;
+        }
         held = version;
         transaction.raiseTicket(commit.lastTicket);
         writes.push(...commit.writes);

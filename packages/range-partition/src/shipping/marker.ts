@@ -43,6 +43,20 @@ export function readVersion(reader: ByteReader): RowVersion | undefined {
   return format === versionWithLineage ? { epoch: reader.varint(), lineage: reader.varint(), number: reader.varint() } : undefined;
 }
 
+/** Returns a version for the details of a refusal. */
+export const versionToDetails = ({ epoch, lineage = 0, number }: RowVersion): Record<string, string> => ({
+  heldEpoch: String(epoch),
+  heldLineage: String(lineage),
+  heldSequence: String(number),
+});
+
+/** Undefined: the details have no version. */
+export function versionFromDetails(details: Readonly<Record<string, string>> = {}): RowVersion | undefined {
+  const [epoch, lineage, number] = [details["heldEpoch"], details["heldLineage"], details["heldSequence"]].map(Number);
+  if (epoch === undefined || lineage === undefined || number === undefined) return undefined;
+  return [epoch, lineage, number].every((one) => Number.isSafeInteger(one) && one >= 0) ? { epoch, lineage, number } : undefined;
+}
+
 export function decodeMarker(bytes: Uint8Array): Outcome<RowVersion> {
   try {
     const reader = new ByteReader(bytes);

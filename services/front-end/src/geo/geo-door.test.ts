@@ -36,7 +36,7 @@ function doorOf(ends: readonly Uint8Array[], refuses?: string, ownLevel?: number
       const part = partOf(end);
       if (refuses === toHex(part.lowKey)) return refused("unavailable", "notReady", "it is moved");
       applied.push({ at: toHex(route.key), part });
-      return ok(end);
+      return ok({ rangeHigh: end });
     },
   } as unknown as Router;
   const role = { ...roleWithoutRow, role: "unseeded", epoch: 3, ...copied } as const;
@@ -126,7 +126,7 @@ type Note = (name: string, value: unknown) => () => Promise<Outcome<unknown>>;
 function doorFor(note: Note) {
   const router = {
     applyShipped: note("ship", {}),
-    applyScanned: note("seed", new Uint8Array(0)),
+    applyScanned: note("seed", { rangeHigh: new Uint8Array(0) }),
     shippedVersions: note("tellVersions", [{}]),
     writeData: note("writeData", { places: [], pinTermMs: 1 }),
     pinData: note("pinData", []),
@@ -266,7 +266,7 @@ test("geo door: a commit or a lineage that no log can have made by now is refuse
     applyShipped: async () => ok(applied.push("ship")),
     applyScanned: async () => {
       applied.push("seed");
-      return ok(new Uint8Array(0));
+      return ok({ rangeHigh: new Uint8Array(0) });
     },
   } as unknown as Router;
   const role = { ...roleWithoutRow, role: "secondary", epoch: 3, peer: "north-1" } as const;

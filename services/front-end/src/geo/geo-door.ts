@@ -17,7 +17,7 @@ import { type AccountRole, acceptsShipment, tellsVersions } from "@stamp/geo";
 import { accountKeys, hasBytes, isShippedFor, isShippedTable, type Route, type ShippedTable } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { CallContext, Handlers, World } from "@stamp/ports";
-import { fromWire, type GeoDoor, type ScannedPart } from "@stamp/wire";
+import { fromWire, type GeoDoor, type ScannedPart, type ShippedVersion } from "@stamp/wire";
 import type { Accounts } from "../accounts/accounts.ts";
 import type { CallLimits, Router } from "../routing/router.ts";
 import type { Copies } from "./copies.ts";
@@ -263,15 +263,28 @@ function copiedHere({ account }: Asked, role: AccountRole | undefined, table: Sh
 }
 
 /** One range after the other gets what it has of the part. */
-async function seedRanges(router: Router, table: ShippedTable, part: ScannedPart, limits: CallLimits): Promise<Outcome<object>> {
+async function seedRanges(
+  router: Router,
+  table: ShippedTable,
+  part: ScannedPart,
+  limits: CallLimits,
+): Promise<Outcome<{ held?: ShippedVersion }>> {
+  let held: ShippedVersion | undefined;
   for (let from = part.lowKey; compareBytes(from, part.highKey) < 0; ) {
     const key = from;
     const applied = await router.applyScanned({ table, key }, (rangeHigh) => clipped(part, key, rangeHigh), limits);
     if (!applied.ok) return applied;
-    if (applied.value.length === 0) break;
-    from = applied.value;
+    held = later(held, applied.value.held);
+    if (applied.value.rangeHigh.length === 0) break;
+    from = applied.value.rangeHigh;
   }
-  return ok({});
+  return ok(held === undefined ? {} : { held });
+}
+
+function later(a: ShippedVersion | undefined, b: ShippedVersion | undefined): ShippedVersion | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  const order = a.epoch - b.epoch || a.lineage - b.lineage || a.sequence - b.sequence;
+  return order < 0n ? b : a;
 }
 
 /** Part of a scan between a key and the end of a range; `rangeHigh` empty: the end of the table. */

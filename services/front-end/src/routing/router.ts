@@ -171,7 +171,11 @@ export class Router {
   }
 
   /** Commits that another stamp has shipped, at the range of their PartitionName. Twice is as once. */
-  applyShipped(route: Route, shipment: Shipment, limits: CallLimits): Promise<Outcome<{ readonly applied: number }>> {
+  applyShipped(
+    route: Route,
+    shipment: Shipment,
+    limits: CallLimits,
+  ): Promise<Outcome<{ readonly applied: number; readonly held?: ShippedVersion | undefined }>> {
     return this.#call("applyShipped", route, "elsewhere", limits, async (range, options) => {
       const at = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion) };
       const request = hasBytes(route.table) ? { ...at, placed: shipment } : { ...at, shipment };
@@ -181,15 +185,19 @@ export class Router {
 
   /**
    * Rows that another stamp has scanned, at the range of the key. `partOf`: the part that ends with the range. Twice is as once. Returns the
-   * end of the range; empty: it is the last one of its table.
+   * end of the range; empty: it is the last one of its table. `held`: version because of which a part was left out.
    */
-  applyScanned(route: Route, partOf: (rangeHigh: Uint8Array) => ScannedPart, limits: CallLimits): Promise<Outcome<Uint8Array>> {
+  applyScanned(
+    route: Route,
+    partOf: (rangeHigh: Uint8Array) => ScannedPart,
+    limits: CallLimits,
+  ): Promise<Outcome<{ readonly rangeHigh: Uint8Array; readonly held?: ShippedVersion | undefined }>> {
     return this.#call("applyScanned", route, "elsewhere", limits, async (range, options) => {
       const at = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion) };
       const part = partOf(range.high);
       const request = hasBytes(route.table) ? { ...at, placed: part } : { ...at, part };
       const applied = await this.#world.transport.client(range.serverAddress, PartitionServer).applyScanned(request, options);
-      return applied.ok ? ok(range.high) : applied;
+      return applied.ok ? ok({ rangeHigh: range.high, held: applied.value.held }) : applied;
     });
   }
 

@@ -4,8 +4,15 @@ import { featureLevel, neededLevels, type Outcome, ok, refused } from "@stamp/ba
 import type { RowVersion } from "@stamp/geo";
 import type { ShippedTable } from "@stamp/objects";
 import type { CallOptions, Transport } from "@stamp/ports";
-import type { SeedLink, SeedPart, Shipment, ShippingLink, VersionsLink } from "@stamp/range-partition";
-import { type CopyWordSchema, fromWire, GeoDoor, toWire } from "@stamp/wire";
+import {
+  type SeedLink,
+  type SeedPart,
+  type Shipment,
+  type ShippingLink,
+  type VersionsLink,
+  versionFromDetails,
+} from "@stamp/range-partition";
+import { type CopyWordSchema, fromWire, GeoDoor, type ShippedVersion, toWire } from "@stamp/wire";
 import type { Vouched } from "./data/blob-link.ts";
 import type { DataLink } from "./data/data-copier.ts";
 import type { DataHandle } from "./data/data-handles.ts";
@@ -44,6 +51,8 @@ interface Link {
   readonly copyLineage?: () => number;
   /** Feature level of this stamp, which rows may have formats of. Needed to ship rows. */
   readonly level?: () => number;
+  /** Refuses a version of the other stamp that is above the end of the range's log. Undefined: nothing is sent that could be left out. */
+  readonly notAhead?: (held: RowVersion) => Outcome<void>;
   /** Counts what is sent. Undefined: nobody counts. */
   readonly totals?: ShippingTotals;
   /** Runs at each answer. */
@@ -75,7 +84,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
       })),
       handles: handles?.map(handleToWire) ?? [],
     };
-    const shipped = await this.#atDoor((transport, door) =>
+    const shipped = await this.#rowsAtDoor((transport, door) =>
       transport
         .client(door, GeoDoor)
         .ship({ account, epoch: toWire(epoch), table, level: this.#level, knownLevel: featureLevel, shipment }, options),
@@ -103,7 +112,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
       ...(piece && { pieceOf: piece.name, lastPiece: piece.isLast }),
       handles: handles?.map(handleToWire) ?? [],
     };
-    const seeded = await this.#atDoor((transport, door) =>
+    const seeded = await this.#rowsAtDoor((transport, door) =>
       transport
         .client(door, GeoDoor)
         .seed({ account, epoch: toWire(epoch), table, level: this.#level, knownLevel: featureLevel, part }, options),
@@ -162,11 +171,19 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     const { versions } = told.value;
     if (versions.length !== names.length)
       return refused("internal", "badRequest", `${versions.length} versions were told of ${names.length} PartitionNames`);
-    return ok(
-      versions.map(({ epoch, lineage, sequence }) =>
-        epoch === 0n ? undefined : { epoch: fromWire(epoch), lineage: fromWire(lineage), number: fromWire(sequence) },
-      ),
-    );
+    return ok(versions.map((version) => (version.epoch === 0n ? undefined : versionOf(version))));
+  }
+
+  /** Sends rows. Rows that the other stamp left out as old count as shipped only if this stamp's log has had the version that made it old. */
+  #rowsAtDoor<T extends { readonly held?: ShippedVersion | undefined }>(
+    call: (transport: Transport, door: string) => Promise<Outcome<T>>,
+  ): Promise<Outcome<T>> {
+    return this.#atDoor(async (transport, door) => {
+      const answer = await call(transport, door);
+      const held = answer.ok ? answer.value.held && versionOf(answer.value.held) : versionFromDetails(answer.failure.details);
+      const checked = held === undefined ? ok() : (this.#link.notAhead?.(held) ?? ok());
+      return checked.ok ? answer : checked;
+    });
   }
 
   async #asked<T>(call: (transport: Transport, door: string) => Promise<Outcome<T>>): Promise<Outcome<T>> {
@@ -197,6 +214,12 @@ const handleToWire = ({ place, mac }: DataHandle) => ({
   offsetBytes: toWire(place.offsetBytes),
   lengthBytes: place.lengthBytes,
   mac,
+});
+
+const versionOf = ({ epoch, lineage, sequence }: ShippedVersion): RowVersion => ({
+  epoch: fromWire(epoch),
+  lineage: fromWire(lineage),
+  number: fromWire(sequence),
 });
 
 const noLevel = (): number => {

@@ -6,11 +6,12 @@
  * Its state is the follower's: cursor and note are in the range's metadata stream, so that a new owner goes on.
  */
 import { compareBytes, type Failure, FailureError, fromHex, type Outcome, ok, toHex } from "@stamp/base";
-import { type AccountRole, RangeSeeding, RangeSyncTime, ShippingRate, type ShippingRates, seededSoFar } from "@stamp/geo";
+import { type AccountRole, RangeSeeding, RangeSyncTime, type RowVersion, ShippingRate, type ShippingRates, seededSoFar } from "@stamp/geo";
 import { accountKeys, hasBytes, type ShippedTable, shippedNames } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
 import { sleep, type World } from "@stamp/ports";
 import { type RangePartition, RangeSeeder, RangeSender, type SeedLink, type ShippingLink } from "@stamp/range-partition";
+import { aheadOf } from "./copy-ahead.ts";
 import { BlobLink, dataBytesOf } from "./data/blob-link.ts";
 import type { ByteGates } from "./data/byte-gate.ts";
 import type { PlacesBudget } from "./data/copied-places.ts";
@@ -133,8 +134,10 @@ export class RangeShipping implements RangeWork {
   #notedMs: number;
   /** Lineage of the other stamp under which the rows are seeded. */
   #copyLineage: number;
-  /** True if the other stamp's metadata store was put back since: it may lack rows that were acknowledged. */
+  /** True if the copy may lack rows that were acknowledged: the other stamp's metadata store was put back since, or has rows that were never shipped. */
   #isDoubtful = false;
+  /** Lineage above which the log begins a new one when nothing is sent any more; undefined: it goes on in its own. */
+  #above: number | undefined;
   /** Resolves when nothing is sent any more. */
   readonly ended: Promise<void>;
 
@@ -242,7 +245,7 @@ export class RangeShipping implements RangeWork {
       if (!began.ok) return this.#failed(began.failure);
       if (began.value.upTo !== undefined) await this.#seed(fromHex(began.value.upTo) ?? accountKeys(this.account).low);
       if (!this.#stop.signal.aborted) await this.#ship();
-      if (this.#isDoubtful) await this.#partition.followers.end(this.account);
+      if (this.#isDoubtful) await this.#beginAnew();
     } catch (error) {
       if (!(error instanceof FailureError)) throw error;
       this.#failed(error.failure);
@@ -291,6 +294,26 @@ export class RangeShipping implements RangeWork {
     });
     this.#isDoubtful = true;
     this.stop();
+  }
+
+  /** Refuses a version of the copy that the range's log never had: the range is seeded again under a new lineage. */
+  #notAhead(held: RowVersion): Outcome<void> {
+    const ahead = aheadOf(this.#world, this.#partition, held, { epoch: this.role.epoch, level: this.#options.level() });
+    if (ahead === undefined) return ok();
+    const { account } = this;
+    if (!this.#isDoubtful)
+      this.#world.logger.error("another stamp has rows that this primary never shipped", { account, ...ahead.failure.failure });
+    this.#isDoubtful = true;
+    this.#above = ahead.above;
+    if (ahead.above !== undefined) this.stop();
+    return ahead.failure;
+  }
+
+  /** Lets the follower go first: with the new lineage alone, a later owner would count as shipped what the copy had left out. */
+  async #beginAnew(): Promise<void> {
+    const ended = await this.#partition.followers.end(this.account);
+    const begun = ended.ok && this.#above !== undefined ? await this.#partition.beginLineage(this.#above) : ended;
+    if (!begun.ok) this.#failed(begun.failure);
   }
 
   async #seed(from: Uint8Array): Promise<void> {
@@ -379,6 +402,7 @@ export class RangeShipping implements RangeWork {
       level: this.#options.level,
       lineage: this.#partition.lineage.log,
       copyLineage: () => this.#copyLineage,
+      notAhead: (held) => this.#notAhead(held),
       totals: this.#options.totals,
       onAnswer: (answer) => this.#heard(answer),
     });

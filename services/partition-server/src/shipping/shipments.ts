@@ -4,7 +4,9 @@
  *
  * Invariant: a row is applied only if its key is of its PartitionName, and if it is admitted (data/admission.ts).
  */
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { compareBytes, type Failed, neededLevels, type Outcome, ok, refused } from "@stamp/base";
+import { compareVersions, type RowVersion } from "@stamp/geo";
 import { accountKeys, hasBytes, type MayWrite, type ObjectTable, partitionStart } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { CallContext, World } from "@stamp/ports";
@@ -18,6 +20,8 @@ import {
   fromWire,
   type ScannedPart,
   type ShippedRow,
+  type ShippedVersionSchema,
+  toWire,
 } from "@stamp/wire";
 import type { Holdings, Serving } from "../ranges/holdings.ts";
 import { admitted, keysAdmitted } from "./data/admission.ts";
@@ -27,6 +31,25 @@ import { rowBytesOf, type ShippingTotals } from "./shipping-figures.ts";
 const bad = (message: string) => refused("invalidArgument", "badRequest", message);
 const elsewhere = (rangeId: string) =>
   refused("failedPrecondition", "wrongPartition", `${rangeId} does not hold all keys of what was shipped`);
+
+/** Version that made a commit, or a part, old; absent: nothing was left out. */
+interface Held {
+  readonly held?: MessageInitShape<typeof ShippedVersionSchema>;
+}
+
+class HighestHeld {
+  #version: RowVersion | undefined;
+
+  readonly note = (held: RowVersion): void => {
+    if (this.#version === undefined || compareVersions(held, this.#version) > 0) this.#version = held;
+  };
+
+  get onWire(): Held {
+    if (this.#version === undefined) return {};
+    const { epoch, lineage = 0, number } = this.#version;
+    return { held: { epoch: toWire(epoch), lineage: toWire(lineage), sequence: toWire(number) } };
+  }
+}
 
 export class Shipments {
   readonly #world: World;
@@ -47,14 +70,14 @@ export class Shipments {
   async applyShipped(
     { rangeId, rangeVersion, ...given }: ApplyShippedRequest,
     context: CallContext,
-  ): Promise<Outcome<{ applied: number }>> {
+  ): Promise<Outcome<{ applied: number } & Held>> {
     const shipment = given.placed ?? given.shipment;
     if (shipment === undefined) return bad("a shipment without rows");
     const found = this.#found(rangeId, fromWire(rangeVersion));
     if (!found.ok) return found;
-    const { held, partition } = found.value;
+    const { held: serving, partition } = found.value;
     const { name } = shipment;
-    if (!holdsKey(held.range, name)) return elsewhere(rangeId);
+    if (!holdsKey(serving.range, name)) return elsewhere(rangeId);
     const restored = restoredSince(partition, shipment.copyLineage);
     if (restored !== undefined) return restored;
     const keys = keysAdmitted(
@@ -62,40 +85,41 @@ export class Shipments {
       shipment.commits.flatMap(({ rows }) => rows.map(({ key }) => key)),
     );
     if (!keys.ok) return keys;
-    const options = this.#options(held, partition, shipment.handles, context);
+    const options = this.#options(serving, partition, shipment.handles, context);
     if (!options.ok) return options;
     const commits = shipment.commits.map(({ sequence, lastTicket, rows }) => ({
       sequence: fromWire(sequence),
       lastTicket: fromWire(lastTicket),
       writes: rows.map(writeOf),
     }));
+    const held = new HighestHeld();
     const applied = await applyShipped(
       this.#world,
       partition,
       { epoch: fromWire(shipment.epoch), paired: fromWire(shipment.paired), lineage: fromWire(shipment.lineage), name, commits },
-      options.value,
+      { ...options.value, onHeld: held.note },
     );
     if (!applied.ok) return applied;
     this.#totals.appliedCommits += applied.value;
     this.#totals.skippedCommits += commits.length - applied.value;
     if (applied.value > 0) for (const { rows } of shipment.commits.slice(-applied.value)) this.#totals.appliedRowBytes += rowBytesOf(rows);
-    return ok({ applied: applied.value });
+    return ok({ applied: applied.value, ...held.onWire });
   }
 
-  async applyScanned({ rangeId, rangeVersion, ...given }: ApplyScannedRequest, context: CallContext): Promise<Outcome<object>> {
+  async applyScanned({ rangeId, rangeVersion, ...given }: ApplyScannedRequest, context: CallContext): Promise<Outcome<Held>> {
     const part = given.placed ?? given.part;
     if (part === undefined) return bad("a part of a scan without rows");
     const found = this.#found(rangeId, fromWire(rangeVersion));
     if (!found.ok) return found;
-    const { held, partition } = found.value;
-    const { low, high } = held.range;
+    const { held: serving, partition } = found.value;
+    const { low, high } = serving.range;
     if (compareBytes(part.lowKey, low) < 0 || (high.length > 0 && compareBytes(part.highKey, high) > 0)) return elsewhere(rangeId);
     const rows = rowsOf(part);
     if (rows === undefined) return bad("a deletion in a part of a scan");
     const { epoch, paired, lineage, sequence, lastTicket, lowKey, highKey, pieceOf, lastPiece } = part;
     const keys = partKeysAdmitted(pieceOf, rows);
     if (!keys.ok) return keys;
-    const options = this.#options(held, partition, part.handles, context);
+    const options = this.#options(serving, partition, part.handles, context);
     if (!options.ok) return options;
     const seeded = {
       epoch: fromWire(epoch),
@@ -108,10 +132,11 @@ export class Shipments {
       rows,
       piece: pieceOf.length === 0 ? undefined : { name: pieceOf, isLast: lastPiece },
     };
-    const applied = await applySeed(this.#world, partition, seeded, { nameOf: partitionStart, ...options.value });
+    const held = new HighestHeld();
+    const applied = await applySeed(this.#world, partition, seeded, { nameOf: partitionStart, ...options.value, onHeld: held.note });
     if (!applied.ok) return applied;
     this.#totals.appliedRowBytes += rowBytesOf(part.rows);
-    return ok({});
+    return ok(held.onWire);
   }
 
   async fence({ rangeId, rangeVersion, account, epoch }: FenceShippedRequest): Promise<Outcome<object>> {

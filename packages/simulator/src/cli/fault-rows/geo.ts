@@ -63,6 +63,12 @@ export const geoRows: readonly FaultRow[] = [
     faults: ["link cut"],
   },
   {
+    fault: "a process with the primary's secret ships rows of commits that the primary never makes",
+    rules: ["copiesAreNotAhead"],
+    tests: ["packages/simulator/src/geo/ahead.test.ts"],
+    faults: [],
+  },
+  {
     fault: "the metadata store of the primary or of the secondary is put back from a copy, or a commit log loses its end",
     rules: ["logsHaveLineages"],
     tests: ["packages/simulator/src/geo/restore.test.ts", "packages/lsm/src/log-lineage.test.ts", shipping],
