@@ -21,6 +21,7 @@ const pure = [
   "azure-rest",
   "erasure",
   "geo",
+  "tree",
 ];
 const async = ["ports", "wire", "etcd", "histories", "metadata-store", "stream-client", "range-partition"];
 const roles = ["location-service", "lock-service", "stream-manager", "extent-node", "partition-manager", "partition-server", "front-end"];
@@ -40,6 +41,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   geo: { kind: "pure", allowed: ["base"] },
   objects: { kind: "pure", allowed: ["base"] },
   "azure-rest": { kind: "pure", allowed: ["base"] },
+  tree: { kind: "pure", allowed: ["base", "objects"] },
   "partition-map": { kind: "pure", allowed: ["base", "objects"] },
 
   wire: { kind: "async", allowed: ["base"] },

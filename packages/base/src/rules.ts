@@ -142,7 +142,20 @@ export type RuleName =
   | "geoDeletionsLeaveTombstones"
   | "geoTombstonesKeptInSeeding"
   | "geoScanIsSynced"
-  | "geoSeedingEndsAtScanEnd";
+  | "geoSeedingEndsAtScanEnd"
+  | "treeBegunBeforeMarks"
+  | "treeDecidedWhereBegun"
+  | "treeMarksAskPrimary"
+  | "treeMarksReadAgain"
+  | "treePrimaryFinished"
+  | "treeMarksOutliveClocks"
+  | "treeAttemptsFresh"
+  | "treeWriteBeforeLook"
+  | "treeMarkBeforeLook"
+  | "treeBegunIsEntry"
+  | "treeCollectsRemoved"
+  | "treeMoveLock"
+  | "treeWalkUnderLock";
 
 export interface Rules {
   on(name: RuleName): boolean;

@@ -237,4 +237,69 @@ export const notBySeeds: readonly NotBySeeds[] = [
     why: "the stamps of a run are honest: they name only places that they were given",
     test: "packages/simulator/src/geo/strangers.test.ts",
   },
+  {
+    rule: "treeBegunBeforeMarks",
+    why: "no door of the product changes a tree yet, so no workload does. Model tree.pml has the rule as BEGIN",
+    test: "packages/tree/src/rules.test.ts",
+  },
+  {
+    rule: "treeDecidedWhereBegun",
+    why: "no door of the product changes a tree yet, so no workload does. Model tree.pml has the rule as DECIDE",
+    test: "packages/tree/src/rules.test.ts",
+  },
+  {
+    rule: "treeMarksAskPrimary",
+    why: "no door of the product changes a tree yet, so no workload does. Model tree.pml has the rule as ASK",
+    test: "packages/tree/src/rules.test.ts",
+  },
+  {
+    rule: "treeMarksReadAgain",
+    why: "no door of the product changes a tree yet, so no workload does. Model tree.pml has the rule as REREAD",
+    test: "packages/tree/src/rules.test.ts",
+  },
+  {
+    rule: "treePrimaryFinished",
+    why: "no door of the product changes a tree yet, so no workload does. Model tree.pml has the rule as FINISH",
+    test: "packages/tree/src/rules.test.ts",
+  },
+  {
+    rule: "treeMarksOutliveClocks",
+    why: "no door of the product changes a tree yet, so no workload does. Model tree.pml has the rule as ABORT",
+    test: "packages/tree/src/rules.test.ts",
+  },
+  {
+    rule: "treeAttemptsFresh",
+    why: "no door of the product changes a tree yet, so no workload does. Model tree.pml has the rule as FRESH",
+    test: "packages/tree/src/rules.test.ts",
+  },
+  {
+    rule: "treeWriteBeforeLook",
+    why: "no door of the product changes a tree yet, so no workload does. Model tree.pml has the rule as WRITE",
+    test: "packages/tree/src/rules.test.ts",
+  },
+  {
+    rule: "treeMarkBeforeLook",
+    why: "no door of the product changes a tree yet, so no workload does. Model tree.pml has the rule as MARK",
+    test: "packages/tree/src/rules.test.ts",
+  },
+  {
+    rule: "treeBegunIsEntry",
+    why: "no door of the product changes a tree yet, so no workload does. Model tree.pml has the rule as PENDING",
+    test: "packages/tree/src/rules.test.ts",
+  },
+  {
+    rule: "treeCollectsRemoved",
+    why: "no door of the product changes a tree yet, so no workload does. Model tree.pml has the rule's other half as SETTLE",
+    test: "packages/tree/src/rules.test.ts",
+  },
+  {
+    rule: "treeMoveLock",
+    why: "no door of the product changes a tree yet, so no workload does. Model tree.pml has the rule as LOCK",
+    test: "packages/tree/src/rules.test.ts",
+  },
+  {
+    rule: "treeWalkUnderLock",
+    why: "no door of the product changes a tree yet, so no workload does. Model tree.pml has the rule as WALK",
+    test: "packages/tree/src/rules.test.ts",
+  },
 ];

@@ -10,6 +10,7 @@ import { leaderRows } from "./leaders.ts";
 import { objectRows } from "./objects.ts";
 import { processRows } from "./processes.ts";
 import { surroundingRows } from "./surroundings.ts";
+import { treeRows } from "./tree.ts";
 
 export const faultRows: readonly FaultRow[] = [
   ...leaderRows,
@@ -19,4 +20,5 @@ export const faultRows: readonly FaultRow[] = [
   ...objectRows,
   ...surroundingRows,
   ...geoRows,
+  ...treeRows,
 ];

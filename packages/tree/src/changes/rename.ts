@@ -1,0 +1,94 @@
+/** Renames, of files and directories of any size. The target's entry is the primary. */
+import { type Machine, type MachineContext, Refused } from "../machine.ts";
+import { type Place, placeOf } from "../resolve.ts";
+import { addressText, type Held, type Operation, type Participant } from "../rows/tree-row.ts";
+import { freed, openDirectory } from "../settle.ts";
+import { coordinate, mark } from "./coordinate.ts";
+import { markRemoved } from "./remove.ts";
+
+export interface RenameOptions {
+  /** True: a file takes the place of a file, a directory that of an empty directory. */
+  readonly replaces: boolean;
+  readonly sourceConditions?: Uint8Array | undefined;
+  readonly targetConditions?: Uint8Array | undefined;
+}
+
+interface Rename {
+  readonly fromPath: readonly string[];
+  readonly toPath: readonly string[];
+  readonly from: Place;
+  readonly to: Place;
+  readonly moved: Held;
+  readonly replaced: Held | undefined;
+  readonly options: RenameOptions;
+}
+
+export function* rename(
+  context: MachineContext,
+  fromPath: readonly string[],
+  toPath: readonly string[],
+  options: RenameOptions,
+): Machine<Held> {
+  const from = yield* placeOf(context, fromPath);
+  const to = yield* placeOf(context, toPath);
+  const moved = (yield* freed(context, from.at))?.held;
+  if (!moved) throw new Refused("notFound");
+  if (to.above.includes(moved.id)) throw new Refused("cycle");
+  const inPlace = addressText(from.at) === addressText(to.at);
+  const there = inPlace ? moved : (yield* freed(context, to.at))?.held;
+  const replaced = inPlace ? undefined : there;
+  if (replaced) mustTakeThePlace(moved, replaced, options);
+  const rename: Rename = { fromPath, toPath, from, to, moved, replaced, options };
+  const next: Held = { ...moved, name: to.written };
+  const participants = inPlace ? conditionsOn(rename) : participantsOf(rename);
+  yield* coordinate(context, { primary: to.at, expectedId: there?.id, next, participants }, (operation) =>
+    inPlace ? markMoved(context, rename, operation) : prepare(context, rename, operation),
+  );
+  return next;
+}
+
+function mustTakeThePlace(moved: Held, replaced: Held, { replaces }: RenameOptions): void {
+  if (!replaces) throw new Refused("exists");
+  if (moved.kind === replaced.kind) return;
+  throw new Refused(replaced.kind === "directory" ? "isDirectory" : "isFile");
+}
+
+const crosses = ({ moved, from, to }: Rename): boolean => moved.kind === "directory" && from.at.directory !== to.at.directory;
+
+const conditionsOn = ({ moved, options }: Rename): Participant[] =>
+  options.sourceConditions ? [{ at: { kind: moved.kind, id: moved.id }, fate: "release" }] : [];
+
+const participantsOf = (rename: Rename): readonly Participant[] => [
+  { at: rename.from.at, fate: "take" },
+  ...(rename.replaced ? [{ at: { kind: rename.replaced.kind, id: rename.replaced.id }, fate: "take" } as const] : []),
+  ...conditionsOn(rename),
+  // Last: while the lock is held, the rows above are as the walk has seen them.
+  ...(crosses(rename) ? [{ at: { kind: "lock" }, fate: "release" } as const] : []),
+];
+
+function* prepare(context: MachineContext, rename: Rename, operation: Operation): Machine<void> {
+  const { from, to, moved, replaced, options } = rename;
+  yield* openDirectory(to.at.directory);
+  if (crosses(rename)) yield* mustNotMeetItself(context, rename, operation);
+  if (replaced) yield* markRemoved(context, to.at, replaced, operation, { recursive: false, conditions: options.targetConditions });
+  yield* mark(context, from.at, operation, to.at, { id: moved.id, otherwise: "busy" });
+  yield* markMoved(context, rename, operation);
+  // A removal above the source has taken the source with it.
+  const again = yield* placeOf(context, rename.fromPath);
+  if (again.at.directory !== from.at.directory) throw new Refused("busy");
+  yield* openDirectory(from.at.directory);
+}
+
+function* markMoved(context: MachineContext, { moved, to, options }: Rename, operation: Operation): Machine<void> {
+  const { sourceConditions: conditions } = options;
+  if (conditions) yield* mark(context, { kind: moved.kind, id: moved.id }, operation, to.at, { conditions, otherwise: "busy" });
+}
+
+/** The way up from the target is read under the lock, which every directory that goes to another parent holds until it has arrived. */
+function* mustNotMeetItself(context: MachineContext, rename: Rename, operation: Operation): Machine<void> {
+  const { to, moved, toPath } = rename;
+  if (context.rules.on("treeMoveLock")) yield* mark(context, { kind: "lock" }, operation, to.at, { otherwise: "busy" });
+  const above = context.rules.on("treeWalkUnderLock") ? yield* placeOf(context, toPath) : to;
+  if (above.at.directory !== to.at.directory) throw new Refused("busy");
+  if (above.above.includes(moved.id)) throw new Refused("cycle");
+}

@@ -1,0 +1,25 @@
+/**
+ * A tree of directories with atomic renames over the object tables, pure. Operations are machines that ask for steps; a step is what one
+ * PartitionName does atomically, by a plan. Design: docs/design/tree.md.
+ */
+export { create } from "./changes/create.ts";
+export { type RemoveOptions, remove } from "./changes/remove.ts";
+export { type RenameOptions, rename } from "./changes/rename.ts";
+export { type Collected, collect, forget } from "./collect.ts";
+export { type Listed, type ListPage, list } from "./list.ts";
+export { ended, type Machine, type MachineContext, type Refusal, type Result } from "./machine.ts";
+export { dataLakeNames, filesNames, keyName, type NameRules, type PathProblem, pathProblem } from "./names.ts";
+export { type Link, makeRoot, resolve } from "./resolve.ts";
+export { type TreeName, treeKey } from "./rows/tree-keys.ts";
+export {
+  type Address,
+  decodeTreeRow,
+  encodeTreeRow,
+  type Held,
+  type HeldKind,
+  type Operation,
+  type TreeRow,
+  treeSchema,
+} from "./rows/tree-row.ts";
+export { freed } from "./settle.ts";
+export { planOfStep, type Step, type StepAnswer, type StepContext } from "./steps/step.ts";

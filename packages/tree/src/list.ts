@@ -1,0 +1,92 @@
+/**
+ * Lists, in the order of keys, a directory before what is in it. A continuation names entries, never a position: what stayed where it was
+ * is told once, whatever came and went meanwhile.
+ */
+import { decodeKey, encodeKey } from "@stamp/objects";
+import { ask, askOne, type Machine, type MachineContext, Refused } from "./machine.ts";
+import { resolve } from "./resolve.ts";
+import type { Held } from "./rows/tree-row.ts";
+import { shown } from "./settle.ts";
+import type { StepAnswer } from "./steps/step.ts";
+
+export interface Listed {
+  readonly path: readonly string[];
+  readonly held: Held;
+}
+
+export interface ListPage {
+  readonly entries: readonly Listed[];
+  /** Where the next page begins; undefined: this is the last one. */
+  readonly continuation?: Uint8Array | undefined;
+}
+
+/** A directory that is being listed. */
+interface Frame {
+  readonly directory: string;
+  /** Its name as it was when the list came to it; of the first, empty. */
+  readonly written: string;
+  /** Key of the last entry that was told. */
+  after: string;
+}
+
+/** Entries that one page reads at most, whether it tells of them or not. */
+export const listRowsMax = 5_000;
+
+export function* list(
+  context: MachineContext,
+  path: readonly string[],
+  options: { readonly recursive: boolean; readonly entriesMax: number; readonly continuation?: Uint8Array | undefined },
+): Machine<ListPage> {
+  const stack = options.continuation ? framesOf(options.continuation) : [yield* firstFrame(context, path)];
+  yield* withoutRemoved(stack);
+  const entries: Listed[] = [];
+  let rows = 0;
+  while (stack.length > 0) {
+    const frame = stack.at(-1) as Frame;
+    const room = Math.min(options.entriesMax - entries.length, listRowsMax - rows);
+    if (room <= 0) return { entries, continuation: tokenOf(stack) };
+    const page: StepAnswer = yield* askOne({ kind: "page", directory: frame.directory, after: frame.after, rowsMax: room });
+    const first = stack.length;
+    for (const { name, row } of page.rows ?? []) {
+      rows++;
+      frame.after = name;
+      const held = yield* shown(context, { kind: "entry", directory: frame.directory, name }, { row });
+      if (!held) continue;
+      entries.push({ path: [...stack.slice(1).map(({ written }) => written), held.name], held });
+      if (held.kind === "directory" && options.recursive) {
+        stack.push({ directory: held.id, written: held.name, after: "" });
+        break;
+      }
+    }
+    if (stack.length === first && !page.more) stack.pop();
+  }
+  return { entries };
+}
+
+function* firstFrame(context: MachineContext, path: readonly string[]): Machine<Frame> {
+  const links = yield* resolve(context, path);
+  return { directory: links.at(-1)?.held.id ?? context.root, written: "", after: "" };
+}
+
+/** Leaves out what hangs below a directory that was removed since the last page. */
+function* withoutRemoved(stack: Frame[]): Machine<void> {
+  const nodes = yield* ask(...stack.map(({ directory }) => ({ kind: "look", at: { kind: "directory", id: directory } }) as const));
+  const removed = nodes.findIndex(({ row }) => !row || row.removed);
+  if (removed >= 0) stack.length = removed;
+}
+
+const tokenOf = (stack: readonly Frame[]): Uint8Array =>
+  encodeKey(stack.map(({ directory, written, after }) => [directory, written, after]));
+
+/** Frames of a continuation that nests deeper than any path. */
+const framesMax = 512;
+
+/** Refuses what tokenOf never makes. A token names directories by id: a door that checks rights on the way seals its tokens. */
+function framesOf(token: Uint8Array): Frame[] {
+  const components = decodeKey(token, framesMax);
+  if (!components.ok || components.value.length === 0) throw new Refused("badContinuation");
+  return components.value.map(([directory, written, after]) => {
+    if (typeof directory === "string" && typeof written === "string" && typeof after === "string") return { directory, written, after };
+    throw new Refused("badContinuation");
+  });
+}

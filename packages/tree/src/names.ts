@@ -1,0 +1,47 @@
+/** Names in a directory and paths, by the rules of a door. A path is a list of names: doors split, decode and join. */
+
+export interface NameRules {
+  /** True: names that differ in case only are one name, which is shown as it was written. */
+  readonly foldsCase: boolean;
+  readonly nameUnitsMax: number;
+  readonly pathUnitsMax: number;
+  readonly depthMax: number;
+  /** Characters that no name has, beside `/` and controls. */
+  readonly refused: string;
+}
+
+/** Azure Data Lake Storage: a path has at most 1,024 characters and 63 directories. */
+export const dataLakeNames: NameRules = { foldsCase: false, nameUnitsMax: 255, pathUnitsMax: 1_024, depthMax: 63, refused: "" };
+/** Azure Files: names of 255 characters, paths of 2,048, 250 levels. */
+export const filesNames: NameRules = { foldsCase: true, nameUnitsMax: 255, pathUnitsMax: 2_048, depthMax: 250, refused: '"\\:|<>*?' };
+
+export type PathProblem = "empty" | "nameTooLong" | "pathTooLong" | "tooDeep" | "badCharacter" | "dots";
+
+/** Returns the first problem of the path; undefined: none. */
+export function pathProblem(rules: NameRules, path: readonly string[]): PathProblem | undefined {
+  if (path.length > rules.depthMax + 1) return "tooDeep";
+  if (path.reduce((units, name) => units + name.length + 1, -1) > rules.pathUnitsMax) return "pathTooLong";
+  for (const name of path) {
+    if (name === "") return "empty";
+    if (name.length > rules.nameUnitsMax) return "nameTooLong";
+    if (name === "." || name === "..") return "dots";
+    for (const character of name) {
+      const code = character.codePointAt(0) as number;
+      if (code < 0x20 || code === 0x7f || character === "/" || (code >= 0xd800 && code <= 0xdfff) || rules.refused.includes(character)) {
+        return "badCharacter";
+      }
+    }
+  }
+  return undefined;
+}
+
+/** The name as keys have it. Folded by upper case of one character at a time, as NTFS does: a character keeps its number of units. */
+export function keyName(rules: NameRules, name: string): string {
+  if (!rules.foldsCase) return name;
+  let folded = "";
+  for (const character of name) {
+    const upper = character.toUpperCase();
+    folded += upper.length === character.length ? upper : character;
+  }
+  return folded;
+}

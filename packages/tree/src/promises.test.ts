@@ -1,0 +1,179 @@
+/** Each promise of docs/design/tree.md by its name. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { utf8 } from "@stamp/base";
+import { create } from "./changes/create.ts";
+import { remove } from "./changes/remove.ts";
+import { rename } from "./changes/rename.ts";
+import { collect, forget } from "./collect.ts";
+import { list } from "./list.ts";
+import { ended, type Result } from "./machine.ts";
+import { filesNames } from "./names.ts";
+import { resolve } from "./resolve.ts";
+import type { HeldKind } from "./rows/tree-row.ts";
+import { contextOf, path, Stopped } from "./testing/operations.ts";
+import { World } from "./testing/world.ts";
+
+const context = contextOf();
+const replaces = { replaces: true };
+
+const make = (world: World, text: string, kind: HeldKind = "directory") => world.run(create(context, path(text), kind)).id;
+const refusalOf = (result: Result<unknown>): string => (result.ok ? "none" : result.refusal);
+const found = (world: World, text: string): string | undefined => {
+  const result = world.run(ended(resolve(context, path(text))));
+  return result.ok ? result.value.at(-1)?.held.id : undefined;
+};
+const removal = (world: World, text: string, recursive: boolean) =>
+  world.run(ended(remove(context, path(text), { kind: "either", recursive })));
+const listed = (world: World, text = "") =>
+  world.run(list(context, path(text), { recursive: true, entriesMax: 100 })).entries.map((entry) => entry.path.join("/"));
+
+test("promise 1: a rename of a directory is atomic at each of its steps, and costs the same whatever is below", () => {
+  const costs: number[] = [];
+  for (const files of [0, 50]) {
+    const world = new World();
+    make(world, "a");
+    make(world, "z");
+    const inner = Array.from({ length: files }, (_, i) => make(world, `a/f${i}`, "file"));
+    const id = found(world, "a");
+    const before = world.commits;
+    const running = new Stopped(world, rename(context, path("a"), path("z/b"), { replaces: false }));
+    while (!running.isOver) {
+      const places = [found(world, "a"), found(world, "z/b")].filter((each) => each !== undefined);
+      assert.deepEqual(places, [id]);
+      assert.equal(world.shown().size, files + 2);
+      running.one();
+    }
+    assert.equal(running.end().ok, true);
+    costs.push(world.commits - before);
+    for (const [i, each] of inner.entries()) assert.equal(found(world, `z/b/f${i}`), each);
+  }
+  assert.deepEqual(costs, [7, 7]);
+});
+
+test("promise 1: commits of a creation, a removal, and renames of a file and of a directory in its parent", () => {
+  const world = new World();
+  const costOf = (work: () => unknown): number => {
+    const before = world.commits;
+    work();
+    return world.commits - before;
+  };
+  const costs = [
+    costOf(() => make(world, "f", "file")),
+    costOf(() => make(world, "d")),
+    costOf(() => world.run(rename(context, ["f"], ["d", "g"], replaces))),
+    costOf(() => world.run(rename(context, ["d"], ["e"], replaces))),
+    costOf(() => removal(world, "e/g", false)),
+  ];
+  assert.deepEqual(costs, [3, 3, 5, 5, 5]);
+});
+
+test("promise 2: a creation that meets a removal under way is answered and found, or refused and not there", () => {
+  for (let steps = 0; steps < 20; steps++) {
+    const world = new World();
+    make(world, "d");
+    const removing = new Stopped(world, remove(context, ["d"], { kind: "directory", recursive: false }));
+    for (let i = 0; i < steps; i++) removing.one();
+    const created = world.run(ended(create(context, ["d", "f"], "file")));
+    const removed = removing.end();
+    assert.notEqual(created.ok, removed.ok, `${steps} steps`);
+    assert.equal(found(world, "d/f") !== undefined, created.ok);
+  }
+});
+
+test("promise 3: a directory with content is removed only recursively, at once, and the collector takes what was below", () => {
+  const world = new World();
+  const ids = [make(world, "d"), make(world, "d/e"), make(world, "d/e/f", "file")];
+  const kept = make(world, "k", "file");
+  assert.equal(refusalOf(removal(world, "d", false)), "notEmpty");
+  assert.equal(removal(world, "d", true).ok, true);
+  assert.deepEqual(listed(world), ["k"]);
+  const open = [ids[0] as string];
+  for (let directory = open.pop(); directory !== undefined; directory = open.pop()) {
+    open.push(...world.run(collect(context, directory, 1)).directories);
+    assert.equal(world.run(forget(context, directory)), true);
+  }
+  assert.equal(world.row({ kind: "file", id: ids[2] as string })?.removed, true);
+  assert.equal(world.row({ kind: "file", id: kept })?.removed, undefined);
+  assert.equal(world.row({ kind: "directory", id: ids[1] as string }), undefined);
+});
+
+test("promise 4: no directory comes to lie below itself, a name that is taken is not given again", () => {
+  const world = new World();
+  make(world, "a");
+  make(world, "a/b");
+  assert.equal(refusalOf(world.run(ended(rename(context, ["a"], ["a", "b", "c"], replaces)))), "cycle");
+  assert.equal(refusalOf(world.run(ended(create(context, ["a", "b"], "file")))), "exists");
+  assert.equal(refusalOf(world.run(ended(rename(context, ["a", "b"], ["a"], { replaces: false })))), "exists");
+  assert.equal(refusalOf(world.run(ended(rename(context, ["a", "b"], ["a"], replaces)))), "notEmpty");
+  assert.equal(refusalOf(world.run(ended(remove(context, [], { kind: "either", recursive: true })))), "isRoot");
+  make(world, "f", "file");
+  assert.equal(refusalOf(world.run(ended(create(context, ["f", "g"], "file")))), "notDirectory");
+  assert.equal(refusalOf(world.run(ended(rename(context, ["f"], ["a"], replaces)))), "isDirectory");
+});
+
+test("promise 5: a remembered chain is read anew, at once, and never believed", () => {
+  const world = new World();
+  make(world, "a");
+  make(world, "a/b");
+  make(world, "a/b/f", "file");
+  const links = world.run(resolve(context, path("a/b/f")));
+  const machine = resolve(context, path("a/b/f"), links);
+  const first = machine.next();
+  assert.equal(first.done ? 0 : first.value.length, 3);
+  world.run(rename(context, path("a/b"), ["c"], replaces));
+  const other = make(world, "a/b");
+  const now = make(world, "a/b/f", "file");
+  assert.deepEqual(
+    world.run(resolve(context, path("a/b/f"), links)).map(({ held }) => held.id),
+    [links[0]?.held.id, other, now],
+  );
+});
+
+test("promise 6: a list of a directory that is split between any two names tells each entry once", () => {
+  const world = new World();
+  const names = ["a", "a/x", "a/y", "b", "c", "c/d", "c/d/e"];
+  for (const name of names) make(world, name);
+  world.pageRowsMax = 1;
+  assert.deepEqual(listed(world), names);
+  let page = world.run(list(context, [], { recursive: true, entriesMax: 2 }));
+  const told = page.entries.map((entry) => entry.path.join("/"));
+  world.run(rename(context, ["b"], ["0"], replaces));
+  while (page.continuation) {
+    page = world.run(list(context, [], { recursive: true, entriesMax: 1, continuation: page.continuation }));
+    told.push(...page.entries.map((entry) => entry.path.join("/")));
+  }
+  assert.deepEqual(
+    told,
+    names.filter((name) => name !== "b"),
+  );
+});
+
+test("conditions of a client are checked at both sides of a rename, and a refusal leaves all as it was", () => {
+  const world = new World();
+  make(world, "f", "file");
+  make(world, "g", "file");
+  const before = world.shown();
+  world.failing.add("etag");
+  for (const options of [{ sourceConditions: utf8("etag") }, { targetConditions: utf8("etag") }]) {
+    const result = world.run(ended(rename(context, ["f"], ["g"], { replaces: true, ...options })));
+    assert.deepEqual(result, { ok: false, refusal: "conditionNotMet", condition: "etag" });
+    assert.deepEqual(world.shown(), before);
+  }
+  world.failing.clear();
+  const both = { replaces: true, sourceConditions: utf8("etag"), targetConditions: utf8("etag") };
+  assert.equal(world.run(ended(rename(context, ["f"], ["g"], both))).ok, true);
+  assert.equal(found(world, "g"), before.get("root/f")?.id);
+});
+
+test("names of Files differ by more than case, and are shown as they were written", () => {
+  const world = new World();
+  const files = contextOf(undefined, filesNames);
+  world.run(create(files, ["Grün"], "directory"));
+  assert.equal(refusalOf(world.run(ended(create(files, ["GRÜN"], "file")))), "exists");
+  world.run(rename(files, ["grün"], ["GRün"], { replaces: false }));
+  assert.deepEqual(listed(world), ["GRün"]);
+  assert.equal(refusalOf(world.run(ended(create(files, ["a:b"], "file")))), "badCharacter");
+  assert.equal(refusalOf(world.run(ended(create(context, ["a".repeat(256)], "file")))), "nameTooLong");
+  assert.equal(refusalOf(world.run(ended(create(context, Array(65).fill("d"), "file")))), "tooDeep");
+});
