@@ -124,7 +124,7 @@ export async function runningCluster(config: ClusterConfig): Promise<ClusterStat
       exitCodes.usage,
     );
   if (supervisor === undefined)
-    throw new CommandError(`no cluster runs on ${config.dataDir} (start one: ./stamp up)`, exitCodes.notRunning);
+    throw new CommandError(`no cluster runs on ${config.dataDir} (start one: ./stamp up --data ${config.dataDir})`, exitCodes.notRunning);
   try {
     return await control(folder.control, { do: "status" });
   } catch (error) {

@@ -37,6 +37,8 @@ test("command line, a wrong path or value: told in words with its exit code, wha
     [["stream", "modify", missing], 2, `${missing}: there is no such file or folder (ENOENT)`],
     [["certs", "init", "--dir", file], 1, `${file} is there already (EEXIST)`],
     [["fsck", "--json", "--data", damaged], 1, `io: journal: ENOTDIR: not a directory, scandir '${damaged}/extent-node-1/files/journal'`],
+    [["health", "--data", missing], 3, `no cluster runs on ${missing} (start one: ./stamp up --data ${missing})`],
+    [["node", "list", "--data", missing], 3, `no cluster runs on ${missing} (start one: ./stamp up --data ${missing})`],
     [["fsck", "--data", file], 1, `${file} is a file, not a folder (ENOTDIR)`],
     [
       ["up", "--data", missing, "--tls-cert", missing, "--tls-key", missing],

@@ -65,7 +65,7 @@ export interface Place {
   readonly host: string | undefined;
   /** Data folders of the hosts of a topology, by name. */
   readonly hostDirs: Readonly<Record<string, string>>;
-  /** Command that reaches the containers, with compose file and project, e.g. `docker compose -f compose.ha.yml -p stamp`. */
+  /** Command that reaches the containers, with compose file and project, e.g. `docker compose -f compose.ha.yml -p stamp`; `kubectl` in pods. */
   readonly compose: string;
   /** Process whose container asks. */
   readonly container: string;

@@ -185,6 +185,37 @@ describe("findings: a stamp of several hosts", () => {
     );
   });
 
+  const hostB = ["extent-node-1", "stream-manager-2", "partition-server-1"];
+  const gone = { pid: null, state: "not answering", answer: undefined, absence: "late", silence: "no route", host: "b" } as const;
+  const hostAway = all(
+    ...hostB.map((name) => withProcess(name, gone)),
+    ...[withNode(1, { up: false }), withServer({ up: false }), withSetUp({ copies: 4 })],
+    withRepair({ replicasInGrace: 3n, endangered: 1n }),
+  );
+  const codesOf = (...changes: readonly Change[]): string[] => findingsOf(all(...changes)(healthy)).map(({ code }) => code);
+
+  it("a host that is away is one finding: what follows from it stands in its cause, and its severity is the worst of them", () => {
+    const found = findingsOf(hostAway(healthy));
+    assert.deepEqual(
+      found.map(({ code, severity, stops, subject }) => [code, severity, stops, subject]),
+      [["host-away", "critical", true, "b"]],
+    );
+    for (const code of ["nodes-below-copies", "replicas-awaited", "extents-endangered", "range-server-away"])
+      assert.ok((found[0]?.cause ?? "").includes(`${code}: `), String(found[0]?.cause));
+  });
+
+  it("where another cause exists as well nothing of its kind is folded", () => {
+    const ofNodes = ["nodes-below-copies", "replicas-awaited", "extents-endangered"];
+    for (const other of [withNode(3, { up: false }), withFacts("extent-node-3", { extents: { damaged: 1 } }), down("extent-node-3")]) {
+      const codes = codesOf(hostAway, other);
+      for (const code of ofNodes) assert.ok(codes.includes(code), `${code} is not among ${codes.join(", ")}`);
+      assert.ok(!codes.includes("range-server-away"));
+    }
+    const servers = codesOf(hostAway, down("partition-server-2"));
+    assert.ok(servers.includes("range-server-away"), servers.join());
+    assert.ok(!servers.includes("nodes-below-copies"), servers.join());
+  });
+
   it("none of two lock services answers, and partition servers miss them: requests stop soon", () => {
     const missed = withAnswer("partition-server-1", { ready: false });
     const found = findingsOf(all(paused("lock-service-1"), standby, missed)(healthy)).filter(({ code }) => code === "lock-service-away");
@@ -267,6 +298,27 @@ describe("findings: what is not known is not told as down", () => {
       helpOf(all(everyProcess(late), nothing), "processes-silent"),
       "see whether this machine is busy: uptime; then ask again: docker compose -f compose.ha.yml -p two exec north-front-end-2 stamp health",
     );
+  });
+
+  it("in pods what helps is for kubectl, of no kind for docker", () => {
+    const services = { "front-end-0": "shop-front-end-0.shop-front-end", "partition-server-1": "shop-partition-server-1.shop" };
+    const place = { dataDir: inContainers, host: undefined, hostDirs: {}, compose: "kubectl", container: "shop-front-end-0", services };
+    for (const { help } of Object.values(kinds)) assert.doesNotMatch(helpAt(help, place), /docker/);
+    const gone = withProcess("partition-server-1", { answer: undefined, pid: null, state: "not answering", absence: "gone" });
+    const inPods: Change = (facts) => ({ ...facts, setUp: undefined, place });
+    const helpOf = (change: Change, code: Code): string =>
+      findingsOf(all(change, inPods)(healthy)).find((each) => each.code === code)?.help ?? "";
+    assert.equal(
+      helpOf(gone, "process-down"),
+      "see why it does not run: kubectl describe pod shop-partition-server-1; read its log: kubectl logs --tail 50 shop-partition-server-1",
+    );
+    assert.match(helpOf(paused("front-end-1"), "process-silent"), /kubectl exec shop-front-end-0 -- stamp health/);
+    const lost = all(
+      withAnswer("lock-service-1", { state: "empty", ready: false, waitingFor: ["a stamp"] }),
+      withFacts("extent-node-2", { metadataCopy: { version: 9, takenAtMs: 5, path: "/data/9.snapshot" } }),
+    );
+    assert.match(helpOf(lost, "store-empty"), /kubectl exec extent-node-2 -- cat \/data\/9\.snapshot >copy\.snapshot/);
+    assert.doesNotMatch(helpOf(lost, "store-empty"), /docker/);
   });
 
   it("every command in what helps names the data folder", () => {

@@ -11,6 +11,7 @@ import { findAsker, findProcesses, of, serves } from "./find/find-processes.ts";
 import { findRanges } from "./find/find-ranges.ts";
 import { findSecret } from "./find/find-secret.ts";
 import { findSetUp } from "./find/find-set-up.ts";
+import { foldHosts } from "./fold.ts";
 import { helpAt } from "./help-text.ts";
 import { type Code, type Finding, severities } from "./kinds/kinds.ts";
 
@@ -18,7 +19,7 @@ import { type Code, type Finding, severities } from "./kinds/kinds.ts";
 export function findingsOf(facts: StampFacts): Finding[] {
   const asker = findAsker(facts);
   if (asker.length > 0) return asker.map((each) => withPlace(each, facts));
-  const found = [
+  const all = [
     ...findProcesses(facts),
     ...findLevels(facts),
     ...findDisks(facts),
@@ -29,7 +30,9 @@ export function findingsOf(facts: StampFacts): Finding[] {
     ...findMasterKey(facts),
   ];
   const rank = ({ stops, severity }: Finding): number => (stops ? 0 : severities.length) + severities.indexOf(severity);
-  return found.toSorted((one, other) => rank(one) - rank(other)).map((each) => withPlace(each, facts));
+  return foldHosts(all, facts)
+    .toSorted((one, other) => rank(one) - rank(other))
+    .map((each) => withPlace(each, facts));
 }
 
 /** Findings that a container is started again for. */

@@ -26,6 +26,7 @@ import { plannedCluster, processesElsewhere } from "../cluster/planned-cluster.t
 import { CommandError, exitCodes } from "../exit.ts";
 import { silentTogether } from "./certain.ts";
 import type { Absence, PartitionLayerFacts, ProcessAnswer, ProcessFacts, StampFacts, StreamLayerFacts } from "./facts.ts";
+import { kubectl } from "./help-text.ts";
 import { copiesIn } from "./newest-copy.ts";
 import { setUpFacts } from "./set-up-facts.ts";
 
@@ -65,7 +66,7 @@ export async function gather(config: ClusterConfig, transport: Transport, gather
   const { supervisor, orphans } = new DataFolder(config.dataDir).running();
   const alone = config.topology === undefined;
   if (supervisor === undefined && orphans.length === 0 && alone)
-    throw new CommandError(`no cluster runs on ${config.dataDir} (start one: ./stamp up)`, exitCodes.notRunning);
+    throw new CommandError(`no cluster runs on ${config.dataDir} (start one: ./stamp up --data ${config.dataDir})`, exitCodes.notRunning);
   const told = supervisor === undefined ? Promise.resolve(undefined) : askSupervisor(config, ask, leftMs());
   const first = await Promise.race([told, pause(supervisorFirstMs)]);
   const cluster = withOtherHosts(first, config);
@@ -90,7 +91,10 @@ export async function gather(config: ClusterConfig, transport: Transport, gather
 /** Facts about this command itself. */
 function about(config: ClusterConfig, { dataDir, processes }: Cluster): Pick<StampFacts, "asker" | "place"> {
   const secretFile = secretFilesOf(config).current;
-  const { STAMP_COMPOSE: compose = "docker compose", STAMP_NAME: container = "front-end-1" } = process.env;
+  const { env } = process;
+  const compose = env.STAMP_COMPOSE ?? (env.KUBERNETES_SERVICE_HOST === undefined ? "docker compose" : kubectl);
+  // A command in a pod has the pod's name, but not what its first process exported.
+  const container = env.STAMP_NAME ?? (compose === kubectl ? env.POD_NAME : undefined) ?? "front-end-1";
   const hosts = config.topology === undefined ? {} : readTopology(config.topology).hosts;
   const hostDirs = Object.fromEntries(Object.entries(hosts).map(([name, host]) => [name, host.dataDir ?? ".stamp"]));
   const services = Object.fromEntries(

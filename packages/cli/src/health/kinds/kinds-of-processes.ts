@@ -92,7 +92,8 @@ export const processKinds = {
   },
   "host-away": {
     severity: "warning",
-    means: "No process of a host of the topology answers: the host is down, can't be reached, or the stamp does not run there.",
+    means:
+      "No process of a host of the topology answers: the host is down, can't be reached, or the stamp does not run there. What follows from that alone stands in its cause, and it is as severe as the worst of that.",
     help: "see whether the host runs; if the stamp does not: ./stamp up -d --data DATA; if it is gone for ever: docs/guides/deploy.md",
   },
   "secret-not-accepted": {
