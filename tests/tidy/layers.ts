@@ -22,6 +22,7 @@ const pure = [
   "erasure",
   "geo",
   "tree",
+  "raft",
 ];
 const async = ["ports", "wire", "etcd", "histories", "metadata-store", "stream-client", "range-partition"];
 const roles = ["location-service", "lock-service", "stream-manager", "extent-node", "partition-manager", "partition-server", "front-end"];
@@ -39,6 +40,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   linearizability: { kind: "pure", allowed: ["base"] },
   erasure: { kind: "pure", allowed: ["base"] },
   geo: { kind: "pure", allowed: ["base"] },
+  raft: { kind: "pure", allowed: ["base"] },
   objects: { kind: "pure", allowed: ["base"] },
   "azure-rest": { kind: "pure", allowed: ["base"] },
   tree: { kind: "pure", allowed: ["base", "objects"] },

@@ -155,7 +155,15 @@ export type RuleName =
   | "treeBegunIsEntry"
   | "treeCollectsRemoved"
   | "treeMoveLock"
-  | "treeWalkUnderLock";
+  | "treeWalkUnderLock"
+  | "raftVoteChecksLog"
+  | "raftVoteAfterSync"
+  | "raftPreVote"
+  | "raftCommitsOwnTerm"
+  | "raftAckAfterSync"
+  | "raftReadConfirmed"
+  | "raftOneChangeAtATime"
+  | "raftReturningHasNoVote";
 
 export interface Rules {
   on(name: RuleName): boolean;

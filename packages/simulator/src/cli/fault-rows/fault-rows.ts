@@ -3,6 +3,7 @@
  * --write-docs` makes docs/faults.md of the rows; a test holds the rows, the rules and the files against each other.
  */
 import { appendRows } from "./appends-and-disks.ts";
+import { consensusRows } from "./consensus.ts";
 import type { FaultRow } from "./fault-row.ts";
 import { fragmentRows } from "./fragments.ts";
 import { geoRows } from "./geo.ts";
@@ -21,4 +22,5 @@ export const faultRows: readonly FaultRow[] = [
   ...surroundingRows,
   ...geoRows,
   ...treeRows,
+  ...consensusRows,
 ];

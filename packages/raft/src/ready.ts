@@ -1,0 +1,71 @@
+/**
+ * Requests to the caller, as values. The caller handles them in the order of their numbers:
+ *
+ *     1. sends `messages`, at any time
+ *     2. installs `snapshot`, cuts its stored log off at the first of `entries`, appends them, writes `hardState`: one atomic write,
+ *        synced if `mustSync`
+ *     3. calls `persisted(number)`, then sends `messagesAfterSync`
+ *     4. applies `committed` to its state, in order
+ *
+ * Several Readys may be in hand at once, as long as writes end in order. Nothing of step 3 happens before every earlier write is durable.
+ */
+import type { Message } from "./messages.ts";
+import type { Entry, HardState, MemberId, Role, SnapshotMeta } from "./types.ts";
+
+export interface ReadState {
+  /** Number that the caller gave to `readIndex`. */
+  readonly context: number;
+  /** The read may be answered from a state that has applied this entry. */
+  readonly index: number;
+}
+
+/** The caller gives these bytes of its snapshot to `giveChunk`. */
+export interface ChunkWanted {
+  readonly to: MemberId;
+  readonly index: number;
+  readonly offsetBytes: number;
+  readonly bytesMax: number;
+}
+
+/** The caller stores these bytes aside and calls `chunkStored`. Offset 0 begins anew. */
+export interface ChunkToStore {
+  readonly from: MemberId;
+  readonly snapshot: SnapshotMeta;
+  readonly offsetBytes: number;
+  readonly bytes: Uint8Array;
+  readonly last: boolean;
+}
+
+export interface Ready {
+  readonly number: number;
+  /** Undefined: as it was. */
+  readonly hardState: HardState | undefined;
+  /** Received snapshot that replaces state and log. */
+  readonly snapshot: SnapshotMeta | undefined;
+  readonly entries: readonly Entry[];
+  readonly mustSync: boolean;
+  readonly messages: readonly Message[];
+  readonly messagesAfterSync: readonly Message[];
+  readonly committed: readonly Entry[];
+  readonly reads: readonly ReadState[];
+  /** Contexts of reads that nobody will confirm: leadership was lost. */
+  readonly lostReads: readonly number[];
+  readonly chunksWanted: readonly ChunkWanted[];
+  readonly chunksToStore: readonly ChunkToStore[];
+}
+
+/** State for people and metrics. */
+export interface RaftStatus {
+  readonly id: MemberId;
+  readonly role: Role;
+  readonly term: number;
+  /** Undefined: none is known. */
+  readonly leader: MemberId | undefined;
+  /** False after a start, until the others have readmitted this member. */
+  readonly full: boolean;
+  readonly commit: number;
+  readonly lastIndex: number;
+  readonly durable: number;
+  /** Why this member takes part no more, for people; undefined: it does. */
+  readonly contradiction: string | undefined;
+}
