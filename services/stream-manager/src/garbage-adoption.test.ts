@@ -145,7 +145,7 @@ test("adopt fragments: one whose deletion was sent and not answered is not taken
       listFragments: async () => ok({ fragments: [listed(Number(address.slice(2)))], more: false }),
       verifyFragments: async () => {
         assert.equal(sent.isKept(id), true);
-        return ok({});
+        return ok({ fragmentChecksums: [] });
       },
     });
     const term = {

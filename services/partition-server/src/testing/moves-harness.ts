@@ -69,7 +69,6 @@ export function cluster(
   pms: readonly string[] = managers,
   ranges: readonly Range[] = [],
   reshapeTimeoutMs = 3_000,
-  heldQuestionMs = 2_000,
 ): { sim: Simulation; streams: TestStreams } {
   const sim = new Simulation({
     seed,
@@ -111,7 +110,7 @@ export function cluster(
       ...lease,
       ...times,
       reshapeTimeoutMs,
-      heldQuestionMs,
+      heldQuestionMs: 2_000,
       balance: false,
     });
     sim.addProcess(name, (world) => new PartitionManagerRole(world, config, tables.opener(world), streams.fence), restart);
