@@ -184,3 +184,14 @@ test("tree: a removal and a rename that met somebody's leavings finish them", ()
   );
   assert.equal(now.world.row(entry("f")), undefined);
 });
+
+test("tree: a removal that slept takes no mark of a later removal of the same directory for dead", () => {
+  const now = new Case(allRules);
+  now.make("d", "directory");
+  const slept = now.removing("d").before("mark");
+  now.free("d");
+  const later = now.removing("d").before("decide");
+  slept.end();
+  const created = now.creating("d/f").end();
+  assert.equal(created.ok && later.end().ok, false);
+});

@@ -1,6 +1,6 @@
 /** The coordinator of an operation, from its beginning at the primary to its end. */
 import { askOne, attemptsMax, type Machine, type MachineContext, once, type Refusal, Refused } from "../machine.ts";
-import { type Address, addressText, type EntryAddress, type Held, type Operation, type Participant } from "../rows/tree-row.ts";
+import type { Address, EntryAddress, Held, Operation, Participant } from "../rows/tree-row.ts";
 import { finish, freed } from "../settle.ts";
 
 export interface Change {
@@ -78,15 +78,9 @@ export function* mark(
   } as const;
   let marked = yield* askOne(step);
   if (!marked.done && marked.refused === undefined && marked.row?.mark) {
-    if (addressText(marked.row.mark.primary) === addressText(primary)) yield* freedOfSelf(at, marked.row.mark.operation);
-    else yield* freed(context, at);
+    yield* freed(context, at);
     marked = yield* askOne(step);
   }
   if (marked.refused !== undefined) throw new Refused("conditionNotMet", marked.refused);
   if (!marked.done) throw new Refused(expected.otherwise);
-}
-
-/** A mark of an earlier operation of the same primary is dead: the primary has begun this one. */
-function* freedOfSelf(at: Address, operation: string): Machine<void> {
-  yield* askOne({ kind: "release", at, operation });
 }
