@@ -135,6 +135,7 @@ export type RuleName =
   | "geoRemovalEnds"
   | "geoPlacesChecked"
   | "geoPlacesVouched"
+  | "geoTicketsApart"
   | "geoAcknowledgedIsSynced"
   | "geoCursorAcknowledged"
   | "geoHeirContinues"

@@ -19,7 +19,7 @@ export { decodeMarker, encodeMarker, isMarkerKey, markerKey, versionFromDetails 
 export { RangeSeeder, type SeederOptions, type SeedLink } from "./shipping/range-seeder.ts";
 export { RangeSender, type SenderOptions, type ShippingLink } from "./shipping/range-sender.ts";
 export { decodeSeedMark, encodeSeedMark, type SeedMark, seedMarkKey } from "./shipping/seed-mark.ts";
-export { type FencedEpochs, ShippedFences } from "./shipping/shipped-fences.ts";
+export { type FencedEpochs, ShippedFences, shippedTicketMax } from "./shipping/shipped-fences.ts";
 export { type StorageCounts, StorageFigures, type StorageRatios, storageRatios } from "./storage-figures.ts";
 export { StorageTimes } from "./storage-times.ts";
 export type { RowScan } from "./tables.ts";

@@ -136,6 +136,7 @@ export class RangePartition {
       stored: loaded.state.shippedFences ?? {},
       keys: { low: this.#options.lowKey, high: this.#options.highKey },
       record: (fences) => this.#maintenance.recordFences(fences, this.#commit.lastTicket),
+      lastTicket: () => this.#commit.lastTicket,
       skipTickets: (count) => this.#commit.raiseTicket(this.#commit.lastTicket + count),
       untilOver: () => this.#transactions.untilOver(),
       ended: () => this.#ended ?? this.departure.recorded,
@@ -159,6 +160,7 @@ export class RangePartition {
       scan: (range) => this.scan(range),
       view: () => this.#view(),
       ownsPlace: (place) => this.ownsPlace(place),
+      lead: (key) => this.fences.lead(key),
     });
   }
 

@@ -6,7 +6,7 @@
  * it is decided), so that nobody is told of what may still vanish. A transaction that is not pipelined sees committed rows only, so it
  * decides when the pipelined transactions before it are durable (rule plainAfterPipelined).
  */
-import { assert, Bell, compareBytes, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { assert, Bell, compareBytes, emptyBytes, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import type { MemoryTable } from "@stamp/lsm";
 import { SlowLog, type World, within } from "@stamp/ports";
 import type { Place } from "@stamp/stream-client";
@@ -35,6 +35,8 @@ export interface Surroundings {
   readonly scan: (range: ScanRange) => RowScan;
   readonly view: () => TableView;
   readonly ownsPlace: (place: Place) => boolean;
+  /** What is added to the range's tickets for rows of a key (shipping/shipped-fences.ts). */
+  readonly lead: (key: Uint8Array) => number;
 }
 
 /** Transactions that began within one period. */
@@ -157,7 +159,8 @@ export class Transactions {
       return refused("deadlineExceeded", "timeout", `no turn for this row of ${rangeId}`);
     }
     let decided: Decided<T>;
-    const ticket = commit.takeTicket();
+    // Both at once: tickets with a lead rise as those without it do.
+    const ticket = commit.takeTicket() + this.#around.lead(lockKey instanceof Uint8Array ? lockKey : (lockKey[0] ?? emptyBytes));
     this.#deciding++;
     // Taken with the rows that it decided: it may fail while this one decides, and is then in no pipeline any more.
     const seen = options.pipelined && lockKey instanceof Uint8Array ? this.#pipelines.last(lockKey) : undefined;

@@ -28,7 +28,7 @@ import { appliesRow, compareVersions, type RowVersion } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import type { RowScan } from "../tables.ts";
 import type { Decided, Row, RowWrite, ScanRange, Transaction } from "../types.ts";
-import { type AdmitsRows, assertAdmitted, type OnHeld, type ShippedRange } from "./apply-shipped.ts";
+import { type ApplyOptions, assertAdmitted, ledAbove, type OnHeld, type ShippedRange } from "./apply-shipped.ts";
 import { decodeMarker, encodeMarker, isMarkerKey, markerKey, versionToDetails } from "./marker.ts";
 import { decodeSeedMark, encodeSeedMark, type SeedMark, seedMarkKey } from "./seed-mark.ts";
 
@@ -59,12 +59,9 @@ export interface SeededRange extends ShippedRange {
   scan(range: ScanRange): RowScan;
 }
 
-export interface SeedOptions {
+export interface SeedOptions extends ApplyOptions {
   /** Bytes with which the keys of a row's PartitionName begin; undefined: the row belongs to none. */
   readonly nameOf: (key: Uint8Array) => Uint8Array | undefined;
-  readonly timeoutMs: number;
-  readonly admits?: AdmitsRows | undefined;
-  readonly onHeld?: OnHeld;
 }
 
 /** Stored rows that one transaction looks at to find the PartitionNames between the keys. */
@@ -102,6 +99,8 @@ export async function applySeed(world: World, range: SeededRange, part: SeedPart
   const refusal = malformed(part, options.nameOf);
   if (refusal !== undefined) return refusal;
   const untilMs = world.clock.monotonicMs() + options.timeoutMs;
+  const led = await ledAbove(range, part.lastTicket, options);
+  if (!led.ok) return led;
   const leftMs = (): number => Math.max(1, untilMs - world.clock.monotonicMs());
   /** Looks when the transaction is decided: a fence waits for those that were decided before. */
   const fenced = (): Decided<Step> | undefined => {
@@ -123,7 +122,9 @@ export async function applySeed(world: World, range: SeededRange, part: SeedPart
     }
   };
   const { piece } = part;
-  if (piece !== undefined) return run([piece.name], (transaction) => applyPiece(world, transaction, part, piece, options.onHeld));
+  // A lead keeps tickets apart: those of the range need not rise.
+  const ticketed = options.ticketsOf === undefined ? part : { ...part, lastTicket: 0 };
+  if (piece !== undefined) return run([piece.name], (transaction) => applyPiece(world, transaction, ticketed, piece, options.onHeld));
   try {
     for (let from = part.low; compareBytes(from, part.high) < 0; ) {
       const { names, to } = await namesBetween(range, part, from, options.nameOf);
@@ -132,7 +133,7 @@ export async function applySeed(world: World, range: SeededRange, part: SeedPart
       const groups = [...own.values()].sort((a, b) => compareBytes(a.name, b.name));
       const locks = groups.map(({ name }) => name);
       const applied =
-        groups.length === 0 ? ok() : await run(locks, (transaction) => applyWhole(world, transaction, part, groups, options.onHeld));
+        groups.length === 0 ? ok() : await run(locks, (transaction) => applyWhole(world, transaction, ticketed, groups, options.onHeld));
       if (!applied.ok) return applied;
       from = to;
     }

@@ -20,17 +20,17 @@
  * - Rows and marker change in one transaction, which is durable when the batch is answered (rule
  *   `geoAcknowledgedIsSynced`).
  * - What is left out as old is told with the version that made it old: the sender knows whether its log ever had that one.
- * - A ticket that this range gives later is above all that the shipped commits used: ETags and incarnations stay unique
- *   when the account is promoted here.
+ * - A ticket that the account gets here later is above all that the shipped commits used: ETags and incarnations stay unique
+ *   when the account is promoted here. Tickets of other accounts of the range do not change (shipped-fences.ts).
  */
-import { type Failed, FailureError, type Outcome, refused, toHex } from "@stamp/base";
+import { type Failed, FailureError, type Outcome, ok, refused, toHex } from "@stamp/base";
 import { appliesRow, isOfEarlierLineage, type RowVersion } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import type { LoggedCommit } from "../followers/recent-commits.ts";
 import type { Decided, Row, RowWrite, Transaction, TransactOptions } from "../types.ts";
 import { decodeMarker, encodeMarker, isMarkerKey, markerKey, versionToDetails } from "./marker.ts";
 import { decodeSeedMark, seedMarkKey } from "./seed-mark.ts";
-import type { ShippedFences } from "./shipped-fences.ts";
+import { type ShippedFences, shippedTicketMax } from "./shipped-fences.ts";
 
 /** Consecutive commits of one PartitionName. */
 export interface Shipment {
@@ -48,7 +48,7 @@ export interface Shipment {
 
 /** The range at the receiver. */
 export interface ShippedRange {
-  readonly fences: Pick<ShippedFences, "refuses" | "refusesCopy">;
+  readonly fences: Pick<ShippedFences, "refuses" | "refusesCopy" | "leadAbove">;
   transact<T>(
     lockKey: Uint8Array | readonly Uint8Array[],
     decide: (transaction: Transaction) => Promise<Decided<T>>,
@@ -83,6 +83,27 @@ export async function assertAdmitted(
   if (!admitted.ok) throw new FailureError(admitted.failure);
 }
 
+export interface ApplyOptions {
+  readonly timeoutMs: number;
+  readonly admits?: AdmitsRows | undefined;
+  readonly onHeld?: OnHeld;
+  /**
+   * Bytes with which all keys of the account begin: tickets of its shipped rows count for it alone (rule `geoTicketsApart`). Undefined: a release that
+   * knows no leads may come back, so the tickets of the whole range rise.
+   */
+  readonly ticketsOf?: Uint8Array | undefined;
+}
+
+/** Refuses a ticket that no range gives. Else resolves when every ticket that the account gets from now on is above it. */
+export async function ledAbove(
+  { fences }: Pick<ShippedRange, "fences">,
+  ticket: number,
+  { ticketsOf }: Pick<ApplyOptions, "ticketsOf">,
+): Promise<Outcome<void>> {
+  if (ticket > shippedTicketMax) return refused("invalidArgument", "badRequest", `ticket ${ticket} was shipped, which no range gives`);
+  return ticketsOf === undefined ? ok() : fences.leadAbove(ticketsOf, ticket);
+}
+
 /** The sender ships a PartitionName when it has seeded it: this shipment is of an earlier owner of the range. */
 const seeding = (mark: Uint8Array): Failed => {
   const decoded = decodeSeedMark(mark);
@@ -111,15 +132,13 @@ const earlierLineage = (held: RowVersion): Failed => {
 };
 
 /** Returns the number of commits that were new, when they are durable. */
-export async function applyShipped(
-  world: World,
-  range: ShippedRange,
-  shipment: Shipment,
-  options: { readonly timeoutMs: number; readonly admits?: AdmitsRows | undefined; readonly onHeld?: OnHeld },
-): Promise<Outcome<number>> {
+export async function applyShipped(world: World, range: ShippedRange, shipment: Shipment, options: ApplyOptions): Promise<Outcome<number>> {
   const refusal = malformed(shipment);
   if (refusal !== undefined) return refusal;
   const { epoch, paired = 0, lineage = 0, name, commits } = shipment;
+  const ticket = commits.reduce((most, { lastTicket }) => Math.max(most, lastTicket), 0);
+  const led = await ledAbove(range, ticket, options);
+  if (!led.ok) return led;
   const key = markerKey(name);
   return range.transact(
     name,
@@ -144,7 +163,7 @@ export async function applyShipped(
           continue;
         }
         held = version;
-        transaction.raiseTicket(commit.lastTicket);
+        if (options.ticketsOf === undefined) transaction.raiseTicket(commit.lastTicket);
         writes.push(...commit.writes);
         applied++;
       }

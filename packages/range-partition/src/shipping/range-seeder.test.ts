@@ -16,6 +16,7 @@ async function seeded(rows: readonly Row[], options: Partial<SeederOptions>, tak
   const sim = new Simulation({ seed: 1, rules: allRules });
   const range = {
     followers: { lastTicket: 9, lastSequence: 9 },
+    fences: { lead: () => 0 },
     snapshot: () => ({ sequence: 9, close: () => undefined }),
     scan: async function* ({ gte, lt }: { gte: Uint8Array; lt: Uint8Array }) {
       for (const one of rows) if (textOf(one[0]) >= textOf(gte) && textOf(one[0]) < textOf(lt)) yield one;

@@ -19,10 +19,12 @@ import type { LogFollowers } from "../followers/log-followers.ts";
 import type { RowScan } from "../tables.ts";
 import type { Row, ScanRange, Snapshot } from "../types.ts";
 import type { SeedPart } from "./apply-seed.ts";
+import { type ShippedFences, shippedTicketMax } from "./shipped-fences.ts";
 
 /** The range at the primary. */
 export interface ScannedRange {
   readonly followers: Pick<LogFollowers, "lastTicket" | "lastSequence">;
+  readonly fences: Pick<ShippedFences, "lead">;
   snapshot(): Snapshot;
   scan(range: ScanRange, snapshot?: Snapshot): RowScan;
 }
@@ -112,7 +114,7 @@ export class RangeSeeder {
 
   /** Sends one part, or all pieces of one PartitionName. Returns the key up to which everything is acknowledged. */
   async #next(low: Uint8Array, snapshot: Snapshot, signal: AbortSignal): Promise<Uint8Array> {
-    const { lastTicket } = this.#range.followers;
+    const lastTicket = Math.min(this.#range.followers.lastTicket + this.#range.fences.lead(low), shippedTicketMax);
     const first = await this.#read(low, snapshot, lastTicket);
     const { piece } = first.part;
     let bytes = 0;

@@ -18,6 +18,7 @@ import type { LoggedCommit } from "../followers/recent-commits.ts";
 import type { RowWrite } from "../types.ts";
 import type { Shipment } from "./apply-shipped.ts";
 import { isMarkerKey } from "./marker.ts";
+import { shippedTicketMax } from "./shipped-fences.ts";
 
 /** The way to the receiver. */
 export interface ShippingLink {
@@ -32,6 +33,8 @@ export interface SenderOptions {
   readonly epoch: number;
   /** Bytes with which the keys of a row's PartitionName begin; undefined: the row is not shipped. */
   readonly nameOf: (key: Uint8Array) => Uint8Array | undefined;
+  /** Lead of the tickets of a PartitionName (shipped-fences.ts). Undefined: there is none. */
+  readonly leadOf?: (name: Uint8Array) => number;
   readonly limits?: Partial<WindowLimits>;
   /** Bound of the rows that are sent in a second, in bytes; undefined: none. */
   readonly bytesPerSecondMax?: number | undefined;
@@ -133,7 +136,8 @@ export class RangeSender {
       part.writes.push(write);
     }
     return [...byName].map(([lane, { name, writes: own }]) => {
-      return { lane, bytes: sizeOf(own), rows: { name, commit: { sequence, lastTicket, writes: own } } };
+      const ticket = Math.min(lastTicket + (this.#options.leadOf?.(name) ?? 0), shippedTicketMax);
+      return { lane, bytes: sizeOf(own), rows: { name, commit: { sequence, lastTicket: ticket, writes: own } } };
     });
   }
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ok, type RuleName, refused, toHex, unwrap, utf8 } from "@stamp/base";
 import { tenureOfCopy } from "@stamp/geo";
-import { applySeed, applyShipped, type FencedEpochs, type RangePartition, ShippedFences } from "../index.ts";
+import { applySeed, applyShipped, type FencedEpochs, type RangePartition, ShippedFences, shippedTicketMax } from "../index.ts";
 import { put, read, Stamp } from "../testing/harness.ts";
 
 const name = utf8("p/");
@@ -91,6 +91,7 @@ test("fences: a tenure that was not recorded is not taken for durable, and is re
     },
     untilOver: async () => {},
     skipTickets: () => {},
+    lastTicket: () => 0,
     ended: () => undefined,
   });
   assert.equal((await fences.raiseTenure(name, 5)).ok, false);
@@ -118,6 +119,7 @@ test("fences: a key meets those of every prefix of it, the highest number counts
       record: async (all) => ok(void recorded.push(all)),
       untilOver: async () => {},
       skipTickets: () => {},
+      lastTicket: () => 0,
       ended: () => undefined,
     });
   const all = child("", "");
@@ -141,4 +143,34 @@ test("fences: a key meets those of every prefix of it, the highest number counts
     [keyOf("b"), keyOf("c"), `tenure:${keyOf("b")}`],
   ]);
   assert.deepEqual([refuses(right, "b/z", 7), right.tenure(utf8("b")), right.tenure(utf8("acct"))], [true, 70, 0]);
+});
+
+test("fences: shipped tickets are behind those that their account gets, also at a later owner, and change none of other accounts", async () => {
+  const stamp = new Stamp(5);
+  await stamp.sim.run(async () => {
+    const ticketOf = async (range: RangePartition, key: string): Promise<number> =>
+      unwrap(await range.transact(utf8(key), async ({ nextSequence }) => ({ writes: [put(key, "x")], result: nextSequence }), options));
+    const world = stamp.sim.world("door");
+    const range = await stamp.open(1);
+    const ship = (lastTicket: number, sequence: number) => {
+      const commits = [{ sequence, lastTicket, writes: [put("p/a", "a")] }];
+      return applyShipped(world, range, { epoch: 3, name, commits }, { ...options, ticketsOf: utf8("p") });
+    };
+    const before = await ticketOf(range, "q");
+    unwrap(await ship(2 ** 40, 1));
+    const own = await ticketOf(range, "p/b");
+    assert.ok(own > 2 ** 40 && own < 2 ** 40 + 2 ** 25, `${own}`);
+    const both = await Promise.all([ship(2 ** 41, 2), ship(2 ** 41 + 5, 3)]);
+    for (const one of both) unwrap(one);
+    assert.ok((await ticketOf(range, "p/b")) > 2 ** 41 + 5);
+    assert.ok((await ticketOf(range, "q")) - before < 100);
+    for (const far of [shippedTicketMax + 1, Number.MAX_SAFE_INTEGER]) {
+      const refusal = await ship(far, 4);
+      assert.ok(!refusal.ok && refusal.failure.reason === "badRequest");
+    }
+    const highest = await ticketOf(range, "p/b");
+    const next = await stamp.open(2);
+    assert.ok((await ticketOf(next, "p/b")) > highest, "the lead is durable");
+    assert.ok((await ticketOf(next, "q")) - before < 100);
+  });
 });

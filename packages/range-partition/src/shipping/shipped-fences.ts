@@ -13,13 +13,16 @@
  *
  * Beside the fences stands the tenure of each account (@stamp/geo account-role.ts), kept in the same way: rows that were shipped to
  * an earlier copy of the account are refused, and a removal of the account ends where a later copy has begun.
+ *
+ * The lead of an account stands there, too: what is added to the range's tickets for rows of the account, so that they are above all that another
+ * stamp gave to its rows. Tickets of other accounts do not change (rule `geoTicketsApart`). A lead only rises, and counts when it is durable.
  */
-import { compareBytes, type Failed, type Failure, fromHex, type Outcome, prefixEnd, refused, toHex } from "@stamp/base";
+import { compareBytes, type Failed, type Failure, fromHex, type Outcome, ok, prefixEnd, refused, toHex } from "@stamp/base";
 import { tenureOfCopy } from "@stamp/geo";
 
 /**
  * Fences of a range: by the hexadecimal bytes with which the fenced keys begin, the highest role epoch of which nothing is taken; by "tenure:" and
- * the same bytes, the tenure.
+ * the same bytes, the tenure; by "lead:" and the same bytes, the lead of tickets.
  */
 export type FencedEpochs = Readonly<Record<string, number>>;
 
@@ -28,6 +31,8 @@ interface FencedRange {
   /** Keys of the range; an empty `high` is the end of the table. */
   readonly keys: { readonly low: Uint8Array; readonly high: Uint8Array };
   readonly record: (fences: FencedEpochs) => Promise<Outcome<void>>;
+  /** Last ticket of the range, without a lead. */
+  readonly lastTicket: () => number;
   /** Gives no ticket up to the last one and so many more. What is recorded next keeps that. */
   readonly skipTickets: (count: number) => void;
   /** Resolves when every transaction that began before is over. */
@@ -38,19 +43,49 @@ interface FencedRange {
 
 /** Tickets that a promotion leaves out: more than a primary gives to what it can't ship, and so few that 2,000,000 promotions have room. */
 const skippedTickets = 2 ** 32;
+/** A lead is this much higher than it has to be, so that it is seldom recorded. */
+const leadTickets = 2 ** 24;
+
+/**
+ * Highest ticket that another stamp may name. Tickets of ranges begin at 2^52 at most (docs/decisions/0200) and are numbers below 2^53: promotions
+ * and transactions have 2^51 below the highest one, and as many above it.
+ */
+export const shippedTicketMax: number = 2 ** 52 + 2 ** 51;
 
 export class ShippedFences {
   readonly #range: FencedRange;
   #fences: FencedEpochs;
-  #index: { readonly epochs: Prefixes; readonly tenures: Prefixes };
+  #index: FenceIndex;
   /** Part of the fences that is durable. */
   #recorded: FencedEpochs;
+  #leads: Prefixes;
+  /** Leads that are recorded now, by their names. */
+  readonly #leading = new Map<string, Promise<Outcome<void>>>();
 
   constructor(range: FencedRange) {
     this.#range = range;
     this.#fences = fencesWithin(range.stored, range.keys);
     this.#recorded = this.#fences;
     this.#index = indexOf(this.#fences);
+    this.#leads = this.#index.leads;
+  }
+
+  /** What is added to the range's tickets for rows of a key. */
+  lead(key: Uint8Array): number {
+    return Math.max(0, this.#leads.highest(key));
+  }
+
+  /** Gives no ticket up to this one any more to rows of keys that begin so. Resolves when that counts. */
+  async leadAbove(prefix: Uint8Array, ticket: number): Promise<Outcome<void>> {
+    const name = leadPrefix + toHex(prefix);
+    for (;;) {
+      const missing = ticket - this.#range.lastTicket() - this.lead(prefix);
+      if (missing <= 0) return ok();
+      const leading = this.#leading.get(name) ?? this.#raise(name, this.lead(prefix) + missing + leadTickets);
+      this.#leading.set(name, leading);
+      const led = await leading.finally(() => this.#leading.delete(name));
+      if (!led.ok) return led;
+    }
   }
 
   /** Takes nothing more that was shipped under a role epoch up to this one, of keys that begin so. Resolves when that counts. */
@@ -83,7 +118,9 @@ export class ShippedFences {
     whenOver?.();
     const fences = this.#fences;
     const recorded = await this.#range.record(fences);
-    if (recorded.ok) this.#recorded = highestOf(this.#recorded, fences);
+    if (!recorded.ok) return recorded;
+    this.#recorded = highestOf(this.#recorded, fences);
+    this.#leads = indexOf(this.#recorded).leads;
     return recorded;
   }
 
@@ -124,19 +161,26 @@ class Prefixes {
   }
 }
 
-function indexOf(fences: FencedEpochs): { readonly epochs: Prefixes; readonly tenures: Prefixes } {
-  const [epochs, tenures] = [new Prefixes(), new Prefixes()];
+interface FenceIndex {
+  readonly epochs: Prefixes;
+  readonly tenures: Prefixes;
+  readonly leads: Prefixes;
+}
+
+function indexOf(fences: FencedEpochs): FenceIndex {
+  const index = { epochs: new Prefixes(), tenures: new Prefixes(), leads: new Prefixes() };
   for (const [key, number] of Object.entries(fences)) {
-    if (key.startsWith(tenurePrefix)) tenures.add(key.slice(tenurePrefix.length), number);
-    else epochs.add(key, number);
+    if (key.startsWith(tenurePrefix)) index.tenures.add(prefixIn(key), number);
+    else if (key.startsWith(leadPrefix)) index.leads.add(prefixIn(key), number);
+    else index.epochs.add(key, number);
   }
-  return { epochs, tenures };
+  return index;
 }
 
 /** Leaves out what no key of the range begins with. */
 function fencesWithin(fences: FencedEpochs, { low, high }: FencedRange["keys"]): FencedEpochs {
   const kept = Object.entries(fences).filter(([key]) => {
-    const prefix = fromHex(key.startsWith(tenurePrefix) ? key.slice(tenurePrefix.length) : key);
+    const prefix = fromHex(prefixIn(key));
     if (prefix === undefined) return true;
     const end = prefixEnd(prefix);
     return (high.length === 0 || compareBytes(prefix, high) < 0) && (end === undefined || compareBytes(low, end) < 0);
@@ -152,4 +196,7 @@ function highestOf(a: FencedEpochs, b: FencedEpochs): FencedEpochs {
 }
 
 const tenurePrefix = "tenure:";
+const leadPrefix = "lead:";
+/** Returns the hexadecimal bytes in the name of a fence, tenure or lead. */
+const prefixIn = (key: string): string => key.slice(key.indexOf(":") + 1);
 const tenureKey = (prefix: Uint8Array): string => tenurePrefix + toHex(prefix);

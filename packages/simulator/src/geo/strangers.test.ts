@@ -4,7 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { allRules, featureLevel, type RuleName, rulesWithout, unwrap, utf8 } from "@stamp/base";
+import { create, type DescField, type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
+import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
+import { allRules, featureLevel, type Outcome, type RuleName, rulesWithout, unwrap, utf8 } from "@stamp/base";
 import { accountKeys, blobSchema, encodeKey, encodeRow, type Place } from "@stamp/objects";
 import { sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
@@ -45,6 +47,8 @@ const { low } = accountKeys(account);
 const nameOf = (name: string): Uint8Array => encodeKey([[account], [1, "con", 7, name]]);
 const keyIn = (name: Uint8Array): Uint8Array => Uint8Array.from([...name, ...encodeKey([[3, 1, 0]])]);
 const options = { timeoutMs: 5_000 };
+/** As `shippedTicketMax` of @stamp/range-partition. */
+const shippedTicketMax = 2 ** 52 + 2 ** 51;
 const knownLevel = featureLevel;
 
 for (const without of [[], ["geoPlacesVouched"]] as readonly RuleName[][]) {
@@ -142,3 +146,83 @@ test("strangers: honest rows arrive though the servers of the copy restart betwe
     assert.equal(await there.seen("/con/blob"), await here.seen("/con/blob"));
   });
 });
+
+const isNumber = ({ scalar }: DescField): boolean => scalar !== undefined && [ScalarType.UINT64, ScalarType.UINT32].includes(scalar);
+
+/** Paths of all numbers of a message. */
+const pathsOf = (desc: DescMessage): string[] =>
+  desc.fields.flatMap((field) => {
+    if (field.message !== undefined) return pathsOf(field.message).map((path) => `${field.localName}.${path}`);
+    return isNumber(field) ? [field.localName] : [];
+  });
+
+/** A message that the door takes, with one element in each list, but for the number at `path`. */
+function messageWith(desc: DescMessage, path: string, number: bigint, row: Readonly<Record<string, unknown>>): Message {
+  const values: Record<string, unknown> = {};
+  for (const field of desc.fields) {
+    const { localName, message } = field;
+    const inner = path.startsWith(`${localName}.`) ? path.slice(localName.length + 1) : "";
+    const isAt = path === localName;
+    const wide = isAt ? number : ((row[localName] as bigint | undefined) ?? 1n);
+    const narrow = isAt ? Number(number % 2n ** 32n) : (row[localName] ?? 1);
+    const scalar = !isNumber(field) ? row[localName] : field.scalar === ScalarType.UINT64 ? wide : narrow;
+    const value = message === undefined ? scalar : messageWith(message, inner, number, row);
+    if (value === undefined || (field.presence === FeatureSet_FieldPresence.EXPLICIT && message === undefined && isNumber(field) && !isAt))
+      continue;
+    values[localName] = field.fieldKind === "list" ? [value] : value;
+  }
+  return create(desc, values);
+}
+
+for (const without of [[], ["geoTicketsApart"]] as readonly RuleName[][]) {
+  const told =
+    without.length === 0
+      ? "no number of a call of another stamp changes tickets of other accounts, or ends their writes"
+      : "a shipped ticket changes those of other accounts without the rule geoTicketsApart";
+  test(`strangers: ${told}`, async () => {
+    const sim = new Simulation({ seed: 4, rules: rulesWithout(...without) });
+    await sim.run(async () => {
+      const { b, victim, geo } = await begin(sim);
+      const etagOf = async (name: string): Promise<number> => {
+        const { headers } = await victim.done("PUT", `/private/${name}`, put, utf8("small"));
+        // An ETag is 0x8 and the ticket in 14 digits.
+        return Number.parseInt(String(headers.etag).replaceAll('"', "").slice(-14), 16);
+      };
+      const before = await etagOf("before");
+      let names = 0;
+      const methods = geo as unknown as Readonly<Record<string, (message: Message, at: typeof options) => Promise<Outcome<unknown>>>>;
+      const taken: string[] = [];
+      for (const { localName, input } of GeoDoor.methods) {
+        for (const path of pathsOf(input)) {
+          for (const number of [BigInt(shippedTicketMax), BigInt(Number.MAX_SAFE_INTEGER), 2n ** 63n - 1n, 2n ** 64n - 1n]) {
+            const name = nameOf(`far-${++names}`);
+            const key = keyIn(name);
+            const value = encodeRow(blobSchema, { places: [] });
+            const lowKey = name;
+            const highKey = Uint8Array.from([...name.slice(0, -1), 0x01]);
+            const texts = { account, table: "Blob", name, key, value, lowKey, highKey, payload: utf8("x"), mac: utf8("x") };
+            const message = messageWith(input, path, number, { ...texts, level: 3, knownLevel, paired: 2n, lineage: 0n });
+            const answer = await methods[localName]?.(message, options);
+            const reason = answer?.ok === false ? answer.failure.reason : "taken";
+            assert.ok(!["connectionLost", "bug", "internal"].includes(reason), `${localName} ${path} ${number}: ${reason}`);
+            if (reason === "taken") taken.push(`${localName} ${path} ${number}`);
+          }
+        }
+      }
+      assert.ok(names >= 80, `${names} calls`);
+      for (const where of ["ship shipment.commits.lastTicket", "seed part.lastTicket"]) {
+        const own = taken.filter((one) => one.startsWith(where));
+        assert.deepEqual(own, [`${where} ${shippedTicketMax}`], "the highest ticket that a range may give, and no other one");
+      }
+      const after = await etagOf("after");
+      if (without.length > 0) {
+        assert.ok(after - before > 2 ** 50, `${before}, then ${after}`);
+        return;
+      }
+      assert.ok(after > before && after - before < 10_000, `${before}, then ${after}`);
+      for (const server of [1, 2]) sim.crash(b.server(server));
+      const later = await etagOf("later");
+      assert.ok(later > after && later - before < 10_000, `${before}, then ${later}`);
+    });
+  });
+}

@@ -1,6 +1,6 @@
 /** Calls to the geo door of another stamp: one of its front-ends, and the next one when that one does not answer. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { featureLevel, neededLevels, type Outcome, ok, refused } from "@stamp/base";
+import { FailureError, featureLevel, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import type { RowVersion } from "@stamp/geo";
 import type { ShippedTable } from "@stamp/objects";
 import type { CallOptions, Transport } from "@stamp/ports";
@@ -58,6 +58,12 @@ interface Link {
   /** Runs at each answer. */
   readonly onAnswer?: (answer: Outcome<unknown>) => void;
 }
+
+/** Bounds of the term that the other stamp tells: pins are renewed several times in a term, and a release before tells none. */
+const pinTermMsMin = 1_000;
+const pinTermMsMax = 600_000;
+/** Part of a handle that is kept: no release gives more. */
+const macBytesMax = 32;
 
 type Options = Pick<CallOptions, "timeoutMs" | "signal">;
 
@@ -136,24 +142,28 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     if (this.#link.totals !== undefined) this.#link.totals.shippedBlobBytes += payload.length;
     const place = written.value.places[0];
     if (place === undefined) return refused("internal", "bug", "a write of bytes was answered without a place");
-    const at = { extentId: fromWire(place.extentId), offsetBytes: fromWire(place.offsetBytes), lengthBytes: place.lengthBytes };
-    const { mac, pinTermMs } = written.value;
-    // Copied: the bytes of a message lie in the buffer of its connection, and a handle is kept for long.
-    return ok({ place: at, handle: mac.length === 0 ? undefined : { place: at, mac: mac.slice() }, pinTermMs });
+    const { mac } = written.value;
+    return readable(() => {
+      const at = { extentId: fromWire(place.extentId), offsetBytes: fromWire(place.offsetBytes), lengthBytes: place.lengthBytes };
+      fromWire(place.offsetBytes + BigInt(place.lengthBytes));
+      const pinTermMs = Math.min(Math.max(written.value.pinTermMs, pinTermMsMin), pinTermMsMax);
+      // Copied: the bytes of a message lie in the buffer of its connection, and a handle is kept for long.
+      return { place: at, handle: mac.length === 0 ? undefined : { place: at, mac: mac.slice(0, macBytesMax) }, pinTermMs };
+    });
   }
 
   async pinData(name: Uint8Array, extentIds: readonly number[], options: Options): ReturnType<DataLink["pinData"]> {
     const { account, epoch = 0 } = this.#link;
     const request = { account, epoch: toWire(epoch), name, extentIds: extentIds.map(toWire) };
     const pinned = await this.#atDoor((transport, door) => transport.client(door, GeoDoor).pinData(request, options));
-    return pinned.ok ? ok(pinned.value.goneExtentIds.map(fromWire)) : pinned;
+    return pinned.ok ? readable(() => pinned.value.goneExtentIds.map(fromWire)) : pinned;
   }
 
   /** Tells the other stamp how far its copy is. Returns the lineage of that stamp. */
   async report(report: CopyReport, options: Options): Promise<Outcome<{ readonly lineage: number }>> {
     const { account } = this.#link;
     const told = await this.#atDoor((transport, door) => transport.client(door, GeoDoor).report({ ...report, account }, options));
-    return told.ok ? ok({ lineage: fromWire(told.value.lineage) }) : told;
+    return told.ok ? readable(() => ({ lineage: fromWire(told.value.lineage) })) : told;
   }
 
   /** Gives the other stamp keys and settings of the account, or word that they are as it confirmed them. True: it wants to have them. */
@@ -171,7 +181,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     const { versions } = told.value;
     if (versions.length !== names.length)
       return refused("internal", "badRequest", `${versions.length} versions were told of ${names.length} PartitionNames`);
-    return ok(versions.map((version) => (version.epoch === 0n ? undefined : versionOf(version))));
+    return readable(() => versions.map((version) => (version.epoch === 0n ? undefined : versionOf(version))));
   }
 
   /** Sends rows. Rows that the other stamp left out as old count as shipped only if this stamp's log has had the version that made it old. */
@@ -180,8 +190,11 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
   ): Promise<Outcome<T>> {
     return this.#atDoor(async (transport, door) => {
       const answer = await call(transport, door);
-      const held = answer.ok ? answer.value.held && versionOf(answer.value.held) : versionFromDetails(answer.failure.details);
-      const checked = held === undefined ? ok() : (this.#link.notAhead?.(held) ?? ok());
+      const held = readable(() =>
+        answer.ok ? answer.value.held && versionOf(answer.value.held) : versionFromDetails(answer.failure.details),
+      );
+      if (!held.ok) return held;
+      const checked = held.value === undefined ? ok() : (this.#link.notAhead?.(held.value) ?? ok());
       return checked.ok ? answer : checked;
     });
   }
@@ -206,6 +219,16 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     if (answer.ok || isOfTheStamp(answer.failure.code)) return answer;
     this.#door++;
     return answer;
+  }
+}
+
+/** Numbers that no stamp gives are refused, not thrown: work in the background has no caller that would catch them. */
+function readable<T>(read: () => T): Outcome<T> {
+  try {
+    return ok(read());
+  } catch (error) {
+    if (error instanceof FailureError) return { ok: false, failure: error.failure };
+    throw error;
   }
 }
 

@@ -41,6 +41,7 @@ test("shipping of a range: if a read of the log fails before the copy is complet
     const followers = new UnreadLog(world, followed, log, async () => ok());
     const partition = {
       followers,
+      fences: { lead: () => 0 },
       stats: {
         sequence: 2,
         overBeforeMs: 0,
@@ -92,6 +93,7 @@ test("shipping of a range: while it is seeded, what was sent counts, though near
     const storage = { rowBytesAccepted: 0 };
     const partition = {
       followers,
+      fences: { lead: () => 0 },
       stats: { sequence: 1, overBeforeMs: 0, overBeforeMonotonicMs: 0, storage, checkpointBytes: 1_200_000, memoryTableBytes: 0 },
       data: { appendedBytes: 0, sealedExtents: [] },
       lineage: { log: 0, store: 0 },

@@ -359,6 +359,7 @@ export class RangeShipping implements RangeWork {
       follower: this.account,
       epoch: this.role.epoch,
       nameOf: shippedNames(this.account),
+      leadOf: (name) => this.#partition.fences.lead(name),
       bytesPerSecondMax: this.#options.shipBytesPerSecondMax,
       onEnd: (failure) => {
         this.#failed(failure);

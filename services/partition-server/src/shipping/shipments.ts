@@ -7,7 +7,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { compareBytes, type Failed, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import { compareVersions, type RowVersion } from "@stamp/geo";
-import { accountKeys, hasBytes, type MayWrite, type ObjectTable, partitionStart } from "@stamp/objects";
+import { accountKeys, decodeKey, encodeKey, hasBytes, type MayWrite, type ObjectTable, partitionStart } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { CallContext, World } from "@stamp/ports";
 import { type AdmitsRows, applySeed, applyShipped, type RangePartition, type Row, type RowWrite } from "@stamp/range-partition";
@@ -85,7 +85,7 @@ export class Shipments {
       shipment.commits.flatMap(({ rows }) => rows.map(({ key }) => key)),
     );
     if (!keys.ok) return keys;
-    const options = this.#options(serving, partition, shipment.handles, context);
+    const options = this.#options(serving, partition, name, shipment.handles, context);
     if (!options.ok) return options;
     const commits = shipment.commits.map(({ sequence, lastTicket, rows }) => ({
       sequence: fromWire(sequence),
@@ -119,7 +119,7 @@ export class Shipments {
     const { epoch, paired, lineage, sequence, lastTicket, lowKey, highKey, pieceOf, lastPiece } = part;
     const keys = partKeysAdmitted(pieceOf, rows);
     if (!keys.ok) return keys;
-    const options = this.#options(serving, partition, part.handles, context);
+    const options = this.#options(serving, partition, lowKey, part.handles, context);
     if (!options.ok) return options;
     const seeded = {
       epoch: fromWire(epoch),
@@ -166,7 +166,14 @@ export class Shipments {
       : ok({ held: held.value, partition });
   }
 
-  #options({ range }: Serving, partition: RangePartition, sent: readonly DataHandleMessage[], { deadlineMs }: CallContext) {
+  /** `key`: of the account, or where its keys begin. */
+  #options(
+    { range }: Serving,
+    partition: RangePartition,
+    key: Uint8Array,
+    sent: readonly DataHandleMessage[],
+    { deadlineMs }: CallContext,
+  ) {
     const { rules, clock } = this.#world;
     // Below the level, the front-end or the sender may be of a release that knows no handles.
     const isVouched = this.#mayWrite(neededLevels.vouchedShipments);
@@ -175,7 +182,10 @@ export class Shipments {
     const isChecked = hasBytes(range.table) && rules.on("geoPlacesChecked");
     const about = { table: range.table as ObjectTable, isChecked, vouchers };
     const admits: AdmitsRows = (rows, stored) => admitted(this.#world, partition, rows, stored, about);
-    return ok({ timeoutMs: Math.max(1, deadlineMs - clock.monotonicMs()), admits });
+    const account = decodeKey(key, 1);
+    if (!account.ok || account.value.length === 0) return bad("keys of no account");
+    const ticketsOf = isVouched && rules.on("geoTicketsApart") ? encodeKey(account.value) : undefined;
+    return ok({ timeoutMs: Math.max(1, deadlineMs - clock.monotonicMs()), admits, ticketsOf });
   }
 }
 

@@ -98,4 +98,14 @@ export const geoRows: readonly FaultRow[] = [
     tests: ["packages/simulator/src/geo/strangers.test.ts", "services/partition-server/src/shipping/data/admission.test.ts"],
     faults: [],
   },
+  {
+    fault: "another stamp ships a number far ahead",
+    rules: ["geoTicketsApart"],
+    tests: [
+      "packages/simulator/src/geo/strangers.test.ts",
+      "packages/range-partition/src/shipping/shipped-fences.test.ts",
+      "services/partition-server/src/shipping/far-answers.test.ts",
+    ],
+    faults: [],
+  },
 ];
