@@ -23,6 +23,7 @@ import { Checkpoint, type Storage } from "../checkpoint/checkpoint-reader.ts";
 import { StorageFigures } from "../storage-figures.ts";
 import { StorageTimes } from "../storage-times.ts";
 import type { PartitionOptions } from "../types.ts";
+import { isWhole, rolledBack } from "./rolled-back.ts";
 
 export interface PartitionStreams {
   readonly metadata: OwnedStream;
@@ -78,7 +79,8 @@ export async function loadPartition(
   const storage = storageOf(world, client, options, caches);
   try {
     const own = { low: options.lowKey, high: options.highKey };
-    const found = await readState(world, metadata, options, own);
+    const newest = await readState(world, metadata, options, own);
+    const found = await afterRestore(world, { metadata, rowData }, newest);
     const [checkpoints, replayed] = await Promise.all([
       Promise.all(found.checkpoints.map(async (stored) => unwrap(await Checkpoint.open(stored, own, storage)))),
       replay(world, commitLog, found, own),
@@ -127,6 +129,29 @@ async function readState(world: World, metadata: OwnedStream, options: Partition
       nextCheckpointId: 1,
     }
   );
+}
+
+/** Returns the state to begin with: after a restore of the metadata store, one of which the store knows the checkpoints. */
+async function afterRestore(
+  world: World,
+  { metadata, rowData }: Pick<PartitionStreams, "metadata" | "rowData">,
+  newest: PartitionState,
+): Promise<PartitionState> {
+  const knows = (extentId: number): boolean => rowData.knows(extentId);
+  if (metadata.lineage <= (newest.lineage?.store ?? 0) || isWhole(newest, knows)) return newest;
+  const records: PartitionState[] = [];
+  for await (const { payload } of metadata.readAll()) {
+    const state = decodeState(payload, world.digest.crc32c);
+    if (state.ok) records.push(state.value);
+  }
+  const state = rolledBack(newest, records, knows);
+  if (state === undefined) return newest;
+  world.logger.error("the restored metadata store does not know the newest checkpoints of the range: rows that only these had are lost", {
+    rangeId: newest.rangeId,
+    checkpointedBefore: newest.checkpointedSequence,
+    checkpointed: state.checkpointedSequence,
+  });
+  return state;
 }
 
 /** Returns the state with which a child range begins. */
