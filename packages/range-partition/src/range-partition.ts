@@ -136,8 +136,7 @@ export class RangePartition {
       stored: loaded.state.shippedFences ?? {},
       keys: { low: this.#options.lowKey, high: this.#options.highKey },
       record: (fences) => this.#maintenance.recordFences(fences, this.#commit.lastTicket),
-      lastTicket: () => this.#commit.lastTicket,
-      skipTickets: (count) => this.#commit.raiseTicket(this.#commit.lastTicket + count),
+      tickets: this.#commit,
       untilOver: () => this.#transactions.untilOver(),
       ended: () => this.#ended ?? this.departure.recorded,
     });
@@ -339,9 +338,8 @@ export class RangePartition {
   }
 
   /**
-   * Lets no row begin to refer to these extents from now on. Resolves when every transaction that began before is over,
-   * so that a snapshot taken then shows every reference there is or ever will be (rule placesCheckedInRowOrder). For
-   * one collector at a time.
+   * Lets no row begin to refer to these extents from now on. Resolves when every transaction that began before is over, so that a snapshot taken
+   * then shows every reference there is or ever will be (rule placesCheckedInRowOrder). For one collector at a time.
    */
   async leaveExtents(extentIds: readonly number[]): Promise<void> {
     this.#data.leave(extentIds);

@@ -35,7 +35,7 @@ export interface Surroundings {
   readonly scan: (range: ScanRange) => RowScan;
   readonly view: () => TableView;
   readonly ownsPlace: (place: Place) => boolean;
-  /** What is added to the range's tickets for rows of a key (shipping/shipped-fences.ts). */
+  /** Returns the number that is added to the range's tickets for rows of a key (shipping/shipped-fences.ts). */
   readonly lead: (key: Uint8Array) => number;
 }
 

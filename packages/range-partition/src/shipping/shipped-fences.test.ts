@@ -90,8 +90,7 @@ test("fences: a tenure that was not recorded is not taken for durable, and is re
       return fails ? refused("unavailable", "notReady", "the metadata stream is silent") : ok();
     },
     untilOver: async () => {},
-    skipTickets: () => {},
-    lastTicket: () => 0,
+    tickets: { lastTicket: 0, raiseTicket: () => {} },
     ended: () => undefined,
   });
   assert.equal((await fences.raiseTenure(name, 5)).ok, false);
@@ -118,8 +117,7 @@ test("fences: a key meets those of every prefix of it, the highest number counts
       keys: { low: utf8(low), high: utf8(high) },
       record: async (all) => ok(void recorded.push(all)),
       untilOver: async () => {},
-      skipTickets: () => {},
-      lastTicket: () => 0,
+      tickets: { lastTicket: 0, raiseTicket: () => {} },
       ended: () => undefined,
     });
   const all = child("", "");

@@ -19,6 +19,7 @@
  */
 import { compareBytes, type Failed, type Failure, fromHex, type Outcome, ok, prefixEnd, refused, toHex } from "@stamp/base";
 import { tenureOfCopy } from "@stamp/geo";
+import type { GroupCommit } from "../commit/group-commit.ts";
 
 /**
  * Fences of a range: by the hexadecimal bytes with which the fenced keys begin, the highest role epoch of which nothing is taken; by "tenure:" and
@@ -31,10 +32,8 @@ interface FencedRange {
   /** Keys of the range; an empty `high` is the end of the table. */
   readonly keys: { readonly low: Uint8Array; readonly high: Uint8Array };
   readonly record: (fences: FencedEpochs) => Promise<Outcome<void>>;
-  /** Last ticket of the range, without a lead. */
-  readonly lastTicket: () => number;
-  /** Gives no ticket up to the last one and so many more. What is recorded next keeps that. */
-  readonly skipTickets: (count: number) => void;
+  /** Tickets of the range, without leads. The next record keeps a raised ticket. */
+  readonly tickets: Pick<GroupCommit, "lastTicket" | "raiseTicket">;
   /** Resolves when every transaction that began before is over. */
   readonly untilOver: () => Promise<void>;
   /** Why nothing is recorded any more; undefined: it is. */
@@ -70,7 +69,7 @@ export class ShippedFences {
     this.#leads = this.#index.leads;
   }
 
-  /** What is added to the range's tickets for rows of a key. */
+  /** Returns the number that is added to the range's tickets for rows of a key. */
   lead(key: Uint8Array): number {
     return Math.max(0, this.#leads.highest(key));
   }
@@ -79,7 +78,7 @@ export class ShippedFences {
   async leadAbove(prefix: Uint8Array, ticket: number): Promise<Outcome<void>> {
     const name = leadPrefix + toHex(prefix);
     for (;;) {
-      const missing = ticket - this.#range.lastTicket() - this.lead(prefix);
+      const missing = ticket - this.#range.tickets.lastTicket - this.lead(prefix);
       if (missing <= 0) return ok();
       const leading = this.#leading.get(name) ?? this.#raise(name, this.lead(prefix) + missing + leadTickets);
       this.#leading.set(name, leading);
@@ -90,7 +89,8 @@ export class ShippedFences {
 
   /** Takes nothing more that was shipped under a role epoch up to this one, of keys that begin so. Resolves when that counts. */
   raise(prefix: Uint8Array, epoch: number): Promise<Outcome<void>> {
-    return this.#raise(toHex(prefix), epoch, () => this.#range.skipTickets(skippedTickets));
+    const { tickets } = this.#range;
+    return this.#raise(toHex(prefix), epoch, () => tickets.raiseTicket(tickets.lastTicket + skippedTickets));
   }
 
   /** Raises the tenure of keys that begin so. Resolves when it counts: no removal of an earlier tenure is under way. */

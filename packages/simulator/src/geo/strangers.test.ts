@@ -47,7 +47,7 @@ const { low } = accountKeys(account);
 const nameOf = (name: string): Uint8Array => encodeKey([[account], [1, "con", 7, name]]);
 const keyIn = (name: Uint8Array): Uint8Array => Uint8Array.from([...name, ...encodeKey([[3, 1, 0]])]);
 const options = { timeoutMs: 5_000 };
-/** As `shippedTicketMax` of @stamp/range-partition. */
+/** Highest ticket that is taken: `shippedTicketMax` of @stamp/range-partition. */
 const shippedTicketMax = 2 ** 52 + 2 ** 51;
 const knownLevel = featureLevel;
 

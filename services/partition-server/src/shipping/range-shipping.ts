@@ -369,8 +369,7 @@ export class RangeShipping implements RangeWork {
     this.#sender = sender;
     if (this.#stop.signal.aborted) sender.stop();
     const sent = new AbortController();
-    const ended = sender.ended.finally(() => sent.abort());
-    await Promise.all([ended, this.#noteComplete(sent.signal)]);
+    await Promise.all([sender.ended.finally(() => sent.abort()), this.#noteComplete(sent.signal)]);
     // The log has lost a commit: everything is scanned.
     if (lost) await followers.end(this.account);
   }
