@@ -148,7 +148,7 @@ export class SecretCredential implements Credential {
   }
 
   tokenFor(port: number): CallToken {
-    const texts = this.#keys.map((key) => this.#token(key, "call", this.#nowMs() + callTokenMs, port));
+    const texts = this.#keys.map((key) => this.#token(key, "call", callTokenMs, port));
     return {
       text: texts.join(","),
       provenBy: (answer) => this.#keys.some((key, at) => equal(proofOf(key, texts[at] as string), Buffer.from(answer, "base64url"))),
@@ -160,7 +160,7 @@ export class SecretCredential implements Credential {
    * when it was made; one that lasts longer than `toolTokenMsMax` is refused.
    */
   reusableToken(lastsMs: number): string {
-    return this.#token(this.#keys[0] as Key, "tool", this.#nowMs() + lastsMs, 0);
+    return this.#token(this.#keys[0] as Key, "tool", lastsMs, 0);
   }
 
   admit(given: string | undefined, ports: readonly number[]): Admission {
@@ -204,13 +204,14 @@ export class SecretCredential implements Credential {
     return expiresMs - Number(made) > toolTokenMsMax ? "the token is for longer than a day" : undefined;
   }
 
-  #token(key: Key, kind: "call" | "tool", expiresMs: number, port: number): string {
-    const ofTool = (): string[] => [this.#caller ?? "operator", String(this.#nowMs())];
+  #token(key: Key, kind: "call" | "tool", lastsMs: number, port: number): string {
+    const nowMs = this.#nowMs();
+    const ofTool = (): string[] => [this.#caller ?? "operator", String(nowMs)];
     const said = kind === "tool" ? ofTool() : this.#caller === undefined ? [] : [this.#caller];
     const role = this.#stampName === undefined ? said : ["geo-peer", Buffer.from(this.#stampName).toString("base64url")];
     // People type the nonce of a token for tools, which is its id: it must not begin as an option does.
     const nonce = this.#random(16).toString(kind === "tool" ? "hex" : "base64url");
-    const body = ["stamp1", key.id.toString("hex"), kind, expiresMs, port, nonce, ...role].join(".");
+    const body = ["stamp1", key.id.toString("hex"), kind, nowMs + lastsMs, port, nonce, ...role].join(".");
     return `${body}.${mac(key, "token", body).toString("base64url")}`;
   }
 }
