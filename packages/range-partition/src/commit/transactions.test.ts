@@ -33,6 +33,7 @@ function makeTransactions(simulation: Simulation, overdueBytesMax = 1 << 20) {
     closed: () => undefined,
     ended: () => undefined,
     get: async () => undefined,
+    lead: () => 0,
   };
   const transactions = new Transactions(world, around as Surroundings);
   /** Writes the row `q`, pipelined. */
