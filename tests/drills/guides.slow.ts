@@ -41,7 +41,8 @@ interface Ran {
 
 const bash = (script: string, timeoutMs: number): Promise<Ran> =>
   new Promise((resolve) => {
-    const options = { cwd: clone, env: environment(), timeout: timeoutMs, maxBuffer: 64 * 1024 * 1024 };
+    // A first shell whose standard input is a socket takes itself for a remote one, and reads /etc/bash.bashrc, which fails with -u.
+    const options = { cwd: clone, env: { ...environment(), SHLVL: "2" }, timeout: timeoutMs, maxBuffer: 64 * 1024 * 1024 };
     const child = execFile("bash", ["-E", "-e", "-u", "-o", "pipefail", "-c", script], options, (_error, stdout, stderr) =>
       resolve({ code: child.exitCode ?? -1, output: stdout + stderr }),
     );
