@@ -10,9 +10,10 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { after, before, test } from "node:test";
 import { unwrap } from "@stamp/base";
-import { reservePorts } from "@stamp/cluster";
+import { ownCredential, reservePorts } from "@stamp/cluster";
 import { type DrillTarget, startOwn } from "@stamp/drills";
-import { type Account, Accounts } from "@stamp/wire";
+import { GrpcTransport } from "@stamp/ports-node";
+import { type Account, Accounts, PartitionServer } from "@stamp/wire";
 
 const root = join(import.meta.dirname, "../..");
 const folder = mkdtempSync(join(tmpdir(), "stamp-keys-at-rest-"));
@@ -70,15 +71,20 @@ function command(...args: readonly string[]): Promise<Buffer> {
   });
 }
 
-/** The account as its row is, with everything that the operator is not shown. */
+/** Returns the account as its row is, with everything that the operator is not shown: a front-end may read it. */
 async function heldBy({ inspector }: DrillTarget, account: string): Promise<Account> {
   const range = (await inspector.ranges()).find(({ table }) => table === "Account");
   assert.ok(range);
   const operation = { kind: { case: "getAccount" as const, value: { account } } };
   const request = { rangeId: range.rangeId, rangeVersion: range.rangeVersion, operation };
-  const { result } = unwrap(await inspector.partitionServer(range.serverAddress).execute(request, call));
-  assert.ok(result?.kind.case === "account");
-  return result.kind.value;
+  const transport = new GrpcTransport({ credential: () => ownCredential({ dataDir }, "front-end") });
+  try {
+    const { result } = unwrap(await transport.client(range.serverAddress, PartitionServer).execute(request, call));
+    assert.ok(result?.kind.case === "account");
+    return result.kind.value;
+  } finally {
+    await transport.close();
+  }
 }
 
 async function makeSecrets(running: DrillTarget): Promise<void> {
