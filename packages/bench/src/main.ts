@@ -1,49 +1,15 @@
 /** Commands of `stamp bench`. */
 import { parseArgs } from "node:util";
-import { balance } from "./balance/bench.ts";
-import { beside } from "./beside.ts";
 import { budgetBench } from "./budget/bench.ts";
 import { capacity } from "./capacity.ts";
 import { cases, nameOf } from "./cases.ts";
-import { clusterTls } from "./cluster-tls.ts";
-import { coded } from "./coded/bench.ts";
-import { coding } from "./codes/coding.ts";
-import { geo } from "./geo/bench.ts";
-import { list as benchList } from "./list.ts";
-import { queues } from "./million/queues.ts";
-import { tables } from "./million/tables.ts";
 import { peersBench } from "./peers/bench.ts";
 import { profile } from "./profile/bench.ts";
-import { resident } from "./resident/bench.ts";
-import { rows as benchRows } from "./rows/bench.ts";
-import { streamBenches } from "./stream-bench.ts";
 import type { TargetName } from "./targets.ts";
-import { tenants } from "./tenants/bench.ts";
 import { turns } from "./turns/bench.ts";
 
 const [what = "", ...others] = process.argv.slice(2);
-if (Object.hasOwn(streamBenches, what)) {
-  await streamBenches[what]?.(others);
-  process.exit();
-}
-
-const measurements: Readonly<Record<string, (args: string[]) => Promise<void>>> = {
-  list: benchList,
-  tenants,
-  balance,
-  beside,
-  rows: benchRows,
-  queues,
-  tables,
-  turns,
-  profile,
-  coding,
-  coded,
-  "cluster-tls": clusterTls,
-  geo,
-  capacity,
-  resident,
-};
+const measurements: Readonly<Record<string, (args: string[]) => Promise<void>>> = { turns, profile, capacity };
 if (Object.hasOwn(measurements, what)) {
   await measurements[what]?.(others);
   process.exit();
@@ -52,21 +18,9 @@ if (Object.hasOwn(measurements, what)) {
 const usage = `pnpm bench [--seconds 3] [--rounds 2] [--targets cluster,embedded,azurite] [--cases "put 1 KiB"] [--json] [--write]
   the cluster beside the emulator, in turns; --write writes docs/measurements/peers.md and its chart
 pnpm bench --budget [--write]                   processor time of each operation against its budget; --write sets the budget
-pnpm bench seal|roll|failover|repair|memory|appends|reads  measurements of the stream layer
-pnpm bench tenants                              one tenant floods, what does the other feel? see --help
-pnpm bench balance                              steps of load balancing under a load that changes, see --help
-pnpm bench beside                               small requests alone, and beside large uploads, see --help
-pnpm bench rows [--rows 1000000]                a table that grows: inserts and point reads at each size, see --help
-pnpm bench queues|tables [--count 1000000]      a queue, a table that grows: each operation at each size, see --help
-pnpm bench list [--blobs 1000000]               pages of a container with that many blobs, see --help
 pnpm bench turns [--scale 1]                    the longest turn of every process under the largest requests, see --help
 pnpm bench profile [--before FOLDER]            functions with the most processor time, beside an earlier checkout; see --help
-pnpm bench cluster-tls                          what TLS between processes costs, see --help
-pnpm bench geo [--seconds 8] [--write]          an account with a copy at a second stamp, and one without: cost and lag, see --help
-pnpm bench capacity                             memory of each role, disk for each stored byte, see --help
-pnpm bench resident [--seconds 600]             memory of each process under mixed load, see --help
-pnpm bench coding                               erasure codes: data for each second of processor time, see --help
-pnpm bench coded [--nodes 7]                    extents that become fragments: space, time, reads, repair; see --help`;
+pnpm bench capacity                             memory of each role, disk for each stored byte, see --help`;
 const { values } = parseArgs({
   options: {
     seconds: { type: "string", default: "3" },

@@ -1,5 +1,5 @@
 /** Scenarios of the Table service. Entities have 960 characters in one property, about 1 KiB with their keys. */
-import { TableClient, type TableRow, transactionStatus } from "../rows/table-client.ts";
+import { TableClient, type TableRow, transactionStatus } from "../table-client.ts";
 import { all, kib, must, type Scenario, type Scenarios, type Space } from "./scenario.ts";
 
 const rows = 1_000;

@@ -1,5 +1,5 @@
-/** Requests of `bench rows` to the Table service. */
-import { type SignedAnswer, SignedClient } from "../signed-client.ts";
+/** Requests of the benchmarks to the Table service. */
+import { type SignedAnswer, SignedClient } from "./signed-client.ts";
 
 export interface TableRow {
   readonly partitionKey: string;
