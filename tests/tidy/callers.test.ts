@@ -7,7 +7,7 @@ import { callers, callersOf, methodsFor, rowsOf } from "@stamp/wire";
 interface Service {
   readonly kind: "service";
   readonly typeName: string;
-  readonly methods: readonly { readonly name: string }[];
+  readonly methods: readonly { readonly name: string; readonly methodKind: string }[];
 }
 const services = (Object.values(wire) as unknown[]).filter(
   (each): each is Service => (each as { kind?: unknown } | null)?.kind === "service",
@@ -75,4 +75,15 @@ test("callers: what changes or destroys is for few", () => {
     ...["Signals/Publish", "Signals/Subscribe", "StreamManager/ListNodes"],
   ]);
   for (const caller of callers) assert.ok(methodsFor(caller).size < methods.length, caller);
+});
+
+test("callers: a method whose requests do different things is unary, as the server checks only the one request of a unary call", () => {
+  const parted = services.flatMap(({ typeName, methods }) =>
+    methods.flatMap(({ name, methodKind }) => (rowsOf(`${typeName}/${name}`) === undefined ? [] : [[name, methodKind]])),
+  );
+  assert.ok(parted.length >= 10, `${parted.length} methods`);
+  assert.deepEqual(
+    parted.filter(([, kind]) => kind !== "unary"),
+    [],
+  );
 });

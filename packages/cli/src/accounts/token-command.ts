@@ -7,6 +7,7 @@ import { createHmac } from "node:crypto";
 import { makeToken } from "@stamp/azure-rest";
 import { type ClusterConfig, ownCredential, secretFilesOf } from "@stamp/cluster";
 import {
+  ConfigError,
   inWords,
   issuedTokenOf,
   issuedTokens,
@@ -73,16 +74,26 @@ function internalToken(config: ClusterConfig, caller: Caller, lastsMs: number): 
   }
   const token = credential.reusableToken(lastsMs);
   const facts = issuedTokenOf(token);
-  const file = tokensFileOf(config);
+  const { current } = secretFilesOf(config);
   try {
-    if (facts !== undefined) noteIssuedToken(file, facts, Date.now());
+    if (facts !== undefined) noteIssuedToken(current, facts, Date.now());
   } catch (error) {
-    console.error(`the token is on no list and can't be revoked by itself: ${inWords(error, file)}`);
+    if (error instanceof ConfigError) throw new CommandError(error.message);
+    console.error(`the token is on no list and can't be revoked by itself: ${inWords(error, issuedTokensBeside(current))}`);
   }
   return token;
 }
 
-const tokensFileOf = (config: ClusterConfig): string => issuedTokensBeside(secretFilesOf(config).current);
+/** Does something with the list of tokens. Throws CommandError in words. */
+function withTokens<T>(command: Command, work: (secretFile: string) => T): T {
+  const { current } = secretFilesOf(configOf(command));
+  try {
+    return work(current);
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    throw new CommandError(error instanceof ConfigError ? error.message : inWords(error, issuedTokensBeside(current)));
+  }
+}
 
 /** Their options are those of `stamp token`, which takes them in front of the name and behind it. */
 function addTokenList(command: Command): void {
@@ -90,9 +101,7 @@ function addTokenList(command: Command): void {
     .command("list")
     .description("internal tokens that were made here and have not ended")
     .action(() => {
-      const now = Date.now();
-      for (const { id, role, madeMs, endsMs, revoked } of issuedTokens(tokensFileOf(configOf(command)))) {
-        if (endsMs <= now) continue;
+      for (const { id, role, madeMs, endsMs, revoked } of withTokens(command, (secretFile) => issuedTokens(secretFile, Date.now()))) {
         const [made, ends] = [madeMs, endsMs].map((ms) => new Date(ms).toISOString());
         console.log(`${id}  ${role}  made ${made}  until ${ends}${revoked ? "  revoked" : ""}`);
       }
@@ -101,8 +110,11 @@ function addTokenList(command: Command): void {
     .command("revoke <id>")
     .description("end an internal token before its time")
     .action((id: string) => {
-      const file = tokensFileOf(configOf(command));
-      if (!revokeIssuedToken(file, id)) throw new CommandError(`${file} lists no token ${id}: stamp token list`, exitCodes.usage);
-      console.log(`${id} is revoked: processes that see ${file} refuse it within 2 s; copy the file to other hosts`);
+      withTokens(command, (secretFile) => {
+        const folder = issuedTokensBeside(secretFile);
+        if (!revokeIssuedToken(secretFile, id, Date.now()))
+          throw new CommandError(`${folder} lists no token ${id}: stamp token list`, exitCodes.usage);
+        console.log(`${id} is revoked: processes that see ${folder} refuse it within 2 s; copy the folder to other hosts`);
+      });
     });
 }

@@ -16,7 +16,7 @@ import { ConfigError } from "../process/config.ts";
 import { inWords } from "../process/in-words.ts";
 import { sharedInterval } from "../time/shared-interval.ts";
 import { credentialWith, filesOf, type SecretFiles, type SecretSources, secretsOf } from "./cluster-secret.ts";
-import { issuedTokensBeside, revokedTokens } from "./issued-tokens.ts";
+import { revokedTokens } from "./issued-tokens.ts";
 
 /** How often a process looks at the files of its secret, in milliseconds. */
 export const secretLookEveryMs = 1_000;
@@ -29,9 +29,8 @@ export class WatchedSecret {
   /** State of the files when they were read last. */
   #seen: string;
   #problem = "";
-  /** File that lists tokens for tools, and its state when it was read last; empty if no secret is read from a file. */
-  readonly #tokens: string;
-  #tokensSeen = "";
+  /** Fault of the list of tokens for tools, in words; empty if nothing is. */
+  #tokensProblem = "";
 
   /** `caller`: role of the process, which it says to those it calls. Throws ConfigError for a secret that can't be used. */
   constructor(sources: SecretSources, logger: Logger = silentLogger, caller?: Caller) {
@@ -44,7 +43,6 @@ export class WatchedSecret {
     this.#credential = credentialWith(secrets, caller);
     // A file that changed in between is read at the first look.
     if (secretsOf(this.#sources).join() !== secrets.join()) this.#seen = "";
-    this.#tokens = this.#files.current === "" ? "" : issuedTokensBeside(this.#files.current);
     this.#lookAtTokens();
   }
 
@@ -87,16 +85,15 @@ export class WatchedSecret {
     return sharedInterval(everyMs, () => this.look());
   }
 
-  /** A file that can't be read leaves the tokens revoked that were. */
+  /** Reads the whole list: a folder's time does not tell two changes within a tick of the clock apart. What was revoked stays revoked. */
   #lookAtTokens(): void {
-    const state = stateOfFile(this.#tokens);
-    if (this.#credential.open || state === this.#tokensSeen) return;
-    try {
-      this.#credential.revoke(revokedTokens(this.#tokens));
-      this.#tokensSeen = state;
-    } catch (error) {
-      this.#logger.error("the list of tokens can't be read; tokens revoked since are still taken", { file: this.#tokens, error });
-    }
+    if (this.#credential.open || this.#files.current === "") return;
+    const { ids, problem } = revokedTokens(this.#files.current);
+    this.#credential.revoke(ids);
+    if (problem === this.#tokensProblem) return;
+    this.#tokensProblem = problem;
+    if (problem === "") this.#logger.info("the list of tokens can be used again");
+    else this.#logger.error("the list of tokens can't be trusted; tokens revoked since may still be taken", { problem });
   }
 
   #refuse(problem: string): void {

@@ -42,7 +42,7 @@ import { UsedTokens } from "./used-tokens.ts";
 
 /** How long a token for one call is good, and how far clocks of two machines may be apart. */
 const callTokenMs = 60_000;
-const clockSkewMs = 60_000;
+export const clockSkewMs = 60_000;
 export const tokenCharactersMax = 1024;
 /** Longest time that a token for tools is good, from when it was made, in milliseconds: a day. */
 export const toolTokenMsMax = 86_400_000;
@@ -121,9 +121,10 @@ export class SecretCredential implements Credential {
     return new SecretCredential(secrets, this.#nowMs, this.#random, this.#used, this.#caller);
   }
 
-  /** Refuses tokens for tools with these ids from now on, and no others; also after a change of the secrets. */
+  /** Refuses tokens for tools with these ids from now on, also after a change of the secrets. A list that gets lost makes none good again. */
   revoke(ids: ReadonlySet<string>): void {
-    this.#used.revoked = ids;
+    const nowMs = this.#nowMs();
+    this.#used.revoke(ids, nowMs, nowMs + toolTokenMsMax + clockSkewMs);
   }
 
   dial(port: number): Handshake {
@@ -184,7 +185,7 @@ export class SecretCredential implements Credential {
     const said = isCaller(role) ? role : kind === "tool" ? "operator" : undefined;
     const by = provenBy(key, said);
     if (kind === "tool") {
-      const why = this.#used.revoked.has(nonce ?? "") ? "the token was revoked" : this.#unfitTool(Number(expires), made);
+      const why = this.#used.isRevoked(nonce ?? "") ? "the token was revoked" : this.#unfitTool(Number(expires), made);
       return why === undefined ? { kind: "admitted", answer: undefined, by } : refusedCall(`${why}: make a new one`);
     }
     if (leftMs <= -clockSkewMs || leftMs > callTokenMs + clockSkewMs) {

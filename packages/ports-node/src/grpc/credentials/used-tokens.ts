@@ -7,8 +7,8 @@ const usedMax = 65_536;
 export class UsedTokens {
   /** Nonce → when its token ends, in order of use. */
   readonly #used = new Map<string, number>();
-  /** Ids of tokens for tools that were revoked. */
-  revoked: ReadonlySet<string> = new Set();
+  /** Ids of tokens for tools that were revoked → when the last of them has ended by itself. */
+  readonly #revoked = new Map<string, number>();
 
   /** False when it was used before, or when it can't be remembered. */
   take(nonce: string, nowMs: number, untilMs: number): boolean {
@@ -17,6 +17,16 @@ export class UsedTokens {
     if (this.#used.size >= usedMax) return false;
     this.#used.set(nonce, untilMs);
     return true;
+  }
+
+  /** Revokes tokens for tools. They stay revoked until `untilMs` without being named again. */
+  revoke(ids: ReadonlySet<string>, nowMs: number, untilMs: number): void {
+    for (const [id, until] of this.#revoked) if (until <= nowMs) this.#revoked.delete(id);
+    for (const id of ids) this.#revoked.set(id, untilMs);
+  }
+
+  isRevoked(id: string): boolean {
+    return this.#revoked.has(id);
   }
 
   #forget(nowMs: number): void {
