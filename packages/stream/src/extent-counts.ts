@@ -56,7 +56,7 @@ export const targetsOf = (attempt: AttemptRecord | undefined): readonly ReplicaP
   attempt === undefined ? [] : attempt.kind === "repair" ? [attempt.target] : attempt.targets;
 
 /** Nodes that have, or are being given, a replica or a fragment of the extent; each once. */
-function holdersOf({ replicas, repair, coded, attempt }: ExtentRecord): Iterable<string> {
+export function holdersOf({ replicas, repair, coded, attempt }: ExtentRecord): Iterable<string> {
   if (repair === undefined && coded === undefined && attempt === undefined) return replicas.map(({ nodeId }) => nodeId);
   const places = [...replicas, ...(repair === undefined ? [] : [repair]), ...(coded?.fragments ?? []), ...targetsOf(attempt)];
   return new Set(places.map(({ nodeId }) => nodeId));

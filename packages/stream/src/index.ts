@@ -44,7 +44,7 @@ export {
 } from "./coding/plan-coding.ts";
 export { repairSources } from "./coding/repair-sources.ts";
 export { whyFragmentStays } from "./coding/stray-fragments.ts";
-export { targetsOf } from "./extent-counts.ts";
+export { holdersOf, targetsOf } from "./extent-counts.ts";
 export { ExtentList } from "./extent-list.ts";
 export { type PlacementNode, place } from "./placement.ts";
 export {

@@ -119,6 +119,7 @@ const tables: readonly ServiceCallers[] = [
     listStrayFragments: ["operator"],
     deleteStrayFragment: ["operator"],
     adoptFragments: ["operator"],
+    getExtentHolders: ["extent-node"],
     reportNode: nodeReports,
   }),
   table(ExtentNode, {

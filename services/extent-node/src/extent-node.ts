@@ -270,6 +270,7 @@ export class ExtentNodeRole implements Role {
       fragments,
       journalDisk: this.#ownJournalDisk ? this.#journalDisk : undefined,
       obeyed: recovered.obeyed,
+      level: () => this.#level.level,
     });
     this.#node = node;
     const copies = await this.#openMetadataCopies(known.identity.stampId);

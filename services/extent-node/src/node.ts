@@ -30,6 +30,7 @@ import { fromWire, LockService } from "@stamp/wire";
 import type { ExtentNodeConfig } from "./config.ts";
 import type { ExtentStore } from "./disk/extent-store.ts";
 import type { LocalExtent } from "./disk/local-extent.ts";
+import { ExtentHolders } from "./extent-holders.ts";
 import type { FragmentFiles } from "./fragments/fragment-files.ts";
 import { FragmentJobs } from "./fragments/fragment-requests.ts";
 import type { Journal } from "./journal/journal.ts";
@@ -60,6 +61,7 @@ export class Node {
   readonly copyJobs = new CopyJobs();
   readonly answers: AnswerMemory;
   readonly versions: VouchedVersions;
+  readonly holders: ExtentHolders;
   /** Free bytes of the disk at the last look. */
   freeBytes = Number.MAX_SAFE_INTEGER;
   totalBytes = 0;
@@ -84,6 +86,8 @@ export class Node {
   constructor(
     parts: Pick<Node, "world" | "config" | "identity" | "incarnation" | "address" | "journal" | "store" | "fragments" | "journalDisk"> & {
       readonly obeyed: ObeyedTerm;
+      /** Feature level of the stamp; undefined: not heard yet. */
+      readonly level: () => number | undefined;
     },
   ) {
     this.world = parts.world;
@@ -98,6 +102,13 @@ export class Node {
     this.copyTurns = new CopyTurns(parts.world);
     this.answers = new AnswerMemory(parts.world.clock);
     this.versions = new VouchedVersions(parts.world, parts.config.lockService);
+    this.holders = new ExtentHolders({
+      world: parts.world,
+      lockService: parts.config.lockService,
+      nodeId: parts.identity.nodeId,
+      level: parts.level,
+      madeWith: (id, nodeId) => this.find(id)?.replica.replicas.some((each) => each.nodeId === nodeId) ?? false,
+    });
     const made = (): Histogram => new Histogram(parts.world.clock);
     this.took = { appendDone: made(), appendFailed: made(), replicate: made(), read: made() };
     this.#obeyed = parts.obeyed;

@@ -1,6 +1,6 @@
 /** Calls → domain. Until the node is ready, and when its disk is another stamp's, every call is refused. */
 import { type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
-import { DiskError, type Handlers } from "@stamp/ports";
+import { type CallContext, DiskError, type Handlers } from "@stamp/ports";
 import { type ExtentFragments, type ExtentNode, fromWire } from "@stamp/wire";
 import { append } from "./append/primary.ts";
 import { replicate } from "./append/secondary.ts";
@@ -72,6 +72,17 @@ function commanded<R extends Command, T>(
     });
 }
 
+/** Gives raw content to a node that the record of the extent names. */
+async function toHolders<T>(
+  node: Node,
+  request: { readonly extentId: bigint },
+  context: CallContext,
+  give: () => Promise<Outcome<T>>,
+): Promise<Outcome<T>> {
+  const may = await node.holders.mayRead(fromWire(request.extentId), context);
+  return may.ok ? give() : may;
+}
+
 export function extentNodeHandlers(ready: () => Outcome<Node>): Handlers<typeof ExtentNode> {
   return {
     append: (request, context) => guarded(ready, (node) => append(node, request, context)),
@@ -79,7 +90,7 @@ export function extentNodeHandlers(ready: () => Outcome<Node>): Handlers<typeof 
     read: (request, context) => guarded(ready, (node) => read(node, request, context)),
     readPlaces: (request, context) => guarded(ready, (node) => readPlaces(node, request, context)),
     readBlocks: (request, context) => guarded(ready, (node) => readBlocks(node, request, context)),
-    readRaw: (request, context) => guarded(ready, (node) => readRaw(node, request, context)),
+    readRaw: (request, context) => guarded(ready, (node) => toHolders(node, request, context, () => readRaw(node, request, context))),
     createExtent: commanded(ready, createExtent),
     fenceExtent: commanded(ready, fenceExtent),
     sealExtent: commanded(ready, sealExtent),
@@ -108,15 +119,22 @@ export function extentNodeHandlers(ready: () => Outcome<Node>): Handlers<typeof 
 }
 
 export function extentFragmentHandlers(ready: () => Outcome<Node>): Handlers<typeof ExtentFragments> {
+  const taken = commanded(ready, writeFragment);
   return {
     makeFragments: commanded(ready, makeFragments),
-    writeFragment: commanded(ready, writeFragment),
+    writeFragment: (request, context) =>
+      guarded(ready, async (node) => {
+        const { extentId = 0n } = request.extent ?? {};
+        const may = await node.holders.mayWrite(fromWire(extentId), fromWire(request.version), context);
+        return may.ok ? taken(request) : may;
+      }),
     verifyFragments: commanded(ready, verifyFragments),
     repairFragment: commanded(ready, repairFragment),
     decodeExtent: commanded(ready, decodeExtent),
     // Exactly one version is deleted, so no number of it can stand in the way of another command.
     deleteFragment: commanded(ready, deleteFragment),
-    readFragment: (request, context) => guarded(ready, (node) => readFragment(node, request, context)),
+    readFragment: (request, context) =>
+      guarded(ready, (node) => toHolders(node, request, context, () => readFragment(node, request, context))),
     listFragments: (request) => guarded(ready, (node) => listFragments(node, request)),
   };
 }

@@ -6,6 +6,7 @@ import { within } from "@stamp/ports";
 import type { NodeDuty as RecordedDuty } from "@stamp/stream";
 import type { StreamManager, StreamEdit as WireEdit } from "@stamp/wire";
 import { fromWire, NodeDuty, toWire } from "@stamp/wire";
+import { holdersOnWire } from "./calls/extent-holders.ts";
 import type { WantedEdit } from "./calls/owner-calls.ts";
 import { listPageMax } from "./calls/views.ts";
 import { codingPlan, codingStatus } from "./coding/coding-views.ts";
@@ -257,7 +258,7 @@ function codingHandlers({
 }
 
 /** Calls about extent nodes and what they report. */
-function nodeHandlers({ led }: Door): Calls<"setNodeDuty" | "listNodes" | "getRoom" | "reportNode"> {
+function nodeHandlers({ led }: Door): Calls<"setNodeDuty" | "listNodes" | "getRoom" | "getExtentHolders" | "reportNode"> {
   return {
     setNodeDuty: (request) =>
       led(async (leader) => {
@@ -271,6 +272,7 @@ function nodeHandlers({ led }: Door): Calls<"setNodeDuty" | "listNodes" | "getRo
       }),
     listNodes: () => led((leader) => ok({ nodes: leader.views.nodes() })),
     getRoom: () => led((leader) => ok({ lacks: lacksOf(leader) })),
+    getExtentHolders: (request) => led((leader) => ok(holdersOnWire(leader, extentId(fromWire(request.extentId))))),
     reportNode: (request) => led((leader) => leader.reports.take(request)),
   };
 }

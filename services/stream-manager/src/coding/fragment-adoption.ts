@@ -35,12 +35,19 @@ export class FragmentAdoption {
   readonly #coder: Coder;
   readonly #held: HeldFragments;
   readonly #sent: SentDeletions;
+  /** Names of nodes that read fragments to be taken back: no record names these nodes yet. */
+  readonly #readers = new Map<ExtentId, string>();
 
   constructor(term: Term, parts: { readonly coder: Coder; readonly held: HeldFragments; readonly sent: SentDeletions }) {
     this.#term = term;
     this.#coder = parts.coder;
     this.#held = parts.held;
     this.#sent = parts.sent;
+  }
+
+  /** Returns the name of the node that reads newer fragments of the extent now; undefined: none does. */
+  readerOf(id: ExtentId): string | undefined {
+    return this.#readers.get(id);
   }
 
   async adopt(id: ExtentId): Promise<Outcome<ExtentRecord>> {
@@ -66,7 +73,8 @@ export class FragmentAdoption {
       const away = found.unreached.length === 0 ? "" : `; what these nodes hold is not known: ${found.unreached.join(", ")}`;
       return notAdopted(`${chosen}${deleted}${away}`);
     }
-    const verified = await this.#verify(extent, chosen);
+    this.#readers.set(id, chosen.fragments.find((place) => place !== undefined)?.nodeId ?? "");
+    const verified = await this.#verify(extent, chosen).finally(() => this.#readers.delete(id));
     if (!verified.ok) return verified;
     const heldVersion = Math.max(this.#held.heldVersion(extent), ...found.fragments.map(({ version }) => version));
     const adopted = await ledger.commit((current) => planAdoptFragments(current, extent, chosen, heldVersion, verified.value));
