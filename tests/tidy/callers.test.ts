@@ -1,5 +1,6 @@
 /** Every method of every service between processes has a row in the table of callers (packages/wire/src/callers.ts). */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import * as wire from "@stamp/wire";
 import { callers, callersOf, methodsFor, rowsOf } from "@stamp/wire";
@@ -86,4 +87,15 @@ test("callers: a method whose requests do different things is unary, as the serv
     parted.filter(([, kind]) => kind !== "unary"),
     [],
   );
+});
+
+test("callers: who may do what is as tests/golden/wire/callers.txt says; a change of the table changes the list, for a person to see", () => {
+  const lines = methods.flatMap((name) => {
+    const rows = rowsOf(name)?.rows;
+    const given: readonly (readonly [string, unknown])[] = rows === undefined ? [["", callersOf(name)]] : Object.entries(rows);
+    return given.map(([row, by]) => `${name.replace("stamp.v1.", "")}${row === "" ? "" : ` ${row}`}: ${[by].flat().toSorted().join(" ")}`);
+  });
+  const list = readFileSync(new URL("../golden/wire/callers.txt", import.meta.url), "utf8");
+  const golden = list.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  assert.deepEqual(lines.toSorted(), golden);
 });

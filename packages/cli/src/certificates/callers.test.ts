@@ -199,6 +199,26 @@ test("callers, by certificate: a front-end manages no account", { timeout: 120_0
   }
 });
 
+test("callers, by certificate: what has no row is for nobody, also for a role that may do everything else", {
+  timeout: 120_000,
+}, async (t) => {
+  const address = await served(t, "lock-service");
+  const { LockService, MetadataStore, FeatureLevels, StreamManager } = wire;
+  const cases = [
+    ["partition-manager", LockService, "acquireLease", { name: "another-lease", holder: named("partition-manager") }],
+    ["partition-manager", LockService, "refuseRenewals", { name: "stream-manager" }],
+    ["stream-manager", MetadataStore, "transact", { writes: [{ key: "another/record" }] }],
+    ["stream-manager", MetadataStore, "transact", { conditions: [{ key: "another/record" }] }],
+    ["stream-manager", MetadataStore, "transact", { writes: [{ key: "sm/a" }], fence: { leaseName: "another-lease" } }],
+    ["front-end", FeatureLevels, "announce", { role: "another-role", name: named("front-end") }],
+    ["operator", StreamManager, "reportNode", { nodeId: named("operator") }],
+  ] as const;
+  for (const [role, service, method, request] of cases) {
+    const transport = await transportAs(t, role);
+    assert.equal(said(await ask(transport, address, { service, method, request })), "permissionDenied no", `${role} ${method}`);
+  }
+});
+
 test("callers, by certificate: a process speaks for itself only", { timeout: 120_000 }, async (t) => {
   const address = await served(t, "lock-service");
   const { LockService, StreamManager, FeatureLevels } = wire;
