@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { type Outcome, unwrap } from "@stamp/base";
 import type { Simulation } from "@stamp/virtual-time";
 import { LockService, MetadataStore } from "@stamp/wire";
-import { simOf, write } from "./testing/lock-world.ts";
+import { restartLock, simOf, write } from "./testing/lock-world.ts";
 
 const call = { timeoutMs: 500 };
 const said = (outcome: Outcome<unknown>): string => (outcome.ok ? "ok" : `${outcome.failure.code} ${outcome.failure.reason}`);
@@ -45,5 +45,41 @@ test("holders: a standby of the same role can't use the lease of the leader", as
     assert.equal(said(await leader.renew("stream-manager", leaseEpoch)), "failedPrecondition leaseEnded", "a former leader is told so");
     assert.equal(said(await leader.transact("stream-manager", leaseEpoch, "sm/a")), "failedPrecondition staleTerm");
     assert.equal(said(await standby.renew("stream-manager", next)), "ok");
+  });
+});
+
+test("holders: leases that were granted before the stamp had certificates, to other names, run out, and the certified ones go on", async () => {
+  const sim = simOf();
+  // A name that is no role's proves nothing, as without TLS.
+  for (const name of ["before", "stream-manager-1", "partition-server-1"]) addCaller(sim, name);
+  await sim.run(async () => {
+    await sim.sleep(50);
+    const before = callsOf(sim, "before");
+    const leases = [
+      ["stream-manager", callsOf(sim, "stream-manager-1")],
+      ["ps/partition-server-1", callsOf(sim, "partition-server-1")],
+    ] as const;
+    const granted = new Map<string, bigint>();
+    for (const [lease] of leases) granted.set(lease, unwrap(await before.acquire(lease)).leaseEpoch);
+    // Every process of the stamp starts again, the lock service too.
+    await restartLock(sim);
+    const isBack = async (): Promise<boolean> => said(await before.release("stream-manager", 99n)) === "notFound leaseEnded";
+    await sim.until(isBack, 5_000, "the lock service answers");
+    for (const [lease, certified] of leases) {
+      const epoch = granted.get(lease) ?? 0n;
+      const renewed = async (): Promise<boolean> => said(await certified.renew(lease, epoch)) === forbidden;
+      await sim.until(renewed, 1_000, "it was granted to another name");
+      let next: bigint | undefined;
+      const isGranted = async (): Promise<boolean> => {
+        const asked = await certified.acquire(lease);
+        next = asked.ok ? asked.value.leaseEpoch : undefined;
+        return asked.ok;
+      };
+      await sim.until(isGranted, 30_000, `${lease} runs out`);
+      assert.ok((next ?? 0n) > epoch, lease);
+      assert.equal(said(await certified.renew(lease, next ?? 0n)), "ok");
+      assert.equal(said(await before.renew(lease, epoch)), "failedPrecondition leaseEnded");
+      if (lease === "stream-manager") assert.equal(said(await certified.transact(lease, next ?? 0n, "sm/a")), "ok");
+    }
   });
 });
