@@ -4,15 +4,14 @@
  * In the tables Blob, Entity and Message the rows of a container, table or queue begin with (0, name), and what is inside with (1, name,
  * incarnation). What is inside an incarnation of which no row is left is unreachable for good: incarnations are never used again.
  */
-import { allRules, FailureError, type Outcome, ok } from "@stamp/base";
-import { BlobGarbage, purgeMarginMs } from "./blobs/blob-garbage.ts";
+import { purgeMarginMs } from "./blobs/blob-garbage.ts";
 import { isPurged } from "./blobs/protect/retention.ts";
 import { decodeContainer } from "./blobs/state/container-row.ts";
 import { afterPrefix } from "./object-keys.ts";
 import { insideKind, parentKind } from "./parents.ts";
 import { intact } from "./plan.ts";
-import { decodeKey, encodeKey, encodeKeyPrefix, type KeyComponent, partitionStart } from "./rows/key.ts";
-import { decodeRow, placesOfRow } from "./rows/row.ts";
+import { decodeKey, encodeKey, encodeKeyPrefix, type KeyComponent } from "./rows/key.ts";
+import { decodeRow } from "./rows/row.ts";
 import { blobSchema, entitySchema, messageSchema, type ObjectTable } from "./rows/schemas.ts";
 
 /** A container, table or queue as it was between one creation and its deletion. */
@@ -58,26 +57,6 @@ export const rowsInside = ({ account, name, incarnation }: Incarnation): Rows =>
 export function incarnationInRow(table: ObjectTable, value: Uint8Array): number {
   const schema = table === "Entity" ? entitySchema : table === "Message" ? messageSchema : blobSchema;
   return Number(intact(decodeRow(schema, value)).incarnation ?? 0n);
-}
-
-/**
- * Refuses a row that the collector could not read: it walks over the rows of all accounts of a range, and stops for all of them at a damaged one. Asked
- * of rows that another stamp has made.
- */
-export function collectable(table: ObjectTable, key: Uint8Array, value: Uint8Array): Outcome<void> {
-  const owner = ownerOfRow(key);
-  const prefix = partitionStart(key);
-  try {
-    if (owner.kind === "kept") mayBePurged(value, 0);
-    if (owner.kind === "inside" && table === "Blob" && prefix !== undefined) {
-      new BlobGarbage({ rules: allRules, wallMs: 0 }).see(prefix, owner.objectName, { key, value });
-    }
-    const places = placesOfRow(value);
-    return places.ok ? ok() : places;
-  } catch (error) {
-    if (error instanceof FailureError) return { ok: false, failure: error.failure };
-    throw error;
-  }
 }
 
 /** Whether a kept container's row may go, and with it all that was inside. Throws FailureError when it is damaged. */

@@ -13,7 +13,7 @@ export { zeroExtentId } from "./blobs/pages/pages.ts";
 export { type Lease, type LeaseAction, LeaseTimers } from "./blobs/protect/leases.ts";
 export type { Moment } from "./blobs/protect/protection.ts";
 export { clipPlaces } from "./blobs/state/content.ts";
-export { collectable, type Incarnation, incarnationInRow, mayBePurged, ownerOfRow, parentRows, rowsInside } from "./garbage.ts";
+export { type Incarnation, incarnationInRow, mayBePurged, ownerOfRow, parentRows, rowsInside } from "./garbage.ts";
 export { accountKey, type BlobName, type BlobReference, blobsOfContainerName, containerKey } from "./object-keys.ts";
 export {
   type BlobHeaders,
@@ -106,6 +106,7 @@ export {
   type ShippedTable,
   shippedNames,
 } from "./shipped.ts";
+export { shippedRow } from "./shipped-rows.ts";
 export { changesMax } from "./tables/entities.ts";
 export { decodeEntity, entityBytes } from "./tables/entity-rows.ts";
 export { type ComparisonOperator, type FilterTerm, filterTermsMax, fits, isFilter } from "./tables/filter.ts";

@@ -17,11 +17,11 @@ import type { QueueName } from "./operation.ts";
 
 const queueKind = 0;
 const messageKind = 1;
-const stateRow = 0;
-const generations = 1;
-const orderRow = 0;
+export const stateRow = 0;
+export const generations = 1;
+export const orderRow = 0;
 export const textRow = 1;
-const expiryRow = 2;
+export const expiryRow = 2;
 
 /**
  * A place in the order in which messages are handed out: by the time at which it is visible, then by the ticket of the operation that put

@@ -2,6 +2,7 @@
  * Upkeep that operations on messages do beside their own work, a bounded piece each: removing expired messages, and
  * rows of earlier generations.
  */
+import { startsWith } from "@stamp/base";
 import { intact, type Plan, scanRows } from "../plan.ts";
 import { decodeKey } from "../rows/key.ts";
 import type { QueueEdit } from "./queue-edit.ts";
@@ -43,7 +44,9 @@ function expiryOf(key: Uint8Array): [message: number, expiresMs: number] {
 export function* collectGarbage(edit: QueueEdit): Plan<void> {
   const { garbage } = edit.state;
   if (garbage === undefined) return;
-  const page = yield* scanRows(garbage, generationFrom(edit.messages, edit.generation), garbageLimits);
+  // A row that another stamp has made may say anything: nothing outside of the queue is looked at.
+  const from = startsWith(garbage, edit.messages) ? garbage : generationFrom(edit.messages, 0);
+  const page = yield* scanRows(from, generationFrom(edit.messages, edit.generation), garbageLimits);
   for (const row of page.rows) edit.drop(row.key);
   const last = page.stoppedAt ?? page.rows.at(-1)?.key;
   edit.change({ garbage: page.more ? last : undefined });

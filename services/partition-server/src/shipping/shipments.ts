@@ -7,7 +7,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { compareBytes, type Failed, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import { compareVersions, type RowVersion } from "@stamp/geo";
-import { accountKeys, decodeKey, encodeKey, hasBytes, type MayWrite, type ObjectTable, partitionStart } from "@stamp/objects";
+import { accountKeys, decodeKey, encodeKey, hasBytes, type MayWrite, partitionStart, type ShippedTable } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { CallContext, World } from "@stamp/ports";
 import { type AdmitsRows, applySeed, applyShipped, type RangePartition, type Row, type RowWrite } from "@stamp/range-partition";
@@ -180,7 +180,7 @@ export class Shipments {
     if (isVouched === undefined) return refused("unavailable", "notReady", "the feature level of this stamp is not known yet");
     const vouchers = isVouched && rules.on("geoPlacesVouched") ? new Vouchers(this.handles, sent.map(handleOf)) : undefined;
     const isChecked = hasBytes(range.table) && rules.on("geoPlacesChecked");
-    const about = { table: range.table as ObjectTable, isChecked, vouchers };
+    const about = { table: range.table as ShippedTable, isChecked, vouchers };
     const admits: AdmitsRows = (rows, stored) => admitted(this.#world, partition, rows, stored, about);
     const account = decodeKey(key, 1);
     if (!account.ok || account.value.length === 0) return bad("keys of no account");

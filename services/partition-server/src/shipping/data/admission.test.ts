@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, concatBytes, type Outcome, ok } from "@stamp/base";
-import { accountKeys, blobSchema, encodeKey, encodeRow, type Place } from "@stamp/objects";
+import { accountKeys, blobSchema, encodeKey, encodeRow, entitySchema, messageSchema, type Place } from "@stamp/objects";
+import type { Turns } from "@stamp/ports";
 import type { Row } from "@stamp/range-partition";
 import { Simulation } from "@stamp/virtual-time";
 import { admitted, keysAdmitted } from "./admission.ts";
@@ -102,4 +103,89 @@ test("admission: a row is of its PartitionName, and can be read by whoever walks
     [concatBytes([mine, encodeKey([[2]])]), Uint8Array.from([1, 5])],
   ] as Row[])
     assert.equal(await asked([[key, value]], []), "badRequest", Buffer.from(key).toString("hex"));
+});
+
+test("admission: every malformed row of every kind is refused: other types, bytes behind, cut short, unknown kinds and keys", async () => {
+  const [table, entity, queue] = [
+    [0, "con"],
+    [1, "con", 7, "pk"],
+    [1, "con", 7],
+  ];
+  const message = { message: 4n, inserted: 5n, expires: 6n, dequeueCount: 1, receiptSecret: new Uint8Array(16) };
+  const good = [
+    ["Entity", table, [], encodeRow(entitySchema, { name: "con", incarnation: 7n })],
+    ["Entity", entity, ["rk"], encodeRow(entitySchema, { timestamp: 3n, properties: [{ name: "a", type: "int32", value: 1 }] })],
+    ["Message", table, [], encodeRow(messageSchema, { created: 3n, metadata: [], incarnation: 7n })],
+    ["Message", queue, [0], encodeRow(messageSchema, { generation: 1n, clock: 3n, count: 0n, headIndex: 0 })],
+    ["Message", queue, [1, 1, 0, 10, 4, 0], encodeRow(messageSchema, message)],
+    ["Message", queue, [1, 1, 1, 4], encodeRow(messageSchema, { text: "hello", expires: 6n })],
+    ["Message", queue, [1, 1, 2, 6, 4], encodeRow(messageSchema, {})],
+    ["Blob", table, [], encodeRow(blobSchema, { etag: 3n, lastModified: 4n, incarnation: 7n })],
+    ["Blob", entity, [3, 1, 0], encodeRow(blobSchema, { inline: new Uint8Array(3) })],
+  ] as const;
+  const ask = async (of: (typeof good)[number][0], key: Uint8Array, value: Uint8Array): Promise<string> =>
+    reasonOf(await sim.run(() => admitted(world, range, [[key, value]], stored([]), { table: of, isChecked: false, vouchers: undefined })));
+  for (const [of, partition, object, value] of good) {
+    const at = (...more: readonly (string | number)[]) => encodeKey([["acct"], partition, [...object, ...more]]);
+    const what = `${of} ${JSON.stringify([partition, object])}`;
+    assert.equal(await ask(of, at(), value), "ok", what);
+    assert.equal(await ask(of, at(), concatBytes([value, new Uint8Array(1)])), "badRequest", `${what}: a byte behind`);
+    for (let length = 0; length < value.length; length++)
+      assert.equal(await ask(of, at(), value.slice(0, length)), "badRequest", `${what}: ${length} of ${value.length} bytes`);
+    if (value.length > 2) {
+      const typed = value.slice();
+      typed[3] = ((typed[3] ?? 0) % 10) + 1;
+      assert.equal(await ask(of, at(), typed), "badRequest", `${what}: another type`);
+    }
+    assert.equal(await ask(of, at("x"), value), "badRequest", `${what}: one more element`);
+    assert.equal(await ask(of, encodeKey([["acct"], [7, ...partition.slice(1)], object]), value), "badRequest", `${what}: an unknown kind`);
+    assert.equal(await ask(of, encodeKey([["acct"], partition]), value), "badRequest", `${what}: no ObjectName`);
+    const hidden = concatBytes([encodeKey([["acct"], partition]), new Uint8Array([3, 4])]);
+    assert.equal(await ask(of, hidden, value), "badRequest", `${what}: a hidden row`);
+    assert.equal(reasonOf(keysAdmitted(encodeKey([["acct"], partition]), [hidden])), "badRequest", `${what}: its deletion`);
+  }
+  for (const object of [[1, 1, 3, 4], [2], [1], [], ["a"]])
+    assert.equal(await ask("Message", encodeKey([["acct"], queue, object]), encodeRow(messageSchema, {})), "badRequest", `${object}`);
+  const state = encodeKey([["acct"], queue, [0]]);
+  const cleared = (garbage: Uint8Array) => ask("Message", state, encodeRow(messageSchema, { generation: 1n, garbage }));
+  assert.equal(await cleared(encodeKey([["acct"], queue, [1, 0]])), "ok");
+  assert.equal(await cleared(encodeKey([["abba"]])), "badRequest", "rows of another account would be deleted as garbage of the queue");
+});
+
+test("admission: handles that lie in one another vouch for no more, and cost the sender its row at most", async () => {
+  const key = new HandleKey(world);
+  const handle = (name: Uint8Array, at: Place): DataHandle => ({ place: at, mac: key.macOf(name, at) });
+  const written = place(1, 1_000, 500);
+  const ask = (handles: readonly DataHandle[], at: Place) => asked(rowsOf(mine, [rowOf(at)]), [], new Vouchers(key, handles));
+  const junk = Array.from({ length: 9 }, (_, n): DataHandle => ({ place: place(1, 900 + 50 * n, 9_000), mac: new Uint8Array(16) }));
+  for (const at of [written, place(1, 1_010, 5), place(1, 1_400, 101), place(1, 5_000, 10)])
+    assert.equal(await ask(junk, at), "badPlace", "junk alone");
+  assert.equal(await ask([...junk, handle(mine, written)], place(1, 1_400, 101)), "badPlace", "a byte behind what was written");
+  assert.equal(await ask([...junk, handle(other, written)], written), "badPlace", "another name's under junk");
+  assert.equal(await ask([handle(mine, written), ...junk], place(1, 990, 20)), "badPlace");
+});
+
+test("admission: others go first while many handles are sorted, in whatever order they come", async () => {
+  const key = new HandleKey(world);
+  const places = Array.from({ length: 20_000 }, (_, n) => place(1 + (n % 2), n < 10_000 ? ((n * 7_919) % 10_000) * 10 : n * 10, 10));
+  const junk = places[0] as Place;
+  const handles = places.map((at): DataHandle => ({ place: at, mac: at === junk ? new Uint8Array(16) : key.macOf(mine, at) }));
+  let turnsGiven = 0;
+  let pending = 0;
+  // Over after 1,000 looks.
+  const turns = {
+    get over() {
+      pending += 1;
+      return pending > 1_000;
+    },
+    next: async () => {
+      pending = 0;
+      turnsGiven += 1;
+    },
+  } as unknown as Turns;
+  const vouchers = new Vouchers(key, handles);
+  assert.equal(turnsGiven, 0, "nothing is sorted before a row needs it");
+  assert.deepEqual(await vouchers.unvouched(mine, [junk], turns), [junk]);
+  assert.ok(turnsGiven >= 20, `${turnsGiven} times`);
+  assert.equal((await vouchers.unvouched(mine, places, turns)).length, 1, "every other handle is found");
 });

@@ -8,10 +8,10 @@
  * - They were written here for the row's PartitionName, as a handle says (data-handles.ts, rule `geoPlacesVouched`).
  * - Bytes that a row of the same PartitionName has here may stay in a row that replaces it, and move from a row that is deleted with it. A collector
  *   that looks for references may have disowned their extents: it sees one moment of a PartitionName (collector-scan.ts).
- * - A row can be read by whoever walks over the rows of all accounts of a range: the collector would stop for all of them.
+ * - A row is of a kind and schema that this release reads (`shippedRow`): the collector walks over the rows of all accounts of a range.
  */
 import { compareBytes, type Outcome, ok, refused, toHex } from "@stamp/base";
-import { collectable, type ObjectTable, type Place, partitionStart, placesOfRow, versionOfRow } from "@stamp/objects";
+import { decodeKey, type Place, partitionStart, placesOfRow, type ShippedTable, shippedRow, versionOfRow } from "@stamp/objects";
 import { Turns, type World } from "@stamp/ports";
 import type { RangePartition, Row } from "@stamp/range-partition";
 import type { Vouchers } from "./data-handles.ts";
@@ -21,7 +21,7 @@ const firstRowVersion = 1;
 const keyBytesMax = 16 * 1024;
 
 export interface AdmissionOptions {
-  readonly table: ObjectTable;
+  readonly table: ShippedTable;
   /** False: the table's rows refer to no bytes, or the rule is off. */
   readonly isChecked: boolean;
   /** Undefined: the stamp's feature level is below the one at which handles are asked for. */
@@ -37,6 +37,9 @@ export function keysAdmitted(name: Uint8Array, keys: Iterable<Uint8Array>): Outc
     if (key.length > keyBytesMax) return bad(`a key of ${key.length} bytes was shipped, at most ${keyBytesMax} are taken`);
     const own = partitionStart(key);
     if (own === undefined || compareBytes(own, name) !== 0) return bad("a row was shipped outside of its PartitionName");
+    // Hidden rows of this stamp begin with the same bytes.
+    const components = decodeKey(key);
+    if (!components.ok || components.value.length !== 3) return bad("a row was shipped with the key of none");
   }
   return ok();
 }
@@ -58,7 +61,7 @@ export async function admitted(
   if (!recorded.ok) return recorded;
   for (const [key, value] of rows) {
     if (turns.over) await turns.next();
-    const readable = collectable(table, key, value);
+    const readable = shippedRow(table, key, value);
     if (!readable.ok) return refused("invalidArgument", "badRequest", `a row was shipped that can't be read: ${readable.failure.message}`);
   }
   if (!isChecked) return ok();

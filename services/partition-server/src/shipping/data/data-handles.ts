@@ -49,23 +49,21 @@ export class HandleKey {
   }
 }
 
+/** Handles are sorted in pieces of so many, and others go first between two pieces. */
+const sortedAtOnce = 4_096;
+
 /** Handles that came with rows. Each is verified when a row needs it. */
 export class Vouchers {
   readonly #key: HandleKey;
-  /** By extent; by offset within it. */
-  readonly #byExtent = new Map<number, DataHandle[]>();
+  readonly #handles: readonly DataHandle[];
+  /** By extent; by offset within it. Made when a row first needs a handle. */
+  #index: Promise<ReadonlyMap<number, readonly DataHandle[]>> | undefined;
   /** Handles that are good for a PartitionName, by its bytes in hexadecimal. */
   readonly #good = new Map<string, Set<DataHandle>>();
 
   constructor(key: HandleKey, handles: readonly DataHandle[]) {
     this.#key = key;
-    for (const handle of handles) {
-      const { extentId } = handle.place;
-      const same = this.#byExtent.get(extentId);
-      if (same === undefined) this.#byExtent.set(extentId, [handle]);
-      else same.push(handle);
-    }
-    for (const same of this.#byExtent.values()) same.sort((a, b) => a.place.offsetBytes - b.place.offsetBytes);
+    this.#handles = handles;
   }
 
   /** Returns the places for which no handle of the PartitionName vouches. Others go first now and then: each handle costs microseconds. */
@@ -74,26 +72,72 @@ export class Vouchers {
     const good = this.#good.get(id) ?? new Set();
     this.#good.set(id, good);
     const missing: Place[] = [];
+    if (places.length === 0) return missing;
+    this.#index ??= indexed(this.#handles, turns);
+    const index = await this.#index;
     for (const place of places) {
       if (turns.over) await turns.next();
-      const handle = this.#covering(place);
+      const handle = covering(index, place);
       if (handle !== undefined && (good.has(handle) || this.#key.isGood(name, handle))) good.add(handle);
       else missing.push(place);
     }
     return missing;
   }
+}
 
-  #covering(place: Place): DataHandle | undefined {
-    const handles = this.#byExtent.get(place.extentId) ?? [];
-    let [low, high] = [0, handles.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((handles[middle]?.place.offsetBytes ?? 0) > place.offsetBytes) high = middle;
-      else low = middle + 1;
-    }
-    const found = handles[low - 1];
-    return found !== undefined && liesIn(place, found.place) ? found : undefined;
+/** Returns the last handle that begins at the place or before it, if the place lies in it. Handles that this stamp gives do not overlap. */
+function covering(index: ReadonlyMap<number, readonly DataHandle[]>, place: Place): DataHandle | undefined {
+  const handles = index.get(place.extentId) ?? [];
+  let [low, high] = [0, handles.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((handles[middle]?.place.offsetBytes ?? 0) > place.offsetBytes) high = middle;
+    else low = middle + 1;
   }
+  const found = handles[low - 1];
+  return found !== undefined && liesIn(place, found.place) ? found : undefined;
+}
+
+async function indexed(handles: readonly DataHandle[], turns: Turns): Promise<ReadonlyMap<number, readonly DataHandle[]>> {
+  const runs = new Map<number, DataHandle[][]>();
+  for (const handle of handles) {
+    if (turns.over) await turns.next();
+    const { extentId } = handle.place;
+    const same = runs.get(extentId) ?? [];
+    if (same.length === 0) runs.set(extentId, same);
+    const last = same.at(-1);
+    if (last === undefined || last.length >= sortedAtOnce) same.push([handle]);
+    else last.push(handle);
+  }
+  const index = new Map<number, readonly DataHandle[]>();
+  for (const [extentId, same] of runs) {
+    for (const run of same) {
+      if (turns.over) await turns.next();
+      run.sort((one, other) => one.place.offsetBytes - other.place.offsetBytes);
+    }
+    index.set(extentId, await merged(same, turns));
+  }
+  return index;
+}
+
+/** Merges sorted runs, two by two. */
+async function merged(runs: readonly (readonly DataHandle[])[], turns: Turns): Promise<readonly DataHandle[]> {
+  const [only = [], ...others] = runs;
+  if (others.length === 0) return only;
+  const half = runs.length >>> 1;
+  const [left, right] = [await merged(runs.slice(0, half), turns), await merged(runs.slice(half), turns)];
+  const both: DataHandle[] = [];
+  let at = 0;
+  for (const handle of left) {
+    if (turns.over) await turns.next();
+    for (let next = right[at]; next !== undefined && next.place.offsetBytes < handle.place.offsetBytes; next = right[at]) {
+      both.push(next);
+      at += 1;
+    }
+    both.push(handle);
+  }
+  for (; at < right.length; at++) both.push(right[at] as DataHandle);
+  return both;
 }
 
 /** Returns true if the bytes of `inner` are among those of `outer`. */
