@@ -127,6 +127,7 @@ export type RuleName =
   | "geoReportLacksShipped"
   | "geoRowVersionsRise"
   | "logsHaveLineages"
+  | "knownCheckpointsCount"
   | "copiesAreNotAhead"
   | "copiesServeWhileHeard"
   | "geoSeedingHoldsCommits"

@@ -138,7 +138,8 @@ async function afterRestore(
   newest: PartitionState,
 ): Promise<PartitionState> {
   const knows = (extentId: number): boolean => rowData.knows(extentId);
-  if (metadata.lineage <= (newest.lineage?.store ?? 0) || isWhole(newest, knows)) return newest;
+  const isRestored = metadata.lineage > (newest.lineage?.store ?? 0);
+  if (!isRestored || isWhole(newest, knows) || !world.rules.on("knownCheckpointsCount")) return newest;
   const records: PartitionState[] = [];
   for await (const { payload } of metadata.readAll()) {
     const state = decodeState(payload, world.digest.crc32c);

@@ -1,6 +1,7 @@
 /**
  * State of a range after a restore of the metadata store. The newest record of the metadata stream may name checkpoints in extents that the restored
- * store does not know, because the range began them after the copy of the store: then an earlier record counts, and more of the log is replayed.
+ * store does not know, because the range began them after the copy of the store: then an earlier record counts, and more of the log is
+ * replayed (rule `knownCheckpointsCount`).
  *
  * Invariants:
  * - Numbers that only rise (records, checkpoints, tickets, fences, lineages, formats) stay those of the newest record.

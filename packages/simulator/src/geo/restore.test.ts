@@ -147,3 +147,14 @@ test("restore: without the rule logsHaveLineages the copy differs, and nothing s
     },
   );
 });
+
+test("restore: without the rule knownCheckpointsCount a range that the store forgot a checkpoint of is not loaded again", async () => {
+  await inScene(
+    8,
+    rulesWithout("knownCheckpointsCount"),
+    (_, b) => b.process("extent-node", 2),
+    async (sim, _, b) => {
+      await assert.rejects(restore(sim, b, 180 * day), /the stamp is back/);
+    },
+  );
+});

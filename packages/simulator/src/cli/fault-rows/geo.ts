@@ -75,6 +75,12 @@ export const geoRows: readonly FaultRow[] = [
     faults: ["restores"],
   },
   {
+    fault: "a metadata store is put back that does not know the extents of a range's newest checkpoints",
+    rules: ["knownCheckpointsCount"],
+    tests: ["packages/simulator/src/geo/restore.test.ts", "packages/range-partition/src/load/rolled-back.test.ts"],
+    faults: ["restores"],
+  },
+  {
     fault: "a server dies with shipments on their way, or their range is moved, split or merged",
     rules: ["geoCursorAcknowledged", "geoHeirContinues", "geoAcknowledgedIsSynced"],
     tests: [shippingModel, "packages/range-partition/src/followers/log-followers.test.ts"],
