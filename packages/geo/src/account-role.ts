@@ -85,7 +85,8 @@ export type RoleCommand =
   | ({ readonly kind: "pair"; readonly operation: number } & Peer & Copied)
   | { readonly kind: "drain"; readonly operation: number }
   | { readonly kind: "undrain"; readonly operation: number }
-  | ({ readonly kind: "promote"; readonly operation: number } & Peer)
+  /** `copyLineage`: lineage of the metadata store under which the copy has everything, as the drained primary says; undefined: not known. */
+  | ({ readonly kind: "promote"; readonly operation: number; readonly copyLineage?: number } & Peer)
   | ({ readonly kind: "demote"; readonly operation: number; readonly point: GeoPoint } & Peer & Copied)
   | { readonly kind: "unpair"; readonly operation: number }
   | { readonly kind: "remove"; readonly operation: number; readonly dropsQueues?: boolean };

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Prng, unwrap } from "@stamp/base";
 import { StampState } from "@stamp/wire";
-import { logAt, roleAt } from "./testing/fake-stamp.ts";
+import { logAt, roleAt, type ShippingAt } from "./testing/fake-stamp.ts";
 import { call, said, TwoStamps } from "./testing/two-stamps.ts";
 
 const account = "acme";
@@ -268,6 +268,35 @@ test("operations: a failover whose link is cut is given up, and the primary take
     assert.equal((await place.idle(account)).stamp, "south-1");
     await place.sim.sleep(2_000);
     place.judge(account, "south-1", false, "at last");
+    place.end();
+  });
+});
+
+test("operations: a copy whose stamp is restored while its primary drains is promoted when it has everything again", async () => {
+  const place = new TwoStamps({ seed: 31 });
+  await place.sim.run(async () => {
+    await protectedAccount(place);
+    const [north, south] = [place.state("north-1"), place.state("south-1")];
+    const { shipping } = north;
+    const says = (more: Partial<ShippingAt>): void => {
+      north.shipping = (name) => ({ ...(shipping?.(name) ?? { account: name, epoch: 0n }), ...more });
+    };
+    // The primary has not noticed the restore yet.
+    says({ copyLineage: 0n });
+    south.lineage = 500;
+    unwrap(await place.location.failOverAccount({ account, ...how, stamp: "south-1" }, call));
+    const isPrimary = (): boolean => roleAt(south, account)?.role === "primary";
+    await place.sim.until(() => south.promotedUnder.length > 1, 20_000, "a promotion is asked for, again and again");
+    assert.deepEqual([isPrimary(), new Set(south.promotedUnder)], [false, new Set([0])]);
+    // It has noticed, and seeds the copy.
+    says({ copyLineage: 500n, complete: false, pendingCommits: 3n });
+    await place.sim.sleep(2_000);
+    const asked = south.promotedUnder.length;
+    await place.sim.sleep(20_000);
+    assert.deepEqual([isPrimary(), south.promotedUnder.length], [false, asked], "nothing is promoted that lacks commits");
+    says({ copyLineage: 500n });
+    const after = await place.idle(account);
+    assert.deepEqual([after.stamp, south.promotedUnder.at(-1)], ["south-1", 500]);
     place.end();
   });
 });

@@ -14,7 +14,7 @@ import type { AccountRecord, GeoAccount, RoleCommand, StampCommand, StampRecord,
 import { commandToSend, planAnswer, planDrainLate, planSeeded } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
-import type { Account } from "@stamp/wire";
+import { type Account, fromWire } from "@stamp/wire";
 import { type Registry, unknownStamp } from "./registry.ts";
 import type { StampLink } from "./stamp-link.ts";
 
@@ -154,9 +154,37 @@ export class Operations {
   async #send(account: AccountRecord, { stamp, command }: StampCommand) {
     const settings = await this.#settingsFor(account, command);
     if (!settings.ok) return settings;
-    const told = command.kind === "remove" ? await this.#withQueues(account, stamp, command) : ok(this.#withDoors(command));
+    const told = await this.#toSend(account, stamp, command);
     if (!told.ok) return told;
     return this.#at(stamp, (link) => link.obey(account.name, told.value, settings.value));
+  }
+
+  /** Returns the command with what stamps say at the moment. */
+  #toSend(account: AccountRecord, stamp: string, command: RoleCommand): Promise<Outcome<RoleCommand>> {
+    if (command.kind === "remove") return this.#withQueues(account, stamp, command);
+    if (command.kind === "promote" && account.running?.kind !== "forced") return this.#withLineage(account, stamp, command);
+    return Promise.resolve(ok(this.#withDoors(command)));
+  }
+
+  /**
+   * The copy is promoted if it still has everything: its stamp may have been restored since its primary was drained. A primary that does not answer,
+   * or is of an older release, keeps no promotion from going on.
+   */
+  async #withLineage(
+    account: AccountRecord,
+    stamp: string,
+    command: RoleCommand & { readonly kind: "promote" },
+  ): Promise<Outcome<RoleCommand>> {
+    const { name, epoch, primary, running } = account;
+    const role = await this.#at(stamp, (link) => link.role(name));
+    if (!role.ok) return role;
+    // It was promoted, and the answer was lost, or is waited for.
+    if (role.value.epoch === command.operation) return ok(this.#withDoors(command));
+    const asked = await this.#at(running?.source ?? primary, (link) => link.shipping(name));
+    if (!asked.ok || fromWire(asked.value.epoch) !== epoch || asked.value.copyLineage === undefined) return ok(this.#withDoors(command));
+    if (asked.value.pendingCommits !== 0n)
+      return refused("unavailable", "notReady", `the copy of account ${name} does not have everything any more: it is seeded again`);
+    return ok(this.#withDoors({ ...command, copyLineage: fromWire(asked.value.copyLineage) }));
   }
 
   /** Queues that were not copied stay where they are, out of reach, if nobody gave up those of this stamp. */

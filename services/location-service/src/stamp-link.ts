@@ -261,7 +261,8 @@ function requestOf(command: RoleCommand) {
     command.kind === "demote" ? { point: command.point.map(({ range, sequence }) => ({ range, sequence: toWire(sequence) })) } : {};
   const dropped = command.kind === "remove" && command.dropsQueues === true ? { dropQueues: true } : {};
   const copied = "queues" in command && command.queues === true ? { withQueues: true } : {};
-  return { command: kinds[command.kind], operation, ...other, ...epoch, ...point, ...dropped, ...copied };
+  const lineage = command.kind === "promote" && command.copyLineage !== undefined ? { copyLineage: toWire(command.copyLineage) } : {};
+  return { command: kinds[command.kind], operation, ...other, ...epoch, ...point, ...dropped, ...copied, ...lineage };
 }
 
 const accountsAt = (world: World, address: string) => world.transport.client(address, Accounts);

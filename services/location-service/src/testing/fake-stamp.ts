@@ -36,6 +36,7 @@ export interface ShippingAt {
   readonly epoch: bigint;
   readonly complete?: boolean;
   readonly pendingCommits?: bigint;
+  readonly copyLineage?: bigint;
   readonly trouble?: string;
   readonly lastSyncMs?: bigint;
   readonly ranges?: readonly {
@@ -75,6 +76,10 @@ export interface StampState {
   /** False: its release has no method that tells queues. */
   tellsQueues: boolean;
   removals: readonly { readonly account: string; readonly rows: bigint; readonly bytesLeft: bigint; readonly rangesLeft: number }[];
+  /** Lineage of its metadata store; 0: it was never restored. */
+  lineage: number;
+  /** Lineages that promotions came with; undefined: with none. */
+  readonly promotedUnder: (number | undefined)[];
   /** Accounts whose commands are refused, as when the range of their row is not served. */
   refusing: ReadonlySet<string>;
   /** Accounts whose commands have no answer before the caller's deadline. */
@@ -100,6 +105,8 @@ export const stampState = (stampId: string, usedBytes: number, accounts: readonl
   queues: [],
   tellsQueues: true,
   removals: [],
+  lineage: 0,
+  promotedUnder: [],
   refusing: new Set(),
   stuck: new Set(),
   obeyed: [],
@@ -264,6 +271,9 @@ export class FakeStamp implements Role {
     const { clock, rules } = this.#world;
     const state = this.#state;
     const command = commandOf(request);
+    if (command.kind === "promote") state.promotedUnder.push(command.copyLineage);
+    if (command.kind === "promote" && (command.copyLineage ?? state.lineage) < state.lineage)
+      return refused("failedPrecondition", "staleLineage", "restored since");
     const obeyed = obey(roleAt(state, account), command, { copied: pointOf(state, account), acknowledged: [] }, rules);
     if (!obeyed.ok) return obeyed;
     const { row, changed } = obeyed.value;
@@ -287,7 +297,7 @@ export class FakeStamp implements Role {
   }
 }
 
-function commandOf({ command, operation: number, epoch, peer, point, dropQueues, withQueues }: ObeyRequest): RoleCommand {
+function commandOf({ command, copyLineage, operation: number, epoch, peer, point, dropQueues, withQueues }: ObeyRequest): RoleCommand {
   const operation = fromWire(number);
   const copied = withQueues ? { queues: true as const } : {};
   switch (command) {
@@ -300,7 +310,7 @@ function commandOf({ command, operation: number, epoch, peer, point, dropQueues,
     case Kind.UNDRAIN:
       return { kind: "undrain", operation };
     case Kind.PROMOTE:
-      return { kind: "promote", operation, peer };
+      return { kind: "promote", operation, peer, ...(copyLineage !== undefined && { copyLineage: fromWire(copyLineage) }) };
     case Kind.DEMOTE:
       return {
         kind: "demote",

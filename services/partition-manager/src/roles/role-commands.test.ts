@@ -22,6 +22,8 @@ class Stamp {
   wallMs = 1_000_000;
   /** Feature level of the stamp. */
   level = 1;
+  /** Lineage of the stamp's metadata store. */
+  lineage = 0;
   writes = 0;
   /** Called once, before the next write. */
   beforeWrite: (() => void) | undefined;
@@ -42,6 +44,7 @@ class Stamp {
         return ok();
       },
       queues: async () => ok(this.queues),
+      lineage: () => this.lineage,
     });
     return this.commands;
   }
@@ -194,6 +197,26 @@ test("role commands: how far a copy has come must be known before it is promoted
   assert.equal(stamp.role?.role, "secondary");
   unwrap(await stamp.obey({ kind: "remove", operation: 4 }));
   assert.equal(stamp.role?.role, "removed");
+});
+
+test("role commands: a copy of before a restore of the stamp is not promoted as if it had everything; a forced failover asks for nothing", async () => {
+  const copy = async (): Promise<Stamp> => {
+    const stamp = new Stamp();
+    unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings));
+    unwrap(await stamp.complete());
+    return stamp;
+  };
+  const stamp = await copy();
+  stamp.lineage = 500;
+  assert.equal(failure(await stamp.obey({ kind: "promote", operation: 3, peer, copyLineage: 0 })), "failedPrecondition staleLineage");
+  assert.equal(stamp.role?.role, "secondary");
+  unwrap(await stamp.obey({ kind: "promote", operation: 3, peer, copyLineage: 500 }));
+  // The answer was lost, and the stamp is restored once more: it was promoted.
+  stamp.lineage = 900;
+  assert.equal(unwrap(await stamp.obey({ kind: "promote", operation: 3, peer, copyLineage: 500 })).role.role, "primary");
+  const lost = await copy();
+  lost.lineage = 500;
+  unwrap(await lost.obey({ kind: "promote", operation: 3, peer }));
 });
 
 test("role commands: below the feature level no role is written, and what is obeyed already is answered", async () => {

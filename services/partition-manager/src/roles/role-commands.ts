@@ -80,6 +80,13 @@ const deletesQueues = (account: string, queues: readonly string[]): string =>
   `this stamp still deletes queues of account ${account} that were a copy, or were given up (${queues.join(", ")}): ` +
   `a copy without queues begins when they are gone. It goes on by itself; ./stamp geo give-up ${account} takes it back`;
 
+const restoredSince = (account: string) =>
+  refused(
+    "failedPrecondition",
+    "staleLineage",
+    `the metadata store of this stamp was put back since account ${account} was copied here: its primary seeds the copy again, and the promotion follows`,
+  );
+
 type PutAccountInit = Extract<AccountOperation, { case: "putAccount" }>["value"];
 
 const attemptsMax = 8;
@@ -114,6 +121,8 @@ export class RoleCommands {
       const mayBegin = changed ? await this.#mayBegin(name, command, held.value.role) : ok();
       if (!mayBegin.ok) return mayBegin;
       const isPromoted = changed && command.kind === "promote" && held.value.role !== undefined;
+      const isStale = isPromoted && (command.copyLineage ?? this.lineage) < this.lineage && rules.on("logsHaveLineages");
+      if (isStale) return restoredSince(name);
       const copied = isPromoted ? await this.#stamp.copied(name, held.value.role) : ok([]);
       if (!copied.ok) return copied;
       const obeyed = isPromoted ? obey(held.value.role, command, { copied: copied.value, acknowledged: [] }, rules) : planned;

@@ -265,7 +265,7 @@ export class Shipper {
       paired,
       complete,
       lineage,
-      copyLineage: asked.value.copyLineage,
+      copyLineage: asked.value.copyLineage ?? 0n,
       ...(lastSyncMs === undefined ? {} : { lastSyncMs }),
     };
     const reported = await link.report(report, { timeoutMs: askTimeoutMs, signal });
