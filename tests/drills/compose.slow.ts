@@ -201,7 +201,7 @@ test("compose, docker kill of an extent node under writing clients: every promis
     now.processes.some((each) => each.name === killed && !each.ready),
   );
   const state = without.processes.find((each) => each.name === killed)?.state ?? "";
-  assert.match(state, new RegExp(`down; bring it back: docker compose up -d ${killed}`));
+  assert.match(state, new RegExp(`^down; start it: docker compose -f docker-compose.yml -p ${project} up -d ${killed}$`));
   await new Promise((resolve) => setTimeout(resolve, 8_000));
 
   await compose("up", "-d", "--no-build", killed);

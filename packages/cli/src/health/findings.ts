@@ -12,7 +12,7 @@ import { findRanges } from "./find/find-ranges.ts";
 import { findSecret } from "./find/find-secret.ts";
 import { findSetUp } from "./find/find-set-up.ts";
 import { foldHosts } from "./fold.ts";
-import { helpAt } from "./help-text.ts";
+import { helpAt, startAgain } from "./help-text.ts";
 import { type Code, type Finding, severities } from "./kinds/kinds.ts";
 
 /** Worst first: what stops requests, then by severity; else in the order of the areas. */
@@ -43,7 +43,7 @@ function withPlace(found: Finding, { processes, place }: StampFacts): Finding {
   const process = processes.find(({ name }) => name === found.subject);
   const host = found.code === "host-away" ? found.subject : process?.host;
   const isStopped = place.dataDir === inContainers && process !== undefined && isDown(process) && startedAgain.includes(found.code);
-  const help = isStopped ? `start it: docker compose up -d ${found.subject}; ${found.help}` : found.help;
+  const help = isStopped ? `${startAgain(found.subject)}; ${found.help}` : found.help;
   return { ...found, help: helpAt(help, place, host) };
 }
 

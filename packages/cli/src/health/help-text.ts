@@ -10,6 +10,9 @@ const supervised = /^(up|down|reset)\b/;
 /** Value of `Place.compose` in pods. */
 export const kubectl = "kubectl";
 
+/** Returns the command that starts a container again; `helpAt` names its compose file and project. */
+export const startAgain = (name: string): string => `start it: docker compose up -d ${name}`;
+
 /** `host`: where the command is to be carried out; undefined for here. */
 export function helpAt(help: string, place: Place, host?: string): string {
   const { dataDir, hostDirs } = place;

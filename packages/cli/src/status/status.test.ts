@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { inContainers } from "@stamp/cluster";
 import type { ProcessFacts, StampFacts } from "../health/facts.ts";
 import { statusOf } from "./status.ts";
 
@@ -58,4 +59,18 @@ test("status: a process that does not answer is not shown as serving, whatever t
 
 test("status: everything is ready if every process says so", () => {
   assert.ok(statusOf(factsOf(processOf("up", { answer: { ...answer, state: "serving", ready: true, waitingFor: [] } }))).ready);
+});
+
+test("status of containers: a process that is down says how to start it, with compose file and project; a silent one does not", () => {
+  const facts = factsOf(
+    processOf("extent-node-1", { pid: null, state: "not answering", absence: "gone" }),
+    processOf("extent-node-2", { pid: null, state: "not answering", absence: "late" }),
+  );
+  const place = { ...facts.place, dataDir: inContainers, compose: "docker compose -f compose.ha.yml -p two" };
+  const statesIn = (where: StampFacts["place"]) => statusOf({ ...facts, place: where }).processes.map(({ state }) => state);
+  assert.deepEqual(statesIn(place), ["down; start it: docker compose -f compose.ha.yml -p two up -d extent-node-1", "unknown: no answer"]);
+  assert.deepEqual(statesIn({ ...place, compose: "kubectl" }), [
+    "down; see why it does not run: kubectl describe pod extent-node-1",
+    "unknown: no answer",
+  ]);
 });

@@ -1,13 +1,22 @@
 /** `stamp status`: every process, streams, extents, replicas and ranges, and where they are. From the same facts as `stamp health`. */
-import { type ClusterConfig, type ClusterStatus, composeCluster, DataFolder, ownTransport, type StampView } from "@stamp/cluster";
+import {
+  type ClusterConfig,
+  type ClusterStatus,
+  composeCluster,
+  DataFolder,
+  inContainers,
+  ownTransport,
+  type StampView,
+} from "@stamp/cluster";
 import { type ExtentInfo, ExtentState, NodeDuty, type ServerLoad } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, orphansRun, withConfig } from "../context.ts";
 import { isDown } from "../health/certain.ts";
 import { counted } from "../health/counted.ts";
-import type { StampFacts } from "../health/facts.ts";
+import type { Place, ProcessFacts, StampFacts } from "../health/facts.ts";
 import { type Health, healthOf } from "../health/findings.ts";
 import { gather } from "../health/gather.ts";
+import { helpAt, startAgain } from "../health/help-text.ts";
 import { keyText } from "../key-text.ts";
 import { masterKeysTold } from "../keys/keys-told.ts";
 import { bytesText, connectionLines, endpointLines, processTable, table, toJson } from "../print.ts";
@@ -52,16 +61,18 @@ async function shownStamp(config: ClusterConfig): Promise<ShownStamp> {
 /** A process that does not answer is shown as what is known of it, never as down. */
 const silentStates = { gone: "not listening", refused: "unknown: refuses our secret", late: "unknown: no answer" };
 
+/** State of a process that is down: the supervisor's word, or, where none has seen the process end, `down` and how a container is started. */
+function downState({ name, state, absence }: ProcessFacts, place: Place): string {
+  if (absence !== "gone" || state !== "not answering") return state;
+  return place.dataDir === inContainers ? `down; ${helpAt(startAgain(name), place)}` : "down";
+}
+
 /** The processes as they answered themselves: what the supervisor saw last may be over. */
 export function statusOf(facts: StampFacts): ClusterStatus {
   const processes = facts.processes.map((each) => {
     const { answer, silence: _silence, absence, ...process } = each;
     if (answer !== undefined) return { ...process, state: answer.state, ready: answer.ready, waitingFor: answer.waitingFor };
-    const state = isDown(each)
-      ? absence === "gone" && process.pid === null && process.state === "not answering"
-        ? "down"
-        : process.state
-      : silentStates[absence ?? "late"];
+    const state = isDown(each) ? downState(each, facts.place) : silentStates[absence ?? "late"];
     return { ...process, state, ready: false, waitingFor: [] };
   });
   const { dataDir, endpoints, connectionString, lockService } = facts.cluster;
