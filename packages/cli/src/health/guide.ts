@@ -36,7 +36,9 @@ const intro = `# Health
 
 All processes and managers are asked at the same moment, and have until 1.5 s after the start of the command (on a machine with much to do:
 for a second) to answer. If at least three of the processes that are not down for certain, and at least half of them, are silent, they are asked once more, for up to 3 s. What does not
-answer in time is unknown, never "down": a process is down if its supervisor says so, or if nobody listens at its address. It is never shown as it was before. In a container (\`docker compose exec front-end-1 stamp
+answer in time is unknown, never "down": a process is down if its supervisor says so, or if nobody listens at its address. It is never shown as it was before.
+In containers the state \`down\` of \`stamp status\` ends with the command that starts the container again.
+In a container (\`docker compose exec front-end-1 stamp
 health\`) nothing is known of the supervisor, the configuration and the files of other containers, so these findings are left out.
 
 Rules for Prometheus are in [stamp-alerts.yml](stamp-alerts.yml): an alert for each kind of finding that \`/metrics\` can tell, under the same
