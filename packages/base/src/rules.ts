@@ -132,6 +132,7 @@ export type RuleName =
   | "copiesServeWhileHeard"
   | "geoSeedingHoldsCommits"
   | "geoCopiesNotCollected"
+  | "geoReportedBytesCount"
   | "geoPromotionFences"
   | "geoRemovalEnds"
   | "geoPlacesChecked"

@@ -4,8 +4,12 @@
  * A piece shows one moment and never ends inside a PartitionName, but for page rows, where it may end between two chunks: a reference moves
  * from row to row in one commit only inside one PartitionName, and between page rows only inside one chunk. So no reference is overlooked.
  * Tables without blob data are not read: a pass goes from one incarnation to the next.
+ *
+ * The reports of deposed primaries are hidden rows at the begin of their PartitionName (docs/design/geo.md). A report row is committed before
+ * the rows that it tells of are replaced. A piece that goes on inside a PartitionName reads its report rows again: a reference that a row
+ * loses between two pieces is seen in the report.
  */
-import { compareBytes, emptyBytes, FailureError, type Outcome, ok } from "@stamp/base";
+import { compareBytes, emptyBytes, FailureError, type Outcome, ok, type Rules } from "@stamp/base";
 import {
   BlobGarbage,
   type Incarnation,
@@ -18,9 +22,11 @@ import {
   type RowEntry,
   rowsInside,
   successor,
+  type VisitRow,
 } from "@stamp/objects";
-import type { DataExtent } from "@stamp/range-partition";
+import { type DataExtent, isMarkerKey } from "@stamp/range-partition";
 import type { RowView } from "../operations/engine.ts";
+import { reportedRow } from "./reported-places.ts";
 
 export interface ExtentUse {
   /** Referred to by rows; bytes that several rows name count several times. */
@@ -54,6 +60,7 @@ export class CollectorScan {
   readonly #table: ObjectTable;
   readonly #high: Uint8Array;
   readonly #wallMs: number;
+  readonly #rules: Rules;
   readonly #garbage: BlobGarbage;
   /** By extent: bytes of references beyond which it is not rewritten. Only of extents that may be. */
   readonly #rewriteBelow: ReadonlyMap<number, number>;
@@ -75,6 +82,7 @@ export class CollectorScan {
     this.#from = options.low;
     this.#high = options.high;
     this.#wallMs = options.now.wallMs;
+    this.#rules = options.now.rules;
     this.#garbage = new BlobGarbage(options.now);
     this.#rewriteBelow = new Map(options.extents.map(({ extentId, lengthBytes }) => [extentId, lengthBytes * options.rewriteBelow]));
   }
@@ -86,16 +94,19 @@ export class CollectorScan {
     let last: Uint8Array = emptyBytes;
     let next: Uint8Array | undefined;
     this.#resume = undefined;
-    const walked = await view.walk(this.#from, this.#high, (row) => {
-      if (resume !== undefined && compareBytes(row.key, resume) < 0) return this.#again(row, resume);
+    const visit: VisitRow = (row) => {
+      const isHidden = isMarkerKey(row.key);
+      if (resume !== undefined && compareBytes(row.key, resume) < 0) return isHidden ? this.#hidden(row) : this.#again(row, resume);
       if (this.rows - before >= rowsOfPiece && this.#mayEndBetween(last, row.key)) {
         next = Uint8Array.from(row.key);
         return undefined;
       }
       last = row.key;
       this.rows++;
-      return this.#note(row);
-    });
+      return isHidden ? this.#hidden(row) : this.#note(row);
+    };
+    const hidden = this.#table === "Blob" && this.#rules.on("geoReportedBytesCount");
+    const walked = await view.walk(this.#from, this.#high, visit, { hidden });
     if (!walked.ok) return walked;
     if (next !== undefined) {
       const blob = partitionStart(next);
@@ -105,6 +116,13 @@ export class CollectorScan {
     }
     const { rows, purge } = this.#garbage.take();
     return ok({ rows: this.rows - before, garbage: { rows, blobs: purge }, last: next === undefined });
+  }
+
+  /** Counts the bytes that a report row names (rule `geoReportedBytesCount`). Other hidden rows name none. */
+  #hidden(row: RowEntry): Uint8Array {
+    const reported = reportedRow(row);
+    if (reported?.write.kind === "put") this.#references({ key: row.key, value: reported.write.value });
+    return successor(row.key);
   }
 
   /** Rows before the one where the piece goes on: what states there are. */

@@ -4,12 +4,13 @@
  * read them through the stream manager's grace.
  *
  * Bytes first, then the row, in the row's order and as it then is: a crash in between leaves garbage, never a row without bytes. ETags and
- * times stay as they are, for the content does.
+ * times stay as they are, for the content does. Report rows of deposed primaries are rewritten as others are.
  */
 import { type Failed, FailureError, type Outcome, ok, present, refused } from "@stamp/base";
-import { type Decision, type Place, partitionStart, placesOfRow, withPlaces } from "@stamp/objects";
+import { type Decision, type Place, partitionStart } from "@stamp/objects";
 import { sleep, type World } from "@stamp/ports";
 import type { RangeEngine } from "../operations/engine.ts";
+import { movedTo, placesOf } from "./reported-places.ts";
 
 /** Copied before the row is changed. */
 const stepBytes = 4 * 1024 * 1024;
@@ -51,7 +52,8 @@ export async function rewriteExtents(world: World, engine: RangeEngine, request:
 async function rewriteRow(engine: RangeEngine, key: Uint8Array, extents: ReadonlyMap<number, unknown>): Promise<Outcome<number>> {
   const row = await engine.read((view) => view.get(key), { background: true });
   if (!row.ok) return row;
-  const step = row.value === undefined ? [] : stepOf(intact(placesOfRow(row.value)).filter(({ extentId }) => extents.has(extentId)));
+  const step =
+    row.value === undefined ? [] : stepOf(intact(placesOf({ key, value: row.value })).filter(({ extentId }) => extents.has(extentId)));
   if (step.length === 0) return ok(0);
   const copied = await engine.copyData(step, timeoutMs);
   if (!copied.ok) return copied;
@@ -63,7 +65,7 @@ async function rewriteRow(engine: RangeEngine, key: Uint8Array, extents: Readonl
       if (!now.ok) return now;
       if (now.value === undefined) return ok(nothing);
       for (const { to } of moved) if (!engine.mayReferTo(to)) return badPlace(to);
-      const value = intact(withPlaces(now.value, (place) => elsewhere(moved, place)));
+      const value = intact(movedTo({ key, value: now.value }, (place) => elsewhere(moved, place)));
       return ok(value === now.value ? nothing : { ...nothing, writes: [{ kind: "put", key, value }] });
     },
     { timeoutMs, pipelined: false },

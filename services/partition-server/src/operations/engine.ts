@@ -14,7 +14,12 @@ export interface RowView {
   get(key: Uint8Array): Promise<Outcome<Uint8Array | undefined>>;
   scan(low: Uint8Array, high: Uint8Array, limits: ScanLimits): Promise<Outcome<ScanAnswer>>;
   /** Row after row; `visit` says where to look next, or undefined to stop. What lies between is not read. */
-  walk(low: Uint8Array, high: Uint8Array, visit: VisitRow): Promise<Outcome<void>>;
+  walk(low: Uint8Array, high: Uint8Array, visit: VisitRow, options?: WalkOptions): Promise<Outcome<void>>;
+}
+
+export interface WalkOptions {
+  /** True: hidden rows, too (markers, seed marks and report rows). */
+  readonly hidden: boolean;
 }
 
 export interface EngineFacts {

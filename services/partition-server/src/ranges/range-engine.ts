@@ -194,10 +194,10 @@ function viewOf(source: RowSource): RowView {
         if (full) return { rows, more: true, deleted: walk.deleted };
         return { rows, more: walk.stoppedAt !== undefined, deleted: walk.deleted, stoppedAt: walk.stoppedAt };
       }),
-    walk: (low, high, visit) =>
+    walk: (low, high, visit, { hidden } = { hidden: false }) =>
       caught(async () => {
         const cursor: Cursor = { from: undefined };
-        await eachRow(source.scan({ gte: low, lt: high, cursor }), ([key, value]) => {
+        await eachRow(source.scan({ gte: low, lt: high, cursor, hidden }), ([key, value]) => {
           cursor.from = visit({ key, value });
           return cursor.from !== undefined;
         });

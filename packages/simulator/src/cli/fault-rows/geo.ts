@@ -51,6 +51,12 @@ export const geoRows: readonly FaultRow[] = [
     faults: ["forced failovers", "link cut", "crash"],
   },
   {
+    fault: "a collector of a deposed primary meets bytes that only its report names",
+    rules: ["geoReportedBytesCount"],
+    tests: ["packages/simulator/src/geo/report-bytes.test.ts", "services/partition-server/src/collector/reported-places.test.ts"],
+    faults: ["forced failovers", "collections"],
+  },
+  {
     fault: "a shipment arrives twice, or behind a later one",
     rules: ["geoRowVersionsRise", "geoFloorRefuses", "geoDeletionsLeaveTombstones", "geoTombstonesKeptInSeeding"],
     tests: [shippingModel, shipping],
