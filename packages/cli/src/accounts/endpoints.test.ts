@@ -35,6 +35,17 @@ test("account endpoints: with a copy at a stamp of the same folder both are told
   assert.doesNotMatch(second, /connection string/, "without the key");
 });
 
+test("account endpoints: queues of the copy are told, and named in the string, only if queues are copied", () => {
+  for (const role of [primary, secondary]) {
+    const without = linesOf(role, at(400), "a2V5").join("\n");
+    assert.doesNotMatch(without, /queue, read only|QueueSecondaryEndpoint/);
+    assert.match(without, /^queue +http.*\/acme$/m);
+    const copied = linesOf(role.replace("}", ',"queues":true}'), at(400), "a2V5").join("\n");
+    assert.match(copied, /^queue, read only +http:\/\/127\.0\.0\.1:[14]01\/acme-secondary$/m);
+    assert.match(copied, /;QueueSecondaryEndpoint=http:[^;]*\/acme-secondary;/);
+  }
+});
+
 test("account endpoints: of a stamp that is not known its name is told, and what its front-ends serve", () => {
   const first = linesOf(primary, undefined, "a2V5").join("\n");
   assert.match(first, /other endpoints +at stamp south-1: its front-ends serve acme-secondary, read only/);

@@ -24,6 +24,8 @@ export interface AccountEndpoints {
 interface RoleText {
   readonly role?: string;
   readonly peer?: string;
+  /** True if queues are copied, too. */
+  readonly queues?: boolean;
 }
 
 function roleIn(text: string): RoleText {
@@ -40,6 +42,12 @@ export const urlsOf = (urls: ServiceUrls, account: string): ServiceUrls => {
   return { blob: of(urls.blob), queue: of(urls.queue), table: of(urls.table) };
 };
 
+/** Returns the URLs of an account's copy, where `urls` are those of another account. Without copied queues the copy serves none. */
+export function urlsOfCopy(urls: ServiceUrls, account: string, hasQueues: boolean): ServiceUrls {
+  const copy = urlsOf(urls, `${account}-secondary`);
+  return hasQueues ? copy : { ...copy, queue: "" };
+}
+
 /** Returns the URLs of a stamp beside this one, by its name; undefined if it is in no folder with this one. */
 export function neighbour(config: Pick<ClusterConfig, "dataDir">, stamp: string): ServiceUrls | undefined {
   for (const dataDir of [config.dataDir, dirname(resolve(config.dataDir))]) {
@@ -55,11 +63,11 @@ export function endpointsOfAccount(
   here: ServiceUrls,
   other: (stamp: string) => ServiceUrls | undefined,
 ): AccountEndpoints {
-  const { role, peer = "" } = roleIn(geoRole);
+  const { role, peer = "", queues = false } = roleIn(geoRole);
   const there = peer === "" ? undefined : other(peer);
   const follows = role === "secondary" || role === "unseeded";
   const [first, second] = follows ? [there, here] : [here, there];
-  return { primary: first && urlsOf(first, name), secondary: second && urlsOf(second, `${name}-secondary`), peer };
+  return { primary: first && urlsOf(first, name), secondary: second && urlsOfCopy(second, name, queues), peer };
 }
 
 /** Returns the lines that say where the account is; with its key a connection string, too. */

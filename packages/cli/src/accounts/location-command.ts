@@ -12,7 +12,7 @@ import { table } from "../print.ts";
 import { tell } from "../running.ts";
 import { locationIn, severalIn } from "../stamps/several.ts";
 import { topLevel } from "../top-level.ts";
-import { endpointLinesOf, neighbour, urlsOf } from "./endpoints.ts";
+import { endpointLinesOf, neighbour, urlsOf, urlsOfCopy } from "./endpoints.ts";
 
 export const call = { timeoutMs: 20_000 } as const;
 const pageSize = 1_000;
@@ -158,7 +158,7 @@ function placesOf(command: Command, account: string, key: string | undefined, ma
   if (made === undefined || here === undefined) return [];
   const peer = made.kind === "create" ? made.target : "";
   const copy = peer === "" ? undefined : neighbour(config, peer);
-  const endpoints = { primary: urlsOf(here, account), secondary: copy && urlsOf(copy, `${account}-secondary`), peer };
+  const endpoints = { primary: urlsOf(here, account), secondary: copy && urlsOfCopy(copy, account, made.queues), peer };
   return endpointLinesOf(account, key, endpoints);
 }
 
