@@ -188,9 +188,10 @@ export class PartitionServerRole implements Role {
   async start(): Promise<void> {
     this.#identity = await openIdentity(this.#world);
     const incarnation = this.#identity.incarnation;
-    const shipments = new Shipments(this.#world, this.#holdings, this.#shippingTotals, new HandleKey(this.#world), (needed) =>
-      this.#mayWrite(needed),
-    );
+    const shipments = new Shipments(this.#world, this.#holdings, this.#shippingTotals, new HandleKey(this.#world), {
+      mayWrite: (needed) => this.#mayWrite(needed),
+      mayBeCopy: (account) => this.#config.geoRolesEveryMs === 0 || this.#shipper.isCopy(account),
+    });
     const reports = new Reports(this.#holdings, (held) => this.#executor.mayAnswer(held));
     const commands = new VouchedCommands(this.#world, this.#config.lockService);
     this.#listener = await this.#world.transport.serve(this.#config.listen, [

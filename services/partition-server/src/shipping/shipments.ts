@@ -2,12 +2,15 @@
  * Rows from another stamp, at the range that has their keys: conversion of the messages, and the checks that the range is here and has the
  * keys. What is applied, and in which order, is decided by `applyShipped` and `applySeed` of @stamp/range-partition.
  *
- * Invariant: a row is applied only if its key is of its PartitionName, and if it is admitted (data/admission.ts).
+ * Invariants:
+ * - A row is applied only if its key is of its PartitionName, and if it is admitted (data/admission.ts).
+ * - It is applied only to a table that is shipped, and only for an account whose rows here are a copy, as far as this server has heard. A front-end
+ *   has compared the account's role; but whoever has its certificate may call without that, and would write accounts, or past holds and leases.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { compareBytes, type Failed, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import { compareVersions, type RowVersion } from "@stamp/geo";
-import { accountKeys, decodeKey, encodeKey, hasBytes, type MayWrite, partitionStart, type ShippedTable } from "@stamp/objects";
+import { accountKeys, decodeKey, encodeKey, hasBytes, isShippedTable, type MayWrite, partitionStart } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { CallContext, World } from "@stamp/ports";
 import { type AdmitsRows, applySeed, applyShipped, type RangePartition, type Row, type RowWrite } from "@stamp/range-partition";
@@ -58,13 +61,22 @@ export class Shipments {
   /** Vouches for bytes that are written here. */
   readonly handles: HandleKey;
   readonly #mayWrite: MayWrite;
+  /** True of an account whose rows here are those of another stamp, or may be. */
+  readonly #mayBeCopy: (account: string) => boolean;
 
-  constructor(world: World, holdings: Holdings, totals: ShippingTotals, handles: HandleKey, mayWrite: MayWrite) {
+  constructor(
+    world: World,
+    holdings: Holdings,
+    totals: ShippingTotals,
+    handles: HandleKey,
+    { mayWrite, mayBeCopy }: { readonly mayWrite: MayWrite; readonly mayBeCopy: (account: string) => boolean },
+  ) {
     this.#world = world;
     this.#holdings = holdings;
     this.#totals = totals;
     this.handles = handles;
     this.#mayWrite = mayWrite;
+    this.#mayBeCopy = mayBeCopy;
   }
 
   async applyShipped(
@@ -175,15 +187,20 @@ export class Shipments {
     { deadlineMs }: CallContext,
   ) {
     const { rules, clock } = this.#world;
+    if (!isShippedTable(range.table)) return bad(`rows of table ${range.table} are not shipped`);
     // Below the level, the front-end or the sender may be of a release that knows no handles.
     const isVouched = this.#mayWrite(neededLevels.vouchedShipments);
     if (isVouched === undefined) return refused("unavailable", "notReady", "the feature level of this stamp is not known yet");
     const vouchers = isVouched && rules.on("geoPlacesVouched") ? new Vouchers(this.handles, sent.map(handleOf)) : undefined;
     const isChecked = hasBytes(range.table) && rules.on("geoPlacesChecked");
-    const about = { table: range.table as ShippedTable, isChecked, vouchers };
+    const about = { table: range.table, isChecked, vouchers };
     const admits: AdmitsRows = (rows, stored) => admitted(this.#world, partition, rows, stored, about);
     const account = decodeKey(key, 1);
-    if (!account.ok || account.value.length === 0) return bad("keys of no account");
+    const [[name] = []] = account.ok ? account.value : [];
+    if (!account.ok || typeof name !== "string") return bad("keys of no account");
+    if (!this.#mayBeCopy(name)) {
+      return refused("unavailable", "notReady", `this partition server has not heard that account ${name} has a copy here: try again`);
+    }
     const ticketsOf = isVouched && rules.on("geoTicketsApart") ? encodeKey(account.value) : undefined;
     return ok({ timeoutMs: Math.max(1, deadlineMs - clock.monotonicMs()), admits, ticketsOf });
   }
