@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, featureLevel, type RuleName, rulesWithout, utf8 } from "@stamp/base";
-import { accountKeys, blobSchema, encodeRow } from "@stamp/objects";
+import { blobSchema, encodeKey, encodeRow } from "@stamp/objects";
 import { sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { GeoDoor, PartitionManager, RoleCommand } from "@stamp/wire";
@@ -208,11 +208,10 @@ for (const without of [[], ["geoPlacesChecked"]] as readonly RuleName[][]) {
     const sim = new Simulation({ seed: 4, rules: rulesWithout(...without) });
     await sim.run(async () => {
       const { a, b } = await begin(sim, []);
-      const { low } = accountKeys(account);
       // A PartitionName of the account that nobody uses.
-      const name = Uint8Array.from([...low, 0x05, 0x02, 0x71, 0x00, 0x00]);
+      const name = encodeKey([[account], [1, "con", 7, "nobody"]]);
       const row = {
-        key: Uint8Array.from([...name, 0x05, 0x00]),
+        key: Uint8Array.from([...name, ...encodeKey([[3, 1, 0]])]),
         value: encodeRow(blobSchema, { places: [{ extentId: 99_999, offsetBytes: 0, lengthBytes: 5 }] }),
       };
       const door = a.world.transport.client(b.door, GeoDoor);
