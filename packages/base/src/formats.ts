@@ -27,6 +27,7 @@ export const formatVersions = {
   "lock-service": 2,
   "store-proof": 1,
   lease: 1,
+  consensus: 1,
   metadata: 5,
   location: 1,
   "partition-metadata": 4,

@@ -23,6 +23,7 @@ import { LockService } from "./gen/stamp/v1/lock_service_pb.ts";
 import { MetadataStore } from "./gen/stamp/v1/metadata_store_pb.ts";
 import { PartitionManager } from "./gen/stamp/v1/partition_manager_pb.ts";
 import { PartitionServer } from "./gen/stamp/v1/partition_server_pb.ts";
+import { Consensus } from "./gen/stamp/v1/raft_pb.ts";
 import { Signals } from "./gen/stamp/v1/signals_pb.ts";
 import { Status } from "./gen/stamp/v1/status_pb.ts";
 import { StreamManager } from "./gen/stamp/v1/stream_manager_pb.ts";
@@ -30,6 +31,7 @@ import {
   acquiredLeases,
   announcements,
   type ByRequest,
+  deliveredMessages,
   editedStreams,
   endedLeases,
   heldLeases,
@@ -87,6 +89,7 @@ const tables: readonly ServiceCallers[] = [
     getStamp: [...leased, ...atStamps, "extent-node", "operator"],
     readSnapshot: ["extent-node", "stream-manager", "operator"],
   }),
+  table(Consensus, { deliver: deliveredMessages }),
   table(StreamManager, {
     createStream: namedStream,
     openStream: namedStream,

@@ -16,6 +16,7 @@ import type { QueueOperation } from "./gen/stamp/v1/messages_pb.ts";
 import type { ListKeysRequest, TransactRequest } from "./gen/stamp/v1/metadata_store_pb.ts";
 import { type ChangeAccount, ChangeAccountSchema, type Operation } from "./gen/stamp/v1/objects_pb.ts";
 import type { ExecuteRequest } from "./gen/stamp/v1/partition_server_pb.ts";
+import type { DeliverRequest } from "./gen/stamp/v1/raft_pb.ts";
 import type { MultiModifyRequest } from "./gen/stamp/v1/stream_manager_pb.ts";
 import { isSet } from "./levels.ts";
 import type { Caller, Callers } from "./roles.ts";
@@ -205,6 +206,13 @@ export const heldLeases: ByRequest = {
 export const endedLeases: ByRequest = {
   rows: { [serversLease]: ["partition-manager"] },
   doneBy: ({ name }: { readonly name: string }) => [leaseRow(name)],
+};
+
+/** Consensus/Deliver: a lock service speaks for itself. */
+export const deliveredMessages: ByRequest = {
+  rows: { messages: ["lock-service"] },
+  doneBy: () => ["messages"],
+  namesOf: ({ from }: DeliverRequest) => [from],
 };
 
 const recordRows = {
