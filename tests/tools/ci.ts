@@ -167,6 +167,7 @@ async function parts(): Promise<Part[]> {
         "tests/drills/cluster-tls.slow.ts",
         "tests/drills/keys-at-rest.slow.ts",
         "tests/drills/master-key.slow.ts",
+        "tests/drills/older-metadata.slow.ts",
         "packages/embedded/src/newer-formats.slow.ts",
         "tests/drills/slow-upload.slow.ts",
       ],
