@@ -5,6 +5,7 @@ import { type Part, run, runLane, secondsText } from "./run-part.ts";
 const node = process.execPath;
 const part = (title: string, script: string, more: Partial<Part> = {}): Part => ({
   title,
+  guards: "",
   command: [node, "-e", script],
   timeoutMs: 600_000,
   ...more,

@@ -11,6 +11,10 @@ import { type FailedPart, recordingIn, takeFailures } from "./failures.ts";
 
 export interface Part {
   readonly title: string;
+  /** What would go wrong unseen without it. */
+  readonly guards: string;
+  /** True if it runs with `./stamp ci --all` only. */
+  readonly all?: boolean;
   readonly command: readonly string[];
   readonly timeoutMs: number;
   /** Exit code besides 0 with which the part has passed. */
