@@ -9,7 +9,7 @@
  *                    … Data Reader (read), … Data Contributor (contribute), Storage Blob Data Owner (own)
  *   Anonymous        "Manage anonymous read access": which operations public access to blobs, or to a container, lets everybody do
  *
- * Not in these tables of the reference, and decided here (docs/decisions/0385): properties of a service, access policies and public access
+ * Not in these tables of the reference, and decided here: properties of a service, access policies and public access
  * at creation need the owner; tags that a request sets, tests, lists or copies need t; immutability by headers needs i.
  *
  * Columns: operation | request | headers | srt | account | service | delegation | role | anonymous

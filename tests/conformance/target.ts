@@ -86,7 +86,7 @@ export class Clients {
   }
 }
 
-/** URL of a blob with a SAS that reads it: what a request that copies at once needs, also within one account (decision 0427). */
+/** URL of a blob with a SAS that reads it: what a request that copies at once needs, also within one account. */
 export const readableUrl = (blob: BlobClient, permissions = "r"): Promise<string> =>
   blob.generateSasUrl({ permissions: BlobSASPermissions.parse(permissions), expiresOn: new Date(Date.now() + 3_600_000) });
 

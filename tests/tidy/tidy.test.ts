@@ -40,6 +40,8 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     write("services/front-end/src/breach-performance.ts", "export const now = (): number => performance.now();\n");
     write("services/front-end/src/breach-crypto.ts", "export const id = (): string => crypto.randomUUID();\n");
     write("services/front-end/src/breach-interval.ts", "export const every = (): unknown => setInterval(() => {}, 1);\n");
+    // A decision that is gone.
+    write("packages/base/src/breach-decision.ts", "// decisions 0100 and\n// 0999\nexport const decided = true;\n");
     // Doors and directions.
     write("packages/lease/src/breach-deep.ts", 'export * from "@stamp/base/src/prng.ts";\n');
     write("services/stream-manager/src/breach-service.ts", 'export * from "@stamp/extent-node";\n');
@@ -150,6 +152,7 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     tells("breach-leaning.ts:1", "begins with a fragment: The one that waits");
     tells("breach-private.ts:1", "private word: heir");
     tells("breach-fragment.ts:1", "begins with a fragment: Of the last one");
+    tells("packages/base/src/breach-decision.ts", "decision 0999, which does not exist");
     tells("docs/design/architecture.md", "never-there does not exist");
     tells("docs/design/architecture.md", "lsm is missing");
     tells("packages/lease/src/index.ts", "what the package is for");

@@ -2,6 +2,7 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fragments } from "./comments.ts";
+import { missingDecisions } from "./decisions.ts";
 import { documents } from "./documents.ts";
 import { folders } from "./folders.ts";
 import { adapters, layers } from "./layers.ts";
@@ -38,6 +39,7 @@ export function tidy(root: string): string[] {
     ...layout(root),
     ...fragments(root),
     ...documents(root),
+    ...missingDecisions(root),
     ...pathsInDocuments(root),
   ];
 }

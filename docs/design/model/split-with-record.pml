@@ -22,11 +22,11 @@
  *   RECFIRST  MultiModify is sent when the record is known to be durable  (off: it may be sent while the record is in flight)
  *   ENDS      whatever becomes of the split, PS serves B no more before it is loaded again under another epoch (as the code does; off: it resumes B
  *             when it has no answer or is refused, which needs LISTVER)
- * decision 0210, with -DDATA=n (n appends to blob data; 0: none):
+ * With -DDATA=n (n appends to blob data; 0: none):
  *   IDLE      PS says where B's blob data end only when none of its appends there is in flight
  *   CERTAIN   ... and has the stream opened anew, which fences its extent, when one of them got no answer
  *   CLOSEALL  Close for a child also ends the parent's pending split on that server
- * decision 0295, with -DPREP: a server that could not prepare the split says so, and PM takes the record back without a fence
+ * With -DPREP: a server that could not prepare the split says so, and PM takes the record back without a fence
  *   ONCE      what a server said that it did not begin it never begins (off: the command reaches it twice)
  */
 #ifndef W

@@ -1,6 +1,6 @@
 /**
  * Names and answers of the secondary location of an account. The primary is never served as a secondary. The codes are the service's: for an
- * account without read access to its secondary (decision 0435), and for a write at one. SDKs retry none of them.
+ * account without read access to its secondary, and for a write at one. SDKs retry none of them.
  */
 import { formatRfc1123 } from "./dates.ts";
 import { infoOf } from "./error-codes.ts";

@@ -8,7 +8,7 @@
  *   - A session ends when etcd says that the key or its lease is gone, never because the local clock says so: while etcd does not answer,
  *     nobody else is elected.
  *   - A standby removes the key of an active process only if etcd answered the standby all the time and saw no beat for `silentMs`, in a
- *     transaction that a beat on its way undoes (decision 0464).
+ *     transaction that a beat on its way undoes.
  *   - A standby removes an election key that no etcd lease bounds: no candidate has put it, and it would stay for ever.
  */
 import { equalBytes, FailureError, fromUtf8, type Outcome, ok, type Rules, refused } from "@stamp/base";

@@ -4,7 +4,7 @@
  * snapshot.
  *
  * Keys and values lie one behind the other in chunks, nodes are numbers in one array: a table is some dozens of objects however many rows
- * it has, takes what it says, and goes as a whole. docs/decisions/0304-memory-tables-in-chunks.md
+ * it has, takes what it says, and goes as a whole.
  */
 import { assert, Prng } from "@stamp/base";
 import type { Entry, KeyRange } from "./entry.ts";

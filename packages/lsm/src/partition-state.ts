@@ -75,7 +75,7 @@ export interface PartitionState {
   /**
    * Containers, tables and queues that were found deleted while the partition has rows inside of them: by
    * `account/name/incarnation`, the time of the first finding, in milliseconds since 1970. A hint: a reader that does
-   * not know it begins anew (docs/decisions/0398).
+   * not know it begins anew.
    */
   readonly goneSinceMs?: Readonly<Record<string, number>> | undefined;
   /**

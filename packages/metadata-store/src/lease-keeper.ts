@@ -16,7 +16,7 @@ import { heldQuestionMs, lockServices } from "./lock-services.ts";
 
 /**
  * A lease lasts `termMs - marginMs` from the sending of its last renewal, which is up to `renewEveryMs` old when the lock service dies. So a
- * lock service that is back within the term less both costs nobody a lease: 4.5 s. A renewal writes nothing (decision 0140).
+ * lock service that is back within the term less both costs nobody a lease: 4.5 s. A renewal writes nothing.
  */
 export const leaseDefaults = { termMs: 6_000, marginMs: 1_000, renewEveryMs: 500 } as const;
 

@@ -49,7 +49,7 @@ export interface Snapshot {
 
 /** The view of a transaction while it decides. Nobody else writes under its lock key meanwhile. */
 export interface Transaction {
-  /** A ticket: larger than every one given before that was committed, also by earlier owners (docs/decisions/0050). Not the place in the log. */
+  /** A ticket: larger than every one given before that was committed, also by earlier owners. Not the place in the log. */
   readonly nextSequence: number;
   /** Every ticket given from now on is above this one: another stamp has used it for rows that are written here. */
   raiseTicket(ticket: number): void;

@@ -7,7 +7,7 @@
  *  - 'Unknown extent', 'damaged' and another disk are never a length (`unknownIsNotLength`).
  *  - It goes on when all have answered, or after 10 ms with two answers that count, or after 2 s with one. With none it never goes on. Who
  *    is known to be unreachable (`unreachable`) is not waited for when two answers count. If one answer counts and everybody else is
- *    unreachable, it goes on after 200 ms (decision 0463).
+ *    unreachable, it goes on after 200 ms.
  *  - It decides once; later answers are ignored.
  *  - When a person accepts the loss (`acceptLoss`) and still none counts, it is the longest length that any replica has left, 0 when none has
  *    any; asked for 2 s like one answer that counts.

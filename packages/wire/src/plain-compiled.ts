@@ -1,6 +1,6 @@
 /**
  * The conversions of plain.ts as JavaScript that is made from a descriptor when a type is used first: each field is named in the text, so all values of a
- * type have one shape. (Decision 0530 does the same for bytes.) They give what the conversions by name give, but for undefined fields of an init, which may
+ * type have one shape. (The compiled codec does the same for bytes.) They give what the conversions by name give, but for undefined fields of an init, which may
  * be there.
  */
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";

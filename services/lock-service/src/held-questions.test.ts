@@ -1,4 +1,4 @@
-/** Questions that the lock service holds until there is news: standbys, lists of leases, and what was written (decision 0518). */
+/** Questions that the lock service holds until there is news: standbys, lists of leases, and what was written. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Outcome, ok, refused, unwrap } from "@stamp/base";

@@ -2,7 +2,7 @@
  * Decides one metadata transaction against the state that every earlier one left. Pure: what it may look at is given to it.
  *
  * The fence compares the recorded epoch of the lease only. A lease that ended but has no successor still lets its old holder finish:
- * nobody else can have acted under a higher epoch yet (model/append.pml RULE_STORE_TERM; docs/decisions/0040).
+ * nobody else can have acted under a higher epoch yet (model/append.pml RULE_STORE_TERM).
  */
 import type { Outcome, Rules } from "@stamp/base";
 import { ok, refused } from "@stamp/base";

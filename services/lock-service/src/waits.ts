@@ -1,6 +1,6 @@
 /**
  * Questions that the lock service holds until there is news: a standby waits for the end of a lease, a copy of the metadata for the next write.
- * Without it each of them asks several times a second, also when nothing happens (decision 0518).
+ * Without it each of them asks several times a second, also when nothing happens.
  *
  * Invariants:
  *   - A wait decides nothing. When it ends, for whatever reason, the question is judged as if it had just come, in a turn of the committer.

@@ -1,4 +1,4 @@
-/** Full extent nodes and the real partition layer over them: what is served stays served (decision 0331). */
+/** Full extent nodes and the real partition layer over them: what is served stays served. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { utf8 } from "@stamp/base";

@@ -1,7 +1,6 @@
 /**
  * The stream manager: one leader by lease, others stand by and refuse with `notLeader`. When a term ends, for whatever reason, this
- * process gives the lease back and stands by again: the next term, here or elsewhere, loads everything from the metadata store
- * (docs/decisions/0041).
+ * process gives the lease back and stands by again: the next term, here or elsewhere, loads everything from the metadata store.
  */
 import { FailureError, ok } from "@stamp/base";
 import { LeaseKeeper, LevelWatch, refusedByStandby, StoreAge, statusService } from "@stamp/metadata-store";

@@ -1,4 +1,4 @@
-/** A transaction that does not fit into one commit record (decision 0162), against a whole stamp in one process. */
+/** A transaction that does not fit into one commit record, against a whole stamp in one process. */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { TransactionAction } from "@azure/data-tables";

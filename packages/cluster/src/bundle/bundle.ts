@@ -1,5 +1,5 @@
 /**
- * Programs of the processes as one file each, so that a start does not resolve and read 600 modules (decision 0507). A bundle is used only
+ * Programs of the processes as one file each, so that a start does not resolve and read 600 modules. A bundle is used only
  * while each file that it was made of has the content that it had then; else the processes start from their sources.
  *
  *   .tools/bundle/manifest.json       the newest bundle: its folder, the files that it was made of, and the files that it consists of

@@ -180,7 +180,7 @@ interface SlowPart {
 /**
  * Returns programs with slow clients from one address, or from many. Processes of this machine have as many addresses of its loopback as are
  * wanted. In containers each program has an address of its own. A published port would give all the address of the gateway, and Docker's
- * proxy would take what slow readers don't: 1.6 GiB in buffers of TCP, so that the system throttles every connection (decision 0511).
+ * proxy would take what slow readers don't: 1.6 GiB in buffers of TCP, so that the system throttles every connection.
  */
 function slowParts({ beside }: DrillTarget, load: SlowLoad, many: boolean): readonly SlowPart[] {
   if (beside === undefined) {

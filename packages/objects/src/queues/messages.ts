@@ -162,7 +162,7 @@ function* textOf(edit: QueueEdit, { message }: MessageFacts): Plan<string | unde
 
 /**
  * Returns the message if this receipt is the last one given for it and the message has not expired. Else the refusal: MessageNotFound, the
- * same for an older receipt, a receipt of another message, and a message that is gone (decision 0425).
+ * same for an older receipt, a receipt of another message, and a message that is gone.
  */
 function* fence(edit: QueueEdit, { messageId, popReceipt }: OnMessage): Plan<Found | Decision> {
   const receipt = parsePopReceipt(popReceipt);

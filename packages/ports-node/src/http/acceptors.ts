@@ -5,7 +5,7 @@
  * comes waits behind a part of those that came before only.
  *
  * The port is still one process's: before it is shared among sockets of this one it is taken without SO_REUSEPORT, which fails when
- * anybody has it. Where the system does not know SO_REUSEPORT there is one socket, as ever. docs/decisions/0256-several-accepting-sockets.md
+ * anybody has it. Where the system does not know SO_REUSEPORT there is one socket, as ever.
  */
 import type { Server as HttpServer } from "node:http";
 import type { Server as HttpsServer } from "node:https";
@@ -22,8 +22,7 @@ const shares = process.platform === "linux";
 const headsEveryMs = 250;
 
 /**
- * Memory of this process for a TLS connection whose handshake has begun, in bytes. Measured: 69 KB
- * (docs/decisions/0486-unfinished-handshakes-count-as-heads.md).
+ * Memory of this process for a TLS connection whose handshake has begun, in bytes. Measured: 69 KB.
  */
 const handshakeBytes = 64 * 1024;
 

@@ -1,4 +1,4 @@
-/** Processes of every role start without Node's own fetch (decision 0519). */
+/** Processes of every role start without Node's own fetch. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { test } from "node:test";

@@ -5,7 +5,6 @@
  * limit still bounds both. docs/decisions/0090-buffers-count-as-heap.md
  *
  * That limit is, for the small heap of a service, 16 MiB above what survived the last mark-compact. Here it is more:
- * docs/decisions/0271-a-heap-may-grow-before-it-is-marked.md
  */
 import { totalmem } from "node:os";
 import { constants, PerformanceObserver } from "node:perf_hooks";

@@ -1,6 +1,6 @@
 /**
  * The page `/metrics`, in the text format of Prometheus (version 0.0.4): the process, and the numbers among the facts of its role under the
- * names that the role's table gives them (decision 0335). A number that has no line there is told as `stamp_fact_…`, untyped.
+ * names that the role's table gives them. A number that has no line there is told as `stamp_fact_…`, untyped.
  */
 import type { ELDHistogram } from "node:perf_hooks";
 import { bucketsMs, Histogram, type Labels, type Metric, type Metrics, release } from "@stamp/base";

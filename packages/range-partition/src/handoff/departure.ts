@@ -2,7 +2,7 @@
  * How a range partition leaves: prepared while it is served as before, until writes have to wait.
  *
  *     prepare ─ lighten ─ recordHandoff ─ holdData ─ leave ──► split: the log is cut, and goes on as that of the children (docs/decisions/0340)
- *                  └── holdRows ─ holdData ─ leave ──► merge: a last record has what is in memory and in flight (0338)
+ *                  └── holdRows ─ holdData ─ leave ──► merge: a last record has what is in memory and in flight
  *     resume: it does not leave after all; until holdData.
  */
 import { assert, type Failure, type Outcome, ok, refused } from "@stamp/base";

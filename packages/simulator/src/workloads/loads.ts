@@ -1,6 +1,6 @@
 /**
  * One partition server reaches the lock service, the partition manager and the front-end, and neither a stream manager nor an extent node:
- * it holds its lease and can load nothing (decision 0330). It was killed, away for a while, or paused for longer than its lease, so it has
+ * it holds its lease and can load nothing. It was killed, away for a while, or paused for longer than its lease, so it has
  * nothing, and is given ranges. Clients work all the time; now and then another server or the leading partition manager dies as well. Within
  * a bound, and while it is still cut off, every range must be served by another server (rule loadElsewhere), take writes, and have what was
  * written; in half of the runs one of the others then stays away, and its ranges must be served too.

@@ -1,6 +1,6 @@
 /**
  * The lock service is away for 4 s while partition servers hold leases. Whether one of them loses its lease depends on how old its last
- * renewal is when the lock service dies: nobody loses one with renewals every half second (decision 0512), somebody did every 2 s.
+ * renewal is when the lock service dies: nobody loses one with renewals every half second, somebody did every 2 s.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

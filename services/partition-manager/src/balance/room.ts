@@ -1,5 +1,5 @@
 /**
- * Whether the streams have room for what is begun by itself (decision 0331): a move seals the last extents of a range, and a server that
+ * Whether the streams have room for what is begun by itself: a move seals the last extents of a range, and a server that
  * loads it needs new ones. While none can be made, a range that is moved is served by nobody; so nothing is begun before there is room.
  * What was begun goes on, and what a person asks for is tried.
  */

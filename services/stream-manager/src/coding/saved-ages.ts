@@ -1,6 +1,6 @@
 /**
  * Keeps the looks of `ExtentAges` in the metadata store, so that a new leader does not wait the whole time again before it codes what was old for
- * the last one (decision 0456). Written under the term's lease each time a look is kept: about every 15th part of `afterSeconds`.
+ * the last one. Written under the term's lease each time a look is kept: about every 15th part of `afterSeconds`.
  *
  * Invariant: ages are only a wish to wait. A record that can't be read or written lets extents wait longer, and stops nothing else.
  */

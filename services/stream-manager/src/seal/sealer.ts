@@ -123,7 +123,7 @@ export class Sealer {
   async #run(id: ExtentId, job: Job, replicas: readonly ReplicaRecord[]): Promise<Outcome<number>> {
     const { ledger, state, world } = this.#term;
     const beginning = ledger.commit(() => planBeginSeal(state, id));
-    // A fence only takes away, so it does not wait for the record (docs/decisions/0102).
+    // A fence only takes away, so it does not wait for the record.
     const deciding = this.#decide(id, job, replicas);
     const begun = await beginning;
     job.steps?.reached("sealRecorded");

@@ -292,7 +292,7 @@ export class Leader {
         const leaves = (nodeId: string): boolean => state.node(nodeId)?.duty === "draining";
         if (extent?.phase !== "open") continue;
         if (extent.replicas.some((replica) => nodes.down(replica) || leaves(replica.nodeId))) void sealer.seal(id, 0);
-        // It was opened while nodes were away. Its successor has every replica (decision 0463).
+        // It was opened while nodes were away. Its successor has every replica.
         else if (extent.replicas.length < this.#config.copies && thin > 0) {
           thin -= 1;
           void sealer.seal(id, 0);

@@ -1,6 +1,6 @@
 /**
  * A copy of what is recorded, kept by every stream manager that stands by: read once in pages, then what was written since, a quarter of a
- * second after the last reading or when something is written, whichever is later. Who becomes the leader reads only the last of it, however many extents there are (docs/decisions/0232).
+ * second after the last reading or when something is written, whichever is later. Who becomes the leader reads only the last of it, however many extents there are.
  *
  * The copy is exact at the position that it names. Under a new term nothing is written by an older one any more, so a copy brought up to date
  * after the lease was taken is the truth until this leader writes itself; every transaction is conditional on the versions in it anyway.

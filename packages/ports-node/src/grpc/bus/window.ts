@@ -2,7 +2,6 @@
  * Receive windows of the server side. A server receives the bulk of our bytes (appends), and grpc-js lets only clients set their windows:
  * 64 KiB per round trip is 130 MB/s at half a millisecond. So two of its internals are touched, each looked at before: where they
  * are not as known, nothing is done and the default stays. `server.test.ts` fails when an update of grpc-js moves them.
- * docs/decisions/0010-server-windows.md
  */
 import type { Server } from "@grpc/grpc-js";
 

@@ -1,5 +1,5 @@
 /**
- * The server of ordinary gRPC before anybody needs it. It is loaded and made when the first HTTP/2 connection comes (decision 0506).
+ * The server of ordinary gRPC before anybody needs it. It is loaded and made when the first HTTP/2 connection comes.
  * Invariants:
  * - A connection that comes while it is made waits, and is served in its turn; nothing of it is read meanwhile.
  * - After `leave`, no server is made, and a connection that waits is ended.

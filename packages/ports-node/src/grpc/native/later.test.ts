@@ -1,4 +1,4 @@
-/** Processes serve and call each other without grpc-js, which is loaded by the first HTTP/2 connection (decision 0506). */
+/** Processes serve and call each other without grpc-js, which is loaded by the first HTTP/2 connection. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { once } from "node:events";

@@ -1,6 +1,6 @@
 /**
- * Clients and links over grpc-js. Loading it takes tens of milliseconds and 8 MB of memory, and most processes never use it
- * (decision 0506), so it is loaded at the first call.
+ * Clients and links over grpc-js. Loading it takes tens of milliseconds and 8 MB of memory, and most processes never use it,
+ * so it is loaded at the first call.
  */
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { FrameLink, LinkEnd, LinkEvents } from "../bus/frame-link.ts";

@@ -2,7 +2,7 @@
  * The source of a request that copies. A blob of this stamp is read inside, without HTTP: the URL's account is one of ours, in the host or,
  * at the address that the request itself came to, in the path. The source has a right of its own: the SAS in the URL,
  * `x-ms-copy-source-authorization`, or that it is public. Only Copy Blob takes the key that signed the request, where both blobs are in one
- * account; Copy Blob From URL and Put … From URL do not (decision 0427).
+ * account; Copy Blob From URL and Put … From URL do not.
  *
  * A URL of somebody else is fetched only when the operator allows its host: a stamp that asks any URL for anybody is a way into networks that
  * only it can reach.
