@@ -43,4 +43,5 @@ const { passed, failed, skipped } = await report(events, root, (text) => void pr
 const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
 console.log(`\n${files.length} files, ${skipped} skipped, ${seconds} s`);
 console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed === 0 && passed > 0 ? 0 : 1);
+// Where a toolchain is missing all tests of a part may be skipped, each with its line.
+process.exit(failed === 0 && passed + skipped > 0 ? 0 : 1);

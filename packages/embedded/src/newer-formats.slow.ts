@@ -139,6 +139,7 @@ test("newer formats, the marker of any role names one: the start is refused with
     "partition-map",
     "stamp-folder",
     "cluster-record",
+    "consensus",
   ];
   assert.deepEqual([...named, ...elsewhere].sort(), Object.keys(formatVersions).sort());
 });
