@@ -131,7 +131,7 @@ export class PartitionServerRole implements Role {
       rowsPerSecond: config.collectRowsPerSecond,
       rewriteBelow: config.collectRewriteBelow,
       rewriteBytesPerSecond: config.collectRewriteBytesPerSecond,
-      isCopy: (account) => this.#shipper.isCopy(account),
+      mayBeCopy: (account) => this.#shipper.mayBeCopy(account),
     });
   }
 
@@ -190,7 +190,7 @@ export class PartitionServerRole implements Role {
     const incarnation = this.#identity.incarnation;
     const shipments = new Shipments(this.#world, this.#holdings, this.#shippingTotals, new HandleKey(this.#world), {
       mayWrite: (needed) => this.#mayWrite(needed),
-      mayBeCopy: (account) => this.#config.geoRolesEveryMs === 0 || this.#shipper.isCopy(account),
+      isCopy: (account) => this.#shipper.isCopy(account),
     });
     const reports = new Reports(this.#holdings, (held) => this.#executor.mayAnswer(held));
     const commands = new VouchedCommands(this.#world, this.#config.lockService);

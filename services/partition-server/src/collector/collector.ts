@@ -52,7 +52,7 @@ export interface CollectorOptions {
    * True for an account whose rows are another stamp's, or may be: a row whose container or table is not here may have come before it (rule
    * `geoCopiesNotCollected`).
    */
-  readonly isCopy?: (account: string) => boolean;
+  readonly mayBeCopy?: (account: string) => boolean;
 }
 
 /** Bounds of one commit. */
@@ -330,7 +330,7 @@ export class Collector {
   async #purgeKept(held: Serving, { kept }: CollectorScan): Promise<Outcome<number>> {
     let deleted = 0;
     for (const { key, owner } of kept) {
-      if (this.#isCopy(owner.account)) continue;
+      if (this.#mayBeCopy(owner.account)) continue;
       const purged = await this.#purge(held, key, owner);
       if (!purged.ok) return purged;
       deleted += purged.value;
@@ -343,7 +343,7 @@ export class Collector {
     const { range } = held;
     let deleted = 0;
     for (const owner of found) {
-      if (this.#isCopy(owner.account)) continue;
+      if (this.#mayBeCopy(owner.account)) continue;
       const there = await this.#ask(range.table, owner);
       if (!there.ok) return there;
       if (there.value.includes(owner.incarnation)) {
@@ -368,14 +368,14 @@ export class Collector {
     return ok(deleted);
   }
 
-  #isCopy(account: string): boolean {
-    return this.#world.rules.on("geoCopiesNotCollected") && (this.#options.isCopy?.(account) ?? false);
+  #mayBeCopy(account: string): boolean {
+    return this.#world.rules.on("geoCopiesNotCollected") && (this.#options.mayBeCopy?.(account) ?? false);
   }
 
   /** True if the blob belongs to a copy of an account. Rows of a copy are deleted by its primary stamp only, whose clock decides. */
   #isOfCopy(blob: Uint8Array): boolean {
     const owner = ownerOfRow(blob);
-    return owner.kind !== "other" && this.#isCopy(owner.account);
+    return owner.kind !== "other" && this.#mayBeCopy(owner.account);
   }
 
   #noteGone(id: string, sinceMs: number): void {

@@ -61,22 +61,22 @@ export class Shipments {
   /** Vouches for bytes that are written here. */
   readonly handles: HandleKey;
   readonly #mayWrite: MayWrite;
-  /** True of an account whose rows here are those of another stamp, or may be. */
-  readonly #mayBeCopy: (account: string) => boolean;
+  /** True of an account whose rows here are those of another stamp, as the partition manager has said. */
+  readonly #isCopy: (account: string) => boolean;
 
   constructor(
     world: World,
     holdings: Holdings,
     totals: ShippingTotals,
     handles: HandleKey,
-    { mayWrite, mayBeCopy }: { readonly mayWrite: MayWrite; readonly mayBeCopy: (account: string) => boolean },
+    { mayWrite, isCopy }: { readonly mayWrite: MayWrite; readonly isCopy: (account: string) => boolean },
   ) {
     this.#world = world;
     this.#holdings = holdings;
     this.#totals = totals;
     this.handles = handles;
     this.#mayWrite = mayWrite;
-    this.#mayBeCopy = mayBeCopy;
+    this.#isCopy = isCopy;
   }
 
   async applyShipped(
@@ -198,7 +198,7 @@ export class Shipments {
     const account = decodeKey(key, 1);
     const [[name] = []] = account.ok ? account.value : [];
     if (!account.ok || typeof name !== "string") return bad("keys of no account");
-    if (!this.#mayBeCopy(name)) {
+    if (!this.#isCopy(name)) {
       return refused("unavailable", "notReady", `this partition server has not heard that account ${name} has a copy here: try again`);
     }
     const ticketsOf = isVouched && rules.on("geoTicketsApart") ? encodeKey(account.value) : undefined;

@@ -120,11 +120,15 @@ export class Shipper {
     return ofDrained(notBegun, drainedMsAgo, clock.monotonicMs(), rules);
   }
 
-  /** True if the account's rows here are those of another stamp, or if that is not known yet. */
-  isCopy(account: string): boolean {
+  /** True if the account's rows here are those of another stamp, or if that is not known yet: for what must leave a copy alone. */
+  mayBeCopy(account: string): boolean {
     if (this.#options.everyMs === 0) return false;
-    if (this.#roles === undefined) return true;
-    const role = this.#roles.get(account)?.role;
+    return this.#roles === undefined || this.isCopy(account);
+  }
+
+  /** True if the partition manager has said that the account's rows here are those of another stamp: for what writes to a copy alone. */
+  isCopy(account: string): boolean {
+    const role = this.#roles?.get(account)?.role;
     return role === "secondary" || role === "unseeded";
   }
 
