@@ -3,8 +3,8 @@
  * `ID.revoked`, for each that was revoked. Processes read the names once a second, and refuse what they revoke.
  *
  * Invariants:
- * - Making and revoking add one file each, whole or not at all, and change no other: commands that run at once, and one that is killed, lose nothing
- *   and need no lock.
+ * - A command that makes or revokes a token adds one file, whole or not at all, and changes no other file. So commands may run at once or be
+ *   killed without a lock, and no line is lost.
  * - A file leaves when it is older than any token may become, so it says nothing of a token that is still good.
  */
 import { chmodSync, chownSync, mkdirSync, opendirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";

@@ -1,7 +1,7 @@
 /**
  * Attempts at ranges that are not served: how often each was assigned, and since when its loads fail. So servers that
- * come and go are not chased with one owner epoch after another, a server that can't load is not asked without pause,
- * and one that can't for long loses the range to another, and is given none while others can take them.
+ * come and go are not chased with one owner epoch after another, and a server that can't load is not asked without
+ * pause. A server that can't load for long loses the range to another, and is given no range while others can take them.
  */
 import type { Range, ServerLease } from "@stamp/partition-map";
 import { jittered, type World } from "@stamp/ports";

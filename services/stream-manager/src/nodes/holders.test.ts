@@ -46,7 +46,7 @@ test("holders: an extent node reads no raw replica of an extent whose record doe
     assert.equal(await raw(cluster, extent, lost, source), "unauthorized", "its replica was replaced");
     const target = (await infoOf(cluster, extent.id))?.nodeIds.find((name) => !holders.includes(name)) ?? "";
     assert.equal(await raw(cluster, extent, target, source), "ok");
-    // Nobody leads: what was answered stands, also members complete each other, and strangers get nothing.
+    // While no stream manager leads, a node that was named before still reads, and a stranger does not.
     sim.crash("stream-manager-1", { stayDown: true });
     await sim.sleep(15_000);
     assert.equal(await raw(cluster, extent, target, source), "ok", "named before");

@@ -95,8 +95,9 @@ export type ObeyRequest = Message<"stamp.v1.ObeyRequest"> & {
   withQueues: boolean;
 
   /**
-   * Of promote: lineage of this stamp under which the copy has everything, as the drained primary says, e.g. 0. Refused with staleLineage if the
-   * stamp was restored since: the copy may lack what it had. Absent: not known, e.g. because the primary is lost.
+   * Field of promote: the lineage of this stamp under which the drained primary says that the copy has everything, e.g. 0. If the stamp was
+   * restored since, the command is refused with staleLineage: the copy may lack rows that it had. Absent: not known, e.g. because the primary is
+   * lost.
    *
    * @generated from field: optional uint64 copy_lineage = 13;
    */

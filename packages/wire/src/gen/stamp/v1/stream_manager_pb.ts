@@ -889,8 +889,8 @@ export const GetExtentHoldersRequestSchema: GenMessage<GetExtentHoldersRequest> 
  */
 export type GetExtentHoldersResponse = Message<"stamp.v1.GetExtentHoldersResponse"> & {
   /**
-   * Names of nodes that have, or are being given, a replica or a fragment of the extent, by its record; and of the one that reads fragments which a
-   * person takes back. Empty: there is no such extent.
+   * Names of the nodes that the extent's record gives a replica or a fragment, now or by a copy that is under way, and of the node that reads
+   * fragments while an operator's command adopts them. Empty: there is no such extent.
    *
    * @generated from field: repeated string node_ids = 1;
    */
