@@ -190,7 +190,7 @@ export class PartitionServerRole implements Role {
     const incarnation = this.#identity.incarnation;
     const shipments = new Shipments(this.#world, this.#holdings, this.#shippingTotals, new HandleKey(this.#world), {
       mayWrite: (needed) => this.#mayWrite(needed),
-      isCopy: (account) => this.#shipper.isCopy(account),
+      roleOf: (account) => this.#shipper.roleOf(account),
     });
     const reports = new Reports(this.#holdings, (held) => this.#executor.mayAnswer(held));
     const commands = new VouchedCommands(this.#world, this.#config.lockService);

@@ -89,7 +89,8 @@ function malformed({ low, high, rows, piece }: SeedPart, nameOf: SeedOptions["na
     if (piece === undefined ? nameOf(key) === undefined : !startsWith(key, piece.name))
       return bad("a row of a scan lies outside of its PartitionName");
   }
-  if (piece !== undefined && (piece.name.length === 0 || !startsWith(low, piece.name)))
+  // The last piece ends with its PartitionName, whatever `high` is. What an earlier one leaves out up to `high` is deleted.
+  if (piece !== undefined && (piece.name.length === 0 || !startsWith(low, piece.name) || !(piece.isLast || startsWith(high, piece.name))))
     return bad("a piece lies outside of its PartitionName");
   return undefined;
 }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { allRules, concatBytes, featureLevel, type Outcome, ok, refused, timeNumber, toHex } from "@stamp/base";
+import { allRules, concatBytes, featureLevel, type Outcome, ok, refused, toHex } from "@stamp/base";
 import { roleWithoutRow } from "@stamp/geo";
 import { accountKeys } from "@stamp/objects";
 import type { CallContext, World } from "@stamp/ports";
@@ -258,50 +258,4 @@ test("geo door: rows of blobs of a release that sends no handles are refused fro
   };
   assert.deepEqual([await asked(3, "Blob"), await asked(4, "Entity")], ["applied", "applied"]);
   assert.equal(await asked(4, "Blob"), "failedPrecondition newerFormat");
-});
-
-test("geo door: a commit or a lineage that no log can have made by now is refused, and one of now is taken", async () => {
-  const applied: string[] = [];
-  const router = {
-    applyShipped: async () => ok(applied.push("ship")),
-    applyScanned: async () => {
-      applied.push("seed");
-      return ok({ rangeHigh: new Uint8Array(0) });
-    },
-  } as unknown as Router;
-  const role = { ...roleWithoutRow, role: "secondary", epoch: 3, peer: "north-1" } as const;
-  const accounts = { roleNow: async () => ok(role) } as unknown as Accounts;
-  const world = { rules: allRules, clock: { monotonicMs: () => 0, wallMs: () => nowMs } } as unknown as World;
-  const door = geoDoorHandlers(world, accounts, router, {} as Copies, new GeoRefusals(), () => 4);
-  const by = { ...context, caller: "geo-peer", callerName: "north-1" } as CallContext;
-  const base = { account, epoch: 3n, table: "Blob", knownLevel: featureLevel };
-  const ship = (sequence: bigint, lineage: bigint) => {
-    const commits = [{ sequence: 1n }, { sequence }].map((commit) => ({ ...commit, lastTicket: 1n, rows: [] }));
-    return door.ship(create(GeoShipRequestSchema, { ...base, shipment: { epoch: 3n, name: key("a"), lineage, commits } }), by);
-  };
-  const seed = (sequence: bigint, lineage: bigint) => {
-    const part = { epoch: 3n, sequence, lineage, lastTicket: 1n, lowKey: low, highKey: high, rows: [] };
-    return door.seed(create(GeoSeedRequestSchema, { ...base, part }), by);
-  };
-  const now = BigInt(timeNumber(nowMs));
-  const far = BigInt(timeNumber(nowMs + 2 * 86_400_000));
-  const farLineage = BigInt(timeNumber(nowMs + 400 * 86_400_000));
-  /** Lineage after ten restores in a row, each from a copy of the metadata that the one before left. */
-  const restored = now + 10n * 2n ** 36n;
-  for (const call of [ship, seed]) {
-    for (const [sequence, lineage] of [
-      [far, 0n],
-      [9n, farLineage],
-      [9n, 2n ** 53n - 1n],
-      [2n ** 53n - 1n, 0n],
-    ] as const) {
-      const answer = await call(sequence, lineage);
-      assert.ok(!answer.ok && answer.failure.reason === "badRequest" && /this stamp's clock/.test(answer.failure.message));
-    }
-    assert.deepEqual(applied, []);
-    assert.ok((await call(now, now)).ok);
-    assert.ok((await call(now, restored)).ok);
-    assert.equal(applied.length, 2);
-    applied.length = 0;
-  }
 });

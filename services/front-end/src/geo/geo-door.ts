@@ -8,11 +8,10 @@
  * - A caller is served for accounts only whose row names its stamp as the other one. It proves which stamp it is by a secret that was made for
  *   that stamp, by a certificate, or by both. A secret that all peers share, as releases before made it, is taken below feature level 4.
  * - Bytes of blobs go to the range of their blob, under the same check. A row that refers to bytes is refused where they are not.
- * - No commit and no lineage of a log is taken that the other stamp can't have made by now: it would stand above all that it makes later.
  * - Rows of a stamp with a higher feature level are refused: they may have formats that processes here can't read.
  * - A part of a scan is answered when every range that has keys of it has applied it.
  */
-import { compareBytes, type Failed, neededLevels, type Outcome, ok, refused, timeNumber } from "@stamp/base";
+import { compareBytes, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import { type AccountRole, acceptsShipment, tellsVersions } from "@stamp/geo";
 import { accountKeys, hasBytes, isShippedFor, isShippedTable, type Route, type ShippedTable } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
@@ -23,32 +22,14 @@ import type { CallLimits, Router } from "../routing/router.ts";
 import type { Copies } from "./copies.ts";
 
 const namesMax = 1_000;
-/** Time by which the clock of another stamp may be ahead. */
-const clockSkewMs = 86_400_000;
-/**
- * Time by which a lineage may be ahead. Each restore of a metadata store raises its lineage by 2^36 at least, i.e. by 18 hours of that scale, so some
- * restores in a row leave the day behind. A lineage that was made by a wrong clock stays with its ranges, too.
- */
-const lineageAheadMs = 366 * 86_400_000;
 const bad = (message: string) => refused("invalidArgument", "badRequest", message);
-
-/** Rows of a shipment or of a part of a scan. */
-interface ShippedRows {
-  /** Role epoch. */
-  readonly epoch: bigint;
-  readonly lineage?: bigint;
-  /** Last commit of a part of a scan. */
-  readonly sequence?: bigint;
-  /** Commits of a shipment. */
-  readonly commits?: readonly { readonly sequence: bigint }[];
-}
 
 interface Asked {
   readonly account: string;
   readonly table: string;
   readonly epoch: bigint;
-  /** Facts about the rows; undefined: there are none. */
-  readonly rows: ShippedRows | undefined;
+  /** Role epoch that the rows name; undefined: there are none. */
+  readonly rows: { readonly epoch: bigint } | undefined;
   /** Feature level of the rows; 0: only bytes are shipped. */
   readonly level: number;
   /** Feature level that the sender's release knows; undefined: only bytes are shipped. */
@@ -73,7 +54,7 @@ export function geoDoorHandlers(
   /** Refuses rows that this stamp does not take. */
   const accepted = async (asked: Asked, limits: CallLimits): Promise<Outcome<ShippedTable>> => {
     const { account, epoch, context } = asked;
-    const readable = readableHere(world, asked, ownLevel());
+    const readable = readableHere(asked, ownLevel());
     if (!readable.ok) return readable;
     const role = await roleOf(accounts, account, limits);
     if (!role.ok) return role;
@@ -226,12 +207,10 @@ const shared = refused(
  * Refuses what this release or stamp can't read; else returns the table. `own`: feature level of this stamp; undefined: not heard yet. It has the
  * level that brought copies at least.
  */
-function readableHere(world: World, { table, epoch, rows, level, knownLevel }: Asked, own: number | undefined): Outcome<ShippedTable> {
+function readableHere({ table, epoch, rows, level, knownLevel }: Asked, own: number | undefined): Outcome<ShippedTable> {
   if (!isShippedTable(table)) return bad(`rows of table ${JSON.stringify(table)} are not shipped: this stamp may run another release`);
   if (rows === undefined) return bad("a shipment without rows");
   if (rows.epoch !== epoch) return bad("a shipment names two role epochs");
-  const early = fromTheFuture(world, rows);
-  if (early !== undefined) return early;
   const known = Math.max(own ?? 0, neededLevels.accountRoles);
   const vouched = neededLevels.vouchedShipments;
   if (hasBytes(table) && known >= vouched && knownLevel !== undefined && knownLevel < vouched) {
@@ -241,20 +220,6 @@ function readableHere(world: World, { table, epoch, rows, level, knownLevel }: A
   if (level <= known) return ok(table);
   const message = `rows of feature level ${level} are shipped to a stamp of feature level ${known}: upgrade the copy's stamp, and raise its level (./stamp upgrade finalize)`;
   return refused("failedPrecondition", "newerFormat", message);
-}
-
-/**
- * Refuses sequences and lineages far above those of the time. A log makes fewer commits in a second than that scale has numbers, and lineages are on
- * it (log-lineage.ts of @stamp/lsm).
- */
-function fromTheFuture({ clock }: World, { lineage = 0n, sequence = 0n, commits = [] }: ShippedRows): Failed | undefined {
-  const most = (aheadMs: number): bigint => BigInt(timeNumber(clock.wallMs() + aheadMs));
-  const day = most(clockSkewMs);
-  const far = [sequence, ...commits.map((commit) => commit.sequence)].find((number) => number > day);
-  const clocks = "compare the clocks of both stamps";
-  if (far !== undefined) return bad(`no log has made commit ${far} by this stamp's clock: ${clocks}`);
-  if (lineage <= most(lineageAheadMs)) return;
-  return bad(`lineage ${lineage} is over a year ahead of this stamp's clock: ${clocks}, and that of the last restore of metadata`);
 }
 
 /** Refuses rows of a table that is not copied for the account. */

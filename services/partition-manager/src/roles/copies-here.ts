@@ -9,6 +9,7 @@
  *   copy look newer than now.
  * - No report is kept from before a log of the primary began a new lineage, or from before this stamp's metadata store was put back (rule
  *   `logsHaveLineages`): the copy may lack what it had.
+ * - A lineage that a primary told by mistake hides its later reports for a minute only.
  */
 import { notAhead } from "@stamp/geo";
 
@@ -28,8 +29,12 @@ export interface ToldCopy extends CopyFacts {
   readonly copyLineage?: number | undefined;
 }
 
-/** Facts, and the lineage of this stamp under which they were told. */
-type Kept = CopyFacts & { readonly stampLineage: number };
+interface Kept extends CopyFacts {
+  /** Lineage of this stamp under which the facts were told. */
+  readonly stampLineage: number;
+  /** Wall clock when they were told, in milliseconds since 1970. */
+  readonly toldMs: number;
+}
 
 interface Now {
   readonly stampLineage: number;
@@ -37,12 +42,18 @@ interface Now {
 }
 
 const copiesMax = 10_000;
+/** Time within which a report may arrive late, in milliseconds: far above the time for which its sender waits. */
+const lateMs = 60_000;
 
 export class CopiesHere {
   readonly #copies = new Map<string, Kept>();
 
   /** `now`: lineage of this stamp, and wall clock in milliseconds since 1970. */
-  get(account: string, { stampLineage, nowMs }: Now): CopyFacts | undefined {
+  get(account: string, now: Now): CopyFacts | undefined {
+    return this.#held(account, now);
+  }
+
+  #held(account: string, { stampLineage, nowMs }: Now): Kept | undefined {
     const held = this.#copies.get(account);
     return held?.stampLineage === stampLineage ? { ...held, lastSyncMs: notAhead(held.lastSyncMs, nowMs) } : undefined;
   }
@@ -51,15 +62,16 @@ export class CopiesHere {
   told(account: string, facts: CopyFacts, now: Now): void {
     const { stampLineage, nowMs } = now;
     const { lineage = 0 } = facts;
-    const held = this.get(account, now);
+    const held = this.#held(account, now);
     const before = held?.epoch === facts.epoch && held.paired === facts.paired ? held : undefined;
     // A late report, from before the log began a new lineage.
-    if (before !== undefined && lineage < (before.lineage ?? 0)) return;
+    const isLate = before !== undefined && Math.abs(nowMs - before.toldMs) < lateMs;
+    if (isLate && lineage < (before.lineage ?? 0)) return;
     const isSame = before !== undefined && lineage === (before.lineage ?? 0);
     const kept = isSame ? before.lastSyncMs : undefined;
     const times = [kept, facts.lastSyncMs].map((time) => notAhead(time, nowMs)).filter((time) => time !== undefined);
     this.#copies.delete(account);
-    this.#copies.set(account, { ...facts, stampLineage, lastSyncMs: times.length === 0 ? undefined : Math.max(...times) });
+    this.#copies.set(account, { ...facts, stampLineage, toldMs: nowMs, lastSyncMs: times.length === 0 ? undefined : Math.max(...times) });
     const oldest = this.#copies.keys().next().value;
     if (this.#copies.size > copiesMax && oldest !== undefined) this.#copies.delete(oldest);
   }

@@ -3,13 +3,12 @@
  * keys. What is applied, and in which order, is decided by `applyShipped` and `applySeed` of @stamp/range-partition.
  *
  * Invariants:
- * - A row is applied only if its key is of its PartitionName, and if it is admitted (data/admission.ts).
- * - It is applied only to a table that is shipped, and only for an account whose rows here are a copy, as far as this server has heard. A front-end
- *   has compared the account's role; but whoever has its certificate may call without that, and would write accounts, or past holds and leases.
+ * - A row is applied only if its key is of its PartitionName, if the account's primary can have shipped it (word-of-primary.ts), and if it is
+ *   admitted (data/admission.ts).
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { compareBytes, type Failed, neededLevels, type Outcome, ok, refused } from "@stamp/base";
-import { compareVersions, type RowVersion } from "@stamp/geo";
+import { type AccountRole, compareVersions, type RowVersion } from "@stamp/geo";
 import { accountKeys, decodeKey, encodeKey, hasBytes, isShippedTable, type MayWrite, partitionStart } from "@stamp/objects";
 import { holdsKey } from "@stamp/partition-map";
 import type { CallContext, World } from "@stamp/ports";
@@ -30,6 +29,7 @@ import type { Holdings, Serving } from "../ranges/holdings.ts";
 import { admitted, keysAdmitted } from "./data/admission.ts";
 import { type DataHandle, type HandleKey, Vouchers } from "./data/data-handles.ts";
 import { rowBytesOf, type ShippingTotals } from "./shipping-figures.ts";
+import { notOfPrimary, type ShippedWord } from "./word-of-primary.ts";
 
 const bad = (message: string) => refused("invalidArgument", "badRequest", message);
 const elsewhere = (rangeId: string) =>
@@ -61,22 +61,22 @@ export class Shipments {
   /** Vouches for bytes that are written here. */
   readonly handles: HandleKey;
   readonly #mayWrite: MayWrite;
-  /** True of an account whose rows here are those of another stamp, as the partition manager has said. */
-  readonly #isCopy: (account: string) => boolean;
+  /** Role of an account at this stamp, as the partition manager said last; undefined: this server has heard none. */
+  readonly #roleOf: (account: string) => AccountRole | undefined;
 
   constructor(
     world: World,
     holdings: Holdings,
     totals: ShippingTotals,
     handles: HandleKey,
-    { mayWrite, isCopy }: { readonly mayWrite: MayWrite; readonly isCopy: (account: string) => boolean },
+    { mayWrite, roleOf }: { readonly mayWrite: MayWrite; readonly roleOf: (account: string) => AccountRole | undefined },
   ) {
     this.#world = world;
     this.#holdings = holdings;
     this.#totals = totals;
     this.handles = handles;
     this.#mayWrite = mayWrite;
-    this.#isCopy = isCopy;
+    this.#roleOf = roleOf;
   }
 
   async applyShipped(
@@ -97,18 +97,19 @@ export class Shipments {
       shipment.commits.flatMap(({ rows }) => rows.map(({ key }) => key)),
     );
     if (!keys.ok) return keys;
-    const options = this.#options(serving, partition, name, shipment.handles, context);
-    if (!options.ok) return options;
     const commits = shipment.commits.map(({ sequence, lastTicket, rows }) => ({
       sequence: fromWire(sequence),
       lastTicket: fromWire(lastTicket),
       writes: rows.map(writeOf),
     }));
+    const said = { ...wordOf(shipment), low: name, sequences: commits.map(({ sequence }) => sequence) };
+    const options = this.#options(serving, partition, said, shipment.handles, context);
+    if (!options.ok) return options;
     const held = new HighestHeld();
     const applied = await applyShipped(
       this.#world,
       partition,
-      { epoch: fromWire(shipment.epoch), paired: fromWire(shipment.paired), lineage: fromWire(shipment.lineage), name, commits },
+      { ...wordOf(shipment), name, commits },
       { ...options.value, onHeld: held.note },
     );
     if (!applied.ok) return applied;
@@ -128,16 +129,16 @@ export class Shipments {
     if (compareBytes(part.lowKey, low) < 0 || (high.length > 0 && compareBytes(part.highKey, high) > 0)) return elsewhere(rangeId);
     const rows = rowsOf(part);
     if (rows === undefined) return bad("a deletion in a part of a scan");
-    const { epoch, paired, lineage, sequence, lastTicket, lowKey, highKey, pieceOf, lastPiece } = part;
+    const { lastTicket, lowKey, highKey, pieceOf, lastPiece } = part;
+    const sequence = fromWire(part.sequence);
     const keys = partKeysAdmitted(pieceOf, rows);
     if (!keys.ok) return keys;
-    const options = this.#options(serving, partition, lowKey, part.handles, context);
+    const said = { ...wordOf(part), low: lowKey, high: highKey, sequences: [sequence] };
+    const options = this.#options(serving, partition, said, part.handles, context);
     if (!options.ok) return options;
     const seeded = {
-      epoch: fromWire(epoch),
-      paired: fromWire(paired),
-      lineage: fromWire(lineage),
-      sequence: fromWire(sequence),
+      ...wordOf(part),
+      sequence,
       lastTicket: fromWire(lastTicket),
       low: lowKey,
       high: highKey,
@@ -178,11 +179,10 @@ export class Shipments {
       : ok({ held: held.value, partition });
   }
 
-  /** `key`: of the account, or where its keys begin. */
   #options(
     { range }: Serving,
     partition: RangePartition,
-    key: Uint8Array,
+    said: Omit<ShippedWord, "account" | "table">,
     sent: readonly DataHandleMessage[],
     { deadlineMs }: CallContext,
   ) {
@@ -195,12 +195,11 @@ export class Shipments {
     const isChecked = hasBytes(range.table) && rules.on("geoPlacesChecked");
     const about = { table: range.table, isChecked, vouchers };
     const admits: AdmitsRows = (rows, stored) => admitted(this.#world, partition, rows, stored, about);
-    const account = decodeKey(key, 1);
+    const account = decodeKey(said.low, 1);
     const [[name] = []] = account.ok ? account.value : [];
     if (!account.ok || typeof name !== "string") return bad("keys of no account");
-    if (!this.#isCopy(name)) {
-      return refused("unavailable", "notReady", `this partition server has not heard that account ${name} has a copy here: try again`);
-    }
+    const refusal = notOfPrimary(this.#world, this.#roleOf(name), { ...said, account: name, table: range.table });
+    if (refusal !== undefined) return refusal;
     const ticketsOf = isVouched && rules.on("geoTicketsApart") ? encodeKey(account.value) : undefined;
     return ok({ timeoutMs: Math.max(1, deadlineMs - clock.monotonicMs()), admits, ticketsOf });
   }
@@ -215,6 +214,13 @@ function restoredSince({ lineage }: RangePartition, seededUnder: bigint | undefi
   const message = `the metadata store of this stamp was put back (lineage ${lineage.store}) since the rows were seeded: the primary seeds them again`;
   return refused("failedPrecondition", "staleLineage", message);
 }
+
+/** Role epoch, operation that began the copy, and lineage of the primary's log. */
+const wordOf = ({ epoch, paired, lineage }: { readonly epoch: bigint; readonly paired: bigint; readonly lineage: bigint }) => ({
+  epoch: fromWire(epoch),
+  paired: fromWire(paired),
+  lineage: fromWire(lineage),
+});
 
 const handleOf = ({ extentId, offsetBytes, lengthBytes, mac }: DataHandleMessage): DataHandle => ({
   place: { extentId: fromWire(extentId), offsetBytes: fromWire(offsetBytes), lengthBytes },

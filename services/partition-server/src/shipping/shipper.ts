@@ -123,13 +123,13 @@ export class Shipper {
   /** True if the account's rows here are those of another stamp, or if that is not known yet: for what must leave a copy alone. */
   mayBeCopy(account: string): boolean {
     if (this.#options.everyMs === 0) return false;
-    return this.#roles === undefined || this.isCopy(account);
+    const role = this.roleOf(account)?.role;
+    return this.#roles === undefined || role === "secondary" || role === "unseeded";
   }
 
-  /** True if the partition manager has said that the account's rows here are those of another stamp: for what writes to a copy alone. */
-  isCopy(account: string): boolean {
-    const role = this.#roles?.get(account)?.role;
-    return role === "secondary" || role === "unseeded";
+  /** Role of the account, as the partition manager said last; undefined: it named none, or has not answered yet. */
+  roleOf(account: string): AccountRole | undefined {
+    return this.#roles?.get(account);
   }
 
   /** Accounts that have gone from this stamp, with their roles as they were told last. */
