@@ -166,7 +166,9 @@ export type RuleName =
   | "raftAckAfterSync"
   | "raftReadConfirmed"
   | "raftOneChangeAtATime"
-  | "raftReturningHasNoVote";
+  | "raftReturningHasNoVote"
+  | "consensusWritesSynced"
+  | "consensusSameLineage";
 
 export interface Rules {
   on(name: RuleName): boolean;

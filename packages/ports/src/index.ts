@@ -23,7 +23,14 @@ export type { ForeignCalls, ForeignServer, ForeignTls } from "./outside/foreign-
 export type { HttpClient, IncomingAnswer, OutgoingOptions, OutgoingRequest } from "./outside/http-client.ts";
 export { jittered, type Random, uuid } from "./random.ts";
 export { SlowLog } from "./slow-log.ts";
-export { CompleteStore, type CompleteStoreWorld, markPath, type OpenCompleteOptions, openComplete } from "./stores/complete-store.ts";
+export {
+  CompleteStore,
+  type CompleteStoreWorld,
+  markPath,
+  type OpenCompleteOptions,
+  openComplete,
+  whyIncomplete,
+} from "./stores/complete-store.ts";
 export {
   claimFolder,
   decodeFormatMarker,

@@ -7,9 +7,25 @@ export const lockServiceSchema = z.object({
   advertise: z.string().optional().describe("Address that others use, when it is not the one listened at"),
   dataDir: z.string().default(".stamp/lock-service-1").describe("Folder of the metadata store"),
   metadataStore: z
-    .enum(["leveldb", "etcd"])
+    .enum(["leveldb", "etcd", "replicated"])
     .default("leveldb")
-    .describe("Where the metadata store is: in the folder of this process, or in etcd, which several lock services share"),
+    .describe(
+      "Where the metadata store is: in the folder of this process; in etcd, which several lock services share; or replicated in the folders of `members`",
+    ),
+  members: z
+    .string()
+    .default("")
+    .describe(
+      "Lock services that replicate the metadata store, this one among them: name=host:port, separated by commas; the same on each",
+    ),
+  consensusTickMs: z
+    .number()
+    .int()
+    .min(5)
+    .max(1_000)
+    .default(100)
+    .describe("Lock services that hear no leader for 10 to 20 of these times elect another one; the leader beats every second time"),
+  logEntriesMax: z.number().int().min(16).default(10_000).describe("Entries of the replicated log from which on it is cut"),
   etcdEndpoints: z.string().default("").describe("Members of etcd, host:port, separated by commas"),
   etcdPrefix: z
     .string()

@@ -5,7 +5,7 @@
  * An empty store is served only when it is told to create a stamp (`init`); a stamp never starts silently empty. While it can't serve it
  * refuses everything with `notReady` and says why.
  */
-import type { Failed, Outcome } from "@stamp/base";
+import type { Failed, FormatName, Outcome } from "@stamp/base";
 import { ok, refused, unwrap } from "@stamp/base";
 import { statusService } from "@stamp/metadata-store";
 import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
@@ -18,6 +18,7 @@ import type { OpenStore } from "./server.ts";
 import { lockServiceHandlers, metadataStoreHandlers } from "./server.ts";
 import type { EtcdSecrets } from "./store/etcd-access.ts";
 import { type Opened, openedStore } from "./store/opened-store.ts";
+import { ReplicatedStore } from "./store/replicated-store.ts";
 import { SharedStore } from "./store/shared-store.ts";
 import { LockStore, lockServiceFormats, metadataStoreName, refuseNewerRecords } from "./store/store.ts";
 
@@ -32,11 +33,12 @@ export class LockServiceRole implements Role {
   #damaged = false;
   /** The store in this folder is there, and no stamp is in it. */
   #empty = false;
-  readonly #shared: SharedStore | undefined;
+  /** The store of several lock services, of which one is active at a time; undefined: the store is this process's own. */
+  readonly #shared: SharedStore | ReplicatedStore | undefined;
   #identity: Identity | undefined;
   #listener: Listener | undefined;
 
-  /** Throws FailureError if the settings for etcd are not right. */
+  /** Throws FailureError if the settings for etcd, or the members, are not right. */
   constructor(world: World, config: LockServiceConfig, secrets: EtcdSecrets = {}) {
     this.#world = world;
     this.#config = config;
@@ -47,7 +49,10 @@ export class LockServiceRole implements Role {
       if (failure !== undefined) this.#refuse(failure);
       else if (opened !== undefined) this.#damaged = false;
     };
-    this.#shared = new SharedStore(world, config, secrets, this.#room, () => this.address, changed);
+    this.#shared =
+      config.metadataStore === "etcd"
+        ? new SharedStore(world, config, secrets, this.#room, () => this.address, changed)
+        : new ReplicatedStore(world, config, this.#room, changed);
   }
 
   get address(): string {
@@ -76,7 +81,7 @@ export class LockServiceRole implements Role {
       keysMax: this.#config.keysMax,
       snapshot: opened.access.snapshots.facts,
       leases,
-      ...(this.#shared === undefined ? {} : { etcd: this.#shared.etcdFacts }),
+      ...this.#shared?.facts,
     };
     const trouble = this.#shared?.trouble;
     return { ready: true, waitingFor: trouble === undefined ? [] : [trouble], state: "serving", facts };
@@ -84,14 +89,20 @@ export class LockServiceRole implements Role {
 
   get #waiting(): RoleStatus {
     const active = this.#shared?.activeElsewhere;
-    if (active !== undefined && !this.#damaged) return { ready: true, waitingFor: [], state: "standby", facts: { active: active.address } };
+    if (active !== undefined && !this.#damaged)
+      return { ready: true, waitingFor: [], state: "standby", facts: { active: active.address, ...this.#shared?.facts } };
     const why = (this.#damaged ? undefined : this.#shared?.trouble) ?? this.#why;
-    return { ready: false, waitingFor: [why], state: this.#damaged ? "damaged" : this.#empty ? "empty" : "starting", facts: {} };
+    return {
+      ready: false,
+      waitingFor: [why],
+      state: this.#damaged ? "damaged" : this.#empty ? "empty" : "starting",
+      facts: { ...this.#shared?.facts },
+    };
   }
 
   async start(): Promise<void> {
     unwrap(await refuseNewer(this.#world, (marked) => this.#look(marked)));
-    this.#identity = await openIdentity(this.#world, { formats: lockServiceFormats });
+    this.#identity = await openIdentity(this.#world, { formats: this.#formats });
     if (this.#shared === undefined) {
       const opened = await this.#open();
       if (opened.ok) this.#opened = opened.value;
@@ -105,6 +116,7 @@ export class LockServiceRole implements Role {
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
       served(LockService, lockServiceHandlers(access)),
       served(MetadataStore, metadataStoreHandlers(access)),
+      ...(this.#shared?.services ?? []),
       statusService(
         this.#world,
         "lock-service",
@@ -117,17 +129,23 @@ export class LockServiceRole implements Role {
     this.#shared?.start();
   }
 
+  get #formats(): readonly FormatName[] {
+    return this.#config.metadataStore === "replicated" ? [...lockServiceFormats, "consensus"] : lockServiceFormats;
+  }
+
   #refuse({ failure }: Failed): void {
     const { code, reason, message } = failure;
     const { dataDir, metadataStore } = this.#config;
     this.#damaged = code === "dataLoss";
     this.#empty = metadataStore === "leveldb" && reason === "notReady";
-    const where = metadataStore === "etcd" ? "in etcd" : `${dataDir}/stores/${metadataStoreName}`;
+    const places = { etcd: "in etcd", leveldb: `${dataDir}/stores/${metadataStoreName}`, replicated: `in ${dataDir}/stores` };
+    const where = places[metadataStore];
     this.#why = this.#damaged ? notServed(where, message) : message;
     this.#world.logger.error("the metadata store is not served", { why: this.#why });
   }
 
   async stop(): Promise<void> {
+    await this.#shared?.leave();
     await this.#listener?.close(0);
     await this.#shared?.stop();
     await this.#opened?.access.committer.close();

@@ -45,6 +45,11 @@ export interface OpenCompleteOptions {
    * since; a store of the mark's lineage that is behind the mark is refused all the same.
    */
   readonly shared?: boolean;
+  /**
+   * Other processes hold the store too, and prove its end to one another. No mark is written, and no entry is read: its owner has done that with
+   * `whyIncomplete`.
+   */
+  readonly replicated?: boolean;
   /** Called for each entry while all are read. If it refuses one, the store is refused. */
   readonly look?: (key: Uint8Array, value: Uint8Array) => Outcome<unknown>;
   /** Lineage of a store that is empty; default: a new one. */
@@ -73,13 +78,36 @@ export async function openComplete(
   if (opened.kind === "corrupt") return damaged(`LevelDB can't read it: ${opened.message}`);
   const { store } = opened;
   try {
-    const complete = await proven(world, name, store, options);
+    const complete =
+      options.replicated === true ? await replicated(world, name, store, options) : await proven(world, name, store, options);
     if (!complete.ok) await store.close();
     return complete;
   } catch (error) {
     await store.close();
     throw error;
   }
+}
+
+async function replicated(
+  world: CompleteStoreWorld,
+  name: string,
+  store: KeyValue,
+  options: OpenCompleteOptions,
+): Promise<Outcome<CompleteStore>> {
+  const stored = await store.get(proofKey);
+  const lineage = options.lineage ?? world.random.bytes(16);
+  const proof = stored === undefined ? ok({ lineage, sequence: 0, count: 0, sum: emptySum }) : decodeProof(world.digest, stored);
+  if (!proof.ok) return damaged(`the proof of its content can't be read: ${proof.failure.message}`);
+  return ok(new CompleteStore(world, name, store, proof.value, false));
+}
+
+/** Reads a whole store. Returns why its entries are not those of the proof among them; undefined: they are. */
+export async function whyIncomplete(world: Pick<World, "digest" | "rules">, store: Pick<KeyValue, "range">): Promise<string | undefined> {
+  const found = await scan(world, store);
+  if (found.proof === undefined) return found.count === 0 ? undefined : "it holds something, and no proof of its content";
+  const proof = decodeProof(world.digest, found.proof);
+  if (!proof.ok) return `the proof of its content can't be read: ${proof.failure.message}`;
+  return whyOtherContent(found, proof.value, world.rules);
 }
 
 /** Reads all of the store, and its mark. */
@@ -166,7 +194,7 @@ class LookRefused extends Error {
   }
 }
 
-async function scan({ digest }: Pick<World, "digest">, store: KeyValue, look?: OpenCompleteOptions["look"]): Promise<Found> {
+async function scan({ digest }: Pick<World, "digest">, store: Pick<KeyValue, "range">, look?: OpenCompleteOptions["look"]): Promise<Found> {
   let count = 0;
   let sum: Sum = emptySum;
   let proof: Uint8Array | undefined;
@@ -189,9 +217,8 @@ export function judgeStore(
   mark: StoreProof | undefined,
   rules: Rules,
 ): string | undefined {
-  if (rules.on("storeComplete") && !sameContent(found, proof)) {
-    return `it holds ${found.count} keys that are not the ${proof.count} keys of its last batch, ${proof.sequence}: something in it was lost or changed`;
-  }
+  const other = whyOtherContent(found, proof, rules);
+  if (other !== undefined) return other;
   if (!rules.on("storeNotBehind")) return undefined;
   if (mark === undefined) return "its mark, the file that names the last acknowledged batch, is gone";
   if (!equalBytes(mark.lineage, proof.lineage)) return "its mark is of another store: one of both was put in the place of another";
@@ -203,6 +230,11 @@ export function judgeStore(
   return undefined;
 }
 
+function whyOtherContent(found: Pick<StoreProof, "count" | "sum">, proof: StoreProof, rules: Rules): string | undefined {
+  if (!rules.on("storeComplete") || sameContent(found, proof)) return undefined;
+  return `it holds ${found.count} keys that are not the ${proof.count} keys of its last batch, ${proof.sequence}: something in it was lost or changed`;
+}
+
 export class CompleteStore implements KeyValue {
   readonly #world: CompleteStoreWorld;
   readonly #name: string;
@@ -212,8 +244,11 @@ export class CompleteStore implements KeyValue {
   #proof: StoreProof | undefined;
   #mark: DiskFile | undefined;
   #last: Promise<void> = Promise.resolve();
+  /** False: nothing outside of the store names its last batch. */
+  readonly #marked: boolean;
 
-  constructor(world: CompleteStoreWorld, name: string, store: KeyValue, proof: StoreProof) {
+  constructor(world: CompleteStoreWorld, name: string, store: KeyValue, proof: StoreProof, marked = true) {
+    this.#marked = marked;
     this.#world = world;
     this.#name = name;
     this.#store = store;
@@ -328,7 +363,7 @@ export class CompleteStore implements KeyValue {
     this.#proof = undefined;
     await this.#store.batch([...operations, { kind: "put", key: proofKey, value: encodeProof(digest, proof) }], { sync });
     this.#proof = proof;
-    if (sync) await this.#writeMark(proof);
+    if (sync && this.#marked) await this.#writeMark(proof);
   }
 
   async #writeMark(proof: StoreProof): Promise<void> {

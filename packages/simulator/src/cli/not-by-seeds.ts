@@ -5,7 +5,7 @@
 import type { RuleName } from "@stamp/base";
 
 const noProcessYet =
-  "no process of a workload runs packages/raft yet (docs/design/consensus.md). The package's own simulation finds a seed that fails without the rule";
+  "no workload has lock services that replicate their store yet (docs/design/consensus.md). The test finds a seed that fails without the rule";
 
 export interface NotBySeeds {
   readonly rule: RuleName;
@@ -328,4 +328,6 @@ export const notBySeeds: readonly NotBySeeds[] = [
   { rule: "raftReadConfirmed", why: noProcessYet, test: "packages/raft/src/simulation.test.ts" },
   { rule: "raftOneChangeAtATime", why: noProcessYet, test: "packages/raft/src/simulation.test.ts" },
   { rule: "raftReturningHasNoVote", why: noProcessYet, test: "packages/raft/src/simulation.test.ts" },
+  { rule: "consensusWritesSynced", why: noProcessYet, test: "services/lock-service/src/store/replicated.test.ts" },
+  { rule: "consensusSameLineage", why: noProcessYet, test: "services/lock-service/src/store/replicated.test.ts" },
 ];

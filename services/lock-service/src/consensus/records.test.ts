@@ -41,7 +41,8 @@ function entry(name: string, body: Entry["body"]): Golden {
 }
 
 const hardState = { term: 7, vote: "lock-service-2", commit: 5 };
-const snapshot = { generation: 3, snapshot: { index: 5, term: 6, members, sessions: { "lock-service-1": 2 ** 50 } } };
+const lineage = Uint8Array.from({ length: 16 }, (_, i) => 0xf0 + i);
+const snapshot = { generation: 3, lineage, snapshot: { index: 5, term: 6, members, sessions: { "lock-service-1": 2 ** 50 } } };
 const applied = { index: 2 ** 40, term: 6 };
 const golden: readonly Golden[] = [
   entry("entry-empty", { kind: "empty" }),
@@ -97,6 +98,7 @@ test("consensus format: an intact record whose content is no such thing is damag
     "[]",
     '{"term":-1}',
     `${"\0".repeat(8)}{"index":1}`,
+    `${"\0".repeat(24)}{"index":1}`,
     `${"\0".repeat(16)}\u0002{"voters":1}`,
   ];
   for (const [i, decode] of decoders.entries()) {

@@ -16,6 +16,8 @@ const operations = { delete: 0, put: 1 } as const;
 /** State of a member that its rows belong to. */
 export interface StoredSnapshot {
   readonly snapshot: SnapshotMeta;
+  /** Random name of the history that the rows belong to, 16 bytes. */
+  readonly lineage: Uint8Array;
   /** Number in the keys of the rows that count. */
   readonly generation: number;
 }
@@ -137,15 +139,20 @@ function snapshotOf(value: unknown): Outcome<SnapshotMeta> {
   return ok({ index, term, members: { voters, learners }, sessions: sessions as SnapshotMeta["sessions"] });
 }
 
-export const encodeSnapshot = ({ snapshot, generation }: StoredSnapshot, checksum: Checksum): Uint8Array =>
-  frame(kinds.snapshot, concatBytes([numbers(generation), encodeSnapshotMeta(snapshot)]), checksum);
+/** Length of the name of a history. */
+export const lineageBytes = 16;
+
+export const encodeSnapshot = ({ snapshot, generation, lineage }: StoredSnapshot, checksum: Checksum): Uint8Array =>
+  frame(kinds.snapshot, concatBytes([numbers(generation), lineage, encodeSnapshotMeta(snapshot)]), checksum);
 
 export function decodeSnapshot(bytes: Uint8Array, checksum: Checksum): Outcome<StoredSnapshot> {
   const payload = unframe(kinds.snapshot, bytes, checksum);
   if (!payload.ok) return payload;
-  if (payload.value.length < 8) return damaged("the description of a snapshot has at least 8 bytes");
-  const snapshot = decodeSnapshotMeta(payload.value.subarray(8));
-  return snapshot.ok ? ok({ snapshot: snapshot.value, generation: numberAt(payload.value, 0) }) : snapshot;
+  const head = 8 + lineageBytes;
+  if (payload.value.length < head) return damaged(`the description of a snapshot has at least ${head} bytes`);
+  const snapshot = decodeSnapshotMeta(payload.value.subarray(head));
+  if (!snapshot.ok) return snapshot;
+  return ok({ snapshot: snapshot.value, generation: numberAt(payload.value, 0), lineage: payload.value.slice(8, head) });
 }
 
 export const encodeApplied = ({ index, term }: Applied, checksum: Checksum): Uint8Array =>

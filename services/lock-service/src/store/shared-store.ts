@@ -9,7 +9,7 @@
 import { type Failed, FailureError, type Outcome, refused } from "@stamp/base";
 import { Election, type EtcdFacts, EtcdKeyValue, keepCompact, MemberLooks, type Session } from "@stamp/etcd";
 import { refusedByStandby } from "@stamp/metadata-store";
-import { type Address, DiskError, sleep, type World } from "@stamp/ports";
+import { type Address, DiskError, type ServedService, sleep, type World } from "@stamp/ports";
 import type { LockServiceConfig } from "../config.ts";
 import type { Room } from "../room.ts";
 import { type EtcdSecrets, etcdAccess } from "./etcd-access.ts";
@@ -63,8 +63,13 @@ export class SharedStore {
   }
 
   /** Members of etcd as the active lock service sees them; undefined at a standby. */
-  get etcdFacts(): EtcdFacts | undefined {
-    return this.#looks?.facts;
+  get facts(): { readonly etcd?: EtcdFacts | undefined } {
+    return { etcd: this.#looks?.facts };
+  }
+
+  /** Services besides those of every lock service. */
+  get services(): readonly ServedService[] {
+    return [];
   }
 
   /** The active one, if it is another process. */
@@ -88,6 +93,9 @@ export class SharedStore {
   start(): void {
     this.#running = this.#run();
   }
+
+  /** Another lock service takes over when the session is resigned, in `stop`. */
+  async leave(): Promise<void> {}
 
   async stop(): Promise<void> {
     this.#stopping.abort();

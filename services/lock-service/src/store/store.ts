@@ -61,6 +61,7 @@ export const keySize = (key: string, value: Uint8Array | undefined): number => 3
 export const metadataStoreName = "metadata";
 /** Name of the mark that a process keeps of a store in etcd. */
 const etcdStoreName = "etcd";
+const replicatedStoreName = "consensus";
 
 export class LockStore {
   readonly #store: CompleteStore;
@@ -84,6 +85,12 @@ export class LockStore {
   /** The store in etcd, as the elected process has it. Refused with `newerFormat` if a newer release wrote a record of it. */
   static async openShared(world: CompleteStoreWorld, store: KeyValue): Promise<Outcome<LockStore>> {
     const opened = await openEtcdStore(world, store);
+    return opened.ok ? ok(new LockStore(opened.value, (bytes) => world.digest.crc32c(bytes))) : opened;
+  }
+
+  /** The store that lock services replicate, as the leader of a term has it. */
+  static async openReplicated(world: CompleteStoreWorld, store: KeyValue, lineage: Uint8Array): Promise<Outcome<LockStore>> {
+    const opened = await openComplete(world, replicatedStoreName, { store, lineage, replicated: true });
     return opened.ok ? ok(new LockStore(opened.value, (bytes) => world.digest.crc32c(bytes))) : opened;
   }
 

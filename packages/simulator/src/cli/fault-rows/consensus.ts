@@ -40,4 +40,16 @@ export const consensusRows: readonly FaultRow[] = [
     tests: ["packages/raft/src/cluster.test.ts", "packages/raft/src/dialogues.test.ts", simulation],
     faults: [],
   },
+  {
+    fault: "power fails at all lock services that replicate the metadata store at once",
+    rules: ["consensusWritesSynced"],
+    tests: ["services/lock-service/src/store/replicated.test.ts"],
+    faults: [],
+  },
+  {
+    fault: "the folder of a lock service is put into another stamp, and speaks with a higher term",
+    rules: ["consensusSameLineage"],
+    tests: ["services/lock-service/src/store/replicated.test.ts"],
+    faults: [],
+  },
 ];

@@ -1,0 +1,59 @@
+/**
+ * Finds the store of a member in the folder of its process. A store that is damaged is left as it is, for people, and the member begins an empty one
+ * beside it: the others give it everything (docs/design/consensus.md).
+ *
+ *   consensus-store       number of the store that counts; absent: 1
+ *   stores/consensus-<n>  that store; n - 1 is the one that was set aside last
+ *
+ * Invariants:
+ *   - A damaged store is never written to, and never taken for an empty one that may begin a stamp.
+ *   - One store that was set aside is kept: damage that comes again does not fill the disk.
+ */
+import { fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
+import type { World } from "@stamp/ports";
+import { MemberStore, type Stored } from "./member-store.ts";
+
+export interface Folder {
+  readonly store: MemberStore;
+  readonly stored: Stored;
+  /** True if a store was set aside here, now or before. */
+  readonly setAside: boolean;
+}
+
+const numberPath = "consensus-store";
+const nameOf = (number: number): string => `consensus-${number}`;
+
+/** Refused with `newerFormat` if a newer release wrote the store. */
+export async function openFolder(world: World): Promise<Outcome<Folder>> {
+  for (let tries = 0; tries < 3; tries++) {
+    const number = await numberIn(world);
+    const opened = await MemberStore.open(world, nameOf(number));
+    if (opened.ok) return ok({ ...opened.value, setAside: number > 1 });
+    if (opened.failure.reason !== "damaged") return opened;
+    await setStoreAside(world, opened.failure.message);
+  }
+  return refused(
+    "dataLoss",
+    "damaged",
+    "three stores of this member were damaged one after another: look at its disk, and at the log above",
+  );
+}
+
+/** The store is closed. The next one that is opened is empty. */
+export async function setStoreAside(world: World, why: string): Promise<void> {
+  const number = await numberIn(world);
+  world.logger.error("the member's store is set aside; an empty one takes everything from the other members", {
+    store: nameOf(number),
+    why,
+  });
+  await world.keyValue.destroy(nameOf(number + 1));
+  await world.disk.writeAtomically(numberPath, utf8(String(number + 1)));
+  if (number > 1) await world.keyValue.destroy(nameOf(number - 1));
+}
+
+/** A number that can't be read is as good as none: no member believes its own folder. */
+async function numberIn({ disk }: Pick<World, "disk">): Promise<number> {
+  const content = await disk.readWhole(numberPath);
+  const number = content === undefined ? 1 : Number(fromUtf8(content));
+  return Number.isSafeInteger(number) && number >= 1 ? number : 1;
+}

@@ -1,0 +1,299 @@
+/**
+ * The lock service's turn as the active one of several that replicate the metadata store: its member is elected, the store is opened, it serves
+ * until leadership is lost, and follows again.
+ *
+ * Invariants (docs/design/consensus.md):
+ *   - The store is read, and terms are counted, when everything that was committed before the election is applied.
+ *   - Each group is answered after a majority has it on disk, or after a quorum has confirmed the leader.
+ *   - Members whose rows are of two lineages take nothing from one another (rule consensusSameLineage).
+ *   - An empty member begins a stamp only if it was told to (`init`), is the first of the members, has set no store aside, and every other member
+ *     has answered that it is empty, too.
+ */
+import { equalBytes, type Failed, FailureError, type Outcome, ok, refused, toHex, unwrap } from "@stamp/base";
+import { refusedByStandby } from "@stamp/metadata-store";
+import { type Address, DiskError, type ServedService, served, sleep, type World } from "@stamp/ports";
+import { firstSnapshot, type MemberId } from "@stamp/raft";
+import { Consensus, type DeliverRequest } from "@stamp/wire";
+import type { LockServiceConfig } from "../config.ts";
+import type { Leading } from "../consensus/leading.ts";
+import { Member, type MemberFacts, membersIn } from "../consensus/member.ts";
+import { type Folder, openFolder, setStoreAside } from "../consensus/member-folder.ts";
+import { Peers } from "../consensus/peers.ts";
+import { lineageBytes } from "../consensus/records.ts";
+import { ReplicatedKeyValue } from "../consensus/replicated-key-value.ts";
+import { messageFromWire } from "../consensus/wire-messages.ts";
+import type { Room } from "../room.ts";
+import { type Opened, openedStore } from "./opened-store.ts";
+import { StandbyLevel } from "./standby-level.ts";
+import { LockStore } from "./store.ts";
+
+/** After a store that can't be served was looked at, before the next look; and between two questions of an empty member. */
+const lookAgainMs = 1_000;
+/** A leader without room hands over at most so often. */
+const handOverEveryMs = 10_000;
+
+export class ReplicatedStore {
+  readonly #world: World;
+  readonly #config: LockServiceConfig;
+  readonly #room: Room;
+  readonly #members: ReadonlyMap<MemberId, Address>;
+  readonly #level: StandbyLevel;
+  readonly #tell: (opened: Opened | undefined, failure: Failed | undefined) => void;
+  readonly #stopping = new AbortController();
+  #peers: Peers;
+  #member: Member | undefined;
+  #folder: Folder | undefined;
+  /** Lineages that other members have named; empty: their rows are none. */
+  readonly #lineages = new Map<MemberId, Uint8Array>();
+  #news = (): void => {};
+  #handedOverMs = Number.NEGATIVE_INFINITY;
+  #running: Promise<void> | undefined;
+  #waits: string | undefined;
+
+  /** `tell` is told the store when it is served, undefined when it is not any more, and why it can't be. Throws FailureError for wrong settings. */
+  constructor(
+    world: World,
+    config: LockServiceConfig,
+    room: Room,
+    tell: (opened: Opened | undefined, failure: Failed | undefined) => void,
+  ) {
+    this.#world = world;
+    this.#config = config;
+    this.#room = room;
+    this.#tell = tell;
+    this.#members = unwrap(membersIn(config.members));
+    if (!this.#members.has(config.name)) {
+      const names = [...this.#members.keys()].join(", ");
+      throw new FailureError(
+        refused("invalidArgument", "badRequest", `members: names ${names}, and not ${config.name}, this process`).failure,
+      );
+    }
+    this.#level = new StandbyLevel(world);
+    this.#peers = this.#newPeers();
+  }
+
+  /** Reason why this member does not serve, for people; undefined: nothing. */
+  get trouble(): string | undefined {
+    const contradiction = this.#member?.status.contradiction;
+    return contradiction ?? this.#waits;
+  }
+
+  get facts(): { readonly consensus: object } {
+    const facts: MemberFacts | undefined = this.#member?.facts;
+    return {
+      consensus: {
+        ...facts,
+        members: [...this.#members.keys()],
+        lineage: toHex(this.#lineage),
+        setAside: this.#folder?.setAside ?? false,
+        foreign: this.#foreign,
+      },
+    };
+  }
+
+  /** The active one, if it is another process. */
+  get activeElsewhere(): { readonly holder: string; readonly address: Address } | undefined {
+    const leader = this.#member?.status.leader;
+    const address = leader === undefined ? undefined : this.#members.get(leader);
+    return leader === undefined || leader === this.#config.name || address === undefined ? undefined : { holder: leader, address };
+  }
+
+  /** Feature level of the stamp, as a follower hears it; 0: none. */
+  get level(): number {
+    return this.#level.level;
+  }
+
+  /** Answers every call while this process is not the active one. */
+  refusal(why: string): Outcome<never> {
+    const active = this.activeElsewhere;
+    if (active !== undefined) return refusedByStandby("lock service", active);
+    return refused("unavailable", "notReady", this.trouble ?? why);
+  }
+
+  /** Services besides those of every lock service. */
+  get services(): readonly ServedService[] {
+    return [served(Consensus, { deliver: async (request: DeliverRequest) => this.#deliver(request) })];
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  /** Before a planned stop, while others are still heard: another lock service takes over. */
+  async leave(): Promise<void> {
+    await this.#member?.leave();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#news();
+    await this.#running;
+  }
+
+  #newPeers(): Peers {
+    return new Peers(this.#world, {
+      name: this.#config.name,
+      members: this.#members,
+      lineage: () => this.#lineage,
+      heard: (from, lineage) => this.#heard(from, lineage),
+    });
+  }
+
+  get #lineage(): Uint8Array {
+    return this.#folder?.store.lineage ?? new Uint8Array(0);
+  }
+
+  #heard(from: MemberId, lineage: Uint8Array): void {
+    if (lineage.length !== 0 && lineage.length !== lineageBytes) return;
+    this.#lineages.set(from, lineage);
+    if (this.#isForeign) this.#news();
+  }
+
+  /** Members whose rows are of another lineage than this member's. */
+  get #foreign(): readonly MemberId[] {
+    const own = this.#lineage;
+    return [...this.#lineages].filter(([, other]) => own.length > 0 && other.length > 0 && !equalBytes(own, other)).map(([id]) => id);
+  }
+
+  /** True if a majority of the members has one lineage, and this member's is another: its folder was put here from elsewhere. */
+  get #isForeign(): boolean {
+    const others = this.#foreign.map((id) => toHex(this.#lineages.get(id) as Uint8Array));
+    return others.length * 2 > this.#members.size && new Set(others).size === 1;
+  }
+
+  #deliver({ from, to, lineage, messages }: DeliverRequest) {
+    const own = this.#lineage as Uint8Array<ArrayBuffer>;
+    if (to !== this.#config.name) return refused("invalidArgument", "badRequest", `this is ${this.#config.name}, not ${to}`);
+    if (!this.#members.has(from)) {
+      return refused("failedPrecondition", "badRequest", `${from} is no member here: \`members\` has to be the same on every lock service`);
+    }
+    const decoded = messages.map((message) => messageFromWire(from, to, message));
+    const theirs = lineage.slice();
+    this.#heard(from, theirs);
+    const same = own.length === 0 || theirs.length === 0 || equalBytes(own, theirs);
+    if (same || !this.#world.rules.on("consensusSameLineage")) this.#member?.deliver(decoded, theirs);
+    return ok({ lineage: own });
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        await this.#asMember();
+      } catch (error) {
+        if (!(error instanceof FailureError || error instanceof DiskError)) throw error;
+        if (!signal.aborted) this.#tell(undefined, refused("unavailable", "diskFailed", error.message));
+      }
+      if (!signal.aborted) await sleep(this.#world.clock, lookAgainMs, signal);
+    }
+  }
+
+  /** Runs the member of this folder until the process stops, or the folder is set aside. */
+  async #asMember(): Promise<void> {
+    const { signal } = this.#stopping;
+    const folder = await openFolder(this.#world);
+    if (!folder.ok) {
+      this.#tell(undefined, folder);
+      return;
+    }
+    this.#folder = folder.value;
+    const { store } = folder.value;
+    store.onRow = (key, value) => {
+      if (equalBytes(key, this.#level.watched.key)) this.#level.watched.seen(value);
+    };
+    this.#level.watched.seen(await store.rows.get(this.#level.watched.key));
+    const stored = store.lineage.length === 0 ? await this.#begun(folder.value) : folder.value.stored;
+    const { name, consensusTickMs: tickMs, logEntriesMax } = this.#config;
+    const options = { name, tickMs, logEntriesMax, changed: () => this.#changed() };
+    this.#member = new Member(this.#world, options, store, stored, { send: (messages) => this.#peers.send(messages) });
+    this.#member.start();
+    while (!signal.aborted && !this.#isForeign) {
+      const { leading } = this.#member;
+      if (leading === undefined)
+        await new Promise<void>((resolve) => {
+          this.#news = resolve;
+          if (this.#isForeign || signal.aborted || this.#member?.leading !== undefined) resolve();
+        });
+      else await this.#lead(this.#member, leading);
+    }
+    const isForeign = this.#isForeign;
+    await this.#member.stop();
+    this.#peers.stop();
+    this.#member = undefined;
+    this.#folder = undefined;
+    if (!isForeign || signal.aborted) return;
+    await setStoreAside(this.#world, "it is of another stamp than those of the other members, or of one that was restored since");
+    this.#peers = this.#newPeers();
+  }
+
+  #changed(): void {
+    const { status } = this.#member ?? {};
+    if (status?.leader !== undefined) this.#waits = undefined;
+    this.#news();
+  }
+
+  /** Returns the content with which an empty member starts: its own, or the first snapshot of a new stamp. */
+  async #begun({ store, stored, setAside }: Folder): Promise<Folder["stored"]> {
+    const { init, name } = this.#config;
+    const [first] = this.#members.keys();
+    this.#waits =
+      "another lock service: this one holds nothing yet, and takes everything from the others. If they hold nothing either, and a stamp was here, " +
+      "its disks are lost: `stamp health` names the newest copy of the metadata (docs/guides/metadata.md)";
+    if (!init || name !== first || setAside) return stored;
+    this.#waits = `the answers of ${this.#peers.names.join(" and ")}: a new stamp begins when each of them says that it holds nothing`;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await this.#peers.ask();
+      const answers = this.#peers.names.map((id) => this.#lineages.get(id));
+      if (answers.some((lineage) => lineage !== undefined && lineage.length > 0)) return stored;
+      if (answers.every((lineage) => lineage !== undefined)) break;
+      await sleep(this.#world.clock, lookAgainMs, signal);
+    }
+    if (signal.aborted) return stored;
+    this.#waits = "an election: all lock services have to run for the first one";
+    return store.begin(firstSnapshot([...this.#members.keys()]), this.#world.random.bytes(lineageBytes));
+  }
+
+  async #lead(member: Member, leading: Leading): Promise<void> {
+    const { logger, clock } = this.#world;
+    logger.info("elected as the active lock service", { term: leading.term });
+    const kv = new ReplicatedKeyValue(member, leading, this.#world.rules);
+    const store = await LockStore.openReplicated(this.#world, kv, this.#lineage);
+    const opened = store.ok ? await openedStore(this.#world, this.#config, store.value, this.#roomOf(member, leading), undefined) : store;
+    if (!opened.ok) {
+      const gone = opened.failure.reason === "notLeader";
+      this.#tell(undefined, gone ? undefined : opened);
+      leading.end("its store can't be served");
+      if (!gone) await sleep(clock, lookAgainMs, this.#stopping.signal);
+      return;
+    }
+    this.#tell(opened.value, undefined);
+    const { signal } = this.#stopping;
+    await new Promise<void>((resolve) => {
+      if (leading.ended.aborted || signal.aborted) resolve();
+      leading.ended.addEventListener("abort", () => resolve(), { once: true });
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    if (!signal.aborted) logger.warn("not the active lock service any more", { why: leading.why });
+    this.#tell(undefined, undefined);
+    await opened.value.access.committer.close();
+    await opened.value.access.snapshots.close();
+    await opened.value.store.close();
+  }
+
+  #roomOf(member: Member, leading: Leading) {
+    const { clock } = this.#world;
+    return {
+      refusal: async (writes: boolean) => {
+        const refusal = await this.#room.refusal(writes);
+        if (refusal !== undefined && clock.monotonicMs() - this.#handedOverMs >= handOverEveryMs) {
+          this.#handedOverMs = clock.monotonicMs();
+          member.handOver();
+        }
+        return refusal;
+      },
+      giveRoom: async () => false,
+      broken: (why: string) => leading.end(why),
+    };
+  }
+}

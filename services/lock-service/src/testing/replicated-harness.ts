@@ -1,0 +1,58 @@
+/** Three lock services that replicate the metadata store, on simulated time, disks and network. */
+import { Simulation, type SimulationOptions } from "@stamp/virtual-time";
+import { lockServiceSchema } from "../config.ts";
+import { LockServiceRole } from "../lock-service.ts";
+
+export interface ReplicatedScene {
+  readonly sim: Simulation;
+  readonly names: readonly string[];
+  /** For clients. */
+  readonly list: string;
+  /** Name of the active one; undefined: none. */
+  active(): string | undefined;
+  /** Facts of a member; undefined: it is down. */
+  facts(name: string): ConsensusFacts | undefined;
+  /** Adds the process of a member; the scene has those of all names. */
+  add(name: string, settings?: object): void;
+}
+
+export interface ConsensusFacts {
+  readonly role: string;
+  readonly term: number;
+  readonly full: boolean;
+  readonly commit: number;
+  readonly applied: number;
+  readonly lineage: string;
+  readonly setAside: boolean;
+  readonly foreign: readonly string[];
+  readonly snapshotIndex: number;
+}
+
+export const threeNames = ["lock-1", "lock-2", "lock-3"];
+
+export function replicatedScene(options: SimulationOptions, names: readonly string[] = threeNames, settings: object = {}): ReplicatedScene {
+  const sim = new Simulation(options);
+  const members = names.map((name) => `${name}=${name}`).join();
+  const scene: ReplicatedScene = {
+    sim,
+    names,
+    list: names.join(","),
+    active: () => names.find((name) => sim.isUp(name) && sim.role(name)?.status.state === "serving"),
+    facts: (name) => sim.role(name)?.status.facts.consensus as ConsensusFacts | undefined,
+    add: (name, more = {}) => {
+      const config = lockServiceSchema.parse({
+        name,
+        listen: name,
+        init: true,
+        metadataStore: "replicated",
+        members,
+        roomLookEveryMs: 0,
+        ...settings,
+        ...more,
+      });
+      sim.addProcess(name, (world) => new LockServiceRole(world, config), { restartAfterMs: 500 });
+    },
+  };
+  for (const name of names) scene.add(name);
+  return scene;
+}
