@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Outcome, prefixEnd, timeNumber } from "@stamp/base";
 import { accountKeys, encodeKey } from "@stamp/objects";
-import { Accounts, PartitionServer, RoleCommand } from "@stamp/wire";
+import { PartitionServer } from "@stamp/wire";
 import { Client, container, container1, stamp, tableRange } from "../testing/stack-harness.ts";
 
 const options = { timeoutMs: 2_000 };
@@ -55,16 +55,9 @@ test("strangers: of a copy a server takes what its primary can have sent, and no
     await sim.until(() => sim.role("pm")?.status.ready === true, 30_000, "ready");
     const client = new Client(sim);
     await container1(client);
-    const settings = { name: "copy", keys: ["a2V5"] };
-    const pair = { operation: 7n, epoch: 5n, peer: "north-1", peerDoors: ["north"] };
-    const accounts = sim.world("operator").transport.client("pm", Accounts);
-    // The manager hears the feature level of its stamp first.
-    for (;;) {
-      const obeyed = await accounts.obey({ account: "copy", command: RoleCommand.FOLLOW, settings, ...pair }, options);
-      if (obeyed.ok) break;
-      assert.equal(obeyed.failure.reason, "newerFormat");
-      await sim.sleep(500);
-    }
+    const role = { role: "secondary", epoch: 5, obeyed: { operation: 7, phase: 1 }, peer: "north-1", peerDoors: ["north"], paired: 7 };
+    const copy = { name: "copy", keys: ["a2V5"], geoRole: JSON.stringify(role) };
+    await client.execute({ case: "putAccount", value: { account: copy } });
     await sim.sleep(2_000);
     const { low, high } = accountKeys("copy");
     const name = encodeKey([["copy"], [1, "con", 1, "b"]]);
