@@ -14,6 +14,8 @@ export interface SimulationOptions {
   readonly clockStartSpreadMs?: number;
   /** The stamp has several lock services over a simulated etcd, not one over its own disk. */
   readonly overEtcd?: boolean;
+  /** The stamp has three lock services that replicate the metadata store. */
+  readonly replicatesMetadata?: boolean;
   /** Limit of virtual time; a run that reaches it fails. */
   readonly timeLimitMs?: number;
   readonly eventsMax?: number;

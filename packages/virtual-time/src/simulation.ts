@@ -78,6 +78,10 @@ export class Simulation {
     return this.#options.overEtcd === true;
   }
 
+  get replicatesMetadata(): boolean {
+    return this.#options.replicatesMetadata === true;
+  }
+
   get nowMs(): number {
     return this.#nowUs / 1000;
   }

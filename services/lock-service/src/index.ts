@@ -3,6 +3,7 @@
  * `LockServiceRole` takes a `World`.
  */
 export { type LockServiceConfig, lockServiceSchema } from "./config.ts";
+export { memberStoreName } from "./consensus/member-folder.ts";
 export { LockServiceRole } from "./lock-service.ts";
 export { type MetadataPlace, migrateMetadata } from "./metadata/migrate.ts";
 export { metadataOffline } from "./metadata/offline.ts";

@@ -1,6 +1,7 @@
 /** Tempers by name: which faults come often, so that a missing rule is noticed within few seeds. */
 import type { Focus } from "../workloads/faults/fault-kinds.ts";
 import { codingFocuses } from "./focus-coding.ts";
+import { consensusFocuses } from "./focus-consensus.ts";
 import { geoFocuses } from "./focus-geo.ts";
 
 const focuses = {
@@ -65,6 +66,7 @@ const focuses = {
   "lost-files": { weights: { "lost-file": 30, crash: 3 }, targets: /^extent-node-/, everyMs: 2_000, others: 0.1 },
   rot: { weights: { "bit-rot": 40, crash: 2, "power-loss": 2 }, everyMs: 700, others: 0.2 },
   ...codingFocuses,
+  ...consensusFocuses,
   ...geoFocuses,
   /** One replica answers a seal, and its disk is lost. */
   "lone-answers": {

@@ -5,7 +5,7 @@
 import type { RuleName } from "@stamp/base";
 
 const noProcessYet =
-  "no workload has lock services that replicate their store yet (docs/design/consensus.md). The test finds a seed that fails without the rule";
+  "no seeds of focus consensus were run without the rule yet (docs/design/consensus.md). The test finds a seed that fails without it";
 
 export interface NotBySeeds {
   readonly rule: RuleName;

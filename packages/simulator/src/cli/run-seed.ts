@@ -62,6 +62,7 @@ async function runOnce(job: SeedJob, options: Partial<SimulationOptions>): Promi
   const focus = job.focus === undefined ? undefined : focusNamed(job.focus);
   const sim = new Simulation({
     overEtcd: focus?.overEtcd === true,
+    replicatesMetadata: focus?.replicatesMetadata === true,
     clockDriftPpmMax: 200,
     timeLimitMs: 3600_000,
     rules: rulesWithout(...job.rulesOff),

@@ -96,7 +96,8 @@ class Builder {
   constructor(sim: Simulation, options: Partial<ClusterOptions>) {
     this.#sim = sim;
     const { numbersFrom = 1, port = "" } = options;
-    this.lockService = Array.from({ length: sim.overEtcd ? 2 : 1 }, (_, i) => `lock-service-${numbersFrom + i}${port}`).join();
+    const lockServices = sim.replicatesMetadata ? 3 : sim.overEtcd ? 2 : 1;
+    this.lockService = Array.from({ length: lockServices }, (_, i) => `lock-service-${numbersFrom + i}${port}`).join();
     this.#memoryTableBytes = sim.prng.pick([4, 8, 32]) * 1024;
     this.#options = {
       managers: 2,
@@ -138,7 +139,7 @@ class Builder {
   }
 
   streamLayer(): void {
-    const store = this.#sim.overEtcd ? this.#etcd() : {};
+    const store = this.#sim.overEtcd ? this.#etcd() : this.#sim.replicatesMetadata ? this.#replicated() : {};
     const { port } = this.#options;
     for (const address of lockServiceAddresses(this.lockService)) {
       const name = address.slice(0, address.length - port.length);
@@ -160,6 +161,13 @@ class Builder {
       });
     }
     for (const name of this.#names("extent-node", this.#options.extentNodes)) this.#extentNode(name);
+  }
+
+  /** Lock services that replicate the metadata store. Their log is cut often in some runs. */
+  #replicated(): Readonly<Record<string, string | number>> {
+    const { port } = this.#options;
+    const members = lockServiceAddresses(this.lockService).map((address) => `${address.slice(0, address.length - port.length)}=${address}`);
+    return { metadataStore: "replicated", members: members.join(), logEntriesMax: this.#sim.prng.pick([16, 100, 10_000]) };
   }
 
   /** A quorum of etcd, whose state outlives every crash. Gives what lock services are told of it. */

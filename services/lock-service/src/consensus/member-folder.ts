@@ -16,19 +16,20 @@ import { MemberStore, type Stored } from "./member-store.ts";
 export interface Folder {
   readonly store: MemberStore;
   readonly stored: Stored;
-  /** True if a store was set aside here, now or before. */
-  readonly setAside: boolean;
+  /** Number of the store. */
+  readonly number: number;
 }
 
 const numberPath = "consensus-store";
-const nameOf = (number: number): string => `consensus-${number}`;
+/** Name of a member's store, by its number. */
+export const memberStoreName = (number: number): string => `consensus-${number}`;
 
 /** Refused with `newerFormat` if a newer release wrote the store. */
 export async function openFolder(world: World): Promise<Outcome<Folder>> {
   for (let tries = 0; tries < 3; tries++) {
     const number = await numberIn(world);
-    const opened = await MemberStore.open(world, nameOf(number));
-    if (opened.ok) return ok({ ...opened.value, setAside: number > 1 });
+    const opened = await MemberStore.open(world, memberStoreName(number));
+    if (opened.ok) return ok({ ...opened.value, number });
     if (opened.failure.reason !== "damaged") return opened;
     await setStoreAside(world, opened.failure.message);
   }
@@ -43,12 +44,12 @@ export async function openFolder(world: World): Promise<Outcome<Folder>> {
 export async function setStoreAside(world: World, why: string): Promise<void> {
   const number = await numberIn(world);
   world.logger.error("the member's store is set aside; an empty one takes everything from the other members", {
-    store: nameOf(number),
+    store: memberStoreName(number),
     why,
   });
-  await world.keyValue.destroy(nameOf(number + 1));
+  await world.keyValue.destroy(memberStoreName(number + 1));
   await world.disk.writeAtomically(numberPath, utf8(String(number + 1)));
-  if (number > 1) await world.keyValue.destroy(nameOf(number - 1));
+  if (number > 1) await world.keyValue.destroy(memberStoreName(number - 1));
 }
 
 /** A number that can't be read is as good as none: no member believes its own folder. */

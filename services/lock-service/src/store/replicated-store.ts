@@ -85,7 +85,8 @@ export class ReplicatedStore {
         ...facts,
         members: [...this.#members.keys()],
         lineage: toHex(this.#lineage),
-        setAside: this.#folder?.setAside ?? false,
+        setAside: (this.#folder?.number ?? 1) > 1,
+        store: this.#folder?.number ?? 1,
         foreign: this.#foreign,
       },
     };
@@ -233,13 +234,13 @@ export class ReplicatedStore {
   }
 
   /** Returns the content with which an empty member starts: its own, or the first snapshot of a new stamp. */
-  async #begun({ store, stored, setAside }: Folder): Promise<Folder["stored"]> {
+  async #begun({ store, stored, number }: Folder): Promise<Folder["stored"]> {
     const { init, name } = this.#config;
     const [first] = this.#members.keys();
     this.#waits =
       "another lock service: this one holds nothing yet, and takes everything from the others. If they hold nothing either, and a stamp was here, " +
       "its disks are lost: `stamp health` names the newest copy of the metadata (docs/guides/metadata.md)";
-    if (!init || name !== first || setAside) return stored;
+    if (!init || name !== first || number > 1) return stored;
     this.#waits = `the answers of ${this.#peers.names.join(" and ")}: a new stamp begins when each of them says that it holds nothing`;
     const { signal } = this.#stopping;
     while (!signal.aborted) {

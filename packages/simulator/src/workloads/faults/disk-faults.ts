@@ -8,6 +8,7 @@ import type { Simulation } from "@stamp/virtual-time";
 import { defaultDiskOptions, digest } from "@stamp/virtual-time";
 import type { DiskFaultKind } from "./fault-kinds.ts";
 import { damageFragment } from "./fragment-faults.ts";
+import { MemberFolders } from "./member-folders.ts";
 import { forgetTables, loseTable } from "./table-faults.ts";
 
 /** Bits of a header are another fault: the whole file is not what it says. */
@@ -28,6 +29,7 @@ export class DiskFaults {
   readonly #weak: string;
   readonly #fragile: readonly string[];
   readonly #targets: readonly string[];
+  readonly #members: MemberFolders;
   #replacedTimes = 0;
   /** A store has forgotten something, until it is served nevertheless or all of it is put back. */
   #forgetful: Promise<void> | undefined;
@@ -38,6 +40,11 @@ export class DiskFaults {
     this.#weak = weak;
     this.#fragile = fragile;
     this.#targets = targets;
+    this.#members = new MemberFolders(
+      sim,
+      prng,
+      targets.filter((name) => name.startsWith("lock-service-")),
+    );
   }
 
   /** Resolves when no store lacks what it has forgotten. */
@@ -86,6 +93,8 @@ export class DiskFaults {
           prng,
           this.#targets.filter((name) => name.startsWith("extent-node-")),
         );
+      case "member-folder":
+        return this.#members.strike(lastsMs);
       case "forgetful-store":
         return this.#forgetStore(this.#targets.find((name) => name.startsWith("lock-service-")) as string);
     }

@@ -22,6 +22,11 @@ export type DiskFaultKind =
    * where a focus says so.
    */
   | "forgetful-store"
+  /**
+   * The folder of a lock service that replicates its store is lost, damaged, or put back as it was before, when every member has its standing. Only
+   * where a focus says so.
+   */
+  | "member-folder"
   /** The tables of some extent nodes, or of all, open, but have lost their last batches. Only where a focus says so. */
   | "forgetful-table";
 
@@ -75,6 +80,8 @@ export interface Focus {
   readonly workMs?: number;
   /** The stamp has two lock services over a simulated etcd. */
   readonly overEtcd?: boolean;
+  /** The stamp has three lock services that replicate the metadata store. */
+  readonly replicatesMetadata?: boolean;
   /** Callers of workload `coding` ask for so many extents, the oldest, again and again; any extents when absent. */
   readonly codesFew?: number;
   /** They ask for extents whose first replica is on the machine that may lose what was durable, as long as there are some. */
@@ -132,7 +139,7 @@ export interface FaultOptions {
 }
 
 /** Kinds that come only where a focus names them. */
-export const focusedOnly = ["broken-connection", "suspend", "lone-answer", "forgetful-store", "forgetful-table"] as const;
+export const focusedOnly = ["broken-connection", "suspend", "lone-answer", "forgetful-store", "forgetful-table", "member-folder"] as const;
 
 /** Weight of each kind where no focus says another. */
 export const usualWeights: Record<Exclude<FaultKind, "reshape" | "fragment-damage" | (typeof focusedOnly)[number]>, number> = {
