@@ -9,7 +9,9 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, type TestContext, test } from "node:test";
+import { TableClient } from "@azure/data-tables";
 import { BlobServiceClient, RestError } from "@azure/storage-blob";
+import { QueueServiceClient } from "@azure/storage-queue";
 import { utf8 } from "@stamp/base";
 import { type DrillTarget, startOwn } from "@stamp/drills";
 import { DiskError, type KeyValue } from "@stamp/ports";
@@ -33,9 +35,11 @@ class FileSystem {
     this.#path = path;
   }
 
-  static async mount(t: TestContext, path: string, mebibytes: number): Promise<FileSystem> {
+  /** `inodes`: number of files and folders that it can hold; absent: as the kernel chooses. */
+  static async mount(t: TestContext, path: string, mebibytes: number, inodes?: number): Promise<FileSystem> {
     mkdirSync(path, { recursive: true });
-    const { code, output } = await run("mount", ["-t", "tmpfs", "-o", `size=${mebibytes}m`, "stamp-drill", path]);
+    const options = inodes === undefined ? `size=${mebibytes}m` : `size=${mebibytes}m,nr_inodes=${inodes}`;
+    const { code, output } = await run("mount", ["-t", "tmpfs", "-o", options, "stamp-drill", path]);
     assert.equal(code, 0, `mounting needs root: ${output}`);
     t.after(() => run("umount", ["--lazy", path]));
     return new FileSystem(path);
@@ -64,8 +68,26 @@ class FileSystem {
     }
   }
 
+  /** Somebody else makes files until there is no inode left. */
+  takeInodes(): void {
+    mkdirSync(this.#files, { recursive: true });
+    for (let i = 0; ; i++) {
+      try {
+        closeSync(openSync(join(this.#files, `${i}`), "w"));
+      } catch (error) {
+        assert.equal((error as NodeJS.ErrnoException).code, "ENOSPC");
+        return;
+      }
+    }
+  }
+
+  get #files(): string {
+    return join(this.#path, "others");
+  }
+
   empty(): void {
     rmSync(this.#ballast, { force: true });
+    rmSync(this.#files, { recursive: true, force: true });
   }
 }
 
@@ -85,6 +107,9 @@ class Client {
 
   async start(): Promise<void> {
     await this.#container.createIfNotExists();
+    const { connectionString } = this.#target;
+    await TableClient.fromConnectionString(connectionString, "full", { allowInsecureConnection: true }).createTable();
+    await QueueServiceClient.fromConnectionString(connectionString).getQueueClient("full").createIfNotExists();
   }
 
   #content(number: number): Buffer {
@@ -119,6 +144,52 @@ class Client {
       assert.ok(performance.now() < untilMs, `${what}: ${refused.status} ${refused.text}`);
       await pause(100);
     }
+  }
+
+  /** The nodes have looked at their disks by now: the first write of each kind is refused with 503, and all are again when there is room. */
+  async firstRefused(): Promise<void> {
+    for (const [kind, write] of Object.entries(this.#kinds())) {
+      const sinceMs = performance.now();
+      const status = await write().then(
+        () => "written",
+        (error: unknown) => `${(error as RestError).statusCode} ${(error as RestError).code ?? ""}`,
+      );
+      console.log(`the first ${kind} on full disks: ${status}, ${Math.round(performance.now() - sinceMs)} ms`);
+      assert.match(status, /^503 /, kind);
+    }
+  }
+
+  async eachKindWritten(): Promise<void> {
+    // Each range asks for room by itself, so they go on one after the other.
+    for (const kind of Object.keys(this.#kinds())) {
+      const untilMs = performance.now() + healMs;
+      for (let status: number | undefined = 0; status !== undefined; ) {
+        status = await this.#kinds()
+          [kind]?.()
+          .then(
+            () => undefined,
+            (error: unknown) => (error as RestError).statusCode ?? 0,
+          );
+        assert.ok(status === undefined || (status === 503 && performance.now() < untilMs), `${kind}: ${status}`);
+        if (status !== undefined) await pause(100);
+      }
+    }
+  }
+
+  #kinds(): Record<string, () => Promise<unknown>> {
+    const options = { retryOptions: { maxTries: 1, tryTimeoutInMs: 60_000, maxRetries: 0 } };
+    const { connectionString } = this.#target;
+    const name = `n${this.#next++}`;
+    const tables = { ...options, allowInsecureConnection: true };
+    return {
+      container: () => BlobServiceClient.fromConnectionString(connectionString, options).getContainerClient(name).createIfNotExists(),
+      block: () => this.#container.getBlockBlobClient(name).stageBlock("AAAA", this.#content(1), blobBytes),
+      blob: () => this.#container.getBlockBlobClient(name).upload(this.#content(1), blobBytes),
+      "small blob": () => this.#container.getBlockBlobClient(`${name}s`).upload("x", 1),
+      entity: () =>
+        TableClient.fromConnectionString(connectionString, "full", tables).createEntity({ partitionKey: "p", rowKey: name, value: 1 }),
+      message: () => QueueServiceClient.fromConnectionString(connectionString, options).getQueueClient("full").sendMessage(name),
+    };
   }
 
   /** Until a write is refused; what it said. The one that was on its way when the disks filled may not be known to have happened. */
@@ -253,6 +324,27 @@ test("disk full: one extent node of four is nobody's trouble; with all full read
   for (let i = 0; i < 40; i++) await client.untilWritten("with room again");
   await end();
 });
+
+for (const what of ["bytes", "inodes"] as const) {
+  test(`disk full: without ${what} on any node the first write of each kind is refused with 503, and writes come back by themselves`, async (t) => {
+    const dataDir = join(folder, what);
+    const disks: FileSystem[] = [];
+    for (const name of nodes) disks.push(await FileSystem.mount(t, join(dataDir, name), 256, what === "inodes" ? 4_000 : undefined));
+    const { client, end } = await begun(t, config(dataDir), 10);
+    await client.eachKindWritten();
+    for (let round = 0; round < 2; round++) {
+      for (const disk of disks) what === "inodes" ? disk.takeInodes() : await disk.fill();
+      // Longer than from one look at a disk to the next, and to the report of it.
+      await pause(5_000);
+      await client.firstRefused();
+      await client.readsOnly(3_000);
+      for (const disk of disks) disk.empty();
+      await client.untilWritten("with room again");
+      await client.eachKindWritten();
+    }
+    await end();
+  });
+}
 
 test("disk full: clients' own writes fill every node; when others give room, writes go on", async (t) => {
   const dataDir = join(folder, "filled");

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { unwrap } from "@stamp/base";
+import { fromUtf8, type Outcome, unwrap, utf8 } from "@stamp/base";
+import type { RangePartition } from "./index.ts";
 import { nodeNames, put, read, Stamp, write } from "./testing/harness.ts";
 
 const mebibyte = 1 << 20;
@@ -30,6 +31,83 @@ test("disk full: a checkpoint that finds no room waits for it; reads go on meanw
     unwrap(await checkpoint);
     assert.equal(partition.stats.checkpoints, 1);
     unwrap(await write(partition, "a", [put("key", "other")]));
+    await partition.close();
+  });
+});
+
+function setFree(stamp: Stamp, freeBytes: number): void {
+  for (const name of nodeNames) {
+    const disk = stamp.sim.disk(name);
+    disk.options = { ...disk.options, totalBytes: disk.usedBytes() + freeBytes };
+  }
+}
+
+/** Adds one to a number, decided by what is decided and not durable. `between`: runs after the number was read. */
+const increment = (partition: RangePartition, between: () => Promise<void> = async () => {}): Promise<Outcome<number>> =>
+  partition.transact(
+    utf8("q"),
+    async (tx) => {
+      const value = await tx.get(utf8("n"));
+      await between();
+      const next = Number(value === undefined ? "0" : fromUtf8(value)) + 1;
+      return { writes: [put("n", `${next}`)], result: next };
+    },
+    { timeoutMs: 30_000, pipelined: true },
+  );
+
+const assertNotDone = (outcome: Outcome<unknown>): void => {
+  assert.ok(!outcome.ok);
+  assert.deepEqual([outcome.failure.applied, outcome.failure.reason], ["no", "noPlacement"], outcome.failure.message);
+};
+
+test("disk full: the first writes are refused at once as not done, the range stays, and writes go on when there is room", async () => {
+  const stamp = new Stamp(32);
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    unwrap(await write(partition, "a", [put("key", "value")]));
+    unwrap(await increment(partition));
+    for (let round = 0; round < 3; round++) {
+      setFree(stamp, 100 * mebibyte);
+      await stamp.sim.sleep(2_000);
+      const askedMs = stamp.sim.nowMs;
+      const plain = [0, 1, 2].map((i) => write(partition, `lock ${i}`, [put(`lost ${i}`, "value")], 30_000));
+      const pipelined = [0, 1, 2].map(() => increment(partition));
+      for (const outcome of await Promise.all([...plain, ...pipelined])) assertNotDone(outcome);
+      assert.ok(stamp.sim.nowMs - askedMs < 1_000, `${stamp.sim.nowMs - askedMs} ms`);
+      assert.equal(await read(partition, "key"), "value");
+      setFree(stamp, 2 ** 33);
+      await stamp.sim.sleep(3_000);
+      unwrap(await write(partition, "a", [put(`round ${round}`, "value")]));
+      assert.equal(unwrap(await increment(partition)), round + 2);
+    }
+    assert.deepEqual(stamp.lost, []);
+    await partition.close();
+    const next = await stamp.open(2);
+    assert.equal(await read(next, "n"), "4");
+    for (let i = 0; i < 3; i++) {
+      assert.equal(await read(next, `lost ${i}`), undefined);
+      assert.equal(await read(next, `round ${i}`), "value");
+    }
+    await next.close();
+  });
+});
+
+test("disk full: a transaction that was decided by a write which found no room is refused, also when there is room again", async () => {
+  const stamp = new Stamp(33);
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    unwrap(await increment(partition));
+    setFree(stamp, 100 * mebibyte);
+    await stamp.sim.sleep(2_000);
+    const first = increment(partition);
+    // It reads 2, which the first one wrote, and is decided when writes go on.
+    const second = increment(partition, () => stamp.sim.sleep(20_000));
+    assertNotDone(await first);
+    setFree(stamp, 2 ** 33);
+    await stamp.sim.sleep(3_000);
+    assertNotDone(await second);
+    assert.equal(unwrap(await increment(partition)), 2);
+    assert.deepEqual(stamp.lost, []);
     await partition.close();
   });
 });

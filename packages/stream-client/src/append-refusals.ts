@@ -1,5 +1,5 @@
 /** Sizes of appends that are refused before they are sent, and the meaning of refusals by extent nodes for the stream's next extents. */
-import { type Failure, type Outcome, refused } from "@stamp/base";
+import { type Failure, type Outcome, refused, unknownOutcome } from "@stamp/base";
 import { appendBlocksMax, appendPayloadBytesMax, blockPayloadBytesMax } from "@stamp/extent";
 
 const badRequest = (message: string): Outcome<never> => refused("invalidArgument", "badRequest", message);
@@ -18,6 +18,20 @@ export function sizeRefused(blocks: readonly Uint8Array[]): Outcome<never> | und
 
 /** Reasons with which every extent node refuses: another extent is no help. */
 export const hopeless: ReadonlySet<Failure["reason"]> = new Set(["messageTooLarge", "badRequest"]);
+/** Reasons with which a primary refuses before it takes any byte, or sends one to a secondary. */
+const beforeTaken: ReadonlySet<Failure["reason"]> = new Set(["diskFull", "offsetGap"]);
+
+/** Returns true if the primary certainly took no byte of the append, and no secondary was asked. */
+export const isNotTaken = ({ applied, reason }: Failure): boolean => applied === "no" && beforeTaken.has(reason);
+
+/** Returns the outcome of an append whose deadline is over. `noExtent`: why the stream has no extent to write to, if it has none. */
+export function lateOutcome(stream: string, isCertain: boolean, noExtent: Failure | undefined): Outcome<never> {
+  const why = noExtent === undefined ? "" : `: there is no extent to write to: ${noExtent.message}`;
+  if (!isCertain) return unknownOutcome("deadlineExceeded", "timeout", `an append to stream ${stream} was not acknowledged in time${why}`);
+  const message = `an append to stream ${stream} was not sent in time${why}`;
+  return noExtent === undefined ? refused("deadlineExceeded", "timeout", message) : refused("unavailable", "noPlacement", message);
+}
+
 /** Reasons after which the next extent avoids the node. */
 export const unreachable: ReadonlySet<Failure["reason"]> = new Set([
   "connectFailed",

@@ -23,11 +23,17 @@ class Model {
   wire: { extentId: number; offset: number; append: PendingAppend<number> }[] = [];
   change: number | undefined;
   /** Refusals on their way back. */
-  refusals: { extentId: number; item: number; reason: "overloaded" | "offsetGap" }[] = [];
+  refusals: { extentId: number; item: number; reason: "overloaded" | "offsetGap" | "diskFull" }[] = [];
+  /** Appends that a primary refused. */
+  readonly heard: number[] = [];
   /** Extents that a pause was asked for. */
   readonly paused: number[] = [];
 
-  constructor(seed: number) {
+  /** True if disks are full now and then. */
+  readonly #fills: boolean;
+
+  constructor(seed: number, fills = false) {
+    this.#fills = fills;
     this.prng = new Prng(seed);
     // Half of them begin with an extent that is open already.
     if (this.prng.chance(0.5)) this.extent.id = this.nextExtent++;
@@ -66,7 +72,8 @@ class Model {
     const { extent } = this;
     if (message.extentId !== extent.id || extent.broken) return;
     const end = extent.records.at(-1)?.end ?? 0;
-    const reason = message.offset !== end ? "offsetGap" : this.prng.chance(0.1) ? "overloaded" : undefined;
+    const full = this.#fills && this.prng.chance(0.2);
+    const reason = message.offset !== end ? "offsetGap" : full ? "diskFull" : this.prng.chance(0.1) ? "overloaded" : undefined;
     if (reason !== undefined) {
       if (this.prng.chance(0.95)) this.refusals.push({ extentId: extent.id, item: message.append.item, reason });
       return;
@@ -97,11 +104,29 @@ class Model {
     this.take(this.window.changed(old, length, this.extent.id));
   }
 
+  #hear(extentId: number, item: number, reason: "overloaded" | "offsetGap" | "diskFull"): void {
+    const { window } = this;
+    if (this.#fills) this.heard.push(item);
+    if (window.openExtentId !== extentId) {
+      if (reason !== "overloaded") window.notTaken(extentId, item);
+    } else if (reason === "diskFull") {
+      this.take(window.failed(extentId));
+      window.notTaken(extentId, item);
+    } else this.take(window.refused(extentId, item, reason));
+  }
+
   step(): void {
     const dice = this.prng.below(15);
     if (dice === 12 || dice === 13) {
       const refusal = this.refusals.shift();
-      if (refusal !== undefined) this.take(this.window.refused(refusal.extentId, refusal.item, refusal.reason));
+      if (refusal !== undefined) this.#hear(refusal.extentId, refusal.item, refusal.reason);
+    } else if (dice === 11 && this.#fills && this.change !== undefined) {
+      const failure = { code: "resourceExhausted", reason: "noPlacement", message: "all disks are full", applied: "no" } as const;
+      this.take(this.window.withdrawUndone(failure, (item) => item % 2 === 0));
+    } else if (dice === 11 && this.heard.length > 0) {
+      // The deadline of its caller is over.
+      const item = this.heard.shift() as number;
+      if (this.window.withdraw(item)) this.rejected.set(item, "no");
     } else if (dice === 14) {
       const paused = this.paused.shift();
       if (paused !== undefined) this.take(this.window.resume(paused));
@@ -112,6 +137,36 @@ class Model {
     else if (dice === 10 && this.prng.chance(0.3)) this.take(this.window.failed(this.extent.id));
   }
 }
+
+test("append window: what is taken back while disks are full is in no extent, and all else is there once and in order", () => {
+  let takenBack = 0;
+  fc.assert(
+    fc.property(fc.integer(), fc.array(fc.integer({ min: 1, max: 900 }), { minLength: 1, maxLength: 60 }), (seed, lengths) => {
+      const model = new Model(seed, true);
+      lengths.forEach((length, item) => {
+        model.take(model.window.submit(item, [length]));
+        for (let i = model.prng.below(6); i > 0; i--) model.step();
+      });
+      for (let i = 0; i < 20_000 && model.window.pending > 0; i++) {
+        model.step();
+        if (i % 50 === 49) model.take(model.window.failed(model.extent.id));
+        if (model.change !== undefined && i % 10 === 0) model.seal();
+      }
+      assert.deepEqual([model.window.pending, model.window.inFlightBytes, model.window.waitingBytes], [0, 0, 0]);
+      takenBack += model.rejected.size;
+      const kept = lengths.map((_, item) => item).filter((item) => !model.rejected.has(item));
+      assert.ok([...model.rejected.values()].every((applied) => applied === "no"));
+      const stored = [...model.sealed.map(({ item }) => item), ...model.extent.records.map(({ item }) => item)];
+      assert.deepEqual(
+        model.settled.map(({ item }) => item),
+        kept,
+      );
+      assert.deepEqual(stored, kept);
+    }),
+    { numRuns: 500 },
+  );
+  assert.ok(takenBack > 500, `${takenBack}`);
+});
 
 test("append window: with primaries that fail anywhere nothing is lost, nothing is there twice, order is kept", () => {
   fc.assert(
@@ -178,6 +233,7 @@ test("append window: an overloaded primary keeps its extent: what it refused is 
   window.submit(2, [80]);
   assert.deepEqual(window.refused(1, 1, "overloaded"), [], "0 may still be acknowledged, 2 is not answered");
   assert.deepEqual(window.submit(3, [80]), [], "nothing is sent meanwhile");
+  assert.equal(window.withdraw(1), false, "others follow it in the extent");
   assert.deepEqual(window.refused(1, 2, "offsetGap"), []);
   const drained = window.acknowledged(1, one);
   assert.deepEqual(

@@ -9,6 +9,7 @@
  *                   └── `overloaded` ──┘ the primary did not take it: nothing is sent until all in flight is answered; after a pause it,
  *                       and those behind it, which the gap refused, are sent again at the same offsets
  *                       `messageTooLarge`, `badRequest`: no node will ever take it. It is rejected instead of sent again, the extent stays
+ *                       `diskFull`: the primary did not take it, and the extent is left. It can be taken back until there is a next extent
  *
  * Invariants:
  *  - Appends are sent, and settled, in the order they were submitted.
@@ -186,12 +187,21 @@ export class AppendWindow<T> {
     else if (partOfDeadline < quickPart) this.#allowedBytes = Math.min(this.#allowedBytes + acknowledgedBytes, inFlightBytesMax);
   }
 
-  /** Takes back an append that was never sent; false when it is too late for that. */
+  /** Takes back an append that was never sent, or that the primary of the extent that is left did not take; false when it is too late for that. */
   withdraw(item: T): boolean {
     const at = this.#waiting.findIndex((entry) => entry.item === item && !entry.sent);
-    if (at < 0) return false;
+    if (at < 0) return this.#withdrawNotTaken(item);
     this.#waitingBytes -= (this.#waiting[at] as Entry<T>).extentBytes;
     this.#waiting.splice(at, 1);
+    return true;
+  }
+
+  #withdrawNotTaken(item: T): boolean {
+    // In an open extent it is sent again at its offset, and others follow it there.
+    const at = this.#state.kind === "changing" ? this.#sent.findIndex((entry) => entry.item === item && entry.refused) : -1;
+    if (at < 0) return false;
+    this.#sentBytes -= (this.#sent[at] as Entry<T>).extentBytes;
+    this.#sent.splice(at, 1);
     return true;
   }
 
@@ -203,10 +213,9 @@ export class AppendWindow<T> {
     return withdrawn.map((append) => ({ kind: "reject", append, failure: { ...failure, applied: "no" } }));
   }
 
-  /** Takes those of these back that were never sent. */
-  withdrawUnsent(failure: Failure, which: (item: T) => boolean): readonly WindowEffect<T>[] {
-    const withdrawn = this.#waiting.filter((entry) => !entry.sent && which(entry.item));
-    for (const { item } of withdrawn) this.withdraw(item);
+  /** Takes those of these back that certainly did not happen. */
+  withdrawUndone(failure: Failure, which: (item: T) => boolean): readonly WindowEffect<T>[] {
+    const withdrawn = [...this.#sent, ...this.#waiting].filter(({ item }) => which(item) && this.withdraw(item));
     return withdrawn.map((append) => ({ kind: "reject", append, failure: { ...failure, applied: "no" } }));
   }
 
@@ -232,6 +241,13 @@ export class AppendWindow<T> {
     if (entry !== undefined) entry.hopeless = hopeless?.failure;
     this.#state = { kind: "changing", extentId };
     return [{ kind: "change", extentId, complete: false }];
+  }
+
+  /** The primary of `extentId`, which is left, did not take this append, and sent it to no secondary. */
+  notTaken(extentId: number, item: T): void {
+    if (this.#state.kind !== "changing" || this.#state.extentId !== extentId) return;
+    const entry = this.#sent.find((one) => one.item === item);
+    if (entry !== undefined) entry.refused = true;
   }
 
   /**

@@ -57,10 +57,13 @@ test("disk full: with all nodes full writes are refused with the reason, reads g
     await stamp.sim.sleep(2_000);
     const full = await write(stream, 5, 10, 15_000);
     assert.equal(full.places.length, 0);
-    assert.match(full.refused ?? "", /4 are up, 0 of them have room on their disks/);
+    assert.match(full.refused ?? "", /0 of 4 extent nodes that are up have room on their disks/);
     // The reason is told at once from now on.
     const askedMs = stamp.sim.nowMs;
-    assert.match((await write(stream, 1, 10, 15_000)).refused ?? "", /^noPlacement: .*4 are up, 0 of them have room on their disks/);
+    assert.match(
+      (await write(stream, 1, 10, 15_000)).refused ?? "",
+      /^noPlacement: 0 of 4 extent nodes that are up have room on their disks/,
+    );
     assert.ok(stamp.sim.nowMs - askedMs < 100, `${stamp.sim.nowMs - askedMs} ms`);
     const reader = stamp.client("reader").reader;
     for (const [i, place] of first.places.entries()) {
@@ -73,5 +76,58 @@ test("disk full: with all nodes full writes are refused with the reason, reads g
     for (const [i, place] of again.places.entries()) {
       assert.deepEqual(unwrap(await reader.read(place, { timeoutMs: 5_000 })), content(20 + i));
     }
+  });
+});
+
+/** With an open extent that was written to, and then no room on any node. */
+async function fullBehind(stamp: Stamp): Promise<OwnedStream> {
+  const stream = await stamp.open("/a", 1);
+  assert.equal((await write(stream, 3)).refused, undefined);
+  await stamp.sim.sleep(2_000);
+  for (const node of nodeNames) leaveFree(stamp, node, 100 * mebibyte);
+  await stamp.sim.sleep(2_000);
+  return stream;
+}
+
+test("disk full: the first append, also one without a deadline, is refused at once as not done, and the stream goes on", async () => {
+  for (const options of [{ timeoutMs: 30_000 }, { timeoutMs: Number.POSITIVE_INFINITY, refusedWithoutRoom: true }]) {
+    const stamp = new Stamp(43, { journalSegmentBytes: 4 * mebibyte });
+    await stamp.sim.run(async () => {
+      const stream = await fullBehind(stamp);
+      const askedMs = stamp.sim.nowMs;
+      const several = await Promise.all([0, 1, 2].map((i) => stream.append([content(i)], options)));
+      for (const first of several) {
+        assert.ok(!first.ok);
+        assert.equal(first.failure.applied, "no", first.failure.message);
+        assert.equal(first.failure.reason, "noPlacement", first.failure.message);
+      }
+      assert.ok(stamp.sim.nowMs - askedMs < 1_000, `${stamp.sim.nowMs - askedMs} ms`);
+      assert.equal(stream.pendingAppends, 0);
+      for (const node of nodeNames) leaveFree(stamp, node, 2 ** 33);
+      await stamp.sim.sleep(3_000);
+      const again = await write(stream, 2, 7);
+      assert.equal(again.refused, undefined);
+      await stream.close();
+      const found = await stamp.open("/a", 2, "next");
+      let blocks = 0;
+      for await (const { payload } of found.readAll()) {
+        const expected = blocks < 3 ? blocks : blocks + 4;
+        assert.deepEqual(payload, content(expected));
+        blocks += 1;
+      }
+      assert.equal(blocks, 5);
+    });
+  }
+});
+
+test("disk full: an append without a deadline waits for room unless it is told not to", async () => {
+  const stamp = new Stamp(44, { journalSegmentBytes: 4 * mebibyte });
+  await stamp.sim.run(async () => {
+    const stream = await fullBehind(stamp);
+    const waits = stream.append([content(3)], { timeoutMs: Number.POSITIVE_INFINITY });
+    await stamp.sim.sleep(20_000);
+    assert.equal(stream.pendingAppends, 1);
+    for (const node of nodeNames) leaveFree(stamp, node, 2 ** 33);
+    unwrap(await waits);
   });
 });

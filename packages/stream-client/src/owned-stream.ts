@@ -4,12 +4,12 @@
  *
  * No stream-manager call on a steady-state append: only when an extent is full or failed.
  */
-import { Bell, type Failed, type Failure, type Outcome, type OwnerEpoch, ok, refused, unknownOutcome } from "@stamp/base";
+import { Bell, type Failed, type Failure, type Outcome, type OwnerEpoch, ok, refused } from "@stamp/base";
 import type { Timer } from "@stamp/ports";
 import { jittered, sleep, within } from "@stamp/ports";
 import { type ExtentLocation, ExtentNode, fromWire, toWire } from "@stamp/wire";
 import { AppendBlocks } from "./append-blocks.ts";
-import { hopeless, payloadBytes, sizeRefused, unreachable } from "./append-refusals.ts";
+import { hopeless, isNotTaken, lateOutcome, payloadBytes, sizeRefused, unreachable } from "./append-refusals.ts";
 import { AppendWindow, type PendingAppend, type WindowEffect, type WindowEnd } from "./append-window.ts";
 import { changeBackoffMaxMs, changeTimeoutMs, ManagerCalls } from "./manager-calls.ts";
 import { OwnedExtents } from "./owned-extents.ts";
@@ -21,6 +21,8 @@ import type { AppendOptions, Place, StoredBlock, StreamExtent, StreamPlace } fro
 interface Item {
   readonly blocks: AppendBlocks;
   readonly resolve: (outcome: Outcome<readonly Place[]>) => void;
+  /** True if the append waits for as long as no extent node has room. */
+  readonly waitsForRoom: boolean;
   timer: Timer | undefined;
 }
 
@@ -149,11 +151,12 @@ export class OwnedStream {
    * happen; one that was not sent is taken back. `staleOwnerEpoch`: another owner has the stream. `noPlacement`: see `noRoom`.
    */
   append(blocks: readonly Uint8Array[], options: AppendOptions): Promise<Outcome<readonly Place[]>> {
-    const refusal = this.#refusal(blocks) ?? (Number.isFinite(options.timeoutMs) ? this.noRoom : undefined);
+    const waitsForRoom = !Number.isFinite(options.timeoutMs) && options.refusedWithoutRoom !== true;
+    const refusal = this.#refusal(blocks) ?? (waitsForRoom ? undefined : this.noRoom);
     if (refusal !== undefined) return Promise.resolve(refusal);
     const { clock } = this.#parts.world;
     return new Promise((resolve) => {
-      const item: Item = { blocks: new AppendBlocks(blocks, options.whenFree), resolve, timer: undefined };
+      const item: Item = { blocks: new AppendBlocks(blocks, options.whenFree), resolve, waitsForRoom, timer: undefined };
       if (Number.isFinite(options.timeoutMs)) {
         item.timer = clock.after(options.timeoutMs, () => this.#late(item));
       }
@@ -182,8 +185,8 @@ export class OwnedStream {
   #noExtent: Failure | undefined;
 
   /**
-   * Not enough extent nodes can take an extent: their disks are full, or too few of them are up. Until there is an extent what has a deadline
-   * is refused with this at once, so that whoever waits hears the reason; the stream goes on asking.
+   * Not enough extent nodes can take an extent: their disks are full, or too few of them are up. Until there is an extent, the stream refuses
+   * with this at once what does not wait for room, and takes back what certainly did not happen. The stream goes on asking.
    */
   get noRoom(): Failed | undefined {
     return this.#noRoom;
@@ -191,16 +194,9 @@ export class OwnedStream {
   #noRoom: Failed | undefined;
 
   #late(item: Item): void {
-    const why = this.#noExtent === undefined ? "" : `: there is no extent to write to: ${this.#noExtent.message}`;
-    if (this.#window.withdraw(item)) {
-      const message = `an append to stream ${this.name} was not sent in time${why}`;
-      item.resolve(
-        this.#noExtent === undefined ? refused("deadlineExceeded", "timeout", message) : refused("unavailable", "noPlacement", message),
-      );
-      this.#checkIdle();
-    } else {
-      item.resolve(unknownOutcome("deadlineExceeded", "timeout", `an append to stream ${this.name} was not acknowledged in time${why}`));
-    }
+    const isCertain = this.#window.withdraw(item);
+    item.resolve(lateOutcome(this.name, isCertain, this.#noExtent));
+    if (isCertain) this.#checkIdle();
   }
 
   #act(effects: readonly WindowEffect<Item>[]): void {
@@ -256,7 +252,10 @@ export class OwnedStream {
         this.#act(this.#window.acknowledged(extentId, Math.max(fromWire(answer.value.committedBytes), fromWire(answer.value.endBytes))));
         return;
       }
-      if (this.#window.openExtentId !== extentId) return;
+      if (this.#window.openExtentId !== extentId) {
+        if (!answer.ok && isNotTaken(answer.failure)) this.#window.notTaken(extentId, append.item);
+        return;
+      }
       if (!answer.ok && answer.failure.applied === "no" && hopeless.has(answer.failure.reason)) {
         const { reason, message } = answer.failure;
         world.logger.error("an append is refused for ever", { stream: this.name, extentId, primary, reason, message });
@@ -264,15 +263,13 @@ export class OwnedStream {
         return;
       }
       if (!answer.ok && this.#waitsForPrimary(answer.failure)) {
-        this.#act(this.#window.refused(extentId, append.item, answer.failure.reason as "overloaded" | "offsetGap"));
-        return;
+        return this.#act(this.#window.refused(extentId, append.item, answer.failure.reason as "overloaded" | "offsetGap"));
       }
       this.#emptyExtents = this.#window.committedBytes > 0 ? 0 : this.#emptyExtents + 1;
       if (answer.ok) {
         world.logger.error("an append landed where it was not sent", { stream: this.name, extentId, offsetBytes });
       } else if (answer.failure.reason === "staleOwnerEpoch") {
-        this.#fence(answer.failure);
-        return;
+        return this.#fence(answer.failure);
       } else {
         const { reason, message, details } = answer.failure;
         world.logger.info("an append failed, the next extent follows", { stream: this.name, extentId, primary, reason, message });
@@ -286,6 +283,7 @@ export class OwnedStream {
           tooLarge ? { item: append.item, failure: refused("invalidArgument", "messageTooLarge", why).failure } : undefined,
         ),
       );
+      if (!answer.ok && isNotTaken(answer.failure)) this.#window.notTaken(extentId, append.item);
     });
   }
 
@@ -311,7 +309,7 @@ export class OwnedStream {
   async #change(extentId: number, complete: boolean): Promise<void> {
     const { clock, random, logger } = this.#parts.world;
     const startMs = clock.monotonicMs();
-    let backoffMs = changeBackoffStartMs;
+    let [backoffMs, toldWhy] = [changeBackoffStartMs, ""];
     if (this.#emptyExtents > 0) {
       // The next extent is asked for at once when one fails, but not in a storm when all do.
       const pauseMs = Math.min(changeBackoffStartMs * 2 ** Math.min(this.#emptyExtents - 1, 10), changeBackoffMaxMs);
@@ -338,12 +336,14 @@ export class OwnedStream {
         this.#fence(outcome.failure);
         return;
       }
-      this.#noExtent = outcome.ok ? undefined : outcome.failure;
       const why = outcome.ok ? "no successor in the answer" : `${outcome.failure.reason}: ${outcome.failure.message}`;
-      logger.warn("no next extent for a stream yet", { stream: this.name, extentId, why });
+      // While all disks are full the answer comes at once, and again and again.
+      if (why !== toldWhy) logger.warn("no next extent for a stream yet", { stream: this.name, extentId, why });
+      toldWhy = why;
+      this.#noExtent = outcome.ok ? undefined : outcome.failure;
       if (!outcome.ok && outcome.failure.reason === "noPlacement") {
         this.#noRoom = refused("resourceExhausted", "noPlacement", outcome.failure.message);
-        this.#act(this.#window.withdrawUnsent(this.#noRoom.failure, ({ timer }) => timer !== undefined));
+        this.#act(this.#window.withdrawUndone(this.#noRoom.failure, ({ waitsForRoom }) => !waitsForRoom));
       }
       await sleep(clock, jittered(random, backoffMs), this.#stop.signal);
       backoffMs = Math.min(backoffMs * 2, changeBackoffMaxMs);

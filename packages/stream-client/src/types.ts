@@ -52,7 +52,10 @@ export interface StreamClientOptions {
 }
 
 export interface AppendOptions {
+  /** Deadline of the caller, in milliseconds. `Infinity`: none; the append also waits for room on the disks, unless `refusedWithoutRoom`. */
   readonly timeoutMs: number;
+  /** True: an append without a deadline is refused with `noPlacement`, as certainly not done, while no extent node has room. */
+  readonly refusedWithoutRoom?: boolean;
   /** Called once, or never, when the append is acknowledged and no connection sends its blocks any more; perhaps after the result. */
   readonly whenFree?: (() => void) | undefined;
 }

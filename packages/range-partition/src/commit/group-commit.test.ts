@@ -152,6 +152,55 @@ test("cut: what the log acknowledged is applied at once; what it did not is not 
   }
 });
 
+test("no room: what waits behind a group that no node took goes with it, and its sequences are given again", async () => {
+  const world = new Simulation({ seed: 1 }).world("server");
+  const appended = Promise.withResolvers<Outcome<readonly Place[]>>();
+  let appends = 0;
+  const stream = { noRoom: undefined, append: () => (++appends === 1 ? appended.promise : Promise.resolve(ok([place]))) };
+  const applied: number[] = [];
+  const commit = commitTo(world, stream, {
+    apply: ({ firstSequence }) => applied.push(firstSequence),
+    onLost: () => assert.fail("not lost"),
+  });
+  const seen: boolean[] = [];
+  const freed: string[] = [];
+  const write = (name: string): Promise<Outcome<void>> =>
+    commit.commit(
+      [{ kind: "put", key: utf8(name), value: utf8("v") }],
+      60_000,
+      () => freed.push(name),
+      (durable) => seen.push(durable),
+    );
+  const first = write("a");
+  await settled();
+  const waiting = [write("b"), write("c")];
+  appended.resolve(refused("resourceExhausted", "noPlacement", "all disks are full"));
+  assert.deepEqual((await Promise.all([first, ...waiting])).map(wordOf), ["no", "no", "no"]);
+  assert.deepEqual([seen, freed, applied, appends], [[false, false, false], ["a", "b", "c"], [], 1]);
+  assert.equal(wordOf(await write("d")), "done");
+  assert.deepEqual([applied, appends, commit.undurableBytes], [[41], 2, 0]);
+});
+
+test("no room: a leaving partition is not lost by a refusal of its log, and what was on its way there happens by the record", async () => {
+  const world = new Simulation({ seed: 1 }).world("server");
+  const appended = Promise.withResolvers<Outcome<readonly Place[]>>();
+  const applied: number[] = [];
+  const commit = commitTo(
+    world,
+    { noRoom: undefined, append: () => appended.promise },
+    { apply: ({ firstSequence }) => applied.push(firstSequence), onLost: () => assert.fail("not lost") },
+  );
+  const write = commit.commit([{ kind: "put", key: utf8("a"), value: utf8("v") }], 60_000, () => {});
+  await settled();
+  const left = commit.leave();
+  appended.resolve(refused("resourceExhausted", "noPlacement", "all disks are full"));
+  await settled();
+  assert.deepEqual(applied, []);
+  left.recorded(ok());
+  assert.equal(wordOf(await write), "done");
+  assert.deepEqual(applied, [41]);
+});
+
 test("overdue: commits whose callers have gone wait up to a bound in bytes; beyond it nothing is queued until they are durable", async () => {
   const simulation = new Simulation({ seed: 1 });
   await simulation.run(async () => {

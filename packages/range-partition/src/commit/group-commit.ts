@@ -4,7 +4,8 @@
  *
  * Invariants: records reach the log in the order of their sequences (one append in flight, sequences without a gap); a transaction is
  * applied only after its record is durable, in sequence order; when an append fails the log is lost (the stream layer repeats everything
- * else itself), and nothing is ever committed again. At the end what was decided and is not durable may go along in another record
+ * else itself), and nothing is ever committed again. One failure is none of the log: no disk has room, and no node took a byte. Then the
+ * group did not happen, nor what was decided behind it, and its sequences are given again. At the end what was decided and is not durable may go along in another record
  * (`leave`): it happened when either is durable. Or the log is cut behind what it acknowledged (`cut`): it did not happen.
  */
 import { assert, Bell, type Failed, type Failure, type Histogram, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
@@ -300,7 +301,7 @@ export class GroupCommit {
       this.#world.digest.crc32c(part, seed),
     );
     const sinceMs = this.#world.clock.monotonicMs();
-    const placed = await this.#log.append([record], { timeoutMs: Number.POSITIVE_INFINITY });
+    const placed = await this.#log.append([record], { timeoutMs: Number.POSITIVE_INFINITY, refusedWithoutRoom: true });
     appends.since(sinceMs);
     if (placed.ok) {
       this.#durable(group, { place: placed.value[0] as Place, bytes: record.length });
@@ -313,10 +314,26 @@ export class GroupCommit {
       else void promise.then((there) => this.#fail(group, there ? didNot : placed));
       return;
     }
-    this.end(placed.failure);
+    const isTakenBack = this.#ended === undefined && placed.failure.applied === "no" && placed.failure.reason === "noPlacement";
+    if (isTakenBack && this.#elsewhere === undefined) {
+      this.#takeBack(group, placed);
+      return;
+    }
+    if (!isTakenBack) this.end(placed.failure);
     if (this.#elsewhere === undefined) this.#fail(group, placed);
     else void this.#elsewhere.then((recorded) => recorded.ok || this.#fail(group, neither(placed, recorded)));
-    onLost(placed.failure);
+    if (!isTakenBack) onLost(placed.failure);
+  }
+
+  /**
+   * No byte of the group's record was taken anywhere. What waits was decided behind the group, perhaps by what the group writes, and goes
+   * with it. A transaction that is being decided by it is refused when it is decided (`Transactions`).
+   */
+  #takeBack(group: Group, failed: Failed): void {
+    this.#lastSequence = group.firstSequence - 1;
+    const waiting = this.#queue.splice(0);
+    this.#fail(group, failed);
+    for (const { settle } of waiting) settle(failed);
   }
 
   /** The first time that this is known. */

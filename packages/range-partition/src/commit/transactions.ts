@@ -156,7 +156,7 @@ export class Transactions {
     if (!inTurn || closedMeanwhile !== undefined) {
       leave();
       if (closedMeanwhile !== undefined) return { ok: false, failure: closedMeanwhile };
-      return refused("deadlineExceeded", "timeout", `no turn for this row of ${rangeId}`);
+      return commit.noRoom ?? refused("deadlineExceeded", "timeout", `no turn for this row of ${rangeId}`);
     }
     let decided: Decided<T>;
     // Both at once: tickets with a lead rise as those without it do.
@@ -242,6 +242,15 @@ export class Transactions {
       release();
       leave();
       return noRoom;
+    }
+    if (writes.length > 0 && seen?.durable === false) {
+      // A write that this transaction read was taken back meanwhile (`GroupCommit.#takeBack`), or the range has ended.
+      release();
+      leave();
+      return (
+        commit.refusal(writes) ??
+        refused("unavailable", "noPlacement", `a write in ${rangeId} found no room, and this one was decided by it`)
+      );
     }
     const refusal = writes.length > 0 ? commit.refusal(writes) : undefined;
     if (writes.length === 0 || refusal !== undefined) {

@@ -42,7 +42,7 @@ export class Allocator {
 
   waits(): string[] {
     const { config, nodes } = this.#term;
-    if (this.#waitingForNodes === 0) return [];
+    if (this.#waitingForNodes === 0) return this.#lacksRoom(nodes.placeable().length) ? [`no new extent can be made: ${this.lacks}`] : [];
     return [
       `${this.#waitingForNodes} new extents wait for extent nodes: ${nodes.upCount} are up, ${nodes.placeable().length} of them have room on their disks, at least ${config.minCopies} must take them`,
     ];
@@ -110,7 +110,7 @@ export class Allocator {
     return ok(this.#nextId - 1);
   }
 
-  /** Waits for nodes as long as somebody waits for the extent. */
+  /** Waits for nodes as long as somebody waits for the extent. Refuses at once if it is room that lacks. */
   async #place(request: Wanted, passedOver: ReadonlySet<string>): Promise<Outcome<PlacementNode[]>> {
     const { config, ended, nodes, world } = this.#term;
     const { copies, minCopies } = config;
@@ -127,12 +127,11 @@ export class Allocator {
         const chosen = place({ nodes: candidates, copies, minCopies, avoid, spare, random: () => world.random.float() });
         // Nodes that are known from before get the time to report before an extent is made with fewer copies.
         if (chosen.length >= copies || (chosen.length >= minCopies && !nodes.settling)) return ok(chosen);
-        if (ended.aborted || !request.wanted()) {
-          return refused(
-            "unavailable",
-            "noPlacement",
-            `${candidates.length} of ${nodes.upCount} extent nodes that are up have room on their disks for new extents, ${minCopies} are needed`,
-          );
+        const left = ended.aborted || !request.wanted();
+        if (left || this.#lacksRoom(candidates.length)) {
+          const message = `${candidates.length} of ${nodes.upCount} extent nodes that are up have room on their disks for new extents, ${minCopies} are needed`;
+          // The caller asks again at once what is `unavailable`.
+          return refused(left ? "unavailable" : "resourceExhausted", "noPlacement", message);
         }
         if (!waiting) {
           waiting = true;
@@ -143,6 +142,12 @@ export class Allocator {
     } finally {
       if (waiting) this.#waitingForNodes -= 1;
     }
+  }
+
+  /** Returns true if waiting is of no use: disks are full, and nodes that are down would not be enough if all of them came back. */
+  #lacksRoom(candidates: number): boolean {
+    const { config, nodes } = this.#term;
+    return nodes.fullCount > 0 && candidates + nodes.awaitedCount < config.minCopies;
   }
 
   /** The nodes that did not do it. */

@@ -60,10 +60,10 @@ test("placement: who waits for an extent is told that there is no room: on the m
     };
     const lacks = async (): Promise<string> => unwrap(await cluster.sm((sm, timeoutMs) => sm.getRoom({}, { timeoutMs }))).lacks.join("; ");
     assert.equal(await lacks(), "");
-    for (const [away, names, why, lacking] of [
-      [fill, ["lock"], /nothing is recorded: the disk of the metadata store is full/, /nothing is recorded/],
-      [fill, nodeNames, /0 of them have room/, /^0 of 4 extent nodes that are up have room/],
-      [cut, nodeNames, /can't be sealed: no intact replica answers/, /^0 of 0 extent nodes that are up/],
+    for (const [away, names, why, applied, lacking] of [
+      [fill, ["lock"], /nothing is recorded: the disk of the metadata store is full/, "unknown", /nothing is recorded/],
+      [fill, nodeNames, /0 of 4 extent nodes that are up have room/, "no", /^0 of 4 extent nodes that are up have room/],
+      [cut, nodeNames, /can't be sealed: no intact replica answers/, "unknown", /^0 of 0 extent nodes that are up/],
     ] as const) {
       const back = names.map(away);
       await sim.sleep(15_000);
@@ -71,13 +71,13 @@ test("placement: who waits for an extent is told that there is no room: on the m
       await sim.sleep(15_000);
       const refused = await cluster.tryNext("/s", 1, extent.extentId, 0n, [], 5_000);
       assert.ok(!refused.ok);
-      assert.deepEqual([refused.failure.reason, refused.failure.applied], ["noPlacement", "unknown"]);
+      assert.deepEqual([refused.failure.reason, refused.failure.applied], ["noPlacement", applied]);
       assert.match(refused.failure.message, why);
       assert.match(JSON.stringify(sim.role("sm1")?.status.facts.waits), why);
       assert.match(await lacks(), lacking);
       for (const one of back) one();
-      extent = first(await cluster.next("/s", 1, extent.extentId));
       await cluster.until("there is room", async () => (await lacks()) === "");
+      extent = first(await cluster.next("/s", 1, extent.extentId));
     }
   });
 });

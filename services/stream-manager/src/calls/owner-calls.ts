@@ -283,18 +283,19 @@ export class OwnerCalls {
     const ahead = await this.#ahead.take(stream, ownerEpoch, predecessor, avoidAddresses);
     const allocated =
       ahead === undefined ? await this.#allocator.allocate({ stream, ownerEpoch, predecessor, avoidAddresses, wanted, steps }) : ok(ahead);
-    if (allocated.ok) prepared = allocated.value;
+    // The seal goes on, and the next call joins it. A node without room may answer no fence for as long as it has none.
+    if (!allocated.ok) return allocated;
+    prepared = allocated.value;
     const sealed = await sealing;
     const told = (id: ExtentId): void => {
       steps.reached("opened");
       world.logger.info("extent succeeded", { stream, extent: predecessor ?? 0, successor: id, ahead: ahead !== undefined, ms: steps.ms });
     };
-    if (isTogether && prepared !== undefined) {
-      told(prepared);
+    const id = allocated.value;
+    if (isTogether) {
+      told(id);
       return ok();
     }
-    if (!allocated.ok) return allocated;
-    const id = allocated.value;
     if (sealed !== undefined && !sealed.ok) {
       this.#allocator.drop(id);
       return sealed;

@@ -249,6 +249,22 @@ export class NodeTable {
     return this.#farTerms;
   }
 
+  /** Number of nodes that are up, serve, and have no room for new extents on their disks. */
+  get fullCount(): number {
+    return this.#servingWhere((nodeId) => this.up(nodeId) && this.#health.get(nodeId)?.load.acceptsNewExtents === false);
+  }
+
+  /** Number of nodes that serve when they are up, and are not up. */
+  get awaitedCount(): number {
+    return this.#servingWhere((nodeId) => !this.up(nodeId));
+  }
+
+  #servingWhere(holds: (nodeId: string) => boolean): number {
+    let count = 0;
+    for (const { nodeId, duty } of this.#state.nodes()) if ((duty === undefined || duty === "serving") && holds(nodeId)) count += 1;
+    return count;
+  }
+
   placeable(): PlacementNode[] {
     const nodes: PlacementNode[] = [];
     for (const record of this.#state.nodes()) {
