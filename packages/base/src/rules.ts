@@ -76,6 +76,8 @@ export type RuleName =
   | "pipelineSeesPending"
   | "pipelineAnswersDurable"
   | "plainAfterPipelined"
+  | "takenBackTogether"
+  | "decidedByLostRefused"
   | "replayBySequence"
   | "truncateAfterCheckpoint"
   | "restUntilCheckpointed"

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromUtf8, type Outcome, unwrap, utf8 } from "@stamp/base";
+import { fromUtf8, type Outcome, type RuleName, unwrap, utf8 } from "@stamp/base";
 import type { RangePartition } from "./index.ts";
 import { nodeNames, put, read, Stamp, write } from "./testing/harness.ts";
 
@@ -92,21 +92,65 @@ test("disk full: the first writes are refused at once as not done, the range sta
   });
 });
 
-test("disk full: a transaction that was decided by a write which found no room is refused, also when there is room again", async () => {
-  const stamp = new Stamp(33);
+/** The outcome of a transaction that reads 2, which is taken back, and is decided when there is room again; and what an owner finds then. */
+async function decidedByLost(without: readonly RuleName[]): Promise<{ outcome: Outcome<number>; value: string | undefined }> {
+  const stamp = new Stamp(33, { without });
+  let found: { outcome: Outcome<number>; value: string | undefined } | undefined;
   await stamp.sim.run(async () => {
     const partition = await stamp.open(1);
     unwrap(await increment(partition));
     setFree(stamp, 100 * mebibyte);
     await stamp.sim.sleep(2_000);
     const first = increment(partition);
-    // It reads 2, which the first one wrote, and is decided when writes go on.
     const second = increment(partition, () => stamp.sim.sleep(20_000));
     assertNotDone(await first);
     setFree(stamp, 2 ** 33);
     await stamp.sim.sleep(3_000);
-    assertNotDone(await second);
-    assert.equal(unwrap(await increment(partition)), 2);
+    const outcome = await second;
+    found = { outcome, value: await read(partition, "n") };
+    assert.deepEqual(stamp.lost, []);
+    await partition.close();
+  });
+  assert.ok(found);
+  return found;
+}
+
+test("disk full: a transaction that was decided by a write which found no room is refused, also when there is room again", async () => {
+  const { outcome, value } = await decidedByLost([]);
+  assertNotDone(outcome);
+  assert.equal(value, "1");
+  const without = await decidedByLost(["decidedByLostRefused"]);
+  assert.equal(unwrap(without.outcome), 3, "without the rule it counts on a write that never was");
+});
+
+test("disk full: who waits for a write that finds no room hears so at once; who only reads is answered with what is durable", async () => {
+  const stamp = new Stamp(34);
+  await stamp.sim.run(async () => {
+    const partition = await stamp.open(1);
+    unwrap(await increment(partition));
+    setFree(stamp, 100 * mebibyte);
+    await stamp.sim.sleep(2_000);
+    const askedMs = stamp.sim.nowMs;
+    const first = increment(partition);
+    const options = { timeoutMs: 30_000, pipelined: true };
+    const looks = (pauseMs: number, pipelined: boolean): Promise<Outcome<string>> =>
+      partition.transact(
+        utf8("q"),
+        async (tx) => {
+          const value = fromUtf8((await tx.get(utf8("n"))) ?? utf8("0"));
+          await stamp.sim.sleep(pauseMs);
+          return { writes: [], result: value };
+        },
+        { ...options, pipelined },
+      );
+    const told = looks(0, true);
+    const slow = looks(500, true);
+    const plain = looks(0, false);
+    for (const outcome of await Promise.all([first, told, slow])) assertNotDone(outcome);
+    assert.equal(unwrap(await plain), "1");
+    assert.ok(stamp.sim.nowMs - askedMs < 1_000, `${stamp.sim.nowMs - askedMs} ms`);
+    setFree(stamp, 2 ** 33);
+    await stamp.sim.sleep(3_000);
     assert.deepEqual(stamp.lost, []);
     await partition.close();
   });

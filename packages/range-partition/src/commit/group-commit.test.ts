@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Histogram, type Outcome, ok, refused, unknownOutcome, utf8 } from "@stamp/base";
+import { Histogram, type Outcome, ok, refused, rulesWithout, unknownOutcome, utf8 } from "@stamp/base";
 import type { World } from "@stamp/ports";
 import type { OwnedStream, Place } from "@stamp/stream-client";
 import { Simulation } from "@stamp/virtual-time";
@@ -179,6 +179,26 @@ test("no room: what waits behind a group that no node took goes with it, and its
   assert.deepEqual([seen, freed, applied, appends], [[false, false, false], ["a", "b", "c"], [], 1]);
   assert.equal(wordOf(await write("d")), "done");
   assert.deepEqual([applied, appends, commit.undurableBytes], [[41], 2, 0]);
+});
+
+test("no room: without the rule takenBackTogether a commit happens that was decided by one which did not", async () => {
+  const world = new Simulation({ seed: 1, rules: rulesWithout("takenBackTogether") }).world("server");
+  const appended = Promise.withResolvers<Outcome<readonly Place[]>>();
+  let appends = 0;
+  const stream = { noRoom: undefined, append: () => (++appends === 1 ? appended.promise : Promise.resolve(ok([place]))) };
+  const commit = commitTo(world, stream, { apply: () => {}, onLost: () => {} });
+  const write = (name: string): Promise<Outcome<void>> =>
+    commit.commit(
+      [{ kind: "put", key: utf8(name), value: utf8("v") }],
+      60_000,
+      () => {},
+      () => {},
+    );
+  const first = write("a");
+  await settled();
+  const behind = write("b");
+  appended.resolve(refused("resourceExhausted", "noPlacement", "all disks are full"));
+  assert.deepEqual((await Promise.all([first, behind])).map(wordOf), ["no", "done"]);
 });
 
 test("no room: a leaving partition is not lost by a refusal of its log, and what was on its way there happens by the record", async () => {

@@ -5,8 +5,9 @@
  * Invariants: records reach the log in the order of their sequences (one append in flight, sequences without a gap); a transaction is
  * applied only after its record is durable, in sequence order; when an append fails the log is lost (the stream layer repeats everything
  * else itself), and nothing is ever committed again. One failure is none of the log: no disk has room, and no node took a byte. Then the
- * group did not happen, nor what was decided behind it, and its sequences are given again. At the end what was decided and is not durable may go along in another record
- * (`leave`): it happened when either is durable. Or the log is cut behind what it acknowledged (`cut`): it did not happen.
+ * group did not happen, nor what was decided behind it, and its sequences are given again. At the end what was decided and is not durable
+ * may go along in another record (`leave`): it happened when either is durable. Or the log is cut behind what it acknowledged (`cut`): it
+ * did not happen.
  */
 import { assert, Bell, type Failed, type Failure, type Histogram, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import { encodeCommit, writesBytes } from "@stamp/lsm";
@@ -327,11 +328,12 @@ export class GroupCommit {
 
   /**
    * No byte of the group's record was taken anywhere. What waits was decided behind the group, perhaps by what the group writes, and goes
-   * with it. A transaction that is being decided by it is refused when it is decided (`Transactions`).
+   * with it (rule takenBackTogether). A transaction that is being decided by it is refused when it is decided (`Transactions`, rule
+   * decidedByLostRefused).
    */
   #takeBack(group: Group, failed: Failed): void {
     this.#lastSequence = group.firstSequence - 1;
-    const waiting = this.#queue.splice(0);
+    const waiting = this.#world.rules.on("takenBackTogether") ? this.#queue.splice(0) : [];
     this.#fail(group, failed);
     for (const { settle } of waiting) settle(failed);
   }

@@ -6,7 +6,7 @@
  * it is decided), so that nobody is told of what may still vanish. A transaction that is not pipelined sees committed rows only, so it
  * decides when the pipelined transactions before it are durable (rule plainAfterPipelined).
  */
-import { assert, Bell, compareBytes, emptyBytes, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
+import { assert, Bell, compareBytes, emptyBytes, type Failed, type Failure, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import type { MemoryTable } from "@stamp/lsm";
 import { SlowLog, type World, within } from "@stamp/ports";
 import type { Place } from "@stamp/stream-client";
@@ -156,7 +156,7 @@ export class Transactions {
     if (!inTurn || closedMeanwhile !== undefined) {
       leave();
       if (closedMeanwhile !== undefined) return { ok: false, failure: closedMeanwhile };
-      return commit.noRoom ?? refused("deadlineExceeded", "timeout", `no turn for this row of ${rangeId}`);
+      return refused("deadlineExceeded", "timeout", `no turn for this row of ${rangeId}`);
     }
     let decided: Decided<T>;
     // Both at once: tickets with a lead rise as those without it do.
@@ -196,7 +196,9 @@ export class Transactions {
     if (this.#pipelines.size === 0 || !this.#world.rules.on("plainAfterPipelined")) return true;
     for (const key of lockKey instanceof Uint8Array ? [lockKey] : lockKey) {
       const last = this.#pipelines.last(key);
-      if (last !== undefined && !(await within(this.#world.clock, this.#leftMs(begun), last.settled))) return false;
+      // A write that was taken back is in nobody's way.
+      if (last !== undefined && !(await within(this.#world.clock, this.#leftMs(begun), last.settled)) && last.durable === undefined)
+        return false;
     }
     return true;
   }
@@ -243,14 +245,10 @@ export class Transactions {
       leave();
       return noRoom;
     }
-    if (writes.length > 0 && seen?.durable === false) {
-      // A write that this transaction read was taken back meanwhile (`GroupCommit.#takeBack`), or the range has ended.
+    if (writes.length > 0 && seen?.durable === false && rules.on("decidedByLostRefused")) {
       release();
       leave();
-      return (
-        commit.refusal(writes) ??
-        refused("unavailable", "noPlacement", `a write in ${rangeId} found no room, and this one was decided by it`)
-      );
+      return this.#decidedByLost();
     }
     const refusal = writes.length > 0 ? commit.refusal(writes) : undefined;
     if (writes.length === 0 || refusal !== undefined) {
@@ -261,9 +259,8 @@ export class Transactions {
       if (durable) return refusal ?? ok(result);
       const closed = this.#around.closed();
       if (closed !== undefined) return { ok: false, failure: closed };
-      const ended = commit.refusal([]);
-      if (ended !== undefined) return ended;
-      return refused("deadlineExceeded", "timeout", `what was seen in ${rangeId} did not become durable in time`);
+      if (seen?.durable === false) return this.#decidedByLost();
+      return commit.refusal([]) ?? refused("deadlineExceeded", "timeout", `what was seen in ${rangeId} did not become durable in time`);
     }
     this.#checkKeys(writes);
     const settled = this.#pipelines.enter(lockKey, rules.on("pipelineSeesPending") ? writes : []);
@@ -271,6 +268,14 @@ export class Transactions {
     release();
     const committed = await committing;
     return committed.ok ? ok(result) : committed;
+  }
+
+  /** A write that a transaction read was taken back (`GroupCommit.#takeBack`), or the range has ended. */
+  #decidedByLost(): Failed {
+    const { commit, rangeId } = this.#around;
+    return (
+      commit.refusal([]) ?? refused("unavailable", "noPlacement", `a write in ${rangeId} found no room, and this one was decided by it`)
+    );
   }
 
   #isDecided(): void {

@@ -405,6 +405,21 @@ const focuses = {
     },
   },
   checkpoints: { weights: { crash: 20, pause: 4 }, targets: /^partition-server-/, everyMs: 1_500, others: 0.3 },
+  /** Disks of extent nodes fill up, often of more than the copies of an extent, and have room again. */
+  "full-disks": {
+    weights: { "full-disk": 40 },
+    targets: /^extent-node-/,
+    everyMs: 500,
+    lastsMaxMs: 5_000,
+    others: 0.02,
+    failpoints: {
+      hotShare: 1,
+      hotChance: 0.3,
+      delayMaxMs: 1_500,
+      only: /^partition-server send ExtentNode\/(Append|Read)/,
+      weights: { kill: 0, power: 0, pause: 0, delay: 1, error: 0 },
+    },
+  },
   /** The machines of partition servers are suspended, for about the term of a lease. */
   suspends: { weights: { suspend: 30 }, targets: /^partition-server-/, everyMs: 3_000, lastsMaxMs: 16_000, others: 0.02 },
   /** Wall clocks of partition servers jump, and ranges change servers. */

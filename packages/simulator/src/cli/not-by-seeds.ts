@@ -46,6 +46,16 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "packages/etcd/src/beats.test.ts",
   },
   {
+    rule: "takenBackTogether",
+    why: "the stream refuses the next group at once, too, as long as no node has room: 0 of 40 seeds of queues and 60 of writers with focus full-disks",
+    test: "packages/range-partition/src/commit/group-commit.test.ts",
+  },
+  {
+    rule: "decidedByLostRefused",
+    why: "a transaction must be decided from before the refusal until there is room again; until then it finds none itself: 0 of 40 seeds of queues and 60 of writers with focus full-disks",
+    test: "packages/range-partition/src/disk-full.test.ts",
+  },
+  {
     rule: "mintedEpochsOnly",
     why: "only a faulty process opens a stream with an epoch that nobody was given; every process of a workload runs this code",
     test: "services/stream-manager/src/calls/streams.test.ts",

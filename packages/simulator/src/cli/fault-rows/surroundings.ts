@@ -37,6 +37,12 @@ export const surroundingRows: readonly FaultRow[] = [
     faults: ["full-disk"],
   },
   {
+    fault: "no node has room for a commit that others were decided by",
+    rules: ["takenBackTogether", "decidedByLostRefused"],
+    tests: ["packages/range-partition/src/commit/group-commit.test.ts", "packages/range-partition/src/disk-full.test.ts"],
+    faults: ["full-disk"],
+  },
+  {
     fault: "clock jumps",
     rules: [],
     tests: ["services/lock-service/src/leases.test.ts", "tests/hosts/clocks.slow.ts"],
