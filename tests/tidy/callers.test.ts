@@ -70,7 +70,7 @@ test("callers: what changes or destroys is for few", () => {
       "Accounts/Obey",
       "Accounts/VouchForCopy",
     ],
-    ...["Availability/IsAvailable", "Bus/Connect", "FeatureLevels/Announce"],
+    ...["Availability/IsAvailable", "FeatureLevels/Announce"],
     ...["LockService/AcquireLease", "LockService/GetLease", "LockService/ReleaseLease", "LockService/RenewLease"],
     ...["MetadataStore/GetStamp", "MetadataStore/ListKeys", "MetadataStore/Transact"],
     ...["Signals/Publish", "Signals/Subscribe", "StreamManager/ListNodes"],

@@ -16,7 +16,7 @@ interface Field {
 }
 
 /** Between processes only: tools have no use for them. */
-const internal = new Set(["Bus", "PartitionServer", "ExtentFragments"]);
+const internal = new Set(["PartitionServer", "ExtentFragments"]);
 /** For clients and operators, to be called by hand. */
 const byHand = new Set(["FrontEnd", "Accounts", "Signals", "AvailabilityControl", "LocationService"]);
 

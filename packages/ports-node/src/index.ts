@@ -18,6 +18,7 @@ export {
 export { type PeerName, type PeerTls, peerUri } from "./grpc/credentials/peer-tls.ts";
 export { SecretCredential, toolTokenMsMax } from "./grpc/credentials/secret-credential.ts";
 export { NodeForeignCalls } from "./grpc/foreign-calls.ts";
+export { OrdinaryGrpc } from "./grpc/native/ordinary-grpc.ts";
 export { geoPeerFile, peerTransports } from "./grpc/peer-transports.ts";
 export { GrpcTransport } from "./grpc/transport.ts";
 export { NodeHttpClient } from "./http/http-client.ts";

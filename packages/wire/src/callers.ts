@@ -12,7 +12,6 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Accounts } from "./gen/stamp/v1/accounts_pb.ts";
 import { Availability, AvailabilityControl } from "./gen/stamp/v1/availability_pb.ts";
-import { Bus } from "./gen/stamp/v1/bus_pb.ts";
 import { ExtentFragments } from "./gen/stamp/v1/extent_fragments_pb.ts";
 import { ExtentNode } from "./gen/stamp/v1/extent_node_pb.ts";
 import { FeatureLevels } from "./gen/stamp/v1/feature_levels_pb.ts";
@@ -269,7 +268,6 @@ const tables: readonly ServiceCallers[] = [
   table(Availability, { isAvailable: "everybody" }),
   table(Signals, { publish: "everybody", subscribe: "everybody" }),
   // Calls on the bus are checked one by one.
-  table(Bus, { connect: callers }),
 ];
 
 const callersIn = (row: Row | undefined): Callers => {

@@ -184,6 +184,7 @@ function everyMessage(): ReadonlySet<DescMessage> {
       for (const message of [...messagesBelow(input), ...messagesBelow(output)]) all.add(message);
     }
   }
+  for (const message of messagesBelow(wire.BusFramesSchema)) all.add(message);
   return all;
 }
 

@@ -10,9 +10,9 @@ import { after, before, type TestContext, test } from "node:test";
 import { create, type DescMessage, type DescService, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Outcome, ok } from "@stamp/base";
 import { type CallOptions, type ServedService, servedPartly } from "@stamp/ports";
-import { GrpcTransport, type PeerFiles, readPeerTls, SecretCredential } from "@stamp/ports-node";
+import { GrpcTransport, OrdinaryGrpc, type PeerFiles, readPeerTls, SecretCredential } from "@stamp/ports-node";
 import * as wire from "@stamp/wire";
-import { Bus, type Caller, ChangeAccountSchema, callers, callersOf, type OperationSchema, rowsOf } from "@stamp/wire";
+import { type Caller, ChangeAccountSchema, callers, callersOf, type OperationSchema, rowsOf } from "@stamp/wire";
 import { authorityIn, issue, put } from "./cluster-certs-command.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "stamp-callers-"));
@@ -37,7 +37,7 @@ async function tlsOf(role: Caller): Promise<ReturnType<typeof readPeerTls>> {
 }
 
 const services = (Object.values(wire) as unknown[]).filter(
-  (each): each is DescService => (each as { kind?: unknown } | null)?.kind === "service" && each !== Bus,
+  (each): each is DescService => (each as { kind?: unknown } | null)?.kind === "service",
 );
 
 interface Asked {
@@ -137,18 +137,23 @@ async function served(t: TestContext, role: Caller): Promise<string> {
   return listener.address;
 }
 
-async function transportAs(t: TestContext, role: Caller, link: "plain" | "gRPC" = "plain"): Promise<GrpcTransport> {
+async function transportAs(t: TestContext, role: Caller, link: "plain" | "gRPC" = "plain"): Promise<GrpcTransport | OrdinaryGrpc> {
   const tls = await tlsOf(role);
   const credential = new SecretCredential([wholeSecret], undefined, undefined, undefined, role);
-  const limits = { ...patient, links: { control: link, bulk: link } };
-  const transport = new GrpcTransport({ credential: () => credential, tls: () => tls, limits });
+  const transport =
+    link === "plain"
+      ? new GrpcTransport({ credential: () => credential, tls: () => tls, limits: patient })
+      : new OrdinaryGrpc(() => credential, tls);
   t.after(() => transport.close());
   return transport;
 }
 
 type AnyClient = Record<string, (request: object, options: CallOptions) => Promise<Outcome<object>>>;
-const ask = (transport: GrpcTransport, address: string, { service, method, request }: Pick<Asked, "service" | "method" | "request">) =>
-  (transport.client(address, service) as unknown as AnyClient)[method]?.(request, call) as Promise<Outcome<object>>;
+const ask = (
+  transport: GrpcTransport | OrdinaryGrpc,
+  address: string,
+  { service, method, request }: Pick<Asked, "service" | "method" | "request">,
+) => (transport.client(address, service) as unknown as AnyClient)[method]?.(request, call) as Promise<Outcome<object>>;
 const said = (outcome: Outcome<object>): string => (outcome.ok ? "ok" : `${outcome.failure.code} ${outcome.failure.applied}`);
 
 for (const link of ["plain", "gRPC"] as const)

@@ -8,7 +8,7 @@ import { after, before, type TestContext, test } from "node:test";
 import { inspect } from "node:util";
 import { ok } from "@stamp/base";
 import { servedPartly } from "@stamp/ports";
-import { GrpcTransport, geoPeerSecretOf, type PeerFiles, readPeerTls, SecretCredential } from "@stamp/ports-node";
+import { GrpcTransport, geoPeerSecretOf, OrdinaryGrpc, type PeerFiles, readPeerTls, SecretCredential } from "@stamp/ports-node";
 import { Accounts, type Caller, callers, ExtentNode, FrontEnd, GeoDoor, LockService } from "@stamp/wire";
 import { authorityIn, issue, put } from "./cluster-certs-command.ts";
 
@@ -84,10 +84,17 @@ async function served(t: TestContext, role: Caller): Promise<{ address: string; 
   return { address: listener.address, seen };
 }
 
-function peer(t: TestContext, link: "plain" | "gRPC", files = filesIn(peers, "geo-peer"), credential = secret): GrpcTransport {
+function peer(
+  t: TestContext,
+  link: "plain" | "gRPC",
+  files = filesIn(peers, "geo-peer"),
+  credential = secret,
+): GrpcTransport | OrdinaryGrpc {
   const tls = readPeerTls(files);
-  const limits = { ...patient, links: { control: link, bulk: link } };
-  const transport = new GrpcTransport({ credential: () => credential, tls: () => tls, limits });
+  const transport =
+    link === "plain"
+      ? new GrpcTransport({ credential: () => credential, tls: () => tls, limits: patient })
+      : new OrdinaryGrpc(() => credential, tls);
   t.after(() => transport.close());
   return transport;
 }

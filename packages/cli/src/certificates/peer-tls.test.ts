@@ -9,7 +9,15 @@ import { connect as connectTls } from "node:tls";
 import { inspect } from "node:util";
 import { ok } from "@stamp/base";
 import { servedPartly } from "@stamp/ports";
-import { GrpcTransport, PeerCertificates, type PeerFiles, type PeerName, readPeerTls, SecretCredential } from "@stamp/ports-node";
+import {
+  GrpcTransport,
+  OrdinaryGrpc,
+  PeerCertificates,
+  type PeerFiles,
+  type PeerName,
+  readPeerTls,
+  SecretCredential,
+} from "@stamp/ports-node";
 import { type Caller, ExtentNode, FrontEnd, LockService } from "@stamp/wire";
 import { makeAuthority, makePeerCertificate, makeServerCertificate, type PemPair } from "./certificates.ts";
 
@@ -78,11 +86,10 @@ async function server(t: TestContext, at: PeerFiles, limits = {}) {
 function client(t: TestContext, at: PeerFiles | undefined, link: "plain" | "gRPC" = "plain", credential = secret) {
   const certificates = at === undefined ? undefined : new PeerCertificates(at);
   const tls = certificates === undefined ? {} : { tls: () => certificates.tls };
-  const transport = new GrpcTransport({
-    credential: () => credential,
-    ...tls,
-    limits: { ...patient, links: { control: link, bulk: link } },
-  });
+  const transport =
+    link === "plain"
+      ? new GrpcTransport({ credential: () => credential, ...tls, limits: patient })
+      : new OrdinaryGrpc(() => credential, certificates?.tls);
   t.after(() => transport.close());
   return { transport, certificates };
 }
@@ -142,22 +149,22 @@ test("mutual TLS: without a certificate, with one of another authority, stamp or
   write(ended, await makePeerCertificate(authority, { stamp: "one", role: "front-end", name: "fe" }, past, 30), authority.certificate);
   assert.throws(() => readPeerTls(ended), /ended at/);
   const endedTls = readPeerTls(ended, past);
-  const refused = async (transport: GrpcTransport, at: string, what: string): Promise<string> => {
+  const refused = async (transport: GrpcTransport | OrdinaryGrpc, at: string, what: string): Promise<string> => {
     t.after(() => transport.close());
     const outcome = await transport.client(at, LockService).getLease({}, call);
     assert.ok(!outcome.ok && outcome.failure.applied === "no", `${what}: ${inspect(outcome)}`);
     return outcome.failure.message;
   };
   for (const link of ["plain", "gRPC"] as const) {
-    const limits = { ...patient, links: { control: link, bulk: link } };
     await refused(client(t, undefined, link).transport, address, "no certificate");
     const foreign = await files(t, "front-end", "fe", { by: stranger, trusts: stranger.certificate });
     await refused(client(t, foreign, link).transport, address, "another authority, which it trusts alone");
     const mixed = { ...(await files(t, "front-end", "fe", { by: stranger, trusts: authority.certificate + stranger.certificate })) };
     await refused(client(t, mixed, link).transport, address, "another authority");
     await refused(client(t, await files(t, "front-end", "fe", { stamp: "two" }), link).transport, address, "another stamp");
-    await refused(new GrpcTransport({ credential: () => secret, tls: () => endedTls, limits }), address, "ended");
   }
+  await refused(new GrpcTransport({ credential: () => secret, tls: () => endedTls, limits: patient }), address, "ended");
+  await refused(new OrdinaryGrpc(() => secret, endedTls), address, "ended");
   const good = await files(t, "front-end", "fe");
   const operator = await server(t, await files(t, "operator", "operator"));
   assert.match(await refused(client(t, good).transport, operator.address, "an operator as server"), /serves nothing/);

@@ -1,12 +1,7 @@
 /** Every number of the transport, and the options of grpc-js that follow from them. */
 import type { ChannelOptions } from "@grpc/grpc-js";
-import type { Lane } from "./methods.ts";
-
-/** Carrier of the frames of a lane of the bus. */
-export type LinkKind = "gRPC" | "plain";
 
 export interface GrpcLimits {
-  readonly links: Readonly<Record<Lane, LinkKind>>;
   /** Largest encoded message, in bytes. */
   readonly messageBytesMax: number;
   /** A frame is closed when it holds this much; one message may be larger. */
@@ -45,7 +40,6 @@ const kib = 1024;
 const mib = 1024 * kib;
 
 export const defaultLimits: GrpcLimits = {
-  links: { control: "plain", bulk: "plain" },
   messageBytesMax: 16 * mib,
   frameBytes: 1 * mib,
   writingBytesMax: 4 * mib,

@@ -1,10 +1,10 @@
 /**
- * One listening server: the bus on plain connections, and from the first HTTP/2 connection on the same handlers as ordinary gRPC methods, with
- * the bus through gRPC, health and reflection. One port for all of it.
+ * One listening server: the bus on plain connections, and from the first HTTP/2 connection on the same handlers as ordinary gRPC methods,
+ * with health and reflection. One port for all of it.
  */
+import type { Socket } from "node:net";
 import { FailureError } from "@stamp/base";
 import type { Address, Clock, Listener, ServedService } from "@stamp/ports";
-import { Bus } from "@stamp/wire";
 import { hostAndPort } from "./address.ts";
 import { BusServerConnection } from "./bus/bus-server.ts";
 import type { FrameLink, LinkEvents } from "./bus/frame-link.ts";
@@ -29,7 +29,8 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
   const connections = new Set<BusServerConnection>();
   const methods = servedUnaries(services);
   const memory = new FrameMemory(limits.reusedBytesMax);
-  const connect = (peer: string, by: Proven, accept: (events: LinkEvents) => FrameLink): void => {
+  const connect = (socket: Socket, begin: Buffer, by: Proven): void => {
+    const peer = peerOf(socket);
     const { caller, name } = by;
     // Asked at each frame: the credential is another object only after a secret was changed.
     const proven = context.credential();
@@ -38,13 +39,14 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
       return now === proven || now.stillAccepts(by);
     };
     const served = { ...context, methods, memory, stands, caller, name, onForbidden: (why: string) => onRefused(peer, why) };
+    const accept = (events: LinkEvents): FrameLink => TcpLink.accepted(socket, begin, limits, memory, events);
     const connection = new BusServerConnection(served, peer, accept, () => connections.delete(connection));
     connections.add(connection);
   };
   const grpc = new LaterServer(context.logger, () => ({
     context,
     services,
-    descriptors: [...services.map(({ service }) => service), Bus],
+    descriptors: services.map(({ service }) => service),
     guard: {
       open: services.filter(({ open }) => open === true).map(({ service }) => service),
       credential: context.credential,
@@ -53,14 +55,13 @@ export async function listenGrpc(context: ServerContext, listen: Address, servic
       onAdmitted: (peer) => door.admitted(peer),
       onRefused,
     },
-    connect,
   }));
   const door = new Door({
     proveTimeoutMs: limits.proveTimeoutMs,
     unprovenMax: limits.unprovenMax,
     tls: context.tls,
     handshake: () => context.credential().accept(ports),
-    plain: (socket, begin, by) => connect(peerOf(socket), by, (events) => TcpLink.accepted(socket, begin, limits, memory, events)),
+    plain: connect,
     http2: (socket) => grpc.take(socket),
     onRefused,
   });

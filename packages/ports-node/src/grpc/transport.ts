@@ -1,6 +1,6 @@
 /**
- * The Transport port over gRPC. Unary calls travel over the bus (bus-client.ts, bus-server.ts), a plain connection (tcp-link.ts) for each
- * address and lane, or a gRPC stream where `limits.links` says so; streams are gRPC's own. Every service is also reachable by ordinary gRPC tools.
+ * The Transport port. Unary calls travel over the bus (bus-client.ts, bus-server.ts): a plain connection (tcp-link.ts) for each address and
+ * lane. Streams are gRPC's own. Every service is also reachable by ordinary gRPC tools.
  */
 import type { DescService } from "@bufbuild/protobuf";
 import type { Address, CallOptions, Client, Clock, Listener, Logger, ServedService, Transport } from "@stamp/ports";
@@ -19,11 +19,9 @@ import { openCredential } from "./credentials/secret-credential.ts";
 import { codecOf } from "./message-codec.ts";
 import type { Lane } from "./methods.ts";
 import { laneOf, methodName } from "./methods.ts";
-import { LaterClient, LaterLink } from "./native/later.ts";
-import type { GrpcLimits, LinkKind } from "./options.ts";
+import { LaterClient } from "./native/later.ts";
+import type { GrpcLimits } from "./options.ts";
 import { defaultLimits } from "./options.ts";
-
-type Dials = Readonly<Record<LinkKind, (address: Address, events: LinkEvents) => FrameLink>>;
 
 export interface GrpcTransportOptions {
   readonly clock?: Clock;
@@ -44,7 +42,6 @@ export class GrpcTransport implements Transport {
   readonly #credential: () => Credential;
   readonly #tls: (() => PeerTls) | undefined;
   readonly #advertised: Address | undefined;
-  readonly #dials: Dials;
   readonly #frames: AnswerFrames;
   #endTrims: (() => void) | undefined;
   readonly #buses = new Map<string, BusClient>();
@@ -62,16 +59,6 @@ export class GrpcTransport implements Transport {
     const { tls } = options;
     this.#tls = tls;
     this.#advertised = options.advertised;
-    this.#dials = {
-      gRPC: (address, events) => {
-        const dial = async (): Promise<FrameLink> => {
-          const { GrpcClientLink } = await import("./bus/grpc-links.ts");
-          return new GrpcClientLink(address, limits, credential(), tls?.(), events);
-        };
-        return new LaterLink(dial, events);
-      },
-      plain: (address, events) => TcpLink.dial(address, limits, credential, tls, this.#frames.memory, events),
-    };
   }
 
   client<S extends DescService>(address: Address, service: S): Client<S> {
@@ -132,7 +119,9 @@ export class GrpcTransport implements Transport {
     const key = `${lane} ${address}`;
     let bus = this.#buses.get(key);
     if (bus === undefined) {
-      bus = new BusClient(address, this.#limits, this.#dials[this.#limits.links[lane]], this.#frames);
+      const dial = (at: Address, events: LinkEvents): FrameLink =>
+        TcpLink.dial(at, this.#limits, this.#credential, this.#tls, this.#frames.memory, events);
+      bus = new BusClient(address, this.#limits, dial, this.#frames);
       this.#buses.set(key, bus);
     }
     return bus;

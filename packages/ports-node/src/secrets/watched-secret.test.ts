@@ -24,6 +24,7 @@ import type { Credential } from "../grpc/credentials/credential.ts";
 import { proofIdOfSecret } from "../grpc/credentials/secret-credential.ts";
 // Loaded before the first connection, whose time is bounded: on a busy machine loading takes seconds.
 import "../grpc/native/grpc-server.ts";
+import { OrdinaryGrpc } from "../grpc/native/ordinary-grpc.ts";
 import { GrpcTransport } from "../grpc/transport.ts";
 import { ConfigError } from "../process/config.ts";
 import { makeSecretFile, type SecretFiles, secretFilesBeside } from "./cluster-secret.ts";
@@ -158,7 +159,8 @@ test("rotation: after the last step the old secret opens nothing, on no connecti
   const server = await process(t, at);
   const thief = new WatchedSecret({ clusterSecret: secretIn(at.current) });
   const stolen = (["plain", "gRPC"] as const).map((link) => {
-    const transport = new GrpcTransport({ credential: () => thief.credential, limits: { links: { control: link, bulk: link } } });
+    const transport =
+      link === "plain" ? new GrpcTransport({ credential: () => thief.credential }) : new OrdinaryGrpc(() => thief.credential);
     t.after(() => transport.close());
     return transport.client(server.address, LockService);
   });

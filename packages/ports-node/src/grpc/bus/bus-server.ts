@@ -17,7 +17,7 @@ import { preparedNothing } from "../message-codec.ts";
 import type { ServedUnary } from "../methods.ts";
 import { failureOfThrown } from "../methods.ts";
 import type { GrpcLimits } from "../options.ts";
-import type { FrameLink, LinkEnd, LinkEvents } from "./frame-link.ts";
+import type { FrameLink, LinkEvents } from "./frame-link.ts";
 import type { FrameMemory } from "./frame-memory.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import type { IncomingRequest, OutgoingAnswer } from "./frames.ts";
@@ -126,7 +126,7 @@ export class BusServerConnection {
       for (const request of frames.requests) this.#start(request, given);
     } catch (error) {
       this.#context.logger.warn("a connection is dropped because of a malformed frame", { peer: this.#peer, error });
-      this.#end("malformed");
+      this.#end();
       return;
     }
     this.#pauseWhenFull();
@@ -296,10 +296,10 @@ export class BusServerConnection {
 
   #endWhenDrained(): void {
     if (!this.#draining || this.#ended || this.#running.size > 0 || !this.#writer.idle) return;
-    this.#end("stopping");
+    this.#end();
   }
 
-  #end(why?: LinkEnd): void {
+  #end(): void {
     if (this.#ended) return;
     this.#ended = true;
     this.#writer.close();
@@ -308,7 +308,7 @@ export class BusServerConnection {
       state.abort();
     }
     this.#running.clear();
-    this.#link.end(why);
+    this.#link.end();
     this.#onEnded();
   }
 }

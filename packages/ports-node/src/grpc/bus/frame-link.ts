@@ -1,6 +1,6 @@
 /**
- * One connection that carries bus frames both ways, whatever is below: a stream of gRPC (`grpc-links.ts`) or a plain connection
- * (`tcp-link.ts`). It knows neither the content of frames nor what to do when a connection is lost.
+ * One connection that carries bus frames both ways, as its users see it (`tcp-link.ts` makes it, tests make others). It knows neither the
+ * content of frames nor what to do when a connection is lost.
  */
 import type { FrameSink } from "./frame-writer.ts";
 
@@ -8,15 +8,13 @@ export interface FrameLink extends FrameSink {
   /** No more frames are taken from the connection, except what was read already. */
   pause(): void;
   resume(): void;
-  /** Ends the link after all written bytes went out; `why` goes to the other side where there is a way to tell it. */
-  end(why?: LinkEnd): void;
+  /** Ends the link after all written bytes went out. */
+  end(): void;
   /** True if this process would prove itself with something else by now, and a new connection is due. */
   readonly stale?: boolean;
   /** At once. `closed` may still be told. */
   destroy(): void;
 }
-
-export type LinkEnd = "stopping" | "malformed";
 
 export interface LinkEvents {
   /** The other side is there: frames may be written. */

@@ -6,7 +6,7 @@ import { Client, credentials, Metadata, type ServiceError, status } from "@grpc/
 import { type Outcome, ok } from "@stamp/base";
 import { type CallOptions, type ServedService, servedPartly } from "@stamp/ports";
 import * as wire from "@stamp/wire";
-import { Bus, type Caller, callers, callersOf, LockService, requestCheckOf } from "@stamp/wire";
+import { type Caller, callers, callersOf, LockService, requestCheckOf } from "@stamp/wire";
 import { GrpcTransport } from "../transport.ts";
 import { tokenKey } from "./credential.ts";
 import { SecretCredential } from "./secret-credential.ts";
@@ -14,7 +14,7 @@ import { SecretCredential } from "./secret-credential.ts";
 const secret = "the secret of this stamp, 32 characters and more";
 const as = (caller: Caller | undefined): SecretCredential => new SecretCredential([secret], undefined, undefined, undefined, caller);
 const services = (Object.values(wire) as unknown[]).filter(
-  (each): each is DescService => (each as { kind?: unknown } | null)?.kind === "service" && each !== Bus,
+  (each): each is DescService => (each as { kind?: unknown } | null)?.kind === "service",
 );
 const unary = services.flatMap((service) =>
   service.methods
@@ -92,7 +92,7 @@ test("callers: over ordinary gRPC, every method, streams and reflection too, is 
   const { address, port } = await served(t);
   const client = new Client(address, credentials.createInsecure());
   t.after(() => client.close());
-  const methods = [...services, Bus].flatMap((service) =>
+  const methods = services.flatMap((service) =>
     service.methods.map((method) => ({ name: `${service.typeName}/${method.name}`, streams: method.methodKind !== "unary" })),
   );
   methods.push({ name: "grpc.reflection.v1.ServerReflection/ServerReflectionInfo", streams: true });

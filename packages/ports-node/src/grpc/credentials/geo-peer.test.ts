@@ -5,6 +5,7 @@ import { inspect } from "node:util";
 import { type Outcome, ok } from "@stamp/base";
 import { servedPartly } from "@stamp/ports";
 import { Accounts, type Caller, callers, FrontEnd, GeoDoor, LockService, methodsFor, Status } from "@stamp/wire";
+import { OrdinaryGrpc } from "../native/ordinary-grpc.ts";
 import { GrpcTransport } from "../transport.ts";
 import { geoPeerSecretOf, locationSecretOf, sharedPeerSecretOf } from "./derived-secrets.ts";
 import { SecretCredential } from "./secret-credential.ts";
@@ -37,8 +38,8 @@ async function served(t: TestContext, role: Caller, credential: () => SecretCred
 
 const links = ["plain", "gRPC"] as const;
 
-function caller(t: TestContext, credential: SecretCredential, link: (typeof links)[number]): GrpcTransport {
-  const transport = new GrpcTransport({ credential: () => credential, limits: { links: { control: link, bulk: link } } });
+function caller(t: TestContext, credential: SecretCredential, link: (typeof links)[number]): GrpcTransport | OrdinaryGrpc {
+  const transport = link === "plain" ? new GrpcTransport({ credential: () => credential }) : new OrdinaryGrpc(() => credential);
   t.after(() => transport.close());
   return transport;
 }
@@ -88,7 +89,7 @@ test("geo peer, by its secret: a rotation of the stamp's secret takes it over, a
   const { address } = await served(t, "front-end", () => now);
   const [old, next] = [secret, renewed].map((each) => caller(t, as([geoPeerSecretOf(each, "north-1")], "geo-peer"), "plain"));
   assert.ok(old && next);
-  const ask = (transport: GrpcTransport) => transport.client(address, GeoDoor).pinData({}, call);
+  const ask = (transport: GrpcTransport | OrdinaryGrpc) => transport.client(address, GeoDoor).pinData({}, call);
   assert.equal(codeOf(await ask(old)), "ok");
   now = now.withSecrets([renewed, secret]);
   assert.deepEqual([codeOf(await ask(old)), codeOf(await ask(next))], ["ok", "ok"]);
@@ -98,7 +99,7 @@ test("geo peer, by its secret: a rotation of the stamp's secret takes it over, a
 
 test("geo peer: its role may call the geo door, and what is for everybody", () => {
   const services = new Set([...methodsFor("geo-peer")].map((name) => name.split("/")[0]));
-  assert.deepEqual([...services].sort(), ["stamp.v1.Availability", "stamp.v1.Bus", "stamp.v1.GeoDoor", "stamp.v1.Signals"]);
+  assert.deepEqual([...services].sort(), ["stamp.v1.Availability", "stamp.v1.GeoDoor", "stamp.v1.Signals"]);
 });
 
 test("geo peer: its secret tells nothing of the stamp's, and is another for each stamp on either side", () => {
@@ -174,7 +175,6 @@ test("location: the role of its secret may find leaders, look at nodes and comma
   const methods = [...methodsFor("location-peer")].filter((name) => !name.startsWith("stamp.v1.Accounts/")).sort();
   assert.deepEqual(methods, [
     "stamp.v1.Availability/IsAvailable",
-    "stamp.v1.Bus/Connect",
     "stamp.v1.FeatureLevels/Announce",
     "stamp.v1.LockService/GetLease",
     "stamp.v1.MetadataStore/GetStamp",

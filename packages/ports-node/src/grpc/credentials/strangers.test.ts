@@ -8,8 +8,9 @@ import { ok, unwrap } from "@stamp/base";
 import { servedPartly } from "@stamp/ports";
 import { ExtentNode, FrontEnd, LockService } from "@stamp/wire";
 import { answerBytes, helloBytes } from "../bus/handshake-format.ts";
+import { OrdinaryGrpc } from "../native/ordinary-grpc.ts";
 import { GrpcTransport } from "../transport.ts";
-import { proofKey } from "./credential.ts";
+import { type Credential, proofKey } from "./credential.ts";
 import { openCredential, SecretCredential } from "./secret-credential.ts";
 import {
   allServices,
@@ -30,7 +31,7 @@ test("gRPC without the secret: every method of every service and reflection is r
 }, async (t) => {
   assert.ok(allServices.length >= 8, "all services of the wire are here");
   let called = 0;
-  const own = allServices.filter(({ typeName }) => typeName !== "stamp.v1.Bus");
+  const own = allServices;
   const { address, port } = await served(
     t,
     {},
@@ -103,7 +104,7 @@ test("gRPC without the secret: every method of every service and reflection is r
   for (let i = 0; i < 2; i++) assert.equal(await statusOf(client, "/stamp.v1.LockService/GetLease", false, tool), status.OK);
 });
 
-test("bus without the secret: refused before a frame is taken, as unauthenticated and not applied, in both lanes and on both links", {
+test("without the secret: refused before a message is taken, as unauthenticated and not applied, in both lanes and over gRPC", {
   timeout: 60_000,
 }, async (t) => {
   let called = 0;
@@ -112,12 +113,10 @@ test("bus without the secret: refused before a frame is taken, as unauthenticate
     return ok({});
   };
   const { address } = await served(t, {}, [servedPartly(ExtentNode, { append: count }), servedPartly(LockService, { getLease: count })]);
-  for (const link of ["plain", "gRPC"] as const) {
-    for (const caller of [undefined, wrong]) {
-      const client = new GrpcTransport({
-        limits: { links: { control: link, bulk: link } },
-        ...(caller ? { credential: () => caller } : {}),
-      });
+  const transports = [(by: Credential) => new GrpcTransport({ credential: () => by }), (by: Credential) => new OrdinaryGrpc(() => by)];
+  for (const transportOf of transports) {
+    for (const caller of [openCredential, wrong]) {
+      const client = transportOf(caller);
       t.after(() => client.close());
       const outcomes = [
         await client.client(address, ExtentNode).append({ payload: [new Uint8Array(9)] }, call),
@@ -127,7 +126,7 @@ test("bus without the secret: refused before a frame is taken, as unauthenticate
         assert.ok(!outcome.ok && outcome.failure.code === "unauthenticated" && outcome.failure.applied === "no", JSON.stringify(outcome));
       }
     }
-    const client = new GrpcTransport({ limits: { links: { control: link, bulk: link } }, credential: () => credential });
+    const client = transportOf(credential);
     t.after(() => client.close());
     unwrap(await client.client(address, LockService).getLease({}, call));
   }
@@ -203,19 +202,6 @@ test("bus: a caller sends nothing of a call to a server that does not know the s
   const outcome = await client.client(address, ExtentNode).append({ payload: [new Uint8Array(5_000)] }, call);
   assert.ok(!outcome.ok && outcome.failure.code === "unauthenticated" && outcome.failure.applied === "no", JSON.stringify(outcome));
   assert.equal(received, helloBytes);
-});
-
-test("bus over gRPC: a caller sends nothing of a call to a server that admits everybody and proves nothing", {
-  timeout: 60_000,
-}, async (t) => {
-  let called = 0;
-  const impostor = await new GrpcTransport().serve("127.0.0.1:0", [counted(LockService, () => called++)]);
-  t.after(() => impostor.close(0));
-  const client = new GrpcTransport({ credential: () => credential, limits: { links: { control: "gRPC", bulk: "gRPC" } } });
-  t.after(() => client.close());
-  const outcome = await client.client(impostor.address, LockService).getLease({}, call);
-  assert.ok(!outcome.ok && outcome.failure.code === "unauthenticated" && outcome.failure.applied === "no", JSON.stringify(outcome));
-  assert.equal(called, 0);
 });
 
 test("streams: nothing of a request is sent to a server that does not prove itself, and its maker is told to stop", {

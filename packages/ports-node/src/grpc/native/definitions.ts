@@ -4,8 +4,6 @@ import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
 import type { MessageCodec, Prepared } from "../message-codec.ts";
 import { codecOf, preparedToBuffer } from "../message-codec.ts";
 
-const asIs = (bytes: Buffer): Buffer => bytes;
-
 export const methodPath = (service: DescService, method: DescMethod): string => `/${service.typeName}/${method.name}`;
 
 export interface StreamCodec {
@@ -43,16 +41,3 @@ export function serverDefinition(service: DescService): ServiceDefinition {
   }
   return definition as unknown as ServiceDefinition;
 }
-
-/** The bus: frames stay bytes. */
-export const busDefinition: ServiceDefinition = {
-  Connect: {
-    path: "/stamp.v1.Bus/Connect",
-    requestStream: true,
-    responseStream: true,
-    requestSerialize: asIs,
-    requestDeserialize: asIs,
-    responseSerialize: asIs,
-    responseDeserialize: asIs,
-  },
-};

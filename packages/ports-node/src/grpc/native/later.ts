@@ -1,9 +1,8 @@
 /**
- * Clients and links over grpc-js. Loading it takes tens of milliseconds and 8 MB of memory, and most processes never use it,
+ * Clients over grpc-js. Loading it takes tens of milliseconds and 8 MB of memory, and most processes never use it,
  * so it is loaded at the first call.
  */
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
-import type { FrameLink, LinkEnd, LinkEvents } from "../bus/frame-link.ts";
 
 /** Methods of one server over grpc-js. */
 interface MadeClient {
@@ -62,46 +61,5 @@ export class LaterClient {
       },
     );
     return this.#made;
-  }
-}
-
-/** Link over a stream of gRPC. Frames are written when the link has told that it is open, so never before it is made. */
-export class LaterLink implements FrameLink {
-  readonly headBytes = 0;
-  /** A message of gRPC is one buffer. */
-  readonly referencedFromBytes: number = Number.POSITIVE_INFINITY;
-  #link: FrameLink | undefined;
-  #isDestroyed = false;
-
-  constructor(make: () => Promise<FrameLink>, events: LinkEvents) {
-    make().then(
-      (link) => {
-        this.#link = link;
-        if (this.#isDestroyed) link.destroy();
-      },
-      (error: unknown) => events.closed(String(error)),
-    );
-  }
-
-  write(parts: readonly Buffer[], written: () => void): void {
-    this.#link?.write(parts, written);
-  }
-
-  pause(): void {
-    this.#link?.pause();
-  }
-
-  resume(): void {
-    this.#link?.resume();
-  }
-
-  end(why?: LinkEnd): void {
-    if (this.#link === undefined) this.#isDestroyed = true;
-    else this.#link.end(why);
-  }
-
-  destroy(): void {
-    this.#isDestroyed = true;
-    this.#link?.destroy();
   }
 }

@@ -16,10 +16,5 @@ export function loadGrpcSoon(clock: Clock, logger: Logger, load = loadGrpc): voi
 }
 
 export async function loadGrpc(): Promise<void> {
-  await Promise.all([
-    import("./grpc-server.ts"),
-    import("./native-client.ts"),
-    import("./foreign-connection.ts"),
-    import("../bus/grpc-links.ts"),
-  ]);
+  await Promise.all([import("./grpc-server.ts"), import("./native-client.ts"), import("./foreign-connection.ts")]);
 }

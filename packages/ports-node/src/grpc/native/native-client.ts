@@ -1,4 +1,4 @@
-/** Streaming methods of one address over plain gRPC, on one connection of their own. */
+/** Methods of one address over ordinary gRPC, on one connection of their own. */
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { CallOptions as GrpcCallOptions, ServiceError } from "@grpc/grpc-js";
 import { Client, Metadata } from "@grpc/grpc-js";
@@ -31,6 +31,10 @@ interface ProvingCall {
 /** Tells the maker of requests that none will be taken. */
 const neverAsked = async (requests: AsyncIterable<object>): Promise<void> => void (await requests[Symbol.asyncIterator]().return?.());
 
+async function* one(request: object): AsyncIterable<object> {
+  yield request;
+}
+
 const unproven: FailureError["failure"] = {
   code: "unauthenticated",
   reason: "unauthorized",
@@ -62,7 +66,8 @@ export class NativeClient {
       case "bidi_streaming":
         return (requests: AsyncIterable<object>, options: CallOptions) => this.#bothStream(codec, requests, options);
       case "unary":
-        throw new Error("unary methods travel over the bus");
+        // A stream of one request is the same to the server.
+        return (request: object, options: CallOptions) => this.#clientStream(codec, one(request), options);
     }
   }
 
@@ -99,13 +104,7 @@ export class NativeClient {
 
   async *#serverStream(codec: StreamCodec, request: object, options: CallOptions): AsyncIterable<object> {
     // One request, sent as a stream of one: so that nothing of it leaves before the server has proven itself.
-    yield* this.#bothStream(
-      codec,
-      (async function* () {
-        yield request;
-      })(),
-      options,
-    );
+    yield* this.#bothStream(codec, one(request), options);
   }
 
   #clientStream(codec: StreamCodec, requests: AsyncIterable<object>, options: CallOptions): Promise<Outcome<object>> {

@@ -2,18 +2,19 @@
 // @generated from file stamp/v1/bus.proto (package stamp.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file stamp/v1/bus.proto.
  */
 export const file_stamp_v1_bus: GenFile = /*@__PURE__*/
-  fileDesc("ChJzdGFtcC92MS9idXMucHJvdG8SCHN0YW1wLnYxImwKCUJ1c0ZyYW1lcxImCghyZXF1ZXN0cxgBIAMoCzIULnN0YW1wLnYxLkJ1c1JlcXVlc3QSJAoHYW5zd2VycxgCIAMoCzITLnN0YW1wLnYxLkJ1c0Fuc3dlchIRCgljYW5jZWxsZWQYAyADKA0iuQEKCkJ1c1JlcXVlc3QSDwoHY2FsbF9pZBgBIAEoDRIOCgZtZXRob2QYAiABKAkSEgoKdGltZW91dF9tcxgDIAEoDRI0CghtZXRhZGF0YRgEIAMoCzIiLnN0YW1wLnYxLkJ1c1JlcXVlc3QuTWV0YWRhdGFFbnRyeRIPCgdtZXNzYWdlGA8gASgMGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJUCglCdXNBbnN3ZXISDwoHY2FsbF9pZBgBIAEoDRIlCgdmYWlsdXJlGAIgASgLMhQuc3RhbXAudjEuQnVzRmFpbHVyZRIPCgdtZXNzYWdlGA8gASgMIrgBCgpCdXNGYWlsdXJlEgwKBGNvZGUYASABKAkSDgoGcmVhc29uGAIgASgJEg8KB21lc3NhZ2UYAyABKAkSFwoPYXBwbGllZF91bmtub3duGAQgASgIEjIKB2RldGFpbHMYBSADKAsyIS5zdGFtcC52MS5CdXNGYWlsdXJlLkRldGFpbHNFbnRyeRouCgxEZXRhaWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ATI+CgNCdXMSNwoHQ29ubmVjdBITLnN0YW1wLnYxLkJ1c0ZyYW1lcxoTLnN0YW1wLnYxLkJ1c0ZyYW1lcygBMAFiBnByb3RvMw");
+  fileDesc("ChJzdGFtcC92MS9idXMucHJvdG8SCHN0YW1wLnYxImwKCUJ1c0ZyYW1lcxImCghyZXF1ZXN0cxgBIAMoCzIULnN0YW1wLnYxLkJ1c1JlcXVlc3QSJAoHYW5zd2VycxgCIAMoCzITLnN0YW1wLnYxLkJ1c0Fuc3dlchIRCgljYW5jZWxsZWQYAyADKA0iuQEKCkJ1c1JlcXVlc3QSDwoHY2FsbF9pZBgBIAEoDRIOCgZtZXRob2QYAiABKAkSEgoKdGltZW91dF9tcxgDIAEoDRI0CghtZXRhZGF0YRgEIAMoCzIiLnN0YW1wLnYxLkJ1c1JlcXVlc3QuTWV0YWRhdGFFbnRyeRIPCgdtZXNzYWdlGA8gASgMGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJUCglCdXNBbnN3ZXISDwoHY2FsbF9pZBgBIAEoDRIlCgdmYWlsdXJlGAIgASgLMhQuc3RhbXAudjEuQnVzRmFpbHVyZRIPCgdtZXNzYWdlGA8gASgMIrgBCgpCdXNGYWlsdXJlEgwKBGNvZGUYASABKAkSDgoGcmVhc29uGAIgASgJEg8KB21lc3NhZ2UYAyABKAkSFwoPYXBwbGllZF91bmtub3duGAQgASgIEjIKB2RldGFpbHMYBSADKAsyIS5zdGFtcC52MS5CdXNGYWlsdXJlLkRldGFpbHNFbnRyeRouCgxEZXRhaWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AWIGcHJvdG8z");
 
 /**
- * What was ready in one tick.
+ * Many calls on one plain connection, several times cheaper than a gRPC call each (docs/formats/bus.md). Used between processes of a
+ * stamp; tools call the services themselves. A frame is what was ready in one tick.
  *
  * @generated from message stamp.v1.BusFrames
  */
@@ -153,22 +154,4 @@ export type BusFailure = Message<"stamp.v1.BusFailure"> & {
  */
 export const BusFailureSchema: GenMessage<BusFailure> = /*@__PURE__*/
   messageDesc(file_stamp_v1_bus, 3);
-
-/**
- * Many calls on one long-lived stream: five times cheaper than a gRPC call each. Every process serves it beside its services; the
- * handlers are the same. Used between processes of a stamp; tools call the services themselves.
- *
- * @generated from service stamp.v1.Bus
- */
-export const Bus: GenService<{
-  /**
-   * @generated from rpc stamp.v1.Bus.Connect
-   */
-  connect: {
-    methodKind: "bidi_streaming";
-    input: typeof BusFramesSchema;
-    output: typeof BusFramesSchema;
-  },
-}> = /*@__PURE__*/
-  serviceDesc(file_stamp_v1_bus, 0);
 
