@@ -3,7 +3,9 @@
  * with this stamp's secret has made them, or the log lost its end unnoticed. The range begins a new lineage of its log and is seeded anew
  * (docs/design/geo.md "Lineage").
  *
- * Invariant: the other stamp can't make this one begin a lineage that its own clock does not allow, or one for an account that is not copied there.
+ * Invariants:
+ * - The other stamp can't make this one begin a lineage that its own clock does not allow, or one for an account that is not copied there.
+ * - Versions of a later role epoch than the copy follows stand above every lineage: no range counts as shipped behind them.
  */
 import { type Failed, neededLevels, refused, timeNumber } from "@stamp/base";
 import { compareVersions, type RowVersion } from "@stamp/geo";
@@ -24,7 +26,11 @@ export function aheadOf(
   { epoch, level }: { readonly epoch: number; readonly level: number },
 ): Ahead | undefined {
   const end = { epoch, lineage: lineage.log, number: followers.lastSequence };
-  if (held.epoch !== epoch || compareVersions(held, end) <= 0 || !rules.on("copiesAreNotAhead")) return undefined;
+  if (compareVersions(held, end) <= 0 || !rules.on("copiesAreNotAhead")) return undefined;
+  if (held.epoch > epoch) {
+    const message = `the copy has rows of role epoch ${held.epoch}, and follows ${epoch}: give the copy up, wait until its rows are deleted, and make it again`;
+    return { failure: refused("failedPrecondition", "staleLineage", message), above: undefined };
+  }
   const { lineage: heldLineage = 0 } = held;
   const isFar = heldLineage > Math.max(lineage.log, timeNumber(clock.wallMs()));
   const hint = isFar
