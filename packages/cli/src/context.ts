@@ -3,7 +3,9 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import {
   type ClusterConfig,
+  type ClusterConfigKey,
   type ClusterStatus,
+  checkFlag,
   clusterConfigSchema,
   configKeys,
   control,
@@ -19,6 +21,7 @@ import { inWords } from "@stamp/ports-node";
 import { type Command, Option } from "commander";
 import { plannedCluster } from "./cluster/planned-cluster.ts";
 import { CommandError, exitCodes } from "./exit.ts";
+import { type Kind, kindOf } from "./values.ts";
 
 export { CommandError, exitCodes };
 
@@ -30,24 +33,32 @@ const flagged = new WeakMap<Command, readonly string[]>();
 /** Adds `--config FILE` and the flags of these configuration keys (all when none are given). */
 export function withConfig(command: Command, keys: readonly string[] = configKeys): Command {
   command.addOption(
-    new Option("--config <file>", "configuration file (default: stamp.config.json here or in the repository)").env("STAMP_CONFIG"),
+    new Option("--config <file>", "configuration file (env: STAMP_CONFIG; default: stamp.config.json here or in the repository)"),
   );
   const data = new Option("--data <dir>", `${clusterConfigSchema.shape.dataDir.description} (env: STAMP_DATA_DIR; default: .stamp)`);
+  data.argParser(keyKind("dataDir", "--data"));
   if (!keys.includes("dataDir")) data.hideHelp();
   command.addOption(data);
   const free = configKeys.filter((key) => !command.options.some(({ long }) => long === flagName(key)));
   flagged.set(command, free);
   for (const key of free) {
     const schema = clusterConfigSchema.shape[key];
-    const option = new Option(`${flagName(key)} <value>`, schema.description);
+    const option = new Option(`${flagName(key)} <value>`, schema.description).argParser(keyKind(key));
     // Help and guides say `--data`; the name by the rule of all keys is taken, too.
     if (!keys.includes(key) || key === "dataDir") option.hideHelp();
     command.addOption(option);
   }
   const bind = new Option(`${flagName(olderKey)} <value>`, "the same as --http-bind; an address of loopback also as --internal-bind");
+  bind.argParser(keyKind("httpBind", flagName(olderKey)));
   if (!keys.includes("httpBind")) bind.hideHelp();
   command.addOption(bind);
   return command;
+}
+
+/** Kind of the values of a flag of the configuration. */
+function keyKind(key: ClusterConfigKey, flag = flagName(key)): Kind {
+  const check = (text: string): undefined => void checkFlag(key, text, flag);
+  return kindOf("", check, { key });
 }
 
 /** The configuration of a command with some values in place of its flags. */
@@ -82,7 +93,7 @@ function loadOnce(command: Command, values: Partial<ClusterConfig>, withoutRecor
   const taken = [...(flagged.get(command) ?? []), olderKey];
   const flags = Object.fromEntries(Object.entries(options).filter(([key]) => taken.includes(key)));
   return loadConfig({
-    file: config as string | undefined,
+    file: (config as string | undefined) ?? (process.env.STAMP_CONFIG || undefined),
     directory: process.cwd(),
     root,
     environment: process.env,

@@ -6,6 +6,7 @@ import { Command, CommanderError } from "commander";
 import { CommandError, exitCodes } from "./exit.ts";
 import { nearest } from "./nearest.ts";
 import { addWords } from "./top-level.ts";
+import { checkValues } from "./values.ts";
 
 export async function runProgram(argv: readonly string[]): Promise<void> {
   outliveReader();
@@ -25,6 +26,7 @@ of stamp up: 9 an extent node with a disk in the data folder was not started; 13
     .configureOutput({ outputError: (text, write) => write(text) });
   await addVersion(program, argv.slice(2));
   await addWords(program, argv.slice(2));
+  checkValues(program);
   throwAtEnd(program);
   const unknown = unknownWord(program, argv.slice(2));
   if (unknown !== undefined) {

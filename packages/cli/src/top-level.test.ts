@@ -76,6 +76,7 @@ describe("first words of the command line", () => {
         "cli/src/nearest.ts",
         "cli/src/program.ts",
         "cli/src/top-level.ts",
+        "cli/src/values.ts",
       ]);
     }
   });

@@ -33,7 +33,7 @@ test("command line, a wrong path or value: told in words with its exit code, wha
   writeFileSync(join(damaged, "extent-node-1", "files", "journal"), "no folder");
   const cases: [readonly string[], number, string][] = [
     [["metadata", "show", missing], 1, `${missing}: there is no such file or folder (ENOENT)`],
-    [["config", "show", "--config", file], 2, `${file}: not JSON: Unexpected token 'h', "hi " is not valid JSON`],
+    [["config", "show", "--config", file], 2, `${file}: not JSON: Unexpected token 'h', "hi " is not valid JSON (line 1)`],
     [["stream", "modify", missing], 2, `${missing}: there is no such file or folder (ENOENT)`],
     [["certs", "init", "--dir", file], 1, `${file} is there already (EEXIST)`],
     [["fsck", "--json", "--data", damaged], 1, `io: journal: ENOTDIR: not a directory, scandir '${damaged}/extent-node-1/files/journal'`],
@@ -45,8 +45,11 @@ test("command line, a wrong path or value: told in words with its exit code, wha
       2,
       `tlsCert, tlsKey: the certificate ${missing} with the key ${missing} can't be used: ${missing}: there is no such file or folder (ENOENT)`,
     ],
-    [["token", "--account", "a", "--key", "!!"], 2, "--key: what is given is not base64"],
-    [["drill", "histories", "--seconds", "x"], 2, "--seconds: x is not a number of seconds"],
+    [["token", "--account", "acme", "--key", "!!"], 2, "--key: what is given is not allowed: base64"],
+    [["up", "--data", missing, "--ready-timeout-s", "1e308"], 2, '--ready-timeout-s: "1e308" is not allowed: a number, 0.001 to 2147483'],
+    [["logs", "--data", missing, "--tail", "-1"], 2, '--tail: "-1" is not allowed: all, or a whole number, 1 to 9999999'],
+    [["extent", "show", "x", "--data", missing], 2, 'id: "x" is not allowed: a whole number, 0 to 9007199254740991'],
+    [["drill", "histories", "--seconds", "x"], 2, '--seconds: "x" is not allowed: a whole number, 0 to 999999'],
   ];
   for (const [args, code, words] of cases) {
     const { code: ended, said } = await stamp(args);

@@ -3,6 +3,7 @@
  * STAMP_PROCESSES, a list of name=host:grpc-port:http-port; each is asked itself.
  */
 import { roles } from "./roles.ts";
+import { ConfigError } from "./start-error.ts";
 import type { ClusterStatus, ProcessStatus } from "./status.ts";
 
 /** Stands for the data folder where each process has a container, with a volume of its own. */
@@ -29,9 +30,13 @@ export function composeCluster(
   };
 }
 
+const entryShape = /^(?<name>[a-z][a-z0-9-]*)=(?<host>[A-Za-z0-9_.-]+):(?<grpcPort>\d{1,5}):?(?<httpPort>\d{0,5})$/;
+const isPort = (text: string): boolean => text === "" || (Number(text) >= 1 && Number(text) <= 65_535);
+
 function processOf(entry: string): ProcessStatus {
-  const [name = "", address = ""] = entry.split("=");
-  const [host = "", grpcPort = "", httpPort = ""] = address.split(":");
+  const { name = "", host = "", grpcPort = "", httpPort = "" } = entryShape.exec(entry)?.groups ?? {};
+  if (name === "" || ![grpcPort, httpPort].every(isPort))
+    throw new ConfigError(`STAMP_PROCESSES: ${JSON.stringify(entry)} is not allowed: name=host:grpc-port:http-port`);
   const role = roles.find((each) => name.startsWith(each)) ?? name;
   const unknown = { pid: null, state: "not answering", ready: false, waitingFor: [], restarts: 0, lastExit: "" };
   return { role, name, grpc: `${host}:${grpcPort}`, http: `${host}:${httpPort}`, ...unknown };

@@ -8,10 +8,11 @@ import { frontEndConfigSchema } from "@stamp/front-end";
 import { lockServiceSchema } from "@stamp/lock-service";
 import { partitionManagerConfigSchema } from "@stamp/partition-manager";
 import { partitionServerConfigSchema } from "@stamp/partition-server";
-import { loadConfig as loadRoleConfig } from "@stamp/ports-node";
+import { describeKeys, loadConfig as loadRoleConfig } from "@stamp/ports-node";
 import { streamManagerSchema } from "@stamp/stream-manager";
-import { ConfigError, configKeys, environmentName, flagName, loadConfig } from "./config.ts";
+import { clusterConfigSchema, configKeys, environmentName, flagName, loadConfig } from "./config.ts";
 import { planCluster } from "./plan-cluster.ts";
+import { ConfigError } from "./start-error.ts";
 
 const root = mkdtempSync(join(tmpdir(), "stamp-config-"));
 after(() => rmSync(root, { recursive: true, force: true }));
@@ -79,7 +80,7 @@ test("configuration, bind: the REST doors; internal ports only if the address is
   assert.deepEqual(bound({ bind: "10.1.2.3", internalBind: "10.9.9.9" }), ["10.1.2.3", "10.9.9.9"]);
   assert.deepEqual(bound({}, { STAMP_BIND: "10.1.2.3", STAMP_HTTP_BIND: "10.2.2.2" }), ["10.2.2.2", "127.0.0.1"]);
   assert.deepEqual(bound({}, { STAMP_HTTP_BIND: "10.2.2.2" }, { bind: "10.1.2.3", internalBind: "::1" }), ["10.1.2.3", "::1"]);
-  assert.throws(() => from({ bind: 7 }), /bind in .*stamp\.config\.json: /);
+  assert.throws(() => from({ bind: 7 }), /bind in .*stamp\.config\.json:1: /);
 });
 
 test("configuration, structured keys by environment: JSON", () => {
@@ -101,24 +102,24 @@ test("configuration, erasureCoding: a word or an object, taken by the stream man
   assert.equal(from({}, { STAMP_ERASURE_CODING: "off" }).erasureCoding, "off");
   assert.deepEqual(from({}, {}, { erasureCoding: '{"minBytes":5}' }).erasureCoding, { minBytes: 5 });
   for (const wrong of ["on", "rs-4-2", { profile: "rs-1-1" }, { afterSeconds: -1 }, { minBytes: 0 }, { after: 1 }, 5]) {
-    assert.throws(() => from({ erasureCoding: wrong }), /erasureCoding.* in .*stamp\.config\.json: /, JSON.stringify(wrong));
+    assert.throws(() => from({ erasureCoding: wrong }), /erasureCoding.* in .*stamp\.config\.json:1: /, JSON.stringify(wrong));
     assert.ok(!streamManagerSchema.shape.erasureCoding.safeParse(wrong).success, JSON.stringify(wrong));
   }
 });
 
 test("configuration, wrong values: refused with the key and where it came from", () => {
   const cases: [() => unknown, RegExp][] = [
-    [() => from({ extentNodes: "many" }), /extentNodes in .*stamp\.config\.json: /],
+    [() => from({ extentNodes: "many" }), /extentNodes in .*stamp\.config\.json:1: /],
     [() => from({}, { STAMP_EXTENT_NODES: "0" }), /STAMP_EXTENT_NODES: /],
     [() => from({}, {}, { portBase: "x" }), /--port-base: /],
-    [() => from({ extentNode: 3 }), /extentNode in .*stamp\.config\.json: no such key/],
+    [() => from({ extentNode: 3 }), /extentNode in .*stamp\.config\.json:1: no such key/],
     [() => from({ minCopies: 4 }), /minCopies: 4 is more than copies/],
     [() => from({ extentNodes: 1 }), /extentNodes: 1 is fewer than minCopies/],
     [() => from({ leaseTermMs: 1_500 }), /leaseTermMs: must be longer/],
-    [() => from({ accounts: [{ name: "Bad", keys: ["QQ=="] }] }), /accounts\.0\.name in .*stamp\.config\.json: 3 to 24/],
+    [() => from({ accounts: [{ name: "Bad", keys: ["QQ=="] }] }), /accounts\.0\.name in .*stamp\.config\.json:1: 3 to 24/],
     [() => from({}, { STAMP_ACCOUNTS: '[{"name":"Bad","keys":["QQ=="]}]' }), /STAMP_ACCOUNTS\.0\.name: 3 to 24/],
     [() => from({ roles: { "extent-nodes": {} } }), /roles in /],
-    [() => from({ copySources: ["files.example"] }), /copySources\.0 in .*stamp\.config\.json: scheme:\/\/host/],
+    [() => from({ copySources: ["files.example"] }), /copySources\.0 in .*stamp\.config\.json:1: scheme:\/\/host/],
   ];
   for (const [work, message] of cases) {
     assert.throws(work, (error) => error instanceof ConfigError && message.test(error.message), String(message));
@@ -222,4 +223,50 @@ test("portBase, too high: told once", () => {
     () => loadConfig({ directory: "/", root: "/", environment: {}, flags: { portBase: "70000", dataDir: "/nowhere" } }),
     (error) => (error as Error).message.match(/70000/g)?.length === 1,
   );
+});
+
+test("configuration, every key: nonsense is refused with the name of the variable, or the file and the line", () => {
+  const noNumbers = [" ", "x", "-1", "1e308", "9007199254740993", "0x10", "1.5"];
+  const byType: Readonly<Record<string, readonly string[]>> = {
+    number: noNumbers,
+    boolean: [" ", "maybe"],
+    enum: [" ", "nonsense"],
+    string: [" ", "\t"],
+    union: [" ", "nonsense", "{", "5"],
+    record: [" ", "nonsense", "[1]", '{"nonsense":1}'],
+    transform: ["[", "5", "[1]"],
+  };
+  for (const { key, type } of describeKeys(clusterConfigSchema)) {
+    const name = environmentName(key);
+    for (const wrong of byType[type] ?? assert.fail(`${key}: no wrong values for ${type}`)) {
+      assert.throws(
+        () => from({}, { [name]: wrong }),
+        (error: Error) => error instanceof ConfigError && error.message.includes(`${name}`),
+        `${name}=${JSON.stringify(wrong)}`,
+      );
+    }
+    const file = join(root, "lines.json");
+    writeFileSync(file, `{\n  "$schema": "x",\n  "${key}": ${type === "transform" ? 5 : "[[]]"}\n}\n`);
+    assert.throws(
+      () => loadConfig({ file, directory: root, root, environment: {} }),
+      (error: Error) => error.message.includes(`${key} in ${file}:3: `) || assert.fail(error.message),
+      key,
+    );
+  }
+});
+
+test("configuration file: a wrong value deep inside, a key that is none and a wrong comma are told with their line", () => {
+  const file = join(root, "lines.json");
+  const load = (text: string) => {
+    writeFileSync(file, text);
+    return loadConfig({ file, directory: root, root, environment: {} });
+  };
+  const accounts =
+    '{\n "extentNodes": 5,\n "accounts": [\n  {"name": "good", "keys": ["QQ=="]},\n  {"name": "Bad",\n   "keys": ["QQ=="]}\n ]\n}';
+  assert.throws(() => load(accounts), /accounts\.1\.name in .*lines\.json:5: 3 to 24/);
+  assert.throws(() => load('{\n "copySources": [\n "https://a.example",\n "b"]\n}'), /copySources\.1 in .*lines\.json:4: scheme/);
+  assert.throws(() => load('{\n\n "extentNode": 5\n}'), /extentNode in .*lines\.json:3: no such key; did you mean extentNodes\?/);
+  assert.throws(() => load('{\n "extentNodes": 5,\n "logLevel": info\n}'), /lines\.json: not JSON: .*\(line 3\)/s);
+  assert.throws(() => load('{\n "extentNodes": 5,\n}'), /lines\.json: not JSON: .*line 3/s);
+  assert.throws(() => load('{\n "extentNodes": 5'), /lines\.json: not JSON/);
 });

@@ -5,13 +5,15 @@
  * and folder; its other keys come between the file and the record (`config-topology.ts`).
  */
 import { existsSync, readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import { isHostPattern, parseNetwork, parseSourcePattern } from "@stamp/azure-rest";
 import { addressesIn, whyNoAddress } from "@stamp/ports";
-import { inWords, parseWrittenJson, textAs, wrongValue } from "@stamp/ports-node";
+import { inWords, linesOfWrittenJson, nearestName, parseWrittenJson, textAs, wrongValue } from "@stamp/ports-node";
 import { z } from "zod";
 import { clusterRecordPath, readClusterRecord } from "./record/cluster-record.ts";
 import { roles } from "./roles.ts";
+import { ConfigError } from "./start-error.ts";
 import { olderKey, withoutOlderKey } from "./topology/addresses.ts";
 import { addTopology } from "./topology/config-topology.ts";
 
@@ -23,10 +25,18 @@ export const developmentAccount = {
   keys: ["Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="],
 };
 
-const text = () => z.string().min(1);
+const text = () => z.string().regex(/\S/, "a text that is not empty");
+const hostName = /^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9])?$/i;
+/** What a port is bound to. */
+const bound = () =>
+  z.string().refine((host) => isIP(host) !== 0 || hostName.test(host), {
+    error: ({ input }) => `${JSON.stringify(input)} is not allowed: an address or a name of this machine`,
+  });
 const count = (max: number) => z.number().int().min(1).max(max);
 const bytes = () => z.number().int().min(1);
-const milliseconds = () => z.number().int().min(1);
+/** Longer than that no timer of Node waits: it ends at once. */
+const timerMsMax = 2_147_483_647;
+const milliseconds = () => z.number().int().min(1).max(timerMsMax);
 const flag = () => z.boolean();
 
 /** Structured keys come from the environment and flags as JSON text. */
@@ -70,10 +80,10 @@ export const clusterConfigSchema = z.strictObject({
   topology: text()
     .optional()
     .describe("File with the hosts of the stamp; default with --host: stamp.topology.json here or in the repository"),
-  httpBind: text()
+  httpBind: bound()
     .default("127.0.0.1")
     .describe("Address of the REST doors: blob, queue, table. 0.0.0.0: every address of this machine. With --host the host's own"),
-  internalBind: text()
+  internalBind: bound()
     .default("127.0.0.1")
     .describe("Address of everything else: gRPC, the bus, health doors. Others than loopback only in a network of the stamp's machines"),
   portBase: z
@@ -179,9 +189,6 @@ export const configKeys: readonly ClusterConfigKey[] = Object.keys(clusterConfig
 export const environmentName = (key: string): string => `STAMP_${key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 export const flagName = (key: string): string => `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
-/** An error that a user must put right. */
-export class ConfigError extends Error {}
-
 export interface ConfigSources {
   /** The file; when not given `stamp.config.json` of `directory` or else of `root`, if there is one. */
   readonly file?: string | undefined;
@@ -203,11 +210,13 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
   const path = sources.file === undefined ? (defaultFile ?? "") : resolve(sources.directory, sources.file);
   /** A relative data folder is meant from where it was written. */
   let dataDirFrom = sources.root;
+  let lines: ReadonlyMap<string, number> = new Map();
   if (path !== "") {
-    const inFile = readFile(path);
-    for (const [key, value] of Object.entries(withoutOlderKey(inFile))) {
+    const file = readFile(path);
+    lines = file.lines;
+    for (const [key, value] of Object.entries(withoutOlderKey(file.values))) {
       values[key] = value;
-      given.set(key, `${key in inFile ? key : olderKey} in ${path}`);
+      given.set(key, `${key in file.values ? key : olderKey} in ${path}`);
     }
     if (values.dataDir !== undefined) dataDirFrom = dirname(path);
   }
@@ -243,21 +252,7 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
     addRemembered(remembered, values, given);
   }
   const parsed = clusterConfigSchema.safeParse(values);
-  if (!parsed.success) {
-    const lines = parsed.error.issues.map((issue) => {
-      const [key = "", ...rest] = issue.path.map(String);
-      const where = key === "" ? "" : nested(given.get(key) ?? key, key, rest);
-      if (issue.code === "unrecognized_keys") {
-        const names = issue.keys.join(", ");
-        return key === ""
-          ? issue.keys.map((name) => `${given.get(name) ?? name}: no such key`).join("\n  ")
-          : `${where}: no such key: ${names}`;
-      }
-      const schema = rest.length > 0 || issue.code === "custom" ? undefined : clusterConfigSchema.shape[key as ClusterConfigKey];
-      return `${where}: ${wrongValue(schema, values[key], issue.message)}`;
-    });
-    throw new ConfigError(`the configuration is not right:\n  ${lines.join("\n  ")}`);
-  }
+  if (!parsed.success) throw notRight(parsed.error, values, (key, rest) => withLine(nested(given.get(key) ?? key, key, rest), path, lines));
   const files = Object.fromEntries(
     (["tlsCert", "tlsKey", "clusterSecretFile", "topology"] as const).flatMap((key) => {
       const named = parsed.data[key];
@@ -266,6 +261,40 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
     }),
   );
   return checked({ ...parsed.data, ...files, dataDir: resolve(dataDirFrom, parsed.data.dataDir) });
+}
+
+/** Throws ConfigError if `text` is no value of the key. `flag`: what the error names. */
+export function checkFlag(key: ClusterConfigKey, text: string, flag: string): void {
+  const schema = clusterConfigSchema.shape[key];
+  const value = textAs(schema, text);
+  const parsed = z.object({ [key]: schema }).safeParse({ [key]: value });
+  if (!parsed.success) throw notRight(parsed.error, { [key]: value }, (_key, rest) => [flag, ...rest].join("."));
+}
+
+/** `where`: place of a value, by its key and the path below. */
+function notRight(
+  { issues }: z.ZodError,
+  values: Readonly<Record<string, unknown>>,
+  where: (key: string, rest: readonly string[]) => string,
+): ConfigError {
+  const told = issues.flatMap((issue) => {
+    const [key = "", ...rest] = issue.path.map(String);
+    if (issue.code === "unrecognized_keys" && key === "")
+      return issue.keys.map((name) => `${where(name, [])}: no such key${hint(nearestName(name, configKeys))}`);
+    if (issue.code === "unrecognized_keys") return [`${where(key, rest)}: no such key: ${issue.keys.join(", ")}`];
+    const schema = rest.length > 0 || issue.code === "custom" ? undefined : clusterConfigSchema.shape[key as ClusterConfigKey];
+    return [`${where(key, rest)}: ${wrongValue(schema, values[key], issue.message)}`];
+  });
+  return new ConfigError(`the configuration is not right:\n  ${[...new Set(told)].join("\n  ")}`);
+}
+
+const hint = (near: string | undefined): string => (near === undefined ? "" : `; did you mean ${near}?`);
+
+/** Adds the line of a value of the file at `path`: `accounts.0.name in stamp.config.json:7`. */
+function withLine(where: string, path: string, lines: ReadonlyMap<string, number>): string {
+  const ending = ` in ${path}`;
+  const line = where.endsWith(ending) ? lines.get(where.slice(0, -ending.length)) : undefined;
+  return line === undefined ? where : `${where}:${line}`;
 }
 
 /** Adds the value of `bind` from the environment or a flag. What the same source says by today's keys is added after it. */
@@ -298,12 +327,13 @@ function addRemembered(
 const nested = (source: string, key: string, rest: readonly string[]): string =>
   source.startsWith(`${key} in `) ? [key, ...rest].join(".") + source.slice(key.length) : [source, ...rest].join(".");
 
-function readFile(path: string): Record<string, unknown> {
+function readFile(path: string): { readonly values: Record<string, unknown>; readonly lines: ReadonlyMap<string, number> } {
   try {
-    const value = parseWrittenJson(readFileSync(path, "utf8"));
+    const text = readFileSync(path, "utf8");
+    const value = parseWrittenJson(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) {
       const { $schema: _, ...rest } = value as Record<string, unknown>;
-      return rest;
+      return { values: rest, lines: linesOfWrittenJson(text) };
     }
     throw new Error("not a JSON object");
   } catch (error) {

@@ -5,7 +5,8 @@
 export { composeCluster, inContainers } from "./compose-status.ts";
 export {
   type ClusterConfig,
-  ConfigError,
+  type ClusterConfigKey,
+  checkFlag,
   clusterConfigSchema,
   configKeys,
   developmentAccount,
@@ -29,7 +30,7 @@ export { repositoryRoot } from "./repository-root.ts";
 export { timesText } from "./reshape-text.ts";
 export { type RoleName, roles } from "./roles.ts";
 export { secretFilesOf } from "./secret-files.ts";
-export { StartError } from "./start-error.ts";
+export { ConfigError, StartError } from "./start-error.ts";
 export type { ClusterStatus, ProcessStatus } from "./status.ts";
 export { type ControlRequest, control } from "./supervise/control.ts";
 export { detach, detachLocation } from "./supervise/detach.ts";

@@ -8,6 +8,7 @@ import { addMigrate } from "../geo/migrate-command.ts";
 import { table } from "../print.ts";
 import { inspect, make as makeBelow, type Transport, tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
+import { whole } from "../values.ts";
 import { endpointLinesOf, endpointsOfAccount, neighbour } from "./endpoints.ts";
 import { untilInForce } from "./in-force.ts";
 import { createLocated, withLocation } from "./location-command.ts";
@@ -50,10 +51,9 @@ export function addAccount(program: Command): void {
       return createLocated(command, name, { location, second: geo ?? "", withQueues });
     });
   addMigrate(account);
-  make("rotate-key <account> <number>", "a new key 1 or 2; the other one stays, so that clients can go over to it first")
+  make("rotate-key <account> <1|2>", "a new key 1 or 2; the other one stays, so that clients can go over to it first")
     .option("--key <base64>", "the new key (default: 64 random bytes)")
     .action((name: string, number: string, { key }: { key?: string }, command: Command) => {
-      if (number !== "1" && number !== "2") throw new CommandError(`${number}: an account has key 1 and key 2`, exitCodes.usage);
       return changed(command, name, () =>
         shown(command, "keys", (accounts) => accounts.rotateKey({ account: name, keyNumber: Number(number), newKey: key ?? "" }, call)),
       );
@@ -64,14 +64,11 @@ export function addAccount(program: Command): void {
   );
   make("set <account>", "settings of its blob service")
     .option("--versioning <on|off>", "whether every write keeps what was there as a version")
-    .option("--keep-deleted-containers <days>", "1 to 365; 0: not at all")
+    .option("--keep-deleted-containers <days>", "1 to 365; 0: not at all", whole(0, 365))
     .option("--public-access <on|off>", "whether containers may be read without authorization; off counts for public ones, too")
     .action((name: string, { versioning, keepDeletedContainers, publicAccess }: SetOptions, command: Command) => {
-      const versions = switchOf("--versioning", versioning);
-      const allowPublicAccess = switchOf("--public-access", publicAccess);
-      if (keepDeletedContainers !== undefined && !/^\d{1,3}$/.test(keepDeletedContainers)) {
-        throw new CommandError(`--keep-deleted-containers: ${keepDeletedContainers} is no number of days`, exitCodes.usage);
-      }
+      const versions = switchOf(versioning);
+      const allowPublicAccess = switchOf(publicAccess);
       const changes = {
         ...(versions === undefined ? {} : { versioning: versions }),
         ...(allowPublicAccess === undefined ? {} : { allowPublicAccess }),
@@ -131,11 +128,7 @@ interface SetOptions {
   readonly publicAccess?: string;
 }
 
-function switchOf(option: string, text: string | undefined): boolean | undefined {
-  if (text === undefined) return undefined;
-  if (text !== "on" && text !== "off") throw new CommandError(`${option}: on or off`, exitCodes.usage);
-  return text === "on";
-}
+const switchOf = (text: string | undefined): boolean | undefined => (text === undefined ? undefined : text === "on");
 
 /** Makes a change, then waits until it is in force everywhere. Fails, though the change is made, if it is not. */
 async function changed(command: Command, name: string, change: () => Promise<void>): Promise<void> {

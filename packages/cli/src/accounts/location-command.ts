@@ -3,15 +3,17 @@
  * (docs/guides/locations.md).
  */
 import type { Outcome } from "@stamp/base";
+import { addressesIn, whyNoAddress } from "@stamp/ports";
 import { credentialOf, GrpcTransport } from "@stamp/ports-node";
 import { type LocatedAccount, LocationService, type LocationStamp, StampState, Status } from "@stamp/wire";
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { configOf, withConfig } from "../context.ts";
 import { CommandError, exitCodes } from "../exit.ts";
 import { table } from "../print.ts";
 import { tell } from "../running.ts";
 import { locationIn, severalIn } from "../stamps/several.ts";
 import { topLevel } from "../top-level.ts";
+import { kindOf } from "../values.ts";
 import { endpointLinesOf, neighbour, urlsOf, urlsOfCopy } from "./endpoints.ts";
 
 export const call = { timeoutMs: 20_000 } as const;
@@ -30,7 +32,15 @@ interface AddOptions {
   readonly doors: string;
 }
 
-const states: Readonly<Record<string, StampState>> = { open: StampState.OPEN, closed: StampState.CLOSED, draining: StampState.DRAINING };
+const states = { open: StampState.OPEN, closed: StampState.CLOSED, draining: StampState.DRAINING } as const;
+
+const addressKind = kindOf("127.0.0.1:1", whyNoAddress);
+const addressesKind = kindOf("127.0.0.1:1", (text) => {
+  const addresses = addressesIn(text);
+  return addresses.length === 0
+    ? "host:port; several are separated by commas"
+    : addresses.map(whyNoAddress).find((why) => why !== undefined);
+});
 
 /** Returns the command, for what others add to it. */
 export function addLocation(program: Command): Command {
@@ -67,22 +77,22 @@ export function addLocation(program: Command): Command {
   });
   make("add <stamp>", "add a running stamp; its accounts are pinned to it", "add north-1 --location north --lock-service 10.0.0.1:10100")
     .requiredOption("--location <name>", "location of the stamp")
-    .requiredOption("--lock-service <addresses>", "host:port of the stamp's lock service; of several, separated by commas")
+    .requiredOption("--lock-service <addresses>", "host:port of the stamp's lock service; of several, separated by commas", addressesKind)
     .option("--secret <name>", "file with the stamp's secret, in the folder stampSecretsDir of the location service", "")
     .option(
       "--doors <addresses>",
       "host:port of its front-ends' internal ports, separated by commas; without them no account has a copy there",
+      addressesKind,
       "",
     )
     .action(async (name: string, { location: place, lockService, secret, doors }: AddOptions, command: Command) => {
-      const request = { name, location: place, lockService, secret, doors: doors === "" ? [] : doors.split(",") };
+      const request = { name, location: place, lockService, secret, doors: addressesIn(doors) };
       const added = await onLocation(command, (transport, { at }) => transport.client(at, LocationService).addStamp(request, call));
       tell(command, stampFacts(added), () => stampsText([added]));
     });
   make("set-state <stamp> <open|closed|draining>", "whether a stamp takes new accounts", "set-state north-1 closed").action(
-    async (name: string, wanted: string, _options, command: Command) => {
+    async (name: string, wanted: keyof typeof states, _options, command: Command) => {
       const state = states[wanted];
-      if (state === undefined) throw new CommandError(`${wanted}: a state is open, closed or draining`, exitCodes.usage);
       const changed = await onLocation(command, (transport, { at }) =>
         transport.client(at, LocationService).setStampState({ name, state }, call),
       );
@@ -107,8 +117,8 @@ export function addLocation(program: Command): Command {
 /** Adds the options that say where the location service is. */
 export function withLocation(command: Command): Command {
   const located = command
-    .addOption(new Option("--at <host:port>", "the leading location service; default: the one of --data, else 127.0.0.1:7900"))
-    .addOption(new Option("--secret-file <file>", "file with the secret of the location service; default: as --at, else it has none"));
+    .option("--at <host:port>", "the leading location service; default: the one of --data, else 127.0.0.1:7900", addressKind)
+    .option("--secret-file <file>", "file with the secret of the location service; default: as --at, else it has none");
   return located.options.some(({ long }) => long === "--data") ? located : withConfig(located, ["dataDir"]);
 }
 

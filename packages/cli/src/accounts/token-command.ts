@@ -16,35 +16,39 @@ import {
   revokeIssuedToken,
   toolTokenMsMax,
 } from "@stamp/ports-node";
-import { type Caller, callers, isCaller } from "@stamp/wire";
+import { type Caller, callers } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { topLevel } from "../top-level.ts";
+import { accountName, number, oneOf } from "../values.ts";
 
 interface TokenOptions {
   readonly account?: string;
   readonly key?: string;
   readonly minutes: string;
   readonly internal?: boolean;
-  readonly as: string;
+  readonly as: Caller;
 }
 
 export function addToken(program: Command): void {
   const command = topLevel(program, "token")
     .option("--internal", "of the stamp's secret: metadata stamp-token of each call; it opens everything")
-    .option("--as <role>", `with --internal, for calls that only processes make: the role to say (${callers.join(", ")})`, "operator")
-    .option("--account <name>", "account (default: the first of the configuration)")
+    .option(
+      "--as <role>",
+      `with --internal, for calls that only processes make: the role to say (${callers.join(", ")})`,
+      oneOf(callers),
+      "operator",
+    )
+    .option("--account <name>", "account (default: the first of the configuration)", accountName)
     .option("--key <base64>", "account key, when the account is not in the configuration")
-    .option("--minutes <n>", "how long it is good for", "60");
+    .option("--minutes <n>", "how long it is good for", number(0.001, 525_600), "60");
   addTokenList(command);
   withConfig(command, ["accounts", "dataDir", "clusterSecretFile"]).action((_options, command: Command) => {
     const { account, key, minutes, internal, as } = command.opts<TokenOptions>();
     const lastsMs = Number(minutes) * 60_000;
-    if (!(lastsMs > 0)) throw new CommandError(`--minutes: ${minutes} is not a time`, exitCodes.usage);
     if (internal === true) {
       if (lastsMs > toolTokenMsMax)
         throw new CommandError(`--minutes: an internal token is good for a day at most (${toolTokenMsMax / 60_000})`, exitCodes.usage);
-      if (!isCaller(as)) throw new CommandError(`--as: ${as} is none of ${callers.join(", ")}`, exitCodes.usage);
       console.log(internalToken(configOf(command), as, Math.round(lastsMs)));
       return;
     }
@@ -54,8 +58,6 @@ export function addToken(program: Command): void {
     const usedKey = key ?? found?.keys[0];
     if (name === undefined || usedKey === undefined)
       throw new CommandError(`no key of the account ${account} is known: give --key`, exitCodes.usage);
-    if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(usedKey) || usedKey === "")
-      throw new CommandError("--key: what is given is not base64", exitCodes.usage);
     const sign = (by: Uint8Array, message: Uint8Array): Uint8Array => createHmac("sha256", by).update(message).digest();
     console.log(makeToken({ account: name, expiresMs: Date.now() + Math.round(lastsMs) }, Buffer.from(usedKey, "base64"), sign));
   });
@@ -107,7 +109,7 @@ function addTokenList(command: Command): void {
       }
     });
   command
-    .command("revoke <id>")
+    .command("revoke <token>")
     .description("end an internal token before its time")
     .action((id: string) => {
       withTokens(command, (secretFile) => {

@@ -3,13 +3,15 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { isIP } from "node:net";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
-import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
+import { configOf, withConfig } from "../context.ts";
 import { topLevel } from "../top-level.ts";
+import { kindOf, whole } from "../values.ts";
 import type { PemPair } from "./certificates.ts";
 import { addClusterCerts } from "./cluster-certs-command.ts";
 import { addFolders } from "./folders.ts";
 
 const hostName = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i;
+const hostKind = kindOf("a.example", (text) => (isIP(text) !== 0 || hostName.test(text) ? undefined : "a host name or an address"));
 
 export function addCerts(program: Command): void {
   const certs = topLevel(program, "certs");
@@ -17,14 +19,11 @@ export function addCerts(program: Command): void {
     .command("init")
     .description("make a certificate for the REST doors, and the private authority that signs it when there is none yet")
     .option("--dir <dir>", "where they are put (default: `certs` in the data folder)")
-    .option("--host <name...>", "further names and addresses under which clients reach this stamp")
-    .option("--days <n>", "how long the certificate is good for, at most 397", "397");
+    .option("--host <name...>", "further names and addresses under which clients reach this stamp", hostKind as never)
+    .option("--days <n>", "how long the certificate is good for, at most 397", whole(1, 397), "397");
   addFolders(addClusterCerts(certs));
   withConfig(init, ["dataDir"]).action(async (_options, command: Command) => {
     const { dir, host, days } = command.opts<{ dir?: string; host?: string[]; days: string }>();
-    const wrong = (host ?? []).find((one) => isIP(one) === 0 && !hostName.test(one));
-    if (wrong !== undefined) throw new CommandError(`--host: ${wrong} is neither a host name nor an address`, exitCodes.usage);
-    if (!/^[1-9]\d{0,2}$/.test(days)) throw new CommandError(`--days: ${days} is no number of days`, exitCodes.usage);
     const folder = dir === undefined ? join(configOf(command).dataDir, "certs") : resolve(dir);
     await initCerts(folder, host ?? [], Number(days));
   });

@@ -5,11 +5,12 @@ import { join, resolve } from "node:path";
 import { connect } from "node:tls";
 import { operatorName, peerFilesOf, peerFolder, planCluster, readClusterRecord } from "@stamp/cluster";
 import { geoPeerFile, inWords, type PeerFiles, type PeerName, peerUri, readPeerTls } from "@stamp/ports-node";
-import { type Caller, callers, isCaller } from "@stamp/wire";
+import { type Caller, callers } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { toJson } from "../print.ts";
 import { withProgress } from "../progress.ts";
+import { oneOf, whole } from "../values.ts";
 import type { PemPair } from "./certificates.ts";
 
 const takenWithinMs = 30_000;
@@ -27,7 +28,7 @@ export function addClusterCerts(certs: Command): Command {
     .command("init")
     .description("make the authority of the stamp, and a certificate for each process and for the operator, as far as they are missing")
     .option("--stamp <name>", "name of the stamp in its certificates (default: made up)")
-    .option("--days <n>", "how long they are good for, at most 3650", "365")
+    .option("--days <n>", "how long they are good for, at most 3650", whole(1, 3_650), "365")
     .option("--json", "for tools")
     .addHelpText("after", "\nExample:\n  stamp certs cluster init && stamp up -d --tls cluster");
   withConfig(init, ["dataDir"]).action(async (_options, command: Command) => {
@@ -41,22 +42,21 @@ export function addClusterCerts(certs: Command): Command {
     const issued: Issued[] = [];
     for (const each of [{ role: operatorName as Caller, name: operatorName }, ...planned]) {
       const files = peerFilesOf(config, each.name);
-      if (!existsSync(files.cert)) issued.push(await issue(files, authority, { ...each, stamp: name } as PeerName, daysOf(days)));
+      if (!existsSync(files.cert)) issued.push(await issue(files, authority, { ...each, stamp: name } as PeerName, Number(days)));
     }
     tellIssued(json, folder, issued, `Use them: ./stamp up --tls cluster (docs/guides/internal-ports.md)`);
   });
   const one = cluster
     .command("issue")
     .description("make the certificate of one process, for example for another host")
-    .requiredOption("--role <role>", `one of ${callers.join(", ")}`)
+    .requiredOption("--role <role>", `one of ${callers.join(", ")}`, oneOf(callers))
     .requiredOption("--name <name>", "name of the process, for example extent-node-1; with --role geo-peer, of the other stamp")
     .option("--dir <dir>", "where it is put, with ca.pem (default: `cluster-certs` in the data folder)")
-    .option("--days <n>", "how long it is good for, at most 3650", "365")
+    .option("--days <n>", "how long it is good for, at most 3650", whole(1, 3_650), "365")
     .option("--json", "for tools")
     .addHelpText("after", "\nExample:\n  stamp certs cluster issue --role extent-node --name extent-node-5 --dir /tmp/for-host-b");
   withConfig(one, ["dataDir"]).action(async (_options, command: Command) => {
-    const { role, name, dir, days, json } = command.opts<{ role: string; name: string; dir?: string; days: string; json?: boolean }>();
-    if (!isCaller(role)) throw new CommandError(`--role: ${role} is none of ${callers.join(", ")}`, exitCodes.usage);
+    const { role, name, dir, days, json } = command.opts<{ role: Caller; name: string; dir?: string; days: string; json?: boolean }>();
     if (role === "geo-peer" && dir === undefined)
       throw new CommandError("--role geo-peer needs --dir: the certificate is for another stamp (docs/guides/geo.md)", exitCodes.usage);
     const config = configOf(command);
@@ -68,7 +68,7 @@ export function addClusterCerts(certs: Command): Command {
     const file = role === "geo-peer" ? geoPeerFile : name;
     const files = { cert: join(folder, `${file}.pem`), key: join(folder, `${file}-key.pem`), ca: join(folder, "ca.pem") };
     if (dir !== undefined) put(files.ca, authority.certificate, 0o644);
-    tellIssued(json, folder, [await issue(files, authority, { stamp, role, name }, daysOf(days))], "Processes take it within a second.");
+    tellIssued(json, folder, [await issue(files, authority, { stamp, role, name }, Number(days))], "Processes take it within a second.");
   });
   addRotate(cluster);
   return cluster;
@@ -78,7 +78,7 @@ function addRotate(cluster: Command): void {
   const rotate = cluster
     .command("rotate")
     .description("make a new certificate and key for each process here, and wait until those that run use them; none is restarted")
-    .option("--days <n>", "how long they are good for, at most 3650", "365")
+    .option("--days <n>", "how long they are good for, at most 3650", whole(1, 3_650), "365")
     .option("--json", "for tools")
     .addHelpText("after", "\nExample:\n  stamp certs cluster rotate --days 90");
   withConfig(rotate, ["dataDir"]).action(async (_options, command: Command) => {
@@ -91,7 +91,7 @@ function addRotate(cluster: Command): void {
     const issued: Issued[] = [];
     for (const name of names.filter((each) => each !== "ca").sort()) {
       const files = peerFilesOf(config, name);
-      issued.push(await issue(files, authority, ownName(files), daysOf(days)));
+      issued.push(await issue(files, authority, ownName(files), Number(days)));
     }
     const { processes } = planCluster(config, readClusterRecord(config.dataDir));
     const about = {
@@ -107,11 +107,6 @@ function addRotate(cluster: Command): void {
     tellIssued(json, folder, issued, "Every process that runs here uses its new certificate.");
   });
 }
-
-export const daysOf = (days: string): number => {
-  if (/^[1-9]\d{0,3}$/.test(days) && Number(days) <= 3_650) return Number(days);
-  throw new CommandError(`--days: ${days} is no number of days up to 3650`, exitCodes.usage);
-};
 
 /** Name of the stamp in the operator's certificate; undefined if there is none. */
 function stampIn(config: { readonly dataDir: string }): string | undefined {

@@ -16,7 +16,8 @@ import { inWords, type PeerFiles, type PeerName, readPeerTls } from "@stamp/port
 import { type Caller, isCaller } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
-import { authorityIn, daysOf, type Issued, issue, put, stampFor, tellIssued } from "./cluster-certs-command.ts";
+import { whole } from "../values.ts";
+import { authorityIn, type Issued, issue, put, stampFor, tellIssued } from "./cluster-certs-command.ts";
 
 /** Roles in whose containers an operator runs commands of stamp. */
 const rolesOfTools: readonly string[] = ["front-end", "lock-service"];
@@ -33,7 +34,7 @@ export function addFolders(cluster: Command): void {
     .description("make a folder of certificates for each other host of the topology or, in a container, for each container")
     .requiredOption("--dir <dir>", "where the folders are put, by the name of the host or the container")
     .option("--stamp <name>", "name of the stamp in its certificates (default: made up)")
-    .option("--days <n>", "how long they are good for, at most 3650", "365")
+    .option("--days <n>", "how long they are good for, at most 3650", whole(1, 3_650), "365")
     .option("--renew", "make new ones in place of those that are there")
     .option("--json", "for tools")
     .addHelpText(
@@ -50,7 +51,7 @@ export function addFolders(cluster: Command): void {
     }>();
     const config = configOf(command);
     const holders = holdersOf(config);
-    const daysGood = daysOf(days);
+    const daysGood = Number(days);
     mkdirSync(peerFolder(config), { recursive: true, mode: 0o700 });
     const authority = await authorityIn(peerFolder(config), true);
     const planned = holders.flatMap((holder) =>

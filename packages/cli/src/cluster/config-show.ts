@@ -16,16 +16,17 @@ import { CommandError, checkNothingRuns, configOf, exitCodes, withConfig } from 
 import { scrapeText } from "../health/guide.ts";
 import { table, toJson } from "../print.ts";
 import { topLevel } from "../top-level.ts";
+import { oneOf } from "../values.ts";
 import { checkRoleSettings, roleSettings, unknownSettings } from "./role-settings.ts";
 
 export function addConfig(program: Command): void {
   const config = topLevel(program, "config");
   const show = config
     .command("show")
-    .argument("[role]", `what \`roles\` can give to the processes of one role: ${roles.join(", ")}`)
+    .argument("[role]", `what \`roles\` can give to the processes of one role: ${roles.join(", ")}`, oneOf(roles))
     .description("every key, its value now, and how to give it")
     .option("--json", "for tools");
-  withConfig(show).action(async (role: string | undefined, _options, command: Command) => {
+  withConfig(show).action(async (role: RoleName | undefined, _options, command: Command) => {
     const values = configOf(command);
     const json = command.opts<{ json?: boolean }>().json === true;
     for (const line of await unknownSettings(process.env)) console.error(`stamp: ${line}`);
@@ -96,9 +97,7 @@ function rememberedIn(dataDir: string): string {
   return `${dataDir} remembers: ${Object.keys(record.config).join(", ")} (./stamp config forget KEY).${gone}`;
 }
 
-async function showRole(values: ClusterConfig, named: string, json: boolean): Promise<void> {
-  const role = roles.find((each): each is RoleName => each === named);
-  if (role === undefined) throw new CommandError(`there is no role ${named}: ${roles.join(", ")}`, exitCodes.usage);
+async function showRole(values: ClusterConfig, role: RoleName, json: boolean): Promise<void> {
   const settings = await roleSettings(values, role);
   if (json) {
     console.log(toJson(settings));

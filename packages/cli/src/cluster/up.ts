@@ -33,10 +33,11 @@ import { CommandError, configOf, exitCodes, orphansRun, root, withConfig } from 
 import { endProcess } from "../exit.ts";
 import { copiesIn, copyText, newestCopy, restoreCommand } from "../health/newest-copy.ts";
 import { connectionLines, endpointLines, processTable } from "../print.ts";
-import { hasSeveral, severalIn, stampsOf } from "../stamps/several.ts";
+import { hasSeveral, severalIn, stampsMax, stampsMin } from "../stamps/several.ts";
 import { deleteStamps, stopStamps } from "../stamps/stamps-commands.ts";
 import { upStamps } from "../stamps/up-stamps.ts";
 import { topLevel } from "../top-level.ts";
+import { number, secondsMax, whole } from "../values.ts";
 import { checkRoleSettings, unknownSettings } from "./role-settings.ts";
 
 const tellWaitingEveryMs = 2_000;
@@ -45,16 +46,19 @@ const pollMs = 100;
 export function addUp(program: Command): void {
   const up = topLevel(program, "up")
     .option("-d, --detach", "in the background: see it with `stamp status`, stop it with `stamp down`")
-    .option("--stamps <number>", "2 to 4 small stamps and a location service, each in a folder of its own below the data folder")
+    .option(
+      "--stamps <number>",
+      "2 to 4 small stamps and a location service, each in a folder of its own below the data folder",
+      whole(stampsMin, stampsMax),
+    )
     .option("--init", "with --host: make a new stamp; said once, on one host, at its very first start")
-    .option("--ready-timeout-s <seconds>", "with -d: how long to wait until everything is ready", "60")
+    .option("--ready-timeout-s <seconds>", "with -d: how long to wait until everything is ready", number(0.001, secondsMax), "60")
     .action(async (_options, command: Command) => {
       const { detach: background, readyTimeoutS, stamps } = command.opts<{ detach?: boolean; readyTimeoutS: string; stamps?: string }>();
       const readySeconds = Number(readyTimeoutS);
-      if (!(readySeconds > 0)) throw new CommandError(`--ready-timeout-s: ${readyTimeoutS} is not a number of seconds`, exitCodes.usage);
       const config = configOf(command);
       if (stamps !== undefined || hasSeveral(config)) {
-        const count = stamps === undefined ? undefined : stampsOf(stamps);
+        const count = stamps === undefined ? undefined : Number(stamps);
         await upStamps(command, count, { background: background === true, readyTimeoutMs: readySeconds * 1_000 });
         return;
       }

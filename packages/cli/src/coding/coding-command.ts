@@ -2,13 +2,13 @@
 import type { StampInspector } from "@stamp/cluster";
 import type { CodingStatus, ExtentInfo, PlannedExtent } from "@stamp/wire";
 import type { Command } from "commander";
-import { CommandError, exitCodes } from "../context.ts";
+import { CommandError } from "../context.ts";
 import { fragmentLines, repairOf } from "../nodes/node-commands.ts";
 import { withProgress } from "../progress.ts";
 import { inspect, make, tell } from "../running.ts";
 import { extentTable } from "../status/status.ts";
-import { extentNumber } from "../streams/extent-commands.ts";
 import { topLevel } from "../top-level.ts";
+import { whole } from "../values.ts";
 import { codingText, planText, workLines } from "./coding-text.ts";
 import { addStrays } from "./strays-command.ts";
 
@@ -43,12 +43,11 @@ Which extents are coded: the setting erasureCoding (stamp config show).`,
       tell(command, told, ({ repair, ...status }) => codingText(status, fragmentLines(repair)));
     });
   make(coding, "plan", "sealed extents that are not coded, and why")
-    .option("--after <id>", "those with a higher id", "0")
-    .option("--limit <number>", "at most so many", "1000")
+    .option("--after <id>", "those with a higher id", whole(0, Number.MAX_SAFE_INTEGER), "0")
+    .option("--limit <number>", "at most so many", whole(1, 999_999_999), "1000")
     .action(async (_options, command: Command) => {
       const { after, limit } = command.opts<{ after: string; limit: string }>();
-      if (!/^[1-9]\d{0,8}$/.test(limit)) throw new CommandError(`${limit} is not a number of extents`, exitCodes.usage);
-      const found = await inspect(command, (inspector) => planOf(inspector, extentNumber(after), Number(limit)));
+      const found = await inspect(command, (inspector) => planOf(inspector, BigInt(after), Number(limit)));
       tell(command, found, ({ extents, more }) => planText(extents, more));
     });
   make(coding, "pause", "begin to code no further extent; what was begun goes on, and lost fragments are made anew")
@@ -69,7 +68,7 @@ function addDecode(coding: Command): void {
   make(coding, "decode <extent>", "store a coded extent as replicas again")
     .option("--wait", "until it is replicated")
     .action(async (id: string, _options, command: Command) => {
-      const extentId = extentNumber(id);
+      const extentId = BigInt(id);
       const wait = command.opts<{ wait?: boolean }>().wait === true;
       const decoded = await inspect(command, async (inspector) => {
         const begun = await inspector.change((manager, timeoutMs) => manager.replicateExtent({ extentId }, { timeoutMs }));
@@ -94,7 +93,7 @@ Example:
   stamp coding adopt 17                             stamp coding status names the extents`,
     )
     .action(async (id: string, _options, command: Command) => {
-      const request = { extentId: extentNumber(id) };
+      const request = { extentId: BigInt(id) };
       const about = {
         what: `the fragments of extent ${id} are read`,
         afterwards: `The fragments are read to their end, and then adopted or left as they are. See which: ./stamp extent show ${id}`,

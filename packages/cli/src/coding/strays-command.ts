@@ -4,7 +4,6 @@ import type { Command } from "commander";
 import { CommandError, exitCodes } from "../context.ts";
 import { table } from "../print.ts";
 import { inspect, make, tell } from "../running.ts";
-import { extentNumber } from "../streams/extent-commands.ts";
 
 /** Time that every extent node gets to name its fragments, in milliseconds. */
 const listTimeoutMs = 60_000;
@@ -34,8 +33,7 @@ Examples:
           `this deletes the fragment of extent ${id}, version ${version}, on ${nodeId} for good; say --yes`,
           exitCodes.usage,
         );
-      if (!/^[1-9]\d{0,15}$/.test(version)) throw new CommandError(`${version} is not a version of a fragment`, exitCodes.usage);
-      const request = { nodeId, extentId: extentNumber(id), version: BigInt(version) };
+      const request = { nodeId, extentId: BigInt(id), version: BigInt(version) };
       await inspect(command, (inspector) => inspector.change((manager, timeoutMs) => manager.deleteStrayFragment(request, { timeoutMs })));
       tell(command, { deleted: true }, () => `deleted the fragment of extent ${id}, version ${version}, on ${nodeId}`);
     });

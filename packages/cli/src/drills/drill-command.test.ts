@@ -24,7 +24,7 @@ test("drill geo-planned: a number of objects that is none is refused before a st
   const main = join(import.meta.dirname, "../main.ts");
   const { status, stderr } = spawnSync(process.execPath, [main, "drill", "geo-planned", "--objects", "many"], { encoding: "utf8" });
   assert.equal(status, 2, stderr);
-  assert.match(stderr, /--objects: many is not a number of objects/);
+  assert.match(stderr, /--objects: "many" is not allowed: a whole number/);
 });
 
 test("drill list --json lists what drill list lists", () => {

@@ -17,6 +17,7 @@ import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { endProcess } from "../exit.ts";
 import { table, toJson } from "../print.ts";
 import { topLevel } from "../top-level.ts";
+import { oneOf, whole } from "../values.ts";
 import { addOwnDrills, exitCodeOf } from "./own-commands.ts";
 
 export function addDrill(program: Command): void {
@@ -40,7 +41,8 @@ export function addDrill(program: Command): void {
         );
     });
   drill
-    .command("explain <name>")
+    .command("explain")
+    .argument("<name>", "of `drill list`", oneOf([...drills, ...ownDrills].map(({ name }) => name)))
     .description("what a drill does, step by step, how it is judged, and the terms of its lines")
     .action((name: string) => console.log(explain(name) ?? unknownDrill(name)));
   addOwnDrills(drill);
@@ -61,17 +63,17 @@ interface RunOptions {
 
 function addRun(drill: Command): void {
   const run = drill
-    .command("run <names...>")
+    .command("run")
+    .argument("<names...>", "of `drill list`; all: every one", oneOf(["all", ...drills.map(({ name }) => name)]) as never)
     .description("run drills (`all` for every one) on a cluster of their own in a temporary folder")
     .option("--attach", "on the cluster that runs on the configured data folder instead")
     .option("--compose", "on the containers of docker-compose.yml, which run (docker compose up --wait)")
     .option("--strict", "writes that are held up for longer than the aim are an error (exit code 5 instead of 8)")
     .option("--keep", "keep the temporary folder")
-    .option("--ranges <count>", "of the Blob table, for drills that make many", "20")
+    .option("--ranges <count>", "of the Blob table, for drills that make many", whole(1, 9_999), "20")
     .option("--json", "for tools");
   withConfig(run).action(async (names: string[], _options, command: Command) => {
     const options = command.opts<RunOptions>();
-    if (!/^[1-9]\d{0,3}$/.test(options.ranges)) throw new CommandError(`--ranges ${options.ranges}: 1 to 9,999`, exitCodes.usage);
     if (options.attach === true && options.compose === true)
       throw new CommandError("--attach and --compose: a drill runs on one cluster", exitCodes.usage);
     const wanted = wantedOf(names, options);

@@ -15,8 +15,9 @@ import {
   type Verdict,
 } from "@stamp/drills";
 import type { Command } from "commander";
-import { CommandError, endProcess, exitCodes } from "../exit.ts";
+import { endProcess, exitCodes } from "../exit.ts";
 import { toJson } from "../print.ts";
+import { whole } from "../values.ts";
 import { damageRoles, runDamageDrill } from "./damage-drill.ts";
 
 const composeText = "on the containers of docker-compose.yml, which run (docker compose up --wait)";
@@ -33,16 +34,13 @@ function addGeoDrill(drill: Command, name: (typeof geoDrillNames)[number]): void
   drill
     .command(name)
     .description(ownDrills.find((each) => each.name === name)?.about.replace(/^`[^`]*`: /, "") ?? "")
-    .option("--objects <n>", "objects that are there before: nine tenths entities, the others blobs of 1 KiB", "2000")
-    .option("--large-blobs <n>", "blobs of 4 MiB besides", "0")
+    .option("--objects <n>", "objects that are there before: nine tenths entities, the others blobs of 1 KiB", whole(0, 99_999_999), "2000")
+    .option("--large-blobs <n>", "blobs of 4 MiB besides", whole(0, 99_999_999), "0")
     .option("--strict", "writes that are held up for longer than the aim are an error (exit code 5 instead of 8)")
     .option("--keep", "keep the temporary folder")
     .option("--json", "for tools")
     .addHelpText("after", `\nExample: stamp drill ${name} --objects 100000\nSteps and judgement: stamp drill explain ${name}`)
     .action(async ({ objects, largeBlobs, keep, json, strict }: Readonly<Record<"objects" | "largeBlobs", string>> & DrillFlags) => {
-      const numbers = { "--objects": objects, "--large-blobs": largeBlobs };
-      for (const [option, text] of Object.entries(numbers))
-        if (!/^\d{1,8}$/.test(text)) throw new CommandError(`${option}: ${text} is not a number of objects`, exitCodes.usage);
       const report = await geoDrill(name, {
         main: process.argv[1] ?? "",
         objects: Number(objects),
@@ -81,14 +79,13 @@ function addSlowClients(drill: Command): void {
     .description(
       "1,000 readers and 1,000 writers of 1 byte to 10 KiB a second beside a normal client: its latency, and what the front-end holds",
     )
-    .option("--seconds <n>", "length of each of the three phases", "20")
+    .option("--seconds <n>", "length of each of the three phases", whole(1, 9_999), "20")
     .option("--strict", "latency over the aim is an error (exit code 5 instead of 8)")
     .option("--compose", composeText)
     .option("--keep", "keep the temporary folder")
     .option("--port-base <port>", "port of Blob; the others follow")
     .option("--json", "for tools")
     .action(async ({ seconds, keep, portBase, json, compose, strict }: Readonly<Record<"seconds" | "portBase", string>> & DrillFlags) => {
-      if (!/^[1-9]\d{0,3}$/.test(seconds)) throw new CommandError(`--seconds: ${seconds} is not a number of seconds`, exitCodes.usage);
       const own = (): Promise<DrillTarget> => startOwn(portBase === undefined ? {} : { portBase }, keep === true);
       const target = await (compose === true ? attachCompose() : own());
       try {
@@ -146,16 +143,14 @@ function addHistories(drill: Command): void {
   drill
     .command("histories")
     .description("clients of the real SDKs record what they see while processes are killed and stopped; is one order of it all possible?")
-    .option("--seconds <n>", "work at least so long (the faults take about a minute)", "0")
-    .option("--seed <n>", "of what the clients do")
+    .option("--seconds <n>", "work at least so long (the faults take about a minute)", whole(0, 999_999), "0")
+    .option("--seed <n>", "of what the clients do", whole(0, 999_999_999_999_999))
     .option("--compose", composeText)
     .option("--keep", "keep the temporary folder")
     .option("--port-base <port>", "port of Blob; the others follow")
     .option("--json", "for tools")
     .action(
       async ({ seconds, seed, keep, portBase, json, compose }: Readonly<Record<"seconds" | "seed" | "portBase", string>> & DrillFlags) => {
-        if (!/^\d{1,6}$/.test(seconds)) throw new CommandError(`--seconds: ${seconds} is not a number of seconds`, exitCodes.usage);
-        if (seed !== undefined && !/^\d{1,15}$/.test(seed)) throw new CommandError(`--seed: ${seed} is not a number`, exitCodes.usage);
         // The SDKs are there in a clone, not in the image.
         const { runHistoriesDrill } = await historiesDrill();
         const own = (): Promise<DrillTarget> => startOwn({ frontEnds: 2, ...(portBase === undefined ? {} : { portBase }) }, keep === true);

@@ -9,6 +9,7 @@ import { toJson } from "../print.ts";
 import { severalIn } from "../stamps/several.ts";
 import { healthOfStamps } from "../stamps/stamps-commands.ts";
 import { topLevel } from "../top-level.ts";
+import { number, secondsMax } from "../values.ts";
 import { type Health, healthOf } from "./findings.ts";
 import { gather } from "./gather.ts";
 import { healthText } from "./health-text.ts";
@@ -24,7 +25,7 @@ const exitCodeOf: Readonly<Record<Health["state"], number>> = {
 export function addHealth(program: Command): void {
   const command = topLevel(program, "health")
     .option("--json", "for tools")
-    .option("--watch [seconds]", "again and again, until Ctrl-C; printed when something has changed");
+    .option("--watch [seconds]", "again and again, until Ctrl-C; printed when something has changed", number(1, secondsMax));
   withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
     const { json = false, watch } = command.opts<{ json?: boolean; watch?: string | true }>();
     const config = configOf(command);
@@ -50,11 +51,7 @@ export function addHealth(program: Command): void {
 
 const defaultEveryMs = 5_000;
 
-function everyMsOf(watch: string | true): number {
-  const everyMs = watch === true ? defaultEveryMs : Number(watch) * 1_000;
-  if (!(everyMs >= 1_000)) throw new CommandError(`--watch: ${watch} is not a number of seconds, 1 or more`, exitCodes.usage);
-  return everyMs;
-}
+const everyMsOf = (watch: string | true): number => (watch === true ? defaultEveryMs : Number(watch) * 1_000);
 
 /**
  * Prints a line of JSON, or the text, whenever the state or a finding changes. Numbers within causes change all the

@@ -13,7 +13,7 @@ import {
   useNextMasterKey,
 } from "@stamp/ports-node";
 import type { Command } from "commander";
-import { CommandError, configOf, exitCodes } from "../context.ts";
+import { CommandError, configOf } from "../context.ts";
 import { counted } from "../health/counted.ts";
 import type { StampFacts } from "../health/facts.ts";
 import { gather } from "../health/gather.ts";
@@ -21,6 +21,7 @@ import { table } from "../print.ts";
 import { withProgress } from "../progress.ts";
 import { inspect, make as makeBelow, type Transport, tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
+import { whole } from "../values.ts";
 import { forgetPreviousKey, type KeyDoor, type KeyHolder, type KeyRotated, type RowsByKey, rotateMasterKey } from "./key-rotation.ts";
 import { masterKeysTold } from "./keys-told.ts";
 import { accountsAt, type ResealDoor, resealRows } from "./reseal-rows.ts";
@@ -58,7 +59,7 @@ export function addKeys(program: Command): void {
   );
   make("rotate-master", "replace the master key while the stamp serves; run it again to go on with a rotation that was left")
     .option("--forget-previous", "remove the key before, which copies and backups made before the rotation need")
-    .option("--timeout <s>", "longest wait for all partition servers before each step, in seconds", "60")
+    .option("--timeout <s>", "longest wait for all partition servers before each step, in seconds", whole(1, 99_999), "60")
     .addHelpText(
       "after",
       `
@@ -68,7 +69,6 @@ Examples:
     )
     .action(async (_options, command: Command) => {
       const { timeout, forgetPrevious } = command.opts<{ timeout: string; forgetPrevious?: boolean }>();
-      if (!/^[1-9]\d{0,4}$/.test(timeout)) throw new CommandError(`--timeout: ${timeout} is no number of seconds`, exitCodes.usage);
       const config = configOf(command);
       const files = filesFor(command, config);
       const lead = forgetPrevious === true ? forgetPreviousKey : rotateMasterKey;

@@ -8,6 +8,7 @@ import { composeCluster, DataFolder, roles } from "@stamp/cluster";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { topLevel } from "../top-level.ts";
+import { kindOf, NotExpected, oneOf } from "../values.ts";
 import { isAtLeast, type LogEntry, type LogLevel, logLevels, personText, toolText } from "./log-entry.ts";
 import { LogSource } from "./log-source.ts";
 import { inOrder, lastOf } from "./merge.ts";
@@ -19,7 +20,7 @@ const followedLines = 100;
 interface LogsOptions {
   readonly follow?: boolean;
   readonly role?: readonly string[];
-  readonly level?: string;
+  readonly level?: LogLevel;
   readonly since?: string;
   readonly tail?: string;
   readonly json?: boolean;
@@ -29,9 +30,13 @@ export function addLogs(program: Command): void {
   const command = topLevel(program, "logs")
     .option("-f, --follow", "go on with what is written from now on, until Ctrl-C")
     .option("--role <name...>", `only of these: a role (${roles.join(", ")}), a process (extent-node-2), or supervisor`)
-    .option("--level <level>", `only from this level on: ${logLevels.join(", ")}; what has no level is always shown`)
-    .option("--since <time>", "only from then on: 90s, 10m, 2h, 1d ago, or a time such as 2026-11-25T18:00:00Z")
-    .option("--tail <lines>", `only so many of the last lines, or all (default: all; with --follow and without --since ${followedLines})`)
+    .option("--level <level>", `only from this level on: ${logLevels.join(", ")}; what has no level is always shown`, oneOf(logLevels))
+    .option("--since <time>", "only from then on: 90s, 10m, 2h, 1d ago, or a time such as 2026-11-25T18:00:00Z", sinceKind)
+    .option(
+      "--tail <lines>",
+      `only so many of the last lines, or all (default: all; with --follow and without --since ${followedLines})`,
+      tailKind,
+    )
     .option("--json", "for tools: one object a line, as in the file, with the name of the process");
   withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
     if (composeCluster() !== undefined)
@@ -42,7 +47,7 @@ export function addLogs(program: Command): void {
 
 async function showLogs(folder: DataFolder, options: LogsOptions): Promise<void> {
   const { follow = false, json = false } = options;
-  const least = levelOf(options.level);
+  const { level: least } = options;
   const sinceMs = options.since === undefined ? undefined : sinceMsOf(options.since, Date.now());
   const fromStart = !follow || options.since !== undefined;
   const lines = tailOf(options.tail ?? (fromStart ? "all" : String(followedLines)));
@@ -118,13 +123,6 @@ function noLogs(folder: DataFolder, there: readonly string[], wanted: readonly s
   return `there are no logs in ${folder.logs}: no cluster was started on this folder. Start one: ./stamp up -d; or name its folder: --data DIR`;
 }
 
-function levelOf(level: string | undefined): LogLevel | undefined {
-  const known = logLevels.find((each) => each === level);
-  if (level !== undefined && known === undefined)
-    throw new CommandError(`--level: ${level} is none of ${logLevels.join(", ")}`, exitCodes.usage);
-  return known;
-}
-
 const unitsMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 /** Returns a time in milliseconds since 1970. */
@@ -132,19 +130,22 @@ export function sinceMsOf(since: string, nowMs: number): number {
   const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(since) ?? [];
   if (count !== undefined) return nowMs - Number(count) * unitsMs[unit as keyof typeof unitsMs];
   const atMs = /^\d{4}-\d\d-\d\d/.test(since) ? Date.parse(since) : Number.NaN;
-  if (Number.isNaN(atMs))
-    throw new CommandError(`--since: ${since} is neither 90s, 10m, 2h, 1d nor a time such as 2026-11-25T18:00:00Z`, exitCodes.usage);
+  if (Number.isNaN(atMs)) throw new NotExpected("90s, 10m, 2h, 1d, or a time such as 2026-11-25T18:00:00Z");
   return Math.max(atMs, 0);
 }
 
+const sinceKind = kindOf("10m", (text) => void sinceMsOf(text, 0));
+const linesMax = 9_999_999;
+const tailKind = kindOf(
+  "all",
+  (text) => (text === "all" || /^0*[1-9]\d{0,6}$/.test(text) ? undefined : `all, or a whole number, 1 to ${linesMax}`),
+  {
+    bounds: { min: 1, max: linesMax },
+  },
+);
+
 /** Number of lines, undefined for all. */
-function tailOf(tail: string): number | undefined {
-  if (tail === "all") return undefined;
-  const lines = Number(tail);
-  if (!/^\d{1,7}$/.test(tail) || lines === 0)
-    throw new CommandError(`--tail: ${tail} is neither a number of lines nor all`, exitCodes.usage);
-  return lines;
-}
+const tailOf = (tail: string): number | undefined => (tail === "all" ? undefined : Number(tail));
 
 /** Returns how many lines were printed. Waits for a slow reader, and ends when the reader has gone (`| head`). */
 async function print(entries: Iterable<LogEntry>, text: (entry: LogEntry) => string): Promise<number> {

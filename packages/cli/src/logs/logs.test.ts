@@ -341,5 +341,5 @@ it("--since takes a time that has passed, or a moment", () => {
   assert.equal(sinceMsOf("2h", nowMs), nowMs - 7_200_000);
   assert.equal(sinceMsOf("1d", nowMs), nowMs - 86_400_000);
   assert.equal(sinceMsOf(timeAt(3), nowMs), nowMs + 3_000);
-  for (const wrong of ["", "5", "5w", "-5m", "soon", "5"]) assert.throws(() => sinceMsOf(wrong, nowMs), /--since/);
+  for (const wrong of ["", "5", "5w", "-5m", "soon", "5"]) assert.throws(() => sinceMsOf(wrong, nowMs), /90s, 10m, 2h, 1d, or a time/);
 });

@@ -97,12 +97,11 @@ export function addMetadata(program: Command): void {
     metadata
       .command("migrate")
       .description("move the metadata store of a stopped cluster to etcd, or back, and compare every key (docs/guides/etcd.md)")
-      .requiredOption("--to <place>", "etcd or leveldb")
+      .requiredOption("--to <etcd|leveldb>", "where the metadata shall be")
       .option("--replace", "with --to etcd: a store that is there gives way, and is kept in a folder; after a restore")
       .option("--json", "for tools"),
     ["dataDir"],
-  ).action(async ({ to, replace = false }: { to: string; replace?: boolean }, command: Command) => {
-    if (to !== "etcd" && to !== "leveldb") throw new CommandError(`--to ${to}: etcd or leveldb`, exitCodes.usage);
+  ).action(async ({ to, replace = false }: { to: "etcd" | "leveldb"; replace?: boolean }, command: Command) => {
     if (replace && to !== "etcd") throw new CommandError("--replace: with --to etcd only", exitCodes.usage);
     closeNewFiles();
     tell(command, await migrateStore(lockServiceEnvironment(command), to, replace), migratedText);

@@ -53,6 +53,6 @@ test("partition split --at-key: what is no key of a table is refused before anyb
   const key = encodeKey([["acct"], [1, "t", 7, "p0500"]]);
   assert.deepEqual(splitKeyOf(Buffer.from(key).toString("hex")), key);
   for (const wrong of ["", "zz", "ff", "00", "0", Buffer.from(key.slice(0, -1)).toString("hex"), Buffer.from("acct/t").toString("hex")]) {
-    assert.throws(() => splitKeyOf(wrong), /--at-key .*docs\/formats\/key\.md/, wrong);
+    assert.throws(() => splitKeyOf(wrong), /docs\/formats\/key\.md/, wrong);
   }
 });

@@ -5,12 +5,13 @@ import { partitionStart } from "@stamp/objects";
 import { type StorageCounts, storageRatios } from "@stamp/range-partition";
 import { fromWire, type PartitionInfo, PartitionManager, type PartitionStorage, type PartitionsChanged, Status } from "@stamp/wire";
 import type { Command } from "commander";
-import { CommandError, exitCodes } from "../context.ts";
+import { CommandError } from "../context.ts";
 import { bytesText, table } from "../print.ts";
 import { type TellProgress, withProgress } from "../progress.ts";
 import { inspect, make as makeBelow, type Transport, tell } from "../running.ts";
 import { loadCells, loadHeads, rangeTable } from "../status/status.ts";
 import { topLevel } from "../top-level.ts";
+import { kindOf, NotExpected } from "../values.ts";
 
 const changeTimeoutMs = 120_000;
 const collectTimeoutMs = 3_600_000;
@@ -41,6 +42,7 @@ export function addPartition(program: Command): void {
     .option(
       "--at-key <hex>",
       "at this key instead: the first of the upper range, in hexadecimal (docs/formats/key.md; `partition list --json` shows such keys)",
+      atKeyKind,
     )
     .action((rangeId: string, options: { atKey?: string }, command: Command) => {
       const atKey = options.atKey === undefined ? undefined : splitKeyOf(options.atKey);
@@ -167,12 +169,15 @@ interface CollectingFacts {
   readonly rows?: number;
 }
 
-/** The key of `--at-key`. A CommandError for what no row of any table could begin with. */
+const atKeyKind = kindOf("0502616363740000051501027400150702700000", (text) => void splitKeyOf(text));
+
+/** The key of `--at-key`. Throws NotExpected for what no row of any table could begin with. */
 export function splitKeyOf(text: string): Uint8Array<ArrayBuffer> {
   const key = fromHex(text);
   if (key && partitionStart(key)) return Uint8Array.from(key);
-  const what = "an AccountName and a PartitionName as docs/formats/key.md encodes them, in hexadecimal";
-  throw new CommandError(`--at-key ${text === "" ? "(empty)" : text}: not ${what}; without --at-key the server finds one`, exitCodes.usage);
+  throw new NotExpected(
+    "an AccountName and a PartitionName as docs/formats/key.md encodes them, in hexadecimal; without --at-key the server finds one",
+  );
 }
 
 const asked = <T>(command: Command, work: (manager: ReturnType<typeof managerAt>) => Promise<Outcome<T>>): Promise<T> =>

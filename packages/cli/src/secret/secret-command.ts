@@ -20,6 +20,7 @@ import { gather } from "../health/gather.ts";
 import { table, toJson } from "../print.ts";
 import { withProgress } from "../progress.ts";
 import { topLevel } from "../top-level.ts";
+import { whole } from "../values.ts";
 import { type ProcessSecret, rotateSecret } from "./rotation.ts";
 
 const dayMs = 24 * 3_600_000;
@@ -55,12 +56,11 @@ export function addSecret(program: Command): void {
   const rotate = command
     .command("rotate")
     .description("replace the secret while the stamp serves; run it again to go on with a rotation that was left")
-    .option("--timeout <s>", "longest wait for all processes before each step, in seconds", "60")
+    .option("--timeout <s>", "longest wait for all processes before each step, in seconds", whole(1, 99_999), "60")
     .option("--json", "for tools")
     .addHelpText("after", "\nExample:\n  stamp secret rotate --timeout 120");
   withConfig(rotate, ["dataDir", "clusterSecretFile"]).action(async (_options, command: Command) => {
     const { timeout, json } = command.opts<{ timeout: string; json?: boolean }>();
-    if (!/^[1-9]\d{0,4}$/.test(timeout)) throw new CommandError(`--timeout: ${timeout} is no number of seconds`, exitCodes.usage);
     const config = configOf(command);
     const files = secretFilesOf(config);
     const about = {

@@ -44,7 +44,8 @@ interface SeveralRecord {
 
 const format = 1;
 const locations = ["north", "south", "east", "west"] as const;
-const stampsMin = 2;
+export const stampsMin = 2;
+export const stampsMax: number = locations.length;
 
 /** Processes of each stamp if nobody says otherwise: one machine runs all of them. */
 const small = { streamManagers: 1, partitionManagers: 1, partitionServers: 1, extentNodes: 3 } as const;
@@ -65,7 +66,7 @@ function recordIn(dataDir: string): SeveralRecord | undefined {
   }
   if (record?.format > format) throw new CommandError(`${path} was written by a newer release`);
   const { stamps, locationPort } = record ?? {};
-  const isRight = Number.isInteger(stamps) && stamps >= stampsMin && stamps <= locations.length && Number.isInteger(locationPort);
+  const isRight = Number.isInteger(stamps) && stamps >= stampsMin && stamps <= stampsMax && Number.isInteger(locationPort);
   if (!isRight) throw damaged;
   return record;
 }
@@ -136,13 +137,6 @@ export function rememberSeveral({ dataDir, stamps, location }: SeveralStamps): v
   const path = recordPath(dataDir);
   writeFileSync(`${path}.new`, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 });
   renameSync(`${path}.new`, path);
-}
-
-/** Parses the value of `--stamps`. */
-export function stampsOf(text: string): number {
-  const count = Number(text);
-  if (Number.isInteger(count) && count >= stampsMin && count <= locations.length) return count;
-  throw new CommandError(`--stamps: ${text} is not a number from ${stampsMin} to ${locations.length}`, exitCodes.usage);
 }
 
 /** Address of the location service, and the file with its secret. */

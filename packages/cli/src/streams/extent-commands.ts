@@ -8,6 +8,7 @@ import { withProgress } from "../progress.ts";
 import { inspect, make, type Transport, tell, wantsJson } from "../running.ts";
 import { extentTable, nameIn } from "../status/status.ts";
 import { topLevel } from "../top-level.ts";
+import { whole } from "../values.ts";
 
 const sealTimeoutMs = 30_000;
 /** For reading a replica of a gibibyte on a busy disk. */
@@ -16,11 +17,11 @@ const adoptTimeoutMs = 300_000;
 export function addExtent(program: Command): void {
   const extent = topLevel(program, "extent");
   make(extent, "list", "extents in the order of their ids, and where their replicas are")
-    .option("--after <id>", "those with a higher id", "0")
-    .option("--limit <number>", "at most so many", "1000")
+    .option("--after <id>", "those with a higher id", whole(0, Number.MAX_SAFE_INTEGER), "0")
+    .option("--limit <number>", "at most so many", whole(1, 999_999_999), "1000")
     .action(async (_options, command: Command) => {
       const { after, limit } = command.opts<{ after: string; limit: string }>();
-      const { items, more } = await inspect(command, (inspector) => firstExtents(inspector, extentNumber(after), countOf(limit)));
+      const { items, more } = await inspect(command, (inspector) => firstExtents(inspector, BigInt(after), Number(limit)));
       tell(command, items, () => extentTable({ extents: items }));
       if (more) console.error(`… and more: --after ${items.at(-1)?.location?.extentId}`);
     });
@@ -32,7 +33,7 @@ export function addExtent(program: Command): void {
     .option("--note <text>", "who accepts it, and why")
     .action(async (id: string, _options, command: Command) => {
       const { acceptLoss, note } = command.opts<{ acceptLoss?: boolean; note?: string }>();
-      const extentId = extentNumber(id);
+      const extentId = BigInt(id);
       if (acceptLoss !== true || note === undefined) {
         throw new CommandError(
           "an extent is sealed by itself as soon as an intact replica answers; when none ever will: --accept-loss --note WHO-AND-WHY",
@@ -49,7 +50,7 @@ export function addExtent(program: Command): void {
     "adopt <node> <extent>",
     "take a replica out of quarantine into its extent, if the metadata prove that it belongs there",
   ).action(async (nodeId: string, id: string, _options, command: Command) => {
-    const request = { nodeId, extentId: extentNumber(id) };
+    const request = { nodeId, extentId: BigInt(id) };
     const about = {
       what: `${nodeId} reads the replica of extent ${id}`,
       afterwards: `The replica is read to its end and then adopted or left where it is. See which: ./stamp extent show ${id}`,
@@ -77,11 +78,6 @@ async function firstExtents(inspector: StampInspector, after: bigint, count: num
   }
 }
 
-function countOf(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new CommandError(`${text} is not a number of extents`, exitCodes.usage);
-  return Number(text);
-}
-
 function addQuarantine(extent: Command): void {
   const quarantine = extent
     .command("quarantine")
@@ -100,19 +96,13 @@ function addQuarantine(extent: Command): void {
       if (command.opts<{ yes?: boolean }>().yes !== true) {
         throw new CommandError(`this deletes the replica of extent ${id} on ${nodeId} for good; say --yes`, exitCodes.usage);
       }
-      const request = { nodeId, extentId: extentNumber(id) };
+      const request = { nodeId, extentId: BigInt(id) };
       await inspect(command, (inspector) => inspector.change((manager, timeoutMs) => manager.deleteQuarantined(request, { timeoutMs })));
       tell(command, { deleted: true }, () => `deleted extent ${id} on ${nodeId}`);
     });
 }
 
-export function extentNumber(id: string): bigint {
-  if (!/^\d{1,16}$/.test(id)) throw new CommandError(`${id} is not an extent id`, exitCodes.usage);
-  return BigInt(id);
-}
-
 async function showExtent(inspector: StampInspector, transport: Transport, id: string, json: boolean): Promise<void> {
-  extentNumber(id);
   const info = await inspector.extent(BigInt(id));
   if (info === undefined) throw new CommandError(`the stream manager knows no extent ${id}`);
   const replicas = await Promise.all(

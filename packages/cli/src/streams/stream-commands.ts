@@ -10,9 +10,10 @@ import { bytesText, table } from "../print.ts";
 import { inspect, make, tell } from "../running.ts";
 import { streamTable } from "../status/status.ts";
 import { topLevel } from "../top-level.ts";
-import { extentNumber } from "./extent-commands.ts";
+import { whole } from "../values.ts";
 
 const sealTimeoutMs = 30_000;
+const ownerEpoch = whole(0, 999_999_999_999_999);
 
 export function addStream(program: Command): void {
   const stream = topLevel(program, "stream");
@@ -41,9 +42,10 @@ export function addStream(program: Command): void {
 }
 
 function addChanges(stream: Command): void {
-  const withEpoch = (command: Command): Command => command.option("--owner-epoch <number>", "default: the one that is recorded");
+  const withEpoch = (command: Command): Command =>
+    command.option("--owner-epoch <number>", "default: the one that is recorded", ownerEpoch);
   make(stream, "create <name>", "a new stream without extents")
-    .option("--owner-epoch <number>", "of its first owner", "1")
+    .option("--owner-epoch <number>", "of its first owner", ownerEpoch, "1")
     .action(async (name: string, _options, command: Command) => {
       const ownerEpoch = epochOption(command) ?? 1n;
       await change(command, name, (inspector) =>
@@ -69,7 +71,7 @@ function addChanges(stream: Command): void {
   withEpoch(make(stream, "truncate <name>", "drop extents from the front"))
     .requiredOption("--before <extent>", "the first extent that stays")
     .action(async (name: string, _options, command: Command) => {
-      const beforeExtentId = extentNumber(command.opts<{ before: string }>().before);
+      const beforeExtentId = BigInt(command.opts<{ before: string }>().before);
       await change(command, name, async (inspector) => {
         const ownerEpoch = await epochOf(inspector, command, name);
         return inspector.change((manager, timeoutMs) => manager.truncateStream({ name, ownerEpoch, beforeExtentId }, { timeoutMs }));
@@ -130,7 +132,6 @@ async function change(command: Command, name: string, work: (inspector: StampIns
 function epochOption(command: Command): bigint | undefined {
   const text = command.opts<{ ownerEpoch?: string }>().ownerEpoch;
   if (text === undefined) return undefined;
-  if (!/^\d{1,15}$/.test(text)) throw new CommandError(`${text} is not an owner epoch`, exitCodes.usage);
   return BigInt(text);
 }
 

@@ -4,12 +4,13 @@ import { LeaderCalls } from "@stamp/metadata-store";
 import { inWords, NodeClock, NodeRandom } from "@stamp/ports-node";
 import { FeatureLevels } from "@stamp/wire";
 import type { Command } from "commander";
-import { CommandError, configOf, exitCodes } from "../context.ts";
+import { CommandError, configOf } from "../context.ts";
 import { gather } from "../health/gather.ts";
 import { table } from "../print.ts";
 import { withProgress } from "../progress.ts";
 import { make, type Transport, tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
+import { whole } from "../values.ts";
 import { type Finalized, finalize } from "./finalize.ts";
 import { levelText, type UpgradeState, upgradeStateOf } from "./upgrade-state.ts";
 
@@ -35,11 +36,10 @@ A stamp on one machine (stamp up without a topology) finalizes by itself. How to
     },
   );
   make(upgrade, "finalize", "raise the feature level, for ever: no process of the release before can be started again afterwards")
-    .option("--timeout <s>", "longest wait for processes, in seconds", "60")
+    .option("--timeout <s>", "longest wait for processes, in seconds", whole(1, 99_999), "60")
     .addHelpText("after", "\nExample:\n  stamp upgrade finalize --timeout 120")
     .action(async (_options, command: Command) => {
       const { timeout } = command.opts<{ timeout: string }>();
-      if (!/^[1-9]\d{0,4}$/.test(timeout)) throw new CommandError(`--timeout: ${timeout} is no number of seconds`, exitCodes.usage);
       const config = configOf(command);
       const transport = ownTransport(config);
       const done = await run(config, transport, Number(timeout) * 1_000).finally(() => transport.close());

@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { release } from "@stamp/base";
 import { makeMasterKeyFile } from "@stamp/ports-node";
-import { type ClusterConfig, ConfigError, configKeys, loadConfig } from "../config.ts";
+import { type ClusterConfig, configKeys, loadConfig } from "../config.ts";
 import type { Plan } from "../plan.ts";
 import { planCluster } from "../plan-cluster.ts";
-import { StartError } from "../start-error.ts";
+import { ConfigError, StartError } from "../start-error.ts";
 import { clusterRecordPath, readClusterRecord, writeClusterRecord } from "./cluster-record.ts";
 import { changesSince, nodesLeftOut, refuseRemoval, remarksOf, rememberedLine, rememberedOf } from "./remembered.ts";
 

@@ -5,7 +5,7 @@
  */
 
 import { inWords, isSystemError, withSourcePlaces } from "@stamp/ports-node";
-import { ConfigError, clusterConfigSchema } from "../config.ts";
+import { clusterConfigSchema } from "../config.ts";
 import { LocationSupervisor } from "../location/location-supervisor.ts";
 import { locationConfigSchema } from "../location/plan-location.ts";
 import { ownTransport } from "../own-transport.ts";
@@ -36,6 +36,6 @@ try {
 
 /** Reason in words; undefined if the error is a bug, which its stack tells. */
 function reasonOf(error: unknown): string | undefined {
-  if (error instanceof StartError || error instanceof ConfigError) return error.message;
+  if (error instanceof StartError) return error.message;
   return isSystemError(error) ? inWords(error) : undefined;
 }

@@ -5,7 +5,7 @@
  */
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { StartError } from "../start-error.ts";
+import { ConfigError } from "../start-error.ts";
 import { countsOf, readTopology, type Topology } from "./topology.ts";
 
 /** Keys whose relative paths are meant from the folder of the file that they stand in. */
@@ -22,17 +22,21 @@ export interface GivenValues {
   readonly lookedIn: readonly string[];
 }
 
-/** Adds what the topology gives; undefined if none is named. Throws StartError. */
+/** Adds what the topology gives; undefined if none is named. Throws ConfigError. */
 export function addTopology({ values, given, folders, lookedIn }: GivenValues): Topology | undefined {
   const { host, topology: named } = values;
-  if (host === undefined && named === undefined) return undefined;
+  const isGiven = (value: unknown): boolean => typeof value === "string" && value.trim() !== "";
+  // The schema refuses other values.
+  if (!isGiven(host) && !isGiven(named)) return undefined;
   const path = pathOf(named, given.get("topology"), folders, lookedIn);
   if (path === undefined)
-    throw new StartError("host: there is no stamp.topology.json here or in the repository; name the file: --topology FILE");
+    throw new ConfigError(
+      `${given.get("host") ?? "host"}: there is no stamp.topology.json here or in the repository; name the file: --topology FILE`,
+    );
   const topology = readTopology(path);
   const own = host === undefined ? undefined : topology.hosts[String(host)];
   if (host !== undefined && own === undefined)
-    throw new StartError(
+    throw new ConfigError(
       `${given.get("host")}: ${String(host)} is no host of ${path}; its hosts: ${Object.keys(topology.hosts).join(", ")}`,
     );
   values.topology = path;
@@ -47,7 +51,7 @@ export function addTopology({ values, given, folders, lookedIn }: GivenValues): 
     faultDomains: Object.entries(topology.hosts).map(([name, each]) => each.faultDomain ?? name),
   };
   for (const [key, value] of Object.entries(derived)) {
-    if (key in values) throw new StartError(`${given.get(key)}: with a topology its hosts say that (${path})`);
+    if (key in values) throw new ConfigError(`${given.get(key)}: with a topology its hosts say that (${path})`);
     values[key] = value;
     given.set(key, `hosts in ${path}`);
   }

@@ -12,10 +12,10 @@
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { isAbsolute, resolve } from "node:path";
-import { inWords, parseWrittenJson } from "@stamp/ports-node";
+import { inWords, linesOfWrittenJson, parseWrittenJson } from "@stamp/ports-node";
 import { z } from "zod";
 import { type RoleName, roles } from "../roles.ts";
-import { StartError } from "../start-error.ts";
+import { ConfigError } from "../start-error.ts";
 
 const hostName = /^[a-z0-9][a-z0-9-]{0,62}$/;
 const processName = new RegExp(`^(${roles.join("|")})-([1-9]\\d{0,2})$`);
@@ -127,7 +127,7 @@ export interface NamedProcess {
 
 export function namedProcess(name: string): NamedProcess {
   const [, role, digits] = processName.exec(name) ?? [];
-  if (role === undefined) throw new StartError(`${name} is no name of a process`);
+  if (role === undefined) throw new ConfigError(`${name} is no name of a process`);
   const number = Number(digits);
   return { role: role as RoleName, number, name, slot: firstSlots[role as RoleName] + number - 1 };
 }
@@ -142,19 +142,21 @@ export function countsOf(topology: Topology): Readonly<Record<RoleName, number>>
   return Object.fromEntries(roles.map((role) => [role, all.filter((each) => each.role === role).length])) as Record<RoleName, number>;
 }
 
-/** Reads and checks a topology. Throws StartError, which names every wrong place. */
+/** Reads and checks a topology. Throws ConfigError, which names every wrong place. */
 export function readTopology(path: string): Topology {
+  let text: string;
   let value: unknown;
   try {
-    value = parseWrittenJson(readFileSync(path, "utf8"));
+    text = readFileSync(path, "utf8");
+    value = parseWrittenJson(text);
   } catch (error) {
-    throw new StartError(`the topology can't be read: ${inWords(error, path)}`);
+    throw new ConfigError(`the topology can't be read: ${inWords(error, path)}`);
   }
-  return parseTopology(value, path);
+  return parseTopology(value, path, linesOfWrittenJson(text));
 }
 
-/** `path`: where it stands, for errors. Throws StartError. */
-export function parseTopology(value: unknown, path: string): Topology {
+/** `path`: where it stands, for errors; `lines`: the line of each value. Throws ConfigError. */
+export function parseTopology(value: unknown, path: string, lines: ReadonlyMap<string, number> = new Map()): Topology {
   const parsed = topologySchema.safeParse(value);
   const wrong = parsed.success
     ? contradictions(parsed.data)
@@ -163,7 +165,13 @@ export function parseTopology(value: unknown, path: string): Topology {
         const what = issue.code === "unrecognized_keys" ? `no such key: ${issue.keys.join(", ")}` : keyMessage(issue);
         return at === "" ? what : `${at}: ${what}`;
       });
-  if (wrong.length > 0) throw new StartError(`the topology ${path} is not right:\n  ${wrong.join("\n  ")}`);
+  if (wrong.length > 0) {
+    const told = wrong.map((each) => {
+      const line = lines.get(each.split(": ", 1)[0] ?? "");
+      return line === undefined ? each : `line ${line}: ${each}`;
+    });
+    throw new ConfigError(`the topology ${path} is not right:\n  ${told.join("\n  ")}`);
+  }
   return parsed.data as Topology;
 }
 

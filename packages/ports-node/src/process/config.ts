@@ -72,8 +72,9 @@ export const textAs = (schema: z.ZodType, text: string): unknown => fromText(tex
 
 /** Says what is wrong with a value, what was given, and what is allowed, where the schema says that in few words. */
 export function wrongValue(schema: z.ZodType | undefined, given: unknown, message: string): string {
-  const allowed = schema === undefined ? undefined : allowedBy(schema);
-  if (allowed === undefined || (typeof given === "object" && given !== null)) return message;
+  if (schema === undefined || (typeof given === "object" && given !== null)) return message;
+  const allowed = allowedBy(schema) ?? (given === undefined ? undefined : message);
+  if (allowed === undefined) return message;
   return `${JSON.stringify(given)} is not allowed: ${allowed}`;
 }
 
@@ -95,10 +96,13 @@ function below(schema: z.ZodType): z.ZodType {
   return innerType === undefined ? schema : below(innerType);
 }
 
+/** Numbers that are larger are rounded. */
+const isExact = (number: number): boolean => Math.abs(number) <= Number.MAX_SAFE_INTEGER;
+
 /** A text of the environment or a flag as the schema's type wants it; left as it is when it does not fit, so that the schema says why. */
 function fromText(text: string, type: string): unknown {
   // Neither 0x10 nor 1e3, which somebody may have meant otherwise, nor an empty text, which is 0 to JavaScript.
-  if (type === "number") return /^-?\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : text;
+  if (type === "number") return /^-?\d+(\.\d+)?$/.test(text.trim()) && isExact(Number(text)) ? Number(text) : text;
   if (type === "boolean") return booleans.get(text.trim().toLowerCase()) ?? text;
   if (type === "array" && !text.trimStart().startsWith("[")) {
     return text
@@ -191,11 +195,14 @@ export function unknownNames(env: Readonly<Record<string, string | undefined>>, 
   return Object.keys(env)
     .filter((name) => name.startsWith("STAMP_") && !known.includes(name))
     .sort()
-    .map((name) => {
-      const near = known.map((each) => ({ each, edits: editsBetween(name, each) })).sort((a, b) => a.edits - b.edits)[0];
-      // A third of what is behind STAMP_: more is another word.
-      return { name, nearest: near && near.edits <= Math.max(2, (name.length - 6) / 3) ? near.each : undefined };
-    });
+    .map((name) => ({ name, nearest: nearestName(name, known, name.length - "STAMP_".length) }));
+}
+
+/** Returns the known name that `name` may have been meant for. `letters`: letters of the name that count. */
+export function nearestName(name: string, known: readonly string[], letters: number = name.length): string | undefined {
+  const near = known.map((each) => ({ each, edits: editsBetween(name, each) })).sort((a, b) => a.edits - b.edits)[0];
+  // More than a third of the letters is another word.
+  return near && near.edits <= Math.max(2, letters / 3) ? near.each : undefined;
 }
 
 /** Letters that are put in, left out or changed to make one of the other (Levenshtein). */

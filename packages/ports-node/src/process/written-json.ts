@@ -16,20 +16,58 @@ interface Level {
 /** Parses a file's text. A byte order mark at its begin counts for nothing. Throws SyntaxError, which names every key that stands twice. */
 export function parseWrittenJson(text: string): unknown {
   const json = text.replace(/^\uFEFF/, "");
-  const value: unknown = JSON.parse(json);
-  const wrong = wrongKeys(json);
+  const value: unknown = parsed(json);
+  const { wrong } = placesIn(json);
   if (wrong.length > 0) throw new SyntaxError(wrong.join("; "));
   return value;
 }
 
+/** Returns the line on which each value of a text that `parseWrittenJson` takes begins, by its path: `accounts.0.name`. */
+export const linesOfWrittenJson = (text: string): ReadonlyMap<string, number> => placesIn(text.replace(/^\uFEFF/, "")).lines;
+
+/** `JSON.parse` names the line for some errors only. */
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (error) {
+    const [what] = /^Unexpected token .*?,/s.exec((error as SyntaxError).message) ?? [];
+    if (what === undefined) throw error;
+    // Texts that end before the wrong token are wrong in another way.
+    const lines = json.split("\n");
+    const line = lines.findIndex((_, at) => messageOf(lines.slice(0, at + 1).join("\n")).startsWith(what));
+    throw new SyntaxError(`${(error as SyntaxError).message} (line ${line + 1})`);
+  }
+}
+
+function messageOf(json: string): string {
+  try {
+    JSON.parse(json);
+    return "";
+  } catch (error) {
+    return (error as SyntaxError).message;
+  }
+}
+
+interface Places {
+  readonly wrong: readonly string[];
+  readonly lines: ReadonlyMap<string, number>;
+}
+
 /** `json`: what JSON.parse takes. */
-function wrongKeys(json: string): string[] {
+function placesIn(json: string): Places {
   const wrong: string[] = [];
+  const lines = new Map<string, number>();
   const levels: Level[] = [];
   const path = (): string => levels.map(({ at }) => at).join(".");
-  const all = json.match(tokens) ?? [];
+  let [line, read] = [1, 0];
+  const found = [...json.matchAll(tokens)];
+  const all = found.map(([token]) => token);
   for (const [i, token] of all.entries()) {
+    const { index } = found[i] as RegExpExecArray;
+    line += json.slice(read, index).split("\n").length - 1;
+    read = index;
     const level = levels.at(-1);
+    if (typeof level?.at === "number" && token !== "," && token !== "]") lines.set(path(), line);
     if (token === "{") levels.push({ keys: new Set(), at: "" });
     else if (token === "[") levels.push({ keys: undefined, at: 0 });
     else if (token === "}" || token === "]") levels.pop();
@@ -40,7 +78,8 @@ function wrongKeys(json: string): string[] {
       if (key === "__proto__") wrong.push(`${path()} is no name that can be used`);
       else if (level.keys.has(key)) wrong.push(`${path()} stands there twice`);
       level.keys.add(key);
+      lines.set(path(), line);
     }
   }
-  return wrong;
+  return { wrong, lines };
 }
