@@ -162,6 +162,7 @@ test("command line: an option that is none, an argument too many", async () => {
 
 test("values of options: of words the nearest is named; a secret is not repeated", async () => {
   assert.match((await read(["logs"], ["--level", "wrn"])).said, /--level: "wrn" is not allowed: one of .*did you mean warn\?/);
+  assert.match((await read(["account", "rotate-key"], ["acme", "3"])).said, /number: "3" is not allowed: one of 1, 2$/);
   assert.match((await read(["location", "set-state"], ["north-1", "drainng"])).said, /did you mean draining\?/);
   const { said } = await read(["account", "rotate-key"], ["acme", "1", "--key", "!secret!"]);
   assert.match(said, /--key: what is given is not allowed: base64/);

@@ -45,12 +45,15 @@ const numberOf = (shape: RegExp, what: string, min: number, max: number): Kind =
 export const whole = (min: number, max: number): Kind => numberOf(/^\d{1,16}$/, "a whole number", min, max);
 export const number = (min: number, max: number): Kind => numberOf(/^\d{1,16}(\.\d{1,9})?$/, "a number", min, max);
 
+/** Every other letter is near to a text of fewer letters. */
+const lettersMin = 3;
+
 export const oneOf = (words: readonly string[]): Kind =>
   kindOf(
     words[0] ?? "",
     (text) => {
       if (words.includes(text)) return undefined;
-      const near = text.trim() === "" ? undefined : nearest(text, words);
+      const near = text.trim().length < lettersMin ? undefined : nearest(text, words);
       return `one of ${words.join(", ")}${near === undefined ? "" : ` (did you mean ${near}?)`}`;
     },
     { words },

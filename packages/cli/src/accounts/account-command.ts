@@ -8,7 +8,7 @@ import { addMigrate } from "../geo/migrate-command.ts";
 import { table } from "../print.ts";
 import { inspect, make as makeBelow, type Transport, tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
-import { whole } from "../values.ts";
+import { oneOf, whole } from "../values.ts";
 import { endpointLinesOf, endpointsOfAccount, neighbour } from "./endpoints.ts";
 import { untilInForce } from "./in-force.ts";
 import { createLocated, withLocation } from "./location-command.ts";
@@ -51,7 +51,8 @@ export function addAccount(program: Command): void {
       return createLocated(command, name, { location, second: geo ?? "", withQueues });
     });
   addMigrate(account);
-  make("rotate-key <account> <1|2>", "a new key 1 or 2; the other one stays, so that clients can go over to it first")
+  make("rotate-key <account>", "a new key 1 or 2; the other one stays, so that clients can go over to it first")
+    .argument("<number>", "1 or 2", oneOf(["1", "2"]))
     .option("--key <base64>", "the new key (default: 64 random bytes)")
     .action((name: string, number: string, { key }: { key?: string }, command: Command) => {
       return changed(command, name, () =>

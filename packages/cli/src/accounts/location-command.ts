@@ -13,7 +13,7 @@ import { table } from "../print.ts";
 import { tell } from "../running.ts";
 import { locationIn, severalIn } from "../stamps/several.ts";
 import { topLevel } from "../top-level.ts";
-import { kindOf } from "../values.ts";
+import { kindOf, oneOf } from "../values.ts";
 import { endpointLinesOf, neighbour, urlsOf, urlsOfCopy } from "./endpoints.ts";
 
 export const call = { timeoutMs: 20_000 } as const;
@@ -90,15 +90,15 @@ export function addLocation(program: Command): Command {
       const added = await onLocation(command, (transport, { at }) => transport.client(at, LocationService).addStamp(request, call));
       tell(command, stampFacts(added), () => stampsText([added]));
     });
-  make("set-state <stamp> <open|closed|draining>", "whether a stamp takes new accounts", "set-state north-1 closed").action(
-    async (name: string, wanted: keyof typeof states, _options, command: Command) => {
+  make("set-state <stamp>", "whether a stamp takes new accounts", "set-state north-1 closed")
+    .argument("<state>", "open, closed or draining", oneOf(Object.keys(states)))
+    .action(async (name: string, wanted: keyof typeof states, _options, command: Command) => {
       const state = states[wanted];
       const changed = await onLocation(command, (transport, { at }) =>
         transport.client(at, LocationService).setStampState({ name, state }, call),
       );
       tell(command, stampFacts(changed), () => stampsText([changed]));
-    },
-  );
+    });
   make(
     "lost <stamp>",
     "give a stamp up that does not come back: operations end without it; should it answer again, it deletes what it has of their accounts",
