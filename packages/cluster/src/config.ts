@@ -27,7 +27,7 @@ export const developmentAccount = {
 
 const text = () => z.string().regex(/\S/, "a text that is not empty");
 const hostName = /^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9])?$/i;
-/** What a port is bound to. */
+/** Address or name of this machine at which ports listen. */
 const bound = () =>
   z.string().refine((host) => isIP(host) !== 0 || hostName.test(host), {
     error: ({ input }) => `${JSON.stringify(input)} is not allowed: an address or a name of this machine`,
