@@ -31,8 +31,10 @@ async function start(accountCacheMs = 1) {
   const container = await clients.container();
   await container.getBlockBlobClient("b").upload("content", 7);
   const { rangeId } = firstRangeOf("Account");
-  const setRole = async (geoRole: string): Promise<void> => {
-    const fields = executeFields({ kind: { case: "changeAccount", value: { account: accountName, geoRole } } });
+  /** `keyless`: the row of a copy that has just begun. */
+  const setRole = async (geoRole: string, { keyless = false } = {}): Promise<void> => {
+    const put = { case: "putAccount", value: { account: { name: accountName, geoRole }, expectedGeoRole: "" } } as const;
+    const fields = executeFields({ kind: keyless ? put : { case: "changeAccount", value: { account: accountName, geoRole } } });
     const client = stamp.world.transport.client("ps-1", PartitionServer);
     assert.equal(unwrap(await client.execute({ rangeId, rangeVersion: 1n, ...fields }, { timeoutMs: 5_000 })).result?.kind.case, "account");
     await new Promise((resolve) => setTimeout(resolve, 5));
@@ -187,4 +189,12 @@ test("roles: a write that began at the primary is not acknowledged when the acco
   sent(null);
   const answer = await answered;
   assert.deepEqual([answer.status, answer.headers.get("x-ms-error-code")], [503, "ServerBusy"]);
+});
+
+test("roles: a copy whose keys have not come yet says that it is being filled, and not that the signature is wrong", async () => {
+  const { stamp, container, setRole } = await start();
+  await setRole(roleOf("unseeded"), { keyless: true });
+  const copy = clientOf(stamp, secondary);
+  assert.deepEqual(await told(copy.getContainerClient(container.containerName).getProperties()), [503, "ServerBusy"]);
+  assert.deepEqual(await told(copy.getStatistics()), [503, "ServerBusy"]);
 });

@@ -186,7 +186,7 @@ const tables: readonly ServiceCallers[] = [
   }),
   table(Accounts, {
     list: ["operator", ...atStamps],
-    get: ["operator", ...locations],
+    get: ["operator"],
     create: ["operator", ...atStamps],
     rotateKey: ["operator"],
     revokeDelegationKeys: ["operator"],
@@ -206,7 +206,7 @@ const tables: readonly ServiceCallers[] = [
     confirmCopy: ["front-end"],
     vouchForCopy: atStamps,
     getCopyTerm: ["front-end"],
-    getSettingsInForce: ["operator"],
+    getSettingsInForce: ["operator", ...atStamps],
     endReport: ["partition-server"],
     listDiverged: ["operator", ...atStamps],
     forgetDiverged: ["operator", ...atStamps],

@@ -34,6 +34,7 @@ import { ForeignSources } from "./copy/foreign-sources.ts";
 import { DoorGate } from "./door-gate.ts";
 import { Copies } from "./geo/copies.ts";
 import { GeoRefusals, geoDoorHandlers } from "./geo/geo-door.ts";
+import { NamelessPeers } from "./geo/nameless-peers.ts";
 import { Availability, availabilityControlHandlers, availabilityHandlers } from "./grpc/availability.ts";
 import { frontEndHandlers } from "./grpc/grpc.ts";
 import { Signals } from "./grpc/signals.ts";
@@ -127,6 +128,7 @@ export class FrontEndRole implements Role {
   readonly #accounts: Accounts;
   readonly #copies: Copies;
   readonly #geoRefusals = new GeoRefusals();
+  readonly #namelessPeers: NamelessPeers;
   readonly #objects: Objects;
   readonly #signals: Signals;
   readonly #wellKnownKey: WellKnownKeyRules;
@@ -141,6 +143,7 @@ export class FrontEndRole implements Role {
   constructor(world: World, config: FrontEndConfig, outside: Outside = {}) {
     const tokens = tokensOf(world, config, outside.issuerOf);
     this.#world = world;
+    this.#namelessPeers = new NamelessPeers(world.clock);
     this.#level = new LevelWatch(world);
     this.#config = config;
     this.#map = new MapCache(world, config);
@@ -247,7 +250,15 @@ export class FrontEndRole implements Role {
       served(AvailabilityControl, availabilityControlHandlers(this.#availability)),
       served(
         GeoDoor,
-        geoDoorHandlers(this.#world, this.#accounts, this.#router, this.#copies, this.#geoRefusals, () => this.#level.level),
+        geoDoorHandlers(
+          this.#world,
+          this.#accounts,
+          this.#router,
+          this.#copies,
+          this.#geoRefusals,
+          this.#namelessPeers,
+          () => this.#level.level,
+        ),
       ),
       served(FrontEnd, frontEndHandlers({ world: this.#world, objects: this.#objects, accounts: this.#accounts })),
       statusService(
@@ -312,6 +323,7 @@ export class FrontEndRole implements Role {
         copies: this.#objects.copies.count,
         signals: this.#signals.figures,
         geoStaleEpochs: this.#geoRefusals.staleEpochs,
+        geoNamelessPeers: this.#namelessPeers.names,
         admission: this.#gate.figures,
         ...this.#blobDoor.counters,
         queue: this.#queueDoor.counters,

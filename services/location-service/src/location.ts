@@ -25,6 +25,7 @@ import {
 import { sleep, within } from "@stamp/ports";
 import type { AccountShipping, ForgetDivergedResponse, ListDivergedResponse } from "@stamp/wire";
 import { CopyProgress } from "./copies/copy-progress.ts";
+import { CopySettings } from "./copies/copy-settings.ts";
 import { Lanes } from "./lanes.ts";
 import { LostStamps } from "./lost-stamps/lost.ts";
 import { Operations, type OperationsOptions } from "./operations.ts";
@@ -64,6 +65,7 @@ export class Location {
   /** How far copies are, as their primaries told last. */
   readonly copies: CopyProgress;
   readonly #queueRoles: QueueRoles;
+  readonly #settings: CopySettings;
   #created = 0;
   /** Accounts that are being created at their stamps. */
   readonly #creating = new Map<string, Promise<Outcome<NewAccount>>>();
@@ -77,6 +79,8 @@ export class Location {
     const onStamp: OperationsOptions["onStamp"] = (stamp, work) => this.stamps.onStamp(stamp, work);
     this.copies = new CopyProgress({ world, registry, onStamp, drainMaxMs: config.drainMaxMs });
     this.#queueRoles = new QueueRoles({ registry, onStamp });
+    const inTurn: OperationsOptions["inTurn"] = (stamp, work) => this.#inTurn(stamp, work);
+    this.#settings = new CopySettings({ rules: world.rules, registry, onStamp, inTurn, levelOf: (stamp) => this.stamps.levelOf(stamp) });
     this.#operations = new Operations({
       world,
       registry,
@@ -86,10 +90,13 @@ export class Location {
       pendingOf: (account) => this.copies.pendingOf(account),
       lateOf: async (account) => {
         const trouble = await this.#queueRoles.compare(account);
-        return !trouble.ok || trouble.value !== "" ? trouble : this.copies.lateOf(account);
+        if (!trouble.ok || trouble.value !== "") return trouble;
+        const late = await this.copies.lateOf(account);
+        return !late.ok || late.value !== "" ? late : this.#settings.lateOf(account);
       },
       leaveOutLost: (account) => this.lost.leaveOut(account),
-      inTurn: (stamp, work) => this.#inTurn(stamp, work),
+      inTurn,
+      settings: this.#settings,
     });
     this.lost = new LostStamps({
       registry,
@@ -186,6 +193,8 @@ export class Location {
     const copy = how.forced ? await this.copies.lastSync(name) : undefined;
     const early = how.forced || how.anyway ? ok() : await this.copies.mayDrain(name);
     if (!early.ok) return early;
+    const settled = how.forced ? ok() : await this.#settings.mayDrain(name);
+    if (!settled.ok) return settled;
     const mayBegin = how.forced ? ok() : await this.#queueRoles.mayFailOver(registry.account(name));
     if (!mayBegin.ok) return mayBegin;
     return this.#operations.plan(name, (account) => {

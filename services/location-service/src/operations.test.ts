@@ -62,7 +62,7 @@ test("operations: an account gets a copy, fails over and back, with its keys, an
 });
 
 test("operations: an account moves to another stamp and nothing of it stays behind", async () => {
-  const place = new TwoStamps({ seed: 2 });
+  const place = new TwoStamps({ seed: 2, level: 4 });
   await place.sim.run(async () => {
     await place.begin("north-1", "north-2");
     unwrap(await place.location.createAccount({ account, location: "north" }, call));
@@ -342,7 +342,7 @@ test("operations: after the loss of the primary the copy takes writes, and what 
 
 test("operations: under crashes of every process each operation ends, and no acknowledged write is nowhere", async () => {
   for (let seed = 1; seed <= 8; seed++) {
-    const place = new TwoStamps({ seed: 200 + seed });
+    const place = new TwoStamps({ seed: 200 + seed, level: seed % 2 === 0 ? 4 : 1 });
     await place.sim.run(() => underCrashes(place, new Prng(seed), `seed ${seed}`));
   }
 });

@@ -14,7 +14,8 @@ import type { AccountRecord, GeoAccount, RoleCommand, StampCommand, StampRecord,
 import { commandToSend, planAnswer, planDrainLate, planSeeded } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
-import { type Account, fromWire } from "@stamp/wire";
+import { fromWire } from "@stamp/wire";
+import type { CopySettings } from "./copies/copy-settings.ts";
 import { type Registry, unknownStamp } from "./registry.ts";
 import type { StampLink } from "./stamp-link.ts";
 
@@ -27,6 +28,8 @@ export interface OperationsOptions {
   readonly pendingOf: (account: GeoAccount) => Promise<Outcome<number>>;
   /** Runs a question of a round when few enough are under way at the stamp. */
   readonly inTurn: <T>(stamp: string, work: () => Promise<Outcome<T>>) => Promise<Outcome<T>>;
+  /** How keys and settings come to copies. */
+  readonly settings: CopySettings;
   /** Why the account's primary should not be drained now, e.g. because roles differ from the record; empty: it may be. */
   readonly lateOf: (account: GeoAccount) => Promise<Outcome<string>>;
   /** Records the account without stamps that are lost. */
@@ -88,21 +91,14 @@ export class Operations {
     this.#driven.set(name, driven);
   }
 
-  /** Notes that a copy is complete, and with `withSettings` copies the primary's settings, if no operation is under way. */
+  /** Notes that a copy is complete, and with `withSettings` looks after the copy's settings, if no operation is under way. */
   async keep(account: AccountRecord, withSettings: boolean): Promise<void> {
     const { secondary, running, seeded } = account;
     if (secondary === undefined || running !== undefined) return;
     const { inTurn } = this.#options;
     if (!seeded) await inTurn(secondary, () => this.#noteSeeded(account, secondary));
     if (!withSettings) return;
-    const settings = await inTurn(account.primary, () => this.#settingsOf(account, account.primary));
-    if (!settings.ok) return;
-    await inTurn(secondary, async () => {
-      // An operation that was begun meanwhile has sent settings that are newer than these.
-      const held = this.#options.registry.account(account.name);
-      const isSame = held?.running === undefined && held?.operation === account.operation && held.secondary === secondary;
-      return isSame ? this.#at(secondary, (link) => link.copySettings(account.name, account.epoch, settings.value)) : ok();
-    });
+    await this.#options.settings.keep(account, secondary);
   }
 
   /** The primary does not answer: its copy may serve without a word of it (docs/design/geo.md "Keys and settings"). */
@@ -152,7 +148,7 @@ export class Operations {
   }
 
   async #send(account: AccountRecord, { stamp, command }: StampCommand) {
-    const settings = await this.#settingsFor(account, command);
+    const settings = await this.#options.settings.withCommand(account, stamp, command);
     if (!settings.ok) return settings;
     const told = await this.#toSend(account, stamp, command);
     if (!told.ok) return told;
@@ -203,16 +199,6 @@ export class Operations {
     return ok(queues.ok && queues.value.length === 0 ? { ...command, dropsQueues: true } : command);
   }
 
-  /** Settings that go with a command. Of a primary that was deposed by force they can't be had. */
-  async #settingsFor(account: AccountRecord, { kind }: RoleCommand): Promise<Outcome<Account | undefined>> {
-    const { running } = account;
-    if (kind === "follow") return this.#settingsOf(account, account.primary);
-    if (kind !== "promote" || running === undefined || running.kind === "forced") return ok(undefined);
-    const settings = await this.#settingsOf(account, running.source);
-    // They were copied when the primary was drained.
-    return settings.ok ? settings : ok(undefined);
-  }
-
   #withDoors(command: RoleCommand): RoleCommand {
     if (!("peer" in command)) return command;
     const doors = this.#options.registry.stamp(command.peer)?.doors;
@@ -243,7 +229,7 @@ export class Operations {
     return recorded.ok ? ok(true) : recorded;
   }
 
-  /** The primary is drained. When everything is shipped its settings are copied, and the promotion comes next. */
+  /** The primary is drained. When everything is shipped, its settings too, the promotion comes next. */
   async #draining(account: AccountRecord): Promise<Outcome<number>> {
     const { running } = account;
     const pending = await this.#options.pendingOf(account);
@@ -252,10 +238,7 @@ export class Operations {
       const late = await this.#giveUpLate(account);
       return late.ok ? ok(pollMs.draining) : late;
     }
-    const settings = await this.#settingsOf(account, account.primary);
-    if (!settings.ok) return settings;
-    const target = running?.target ?? "";
-    const copied = await this.#at(target, (link) => link.copySettings(account.name, account.epoch, settings.value));
+    const copied = await this.#options.settings.shipped(account, running?.target ?? "");
     return copied.ok ? this.#answered(account, { pendingCommits: 0 }) : copied;
   }
 
@@ -316,10 +299,6 @@ export class Operations {
       if (!planned.ok) return planned;
       return planned.value === held ? ok() : registry.put([{ kind: "account", record: planned.value }]);
     });
-  }
-
-  #settingsOf({ name }: AccountRecord, stamp: string): Promise<Outcome<Account>> {
-    return this.#at(stamp, (link) => link.accountForCopy(name));
   }
 
   async #at<T>(name: string, work: (link: StampLink) => Promise<Outcome<T>>): Promise<Outcome<T>> {

@@ -3,7 +3,7 @@
  * own lock service.
  */
 import type { Outcome } from "@stamp/base";
-import { assert, featureLevel, ok, refused, release } from "@stamp/base";
+import { assert, emptyBytes, featureLevel, ok, refused, release } from "@stamp/base";
 import { type AccountRole, type RoleCommand, roleOf, type StampRecord } from "@stamp/geo";
 import { LeaderCalls, MetadataClient, processVersions } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
@@ -18,6 +18,7 @@ import {
   fromWire,
   RoleCommand as Kind,
   type ListDivergedResponse,
+  type SettingsInForce,
   StreamManager,
   toWire,
 } from "@stamp/wire";
@@ -200,14 +201,25 @@ export class StampLink {
     return listed.ok ? ok(listed.value.names) : listed;
   }
 
-  /** The account with its keys and secrets. */
+  /** The account with its keys and secrets, at a stamp below level `pushedSettings`. */
   accountForCopy(account: string): Promise<Outcome<Account>> {
     return this.#onAccounts((client, options) => client.getForCopy({ account }, options));
   }
 
-  /** Says that the account's primary answers nobody, so that its copy goes on serving. */
-  vouchForCopy(account: string, epoch: number): Promise<Outcome<unknown>> {
-    return this.#onAccounts((client, options) => client.vouchForCopy({ account, epoch: toWire(epoch) }, options));
+  /** Whether the account's settings are in force at its copy, with a hash of them. */
+  settingsInForce(account: string): Promise<Outcome<SettingsInForce>> {
+    return this.#onAccounts(
+      (client, options) => client.getSettingsInForce({ account }, options),
+      "does not say whether a copy has the keys of its account",
+    );
+  }
+
+  /**
+   * Says that the account's primary has the settings of `tag`, or, without a tag, that it answers nobody. If the copy has these, or is asked for
+   * none, it goes on serving.
+   */
+  vouchForCopy(account: string, epoch: number, tag: Uint8Array = emptyBytes): Promise<Outcome<unknown>> {
+    return this.#onAccounts((client, options) => client.vouchForCopy({ account, epoch: toWire(epoch), tag }, options));
   }
 
   copySettings(account: string, epoch: number, settings: Account): Promise<Outcome<unknown>> {

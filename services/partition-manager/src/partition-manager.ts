@@ -117,7 +117,7 @@ export class PartitionManagerRole implements Role {
         accountsHandlers(
           this.#world,
           () => this.#leading(),
-          (needed) => this.#level.allows(needed),
+          () => this.#level.level,
         ),
       ),
       statusService(

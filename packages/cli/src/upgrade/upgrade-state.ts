@@ -2,8 +2,8 @@
  * How far an upgrade of the stamp is: the feature level that it has, the one that it can have, and who stands in the way. Pure; from the facts of
  * `stamp health`. The leading stream manager knows who has announced itself; the plan of the cluster knows who has to be asked besides.
  */
-import { featureLevel, featureLevels } from "@stamp/base";
-import type { StampFacts } from "../health/facts.ts";
+import { featureLevel, featureLevels, neededLevels } from "@stamp/base";
+import type { ProcessAnswer, StampFacts } from "../health/facts.ts";
 
 export interface InTheWay {
   readonly process: string;
@@ -43,7 +43,7 @@ export function upgradeStateOf({ processes, streamLayer }: Pick<StampFacts, "pro
   const asked = processes.flatMap(({ name, answer, silence }): InTheWay[] => {
     if (answer === undefined) return [{ process: name, release: "", knows: undefined, why: `it does not answer (${silence})` }];
     const knows = answer.versions?.featureLevel ?? 0;
-    if (knows >= target) return [];
+    if (knows >= target) return level !== undefined && level < target ? namelessAt(name, answer, target) : [];
     const why = answer.versions === undefined ? "it is of a release before feature levels" : "it is of an older release";
     return [{ process: name, release: answer.release, knows, why }];
   });
@@ -63,6 +63,20 @@ export function upgradeStateOf({ processes, streamLayer }: Pick<StampFacts, "pro
     .map(({ name, role, release, featureLevel: knows }) => ({ process: name, role, release, knows }));
   const possible = level !== undefined && inTheWay.length === 0 ? target : (level ?? 0);
   return { level, target, possible, inTheWay, toHear, besides };
+}
+
+/** Other stamps that a front-end serves, and would refuse from the next level on. They ship nothing then until they have a secret of their own. */
+function namelessAt(process: string, { facts, release, versions }: ProcessAnswer, target: number): InTheWay[] {
+  const told = facts.geoNamelessPeers;
+  if (target < neededLevels.pairSecrets || !Array.isArray(told)) return [];
+  return told
+    .filter((peer) => typeof peer === "string")
+    .map((peer) => ({
+      process,
+      release,
+      knows: versions?.featureLevel,
+      why: `stamp ${peer} does not prove its name at the geo door: give it the secret of ./stamp secret geo-peer --for ${peer} (docs/guides/geo.md)`,
+    }));
 }
 
 export const levelText = (level: number): string => `${level} (${featureLevels[level] ?? "of a later release than this command"})`;

@@ -4,7 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { featureLevel } from "@stamp/base";
 import { ProcessVersionsSchema } from "@stamp/wire";
 import type { StampFacts } from "../health/facts.ts";
-import { all, healthy, paused, withAnswer, withLevel } from "../health/testing/healthy.ts";
+import { all, healthy, paused, withAnswer, withFacts, withLevel } from "../health/testing/healthy.ts";
 import { finalize, type UpgradeDoor } from "./finalize.ts";
 import { upgradeLine, upgradeStateOf } from "./upgrade-state.ts";
 
@@ -60,6 +60,22 @@ test("upgrade: without a stream manager that answers the level is not known, and
   const state = upgradeStateOf({ ...healthy, streamLayer: undefined });
   assert.deepEqual([state.level, state.possible, state.toHear], [undefined, 0, []]);
   assert.match(upgradeLine(state), /not known/);
+});
+
+test("upgrade: a stamp that proves no name at a geo door keeps the level where it is, and is named with the command that helps", async () => {
+  const nameless = withFacts("front-end-1", { geoNamelessPeers: ["south-1"] });
+  const state = upgradeStateOf(all(withLevel(3), nameless)(healthy));
+  assert.deepEqual([state.level, state.possible], [3, 3]);
+  assert.deepEqual(
+    state.inTheWay.map(({ process }) => process),
+    ["front-end-1"],
+  );
+  assert.match(state.inTheWay[0]?.why ?? "", /stamp south-1 does not prove its name .*stamp secret geo-peer --for south-1/);
+  const door = stampThatBecomes(all(withLevel(3), nameless)(healthy), withLevel(3)(healthy), healthy);
+  assert.deepEqual(await finalize(door, 10_000), { level: featureLevel, before: 3 });
+  assert.deepEqual(door.recorded, [featureLevel]);
+  // Nobody is in the way of a level that the stamp has.
+  assert.deepEqual(upgradeStateOf(nameless(healthy)).inTheWay, []);
 });
 
 /** A stamp that changes with each look at it. */

@@ -3,7 +3,7 @@
  * of the stamp is taken, too, where all stamps are on one machine, or as releases before had it: then the secret that would have been given is
  * made from it here.
  */
-import { geoPeerSecretOf, isDerivedSecret, locationSecretOf } from "../grpc/credentials/derived-secrets.ts";
+import { geoPeerSecretOf, isDerivedSecret, locationSecretOf, stampNamedBy } from "../grpc/credentials/derived-secrets.ts";
 import type { SecretCredential } from "../grpc/credentials/secret-credential.ts";
 import { credentialWith, secretsOf } from "./cluster-secret.ts";
 
@@ -16,6 +16,13 @@ export function geoPeerCredential(clusterSecretFile: string, ownName: string): S
   const given = secrets.map((secret) => (isDerivedSecret(secret) || ownName === "" ? secret : geoPeerSecretOf(secret, ownName)));
   return credentialWith(given, "geo-peer");
 }
+
+/**
+ * True if only a front-end of the other stamp can answer with what the file has: every secret was made for the own stamp, and the other one alone can
+ * make it again. A secret that all peers of the stamp share is known to each of them.
+ */
+export const provesDoor = (clusterSecretFile: string, ownName: string): boolean =>
+  secretsOf({ clusterSecretFile }).every((secret) => (isDerivedSecret(secret) ? stampNamedBy(secret) !== undefined : ownName !== ""));
 
 /** Returns the credential of a location service at a stamp. With a whole secret, a stamp of the release before chooses that one. */
 export function locationCredential(clusterSecretFile: string): SecretCredential {

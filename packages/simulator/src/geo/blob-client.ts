@@ -23,11 +23,11 @@ export class BlobsAt {
   }
 
   static async of(sim: Simulation, stamp: OneStamp, { secondary = false }: BlobClientOptions = {}): Promise<BlobsAt> {
-    const { keys } = unwrap(await stamp.accounts.getForCopy({ account }, { timeoutMs: 3_000 }));
+    const { keys } = unwrap(await stamp.accounts.get({ account }, { timeoutMs: 3_000 }));
     const accountKey = Uint8Array.from(Buffer.from(keys[0] ?? "", "base64"));
     assert.ok(accountKey.length > 0, "the account has a key");
     const name = `client-${stamp.name}`;
-    const door = { account, accountKey, frontEnd: stamp.door, ...(secondary && { pathName: `${account}-secondary` }) };
+    const door = { account, accountKey, frontEnd: stamp.process("front-end", 1), ...(secondary && { pathName: `${account}-secondary` }) };
     return new BlobsAt(stamp, new HttpClient(sim, sim.world(name), name, door, "blob", 20_000));
   }
 

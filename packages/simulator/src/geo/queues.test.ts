@@ -17,7 +17,7 @@ const jobs = "jobs";
 const other = "other";
 
 async function queuesAt(sim: Simulation, stamp: OneStamp, secondary = false): Promise<QueueClient> {
-  const { keys } = unwrap(await stamp.accounts.getForCopy({ account }, options));
+  const { keys } = unwrap(await stamp.accounts.get({ account }, options));
   const accountKey = Uint8Array.from(Buffer.from(keys[0] ?? "", "base64"));
   const name = `client-${stamp.name}`;
   const door = { account, accountKey, frontEnd: stamp.door, ...(secondary && { pathName: `${account}-secondary` }) };
@@ -208,8 +208,7 @@ test("queues: a removed copy goes with its queues, and a stamp with queues of it
     await until(b, "its queues are deleted", gone);
     assert.deepEqual(unwrap(await a.accounts.listQueues({ account }, options)).names, [jobs, other]);
     // A copy without queues is promoted, and the stamp before keeps its queues, out of reach.
-    const settings = unwrap(await a.accounts.getForCopy({ account }, options));
-    await b.obey(RoleCommand.FOLLOW, 4, { epoch: 1n, peer: "a", settings });
+    await b.obey(RoleCommand.FOLLOW, 4, { epoch: 1n, peer: "a" });
     await a.obey(RoleCommand.PAIR, 4, { peer: "b", peerDoors: [b.door] });
     await until(a, "the copy is complete", async () => (await b.role()) === "secondary");
     assert.ok(await gone(), "queues are not copied without being asked for");
@@ -219,7 +218,7 @@ test("queues: a removed copy goes with its queues, and a stamp with queues of it
     await a.obey(RoleCommand.DEMOTE, 5, { peer: "b", peerDoors: [b.door] });
     await b.obey(RoleCommand.UNPAIR, 6);
     await a.obey(RoleCommand.REMOVE, 6);
-    const follow = { account, command: RoleCommand.FOLLOW, operation: 7n, epoch: 5n, peer: "b", settings, withQueues: true };
+    const follow = { account, command: RoleCommand.FOLLOW, operation: 7n, epoch: 5n, peer: "b", withQueues: true };
     const refused = await a.accounts.obey(follow, options);
     assert.ok(
       !refused.ok && /has queues of account acct from an earlier time \(jobs, other\)/.test(refused.failure.message),
@@ -235,8 +234,7 @@ test("queues: a copy without queues waits until those of the copy before it are 
     await untilShipped(a);
     await a.obey(RoleCommand.UNPAIR, 3);
     await b.obey(RoleCommand.REMOVE, 3);
-    const settings = unwrap(await a.accounts.getForCopy({ account }, options));
-    const follow = { account, command: RoleCommand.FOLLOW, operation: 4n, epoch: 1n, peer: "a", settings };
+    const follow = { account, command: RoleCommand.FOLLOW, operation: 4n, epoch: 1n, peer: "a" };
     const early = await b.accounts.obey(follow, options);
     assert.ok(!early.ok && /still deletes queues of account acct .*\(jobs, other\)/.test(early.failure.message), JSON.stringify(early));
     await until(b, "the copy begins", async () => (await b.accounts.obey(follow, options)).ok);

@@ -1,11 +1,11 @@
 /** A copy that is removed from a stamp: nothing of it is left there, and an account that comes back loses nothing. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { allRules, unwrap } from "@stamp/base";
+import { allRules } from "@stamp/base";
 import { sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { PartitionManager, RoleCommand } from "@stamp/wire";
-import { account, beginPair, type EntityAt, type OneStamp, until, untilShipped } from "./two-stamps.ts";
+import { beginPair, type EntityAt, type OneStamp, until, untilShipped } from "./two-stamps.ts";
 
 const options = { timeoutMs: 3_000 };
 const keyOf = (i: number): EntityAt => ({ partitionKey: `p${i % 7}`, rowKey: String(i).padStart(4, "0") });
@@ -43,8 +43,7 @@ test("removal: a removed copy goes from every range, though servers die and a ra
     sim.crash(b.server(2));
     await until(b, "nothing of it is left at later owners", () => removed(b));
 
-    const settings = unwrap(await a.accounts.getForCopy({ account }, options));
-    await b.obey(RoleCommand.FOLLOW, 4, { epoch: 1n, peer: "a", settings });
+    await b.obey(RoleCommand.FOLLOW, 4, { epoch: 1n, peer: "a" });
     await a.obey(RoleCommand.PAIR, 4, { peer: "b", peerDoors: [b.door] });
     await until(a, "the copy is complete again", async () => (await b.role()) === "secondary");
     await untilShipped(a);
@@ -64,8 +63,7 @@ test("removal: an account that comes back while it is removed gets its copy, and
         // The removal has begun, or has not, or is over.
         await sleep(a.world.clock, sim.prng.below(12_000));
         if (operation === 5) sim.crash(b.server(1 + sim.prng.below(2)));
-        const settings = unwrap(await a.accounts.getForCopy({ account }, options));
-        await b.obey(RoleCommand.FOLLOW, operation + 1, { epoch: 1n, peer: "a", settings });
+        await b.obey(RoleCommand.FOLLOW, operation + 1, { epoch: 1n, peer: "a" });
         await a.obey(RoleCommand.PAIR, operation + 1, { peer: "b", peerDoors: [b.door] });
         await until(a, "the copy is complete again", async () => (await b.role()) === "secondary");
         await untilShipped(a);

@@ -1,13 +1,11 @@
 /** An account at two stamps: what was there before is seeded, what is written afterwards is shipped, in order, over crashes, moves and splits. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { allRules, type RuleName, rulesWithout, unwrap } from "@stamp/base";
+import { allRules, type RuleName, rulesWithout } from "@stamp/base";
 import { sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { PartitionManager, RoleCommand } from "@stamp/wire";
-import { account, beginPair, type EntityAt, type OneStamp, until, untilShipped } from "./two-stamps.ts";
-
-const options = { timeoutMs: 3_000 };
+import { beginPair, type EntityAt, type OneStamp, until, untilShipped } from "./two-stamps.ts";
 
 test("two stamps: entities of before and after are at the second one, in order for each PartitionKey, with their timestamps", async () => {
   const sim = new Simulation({ seed: 1, rules: allRules });
@@ -94,8 +92,7 @@ test("two stamps: a stamp that does not follow the account, or follows another p
     await told(/account acct is not at this stamp/);
     // The copy is begun again, under the primary's epoch, and the primary is told of it: everything gets there.
     await a.obey(RoleCommand.UNPAIR, 3);
-    const settings = unwrap(await a.accounts.getForCopy({ account }, options));
-    await b.obey(RoleCommand.FOLLOW, 4, { epoch: 1n, peer: "a", settings });
+    await b.obey(RoleCommand.FOLLOW, 4, { epoch: 1n, peer: "a" });
     await a.obey(RoleCommand.PAIR, 4, { peer: "b", peerDoors: [b.door] });
     await untilShipped(a);
     assert.equal(await b.read({ partitionKey: "p", rowKey: "r" }), await a.read({ partitionKey: "p", rowKey: "r" }));
@@ -141,8 +138,7 @@ test("two stamps: a copy that was given up and begun anew is seeded anew, though
     // The partition servers do not hear of the moment without a copy.
     await b.obey(RoleCommand.REMOVE, 3);
     await a.obey(RoleCommand.UNPAIR, 3);
-    const settings = unwrap(await a.accounts.getForCopy({ account }, options));
-    await b.obey(RoleCommand.FOLLOW, 4, { epoch: 1n, peer: "a", settings });
+    await b.obey(RoleCommand.FOLLOW, 4, { epoch: 1n, peer: "a" });
     void a.obey(RoleCommand.PAIR, 4, { peer: "b", peerDoors: [b.door] });
     await until(a, "the copy is seeded anew", async () => (await a.progress())?.paired === 4n && (await b.role()) === "secondary");
     const seeded = a.shipping().filter(({ seededBytes }) => seededBytes > 0);

@@ -43,17 +43,21 @@ export class OneStamp {
   readonly #first: number;
   #incarnation: number | undefined;
 
-  constructor(sim: Simulation, name: "a" | "b") {
+  readonly #port: string;
+
+  /** `port`: part of every process's address behind its name, e.g. ":1", as a location service wants it. */
+  constructor(sim: Simulation, name: "a" | "b", port = "") {
+    this.#port = port;
     this.#sim = sim;
     this.#first = name === "a" ? 0 : 10;
     this.name = name;
     this.world = sim.world(`client-${name}`);
-    const lockService = this.#at("lock-service", 1);
+    const { lockService } = this;
     const add = (role: string, count: number, make: (place: Place) => RoleFactory): void => {
       for (let i = 1; i <= count; i++) {
         const process = this.#at(role, i);
         this.processes.push(process);
-        sim.addProcess(process, make({ name: process, listen: process, lockService, init: true }), { restartAfterMs: 800 });
+        sim.addProcess(process, make({ name: process, listen: `${process}${port}`, lockService, init: true }), { restartAfterMs: 800 });
       }
     };
     add("lock-service", 1, (place) => (world) => new LockServiceRole(world, lockServiceSchema.parse(place)));
@@ -74,7 +78,7 @@ export class OneStamp {
       (place) => (world) => new PartitionServerRole(world, partitionServerConfigSchema.parse({ ...place, ...tables })),
     );
     add("partition-manager", 1, (place) => (world) => new PartitionManagerRole(world, partitionManagerConfigSchema.parse(place)));
-    const door = this.#at("front-end", 1);
+    const { door } = this;
     add(
       "front-end",
       1,
@@ -84,7 +88,12 @@ export class OneStamp {
 
   /** Address of the front-end. */
   get door(): string {
-    return this.#at("front-end", 1);
+    return `${this.#at("front-end", 1)}${this.#port}`;
+  }
+
+  /** Address of the lock service. */
+  get lockService(): string {
+    return `${this.#at("lock-service", 1)}${this.#port}`;
   }
 
   get manager(): string {
@@ -121,7 +130,7 @@ export class OneStamp {
   }
 
   get accounts() {
-    return this.world.transport.client(this.manager, Accounts);
+    return this.world.transport.client(`${this.manager}${this.#port}`, Accounts);
   }
 
   /** Gives a command until it counts as answered. */
@@ -135,7 +144,7 @@ export class OneStamp {
   }
 
   async ranges(): Promise<readonly RangePartition[]> {
-    const manager = this.world.transport.client(this.manager, PartitionManager);
+    const manager = this.world.transport.client(`${this.manager}${this.#port}`, PartitionManager);
     return (await this.until("the map", () => manager.getMap({}, { timeoutMs: 1_000 }))).ranges;
   }
 
@@ -210,7 +219,7 @@ export class OneStamp {
 
   /** Passes of the collector over every range of entities. */
   async collect(passes: number): Promise<void> {
-    const manager = this.world.transport.client(this.manager, PartitionManager);
+    const manager = this.world.transport.client(`${this.manager}${this.#port}`, PartitionManager);
     for (let pass = 0; pass < passes; pass++) {
       for (const { rangeId, table } of await this.ranges()) {
         if (table === "Entity") await this.until("a pass", () => manager.collectRange({ rangeId }, { timeoutMs: 20_000 }));
@@ -259,8 +268,7 @@ export async function beginPair(sim: Simulation, written: (a: OneStamp) => Promi
   const options = { timeoutMs: 3_000 };
   await a.until("an account", () => a.accounts.create({ account }, options));
   await written(a);
-  const settings = unwrap(await a.accounts.getForCopy({ account }, options));
-  await b.obey(RoleCommand.FOLLOW, 2, { epoch, peer: "a", settings, withQueues });
+  await b.obey(RoleCommand.FOLLOW, 2, { epoch, peer: "a", withQueues });
   await a.obey(RoleCommand.PAIR, 2, { peer: "b", peerDoors: [b.door], withQueues });
   return { a, b };
 }

@@ -6,7 +6,7 @@ import { sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import { RoleCommand } from "@stamp/wire";
 import { BlobsAt, bytesOf } from "./blob-client.ts";
-import { account, beginPair, type OneStamp, until, untilShipped } from "./two-stamps.ts";
+import { beginPair, until, untilShipped } from "./two-stamps.ts";
 
 const seconds = 1_000;
 const put = { "x-ms-blob-type": "BlockBlob" };
@@ -66,7 +66,7 @@ test("users report: what was deleted while the other side was down does not come
       if (isSeeded) {
         // The copy is begun anew over rows that are still there.
         await b.obey(RoleCommand.REMOVE, 3);
-        await b.obey(RoleCommand.FOLLOW, 4, { epoch: 1n, peer: "a", settings: (await settingsOf(a)) as never });
+        await b.obey(RoleCommand.FOLLOW, 4, { epoch: 1n, peer: "a" });
         await a.obey(RoleCommand.PAIR, 4, { peer: "b", peerDoors: [b.door] });
         await until(a, "the copy is complete", async () => (await b.role()) === "secondary");
       }
@@ -84,7 +84,7 @@ test("users report: a side that was lost whole is filled again from the other on
     await b.obey(RoleCommand.REMOVE, 3);
     await a.obey(RoleCommand.UNPAIR, 3);
     await here.done("PUT", path(12), put, bytesOf("meanwhile", 30_000));
-    await b.obey(RoleCommand.FOLLOW, 4, { epoch: 1n, peer: "a", settings: (await settingsOf(a)) as never });
+    await b.obey(RoleCommand.FOLLOW, 4, { epoch: 1n, peer: "a" });
     await a.obey(RoleCommand.PAIR, 4, { peer: "b", peerDoors: [b.door] });
     await until(a, "the copy is complete", async () => (await b.role()) === "secondary");
     await untilShipped(a);
@@ -108,7 +108,3 @@ test("users report: a client that keeps its connection to the old side after a f
     assert.match((await now.seen(path(0))) ?? "", /^200 \w+ 200 bytes/);
   });
 });
-
-async function settingsOf(at: OneStamp): Promise<unknown> {
-  return at.until("settings", () => at.accounts.getForCopy({ account }, { timeoutMs: 3_000 }));
-}

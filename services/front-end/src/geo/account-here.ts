@@ -7,7 +7,7 @@
  * | primary | reads and writes | refused |
  * | drained | reads; writes are 503 | refused |
  * | secondary | 503 | reads; writes are 403 |
- * | unseeded | 503 | statistics; everything else is 503 |
+ * | unseeded | 503 | statistics, once it has keys; everything else is 503 |
  *
  * Invariants:
  * - A write is acknowledged only if a row that was asked for less than its term ago says primary. The term's end is what `drain` and `demote`
@@ -27,11 +27,14 @@ export interface Endpoint {
   readonly secondary?: true;
 }
 
-/** Refuses a request that this stamp serves to nobody. Asked before authentication, so the answer tells no secret. */
-export function refuseAt({ account, secondary }: Endpoint, role: AccountRole | undefined): RestError | undefined {
+/**
+ * Refuses a request that this stamp serves to nobody. Asked before authentication, so the answer tells no secret. `hasKeys` false: the copy here has
+ * just begun, and its primary has not given it the account's keys yet, so no signature can be checked.
+ */
+export function refuseAt({ account, secondary }: Endpoint, role: AccountRole | undefined, hasKeys = true): RestError | undefined {
   const follows = role?.role === "secondary" || role?.role === "unseeded";
   if (!secondary) return follows ? elsewhere(role) : undefined;
-  if (follows) return undefined;
+  if (follows) return hasKeys ? undefined : filling();
   return role?.peer === undefined ? refuseSecondary(account).error : elsewhere(role);
 }
 
@@ -47,8 +50,7 @@ export function refuseOperation(
       "The secondary location has not heard of the primary for too long to know that the account's keys and settings are in force.",
     );
   if (endpoint.secondary && writes(operation)) return refuseWriteAtSecondary().error;
-  if (role?.role === "unseeded" && !operation.endsWith("ServiceStats"))
-    return busy("The secondary location is still filled from the primary.");
+  if (role?.role === "unseeded" && !operation.endsWith("ServiceStats")) return filling();
   return role?.role === "drained" && writes(operation) ? moving() : undefined;
 }
 
@@ -74,6 +76,8 @@ export function writes(operation: string): boolean {
 }
 
 const byName = new Map<string, boolean>();
+
+const filling = (): RestError => busy("The secondary location is still filled from the primary.");
 
 const moving = (): RestError => busy("The account is being moved to its other stamp. Writes are refused until that is done.");
 

@@ -19,6 +19,7 @@ import type { Accounts } from "../accounts/accounts.ts";
 import type { Router } from "../routing/router.ts";
 import type { Copies } from "./copies.ts";
 import { GeoRefusals, geoDoorHandlers } from "./geo-door.ts";
+import { NamelessPeers } from "./nameless-peers.ts";
 
 const account = "acme";
 /** 28 November 2026, in milliseconds since 1970. */
@@ -48,6 +49,7 @@ function doorOf(ends: readonly Uint8Array[], refuses?: string, ownLevel?: number
     router,
     {} as Copies,
     refusals,
+    new NamelessPeers({ monotonicMs: () => 0 }),
     () => ownLevel,
   );
   const seed = (lowKey: Uint8Array, highKey: Uint8Array, names: readonly string[], epoch = 3n, table = "Entity", level = 1) => {
@@ -132,6 +134,8 @@ function doorFor(note: Note) {
     pinData: note("pinData", []),
   } as unknown as Router;
   const copies = { note: note("report", {}) } as unknown as Copies;
+  const clock = { nowMs: 0, monotonicMs: () => clock.nowMs };
+  const nameless = new NamelessPeers(clock);
   /** `peer`: the account's other stamp. */
   const callsAs = async (
     caller: string | undefined,
@@ -148,7 +152,8 @@ function doorFor(note: Note) {
     } as const;
     const accounts = { roleNow: async () => ok(role) } as unknown as Accounts;
     const world = { rules: allRules, clock: { monotonicMs: () => 0, wallMs: () => nowMs } } as unknown as World;
-    const door = geoDoorHandlers(world, accounts, router, copies, new GeoRefusals(), () => (level === "unheard" ? undefined : level));
+    const heard = () => (level === "unheard" ? undefined : level);
+    const door = geoDoorHandlers(world, accounts, router, copies, new GeoRefusals(), nameless, heard);
     const by = { ...context, caller, callerName } as CallContext;
     const epoch = 3n;
     const part = { epoch, sequence: 9n, lastTicket: 9n, lowKey: low, highKey: high, rows: [] };
@@ -163,7 +168,7 @@ function doorFor(note: Note) {
       report: () => door.report(create(CopyReportSchema, { account, epoch }), by),
     };
   };
-  return { callsAs };
+  return { callsAs, nameless, clock };
 }
 
 test("geo door: a certificate of another stamp than the account's other one is refused by every method, and the right one is served", async () => {
@@ -237,6 +242,33 @@ test("geo door: what says no stamp, as releases before gave it away, is taken be
         assert.deepEqual(called, []);
       }
     }
+});
+
+test("geo door: a stamp that says no name below the feature level is told of, until it proves one or has been silent for five minutes", async () => {
+  const { callsAs, nameless, clock } = doorFor((_name, value) => async () => ok(value));
+  const call = async (caller: string | undefined, name: string | undefined, level: number | "unheard" = 3) =>
+    (await callsAs(caller, name, "north-1", "secondary", level)).report();
+  // A stamp with the same whole secret, as all stamps of one machine have, is served at every level.
+  await call(undefined, undefined);
+  await call("geo-peer", undefined, 4);
+  await call("geo-peer", undefined, "unheard");
+  assert.deepEqual(nameless.names, []);
+  for (const [caller, name] of [
+    ["geo-peer", undefined],
+    ["partition-server", "partition-server-1"],
+  ] as const) {
+    assert.ok((await call(caller, name)).ok);
+    assert.deepEqual(nameless.names, ["north-1"]);
+    await call("geo-peer", "east-1");
+    assert.deepEqual(nameless.names, ["north-1"], "another stamp proves another name");
+    await call("geo-peer", "north-1");
+    assert.deepEqual(nameless.names, []);
+  }
+  await call("geo-peer", undefined);
+  clock.nowMs += 300_000;
+  assert.deepEqual(nameless.names, ["north-1"]);
+  clock.nowMs += 1;
+  assert.deepEqual(nameless.names, []);
 });
 
 test("geo door: rows of a stamp with a higher feature level are refused, until this stamp has that level", async () => {

@@ -20,6 +20,7 @@ import { fromWire, type GeoDoor, type ScannedPart, type ShippedVersion } from "@
 import type { Accounts } from "../accounts/accounts.ts";
 import type { CallLimits, Router } from "../routing/router.ts";
 import type { Copies } from "./copies.ts";
+import type { NamelessPeers } from "./nameless-peers.ts";
 
 const namesMax = 1_000;
 const bad = (message: string) => refused("invalidArgument", "badRequest", message);
@@ -43,14 +44,19 @@ export class GeoRefusals {
   staleEpochs = 0;
 }
 
+/** Returns ok if the caller may speak of an account of this role. */
+type PeerOf = (account: string, role: AccountRole | undefined, context: CallContext) => Outcome<void>;
+
 export function geoDoorHandlers(
   world: World,
   accounts: Accounts,
   router: Router,
   copies: Copies,
   refusals: GeoRefusals,
+  nameless: NamelessPeers,
   ownLevel: () => number | undefined,
 ): Handlers<typeof GeoDoor> {
+  const peerOf: PeerOf = (account, role, context) => peerOfAccount(account, role, context, { level: ownLevel(), nameless });
   /** Refuses rows that this stamp does not take. */
   const accepted = async (asked: Asked, limits: CallLimits): Promise<Outcome<ShippedTable>> => {
     const { account, epoch, context } = asked;
@@ -58,7 +64,7 @@ export function geoDoorHandlers(
     if (!readable.ok) return readable;
     const role = await roleOf(accounts, account, limits);
     if (!role.ok) return role;
-    const named = peerOfAccount(account, role.value, context, ownLevel());
+    const named = peerOf(account, role.value, context);
     // The shipper to a stamp without a copy has to learn that, and not that its certificate is of another stamp.
     if (!named.ok && role.value?.peer !== undefined) return named;
     const taken = acceptsShipment(role.value, fromWire(epoch), world.rules);
@@ -100,7 +106,7 @@ export function geoDoorHandlers(
       if (!isShippedTable(table)) return bad(`rows of table ${JSON.stringify(table)} are not shipped: this stamp may run another release`);
       const role = await roleOf(accounts, account, limits);
       if (!role.ok) return role;
-      const named = peerOfAccount(account, role.value, context, ownLevel());
+      const named = peerOf(account, role.value, context);
       if (!named.ok) return named;
       const told = tellsVersions(role.value, fromWire(epoch));
       if (!told.ok) return told;
@@ -132,7 +138,7 @@ export function geoDoorHandlers(
       const gone = await router.pinData(route.value, extentIds, limits);
       return gone.ok ? ok({ goneExtentIds: [...gone.value] }) : gone;
     },
-    ...wordHandlers(world, accounts, copies, ownLevel),
+    ...wordHandlers(world, accounts, copies, peerOf),
   };
 }
 
@@ -141,13 +147,13 @@ function wordHandlers(
   world: World,
   accounts: Accounts,
   copies: Copies,
-  ownLevel: () => number | undefined,
+  peerOf: PeerOf,
 ): Pick<Handlers<typeof GeoDoor>, "report" | "pushSettings"> {
   return {
     pushSettings: async (word, context) => {
       const role = await roleOf(accounts, word.account, { deadlineMs: context.deadlineMs, signal: context.signal });
       if (!role.ok) return role;
-      const named = peerOfAccount(word.account, role.value, context, ownLevel());
+      const named = peerOf(word.account, role.value, context);
       if (!named.ok) return named;
       const taken = acceptsShipment(role.value, fromWire(word.epoch), world.rules);
       if (!taken.ok) return taken;
@@ -158,7 +164,7 @@ function wordHandlers(
     report: async (report, context) => {
       const role = await roleOf(accounts, report.account, { deadlineMs: context.deadlineMs, signal: context.signal });
       if (!role.ok) return role;
-      const named = peerOfAccount(report.account, role.value, context, ownLevel());
+      const named = peerOf(report.account, role.value, context);
       if (!named.ok) return named;
       return copies.note(report, Math.max(1, context.deadlineMs - world.clock.monotonicMs()));
     },
@@ -176,16 +182,22 @@ function peerOfAccount(
   account: string,
   role: AccountRole | undefined,
   { caller, callerName }: CallContext,
-  level: number | undefined,
+  { level, nameless }: { readonly level: number | undefined; readonly nameless: NamelessPeers },
 ): Outcome<void> {
   const peer = role?.peer;
   const isNamed = caller === "geo-peer" && callerName !== undefined;
-  if (isNamed && callerName === peer) return ok();
+  if (isNamed && callerName === peer) {
+    nameless.named(peer);
+    return ok();
+  }
   if (!isNamed) {
     if (caller !== "geo-peer" && callerName === undefined) return ok();
     if (level === undefined) return unheard;
     // Releases before gave away secrets and certificates that say no stamp.
-    if (level < neededLevels.pairSecrets) return ok();
+    if (level < neededLevels.pairSecrets) {
+      if (peer !== undefined) nameless.nameless(peer);
+      return ok();
+    }
     return caller === "geo-peer" ? shared : notAPeer(`${caller} ${callerName}`);
   }
   const other = peer === undefined ? "has no second stamp" : `has ${peer} as its other stamp`;

@@ -221,7 +221,7 @@ export class HttpDoor {
   async #accountOf(target: Target, limits: CallLimits) {
     const account = await findAccount(this.#parts.accounts, target, limits);
     if (!account.ok) return account;
-    const elsewhere = refuseAt(target, account.value.role);
+    const elsewhere = refuseAt(target, account.value.role, account.value.keys.length > 0);
     if (elsewhere) return { ok: false as const, error: elsewhere };
     return parsed({ account: account.value, properties: account.value.serviceProperties[this.#parts.service.name] });
   }

@@ -2,8 +2,7 @@
  * A stamp as the location service meets it: identity, leaders, disks, accounts and their roles. In memory; it forgets
  * nothing when its process crashes.
  */
-import type { Outcome } from "@stamp/base";
-import { ok, refused } from "@stamp/base";
+import { equalBytes, type Failed, neededLevels, type Outcome, ok, refused, utf8 } from "@stamp/base";
 import {
   type AccountRole,
   answersFromMs,
@@ -62,7 +61,13 @@ export interface StampState {
   readonly accounts: Map<string, readonly string[]>;
   /** How often each account was created anew. */
   readonly created: Map<string, number>;
-  /** Number of times that the location service vouched, by account. */
+  /** Calls of the location service that ask for keys of accounts or give some, but for the creation of accounts. */
+  readonly carried: string[];
+  /** Where settings are not in force at a copy; empty: they are. */
+  unconfirmed: string;
+  /** Keys that the stamp's front-end puts in the place of those that it was given, while it says that it has these; undefined: it does not. */
+  forgedKeys: readonly string[] | undefined;
+  /** Number of times that the location service vouched for a copy whose primary is silent, by account. */
   readonly vouched: Map<string, number>;
   readonly roles: Map<string, AccountRole>;
   /** Numbers of the writes that each account has here, in order. */
@@ -97,6 +102,9 @@ export const stampState = (stampId: string, usedBytes: number, accounts: readonl
   announced: new Set(),
   accounts: new Map(accounts.map((name) => [name, [`key of ${name}`]])),
   created: new Map(),
+  carried: [],
+  unconfirmed: "",
+  forgedKeys: undefined,
   vouched: new Map(),
   roles: new Map(),
   logs: new Map(),
@@ -219,7 +227,15 @@ export class FakeStamp implements Role {
         return ok({ accounts: first === undefined ? [] : [{ name: first, geoRole: textOf(first) }], nextMarker: second ?? "" });
       },
       get: async ({ account }) => known(account),
-      getForCopy: async ({ account }) => known(account),
+      getForCopy: async ({ account }) => {
+        state.carried.push(`keys of ${account} asked for`);
+        return this.#mayCarry() ?? known(account);
+      },
+      getSettingsInForce: async ({ account }) => {
+        const found = known(account);
+        if (state.older) return unknownMethod;
+        return found.ok ? ok({ inForce: state.unconfirmed === "", where: state.unconfirmed, tag: utf8(found.value.keys.join()) }) : found;
+      },
       getRole: async ({ account }) => {
         if (state.older) return unknownMethod;
         const there = roleAt(state, account) !== undefined;
@@ -237,11 +253,18 @@ export class FakeStamp implements Role {
       listRemovals: async () => ok({ removals: [...state.removals] }),
       listDiverged: async () => ok({ rows: [], nextMarker: "", complete: true, trouble: "" }),
       forgetDiverged: async () => ok({ rows: 0, nextMarker: "" }),
-      vouchForCopy: async ({ account }) => {
+      vouchForCopy: async ({ account, tag }) => {
+        if (tag.length > 0) {
+          const has = equalBytes(tag, utf8((state.accounts.get(account) ?? []).join()));
+          return has ? ok({ geoRole: textOf(account) }) : refused("failedPrecondition", "conflict", "the copy has other settings");
+        }
         state.vouched.set(account, (state.vouched.get(account) ?? 0) + 1);
         return ok({ geoRole: textOf(account) });
       },
       copySettings: async ({ account, epoch, settings }) => {
+        state.carried.push(`keys of ${account} given`);
+        const refusal = this.#mayCarry();
+        if (refusal !== undefined) return refusal;
         const role = state.roles.get(account);
         if (role === undefined || role.epoch !== fromWire(epoch) || role.role === "primary")
           return refused("failedPrecondition", "staleRoleEpoch", "not a copy of that");
@@ -264,13 +287,25 @@ export class FakeStamp implements Role {
     };
   }
 
+  /** Refuses what has keys of accounts from the level on at which primaries push them. */
+  #mayCarry(): Failed | undefined {
+    return this.#state.level >= neededLevels.pushedSettings
+      ? refused("failedPrecondition", "newerFormat", "keys go from stamp to stamp")
+      : undefined;
+  }
+
   #obey(request: ObeyRequest): Outcome<{ geoRole: string; waitMs: number }> {
     if (this.#state.older) return unknownMethod;
     const { account, settings } = request;
     if (this.#state.refusing.has(account)) return refused("unavailable", "notReady", `the range of account ${account} is not served`);
+    if (settings !== undefined) this.#state.carried.push(`keys of ${account} given`);
+    const early = settings === undefined ? undefined : this.#mayCarry();
+    if (early !== undefined) return early;
     const { clock, rules } = this.#world;
     const state = this.#state;
     const command = commandOf(request);
+    if (command.kind === "follow" && settings === undefined && state.level < neededLevels.pushedSettings)
+      return refused("invalidArgument", "badRequest", "a copy needs its keys");
     if (command.kind === "promote") state.promotedUnder.push(command.copyLineage);
     if (command.kind === "promote" && (command.copyLineage ?? state.lineage) < state.lineage)
       return refused("failedPrecondition", "staleLineage", "restored since");
@@ -284,6 +319,7 @@ export class FakeStamp implements Role {
         state.accounts.delete(account);
         state.logs.delete(account);
       } else if (settings !== undefined) state.accounts.set(account, [...settings.keys]);
+      else if (command.kind === "follow") state.accounts.set(account, []);
     }
     const key = `${account} ${row.obeyed.operation} ${row.obeyed.phase}`;
     const writtenMs = (changed ? undefined : this.#written.get(key)) ?? clock.monotonicMs();

@@ -3,7 +3,7 @@
  * front-ends of every stamp, and a judge of what was acknowledged.
  */
 import assert from "node:assert/strict";
-import { type Outcome, type RuleName, rulesWithout, unwrap } from "@stamp/base";
+import { neededLevels, type Outcome, type RuleName, rulesWithout, unwrap } from "@stamp/base";
 import { acceptsShipment, answersFromMs, commandWaitMs, reportComplete, seedingEnded } from "@stamp/geo";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { Simulation } from "@stamp/virtual-time";
@@ -19,6 +19,8 @@ const shipEveryMs = 25;
 export interface LocationOptions {
   readonly seed: number;
   readonly off?: readonly RuleName[];
+  /** Feature level of the stamps. */
+  readonly level?: number;
   /** Copies are never completed. */
   readonly unseeded?: boolean;
 }
@@ -35,11 +37,13 @@ export class TwoStamps {
   /** False while the link between the stamps is cut. */
   linked = true;
   #seeds: boolean;
+  readonly #level: number;
   #next = 0;
   #running = true;
   readonly #first = new Map<string, number>();
 
-  constructor({ seed, off, unseeded }: LocationOptions) {
+  constructor({ seed, off, level = 1, unseeded }: LocationOptions) {
+    this.#level = level;
     this.sim = new Simulation({ seed, ...(off === undefined ? {} : { rules: rulesWithout(...off) }) });
     this.#rules = this.sim.world("tester").rules;
     this.#seeds = unseeded !== true;
@@ -70,6 +74,7 @@ export class TwoStamps {
     const { clock } = this.sim.world("tester");
     for (const name of names) {
       const state = stampState(`id of ${name}`, 100);
+      state.level = this.#level;
       state.shipping = (account) => this.#shipping(state, account);
       this.stamps.set(name, state);
       this.sim.addProcess(`${name}:1`, (world) => new FakeStamp(world, `${name}:1`, state));
@@ -192,6 +197,8 @@ export class TwoStamps {
       target.roles.set(account, copy);
     }
     if (!acceptsShipment(copy, role.epoch, this.#rules).ok || copy === undefined) return;
+    const keys = source.accounts.get(account) ?? [];
+    if (source.level >= neededLevels.pushedSettings) target.accounts.set(account, target.forgedKeys ?? keys);
     const [from, to] = [logAt(source, account), logAt(target, account)];
     if (copy.role === "unseeded") {
       if (!this.#seeds) return;

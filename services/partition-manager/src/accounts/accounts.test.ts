@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { decodeServiceProperties } from "@stamp/azure-rest";
-import { allRules, compareBytes, emptyBytes, type Failure, type Outcome, ok, refused, unwrap } from "@stamp/base";
+import { allRules, compareBytes, emptyBytes, type Failure, featureLevel, type Outcome, ok, refused, unwrap } from "@stamp/base";
 import { encodeRole } from "@stamp/geo";
 import { firstRangeOf, RangeMap } from "@stamp/partition-map";
 import { served } from "@stamp/ports";
@@ -76,7 +76,8 @@ class ServerOfAccounts {
   }
 }
 
-async function started(t: TestContext) {
+/** `level`: feature level of the stamp; undefined: not heard yet. */
+async function started(t: TestContext, level: () => number | undefined = () => featureLevel) {
   const folder = mkdtempSync(join(tmpdir(), "stamp-accounts-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const network = new InProcessNetwork();
@@ -96,7 +97,7 @@ async function started(t: TestContext) {
   await world.transport.serve("pm", [
     served(
       Accounts,
-      accountsHandlers(world, () => ok({ map } as unknown as Term)),
+      accountsHandlers(world, () => ok({ map } as unknown as Term), level),
     ),
   ]);
   const insert = (accounts: { name: string; keys: string[] }[], onRefused?: (failure: Failure) => void) =>
@@ -303,14 +304,21 @@ test("accounts: at a stamp that is not the primary no setting is changed, also b
   assert.equal(failure(await accounts.setEncryptionScopeState({ account: "acct", scope: "none" }, options)), "notFound");
 });
 
-test("accounts: what a copy needs is told with the secrets, to whoever copies", async (t) => {
-  const { accounts } = await started(t);
+test("accounts: below the level what a copy needs is told with the secrets; from it on, and before it is heard, to nobody", async (t) => {
+  let level: number | undefined = 3;
+  const { accounts } = await started(t, () => level);
   unwrap(await accounts.create({ account: "acct", keys: [key(1)] }, options));
   unwrap(await accounts.createEncryptionScope({ account: "acct", scope: "one" }, options));
   const copied = unwrap(await accounts.getForCopy({ account: "acct" }, options));
   assert.deepEqual([copied.keys, copied.encryptionScopes.map(({ key: secret }) => secret.length)], [[key(1)], [32]]);
+  level = 4;
+  assert.equal(failure(await accounts.getForCopy({ account: "acct" }, options)), "failedPrecondition");
+  level = undefined;
+  assert.equal(failure(await accounts.getForCopy({ account: "acct" }, options)), "unavailable");
   assert.equal(unwrap(await accounts.getRole({ account: "acct" }, options)).geoRole, "");
   assert.equal(failure(await accounts.getRole({ account: "none" }, options)), "notFound");
+  const bare = { account: "acct", epoch: 1n, tag: Uint8Array.of(1), settings: { name: "acct" } };
+  assert.equal(failure(await accounts.confirmCopy(bare, options)), "invalidArgument", "settings without keys");
   assert.equal(failure(await accounts.obey({ account: "acct", command: 0, operation: 2n }, options)), "invalidArgument");
 });
 

@@ -1,6 +1,6 @@
 /** Wire calls of the operator about accounts. Every change is made only if the row is still as it was read. */
 import { isAccountName } from "@stamp/azure-rest";
-import { type Outcome, ok, refused } from "@stamp/base";
+import { featureLevel, type Outcome, ok, refused } from "@stamp/base";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import type { Account, Accounts } from "@stamp/wire";
 import type { MapState } from "../map/map-state.ts";
@@ -10,6 +10,7 @@ import { divergedHere, forgetHere } from "../roles/report-here.ts";
 import { RoleCommands } from "../roles/role-commands.ts";
 import { roleHandlers } from "../roles/role-handlers.ts";
 import type { NamedRole } from "../roles/roles-here.ts";
+import { locationMayCarry } from "../roles/settings-gate.ts";
 import { fenceHere, shippingHere } from "../roles/shipping-here.ts";
 import type { Term } from "../term/term.ts";
 import { type AccountOperation, type AccountResult, AccountRows } from "./account-rows.ts";
@@ -29,14 +30,14 @@ import {
 
 const listPageMax = 1_000;
 
-/** `allows`: true if the stamp's feature level allows what needs this one. */
+/** `level`: feature level of the stamp; undefined: not heard yet. */
 export function accountsHandlers(
   world: World,
   leading: () => Outcome<Term>,
-  allows: (needed: number) => boolean = () => true,
+  level: () => number | undefined = () => featureLevel,
 ): Handlers<typeof Accounts> {
   const roles = new RoleCommands(world, {
-    allows,
+    level,
     copied: (account, role) => onMap((map) => fenceHere(world, map, account, role)),
     endRemoval: (account, obeyed) => onMap((map) => endRemovalHere(world, map, account, obeyed)),
     queues: (account) => onMap((map) => queuesHere(world, map, account)),
@@ -83,7 +84,10 @@ export function accountsHandlers(
       return opened.ok ? resealPage(opened.value, request, context) : opened;
     },
     get: async ({ account }, context) => withoutSecrets(await read(account, context)),
-    getForCopy: ({ account }, context) => read(account, context),
+    getForCopy: async ({ account }, context) => {
+      const mayCarry = locationMayCarry(world.rules, level());
+      return mayCarry.ok ? read(account, context) : mayCarry;
+    },
     ...roleHandlers(
       world,
       roles,

@@ -26,16 +26,17 @@ export function copyWordHandlers(
       if (!role.ok) return role;
       if (!ships(role.value)) return ok({});
       const tag = words.tagOf(held.value);
-      const { confirmed: isConfirmed } = words.seen(account, tag, confirmed);
+      const { confirmed: isConfirmed } = words.seen(account, tag, role.value, confirmed);
       return ok({ tag, ...((whole || isConfirmed === undefined) && { settings: held.value }) });
     },
     confirmCopy: async ({ account, epoch, tag, settings }, context) => {
       if (tag.length === 0) return refused("invalidArgument", "badRequest", `word about account ${account} without a tag`);
+      if (settings?.keys.length === 0) return refused("invalidArgument", "badRequest", `settings of account ${account} without its keys`);
       const confirmed = await roles.confirm(account, fromWire(epoch), tag, settings, at(context));
       return confirmed.ok ? ok({ settingsWanted: !confirmed.value }) : confirmed;
     },
-    vouchForCopy: async ({ account, epoch }, context) => {
-      const vouched = await roles.vouch(account, fromWire(epoch), at(context));
+    vouchForCopy: async ({ account, epoch, tag }, context) => {
+      const vouched = await roles.vouch(account, fromWire(epoch), tag, at(context));
       return vouched.ok ? ok({ geoRole: vouched.value }) : vouched;
     },
     getCopyTerm: async ({ account }, context) => {
@@ -46,7 +47,9 @@ export function copyWordHandlers(
       const held = await read(account, context);
       if (!held.ok) return held;
       const role = roleOf(held.value.geoRole);
-      return role.ok ? ok(words.inForce(account, words.tagOf(held.value), role.value)) : role;
+      if (!role.ok) return role;
+      const tag = words.tagOf(held.value);
+      return ok({ ...words.inForce(account, tag, role.value), tag });
     },
   };
 }

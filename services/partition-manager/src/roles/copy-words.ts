@@ -17,6 +17,8 @@ import type { Account } from "@stamp/wire";
 
 /** Settings of an account at its primary. Times are of the monotonic clock, in milliseconds. */
 interface AtPrimary {
+  /** Copy that confirms them, by role epoch, operation that began it, and stamp. */
+  readonly copy: string;
   readonly tag: Uint8Array;
   /** When this manager first saw them. */
   readonly seenMs: number;
@@ -26,8 +28,6 @@ interface AtPrimary {
 
 interface AtSecondary {
   readonly epoch: number;
-  /** Tag of the settings that the row has; undefined: somebody else may have changed them. */
-  readonly tag: Uint8Array | undefined;
   readonly heardMs: number;
   /** When the primary itself last said which settings it has; undefined: it has not. */
   readonly saidMs: number | undefined;
@@ -66,10 +66,12 @@ export class CopyWords {
   }
 
   /** Notes the settings that an account has at its primary; `confirmed`: tag that its copy has just confirmed. */
-  seen(name: string, tag: Uint8Array, confirmed?: Uint8Array): AtPrimary {
+  seen(name: string, tag: Uint8Array, { epoch, paired, peer }: AccountRole, confirmed?: Uint8Array): AtPrimary {
     const nowMs = this.#nowMs;
-    const held = this.#primary.get(name);
-    const same = held !== undefined && equalBytes(held.tag, tag) ? held : { tag, seenMs: nowMs, confirmed: undefined };
+    const copy = `${epoch} ${paired} ${peer}`;
+    const known = this.#primary.get(name);
+    const held = known !== undefined && equalBytes(known.tag, tag) ? known : { copy, tag, seenMs: nowMs, confirmed: undefined };
+    const same = held.copy === copy ? held : { ...held, copy, confirmed: undefined };
     const isConfirmed = confirmed !== undefined && equalBytes(confirmed, tag);
     const next = isConfirmed ? { ...same, confirmed: { firstMs: same.confirmed?.firstMs ?? nowMs, lastMs: nowMs } } : same;
     remember(this.#primary, name, next);
@@ -84,7 +86,7 @@ export class CopyWords {
 
   /** Whether the settings of an account at its primary are in force everywhere. */
   inForce(name: string, tag: Uint8Array, role: AccountRole): InForce {
-    const { seenMs, confirmed } = this.seen(name, tag);
+    const { seenMs, confirmed } = this.seen(name, tag, role);
     const termMs = settingsTermMs(role);
     const waitOf = (sinceMs: number): number => Math.max(0, Math.ceil(sinceMs + termMs - this.#nowMs));
     if (!ships(role)) return { inForce: waitOf(seenMs) === 0, waitMs: waitOf(seenMs), where: "" };
@@ -94,38 +96,25 @@ export class CopyWords {
   }
 
   /** The primary said which settings it has, and the row of the copy has them. */
-  said(name: string, epoch: number, tag: Uint8Array): void {
+  said(name: string, epoch: number): void {
     const nowMs = this.#nowMs;
-    remember(this.#secondary, name, { epoch, tag, heardMs: nowMs, saidMs: nowMs });
+    remember(this.#secondary, name, { epoch, heardMs: nowMs, saidMs: nowMs });
   }
 
-  /** The primary was heard, or vouched for: the settings are those of before. */
+  /** The primary was heard, or vouched for, or the location service has brought its settings. */
   heard(name: string, epoch: number): void {
-    const { tag, saidMs } = this.#held(name, epoch);
-    remember(this.#secondary, name, { epoch, tag, heardMs: this.#nowMs, saidMs });
-  }
-
-  /** The settings of the primary came another way: what it sends next is compared. */
-  copied(name: string, epoch: number): void {
-    const { saidMs } = this.#held(name, epoch);
-    remember(this.#secondary, name, { epoch, tag: undefined, heardMs: this.#nowMs, saidMs });
+    remember(this.#secondary, name, { epoch, heardMs: this.#nowMs, saidMs: this.#saidMs(name, epoch) });
   }
 
   /** True if the primary itself speaks: settings that come another way may be older, and are left out. */
   hearsPrimary(name: string, epoch: number): boolean {
-    const { saidMs } = this.#held(name, epoch);
+    const saidMs = this.#saidMs(name, epoch);
     return saidMs !== undefined && this.#nowMs - saidMs < speaksMs;
   }
 
-  #held(name: string, epoch: number): Pick<AtSecondary, "tag" | "saidMs"> {
+  #saidMs(name: string, epoch: number): number | undefined {
     const held = this.#secondary.get(name);
-    return held?.epoch === epoch ? held : { tag: undefined, saidMs: undefined };
-  }
-
-  /** True if the row of the copy has the settings of the tag. */
-  knows(name: string, epoch: number, tag: Uint8Array): boolean {
-    const held = this.#secondary.get(name);
-    return held?.epoch === epoch && held.tag !== undefined && equalBytes(held.tag, tag);
+    return held?.epoch === epoch ? held.saidMs : undefined;
   }
 
   /** Time for which the copy under a role epoch may be read from, in milliseconds; 0: not at all. */

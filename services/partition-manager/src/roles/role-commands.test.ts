@@ -1,5 +1,6 @@
 /** Commands about an account's role, over rows in memory that decide as @stamp/objects does. */
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { allRules, type Outcome, ok, type RuleName, refused, unwrap } from "@stamp/base";
@@ -21,7 +22,7 @@ class Stamp {
   /** Milliseconds since 1970. */
   wallMs = 1_000_000;
   /** Feature level of the stamp. */
-  level = 1;
+  level: number | undefined = 1;
   /** Lineage of the stamp's metadata store. */
   lineage = 0;
   writes = 0;
@@ -35,9 +36,10 @@ class Stamp {
 
   restarted(off?: RuleName): RoleCommands {
     const rules = off === undefined ? allRules : { on: (name: RuleName) => name !== off };
-    const world = { rules, clock: { monotonicMs: () => this.nowMs, wallMs: () => this.wallMs } } as unknown as World;
+    const digest = { sha256: (bytes: Uint8Array) => createHash("sha256").update(bytes).digest() };
+    const world = { rules, digest, clock: { monotonicMs: () => this.nowMs, wallMs: () => this.wallMs } } as unknown as World;
     this.commands = new RoleCommands(world, {
-      allows: (needed) => this.level >= needed,
+      level: () => this.level,
       copied: async () => ok(point),
       endRemoval: async (_account, obeyed) => {
         this.cameBack.push(obeyed);
@@ -188,7 +190,7 @@ test("role commands: how far a copy has come must be known before it is promoted
   unwrap(await stamp.complete());
   const world = { rules: allRules, clock: { monotonicMs: () => stamp.nowMs } } as unknown as World;
   stamp.commands = new RoleCommands(world, {
-    allows: () => true,
+    level: () => stamp.level,
     copied: async () => refused("unavailable", "notReady", "not known"),
     endRemoval: async () => ok(),
     queues: async () => ok([]),
@@ -310,7 +312,7 @@ test("role commands: an account comes back to a stamp only when no range deletes
   const { commands } = stamp;
   const world = { rules: allRules, clock: { monotonicMs: () => stamp.nowMs } } as unknown as World;
   stamp.commands = new RoleCommands(world, {
-    allows: () => true,
+    level: () => stamp.level,
     copied: async () => ok(point),
     endRemoval: async () => refused("unavailable", "notReady", "a range is not served"),
     queues: async () => ok([]),
@@ -343,4 +345,99 @@ test("role commands: queues are copied only at a feature level that has them, an
   assert.deepEqual([stamp.role?.role, stamp.role?.dropsQueues], ["removed", true]);
   unwrap(await stamp.obey({ ...follow, operation: 4 }, settings));
   assert.deepEqual([stamp.role?.role, stamp.role?.queues], ["unseeded", true]);
+});
+
+test("role commands: from the level on, and before it is heard, no settings are taken from a location service, and a copy begins with none", async () => {
+  for (const level of [4, undefined]) {
+    const stamp = new Stamp();
+    stamp.level = level;
+    const expected = level === undefined ? "unavailable notReady" : "failedPrecondition newerFormat";
+    assert.equal(failure(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings)), expected);
+    assert.equal(failure(await stamp.commands.copySettings(account, 1, settings, stamp.execute)), expected);
+    assert.equal(stamp.writes, 0);
+  }
+  const low = new Stamp();
+  low.level = 3;
+  assert.equal(failure(await low.obey({ kind: "follow", operation: 2, epoch: 1, peer })), "invalidArgument badRequest");
+});
+
+test("role commands: rule geoKeysByDoorsOnly off, a location service replaces the keys of a copy", async () => {
+  const stamp = new Stamp();
+  stamp.level = 4;
+  stamp.restarted("geoKeysByDoorsOnly");
+  unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }));
+  unwrap(await stamp.commands.copySettings(account, 1, settings, stamp.execute));
+  assert.deepEqual(stamp.rows.get(account)?.keys, ["a2V5"]);
+});
+
+test("role commands: rule geoCopiesHaveKeys off, a copy without keys becomes secondary", async () => {
+  const stamp = new Stamp();
+  stamp.level = 4;
+  stamp.restarted("geoCopiesHaveKeys");
+  unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }));
+  assert.equal(unwrap(await stamp.complete()).role, "secondary");
+});
+
+test("role commands: a copy without keys does not become secondary, also where an earlier life of the account left some", async () => {
+  const stamp = new Stamp();
+  unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings));
+  unwrap(await stamp.obey({ kind: "remove", operation: 3 }));
+  stamp.level = 4;
+  assert.deepEqual(stamp.rows.get(account)?.keys, ["a2V5"]);
+  unwrap(await stamp.obey({ kind: "follow", operation: 4, epoch: 1, peer }));
+  const held = () => stamp.rows.get(account);
+  assert.deepEqual([held()?.keys, held()?.serviceProperties], [[], {}]);
+  const complete = () => stamp.complete({ paired: 4 });
+  assert.equal(unwrap(await complete()).role, "unseeded");
+  const tag = stamp.commands.words.tagOf(settings);
+  assert.equal(unwrap(await stamp.commands.confirm(account, 1, tag, settings, stamp.execute)), true);
+  assert.deepEqual([held()?.keys, held()?.serviceProperties], [["a2V5"], { blob: "text" }]);
+  assert.equal(unwrap(await complete()).role, "secondary");
+  // The next copy is under the same role epoch, and has nothing of what this one had confirmed.
+  unwrap(await stamp.obey({ kind: "remove", operation: 5 }));
+  unwrap(await stamp.obey({ kind: "follow", operation: 6, epoch: 1, peer }));
+  const confirmed = async (given?: Account) => unwrap(await stamp.commands.confirm(account, 1, tag, given, stamp.execute));
+  assert.deepEqual([held()?.keys, await confirmed(), await confirmed(settings), await confirmed()], [[], false, true, true]);
+});
+
+test("role commands: a location service vouches for the settings that the copy has, and for no others", async () => {
+  const stamp = new Stamp();
+  stamp.level = 4;
+  unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }));
+  const { words } = stamp.commands;
+  const tag = words.tagOf(settings);
+  const vouch = (of: Uint8Array) => stamp.commands.vouch(account, 1, of, stamp.execute);
+  assert.equal(failure(await vouch(tag)), "failedPrecondition conflict", "the row is empty");
+  assert.equal(words.servesForMs(account, 1), 0);
+  unwrap(await stamp.commands.confirm(account, 1, tag, settings, stamp.execute));
+  stamp.nowMs += 40_000;
+  assert.equal(words.servesForMs(account, 1), 20_000);
+  assert.equal(failure(await vouch(words.tagOf(create(AccountSchema, { ...settings, keys: ["bmV3"] })))), "failedPrecondition conflict");
+  assert.equal(words.servesForMs(account, 1), 20_000);
+  unwrap(await vouch(tag));
+  assert.equal(words.servesForMs(account, 1), 60_000);
+});
+
+test("role commands: from the level on the report of a primary of the release before lets no copy be read from", async () => {
+  for (const [level, serves] of [
+    [3, true],
+    [4, false],
+    [undefined, false],
+  ] as const) {
+    const stamp = new Stamp();
+    unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings));
+    stamp.level = level;
+    // It names no lineage, and says nothing about settings.
+    unwrap(await stamp.complete());
+    assert.equal(stamp.commands.words.servesForMs(account, 1) > 0, serves, `level ${level}`);
+  }
+});
+
+test("copy words: what an earlier copy confirmed, a later one has not", () => {
+  const { words } = new Stamp().commands;
+  const tag = words.tagOf(settings);
+  const primary: AccountRole = { role: "primary", epoch: 1, paired: 2, peer, obeyed: { operation: 2, phase: 1 } };
+  words.seen(account, tag, primary, tag);
+  assert.equal(words.inForce(account, tag, primary).where, "");
+  assert.match(words.inForce(account, tag, { ...primary, paired: 4 }).where, /has not confirmed/);
 });

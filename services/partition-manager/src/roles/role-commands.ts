@@ -8,7 +8,7 @@
  *   `geoCachedRolesEnd`). A process that did not write the row itself counts from its first look at it.
  */
 import { create, toBinary } from "@bufbuild/protobuf";
-import { equalBytes, type Failed, neededLevels, type Outcome, ok, refused } from "@stamp/base";
+import { emptyBytes, equalBytes, type Failed, levelAllows, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import {
   type AccountRole,
   answersFromMs,
@@ -30,14 +30,15 @@ import type { AccountOperation, AccountResult } from "../accounts/account-rows.t
 import { CopiesHere, type CopyFacts, type ToldCopy } from "./copies-here.ts";
 import { CopyWords } from "./copy-words.ts";
 import { type NamedRole, type ReadRoles, RolesHere } from "./roles-here.ts";
+import { locationMayCarry } from "./settings-gate.ts";
 
 /** Runs an operation at the range of the account's row. */
 export type Execute = (operation: AccountOperation) => Promise<Outcome<AccountResult>>;
 
 /** Parts of the stamp that commands need. */
 export interface StampOfRoles {
-  /** True if the stamp's feature level allows what needs this one. */
-  readonly allows: (needed: number) => boolean;
+  /** Feature level of the stamp; undefined: not heard yet. */
+  readonly level: () => number | undefined;
   /** Ends what is shipped to this stamp's copy of an account under its role. Answers with the point where the copy ends. */
   readonly copied: (account: string, role: AccountRole) => Promise<Outcome<GeoPoint>>;
   /** The account comes back to this stamp: no range deletes what an earlier removal would. */
@@ -87,6 +88,9 @@ const restoredSince = (account: string) =>
     `the metadata store of this stamp was put back since account ${account} was copied here: its primary seeds the copy again, and the promotion follows`,
   );
 
+/** Returns the role after a change; the same one if nothing changes. */
+type NextRole = (role: AccountRole, account: Account) => AccountRole;
+
 type PutAccountInit = Extract<AccountOperation, { case: "putAccount" }>["value"];
 
 const attemptsMax = 8;
@@ -111,6 +115,8 @@ export class RoleCommands {
 
   async obey(name: string, command: RoleCommand, settings: Account | undefined, execute: Execute): Promise<Outcome<Obeyed>> {
     const { rules, clock } = this.#world;
+    const mayCarry = this.#mayCarry(name, command, settings);
+    if (!mayCarry.ok) return mayCarry;
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const held = await heldOf(name, execute);
       if (!held.ok) return held;
@@ -131,7 +137,9 @@ export class RoleCommands {
       const comesBack = changed && held.value.role?.role === "removed" && row.role !== "removed";
       const isFree = comesBack ? await this.#stamp.endRemoval(name, row.obeyed) : ok();
       if (!isFree.ok) return isFree;
-      const written = changed ? await write(name, held.value, row, settings, execute) : ok(true);
+      // The copy gets the settings of its primary, and keeps none of an earlier life of the account here.
+      const given = command.kind === "follow" ? (settings ?? create(AccountSchema)) : settings;
+      const written = changed ? await write(name, held.value, row, given, execute) : ok(true);
       if (!written.ok) return written;
       if (!written.value) continue;
       this.#here.told(name, encodeRole(row));
@@ -141,13 +149,32 @@ export class RoleCommands {
     return refused("aborted", "conflict", `the role of account ${name} is changed by others again and again`);
   }
 
+  /** Refuses settings that come with a command from the level on at which primaries push them; below it, a copy that would begin without them. */
+  #mayCarry(name: string, { kind }: RoleCommand, settings: Account | undefined): Outcome<void> {
+    if (settings !== undefined) return this.#locationMayCarry();
+    if (kind !== "follow" || this.#allows(neededLevels.pushedSettings)) return ok();
+    return refused(
+      "invalidArgument",
+      "badRequest",
+      `below feature level ${neededLevels.pushedSettings} a copy of account ${name} needs its keys`,
+    );
+  }
+
+  #locationMayCarry(): Outcome<void> {
+    return locationMayCarry(this.#world.rules, this.#stamp.level());
+  }
+
+  #allows(needed: number): boolean {
+    return levelAllows(this.#world.rules, this.#stamp.level() ?? 0, needed);
+  }
+
   /**
    * Refuses what the stamp's feature level does not allow, a copy of queues that would replace queues of the stamp's own, and a copy without
    * queues beside those that the stamp still deletes: the end of that removal would leave them there, to be served as the account's own.
    */
   async #mayBegin(name: string, command: RoleCommand, role: AccountRole | undefined): Promise<Outcome<void>> {
-    const { allows, queues } = this.#stamp;
-    if (!allows(neededLevels.accountRoles)) return belowLevel;
+    const { queues } = this.#stamp;
+    if (!this.#allows(neededLevels.accountRoles)) return belowLevel;
     const comesBack = command.kind === "follow" || command.kind === "create";
     if (comesBack && role?.dropsQueues === true && !("queues" in command && command.queues === true)) {
       const left = await queues(name);
@@ -155,7 +182,7 @@ export class RoleCommands {
       return refused("unavailable", "notReady", deletesQueues(name, left.value));
     }
     if ((command.kind !== "follow" && command.kind !== "pair") || command.queues !== true) return ok();
-    if (!allows(neededLevels.queueCopies)) return queuesBelowLevel;
+    if (!this.#allows(neededLevels.queueCopies)) return queuesBelowLevel;
     if (command.kind === "pair" || role?.dropsQueues === true) return ok();
     const own = await queues(name);
     if (!own.ok || own.value.length === 0) return own.ok ? ok() : own;
@@ -180,14 +207,14 @@ export class RoleCommands {
   }
 
   /**
-   * Notes what the primary says about the copy here. Of a complete copy, unseeded becomes secondary. A copy that was seeded before this stamp's
-   * metadata store was put back is not complete, whatever its primary says.
+   * Notes what the primary says about the copy here. Of a complete copy, unseeded becomes secondary when it has keys. A copy that was seeded before
+   * this stamp's metadata store was put back is not complete, whatever its primary says.
    */
   async noteCopy(name: string, told: ToldCopy, execute: Execute): Promise<Outcome<AccountRole>> {
     const { lineage } = this;
     const { copyLineage = lineage, ...copy } = told;
-    // A primary of an older release says nothing about settings.
-    const saysSettings = told.copyLineage !== undefined;
+    // A primary of an older release says nothing about settings: the location service copies them, and only below the level.
+    const countsAsHeard = told.copyLineage === undefined && this.#locationMayCarry().ok;
     const isHere = copyLineage >= lineage || !this.#world.rules.on("logsHaveLineages");
     const facts = isHere ? copy : { ...copy, complete: false, lastSyncMs: undefined };
     const { epoch, complete } = facts;
@@ -196,7 +223,10 @@ export class RoleCommands {
       (role.role === "secondary" || role.role === "unseeded") && role.epoch === epoch && role.paired === paired;
     const noted = await this.#changed(
       name,
-      (role) => (complete && isOf(role) ? seedingEnded(role, { epoch, ...(paired !== undefined && { paired }) }, this.#world.rules) : role),
+      (role, { keys }) =>
+        complete && isOf(role) && (keys.length > 0 || !this.#world.rules.on("geoCopiesHaveKeys"))
+          ? seedingEnded(role, { epoch, ...(paired !== undefined && { paired }) }, this.#world.rules)
+          : role,
       execute,
     );
     if (!noted.ok) return noted;
@@ -204,7 +234,7 @@ export class RoleCommands {
       const { role } = noted.value;
       return refused("failedPrecondition", "staleRoleEpoch", `a report about a copy of account ${name} that is ${role} here by now`);
     }
-    if (!saysSettings) this.words.heard(name, epoch);
+    if (countsAsHeard) this.words.heard(name, epoch);
     this.#copies.told(name, facts, { stampLineage: lineage, nowMs: this.#world.clock.wallMs() });
     return noted;
   }
@@ -237,44 +267,47 @@ export class RoleCommands {
     return this.#changed(name, (role) => (role.epoch === epoch ? reportComplete(role) : role), execute);
   }
 
-  async #changed(name: string, next: (role: AccountRole) => AccountRole, execute: Execute): Promise<Outcome<AccountRole>> {
+  async #changed(name: string, next: NextRole, execute: Execute): Promise<Outcome<AccountRole>> {
     const role = await change(name, next, execute);
     if (role.ok) this.#here.told(name, encodeRole(role.value));
     return role;
   }
 
-  /** Replaces keys and settings of a copy that follows `epoch`. */
+  /** Replaces keys and settings of a copy that follows `epoch`, by a location service of the release before. */
   async copySettings(name: string, epoch: number, settings: Account, execute: Execute): Promise<Outcome<string>> {
+    const mayCarry = this.#locationMayCarry();
+    if (!mayCarry.ok) return mayCarry;
     if (this.words.hearsPrimary(name, epoch)) return this.#follows(name, epoch, execute);
     const copied = await this.#copySettings(name, epoch, settings, execute);
-    if (copied.ok) this.words.copied(name, epoch);
+    if (copied.ok) this.words.heard(name, epoch);
     return copied;
   }
 
   /** Word of the primary about the settings of the copy here. Without the settings they are those that the copy has confirmed. */
   async confirm(name: string, epoch: number, tag: Uint8Array, settings: Account | undefined, execute: Execute): Promise<Outcome<boolean>> {
-    if (settings === undefined && !this.words.knows(name, epoch, tag)) return ok(false);
+    // By the row, not by what was confirmed: a copy that was removed and made again under the same role epoch has an empty one.
     const known =
-      settings === undefined ? await this.#follows(name, epoch, execute) : await this.#copySettings(name, epoch, settings, execute);
-    if (!known.ok) return known;
-    this.words.said(name, epoch, tag);
+      settings === undefined ? await this.#follows(name, epoch, execute, tag) : await this.#copySettings(name, epoch, settings, execute);
+    if (!known.ok) return settings === undefined && known.failure.reason === "conflict" ? ok(false) : known;
+    this.words.said(name, epoch);
     return ok(true);
   }
 
-  /** Word of the location service that the primary of the copy here answers it neither. */
-  async vouch(name: string, epoch: number, execute: Execute): Promise<Outcome<string>> {
-    const follows = await this.#follows(name, epoch, execute);
+  /** Word of the location service: the primary has the settings of `tag`, or, without a tag, the primary of the copy here answers it neither. */
+  async vouch(name: string, epoch: number, tag: Uint8Array, execute: Execute): Promise<Outcome<string>> {
+    const follows = await this.#follows(name, epoch, execute, tag);
     if (follows.ok) this.words.heard(name, epoch);
     return follows;
   }
 
-  /** Refuses if this stamp follows another role epoch of the account, or none. Returns its role as text. */
-  async #follows(name: string, epoch: number, execute: Execute): Promise<Outcome<string>> {
+  /** Refuses if this stamp follows another role epoch of the account, or none, or has other settings than those of `tag`. Returns its role as text. */
+  async #follows(name: string, epoch: number, execute: Execute, tag: Uint8Array = emptyBytes): Promise<Outcome<string>> {
     const held = await heldOf(name, execute);
     if (!held.ok) return held;
     const { role, account } = held.value;
     const follows = (role?.role === "secondary" || role?.role === "unseeded") && role.epoch === epoch;
-    return account !== undefined && follows ? ok(account.geoRole) : notFollowed(name, epoch, role);
+    if (account === undefined || !follows) return notFollowed(name, epoch, role);
+    return tag.length === 0 || equalBytes(tag, this.words.tagOf(account)) ? ok(account.geoRole) : otherSettings(name);
   }
 
   async #copySettings(name: string, epoch: number, settings: Account, execute: Execute): Promise<Outcome<string>> {
@@ -310,6 +343,9 @@ function notFollowed(name: string, epoch: number, role: AccountRole | undefined)
   const is = role === undefined ? "has nothing of it" : `is ${role.role} of it under role epoch ${role.epoch}`;
   return refused("failedPrecondition", "staleRoleEpoch", `settings of account ${name} under role epoch ${epoch}: this stamp ${is}`);
 }
+
+const otherSettings = (name: string): Failed =>
+  refused("failedPrecondition", "conflict", `the copy of account ${name} has other settings than its primary: that pushes them to it`);
 
 /** Part of an account that its copy shares with it. */
 const settingsOf = ({ keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes }: Account) => ({
@@ -358,13 +394,13 @@ async function changed(name: string, account: Account, geoRole: string, execute:
   return answer.ok ? ok(answer.value.case === "account") : answer;
 }
 
-async function change(name: string, next: (role: AccountRole) => AccountRole, execute: Execute): Promise<Outcome<AccountRole>> {
+async function change(name: string, next: NextRole, execute: Execute): Promise<Outcome<AccountRole>> {
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     const held = await heldOf(name, execute);
     if (!held.ok) return held;
     const { account, role } = held.value;
     if (account === undefined || role === undefined) return unknown(name);
-    const wanted = next(role);
+    const wanted = next(role, account);
     if (wanted === role) return ok(role);
     const written = await changed(name, account, encodeRole(wanted), execute);
     if (!written.ok) return written;

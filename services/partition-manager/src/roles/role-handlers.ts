@@ -151,7 +151,7 @@ function commandOf(request: ObeyRequest): Outcome<Command> {
   const copied = request.withQueues ? { queues: true as const } : {};
   switch (request.command) {
     case RoleCommand.FOLLOW:
-      if (settings === undefined || settings.keys.length === 0) return wrong(`a copy of account ${account} needs its keys`);
+      if (settings?.keys.length === 0) return wrong(`settings of account ${account} without its keys`);
       return ok({ kind: "follow", operation, epoch: fromWire(request.epoch), ...other, ...copied });
     case RoleCommand.PAIR:
       return ok({ kind: "pair", operation, ...other, ...copied });

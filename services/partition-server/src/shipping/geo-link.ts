@@ -29,8 +29,11 @@ export interface CopyReport {
   readonly copyLineage: bigint;
 }
 
-/** Returns the transport that proves the secret of another stamp, by the stamp's name. */
-export type TransportToStamp = (stamp: string) => Outcome<Transport>;
+/**
+ * Returns the transport that proves the secret of another stamp, by the stamp's name. `forKeys`: for keys of accounts: refused if whoever has that
+ * secret could be the stamp's door.
+ */
+export type TransportToStamp = (stamp: string, forKeys?: boolean) => Outcome<Transport>;
 
 interface Link {
   readonly account: string;
@@ -168,7 +171,10 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
 
   /** Gives the other stamp keys and settings of the account, or word that they are as it confirmed them. True: it wants to have them. */
   async pushSettings(word: MessageInitShape<typeof CopyWordSchema>, options: Options): Promise<Outcome<boolean>> {
-    const told = await this.#atDoor((transport, door) => transport.client(door, GeoDoor).pushSettings(word, options));
+    const told = await this.#atDoor(
+      (transport, door) => transport.client(door, GeoDoor).pushSettings(word, options),
+      word.settings !== undefined,
+    );
     return told.ok ? ok(told.value.settingsWanted) : told;
   }
 
@@ -199,7 +205,7 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     });
   }
 
-  async #asked<T>(call: (transport: Transport, door: string) => Promise<Outcome<T>>): Promise<Outcome<T>> {
+  async #asked<T>(call: (transport: Transport, door: string) => Promise<Outcome<T>>, forKeys: boolean): Promise<Outcome<T>> {
     const { peer, doors, transportTo } = this.#link;
     const door = doors[this.#door % doors.length];
     if (door === undefined)
@@ -208,12 +214,12 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
         "notReady",
         `no front-end of stamp ${peer} is known: add the stamp to the location again with --doors (./stamp location add)`,
       );
-    const transport = transportTo(peer);
+    const transport = transportTo(peer, forKeys);
     return transport.ok ? call(transport.value, door) : transport;
   }
 
-  async #atDoor<T>(call: (transport: Transport, door: string) => Promise<Outcome<T>>): Promise<Outcome<T>> {
-    const answer = await this.#asked(call);
+  async #atDoor<T>(call: (transport: Transport, door: string) => Promise<Outcome<T>>, forKeys = false): Promise<Outcome<T>> {
+    const answer = await this.#asked(call, forKeys);
     this.#link.onAnswer?.(answer);
     if (!answer.ok && this.#link.totals !== undefined) this.#link.totals.failedCalls++;
     if (answer.ok || isOfTheStamp(answer.failure.code)) return answer;

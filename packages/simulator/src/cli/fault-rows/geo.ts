@@ -69,6 +69,18 @@ export const geoRows: readonly FaultRow[] = [
     faults: ["link cut"],
   },
   {
+    fault: "a location service, or who has taken its place, asks a stamp for keys of accounts, or brings some",
+    rules: ["geoKeysByDoorsOnly"],
+    tests: ["packages/simulator/src/geo/location-keys.test.ts", "services/partition-manager/src/roles/role-commands.test.ts"],
+    faults: [],
+  },
+  {
+    fault: "the rows of a copy are complete before its keys have come, or a key is rotated right before a planned failover",
+    rules: ["geoCopiesHaveKeys", "geoSettingsBeforePromotion"],
+    tests: ["services/partition-manager/src/roles/role-commands.test.ts", "services/location-service/src/copies/copy-settings.test.ts"],
+    faults: ["link cut"],
+  },
+  {
     fault: "a process with the primary's secret ships rows of commits that the primary never makes",
     rules: ["copiesAreNotAhead"],
     tests: ["packages/simulator/src/geo/ahead.test.ts"],

@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/accounts.proto.
  */
 export const file_stamp_v1_accounts: GenFile = /*@__PURE__*/
-  fileDesc("ChdzdGFtcC92MS9hY2NvdW50cy5wcm90bxIIc3RhbXAudjEivQIKC09iZXlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSJgoHY29tbWFuZBgCIAEoDjIVLnN0YW1wLnYxLlJvbGVDb21tYW5kEhEKCW9wZXJhdGlvbhgDIAEoBBINCgVlcG9jaBgEIAEoBBIMCgRwZWVyGAUgASgJEhIKCnBlZXJfZG9vcnMYBiADKAkSIwoFcG9pbnQYByADKAsyFC5zdGFtcC52MS5SYW5nZVBvaW50EiMKCHNldHRpbmdzGAggASgLMhEuc3RhbXAudjEuQWNjb3VudBITCgtkcm9wX3F1ZXVlcxgKIAEoCBITCgt3aXRoX3F1ZXVlcxgLIAEoCBIZCgxjb3B5X2xpbmVhZ2UYDSABKARIAIgBAUIPCg1fY29weV9saW5lYWdlSgQICRAKUgtrZWVwX3F1ZXVlcyItCgpSYW5nZVBvaW50Eg0KBXJhbmdlGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEIjEKDE9iZXlSZXNwb25zZRIQCghnZW9fcm9sZRgBIAEoCRIPCgd3YWl0X21zGAIgASgNIjEKDFJvbGVSZXNwb25zZRIQCghnZW9fcm9sZRgBIAEoCRIPCgdsaW5lYWdlGAIgASgEIksKFkdldENvcHlTZXR0aW5nc1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb25maXJtZWQYAiABKAwSDQoFd2hvbGUYAyABKAgiSwoXR2V0Q29weVNldHRpbmdzUmVzcG9uc2USCwoDdGFnGAEgASgMEiMKCHNldHRpbmdzGAIgASgLMhEuc3RhbXAudjEuQWNjb3VudCIhCghDb3B5VGVybRIVCg1zZXJ2ZXNfZm9yX21zGAEgASgNIkMKD1NldHRpbmdzSW5Gb3JjZRIQCghpbl9mb3JjZRgBIAEoCBIPCgd3YWl0X21zGAIgASgNEg0KBXdoZXJlGAMgASgJIhIKEExpc3RSb2xlc1JlcXVlc3QiNwoRTGlzdFJvbGVzUmVzcG9uc2USIgoFcm9sZXMYASADKAsyEy5zdGFtcC52MS5OYW1lZFJvbGUiLgoJTmFtZWRSb2xlEg8KB2FjY291bnQYASABKAkSEAoIZ2VvX3JvbGUYAiABKAkiWgoTQ29weVNldHRpbmdzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEiMKCHNldHRpbmdzGAMgASgLMhEuc3RhbXAudjEuQWNjb3VudCIyChBSb2xlRXBvY2hSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFZXBvY2gYAiABKAQiOgoTTGlzdEFjY291bnRzUmVxdWVzdBIOCgZtYXJrZXIYASABKAkSEwoLbWF4X3Jlc3VsdHMYAiABKA0iLwoNUmVzZWFsUmVxdWVzdBIOCgZtYXJrZXIYASABKAkSDgoGa2V5X2lkGAIgASgJIlsKDlJlc2VhbFJlc3BvbnNlEhMKC25leHRfbWFya2VyGAEgASgJEiIKBHJvd3MYAiADKAsyFC5zdGFtcC52MS5TZWFsZWRSb3dzEhAKCHJlc2VhbGVkGAMgASgNIi4KClNlYWxlZFJvd3MSDgoGa2V5X2lkGAEgASgJEhAKCGFjY291bnRzGAIgASgNIiQKEUdldEFjY291bnRSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkiNQoUQ3JlYXRlQWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIMCgRrZXlzGAIgAygJIkgKEFJvdGF0ZUtleVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRISCgprZXlfbnVtYmVyGAIgASgNEg8KB25ld19rZXkYAyABKAkiLgobUmV2b2tlRGVsZWdhdGlvbktleXNSZXF1ZXN0Eg8KB2FjY291bnQYASABKAki3QEKFlNldEJsb2JTZXR0aW5nc1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIXCgp2ZXJzaW9uaW5nGAIgASgISACIAQESLAofY29udGFpbmVyX2RlbGV0ZV9yZXRlbnRpb25fZGF5cxgDIAEoDUgBiAEBEiAKE2FsbG93X3B1YmxpY19hY2Nlc3MYBCABKAhIAogBAUINCgtfdmVyc2lvbmluZ0IiCiBfY29udGFpbmVyX2RlbGV0ZV9yZXRlbnRpb25fZGF5c0IWChRfYWxsb3dfcHVibGljX2FjY2VzcyI+ChxDcmVhdGVFbmNyeXB0aW9uU2NvcGVSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFc2NvcGUYAiABKAkiUgoeU2V0RW5jcnlwdGlvblNjb3BlU3RhdGVSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSDQoFc2NvcGUYAiABKAkSEAoIZGlzYWJsZWQYAyABKAgq8gEKC1JvbGVDb21tYW5kEhwKGFJPTEVfQ09NTUFORF9VTlNQRUNJRklFRBAAEhcKE1JPTEVfQ09NTUFORF9GT0xMT1cQARIVChFST0xFX0NPTU1BTkRfUEFJUhACEhYKElJPTEVfQ09NTUFORF9EUkFJThADEhgKFFJPTEVfQ09NTUFORF9VTkRSQUlOEAQSGAoUUk9MRV9DT01NQU5EX1BST01PVEUQBRIXChNST0xFX0NPTU1BTkRfREVNT1RFEAYSFwoTUk9MRV9DT01NQU5EX1VOUEFJUhAHEhcKE1JPTEVfQ09NTUFORF9SRU1PVkUQCDLjDgoIQWNjb3VudHMSPAoETGlzdBIdLnN0YW1wLnYxLkxpc3RBY2NvdW50c1JlcXVlc3QaFS5zdGFtcC52MS5BY2NvdW50UGFnZRI1CgNHZXQSGy5zdGFtcC52MS5HZXRBY2NvdW50UmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSOwoGQ3JlYXRlEh4uc3RhbXAudjEuQ3JlYXRlQWNjb3VudFJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EjoKCVJvdGF0ZUtleRIaLnN0YW1wLnYxLlJvdGF0ZUtleVJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50ElAKFFJldm9rZURlbGVnYXRpb25LZXlzEiUuc3RhbXAudjEuUmV2b2tlRGVsZWdhdGlvbktleXNSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBJGCg9TZXRCbG9iU2V0dGluZ3MSIC5zdGFtcC52MS5TZXRCbG9iU2V0dGluZ3NSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBJSChVDcmVhdGVFbmNyeXB0aW9uU2NvcGUSJi5zdGFtcC52MS5DcmVhdGVFbmNyeXB0aW9uU2NvcGVSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBJWChdTZXRFbmNyeXB0aW9uU2NvcGVTdGF0ZRIoLnN0YW1wLnYxLlNldEVuY3J5cHRpb25TY29wZVN0YXRlUmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSOwoGUmVzZWFsEhcuc3RhbXAudjEuUmVzZWFsUmVxdWVzdBoYLnN0YW1wLnYxLlJlc2VhbFJlc3BvbnNlEjUKBE9iZXkSFS5zdGFtcC52MS5PYmV5UmVxdWVzdBoWLnN0YW1wLnYxLk9iZXlSZXNwb25zZRI+CgdHZXRSb2xlEhsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaFi5zdGFtcC52MS5Sb2xlUmVzcG9uc2USRAoJTGlzdFJvbGVzEhouc3RhbXAudjEuTGlzdFJvbGVzUmVxdWVzdBobLnN0YW1wLnYxLkxpc3RSb2xlc1Jlc3BvbnNlEjwKCkdldEZvckNvcHkSGy5zdGFtcC52MS5HZXRBY2NvdW50UmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSVgoPR2V0Q29weVNldHRpbmdzEiAuc3RhbXAudjEuR2V0Q29weVNldHRpbmdzUmVxdWVzdBohLnN0YW1wLnYxLkdldENvcHlTZXR0aW5nc1Jlc3BvbnNlEj0KC0NvbmZpcm1Db3B5EhIuc3RhbXAudjEuQ29weVdvcmQaGi5zdGFtcC52MS5Db3B5V29yZFJlc3BvbnNlEkIKDFZvdWNoRm9yQ29weRIaLnN0YW1wLnYxLlJvbGVFcG9jaFJlcXVlc3QaFi5zdGFtcC52MS5Sb2xlUmVzcG9uc2USPgoLR2V0Q29weVRlcm0SGy5zdGFtcC52MS5HZXRBY2NvdW50UmVxdWVzdBoSLnN0YW1wLnYxLkNvcHlUZXJtEkwKEkdldFNldHRpbmdzSW5Gb3JjZRIbLnN0YW1wLnYxLkdldEFjY291bnRSZXF1ZXN0Ghkuc3RhbXAudjEuU2V0dGluZ3NJbkZvcmNlEkUKDENvcHlTZXR0aW5ncxIdLnN0YW1wLnYxLkNvcHlTZXR0aW5nc1JlcXVlc3QaFi5zdGFtcC52MS5Sb2xlUmVzcG9uc2USTQoLR2V0U2hpcHBpbmcSIy5zdGFtcC52MS5HZXRBY2NvdW50U2hpcHBpbmdSZXF1ZXN0Ghkuc3RhbXAudjEuQWNjb3VudFNoaXBwaW5nEjgKCE5vdGVDb3B5EhQuc3RhbXAudjEuQ29weVJlcG9ydBoWLnN0YW1wLnYxLlJvbGVSZXNwb25zZRI8CgdHZXRDb3B5Ehsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaFC5zdGFtcC52MS5Db3B5UmVwb3J0Ej8KCUVuZFJlcG9ydBIaLnN0YW1wLnYxLlJvbGVFcG9jaFJlcXVlc3QaFi5zdGFtcC52MS5Sb2xlUmVzcG9uc2USTQoMTGlzdERpdmVyZ2VkEh0uc3RhbXAudjEuTGlzdERpdmVyZ2VkUmVxdWVzdBoeLnN0YW1wLnYxLkxpc3REaXZlcmdlZFJlc3BvbnNlElEKDkZvcmdldERpdmVyZ2VkEh0uc3RhbXAudjEuTGlzdERpdmVyZ2VkUmVxdWVzdBogLnN0YW1wLnYxLkZvcmdldERpdmVyZ2VkUmVzcG9uc2USTQoMTGlzdFJlbW92YWxzEh0uc3RhbXAudjEuTGlzdFJlbW92YWxzUmVxdWVzdBoeLnN0YW1wLnYxLkxpc3RSZW1vdmFsc1Jlc3BvbnNlEkIKCkxpc3RRdWV1ZXMSGy5zdGFtcC52MS5HZXRBY2NvdW50UmVxdWVzdBoXLnN0YW1wLnYxLkFjY291bnRRdWV1ZXNiBnByb3RvMw", [file_stamp_v1_geo_removal, file_stamp_v1_geo_reports, file_stamp_v1_geo_shipping, file_stamp_v1_objects]);
+  fileDesc("ChdzdGFtcC92MS9hY2NvdW50cy5wcm90bxIIc3RhbXAudjEivQIKC09iZXlSZXF1ZXN0Eg8KB2FjY291bnQYASABKAkSJgoHY29tbWFuZBgCIAEoDjIVLnN0YW1wLnYxLlJvbGVDb21tYW5kEhEKCW9wZXJhdGlvbhgDIAEoBBINCgVlcG9jaBgEIAEoBBIMCgRwZWVyGAUgASgJEhIKCnBlZXJfZG9vcnMYBiADKAkSIwoFcG9pbnQYByADKAsyFC5zdGFtcC52MS5SYW5nZVBvaW50EiMKCHNldHRpbmdzGAggASgLMhEuc3RhbXAudjEuQWNjb3VudBITCgtkcm9wX3F1ZXVlcxgKIAEoCBITCgt3aXRoX3F1ZXVlcxgLIAEoCBIZCgxjb3B5X2xpbmVhZ2UYDSABKARIAIgBAUIPCg1fY29weV9saW5lYWdlSgQICRAKUgtrZWVwX3F1ZXVlcyItCgpSYW5nZVBvaW50Eg0KBXJhbmdlGAEgASgJEhAKCHNlcXVlbmNlGAIgASgEIjEKDE9iZXlSZXNwb25zZRIQCghnZW9fcm9sZRgBIAEoCRIPCgd3YWl0X21zGAIgASgNIjEKDFJvbGVSZXNwb25zZRIQCghnZW9fcm9sZRgBIAEoCRIPCgdsaW5lYWdlGAIgASgEIksKFkdldENvcHlTZXR0aW5nc1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRIRCgljb25maXJtZWQYAiABKAwSDQoFd2hvbGUYAyABKAgiSwoXR2V0Q29weVNldHRpbmdzUmVzcG9uc2USCwoDdGFnGAEgASgMEiMKCHNldHRpbmdzGAIgASgLMhEuc3RhbXAudjEuQWNjb3VudCIhCghDb3B5VGVybRIVCg1zZXJ2ZXNfZm9yX21zGAEgASgNIlAKD1NldHRpbmdzSW5Gb3JjZRIQCghpbl9mb3JjZRgBIAEoCBIPCgd3YWl0X21zGAIgASgNEg0KBXdoZXJlGAMgASgJEgsKA3RhZxgEIAEoDCISChBMaXN0Um9sZXNSZXF1ZXN0IjcKEUxpc3RSb2xlc1Jlc3BvbnNlEiIKBXJvbGVzGAEgAygLMhMuc3RhbXAudjEuTmFtZWRSb2xlIi4KCU5hbWVkUm9sZRIPCgdhY2NvdW50GAEgASgJEhAKCGdlb19yb2xlGAIgASgJIloKE0NvcHlTZXR0aW5nc1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVlcG9jaBgCIAEoBBIjCghzZXR0aW5ncxgDIAEoCzIRLnN0YW1wLnYxLkFjY291bnQiMgoQUm9sZUVwb2NoUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEIjgKCUNvcHlWb3VjaBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEgsKA3RhZxgDIAEoDCI6ChNMaXN0QWNjb3VudHNSZXF1ZXN0Eg4KBm1hcmtlchgBIAEoCRITCgttYXhfcmVzdWx0cxgCIAEoDSIvCg1SZXNlYWxSZXF1ZXN0Eg4KBm1hcmtlchgBIAEoCRIOCgZrZXlfaWQYAiABKAkiWwoOUmVzZWFsUmVzcG9uc2USEwoLbmV4dF9tYXJrZXIYASABKAkSIgoEcm93cxgCIAMoCzIULnN0YW1wLnYxLlNlYWxlZFJvd3MSEAoIcmVzZWFsZWQYAyABKA0iLgoKU2VhbGVkUm93cxIOCgZrZXlfaWQYASABKAkSEAoIYWNjb3VudHMYAiABKA0iJAoRR2V0QWNjb3VudFJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSI1ChRDcmVhdGVBY2NvdW50UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEgwKBGtleXMYAiADKAkiSAoQUm90YXRlS2V5UmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhIKCmtleV9udW1iZXIYAiABKA0SDwoHbmV3X2tleRgDIAEoCSIuChtSZXZva2VEZWxlZ2F0aW9uS2V5c1JlcXVlc3QSDwoHYWNjb3VudBgBIAEoCSLdAQoWU2V0QmxvYlNldHRpbmdzUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEhcKCnZlcnNpb25pbmcYAiABKAhIAIgBARIsCh9jb250YWluZXJfZGVsZXRlX3JldGVudGlvbl9kYXlzGAMgASgNSAGIAQESIAoTYWxsb3dfcHVibGljX2FjY2VzcxgEIAEoCEgCiAEBQg0KC192ZXJzaW9uaW5nQiIKIF9jb250YWluZXJfZGVsZXRlX3JldGVudGlvbl9kYXlzQhYKFF9hbGxvd19wdWJsaWNfYWNjZXNzIj4KHENyZWF0ZUVuY3J5cHRpb25TY29wZVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzY29wZRgCIAEoCSJSCh5TZXRFbmNyeXB0aW9uU2NvcGVTdGF0ZVJlcXVlc3QSDwoHYWNjb3VudBgBIAEoCRINCgVzY29wZRgCIAEoCRIQCghkaXNhYmxlZBgDIAEoCCryAQoLUm9sZUNvbW1hbmQSHAoYUk9MRV9DT01NQU5EX1VOU1BFQ0lGSUVEEAASFwoTUk9MRV9DT01NQU5EX0ZPTExPVxABEhUKEVJPTEVfQ09NTUFORF9QQUlSEAISFgoSUk9MRV9DT01NQU5EX0RSQUlOEAMSGAoUUk9MRV9DT01NQU5EX1VORFJBSU4QBBIYChRST0xFX0NPTU1BTkRfUFJPTU9URRAFEhcKE1JPTEVfQ09NTUFORF9ERU1PVEUQBhIXChNST0xFX0NPTU1BTkRfVU5QQUlSEAcSFwoTUk9MRV9DT01NQU5EX1JFTU9WRRAIMtwOCghBY2NvdW50cxI8CgRMaXN0Eh0uc3RhbXAudjEuTGlzdEFjY291bnRzUmVxdWVzdBoVLnN0YW1wLnYxLkFjY291bnRQYWdlEjUKA0dldBIbLnN0YW1wLnYxLkdldEFjY291bnRSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBI7CgZDcmVhdGUSHi5zdGFtcC52MS5DcmVhdGVBY2NvdW50UmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSOgoJUm90YXRlS2V5Ehouc3RhbXAudjEuUm90YXRlS2V5UmVxdWVzdBoRLnN0YW1wLnYxLkFjY291bnQSUAoUUmV2b2tlRGVsZWdhdGlvbktleXMSJS5zdGFtcC52MS5SZXZva2VEZWxlZ2F0aW9uS2V5c1JlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50EkYKD1NldEJsb2JTZXR0aW5ncxIgLnN0YW1wLnYxLlNldEJsb2JTZXR0aW5nc1JlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50ElIKFUNyZWF0ZUVuY3J5cHRpb25TY29wZRImLnN0YW1wLnYxLkNyZWF0ZUVuY3J5cHRpb25TY29wZVJlcXVlc3QaES5zdGFtcC52MS5BY2NvdW50ElYKF1NldEVuY3J5cHRpb25TY29wZVN0YXRlEiguc3RhbXAudjEuU2V0RW5jcnlwdGlvblNjb3BlU3RhdGVSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBI7CgZSZXNlYWwSFy5zdGFtcC52MS5SZXNlYWxSZXF1ZXN0Ghguc3RhbXAudjEuUmVzZWFsUmVzcG9uc2USNQoET2JleRIVLnN0YW1wLnYxLk9iZXlSZXF1ZXN0GhYuc3RhbXAudjEuT2JleVJlc3BvbnNlEj4KB0dldFJvbGUSGy5zdGFtcC52MS5HZXRBY2NvdW50UmVxdWVzdBoWLnN0YW1wLnYxLlJvbGVSZXNwb25zZRJECglMaXN0Um9sZXMSGi5zdGFtcC52MS5MaXN0Um9sZXNSZXF1ZXN0Ghsuc3RhbXAudjEuTGlzdFJvbGVzUmVzcG9uc2USPAoKR2V0Rm9yQ29weRIbLnN0YW1wLnYxLkdldEFjY291bnRSZXF1ZXN0GhEuc3RhbXAudjEuQWNjb3VudBJWCg9HZXRDb3B5U2V0dGluZ3MSIC5zdGFtcC52MS5HZXRDb3B5U2V0dGluZ3NSZXF1ZXN0GiEuc3RhbXAudjEuR2V0Q29weVNldHRpbmdzUmVzcG9uc2USPQoLQ29uZmlybUNvcHkSEi5zdGFtcC52MS5Db3B5V29yZBoaLnN0YW1wLnYxLkNvcHlXb3JkUmVzcG9uc2USOwoMVm91Y2hGb3JDb3B5EhMuc3RhbXAudjEuQ29weVZvdWNoGhYuc3RhbXAudjEuUm9sZVJlc3BvbnNlEj4KC0dldENvcHlUZXJtEhsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaEi5zdGFtcC52MS5Db3B5VGVybRJMChJHZXRTZXR0aW5nc0luRm9yY2USGy5zdGFtcC52MS5HZXRBY2NvdW50UmVxdWVzdBoZLnN0YW1wLnYxLlNldHRpbmdzSW5Gb3JjZRJFCgxDb3B5U2V0dGluZ3MSHS5zdGFtcC52MS5Db3B5U2V0dGluZ3NSZXF1ZXN0GhYuc3RhbXAudjEuUm9sZVJlc3BvbnNlEk0KC0dldFNoaXBwaW5nEiMuc3RhbXAudjEuR2V0QWNjb3VudFNoaXBwaW5nUmVxdWVzdBoZLnN0YW1wLnYxLkFjY291bnRTaGlwcGluZxI4CghOb3RlQ29weRIULnN0YW1wLnYxLkNvcHlSZXBvcnQaFi5zdGFtcC52MS5Sb2xlUmVzcG9uc2USPAoHR2V0Q29weRIbLnN0YW1wLnYxLkdldEFjY291bnRSZXF1ZXN0GhQuc3RhbXAudjEuQ29weVJlcG9ydBI/CglFbmRSZXBvcnQSGi5zdGFtcC52MS5Sb2xlRXBvY2hSZXF1ZXN0GhYuc3RhbXAudjEuUm9sZVJlc3BvbnNlEk0KDExpc3REaXZlcmdlZBIdLnN0YW1wLnYxLkxpc3REaXZlcmdlZFJlcXVlc3QaHi5zdGFtcC52MS5MaXN0RGl2ZXJnZWRSZXNwb25zZRJRCg5Gb3JnZXREaXZlcmdlZBIdLnN0YW1wLnYxLkxpc3REaXZlcmdlZFJlcXVlc3QaIC5zdGFtcC52MS5Gb3JnZXREaXZlcmdlZFJlc3BvbnNlEk0KDExpc3RSZW1vdmFscxIdLnN0YW1wLnYxLkxpc3RSZW1vdmFsc1JlcXVlc3QaHi5zdGFtcC52MS5MaXN0UmVtb3ZhbHNSZXNwb25zZRJCCgpMaXN0UXVldWVzEhsuc3RhbXAudjEuR2V0QWNjb3VudFJlcXVlc3QaFy5zdGFtcC52MS5BY2NvdW50UXVldWVzYgZwcm90bzM", [file_stamp_v1_geo_removal, file_stamp_v1_geo_reports, file_stamp_v1_geo_shipping, file_stamp_v1_objects]);
 
 /**
  * @generated from message stamp.v1.ObeyRequest
@@ -74,7 +74,8 @@ export type ObeyRequest = Message<"stamp.v1.ObeyRequest"> & {
   point: RangePoint[];
 
   /**
-   * Of follow: keys and settings of the primary. Of promote: those that a drained primary had at last; absent: the copy's stay.
+   * Below feature level 4, by a location service of the release before. Of follow: keys and settings of the primary. Of promote: those that a drained
+   * primary had at last; absent: the copy's stay. Refused with newerFormat from level 4 on: the primary pushes them.
    *
    * @generated from field: stamp.v1.Account settings = 8;
    */
@@ -296,6 +297,13 @@ export type SettingsInForce = Message<"stamp.v1.SettingsInForce"> & {
    * @generated from field: string where = 3;
    */
   where: string;
+
+  /**
+   * SHA-256 over the settings, 32 bytes, as in `CopyVouch`; empty: the stamp is of an older release.
+   *
+   * @generated from field: bytes tag = 4;
+   */
+  tag: Uint8Array;
 };
 
 /**
@@ -421,6 +429,39 @@ export const RoleEpochRequestSchema: GenMessage<RoleEpochRequest> = /*@__PURE__*
   messageDesc(file_stamp_v1_accounts, 12);
 
 /**
+ * @generated from message stamp.v1.CopyVouch
+ */
+export type CopyVouch = Message<"stamp.v1.CopyVouch"> & {
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Role epoch of the primary, e.g. 6.
+   *
+   * @generated from field: uint64 epoch = 2;
+   */
+  epoch: bigint;
+
+  /**
+   * Tag of the settings that the primary has (`SettingsInForce`); empty: the primary does not answer.
+   *
+   * @generated from field: bytes tag = 3;
+   */
+  tag: Uint8Array;
+};
+
+/**
+ * Describes the message stamp.v1.CopyVouch.
+ * Use `create(CopyVouchSchema)` to create a new message.
+ */
+export const CopyVouchSchema: GenMessage<CopyVouch> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_accounts, 13);
+
+/**
  * @generated from message stamp.v1.ListAccountsRequest
  */
 export type ListAccountsRequest = Message<"stamp.v1.ListAccountsRequest"> & {
@@ -444,7 +485,7 @@ export type ListAccountsRequest = Message<"stamp.v1.ListAccountsRequest"> & {
  * Use `create(ListAccountsRequestSchema)` to create a new message.
  */
 export const ListAccountsRequestSchema: GenMessage<ListAccountsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 13);
+  messageDesc(file_stamp_v1_accounts, 14);
 
 /**
  * @generated from message stamp.v1.ResealRequest
@@ -470,7 +511,7 @@ export type ResealRequest = Message<"stamp.v1.ResealRequest"> & {
  * Use `create(ResealRequestSchema)` to create a new message.
  */
 export const ResealRequestSchema: GenMessage<ResealRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 14);
+  messageDesc(file_stamp_v1_accounts, 15);
 
 /**
  * @generated from message stamp.v1.ResealResponse
@@ -503,7 +544,7 @@ export type ResealResponse = Message<"stamp.v1.ResealResponse"> & {
  * Use `create(ResealResponseSchema)` to create a new message.
  */
 export const ResealResponseSchema: GenMessage<ResealResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 15);
+  messageDesc(file_stamp_v1_accounts, 16);
 
 /**
  * @generated from message stamp.v1.SealedRows
@@ -529,7 +570,7 @@ export type SealedRows = Message<"stamp.v1.SealedRows"> & {
  * Use `create(SealedRowsSchema)` to create a new message.
  */
 export const SealedRowsSchema: GenMessage<SealedRows> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 16);
+  messageDesc(file_stamp_v1_accounts, 17);
 
 /**
  * @generated from message stamp.v1.GetAccountRequest
@@ -548,7 +589,7 @@ export type GetAccountRequest = Message<"stamp.v1.GetAccountRequest"> & {
  * Use `create(GetAccountRequestSchema)` to create a new message.
  */
 export const GetAccountRequestSchema: GenMessage<GetAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 17);
+  messageDesc(file_stamp_v1_accounts, 18);
 
 /**
  * @generated from message stamp.v1.CreateAccountRequest
@@ -574,7 +615,7 @@ export type CreateAccountRequest = Message<"stamp.v1.CreateAccountRequest"> & {
  * Use `create(CreateAccountRequestSchema)` to create a new message.
  */
 export const CreateAccountRequestSchema: GenMessage<CreateAccountRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 18);
+  messageDesc(file_stamp_v1_accounts, 19);
 
 /**
  * @generated from message stamp.v1.RotateKeyRequest
@@ -607,7 +648,7 @@ export type RotateKeyRequest = Message<"stamp.v1.RotateKeyRequest"> & {
  * Use `create(RotateKeyRequestSchema)` to create a new message.
  */
 export const RotateKeyRequestSchema: GenMessage<RotateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 19);
+  messageDesc(file_stamp_v1_accounts, 20);
 
 /**
  * @generated from message stamp.v1.RevokeDelegationKeysRequest
@@ -626,7 +667,7 @@ export type RevokeDelegationKeysRequest = Message<"stamp.v1.RevokeDelegationKeys
  * Use `create(RevokeDelegationKeysRequestSchema)` to create a new message.
  */
 export const RevokeDelegationKeysRequestSchema: GenMessage<RevokeDelegationKeysRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 20);
+  messageDesc(file_stamp_v1_accounts, 21);
 
 /**
  * @generated from message stamp.v1.SetBlobSettingsRequest
@@ -666,7 +707,7 @@ export type SetBlobSettingsRequest = Message<"stamp.v1.SetBlobSettingsRequest"> 
  * Use `create(SetBlobSettingsRequestSchema)` to create a new message.
  */
 export const SetBlobSettingsRequestSchema: GenMessage<SetBlobSettingsRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 21);
+  messageDesc(file_stamp_v1_accounts, 22);
 
 /**
  * @generated from message stamp.v1.CreateEncryptionScopeRequest
@@ -692,7 +733,7 @@ export type CreateEncryptionScopeRequest = Message<"stamp.v1.CreateEncryptionSco
  * Use `create(CreateEncryptionScopeRequestSchema)` to create a new message.
  */
 export const CreateEncryptionScopeRequestSchema: GenMessage<CreateEncryptionScopeRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 22);
+  messageDesc(file_stamp_v1_accounts, 23);
 
 /**
  * @generated from message stamp.v1.SetEncryptionScopeStateRequest
@@ -725,7 +766,7 @@ export type SetEncryptionScopeStateRequest = Message<"stamp.v1.SetEncryptionScop
  * Use `create(SetEncryptionScopeStateRequestSchema)` to create a new message.
  */
 export const SetEncryptionScopeStateRequestSchema: GenMessage<SetEncryptionScopeStateRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_accounts, 23);
+  messageDesc(file_stamp_v1_accounts, 24);
 
 /**
  * Command about the role of an account, by its name in docs/design/geo.md.
@@ -922,7 +963,8 @@ export const Accounts: GenService<{
     output: typeof ListRolesResponseSchema;
   },
   /**
-   * The account with its keys and secrets, for its copy at another stamp.
+   * The account with its keys and secrets, for its copy at another stamp: by a location service of the release before. Refused with newerFormat from
+   * feature level 4 on, and while the level is not known: the primary itself gives them to its copy.
    *
    * @generated from rpc stamp.v1.Accounts.GetForCopy
    */
@@ -955,13 +997,13 @@ export const Accounts: GenService<{
   },
   /**
    * By the location service: the primary of the copy here answers it neither, so that the copy may go on serving. Refused with staleRoleEpoch as
-   * CopySettings.
+   * CopySettings, and with wrongSettings if a tag is given and the copy has other ones.
    *
    * @generated from rpc stamp.v1.Accounts.VouchForCopy
    */
   vouchForCopy: {
     methodKind: "unary";
-    input: typeof RoleEpochRequestSchema;
+    input: typeof CopyVouchSchema;
     output: typeof RoleResponseSchema;
   },
   /**
@@ -985,7 +1027,7 @@ export const Accounts: GenService<{
     output: typeof SettingsInForceSchema;
   },
   /**
-   * Gives a copy the keys and settings of its primary. Refused with staleRoleEpoch if this stamp follows another role epoch, or none.
+   * Gives a copy the keys and settings of its primary: by a location service of the release before. Refused as GetForCopy, and with staleRoleEpoch if this stamp follows another role epoch, or none.
    *
    * @generated from rpc stamp.v1.Accounts.CopySettings
    */
