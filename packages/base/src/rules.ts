@@ -135,6 +135,7 @@ export type RuleName =
   | "geoKeysByDoorsOnly"
   | "geoCopiesHaveKeys"
   | "geoSettingsBeforePromotion"
+  | "geoPromotedAsCompared"
   | "geoSeedingHoldsCommits"
   | "geoCopiesNotCollected"
   | "geoReportedBytesCount"

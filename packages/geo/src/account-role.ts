@@ -79,14 +79,21 @@ interface Copied {
   readonly queues?: true;
 }
 
+/** Facts that the drained primary tells about the copy that is promoted; undefined: not known. */
+interface Promoted {
+  /** Lineage of the metadata store under which the copy has everything. */
+  readonly copyLineage?: number;
+  /** SHA-256 of the keys and settings that the primary has. */
+  readonly settingsTag?: Uint8Array;
+}
+
 export type RoleCommand =
   | { readonly kind: "create"; readonly operation: number }
   | ({ readonly kind: "follow"; readonly operation: number; readonly epoch: number } & Peer & Copied)
   | ({ readonly kind: "pair"; readonly operation: number } & Peer & Copied)
   | { readonly kind: "drain"; readonly operation: number }
   | { readonly kind: "undrain"; readonly operation: number }
-  /** `copyLineage`: lineage of the metadata store under which the copy has everything, as the drained primary says; undefined: not known. */
-  | ({ readonly kind: "promote"; readonly operation: number; readonly copyLineage?: number } & Peer)
+  | ({ readonly kind: "promote"; readonly operation: number } & Promoted & Peer)
   | ({ readonly kind: "demote"; readonly operation: number; readonly point: GeoPoint } & Peer & Copied)
   | { readonly kind: "unpair"; readonly operation: number }
   | { readonly kind: "remove"; readonly operation: number; readonly dropsQueues?: boolean };

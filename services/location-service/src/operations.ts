@@ -163,7 +163,8 @@ export class Operations {
   }
 
   /**
-   * The copy is promoted if it still has everything: its stamp may have been restored since its primary was drained. A primary that does not answer,
+   * The copy is promoted if it still has everything, and the primary's settings: its stamp may have been restored since its primary was drained, and
+   * its front-ends may have told what is not so. A primary that does not answer,
    * or is of an older release, keeps no promotion from going on.
    */
   async #withLineage(
@@ -177,10 +178,13 @@ export class Operations {
     // It was promoted, and the answer was lost, or is waited for.
     if (role.value.epoch === command.operation) return ok(this.#withDoors(command));
     const asked = await this.#at(running?.source ?? primary, (link) => link.shipping(name));
-    if (!asked.ok || fromWire(asked.value.epoch) !== epoch || asked.value.copyLineage === undefined) return ok(this.#withDoors(command));
+    if (!asked.ok || fromWire(asked.value.epoch) !== epoch) return ok(this.#withDoors(command));
+    const settingsTag = await this.#options.settings.tagAt(running?.source ?? primary, name);
+    const compared = this.#withDoors({ ...command, ...(settingsTag !== undefined && { settingsTag }) });
+    if (asked.value.copyLineage === undefined) return ok(compared);
     if (asked.value.pendingCommits !== 0n)
       return refused("unavailable", "notReady", `the copy of account ${name} does not have everything any more: it is seeded again`);
-    return ok(this.#withDoors({ ...command, copyLineage: fromWire(asked.value.copyLineage) }));
+    return ok({ ...compared, copyLineage: fromWire(asked.value.copyLineage) });
   }
 
   /** Queues that were not copied stay where they are, out of reach, if nobody gave up those of this stamp. */

@@ -274,7 +274,8 @@ function requestOf(command: RoleCommand) {
   const dropped = command.kind === "remove" && command.dropsQueues === true ? { dropQueues: true } : {};
   const copied = "queues" in command && command.queues === true ? { withQueues: true } : {};
   const lineage = command.kind === "promote" && command.copyLineage !== undefined ? { copyLineage: toWire(command.copyLineage) } : {};
-  return { command: kinds[command.kind], operation, ...other, ...epoch, ...point, ...dropped, ...copied, ...lineage };
+  const tag = command.kind === "promote" && command.settingsTag !== undefined ? { settingsTag: command.settingsTag } : {};
+  return { command: kinds[command.kind], operation, ...other, ...epoch, ...point, ...dropped, ...copied, ...lineage, ...tag };
 }
 
 const accountsAt = (world: World, address: string) => world.transport.client(address, Accounts);

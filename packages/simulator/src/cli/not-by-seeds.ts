@@ -173,17 +173,22 @@ export const notBySeeds: readonly NotBySeeds[] = [
   {
     rule: "geoKeysByDoorsOnly",
     why: "the location service of workload geo asks for no keys at its stamps' level: only one of a release before, or a stranger in its place, does",
-    test: "services/partition-manager/src/roles/role-commands.test.ts",
+    test: "services/partition-manager/src/roles/role-settings.test.ts",
   },
   {
     rule: "geoCopiesHaveKeys",
     why: "the primary pushes keys within seconds, and no run of workload geo reads a copy with its keys before that",
-    test: "services/partition-manager/src/roles/role-commands.test.ts",
+    test: "services/partition-manager/src/roles/role-settings.test.ts",
   },
   {
     rule: "geoSettingsBeforePromotion",
     why: "no run of workload geo changes the keys of an account",
     test: "services/location-service/src/copies/copy-settings.test.ts",
+  },
+  {
+    rule: "geoPromotedAsCompared",
+    why: "no process of workload geo says what is not so",
+    test: "services/partition-manager/src/roles/role-settings.test.ts",
   },
   {
     rule: "copiesAreNotAhead",

@@ -26,6 +26,9 @@ async function carriedAt(level: number): Promise<readonly string[]> {
       assert.equal((await place.idle(account)).stamp, to);
       await place.protectedBy(account);
       place.judge(account, to, false, `over to ${to}`);
+      const { promotedWith, accounts } = place.state(to);
+      assert.ok(promotedWith.length > 0);
+      for (const tag of promotedWith) assert.equal(tag, accounts.get(account)?.join());
     }
     unwrap(await place.location.unprotectAccount({ account }, call));
     await place.idle(account);

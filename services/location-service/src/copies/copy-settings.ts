@@ -80,6 +80,12 @@ export class CopySettings {
     }
   }
 
+  /** SHA-256 of the settings that the account has at its primary; undefined: it does not say. */
+  async tagAt(primary: string, name: string): Promise<Uint8Array | undefined> {
+    const told = await this.#inForce(name, primary);
+    return told.ok && told.value.tag.length > 0 ? told.value.tag : undefined;
+  }
+
   /** Ends without failure when the copy at `target` has the settings that the drained primary has. */
   async shipped({ name, primary, epoch }: AccountRecord, target: string): Promise<Outcome<unknown>> {
     const way = await this.#way(primary, target);

@@ -2,7 +2,7 @@
  * A stamp as the location service meets it: identity, leaders, disks, accounts and their roles. In memory; it forgets
  * nothing when its process crashes.
  */
-import { equalBytes, type Failed, neededLevels, type Outcome, ok, refused, utf8 } from "@stamp/base";
+import { equalBytes, type Failed, fromUtf8, neededLevels, type Outcome, ok, refused, utf8 } from "@stamp/base";
 import {
   type AccountRole,
   answersFromMs,
@@ -85,6 +85,8 @@ export interface StampState {
   lineage: number;
   /** Lineages that promotions came with; undefined: with none. */
   readonly promotedUnder: (number | undefined)[];
+  /** Hashes of settings that promotions came with, as text; empty: with none. */
+  readonly promotedWith: string[];
   /** Accounts whose commands are refused, as when the range of their row is not served. */
   refusing: ReadonlySet<string>;
   /** Accounts whose commands have no answer before the caller's deadline. */
@@ -115,6 +117,7 @@ export const stampState = (stampId: string, usedBytes: number, accounts: readonl
   removals: [],
   lineage: 0,
   promotedUnder: [],
+  promotedWith: [],
   refusing: new Set(),
   stuck: new Set(),
   obeyed: [],
@@ -307,6 +310,7 @@ export class FakeStamp implements Role {
     if (command.kind === "follow" && settings === undefined && state.level < neededLevels.pushedSettings)
       return refused("invalidArgument", "badRequest", "a copy needs its keys");
     if (command.kind === "promote") state.promotedUnder.push(command.copyLineage);
+    if (command.kind === "promote") state.promotedWith.push(fromUtf8(request.settingsTag));
     if (command.kind === "promote" && (command.copyLineage ?? state.lineage) < state.lineage)
       return refused("failedPrecondition", "staleLineage", "restored since");
     const obeyed = obey(roleAt(state, account), command, { copied: pointOf(state, account), acknowledged: [] }, rules);

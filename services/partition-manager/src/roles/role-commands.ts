@@ -30,7 +30,7 @@ import type { AccountOperation, AccountResult } from "../accounts/account-rows.t
 import { CopiesHere, type CopyFacts, type ToldCopy } from "./copies-here.ts";
 import { CopyWords } from "./copy-words.ts";
 import { type NamedRole, type ReadRoles, RolesHere } from "./roles-here.ts";
-import { locationMayCarry } from "./settings-gate.ts";
+import { levelUnheard, locationMayCarry } from "./settings-gate.ts";
 
 /** Runs an operation at the range of the account's row. */
 export type Execute = (operation: AccountOperation) => Promise<Outcome<AccountResult>>;
@@ -129,6 +129,8 @@ export class RoleCommands {
       const isPromoted = changed && command.kind === "promote" && held.value.role !== undefined;
       const isStale = isPromoted && (command.copyLineage ?? this.lineage) < this.lineage && rules.on("logsHaveLineages");
       if (isStale) return restoredSince(name);
+      const promoted = isPromoted ? this.#promotedWith(name, command, settings, held.value) : ok(settings);
+      if (!promoted.ok) return promoted;
       const copied = isPromoted ? await this.#stamp.copied(name, held.value.role) : ok([]);
       if (!copied.ok) return copied;
       const obeyed = isPromoted ? obey(held.value.role, command, { copied: copied.value, acknowledged: [] }, rules) : planned;
@@ -138,7 +140,7 @@ export class RoleCommands {
       const isFree = comesBack ? await this.#stamp.endRemoval(name, row.obeyed) : ok();
       if (!isFree.ok) return isFree;
       // The copy gets the settings of its primary, and keeps none of an earlier life of the account here.
-      const given = command.kind === "follow" ? (settings ?? create(AccountSchema)) : settings;
+      const given = command.kind === "follow" ? (settings ?? create(AccountSchema)) : promoted.value;
       const written = changed ? await write(name, held.value, row, given, execute) : ok(true);
       if (!written.ok) return written;
       if (!written.value) continue;
@@ -153,11 +155,23 @@ export class RoleCommands {
   #mayCarry(name: string, { kind }: RoleCommand, settings: Account | undefined): Outcome<void> {
     if (settings !== undefined) return this.#locationMayCarry();
     if (kind !== "follow" || this.#allows(neededLevels.pushedSettings)) return ok();
+    if (this.#stamp.level() === undefined) return levelUnheard;
     return refused(
       "invalidArgument",
       "badRequest",
       `below feature level ${neededLevels.pushedSettings} a copy of account ${name} needs its keys`,
     );
+  }
+
+  /**
+   * Returns the settings that are written with a promotion: those that came with it, or those of the copy if the drained primary has the same.
+   * Writing them leaves no time for others between the comparison and the promotion.
+   */
+  #promotedWith(name: string, command: RoleCommand, settings: Account | undefined, { account }: Held): Outcome<Account | undefined> {
+    const tag = command.kind === "promote" ? command.settingsTag : undefined;
+    if (settings !== undefined || tag === undefined || account === undefined) return ok(settings);
+    if (!this.#world.rules.on("geoPromotedAsCompared")) return ok(undefined);
+    return equalBytes(tag, this.words.tagOf(account)) ? ok(account) : notOfPrimary(name);
   }
 
   #locationMayCarry(): Outcome<void> {
@@ -346,6 +360,14 @@ function notFollowed(name: string, epoch: number, role: AccountRole | undefined)
 
 const otherSettings = (name: string): Failed =>
   refused("failedPrecondition", "conflict", `the copy of account ${name} has other settings than its primary: that pushes them to it`);
+
+const notOfPrimary = (name: string): Failed =>
+  refused(
+    "unavailable",
+    "notReady",
+    `account ${name} is not promoted here: this stamp has other keys and settings than the drained primary, which gives them again. ` +
+      "If it goes on, a front-end of this stamp says what is not so: compare ./stamp account get at both stamps",
+  );
 
 /** Part of an account that its copy shares with it. */
 const settingsOf = ({ keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes }: Account) => ({

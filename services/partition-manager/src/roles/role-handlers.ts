@@ -142,7 +142,7 @@ const sorted = (numbers: bigint[]): bigint[] => numbers.sort((a, b) => Number(a 
 const wrong = (message: string) => refused("invalidArgument", "badRequest", message);
 
 function commandOf(request: ObeyRequest): Outcome<Command> {
-  const { account, copyLineage, peer, peerDoors, settings } = request;
+  const { account, copyLineage, peer, peerDoors, settings, settingsTag } = request;
   const operation = fromWire(request.operation);
   if (operation < 1) return wrong("operations of the location service are numbered from 1");
   const needsPeer = [RoleCommand.FOLLOW, RoleCommand.PAIR, RoleCommand.PROMOTE, RoleCommand.DEMOTE] as const;
@@ -159,8 +159,10 @@ function commandOf(request: ObeyRequest): Outcome<Command> {
       return ok({ kind: "drain", operation });
     case RoleCommand.UNDRAIN:
       return ok({ kind: "undrain", operation });
-    case RoleCommand.PROMOTE:
-      return ok({ kind: "promote", operation, ...other, ...(copyLineage !== undefined && { copyLineage: fromWire(copyLineage) }) });
+    case RoleCommand.PROMOTE: {
+      const lineage = copyLineage === undefined ? {} : { copyLineage: fromWire(copyLineage) };
+      return ok({ kind: "promote", operation, ...other, ...lineage, ...(settingsTag.length > 0 && { settingsTag }) });
+    }
     case RoleCommand.DEMOTE:
       return ok({ kind: "demote", operation, point: pointOf(request), ...other, ...copied });
     case RoleCommand.UNPAIR:

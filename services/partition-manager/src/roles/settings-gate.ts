@@ -6,11 +6,16 @@
  */
 import { neededLevels, type Outcome, ok, type Rules, refused } from "@stamp/base";
 
+export const levelUnheard = refused(
+  "unavailable",
+  "notReady",
+  "this partition manager has not heard the feature level of its stamp yet: ask again",
+);
+
 /** Returns ok if a location service may carry keys and settings. `level`: feature level of the stamp; undefined: not heard yet. */
 export function locationMayCarry(rules: Rules, level: number | undefined): Outcome<void> {
   if (!rules.on("geoKeysByDoorsOnly")) return ok();
-  if (level === undefined)
-    return refused("unavailable", "notReady", "this partition manager has not heard the feature level of its stamp yet: ask again");
+  if (level === undefined) return levelUnheard;
   if (level < neededLevels.pushedSettings) return ok();
   return refused(
     "failedPrecondition",

@@ -71,13 +71,13 @@ export const geoRows: readonly FaultRow[] = [
   {
     fault: "a location service, or who has taken its place, asks a stamp for keys of accounts, or brings some",
     rules: ["geoKeysByDoorsOnly"],
-    tests: ["packages/simulator/src/geo/location-keys.test.ts", "services/partition-manager/src/roles/role-commands.test.ts"],
+    tests: ["packages/simulator/src/geo/location-keys.test.ts", "services/partition-manager/src/roles/role-settings.test.ts"],
     faults: [],
   },
   {
     fault: "the rows of a copy are complete before its keys have come, or a key is rotated right before a planned failover",
-    rules: ["geoCopiesHaveKeys", "geoSettingsBeforePromotion"],
-    tests: ["services/partition-manager/src/roles/role-commands.test.ts", "services/location-service/src/copies/copy-settings.test.ts"],
+    rules: ["geoCopiesHaveKeys", "geoSettingsBeforePromotion", "geoPromotedAsCompared"],
+    tests: ["services/partition-manager/src/roles/role-settings.test.ts", "services/location-service/src/copies/copy-settings.test.ts"],
     faults: ["link cut"],
   },
   {
