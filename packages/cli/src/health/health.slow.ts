@@ -37,12 +37,15 @@ const here = ["--data", dataDir] as const;
 
 let reserved: ReservedPorts | undefined;
 
+/** An option that is given twice is refused. */
+const waiting = (flags: readonly string[]): readonly string[] => (flags.includes("--ready-timeout-s") ? [] : ["--ready-timeout-s", "120"]);
+
 /** The first start on a folder chooses ports, which stay reserved; later ones remember them. */
 async function up(...flags: readonly string[]): Promise<Ran> {
-  if (!isFirst()) return await stamp("up", "-d", "--ready-timeout-s", "120", ...here, ...flags);
+  if (!isFirst()) return await stamp("up", "-d", ...waiting(flags), ...here, ...flags);
   await reserved?.release();
   reserved = await reservePorts();
-  return await stamp("up", "-d", "--ready-timeout-s", "120", ...here, "--port-base", String(reserved.portBase), ...flags);
+  return await stamp("up", "-d", ...waiting(flags), ...here, "--port-base", String(reserved.portBase), ...flags);
 }
 
 const isFirst = (): boolean => new DataFolder(dataDir).isNew;
