@@ -43,9 +43,9 @@ export function addStream(program: Command): void {
 
 function addChanges(stream: Command): void {
   const withEpoch = (command: Command): Command =>
-    command.option("--owner-epoch <number>", "default: the one that is recorded", ownerEpoch);
+    command.option("--owner-epoch <number>", "owner epoch of the call; default: the one that is recorded", ownerEpoch);
   make(stream, "create <name>", "a new stream without extents")
-    .option("--owner-epoch <number>", "of its first owner", ownerEpoch, "1")
+    .option("--owner-epoch <number>", "owner epoch of its first owner", ownerEpoch, "1")
     .action(async (name: string, _options, command: Command) => {
       const ownerEpoch = epochOption(command) ?? 1n;
       await change(command, name, (inspector) =>

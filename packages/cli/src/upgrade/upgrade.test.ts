@@ -74,7 +74,7 @@ test("upgrade: a stamp that proves no name at a geo door keeps the level where i
   const door = stampThatBecomes(all(withLevel(3), nameless)(healthy), withLevel(3)(healthy), healthy);
   assert.deepEqual(await finalize(door, 10_000), { level: featureLevel, before: 3 });
   assert.deepEqual(door.recorded, [featureLevel]);
-  // Nobody is in the way of a level that the stamp has.
+  // When the stamp has the level already, no peer is in its way.
   assert.deepEqual(upgradeStateOf(nameless(healthy)).inTheWay, []);
 });
 

@@ -3,10 +3,10 @@
  * beside it: the others give it everything (docs/design/consensus.md).
  *
  *   consensus-store       number of the store that counts; absent: 1
- *   stores/consensus-<n>  that store; n - 1 is the one that was set aside last
+ *   stores/consensus-<n>  that store; the one that was set aside last is n - 1
  *
  * Invariants:
- *   - A damaged store is never written to, and never taken for an empty one that may begin a stamp.
+ *   - Nothing is written to a damaged store. A member that has set one aside begins no stamp, as an empty one may.
  *   - One store that was set aside is kept: damage that comes again does not fill the disk.
  */
 import { fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
@@ -40,7 +40,7 @@ export async function openFolder(world: World): Promise<Outcome<Folder>> {
   );
 }
 
-/** The store is closed. The next one that is opened is empty. */
+/** Leaves a store, which is closed, where it is; the next one that is opened is empty. */
 export async function setStoreAside(world: World, why: string): Promise<void> {
   const number = await numberIn(world);
   world.logger.error("the member's store is set aside; an empty one takes everything from the other members", {

@@ -133,7 +133,7 @@ export class MemberStore {
     return this.#snapshot.index;
   }
 
-  /** Begins the history of a new store: this member's folder is the first one that has it. */
+  /** Makes an empty store the first one of a new stamp: its snapshot, and a lineage that no other store has yet. */
   async begin(snapshot: SnapshotMeta, lineage: Uint8Array): Promise<Stored> {
     assert(this.#lineage.length === 0, "a history begins in an empty store");
     this.#lineage = lineage;

@@ -83,7 +83,7 @@ export class Member {
     this.#raft = new Raft({
       id: options.name,
       session: sessionOf(world),
-      // Nobody else could know better. With other voters no folder is believed.
+      // If this member is the only voter, nobody else can know better. With other voters no folder is believed.
       trusted: voters.length === 1 && voters[0] === options.name,
       stored,
       applied: store.applied.index,

@@ -3,7 +3,7 @@
  *
  * Invariants:
  *   - Nothing waits for a member: a call that fails loses its messages, and a queue that is full loses its oldest. Raft sends again.
- *   - Every call says of which lineage the sender's rows are (rule consensusSameLineage).
+ *   - Every call carries the lineage of the sender's rows (rule consensusSameLineage).
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Address, sleep, type World } from "@stamp/ports";
