@@ -44,13 +44,13 @@ describe("copies over plain HTTP", () => {
     const append = here.getAppendBlobClient("a");
     await append.create();
     for (const copy of [
-      blob.syncUploadFromURL(url, { sourceAuthorization }),
-      blob.stageBlockFromURL(blockId(0), url, 0, 2, { sourceAuthorization }),
-      blob.syncCopyFromURL(url, { sourceAuthorization }),
-      pages.uploadPagesFromURL(url, 0, 0, 512, { sourceAuthorization }),
-      append.appendBlockFromURL(url, 0, 2, { sourceAuthorization }),
+      () => blob.syncUploadFromURL(url, { sourceAuthorization }),
+      () => blob.stageBlockFromURL(blockId(0), url, 0, 2, { sourceAuthorization }),
+      () => blob.syncCopyFromURL(url, { sourceAuthorization }),
+      () => pages.uploadPagesFromURL(url, 0, 0, 512, { sourceAuthorization }),
+      () => append.appendBlockFromURL(url, 0, 2, { sourceAuthorization }),
     ]) {
-      const { statusCode, code } = await failure(copy);
+      const { statusCode, code } = await failure(copy());
       assert.deepEqual([statusCode, code], [400, "InvalidHeaderValue"]);
     }
     assert.equal(asked, 0);
@@ -71,13 +71,13 @@ describe("copies over plain HTTP", () => {
     const append = here.getAppendBlobClient("a");
     await append.create();
     for (const copy of [
-      blob.stageBlockFromURL(blockId(0), file),
-      append.appendBlockFromURL(file, 0, body.length),
-      blob.syncUploadFromURL(file, { copySourceBlobProperties: false }),
-      blob.syncUploadFromURL(file, { blobHTTPHeaders: { blobContentEncoding: "br" } }),
-      blob.syncCopyFromURL(`http://${host}/get`),
+      () => blob.stageBlockFromURL(blockId(0), file),
+      () => append.appendBlockFromURL(file, 0, body.length),
+      () => blob.syncUploadFromURL(file, { copySourceBlobProperties: false }),
+      () => blob.syncUploadFromURL(file, { blobHTTPHeaders: { blobContentEncoding: "br" } }),
+      () => blob.syncCopyFromURL(`http://${host}/get`),
     ]) {
-      const { statusCode, code } = await failure(copy);
+      const { statusCode, code } = await failure(copy());
       assert.deepEqual([statusCode, code], [400, "CannotVerifyCopySource"]);
     }
     const kept = async (): Promise<(string | undefined)[]> => {

@@ -15,6 +15,7 @@ import { ok, refused, unwrap } from "@stamp/base";
 import type { ServedService } from "@stamp/ports";
 import { served, servedPartly } from "@stamp/ports";
 import { ExtentNode, FrontEnd, GetLeaseRequestSchema, LockService, Status } from "@stamp/wire";
+import { NodeClock } from "../clock.ts";
 import { hostAndPort } from "./address.ts";
 import { headBytes, kinds, writeHead } from "./bus/frame-assembler.ts";
 import { openCredential, SecretCredential } from "./credentials/secret-credential.ts";
@@ -270,7 +271,10 @@ test("server: closing with grace answers what is running and refuses what comes,
 test("server: closing with grace lets a stream go on past keepalive pings, counts what it cuts, and the caller learns of it", async (t) => {
   const secret = new SecretCredential(["the secret of this stamp, 32 characters and more"]);
   const options = { limits: { keepAliveEveryMs: 50, keepAliveTimeoutMs: 60_000 }, credential: () => secret };
-  const [server, client] = [new GrpcTransport(options), new GrpcTransport(options)];
+  // The server's time stands until the test moves it, so that a slow machine cuts nothing before its turn.
+  let nowMs = 0;
+  const clock = Object.assign(new NodeClock(), { monotonicMs: () => nowMs });
+  const [server, client] = [new GrpcTransport({ ...options, clock }), new GrpcTransport(options)];
   t.after(() => client.close());
   let entered = 0;
   const listener = await server.serve("127.0.0.1:0", [
@@ -302,6 +306,7 @@ test("server: closing with grace lets a stream go on past keepalive pings, count
   assert.ok(!late.ok && late.failure.reason === "stopping" && late.failure.applied === "no", JSON.stringify(late));
   ends.resolve();
   assert.equal(unwrap(await ending).contentLengthBytes, 20n);
+  nowMs += 1_500;
   assert.equal(await closed, 1);
   const cut = await tooLong;
   assert.ok(
