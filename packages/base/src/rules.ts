@@ -136,6 +136,7 @@ export type RuleName =
   | "geoCopiesHaveKeys"
   | "geoSettingsBeforePromotion"
   | "geoPromotedAsCompared"
+  | "geoRemovedKeepNoKeys"
   | "geoSeedingHoldsCommits"
   | "geoCopiesNotCollected"
   | "geoReportedBytesCount"

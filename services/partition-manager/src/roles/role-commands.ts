@@ -139,8 +139,7 @@ export class RoleCommands {
       const comesBack = changed && held.value.role?.role === "removed" && row.role !== "removed";
       const isFree = comesBack ? await this.#stamp.endRemoval(name, row.obeyed) : ok();
       if (!isFree.ok) return isFree;
-      // The copy gets the settings of its primary, and keeps none of an earlier life of the account here.
-      const given = command.kind === "follow" ? (settings ?? create(AccountSchema)) : promoted.value;
+      const given = this.#given(command, promoted.value);
       const written = changed ? await write(name, held.value, row, given, execute) : ok(true);
       if (!written.ok) return written;
       if (!written.value) continue;
@@ -172,6 +171,15 @@ export class RoleCommands {
     if (settings !== undefined || tag === undefined || account === undefined) return ok(settings);
     if (!this.#world.rules.on("geoPromotedAsCompared")) return ok(undefined);
     return equalBytes(tag, this.words.tagOf(account)) ? ok(account) : notOfPrimary(name);
+  }
+
+  /**
+   * Returns the settings that are written with a role; undefined: those of the row stay. A copy gets the settings of its primary, and keeps none of an
+   * earlier life of the account here. A stamp that gives the account up keeps no keys of it.
+   */
+  #given({ kind }: RoleCommand, settings: Account | undefined): Account | undefined {
+    if (kind === "follow") return settings ?? create(AccountSchema);
+    return kind === "remove" && this.#world.rules.on("geoRemovedKeepNoKeys") ? create(AccountSchema) : settings;
   }
 
   #locationMayCarry(): Outcome<void> {

@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { unwrap } from "@stamp/base";
 import type { AccountRole } from "@stamp/geo";
-import { type Account, AccountSchema } from "@stamp/wire";
-import { account, failure, peer, Stamp, settings } from "./testing/stamp-of-roles.ts";
+import { type Account, AccountSchema, EncryptionScopeSchema } from "@stamp/wire";
+import { account, alone, failure, peer, Stamp, settings } from "./testing/stamp-of-roles.ts";
 
 test("role commands: from the level on, and before it is heard, no settings are taken from a location service, and a copy begins with none", async () => {
   for (const level of [4, undefined]) {
@@ -44,7 +44,10 @@ test("role commands: rule geoCopiesHaveKeys off, a copy without keys becomes sec
 test("role commands: a copy without keys does not become secondary, also where an earlier life of the account left some", async () => {
   const stamp = new Stamp();
   unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings));
+  // Releases before left the keys in the row.
+  stamp.restarted("geoRemovedKeepNoKeys");
   unwrap(await stamp.obey({ kind: "remove", operation: 3 }));
+  stamp.restarted();
   stamp.level = 4;
   assert.deepEqual(stamp.rows.get(account)?.keys, ["a2V5"]);
   unwrap(await stamp.obey({ kind: "follow", operation: 4, epoch: 1, peer }));
@@ -61,6 +64,25 @@ test("role commands: a copy without keys does not become secondary, also where a
   unwrap(await stamp.obey({ kind: "follow", operation: 6, epoch: 1, peer }));
   const confirmed = async (given?: Account) => unwrap(await stamp.commands.confirm(account, 1, tag, given, stamp.execute));
   assert.deepEqual([held()?.keys, await confirmed(), await confirmed(settings), await confirmed()], [[], false, true, true]);
+});
+
+test("role commands: a stamp keeps no keys and settings of an account that is removed from it, as a copy or as a primary that was deposed", async () => {
+  const scope = create(EncryptionScopeSchema, { name: "s", key: new Uint8Array(32) });
+  const whole = create(AccountSchema, { ...settings, delegationSecret: new Uint8Array(32), encryptionScopes: [scope] });
+  for (const deposed of [false, true]) {
+    const stamp = deposed ? alone() : new Stamp();
+    if (deposed) {
+      unwrap(await stamp.obey({ kind: "pair", operation: 2, peer }));
+      unwrap(await stamp.obey({ kind: "demote", operation: 3, peer, point: [] }));
+    } else {
+      unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, whole));
+      assert.equal(stamp.rows.get(account)?.encryptionScopes.length, 1);
+    }
+    unwrap(await stamp.obey({ kind: "remove", operation: 4 }));
+    const { keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes } = stamp.rows.get(account) as Account;
+    assert.deepEqual([stamp.role?.role, keys, encryptionScopes, serviceProperties], ["removed", [], [], {}]);
+    assert.deepEqual([delegationSecret.length, configuredDigest.length], [0, 0]);
+  }
 });
 
 test("role commands: a location service vouches for the settings that the copy has, and for no others", async () => {

@@ -81,6 +81,12 @@ export const geoRows: readonly FaultRow[] = [
     faults: ["link cut"],
   },
   {
+    fault: "whoever holds a stamp reads the keys of an account that was removed from it",
+    rules: ["geoRemovedKeepNoKeys"],
+    tests: ["services/partition-manager/src/roles/role-settings.test.ts"],
+    faults: [],
+  },
+  {
     fault: "a process with the primary's secret ships rows of commits that the primary never makes",
     rules: ["copiesAreNotAhead"],
     tests: ["packages/simulator/src/geo/ahead.test.ts"],
