@@ -156,11 +156,25 @@ export function planFinishFragmentRepair(
   return change(withRemoved(record, [old]));
 }
 
-/** Records the checksums of the fragments of an extent that an earlier release coded. Refused if the record has changed since `extent`. */
-export function planRecordFragmentChecksums(state: StreamState, extent: ExtentRecord, checksums: readonly number[]): Outcome<Plan> {
-  const { coded, id, version } = extent;
+/**
+ * Records the checksums of the fragments of an extent that an earlier release coded. Refused if the record has changed since `extent`. `wrong`: index
+ * of a fragment that has another one. It is given up here, in the same transaction, and its place names a version that no file has: so every later
+ * leader finds it missing, and has it made anew. `heldVersion`: see above.
+ */
+export function planRecordFragmentChecksums(
+  state: StreamState,
+  extent: ExtentRecord,
+  checksums: readonly number[],
+  wrong?: { readonly index: number; readonly heldVersion: number },
+): Outcome<Plan> {
+  const { coded, id } = extent;
   if (coded === undefined || state.extent(id) !== extent) return conflict(`extent ${id} has changed meanwhile`);
-  return change({ ...extent, version: extentVersion(version + 1), coded: { ...coded, checksums } });
+  const version = extentVersion(Math.max(extent.version, wrong?.heldVersion ?? 0) + 1);
+  const record = { ...extent, version, coded: { ...coded, checksums } };
+  const old = wrong === undefined ? undefined : coded.fragments[wrong.index];
+  if (wrong === undefined || old === undefined) return change(record);
+  const fragments = coded.fragments.with(wrong.index, { ...old, version });
+  return change(withRemoved({ ...record, coded: { ...record.coded, fragments } }, [old]));
 }
 
 /** Every replica is durable and has the checksum of the extent: it is replicated from here on, its fragments are garbage. */

@@ -95,7 +95,39 @@ export class AttemptSteps {
     if (sent.length > 0 && told.length > 0 && told.some((checksum, index) => checksum !== sent[index]))
       return refused("dataLoss", "damaged", `extent ${extent.id} was verified with other fragments than were made`);
     const checksums = verifiedChecksums(this.#term, extent, attempt.profile, told);
-    return checksums.ok ? ok({ bytesRead: 0, checksums: checksums.value }) : checksums;
+    if (!checksums.ok) return checksums;
+    // The data fragments join to the extent's checksum, but nobody else has said what the coding fragments have.
+    if (sent.length === 0 && checksums.value !== undefined) {
+      const named = attempt.targets.map((target) => ({ ...target, version: attempt.version }));
+      const agreed = await this.#agreed(extent, attempt.profile, verifier, named, targets, checksums.value);
+      if (!agreed.ok) return agreed;
+    }
+    return ok({ bytesRead: 0, checksums: checksums.value });
+  }
+
+  /** Has another node than `first` verify the same fragments: it, and the nodes that have them, compare what they find with `checksums`. */
+  async #agreed(
+    extent: ExtentRecord,
+    profile: string,
+    first: ReplicaPlace,
+    places: readonly ReplicaPlace[],
+    fragments: readonly ReturnType<AttemptSteps["target"]>[],
+    checksums: readonly number[],
+  ): Promise<Outcome<void>> {
+    const second = places.find((place) => place.nodeId !== first.nodeId && this.#term.nodes.reachable(place));
+    if (second === undefined) return refused("unavailable", "noPlacement", `no second node can verify the fragments of extent ${extent.id}`);
+    const request = {
+      smTerm: toWire(this.#term.number),
+      extent: { ...codedOnWire(extent, profile), fragmentChecksums: [...checksums] },
+      fragments: [...fragments],
+      partial: true,
+    };
+    const verified = await this.#call(second, extent, (node, timeoutMs) => node.verifyFragments(request, { timeoutMs }));
+    if (!verified.ok) return verified;
+    const told = verified.value.fragmentChecksums;
+    if (told.length > 0 && told.some((checksum, index) => checksum !== checksums[index]))
+      return refused("dataLoss", "damaged", `two nodes find other checksums of the fragments of extent ${extent.id}`);
+    return ok();
   }
 
   async #repair(extent: ExtentRecord, attempt: Repair): Promise<Outcome<AttemptDone>> {
@@ -146,7 +178,11 @@ export class AttemptSteps {
       partial: true,
     };
     const verified = await this.#call(verifier, extent, (node, timeoutMs) => node.verifyFragments(request, { timeoutMs }));
-    return verified.ok ? verifiedChecksums(this.#term, extent, profile, verified.value.fragmentChecksums) : verified;
+    if (!verified.ok) return verified;
+    const checksums = verifiedChecksums(this.#term, extent, profile, verified.value.fragmentChecksums);
+    if (!checksums.ok || checksums.value === undefined) return checksums;
+    const agreed = await this.#agreed(extent, profile, verifier, extent.coded?.fragments ?? [], fragments, checksums.value);
+    return agreed.ok ? checksums : agreed;
   }
 
   async #decode(extent: ExtentRecord, attempt: Decoding): Promise<Outcome<AttemptDone>> {

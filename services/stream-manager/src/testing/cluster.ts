@@ -5,7 +5,7 @@ import { rulesWithout, unwrap, utf8 } from "@stamp/base";
 import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
 import { LeaderCalls } from "@stamp/metadata-store";
-import type { Client } from "@stamp/ports";
+import type { Client, World } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
 import type { ExtentLocation, SealAndAllocateResponse, StreamInfo } from "@stamp/wire";
 import { ExtentNode, StreamManager } from "@stamp/wire";
@@ -61,9 +61,10 @@ export class Cluster {
     });
   }
 
-  addManager(name: string, more: Partial<StreamManagerConfig> = {}): void {
+  /** `around`: the world that it sees. */
+  addManager(name: string, more: Partial<StreamManagerConfig> = {}, around: (world: World) => World = (world) => world): void {
     const config = streamManagerSchema.parse({ name, listen: name, lockService: "lock", ...more });
-    this.sim.addProcess(name, (world) => new StreamManagerRole(world, config));
+    this.sim.addProcess(name, (world) => new StreamManagerRole(around(world), config));
   }
 
   sm<T>(work: (manager: Client<typeof StreamManager>, timeoutMs: number) => Promise<Outcome<T>>, timeoutMs = 20_000): Promise<Outcome<T>> {

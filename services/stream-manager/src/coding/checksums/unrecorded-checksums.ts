@@ -5,6 +5,7 @@
  *
  * Invariants:
  * - Nothing is recorded below the feature level, and nothing that does not give the extent's checksum.
+ * - A wrong fragment is given up by the transaction that records the checksums, so that no later leader takes it for intact.
  * - Only extents whose fragments are all intact, as far as is known, are compared. The repair of another one compares by itself (`AttemptSteps`).
  * - One that could not be compared rests for an hour: no read of clients waits for it.
  */
@@ -82,7 +83,7 @@ export class UnrecordedChecksums {
       if (this.#term.ended.aborted) return;
       if (!others.ok) continue;
       logger.error("a fragment is not what its extent was coded to: it is made anew", { extent: extent.id, index, node: place.nodeId });
-      await this.#record(extent, others.value, place);
+      await this.#record(extent, others.value, index);
       return;
     }
     const why = compared.failure.message;
@@ -97,14 +98,18 @@ export class UnrecordedChecksums {
     return steps.verify({ ...extent, coded }, coded.profile, verifier, named);
   }
 
-  async #record(extent: Coded, checksums: readonly number[] | undefined, wrong?: FragmentPlace): Promise<void> {
-    const { ended, ledger } = this.#term;
+  /** `wrong`: index of a fragment that is not what the checksums say. */
+  async #record(extent: Coded, checksums: readonly number[] | undefined, wrong?: number): Promise<void> {
+    const { ended, ledger, state } = this.#term;
     if (checksums === undefined || ended.aborted) return;
-    const recorded = await ledger.commit((state) => planRecordFragmentChecksums(state, extent, checksums));
+    const { held, found } = this.#parts;
+    const given = wrong === undefined ? undefined : { index: wrong, heldVersion: held.heldVersion(extent) };
+    const recorded = await ledger.commit((now) => planRecordFragmentChecksums(now, extent, checksums, given));
     if (!recorded.ok) return;
     this.#rests.delete(extent.id);
-    if (wrong === undefined) return;
-    this.#parts.held.missing(extent.id, wrong);
-    this.#parts.found();
+    const place = wrong === undefined ? undefined : state.extent(extent.id)?.coded?.fragments[wrong];
+    if (place === undefined) return;
+    held.missing(extent.id, place);
+    found();
   }
 }
