@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { concatBytes, type Outcome, ok, ownerEpoch, unwrap } from "@stamp/base";
+import { concatBytes, type Outcome, ok, ownerEpoch, type RuleName, unwrap } from "@stamp/base";
 import { type Profile, profileOf } from "@stamp/erasure";
 import { fragmentBytesOf } from "@stamp/extent";
 import type { CallOptions, World } from "@stamp/ports";
@@ -208,6 +208,65 @@ test("coded reads: bytes that change on their way from a node are not given; the
     await coded.readAll(reader);
     assert.ok(flipped > 0);
   });
+});
+
+/**
+ * Puts a fragment with one flipped bit, which its own table calls intact, in the place of a data fragment, and crashes the node of another one. Returns
+ * how many ranges inside blocks are read wrong, with the checksums of fragments in the places.
+ */
+async function wrongRanges(seed: number, without: readonly RuleName[]): Promise<number> {
+  const [dead, wrong] = [0, 1];
+  const coded = new Coded(seed, "rs-4-2", undefined, { without });
+  let wrongCount = 0;
+  await coded.run(async () => {
+    const { names, fragmentBytes, sim } = coded;
+    const { crc32c } = sim.world("tester").digest;
+    const { extentId, sealedLengthBytes, coded: places } = coded.location;
+    const node = (name: string) => sim.world("tester").transport.client(name, ExtentFragments);
+    const read = { extentId: BigInt(extentId), offsetBytes: 0n, lengthBytes: fragmentBytes, version: 3n };
+    const contents: Uint8Array[] = [];
+    for (const index of places.fragments.keys())
+      contents.push(unwrap(await node(names[index] as string).readFragment({ ...read, index }, { timeoutMs })).payload.slice());
+    const { checksum = 0 } = unwrap(await node(names[0] as string).listFragments({ withHeads: true }, { timeoutMs })).fragments[0] ?? {};
+    const bad = (contents[wrong] as Uint8Array).slice();
+    bad[30_000] = (bad[30_000] as number) ^ 4;
+    const { stampId, diskId, smTerm } = sim.role(names[wrong] as string)?.status.facts ?? {};
+    const of = {
+      smTerm: BigInt(Number(smTerm)),
+      stampId: String(stampId),
+      diskId: String(diskId),
+      maker: "faulty",
+      version: 4n,
+      index: wrong,
+    };
+    const extent = { extentId: BigInt(extentId), profile: "rs-4-2", sealedLengthBytes: BigInt(sealedLengthBytes), checksum };
+    for (let at = 0; at < fragmentBytes; at += 1 << 20) {
+      const payload = bad.slice(at, at + (1 << 20));
+      const piece = { offsetBytes: BigInt(at), payload, payloadChecksum: crc32c(payload), last: at + payload.length === fragmentBytes };
+      unwrap(await node(names[wrong] as string).writeFragment({ ...of, extent, ...piece }, { timeoutMs }));
+    }
+    const fragments = places.fragments.map((place, index) => ({
+      ...place,
+      version: index === wrong ? 4 : 3,
+      checksum: crc32c(contents[index] as Uint8Array),
+    }));
+    coded.location = { ...coded.location, coded: { ...places, checksum, fragments } };
+    sim.crash(names[dead] as string, { stayDown: true });
+    const reader = coded.reader("reader");
+    for (const { place, bytes } of coded.written) {
+      for (let at = 0; at < bytes.length; at += 9_000) {
+        const part = { ...place, offsetBytes: place.offsetBytes + at, lengthBytes: Math.min(9_000, bytes.length - at) };
+        const answer = unwrap(await reader.read(part, { timeoutMs }));
+        if (Buffer.compare(answer, bytes.subarray(at, at + part.lengthBytes)) !== 0) wrongCount += 1;
+      }
+    }
+  });
+  return wrongCount;
+}
+
+test("coded reads: a range inside a block is not read or decoded from a fragment that is not the recorded one", async () => {
+  for (const seed of [50, 51]) assert.equal(await wrongRanges(seed, []), 0);
+  assert.ok((await wrongRanges(50, ["fragmentsCompared"])) > 0, "without the rule");
 });
 
 test("coded reads: a fragment of another code with the same name is not read, and disproves the place", async () => {

@@ -115,7 +115,8 @@ export class AttemptSteps {
     checksums: readonly number[],
   ): Promise<Outcome<void>> {
     const second = places.find((place) => place.nodeId !== first.nodeId && this.#term.nodes.reachable(place));
-    if (second === undefined) return refused("unavailable", "noPlacement", `no second node can verify the fragments of extent ${extent.id}`);
+    if (second === undefined)
+      return refused("unavailable", "noPlacement", `no second node can verify the fragments of extent ${extent.id}`);
     const request = {
       smTerm: toWire(this.#term.number),
       extent: { ...codedOnWire(extent, profile), fragmentChecksums: [...checksums] },

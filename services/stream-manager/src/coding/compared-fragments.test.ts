@@ -4,7 +4,19 @@ import { neededLevels, ok, type RuleName, unknownOutcome, unwrap } from "@stamp/
 import { fragmentBytesOf, fragmentChunkBytes } from "@stamp/extent";
 import type { Client, Transport } from "@stamp/ports";
 import { ExtentFragments } from "@stamp/wire";
-import { clusterOf, code, config, contentOf, fragments, infoOf, isCoded, names, type Sealed, sealed, timeoutMs } from "../testing/coding-harness.ts";
+import {
+  clusterOf,
+  code,
+  config,
+  contentOf,
+  fragments,
+  infoOf,
+  isCoded,
+  names,
+  type Sealed,
+  sealed,
+  timeoutMs,
+} from "../testing/coding-harness.ts";
 import { setLevel, stampOfBefore } from "../testing/stamp-of-before.ts";
 import { AttemptSteps } from "./attempt-steps.ts";
 import { HeldFragments } from "./held-fragments.ts";
@@ -99,7 +111,10 @@ async function isThere(cluster: Cluster, extent: Sealed, index: number): Promise
   const info = await infoOf(cluster, extent.id);
   const place = info?.coded?.fragments[index];
   if (info === undefined || place === undefined || info.attempt !== "") return false;
-  const recorded = { ...(info.checksum !== undefined && { checksum: info.checksum }), ...(place.checksum !== undefined && { fragmentChecksum: place.checksum }) };
+  const recorded = {
+    ...(info.checksum !== undefined && { checksum: info.checksum }),
+    ...(place.checksum !== undefined && { fragmentChecksum: place.checksum }),
+  };
   const request = { extentId: extent.id, version: place.version, index, offsetBytes: 0n, lengthBytes: 1, ...recorded };
   return (await fragments(cluster, place.address).readFragment(request, { timeoutMs })).ok;
 }
@@ -158,7 +173,14 @@ test("coding: a leader that dies when it has recorded the checksums leaves a wro
     assert.deepEqual(await contentOf(cluster, extent), extent.content);
     await cluster.until(
       "the wrong file is deleted",
-      async () => names.every((name) => cluster.sim.disk(name).paths().filter((path) => path.endsWith(".fragment")).length <= 1),
+      async () =>
+        names.every(
+          (name) =>
+            cluster.sim
+              .disk(name)
+              .paths()
+              .filter((path) => path.endsWith(".fragment")).length <= 1,
+        ),
       120_000,
     );
   });
