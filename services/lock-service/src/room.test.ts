@@ -19,7 +19,7 @@ async function onDisk(space: DiskSpace, work: (on: Disk) => Promise<void>): Prom
 class Disk {
   space: DiskSpace;
   looks = 0;
-  /** Of an allocation. */
+  /** Number of allocations that were tried. */
   tries = 0;
   readonly files = new Set<string>();
   failure: Error | undefined;

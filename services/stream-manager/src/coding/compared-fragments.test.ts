@@ -216,7 +216,7 @@ test("coding: the checksums of an older extent are recorded if two nodes find th
     const flips = flipsChecksum(cluster, extent, () => true);
     unwrap(await setLevel(cluster, neededLevels.fragmentChecksums));
     const isRecorded = async (): Promise<boolean> => (await recordedOf(cluster, extent))?.every((each) => each !== undefined) === true;
-    // What could not be compared rests for an hour.
+    // An extent that could not be compared is left alone for an hour.
     await cluster.until("recorded", isRecorded, 4_000_000);
     assert.equal(flips.count, 1);
     for (let index = 0; index < 6; index++)
