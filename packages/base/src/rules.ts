@@ -113,6 +113,8 @@ export type RuleName =
   | "copiesReadBeforeTold"
   | "fragmentsOfTheirCode"
   | "fragmentsCompared"
+  | "checksumsAgreed"
+  | "wrongFragmentGivenUp"
   | "fragmentSynced"
   | "fragmentWrittenOnce"
   | "fragmentChunkVerified"

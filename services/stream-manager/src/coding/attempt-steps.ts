@@ -105,7 +105,10 @@ export class AttemptSteps {
     return ok({ bytesRead: 0, checksums: checksums.value });
   }
 
-  /** Has another node than `first` verify the same fragments: it, and the nodes that have them, compare what they find with `checksums`. */
+  /**
+   * Has another node than `first` verify the same fragments: it, and the nodes that have them, compare what they find with `checksums`. Rule
+   * `checksumsAgreed`: one node's flipped bit would be recorded, and a good fragment be refused for ever.
+   */
   async #agreed(
     extent: ExtentRecord,
     profile: string,
@@ -114,6 +117,7 @@ export class AttemptSteps {
     fragments: readonly ReturnType<AttemptSteps["target"]>[],
     checksums: readonly number[],
   ): Promise<Outcome<void>> {
+    if (!this.#term.world.rules.on("checksumsAgreed")) return ok();
     const second = places.find((place) => place.nodeId !== first.nodeId && this.#term.nodes.reachable(place));
     if (second === undefined)
       return refused("unavailable", "noPlacement", `no second node can verify the fragments of extent ${extent.id}`);

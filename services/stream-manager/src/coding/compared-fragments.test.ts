@@ -87,15 +87,23 @@ test("coding: with the rule fragmentsCompared off, flipped bits are served as in
 });
 
 /** A stamp at the level of the release before checksums of fragments, with one coded extent. */
-const codedBefore = (seed: number, work: (cluster: Cluster, extent: Sealed) => Promise<void>): Promise<void> =>
-  stampOfBefore(seed, async (cluster) => {
-    const extent = await sealed(cluster);
-    unwrap(await setLevel(cluster, neededLevels.fragmentChecksums - 1));
-    unwrap(await code(cluster, extent.id));
-    await cluster.until("coded", () => isCoded(cluster, extent.id), 60_000);
-    assert.ok((await recordedOf(cluster, extent))?.every((checksum) => checksum === undefined));
-    await work(cluster, extent);
-  });
+const codedBefore = (
+  seed: number,
+  work: (cluster: Cluster, extent: Sealed) => Promise<void>,
+  without: readonly RuleName[] = [],
+): Promise<void> =>
+  stampOfBefore(
+    seed,
+    async (cluster) => {
+      const extent = await sealed(cluster);
+      unwrap(await setLevel(cluster, neededLevels.fragmentChecksums - 1));
+      unwrap(await code(cluster, extent.id));
+      await cluster.until("coded", () => isCoded(cluster, extent.id), 60_000);
+      assert.ok((await recordedOf(cluster, extent))?.every((checksum) => checksum === undefined));
+      await work(cluster, extent);
+    },
+    without,
+  );
 
 /** The same, by a release that compared nothing. */
 async function remadeWrong(cluster: Cluster, extent: Sealed, index: number): Promise<void> {
@@ -152,8 +160,9 @@ test("coding: at its level the checksums of older extents are recorded, and a fr
   }
 });
 
-test("coding: a leader that dies when it has recorded the checksums leaves a wrong fragment that the next one makes anew", async () => {
-  await codedBefore(175, async (cluster, extent) => {
+/** A leader dies when it has recorded the checksums of fragments of which one is wrong. `work` goes on after 60 s of the next leader. */
+async function recordedByTheDead(without: readonly RuleName[], work: (cluster: Cluster, extent: Sealed) => Promise<void>): Promise<void> {
+  const attack = async (cluster: Cluster, extent: Sealed): Promise<void> => {
     await remadeWrong(cluster, extent, 5);
     const { missing } = HeldFragments.prototype;
     const died = Promise.withResolvers<void>();
@@ -169,6 +178,13 @@ test("coding: a leader that dies when it has recorded the checksums leaves a wro
     for (const name of ["sm1", "sm2"]) cluster.sim.restart(name);
     // Nobody reads meanwhile: a read that names the checksum would make its node report it.
     await cluster.sim.sleep(60_000);
+    await work(cluster, extent);
+  };
+  await codedBefore(175, attack, without);
+}
+
+test("coding: a leader that dies when it has recorded the checksums leaves a wrong fragment that the next one makes anew", async () => {
+  await recordedByTheDead([], async (cluster, extent) => {
     assert.ok(await isThere(cluster, extent, 5), "the wrong fragment is made anew");
     assert.deepEqual(await contentOf(cluster, extent), extent.content);
     await cluster.until(
@@ -184,6 +200,10 @@ test("coding: a leader that dies when it has recorded the checksums leaves a wro
       120_000,
     );
   });
+});
+
+test("coding: with the rule wrongFragmentGivenUp off, the next leader takes the wrong fragment for intact", async () => {
+  await recordedByTheDead(["wrongFragmentGivenUp"], async (cluster, extent) => assert.ok(!(await isThere(cluster, extent, 5))));
 });
 
 /** The node that verifies first computes the checksum of the first coding fragment of bytes with a flipped bit, and compares them as they were. */
@@ -212,7 +232,7 @@ function flipsChecksum(cluster: Cluster, extent: Sealed, isVerifying: () => bool
 }
 
 test("coding: the checksums of an older extent are recorded if two nodes find the same", async () => {
-  await codedBefore(177, async (cluster, extent) => {
+  const attack = async (cluster: Cluster, extent: Sealed): Promise<void> => {
     const flips = flipsChecksum(cluster, extent, () => true);
     unwrap(await setLevel(cluster, neededLevels.fragmentChecksums));
     const isRecorded = async (): Promise<boolean> => (await recordedOf(cluster, extent))?.every((each) => each !== undefined) === true;
@@ -222,7 +242,9 @@ test("coding: the checksums of an older extent are recorded if two nodes find th
     for (let index = 0; index < 6; index++)
       await cluster.until(`fragment ${index} is the one that is recorded`, () => isThere(cluster, extent, index), 60_000);
     assert.deepEqual(await contentOf(cluster, extent), extent.content);
-  });
+  };
+  await codedBefore(177, attack);
+  await assert.rejects(codedBefore(177, attack, ["checksumsAgreed"]), /fragment 4 is the one that is recorded/);
 });
 
 test("coding: where the answer of the maker is lost, two nodes say which checksums the fragments have before they are recorded", async () => {

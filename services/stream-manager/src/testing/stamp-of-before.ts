@@ -1,5 +1,5 @@
 /** Shared by tests (no test itself): a stamp in which a release before feature levels has led. */
-import { unwrap } from "@stamp/base";
+import { type RuleName, unwrap } from "@stamp/base";
 import { MetadataClient } from "@stamp/metadata-store";
 import { encodeStored, nodeKey } from "@stamp/stream";
 import { FeatureLevels, LockService } from "@stamp/wire";
@@ -39,11 +39,7 @@ const oldNode = (cluster: Cluster) => ({
 });
 
 /** A stamp of eight nodes in which a release before feature levels has led. Its stream managers, of this release, are started by the caller. */
-export async function stampOfBefore(
-  seed: number,
-  work: (cluster: Cluster) => Promise<void>,
-  without: readonly "formatsAwaitTheirLevel"[] = [],
-) {
+export async function stampOfBefore(seed: number, work: (cluster: Cluster) => Promise<void>, without: readonly RuleName[] = []) {
   const cluster = clusterOf(seed, [], [...without]);
   await cluster.sim.run(async () => {
     await cluster.sim.sleep(500);

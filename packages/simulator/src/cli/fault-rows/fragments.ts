@@ -57,6 +57,19 @@ export const fragmentRows: readonly FaultRow[] = [
     faults: ["bit-rot"],
   },
   {
+    fault:
+      "a bit flips in the memory of the only node that says what checksums fragments have: the maker's answer was lost, or an earlier release coded",
+    rules: ["checksumsAgreed"],
+    tests: ["services/stream-manager/src/coding/compared-fragments.test.ts"],
+    faults: ["bit-rot"],
+  },
+  {
+    fault: "a leader dies between recording the checksums of fragments and having the wrong one among them made anew",
+    rules: ["wrongFragmentGivenUp"],
+    tests: ["services/stream-manager/src/coding/compared-fragments.test.ts"],
+    faults: ["crash"],
+  },
+  {
     fault: "a replica, or a fragment that was just made, is damaged while its extent becomes fragments",
     rules: ["fragmentsVerified"],
     tests: ["services/stream-manager/src/coding/coding.test.ts", "services/extent-node/src/fragments/coding.test.ts"],

@@ -5,7 +5,8 @@
  *
  * Invariants:
  * - Nothing is recorded below the feature level, and nothing that does not give the extent's checksum.
- * - A wrong fragment is given up by the transaction that records the checksums, so that no later leader takes it for intact.
+ * - A wrong fragment is given up by the transaction that records the checksums, so that no later leader takes it for intact (rule
+ *   `wrongFragmentGivenUp`).
  * - Only extents whose fragments are all intact, as far as is known, are compared. The repair of another one compares by itself (`AttemptSteps`).
  * - One that could not be compared rests for an hour: no read of clients waits for it.
  */
@@ -100,10 +101,11 @@ export class UnrecordedChecksums {
 
   /** `wrong`: index of a fragment that is not what the checksums say. */
   async #record(extent: Coded, checksums: readonly number[] | undefined, wrong?: number): Promise<void> {
-    const { ended, ledger, state } = this.#term;
+    const { ended, ledger, state, world } = this.#term;
     if (checksums === undefined || ended.aborted) return;
     const { held, found } = this.#parts;
-    const given = wrong === undefined ? undefined : { index: wrong, heldVersion: held.heldVersion(extent) };
+    const isGiven = wrong !== undefined && world.rules.on("wrongFragmentGivenUp");
+    const given = isGiven ? { index: wrong, heldVersion: held.heldVersion(extent) } : undefined;
     const recorded = await ledger.commit((now) => planRecordFragmentChecksums(now, extent, checksums, given));
     if (!recorded.ok) return;
     this.#rests.delete(extent.id);
