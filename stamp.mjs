@@ -47,6 +47,7 @@ const nodes = {
 const programs = {
   test: "tests/tools/test.ts",
   check: "tests/tools/check.ts",
+  land: "tests/tools/land.ts",
   ci: "tests/tools/ci.ts",
   sim: "packages/simulator/src/main.ts",
   bench: "packages/bench/src/main.ts",

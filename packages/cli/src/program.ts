@@ -16,7 +16,7 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
     .addHelpText(
       "after",
       `
-Also: stamp test, stamp check, stamp ci, stamp sim, stamp bench (of this repository).
+Also: stamp test, stamp check, stamp ci, stamp land, stamp sim, stamp bench (of this repository).
 
 Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 not running, 4 not ready, 5 a drill found a broken promise;
 of stamp health: 6 a person should act, 7 something is not served or data are in danger;
@@ -87,7 +87,7 @@ function unknownWord(program: Command, args: readonly string[]): string | undefi
 }
 
 /** Words that the launcher takes, of this repository. */
-const repositoryWords = ["test", "check", "ci", "sim", "bench"];
+const repositoryWords = ["test", "check", "ci", "land", "sim", "bench"];
 
 const pathOf = (command: Command): string => (command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`);
 
