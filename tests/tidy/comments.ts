@@ -48,7 +48,7 @@ export interface JudgedComment {
 
 /** Returns all comments of packages and services. */
 export function judgedComments(root: string): JudgedComment[] {
-  const files = globSync("{packages,services}/*/src/**/*.ts", { cwd: root, exclude: ["**/gen/**"] }).sort();
+  const files = globSync("{packages,services}/*/src/**/*.{ts,tsx}", { cwd: root, exclude: ["**/gen/**"] }).sort();
   return files.flatMap((path) =>
     commentsOf(readFileSync(join(root, path), "utf8")).map(({ line, text, whole }) => ({
       path,

@@ -73,8 +73,10 @@ export const layers: Readonly<Record<string, Layer>> = {
   // The drill of damage checks and rebuilds disks of stopped nodes with the code that wrote them.
   drills: { kind: "hands", allowed: [...pure, ...async, "ports-node", "cluster", "extent-node"] },
   embedded: { kind: "hands", allowed: [...pure, ...async, ...roles, "ports-node"] },
+  // Runs in a browser; the command line bundles it and fills its types.
+  "console-page": { kind: "hands", allowed: [] },
   // fsck reads the disks of nodes that do not run with the code that wrote them; what a role can be given is in its schema.
-  cli: { kind: "hands", allowed: [...pure, ...async, ...roles, "ports-node", ...hands] },
+  cli: { kind: "hands", allowed: [...pure, ...async, ...roles, "ports-node", ...hands, "console-page"] },
   simulator: { kind: "hands", allowed: [...pure, ...async, ...roles, "virtual-time"] },
   bench: { kind: "hands", allowed: [...pure, ...async, "ports-node", ...hands] },
   tests: {

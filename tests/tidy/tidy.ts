@@ -45,7 +45,7 @@ export function tidy(root: string): string[] {
 }
 
 export function readSources(root: string): Source[] {
-  const files = globSync(["{packages,services}/*/**/*.ts", "tests/**/*.ts", "*.mjs"], {
+  const files = globSync(["{packages,services}/*/**/*.{ts,tsx}", "tests/**/*.ts", "*.mjs"], {
     cwd: root,
     // The breaches that the test writes are text inside of it.
     exclude: ["**/node_modules/**", "packages/wire/src/gen/**", "tests/tidy/tidy.test.ts"],
@@ -91,7 +91,7 @@ function door({ path, text }: Source): string[] {
     if (home.length > 0 && !path.endsWith(".mjs") && !resolved.startsWith(`${home.join("/")}/`)) {
       breaches.push(`${path}: one door: ${specifier} leaves the package`);
     }
-    if (!path.endsWith(".mjs") && !/\.(ts|json)$/.test(specifier)) breaches.push(`${path}: imports name their .ts: ${specifier}`);
+    if (!path.endsWith(".mjs") && !/\.(tsx?|json|css)$/.test(specifier)) breaches.push(`${path}: imports name their .ts: ${specifier}`);
   }
   return breaches;
 }

@@ -53,6 +53,7 @@ async function subjectsAreShort(): Promise<Ran> {
 const checks: readonly (readonly [string, () => Promise<Ran>])[] = [
   ["types of the pure packages", () => run("tsc", ["-p", "tsconfig.pure.json"])],
   ["types of async packages and roles", () => run("tsc", ["-p", "tsconfig.async.json"])],
+  ["types of the console's page", () => run("tsc", ["-p", "tsconfig.page.json"])],
   ["types of everything", () => run("tsc", ["-p", "tsconfig.node.json"])],
   ["linter and formatter", () => run("biome", ["check", "--error-on-warnings", "."])],
   ["the wire's linter", () => run("buf", ["lint"])],
