@@ -1,0 +1,111 @@
+/** `stamp console`: serves a page that shows the stamp, until Ctrl-C. It opens no port beyond loopback. */
+import { appendFileSync, mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
+import { type ClusterConfig, composeCluster, DataFolder, ownTransport, StampInspector } from "@stamp/cluster";
+import { inWords, NodeClock, NodeRandom, serveHttp } from "@stamp/ports-node";
+import type { Command } from "commander";
+import { CommandError, configOf, root, withConfig } from "../context.ts";
+import { gather } from "../health/gather.ts";
+import { topLevel } from "../top-level.ts";
+import { kindOf } from "../values.ts";
+import { consoleHandler } from "./console-handler.ts";
+import { listsOf } from "./lists.ts";
+import { LiveStamp } from "./live-stamp.ts";
+import { pageFiles } from "./page-files.ts";
+import { Sessions } from "./sessions.ts";
+
+/** The guard answers to these names only. The port is checked when it is opened. */
+const loopback = kindOf("127.0.0.1:10010", (text) =>
+  /^(127\.0\.0\.1|localhost|\[::1\]):\d{1,5}$/.test(text)
+    ? undefined
+    : "127.0.0.1, localhost or [::1], with a port; from another machine come through SSH: ssh -L 10010:127.0.0.1:10010 HOST",
+);
+
+export function addConsole(program: Command): void {
+  const command = topLevel(program, "console").option(
+    "--listen <address>",
+    "host:port of the page, on loopback (default: 127.0.0.1 and the port behind the front-ends, 10010)",
+    loopback,
+  );
+  withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
+    const config = configOf(command);
+    const { listen = `127.0.0.1:${config.portBase + 10 * config.frontEnds}` } = command.opts<{ listen?: string }>();
+    await serveConsole(config, listen);
+  });
+}
+
+async function serveConsole(config: ClusterConfig, listen: string): Promise<void> {
+  const files = await pageFiles(root);
+  const transport = ownTransport(config);
+  const clock = new NodeClock();
+  const random = new NodeRandom();
+  const stopped = new AbortController();
+  const live = new LiveStamp({
+    ask: () => gather(config, transport, { view: false, nowMs: sinceNow() }),
+    wallMs: () => clock.wallMs(),
+    sleep: (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined),
+  });
+  const sessions = new Sessions(
+    () => clock.monotonicMs(),
+    () => Buffer.from(random.bytes(32)).toString("base64url"),
+  );
+  const inspector = (): StampInspector => {
+    const lockService = live.facts?.cluster.lockService;
+    if (lockService === undefined) throw new Error("the stamp does not answer; the overview says why");
+    return new StampInspector(transport, lockService);
+  };
+  const parts = { files, sessions, live, lists: listsOf(inspector, live), audit: auditOf(config), signal: stopped.signal };
+  const door = await serveHttp(consoleHandler(parts), { listen, limits: { connectionsMax: 256, connectionsPerAddressMax: 256 } }).catch(
+    (error: unknown) => {
+      throw new CommandError(
+        `${inWords(error)}; a console that runs prints another link on Enter. Elsewhere: ./stamp console --listen 127.0.0.1:PORT`,
+      );
+    },
+  );
+  const link = (): string => `http://${door.address}/#sign-in=${sessions.makeLink()}`;
+  console.log(`Console of ${composeCluster() === undefined ? config.dataDir : "the containers"}\n  ${link()}`);
+  console.log("The link signs in one browser, once, within ten minutes. Enter prints another link; Ctrl-C stops the console.");
+  const lines = createInterface({ input: process.stdin });
+  lines.on("line", () => console.log(`  ${link()}`));
+  const running = live.run();
+  await new Promise<void>((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
+  });
+  lines.close();
+  stopped.abort();
+  live.stop();
+  await door.close(0);
+  await running;
+  await transport.close();
+}
+
+/** Time since now, in milliseconds: `gather` counts its deadline from the start of what asked. */
+function sinceNow(): () => number {
+  const startMs = performance.now();
+  return () => performance.now() - startMs;
+}
+
+/** Refused attempts that the audit log of one console tells: any program of this machine can make them. */
+const refusedMax = 1_000;
+
+/** Lines of JSON in the folder of the logs, where `stamp logs` finds them; on standard error where the stamp has no folder here. */
+function auditOf(config: ClusterConfig): (who: string, what: string, result: string) => void {
+  const folder = composeCluster() === undefined ? new DataFolder(config.dataDir).logs : undefined;
+  const path = folder === undefined ? undefined : join(folder, "console.log");
+  let refused = 0;
+  return (who, what, result) => {
+    if (result === "refused" && ++refused > refusedMax) return;
+    const line = `${JSON.stringify({ level: "info", time: new Date().toISOString(), name: "console", msg: `audit: ${what}`, who, result })}\n`;
+    try {
+      if (path === undefined) process.stderr.write(line);
+      else {
+        mkdirSync(dirname(path), { recursive: true });
+        appendFileSync(path, line, { mode: 0o600 });
+      }
+    } catch (error) {
+      console.error(`stamp: the audit log can't be written: ${inWords(error)}`);
+    }
+  };
+}

@@ -1,0 +1,226 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { HttpRequest, HttpResponse } from "@stamp/ports";
+import { down, healthy } from "../health/testing/healthy.ts";
+import { type ConsoleParts, consoleHandler } from "./console-handler.ts";
+import type { Lists } from "./lists.ts";
+import { LiveStamp } from "./live-stamp.ts";
+import { Sessions } from "./sessions.ts";
+
+const host = "127.0.0.1:10010";
+const origin = `http://${host}`;
+
+function world(lists: Lists = { find: () => undefined }) {
+  let facts = healthy;
+  let fails: Error | undefined;
+  let made = 0;
+  const audited: string[] = [];
+  const stopped = new AbortController();
+  const live = new LiveStamp({
+    ask: async () => {
+      if (fails !== undefined) throw fails;
+      return facts;
+    },
+    wallMs: () => 1,
+    sleep: async () => {},
+  });
+  const sessions = new Sessions(
+    () => 0,
+    () => `token-${++made}`,
+  );
+  const file = { type: "text/html", plain: Buffer.from("page"), compressed: Buffer.from("br") };
+  const audit = (...words: readonly string[]): number => audited.push(words.join(" "));
+  const parts: ConsoleParts = { files: new Map([["/", file]]), sessions, live, lists, audit, signal: stopped.signal };
+  const handler = consoleHandler(parts);
+  const send = (method: string, target: string, headers: Record<string, string> = {}, body = "", signal = new AbortController().signal) =>
+    handler({
+      ...{ method, target, headers: { host, ...headers }, remoteAddress: "127.0.0.1", secure: false, signal },
+      body: (async function* () {
+        yield Buffer.from(body);
+      })(),
+    } satisfies HttpRequest);
+  const signIn = async (): Promise<Record<string, string>> => {
+    const answer = await send("POST", "/api/sign-in", { origin }, sessions.makeLink());
+    assert.equal(answer.status, 200);
+    const cookie = String(answer.headers["Set-Cookie"]).split(";")[0] ?? "";
+    return { cookie, "x-stamp-key": (jsonOf(answer) as { key: string }).key };
+  };
+  return {
+    live,
+    send,
+    signIn,
+    audited,
+    stop: () => stopped.abort(),
+    see: (next: typeof healthy) => (facts = next),
+    fail: (error: Error) => (fails = error),
+  };
+}
+
+const jsonOf = ({ body }: HttpResponse): unknown => JSON.parse(Buffer.from(body as Uint8Array).toString());
+
+/** Reads events of a stream: name and data. */
+async function* eventsOf({ body }: HttpResponse): AsyncGenerator<[string, unknown]> {
+  for await (const chunk of body as AsyncIterable<Uint8Array>) {
+    const [, name = "", data = ""] = /^event: (\w+)\ndata: (.*)\n\n$/s.exec(Buffer.from(chunk).toString()) ?? [];
+    yield [name, JSON.parse(data)];
+  }
+}
+
+test("console: without a session the page's files are given, and nothing else is", async () => {
+  const { send } = world();
+  assert.equal((await send("GET", "/")).status, 200);
+  for (const path of [
+    "/api/session",
+    "/api/live",
+    "/api/streams",
+    "/api/extents",
+    "/api/stream?name=x",
+    "/api/ranges",
+    "/api/other",
+    "/x",
+  ]) {
+    assert.equal((await send("GET", path)).status, 401, path);
+  }
+  assert.equal((await send("POST", "/api/sign-out", { origin })).status, 401);
+});
+
+test("console: a session needs cookie and key, from the console's own page", async () => {
+  const { send, signIn } = world();
+  const both = await signIn();
+  const { cookie = "", "x-stamp-key": key = "" } = both;
+  assert.equal((await send("GET", "/api/session", both)).status, 200);
+  assert.equal((await send("GET", `/api/session?key=${key}`, { cookie })).status, 200);
+  assert.equal((await send("GET", "/api/session", { cookie })).status, 401);
+  assert.equal((await send("GET", "/api/session", { "x-stamp-key": key })).status, 401);
+  assert.equal((await send("GET", "/api/session", { ...both, host: "evil.example" })).status, 403);
+  assert.equal((await send("POST", "/api/sign-out", both)).status, 403, "no origin");
+  assert.equal((await send("POST", "/api/sign-out", { ...both, origin: "http://evil.example" })).status, 403);
+  assert.equal((await send("POST", "/api/sign-out", { ...both, origin })).status, 200);
+  assert.equal((await send("GET", "/api/session", both)).status, 401);
+});
+
+test("console: sign-in and sign-out are in the audit log, refused ones with the address, and a long body is no token", async () => {
+  const { send, signIn, audited } = world();
+  assert.equal((await send("POST", "/api/sign-in", { origin }, "guess")).status, 403);
+  assert.equal((await send("POST", "/api/sign-in", { origin }, "x".repeat(2_000))).status, 403);
+  const session = await signIn();
+  await send("POST", "/api/sign-out", { ...session, origin });
+  assert.deepEqual(audited, [
+    "127.0.0.1 sign-in refused",
+    "127.0.0.1 sign-in refused",
+    "session-1 sign-in done",
+    "session-1 sign-out done",
+  ]);
+});
+
+test("console: every answer has the headers that keep other sites out", async () => {
+  const { send, signIn } = world();
+  const session = await signIn();
+  const answers = [
+    await send("GET", "/"),
+    await send("GET", "/api/session"),
+    await send("GET", "/api/live", session),
+    await send("GET", "/", { host: "x" }),
+  ];
+  for (const { headers } of answers) {
+    assert.match(String(headers["Content-Security-Policy"]), /default-src 'none'/);
+    assert.equal(headers["Cache-Control"], "no-store");
+  }
+});
+
+test("console: a page gets what was kept, then each look; one that reads slowly gets the newest", async () => {
+  const { live, send, signIn, see } = world();
+  await live.look();
+  const events = eventsOf(await send("GET", "/api/live", await signIn()));
+  const next = async () => (await events.next()).value as [string, { readonly length: number; readonly state: string }];
+  assert.equal((await next())[0], "history");
+  assert.equal((await next())[0], "events");
+  assert.deepEqual((await next())[1].state, "healthy");
+  see(down("extent-node-2")(healthy));
+  for (let look = 0; look < 50; look++) await live.look();
+  assert.equal((await next())[0], "events");
+  assert.notEqual((await next())[1].state, "healthy");
+  see(healthy);
+  await live.look();
+  const names: string[] = [];
+  for (let state = ""; state !== "healthy"; ) {
+    const [name, data] = await next();
+    names.push(name);
+    state = data.state;
+  }
+  assert.deepEqual(names, ["events", "snapshot"], "49 looks were passed over");
+});
+
+test("console: the stream ends when its session does, and when the console stops", async () => {
+  const { live, send, signIn, stop } = world();
+  await live.look();
+  const session = await signIn();
+  const ended = async (stream: AsyncGenerator<unknown>): Promise<boolean> => {
+    for await (const _ of stream);
+    return true;
+  };
+  const first = ended(eventsOf(await send("GET", "/api/live", session)));
+  await send("POST", "/api/sign-out", { ...session, origin });
+  await live.look();
+  assert.equal(await first, true);
+  const second = ended(eventsOf(await send("GET", "/api/live", await signIn())));
+  await live.look();
+  stop();
+  assert.equal(await second, true);
+});
+
+test("console: 32 pages follow at once, and a page that has gone gives its place back", async () => {
+  const { send, signIn } = world();
+  const session = await signIn();
+  const gone = Array.from({ length: 32 }, () => new AbortController());
+  for (const { signal } of gone) assert.equal((await send("GET", "/api/live", session, "", signal)).status, 200);
+  assert.equal((await send("GET", "/api/live", session)).status, 503);
+  gone[3]?.abort();
+  assert.equal((await send("GET", "/api/live", session)).status, 200);
+});
+
+test("console: a list that fails says why; the seventeenth at once is refused, and others are served meanwhile", async () => {
+  const slow = Promise.withResolvers<never>();
+  const lists: Lists = {
+    find: (path) =>
+      path === "/api/slow"
+        ? () => slow.promise
+        : path === "/api/bad"
+          ? () => Promise.reject(new Error("no stream-manager leads now"))
+          : undefined,
+  };
+  const { send, signIn } = world(lists);
+  const session = await signIn();
+  const bad = await send("GET", "/api/bad", session);
+  assert.deepEqual([bad.status, jsonOf(bad)], [503, { message: "no stream-manager leads now" }]);
+  const waiting = Array.from({ length: 16 }, () => send("GET", "/api/slow", session));
+  assert.equal((await send("GET", "/api/slow", session)).status, 503);
+  assert.equal((await send("GET", "/api/session", session)).status, 200);
+  slow.reject(new Error("late"));
+  assert.deepEqual(
+    (await Promise.all(waiting)).map(({ status }) => status),
+    Array.from({ length: 16 }, () => 503),
+  );
+  assert.equal((await send("GET", "/api/bad", session)).status, 503);
+  assert.equal((await send("GET", "/api/__proto__", session)).status, 404);
+});
+
+test("console: a stamp that does not run is a state of the page, not an error", async () => {
+  const { live, fail } = world();
+  fail(new Error("no cluster runs on /data"));
+  await live.look();
+  assert.equal(live.snapshot?.state, "absent");
+  assert.equal(live.snapshot?.sentence, "no cluster runs on /data");
+});
+
+test("console: figures and events of a long time are bounded, and the newest are kept", async () => {
+  const { live, see } = world();
+  for (let turn = 0; turn < 3_700; turn++) {
+    see(turn % 2 === 0 ? healthy : down("extent-node-2")(healthy));
+    await live.look();
+  }
+  assert.equal(live.points.length, 3_600);
+  const events = live.eventsAfter(0);
+  assert.equal(events.length, 500);
+  assert.deepEqual(live.eventsAfter(events.at(-2)?.number ?? 0), [events.at(-1)]);
+});

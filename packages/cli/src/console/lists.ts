@@ -1,0 +1,66 @@
+/** Lists of the console in pages: streams, extents and ranges, each by its path. The page asks for the next one when a person scrolls there. */
+import type { StampInspector } from "@stamp/cluster";
+import type { ExtentRow, Page, RangeRow, StreamRow } from "@stamp/console-page";
+import type { LiveStamp } from "./live-stamp.ts";
+import { extentRow, rangeRows, streamRow } from "./snapshot.ts";
+
+const pageMax = 500;
+/** Extents of one stream are asked for one by one. */
+const ofStreamMax = 50;
+
+type List = (query: URLSearchParams) => Promise<Page<unknown>>;
+
+/** Returns the list at a path; undefined for a path without one. */
+export interface Lists {
+  find(path: string): List | undefined;
+}
+
+/** `inspector`: of the stamp that runs now. */
+export function listsOf(inspector: () => StampInspector, live: LiveStamp): Lists {
+  const lists: Readonly<Record<string, List>> = {
+    "/api/streams": (query) => streams(inspector(), query.get("after") ?? ""),
+    "/api/extents": (query) => extents(inspector(), idIn(query)),
+    "/api/stream": (query) => extentsOf(inspector(), query.get("name") ?? "", idIn(query)),
+    "/api/ranges": async (query) => ranges(live, query.get("after") ?? ""),
+  };
+  return { find: (path) => (Object.hasOwn(lists, path) ? lists[path] : undefined) };
+}
+
+/** Id of the extent that the page begins behind; 0 for the first page. */
+function idIn(query: URLSearchParams): bigint {
+  const text = query.get("after") ?? "";
+  return /^\d{1,19}$/.test(text) ? BigInt.asUintN(63, BigInt(text)) : 0n;
+}
+
+async function streams(inspector: StampInspector, after: string): Promise<Page<StreamRow>> {
+  const { items, more } = await inspector.streamPage("", after, pageMax);
+  return { items: items.map(streamRow), next: more ? (items.at(-1)?.name ?? null) : null };
+}
+
+async function extents(inspector: StampInspector, after: bigint): Promise<Page<ExtentRow>> {
+  const { items, more } = await inspector.extentPage(after, pageMax);
+  const rows = items.map(extentRow);
+  return { items: rows, next: more ? (rows.at(-1)?.id ?? null) : null };
+}
+
+async function extentsOf(inspector: StampInspector, name: string, after: bigint): Promise<Page<ExtentRow>> {
+  const listed = await inspector.ask((manager, timeoutMs) => manager.getStream({ name, afterExtentId: after }, { timeoutMs }));
+  const some = listed.extents.slice(0, ofStreamMax);
+  const found = await Promise.all(some.map(({ extentId }) => inspector.extent(extentId)));
+  const more = listed.more || listed.extents.length > some.length;
+  const last = some.at(-1);
+  return {
+    items: found.flatMap((each) => (each === undefined ? [] : [extentRow(each)])),
+    next: more && last !== undefined ? String(last.extentId) : null,
+  };
+}
+
+/** `after`: position in the list of the last snapshot. Ranges that change meanwhile may come twice, or not at all, until the list is loaded again. */
+function ranges({ facts }: LiveStamp, after: string): Page<RangeRow> {
+  const all = facts?.partitionLayer?.ranges;
+  if (facts === undefined || all === undefined)
+    throw new Error("no partition manager that leads answered; see the findings on the overview");
+  const from = /^\d{1,9}$/.test(after) ? Number(after) : 0;
+  const some = all.slice(from, from + pageMax);
+  return { items: rangeRows(some, facts), next: from + some.length < all.length ? String(from + some.length) : null };
+}

@@ -1,0 +1,179 @@
+/** The frame of the page: navigation, state of the connection, and the view that the address names. */
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { spanText } from "./format.ts";
+import type { Snapshot, Source } from "./model.ts";
+import { connection, lostAtMs, route, signInProblem, snapshot, to } from "./store.ts";
+import { Badge, CommandLine, Empty, Time, toneOf } from "./ui.tsx";
+import { Events } from "./views/events.tsx";
+import { Overview } from "./views/overview.tsx";
+import { Processes } from "./views/processes.tsx";
+import { Ranges } from "./views/ranges.tsx";
+import { Extents, Streams } from "./views/streams.tsx";
+
+const views = [
+  { path: "", title: "Overview" },
+  { path: "processes", title: "Processes" },
+  { path: "streams", title: "Streams" },
+  { path: "extents", title: "Extents" },
+  { path: "ranges", title: "Ranges" },
+  { path: "events", title: "Events" },
+];
+
+export function App({ source }: { readonly source: Source }): JSX.Element {
+  if (connection.value === "signed-out") return <SignIn />;
+  const [path = ""] = route.value;
+  const view = views.find((each) => each.path === path);
+  return (
+    <div class="frame">
+      <button type="button" class="skip" onClick={() => document.getElementById("content")?.focus()}>
+        To the content
+      </button>
+      <Side path={path} source={source} />
+      <main id="content" tabIndex={-1}>
+        <Head title={view?.title ?? "Not found"} />
+        <Lost />
+        {view === undefined ? (
+          <Empty title="There is no such page">
+            <a href={to()}>To the overview</a>
+          </Empty>
+        ) : (
+          <View path={path} source={source} />
+        )}
+      </main>
+    </div>
+  );
+}
+
+function View({ path, source }: { readonly path: string; readonly source: Source }): JSX.Element {
+  const now = snapshot.value;
+  if (now === undefined) return <Empty title="Asking the stamp…">The first answer takes a second or two.</Empty>;
+  if (now.state === "absent") return <Absent now={now} />;
+  switch (path) {
+    case "processes":
+      return <Processes now={now} />;
+    case "streams":
+      return <Streams source={source} />;
+    case "extents":
+      return <Extents source={source} />;
+    case "ranges":
+      return <Ranges source={source} />;
+    case "events":
+      return <Events />;
+    default:
+      return <Overview now={now} />;
+  }
+}
+
+const Absent = ({ now }: { readonly now: Snapshot }): JSX.Element => (
+  <>
+    <section class="health bad" role="alert">
+      <h2>No stamp answers</h2>
+      <p>{now.sentence}</p>
+    </section>
+    <Empty title="The page goes on by itself when the stamp is there">
+      <CommandLine text="./stamp up -d" />
+    </Empty>
+  </>
+);
+
+function Side({ path, source }: { readonly path: string; readonly source: Source }): JSX.Element {
+  return (
+    <header class="side">
+      <a class="brand" href={to()}>
+        <svg viewBox="0 0 32 32" aria-hidden="true">
+          <rect width="32" height="32" rx="7" />
+          <path d="M8 10h16M8 16h16M8 22h10" />
+        </svg>
+        Stamp
+      </a>
+      <nav aria-label="Views">
+        {views.map((view) => (
+          <a key={view.path} href={to(...(view.path === "" ? [] : [view.path]))} aria-current={view.path === path ? "page" : undefined}>
+            {view.title}
+          </a>
+        ))}
+      </nav>
+      <div class="foot">
+        <Theme />
+        <button type="button" class="quiet" onClick={() => void source.signOut()}>
+          Sign out
+        </button>
+      </div>
+    </header>
+  );
+}
+
+function Head({ title }: { readonly title: string }): JSX.Element {
+  const now = snapshot.value;
+  useEffect(() => {
+    document.title = `${title} · Stamp console`;
+  }, [title]);
+  return (
+    <header class="top">
+      <h1>{title}</h1>
+      {now === undefined ? null : (
+        <div>
+          {now.state === "absent" ? null : <Badge tone={toneOf[now.state]}>{now.state}</Badge>}
+          <small>
+            as of <Time atMs={now.atMs} />
+          </small>
+        </div>
+      )}
+    </header>
+  );
+}
+
+function Lost(): JSX.Element | null {
+  const [nowMs, setNowMs] = useState(Date.now());
+  const isLost = connection.value === "lost";
+  useEffect(() => {
+    if (!isLost) return;
+    const timer = setInterval(() => setNowMs(Date.now()), 1_000);
+    return () => clearInterval(timer);
+  }, [isLost]);
+  if (!isLost) return null;
+  return (
+    <div class="notice bad" role="alert">
+      The console does not answer since {spanText(nowMs - lostAtMs.value)}: what is shown is older. The page tries again every second. Is
+      ./stamp console still running?
+    </div>
+  );
+}
+
+const themes = ["system", "light", "dark"] as const;
+
+function Theme(): JSX.Element {
+  const [theme, setTheme] = useState(localStorage.getItem("theme") ?? "system");
+  useEffect(() => {
+    localStorage.setItem("theme", theme);
+    document.documentElement.dataset.theme = theme;
+  }, [theme]);
+  return (
+    <label>
+      Colours{" "}
+      <select value={theme} onChange={({ currentTarget }) => setTheme(currentTarget.value)}>
+        {themes.map((each) => (
+          <option key={each} value={each}>
+            {each}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+const SignIn = (): JSX.Element => (
+  <main class="sign-in" id="content">
+    <h1>Stamp console</h1>
+    {signInProblem.value === "" ? (
+      <p>This browser has no session. A session begins with a link that works once:</p>
+    ) : (
+      <p class="notice bad" role="alert">
+        {signInProblem.value}
+      </p>
+    )}
+    <p>In the terminal where the console runs, press Enter, and open the link that it prints. If none runs:</p>
+    <CommandLine text="./stamp console" />
+  </main>
+);

@@ -1,0 +1,85 @@
+/** Lists that come in pages: what was loaded, what failed, and what to do then. */
+import type { ComponentChildren, JSX } from "preact";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { countText } from "./format.ts";
+import type { Page } from "./model.ts";
+import { Empty } from "./ui.tsx";
+
+export interface Pages<T> {
+  readonly items: readonly T[];
+  readonly isLoading: boolean;
+  readonly isWhole: boolean;
+  /** Why the last page did not come; empty if it did. */
+  readonly problem: string;
+  readonly more: () => void;
+  readonly reload: () => void;
+}
+
+/** Loads the first page now, and the next one whenever `more` is called. `key`: another list begins when it changes. */
+export function usePages<T>(load: (after: string) => Promise<Page<T>>, key: string): Pages<T> {
+  const [state, setState] = useState<{ items: readonly T[]; next: string | null; problem: string; isLoading: boolean }>({
+    items: [],
+    next: "",
+    problem: "",
+    isLoading: true,
+  });
+  const round = useRef(0);
+  const ask = useCallback(
+    (after: string, kept: readonly T[]): void => {
+      const mine = ++round.current;
+      setState({ items: kept, next: after, problem: "", isLoading: true });
+      load(after).then(
+        ({ items, next }) => {
+          if (mine === round.current) setState({ items: [...kept, ...items], next, problem: "", isLoading: false });
+        },
+        (error: unknown) => {
+          if (mine === round.current) setState({ items: kept, next: after, problem: (error as Error).message, isLoading: false });
+        },
+      );
+    },
+    [key],
+  );
+  const reload = useCallback(() => ask("", []), [ask]);
+  useEffect(() => {
+    reload();
+    return () => {
+      round.current++;
+    };
+  }, [reload]);
+  const more = (): void => {
+    if (!state.isLoading && state.problem === "" && state.next !== null) ask(state.next, state.items);
+  };
+  return { ...state, isWhole: state.next === null, more, reload };
+}
+
+interface ListStateProps {
+  readonly pages: Pages<unknown>;
+  readonly what: string;
+  readonly empty: ComponentChildren;
+  readonly children: ComponentChildren;
+}
+
+/** The list with its state: how many there are, what is missing, or why nothing is shown. */
+export function ListState({ pages, what, empty, children }: ListStateProps): JSX.Element {
+  const { items, isLoading, isWhole, problem, reload } = pages;
+  const count = `${countText(items.length)} ${what}${isWhole ? "" : ", more as you scroll"}`;
+  return (
+    <>
+      <div class="bar" aria-live="polite">
+        <span>{isLoading && items.length === 0 ? `Loading ${what}…` : count}</span>
+        <button type="button" onClick={reload}>
+          Load again
+        </button>
+      </div>
+      {problem === "" ? null : (
+        <div class="notice bad" role="alert">
+          {problem}.{" "}
+          <button type="button" onClick={reload}>
+            Try again
+          </button>
+        </div>
+      )}
+      {items.length > 0 ? children : isLoading || problem !== "" ? null : <Empty title={`No ${what}`}>{empty}</Empty>}
+    </>
+  );
+}

@@ -1,0 +1,105 @@
+/** Asks the console over HTTP, and follows it by server-sent events. The only file of the page that knows HTTP. */
+import type { Page, Source } from "./model.ts";
+import { connection, signInProblem } from "./store.ts";
+import { askAgain, share, tell } from "./tabs.ts";
+
+const againMs = 1_000;
+const answerTimeoutMs = 8_000;
+/** Snapshots come every second, a slow one after five. After this time without any, the connection counts as lost. */
+const silentMs = 12_000;
+
+/** Signs in if the address has a link's token, which leaves the address at once, and follows the stamp. */
+export async function begin(): Promise<void> {
+  const token = /^#sign-in=([\w-]+)$/.exec(location.hash)?.[1];
+  if (token !== undefined) {
+    history.replaceState(null, "", "/#/");
+    const problem = await signIn(token);
+    // A link that was used before is no reason to leave a session that goes on.
+    if (problem !== "" && !(await hasSession())) {
+      signInProblem.value = problem;
+      connection.value = "signed-out";
+      return;
+    }
+  }
+  share(follow);
+  if (token !== undefined) askAgain();
+}
+
+async function signIn(token: string): Promise<string> {
+  try {
+    const answer = await asked("/api/sign-in", { method: "POST", body: token });
+    if (!answer.ok) return await messageOf(answer);
+    localStorage.setItem("key", ((await answer.json()) as { readonly key: string }).key);
+    return "";
+  } catch {
+    return "the console does not answer; is ./stamp console still running?";
+  }
+}
+
+/** Secret of the session, beside its cookie: in storage that other ports of this host do not see. */
+const keyNow = (): string => localStorage.getItem("key") ?? "";
+
+const asked = (path: string, init: RequestInit = {}): Promise<Response> =>
+  fetch(path, { ...init, headers: { "X-Stamp-Key": keyNow() }, signal: AbortSignal.timeout(answerTimeoutMs) });
+
+const hasSession = (): Promise<boolean> =>
+  asked("/api/session").then(
+    ({ ok }) => ok,
+    () => false,
+  );
+
+async function messageOf(answer: Response): Promise<string> {
+  const told = (await answer.json().catch(() => ({}))) as { readonly message?: string };
+  return told.message ?? `the console answered ${answer.status}`;
+}
+
+function follow(): void {
+  const stream = new EventSource(`/api/live?key=${keyNow()}`);
+  let watch = setTimeout(leave, silentMs);
+  function leave(): void {
+    clearTimeout(watch);
+    stream.close();
+    tell({ type: "connection", data: "lost" });
+    setTimeout(again, againMs);
+  }
+  for (const type of ["history", "events", "snapshot"] as const) {
+    stream.addEventListener(type, ({ data }) => {
+      clearTimeout(watch);
+      watch = setTimeout(leave, silentMs);
+      tell({ type, data: JSON.parse(data) });
+    });
+  }
+  stream.onerror = leave;
+}
+
+/** An event source does not say why it failed: the session is asked for. */
+async function again(): Promise<void> {
+  try {
+    const { status } = await asked("/api/session");
+    if (status === 401) tell({ type: "connection", data: "signed-out" });
+    else follow();
+  } catch {
+    setTimeout(again, againMs);
+  }
+}
+
+async function page<T>(path: string, query: Readonly<Record<string, string>>): Promise<Page<T>> {
+  const answer = await asked(`${path}?${new URLSearchParams(query)}`).catch(() => {
+    throw new Error("the console does not answer; is ./stamp console still running?");
+  });
+  if (answer.status === 401) connection.value = "signed-out";
+  if (!answer.ok) throw new Error(await messageOf(answer));
+  return (await answer.json()) as Page<T>;
+}
+
+export const source: Source = {
+  streams: (after) => page("/api/streams", { after }),
+  extents: (after) => page("/api/extents", { after }),
+  extentsOf: (name, after) => page("/api/stream", { name, after }),
+  ranges: (after) => page("/api/ranges", { after }),
+  async signOut() {
+    await asked("/api/sign-out", { method: "POST" }).catch(() => undefined);
+    localStorage.removeItem("key");
+    connection.value = "signed-out";
+  },
+};
