@@ -263,6 +263,12 @@ export async function parts(): Promise<Part[]> {
       timeoutMs: 10 * minutes,
     },
     {
+      title: "the console in a real browser",
+      guards: "sign-in, every view, cut connections, hostile names, accessibility",
+      command: [...tests, "tests/console/console.slow.ts"],
+      timeoutMs: 4 * minutes,
+    },
+    {
       title: "signals of a real cluster, and the examples",
       guards: "signals, and the examples as written",
       command: [...tests, "tests/coordination/signals.slow.ts", "tests/coordination/measure.slow.ts", "tests/examples/examples.slow.ts"],

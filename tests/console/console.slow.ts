@@ -1,0 +1,289 @@
+/**
+ * The console in a real Chromium, on a real stamp: sign-in and its limits, every view, what is shown when there is nothing, or no answer, a
+ * process that is killed while the page is open, hostile names, and axe without a violation. Skipped where Chromium is missing.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, describe, test } from "node:test";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { ConsoleBench, chromiumPath, openBrowser } from "./browser.ts";
+
+const skip = chromiumPath === undefined ? "Chromium is missing: apt-get install chromium, or its path in CHROMIUM" : false;
+const views = ["", "processes", "streams", "extents", "ranges", "events"];
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+const hostile = [
+  '<img src=x onerror="document.title=1">',
+  "<script>document.title=1</script>",
+  "\u202Etxt.exe",
+  "😀👩‍👩‍👧‍👦".repeat(8),
+  "x".repeat(1_024),
+  "javascript:alert(1)",
+  "../../etc",
+  "' \" & &amp; %00",
+];
+
+describe("console in Chromium", { skip }, () => {
+  const bench = new ConsoleBench();
+  let browser: Browser;
+  let context: BrowserContext;
+  let page: Page;
+  let origin = "";
+  /** Problems that the browser told: errors of the page, and what the content security policy stopped. */
+  const problems: string[] = [];
+
+  before(async () => {
+    await bench.up();
+    bench.start();
+    browser = await openBrowser();
+    context = await browser.newContext();
+    page = await signedIn(context);
+  });
+  after(async () => {
+    await browser?.close();
+    await bench.close();
+  });
+
+  async function signedIn(into: BrowserContext): Promise<Page> {
+    const opened = await into.newPage();
+    opened.on("pageerror", ({ message }) => problems.push(message));
+    opened.on("console", (message) => {
+      // Refused connections are what some tests make.
+      if (message.type() === "error" && !/Failed to load resource|ERR_CONNECTION_REFUSED/.test(message.text()))
+        problems.push(message.text());
+    });
+    const requested: string[] = [];
+    opened.on("request", (request) => requested.push(request.url()));
+    const link = await bench.link();
+    origin = new URL(link).origin;
+    await opened.goto(link);
+    await opened.locator(".health h2").waitFor();
+    for (const url of requested) assert.ok(url.startsWith(`${origin}/`), `asked of another host: ${url}`);
+    return opened;
+  }
+
+  const show = async (path: string): Promise<void> => {
+    await page.goto(`${origin}/#/`);
+    await page.goto(`${origin}/#/${path}`);
+  };
+
+  test("the link signs in once, leaves no token in the address, and another browser needs its own", async () => {
+    assert.equal(page.url(), `${origin}/#/`);
+    const link = await bench.link();
+    const other = await browser.newContext();
+    const second = await other.newPage();
+    await second.goto(`${origin}/#/extents`);
+    await second.getByText("This browser has no session").waitFor();
+    await second.goto(link);
+    await second.locator(".health h2").waitFor();
+    const third = await other.newPage();
+    await other.clearCookies();
+    await third.goto(link);
+    await third.getByText("the link was used before").waitFor();
+    await second.getByRole("button", { name: "Sign out" }).click();
+    await second.getByText("This browser has no session").waitFor();
+    await page.reload();
+    await page.locator(".health h2").waitFor();
+    await other.close();
+  });
+
+  test("no script reads the cookie, and the cookie alone opens nothing", async () => {
+    const [cookie] = await context.cookies(`${origin}/api/`);
+    assert.deepEqual([cookie?.httpOnly, cookie?.sameSite, cookie?.path], [true, "Strict", "/api/"]);
+    assert.equal(await page.evaluate("document.cookie"), "");
+    assert.equal(await page.evaluate(`fetch("/api/session").then(({ status }) => status)`), 401);
+  });
+
+  test("a page of another port of this machine gets nothing", async () => {
+    const strange = await context.newPage();
+    await strange.route("http://127.0.0.1:9/", (route) => route.fulfill({ body: "<p>strange</p>", contentType: "text/html" }));
+    await strange.goto("http://127.0.0.1:9/");
+    for (const path of ["/api/session", "/api/streams", "/main.js"]) {
+      assert.equal(
+        await strange.evaluate(`fetch("${origin}${path}", { credentials: "include" }).then(() => "read", () => "refused")`),
+        "refused",
+        path,
+      );
+    }
+    await strange.close();
+  });
+
+  test("every view shows the stamp", async () => {
+    await show("");
+    await page.getByText("processes are ready").first().waitFor();
+    await show("processes");
+    await page.locator(".process.good", { hasText: "extent-node-1" }).waitFor();
+    await page
+      .getByRole("link", { name: /^partition-server-1/ })
+      .first()
+      .click();
+    await page.getByRole("heading", { name: "partition-server-1" }).waitFor();
+    await show("streams");
+    await page.getByRole("link", { name: "/pm/map/commit-log" }).click();
+    await page.locator(".chip.primary").first().waitFor();
+    await show("extents");
+    await page.locator(".chip.primary").first().waitFor();
+    await show("ranges");
+    await page.getByRole("cell", { name: "blob-1" }).waitFor();
+    await show("events");
+    await page.getByText("the console began to watch:").waitFor();
+    await show("nowhere");
+    await page.getByText("There is no such page").waitFor();
+    await show("processes/no-such");
+    await page.getByText("There is no process no-such").waitFor();
+  });
+
+  test("axe finds no violation, light and dark, wide and narrow; nothing is wider than the window", async () => {
+    await show("");
+    for (const colours of ["light", "dark"]) {
+      await page.getByLabel("Colours").selectOption(colours);
+      for (const width of [400, 1_280, 2_560]) {
+        await page.setViewportSize({ width, height: 900 });
+        for (const view of views) {
+          await show(view);
+          await page.locator("h1").waitFor();
+          await page.locator(".row:not(.head), .health, .layer, .events").first().waitFor();
+          await page.evaluate(axeSource);
+          const violations = await page.evaluate(
+            "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html))",
+          );
+          assert.deepEqual(violations, [], `${view || "overview"}, ${colours}, ${width} px`);
+          assert.equal(await page.evaluate("document.documentElement.scrollWidth"), width, view);
+        }
+      }
+    }
+  });
+
+  test("hostile names are shown as text", async () => {
+    await page.setViewportSize({ width: 1_280, height: 900 });
+    const title = "Streams · Stamp console";
+    await page.route("**/api/streams?*", (route) =>
+      route.fulfill({ json: { items: hostile.map((name) => ({ name, ownerEpoch: 1, extentCount: 1 })), next: null } }),
+    );
+    await page.route("**/api/ranges?*", (route) =>
+      route.fulfill({
+        json: {
+          items: hostile.map((id) => ({
+            id,
+            table: id,
+            lowKey: id,
+            highKey: id,
+            server: id,
+            loaded: true,
+            ownerEpoch: 1,
+            change: "",
+            readsPerSecond: 1,
+            writesPerSecond: 1,
+          })),
+          next: null,
+        },
+      }),
+    );
+    await show("streams");
+    for (const name of hostile) await page.getByRole("link", { name, exact: true }).waitFor();
+    assert.equal(await page.title(), title);
+    assert.equal(await page.locator("main img, main script").count(), 0);
+    await show("ranges");
+    await page
+      .getByRole("cell", { name: hostile[0] as string, exact: true })
+      .first()
+      .waitFor();
+    assert.equal(await page.evaluate("document.documentElement.scrollWidth"), 1_280);
+    await show(`streams/${encodeURIComponent(hostile[0] as string)}`);
+    await page
+      .getByText(hostile[0] as string)
+      .first()
+      .waitFor();
+    assert.equal(await page.locator("main img").count(), 0);
+    await page.unroute("**/api/streams?*");
+    await page.unroute("**/api/ranges?*");
+  });
+
+  test("lists: empty, failed and tried again, and 100,000 rows of which the document has few", async () => {
+    await page.route("**/api/extents?*", (route) => route.fulfill({ json: { items: [], next: null } }));
+    await show("extents");
+    await page.getByText("The first append to a stream makes one").waitFor();
+    await page.unroute("**/api/extents?*");
+    await page.route("**/api/extents?*", (route) => route.fulfill({ status: 503, json: { message: "no stream-manager leads now" } }));
+    await show("extents");
+    await page.getByText("no stream-manager leads now").waitFor();
+    await page.unroute("**/api/extents?*");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.locator(".chip.primary").first().waitFor();
+    const extent = {
+      stream: "/s",
+      state: "sealed",
+      ownerEpoch: 1,
+      sealedBytes: 1,
+      nodes: ["extent-node-1"],
+      coding: "",
+      intact: 1,
+      attempt: "",
+    };
+    await page.route("**/api/extents?*", (route) =>
+      route.fulfill({ json: { items: Array.from({ length: 100_000 }, (_, index) => ({ ...extent, id: String(index + 1) })), next: null } }),
+    );
+    await show("extents");
+    await page.getByText("100,000 extents").waitFor();
+    await page.locator(".table").evaluate((table) => table.scrollTo(0, table.scrollHeight));
+    await page.getByRole("cell", { name: "100000", exact: true }).waitFor();
+    assert.ok((await page.getByRole("row").count()) < 80);
+    await page.unroute("**/api/extents?*");
+  });
+
+  test("ten tabs of one browser follow at once, and go on when the first has closed; lists are served meanwhile", async () => {
+    const tabs = [];
+    for (let tab = 0; tab < 10; tab++) {
+      const opened = await context.newPage();
+      await opened.goto(`${origin}/#/extents`);
+      await opened.locator(".chip.primary").first().waitFor();
+      tabs.push(opened);
+    }
+    await page.close();
+    page = tabs.shift() as Page;
+    const before = await page.locator(".top time").getAttribute("datetime");
+    for (const tab of [page, ...tabs]) await tab.locator(`.top time:not([datetime="${before}"])`).waitFor();
+    for (const tab of tabs) await tab.close();
+  });
+
+  test("a process that is killed while the page is open is told, and its start again", async () => {
+    await show("");
+    await bench.ask({ do: "signal", name: "extent-node-2", signal: "SIGKILL" });
+    await page
+      .getByText(/ended with .*SIGKILL/)
+      .first()
+      .waitFor();
+    await page.locator(".events .good", { hasText: "extent-node-2" }).first().waitFor();
+  });
+
+  test("a stamp that is stopped, and one that runs again", async () => {
+    await bench.down();
+    await page.getByText("No stamp answers").waitFor();
+    await page.locator("main code", { hasText: "./stamp up -d" }).waitFor();
+    await bench.up();
+    await show("events");
+    await page.getByText("the stamp answers").first().waitFor();
+  });
+
+  test("managers that are gone are findings with a command, and no more when they are back", async () => {
+    await show("");
+    await bench.ask({ do: "hold", name: "stream-manager-1" });
+    await bench.ask({ do: "hold", name: "stream-manager-2" });
+    const finding = page.locator(".findings li", { hasText: "stream-manager" }).first();
+    await finding.locator("code", { hasText: "./stamp" }).waitFor();
+    for (const name of ["stream-manager-1", "stream-manager-2"]) await bench.ask({ do: "start", name });
+    await finding.waitFor({ state: "detached" });
+  });
+
+  test("a console that has gone is told, and the page goes on when it is back: with a new link", async () => {
+    await bench.stop();
+    await page.getByText("The console does not answer").waitFor();
+    bench.start(new URL(origin).host);
+    await page.getByText("This browser has no session").waitFor();
+    await page.goto(await bench.link());
+    await page.locator(".health h2").waitFor();
+  });
+
+  test("nothing went wrong in the page meanwhile", () => assert.deepEqual(problems, []));
+});
