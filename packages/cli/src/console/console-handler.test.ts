@@ -47,6 +47,7 @@ function world(lists: Lists = { find: () => undefined }) {
   };
   return {
     live,
+    sessions,
     send,
     signIn,
     audited,
@@ -97,6 +98,19 @@ test("console: a session needs cookie and key, from the console's own page", asy
   assert.equal((await send("POST", "/api/sign-out", { ...both, origin: "http://evil.example" })).status, 403);
   assert.equal((await send("POST", "/api/sign-out", { ...both, origin })).status, 200);
   assert.equal((await send("GET", "/api/session", both)).status, 401);
+});
+
+test("console: of two browsers that bring one link at the same time, one is signed in", async () => {
+  const { send, sessions, audited } = world();
+  const link = sessions.makeLink();
+  const answers = await Promise.all(Array.from({ length: 4 }, () => send("POST", "/api/sign-in", { origin }, link)));
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 403, 403, 403]);
+  assert.deepEqual(audited.toSorted(), [
+    "127.0.0.1 sign-in refused",
+    "127.0.0.1 sign-in refused",
+    "127.0.0.1 sign-in refused",
+    "session-1 sign-in done",
+  ]);
 });
 
 test("console: sign-in and sign-out are in the audit log, refused ones with the address, and a long body is no token", async () => {
@@ -211,6 +225,25 @@ test("console: a stamp that does not run is a state of the page, not an error", 
   await live.look();
   assert.equal(live.snapshot?.state, "absent");
   assert.equal(live.snapshot?.sentence, "no cluster runs on /data");
+});
+
+test("console: two answers that can't be compared cost the events between them, and the next look goes on", async () => {
+  const { live, see } = world();
+  await live.look();
+  // An answer of a release whose messages have other fields: health copes with them, the comparison does not.
+  const strange = { join: () => "x" } as never;
+  Object.defineProperty(strange, "length", { get: () => assert.fail("no list") });
+  const broken = healthy.processes.map((each) => {
+    const { answer } = each;
+    return answer === undefined ? each : { ...each, answer: { ...answer, ready: false, waitingFor: strange } };
+  });
+  see({ ...healthy, processes: broken });
+  await live.look();
+  see(healthy);
+  await live.look();
+  assert.equal(live.turn, 3);
+  assert.equal(live.snapshot?.state, "healthy");
+  assert.match(live.eventsAfter(1)[0]?.text ?? "", /can't be told/);
 });
 
 test("console: figures and events of a long time are bounded, and the newest are kept", async () => {

@@ -24,6 +24,13 @@ test("guard: a name that somebody points at this machine is refused, also one th
     "",
     "127.0.0.1:10010:1",
     "user@127.0.0.1",
+    "127.0.0.1:10010, evil.example",
+    "127.0.0.1:",
+    "localhost.:10010",
+    "0.0.0.0:10010",
+    "127.1:10010",
+    "2130706433:10010",
+    "[::ffff:127.0.0.1]:10010",
   ]) {
     assert.match(refusalOf({ method: "GET", headers: { host: name } }) ?? "", /answers only to/, name);
   }

@@ -18,9 +18,9 @@ export interface Lists {
 /** `inspector`: of the stamp that runs now. */
 export function listsOf(inspector: () => StampInspector, live: LiveStamp): Lists {
   const lists: Readonly<Record<string, List>> = {
-    "/api/streams": (query) => streams(inspector(), query.get("after") ?? ""),
-    "/api/extents": (query) => extents(inspector(), idIn(query)),
-    "/api/stream": (query) => extentsOf(inspector(), query.get("name") ?? "", idIn(query)),
+    "/api/streams": async (query) => streams(inspector(), query.get("after") ?? ""),
+    "/api/extents": async (query) => extents(inspector(), idIn(query)),
+    "/api/stream": async (query) => extentsOf(inspector(), query.get("name") ?? "", idIn(query)),
     "/api/ranges": async (query) => ranges(live, query.get("after") ?? ""),
   };
   return { find: (path) => (Object.hasOwn(lists, path) ? lists[path] : undefined) };

@@ -94,12 +94,21 @@ export class LiveStamp {
     this.#snapshot = snapshot;
     this.#points.push(snapshot.figures);
     if (this.#points.length > pointsMax) this.#points.shift();
-    for (const happened of eventsBetween(before, snapshot)) {
+    for (const happened of this.#happened(before, snapshot)) {
       this.#events.push({ ...happened, number: ++this.#eventNumber, atMs: snapshot.atMs });
     }
     if (this.#events.length > eventsMax) this.#events.splice(0, this.#events.length - eventsMax);
     this.#turn++;
     for (const told of this.#followers) told();
+  }
+
+  /** Two answers that can't be compared, e.g. of another release, cost the events between them, not the console. */
+  #happened(before: Snapshot | undefined, now: Snapshot): Omit<StampEvent, "number" | "atMs">[] {
+    try {
+      return eventsBetween(before, now);
+    } catch (error) {
+      return [{ kind: "bad", subject: "", text: `what has changed can't be told: ${(error as Error).message}` }];
+    }
   }
 
   async #ask(): Promise<Snapshot> {
