@@ -4,7 +4,7 @@
  * A name between backticks is looked up in this order: from the root, from the document's folder, and as an abbreviation that leaves out folders
  * (`extent-node/scrub.test.ts` is `services/extent-node/src/repair/scrub.test.ts`).
  */
-import { globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { join, normalize } from "node:path";
 
 /** Names of files in other projects, and patterns, by document. */
@@ -59,6 +59,32 @@ function tooLong(document: string, text: string): string[] {
   return isPage && count > measurementLinesMax
     ? [`${document}: ${count} lines; at most ${measurementLinesMax}, the rest goes to its archive`]
     : [];
+}
+
+/** Libraries for users' programs, whose page is their guide. */
+const libraries = new Set(["packages/coordination", "packages/endpoints"]);
+const roomLinesMax = 30;
+
+/** Each package and service says on one short page what it is for, what it never does, where to begin, what holds, and its tests. */
+export function rooms(root: string): string[] {
+  return globSync("{packages,services}/*/package.json", { cwd: root })
+    .map((path) => path.slice(0, path.lastIndexOf("/")))
+    .filter((room) => !libraries.has(room))
+    .sort()
+    .flatMap((room) => {
+      const page = join(root, room, "README.md");
+      if (!existsSync(page)) return [`${room}: has no README.md`];
+      const text = readFileSync(page, "utf8");
+      const parts = ["Never", "Begin at", "Holds", "Tests"].filter((part) => !text.includes(`\n- **${part}**: `));
+      const gone = [...text.matchAll(/`((?:src|packages|services|tests|docs)\/[^`\s]*)`/g)]
+        .map(([, name = ""]) => name)
+        .filter((name) => globSync([name, `${room}/${name}`], { cwd: root }).length === 0);
+      return [
+        ...parts.map((part) => `${room}/README.md: has no "${part}"`),
+        ...gone.map((name) => `${room}/README.md: names what does not exist: ${name}`),
+        ...(text.split("\n").length - 1 > roomLinesMax ? [`${room}/README.md: more than ${roomLinesMax} lines`] : []),
+      ];
+    });
 }
 
 /** Prose ends at 120 characters. Tables, code, and a command in a line of its own may be longer. */

@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fragments } from "./comments.ts";
 import { missingDecisions } from "./decisions.ts";
-import { documents } from "./documents.ts";
+import { documents, rooms } from "./documents.ts";
 import { folders } from "./folders.ts";
 import { adapters, layers } from "./layers.ts";
 import { longFiles } from "./long-files.ts";
@@ -39,6 +39,7 @@ export function tidy(root: string): string[] {
     ...layout(root),
     ...fragments(root),
     ...documents(root),
+    ...rooms(root),
     ...missingDecisions(root),
     ...pathsInDocuments(root),
   ];
