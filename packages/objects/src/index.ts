@@ -13,8 +13,8 @@ export { zeroExtentId } from "./blobs/pages/pages.ts";
 export { type Lease, type LeaseAction, LeaseTimers } from "./blobs/protect/leases.ts";
 export type { Moment } from "./blobs/protect/protection.ts";
 export { clipPlaces } from "./blobs/state/content.ts";
-export { type Incarnation, incarnationInRow, mayBePurged, ownerOfRow, parentRows, rowsInside } from "./garbage.ts";
-export { accountKey, type BlobName, type BlobReference, blobsOfContainerName, containerKey } from "./object-keys.ts";
+export { type Incarnation, incarnationInRow, mayBePurged, ownerOfRow, parentRows, type RowOwner, rowsInside } from "./garbage.ts";
+export { accountKey, type BlobName, type BlobReference, blobsOfContainerName, containerKey, deletedContainerKey } from "./object-keys.ts";
 export {
   type BlobHeaders,
   type BlobPolicy,

@@ -54,6 +54,8 @@ export class BlobGarbage {
   readonly #layers = new Map<number, Set<number>>();
   #staging: number | undefined;
   #purge = false;
+  /** A row of the blob can't be read: which of its rows are garbage is not known. */
+  #isUnread = false;
   #lastPage: PageRow | undefined;
   #rows: Uint8Array[] = [];
   #prefixes: Uint8Array[] = [];
@@ -65,6 +67,7 @@ export class BlobGarbage {
   /** `prefix`: where the rows of its blob begin; `objectName`: the third component of its key. Throws FailureError on damage. */
   see(prefix: Uint8Array, objectName: KeyComponent, { key, value }: RowEntry): void {
     if (compareBytes(prefix, this.#prefix) !== 0) this.#begin(Uint8Array.from(prefix));
+    if (this.#isUnread) return;
     const [kind, generation, chunk, layer] = objectName;
     if (kind === headRow || kind === keptRow) this.#state(decodeHead(value));
     else if (kind === stagingRow) {
@@ -72,6 +75,12 @@ export class BlobGarbage {
       if (purgeGivenUp(value, this.#now.wallMs)) this.#purge = true;
     } else if (kind === pageRow) this.#page({ key, generation: Number(generation), chunk: Number(chunk), layer: Number(layer) });
     else if (!this.#isNamed(Number(kind), Number(generation))) this.#rows.push(Uint8Array.from(key));
+  }
+
+  /** Finds nothing in the blob that was seen last: `see` threw, so what the row names is not known. */
+  leave(): void {
+    this.#isUnread = true;
+    this.#purge = false;
   }
 
   /** Takes the findings since the last call, for blobs whose rows have all been shown. */
@@ -90,6 +99,7 @@ export class BlobGarbage {
     this.#layers.clear();
     this.#staging = undefined;
     this.#purge = false;
+    this.#isUnread = false;
   }
 
   #state(state: HeadState): void {

@@ -8,10 +8,14 @@
  * The reports of deposed primaries are hidden rows at the begin of their PartitionName (docs/design/geo.md). A report row is committed before
  * the rows that it tells of are replaced. A piece that goes on inside a PartitionName reads its report rows again: a reference that a row
  * loses between two pieces is seen in the report.
+ *
+ * A row that can't be read ends no scan: it would be met again by every later one, and nothing of all other accounts would be collected. What it
+ * may name is left alone: its blob, its container, or all extents if its references are not known.
  */
 import { compareBytes, emptyBytes, FailureError, type Outcome, ok, type Rules } from "@stamp/base";
 import {
   BlobGarbage,
+  belongingOf,
   type Incarnation,
   type Moment,
   mayBePurged,
@@ -20,12 +24,14 @@ import {
   partitionStart,
   placesOfRow,
   type RowEntry,
+  type RowOwner,
   rowsInside,
   successor,
   type VisitRow,
 } from "@stamp/objects";
 import { type DataExtent, isMarkerKey } from "@stamp/range-partition";
 import type { RowView } from "../operations/engine.ts";
+import { DamagedRows } from "./damaged-rows.ts";
 import { reportedRow } from "./reported-places.ts";
 
 export interface ExtentUse {
@@ -50,6 +56,8 @@ const rowsOfPiece = 1_000;
 const firstPageRowKind = 6;
 const stagingKind = 2;
 
+type Inside = Extract<RowOwner, { readonly kind: "inside" }>;
+
 export class CollectorScan {
   rows = 0;
   /** All extents that some row refers to. */
@@ -57,11 +65,15 @@ export class CollectorScan {
   /** Whoever reads the pieces clears it now and then. */
   readonly inside = new Map<string, Incarnation>();
   readonly kept: { readonly key: Uint8Array; readonly owner: Incarnation }[] = [];
+  /** False: a row can't be read that may refer to any extent. Then none is given back or rewritten. */
+  knowsReferences = true;
+  readonly damaged = new DamagedRows();
   readonly #table: ObjectTable;
   readonly #high: Uint8Array;
   readonly #wallMs: number;
   readonly #rules: Rules;
   readonly #garbage: BlobGarbage;
+  readonly #mayBeCopy: (account: string) => boolean;
   /** By extent: bytes of references beyond which it is not rewritten. Only of extents that may be. */
   readonly #rewriteBelow: ReadonlyMap<number, number>;
   #noted = 0;
@@ -77,6 +89,8 @@ export class CollectorScan {
     readonly extents: readonly DataExtent[];
     /** Share of an extent. */
     readonly rewriteBelow: number;
+    /** True for an account whose rows may be another stamp's: its primary purges them. */
+    readonly mayBeCopy: (account: string) => boolean;
   }) {
     this.#table = options.table;
     this.#from = options.low;
@@ -84,6 +98,7 @@ export class CollectorScan {
     this.#wallMs = options.now.wallMs;
     this.#rules = options.now.rules;
     this.#garbage = new BlobGarbage(options.now);
+    this.#mayBeCopy = options.mayBeCopy;
     this.#rewriteBelow = new Map(options.extents.map(({ extentId, lengthBytes }) => [extentId, lengthBytes * options.rewriteBelow]));
   }
 
@@ -120,8 +135,9 @@ export class CollectorScan {
 
   /** Counts the bytes that a report row names (rule `geoReportedBytesCount`). Other hidden rows name none. */
   #hidden(row: RowEntry): Uint8Array {
-    const reported = reportedRow(row);
-    if (reported?.write.kind === "put") this.#references({ key: row.key, value: reported.write.value });
+    const read = this.damaged.read(row.key, () => reportedRow(row));
+    if (read === undefined) this.knowsReferences = false;
+    else if (read.value?.write.kind === "put") this.#references({ key: row.key, value: read.value.write.value });
     return successor(row.key);
   }
 
@@ -130,7 +146,7 @@ export class CollectorScan {
     const owner = ownerOfRow(row.key);
     const prefix = partitionStart(row.key);
     if (owner.kind !== "inside" || prefix === undefined || Number(owner.objectName[0]) > stagingKind) return resume;
-    this.#garbage.see(prefix, owner.objectName, row);
+    this.#see(prefix, owner, row);
     return successor(row.key);
   }
 
@@ -144,23 +160,37 @@ export class CollectorScan {
   /** Gives where to look next. */
   #note(row: RowEntry): Uint8Array {
     const owner = ownerOfRow(row.key);
-    if (owner.kind === "kept") {
-      if (this.kept.length < keptMax && mayBePurged(row.value, this.#wallMs)) this.kept.push({ key: Uint8Array.from(row.key), owner });
-    } else if (owner.kind === "inside") {
+    if (owner.kind === "inside") {
       const id = `${owner.account}/${owner.name}/${owner.incarnation}`;
       if (!this.inside.has(id)) this.inside.set(id, owner);
       if (this.#table !== "Blob") return rowsInside(owner).high;
-      const prefix = partitionStart(row.key);
-      if (prefix !== undefined) this.#garbage.see(prefix, owner.objectName, row);
     }
-    this.#references(row);
+    // Rows of containers refer to no bytes.
+    if (owner.kind === "inside" || belongingOf(row.key)?.inside !== false) this.#references(row);
+    if (owner.kind === "inside") {
+      const prefix = partitionStart(row.key);
+      if (prefix !== undefined) this.#see(prefix, owner, row);
+    } else if (owner.kind === "kept" && this.kept.length < keptMax && !this.#mayBeCopy(owner.account)) {
+      // Those of copies stay: they would take the places of others.
+      const over = this.damaged.read(row.key, () => mayBePurged(row.value, this.#wallMs));
+      if (over?.value === true) this.kept.push({ key: Uint8Array.from(row.key), owner });
+    }
     return successor(row.key);
   }
 
+  #see(prefix: Uint8Array, { objectName }: Inside, row: RowEntry): void {
+    const seen = this.damaged.read(row.key, () => this.#garbage.see(prefix, objectName, row));
+    if (seen === undefined) this.#garbage.leave();
+  }
+
   #references({ key, value }: RowEntry): void {
-    const places = placesOfRow(value);
-    if (!places.ok) throw new FailureError(places.failure);
-    for (const { extentId, lengthBytes } of places.value) {
+    const places = this.damaged.read(key, () => {
+      const found = placesOfRow(value);
+      if (!found.ok) throw new FailureError(found.failure);
+      return found.value;
+    });
+    if (places === undefined) this.knowsReferences = false;
+    for (const { extentId, lengthBytes } of places?.value ?? []) {
       const most = this.#rewriteBelow.get(extentId);
       const use = this.extents.get(extentId) ?? { liveBytes: 0, rows: most === undefined ? undefined : [] };
       this.extents.set(extentId, use);

@@ -37,8 +37,8 @@ export interface Collected {
   readonly bytesRewritten: number;
 }
 
-/** Asks which incarnations exist, wherever their rows are. */
-export type AskIncarnations = (table: ObjectTable, of: Pick<Incarnation, "account" | "name">) => Promise<Outcome<readonly number[]>>;
+/** Asks whether an incarnation exists, wherever its row is. */
+export type IsThere = (table: ObjectTable, of: Incarnation) => Promise<Outcome<boolean>>;
 
 export interface CollectorOptions {
   readonly everyMs: number;
@@ -94,7 +94,7 @@ interface Owners {
 export class Collector {
   readonly #world: World;
   readonly #holdings: Holdings;
-  readonly #ask: AskIncarnations;
+  readonly #ask: IsThere;
   readonly #options: CollectorOptions;
   /** By incarnation: when a pass over any range first found it gone, by the wall clock, oldest first. Rows inside it rest. */
   readonly #goneSinceMs = new Map<string, number>();
@@ -102,7 +102,7 @@ export class Collector {
   #busy = false;
   #now: { readonly range: string; readonly scan: CollectorScan; step: "scan" | "rewrite" } | undefined;
 
-  constructor(world: World, holdings: Holdings, ask: AskIncarnations, options: CollectorOptions) {
+  constructor(world: World, holdings: Holdings, ask: IsThere, options: CollectorOptions) {
     this.#world = world;
     this.#holdings = holdings;
     this.#ask = ask;
@@ -155,7 +155,7 @@ export class Collector {
   async #anyGone({ table }: Range, owners: readonly Incarnation[]): Promise<boolean> {
     for (const owner of owners) {
       const there = await this.#ask(table, owner);
-      if (there.ok && !there.value.includes(owner.incarnation)) return true;
+      if (there.ok && !there.value) return true;
     }
     return false;
   }
@@ -200,6 +200,7 @@ export class Collector {
       now: { rules: this.#world.rules, wallMs: this.#world.clock.wallMs() },
       extents: old,
       rewriteBelow: rewrites ? this.#options.rewriteBelow : 0,
+      mayBeCopy: (account) => this.#mayBeCopy(account),
     });
     this.#now = { range: range.rangeId, scan, step: "scan" };
     const owners: Owners = { there: [], resting: new Map(), more: false };
@@ -207,12 +208,13 @@ export class Collector {
     if (!scanned.ok) return scanned;
     const noted = await recordGone(engine, owners.resting);
     if (!noted.ok) return noted;
-    const unreferenced = new Set(old.map(({ extentId }) => extentId).filter((extentId) => !scan.extents.has(extentId)));
+    const known = scan.knowsReferences ? old : [];
+    const unreferenced = new Set(known.map(({ extentId }) => extentId).filter((extentId) => !scan.extents.has(extentId)));
     const dropped = await engine.dropExtents(unreferenced, transactTimeoutMs);
     if (!dropped.ok) return dropped;
     const purged = await this.#purgeKept(held, scan);
     if (!purged.ok) return purged;
-    const mostlyDead = this.#mostlyDead(scan);
+    const mostlyDead = scan.knowsReferences ? this.#mostlyDead(scan) : new Map<number, readonly Uint8Array[]>();
     this.#now.step = "rewrite";
     const rewritten = await rewriteExtents(this.#world, engine, {
       extents: mostlyDead,
@@ -222,13 +224,18 @@ export class Collector {
     if (!rewritten.ok) return rewritten;
     const full = engine.sealedDataExtents();
     const allOld = old.length === full.length + dropped.value.length;
-    const lookedAtMs = new Map(old.map(({ extentId }) => [extentId, startedMs]));
+    const lookedAtMs = new Map(known.map(({ extentId }) => [extentId, startedMs]));
     const before = this.#passes.get(range.rangeId)?.lookedAtMs;
     for (const { extentId } of full) {
       const atMs = before?.get(extentId);
       if (atMs !== undefined && !lookedAtMs.has(extentId)) lookedAtMs.set(extentId, atMs);
     }
-    const complete = allOld && mostlyDead.size === 0 && scanned.value + purged.value === 0 && owners.resting.size === 0 && !owners.more;
+    const found = mostlyDead.size + scanned.value + purged.value + owners.resting.size + scan.damaged.count;
+    const complete = allOld && found === 0 && !owners.more;
+    if (scan.damaged.count > 0) {
+      const damaged = { range: range.rangeId, ...scan.damaged.facts, extentsKept: !scan.knowsReferences };
+      logger.warn("rows of a range are damaged: what they decide was not collected, all else was", damaged);
+    }
     const endedMs = clock.monotonicMs();
     this.#passes.set(range.rangeId, { sequence, complete, owners, endedMs, tookMs: endedMs - startedMs, lookedAtMs });
     const collected: Collected = {
@@ -262,11 +269,11 @@ export class Collector {
       if (!piece.ok) return piece;
       const { rows, garbage, last } = piece.value;
       if (!this.#holdings.current(held)) return gone(held.range.rangeId);
-      const taken = await this.#takeAway(held, garbage);
+      const taken = await this.#takeAway(held, garbage, scan);
       if (!taken.ok) return taken;
       deleted += taken.value;
       if (last || scan.inside.size >= ownersMax) {
-        const emptied = await this.#emptyGone(held, scan.inside.values(), owners);
+        const emptied = await this.#emptyGone(held, scan, owners);
         if (!emptied.ok) return emptied;
         deleted += emptied.value;
         scan.inside.clear();
@@ -277,7 +284,7 @@ export class Collector {
   }
 
   /** Removes a piece's rows without an owner, and states whose time is over. */
-  async #takeAway(held: Serving, { rows, blobs }: PieceGarbage): Promise<Outcome<number>> {
+  async #takeAway(held: Serving, { rows, blobs }: PieceGarbage, { damaged }: CollectorScan): Promise<Outcome<number>> {
     let deleted = 0;
     for (let at = 0; at < rows.length; ) {
       const blob = partitionStart(rows[at] as Uint8Array) as Uint8Array;
@@ -300,8 +307,8 @@ export class Collector {
         const planned = await runPlan(this.#world.clock, purgeBlob(blob, now), view);
         return planned.ok ? ok(planned.value.writes) : planned;
       });
-      if (!done.ok) return done;
-      deleted += done.value;
+      if (done.ok) deleted += done.value;
+      else if (!damaged.note(done.failure)) return done;
     }
     return ok(deleted);
   }
@@ -327,26 +334,29 @@ export class Collector {
   }
 
   /** Containers that were deleted and kept, after their time. */
-  async #purgeKept(held: Serving, { kept }: CollectorScan): Promise<Outcome<number>> {
+  async #purgeKept(held: Serving, { kept, damaged }: CollectorScan): Promise<Outcome<number>> {
     let deleted = 0;
     for (const { key, owner } of kept) {
       if (this.#mayBeCopy(owner.account)) continue;
       const purged = await this.#purge(held, key, owner);
-      if (!purged.ok) return purged;
-      deleted += purged.value;
+      if (purged.ok) deleted += purged.value;
+      else if (!damaged.note(purged.failure)) return purged;
     }
     return ok(deleted);
   }
 
   /** Deletes what is inside of those that are gone for long enough; gives how many rows it was. */
-  async #emptyGone(held: Serving, found: Iterable<Incarnation>, owners: Owners): Promise<Outcome<number>> {
+  async #emptyGone(held: Serving, { inside, damaged }: CollectorScan, owners: Owners): Promise<Outcome<number>> {
     const { range } = held;
     let deleted = 0;
-    for (const owner of found) {
+    for (const owner of inside.values()) {
       if (this.#mayBeCopy(owner.account)) continue;
       const there = await this.#ask(range.table, owner);
-      if (!there.ok) return there;
-      if (there.value.includes(owner.incarnation)) {
+      if (!there.ok) {
+        if (damaged.note(there.failure)) continue;
+        return there;
+      }
+      if (there.value) {
         if (owners.there.length < ownersMax) owners.there.push(owner);
         else owners.more = true;
         continue;
