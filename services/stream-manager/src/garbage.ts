@@ -22,6 +22,7 @@ import {
 } from "@stamp/stream";
 import { ExtentFragments, toWire } from "@stamp/wire";
 import { fragmentsOf } from "./coding/held-fragments.ts";
+import { isNeverOpened } from "./nodes/later-replicas.ts";
 import { SentDeletions } from "./sent-deletions.ts";
 import { Rounds } from "./term/rounds.ts";
 import type { Term } from "./term/term.ts";
@@ -191,7 +192,9 @@ export class Garbage {
     if (answer === undefined) return false;
     if (answer.ok) return true;
     endIfStale(this.#term, answer.failure);
-    return answer.failure.reason === "unknownExtent";
+    const isKept = answer.failure.reason === "unknownExtent";
+    if (isKept && request.neverOpened) this.#term.nodes.later.note(place.nodeId, extent.id, answer.failure.message);
+    return isKept;
   }
 
   async #deleteFragment({ id }: ExtentRecord, place: FragmentPlace): Promise<boolean> {
@@ -223,13 +226,6 @@ const nothing: Outcome<Plan> = ok({ changes: [], reads: [] });
 
 const replicaKey = ({ nodeId, diskId }: ReplicaPlace): string => `${nodeId} ${diskId}`;
 const fragmentKey = ({ nodeId, diskId, version }: FragmentPlace): string => `${nodeId} ${diskId} fragment ${version}`;
-
-/**
- * True if the extent was dropped while it was allocated: nobody was told of it. Any other drop records its time (rule
- * `dropTimeRecorded`). A node keeps a replica with content then.
- */
-export const isNeverOpened = ({ phase, droppedAtMs, sealedLengthBytes }: ExtentRecord): boolean =>
-  phase === "dropped" && droppedAtMs === undefined && sealedLengthBytes === undefined;
 
 /** Where a decoding makes replicas. */
 const decodedOn = ({ attempt }: ExtentRecord): readonly ReplicaPlace[] => (attempt?.kind === "decode" ? attempt.targets : []);

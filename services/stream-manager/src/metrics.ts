@@ -52,6 +52,7 @@ export const streamManagerMetrics: Metrics = {
   "coding.decodingsWaiting": gauge("stream_manager_decodings_waiting", "Coded extents that wait to become replicas again."),
   "coding.failing": gauge("stream_manager_coding_failing_extents", "Extents whose last attempt at coding was taken back."),
   "quarantined.length": gauge("stream_manager_nodes_with_quarantined_extents", "Extent nodes that hold extents which nobody knows."),
+  "later.length": gauge("stream_manager_nodes_with_later_replicas", "Extent nodes that hold what only a later metadata store told them."),
   allocatedAhead: gauge("stream_manager_extents_allocated_ahead", "Extents that were made before they are needed."),
   "waits.length": gauge("stream_manager_waits", "What waits for somebody; `stamp status` tells it in words."),
 };

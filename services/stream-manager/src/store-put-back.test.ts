@@ -268,3 +268,67 @@ test("store put back that no copy is newer than: numbers are given twice, and th
     assert.deepEqual(await lengths(extent.extentId), [undefined, ...stored.slice(1)]);
   });
 });
+
+/** Time between two copies of the metadata on a node is longer than all that this does. */
+async function putBackAtOnce(cluster: Cluster, work: () => Promise<void>): Promise<void> {
+  const { sim } = cluster;
+  const putItBack = await backUp(cluster);
+  await cluster.until("the lock service answers", async () => sim.role("lock")?.status.ready === true);
+  await work();
+  const all = ["sm1", ...nodeNames];
+  for (const name of [...all, "lock"]) await sim.stop(name);
+  await putItBack();
+  sim.restart("lock");
+  await cluster.until("the lock service answers", async () => sim.role("lock")?.status.ready === true);
+  for (const name of all) sim.restart(name);
+  await cluster.until("it leads", async () => sim.role("sm1")?.status.state === "leader", 60_000);
+}
+
+const laterOf = ({ sim }: Cluster) =>
+  (sim.role("sm1")?.status.facts.later as { readonly nodeId: string; readonly sample: readonly number[]; readonly why: string }[]) ?? [];
+
+test("store put back before any node copied the newer one: the manager tells the replicas that only that one can have made", async () => {
+  const cluster = new Cluster({ seed: 26 });
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/old", 1);
+    const { extentId: old } = first(await cluster.next("/old", 1, 0n));
+    await sim.sleep(70_000);
+    assert.deepEqual(laterOf(cluster), []);
+    await putBackAtOnce(cluster, async () => {
+      await cluster.next("/old", 1, old);
+      await cluster.until("the nodes know of the seal", async () => (await cluster.replica("en1", old))?.version !== 1n, 5_000);
+    });
+    await cluster.until("it is told", async () => laterOf(cluster).length > 0);
+    const [found] = laterOf(cluster);
+    assert.match(found?.why ?? "", new RegExp(`it knows version 2 of extent ${old}, and the records only version 1`));
+    // The seal makes the record as new as the replicas: nothing comes back by that.
+    await cluster.open("/old", 2);
+    await sim.sleep(700_000);
+    assert.ok(laterOf(cluster).some(({ sample }) => sample.includes(Number(old))));
+  });
+});
+
+test("store put back before any node copied the newer one: bytes in an extent that was never opened are told, too", async () => {
+  const cluster = new Cluster({ seed: 27 });
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/old", 1);
+    const { extentId: old } = first(await cluster.next("/old", 1, 0n));
+    await sim.sleep(70_000);
+    let opened = 0n;
+    await putBackAtOnce(cluster, async () => {
+      // Another term gives numbers of another block, which the older store never gave.
+      await sim.stop("sm1");
+      sim.restart("sm1");
+      const next = first(await cluster.next("/old", 1, old));
+      opened = next.extentId;
+      unwrap(await cluster.append(next, 1, 0n, "acknowledged"));
+    });
+    // The number is given again, the node refuses it, and the extent is dropped without having been opened.
+    await cluster.open("/old", 2);
+    await cluster.tryNext("/old", 2, old);
+    const names = (): boolean => laterOf(cluster).some(({ sample }) => sample.includes(Number(opened)));
+    await cluster.until("it is told", async () => names(), 900_000);
+  });
+});

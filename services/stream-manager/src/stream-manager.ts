@@ -174,6 +174,7 @@ function leading(serving: Serving): RoleStatus {
       replicasMadeAnew: repairer.repairedCount,
       coding: { ...coder.facts, ...chooser.facts },
       quarantined: nodes.quarantineSummary(),
+      later: nodes.later.summary(),
       allocatedAhead: ahead.count,
       waits: waitsOf(serving),
     },

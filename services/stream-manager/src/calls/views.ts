@@ -12,7 +12,7 @@ import type {
 import { streamKey } from "@stamp/stream";
 import { ExtentState, NodeDuty, toWire } from "@stamp/wire";
 import type { Coder } from "../coding/coder.ts";
-import { isNeverOpened } from "../garbage.ts";
+import { isNeverOpened } from "../nodes/later-replicas.ts";
 import { addTo } from "../repair/blocked-copies.ts";
 import type { Repairer } from "../repair/repairer.ts";
 import type { Completer } from "../seal/completer.ts";

@@ -11,6 +11,7 @@ import type { Completer } from "../seal/completer.ts";
 import type { Sealer } from "../seal/sealer.ts";
 import { SentDeletions } from "../sent-deletions.ts";
 import type { Term } from "../term/term.ts";
+import { LaterReplicas } from "./later-replicas.ts";
 import { NodeSync } from "./node-sync.ts";
 
 interface Page {
@@ -55,6 +56,7 @@ function surroundings(pageOf: (after: bigint) => Page, silent: readonly string[]
     address: (nodeId: string) => nodeId,
     reachable: () => true,
     quarantined: () => new Map(),
+    later: new LaterReplicas(),
     quarantine: () => {},
     release: () => {},
   };

@@ -18,6 +18,7 @@ import type { Completer } from "../seal/completer.ts";
 import type { Sealer } from "../seal/sealer.ts";
 import type { Term } from "../term/term.ts";
 import { endIfStale, extentNode } from "../term/term.ts";
+import { whyLater } from "./later-replicas.ts";
 import type { NodeSync } from "./node-sync.ts";
 
 export const askReportTimeoutMs = 1_000;
@@ -184,6 +185,8 @@ export class NodeReports {
     }
     const ours = extent.replicas.some((one) => one.nodeId === nodeId && one.diskId === diskId);
     if (!ours) return;
+    const later = whyLater(extent, { nodeId, diskId }, replica);
+    if (later !== undefined) this.#term.nodes.later.note(nodeId, id, later);
     const over = replica.restarted || replica.state !== ReplicaState.OPEN;
     if (extent.phase === "open" && over) void sealer.seal(id, 0);
     if (extent.phase === "sealed") completer.recheck(id, nodeId);

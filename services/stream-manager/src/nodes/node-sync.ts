@@ -15,6 +15,7 @@ import type { Sealer } from "../seal/sealer.ts";
 import type { Term } from "../term/term.ts";
 import { extentNode } from "../term/term.ts";
 import { Comparisons, nextAfter, type ToCompare } from "./comparisons.ts";
+import { whyLater } from "./later-replicas.ts";
 
 const pageReplicas = 1_000;
 const pageTimeoutMs = 5_000;
@@ -83,6 +84,7 @@ export class NodeSync {
     const { ended, nodes, world } = this.#term;
     const expected = await this.#expectedOn(place);
     const stale = new Set(nodes.quarantined(place.nodeId).keys());
+    const staleLater = new Set(nodes.later.of(place.nodeId));
     let at = 0;
     let after = 0n;
     for (let more = true; more; ) {
@@ -98,6 +100,7 @@ export class NodeSync {
         for (; at < expected.length && (expected[at] as ExtentId) < id; at++) this.#missing(place, expected[at] as ExtentId);
         if (expected[at] === id) at += 1;
         stale.delete(id);
+        staleLater.delete(id);
         this.#found(place, id, replica);
       }
       await sleep(world.clock, pagePauseMs, ended);
@@ -108,6 +111,7 @@ export class NodeSync {
       if (turns.over) await turns.next();
     }
     for (const id of stale) nodes.release(place.nodeId, id);
+    for (const id of staleLater) nodes.later.release(place.nodeId, id);
     return true;
   }
 
@@ -136,6 +140,8 @@ export class NodeSync {
     }
     nodes.release(place.nodeId, id);
     const extent = state.extent(id);
+    const later = whyLater(extent, place, replica);
+    if (later !== undefined) nodes.later.note(place.nodeId, id, later);
     const otherwise = replica.sealedLengthBytes !== undefined && fromWire(replica.sealedLengthBytes) !== extent?.sealedLengthBytes;
     const over = replica.restarted || replica.state !== ReplicaState.OPEN;
     const sealed = replica.state === ReplicaState.SEALED && !(extent?.phase === "sealed" && otherwise);

@@ -6,6 +6,7 @@ import type { ExtentId } from "@stamp/base";
 import type { Clock } from "@stamp/ports";
 import { within } from "@stamp/ports";
 import type { NodeRecord, PlacementNode, ReplicaPlace, ReportNumbers, StreamState } from "@stamp/stream";
+import { LaterReplicas } from "./later-replicas.ts";
 
 export interface ReportedLoad {
   readonly reportNumber: number;
@@ -68,6 +69,8 @@ export class NodeTable {
   readonly #listeners = new Set<() => void>();
   /** Nodes that a call of this leader did not reach, and that have not reported to it. */
   readonly #unreached = new Set<string>();
+  /** Replicas that only a later metadata store can have made. */
+  readonly later = new LaterReplicas();
   /** By node. */
   readonly #farTerms = new Map<string, FarTerm>();
 

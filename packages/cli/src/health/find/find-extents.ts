@@ -17,6 +17,7 @@ export function findExtents(facts: StampFacts): Finding[] {
     ...findRepair(facts),
     ...findCoded(facts, leader.answer?.facts),
     ...findQuarantine(facts),
+    ...findLater(leader.answer?.facts),
     ...findOfLeader(leader.answer?.facts, leader.name),
   ];
 }
@@ -80,6 +81,15 @@ function findQuarantine({ streamLayer }: StampFacts): Finding[] {
       `${counted(replicas.length, "replica")} in quarantine (${replicas.length === 1 ? "extent" : "extents"} ${ids}): ${replicas[0]?.why ?? ""}`,
     );
   });
+}
+
+function findLater(leader: Readonly<Record<string, unknown>> | undefined): Finding[] {
+  const nodes = (factAt(leader, "later") as readonly { nodeId: string; count: number; why: string }[] | undefined) ?? [];
+  if (nodes.length === 0) return [];
+  // One finding: all of the store is older, whichever node shows it.
+  const replicas = nodes.reduce((sum, { count }) => sum + count, 0);
+  const cause = `${counted(replicas, "replica")} on ${few(nodes.map(({ nodeId }) => nodeId))}: ${nodes[0]?.why ?? ""}`;
+  return [finding("metadata-older", "", cause)];
 }
 
 function findOfLeader(facts: Readonly<Record<string, unknown>> | undefined, name: string): Finding[] {

@@ -93,6 +93,13 @@ export const extentKinds = {
     help: "look: ./stamp extent quarantine list. One that its extent lacks: ./stamp extent adopt SUBJECT EXTENT. Delete only what nobody needs",
     alert: { expr: "stamp_stream_manager_nodes_with_quarantined_extents > 0", lasts: "5m" },
   },
+  "metadata-older": {
+    severity: "critical",
+    means:
+      "Extent nodes hold what only a later metadata store can have told them: an older folder or backup of it was put back. What was acknowledged since is missing.",
+    help: "write nothing more; stop the stamp: ./stamp down; put the newest folder of the lock service back (docs/guides/metadata.md); ./stamp fsck names the extents",
+    alert: { expr: "stamp_stream_manager_nodes_with_later_replicas > 0", lasts: "0m" },
+  },
   "sealed-with-loss": {
     severity: "note",
     means: "A person sealed extents although acknowledged data may be lost. Who and why is kept with each.",

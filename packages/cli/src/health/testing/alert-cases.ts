@@ -152,6 +152,7 @@ export const alertCases: Partial<Readonly<Record<Code, AlertCase>>> = {
   "fragments-awaited": ofStreams("coded_extents_in_grace", 1, 0),
   "coding-stuck": ofStreams("coding_failing_extents", 1, 0),
   "stray-fragments": ofStreams("stray_fragments", 1, 0),
+  "metadata-older": ofStreams("nodes_with_later_replicas", 1, 0),
   quarantine: ofStreams("nodes_with_quarantined_extents", 1, 0),
   "sealed-with-loss": {
     labels: process("stream-manager-1"),

@@ -42,6 +42,15 @@ export const extentCases: Readonly<Record<keyof typeof extentKinds, FindingCase>
     notYet: withFacts("stream-manager-1", { coding: { strays: 0 } }),
   },
   "repair-blocked": { change: withRepair({ blocked: ["no node has room for extent 7"] }), cause: /extent 7/ },
+  "metadata-older": {
+    change: withFacts("stream-manager-1", {
+      later: [
+        { nodeId: "extent-node-1", count: 2, sample: [7, 8], why: "it knows version 2 of extent 7, and the records only version 1" },
+        { nodeId: "extent-node-3", count: 1, sample: [7], why: "" },
+      ],
+    }),
+    cause: /^3 replicas on extent-node-1, extent-node-3: it knows version 2 of extent 7/,
+  },
   quarantine: {
     change: (facts) => ({
       ...facts,
