@@ -142,6 +142,7 @@ export type RuleName =
   | "geoSeedingHoldsCommits"
   | "geoCopiesNotCollected"
   | "geoReportedBytesCount"
+  | "geoReportedContentWhole"
   | "geoPromotionFences"
   | "geoRemovalEnds"
   | "geoPlacesChecked"

@@ -8,16 +8,19 @@ import { toJson } from "./print.ts";
 
 export type Transport = ReturnType<typeof ownTransport>;
 
+/** Where the running stamp's processes and services are. */
+type RunningStamp = Pick<ClusterStatus, "processes" | "endpoints">;
+
 /** Returns what `work` finds out about the running stamp. */
 export async function inspect<T>(
   command: Command,
-  work: (inspector: StampInspector, transport: Transport, lockService: string, endpoints: ClusterStatus["endpoints"]) => Promise<T>,
+  work: (inspector: StampInspector, transport: Transport, lockService: string, stamp: RunningStamp) => Promise<T>,
 ): Promise<T> {
   const config = configOf(command);
   const transport = ownTransport(config);
   try {
     const status = composeCluster() ?? (await runningCluster(config));
-    return await work(new StampInspector(transport, status.lockService), transport, status.lockService, status.endpoints);
+    return await work(new StampInspector(transport, status.lockService), transport, status.lockService, status);
   } catch (error) {
     throw error instanceof CommandError ? error : new CommandError(inWords(error));
   } finally {

@@ -12,6 +12,7 @@ export { chunkBytes } from "./blobs/pages/page-runs.ts";
 export { zeroExtentId } from "./blobs/pages/pages.ts";
 export { type Lease, type LeaseAction, LeaseTimers } from "./blobs/protect/leases.ts";
 export type { Moment } from "./blobs/protect/protection.ts";
+export { beginsContent, isBlobState, type ReportedContent, reportedContent } from "./blobs/reported-content.ts";
 export { clipPlaces } from "./blobs/state/content.ts";
 export { type Incarnation, incarnationInRow, mayBePurged, ownerOfRow, parentRows, type RowOwner, rowsInside } from "./garbage.ts";
 export { accountKey, type BlobName, type BlobReference, blobsOfContainerName, containerKey, deletedContainerKey } from "./object-keys.ts";

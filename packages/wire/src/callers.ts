@@ -179,6 +179,7 @@ const tables: readonly ServiceCallers[] = [
     getShippedVersions: ["front-end"],
     listDivergedRows: ["partition-manager"],
     forgetDivergedRows: ["partition-manager"],
+    readDivergedBlob: ["front-end"],
     endRemoval: ["partition-manager"],
     getRemovals: ["partition-manager"],
     listRangeQueues: ["partition-manager"],
@@ -238,6 +239,7 @@ const tables: readonly ServiceCallers[] = [
     insertEntity: ["operator"],
     getEntity: ["operator"],
     queryEntities: ["operator"],
+    readDiverged: ["operator"],
   }),
   table(LocationService, {
     addStamp: ["operator"],

@@ -192,7 +192,7 @@ export class PartitionServerRole implements Role {
       mayWrite: (needed) => this.#mayWrite(needed),
       roleOf: (account) => this.#shipper.roleOf(account),
     });
-    const reports = new Reports(this.#holdings, (held) => this.#executor.mayAnswer(held));
+    const reports = new Reports(this.#world, this.#holdings, this.#executor);
     const commands = new VouchedCommands(this.#world, this.#config.lockService);
     this.#listener = await this.#world.transport.serve(this.#config.listen, [
       served(

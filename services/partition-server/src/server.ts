@@ -66,6 +66,7 @@ export function partitionServerHandlers(
     getShippedVersions: (request) => guarded(() => reports.versions(request)),
     listDivergedRows: (request) => guarded(() => reports.page(request)),
     forgetDivergedRows: (request) => guarded(() => reports.forget(request)),
+    readDivergedBlob: (request, context) => guarded(() => reports.blobs.read(request, context.deadlineMs)),
     getShipping: ({ account, epoch, paired, drainedMsAgo, copyLineage }) =>
       guarded(async () => {
         const drained = drainedMsAgo === undefined ? undefined : fromWire(drainedMsAgo);

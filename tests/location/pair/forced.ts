@@ -6,9 +6,10 @@
  * and nothing of it may be from before the Last Sync Time that the failover told.
  */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { doorsOf, present, untilAcked, type Write, Writers } from "../testing/judged-writes.ts";
+import { blobContent, doorsOf, present, untilAcked, type Write, Writers } from "../testing/judged-writes.ts";
 import { isComplete, killStamp, onLocation, silenceDoors, type TwoStamps, until, untilCopy, waitMs } from "../testing/two-stamps.ts";
 
 const account = "lost";
@@ -49,6 +50,18 @@ function namesOf({ rows }: Report): Set<string> {
     return kind === "blob" && typeof blob === "string" ? [blob] : [];
   });
   return new Set(named);
+}
+
+/** Reads one of the blobs back that the report names, at the stamp that made it; elsewhere the command says where to run it. */
+async function readBack({ data, stamp, ok }: TwoStamps, { rows }: Report, as: string): Promise<void> {
+  const name = rows.findLast(({ kind, deleted }) => kind === "blob" && !deleted)?.blob ?? "";
+  assert.notEqual(name, "", "the report names no blob");
+  const [file, get] = [join(data, as), ["geo", "diverged", account, "--get", `kept/${name}`]] as const;
+  const elsewhere = await stamp(...get, "--out", file, "--data", join(data, "south-1"));
+  assert.equal(elsewhere.code, 1);
+  assert.match(elsewhere.output, /this stamp has no report about account lost. Run the command on a host of the stamp that was deposed/);
+  await ok(...get, "--out", file, "--data", join(data, "north-1"));
+  assert.ok(readFileSync(file).equals(blobContent(name)), `${name}: other bytes than were acknowledged`);
 }
 
 /** Judges a forced failover: what the new primary lacks of what the old one acknowledged. Returns that. */
@@ -134,6 +147,7 @@ export async function primaryIsLost(t: TestContext, two: TwoStamps): Promise<voi
   assert.deepEqual([...listed].filter((name) => now.has(name)).slice(0, 3), [], "listed as lost, and there");
   for (const { writtenAt, kind } of report.rows)
     if (kind === "entity") assert.ok(writtenAt !== null && Date.parse(writtenAt) > lastSyncMs, `${writtenAt} is before Last Sync Time`);
+  await readBack(two, report, "before-failback");
   t.diagnostic(`listed: ${listed.size}; acknowledged by the old primary until it heard of its end: ${back.acked.length}`);
 
   // The way back is planned: clients write at the new primary meanwhile.
@@ -150,4 +164,5 @@ export async function primaryIsLost(t: TestContext, two: TwoStamps): Promise<voi
   await patient.table.createEntity({ partitionKey: "foo", rowKey: "at last" });
   const afterwards = await reportOf(two, "north-1");
   assert.deepEqual(namesOf(afterwards), listed, "the report stays");
+  await readBack(two, afterwards, "after-failback");
 }

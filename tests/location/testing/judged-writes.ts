@@ -43,6 +43,8 @@ export function doorsOf(portBase: number, host: string, key: string, tries: numb
 
 const partitions = ["foo", "bar", "baz"] as const;
 const blobBytes = 20_000;
+/** Returns what a writer stores as the blob of this name. */
+export const blobContent = (name: string): Buffer => Buffer.alloc(blobBytes, name);
 /** After a failed attempt a writer waits, as programs do. */
 const pauseMs = 100;
 
@@ -78,7 +80,7 @@ export class Writers {
   #blobs(writer: number): Promise<void> {
     return this.#write("blob", async (at) => {
       const name = `${this.#prefix}-${writer}-${String(at).padStart(6, "0")}`;
-      await this.#doors.container.getBlockBlobClient(name).upload(Buffer.alloc(blobBytes, name), blobBytes);
+      await this.#doors.container.getBlockBlobClient(name).upload(blobContent(name), blobBytes);
       return { name, writtenMs: undefined };
     });
   }

@@ -148,7 +148,7 @@ const asked = async <T>(command: Command, work: (accounts: AccountsClient) => Pr
 
 /** Returns where the stamp is, too. */
 const askedWhere = <T>(command: Command, work: (accounts: AccountsClient) => Promise<Outcome<T>>) =>
-  inspect(command, async (inspector, transport, _lockService, endpoints) => {
+  inspect(command, async (inspector, transport, _lockService, { endpoints }) => {
     const answer = await work(accountsAt(transport, await inspector.leader("partition-manager")));
     if (answer.ok) return { found: answer.value, endpoints };
     throw new CommandError(answer.failure.message);

@@ -11,14 +11,17 @@ import { table } from "../print.ts";
 import { tell } from "../running.ts";
 import { type LocationClient, locationAt } from "./operation.ts";
 
-/** Report of one stamp about an account. */
-export interface StampReport {
-  readonly stamp: string;
+/** What only one stamp had of an account. */
+export interface Report {
   /** False: the stamp still makes it. */
   readonly complete: boolean;
   /** Why it does not go on; empty: it does. */
   readonly trouble: string;
   readonly rows: readonly DivergedRow[];
+}
+
+interface StampReport extends Report {
+  readonly stamp: string;
 }
 
 /** Deletes the report of one stamp, page by page. Repeated, it goes on. */
@@ -64,15 +67,21 @@ export async function showDiverged(command: Command, account: string, stamp: str
 }
 
 async function reportOf(client: LocationClient, account: string, stamp: string): Promise<Outcome<StampReport>> {
+  const report = await allPages((marker) => client.listDiverged({ account, stamp, marker }, call));
+  return report.ok ? { ok: true, value: { stamp, ...report.value } } : report;
+}
+
+/** Reads a report, whose page after `marker` `ask` gives. */
+export async function allPages(ask: (marker: string) => Promise<Outcome<ListDivergedResponse>>): Promise<Outcome<Report>> {
   const rows: DivergedRow[] = [];
-  let last: ListDivergedResponse | undefined;
-  for (let marker = ""; last === undefined || marker !== ""; marker = last.nextMarker) {
-    const page = await client.listDiverged({ account, stamp, marker }, call);
+  for (let marker = ""; ; ) {
+    const page = await ask(marker);
     if (!page.ok) return page;
     rows.push(...page.value.rows);
-    last = page.value;
+    const { nextMarker, complete, trouble } = page.value;
+    if (nextMarker === "") return { ok: true, value: { complete, trouble, rows } };
+    marker = nextMarker;
   }
-  return { ok: true, value: { stamp, complete: last.complete, trouble: last.trouble, rows } };
 }
 
 /** Facts for tools; `entity` is as the Table service gives it, and may be put there again. */

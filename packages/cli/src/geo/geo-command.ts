@@ -11,6 +11,7 @@ import { tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
 import { forgetDiverged, showDiverged } from "./diverged.ts";
 import { lagText, pendingText, shippingFacts } from "./figures.ts";
+import { getDiverged } from "./get-diverged.ts";
 import { locationAt, operate, stepText } from "./operation.ts";
 
 interface ProtectOptions {
@@ -93,7 +94,15 @@ export function addGeo(program: Command): void {
   )
     .option("--stamp <stamp>", "only what this stamp had", "")
     .option("--forget", "delete the report of --stamp: nobody can read it afterwards")
-    .action((account: string, { stamp, forget }: { stamp: string; forget?: boolean }, command: Command) => {
+    .option(
+      "--get <container/blob>",
+      "at the stamp of --data: write the content of a blob that its report names into a file (newest write)",
+    )
+    .option("--out <file>", "with --get: the file, which must not exist (default: the last part of the blob's name)")
+    .action((account: string, { stamp, forget, get, out }: DivergedOptions, command: Command) => {
+      if (get !== undefined && forget === true) throw new CommandError("either --get or --forget", exitCodes.usage);
+      if (out !== undefined && get === undefined) throw new CommandError("--out goes with --get only", exitCodes.usage);
+      if (get !== undefined) return getDiverged(command, { account, get, out });
       if (forget !== true) return showDiverged(command, account, stamp);
       if (stamp === "") throw new CommandError("--forget needs --stamp NAME: the stamp whose report is deleted", exitCodes.usage);
       return forgetDiverged(command, account, stamp);
@@ -102,6 +111,13 @@ export function addGeo(program: Command): void {
     async (account: string, _options, command: Command) =>
       show(command, await onLocation(command, (transport, { at }) => locationAt(transport, at).giveUpOperation({ account }, call))),
   );
+}
+
+interface DivergedOptions {
+  readonly stamp: string;
+  readonly forget?: boolean;
+  readonly get?: string;
+  readonly out?: string;
 }
 
 /** Adds the option of commands that watch an operation. */

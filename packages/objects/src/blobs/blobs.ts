@@ -117,7 +117,7 @@ export function* getBlob(value: OperationValue<"getBlob">, context: PlanContext)
 
 const invalidRange = (head: HeadState): Decision => fail("InvalidRange", { contentLength: String(head.contentLengthBytes) });
 
-function* readContent(
+export function* readContent(
   prefix: Uint8Array,
   head: HeadState,
   start: number,

@@ -297,7 +297,10 @@ function broken(what: string): FailureError {
 const zeros = new Uint8Array(256 * 1024);
 
 /** Pages of zeros lie nowhere; they are made here. */
-async function* withZeros(places: readonly Place[], read: (places: Place[]) => AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+export async function* withZeros(
+  places: readonly Place[],
+  read: (places: Place[]) => AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < places.length; ) {
     const start = at;
     while (at < places.length && places[at]?.extentId !== zeroExtentId) at++;

@@ -17,6 +17,7 @@ import { checkLiteralName } from "../objects/older-names.ts";
 import type { CallLimits } from "../routing/router.ts";
 import { deleteQueueMessage, getQueueMessages, putQueueMessage } from "./grpc-messages.ts";
 import { tableHandlers } from "./grpc-tables.ts";
+import { readDiverged } from "./read-diverged.ts";
 
 const codes: Readonly<Record<number, FailureCode>> = {
   304: "failedPrecondition",
@@ -100,6 +101,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
       const value = request.conditions ? { name: name.value, conditions: request.conditions } : { name: name.value };
       return done(await objects.deleteBlob(value, () => limits));
     }),
+    readDiverged: (request, context) => readDiverged(objects, request, context),
     putQueueMessage: call("PutMessage", (request, limits) => putQueueMessage(objects.parts.queues, request, limits)),
     getQueueMessages: call("GetMessages", (request, limits) => getQueueMessages(objects.parts.queues, request, limits)),
     deleteQueueMessage: call("DeleteMessage", async (request, limits) =>

@@ -16,6 +16,8 @@ import { type BlobPolicy, hasBytes, isRead, type Route, routeOf } from "@stamp/o
 import type { Range } from "@stamp/partition-map";
 import { type CallOptions, jittered, SlowLog, type World } from "@stamp/ports";
 import {
+  type DivergedContent,
+  type DivergedPlace,
   executeFields,
   type OperationResult,
   type OperationSchema,
@@ -212,6 +214,15 @@ export class Router {
       const request = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion), names: own };
       const told = await this.#world.transport.client(range.serverAddress, PartitionServer).getShippedVersions(request, options);
       return told.ok ? ok(told.value.versions) : told;
+    });
+  }
+
+  /** Where the bytes lie from `startBytes` to `endBytes` of a blob that the report of a deposed primary names. */
+  divergedContent(place: DivergedPlace, startBytes: bigint, endBytes: bigint, limits: CallLimits): Promise<Outcome<DivergedContent>> {
+    return this.#call("readDivergedBlob", { table: "Blob", key: place.key }, "soon", limits, (range, options) => {
+      const at = { rangeId: range.rangeId, rangeVersion: toWire(range.rangeVersion) };
+      const client = this.#world.transport.client(range.serverAddress, PartitionServer);
+      return client.readDivergedBlob({ ...at, place, startBytes, endBytes }, options);
     });
   }
 

@@ -171,7 +171,7 @@ export class CollectorScan {
       const prefix = partitionStart(row.key);
       if (prefix !== undefined) this.#see(prefix, owner, row);
     } else if (owner.kind === "kept" && this.kept.length < keptMax && !this.#mayBeCopy(owner.account)) {
-      // Those of copies stay: they would take the places of others.
+      // Kept rows of copies stay: they would take the places of others.
       const over = this.damaged.read(row.key, () => mayBePurged(row.value, this.#wallMs));
       if (over?.value === true) this.kept.push({ key: Uint8Array.from(row.key), owner });
     }

@@ -14,7 +14,7 @@ const timeoutMs = 5_000;
 /** Rows of one name at most: deleted ones that are kept, and the live one. */
 const rowsMax = 10_000;
 
-/** Which incarnations of a name exist; with `incarnation`, whether this one does. */
+/** Returns the incarnations of a name that exist; with `incarnation`, this one if it exists. */
 export async function incarnationsHere(
   held: Serving,
   { account, name, incarnation }: { readonly account: string; readonly name: string; readonly incarnation?: bigint | undefined },

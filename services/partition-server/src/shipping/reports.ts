@@ -8,10 +8,13 @@ import { compareBytes, type Outcome, ok, refused } from "@stamp/base";
 import type { RowVersion } from "@stamp/geo";
 import { accountKeys, blobRowOf, decodeEntity, decodeKey, type KeyElement, queueRowOf, queuesTable, shippedNames } from "@stamp/objects";
 import { holdsKey, type Range } from "@stamp/partition-map";
+import type { World } from "@stamp/ports";
 import { decodeMarker, forgetPage, markerKey, type RangePartition, type ReportRow, reportPage } from "@stamp/range-partition";
 import type { DivergedRowSchema, DivergedRowsSchema, ForgetDivergedRowsResponseSchema, TellVersionsResponseSchema } from "@stamp/wire";
 import { fromWire, type GetShippedVersionsRequest, type ListDivergedRowsRequest, propertyToWire, toWire } from "@stamp/wire";
+import type { Executor } from "../operations/execute.ts";
 import type { Held, Holdings, Serving } from "../ranges/holdings.ts";
+import { ReportedBlobs } from "./reported-blobs.ts";
 
 type Versions = MessageInitShape<typeof TellVersionsResponseSchema>;
 type Page = MessageInitShape<typeof DivergedRowsSchema>;
@@ -21,13 +24,16 @@ type DivergedInit = MessageInitShape<typeof DivergedRowSchema>;
 const namesMax = 1_000;
 
 export class Reports {
+  /** Content of the blobs that reports name. */
+  readonly blobs: ReportedBlobs;
   readonly #holdings: Holdings;
   /** False for a range whose lease may have ended. */
   readonly #mayAnswer: (held: Held) => Outcome<void>;
 
-  constructor(holdings: Holdings, mayAnswer: (held: Held) => Outcome<void>) {
+  constructor(world: World, holdings: Holdings, executor: Pick<Executor, "mayAnswer" | "locate">) {
+    this.blobs = new ReportedBlobs(world, holdings, executor);
     this.#holdings = holdings;
-    this.#mayAnswer = mayAnswer;
+    this.#mayAnswer = (held) => executor.mayAnswer(held);
   }
 
   async versions({ rangeId, rangeVersion, names }: GetShippedVersionsRequest): Promise<Outcome<Versions>> {

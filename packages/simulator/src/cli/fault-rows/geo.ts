@@ -57,6 +57,12 @@ export const geoRows: readonly FaultRow[] = [
     faults: ["forced failovers", "collections"],
   },
   {
+    fault: "a person reads a blob back of which the report of a deposed primary has only a part",
+    rules: ["geoReportedContentWhole"],
+    tests: ["packages/simulator/src/geo/report-read.test.ts"],
+    faults: ["forced failovers"],
+  },
+  {
     fault: "a shipment arrives twice, or behind a later one",
     rules: ["geoRowVersionsRise", "geoFloorRefuses", "geoDeletionsLeaveTombstones", "geoTombstonesKeptInSeeding"],
     tests: [shippingModel, shipping],

@@ -4,6 +4,8 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { ExtentLocation, Place } from "./common_pb.ts";
+import { file_stamp_v1_common } from "./common_pb.ts";
 import type { Entity } from "./entities_pb.ts";
 import { file_stamp_v1_entities } from "./entities_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
@@ -12,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/geo_reports.proto.
  */
 export const file_stamp_v1_geo_reports: GenFile = /*@__PURE__*/
-  fileDesc("ChpzdGFtcC92MS9nZW9fcmVwb3J0cy5wcm90bxIIc3RhbXAudjEiUwoTVGVsbFZlcnNpb25zUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEg0KBW5hbWVzGAQgAygMIkIKFFRlbGxWZXJzaW9uc1Jlc3BvbnNlEioKCHZlcnNpb25zGAEgAygLMhguc3RhbXAudjEuU2hpcHBlZFZlcnNpb24iQgoOU2hpcHBlZFZlcnNpb24SDQoFZXBvY2gYASABKAQSEAoIc2VxdWVuY2UYAiABKAQSDwoHbGluZWFnZRgDIAEoBCJTChlHZXRTaGlwcGVkVmVyc2lvbnNSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSDQoFbmFtZXMYAyADKAwiZQoXTGlzdERpdmVyZ2VkUm93c1JlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBIPCgdhY2NvdW50GAMgASgJEhAKCGZyb21fa2V5GAQgASgMIkUKDERpdmVyZ2VkUm93cxIjCgRyb3dzGAEgAygLMhUuc3RhbXAudjEuRGl2ZXJnZWRSb3cSEAoIbmV4dF9rZXkYAiABKAwi4gEKC0RpdmVyZ2VkUm93EhEKCW9wZXJhdGlvbhgBIAEoBBIQCghzZXF1ZW5jZRgCIAEoBBIMCgRraW5kGAMgASgJEgwKBG5hbWUYBCABKAkSDwoHZGVsZXRlZBgFIAEoCBIgCgZlbnRpdHkYBiABKAsyEC5zdGFtcC52MS5FbnRpdHkSCwoDa2V5GAcgASgMEgwKBGJsb2IYCCABKAkSGAoLbW9kaWZpZWRfbXMYCSABKARIAIgBARIRCgR0ZXh0GAogASgJSAGIAQFCDgoMX21vZGlmaWVkX21zQgcKBV90ZXh0IjwKGkZvcmdldERpdmVyZ2VkUm93c1Jlc3BvbnNlEgwKBHJvd3MYASABKA0SEAoIbmV4dF9rZXkYAiABKAwiNgoTTGlzdERpdmVyZ2VkUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg4KBm1hcmtlchgCIAEoCSJzChRMaXN0RGl2ZXJnZWRSZXNwb25zZRIjCgRyb3dzGAEgAygLMhUuc3RhbXAudjEuRGl2ZXJnZWRSb3cSEwoLbmV4dF9tYXJrZXIYAiABKAkSEAoIY29tcGxldGUYAyABKAgSDwoHdHJvdWJsZRgEIAEoCSI7ChZGb3JnZXREaXZlcmdlZFJlc3BvbnNlEgwKBHJvd3MYASABKA0SEwoLbmV4dF9tYXJrZXIYAiABKAliBnByb3RvMw", [file_stamp_v1_entities]);
+  fileDesc("ChpzdGFtcC92MS9nZW9fcmVwb3J0cy5wcm90bxIIc3RhbXAudjEiUwoTVGVsbFZlcnNpb25zUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg0KBWVwb2NoGAIgASgEEg0KBXRhYmxlGAMgASgJEg0KBW5hbWVzGAQgAygMIkIKFFRlbGxWZXJzaW9uc1Jlc3BvbnNlEioKCHZlcnNpb25zGAEgAygLMhguc3RhbXAudjEuU2hpcHBlZFZlcnNpb24iQgoOU2hpcHBlZFZlcnNpb24SDQoFZXBvY2gYASABKAQSEAoIc2VxdWVuY2UYAiABKAQSDwoHbGluZWFnZRgDIAEoBCJTChlHZXRTaGlwcGVkVmVyc2lvbnNSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSDQoFbmFtZXMYAyADKAwiZQoXTGlzdERpdmVyZ2VkUm93c1JlcXVlc3QSEAoIcmFuZ2VfaWQYASABKAkSFQoNcmFuZ2VfdmVyc2lvbhgCIAEoBBIPCgdhY2NvdW50GAMgASgJEhAKCGZyb21fa2V5GAQgASgMIkUKDERpdmVyZ2VkUm93cxIjCgRyb3dzGAEgAygLMhUuc3RhbXAudjEuRGl2ZXJnZWRSb3cSEAoIbmV4dF9rZXkYAiABKAwi4gEKC0RpdmVyZ2VkUm93EhEKCW9wZXJhdGlvbhgBIAEoBBIQCghzZXF1ZW5jZRgCIAEoBBIMCgRraW5kGAMgASgJEgwKBG5hbWUYBCABKAkSDwoHZGVsZXRlZBgFIAEoCBIgCgZlbnRpdHkYBiABKAsyEC5zdGFtcC52MS5FbnRpdHkSCwoDa2V5GAcgASgMEgwKBGJsb2IYCCABKAkSGAoLbW9kaWZpZWRfbXMYCSABKARIAIgBARIRCgR0ZXh0GAogASgJSAGIAQFCDgoMX21vZGlmaWVkX21zQgcKBV90ZXh0IjwKGkZvcmdldERpdmVyZ2VkUm93c1Jlc3BvbnNlEgwKBHJvd3MYASABKA0SEAoIbmV4dF9rZXkYAiABKAwiNgoTTGlzdERpdmVyZ2VkUmVxdWVzdBIPCgdhY2NvdW50GAEgASgJEg4KBm1hcmtlchgCIAEoCSJzChRMaXN0RGl2ZXJnZWRSZXNwb25zZRIjCgRyb3dzGAEgAygLMhUuc3RhbXAudjEuRGl2ZXJnZWRSb3cSEwoLbmV4dF9tYXJrZXIYAiABKAkSEAoIY29tcGxldGUYAyABKAgSDwoHdHJvdWJsZRgEIAEoCSI7ChZGb3JnZXREaXZlcmdlZFJlc3BvbnNlEgwKBHJvd3MYASABKA0SEwoLbmV4dF9tYXJrZXIYAiABKAkiUgoNRGl2ZXJnZWRQbGFjZRIPCgdhY2NvdW50GAEgASgJEgsKA2tleRgCIAEoDBIRCglvcGVyYXRpb24YAyABKAQSEAoIc2VxdWVuY2UYBCABKAQikgEKF1JlYWREaXZlcmdlZEJsb2JSZXF1ZXN0EhAKCHJhbmdlX2lkGAEgASgJEhUKDXJhbmdlX3ZlcnNpb24YAiABKAQSJgoFcGxhY2UYAyABKAsyFy5zdGFtcC52MS5EaXZlcmdlZFBsYWNlEhMKC3N0YXJ0X2J5dGVzGAQgASgEEhEKCWVuZF9ieXRlcxgFIAEoBCLUAQoPRGl2ZXJnZWRDb250ZW50EhYKDmNvbnRlbnRfbGVuZ3RoGAEgASgEEhQKDGxlbmd0aF9ieXRlcxgCIAEoBBIOCgZpbmxpbmUYAyABKAwSHwoGcGxhY2VzGAQgAygLMg8uc3RhbXAudjEuUGxhY2USKQoHZXh0ZW50cxgFIAMoCzIYLnN0YW1wLnYxLkV4dGVudExvY2F0aW9uEh0KFWVuY3J5cHRpb25fa2V5X3NoYTI1NhgGIAEoDBIYChBlbmNyeXB0aW9uX3Njb3BlGAcgASgJIlIKE1JlYWREaXZlcmdlZFJlcXVlc3QSJgoFcGxhY2UYASABKAsyFy5zdGFtcC52MS5EaXZlcmdlZFBsYWNlEhMKC3N0YXJ0X2J5dGVzGAIgASgEIj8KFFJlYWREaXZlcmdlZFJlc3BvbnNlEg8KB3BheWxvYWQYASABKAwSFgoOY29udGVudF9sZW5ndGgYAiABKARiBnByb3RvMw", [file_stamp_v1_common, file_stamp_v1_entities]);
 
 /**
  * Asks the stamp of an account's new primary what its copy had of some PartitionNames when it was promoted.
@@ -410,4 +412,206 @@ export type ForgetDivergedResponse = Message<"stamp.v1.ForgetDivergedResponse"> 
  */
 export const ForgetDivergedResponseSchema: GenMessage<ForgetDivergedResponse> = /*@__PURE__*/
   messageDesc(file_stamp_v1_geo_reports, 10);
+
+/**
+ * A row of a report that was written: the head of a blob, or a snapshot or version of one, as `DivergedRow` names it.
+ *
+ * @generated from message stamp.v1.DivergedPlace
+ */
+export type DivergedPlace = Message<"stamp.v1.DivergedPlace"> & {
+  /**
+   * Name of the account: 3 to 24 lower-case letters and digits, e.g. "devstoreaccount1".
+   *
+   * @generated from field: string account = 1;
+   */
+  account: string;
+
+  /**
+   * Key of the row, e.g. 05 02 61 00 00 05 .... Refused with badRequest if it is of another account, or of no blob.
+   *
+   * @generated from field: bytes key = 2;
+   */
+  key: Uint8Array;
+
+  /**
+   * Number of the failover, e.g. 7.
+   *
+   * @generated from field: uint64 operation = 3;
+   */
+  operation: bigint;
+
+  /**
+   * Number of the commit that wrote the row, e.g. 4712.
+   *
+   * @generated from field: uint64 sequence = 4;
+   */
+  sequence: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.DivergedPlace.
+ * Use `create(DivergedPlaceSchema)` to create a new message.
+ */
+export const DivergedPlaceSchema: GenMessage<DivergedPlace> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_reports, 11);
+
+/**
+ * @generated from message stamp.v1.ReadDivergedBlobRequest
+ */
+export type ReadDivergedBlobRequest = Message<"stamp.v1.ReadDivergedBlobRequest"> & {
+  /**
+   * Range that has the row, e.g. "blob-1".
+   *
+   * @generated from field: string range_id = 1;
+   */
+  rangeId: string;
+
+  /**
+   * Version of the range in the caller's map, e.g. 3.
+   *
+   * @generated from field: uint64 range_version = 2;
+   */
+  rangeVersion: bigint;
+
+  /**
+   * Row whose content is read, as in ReadDivergedRequest.
+   *
+   * @generated from field: stamp.v1.DivergedPlace place = 3;
+   */
+  place?: DivergedPlace | undefined;
+
+  /**
+   * First byte of the content that is asked for, e.g. 1048576.
+   *
+   * @generated from field: uint64 start_bytes = 4;
+   */
+  startBytes: bigint;
+
+  /**
+   * End of what is asked for, exclusive, e.g. 2097152; the content may end before it.
+   *
+   * @generated from field: uint64 end_bytes = 5;
+   */
+  endBytes: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.ReadDivergedBlobRequest.
+ * Use `create(ReadDivergedBlobRequestSchema)` to create a new message.
+ */
+export const ReadDivergedBlobRequestSchema: GenMessage<ReadDivergedBlobRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_reports, 12);
+
+/**
+ * Part of the content of a blob as the row's commit left it.
+ *
+ * @generated from message stamp.v1.DivergedContent
+ */
+export type DivergedContent = Message<"stamp.v1.DivergedContent"> & {
+  /**
+   * Length of all of the content, in bytes, e.g. 70000.
+   *
+   * @generated from field: uint64 content_length = 1;
+   */
+  contentLength: bigint;
+
+  /**
+   * Number of bytes that follow from `start_bytes` on, e.g. 1048576. Fewer than asked for if one answer holds no more.
+   *
+   * @generated from field: uint64 length_bytes = 2;
+   */
+  lengthBytes: bigint;
+
+  /**
+   * Either the bytes themselves ...
+   *
+   * @generated from field: bytes inline = 3;
+   */
+  inline: Uint8Array;
+
+  /**
+   * ... or where they are, in order, and where those extents are. Extent 0: so many zeros.
+   *
+   * @generated from field: repeated stamp.v1.Place places = 4;
+   */
+  places: Place[];
+
+  /**
+   * @generated from field: repeated stamp.v1.ExtentLocation extents = 5;
+   */
+  extents: ExtentLocation[];
+
+  /**
+   * SHA-256 of the customer's key that the content is encrypted under; empty: of none.
+   *
+   * @generated from field: bytes encryption_key_sha256 = 6;
+   */
+  encryptionKeySha256: Uint8Array;
+
+  /**
+   * Encryption scope that the content is encrypted under, e.g. "scope1"; empty: none.
+   *
+   * @generated from field: string encryption_scope = 7;
+   */
+  encryptionScope: string;
+};
+
+/**
+ * Describes the message stamp.v1.DivergedContent.
+ * Use `create(DivergedContentSchema)` to create a new message.
+ */
+export const DivergedContentSchema: GenMessage<DivergedContent> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_reports, 13);
+
+/**
+ * @generated from message stamp.v1.ReadDivergedRequest
+ */
+export type ReadDivergedRequest = Message<"stamp.v1.ReadDivergedRequest"> & {
+  /**
+   * Row whose content is read, e.g. the newest one that a report names of the blob.
+   *
+   * @generated from field: stamp.v1.DivergedPlace place = 1;
+   */
+  place?: DivergedPlace | undefined;
+
+  /**
+   * First byte that is asked for, e.g. 1048576.
+   *
+   * @generated from field: uint64 start_bytes = 2;
+   */
+  startBytes: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.ReadDivergedRequest.
+ * Use `create(ReadDivergedRequestSchema)` to create a new message.
+ */
+export const ReadDivergedRequestSchema: GenMessage<ReadDivergedRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_reports, 14);
+
+/**
+ * @generated from message stamp.v1.ReadDivergedResponse
+ */
+export type ReadDivergedResponse = Message<"stamp.v1.ReadDivergedResponse"> & {
+  /**
+   * Bytes of the content from `start_bytes` on, decrypted, at most 1 MiB; none: the content ends there.
+   *
+   * @generated from field: bytes payload = 1;
+   */
+  payload: Uint8Array;
+
+  /**
+   * Length of all of the content, in bytes, e.g. 70000.
+   *
+   * @generated from field: uint64 content_length = 2;
+   */
+  contentLength: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.ReadDivergedResponse.
+ * Use `create(ReadDivergedResponseSchema)` to create a new message.
+ */
+export const ReadDivergedResponseSchema: GenMessage<ReadDivergedResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_geo_reports, 15);
 
