@@ -8,8 +8,10 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { BlobServiceClient, type ContainerClient } from "@azure/storage-blob";
 import { type DrillTarget, startOwn } from "@stamp/drills";
+import { exitCodes } from "../../packages/cli/src/exit.ts";
 
 const main = join(import.meta.dirname, "../../packages/cli/src/main.ts");
 const folder = mkdtempSync(join(tmpdir(), "stamp-older-metadata-"));
@@ -32,6 +34,20 @@ async function begin(): Promise<ContainerClient> {
 async function end(): Promise<void> {
   await stamp?.close();
   stamp = undefined;
+}
+
+interface Judged {
+  readonly code: number;
+  readonly findings: readonly { readonly code: string; readonly severity: string }[];
+}
+
+/** Returns the exit code of `stamp health` and what it finds. */
+function health(): Promise<Judged> {
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, [main, "health", "--json", "--data", dataDir], { maxBuffer: 1 << 24 }, (_error, out) =>
+      resolve({ code: child.exitCode ?? -1, ...JSON.parse(out) }),
+    );
+  });
 }
 
 /** Returns the exit code of `stamp fsck` and the kinds of problems that it found. */
@@ -66,6 +82,12 @@ test("fsck: thirty acknowledged blobs are gone because an older folder of the lo
   const again = await begin();
   const found = await Promise.all(Array.from({ length: 35 }, (_, i) => again.getBlockBlobClient(`b${i}`).exists()));
   assert.equal(found.filter((exists) => !exists).length, 30, "blobs that were acknowledged after the copy");
+  // The stream manager hears of the nodes' replicas in their reports, some time after they serve.
+  const isTold = ({ findings }: Judged): boolean =>
+    findings.some(({ code, severity }) => code === "metadata-older" && severity === "critical");
+  let judged = await health();
+  for (; !isTold(judged); judged = await health()) await setTimeout(500);
+  assert.equal(judged.code, exitCodes.danger, JSON.stringify(judged.findings));
   for (const write of [false, true]) {
     if (write) await put(again, 40, 45);
     const running = await fsck();
