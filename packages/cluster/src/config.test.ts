@@ -33,6 +33,17 @@ test("config: several lock services need etcd, and everybody is told all of them
   assert.deepEqual([...told], [undefined, plan.lockService]);
 });
 
+test("config: lock services that replicate the metadata store are told one another's names and addresses", () => {
+  const roles = { "lock-service": { metadataStore: "replicated" } };
+  assert.throws(() => from({ lockServices: 2, roles }), /lockServices: 2 survive no more losses than 1/);
+  const plan = planCluster(from({ lockServices: 3, roles }));
+  const members = "lock-service-1=127.0.0.1:10100,lock-service-2=127.0.0.1:10101,lock-service-3=127.0.0.1:10102";
+  for (const { role, environment } of plan.processes) {
+    assert.equal(environment.STAMP_MEMBERS, role === "lock-service" ? members : undefined);
+    if (role !== "lock-service") assert.equal(environment.STAMP_LOCK_SERVICE, plan.lockService);
+  }
+});
+
 test("config: members of etcd that can't be called are refused before anything starts, each with the reason", () => {
   const at = (etcdEndpoints: string) => from({ roles: { "lock-service": { metadataStore: "etcd", etcdEndpoints } } });
   for (const right of ["etcd-0.etcd:2379", " 10.0.0.1:2379 , [fd00::1]:2379,", "a_b:1"]) assert.ok(at(right));

@@ -95,7 +95,9 @@ export const clusterConfigSchema = z.strictObject({
     .describe("Blob is served on it, queue and table on the next two; gRPC from +100, readiness from +200"),
   lockServices: count(5)
     .default(1)
-    .describe("Processes of this role; one is active, the others stand by. More than one need etcd (docs/guides/etcd.md)"),
+    .describe(
+      "Processes of this role; one is active, the others stand by. More than one need etcd (docs/guides/etcd.md), or a replicated store",
+    ),
   streamManagers: count(5).default(2).describe("Processes of this role; one leads, the others stand by"),
   partitionManagers: count(5).default(2).describe("Processes of this role; one leads, the others stand by"),
   partitionServers: count(32).default(2).describe("Processes that serve range partitions"),
@@ -344,8 +346,17 @@ function readFile(path: string): { readonly values: Record<string, unknown>; rea
 /** Checks that concern several keys at once. */
 function checked(config: ClusterConfig): ClusterConfig {
   const wrong: string[] = [];
-  if (config.lockServices > 1 && config.roles["lock-service"]?.metadataStore !== "etcd") {
-    wrong.push('lockServices: more than one need etcd: {"roles":{"lock-service":{"metadataStore":"etcd","etcdEndpoints":"host:2379"}}}');
+  const { metadataStore } = config.roles["lock-service"] ?? {};
+  if (config.lockServices > 1 && metadataStore !== "etcd" && metadataStore !== "replicated") {
+    wrong.push(
+      'lockServices: more than one need etcd: {"roles":{"lock-service":{"metadataStore":"etcd","etcdEndpoints":"host:2379"}}}, ' +
+        'or replicate the store: {"roles":{"lock-service":{"metadataStore":"replicated"}}}',
+    );
+  }
+  if (metadataStore === "replicated" && config.lockServices % 2 === 0) {
+    wrong.push(
+      `lockServices: ${config.lockServices} survive no more losses than ${config.lockServices - 1}; a replicated store has 1, 3 or 5`,
+    );
   }
   const { etcdEndpoints } = config.roles["lock-service"] ?? {};
   const strange = typeof etcdEndpoints === "string" ? addressesIn(etcdEndpoints).flatMap((text) => whyNoAddress(text) ?? []) : [];

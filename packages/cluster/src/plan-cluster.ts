@@ -20,6 +20,7 @@ import {
   type Endpoints,
   endpointsOf,
   hostOf,
+  type LockServiceAddress,
   type Plan,
   type PlannedPorts,
   type PlannedProcess,
@@ -47,13 +48,14 @@ export function planCluster(config: ClusterConfig, known?: Pick<ClusterRecord, "
   const ports: PlannedPorts = { http: new Map(), internal: new Map() };
   const processes: PlannedProcess[] = [];
   const placed = placedIn(namesOf(counts, known?.retired ?? []), known?.slots ?? {});
-  const lockService = placed
-    .flatMap(({ role, slot }) => (role === "lock-service" ? [`${called}:${config.portBase + 100 + slot}`] : []))
-    .join(",");
+  const lockServices = placed.flatMap(({ role, name, slot }): LockServiceAddress[] =>
+    role === "lock-service" ? [{ name, address: `${called}:${config.portBase + 100 + slot}` }] : [],
+  );
+  const lockService = lockServices.map(({ address }) => address).join(",");
   for (const { number, slot, ...named } of placed) {
     const blobFor = number === 1 ? "" : ` of ${named.name}`;
     const place = {
-      ...{ ...named, slot, listen: host, called, lockService, blobFor },
+      ...{ ...named, slot, listen: host, called, lockServices, blobFor },
       grpcPort: config.portBase + 100 + slot,
       httpPort: config.portBase + 200 + slot,
       dataDir: join(config.dataDir, named.name),

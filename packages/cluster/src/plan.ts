@@ -74,16 +74,26 @@ export interface Place extends Pick<PlannedProcess, "role" | "name" | "slot" | "
   readonly called: string;
   readonly grpcPort: number;
   readonly httpPort: number;
-  readonly lockService: string;
+  /** All lock services of the stamp. */
+  readonly lockServices: readonly LockServiceAddress[];
   readonly faultDomain: string | undefined;
   readonly blobPort: number;
   /** Follows "blob" where the use of a port is told. */
   readonly blobFor: string;
 }
 
+export interface LockServiceAddress {
+  readonly name: string;
+  readonly address: string;
+}
+
+/** True if the lock services replicate the metadata store among themselves. */
+const replicatesMetadata = (config: ClusterConfig): boolean => config.roles["lock-service"]?.metadataStore === "replicated";
+
 /** Plans one process, and notes its ports. */
 export function processAt(place: Place, config: ClusterConfig, ports: PlannedPorts): PlannedProcess {
-  const { role, name, slot, dataDir, listen, called, lockService } = place;
+  const { role, name, slot, dataDir, listen, called } = place;
+  const lockService = place.lockServices.map(({ address }) => address).join(",");
   ports.internal.set(place.grpcPort, `gRPC of ${name}`);
   ports.internal.set(place.httpPort, `readiness of ${name}`);
   const grpc = `${called}:${place.grpcPort}`;
@@ -112,7 +122,7 @@ function settingsOf(place: Place, config: ClusterConfig, ports: PlannedPorts): R
   const accounts = JSON.stringify(config.accounts);
   switch (place.role) {
     case "lock-service":
-      return {};
+      return replicatesMetadata(config) ? { members: place.lockServices.map(({ name, address }) => `${name}=${address}`).join(",") } : {};
     case "extent-node": {
       const { faultDomain } = place;
       return { journalSegmentBytes: config.journalSegmentBytes, ...(faultDomain === undefined ? {} : { faultDomain }) };

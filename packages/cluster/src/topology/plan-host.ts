@@ -14,6 +14,7 @@ import {
   connectionStringOf,
   endpointsOf,
   hostOf,
+  type LockServiceAddress,
   type Plan,
   type PlannedPorts,
   type PlannedProcess,
@@ -30,11 +31,12 @@ const httpPorts = 2_000;
 export function planHost(config: ClusterConfig, topology: Topology, known?: Pick<ClusterRecord, "retired">): Plan {
   const all = Object.entries(topology.hosts);
   const addressOf = (host: TopologyHost, port: number): string => `${hostOf(host.address)}:${config.portBase + port}`;
-  const lockService = all
-    .flatMap(([, host]) =>
-      processesOf(host).flatMap(({ role, slot }) => (role === "lock-service" ? [addressOf(host, grpcPorts + slot)] : [])),
-    )
-    .join(",");
+  const lockServices = all.flatMap(([, host]) =>
+    processesOf(host).flatMap(({ role, name, slot }): LockServiceAddress[] =>
+      role === "lock-service" ? [{ name, address: addressOf(host, grpcPorts + slot) }] : [],
+    ),
+  );
+  const lockService = lockServices.map(({ address }) => address).join(",");
   const elsewhere = all.flatMap(([name, host]): RemoteProcess[] =>
     name === config.host
       ? []
@@ -50,7 +52,7 @@ export function planHost(config: ClusterConfig, topology: Topology, known?: Pick
   const ports: PlannedPorts = { http: new Map(), internal: new Map() };
   const retired = known?.retired ?? [];
   const mine = own === undefined ? [] : processesOf(own).filter(({ name }) => !retired.includes(name));
-  const processes = mine.map((named) => planned(named, own as TopologyHost, config, lockService, ports));
+  const processes = mine.map((named) => planned(named, own as TopologyHost, config, lockServices, ports));
   // A command on a machine that is no host names the first host with front-ends.
   const served = own !== undefined && hasFrontEnd(own) ? own : all.map(([, host]) => host).find(hasFrontEnd);
   const door = served === undefined ? hostOf(config.httpBind) : hostOf(served.address);
@@ -70,7 +72,13 @@ export function planHost(config: ClusterConfig, topology: Topology, known?: Pick
   };
 }
 
-function planned(named: NamedProcess, host: TopologyHost, config: ClusterConfig, lockService: string, ports: PlannedPorts): PlannedProcess {
+function planned(
+  named: NamedProcess,
+  host: TopologyHost,
+  config: ClusterConfig,
+  lockServices: readonly LockServiceAddress[],
+  ports: PlannedPorts,
+): PlannedProcess {
   const frontEnd = frontEndsOf(host).findIndex(({ name }) => name === named.name);
   return processAt(
     {
@@ -80,7 +88,7 @@ function planned(named: NamedProcess, host: TopologyHost, config: ClusterConfig,
       grpcPort: config.portBase + grpcPorts + named.slot,
       httpPort: config.portBase + httpPorts + named.slot,
       dataDir: join(config.dataDir, named.name),
-      lockService,
+      lockServices,
       faultDomain: host.faultDomain ?? config.host,
       blobPort: config.portBase + Math.max(frontEnd, 0) * portsPerFrontEnd,
       blobFor: frontEnd === 0 ? "" : ` of ${named.name}`,
