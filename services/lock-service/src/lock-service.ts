@@ -89,8 +89,11 @@ export class LockServiceRole implements Role {
 
   get #waiting(): RoleStatus {
     const active = this.#shared?.activeElsewhere;
-    if (active !== undefined && !this.#damaged)
-      return { ready: true, waitingFor: [], state: "standby", facts: { active: active.address, ...this.#shared?.facts } };
+    if (active !== undefined && !this.#damaged) {
+      const behind = this.#shared?.behind;
+      const facts = { active: active.address, ...this.#shared?.facts };
+      return { ready: behind === undefined, waitingFor: behind === undefined ? [] : [behind], state: "standby", facts };
+    }
     const why = (this.#damaged ? undefined : this.#shared?.trouble) ?? this.#why;
     return {
       ready: false,

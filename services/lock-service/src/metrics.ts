@@ -17,5 +17,11 @@ export const lockServiceMetrics: Metrics = {
   "snapshot.bytes": gauge("lock_service_snapshot_bytes", "Size of the newest snapshot that nodes copy."),
   "snapshot.tookMs": gauge("lock_service_snapshot_duration_seconds", "Time that taking it took."),
   "snapshot.takenAtMs": gauge("lock_service_snapshot_time_seconds", "When it was taken, since 1970."),
+  "consensus.term": gauge("lock_service_log_term", "Term of the replicated log."),
+  "consensus.commit": gauge("lock_service_log_commit_index", "Last entry of the replicated log that is known to be committed."),
+  "consensus.applied": gauge("lock_service_log_applied_index", "Last entry whose writes are among the rows."),
+  "consensus.snapshotIndex": gauge("lock_service_log_snapshot_index", "Entry up to which the replicated log was cut."),
+  "consensus.full": gauge("lock_service_log_standing", "1 while the vote of this lock service counts in a majority."),
+  "consensus.lagMost": gauge("lock_service_log_lag_entries", "Entries that the member lacks which lags most, as the leader sees it."),
   "leases.length": gauge("lock_service_leases", "Leases that are known, ended ones too."),
 };

@@ -23,6 +23,8 @@ export interface MemberOptions {
   readonly tickMs: number;
   /** Entries of the log from which on it is cut. */
   readonly logEntriesMax: number;
+  /** Makes some room on a full disk; false when it can't. */
+  readonly giveRoom: () => Promise<boolean>;
   /** Called after every step: role, leader or what is applied may have changed. */
   readonly changed: () => void;
 }
@@ -48,6 +50,8 @@ export interface MemberFacts extends RaftStatus {
   readonly applied: number;
   /** Number of entries that each other member has not acknowledged; empty unless this member leads. */
   readonly lag: Readonly<Record<MemberId, number>>;
+  /** Most of them; 0 unless this member leads. */
+  readonly lagMost: number;
   readonly snapshotIndex: number;
 }
 
@@ -70,6 +74,8 @@ export class Member {
   #bytesSinceCut = 0;
   /** Snapshots on their way, by receiver. */
   readonly #sending = new Map<MemberId, SnapshotReader>();
+  /** Lineages of the rows of other members. */
+  readonly #lineages = new Map<MemberId, Uint8Array>();
   /** Lineage of the rows that are being received. */
   #receiving = new Uint8Array(0) as Uint8Array;
   #ticking: Promise<void> | undefined;
@@ -96,7 +102,7 @@ export class Member {
 
   /** Rights of the leader; undefined while this member does not lead, or can't serve yet. */
   get leading(): Leading | undefined {
-    return this.#leading;
+    return this.#leading?.ended.aborted === true ? undefined : this.#leading;
   }
 
   get status(): RaftStatus {
@@ -107,7 +113,13 @@ export class Member {
     const { status } = this.#raft;
     const lag: Record<MemberId, number> = {};
     for (const [id, { match }] of this.#raft.followers) lag[id] = status.lastIndex - match;
-    return { ...status, applied: this.#store.applied.index, lag, snapshotIndex: this.#store.snapshotIndex };
+    return {
+      ...status,
+      applied: this.#store.applied.index,
+      lag,
+      lagMost: Math.max(0, ...Object.values(lag)),
+      snapshotIndex: this.#store.snapshotIndex,
+    };
   }
 
   start(): void {
@@ -143,7 +155,7 @@ export class Member {
   deliver(messages: readonly Message[], lineage: Uint8Array): void {
     if (this.#stopping.signal.aborted) return;
     for (const message of messages) {
-      if (message.kind === "snapshotChunk") this.#receiving = lineage;
+      this.#lineages.set(message.from, lineage);
       this.#raft.step(message);
     }
     this.#drain();
@@ -266,6 +278,7 @@ export class Member {
     this.handOver();
     // LevelDB is opened anew before it writes again, and nobody may read then.
     await this.#closeReaders();
+    if (await this.#options.giveRoom()) return;
     if ((await sleep(this.#world.clock, fullAgainMs, this.#stopping.signal)) === "aborted") throw error;
   }
 
@@ -280,7 +293,8 @@ export class Member {
     }
   }
 
-  async #storeChunk({ snapshot, offsetBytes, bytes, last }: Ready["chunksToStore"][number]): Promise<void> {
+  async #storeChunk({ from, snapshot, offsetBytes, bytes, last }: Ready["chunksToStore"][number]): Promise<void> {
+    this.#receiving = this.#lineages.get(from) ?? new Uint8Array(0);
     const stored = await this.#store.receive(bytes, offsetBytes === 0);
     let why = stored.ok ? undefined : stored.failure.message;
     if (stored.ok && last) why = await this.#store.whyReceivedIncomplete();

@@ -29,6 +29,8 @@ import { LockStore } from "./store.ts";
 
 /** After a store that can't be served was looked at, before the next look; and between two questions of an empty member. */
 const lookAgainMs = 1_000;
+/** A member that lacks more committed entries than this is behind. */
+const behindMax = 1_000;
 /** A leader without room hands over at most so often. */
 const handOverEveryMs = 10_000;
 
@@ -48,6 +50,8 @@ export class ReplicatedStore {
   #news = (): void => {};
   #handedOverMs = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
+  /** The log of a leader contradicts what was committed here: this member takes part no more. */
+  #contradicted = false;
   #waits: string | undefined;
 
   /** `tell` is told the store when it is served, undefined when it is not any more, and why it can't be. Throws FailureError for wrong settings. */
@@ -97,6 +101,15 @@ export class ReplicatedStore {
     const leader = this.#member?.status.leader;
     const address = leader === undefined ? undefined : this.#members.get(leader);
     return leader === undefined || leader === this.#config.name || address === undefined ? undefined : { holder: leader, address };
+  }
+
+  /** Why this process would be missed if another one stopped now, though it follows; undefined: it may be counted on. */
+  get behind(): string | undefined {
+    const facts = this.#member?.facts;
+    if (facts === undefined) return this.#waits;
+    if (!facts.full) return "its standing: after a start a lock service counts again when the others have recorded it";
+    const missing = facts.commit - facts.applied;
+    return missing > behindMax ? `${missing} entries of the log that the others have` : undefined;
   }
 
   /** Feature level of the stamp, as a follower hears it; 0: none. */
@@ -191,45 +204,63 @@ export class ReplicatedStore {
 
   /** Runs the member of this folder until the process stops, or the folder is set aside. */
   async #asMember(): Promise<void> {
-    const { signal } = this.#stopping;
     const folder = await openFolder(this.#world);
     if (!folder.ok) {
       this.#tell(undefined, folder);
       return;
     }
     this.#folder = folder.value;
-    const { store } = folder.value;
+    this.#peers = this.#newPeers();
+    let isForeign = false;
+    try {
+      await this.#serve(folder.value);
+      isForeign = this.#isForeign;
+    } finally {
+      this.#peers.stop();
+      if (this.#member === undefined) await folder.value.store.close();
+      else await this.#member.stop();
+      this.#member = undefined;
+      this.#folder = undefined;
+    }
+    if (!isForeign || this.#stopping.signal.aborted) return;
+    await setStoreAside(this.#world, "it is of another stamp than those of the other members, or of one that was restored since");
+  }
+
+  async #serve(folder: Folder): Promise<void> {
+    const { signal } = this.#stopping;
+    const { store } = folder;
     store.onRow = (key, value) => {
       if (equalBytes(key, this.#level.watched.key)) this.#level.watched.seen(value);
     };
     this.#level.watched.seen(await store.rows.get(this.#level.watched.key));
-    const stored = store.lineage.length === 0 ? await this.#begun(folder.value) : folder.value.stored;
+    const stored = store.lineage.length === 0 ? await this.#begun(folder) : folder.stored;
     const { name, consensusTickMs: tickMs, logEntriesMax } = this.#config;
-    const options = { name, tickMs, logEntriesMax, changed: () => this.#changed() };
-    this.#member = new Member(this.#world, options, store, stored, { send: (messages) => this.#peers.send(messages) });
-    this.#member.start();
+    const options = { name, tickMs, logEntriesMax, giveRoom: () => this.#room.give(), changed: () => this.#changed() };
+    const member = new Member(this.#world, options, store, stored, { send: (messages) => this.#peers.send(messages) });
+    this.#member = member;
+    member.start();
     while (!signal.aborted && !this.#isForeign) {
-      const { leading } = this.#member;
-      if (leading === undefined)
-        await new Promise<void>((resolve) => {
-          this.#news = resolve;
-          if (this.#isForeign || signal.aborted || this.#member?.leading !== undefined) resolve();
-        });
-      else await this.#lead(this.#member, leading);
+      const { leading } = member;
+      if (leading === undefined) await this.#newsOf(() => this.#isForeign || signal.aborted || member.leading !== undefined);
+      else await this.#lead(member, leading);
     }
-    const isForeign = this.#isForeign;
-    await this.#member.stop();
-    this.#peers.stop();
-    this.#member = undefined;
-    this.#folder = undefined;
-    if (!isForeign || signal.aborted) return;
-    await setStoreAside(this.#world, "it is of another stamp than those of the other members, or of one that was restored since");
-    this.#peers = this.#newPeers();
+  }
+
+  /** Resolves with the next news, or at once if it is so already. */
+  #newsOf(isSo: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      this.#news = resolve;
+      if (isSo()) resolve();
+    });
   }
 
   #changed(): void {
     const { status } = this.#member ?? {};
     if (status?.leader !== undefined) this.#waits = undefined;
+    if (status?.contradiction !== undefined && !this.#contradicted) {
+      this.#contradicted = true;
+      this.#tell(undefined, refused("dataLoss", "damaged", status.contradiction));
+    }
     this.#news();
   }
 
@@ -257,29 +288,43 @@ export class ReplicatedStore {
 
   async #lead(member: Member, leading: Leading): Promise<void> {
     const { logger, clock } = this.#world;
+    const { signal } = this.#stopping;
     logger.info("elected as the active lock service", { term: leading.term });
-    const kv = new ReplicatedKeyValue(member, leading, this.#world.rules);
-    const store = await LockStore.openReplicated(this.#world, kv, this.#lineage);
-    const opened = store.ok ? await openedStore(this.#world, this.#config, store.value, this.#roomOf(member, leading), undefined) : store;
+    const opened = await this.#opened(member, leading);
     if (!opened.ok) {
-      const gone = opened.failure.reason === "notLeader";
-      this.#tell(undefined, gone ? undefined : opened);
       leading.end("its store can't be served");
-      if (!gone) await sleep(clock, lookAgainMs, this.#stopping.signal);
+      if (opened.failure.reason === "notLeader") return;
+      this.#tell(undefined, opened);
+      await sleep(clock, lookAgainMs, signal);
       return;
     }
     this.#tell(opened.value, undefined);
-    const { signal } = this.#stopping;
     await new Promise<void>((resolve) => {
-      if (leading.ended.aborted || signal.aborted) resolve();
-      leading.ended.addEventListener("abort", () => resolve(), { once: true });
-      signal.addEventListener("abort", () => resolve(), { once: true });
+      const over = (): void => {
+        signal.removeEventListener("abort", over);
+        resolve();
+      };
+      leading.ended.addEventListener("abort", over, { once: true });
+      signal.addEventListener("abort", over, { once: true });
+      if (leading.ended.aborted || signal.aborted) over();
     });
     if (!signal.aborted) logger.warn("not the active lock service any more", { why: leading.why });
     this.#tell(undefined, undefined);
     await opened.value.access.committer.close();
     await opened.value.access.snapshots.close();
     await opened.value.store.close();
+  }
+
+  /** The store of a term. Refused with `notLeader` if the term ended meanwhile. */
+  async #opened(member: Member, leading: Leading): Promise<Outcome<Opened>> {
+    try {
+      const kv = new ReplicatedKeyValue(member, leading, this.#world.rules);
+      const store = await LockStore.openReplicated(this.#world, kv, this.#lineage);
+      return store.ok ? await openedStore(this.#world, this.#config, store.value, this.#roomOf(member, leading), undefined) : store;
+    } catch (error) {
+      if (error instanceof FailureError) return { ok: false, failure: error.failure };
+      throw error;
+    }
   }
 
   #roomOf(member: Member, leading: Leading) {

@@ -339,6 +339,48 @@ test("an empty member begins a stamp only as the first of the members, when all 
   });
 });
 
+test("the first leaders are cut off while they open the store: one of the next serves", async () => {
+  for (let seed = 1; seed <= 25; seed++) {
+    scene = replicatedScene({ seed, timeLimitMs: 600_000 });
+    const { sim } = scene;
+    await sim.run(async () => {
+      for (let round = 0; round < 3; round++) {
+        const leads = (): string | undefined => scene.names.find((name) => scene.facts(name)?.role === "leader");
+        await sim.until(() => leads() !== undefined, readyWithinMs, "a member leads");
+        await sim.sleep(sim.prng.float() * 12);
+        const leader = leads() ?? "lock-1";
+        sim.partition([leader], [...scene.names.filter((name) => name !== leader)]);
+        await sim.sleep(4_000);
+        sim.heal();
+      }
+      await serving();
+      await settled();
+    });
+  }
+});
+
+test("a follower is not ready before its start is recorded and it has what the others have", async () => {
+  await inScene(2, () =>
+    writing(async (writer) => {
+      await writer.write(20, 5_000);
+      await settled();
+      const [name = "", other = ""] = followers();
+      for (const each of [name, other]) scene.sim.crash(each, { unsynced: "kept", silent: false, stayDown: true });
+      // Without a quorum nothing is recorded: the leader steps down.
+      await scene.sim.until(() => scene.active() === undefined, readyWithinMs, "nobody serves");
+      scene.sim.restart(name);
+      await scene.sim.sleep(10_000);
+      assert.equal(scene.facts(name)?.full, false);
+      assert.equal(scene.sim.role(name)?.status.ready, false);
+      assert.equal(scene.active(), undefined, "one with its standing and one without are no wide quorum");
+      scene.sim.restart(other);
+      await serving();
+      await settled();
+      for (const each of followers()) assert.equal(scene.sim.role(each)?.status.ready, true);
+    }),
+  );
+});
+
 test("three lost folders, not told to begin a stamp: nothing is served, and it says why", async () => {
   scene = replicatedScene({ seed: 4, timeLimitMs: 600_000 }, undefined, { init: false });
   await scene.sim.run(async () => {

@@ -67,6 +67,11 @@ export class SharedStore {
     return { etcd: this.#looks?.facts };
   }
 
+  /** A standby over etcd holds nothing of its own that could be behind. */
+  get behind(): undefined {
+    return undefined;
+  }
+
   /** Services besides those of every lock service. */
   get services(): readonly ServedService[] {
     return [];

@@ -232,6 +232,22 @@ function findEtcd(own: RoleFacts): Finding[] {
   return old === 0 ? found : [...found, finding("etcd-history-grows", "", `${counted(old, "revision")} older than two hours`)];
 }
 
+/** A leader that has this many entries which a member lacks counts it as one that does not follow. */
+const lagMax = 1_000;
+
+function findReplication(name: string, own: RoleFacts): Finding[] {
+  const found: Finding[] = [];
+  if (factAt(own, "consensus.full") === false)
+    found.push(finding("metadata-copy-behind", name, "the others have not recorded its start yet"));
+  const lag = (factAt(own, "consensus.lag") as Readonly<Record<string, number>> | undefined) ?? {};
+  for (const [member, entries] of Object.entries(lag)) {
+    if (entries > lagMax) found.push(finding("metadata-copy-behind", member, `it lacks ${entries} entries of the log`));
+  }
+  const foreign = (factAt(own, "consensus.foreign") as readonly string[] | undefined) ?? [];
+  if (foreign.length > 0) found.push(finding("metadata-copy-foreign", name, `its metadata are not those of ${foreign.join(" and ")}`));
+  return found;
+}
+
 interface LeaseFact {
   readonly name: string;
   readonly holder: string;
@@ -251,7 +267,7 @@ function findStore(facts: StampFacts): Finding[] {
     const p99Ms = numberAt(own, "wrote.recent.p99Ms");
     if (p99Ms > slowWriteMs && numberAt(own, "wrote.recent.count") >= writesMin)
       found.push(finding("metadata-slow", name, `1 of 100 writes took ${p99Ms.toFixed(0)} ms in the last minute`));
-    found.push(...findEtcd(own));
+    found.push(...findEtcd(own), ...findReplication(name, own));
     const leases = (factAt(own, "leases") as readonly LeaseFact[] | undefined) ?? [];
     const known = new Set(of(facts, "partition-server").map((each) => each.name));
     for (const lease of leases.filter((each) => each.name.startsWith("ps/") && known.has(each.name.slice(3)))) {

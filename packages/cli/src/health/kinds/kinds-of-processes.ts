@@ -210,6 +210,21 @@ export const processKinds = {
       "raise etcd's --auto-compaction-retention to 1h; if it is this stamp's alone: " +
       '{"roles":{"lock-service":{"etcdCompactEveryMs":300000}}} (docs/guides/etcd.md)',
   },
+  "metadata-copy-behind": {
+    severity: "warning",
+    means:
+      "One of the lock services that replicate the metadata has not caught up since its start, or does not follow the leader. The others serve; no " +
+      "further one may be lost.",
+    help: "wait: it catches up by itself; if it does not, its log says why: ./stamp logs --role SUBJECT",
+    alert: { expr: "stamp_lock_service_log_standing == 0 or stamp_lock_service_log_lag_entries > 1000", lasts: "1m" },
+  },
+  "metadata-copy-foreign": {
+    severity: "critical",
+    means:
+      "Lock services that replicate the metadata hold those of two stamps, or of one stamp before and after a restore. They take nothing from one " +
+      "another. A copy that differs from those of a majority is set aside by itself.",
+    help: "if it stays: stop SUBJECT, move its folder away and start it; it takes the metadata from the others",
+  },
   "metadata-keys-many": {
     severity: "warning",
     means: "The metadata store holds more than 80 % of the keys that it may (`keysMax`); beyond them no extent is made.",

@@ -121,6 +121,7 @@ export const alertCases: Partial<Readonly<Record<Code, AlertCase>>> = {
   },
   "lease-ended": figure("stamp_partition_server_lease_epoch", "partition-server-1", 0, 7),
   "metadata-keys-many": { labels: process("lock-service-1"), fires: keys(81), quiet: keys(80) },
+  "metadata-copy-behind": figure("stamp_lock_service_log_standing", "lock-service-1", 0, 1),
   "metadata-disk-full": figure("stamp_lock_service_disk_full", "lock-service-1", 1, 0),
   "metadata-slow": slow("stamp_lock_service_write_duration_seconds", "lock-service-1"),
   "node-down": ofStreams("extent_nodes_down", 1, 0),

@@ -161,6 +161,18 @@ export const processCases: Readonly<Record<keyof typeof processKinds, FindingCas
     change: withFacts("lock-service-1", { etcd: { members: 3, silent: [], oldRevisions: 90_000 } }),
     cause: /^90000 revisions older than two hours$/,
   },
+  "metadata-copy-behind": {
+    change: withFacts("lock-service-1", { consensus: { full: true, lag: { "lock-service-2": 5_000 }, foreign: [] } }),
+    subject: "lock-service-2",
+    cause: /^it lacks 5000 entries of the log$/,
+    notYet: withFacts("lock-service-1", { consensus: { full: true, lag: { "lock-service-2": 500 }, foreign: [] } }),
+  },
+  "metadata-copy-foreign": {
+    change: withFacts("lock-service-1", { consensus: { full: true, lag: {}, foreign: ["lock-service-2", "lock-service-3"] } }),
+    subject: "lock-service-1",
+    cause: /^its metadata are not those of lock-service-2 and lock-service-3$/,
+    notYet: withFacts("lock-service-1", { consensus: { full: true, lag: {}, foreign: [] } }),
+  },
   "metadata-keys-many": {
     change: withFacts("lock-service-1", { keys: 801 }),
     subject: "lock-service-1",
