@@ -6,8 +6,9 @@
  *   - The store is read, and terms are counted, when everything that was committed before the election is applied.
  *   - Each group is answered after a majority has it on disk, or after a quorum has confirmed the leader.
  *   - Members whose rows are of two lineages take nothing from one another (rule consensusSameLineage).
- *   - An empty member begins a stamp only if it was told to (`init`), is the first of the members, has set no store aside, and every other member
- *     has answered that it is empty, too.
+ *   - An empty member begins a stamp only if it was told to (`init`), or if it takes over the store that it had alone. It is the first of the
+ *     members, has set no store aside, and every other member has answered that it is empty, too.
+ *   - Any other member with a store that it had alone answers nothing: its stamp must not be begun anew beside it.
  */
 import { equalBytes, type Failed, FailureError, type Outcome, ok, refused, toHex, unwrap } from "@stamp/base";
 import { refusedByStandby } from "@stamp/metadata-store";
@@ -21,14 +22,18 @@ import { type Folder, openFolder, setStoreAside } from "../consensus/member-fold
 import { Peers } from "../consensus/peers.ts";
 import { lineageBytes } from "../consensus/records.ts";
 import { ReplicatedKeyValue } from "../consensus/replicated-key-value.ts";
+import { forgetOldStore, hasOldStore, takeOver } from "../consensus/take-over.ts";
 import { messageFromWire } from "../consensus/wire-messages.ts";
 import type { Room } from "../room.ts";
 import { type Opened, openedStore } from "./opened-store.ts";
 import { StandbyLevel } from "./standby-level.ts";
-import { LockStore } from "./store.ts";
+import { LockStore, metadataStoreName } from "./store.ts";
 
 /** After a store that can't be served was looked at, before the next look; and between two questions of an empty member. */
 const lookAgainMs = 1_000;
+const storeOfOwnText =
+  `its folder has a store that it had alone (stores/${metadataStoreName}). If that is the metadata of this stamp, name this lock service first in ` +
+  "`members`, on each of them; if not, move that store and its mark, files/metadata-mark, away";
 /** A member that lacks more committed entries than this is behind. */
 const behindMax = 1_000;
 /** A leader without room hands over at most so often. */
@@ -52,6 +57,8 @@ export class ReplicatedStore {
   #running: Promise<void> | undefined;
   /** The log of a leader contradicts what was committed here: this member takes part no more. */
   #contradicted = false;
+  /** Until it is known what the folder holds, nothing is answered: "empty" would let a new stamp begin. */
+  #knowsFolder = false;
   #waits: string | undefined;
 
   /** `tell` is told the store when it is served, undefined when it is not any more, and why it can't be. Throws FailureError for wrong settings. */
@@ -181,6 +188,7 @@ export class ReplicatedStore {
     if (!this.#members.has(from)) {
       return refused("failedPrecondition", "badRequest", `${from} is no member here: \`members\` has to be the same on every lock service`);
     }
+    if (!this.#knowsFolder) return refused("unavailable", "notReady", this.#waits ?? `${to} has not read its folder yet`);
     const decoded = messages.map((message) => messageFromWire(from, to, message));
     const theirs = lineage.slice();
     this.#heard(from, theirs);
@@ -217,6 +225,7 @@ export class ReplicatedStore {
       isForeign = this.#isForeign;
     } finally {
       this.#peers.stop();
+      this.#knowsFolder = false;
       if (this.#member === undefined) await folder.value.store.close();
       else await this.#member.stop();
       this.#member = undefined;
@@ -233,10 +242,18 @@ export class ReplicatedStore {
       if (equalBytes(key, this.#level.watched.key)) this.#level.watched.seen(value);
     };
     this.#level.watched.seen(await store.rows.get(this.#level.watched.key));
-    const stored = store.lineage.length === 0 ? await this.#begun(folder) : folder.stored;
+    if (store.lineage.length > 0) {
+      this.#knowsFolder = true;
+      await forgetOldStore(this.#world);
+    }
+    const begun = store.lineage.length === 0 ? await this.#begun(folder) : ok(folder.stored);
+    if (!begun.ok) {
+      this.#tell(undefined, begun);
+      return;
+    }
     const { name, consensusTickMs: tickMs, logEntriesMax } = this.#config;
     const options = { name, tickMs, logEntriesMax, giveRoom: () => this.#room.give(), changed: () => this.#changed() };
-    const member = new Member(this.#world, options, store, stored, { send: (messages) => this.#peers.send(messages) });
+    const member = new Member(this.#world, options, store, begun.value, { send: (messages) => this.#peers.send(messages) });
     this.#member = member;
     member.start();
     while (!signal.aborted && !this.#isForeign) {
@@ -264,26 +281,34 @@ export class ReplicatedStore {
     this.#news();
   }
 
-  /** Returns the content with which an empty member starts: its own, or the first snapshot of a new stamp. */
-  async #begun({ store, stored, number }: Folder): Promise<Folder["stored"]> {
+  /** Returns the content with which an empty member starts: none, or of the first member that of the store that it had alone, or of a new stamp. */
+  async #begun({ store, stored, number }: Folder): Promise<Outcome<Folder["stored"]>> {
     const { init, name } = this.#config;
     const [first] = this.#members.keys();
+    const old = await hasOldStore(this.#world);
     this.#waits =
       "another lock service: this one holds nothing yet, and takes everything from the others. If they hold nothing either, and a stamp was here, " +
       "its disks are lost: `stamp health` names the newest copy of the metadata (docs/guides/metadata.md)";
-    if (!init || name !== first || number > 1) return stored;
-    this.#waits = `the answers of ${this.#peers.names.join(" and ")}: a new stamp begins when each of them says that it holds nothing`;
+    if (old && name !== first) {
+      this.#waits = storeOfOwnText;
+      return refused("failedPrecondition", "notReady", storeOfOwnText);
+    }
+    this.#knowsFolder = true;
+    if (!(init || old) || name !== first || number > 1) return ok(stored);
+    const what = old ? "its store is taken over" : "a new stamp begins";
+    this.#waits = `the answers of ${this.#peers.names.join(" and ")}: ${what} when each of them says that it holds nothing`;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       await this.#peers.ask();
       const answers = this.#peers.names.map((id) => this.#lineages.get(id));
-      if (answers.some((lineage) => lineage !== undefined && lineage.length > 0)) return stored;
+      if (answers.some((lineage) => lineage !== undefined && lineage.length > 0)) return ok(stored);
       if (answers.every((lineage) => lineage !== undefined)) break;
       await sleep(this.#world.clock, lookAgainMs, signal);
     }
-    if (signal.aborted) return stored;
+    if (signal.aborted) return ok(stored);
     this.#waits = "an election: all lock services have to run for the first one";
-    return store.begin(firstSnapshot([...this.#members.keys()]), this.#world.random.bytes(lineageBytes));
+    const snapshot = firstSnapshot([...this.#members.keys()]);
+    return old ? takeOver(this.#world, store, snapshot) : ok(await store.begin(snapshot, this.#world.random.bytes(lineageBytes)));
   }
 
   async #lead(member: Member, leading: Leading): Promise<void> {

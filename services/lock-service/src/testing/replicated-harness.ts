@@ -12,6 +12,8 @@ export interface ReplicatedScene {
   active(): string | undefined;
   /** Facts of a member; undefined: it is down. */
   facts(name: string): ConsensusFacts | undefined;
+  /** Settings of members that start from now on. */
+  settings: object;
   /** Adds the process of a member; the scene has those of all names. */
   add(name: string, settings?: object): void;
 }
@@ -39,18 +41,11 @@ export function replicatedScene(options: SimulationOptions, names: readonly stri
     list: names.join(","),
     active: () => names.find((name) => sim.isUp(name) && sim.role(name)?.status.state === "serving"),
     facts: (name) => sim.role(name)?.status.facts.consensus as ConsensusFacts | undefined,
+    settings,
     add: (name, more = {}) => {
-      const config = lockServiceSchema.parse({
-        name,
-        listen: name,
-        init: true,
-        metadataStore: "replicated",
-        members,
-        roomLookEveryMs: 0,
-        ...settings,
-        ...more,
-      });
-      sim.addProcess(name, (world) => new LockServiceRole(world, config), { restartAfterMs: 500 });
+      const fixed = { name, listen: name, init: true, metadataStore: "replicated", members, roomLookEveryMs: 0 };
+      const config = () => lockServiceSchema.parse({ ...fixed, ...scene.settings, ...more });
+      sim.addProcess(name, (world) => new LockServiceRole(world, config()), { restartAfterMs: 500 });
     },
   };
   for (const name of names) scene.add(name);

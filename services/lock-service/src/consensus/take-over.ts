@@ -1,0 +1,66 @@
+/**
+ * Takes the store of a lock service that was alone into the replicated one (docs/design/consensus.md): the first of the members begins with its rows.
+ *
+ * Invariants:
+ *   - The old store is taken only as a whole, proven complete and not behind its mark. It is left as it is.
+ *   - Its mark is removed when the rows are durable in the new store. Without the mark nobody opens the old store any more, nor takes it twice.
+ */
+import { fromHex, type Outcome, ok, present, refused } from "@stamp/base";
+import { type KeyValueOperation, markPath, type World } from "@stamp/ports";
+import type { SnapshotMeta } from "@stamp/raft";
+import { metadataStoreName, openLevelStore } from "../store/store.ts";
+import type { MemberStore, Stored } from "./member-store.ts";
+import { encodeOperations } from "./records.ts";
+
+/** Size of one batch of rows, in bytes. */
+const batchBytes = 1 << 20;
+
+/** True if a store of one lock service is here, and was not taken over. */
+export const hasOldStore = ({ disk }: Pick<World, "disk">): Promise<boolean> => disk.exists(markPath(metadataStoreName));
+
+/** Begins the replicated store with the rows of the old one. Refused if that is not what was acknowledged last. */
+export async function takeOver(world: World, store: MemberStore, snapshot: SnapshotMeta): Promise<Outcome<Stored>> {
+  const old = await openLevelStore(world);
+  if (!old.ok) return old;
+  const lineage = present(fromHex(old.value.lineage), "the bytes of a lineage");
+  const keys = old.value.count;
+  await old.value.close();
+  await copyRows(world, store);
+  const why = await store.whyReceivedIncomplete();
+  if (why !== undefined) return refused("dataLoss", "damaged", `the copy of the rows of stores/${metadataStoreName}: ${why}`);
+  const begun = await store.begin(snapshot, lineage);
+  await forgetOldStore(world);
+  world.logger.info("the metadata store of one lock service was taken over; stores/metadata is not used any more", { keys });
+  return ok(begun);
+}
+
+/** Called at every start of a member that has rows: a crash may have come before the mark was removed. */
+export async function forgetOldStore({ disk }: Pick<World, "disk">): Promise<void> {
+  const path = markPath(metadataStoreName);
+  if (!(await disk.exists(path))) return;
+  await disk.remove(path);
+  await disk.syncFolder("");
+}
+
+/** The proof of the rows is one of them. */
+async function copyRows(world: World, store: MemberStore): Promise<void> {
+  const opened = await world.keyValue.open(metadataStoreName);
+  if (opened.kind === "corrupt") return;
+  let first = true;
+  let rows: KeyValueOperation[] = [];
+  let bytes = 0;
+  const flush = async (): Promise<void> => {
+    await store.receive(encodeOperations(rows), first);
+    [first, rows, bytes] = [false, [], 0];
+  };
+  try {
+    for await (const [key, value] of opened.store.range({})) {
+      rows.push({ kind: "put", key, value });
+      bytes += key.length + value.length;
+      if (bytes >= batchBytes) await flush();
+    }
+    await flush();
+  } finally {
+    await opened.store.close();
+  }
+}
