@@ -12,7 +12,7 @@
  *   - A standby removes an election key that no etcd lease bounds: no candidate has put it, and it would stay for ever.
  */
 import { equalBytes, FailureError, fromUtf8, type Outcome, ok, type Rules, refused } from "@stamp/base";
-import { type Address, sleep } from "@stamp/ports";
+import { type Address, Leadership, sleep } from "@stamp/ports";
 import { etcd } from "@stamp/wire";
 import { Beats, encodeBeat, lastJudgedMs, look, removeOldBeats, removeSilent, type Sight, type Watched } from "./beats.ts";
 import type { EtcdClient } from "./etcd-client.ts";
@@ -216,7 +216,7 @@ export class Election {
 }
 
 /** Rights of an elected process until it is deposed. */
-export class Session {
+export class Session extends Leadership {
   readonly createRevision: bigint;
   readonly keys: EtcdKeys;
   readonly client: EtcdClient;
@@ -230,8 +230,6 @@ export class Session {
   readonly beats: Beats;
   readonly #lease: bigint;
   readonly #ttlSeconds: number;
-  readonly #ended = new AbortController();
-  #why = "";
 
   constructor(
     client: EtcdClient,
@@ -239,6 +237,7 @@ export class Session {
     elected: { readonly lease: bigint; readonly createRevision: bigint; readonly ttlSeconds: number; readonly attempt: string },
     rules: Rules,
   ) {
+    super();
     this.client = client;
     this.keys = keys;
     this.createRevision = elected.createRevision;
@@ -248,22 +247,6 @@ export class Session {
     this.beats = new Beats(this, rules);
     void this.#keepAlive();
     void this.#beatWhileIdle();
-  }
-
-  /** Aborted when it is known that this process is elected no more. */
-  get ended(): AbortSignal {
-    return this.#ended.signal;
-  }
-
-  /** For people. */
-  get why(): string {
-    return this.#why;
-  }
-
-  end(why: string): void {
-    if (this.#ended.signal.aborted) return;
-    this.#why = why;
-    this.#ended.abort();
   }
 
   /** Gives the election up, so that another process need not wait. */

@@ -116,7 +116,7 @@ export class EtcdKeyValue implements KeyValue {
     if (!this.#rules.on("answersConfirmed")) return;
     if (!this.#beats.fresh) {
       const beaten = await this.#beats.beat();
-      this.#checkElected();
+      this.#session.check();
       if (beaten === "deposed") throw this.#deposed("another process was elected");
       return;
     }
@@ -148,7 +148,7 @@ export class EtcdKeyValue implements KeyValue {
     let unanswered = false;
     const sentMs = this.#client.world.clock.monotonicMs();
     for (let tries = 0; ; tries++) {
-      this.#checkElected();
+      this.#session.check();
       const answer = await this.#client.once(({ kv }, options) => kv.txn(request, options));
       if (answer.ok) {
         const revision = answer.value.succeeded ? answer.value.header?.revision : this.#written(answer.value.responses, id);
@@ -206,7 +206,7 @@ export class EtcdKeyValue implements KeyValue {
     );
     if (answer.ok) return { ...answer.value, revision: revision === 0n ? (answer.value.header?.revision ?? 0n) : revision };
     if (answer.failure.reason === "messageTooLarge" && limit > 1) return undefined;
-    this.#checkElected();
+    this.#session.check();
     throw new FailureError(answer.failure);
   }
 
@@ -216,18 +216,14 @@ export class EtcdKeyValue implements KeyValue {
       ({ kv }, options) => kv.range(request, options),
       () => this.#session.ended.aborted,
     );
-    this.#checkElected();
+    this.#session.check();
     if (!answer.ok) throw new FailureError(answer.failure);
     return answer.value;
   }
 
-  #checkElected(): void {
-    if (this.#session.ended.aborted) throw this.#deposed(this.#session.why);
-  }
-
   #deposed(why: string): FailureError {
     this.#session.end(why);
-    return new FailureError(refused("unavailable", "notLeader", `this process is not the active one any more: ${why}`).failure);
+    return this.#session.lost(why);
   }
 
   #stored(key: Uint8Array): Uint8Array {

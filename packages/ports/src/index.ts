@@ -16,6 +16,7 @@ export { servedPartly } from "./conformance/transport-under-test.ts";
 export type { Digest, RunningCipher, RunningHash } from "./digest.ts";
 export { type Disk, DiskError, type DiskErrorKind, type DiskFile, type DiskSpace } from "./disk.ts";
 export type { HttpBody, HttpHandler, HttpRefusal, HttpRequest, HttpResponse } from "./http.ts";
+export { Leadership } from "./leadership.ts";
 export { type LogFields, type Logger, silentLogger } from "./logger.ts";
 export { isLoopback } from "./loopback.ts";
 export type { TokenCheck, TokenClaims, TokenIssuer } from "./outside/bearer.ts";

@@ -1,6 +1,7 @@
 /**
- * The lock service: leases with fencing epochs, and the metadata store, over one LevelDB or over etcd. It is the root of the stamp: it knows
- * nobody and waits for nobody but etcd. Over etcd several processes stand by for one another (shared-store.ts).
+ * The lock service: leases with fencing epochs, and the metadata store, over one LevelDB, over etcd, or replicated in the folders of several
+ * lock services. It is the root of the stamp: it waits for nobody but etcd, or the others of its kind. Over etcd several processes stand by for
+ * one another (shared-store.ts); so do those that replicate the store (replicated-store.ts).
  *
  * An empty store is served only when it is told to create a stamp (`init`); a stamp never starts silently empty. While it can't serve it
  * refuses everything with `notReady` and says why.
@@ -17,7 +18,7 @@ import { Room } from "./room.ts";
 import type { OpenStore } from "./server.ts";
 import { lockServiceHandlers, metadataStoreHandlers } from "./server.ts";
 import type { EtcdSecrets } from "./store/etcd-access.ts";
-import { type Opened, openedStore } from "./store/opened-store.ts";
+import { closeOpened, type Opened, openedStore } from "./store/opened-store.ts";
 import { ReplicatedStore } from "./store/replicated-store.ts";
 import { SharedStore } from "./store/shared-store.ts";
 import { LockStore, lockServiceFormats, metadataStoreName, refuseNewerRecords } from "./store/store.ts";
@@ -151,9 +152,7 @@ export class LockServiceRole implements Role {
     await this.#shared?.leave();
     await this.#listener?.close(0);
     await this.#shared?.stop();
-    await this.#opened?.access.committer.close();
-    await this.#opened?.access.snapshots.close();
-    await this.#opened?.store.close();
+    if (this.#opened !== undefined) await closeOpened(this.#opened);
     this.#opened = undefined;
     this.#why = "it was stopped";
     await this.#identity?.close();

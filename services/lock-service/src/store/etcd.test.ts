@@ -3,54 +3,25 @@ import { strict as assert } from "node:assert";
 import { test } from "node:test";
 import { featureLevel, type RuleName, rulesWithout, unwrap, utf8 } from "@stamp/base";
 import type { EtcdFacts } from "@stamp/etcd";
-import { encodeLevel, LeaseKeeper, levelKey, lockServices, MetadataClient, metadataStoreConformance } from "@stamp/metadata-store";
+import { encodeLevel, type LeaseKeeper, levelKey, lockServices, MetadataClient } from "@stamp/metadata-store";
 import { notedFeatureLevel, type World } from "@stamp/ports";
 import { fromWire, LockService, MetadataStore, Status } from "@stamp/wire";
 import { type EtcdScene, etcdScene } from "../testing/etcd-harness.ts";
+import { conformanceOfSeveral, leaderOf, readyWithinMs, servingIn } from "../testing/several.ts";
 
 let scene: EtcdScene;
-const readyWithinMs = 30_000;
 
-const serving = (): Promise<void> => scene.sim.until(() => scene.active() !== undefined, readyWithinMs, "a lock service is active");
+const serving = (): Promise<void> => servingIn(scene);
+const keeperOf = (world: World, holder: string, incarnation: number, onLost?: () => void): LeaseKeeper =>
+  leaderOf(scene.list, world, holder, incarnation, onLost);
 
-metadataStoreConformance(
-  (name, run) =>
-    void test(`etcd: ${name}`, async () => {
-      scene = etcdScene({ seed: 12 });
-      await scene.sim.run(async () => {
-        await serving();
-        await run();
-      });
-    }),
-  async () => {
-    const world = scene.sim.world("leader");
-    const store = new MetadataClient(world, scene.list);
-    let keeper: LeaseKeeper | undefined;
-    let terms = 0;
-    return {
-      store,
-      checksum: world.digest.crc32c,
-      stranger: new MetadataClient(world, scene.list, { stampId: "another stamp" }),
-      nextTerm: async () => {
-        await keeper?.release();
-        terms += 1;
-        keeper = keeperOf(world, "leader", terms);
-        return { leaseName: "leader", leaseEpoch: await keeper.acquire() };
-      },
-      powerCut: async () => {
-        for (const name of scene.names) scene.sim.crash(name, { unsynced: "lost", silent: false, stayDown: true });
-        for (const name of scene.names) scene.sim.restart(name);
-        await serving();
-      },
-      dispose: async () => keeper?.release(),
-    };
+conformanceOfSeveral(
+  (name, run) => void test(`etcd: ${name}`, run),
+  () => {
+    scene = etcdScene({ seed: 12 });
+    return scene;
   },
 );
-
-function keeperOf(world: World, holder: string, incarnation: number, onLost: () => void = () => {}): LeaseKeeper {
-  const identity = { id: holder, incarnation, instance: `start ${incarnation}`, stampId: undefined, bindStamp: async () => {} };
-  return new LeaseKeeper(world, { lockService: scene.list, leaseName: "leader", holder, identity, address: holder, onLost });
-}
 
 async function inScene(seed: number, work: () => Promise<void>, options: Partial<Parameters<typeof etcdScene>[0]> = {}): Promise<void> {
   scene = etcdScene({ seed, timeLimitMs: 600_000, ...options });

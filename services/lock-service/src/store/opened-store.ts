@@ -1,7 +1,7 @@
-/** A store that is served: its identity, its leases and who commits to it. */
-import { type Failed, type Outcome, ok, refused } from "@stamp/base";
+/** A store that is served, and one turn of serving it: its identity, its leases and who commits to it. */
+import { type Failed, FailureError, type Outcome, ok, refused } from "@stamp/base";
 import { LeaseTable } from "@stamp/lease";
-import { uuid, type World } from "@stamp/ports";
+import { type Leadership, sleep, uuid, type World } from "@stamp/ports";
 import { Committer } from "../committer.ts";
 import type { LockServiceConfig } from "../config.ts";
 import { judgeInTurn, type OpenStore } from "../server.ts";
@@ -101,3 +101,58 @@ async function forgetLocationSecrets({ logger }: World, store: LockStore): Promi
 
 /** Prefix of the records of a location service about accounts (docs/formats/location.md). */
 const accountRecords = "location/accounts/";
+
+export interface Turn {
+  readonly leadership: Leadership;
+  readonly stopping: AbortSignal;
+  /** Reads the store. A turn that ends meanwhile throws FailureError `notLeader`, or answers with it. */
+  readonly open: () => Promise<Outcome<Opened>>;
+  /** Told the store when it is served, undefined when it is not any more, and why it can't be. */
+  readonly tell: (opened: Opened | undefined, failure: Failed | undefined) => void;
+}
+
+/** After a store that can't be served was read, before it is read again, in milliseconds. */
+const lookAgainMs = 2_000;
+
+/** One turn as the active lock service: reads the store, serves it until leadership or this process ends, and closes it. */
+export async function serveTurn({ clock, logger }: World, { leadership, stopping, open, tell }: Turn): Promise<void> {
+  const opened = await openInTurn(open);
+  if (!opened.ok) {
+    const gone = opened.failure.reason === "notLeader";
+    tell(undefined, gone ? undefined : opened);
+    if (!gone) await sleep(clock, lookAgainMs, stopping);
+    leadership.end("its store can't be served");
+    return;
+  }
+  tell(opened.value, undefined);
+  await firstAborted(leadership.ended, stopping);
+  if (!stopping.aborted) logger.warn("not the active lock service any more", { why: leadership.why });
+  tell(undefined, undefined);
+  await closeOpened(opened.value);
+}
+
+export async function closeOpened({ access, store }: Opened): Promise<void> {
+  await access.committer.close();
+  await access.snapshots.close();
+  await store.close();
+}
+
+async function openInTurn(open: () => Promise<Outcome<Opened>>): Promise<Outcome<Opened>> {
+  try {
+    return await open();
+  } catch (error) {
+    if (error instanceof FailureError) return { ok: false, failure: error.failure };
+    throw error;
+  }
+}
+
+/** Resolves when one of the signals is aborted, and listens to none of them any more. */
+async function firstAborted(...signals: readonly AbortSignal[]): Promise<void> {
+  let over = (): void => {};
+  await new Promise<void>((resolve) => {
+    over = resolve;
+    for (const signal of signals) signal.addEventListener("abort", over, { once: true });
+    if (signals.some(({ aborted }) => aborted)) resolve();
+  });
+  for (const signal of signals) signal.removeEventListener("abort", over);
+}

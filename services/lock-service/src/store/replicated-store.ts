@@ -25,11 +25,11 @@ import { ReplicatedKeyValue } from "../consensus/replicated-key-value.ts";
 import { forgetOldStore, hasOldStore, takeOver } from "../consensus/take-over.ts";
 import { messageFromWire } from "../consensus/wire-messages.ts";
 import type { Room } from "../room.ts";
-import { type Opened, openedStore } from "./opened-store.ts";
+import { type Opened, openedStore, serveTurn } from "./opened-store.ts";
 import { StandbyLevel } from "./standby-level.ts";
 import { LockStore, metadataStoreName } from "./store.ts";
 
-/** After a store that can't be served was looked at, before the next look; and between two questions of an empty member. */
+/** Between two looks at a folder, and between two questions of an empty member, in milliseconds. */
 const lookAgainMs = 1_000;
 const storeOfOwnText =
   `its folder has a store that it had alone (stores/${metadataStoreName}). If that is the metadata of this stamp, name this lock service first in ` +
@@ -312,44 +312,17 @@ export class ReplicatedStore {
   }
 
   async #lead(member: Member, leading: Leading): Promise<void> {
-    const { logger, clock } = this.#world;
-    const { signal } = this.#stopping;
-    logger.info("elected as the active lock service", { term: leading.term });
-    const opened = await this.#opened(member, leading);
-    if (!opened.ok) {
-      leading.end("its store can't be served");
-      if (opened.failure.reason === "notLeader") return;
-      this.#tell(undefined, opened);
-      await sleep(clock, lookAgainMs, signal);
-      return;
-    }
-    this.#tell(opened.value, undefined);
-    await new Promise<void>((resolve) => {
-      const over = (): void => {
-        signal.removeEventListener("abort", over);
-        resolve();
-      };
-      leading.ended.addEventListener("abort", over, { once: true });
-      signal.addEventListener("abort", over, { once: true });
-      if (leading.ended.aborted || signal.aborted) over();
+    this.#world.logger.info("elected as the active lock service", { term: leading.term });
+    const kv = new ReplicatedKeyValue(member, leading, this.#world.rules);
+    await serveTurn(this.#world, {
+      leadership: leading,
+      stopping: this.#stopping.signal,
+      open: async () => {
+        const store = await LockStore.openReplicated(this.#world, kv, this.#lineage);
+        return store.ok ? openedStore(this.#world, this.#config, store.value, this.#roomOf(member, leading), undefined) : store;
+      },
+      tell: this.#tell,
     });
-    if (!signal.aborted) logger.warn("not the active lock service any more", { why: leading.why });
-    this.#tell(undefined, undefined);
-    await opened.value.access.committer.close();
-    await opened.value.access.snapshots.close();
-    await opened.value.store.close();
-  }
-
-  /** The store of a term. Refused with `notLeader` if the term ended meanwhile. */
-  async #opened(member: Member, leading: Leading): Promise<Outcome<Opened>> {
-    try {
-      const kv = new ReplicatedKeyValue(member, leading, this.#world.rules);
-      const store = await LockStore.openReplicated(this.#world, kv, this.#lineage);
-      return store.ok ? await openedStore(this.#world, this.#config, store.value, this.#roomOf(member, leading), undefined) : store;
-    } catch (error) {
-      if (error instanceof FailureError) return { ok: false, failure: error.failure };
-      throw error;
-    }
   }
 
   #roomOf(member: Member, leading: Leading) {

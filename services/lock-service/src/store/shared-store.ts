@@ -9,16 +9,14 @@
 import { type Failed, FailureError, type Outcome, refused } from "@stamp/base";
 import { Election, type EtcdFacts, EtcdKeyValue, keepCompact, MemberLooks, type Session } from "@stamp/etcd";
 import { refusedByStandby } from "@stamp/metadata-store";
-import { type Address, DiskError, type ServedService, sleep, type World } from "@stamp/ports";
+import { type Address, DiskError, type ServedService, type World } from "@stamp/ports";
 import type { LockServiceConfig } from "../config.ts";
 import type { Room } from "../room.ts";
 import { type EtcdSecrets, etcdAccess } from "./etcd-access.ts";
-import { type Opened, openedStore } from "./opened-store.ts";
+import { type Opened, openedStore, serveTurn } from "./opened-store.ts";
 import { StandbyLevel } from "./standby-level.ts";
 import { LockStore } from "./store.ts";
 
-/** After a store that can't be served was looked at, before the next look. */
-const lookAgainMs = 2_000;
 /** A full etcd is tried again after so long. */
 const fullForMs = 1_000;
 
@@ -29,20 +27,20 @@ export class SharedStore {
   readonly #election: Election;
   readonly #level: StandbyLevel;
   readonly #trouble: () => string | undefined;
-  readonly #changed: (opened: Opened | undefined, failure: Failed | undefined) => void;
+  readonly #tell: (opened: Opened | undefined, failure: Failed | undefined) => void;
   readonly #stopping = new AbortController();
   #session: Session | undefined;
   #looks: MemberLooks | undefined;
   #running: Promise<void> | undefined;
 
-  /** `changed` is told the store when it is served, undefined when it is not any more, and why it can't be. */
+  /** `tell` is told the store when it is served, undefined when it is not any more, and why it can't be. */
   constructor(
     world: World,
     config: LockServiceConfig,
     secrets: EtcdSecrets,
     room: Room,
     address: () => Address,
-    changed: (opened: Opened | undefined, failure: Failed | undefined) => void,
+    tell: (opened: Opened | undefined, failure: Failed | undefined) => void,
   ) {
     const access = etcdAccess(world, config, secrets);
     if (!access.ok) throw new FailureError(access.failure);
@@ -50,7 +48,7 @@ export class SharedStore {
     this.#world = world;
     this.#config = config;
     this.#room = room;
-    this.#changed = changed;
+    this.#tell = tell;
     this.#trouble = () => client.trouble && `etcd (${client.trouble.message})`;
     this.#level = new StandbyLevel(world);
     const { watched } = this.#level;
@@ -121,7 +119,7 @@ export class SharedStore {
           if (!signal.aborted) this.#world.logger.warn("the turn as the active lock service ended", { why: error.message });
         } else throw error;
       } finally {
-        this.#changed(undefined, undefined);
+        this.#tell(undefined, undefined);
         await this.#session?.resign();
         this.#session = undefined;
       }
@@ -129,33 +127,29 @@ export class SharedStore {
   }
 
   async #serve(session: Session): Promise<void> {
-    const { clock, logger, rules } = this.#world;
+    const { logger, rules } = this.#world;
     logger.info("elected as the active lock service", { revision: String(session.createRevision) });
     const etcd = new EtcdKeyValue(session, rules);
-    const store = await LockStore.openShared(this.#world, etcd);
-    const opened = store.ok
-      ? await openedStore(this.#world, this.#config, store.value, this.#roomOf(session, etcd), session.lastJudgedMs)
-      : store;
-    if (!opened.ok) {
-      const gone = opened.failure.reason === "notLeader";
-      this.#changed(undefined, gone ? undefined : opened);
-      if (!gone) await sleep(clock, lookAgainMs, this.#stopping.signal);
-      return;
-    }
+    await serveTurn(this.#world, {
+      leadership: session,
+      stopping: this.#stopping.signal,
+      open: async () => {
+        const store = await LockStore.openShared(this.#world, etcd);
+        return store.ok ? openedStore(this.#world, this.#config, store.value, this.#roomOf(session, etcd), session.lastJudgedMs) : store;
+      },
+      tell: (opened, failure) => {
+        if (opened !== undefined) this.#look(session);
+        this.#tell(opened, failure);
+      },
+    });
+  }
+
+  /** Looks after etcd while this process is the active one. */
+  #look(session: Session): void {
     if (this.#config.etcdCompactEveryMs > 0) void keepCompact(session, this.#config.etcdCompactEveryMs);
     this.#looks = new MemberLooks(session);
     void this.#looks.run();
-    this.#changed(opened.value, undefined);
-    await new Promise<void>((resolve) => {
-      if (session.ended.aborted) resolve();
-      else session.ended.addEventListener("abort", () => resolve(), { once: true });
-    });
-    if (!this.#stopping.signal.aborted) logger.warn("not the active lock service any more", { why: session.why });
-    this.#looks = undefined;
-    this.#changed(undefined, undefined);
-    await opened.value.access.committer.close();
-    await opened.value.access.snapshots.close();
-    await opened.value.store.close();
+    session.ended.addEventListener("abort", () => (this.#looks = undefined), { once: true });
   }
 
   #roomOf(session: Session, etcd: EtcdKeyValue) {

@@ -2,16 +2,11 @@
 import { calm, type EtcdHabits, EtcdState, SimulatedEtcd, Simulation, type SimulationOptions } from "@stamp/virtual-time";
 import { lockServiceSchema } from "../config.ts";
 import { LockServiceRole } from "../lock-service.ts";
+import type { SeveralScene } from "./several.ts";
 
-export interface EtcdScene {
-  readonly sim: Simulation;
+export interface EtcdScene extends SeveralScene {
   readonly state: EtcdState;
-  readonly names: readonly string[];
-  /** For clients. */
-  readonly list: string;
   habits: EtcdHabits;
-  /** Name of the active one; undefined: none. */
-  active(): string | undefined;
 }
 
 export function etcdScene(options: SimulationOptions, names: readonly string[] = ["lock-1", "lock-2"], settings: object = {}): EtcdScene {

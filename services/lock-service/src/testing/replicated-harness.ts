@@ -2,14 +2,9 @@
 import { Simulation, type SimulationOptions } from "@stamp/virtual-time";
 import { lockServiceSchema } from "../config.ts";
 import { LockServiceRole } from "../lock-service.ts";
+import type { SeveralScene } from "./several.ts";
 
-export interface ReplicatedScene {
-  readonly sim: Simulation;
-  readonly names: readonly string[];
-  /** For clients. */
-  readonly list: string;
-  /** Name of the active one; undefined: none. */
-  active(): string | undefined;
+export interface ReplicatedScene extends SeveralScene {
   /** Facts of a member; undefined: it is down. */
   facts(name: string): ConsensusFacts | undefined;
   /** Settings of members that start from now on. */

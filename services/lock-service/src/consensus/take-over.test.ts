@@ -1,0 +1,67 @@
+/** The store of a lock service that was alone, taken over by three. */
+import { strict as assert } from "node:assert";
+import { test } from "node:test";
+import { begin, emptied, scene, serving, settled, Writer } from "../testing/replicated-run.ts";
+import { readyWithinMs } from "../testing/several.ts";
+
+/** Starts lock-1 with a store of its own, and stops it when a writer has written. */
+async function aloneBefore(seed: number, work: (writer: Writer) => Promise<void>): Promise<void> {
+  begin({ seed, timeLimitMs: 900_000 }, undefined, { metadataStore: "leveldb" });
+  const { sim } = scene;
+  await sim.run(async () => {
+    emptied(["lock-2", "lock-3"]);
+    await serving();
+    const writer = new Writer(sim.world("writer"));
+    await writer.begin();
+    await writer.write(100, 3_000);
+    sim.crash("lock-1", { unsynced: "lost", silent: false, stayDown: true });
+    scene.settings = { init: false };
+    await work(writer);
+  });
+}
+
+test("the store of one lock service is taken over by three, whenever that one dies meanwhile, and never opened alone again", async () => {
+  for (let seed = 1; seed <= 12; seed++) {
+    await aloneBefore(seed, async (writer) => {
+      const { sim } = scene;
+      for (const name of scene.names) sim.restart(name);
+      if (seed > 4) {
+        await sim.sleep(sim.prng.float() * 60);
+        sim.crash("lock-1", { unsynced: "lost", silent: false, stayDown: true });
+        sim.restart("lock-1");
+      }
+      await settled();
+      await writer.check();
+      await writer.write(10);
+      if (seed % 2 === 0) {
+        for (const name of scene.names) sim.crash(name, { unsynced: "kept", silent: false, stayDown: true });
+        scene.settings = { metadataStore: "leveldb", init: true };
+        sim.restart("lock-1");
+        await sim.sleep(5_000);
+        assert.equal(sim.role("lock-1")?.status.state, "damaged", "the old store is not served again");
+        return;
+      }
+      // The folder that held everything alone is lost.
+      emptied(["lock-1"]);
+      sim.restart("lock-1");
+      await settled();
+      await writer.check();
+      await writer.release();
+    });
+  }
+});
+
+test("a member that is not the first, and had a store alone, keeps a new stamp from beginning beside it", async () => {
+  begin({ seed: 9, timeLimitMs: 900_000 }, undefined, { metadataStore: "leveldb" });
+  const { sim } = scene;
+  await sim.run(async () => {
+    await sim.until(() => sim.role("lock-2")?.status.state === "serving", readyWithinMs, "it serves alone");
+    sim.crash("lock-2", { unsynced: "kept", silent: false, stayDown: true });
+    emptied(["lock-1", "lock-3"]);
+    scene.settings = {};
+    for (const name of scene.names) sim.restart(name);
+    await sim.sleep(30_000);
+    assert.equal(scene.active(), undefined);
+    assert.match(sim.role("lock-2")?.status.waitingFor[0] ?? "", /name this lock service first in `members`/);
+  });
+});
