@@ -10,8 +10,8 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { BlobServiceClient, type ContainerClient } from "@azure/storage-blob";
+import { exitCodes } from "@stamp/cli";
 import { type DrillTarget, startOwn } from "@stamp/drills";
-import { exitCodes } from "../../packages/cli/src/exit.ts";
 
 const main = join(import.meta.dirname, "../../packages/cli/src/main.ts");
 const folder = mkdtempSync(join(tmpdir(), "stamp-older-metadata-"));

@@ -1,8 +1,10 @@
 /**
- * The command line for tests: the drill of damage, which asks fsck, the maker of certificates, and the release before.
+ * The command line for tests: exit codes, the drill of damage, which asks fsck, the maker of certificates, and the
+ * release before.
  * Everything else is a command: `./stamp --help`.
  */
 export { damageRoles, runDamageDrill } from "./drills/damage-drill.ts";
+export { exitCodes } from "./exit.ts";
 /** The release before feature levels as programs; needs the repository's history, so only tests ask for it. */
 export const releaseBefore = (): Promise<typeof import("./upgrade/release-before.ts")> => import("./upgrade/release-before.ts");
 /** Maker of certificates; loaded only when it is asked for. */

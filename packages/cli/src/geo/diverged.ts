@@ -11,7 +11,7 @@ import { table } from "../print.ts";
 import { tell } from "../running.ts";
 import { type LocationClient, locationAt } from "./operation.ts";
 
-/** What only one stamp had of an account. */
+/** Report of what only one stamp had of an account. */
 export interface Report {
   /** False: the stamp still makes it. */
   readonly complete: boolean;

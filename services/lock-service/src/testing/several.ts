@@ -1,4 +1,4 @@
-/** What tests of several lock services share, wherever these keep the metadata: one is active, and all keep the same contract. */
+/** Tests that several lock services pass, wherever these keep the metadata: one is active, and all keep the same contract. */
 import { LeaseKeeper, MetadataClient, metadataStoreConformance } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import type { Simulation } from "@stamp/virtual-time";
