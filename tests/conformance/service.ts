@@ -181,6 +181,10 @@ export function serviceSuite(clients: () => Clients): void {
     assert.equal((await browse("/a%20b", { method: "HEAD" })).status, 200);
     await put("a b", "not a folder", "text/plain");
     assert.equal((await browse("/a%20b")).text, "not a folder");
+    // Names that no blob can have, or only without the index document behind them.
+    for (const path of ["a".repeat(1024), "a".repeat(1025), `${"a".repeat(1020)}/`, `${"a/".repeat(253)}a`, "a/".repeat(254)]) {
+      assert.deepEqual(await browse(`/${path}`), { status: 404, type: "text/html", text: "lost" }, path);
+    }
     assert.deepEqual(await browse("/%C3%BC.css"), { status: 200, type: "text/css", text: "style" });
     assert.deepEqual(await browse("/index.html", { method: "HEAD" }), { status: 200, type: "text/html", text: "" });
     const { etag = "" } = await web.getBlobClient("index.html").getProperties();

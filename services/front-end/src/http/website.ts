@@ -1,7 +1,7 @@
 /**
  * Static websites: `GET http://acct.web.localhost:10000/path` gives the blob `path` of the container `$web` to everybody, when the account's
  * service properties switch that on. A path that ends with a slash means the index document in it, and so does one that is no blob's; what
- * is not there is the error document, with 404. Queries mean nothing; nothing of the REST API is here.
+ * is not there, or can't be, is the error document, with 404. Queries mean nothing; nothing of the REST API is here.
  */
 import { accountOfHost, canonicalPath, decodePercent, isAccountName, type StaticWebsite } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
@@ -46,12 +46,18 @@ async function answer(parts: WebsiteParts, account: string, request: HttpRequest
   if (names === undefined) return page(request, 400, "The path is not percent-encoded UTF-8.");
   for (const name of names) {
     const given = await read(parts, request, account, name, true);
-    if (given.status !== 404) return given;
+    if (!isNothing(given)) return given;
   }
   const { errorDocument404Path: other } = website;
   const instead = other === undefined ? undefined : await read(parts, request, account, other, false);
   return instead?.status === 200 ? { ...instead, status: 404 } : page(request, 404, "The requested content does not exist.");
 }
+
+/** Codes of names that no blob can have: too long, or of too many segments. */
+const impossible: ReadonlySet<unknown> = new Set(["OutOfRangeInput", "InvalidResourceName"]);
+
+const isNothing = ({ status, headers }: HttpResponse): boolean =>
+  status === 404 || (status === 400 && impossible.has(headers["x-ms-error-code"]));
 
 /** Returns the blobs that a path may mean, the first that is there counts; undefined if the path is no text. */
 function documentsOf(target: string, website: StaticWebsite): string[] | undefined {
