@@ -131,6 +131,8 @@ export function typeSuite(clients: () => TableClients): void {
         ['"a":1e400', "InvalidInput"],
         ['"a@odata.type":"Edm.Double","a":"13e7705"', "InvalidInput"],
         ['"a@odata.type":"Edm.Double","a":"-1e309"', "InvalidInput"],
+        ...["Int32", "Int64", "String", "Boolean"].map((type) => [`"a@odata.type":"Edm.${type}","a":-1e400`, "InvalidInput"] as const),
+        ['"Timestamp":1e400', "InvalidInput"],
         ['"a":[1]', "InvalidInput"],
         ['"a":{"b":1}', "InvalidInput"],
         ['"a":"\\ud800"', "InvalidValueType"],

@@ -84,7 +84,11 @@ export function parseTableName(text: string): Parsed<string> {
 
 function readObject(text: string): Parsed<FlatObject> {
   const read = readFlatObject(text);
-  if (read.ok) return parsed(read.entries);
+  if (read.ok) {
+    // Whatever type a number is said to have, readers of JSON at the service get no further.
+    const far = read.entries.find(([, value]) => value.kind === "number" && isTooLarge(value));
+    return far === undefined ? parsed(read.entries) : invalidInput(`${far[0].toWellFormed()}: a double can't hold this number.`);
+  }
   return read.tooMany ? rejected("TooManyProperties") : invalidInput(read.reason);
 }
 
