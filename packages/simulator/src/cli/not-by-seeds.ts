@@ -379,5 +379,5 @@ export const notBySeeds: readonly NotBySeeds[] = [
   { rule: "raftOneChangeAtATime", why: noProcessYet, test: "packages/raft/src/simulation.test.ts" },
   { rule: "raftReturningHasNoVote", why: noProcessYet, test: "packages/raft/src/simulation.test.ts" },
   { rule: "consensusWritesSynced", why: noProcessYet, test: "services/lock-service/src/store/replicated.test.ts" },
-  { rule: "consensusSameLineage", why: noProcessYet, test: "services/lock-service/src/store/replicated.test.ts" },
+  { rule: "consensusSameLineage", why: noProcessYet, test: "services/lock-service/src/consensus/member-folders.test.ts" },
 ];

@@ -49,7 +49,7 @@ export const consensusRows: readonly FaultRow[] = [
   {
     fault: "the folder of a lock service is put into another stamp, and speaks with a higher term",
     rules: ["consensusSameLineage"],
-    tests: ["services/lock-service/src/store/replicated.test.ts"],
+    tests: ["services/lock-service/src/consensus/member-folders.test.ts"],
     faults: [],
   },
 ];
