@@ -155,6 +155,25 @@ describe("console in Chromium", { skip }, () => {
     }
   });
 
+  test("colours are the system's, follow it while the page is open, and stay as the reader chose", async () => {
+    const groundOf = async (theme: string): Promise<string> => {
+      await page.locator(`html[data-theme="${theme}"]`).waitFor();
+      return page.evaluate("getComputedStyle(document.body).backgroundColor");
+    };
+    await show("");
+    await page.getByLabel("Colours").selectOption("system");
+    await page.emulateMedia({ colorScheme: "light" });
+    const light = await groundOf("light");
+    await page.emulateMedia({ colorScheme: "dark" });
+    assert.notEqual(await groundOf("dark"), light);
+    await page.getByLabel("Colours").selectOption("light");
+    await page.reload();
+    await page.locator(".health h2").waitFor();
+    assert.equal(await groundOf("light"), light);
+    await page.getByLabel("Colours").selectOption("system");
+    await page.emulateMedia({ colorScheme: null });
+  });
+
   test("hostile names are shown as text", async () => {
     await page.setViewportSize({ width: 1_280, height: 900 });
     const title = "Streams · Stamp console";
@@ -278,7 +297,7 @@ describe("console in Chromium", { skip }, () => {
 
   test("a console that has gone is told, and the page goes on when it is back: with a new link", async () => {
     await bench.stop();
-    await page.getByText("The console does not answer").waitFor();
+    await page.getByText("The console has not answered").waitFor();
     bench.start(new URL(origin).host);
     await page.getByText("This browser has no session").waitFor();
     await page.goto(await bench.link());

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { spanText } from "./format.ts";
 import type { Snapshot, Source } from "./model.ts";
 import { connection, lostAtMs, route, signInProblem, snapshot, to } from "./store.ts";
+import { chooseTheme, chosenTheme, themes } from "./theme.ts";
 import { Badge, CommandLine, Empty, Time, toneOf } from "./ui.tsx";
 import { Events } from "./views/events.tsx";
 import { Overview } from "./views/overview.tsx";
@@ -135,20 +136,15 @@ function Lost(): JSX.Element | null {
   if (!isLost) return null;
   return (
     <div class="notice bad" role="alert">
-      The console does not answer since {spanText(nowMs - lostAtMs.value)}: what is shown is older. The page tries again every second. Is
+      The console has not answered for {spanText(nowMs - lostAtMs.value)}: what is shown is older. The page tries again every second. Is
       ./stamp console still running?
     </div>
   );
 }
 
-const themes = ["system", "light", "dark"] as const;
-
 function Theme(): JSX.Element {
-  const [theme, setTheme] = useState(localStorage.getItem("theme") ?? "system");
-  useEffect(() => {
-    localStorage.setItem("theme", theme);
-    document.documentElement.dataset.theme = theme;
-  }, [theme]);
+  const [theme, setTheme] = useState(chosenTheme());
+  useEffect(() => chooseTheme(theme), [theme]);
   return (
     <label>
       Colours{" "}

@@ -100,12 +100,9 @@ export function Chart(props: ChartProps): JSX.Element {
     sized.observe(parent);
     const themed = new MutationObserver(draw);
     themed.observe(document.documentElement, { attributeFilter: ["data-theme"] });
-    const system = matchMedia("(prefers-color-scheme: dark)");
-    system.addEventListener("change", draw);
     return () => {
       sized.disconnect();
       themed.disconnect();
-      system.removeEventListener("change", draw);
       chart.current?.destroy();
     };
   }, []);

@@ -3,11 +3,12 @@ import { render } from "preact";
 import { App } from "./app.tsx";
 import { begin, source } from "./source.ts";
 import { readRoute } from "./store.ts";
+import { beginTheme } from "./theme.ts";
 import "./main.css";
 
 const holder = document.getElementById("page");
 if (holder !== null) {
-  document.documentElement.dataset.theme = localStorage.getItem("theme") ?? "system";
+  beginTheme();
   const beginning = begin();
   readRoute(location.hash);
   addEventListener("hashchange", () => {

@@ -152,7 +152,7 @@ function Latencies({ now }: { readonly now: Snapshot }): JSX.Element {
       {rows.length === 0 ? (
         <Empty title="Nothing was measured of late">Requests of the last minute appear here. Send one with any Azure SDK.</Empty>
       ) : (
-        <div class="scroll">
+        <div class="scroll" tabIndex={0} role="region" aria-label="Slowest work, scrolls">
           <table class="plain">
             <thead>
               <tr>
