@@ -87,7 +87,7 @@ function sinceNow(): () => number {
   return () => performance.now() - startMs;
 }
 
-/** Refused attempts that the audit log of one console tells: any program of this machine can make them. */
+/** Number of refused attempts in the audit log of one console. It has a bound, because any program of this machine can make attempts. */
 const refusedMax = 1_000;
 
 /** Lines of JSON in the folder of the logs, where `stamp logs` finds them; on standard error where the stamp has no folder here. */

@@ -94,7 +94,7 @@ function told<T>(outcome: Outcome<T>): T {
   throw new CommandError("this stamp runs a release that does not read the blobs of a report: upgrade it first (docs/guides/upgrade.md)");
 }
 
-/** Asks the front-ends of the stamp: the first one that answers. */
+/** Asks one front-end of the stamp after another until one answers. */
 async function pageAt(
   transport: Transport,
   doors: readonly string[],

@@ -1,11 +1,11 @@
 /** Content of blobs that only a deposed primary had, read back by its report: page by page at the door of its front-end, as an operator of the stamp does. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { allRules, type Outcome, rulesWithout } from "@stamp/base";
+import { allRules, compareBytes, type Outcome, rulesWithout } from "@stamp/base";
 import { chunkBytes } from "@stamp/objects";
 import { sleep } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
-import { type DivergedRow, FrontEnd, PartitionManager, RoleCommand } from "@stamp/wire";
+import { type DivergedRow, FrontEnd, PartitionManager, PartitionServer, type RangePartition, RoleCommand } from "@stamp/wire";
 import { BlobsAt, bytesOf } from "./blob-client.ts";
 import { account, beginPair, type OneStamp, until, untilShipped } from "./two-stamps.ts";
 
@@ -130,6 +130,20 @@ test("report: the content of blobs that it names is read back; what is not all i
     assert.match(await refusal({ ...small, key: small.key.subarray(0, 12) }), /invalidArgument/);
     const other = sim.world("client-strange").transport.client(a.door, FrontEnd);
     assert.ok((await other.readDiverged({ place: small, startBytes: 1_000n }, options)).ok, "behind the end there are no bytes");
+
+    // The halves of a split have the report each of its own rows, and the other half refuses to look.
+    const whole = (await a.ranges()).find(({ table }) => table === "Blob");
+    await a.until("a split", () => manager.splitPartition({ rangeId: whole?.rangeId ?? "" }, options));
+    const read = await content(a, newest("large"));
+    assert.ok(read.ok && read.value.equals(Buffer.from(expected.large ?? [])), "large, after the split");
+    const isIn = ({ lowKey, highKey }: RangePartition): boolean =>
+      compareBytes(lowKey, small.key) <= 0 && (highKey.length === 0 || compareBytes(small.key, highKey) < 0);
+    for (const range of (await a.ranges()).filter(({ table }) => table === "Blob")) {
+      const { rangeId, rangeVersion, serverAddress } = range;
+      const server = a.world.transport.client(serverAddress, PartitionServer);
+      const answer = await server.readDivergedBlob({ rangeId, rangeVersion, place: small, endBytes: 100n }, options);
+      assert.equal(answer.ok ? "read" : answer.failure.reason, isIn(range) ? "read" : "wrongPartition");
+    }
   });
 });
 

@@ -232,7 +232,7 @@ function findEtcd(own: RoleFacts): Finding[] {
   return old === 0 ? found : [...found, finding("etcd-history-grows", "", `${counted(old, "revision")} older than two hours`)];
 }
 
-/** A leader that has this many entries which a member lacks counts it as one that does not follow. */
+/** Log entries that a member may lack before it is told as one that does not follow its leader. */
 const lagMax = 1_000;
 
 function findReplication(name: string, own: RoleFacts): Finding[] {

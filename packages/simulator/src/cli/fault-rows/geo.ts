@@ -57,7 +57,7 @@ export const geoRows: readonly FaultRow[] = [
     faults: ["forced failovers", "collections"],
   },
   {
-    fault: "a person reads a blob back of which the report of a deposed primary has only a part",
+    fault: "a person reads a blob back, and the report of the deposed primary has only a part of it",
     rules: ["geoReportedContentWhole"],
     tests: ["packages/simulator/src/geo/report-read.test.ts"],
     faults: ["forced failovers"],

@@ -568,7 +568,7 @@ export const DivergedContentSchema: GenMessage<DivergedContent> = /*@__PURE__*/
  */
 export type ReadDivergedRequest = Message<"stamp.v1.ReadDivergedRequest"> & {
   /**
-   * Row whose content is read, e.g. the newest one that a report names of the blob.
+   * Row whose content is read, e.g. the newest row of the blob in the report.
    *
    * @generated from field: stamp.v1.DivergedPlace place = 1;
    */

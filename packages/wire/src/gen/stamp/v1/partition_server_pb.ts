@@ -353,7 +353,7 @@ export type ListIncarnationsRequest = Message<"stamp.v1.ListIncarnationsRequest"
   name: string;
 
   /**
-   * The only incarnation that the caller asks about, e.g. 70000; absent: all, of which a name can have more than one answer holds.
+   * Incarnation that the caller asks about, e.g. 70000. Absent: all of the name, which can be more than one answer holds.
    *
    * @generated from field: optional uint64 incarnation = 5;
    */
