@@ -166,7 +166,14 @@ describe("console in Chromium", { skip }, () => {
     const light = await groundOf("light");
     await page.emulateMedia({ colorScheme: "dark" });
     assert.notEqual(await groundOf("dark"), light);
-    await page.getByLabel("Colours").selectOption("light");
+    // Stored before the page is painted again: whoever reloads at once keeps the choice.
+    const stored = await page.evaluate(`(() => {
+      const select = [...document.querySelectorAll("label")].find(({ textContent }) => textContent.startsWith("Colours")).firstElementChild;
+      select.value = "light";
+      select.dispatchEvent(new Event("change"));
+      return localStorage.getItem("theme");
+    })()`);
+    assert.equal(stored, "light");
     await page.reload();
     await page.locator(".health h2").waitFor();
     assert.equal(await groundOf("light"), light);

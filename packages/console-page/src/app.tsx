@@ -144,11 +144,15 @@ function Lost(): JSX.Element | null {
 
 function Theme(): JSX.Element {
   const [theme, setTheme] = useState(chosenTheme());
-  useEffect(() => chooseTheme(theme), [theme]);
+  // Stores the choice at once: an effect runs after the next picture, and whoever reloads before it would lose the choice.
+  const choose = (chosen: string): void => {
+    chooseTheme(chosen);
+    setTheme(chosen);
+  };
   return (
     <label>
       Colours{" "}
-      <select value={theme} onChange={({ currentTarget }) => setTheme(currentTarget.value)}>
+      <select value={theme} onChange={({ currentTarget }) => choose(currentTarget.value)}>
         {themes.map((each) => (
           <option key={each} value={each}>
             {each}
