@@ -51,6 +51,7 @@ const programs = {
   ci: "tests/tools/ci.ts",
   sim: "packages/simulator/src/main.ts",
   bench: "packages/bench/src/main.ts",
+  pack: "packages/cluster/src/package/main.ts",
 };
 const commandLine = "packages/cli/src/main.ts";
 

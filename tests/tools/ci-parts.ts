@@ -190,6 +190,12 @@ export async function parts(): Promise<Part[]> {
       missing: "missing" in promtool ? promtool.missing : undefined,
     },
     {
+      title: "the package from its tarball, in an empty folder, on the oldest Node",
+      guards: "what npm installs: no path to the repository, the same bytes twice, the command line, a kill",
+      command: [...tests, "tests/drills/package.slow.ts"],
+      timeoutMs: 8 * minutes,
+    },
+    {
       title: "every command of the README and the guides, as written",
       guards: "that documents are true",
       command: [...tests, "--minutes", "12", "tests/drills/guides.slow.ts"],

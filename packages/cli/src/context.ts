@@ -12,6 +12,7 @@ import {
   DamagedRecordError,
   DataFolder,
   flagName,
+  homeFolder,
   loadConfig,
   olderKey,
   type ProcessIdentity,
@@ -95,7 +96,7 @@ function loadOnce(command: Command, values: Partial<ClusterConfig>, withoutRecor
   return loadConfig({
     file: (config as string | undefined) ?? (process.env.STAMP_CONFIG || undefined),
     directory: process.cwd(),
-    root,
+    root: homeFolder,
     environment: process.env,
     withoutRecord,
     flags: { ...flags, ...(data === undefined ? {} : { dataDir: data }), ...values },

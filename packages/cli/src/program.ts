@@ -8,6 +8,11 @@ import { nearest } from "./nearest.ts";
 import { addWords } from "./top-level.ts";
 import { checkValues } from "./values.ts";
 
+/** True for the program of the installed package. */
+const isPackage = !import.meta.url.endsWith(".ts");
+/** Prefix of `stamp` in commands that messages name. */
+const launcher = isPackage ? "" : "./";
+
 export async function runProgram(argv: readonly string[]): Promise<void> {
   outliveReader();
   const program = new Command("stamp")
@@ -16,9 +21,7 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
     .addHelpText(
       "after",
       `
-Also: stamp test, stamp check, stamp ci, stamp land, stamp sim, stamp bench (of this repository).
-
-Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 not running, 4 not ready, 5 a drill found a broken promise;
+${isPackage ? "" : `Also: ${repositoryWords.map((word) => `stamp ${word}`).join(", ")} (of this repository).\n\n`}Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 not running, 4 not ready, 5 a drill found a broken promise;
 of stamp health: 6 a person should act, 7 something is not served or data are in danger;
 of stamp drill: 8 every promise was kept, but writes were held up for longer than the aim (an error, 5, with --strict);
 of stamp up: 9 an extent node with a disk in the data folder was not started; 130 left by Ctrl-C.`,
@@ -78,7 +81,7 @@ function unknownWord(program: Command, args: readonly string[]): string | undefi
       const words = [...at.commands.map((each) => each.name()), ...(at === program ? repositoryWords : [])];
       const near = nearest(word, words);
       const path = pathOf(at);
-      const hint = near === undefined ? `see: ./${path} --help` : `did you mean: ./${path} ${near}`;
+      const hint = near === undefined ? `see: ${launcher}${path} --help` : `did you mean: ${launcher}${path} ${near}`;
       return `there is no command ${path} ${word}; ${hint}`;
     }
     at = next;
@@ -87,7 +90,7 @@ function unknownWord(program: Command, args: readonly string[]): string | undefi
 }
 
 /** Words that the launcher takes, of this repository. */
-const repositoryWords = ["test", "check", "ci", "land", "sim", "bench"];
+const repositoryWords = isPackage ? [] : ["test", "check", "ci", "land", "sim", "bench", "pack"];
 
 const pathOf = (command: Command): string => (command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`);
 

@@ -2,6 +2,7 @@
  * Starts and supervises the processes of a stamp on one machine. Start at `Supervisor`; `ClusterConfig` has every setting
  * with its default. The caller owes: one supervisor for a data folder, held by its lock, and `stop` at the end.
  */
+export { programFileOf } from "./bundle/bundle.ts";
 export { composeCluster, inContainers } from "./compose-status.ts";
 export {
   type ClusterConfig,
@@ -26,7 +27,7 @@ export { clusterRecordPath, DamagedRecordError, readClusterRecord, recordSealedB
 export { DataFolder } from "./record/data-folder.ts";
 export { changesSince, nodesLeftOut, refuseRemoval, remarksOf, rememberedLine } from "./record/remembered.ts";
 export { masterKeyPath } from "./record/sealed-accounts.ts";
-export { repositoryRoot } from "./repository-root.ts";
+export { homeFolder, isPackage, repositoryRoot } from "./repository-root.ts";
 export { timesText } from "./reshape-text.ts";
 export { type RoleName, roles } from "./roles.ts";
 export { secretFilesOf } from "./secret-files.ts";

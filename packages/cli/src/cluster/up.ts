@@ -10,6 +10,7 @@ import {
   control,
   DataFolder,
   detach,
+  homeFolder,
   missingPeer,
   nodesLeftOut,
   outgoingRemark,
@@ -309,7 +310,7 @@ async function upDetached(command: Command, readyTimeoutMs: number): Promise<voi
   );
 }
 
-const configHint = (dataDir: string): string => (dataDir === join(root, ".stamp") ? "" : ` --data ${dataDir}`);
+const configHint = (dataDir: string): string => (dataDir === join(homeFolder, ".stamp") ? "" : ` --data ${dataDir}`);
 
 const endOf = ({ lastExit }: ProcessStatus): string => (lastExit === "" ? "" : ` (ended with ${lastExit})`);
 

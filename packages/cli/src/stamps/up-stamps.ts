@@ -7,6 +7,7 @@ import {
   DataFolder,
   detach,
   detachLocation,
+  homeFolder,
   LocationSupervisor,
   ownTransport,
   planCluster,
@@ -46,7 +47,7 @@ export async function upStamps(command: Command, count: number | undefined, { ba
   const running = background ? undefined : await startHere(several);
   if (background) await startDetached(several);
   const what = `starting ${stamps.length} stamps`;
-  const hint = several.dataDir === join(root, ".stamp") ? "" : ` --data ${several.dataDir}`;
+  const hint = several.dataDir === join(homeFolder, ".stamp") ? "" : ` --data ${several.dataDir}`;
   const ready = async (): Promise<readonly ClusterStatus[]> => {
     const statuses = await untilReady(several, () => running?.isStopping() === true, readyTimeoutMs);
     await addAll(several, performance.now() + readyTimeoutMs);

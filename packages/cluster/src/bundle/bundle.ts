@@ -15,6 +15,8 @@
 import { createHash } from "node:crypto";
 import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
 import { join, sep } from "node:path";
+import { isPackage, programsIn } from "../repository-root.ts";
+import { roles } from "../roles.ts";
 
 /** A file of a bundle. */
 export interface Output {
@@ -56,9 +58,21 @@ export const isRepository = (root: string): boolean => existsSync(join(root, "pn
 export const bundlesIn = (root: string): string => join(root, ".tools", "bundle");
 export const manifestIn = (root: string): string => join(bundlesIn(root), "manifest.json");
 
-/** Source of a program of a role, and of the supervisor. */
-export const sourceOf = (program: string): string =>
-  program === "supervisor" ? "packages/cluster/src/supervise/daemon.ts" : `services/${program}/src/main.ts`;
+/** Programs that are no role, and their sources. */
+const others: Readonly<Record<string, string>> = {
+  supervisor: "packages/cluster/src/supervise/daemon.ts",
+  "command-line": "packages/cli/src/main.ts",
+  "slow-clients-load": "packages/drills/src/slow-clients/slow-clients-load.ts",
+};
+
+/** Programs of the installed package. */
+export const packagePrograms: readonly string[] = [...roles, "location-service", ...Object.keys(others)];
+
+export const sourceOf = (program: string): string => others[program] ?? `services/${program}/src/main.ts`;
+
+/** File of a program that is started without a bundle: its source, or that of the installed package. */
+export const programFileOf = (root: string, program: string): string =>
+  join(root, isPackage(root) ? join(programsIn, `${program}.mjs`) : sourceOf(program));
 
 /** Digest of the files as `contentOf` has them; undefined if one is missing. `madeBy`: how a bundle is made of them. */
 export function digestOf(files: readonly string[], contentOf: (file: string) => string | undefined, madeBy = way): string | undefined {
@@ -137,7 +151,7 @@ const trusted = new Map<string, boolean>();
 export function programOf(root: string, program: string): StartedProgram {
   const now = performance.now();
   if (lookedAt === undefined || lookedAt.root !== root || now - lookedAt.atMs > lookedAtForMs)
-    lookedAt = { root, atMs: now, found: isOff() ? undefined : fresh(root, "sizes") };
+    lookedAt = { root, atMs: now, found: isOff() || isPackage(root) ? undefined : fresh(root, "sizes") };
   const { found } = lookedAt;
   if (found !== undefined && isTrusted(found, program)) {
     const compiled = ownCompileCache(root) ?? join(bundlesIn(root), compiledName(found.folder.slice(bundlesIn(root).length + 1)));
@@ -148,7 +162,7 @@ export function programOf(root: string, program: string): StartedProgram {
 
 export function sourceProgramOf(root: string, program: string): StartedProgram {
   const compiled = ownCompileCache(root) ?? join(root, ".tools", "compile-cache");
-  return { path: join(root, sourceOf(program)), compiled, bundle: undefined };
+  return { path: programFileOf(root, program), compiled, bundle: undefined };
 }
 
 /** Makes this process start the program from its source while the bundle is this one. */

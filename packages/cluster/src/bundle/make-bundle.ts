@@ -20,9 +20,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { createRequire } from "node:module";
-import { dirname, extname, join, relative } from "node:path";
-import type { Loader, Plugin } from "esbuild";
+import { join } from "node:path";
 import { roles } from "../roles.ts";
 import {
   bundlesIn,
@@ -38,6 +36,7 @@ import {
   sourceOf,
 } from "./bundle.ts";
 import { noBundle } from "./later-bundle.ts";
+import { esbuildOf, programOptions, sources } from "./options.ts";
 
 /** Bundles of other sources that are younger than this stay: a cluster may start from one in this moment. */
 const oldAfterMs = 10 * 60_000;
@@ -49,25 +48,10 @@ const installedMark = "node_modules/.stamp-set-up";
 const installedOf = ["pnpm-lock.yaml", "pnpm-workspace.yaml", ".npmrc"];
 
 /** Files that decide how a bundle is made, where the repository has them. */
-const makers = ["bundle.ts", "make-bundle.ts"].map((name) => `packages/cluster/src/bundle/${name}`);
-
-/** Longest line of a bundle, in characters. Node prints the line in which an uncaught error was thrown. */
-const lineLimit = 200;
+const makers = ["bundle.ts", "make-bundle.ts", "options.ts"].map((name) => `packages/cluster/src/bundle/${name}`);
 
 /** Names of folders and files that a process has under way. */
 const underWay = /^\.(?:[a-z]+-)?(\d+)-[0-9a-f]+$/;
-
-/** Messages of zod in 50 languages. Nobody asks for another than English. */
-const allLanguages = /\/zod\/v4\/locales\/index\.js$/;
-
-/**
- * Packages of CommonJS that look for files beside their own (LevelDB, the messages of gRPC's health check and reflection) find them where
- * they are installed; `require` is Node's own, for modules of Node and for native code.
- */
-const banner = `import { createRequire as stampRequire } from "node:module";
-import { join as stampJoin } from "node:path";
-const require = stampRequire(import.meta.url);
-const stampRoot = stampJoin(import.meta.dirname, "../../..");`;
 
 /**
  * Makes a bundle if there is none of the present sources. Returns false if the processes have to start from their sources. Never throws.
@@ -87,28 +71,15 @@ export async function makeBundle(root: string): Promise<boolean> {
     const deciding = [...manifestsIn(root), ...installedOf, installedMark, ...makers].filter((file) => existsSync(join(root, file)));
     for (const file of deciding) contents.set(file, readFileSync(join(root, file), "utf8"));
     await esbuild.build({
-      absWorkingDir: root,
+      ...programOptions(root, "../../.."),
       entryPoints: Object.fromEntries(programs.map((program) => [program, sourceOf(program)])),
       outdir: folder,
-      outExtension: { ".js": ".mjs" },
-      bundle: true,
-      format: "esm",
-      platform: "node",
-      target: "node24",
       sourcemap: "external",
       sourcesContent: false,
-      // Names stay, for stacks and profiles.
-      minifyWhitespace: true,
-      minifySyntax: true,
-      lineLimit,
-      legalComments: "none",
-      banner: { js: banner },
       loader: { ".node": "copy" },
       // Loaded only for a terminal, which a process of the supervisor has none of; and by programs that no role runs.
       external: ["pino-pretty", "esbuild"],
-      tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true, target: "ESNext", useDefineForClassFields: true } },
-      plugins: [recordedSources(root, contents)],
-      logLevel: "silent",
+      plugins: [sources(root, { onRead: (file, content) => contents.set(file, content) })],
     });
     return publish(root, folder, contents);
   } catch (error) {
@@ -116,14 +87,6 @@ export async function makeBundle(root: string): Promise<boolean> {
     return false;
   } finally {
     if (folder !== undefined) remove(folder);
-  }
-}
-
-function esbuildOf(root: string): typeof import("esbuild") | undefined {
-  try {
-    return createRequire(join(root, "packages/cluster/package.json"))("esbuild");
-  } catch {
-    return undefined;
   }
 }
 
@@ -177,30 +140,6 @@ function remove(path: string): void {
 function manifestsIn(root: string): string[] {
   const folders = ["packages", "services"].flatMap((kind) => readdirSync(join(root, kind)).map((name) => `${kind}/${name}`));
   return folders.map((folder) => `${folder}/package.json`);
-}
-
-/** Gives esbuild each source and records what it was given. */
-function recordedSources(root: string, contents: Map<string, string>): Plugin {
-  return {
-    name: "recorded sources",
-    setup(build) {
-      build.onLoad({ filter: /\.(ts|[cm]?js|json)$/ }, ({ path }) => {
-        const content = readFileSync(path, "utf8");
-        const file = relative(root, path);
-        contents.set(file, content);
-        if (allLanguages.test(path)) return { contents: `export { default as en } from ${JSON.stringify("./en.js")};`, loader: "js" };
-        const needsFolder =
-          file.includes("node_modules/") && /\b__dirname\b/.test(content) && !/\b(const|let|var) __dirname\b/.test(content);
-        const own = needsFolder ? `const __dirname = stampJoin(stampRoot, ${JSON.stringify(dirname(file))});` : "";
-        return { contents: own + content, loader: loaderOf(path) };
-      });
-    },
-  };
-}
-
-function loaderOf(path: string): Loader {
-  const extension = extname(path);
-  return extension === ".ts" ? "ts" : extension === ".json" ? "json" : "js";
 }
 
 /** Gives the bundle in `folder` its name. False if a source has changed meanwhile. */

@@ -4,7 +4,7 @@ import { rmSync } from "node:fs";
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { repositoryRoot as root } from "@stamp/cluster";
+import { isPackage, repositoryRoot as root } from "@stamp/cluster";
 import { DrillError } from "../drill-error.ts";
 
 /** Settings of containers by service: names and values of their environment. */
@@ -52,6 +52,10 @@ export class DockerCompose {
   }
 
   #compose(files: readonly string[], args: readonly string[], input?: string): Promise<string> {
+    if (isPackage(root)) {
+      const why = "the package has no compose files: run this in a clone of the repository, where the containers were started";
+      return Promise.reject(new DrillError(why));
+    }
     const { project, variables = {} } = this.#options;
     return docker(["compose", ...(project === undefined ? [] : ["-p", project]), "--project-directory", root, ...files, ...args], {
       variables,

@@ -24,7 +24,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
-import { repositoryRoot } from "@stamp/cluster";
+import { programFileOf, repositoryRoot } from "@stamp/cluster";
 
 /** Paths are relative to the folder of the process. Offsets and lengths are in bytes. */
 export type Act =
@@ -164,7 +164,7 @@ async function restore(folder: string, copy: Buffer): Promise<string> {
   try {
     const file = join(temporary, "copy.snapshot");
     writeFileSync(file, copy);
-    const command = [join(repositoryRoot, "packages/cli/src/main.ts"), "metadata", "restore", file, "--replace", "--json"];
+    const command = [programFileOf(repositoryRoot, "command-line"), "metadata", "restore", file, "--replace", "--json"];
     const env = { ...process.env, STAMP_SERVICE: "lock-service", STAMP_DATA_DIR: folder };
     const { stdout } = await promisify(execFile)(process.execPath, command, { env });
     const { keys, version } = JSON.parse(stdout) as { readonly keys: number; readonly version: number };

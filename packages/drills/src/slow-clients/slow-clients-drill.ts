@@ -5,8 +5,8 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { programFileOf, repositoryRoot } from "@stamp/cluster";
 import { BlobClient, type BlobResult } from "../blob-client.ts";
 import { DrillError } from "../drill-error.ts";
 import type { DrillTarget } from "../target.ts";
@@ -77,7 +77,7 @@ const manyAddresses = 250;
 const slowContainers = 10;
 /** Time in which all slow clients must be connected, in ms. */
 const beginWithinMs = 300_000;
-const loadProgram = "slow-clients-load.ts";
+const loadProgram = "slow-clients-load";
 /** The system takes the first bytes of each slow reader at once; its slowness shows afterwards. */
 const settleMs = 30_000;
 const container = "slow-clients";
@@ -185,13 +185,13 @@ interface SlowPart {
 function slowParts({ beside }: DrillTarget, load: SlowLoad, many: boolean): readonly SlowPart[] {
   if (beside === undefined) {
     const all = { ...load, addresses: many ? manyAddresses : 1 };
-    return [{ load: all, command: [process.execPath, join(import.meta.dirname, loadProgram), JSON.stringify(all)] }];
+    return [{ load: all, command: [process.execPath, programFileOf(repositoryRoot, loadProgram), JSON.stringify(all)] }];
   }
   const parts = many ? slowContainers : 1;
   return Array.from({ length: parts }, (_, at) => {
     const writeTarget = `${load.writeTarget}-${at}`;
     const part = { ...load, ...beside.blob, writeTarget, readers: load.readers / parts, writers: load.writers / parts };
-    return { load: part, command: beside.commandOf(`slow-clients/${loadProgram}`, JSON.stringify(part)) };
+    return { load: part, command: beside.commandOf(`slow-clients/${loadProgram}.ts`, JSON.stringify(part)) };
   });
 }
 

@@ -1,0 +1,43 @@
+/** `stamp pack`: makes the package `stamp-storage` as a tarball that npm installs. */
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { parseArgs, promisify } from "node:util";
+import { repositoryRoot } from "../repository-root.ts";
+import { makePackage } from "./make-package.ts";
+
+const usage = `usage: ./stamp pack [--out FOLDER]
+  Makes stamp-storage-VERSION.tgz in FOLDER (default: the present one), and prints its path, size and SHA-256. The same sources give the
+  same bytes. It needs npm. Install it with: npm install ./stamp-storage-VERSION.tgz (docs/guides/package.md)`;
+
+async function pack(out: string): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "stamp-pack-"));
+  try {
+    await makePackage(repositoryRoot, folder);
+    mkdirSync(out, { recursive: true });
+    const args = ["pack", folder, "--pack-destination", out, "--json", "--loglevel=error", "--ignore-scripts", "--workspaces=false"];
+    const { stdout } = await promisify(execFile)("npm", args, { cwd: folder, maxBuffer: 64 * 1024 * 1024 });
+    const [made] = JSON.parse(stdout) as readonly { readonly filename: string; readonly unpackedSize: number }[];
+    if (made === undefined) throw new Error("npm pack names no file");
+    const path = join(out, made.filename);
+    const bytes = readFileSync(path);
+    console.log(
+      `${path}\n${bytes.length} bytes, ${made.unpackedSize} unpacked\nsha256 ${createHash("sha256").update(bytes).digest("hex")}`,
+    );
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+try {
+  const { values } = parseArgs({ options: { out: { type: "string", default: "." }, help: { type: "boolean", default: false } } });
+  if (values.help) console.log(usage);
+  else await pack(resolve(values.out));
+} catch (error) {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const isUsage = code?.startsWith("ERR_PARSE_ARGS") === true;
+  console.error(`stamp: ${isUsage ? `${message}\n${usage}` : code === "ENOENT" ? `npm is missing: ${message}` : message}`);
+  process.exitCode = isUsage ? 2 : 1;
+}

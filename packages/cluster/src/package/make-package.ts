@@ -1,0 +1,92 @@
+/**
+ * Makes the folder of the package `stamp-storage`, which npm packs: the programs of the roles, the supervisor and the command line as
+ * JavaScript, without a path that leads back to the repository. Two makings of the same sources give the same bytes.
+ *
+ *   stamp.mjs                  `stamp`, by which npm starts the command line
+ *   programs/                  one file per program, and what they share
+ *   beside/<package>/proto/    files that packages look for beside their code
+ *   docs/                      pages that messages name
+ */
+import { chmodSync, cpSync, existsSync, globSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join, relative } from "node:path";
+import { release } from "@stamp/base";
+import type { Metafile } from "esbuild";
+import { packagePrograms, sourceOf } from "../bundle/bundle.ts";
+import { esbuildOf, programOptions, sources } from "../bundle/options.ts";
+import { licencesOf, packageFolderOf, packageNameOf } from "./licences.ts";
+
+/** Packages with native code, each as the package that imports it finds it. They stay packages, so that npm takes those of its system. */
+const native = { "@node-rs/crc32": "packages/ports-node", "classic-level": "packages/ports-node/node_modules/level" };
+
+/** Folder for what packages look for beside their code. */
+const beside = "beside";
+
+/** Guides and messages name the launcher of the repository, which the package has none of. */
+const named = (text: string): string => text.replaceAll(/(?<![\w.])\.\/stamp(?=[ "'`])/g, "stamp");
+
+const isOurs = (file: string): boolean => !file.includes("node_modules/");
+
+/** Makes the package in the folder, which is empty. */
+export async function makePackage(root: string, folder: string): Promise<void> {
+  const esbuild = esbuildOf(root);
+  if (esbuild === undefined) throw new Error("esbuild is not installed: run ./stamp pnpm install");
+  const besides = new Set<string>();
+  const folderOf = (file: string): string => {
+    const home = packageFolderOf(file) ?? "";
+    besides.add(home);
+    return join(beside, packageNameOf(home), relative(home, dirname(file)));
+  };
+  const textOf = (file: string, content: string): string => (isOurs(file) && file.endsWith(".ts") ? named(content) : content);
+  const { metafile } = await esbuild.build({
+    ...programOptions(root, ".."),
+    entryPoints: Object.fromEntries(packagePrograms.map((program) => [program, sourceOf(program)])),
+    outdir: join(folder, "programs"),
+    chunkNames: "shared-[hash]",
+    splitting: true,
+    metafile: true,
+    // pino-pretty is loaded for a role whose output is a terminal, which the supervisor gives to none.
+    external: [...Object.keys(native), "pino-pretty", "esbuild"],
+    plugins: [sources(root, { onRead: () => {}, textOf, folderOf })],
+  });
+  for (const home of besides) {
+    const proto = join(root, home, "proto");
+    if (existsSync(proto)) cpSync(proto, join(folder, beside, packageNameOf(home), "proto"), { recursive: true });
+  }
+  for (const path of globSync("docs/{guides,formats}/**/*.{md,yml,json}", { cwd: root }).sort()) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), named(readFileSync(join(root, path), "utf8")));
+  }
+  cpSync(join(import.meta.dirname, "bin.mjs"), join(folder, "stamp.mjs"));
+  chmodSync(join(folder, "stamp.mjs"), 0o755);
+  cpSync(join(root, "LICENSE"), join(folder, "LICENSE"));
+  cpSync(join(folder, "docs/guides/package.md"), join(folder, "README.md"));
+  writeFileSync(join(folder, "THIRD-PARTY-LICENCES.txt"), licencesOf(root, filesIn(metafile)));
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifestOf(root), undefined, 2)}\n`);
+}
+
+/** Sources of which the programs hold something. */
+const filesIn = ({ outputs }: Metafile): string[] =>
+  Object.values(outputs).flatMap(({ inputs }) =>
+    Object.entries(inputs).flatMap(([file, { bytesInOutput }]) => (bytesInOutput > 0 ? [file] : [])),
+  );
+
+function manifestOf(root: string): Readonly<Record<string, unknown>> {
+  const { description, license } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Record<string, unknown>;
+  return {
+    name: "stamp-storage",
+    version: release,
+    description,
+    license,
+    type: "module",
+    engines: { node: ">=24" },
+    bin: { stamp: "stamp.mjs", "stamp-storage": "stamp.mjs" },
+    dependencies: Object.fromEntries(Object.entries(native).map(([name, user]) => [name, versionOf(root, name, user)])),
+  };
+}
+
+/** Version that is installed here, and tested. */
+function versionOf(root: string, name: string, user: string): string {
+  const manifest = createRequire(realpathSync(join(root, user, "package.json"))).resolve(`${name}/package.json`);
+  return (JSON.parse(readFileSync(manifest, "utf8")) as { readonly version: string }).version;
+}
