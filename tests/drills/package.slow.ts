@@ -3,7 +3,7 @@
  * that it takes, where npm has that one. The folder knows nothing of this repository.
  */
 import assert from "node:assert/strict";
-import { type ExecFileException, execFile } from "node:child_process";
+import { type ExecFileException, execFile, spawn } from "node:child_process";
 import { globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -56,6 +56,30 @@ const stampIn = join(folder, "node_modules/.bin/stamp");
 const stamp = (...args: readonly string[]): Promise<string> => ok(folder, stampIn, ...args);
 /** Its exit code says whether everything is ready. */
 const status = async (): Promise<ClusterStatus> => JSON.parse((await run(folder, stampIn, "status", "--json")).out) as ClusterStatus;
+
+/** The page is in the package, which has nothing to bundle it with. */
+async function consoleServes(): Promise<void> {
+  const console = spawn(stampIn, ["console", "--listen", "127.0.0.1:0"], {
+    cwd: folder,
+    env: environment(),
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  try {
+    let said = "";
+    for await (const text of console.stdout.setEncoding("utf8")) {
+      said += text;
+      if (/http:\S+\n/.test(said)) break;
+    }
+    const address = /http:\/\/[^/]+\//.exec(said)?.[0] ?? "";
+    for (const name of ["main.js", "main.css"]) {
+      const answer = await fetch(address + name);
+      assert.equal(answer.status, 200, name);
+      assert.ok((await answer.text()).length > 1_000, name);
+    }
+  } finally {
+    console.kill("SIGINT");
+  }
+}
 
 before(async () => {
   for (const each of [first, second, folder, elsewhere]) mkdirSync(each);
@@ -120,6 +144,7 @@ test("package: a stamp in an empty folder keeps a blob over a killed process, an
     process.kill(killed, "SIGKILL");
     assert.ok(content.equals(await container.getBlobClient("kept").downloadToBuffer()));
     for (let tries = 0; !(await status()).ready; tries++) assert.ok(tries < 300, "the killed process does not come back");
+    await consoleServes();
     // 8: every promise was kept, more slowly than the aim.
     const drill = await run(folder, stampIn, "drill", "run", "kill-extent-node", "--attach");
     assert.ok([0, 8].includes(drill.code), drill.out + drill.err);

@@ -3,6 +3,7 @@
  * with its default. The caller owes: one supervisor for a data folder, held by its lock, and `stop` at the end.
  */
 export { programFileOf } from "./bundle/bundle.ts";
+export { consolePage } from "./bundle/console-page.ts";
 export { composeCluster, inContainers } from "./compose-status.ts";
 export {
   type ClusterConfig,

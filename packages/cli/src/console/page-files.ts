@@ -2,9 +2,8 @@
  * The files of the console's page, bundled when the console starts: esbuild is what the processes are bundled with, too. No file names
  * another host, and the page has no script or style inside its HTML.
  */
-import { createRequire } from "node:module";
-import { join } from "node:path";
 import { brotliCompressSync, constants } from "node:zlib";
+import { consolePage } from "@stamp/cluster";
 import { CommandError } from "../exit.ts";
 
 export interface PageFile {
@@ -41,43 +40,20 @@ export async function pageFiles(root: string): Promise<ReadonlyMap<string, PageF
   return new Map([
     ["/", file("text/html; charset=utf-8", Buffer.from(html))],
     ["/icon.svg", file("image/svg+xml", Buffer.from(icon))],
-    ...built.map(({ path, contents }): [string, PageFile] =>
-      path.endsWith(".css") ? ["/main.css", file("text/css; charset=utf-8", contents)] : ["/main.js", file("text/javascript", contents)],
+    ...built.map(({ name, contents }): [string, PageFile] =>
+      name.endsWith(".css") ? ["/main.css", file("text/css; charset=utf-8", contents)] : ["/main.js", file("text/javascript", contents)],
     ),
   ]);
 }
 
-async function bundled(root: string): Promise<readonly { readonly path: string; readonly contents: Uint8Array }[]> {
+async function bundled(root: string): ReturnType<typeof consolePage> {
   try {
-    // esbuild is a development dependency of the package that bundles the processes. Installations without those have none.
-    const esbuild = createRequire(join(root, "packages/cluster/package.json"))("esbuild") as Esbuild;
-    const result = await esbuild.build({
-      absWorkingDir: root,
-      entryPoints: { main: "packages/console-page/src/main.tsx" },
-      outdir: "/",
-      write: false,
-      bundle: true,
-      format: "esm",
-      platform: "browser",
-      target: "es2022",
-      minify: true,
-      legalComments: "none",
-      logLevel: "silent",
-      tsconfigRaw: { compilerOptions: { jsx: "react-jsx", jsxImportSource: "preact" } },
-    });
-    // It has a process of its own, which would stay.
-    await esbuild.stop();
-    return result.outputFiles;
+    return await consolePage(root);
   } catch (error) {
     throw new CommandError(
       `the page of the console can't be bundled: ${(error as Error).message.split("\n")[0]}. Install what the repository needs: ./stamp pnpm install`,
     );
   }
-}
-
-interface Esbuild {
-  stop(): Promise<void>;
-  build(options: object): Promise<{ readonly outputFiles: readonly { readonly path: string; readonly contents: Uint8Array }[] }>;
 }
 
 const file = (type: string, plain: Uint8Array): PageFile => ({

@@ -4,6 +4,7 @@
  *
  *   stamp.mjs                  `stamp`, by which npm starts the command line
  *   programs/                  one file per program, and what they share
+ *   console/                   script and style of the console's page
  *   beside/<package>/proto/    files that packages look for beside their code
  *   docs/                      pages that messages name
  */
@@ -13,6 +14,7 @@ import { dirname, join, relative } from "node:path";
 import { release } from "@stamp/base";
 import type { Metafile } from "esbuild";
 import { packagePrograms, sourceOf } from "../bundle/bundle.ts";
+import { bundlePage, pageFolder } from "../bundle/console-page.ts";
 import { esbuildOf, programOptions, sources } from "../bundle/options.ts";
 import { licencesOf, packageFolderOf, packageNameOf } from "./licences.ts";
 
@@ -49,6 +51,9 @@ export async function makePackage(root: string, folder: string): Promise<void> {
     external: [...Object.keys(native), "pino-pretty", "esbuild"],
     plugins: [sources(root, { onRead: () => {}, textOf, folderOf })],
   });
+  const page = await bundlePage(root);
+  mkdirSync(join(folder, pageFolder));
+  for (const { name, contents } of page.parts) writeFileSync(join(folder, pageFolder, name), named(Buffer.from(contents).toString("utf8")));
   for (const home of besides) {
     const proto = join(root, home, "proto");
     if (existsSync(proto)) cpSync(proto, join(folder, beside, packageNameOf(home), "proto"), { recursive: true });
@@ -61,7 +66,7 @@ export async function makePackage(root: string, folder: string): Promise<void> {
   chmodSync(join(folder, "stamp.mjs"), 0o755);
   cpSync(join(root, "LICENSE"), join(folder, "LICENSE"));
   cpSync(join(folder, "docs/guides/package.md"), join(folder, "README.md"));
-  writeFileSync(join(folder, "THIRD-PARTY-LICENCES.txt"), licencesOf(root, filesIn(metafile)));
+  writeFileSync(join(folder, "THIRD-PARTY-LICENCES.txt"), licencesOf(root, [...filesIn(metafile), ...filesIn(page.metafile)]));
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifestOf(root), undefined, 2)}\n`);
 }
 
