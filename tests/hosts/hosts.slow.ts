@@ -1,6 +1,6 @@
 /**
  * A stamp on three hosts (network namespaces) that lose one another, under clients of the real SDK. Skipped with a reason where there are no
- * namespaces or no etcd. For docs/measurements/hosts.md:
+ * namespaces or no etcd. For docs/measurements/figures.md:
  *
  *   STAMP_HOSTS_ALL=true         all faults
  *   STAMP_HOSTS_FAULTS=PATTERN   those whose name matches, e.g. "killed|hears"

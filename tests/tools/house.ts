@@ -1,5 +1,5 @@
 /**
- * Statistics of the source text at some commits, for docs/measurements/house.md: `node tests/tools/house.ts COMMIT …`. Each commit is
+ * Prints statistics of the source text at some commits: `node tests/tools/house.ts COMMIT …`. Each commit is
  * unpacked into a temporary folder and counted by today's rules (`tests/tidy`, and the linter's bound of lines for a function).
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * Measures coordination and endpoints on a cluster of its own; tables for docs/measurements/coordination.md.
+ * Measures coordination and endpoints on a cluster of its own; tables for docs/measurements/figures.md.
  *
  *   node tests/coordination/measure/main.ts ids|election|release|endpoints [--seconds 600] [--ids 100000] [--rounds 5]
  */

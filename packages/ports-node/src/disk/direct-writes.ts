@@ -16,7 +16,7 @@ import { constants, open } from "node:fs/promises";
 
 /** Unit of offsets, lengths and memory. Disks ask for 512 bytes or 4 KiB. */
 export const directPageBytes = 4096;
-/** A write with fewer bytes in whole pages goes through the page cache: measured in docs/measurements/fast.md. */
+/** A write with fewer bytes in whole pages goes through the page cache, which is quicker for it. */
 export const directBytesMin: number = 128 * 1024;
 const slotBytes = 1024 * 1024;
 /** Threads that Node has for files. */

@@ -9,20 +9,19 @@ export function faultsPage(seeds: readonly KeptSeed[]): string {
   return `${[
     "# Faults: rule, test, and the seed that fails without the rule",
     "",
-    "Made by `./stamp sim --mutations --write-docs`; not to be edited. Each row is one of [design/faults.md](design/faults.md). A rule's name is the one in",
-    "`packages/base/src/rules.ts`; `a (with b)` means that b backs a up, both are off, and with only b off the seed passes. A seed is run by",
-    "`./stamp sim --workload W --focus F --replay N --rules-off a,b`; it fails in the code as it was when this page was made, `./stamp sim --mutations` finds one",
-    "in the code as it is. A row without a rule is closed by a format or a machine that has no other way to go; its tests and the simulator's faults attack it.",
+    "Made by `./stamp sim --mutations --write-docs`; not to be edited. Each row is one of [design/faults.md](design/faults.md). Behind a rule stand workload,",
+    "focus and number of a seed that fails without it: `./stamp sim --workload W --focus F --replay N --rules-off RULES` in the code as it was when this page was",
+    "made; `./stamp sim --mutations` finds one in the code as it is. `(with b)`: b backs the rule up, both are off, and with only b off the seed passes. Without a",
+    "seed: see below. Tests lie in `packages/` or `services/`, below `src`. A row without a rule is closed by a format, or by a machine that has no other way to go.",
     "",
-    "| fault | rule in the code | tests | faults of the simulator | the seed that fails without the rule |",
-    "|---|---|---|---|---|",
+    "| fault | rules, and the seed that fails without | tests | faults of the simulator |",
+    "|---|---|---|---|",
     ...faultRows.map(({ fault, rules, tests, faults }) =>
       row([
         fault,
-        rules.map((rule) => `\`${rule}\``).join(", ") || "–",
-        tests.map((test) => `\`${test}\``).join(", ") || "–",
+        rules.map((rule) => `\`${rule}\`${seedOf(rule, seeds)}`).join("; ") || "–",
+        tests.map(shortPath).join(", ") || "–",
         faults.join(", ") || "–",
-        rules.map((rule) => seedOf(rule, seeds)).join("; ") || "–",
       ]),
     ),
     "",
@@ -35,21 +34,31 @@ export function faultsPage(seeds: readonly KeptSeed[]): string {
 function unnoticed(): readonly string[] {
   if (notBySeeds.length === 0) return ["None: each rule of the code has a seed above."];
   return [
-    "Without these, nothing that a client can see has gone wrong in the simulator so far, because of what is said here; the test named fails without the rule.",
+    "Without these, nothing that a client can see has gone wrong in the simulator so far, because of what is said here. A test of its row, or the one named here, fails without the rule.",
     "",
-    "| rule | why | test |",
-    "|---|---|---|",
-    ...notBySeeds.map(({ rule, why, test }) => row([`\`${rule}\``, why, test === undefined ? "none" : `\`${test}\``])),
+    "| rule | why |",
+    "|---|---|",
+    ...notBySeeds.map(({ rule, why, test }) => row([`\`${rule}\`${testBesideRow(rule, test)}`, why])),
   ];
 }
 
 const row = (cells: readonly string[]): string => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
 
+/** Empty if the row of the rule names its test. */
+function testBesideRow(rule: RuleName, path: string | undefined): string {
+  if (path === undefined) return " (no test)";
+  return faultRows.some(({ rules, tests }) => rules.includes(rule) && tests.includes(path)) ? "" : ` (${shortPath(path)})`;
+}
+
+/** Path of a test without the parts that all have. */
+const shortPath = (path: string): string => path.replace(/^(packages|services)\/([^/]+)\/src\//, "$2/");
+
+/** Seed that fails without the rule, with the rules that are off as well; empty if none is known. */
 function seedOf(rule: RuleName, seeds: readonly KeptSeed[]): string {
   const mutant = mutants.find((each) => each.rules.includes(rule));
   const seed = mutant && seeds.find((each) => each.rulesOff.join("+") === [...mutant.rules, ...(mutant.backedUpBy ?? [])].join("+"));
-  if (!mutant || !seed) return `${rule}: see below`;
+  if (!mutant || !seed) return "";
   const together = [...mutant.rules.filter((each) => each !== rule), ...(mutant.backedUpBy ?? [])];
-  const focus = seed.focus === undefined ? "" : `, ${seed.focus}`;
-  return `${rule}${together.length > 0 ? ` (with ${together.join(", ")})` : ""}: ${seed.workload}${focus}, ${seed.seed}`;
+  const focus = seed.focus === undefined ? "" : ` ${seed.focus}`;
+  return `${together.length > 0 ? ` (with ${together.join(", ")})` : ""} ${seed.workload}${focus} ${seed.seed}`;
 }
