@@ -1,7 +1,7 @@
 /**
  * `node tests/tools/decisions.ts`: writes docs/decisions/README.md from the decisions themselves. Number and title are those of the first line.
  * A line "Status: accepted. Room: stream layer." says how the page stands and under which heading it is listed; "Status: superseded by 0123." or
- * "superseded in part by 0123." is told in the list. "Later" are the decisions with a higher number that refer to this one.
+ * "superseded in part by 0123." is told in the list.
  */
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -15,15 +15,14 @@ interface Decision {
   readonly title: string;
   readonly status: string;
   readonly room: string;
-  readonly text: string;
 }
 
 const head = `# Decisions
 
-A page is for a choice that a newcomer would undo: the context, what was chosen, the alternatives, the consequences, and
-how it is tested. Its third line has the status (accepted, superseded by another) and the room. A choice that can be
-told in two sentences stands in a page of [docs/design](../design/) under "Why it is so". When a page is folded into a
-design page, it goes, and every reference to it; history keeps it.
+A page is for a choice that a newcomer would undo: the context, what was chosen, the alternatives and the consequences;
+[faults.md](../faults.md) names the tests of its rules. The third line has the status (accepted, superseded by another)
+and the room. A choice that can be told in two sentences stands in a page of [docs/design](../design/). When a page is
+folded into a design page, it goes, and every reference to it; history keeps it.
 
 \`node tests/tools/decisions.ts\` makes this list.
 `;
@@ -34,17 +33,14 @@ export function decisionsIndex(folder: string): string {
     .map((file) => read(folder, file));
   const rooms = [...new Set(decisions.map(({ room }) => room))].sort();
   const sections = rooms.map((room) => {
-    const rows = decisions.filter((decision) => decision.room === room).map((decision) => row(decision, decisions));
-    return `\n## ${room[0]?.toUpperCase()}${room.slice(1)}\n\n| number | decision | status | later |\n|---|---|---|---|\n${rows.join("\n")}\n`;
+    const rows = decisions.filter((decision) => decision.room === room).map(row);
+    return `\n## ${room[0]?.toUpperCase()}${room.slice(1)}\n\n${rows.join("\n")}\n`;
   });
   return `${head}${sections.join("")}`;
 }
 
-function row(decision: Decision, all: readonly Decision[]): string {
-  const refers = new RegExp(`(?<![\\w+])${decision.number}\\b`);
-  const later = all.filter(({ number, text }) => number > decision.number && refers.test(text));
-  const links = later.map(({ number, file }) => `[${number}](${file})`).join(", ");
-  return `| [${decision.number}](${decision.file}) | ${decision.title} | ${decision.status} | ${links} |`;
+function row({ number, file, title, status }: Decision): string {
+  return `- [${number}](${file}): ${title}${status === "accepted" ? "" : ` (${status})`}`;
 }
 
 function read(folder: string, file: string): Decision {
@@ -53,7 +49,7 @@ function read(folder: string, file: string): Decision {
   if (number !== basename(file).slice(0, 4)) throw new Error(`${file}: its first line is not "# ${basename(file).slice(0, 4)}: Title"`);
   const [, status = "accepted", room = "not sorted yet"] =
     /^Status: (accepted|superseded(?: in part)? by \d{4})\. Room: ([^.]+)\.$/m.exec(text) ?? [];
-  return { file, number, title, status, room, text };
+  return { file, number, title, status, room };
 }
 
 if (import.meta.main) writeFileSync(join(root, indexPath), decisionsIndex(join(root, "docs/decisions")));
