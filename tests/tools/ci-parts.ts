@@ -112,6 +112,19 @@ export async function parts(): Promise<Part[]> {
       timeoutMs: 20 * minutes,
     },
     {
+      title: "lock services that replicate the metadata: each fault of one of them, under writing clients",
+      guards: "that no acknowledged write is lost with one lock service: killed, its folder deleted, older, hurt by a bit",
+      command: [...tests, "tests/drills/consensus.slow.ts"],
+      timeoutMs: 10 * minutes,
+    },
+    {
+      title: "thirty faults of lock services that replicate the metadata",
+      guards: "the same on longer luck: each kind at each lock service",
+      all: true,
+      command: [...tests, "--minutes", "25", "tests/drills/consensus-long.slow.ts"],
+      timeoutMs: 25 * minutes,
+    },
+    {
       title: "the metadata store on a real etcd",
       guards: "the store over etcd, and lock services that follow one another on it",
       command: [...tests, "tests/etcd/adapter.slow.ts", "tests/etcd/lock-service.slow.ts"],
