@@ -1,4 +1,4 @@
-/* geo-lineage.pml - restores of the metadata store at the primary and at the secondary of an account (../geo.md "Lineage").
+/* geo-lineage.pml - restores of the metadata store at the primary and at the secondary of an account (../geo-shipping.md "Lineage").
  * One range, one PartitionName with two rows. A commit writes one row, with a value that no other commit has. A restore at the primary takes the
  * end of its log back, and sequences come again; a restore at the secondary takes rows and marker back to a moment before, together.
  * The sender's cursor is in the primary's own metadata. A message may be late, and then nobody hears of it.

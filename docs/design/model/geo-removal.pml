@@ -1,4 +1,4 @@
-/* geo-removal.pml - removal of an account's rows from a stamp, beside a copy of the account that begins there anew (../geo.md "Removal").
+/* geo-removal.pml - removal of an account's rows from a stamp, beside a copy of the account that begins there anew (../geo-shipping.md "Removal").
  * One account, one PartitionName with two rows, one range whose owner changes. The account is removed, follows again, is removed again, and so on.
  * The partition manager M keeps the account's role in one durable row. A partition server hears of it late, and removes by what it has heard last.
  * Every change of the role has a number that rises; the range keeps the highest number it was told (tenure), in memory and durably.

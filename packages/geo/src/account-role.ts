@@ -337,7 +337,7 @@ export function seedingEnded(row: AccountRole, { epoch, paired }: Pick<AccountRo
 }
 
 /**
- * Numbers order the stays of an account at one stamp: copies that begin there, and removals that end them (docs/design/geo.md "Removal"). A range
+ * Numbers order the stays of an account at one stamp: copies that begin there, and removals that end them (docs/design/geo-shipping.md "Removal"). A range
  * keeps the highest number it was told, its tenure of the account: a removal deletes nothing where a later stay has begun (rule
  * `geoRemovalEnds`), and rows that were shipped to an earlier stay are not taken.
  */

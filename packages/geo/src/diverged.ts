@@ -1,5 +1,5 @@
 /**
- * Report of a primary that a forced failover deposed (docs/design/geo.md "Report of a deposed primary"): which commits are in
+ * Report of a primary that a forced failover deposed (docs/design/geo-shipping.md "Report of a deposed primary"): which commits are in
  * it, and which stamp tells what the new primary had.
  */
 import type { Outcome, Rules } from "@stamp/base";

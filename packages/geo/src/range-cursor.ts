@@ -1,6 +1,6 @@
 /**
  * Cursor of a range's log at one destination: every commit up to it was acknowledged by the other stamp
- * (docs/design/geo.md "Shipping"). Kept by the owner of the range, in memory; a durable copy is in the range's metadata
+ * (docs/design/geo-shipping.md "Shipping"). Kept by the owner of the range, in memory; a durable copy is in the range's metadata
  * stream.
  *
  * Invariants (docs/design/model/geo-shipping.pml):

@@ -1,5 +1,5 @@
 /**
- * Decides at the receiver which shipped rows are applied (docs/design/geo.md "Shipping"). Rows of one PartitionName arrive in order
+ * Decides at the receiver which shipped rows are applied (docs/design/geo-shipping.md "Shipping"). Rows of one PartitionName arrive in order
  * on one connection; a connection that its sender has given up may still deliver.
  *
  * Invariants (docs/design/model/geo-shipping.pml):

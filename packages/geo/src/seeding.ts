@@ -1,6 +1,6 @@
 /**
  * Seeding of one range: a scan of all keys goes beside the log, from where the log was when the scan began
- * (docs/design/geo.md "Shipping").
+ * (docs/design/geo-shipping.md "Shipping").
  *
  * Invariants (docs/design/model/geo-shipping.pml):
  * - A part of the scan counts when the receiver has synced it (rule `geoScanIsSynced`).

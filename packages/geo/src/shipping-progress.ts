@@ -1,6 +1,6 @@
 /**
  * How far the copy of an account at its second stamp is: put together from what the owner of each range says
- * (docs/design/geo.md "Completion").
+ * (docs/design/geo-shipping.md "Completion").
  *
  * Invariant: a range that says nothing is counted as not known, never as finished. An account is complete, or has nothing
  * pending, only if every range of it says so.

@@ -1,5 +1,5 @@
 /**
- * The sender's side of one range: which commits are on their way to the other stamp (docs/design/geo.md "Shipping").
+ * The sender's side of one range: which commits are on their way to the other stamp (docs/design/geo-shipping.md "Shipping").
  * Commits come in order and are divided by PartitionName into lanes. Each lane has one batch on its way at most, so that
  * its commits arrive in order; lanes go in parallel. What is acknowledged is a position of the range's log.
  *

@@ -1,7 +1,7 @@
 /**
  * The lineage of a metadata store: key `lineage`, a framed record of kind `L`, version 1 (docs/formats/metadata.md). A restore takes back what was
  * recorded after its copy, so everything that follows the store compares lineages before it compares positions: ranges (their commit logs may be
- * shorter), and copies of accounts at other stamps (docs/design/geo.md "Lineage").
+ * shorter), and copies of accounts at other stamps (docs/design/geo-shipping.md "Lineage").
  *
  * Invariants:
  *  - Only what takes records back writes the key: `stamp metadata restore`. A move of the store between folder and etcd leaves it.

@@ -1,4 +1,4 @@
-/** Rows of accounts that go to another stamp (docs/design/geo.md "Shipping"). */
+/** Rows of accounts that go to another stamp (docs/design/geo-shipping.md "Shipping"). */
 import { compareBytes, prefixEnd, present, startsWith } from "@stamp/base";
 import { headRow, keptRow } from "./object-keys.ts";
 import { textRow } from "./queues/queue-keys.ts";

@@ -1,5 +1,5 @@
 /**
- * Content of a blob that only a deposed primary had (docs/design/geo.md "Report of a deposed primary"), read from the rows of its report alone.
+ * Content of a blob that only a deposed primary had (docs/design/geo-shipping.md "Report of a deposed primary"), read from the rows of its report alone.
  *
  * Invariant: bytes of another state are never given, nor zeros for what is not known. The rows that the stamp has now are the new primary's; a
  * generation number can be given there, too. So content whose rows are not in the report is refused (rule `geoReportedContentWhole`).

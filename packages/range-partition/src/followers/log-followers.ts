@@ -1,6 +1,6 @@
 /**
  * Followers of a range's commit log: readers that get every commit behind their cursor, in order, while the range serves
- * (docs/design/geo.md "Shipping"). Each has a durable cursor in the metadata stream; the log is kept from the earliest
+ * (docs/design/geo-shipping.md "Shipping"). Each has a durable cursor in the metadata stream; the log is kept from the earliest
  * recorded cursor on, also over moves, splits and merges.
  *
  *     commits ──► recent commits in memory ──┐

@@ -1,6 +1,6 @@
 /**
  * Deletes what a range has of an account that was removed from the stamp, a page in one transaction
- * (docs/design/geo.md "Removal"). Hidden rows go, too: markers, seed marks and report rows.
+ * (docs/design/geo-shipping.md "Removal"). Hidden rows go, too: markers, seed marks and report rows.
  *
  * Invariants (docs/design/model/geo-removal.pml):
  * - Nothing is deleted if the range knows a later tenure of the account: asked inside of the transaction (rule `geoRemovalEnds`).

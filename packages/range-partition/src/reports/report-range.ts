@@ -1,5 +1,5 @@
 /**
- * Reports what only this stamp has of one range, after a forced failover deposed it (docs/design/geo.md "Report of a deposed
+ * Reports what only this stamp has of one range, after a forced failover deposed it (docs/design/geo-shipping.md "Report of a deposed
  * primary").
  *
  *     commits behind the follower's cursor ──► versions of their PartitionNames at the new primary ──► report rows ──► cursor

@@ -1,6 +1,6 @@
 /**
  * Rows of the report of a deposed primary: hidden rows, one for each row of a commit that only this stamp had
- * (docs/design/geo.md "Report of a deposed primary"). A report row's key begins as the keys of the PartitionName, so that no
+ * (docs/design/geo-shipping.md "Report of a deposed primary"). A report row's key begins as the keys of the PartitionName, so that no
  * split parts them, and ends as those of markers, so that no scan gives it. Format: docs/formats/shipped-version.md.
  */
 import { ByteReader, ByteWriter, DecodeError, type Outcome, ok, refused, startsWith } from "@stamp/base";

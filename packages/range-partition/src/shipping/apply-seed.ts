@@ -1,5 +1,5 @@
 /**
- * Applies at the receiver a part of a scan: all rows that the primary had between two keys at one moment (docs/design/geo.md "Seeding").
+ * Applies at the receiver a part of a scan: all rows that the primary had between two keys at one moment (docs/design/geo-shipping.md "Seeding").
  * Rows of this stamp between the keys that the primary did not have are deleted.
  *
  *     whole PartitionNames ──► replaced, each with its marker: one transaction

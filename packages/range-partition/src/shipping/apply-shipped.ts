@@ -1,5 +1,5 @@
 /**
- * Applies at the receiver what another stamp has shipped of one PartitionName (docs/design/geo.md "Shipping"). Shipped
+ * Applies at the receiver what another stamp has shipped of one PartitionName (docs/design/geo-shipping.md "Shipping"). Shipped
  * rows are taken as they are: keys, values, ETags and times do not change.
  *
  *     batch of commits ──► marker of the PartitionName ──► commits above its version ──► one transaction, with the marker

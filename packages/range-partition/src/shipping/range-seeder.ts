@@ -1,5 +1,5 @@
 /**
- * Sends all rows of one range to another stamp, before the commits behind a follower's cursor are shipped (docs/design/geo.md "Seeding"):
+ * Sends all rows of one range to another stamp, before the commits behind a follower's cursor are shipped (docs/design/geo-shipping.md "Seeding"):
  * PartitionName after PartitionName, each as it was at one moment.
  *
  *     snapshot ──► rows from `from` on ──► part (whole PartitionNames) ──► link.seed ──► acknowledged ──► next part

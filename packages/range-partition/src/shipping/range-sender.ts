@@ -1,5 +1,5 @@
 /**
- * Sends the commits of one range to another stamp (docs/design/geo.md "Shipping"): reads them behind the durable cursor
+ * Sends the commits of one range to another stamp (docs/design/geo-shipping.md "Shipping"): reads them behind the durable cursor
  * of a follower, divides them by PartitionName, keeps a window of bytes on its way, and moves the cursor on when the
  * receiver has acknowledged.
  *

@@ -1,6 +1,6 @@
 /**
  * Fences against what another stamp ships: a copy that is promoted takes nothing more of its primary before
- * (docs/design/geo.md "Promotion"). A front-end may have read the account's role before, and still let a shipment in.
+ * (docs/design/geo-shipping.md "Promotion"). A front-end may have read the account's role before, and still let a shipment in.
  *
  * Invariants:
  * - A fence holds in memory before it is recorded, and is recorded before it counts: later owners, and children of splits and

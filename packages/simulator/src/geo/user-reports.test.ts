@@ -1,4 +1,4 @@
-/** Tests each failure that users of replicated object stores report (docs/design/geo.md "What users report"). */
+/** Tests failures that users of other replicated object stores report, e.g. an object that failed once and is never tried again. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules } from "@stamp/base";

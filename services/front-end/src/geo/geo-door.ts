@@ -1,6 +1,6 @@
 /**
  * Door for another stamp: rows of an account whose copy is at this stamp go to the partition servers that have their keys
- * (docs/design/geo.md "Shipping").
+ * (docs/design/geo-shipping.md "Shipping").
  *
  * Invariants:
  * - Rows are applied only for an account that follows the role epoch under which they were shipped (rule `geoShippedUnderEpoch`), by a row

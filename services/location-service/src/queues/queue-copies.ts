@@ -1,5 +1,5 @@
 /**
- * Checks about an account's queues before the account gets a second stamp or moves (docs/design/geo.md "Queues"). What the stamps decide again
+ * Checks about an account's queues before the account gets a second stamp or moves (docs/design/geo-shipping.md "Queues"). What the stamps decide again
  * when they get the command is in the partition manager (role-commands.ts): a stamp refuses what its feature level does not allow.
  */
 import { neededLevels, type Outcome, ok, refused } from "@stamp/base";

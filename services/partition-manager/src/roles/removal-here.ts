@@ -1,5 +1,5 @@
 /**
- * Removal of accounts from this stamp, over all ranges (docs/design/geo.md "Removal"): how far it is, and its end when an
+ * Removal of accounts from this stamp, over all ranges (docs/design/geo-shipping.md "Removal"): how far it is, and its end when an
  * account comes back. Also the queues that this stamp alone has of an account.
  *
  * Invariant: an account is removed when every range that has keys of it says so, under one map.

@@ -1,6 +1,6 @@
 /**
  * Report of what only this stamp had of an account when a forced failover deposed it: whether every range has its part, and the
- * rows of it (docs/design/geo.md "Report of a deposed primary").
+ * rows of it (docs/design/geo-shipping.md "Report of a deposed primary").
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { compareBytes, fromHex, type Outcome, ok, refused, toHex } from "@stamp/base";

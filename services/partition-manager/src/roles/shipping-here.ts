@@ -1,5 +1,5 @@
 /**
- * How far the copy of an account at its second stamp is (docs/design/geo.md "Completion"): asks the owner of every range
+ * How far the copy of an account at its second stamp is (docs/design/geo-shipping.md "Completion"): asks the owner of every range
  * that has keys of the account, and puts the answers together.
  *
  * Invariant: what every range had committed before the question counts. An answer of a range's earlier owner, or of a range

@@ -1,5 +1,5 @@
 /**
- * Report rows of deposed primaries as the collector sees them (docs/design/geo.md "Report of a deposed primary"): each holds a row that only
+ * Report rows of deposed primaries as the collector sees them (docs/design/geo-shipping.md "Report of a deposed primary"): each holds a row that only
  * this stamp had, with the places of its bytes. As long as the report is kept, these bytes are.
  */
 import { FailureError, type Outcome, ok } from "@stamp/base";

@@ -1,6 +1,6 @@
 /**
  * Deletes, in the background, what the ranges of this server have of accounts that were removed from the stamp
- * (docs/design/geo.md "Removal"). Bytes of blobs to which no row refers any more are given back by the collector.
+ * (docs/design/geo-shipping.md "Removal"). Bytes of blobs to which no row refers any more are given back by the collector.
  *
  *     roles (shipper) ──► removed accounts ──► tenure recorded in the range ──► pages of rows deleted ──► looked at again later
  *

@@ -1,7 +1,7 @@
 /**
  * Versions that a copy has and the primary's log never had: commits behind them would be left out there as old, and count as shipped. A process
  * with this stamp's secret has made them, or the log lost its end unnoticed. The range begins a new lineage of its log and is seeded anew
- * (docs/design/geo.md "Lineage").
+ * (docs/design/geo-shipping.md "Lineage").
  *
  * Invariants:
  * - The other stamp can't make this one begin a lineage that its own clock does not allow, or one for an account that is not copied there.

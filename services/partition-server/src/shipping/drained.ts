@@ -3,7 +3,7 @@
  * `geoDrainedIsQuiet`). Else a write that a front-end let in before would be committed after the copy was promoted: it is not acknowledged, but the
  * drained stamp, which serves reads, would show it until it is demoted.
  *
- * The time at which the oldest transaction in progress began is noted with the range's Last Sync Time (docs/design/geo.md). All times are of the
+ * The time at which the oldest transaction in progress began is noted with the range's Last Sync Time (docs/design/geo-shipping.md). All times are of the
  * monotonic clock of this server: after the wall clock was set back, Last Sync Time is ahead of it and tells nothing about what is on its way.
  */
 import type { Rules } from "@stamp/base";

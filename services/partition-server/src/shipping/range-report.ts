@@ -1,6 +1,6 @@
 /**
  * Reports what one range has of one account that the account's new primary lacks, after a forced failover deposed this stamp
- * (docs/design/geo.md "Report of a deposed primary"). It goes on where the shipping of the range stood: at the same follower.
+ * (docs/design/geo-shipping.md "Report of a deposed primary"). It goes on where the shipping of the range stood: at the same follower.
  *
  *     role heard ──► a term of the caches ──► commits behind the cursor up to the last one ──► reported, until the role changes
  *

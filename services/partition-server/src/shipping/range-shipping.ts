@@ -1,5 +1,5 @@
 /**
- * Sends what one range has of one account to the account's other stamp (docs/design/geo.md "Shipping"): all rows first, then every commit.
+ * Sends what one range has of one account to the account's other stamp (docs/design/geo-shipping.md "Shipping"): all rows first, then every commit.
  *
  *     follower begun ──► RangeSeeder ──► RangeSender ──► the range moves, the account's role changes, or the log is lost
  *

@@ -12,7 +12,7 @@
  * - A stamp shows, under the account's own name, what it has acknowledged.
  * - A stamp acknowledges nothing that was called a term of the caches after it knew that it is no primary, while it is none.
  * - The report of a primary that was deposed by force has every acknowledged write that the failover lost, as it was, and none that the new
- *   primary has. A merge joins commits, and may repeat those that the new primary has (docs/design/geo.md): then the report has the rows.
+ *   primary has. A merge joins commits, and may repeat those that the new primary has (docs/design/geo-shipping.md): then the report has the rows.
  */
 import { present } from "@stamp/base";
 import { BrokenPromise } from "@stamp/virtual-time";

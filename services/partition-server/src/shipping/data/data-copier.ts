@@ -1,5 +1,5 @@
 /**
- * Brings the bytes that rows refer to to another stamp, before the rows (docs/design/geo.md "Bytes of blobs").
+ * Brings the bytes that rows refer to to another stamp, before the rows (docs/design/geo-shipping.md "Bytes of blobs").
  *
  *     rows ──► places that are not known there ──► pieces: read here, written there ──► rows with the places of the other stamp
  *

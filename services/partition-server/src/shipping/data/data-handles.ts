@@ -1,6 +1,6 @@
 /**
  * Handles of bytes that another stamp had written here: each says at which place, and for which PartitionName. A row of that stamp may refer to
- * bytes only by a handle, because a range holds the blob data of many accounts (docs/design/geo.md "Bytes of blobs").
+ * bytes only by a handle, because a range holds the blob data of many accounts (docs/design/geo-shipping.md "Bytes of blobs").
  *
  *     WriteData ──► bytes appended for a PartitionName ──► MAC ──► the other stamp ──► row and handle ──► Vouchers.vouch
  *

@@ -1101,7 +1101,7 @@ export const ScannedPartSchema: GenMessage<ScannedPart> = /*@__PURE__*/
   messageDesc(file_stamp_v1_geo_shipping, 22);
 
 /**
- * Door of a front-end for another stamp: rows of an account whose copy is here (docs/design/geo.md "Shipping"). Its callers prove this stamp's
+ * Door of a front-end for another stamp: rows of an account whose copy is here (docs/design/geo-shipping.md "Shipping"). Its callers prove this stamp's
  * secret. Refused with staleRoleEpoch if this stamp has no copy of the account that follows the role epoch.
  *
  * @generated from service stamp.v1.GeoDoor
