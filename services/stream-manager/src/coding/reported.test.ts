@@ -1,5 +1,5 @@
 /**
- * Reports of people who run other coded stores, of repair and encoding (docs/design/erasure-coding.md "Reports"). Those of reads are tested in
+ * Reports of people who run other coded stores, of repair and encoding. Those of reads are tested in
  * packages/stream-client/src/coded-reads.test.ts.
  */
 import assert from "node:assert/strict";
