@@ -1,11 +1,13 @@
 /** The frame of the page: navigation, state of the connection, and the view that the address names. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import type { DataSource } from "./data-model.ts";
 import { spanText } from "./format.ts";
 import type { Snapshot, Source } from "./model.ts";
 import { connection, lostAtMs, route, signInProblem, snapshot, to } from "./store.ts";
 import { chooseTheme, chosenTheme, themes } from "./theme.ts";
 import { Badge, CommandLine, Empty, Time, toneOf } from "./ui.tsx";
+import { Data } from "./views/data.tsx";
 import { Events } from "./views/events.tsx";
 import { Overview } from "./views/overview.tsx";
 import { Processes } from "./views/processes.tsx";
@@ -18,10 +20,16 @@ const views = [
   { path: "streams", title: "Streams" },
   { path: "extents", title: "Extents" },
   { path: "ranges", title: "Ranges" },
+  { path: "data", title: "Data" },
   { path: "events", title: "Events" },
 ];
 
-export function App({ source }: { readonly source: Source }): JSX.Element {
+interface Sources {
+  readonly source: Source;
+  readonly data: DataSource;
+}
+
+export function App({ source, data }: Sources): JSX.Element {
   if (connection.value === "signed-out") return <SignIn />;
   const [path = ""] = route.value;
   const view = views.find((each) => each.path === path);
@@ -39,14 +47,14 @@ export function App({ source }: { readonly source: Source }): JSX.Element {
             <a href={to()}>To the overview</a>
           </Empty>
         ) : (
-          <View path={path} source={source} />
+          <View path={path} source={source} data={data} />
         )}
       </main>
     </div>
   );
 }
 
-function View({ path, source }: { readonly path: string; readonly source: Source }): JSX.Element {
+function View({ path, source, data }: Sources & { readonly path: string }): JSX.Element {
   const now = snapshot.value;
   if (now === undefined) return <Empty title="Asking the stamp…">The first answer takes a second or two.</Empty>;
   if (now.state === "absent") return <Absent now={now} />;
@@ -59,6 +67,8 @@ function View({ path, source }: { readonly path: string; readonly source: Source
       return <Extents source={source} />;
     case "ranges":
       return <Ranges source={source} />;
+    case "data":
+      return <Data source={data} />;
     case "events":
       return <Events />;
     default:

@@ -41,6 +41,9 @@ export function spanText(ms: number): string {
 /** Time of day in the reader's zone. */
 export const timeText = (atMs: number): string => new Date(atMs).toLocaleTimeString("en-GB");
 
+/** Day and time of day in the reader's zone. */
+export const dayText = (atMs: number): string => new Date(atMs).toLocaleString("sv-SE");
+
 export const utcText = (atMs: number): string =>
   new Date(atMs)
     .toISOString()

@@ -1,7 +1,19 @@
 /**
  * The page of the console: what a browser shows of a stamp. The door of the package has only the types of what the page is told; the page
- * itself begins at `main.tsx`, which the console bundles. Its components know nothing of HTTP (`source.ts` and `tabs.ts` do).
+ * itself begins at `main.tsx`, which the console bundles. Its components know nothing of HTTP (`source.ts`, `data-source.ts` and `tabs.ts` do).
  */
+export type {
+  AccountRow,
+  BlobDetails,
+  BlobPath,
+  BlobRow,
+  ContainerRow,
+  EntityRow,
+  MessageRow,
+  Named,
+  QueueRow,
+  Value,
+} from "./data-model.ts";
 export type {
   ExtentRow,
   Finding,

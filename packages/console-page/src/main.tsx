@@ -1,6 +1,7 @@
 /** Where the page begins. */
 import { render } from "preact";
 import { App } from "./app.tsx";
+import { dataSource } from "./data-source.ts";
 import { begin, source } from "./source.ts";
 import { readRoute } from "./store.ts";
 import { beginTheme } from "./theme.ts";
@@ -15,6 +16,6 @@ if (holder !== null) {
     readRoute(location.hash);
     if (location.hash.startsWith("#sign-in=")) location.reload();
   });
-  render(<App source={source} />, holder);
+  render(<App source={source} data={dataSource} />, holder);
   await beginning;
 }

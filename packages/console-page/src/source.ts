@@ -1,4 +1,4 @@
-/** Asks the console over HTTP, and follows it by server-sent events. The only file of the page that knows HTTP. */
+/** Asks the console over HTTP, and follows it by server-sent events. Only this file and data-source.ts know HTTP. */
 import type { Page, Source } from "./model.ts";
 import { connection, signInProblem } from "./store.ts";
 import { askAgain, share, tell } from "./tabs.ts";
@@ -83,14 +83,18 @@ async function again(): Promise<void> {
   }
 }
 
-async function page<T>(path: string, query: Readonly<Record<string, string>>): Promise<Page<T>> {
-  const answer = await asked(`${path}?${new URLSearchParams(query)}`).catch(() => {
+/** Returns an answer that is well. Throws with the console's words if it is not. */
+export async function answerOf(path: string, query: Readonly<Record<string, string>>, init: RequestInit = {}): Promise<Response> {
+  const answer = await asked(`${path}?${new URLSearchParams(query)}`, init).catch(() => {
     throw new Error("the console does not answer; is ./stamp console still running?");
   });
   if (answer.status === 401) connection.value = "signed-out";
   if (!answer.ok) throw new Error(await messageOf(answer));
-  return (await answer.json()) as Page<T>;
+  return answer;
 }
+
+export const page = async <T>(path: string, query: Readonly<Record<string, string>>): Promise<Page<T>> =>
+  (await (await answerOf(path, query)).json()) as Page<T>;
 
 export const source: Source = {
   streams: (after) => page("/api/streams", { after }),

@@ -55,4 +55,4 @@ export function readRoute(hash: string): void {
 }
 
 /** The hash of a path. */
-export const to = (...parts: readonly string[]): string => `#/${parts.map(encodeURIComponent).join("/")}`;
+export const to = (...parts: readonly string[]): string => `#/${parts.map((part) => encodeURIComponent(part.toWellFormed())).join("/")}`;

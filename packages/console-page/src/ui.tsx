@@ -1,6 +1,6 @@
 /** Small parts that the views are made of. */
 import type { ComponentChildren, JSX } from "preact";
-import { timeText, utcText } from "./format.ts";
+import { dayText, timeText, utcText } from "./format.ts";
 import type { State } from "./model.ts";
 
 export type Tone = "good" | "warn" | "bad" | "calm";
@@ -19,12 +19,15 @@ export const Badge = ({ tone, children }: { readonly tone: Tone; readonly childr
   <span class={`badge ${tone}`}>{children}</span>
 );
 
-/** A time in the reader's zone, with UTC on hover. */
-export const Time = ({ atMs }: { readonly atMs: number }): JSX.Element => (
-  <time dateTime={new Date(atMs).toISOString()} title={utcText(atMs)}>
-    {timeText(atMs)}
-  </time>
-);
+/** A time in the reader's zone, with UTC on hover. Messages without an end have one far beyond what dates can hold. */
+export const Time = ({ atMs, withDate = false }: { readonly atMs: number; readonly withDate?: boolean }): JSX.Element =>
+  Number.isNaN(new Date(atMs).getTime()) ? (
+    <span>–</span>
+  ) : (
+    <time dateTime={new Date(atMs).toISOString()} title={utcText(atMs)}>
+      {withDate ? dayText(atMs) : timeText(atMs)}
+    </time>
+  );
 
 interface CardProps {
   readonly title: string;

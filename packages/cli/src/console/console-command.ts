@@ -9,12 +9,13 @@ import type { Command } from "commander";
 import { CommandError, configOf, root, withConfig } from "../context.ts";
 import { gather } from "../health/gather.ts";
 import { topLevel } from "../top-level.ts";
-import { kindOf } from "../values.ts";
+import { kindOf, oneOf } from "../values.ts";
 import { consoleHandler } from "./console-handler.ts";
+import { dataClients } from "./data/clients.ts";
 import { listsOf } from "./lists.ts";
 import { LiveStamp } from "./live-stamp.ts";
 import { pageFiles } from "./page-files.ts";
-import { Sessions } from "./sessions.ts";
+import { type ConsoleRole, consoleRoles, Sessions } from "./sessions.ts";
 
 /** The guard answers to these names only. The port is checked when it is opened. */
 const loopback = kindOf("127.0.0.1:10010", (text) =>
@@ -29,14 +30,24 @@ export function addConsole(program: Command): void {
     "host:port of the page, on loopback (default: 127.0.0.1 and the port behind the front-ends, 10010)",
     loopback,
   );
+  command.option(
+    "--role <role>",
+    "what its links let a browser see: read (the stamp), data (what is stored, too; the default)",
+    oneOf(consoleRoles),
+  );
   withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
     const config = configOf(command);
-    const { listen = `127.0.0.1:${config.portBase + 10 * config.frontEnds}` } = command.opts<{ listen?: string }>();
-    await serveConsole(config, listen);
+    const { listen = `127.0.0.1:${config.portBase + 10 * config.frontEnds}`, role = "data" } = command.opts<ConsoleOptions>();
+    await serveConsole(config, listen, role);
   });
 }
 
-async function serveConsole(config: ClusterConfig, listen: string): Promise<void> {
+interface ConsoleOptions {
+  readonly listen?: string;
+  readonly role?: ConsoleRole;
+}
+
+async function serveConsole(config: ClusterConfig, listen: string, role: ConsoleRole): Promise<void> {
   const files = await pageFiles(root);
   const transport = ownTransport(config);
   const clock = new NodeClock();
@@ -56,7 +67,11 @@ async function serveConsole(config: ClusterConfig, listen: string): Promise<void
     if (lockService === undefined) throw new Error("the stamp does not answer; the overview says why");
     return new StampInspector(transport, lockService);
   };
-  const parts = { files, sessions, live, lists: listsOf(inspector, live), audit: auditOf(config), signal: stopped.signal };
+  const clients = dataClients(() => {
+    const stamp = inspector();
+    return { transport, manager: () => stamp.leader("partition-manager"), endpoints: live.facts?.cluster.endpoints ?? noEndpoints };
+  });
+  const parts = { files, sessions, live, clients, lists: listsOf(inspector, live), audit: auditOf(config), signal: stopped.signal };
   const door = await serveHttp(consoleHandler(parts), { listen, limits: { connectionsMax: 256, connectionsPerAddressMax: 256 } }).catch(
     (error: unknown) => {
       throw new CommandError(
@@ -64,7 +79,7 @@ async function serveConsole(config: ClusterConfig, listen: string): Promise<void
       );
     },
   );
-  const link = (): string => `http://${door.address}/#sign-in=${sessions.makeLink()}`;
+  const link = (): string => `http://${door.address}/#sign-in=${sessions.makeLink(role)}`;
   console.log(`Console of ${composeCluster() === undefined ? config.dataDir : "the containers"}\n  ${link()}`);
   console.log("The link signs in one browser, once, within ten minutes. Enter prints another link; Ctrl-C stops the console.");
   const lines = createInterface({ input: process.stdin });
@@ -80,6 +95,8 @@ async function serveConsole(config: ClusterConfig, listen: string): Promise<void
   await running;
   await transport.close();
 }
+
+const noEndpoints = { blob: "", queue: "", table: "" } as const;
 
 /** Time since now, in milliseconds: `gather` counts its deadline from the start of what asked. */
 function sinceNow(): () => number {

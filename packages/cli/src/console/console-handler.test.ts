@@ -1,16 +1,42 @@
 import assert from "node:assert/strict";
+import { Readable } from "node:stream";
 import { test } from "node:test";
 import type { HttpRequest, HttpResponse } from "@stamp/ports";
 import { down, healthy } from "../health/testing/healthy.ts";
 import { type ConsoleParts, consoleHandler } from "./console-handler.ts";
+import type { DataClients } from "./data/clients.ts";
 import type { Lists } from "./lists.ts";
 import { LiveStamp } from "./live-stamp.ts";
-import { Sessions } from "./sessions.ts";
+import { type ConsoleRole, Sessions } from "./sessions.ts";
 
 const host = "127.0.0.1:10010";
 const origin = `http://${host}`;
 
-function world(lists: Lists = { find: () => undefined }) {
+/** An account with one container, of which the blobs are in a map: what the handler asks of the SDK. */
+function clientsOf(blobs: Readonly<Record<string, Buffer>>): DataClients {
+  const container = {
+    getBlobClient: (name: string) => ({
+      getProperties: async () => ({ contentLength: found(name).length }),
+      downloadToBuffer: async (from: number, count: number) => found(name).subarray(from, from + count),
+      download: async () => ({ contentLength: found(name).length, readableStreamBody: Readable.from([found(name)]) }),
+    }),
+  };
+  function found(name: string): Buffer {
+    const content = blobs[name];
+    if (content !== undefined) return content;
+    throw Object.assign(new Error("The specified blob does not exist.\nRequestId:1"), { code: "BlobNotFound" });
+  }
+  const none = (): Promise<never> => Promise.reject(new Error("not in this test"));
+  return {
+    accounts: async () => ({ accounts: [{ name: "acme", createdMs: 5n, keys: ["secret-key"] } as never], nextMarker: "" }),
+    blobs: async () => ({ getContainerClient: () => container }) as never,
+    queues: none,
+    tables: none,
+    table: none,
+  };
+}
+
+function world(lists: Lists = { find: () => undefined }, clients: DataClients = clientsOf({})) {
   let facts = healthy;
   let fails: Error | undefined;
   let made = 0;
@@ -30,7 +56,7 @@ function world(lists: Lists = { find: () => undefined }) {
   );
   const file = { type: "text/html", plain: Buffer.from("page"), compressed: Buffer.from("br") };
   const audit = (...words: readonly string[]): number => audited.push(words.join(" "));
-  const parts: ConsoleParts = { files: new Map([["/", file]]), sessions, live, lists, audit, signal: stopped.signal };
+  const parts: ConsoleParts = { files: new Map([["/", file]]), sessions, live, lists, clients, audit, signal: stopped.signal };
   const handler = consoleHandler(parts);
   const send = (method: string, target: string, headers: Record<string, string> = {}, body = "", signal = new AbortController().signal) =>
     handler({
@@ -39,8 +65,8 @@ function world(lists: Lists = { find: () => undefined }) {
         yield Buffer.from(body);
       })(),
     } satisfies HttpRequest);
-  const signIn = async (): Promise<Record<string, string>> => {
-    const answer = await send("POST", "/api/sign-in", { origin }, sessions.makeLink());
+  const signIn = async (role: ConsoleRole = "data"): Promise<Record<string, string>> => {
+    const answer = await send("POST", "/api/sign-in", { origin }, sessions.makeLink(role));
     assert.equal(answer.status, 200);
     const cookie = String(answer.headers["Set-Cookie"]).split(";")[0] ?? "";
     return { cookie, "x-stamp-key": (jsonOf(answer) as { key: string }).key };
@@ -77,6 +103,10 @@ test("console: without a session the page's files are given, and nothing else is
     "/api/extents",
     "/api/stream?name=x",
     "/api/ranges",
+    "/api/accounts",
+    "/api/blobs?account=a&container=c",
+    "/api/preview?account=a&container=c&name=n",
+    "/api/download?ticket=token-1",
     "/api/other",
     "/x",
   ]) {
@@ -256,4 +286,93 @@ test("console: figures and events of a long time are bounded, and the newest are
   const events = live.eventsAfter(0);
   assert.equal(events.length, 500);
   assert.deepEqual(live.eventsAfter(events.at(-2)?.number ?? 0), [events.at(-1)]);
+});
+
+const at = (name: string): string => new URLSearchParams({ account: "acme", container: "c", name }).toString();
+async function textOf({ body }: HttpResponse): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body as AsyncIterable<Uint8Array>) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
+
+test("console: what is stored is for sessions that may, and no key of an account is in an answer", async () => {
+  const { send, signIn } = world();
+  const reader = await signIn("read");
+  for (const path of [
+    "/api/accounts",
+    "/api/containers",
+    "/api/blobs",
+    "/api/blob",
+    "/api/preview",
+    "/api/tables",
+    "/api/entities",
+    "/api/queues",
+    "/api/messages",
+  ])
+    assert.equal((await send("GET", `${path}?${at("n")}`, reader)).status, 403, path);
+  assert.equal((await send("POST", "/api/ticket", { ...reader, origin }, at("n"))).status, 403);
+  assert.equal((await send("GET", "/api/session", reader)).status, 200);
+  const answer = await send("GET", "/api/accounts", await signIn("data"));
+  assert.deepEqual(jsonOf(answer), { items: [{ name: "acme", createdMs: 5 }], next: null });
+});
+
+test("console: a preview has the type that is in the bytes; HTML and SVG are text, other bytes are nothing", async () => {
+  const png = Buffer.from("\x89PNG\r\n\x1a\n0000", "latin1");
+  const svg = "<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>";
+  const blobs = { png, svg: Buffer.from(svg), raw: Buffer.from([1, 0, 255]), long: Buffer.from("ä".repeat(40_000)), none: Buffer.alloc(0) };
+  const { send, signIn } = world(undefined, clientsOf(blobs));
+  const session = await signIn();
+  const shown = (name: string): Promise<HttpResponse> => send("GET", `/api/preview?${at(name)}`, session);
+  assert.equal((await shown("png")).headers["Content-Type"], "image/png");
+  assert.deepEqual((await shown("png")).body, png);
+  assert.deepEqual(
+    [(await shown("svg")).headers["Content-Type"], jsonOf(await shown("svg"))],
+    ["application/json", { text: svg, isWhole: true }],
+  );
+  assert.deepEqual(jsonOf(await shown("raw")), { text: null, isWhole: true });
+  assert.deepEqual(jsonOf(await shown("none")), { text: "", isWhole: true });
+  const { text, isWhole } = jsonOf(await shown("long")) as { readonly text: string; readonly isWhole: boolean };
+  assert.deepEqual([text, isWhole], ["ä".repeat(32_768), false]);
+  const missing = await shown("gone");
+  assert.deepEqual([missing.status, jsonOf(missing)], [503, { message: "BlobNotFound: The specified blob does not exist." }]);
+  assert.equal((await send("GET", "/api/preview?account=acme", session)).status, 503);
+});
+
+test("console: a download has an address that works once, for its own session, and is a file that opens nowhere", async () => {
+  const { send, signIn } = world(undefined, clientsOf({ "a/<b>'\n.html": Buffer.from("<script>") }));
+  const [session, other] = [await signIn(), await signIn()];
+  const ticketFor = async (name: string): Promise<string> =>
+    (jsonOf(await send("POST", "/api/ticket", { ...session, origin }, at(name))) as { readonly ticket: string }).ticket;
+  const { cookie = "" } = session;
+  const take = (ticket: string, by = cookie): Promise<HttpResponse> => send("GET", `/api/download?ticket=${ticket}`, { cookie: by });
+  const ticket = await ticketFor("a/<b>'\n.html");
+  assert.equal((await take(ticket, other.cookie)).status, 401);
+  const answer = await take(ticket);
+  assert.equal(await textOf(answer), "<script>");
+  assert.equal(answer.headers["Content-Type"], "application/octet-stream");
+  assert.equal(answer.headers["Content-Security-Policy"], "default-src 'none'; sandbox");
+  assert.equal(answer.headers["Content-Disposition"], "attachment; filename*=UTF-8''%3Cb%3E%27%0A.html");
+  assert.equal((await take(ticket)).status, 401, "a second time");
+  const late = await ticketFor("x");
+  await send("POST", "/api/sign-out", { ...session, origin });
+  assert.equal((await take(late)).status, 401, "after sign-out");
+});
+
+test("console: sixteen downloads run at once; one whose client goes before its first byte gives its place back", async () => {
+  const { send, signIn } = world(undefined, clientsOf({ n: Buffer.from("content") }));
+  const session = await signIn();
+  const begin = async (signal = new AbortController().signal): Promise<HttpResponse> => {
+    const { ticket } = jsonOf(await send("POST", "/api/ticket", { ...session, origin }, at("n"))) as { readonly ticket: string };
+    return send("GET", `/api/download?ticket=${ticket}`, { cookie: session.cookie ?? "" }, "", signal);
+  };
+  const gone = new AbortController();
+  const first = await begin();
+  await begin(gone.signal);
+  for (let other = 2; other < 16; other++) assert.equal((await begin()).status, 200);
+  assert.equal((await begin()).status, 503);
+  assert.equal(await textOf(first), "content");
+  assert.equal((await begin()).status, 200);
+  gone.abort();
+  assert.equal((await begin()).status, 200);
+  assert.equal((await begin()).status, 503);
 });

@@ -1,13 +1,18 @@
 /**
- * HTTP of the console: the files of its page, sign-in, the stream of snapshots, and lists in pages.
+ * HTTP of the console: the files of its page, sign-in, the stream of snapshots, lists in pages, and content of blobs.
  *
  * Invariants:
  * - Only the page's files, which hold no data of the stamp, are given without a session.
- * - No answer is waited for without end: a list has five seconds. At most 16 lists are asked for at once, and 32 pages follow.
+ * - No answer is waited for without end: a list has five seconds. At most 16 lists are asked for at once, 16 downloads run, and 32 pages
+ *   follow.
+ * - What is stored is given to sessions with the role "data" only; a ticket for a download is made for no other.
  * - A page that reads slowly gets the newest snapshot next, not all that it missed.
  */
 import type { HttpHandler, HttpRequest, HttpResponse } from "@stamp/ports";
 import { inWords } from "@stamp/ports-node";
+import type { DataClients } from "./data/clients.ts";
+import { download, preview } from "./data/content.ts";
+import { dataLists } from "./data/data-lists.ts";
 import { cookieOf, refusalOf, securityHeaders, tokenIn } from "./guard.ts";
 import type { Lists } from "./lists.ts";
 import type { LiveStamp } from "./live-stamp.ts";
@@ -17,14 +22,16 @@ import type { Sessions } from "./sessions.ts";
 const listTimeoutMs = 5_000;
 const listsAtOnceMax = 16;
 const followersMax = 32;
-/** A token is 43 characters. */
-const bodyBytesMax = 1_024;
+const downloadsMax = 16;
+/** A token is 43 characters; the name of a blob has up to 1,024, each of up to nine bytes in a query. */
+const bodyBytesMax = 16 * 1_024;
 
 export interface ConsoleParts {
   readonly files: ReadonlyMap<string, PageFile>;
   readonly sessions: Sessions;
   readonly live: LiveStamp;
   readonly lists: Lists;
+  readonly clients: DataClients;
   /** Writes a line of the audit log: who did what, with which result. */
   readonly audit: (who: string, what: string, result: string) => void;
   /** Aborted when the console stops: streams of snapshots end. */
@@ -32,7 +39,8 @@ export interface ConsoleParts {
 }
 
 export function consoleHandler(parts: ConsoleParts): HttpHandler {
-  const counts = { lists: 0, followers: 0 };
+  const counts = { lists: 0, followers: 0, downloads: 0 };
+  const data = dataLists(parts.clients);
   return async (request) => {
     const refusal = refusalOf(request);
     if (refusal !== undefined) return said(403, refusal);
@@ -43,6 +51,11 @@ export function consoleHandler(parts: ConsoleParts): HttpHandler {
       return request.method === "GET" || request.method === "HEAD" ? fileAnswer(file, request) : said(405, "GET only");
     if (request.method === "POST" && url.pathname === "/api/sign-in") return signIn(request, parts);
     const token = tokenIn(request);
+    if (request.method === "GET" && url.pathname === "/api/download") {
+      const what = parts.sessions.takeTicket(token, url.searchParams.get("ticket") ?? "");
+      if (what === undefined) return said(401, "the address of a download works once, within a minute: begin the download anew");
+      return downloadAnswer(what, parts.clients, request.signal, counts);
+    }
     // An event source sends no headers of its own.
     const key = request.headers["x-stamp-key"] ?? url.searchParams.get("key") ?? "";
     const session = parts.sessions.find(token, key);
@@ -52,10 +65,30 @@ export function consoleHandler(parts: ConsoleParts): HttpHandler {
       parts.audit(session.name, "sign-out", "done");
       return json(200, {}, { "Set-Cookie": cookieOf("", request) });
     }
+    const isData = Object.hasOwn(data, url.pathname) || url.pathname === "/api/preview" || url.pathname === "/api/ticket";
+    if (isData && session.role === "read")
+      return said(
+        403,
+        "this session may look at the stamp, not at what is stored in it: ./stamp console without --role read prints a link",
+      );
+    if (request.method === "POST" && url.pathname === "/api/ticket") {
+      const what = await textOf(request);
+      return what === undefined ? said(413, "no name of a blob is so long") : json(200, { ticket: parts.sessions.makeTicket(token, what) });
+    }
     if (request.method !== "GET") return said(405, "GET only");
-    if (url.pathname === "/api/session") return json(200, { name: session.name });
+    if (url.pathname === "/api/session") return json(200, { name: session.name, role: session.role });
     if (url.pathname === "/api/live") return follow(parts, () => parts.sessions.find(token, key) !== undefined, request.signal, counts);
-    return listAnswer(url, parts.lists, counts);
+    const answered = data[url.pathname];
+    if (isData) {
+      return inTime(counts, (signal) =>
+        answered === undefined
+          ? preview(parts.clients, url.searchParams, signal)
+          : answered(url.searchParams, signal).then((page) => json(200, page)),
+      );
+    }
+    const list = parts.lists.find(url.pathname);
+    if (list === undefined) return said(404, "no such path");
+    return inTime(counts, () => list(url.searchParams).then((page) => json(200, page)));
   };
 }
 
@@ -82,21 +115,64 @@ async function textOf(request: HttpRequest): Promise<string | undefined> {
   return Buffer.concat(chunks).toString();
 }
 
-async function listAnswer(url: URL, lists: Lists, counts: { lists: number }): Promise<HttpResponse> {
-  const list = lists.find(url.pathname);
-  if (list === undefined) return said(404, "no such path");
+/** The download holds its place until its last byte was taken, or the client has gone. */
+async function downloadAnswer(
+  what: string,
+  clients: DataClients,
+  signal: AbortSignal,
+  counts: { downloads: number },
+): Promise<HttpResponse> {
+  if (counts.downloads >= downloadsMax) return said(503, `${downloadsMax} downloads are under way: try again`);
+  counts.downloads++;
+  // Once: the client may go before the first byte is read, when the body's own end is never reached.
+  let isHeld = true;
+  const giveBack = (): void => {
+    if (isHeld) counts.downloads--;
+    isHeld = false;
+  };
+  try {
+    const { body, ...answer } = await download(clients, new URLSearchParams(what), signal);
+    const held = (async function* () {
+      try {
+        yield* body as AsyncIterable<Uint8Array>;
+      } finally {
+        giveBack();
+      }
+    })();
+    if (signal.aborted) giveBack();
+    else signal.addEventListener("abort", giveBack);
+    return { ...answer, body: held };
+  } catch (error) {
+    giveBack();
+    return said(503, reasonOf(error));
+  }
+}
+
+/** Answers within five seconds, whatever is asked. The signal is aborted then, so that nothing goes on for a page that was told "late". */
+async function inTime(counts: { lists: number }, work: (signal: AbortSignal) => Promise<HttpResponse>): Promise<HttpResponse> {
   if (counts.lists >= listsAtOnceMax) return said(503, "the console has many lists under way: try again");
   counts.lists++;
+  const late = Promise.withResolvers<HttpResponse>();
+  const ended = new AbortController();
+  const timer = setTimeout(() => {
+    late.resolve(said(504, `no answer within ${listTimeoutMs / 1_000} s`));
+    ended.abort();
+  }, listTimeoutMs);
   try {
-    const late = Promise.withResolvers<undefined>();
-    const timer = setTimeout(() => late.resolve(undefined), listTimeoutMs);
-    const page = await Promise.race([list(url.searchParams), late.promise]).finally(() => clearTimeout(timer));
-    return page === undefined ? said(504, `no answer within ${listTimeoutMs / 1_000} s`) : json(200, page);
+    return await Promise.race([work(ended.signal), late.promise]);
   } catch (error) {
-    return said(503, inWords(error));
+    return said(503, reasonOf(error));
   } finally {
+    clearTimeout(timer);
     counts.lists--;
   }
+}
+
+/** Errors of the SDKs have several lines, with the whole request behind the first. */
+function reasonOf(error: unknown): string {
+  const [first = ""] = inWords(error).split("\n");
+  const { code } = error as { readonly code?: unknown };
+  return typeof code === "string" && !first.includes(code) ? `${code}: ${first}` : first;
 }
 
 /** Server-sent events: first what was kept, then each snapshot. Ends with the session, so that a signed-out page gets nothing more. */

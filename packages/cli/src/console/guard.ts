@@ -43,7 +43,7 @@ export const cookieOf = (token: string, { headers }: Pick<Head, "headers">): str
 /** Headers of every answer. */
 export const securityHeaders: Readonly<Record<string, string>> = {
   "Content-Security-Policy":
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; " +
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; " +
     "frame-ancestors 'none'; require-trusted-types-for 'script'",
   "X-Content-Type-Options": "nosniff",
   "X-Frame-Options": "DENY",

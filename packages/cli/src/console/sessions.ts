@@ -13,11 +13,24 @@ const linkLastsMs = 10 * 60_000;
 const sessionLastsMs = 12 * 3_600_000;
 const linksMax = 16;
 const sessionsMax = 16;
+const ticketLastsMs = 60_000;
+const ticketsMax = 64;
+
+/** `read`: look at the stamp. `data`: look at what is stored in it, too. */
+export const consoleRoles = ["read", "data"] as const;
+export type ConsoleRole = (typeof consoleRoles)[number];
+
+interface Ticket {
+  readonly endsMs: number;
+  readonly tokenDigest: string;
+  readonly what: string;
+}
 
 export interface Session {
   /** For the audit log: `session-1`, … */
   readonly name: string;
   readonly endsMs: number;
+  readonly role: ConsoleRole;
   /** Digest of the key that the page sends beside the cookie. */
   readonly keyDigest: string;
 }
@@ -25,8 +38,9 @@ export interface Session {
 export class Sessions {
   readonly #nowMs: () => number;
   readonly #token: () => string;
-  /** Digest of a link's token → when the link ends, in the order in which links were made. */
-  readonly #links = new Map<string, number>();
+  /** By the digest of a link's token, in the order in which links were made. */
+  readonly #links = new Map<string, { readonly endsMs: number; readonly role: ConsoleRole }>();
+  readonly #tickets = new Map<string, Ticket>();
   readonly #sessions = new Map<string, Session>();
   #opened = 0;
 
@@ -36,10 +50,10 @@ export class Sessions {
     this.#token = token;
   }
 
-  /** Returns the token of a new link. */
-  makeLink(): string {
+  /** Returns the token of a new link, whose session has the role. */
+  makeLink(role: ConsoleRole = "data"): string {
     const token = this.#token();
-    this.#links.set(digest(token), this.#nowMs() + linkLastsMs);
+    this.#links.set(digest(token), { endsMs: this.#nowMs() + linkLastsMs, role });
     dropOldest(this.#links, linksMax);
     return token;
   }
@@ -47,11 +61,12 @@ export class Sessions {
   /** Opens a session with the token of a link, which works no more. Undefined: the token is not that of a link, or was used, or is too old. */
   open(linkToken: string): { readonly token: string; readonly key: string; readonly session: Session } | undefined {
     const link = digest(linkToken);
-    const endsMs = this.#links.get(link);
+    const found = this.#links.get(link);
     this.#links.delete(link);
-    if (endsMs === undefined || endsMs <= this.#nowMs()) return undefined;
+    if (found === undefined || found.endsMs <= this.#nowMs()) return undefined;
     const [token, key] = [this.#token(), this.#token()];
-    const session = { name: `session-${++this.#opened}`, endsMs: this.#nowMs() + sessionLastsMs, keyDigest: digest(key) };
+    const { role } = found;
+    const session = { name: `session-${++this.#opened}`, endsMs: this.#nowMs() + sessionLastsMs, role, keyDigest: digest(key) };
     this.#sessions.set(digest(token), session);
     dropOldest(this.#sessions, sessionsMax);
     return { token, key, session };
@@ -64,6 +79,23 @@ export class Sessions {
     if (session.endsMs > this.#nowMs()) return session.keyDigest === digest(key) ? session : undefined;
     this.close(token);
     return undefined;
+  }
+
+  /** Returns a ticket for one download, within a minute: it stands for the key where the browser itself asks, by an address that it keeps. */
+  makeTicket(token: string, what: string): string {
+    const ticket = this.#token();
+    this.#tickets.set(digest(ticket), { endsMs: this.#nowMs() + ticketLastsMs, tokenDigest: digest(token), what });
+    dropOldest(this.#tickets, ticketsMax);
+    return ticket;
+  }
+
+  /** Returns what a ticket is for, which is used up; undefined if it is not of this session, or was used, or is too old. */
+  takeTicket(token: string, ticket: string): string | undefined {
+    const found = this.#tickets.get(digest(ticket));
+    const session = this.#sessions.get(digest(token));
+    if (found === undefined || session === undefined || found.tokenDigest !== digest(token)) return undefined;
+    this.#tickets.delete(digest(ticket));
+    return Math.min(found.endsMs, session.endsMs) > this.#nowMs() ? found.what : undefined;
   }
 
   close(token: string): void {

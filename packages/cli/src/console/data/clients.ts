@@ -1,0 +1,74 @@
+/**
+ * Clients of an account for the console: the official SDKs, as in any program. The account's key comes from the partition manager for each
+ * request, so that a key that was rotated ends at once; it stays in this process, and the page never sees it.
+ */
+import type { TableClient, TableServiceClient } from "@azure/data-tables";
+import type { BlobServiceClient } from "@azure/storage-blob";
+import type { QueueServiceClient } from "@azure/storage-queue";
+import { type Account, Accounts } from "@stamp/wire";
+import { type ServiceUrls, urlsOf } from "../../accounts/endpoints.ts";
+import type { Transport } from "../../running.ts";
+
+const callTimeoutMs = 3_000;
+const accountsInPage = 500;
+/** A person waits: an attempt that fails is told, and made again by the person. */
+const retryOptions = { maxTries: 1 } as const;
+
+export interface DataClients {
+  accounts(after: string): Promise<{ readonly accounts: readonly Account[]; readonly nextMarker: string }>;
+  blobs(account: string): Promise<BlobServiceClient>;
+  queues(account: string): Promise<QueueServiceClient>;
+  tables(account: string): Promise<TableServiceClient>;
+  table(account: string, name: string): Promise<TableClient>;
+}
+
+export interface StampNow {
+  readonly transport: Transport;
+  /** Address of the partition manager that leads. Throws if none does. */
+  manager(): Promise<string>;
+  /** URLs of the services of any account. */
+  readonly endpoints: ServiceUrls;
+}
+
+/** `stamp`: the stamp that runs now; throws if none answers. The SDKs are loaded with the first request. */
+export function dataClients(stamp: () => StampNow): DataClients {
+  async function opened(account: string): Promise<{ readonly key: string; readonly urls: ServiceUrls }> {
+    const { transport, manager, endpoints } = stamp();
+    const found = await transport.client(await manager(), Accounts).get({ account }, { timeoutMs: callTimeoutMs });
+    if (!found.ok) throw new Error(found.failure.message);
+    const [key] = found.value.keys;
+    if (key === undefined) throw new Error(`account ${account} has no key here`);
+    return { key, urls: urlsOf(endpoints, found.value.name) };
+  }
+  return {
+    async accounts(after) {
+      const { transport, manager } = stamp();
+      const accounts = transport.client(await manager(), Accounts);
+      const page = await accounts.list({ marker: after, maxResults: accountsInPage }, { timeoutMs: callTimeoutMs });
+      if (!page.ok) throw new Error(page.failure.message);
+      return page.value;
+    },
+    async blobs(account) {
+      const { key, urls } = await opened(account);
+      const sdk = await import("@azure/storage-blob");
+      return new sdk.BlobServiceClient(urls.blob, new sdk.StorageSharedKeyCredential(account, key), { retryOptions });
+    },
+    async queues(account) {
+      const { key, urls } = await opened(account);
+      const sdk = await import("@azure/storage-queue");
+      return new sdk.QueueServiceClient(urls.queue, new sdk.StorageSharedKeyCredential(account, key), { retryOptions });
+    },
+    async tables(account) {
+      const { key, urls } = await opened(account);
+      const sdk = await import("@azure/data-tables");
+      return new sdk.TableServiceClient(urls.table, new sdk.AzureNamedKeyCredential(account, key), tableOptions);
+    },
+    async table(account, name) {
+      const { key, urls } = await opened(account);
+      const sdk = await import("@azure/data-tables");
+      return new sdk.TableClient(urls.table, name, new sdk.AzureNamedKeyCredential(account, key), tableOptions);
+    },
+  };
+}
+
+const tableOptions = { allowInsecureConnection: true, retryOptions: { maxRetries: 0 } } as const;

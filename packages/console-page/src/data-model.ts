@@ -1,0 +1,97 @@
+/** The messages of the console about data: what the view "Data" shows. Times are in milliseconds since 1970; null if the service told none. */
+import type { Page } from "./model.ts";
+
+export interface AccountRow {
+  readonly name: string;
+  readonly createdMs: number;
+}
+
+export interface Named {
+  readonly name: string;
+  readonly value: string;
+}
+
+export interface ContainerRow {
+  readonly name: string;
+  readonly modifiedMs: number | null;
+  /** container, blob; empty for none. */
+  readonly publicAccess: string;
+  readonly lease: string;
+  readonly metadata: readonly Named[];
+}
+
+export interface BlobRow {
+  /** Whole name; that of a folder ends with the delimiter. */
+  readonly name: string;
+  /** True for all blobs whose names have this beginning. */
+  readonly isFolder: boolean;
+  readonly bytes: number | null;
+  readonly type: string;
+  readonly contentType: string;
+  readonly modifiedMs: number | null;
+}
+
+export interface BlobDetails {
+  readonly bytes: number;
+  readonly modifiedMs: number | null;
+  readonly createdMs: number | null;
+  readonly properties: readonly Named[];
+  readonly metadata: readonly Named[];
+  readonly tags: readonly Named[];
+}
+
+/** Value of a property with its type in the notation of the service, e.g. Int64. */
+export interface Value {
+  readonly type: string;
+  readonly value: string;
+}
+
+export interface EntityRow {
+  readonly partitionKey: string;
+  readonly rowKey: string;
+  readonly timestamp: string;
+  readonly properties: readonly (Value & { readonly name: string })[];
+}
+
+export interface QueueRow {
+  readonly name: string;
+  readonly metadata: readonly Named[];
+}
+
+export interface MessageRow {
+  readonly id: string;
+  readonly text: string;
+  readonly dequeueCount: number;
+  readonly insertedMs: number;
+  readonly expiresMs: number;
+}
+
+/** Beginning of a blob: an image as a file of the browser, or text; null for neither. */
+export type Preview = { readonly image: Blob } | { readonly text: string | null; readonly isWhole: boolean };
+
+export interface BlobPath {
+  readonly account: string;
+  readonly container: string;
+  readonly name: string;
+}
+
+/** Questions about data. `data-source.ts` asks over HTTP. */
+export interface DataSource {
+  accounts(after: string): Promise<Page<AccountRow>>;
+  containers(account: string, after: string): Promise<Page<ContainerRow>>;
+  blobs(account: string, container: string, prefix: string, after: string): Promise<Page<BlobRow>>;
+  blob(path: BlobPath): Promise<BlobDetails>;
+  preview(path: BlobPath): Promise<Preview>;
+  /** Lets the browser save the blob. */
+  download(path: BlobPath): Promise<void>;
+  tables(account: string, after: string): Promise<Page<{ readonly name: string }>>;
+  entities(account: string, table: string, filter: string, after: string): Promise<Page<EntityRow>>;
+  queues(account: string, after: string): Promise<Page<QueueRow>>;
+  messages(account: string, queue: string): Promise<Page<MessageRow>>;
+}
+
+/** An account, and whom to ask about it. */
+export interface AccountPlace {
+  readonly source: DataSource;
+  readonly account: string;
+}

@@ -1,0 +1,32 @@
+/** Asks the console about data, over HTTP. */
+import type { BlobDetails, BlobPath, DataSource, Preview } from "./data-model.ts";
+import { answerOf, page } from "./source.ts";
+
+async function preview(path: BlobPath): Promise<Preview> {
+  const answer = await answerOf("/api/preview", { ...path });
+  if (answer.headers.get("Content-Type")?.startsWith("image/") === true) return { image: await answer.blob() };
+  return (await answer.json()) as Preview;
+}
+
+/** The browser itself takes the bytes, of any number, by an address that works once: the key of the session stays out of its history. */
+async function download(path: BlobPath): Promise<void> {
+  const answer = await answerOf("/api/ticket", {}, { method: "POST", body: new URLSearchParams({ ...path }).toString() });
+  const { ticket } = (await answer.json()) as { readonly ticket: string };
+  const link = document.createElement("a");
+  link.href = `/api/download?ticket=${ticket}`;
+  link.download = "";
+  link.click();
+}
+
+export const dataSource: DataSource = {
+  accounts: (after) => page("/api/accounts", { after }),
+  containers: (account, after) => page("/api/containers", { account, after }),
+  blobs: (account, container, prefix, after) => page("/api/blobs", { account, container, prefix, after }),
+  blob: async (path) => (await (await answerOf("/api/blob", { ...path })).json()) as BlobDetails,
+  preview,
+  download,
+  tables: (account, after) => page("/api/tables", { account, after }),
+  entities: (account, table, filter, after) => page("/api/entities", { account, table, filter, after }),
+  queues: (account, after) => page("/api/queues", { account, after }),
+  messages: (account, queue) => page("/api/messages", { account, queue }),
+};
