@@ -1,11 +1,13 @@
 /** A stamp of its own, its console as a person starts it, and a real Chromium. */
+import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
-import { accessSync, constants, mkdtempSync, rmSync } from "node:fs";
+import { accessSync, constants, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type ClusterStatus, type ControlRequest, control, DataFolder, reservePorts } from "@stamp/cluster";
-import { type Browser, chromium } from "playwright-core";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -23,6 +25,26 @@ export const chromiumPath: string | undefined = [process.env.CHROMIUM ?? "", "/u
 
 /** Inside a container or as root there are no sandboxes. The browser opens nothing but the console. */
 export const openBrowser = (): Promise<Browser> => chromium.launch({ executablePath: chromiumPath ?? "", args: ["--no-sandbox"] });
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Problems of the page that axe finds, each with the first element that has it. */
+export async function violationsIn(page: Page): Promise<unknown> {
+  await page.evaluate(axeSource);
+  return page.evaluate("axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html))");
+}
+
+/** Names that a page may take for something else, and names that are hard to show. */
+export const hostileNames: readonly string[] = [
+  '<img src=x onerror="document.title=1">',
+  "<script>document.title=1</script>",
+  "\u202Etxt.exe",
+  "😀👩‍👩‍👧‍👦".repeat(8),
+  "x".repeat(1_024),
+  "javascript:alert(1)",
+  "../../etc",
+  "' \" & &amp; %00",
+];
 
 export class ConsoleBench {
   readonly dataDir: string = mkdtempSync(join(tmpdir(), "stamp-console-"));
@@ -65,6 +87,27 @@ export class ConsoleBench {
       this.#waiting = resolve;
     });
     return this.#links.shift() as string;
+  }
+
+  /**
+   * Opens a page that a new link signed in. Fails if the page asks another host. `problems` gets errors of the page, and what its content
+   * security policy stopped.
+   */
+  async signedIn(context: BrowserContext, problems: string[]): Promise<Page> {
+    const page = await context.newPage();
+    page.on("pageerror", ({ message }) => problems.push(message));
+    page.on("console", (message) => {
+      // Some tests make refused connections and failed answers on purpose.
+      if (message.type() === "error" && !/Failed to load resource|ERR_CONNECTION_REFUSED/.test(message.text()))
+        problems.push(message.text());
+    });
+    const requested: string[] = [];
+    page.on("request", (request) => requested.push(request.url()));
+    const link = await this.link();
+    await page.goto(link);
+    await page.locator(".health h2").waitFor();
+    for (const url of requested) assert.ok(url.startsWith(`${new URL(link).origin}/`), `asked of another host: ${url}`);
+    return page;
   }
 
   async stop(): Promise<void> {

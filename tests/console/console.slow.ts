@@ -3,26 +3,12 @@
  * process that is killed while the page is open, hostile names, and axe without a violation. Skipped where Chromium is missing.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, before, describe, test } from "node:test";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { ConsoleBench, chromiumPath, openBrowser } from "./browser.ts";
+import { ConsoleBench, chromiumPath, hostileNames, openBrowser, violationsIn } from "./browser.ts";
 
 const skip = chromiumPath === undefined ? "Chromium is missing: apt-get install chromium, or its path in CHROMIUM" : false;
-const views = ["", "processes", "streams", "extents", "ranges", "events"];
-const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-const hostile = [
-  '<img src=x onerror="document.title=1">',
-  "<script>document.title=1</script>",
-  "\u202Etxt.exe",
-  "😀👩‍👩‍👧‍👦".repeat(8),
-  "x".repeat(1_024),
-  "javascript:alert(1)",
-  "../../etc",
-  "' \" & &amp; %00",
-];
+const views = ["", "processes", "streams", "extents", "ranges", "data", "events"];
 
 describe("console in Chromium", { skip }, () => {
   const bench = new ConsoleBench();
@@ -38,30 +24,13 @@ describe("console in Chromium", { skip }, () => {
     bench.start();
     browser = await openBrowser();
     context = await browser.newContext();
-    page = await signedIn(context);
+    page = await bench.signedIn(context, problems);
+    ({ origin } = new URL(page.url()));
   });
   after(async () => {
     await browser?.close();
     await bench.close();
   });
-
-  async function signedIn(into: BrowserContext): Promise<Page> {
-    const opened = await into.newPage();
-    opened.on("pageerror", ({ message }) => problems.push(message));
-    opened.on("console", (message) => {
-      // Refused connections are what some tests make.
-      if (message.type() === "error" && !/Failed to load resource|ERR_CONNECTION_REFUSED/.test(message.text()))
-        problems.push(message.text());
-    });
-    const requested: string[] = [];
-    opened.on("request", (request) => requested.push(request.url()));
-    const link = await bench.link();
-    origin = new URL(link).origin;
-    await opened.goto(link);
-    await opened.locator(".health h2").waitFor();
-    for (const url of requested) assert.ok(url.startsWith(`${origin}/`), `asked of another host: ${url}`);
-    return opened;
-  }
 
   const show = async (path: string): Promise<void> => {
     await page.goto(`${origin}/#/`);
@@ -126,6 +95,8 @@ describe("console in Chromium", { skip }, () => {
     await page.locator(".chip.primary").first().waitFor();
     await show("ranges");
     await page.getByRole("cell", { name: "blob-1" }).waitFor();
+    await show("data");
+    await page.getByRole("link", { name: "devstoreaccount1" }).waitFor();
     await show("events");
     await page.getByText("the console began to watch:").waitFor();
     await show("nowhere");
@@ -144,11 +115,7 @@ describe("console in Chromium", { skip }, () => {
           await show(view);
           await page.locator("h1").waitFor();
           await page.locator(".row:not(.head), .health, .layer, .events").first().waitFor();
-          await page.evaluate(axeSource);
-          const violations = await page.evaluate(
-            "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes[0].html))",
-          );
-          assert.deepEqual(violations, [], `${view || "overview"}, ${colours}, ${width} px`);
+          assert.deepEqual(await violationsIn(page), [], `${view || "overview"}, ${colours}, ${width} px`);
           assert.equal(await page.evaluate("document.documentElement.scrollWidth"), width, view);
         }
       }
@@ -185,12 +152,12 @@ describe("console in Chromium", { skip }, () => {
     await page.setViewportSize({ width: 1_280, height: 900 });
     const title = "Streams · Stamp console";
     await page.route("**/api/streams?*", (route) =>
-      route.fulfill({ json: { items: hostile.map((name) => ({ name, ownerEpoch: 1, extentCount: 1 })), next: null } }),
+      route.fulfill({ json: { items: hostileNames.map((name) => ({ name, ownerEpoch: 1, extentCount: 1 })), next: null } }),
     );
     await page.route("**/api/ranges?*", (route) =>
       route.fulfill({
         json: {
-          items: hostile.map((id) => ({
+          items: hostileNames.map((id) => ({
             id,
             table: id,
             lowKey: id,
@@ -207,18 +174,18 @@ describe("console in Chromium", { skip }, () => {
       }),
     );
     await show("streams");
-    for (const name of hostile) await page.getByRole("link", { name, exact: true }).waitFor();
+    for (const name of hostileNames) await page.getByRole("link", { name, exact: true }).waitFor();
     assert.equal(await page.title(), title);
     assert.equal(await page.locator("main img, main script").count(), 0);
     await show("ranges");
     await page
-      .getByRole("cell", { name: hostile[0] as string, exact: true })
+      .getByRole("cell", { name: hostileNames[0] as string, exact: true })
       .first()
       .waitFor();
     assert.equal(await page.evaluate("document.documentElement.scrollWidth"), 1_280);
-    await show(`streams/${encodeURIComponent(hostile[0] as string)}`);
+    await show(`streams/${encodeURIComponent(hostileNames[0] as string)}`);
     await page
-      .getByText(hostile[0] as string)
+      .getByText(hostileNames[0] as string)
       .first()
       .waitFor();
     assert.equal(await page.locator("main img").count(), 0);

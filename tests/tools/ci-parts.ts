@@ -283,9 +283,9 @@ export async function parts(): Promise<Part[]> {
     },
     {
       title: "the console in a real browser",
-      guards: "sign-in, every view, cut connections, hostile names, accessibility",
-      command: [...tests, "tests/console/console.slow.ts"],
-      timeoutMs: 4 * minutes,
+      guards: "sign-in, every view, what is stored, cut connections, hostile names, accessibility",
+      command: [...tests, "tests/console/console.slow.ts", "tests/console/data.slow.ts"],
+      timeoutMs: 6 * minutes,
     },
     {
       title: "signals of a real cluster, and the examples",

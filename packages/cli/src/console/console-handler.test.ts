@@ -14,22 +14,22 @@ const origin = `http://${host}`;
 
 /** An account with one container, of which the blobs are in a map: what the handler asks of the SDK. */
 function clientsOf(blobs: Readonly<Record<string, Buffer>>): DataClients {
-  const container = {
-    getBlobClient: (name: string) => ({
-      getProperties: async () => ({ contentLength: found(name).length }),
-      downloadToBuffer: async (from: number, count: number) => found(name).subarray(from, from + count),
-      download: async () => ({ contentLength: found(name).length, readableStreamBody: Readable.from([found(name)]) }),
-    }),
-  };
+  const blobOf = (name: string) => ({
+    getProperties: async () => ({ contentLength: found(name).length }),
+    downloadToBuffer: async (from: number, count: number) => found(name).subarray(from, from + count),
+    download: async () => ({ contentLength: found(name).length, readableStreamBody: Readable.from([found(name)]) }),
+  });
   function found(name: string): Buffer {
     const content = blobs[name];
     if (content !== undefined) return content;
+    if (name === "head") throw Object.assign(new Error(""), { statusCode: 404, details: { errorCode: "BlobNotFound" } });
     throw Object.assign(new Error("The specified blob does not exist.\nRequestId:1"), { code: "BlobNotFound" });
   }
   const none = (): Promise<never> => Promise.reject(new Error("not in this test"));
   return {
     accounts: async () => ({ accounts: [{ name: "acme", createdMs: 5n, keys: ["secret-key"] } as never], nextMarker: "" }),
-    blobs: async () => ({ getContainerClient: () => container }) as never,
+    blobs: none,
+    blob: async (_account, _container, name) => blobOf(name) as never,
     queues: none,
     tables: none,
     table: none,
@@ -335,6 +335,7 @@ test("console: a preview has the type that is in the bytes; HTML and SVG are tex
   assert.deepEqual([text, isWhole], ["ä".repeat(32_768), false]);
   const missing = await shown("gone");
   assert.deepEqual([missing.status, jsonOf(missing)], [503, { message: "BlobNotFound: The specified blob does not exist." }]);
+  assert.deepEqual(jsonOf(await shown("head")), { message: "BlobNotFound: the service answered 404" });
   assert.equal((await send("GET", "/api/preview?account=acme", session)).status, 503);
 });
 

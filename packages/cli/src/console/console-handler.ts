@@ -168,11 +168,19 @@ async function inTime(counts: { lists: number }, work: (signal: AbortSignal) => 
   }
 }
 
-/** Errors of the SDKs have several lines, with the whole request behind the first. */
+/** Errors of the SDKs have several lines, with the whole request behind the first. An answer to HEAD has no words, only a code in its head. */
 function reasonOf(error: unknown): string {
-  const [first = ""] = inWords(error).split("\n");
-  const { code } = error as { readonly code?: unknown };
-  return typeof code === "string" && !first.includes(code) ? `${code}: ${first}` : first;
+  const { message, code, details, statusCode } = error as Partial<SdkError>;
+  const [first = ""] = message === "" && statusCode !== undefined ? [`the service answered ${statusCode}`] : inWords(error).split("\n");
+  const name = typeof code === "string" ? code : details?.errorCode;
+  return name === undefined || first.includes(name) ? first : `${name}: ${first}`;
+}
+
+interface SdkError {
+  readonly message: string;
+  readonly code: unknown;
+  readonly details: { readonly errorCode?: string };
+  readonly statusCode: number;
 }
 
 /** Server-sent events: first what was kept, then each snapshot. Ends with the session, so that a signed-out page gets nothing more. */

@@ -21,7 +21,7 @@ export function Blobs({ source, account, container, prefix }: BlobsProps): JSX.E
       width: "minmax(14rem, 3fr)",
       cell: ({ name, isFolder }) => (
         <a href={to("data", account, isFolder ? "blobs" : "blob", container, name)}>
-          <bdi>{name.slice(prefix.length)}</bdi>
+          <bdi>{name.slice(prefix.length) || "(empty)"}</bdi>
         </a>
       ),
     },
@@ -82,7 +82,7 @@ export function OneBlob({ source, account, container, name }: OneBlobProps): JSX
   return (
     <div class="columns">
       <Card
-        title={name.split("/").at(-1) ?? name}
+        title={name.split("/").at(-1) || name}
         aside={
           <button type="button" onClick={save}>
             Download

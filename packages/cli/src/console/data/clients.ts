@@ -3,7 +3,7 @@
  * request, so that a key that was rotated ends at once; it stays in this process, and the page never sees it.
  */
 import type { TableClient, TableServiceClient } from "@azure/data-tables";
-import type { BlobServiceClient } from "@azure/storage-blob";
+import type { BlobClient, BlobServiceClient } from "@azure/storage-blob";
 import type { QueueServiceClient } from "@azure/storage-queue";
 import { type Account, Accounts } from "@stamp/wire";
 import { type ServiceUrls, urlsOf } from "../../accounts/endpoints.ts";
@@ -17,6 +17,8 @@ const retryOptions = { maxTries: 1 } as const;
 export interface DataClients {
   accounts(after: string): Promise<{ readonly accounts: readonly Account[]; readonly nextMarker: string }>;
   blobs(account: string): Promise<BlobServiceClient>;
+  /** Throws if the name has "." or ".." between slashes: the SDK would ask for another blob. */
+  blob(account: string, container: string, name: string): Promise<BlobClient>;
   queues(account: string): Promise<QueueServiceClient>;
   tables(account: string): Promise<TableServiceClient>;
   table(account: string, name: string): Promise<TableClient>;
@@ -40,6 +42,11 @@ export function dataClients(stamp: () => StampNow): DataClients {
     if (key === undefined) throw new Error(`account ${account} has no key here`);
     return { key, urls: urlsOf(endpoints, found.value.name) };
   }
+  async function blobService(account: string): Promise<BlobServiceClient> {
+    const { key, urls } = await opened(account);
+    const sdk = await import("@azure/storage-blob");
+    return new sdk.BlobServiceClient(urls.blob, new sdk.StorageSharedKeyCredential(account, key), { retryOptions });
+  }
   return {
     async accounts(after) {
       const { transport, manager } = stamp();
@@ -48,10 +55,11 @@ export function dataClients(stamp: () => StampNow): DataClients {
       if (!page.ok) throw new Error(page.failure.message);
       return page.value;
     },
-    async blobs(account) {
-      const { key, urls } = await opened(account);
-      const sdk = await import("@azure/storage-blob");
-      return new sdk.BlobServiceClient(urls.blob, new sdk.StorageSharedKeyCredential(account, key), { retryOptions });
+    blobs: blobService,
+    async blob(account, container, name) {
+      if (name.split("/").some((part) => part === "." || part === ".."))
+        throw new Error(`no blob is named ${JSON.stringify(name)}: services of Azure resolve "." and ".." in names`);
+      return (await blobService(account)).getContainerClient(container).getBlobClient(name);
     },
     async queues(account) {
       const { key, urls } = await opened(account);

@@ -5,18 +5,17 @@
  * - The type of a preview is found in the bytes, never taken from what a client once said: HTML and SVG are text.
  * - A download is an attachment of no type that a browser opens, under a policy that lets it load and run nothing.
  */
-import type { BlobClient } from "@azure/storage-blob";
 import type { HttpResponse } from "@stamp/ports";
 import { securityHeaders } from "../guard.ts";
 import type { DataClients } from "./clients.ts";
-import { fieldIn } from "./data-lists.ts";
+import { blobIn, fieldIn } from "./data-lists.ts";
 
 const textBytesMax = 64 * 1_024;
 const imageBytesMax = 4 * 1_024 * 1_024;
 
 /** Answers with an image as it is, or with JSON: text, which is null for bytes that are neither. */
 export async function preview(clients: DataClients, query: URLSearchParams, abortSignal: AbortSignal): Promise<HttpResponse> {
-  const client = await blobOf(clients, query);
+  const client = await blobIn(clients, query);
   const { contentLength: bytes = 0 } = await client.getProperties({ abortSignal });
   const first = bytes === 0 ? Buffer.alloc(0) : await client.downloadToBuffer(0, Math.min(bytes, textBytesMax), { abortSignal });
   const type = imageTypeOf(first);
@@ -30,7 +29,7 @@ export async function preview(clients: DataClients, query: URLSearchParams, abor
 
 /** Answers with all bytes of a blob, as a file to keep. */
 export async function download(clients: DataClients, query: URLSearchParams, abortSignal: AbortSignal): Promise<HttpResponse> {
-  const client = await blobOf(clients, query);
+  const client = await blobIn(clients, query);
   const { readableStreamBody, contentLength } = await client.download(0, undefined, { abortSignal });
   const name = fieldIn(query, "name").split("/").at(-1)?.toWellFormed() || "blob";
   return {
@@ -47,11 +46,6 @@ export async function download(clients: DataClients, query: URLSearchParams, abo
 }
 
 const escaped = (each: string): string => `%${each.charCodeAt(0).toString(16).toUpperCase()}`;
-
-async function blobOf(clients: DataClients, query: URLSearchParams): Promise<BlobClient> {
-  const service = await clients.blobs(fieldIn(query, "account"));
-  return service.getContainerClient(fieldIn(query, "container")).getBlobClient(fieldIn(query, "name"));
-}
 
 /** How files of a type begin, in Latin-1. No type in here can hold a script. */
 const images: readonly (readonly [string, RegExp])[] = [

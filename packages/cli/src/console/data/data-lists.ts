@@ -1,4 +1,5 @@
 /** Answers for the view "Data", by path: accounts, containers, blobs, tables, entities, queues and messages, in pages of the service. */
+import type { BlobClient } from "@azure/storage-blob";
 import type {
   AccountRow,
   BlobDetails,
@@ -38,6 +39,10 @@ export function fieldIn(query: URLSearchParams, name: string): string {
   if (value === "") throw new Error(`the request names no ${name}`);
   return value;
 }
+
+/** Client of the blob that the page names. */
+export const blobIn = (clients: DataClients, query: URLSearchParams): Promise<BlobClient> =>
+  clients.blob(fieldIn(query, "account"), fieldIn(query, "container"), fieldIn(query, "name"));
 
 /** The first page of an iterator; undefined behind the last. */
 const firstOf = async <T>(pages: AsyncIterableIterator<T>): Promise<T | undefined> => {
@@ -97,8 +102,7 @@ const noBlob = { bytes: null, type: "", contentType: "", modifiedMs: null } as c
 const byName = (one: BlobRow, other: BlobRow): number => (one.name < other.name ? -1 : 1);
 
 async function blob(clients: DataClients, query: URLSearchParams, abortSignal: AbortSignal): Promise<BlobDetails> {
-  const service = await clients.blobs(fieldIn(query, "account"));
-  const client = service.getContainerClient(fieldIn(query, "container")).getBlobClient(fieldIn(query, "name"));
+  const client = await blobIn(clients, query);
   const properties = await client.getProperties({ abortSignal });
   const { tags } = (properties.tagCount ?? 0) > 0 ? await client.getTags({ abortSignal }) : { tags: {} };
   const { contentLength, lastModified, createdOn, metadata } = properties;
