@@ -41,6 +41,8 @@ export interface RunningOperation {
    * secondary.
    */
   readonly target?: string;
+  /** SHA-256 of the keys and settings that the drained primary and its copy have, hexadecimal; undefined before they are compared, or never. */
+  readonly settingsTag?: string;
   /** Where the promotion found the target. Undefined before it is answered. */
   readonly point?: GeoPoint;
   /**
@@ -318,6 +320,8 @@ export interface StepAnswer {
   readonly step: OperationStep;
   /** `draining`: commits that are not acknowledged by the target yet; 0: everything is there. */
   readonly pendingCommits?: number;
+  /** `draining`: SHA-256 of the settings that both stamps have, hexadecimal; undefined: they were not compared. */
+  readonly settingsTag?: string;
   /** `promoting`: where the target's copy ended. */
   readonly point?: GeoPoint;
   /** `promoting`: true if the target's copy had queues, false if it had none. Undefined: as the record says. */
@@ -333,8 +337,9 @@ export function planAnswer(account: GeoAccount, answer: StepAnswer): Outcome<Geo
     if (point === undefined) return wrong("the answer to a promotion says where the copy ended");
     return ok(promoted(choosing(account, answer.queues ?? account.queues === true), running, point));
   }
-  if (running.step === "draining" && answer.pendingCommits !== 0) return ok(account);
-  return ok(afterStep(account, running));
+  if (running.step !== "draining") return ok(afterStep(account, running));
+  const { pendingCommits, settingsTag } = answer;
+  return ok(pendingCommits === 0 ? afterStep(account, { ...running, ...(settingsTag !== undefined && { settingsTag }) }) : account);
 }
 
 function promoted(account: GeoAccount, running: RunningOperation, point: GeoPoint): GeoAccount {

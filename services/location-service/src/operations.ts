@@ -9,7 +9,7 @@
  *   copy, and drains again after a pause.
  */
 import type { Outcome } from "@stamp/base";
-import { ok, refused } from "@stamp/base";
+import { fromHex, ok, refused, toHex } from "@stamp/base";
 import type { AccountRecord, GeoAccount, RoleCommand, StampCommand, StampRecord, StepAnswer } from "@stamp/geo";
 import { commandToSend, planAnswer, planDrainLate, planSeeded } from "@stamp/geo";
 import type { World } from "@stamp/ports";
@@ -177,11 +177,12 @@ export class Operations {
     if (!role.ok) return role;
     // It was promoted, and the answer was lost, or is waited for.
     if (role.value.epoch === command.operation) return ok(this.#withDoors(command));
-    const asked = await this.#at(running?.source ?? primary, (link) => link.shipping(name));
-    if (!asked.ok || fromWire(asked.value.epoch) !== epoch) return ok(this.#withDoors(command));
-    const settingsTag = await this.#options.settings.tagAt(running?.source ?? primary, name);
+    // A drained account's settings stay as they are: the hash of the record is the primary's, also if that is silent now.
+    const recorded = running?.settingsTag;
+    const settingsTag = recorded === undefined ? await this.#options.settings.tagAt(running?.source ?? primary, name) : fromHex(recorded);
     const compared = this.#withDoors({ ...command, ...(settingsTag !== undefined && { settingsTag }) });
-    if (asked.value.copyLineage === undefined) return ok(compared);
+    const asked = await this.#at(running?.source ?? primary, (link) => link.shipping(name));
+    if (!asked.ok || fromWire(asked.value.epoch) !== epoch || asked.value.copyLineage === undefined) return ok(compared);
     if (asked.value.pendingCommits !== 0n)
       return refused("unavailable", "notReady", `the copy of account ${name} does not have everything any more: it is seeded again`);
     return ok({ ...compared, copyLineage: fromWire(asked.value.copyLineage) });
@@ -243,7 +244,8 @@ export class Operations {
       return late.ok ? ok(pollMs.draining) : late;
     }
     const copied = await this.#options.settings.shipped(account, running?.target ?? "");
-    return copied.ok ? this.#answered(account, { pendingCommits: 0 }) : copied;
+    if (!copied.ok) return copied;
+    return this.#answered(account, { pendingCommits: 0, ...(copied.value !== undefined && { settingsTag: toHex(copied.value) }) });
   }
 
   /** Why a migration does not drain again yet; undefined: it may. A new term begins without a pause. */

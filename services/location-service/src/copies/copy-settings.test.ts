@@ -114,3 +114,27 @@ for (const off of [false, true]) {
     });
   });
 }
+
+test("copy settings: a promotion compares with what the drained primary had, also when that is silent by then", async () => {
+  const place = new TwoStamps({ seed: 55, level: 4 });
+  await place.sim.run(async () => {
+    await place.begin("north-1", "south-1");
+    const [north, south] = [place.state("north-1"), place.state("south-1")];
+    unwrap(await place.location.createAccount({ account, location: "north", secondLocation: "south" }, call));
+    await place.idle(account);
+    await place.protectedBy(account);
+    south.refusing = new Set([account]);
+    unwrap(await place.location.failOverAccount(planned, call));
+    const promotes = async () => (await place.account(account)).step === "promoting";
+    while (!(await promotes())) await place.sim.sleep(250);
+    place.sim.crash("north-1:1");
+    south.promotedWith.length = 0;
+    south.refusing = new Set();
+    while (south.promotedWith.length === 0) await place.sim.sleep(250);
+    assert.deepEqual(south.promotedWith, [north.accounts.get(account)?.join()]);
+    place.sim.restart("north-1:1");
+    await place.idle(account);
+    place.judge(account, "south-1", false, "over to south-1");
+    place.end();
+  });
+});

@@ -86,19 +86,25 @@ export class CopySettings {
     return told.ok && told.value.tag.length > 0 ? told.value.tag : undefined;
   }
 
-  /** Ends without failure when the copy at `target` has the settings that the drained primary has. */
-  async shipped({ name, primary, epoch }: AccountRecord, target: string): Promise<Outcome<unknown>> {
+  /**
+   * Ends without failure when the copy at `target` has the settings that the drained primary has. Returns their SHA-256; undefined: this service
+   * gave them itself.
+   */
+  async shipped({ name, primary, epoch }: AccountRecord, target: string): Promise<Outcome<Uint8Array | undefined>> {
     const way = await this.#way(primary, target);
     if (!way.ok) return way;
     if (way.value !== "carried") {
-      if (!this.#options.rules.on("geoSettingsBeforePromotion")) return ok();
+      if (!this.#options.rules.on("geoSettingsBeforePromotion")) return ok(undefined);
       const told = await this.#inForce(name, primary);
       if (!told.ok) return told;
       if (told.value.where !== "") return refused("unavailable", "notReady", notConfirmed(told.value));
-      return this.#at(target, (link) => link.vouchForCopy(name, epoch, told.value.tag));
+      const { tag } = told.value;
+      const same = await this.#at(target, (link) => link.vouchForCopy(name, epoch, tag));
+      return same.ok ? ok(tag.length > 0 ? tag : undefined) : same;
     }
     const settings = await this.#read(name, primary);
-    return settings.ok ? this.#at(target, (link) => link.copySettings(name, epoch, settings.value)) : settings;
+    const given = settings.ok ? await this.#at(target, (link) => link.copySettings(name, epoch, settings.value)) : settings;
+    return given.ok ? ok(undefined) : given;
   }
 
   /** Why the primary should not be drained now; empty: it may be. */
