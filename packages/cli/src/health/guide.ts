@@ -53,19 +53,20 @@ In another configuration, ask the health door of every process at least every 30
 \`name\` of the process at its target and \`honor_labels: true\`: else \`StampProcessDown\` can't name the process that doesn't answer, and
 alerts about what is missing come late or too early.
 
-In the tables below, SUBJECT is the process, node, range or file that the finding names, DATA the data folder, and N a number. There are ${total} kinds.
+There are ${total} kinds. The command that helps is printed with each finding, for the folder, the containers or the pods of this stamp; alerts have
+it as \`action\`.
 `;
 
 const cell = (text: string): string => text.replaceAll("|", "\\|");
 
 function row([code, kind]: readonly [string, Kind]): string {
   const stops = kind.stops === true ? ", stops requests" : "";
-  return `| \`${code}\` | ${kind.severity}${stops} | ${cell(kind.means)} | ${cell(kind.help)} |`;
+  return `| \`${code}\` | ${kind.severity}${stops} | ${cell(kind.means)} |`;
 }
 
 export function guideText(): string {
   const tables = Object.entries(areas).map(([title, all]) =>
-    [`## ${title}`, "", "| code | severity | means | what helps |", "|---|---|---|---|", ...Object.entries(all).map(row), ""].join("\n"),
+    [`## ${title}`, "", "| code | severity | means |", "|---|---|---|", ...Object.entries(all).map(row), ""].join("\n"),
   );
   return [intro, ...tables].join("\n");
 }
