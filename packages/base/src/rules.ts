@@ -139,6 +139,7 @@ export type RuleName =
   | "geoSettingsBeforePromotion"
   | "geoPromotedAsCompared"
   | "geoRemovedKeepNoKeys"
+  | "geoKeysReplaceKnown"
   | "geoSeedingHoldsCommits"
   | "geoCopiesNotCollected"
   | "geoReportedBytesCount"

@@ -81,6 +81,10 @@ const demanding: Readonly<Record<string, { readonly without: Kind; readonly with
     without: { case: "putAccount", value: { account: { name: "a" } } },
     with: { case: "putAccount", value: { account: { name: "a" }, expectedGeoRole: "" } },
   },
+  "PutAccount.expected_settings": {
+    without: { case: "putAccount", value: { account: { name: "a" } } },
+    with: { case: "putAccount", value: { account: { name: "a" }, expectedSettings: { keys: ["k"] } } },
+  },
   "ChangeAccount.geo_role": {
     without: { case: "changeAccount", value: { account: "a" } },
     with: { case: "changeAccount", value: { account: "a", geoRole: "role" } },

@@ -35,6 +35,7 @@ export const operationLevels: Levels = {
   "BlobHeaders.content_type_cleared": 1,
   "Account.geo_role": 2,
   "PutAccount.expected_geo_role": 2,
+  "PutAccount.expected_settings": 3,
   "ChangeAccount.geo_role": 2,
   "ChangeAccount.expected_geo_role": 2,
 };

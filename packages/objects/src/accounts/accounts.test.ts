@@ -42,6 +42,33 @@ test("accounts: inserted if absent, keys replaced otherwise", () => {
   assert.deepEqual(held(table, "a"), { ...account("a", ["new"]), createdMs: table.wallMs, serviceProperties: { blob: "text" } });
 });
 
+test("accounts: settings are replaced only if the account still has those that the caller names, whichever of them differs", () => {
+  const table = new TestTable();
+  table.run({ case: "putAccount", value: { account: { ...account("a", ["k1"]), geoRole: "r" }, onlyIfAbsent: true } });
+  table.run({ case: "changeAccount", value: change("a", { serviceProperties: { queue: "q", blob: "b" } }) });
+  const { keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes } = held(table, "a");
+  const has = { keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes };
+  const put = (expectedSettings: typeof has) =>
+    table.outcome("putAccount", {
+      account: { ...account("a", ["k2"]), geoRole: "r" },
+      onlyIfAbsent: false,
+      expectedGeoRole: "r",
+      expectedSettings,
+    });
+  const one = Uint8Array.of(1);
+  for (const other of [
+    { keys: ["k"] },
+    { keys: [] },
+    { delegationSecret: one },
+    { serviceProperties: { blob: "b" } },
+    { configuredDigest: one },
+    { encryptionScopes: [{ name: "s", key: new Uint8Array(32), disabled: false }] },
+  ])
+    assert.equal(put({ ...has, ...other }), "ConditionNotMet 412", JSON.stringify(other));
+  assert.equal(put({ ...has, serviceProperties: { blob: "b", queue: "q" } }), "account", "in any order");
+  assert.equal(put(has), "ConditionNotMet 412", "once");
+});
+
 test("accounts: a change touches what it names, and nothing when what it expects is not so", () => {
   const table = new TestTable();
   table.run({ case: "putAccount", value: { account: account("a", ["k1", "k2"]), onlyIfAbsent: true } });

@@ -7,7 +7,7 @@ import { answer, type Decision, errorAnswer, fail, getRow, intact, type Plan, ty
 import { decodeKey } from "../rows/key.ts";
 import { type DictionaryEntry, dateTimeOfMs, decodeRow, encodeRow, msOfDateTime } from "../rows/row.ts";
 import { accountSchema } from "../rows/schemas.ts";
-import type { Account, ChangeAccount, EncryptionScope, ListAccounts } from "./operation.ts";
+import type { Account, AccountSettings, ChangeAccount, EncryptionScope, ListAccounts } from "./operation.ts";
 import { changedSetting } from "./operator-settings.ts";
 import { masterKeyIdIn, type Seals } from "./seals.ts";
 
@@ -101,13 +101,14 @@ export function* getAccount(value: OperationValue<"getAccount">, { seals }: Plan
  * Inserts it. One that is there stays as it is with `onlyIfAbsent`, is replaced if it has the expected role, and otherwise gets these keys.
  */
 export function* putAccount(value: OperationValue<"putAccount">, context: PlanContext): Plan {
-  const { account, onlyIfAbsent, expectedGeoRole } = value;
+  const { account, onlyIfAbsent, expectedGeoRole, expectedSettings } = value;
   if (!account.encryptionScopes.every(isScope) || account.encryptionScopes.length > encryptionScopesMax)
     return refuse("badRequest", whatScopesAre);
   const row = yield* getRow(accountKey(account.name));
   const held = row ? decodeAccount(account.name, row, context.seals) : undefined;
   if (held && onlyIfAbsent) return answer({ case: "account", value: held });
   if (expectedGeoRole !== undefined && expectedGeoRole !== held?.geoRole) return conditionNotMet();
+  if (expectedSettings !== undefined && (held === undefined || !hasSettings(held, expectedSettings))) return conditionNotMet();
   const changed = expectedGeoRole === undefined ? { keys: account.keys } : { ...account, createdMs: held?.createdMs ?? 0 };
   const next = held ? { ...held, ...changed } : { ...account, createdMs: context.wallMs };
   return put(next, context, row);
@@ -161,6 +162,18 @@ function expectedIsSo(expected: ChangeAccount["expected"], held: Account): boole
   if (configuredDigest !== undefined && compareBytes(configuredDigest, held.configuredDigest) !== 0) return false;
   return Object.entries(serviceProperties).every(([service, text]) => (held.serviceProperties[service] ?? "") === text);
 }
+
+/** True if a row with these settings is the same, byte by byte. */
+const hasSettings = (held: Account, expected: AccountSettings): boolean => compareBytes(settingsRow(held), settingsRow(expected)) === 0;
+
+const settingsRow = ({ keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes }: AccountSettings): Uint8Array =>
+  encodeRow(accountSchema, {
+    keys: texts(keys.map((key, index) => [`key${index + 1}`, key])),
+    delegationSecret: bytes(delegationSecret),
+    configuredDigest: bytes(configuredDigest),
+    encryptionScopes: scopesOf(encryptionScopes),
+    serviceProperties: texts(Object.entries(serviceProperties).sort(([a], [b]) => (a < b ? -1 : 1))),
+  });
 
 export function* listAccounts(value: ListAccounts, context: PlanContext): Plan {
   const end = afterPrefix(accountsPrefix());

@@ -21,6 +21,9 @@ export interface Account {
   readonly sealedBy?: string;
 }
 
+/** Part of an account that its copy at another stamp shares with it. */
+export type AccountSettings = Pick<Account, "keys" | "delegationSecret" | "serviceProperties" | "configuredDigest" | "encryptionScopes">;
+
 /** A key of the stamp, by whose name blobs of an account are encrypted. */
 export interface EncryptionScope {
   readonly name: string;
@@ -40,6 +43,8 @@ export interface PutAccount {
    * whatever the role.
    */
   readonly expectedGeoRole?: string | undefined;
+  /** Replaces it only if the account has these keys, secrets, properties and scopes, too. Undefined: whatever it has. */
+  readonly expectedSettings?: AccountSettings | undefined;
 }
 
 /**

@@ -217,11 +217,11 @@ for (const without of [[], ["geoPlacesChecked"]] as readonly RuleName[][]) {
       const door = a.world.transport.client(b.door, GeoDoor);
       const commits = [{ sequence: 1_000_000n, lastTicket: 1n, rows: [row] }];
       const shipped = await door.ship(
-        { account, epoch: 1n, table: "Blob", knownLevel: featureLevel, shipment: { epoch: 1n, name, commits } },
+        { account, epoch: 1n, table: "Blob", knownLevel: featureLevel, shipment: { epoch: 1n, paired: 2n, name, commits } },
         { timeoutMs: 5_000 },
       );
       const high = Uint8Array.from([...name.slice(0, -1), 0x01]);
-      const part = { epoch: 1n, sequence: 2_000_000n, lastTicket: 1n, lowKey: name, highKey: high, rows: [row] };
+      const part = { epoch: 1n, paired: 2n, sequence: 2_000_000n, lastTicket: 1n, lowKey: name, highKey: high, rows: [row] };
       const seeded = await door.seed({ account, epoch: 1n, table: "Blob", knownLevel: featureLevel, part }, { timeoutMs: 5_000 });
       const results = [shipped, seeded].map((one) => (one.ok ? "applied" : one.failure.reason));
       assert.deepEqual(results, without.length === 0 ? ["badPlace", "badPlace"] : ["applied", "applied"]);

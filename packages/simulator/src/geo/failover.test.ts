@@ -95,7 +95,7 @@ for (const without of [[], ["geoPromotionFences"]] as readonly RuleName[][]) {
       const name = Uint8Array.from([...low, 0x05, 0x02, 0x71, 0x00, 0x00]);
       const late = (sequence: number) => {
         const commits = [{ sequence: BigInt(sequence), lastTicket: 1n, rows: [] }];
-        return door.ship({ account, epoch: 1n, table: "Entity", shipment: { epoch: 1n, name, commits } }, options);
+        return door.ship({ account, epoch: 1n, table: "Entity", shipment: { epoch: 1n, paired: 2n, name, commits } }, options);
       };
       const before = await late(1_000_000);
       assert.ok(before.ok, `${toHex(name)}: ${JSON.stringify(before)}`);

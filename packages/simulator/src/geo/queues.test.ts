@@ -181,7 +181,7 @@ test("queues: messages that are not shipped keep a drained primary from its end,
     // A PartitionName of the account that nobody uses.
     const name = Uint8Array.from([...accountKeys(account).low, 0x05, 0x02, 0x71, 0x00, 0x00]);
     const late = (sequence: bigint) => {
-      const shipment = { epoch: 1n, name, commits: [{ sequence, lastTicket: 1n, rows: [] }] };
+      const shipment = { epoch: 1n, paired: 2n, name, commits: [{ sequence, lastTicket: 1n, rows: [] }] };
       return door.ship({ account, epoch: 1n, table: "Message", shipment }, options);
     };
     unwrap(await late(1_000_000n));

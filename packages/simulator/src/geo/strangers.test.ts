@@ -72,10 +72,10 @@ for (const without of [[], ["geoPlacesVouched"]] as readonly RuleName[][]) {
       const refused = async (handles: readonly Handle[], { extentId, offsetBytes, lengthBytes }: Handle): Promise<string> => {
         const place: Place = { extentId: Number(extentId), offsetBytes: Number(offsetBytes), lengthBytes };
         const rows = [{ key: keyIn(name), value: encodeRow(blobSchema, { places: [place] }) }];
-        const shipment = { epoch: 1n, name, commits: [{ sequence: ++sequence, lastTicket: 1n, rows }], handles: [...handles] };
+        const shipment = { epoch: 1n, paired: 2n, name, commits: [{ sequence: ++sequence, lastTicket: 1n, rows }], handles: [...handles] };
         const shipped = await geo.ship({ account, epoch: 1n, table: "Blob", knownLevel, shipment }, options);
         const highKey = Uint8Array.from([...name.slice(0, -1), 0x01]);
-        const part = { epoch: 1n, sequence: ++sequence, lastTicket: 1n, lowKey: name, highKey, rows, handles: [...handles] };
+        const part = { epoch: 1n, paired: 2n, sequence: ++sequence, lastTicket: 1n, lowKey: name, highKey, rows, handles: [...handles] };
         const seeded = await geo.seed({ account, epoch: 1n, table: "Blob", knownLevel, part }, options);
         return [shipped, seeded].map((one) => (one.ok ? "applied" : one.failure.reason)).join();
       };
@@ -104,7 +104,7 @@ test("strangers: what another stamp ships outside of a PartitionName of its acco
     const value = encodeRow(blobSchema, { places: [] });
     const head = Uint8Array.from([...name, ...encodeKey([[0]])]);
     const reasonOf = async (of: Uint8Array, key: Uint8Array, bytes: Uint8Array = value): Promise<string> => {
-      const shipment = { epoch: 1n, name: of, commits: [{ sequence: 1n, lastTicket: 1n, rows: [{ key, value: bytes }] }] };
+      const shipment = { epoch: 1n, paired: 2n, name: of, commits: [{ sequence: 1n, lastTicket: 1n, rows: [{ key, value: bytes }] }] };
       const shipped = await geo.ship({ account, epoch: 1n, table: "Blob", knownLevel, shipment }, options);
       return shipped.ok ? "applied" : shipped.failure.reason;
     };

@@ -26,14 +26,16 @@ export function copyWordHandlers(
       if (!role.ok) return role;
       if (!ships(role.value)) return ok({});
       const tag = words.tagOf(held.value);
-      const { confirmed: isConfirmed } = words.seen(account, tag, role.value, confirmed);
-      return ok({ tag, ...((whole || isConfirmed === undefined) && { settings: held.value }) });
+      words.seen(account, tag, role.value, confirmed);
+      return ok({ tag, ...(whole && { settings: held.value }) });
     },
-    confirmCopy: async ({ account, epoch, tag, settings }, context) => {
+    confirmCopy: async ({ account, epoch, paired, tag, settings, replaces }, context) => {
       if (tag.length === 0) return refused("invalidArgument", "badRequest", `word about account ${account} without a tag`);
       if (settings?.keys.length === 0) return refused("invalidArgument", "badRequest", `settings of account ${account} without its keys`);
-      const confirmed = await roles.confirm(account, fromWire(epoch), tag, settings, at(context));
-      return confirmed.ok ? ok({ settingsWanted: !confirmed.value }) : confirmed;
+      const word = { epoch: fromWire(epoch), paired: paired === 0n ? undefined : fromWire(paired), tag, settings, replaces };
+      const other = await roles.confirm(account, word, at(context));
+      if (!other.ok) return other;
+      return ok(other.value === undefined ? {} : { settingsWanted: true, tag: other.value });
     },
     vouchForCopy: async ({ account, epoch, tag }, context) => {
       const vouched = await roles.vouch(account, fromWire(epoch), tag, at(context));

@@ -7,33 +7,39 @@
  * - A command is answered after its row is durable, and after front-ends have ceased to act on the row before (rule
  *   `geoCachedRolesEnd`). A process that did not write the row itself counts from its first look at it.
  */
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { emptyBytes, equalBytes, type Failed, levelAllows, neededLevels, type Outcome, ok, refused } from "@stamp/base";
 import {
   type AccountRole,
   answersFromMs,
   type CommandOrder,
   commandWaitMs,
-  decodeRole,
   encodeRole,
   type GeoPoint,
   obey,
   type RoleCommand,
   reportComplete,
   roleOf,
-  roleWithoutRow,
   seedingEnded,
 } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import { type Account, AccountSchema } from "@stamp/wire";
-import type { AccountOperation, AccountResult } from "../accounts/account-rows.ts";
 import { CopiesHere, type CopyFacts, type ToldCopy } from "./copies-here.ts";
 import { CopyWords } from "./copy-words.ts";
+import {
+  attemptsMax,
+  change,
+  type Execute,
+  type Held,
+  heldOf,
+  type NextRole,
+  putSettings,
+  sameSettings,
+  unknown,
+  write,
+} from "./role-rows.ts";
 import { type NamedRole, type ReadRoles, RolesHere } from "./roles-here.ts";
 import { levelUnheard, locationMayCarry } from "./settings-gate.ts";
-
-/** Runs an operation at the range of the account's row. */
-export type Execute = (operation: AccountOperation) => Promise<Outcome<AccountResult>>;
 
 /** Parts of the stamp that commands need. */
 export interface StampOfRoles {
@@ -47,13 +53,6 @@ export interface StampOfRoles {
   readonly queues: (account: string) => Promise<Outcome<readonly string[]>>;
   /** Lineage of the stamp's metadata store. */
   readonly lineage?: () => number;
-}
-
-/** The row as it was read; `account` undefined: there is none. */
-interface Held {
-  readonly account: Account | undefined;
-  /** Undefined: the stamp has never heard of the account. */
-  readonly role: AccountRole | undefined;
 }
 
 export interface Obeyed {
@@ -88,12 +87,6 @@ const restoredSince = (account: string) =>
     `the metadata store of this stamp was put back since account ${account} was copied here: its primary seeds the copy again, and the promotion follows`,
   );
 
-/** Returns the role after a change; the same one if nothing changes. */
-type NextRole = (role: AccountRole, account: Account) => AccountRole;
-
-type PutAccountInit = Extract<AccountOperation, { case: "putAccount" }>["value"];
-
-const attemptsMax = 8;
 /** Commands whose rows are remembered as written by this process; of a forgotten one the wait begins anew. */
 const writtenMax = 10_000;
 
@@ -305,14 +298,28 @@ export class RoleCommands {
     return copied;
   }
 
-  /** Word of the primary about the settings of the copy here. Without the settings they are those that the copy has confirmed. */
-  async confirm(name: string, epoch: number, tag: Uint8Array, settings: Account | undefined, execute: Execute): Promise<Outcome<boolean>> {
-    // By the row, not by what was confirmed: a copy that was removed and made again under the same role epoch has an empty one.
-    const known =
-      settings === undefined ? await this.#follows(name, epoch, execute, tag) : await this.#copySettings(name, epoch, settings, execute);
-    if (!known.ok) return settings === undefined && known.failure.reason === "conflict" ? ok(false) : known;
+  /**
+   * Word of the primary about the settings of the copy here. Answers with the tag of the copy's settings if it has others. A word with settings may
+   * be late: it replaces only what the copy had when it was asked for them (rule `geoKeysReplaceKnown`; docs/design/model/geo-keys.pml).
+   */
+  async confirm(name: string, word: SettingsWord, execute: Execute): Promise<Outcome<Uint8Array | undefined>> {
+    const { epoch, tag, settings } = word;
+    const held = await heldOf(name, execute);
+    if (!held.ok) return held;
+    const { role, account } = held.value;
+    const isOther = word.paired !== role?.paired && this.#world.rules.on("geoKeysReplaceKnown");
+    if (account === undefined || !followsUnder(role, epoch) || isOther) return notFollowed(name, epoch, role);
+    const has = this.words.tagOf(account);
+    if (!equalBytes(tag, has)) {
+      const isLate = !equalBytes(word.replaces, has) && this.#world.rules.on("geoKeysReplaceKnown");
+      if (settings === undefined || isLate) return ok(has);
+      if (!equalBytes(tag, this.words.tagOf(settings))) return refused("invalidArgument", "badRequest", "settings with the tag of others");
+      const expected = this.#world.rules.on("geoKeysReplaceKnown") ? account : undefined;
+      const copied = await putSettings(account, settings, expected, execute);
+      if (!copied.ok) return copied;
+    }
     this.words.said(name, epoch);
-    return ok(true);
+    return ok(undefined);
   }
 
   /** Word of the location service: the primary has the settings of `tag`, or, without a tag, the primary of the copy here answers it neither. */
@@ -327,8 +334,7 @@ export class RoleCommands {
     const held = await heldOf(name, execute);
     if (!held.ok) return held;
     const { role, account } = held.value;
-    const follows = (role?.role === "secondary" || role?.role === "unseeded") && role.epoch === epoch;
-    if (account === undefined || !follows) return notFollowed(name, epoch, role);
+    if (account === undefined || !followsUnder(role, epoch)) return notFollowed(name, epoch, role);
     return tag.length === 0 || equalBytes(tag, this.words.tagOf(account)) ? ok(account.geoRole) : otherSettings(name);
   }
 
@@ -336,16 +342,8 @@ export class RoleCommands {
     const held = await heldOf(name, execute);
     if (!held.ok) return held;
     const { role, account } = held.value;
-    if (account === undefined || (role?.role !== "secondary" && role?.role !== "unseeded") || role.epoch !== epoch)
-      return notFollowed(name, epoch, role);
-    const { geoRole } = account;
-    if (sameSettings(account, settings)) return ok(geoRole);
-    const value = { account: { ...settingsOf(settings), name, geoRole }, onlyIfAbsent: false, expectedGeoRole: geoRole };
-    const put = await execute({ case: "putAccount", value });
-    if (!put.ok) return put;
-    return put.value.case === "account"
-      ? ok(geoRole)
-      : refused("aborted", "conflict", `the role of account ${name} was changed meanwhile: ask again`);
+    if (account === undefined || !followsUnder(role, epoch)) return notFollowed(name, epoch, role);
+    return sameSettings(account, settings) ? ok(account.geoRole) : putSettings(account, settings, undefined, execute);
   }
 
   #writtenMs(name: string, { obeyed }: AccountRole, changed: boolean): number {
@@ -360,6 +358,21 @@ export class RoleCommands {
     return nowMs;
   }
 }
+
+/** Word of a primary about keys and settings. */
+export interface SettingsWord {
+  readonly epoch: number;
+  /** Number of the operation that began the copy; undefined: the rows of both stamps are of a release that did not know it. */
+  readonly paired: number | undefined;
+  readonly tag: Uint8Array;
+  /** Undefined: the copy is asked whether it has those of the tag. */
+  readonly settings?: Account | undefined;
+  /** Tag of the settings that are replaced. */
+  readonly replaces: Uint8Array;
+}
+
+const followsUnder = (role: AccountRole | undefined, epoch: number): boolean =>
+  (role?.role === "secondary" || role?.role === "unseeded") && role.epoch === epoch;
 
 function notFollowed(name: string, epoch: number, role: AccountRole | undefined): Failed {
   const is = role === undefined ? "has nothing of it" : `is ${role.role} of it under role epoch ${role.epoch}`;
@@ -376,65 +389,3 @@ const notOfPrimary = (name: string): Failed =>
     `account ${name} is not promoted here: this stamp has other keys and settings than the drained primary, which gives them again. ` +
       "If it goes on, a front-end of this stamp says what is not so: compare ./stamp account get at both stamps",
   );
-
-/** Part of an account that its copy shares with it. */
-const settingsOf = ({ keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes }: Account) => ({
-  keys,
-  delegationSecret,
-  serviceProperties,
-  configuredDigest,
-  encryptionScopes,
-});
-
-function sameSettings(a: Account, b: Account): boolean {
-  const [bare, wanted] = [a, b].map((one) => toBinary(AccountSchema, create(AccountSchema, settingsOf(one))));
-  return bare !== undefined && wanted !== undefined && equalBytes(bare, wanted);
-}
-
-const unknown = (name: string) => refused("notFound", "badRequest", `there is no account ${name}`);
-
-async function heldOf(name: string, execute: Execute): Promise<Outcome<Held>> {
-  const answer = await execute({ case: "getAccount", value: { account: name } });
-  if (!answer.ok) return answer;
-  if (answer.value.case !== "account") return ok({ account: undefined, role: undefined });
-  const account = answer.value.value;
-  const role = decodeRole(account.geoRole);
-  return role.ok ? ok({ account, role: role.value ?? roleWithoutRow }) : role;
-}
-
-/** False if the row is another one by now. */
-async function write(
-  name: string,
-  { account }: Held,
-  row: AccountRole,
-  settings: Account | undefined,
-  execute: Execute,
-): Promise<Outcome<boolean>> {
-  const geoRole = encodeRole(row);
-  if (settings === undefined && account !== undefined) return changed(name, account, geoRole, execute);
-  const put = { ...(settings === undefined ? {} : settingsOf(settings)), name, geoRole };
-  const value: PutAccountInit =
-    account === undefined ? { account: put, onlyIfAbsent: true } : { account: put, expectedGeoRole: account.geoRole };
-  const answer = await execute({ case: "putAccount", value });
-  return answer.ok ? ok(answer.value.case === "account" && answer.value.value.geoRole === geoRole) : answer;
-}
-
-async function changed(name: string, account: Account, geoRole: string, execute: Execute): Promise<Outcome<boolean>> {
-  const answer = await execute({ case: "changeAccount", value: { account: name, geoRole, expectedGeoRole: account.geoRole } });
-  return answer.ok ? ok(answer.value.case === "account") : answer;
-}
-
-async function change(name: string, next: NextRole, execute: Execute): Promise<Outcome<AccountRole>> {
-  for (let attempt = 0; attempt < attemptsMax; attempt++) {
-    const held = await heldOf(name, execute);
-    if (!held.ok) return held;
-    const { account, role } = held.value;
-    if (account === undefined || role === undefined) return unknown(name);
-    const wanted = next(role, account);
-    if (wanted === role) return ok(role);
-    const written = await changed(name, account, encodeRole(wanted), execute);
-    if (!written.ok) return written;
-    if (written.value) return ok(wanted);
-  }
-  return refused("aborted", "conflict", `the role of account ${name} is changed by others again and again`);
-}

@@ -6,7 +6,8 @@ import type { CallContext, Handlers, World } from "@stamp/ports";
 import { type AccountShippingSchema, type Accounts, fromWire, type ObeyRequest, RoleCommand, toWire } from "@stamp/wire";
 import type { AccountOperation, AccountResult } from "../accounts/account-rows.ts";
 import { type DivergedHere, type ForgottenHere, reportTrouble } from "./report-here.ts";
-import type { Execute, RoleCommands } from "./role-commands.ts";
+import type { RoleCommands } from "./role-commands.ts";
+import type { Execute } from "./role-rows.ts";
 import type { ShippingHere } from "./shipping-here.ts";
 
 type RoleHandlers = Pick<

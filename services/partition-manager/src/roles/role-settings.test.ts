@@ -5,7 +5,7 @@ import { create } from "@bufbuild/protobuf";
 import { unwrap } from "@stamp/base";
 import type { AccountRole } from "@stamp/geo";
 import { type Account, AccountSchema, EncryptionScopeSchema } from "@stamp/wire";
-import { account, alone, failure, peer, Stamp, settings } from "./testing/stamp-of-roles.ts";
+import { account, alone, confirm, failure, peer, Stamp, settings } from "./testing/stamp-of-roles.ts";
 
 test("role commands: from the level on, and before it is heard, no settings are taken from a location service, and a copy begins with none", async () => {
   for (const level of [4, undefined]) {
@@ -56,13 +56,13 @@ test("role commands: a copy without keys does not become secondary, also where a
   const complete = () => stamp.complete({ paired: 4 });
   assert.equal(unwrap(await complete()).role, "unseeded");
   const tag = stamp.commands.words.tagOf(settings);
-  assert.equal(unwrap(await stamp.commands.confirm(account, 1, tag, settings, stamp.execute)), true);
+  assert.equal(unwrap(await confirm(stamp, settings, { paired: 4 })), undefined);
   assert.deepEqual([held()?.keys, held()?.serviceProperties], [["a2V5"], { blob: "text" }]);
   assert.equal(unwrap(await complete()).role, "secondary");
   // The next copy is under the same role epoch, and has nothing of what this one had confirmed.
   unwrap(await stamp.obey({ kind: "remove", operation: 5 }));
   unwrap(await stamp.obey({ kind: "follow", operation: 6, epoch: 1, peer }));
-  const confirmed = async (given?: Account) => unwrap(await stamp.commands.confirm(account, 1, tag, given, stamp.execute));
+  const confirmed = async (given?: Account) => unwrap(await confirm(stamp, given ?? tag, { paired: 6 })) === undefined;
   assert.deepEqual([held()?.keys, await confirmed(), await confirmed(settings), await confirmed()], [[], false, true, true]);
 });
 
@@ -94,7 +94,7 @@ test("role commands: a location service vouches for the settings that the copy h
   const vouch = (of: Uint8Array) => stamp.commands.vouch(account, 1, of, stamp.execute);
   assert.equal(failure(await vouch(tag)), "failedPrecondition conflict", "the row is empty");
   assert.equal(words.servesForMs(account, 1), 0);
-  unwrap(await stamp.commands.confirm(account, 1, tag, settings, stamp.execute));
+  unwrap(await confirm(stamp, settings));
   stamp.nowMs += 40_000;
   assert.equal(words.servesForMs(account, 1), 20_000);
   assert.equal(failure(await vouch(words.tagOf(create(AccountSchema, { ...settings, keys: ["bmV3"] })))), "failedPrecondition conflict");
@@ -126,16 +126,15 @@ test("role commands: a copy is promoted with the settings of the drained primary
     stamp.restarted(off);
     unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }));
     const { words } = stamp.commands;
-    const confirm = (given: Account) => stamp.commands.confirm(account, 1, words.tagOf(given), given, stamp.execute);
-    unwrap(await confirm(settings));
+    unwrap(await confirm(stamp, settings));
     unwrap(await stamp.complete());
     const promote = { kind: "promote", operation: 3, peer, settingsTag: words.tagOf(settings) } as const;
     const keys = () => stamp.rows.get(account)?.keys;
     if (off === undefined) {
-      unwrap(await confirm(forged));
+      unwrap(await confirm(stamp, forged));
       assert.equal(failure(await stamp.obey(promote)), "unavailable notReady");
       assert.deepEqual([stamp.role?.role, keys()], ["secondary", forged.keys]);
-      unwrap(await confirm(settings));
+      unwrap(await confirm(stamp, settings));
     }
     // Between the comparison and the write.
     stamp.beforeWrite = () => {
@@ -148,6 +147,38 @@ test("role commands: a copy is promoted with the settings of the drained primary
     stamp.rows.set(account, { ...(stamp.rows.get(account) as Account), keys: ["cm90YXRlZA=="] });
     unwrap(await stamp.obey(promote));
     assert.deepEqual(keys(), ["cm90YXRlZA=="]);
+  }
+});
+
+test("role commands: settings that come late replace no later ones, and none of a later copy", async () => {
+  const rotated = create(AccountSchema, { ...settings, keys: ["cm90YXRlZA=="] });
+  for (const off of [undefined, "geoKeysReplaceKnown"] as const) {
+    const stamp = new Stamp();
+    stamp.level = 4;
+    stamp.restarted(off);
+    const { words } = stamp.commands;
+    const keys = () => stamp.rows.get(account)?.keys;
+    unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }));
+    const replaces = words.tagOf(stamp.rows.get(account) as Account);
+    // Two owners of the range push at once, and the word of one lies in a front-end that is stopped.
+    const late = () => confirm(stamp, settings, { replaces });
+    unwrap(await confirm(stamp, rotated, { replaces }));
+    unwrap(await late());
+    assert.deepEqual(keys(), off === undefined ? rotated.keys : settings.keys);
+    // Also between the comparison and the write.
+    if (off === undefined) {
+      const before = words.tagOf(rotated);
+      const third = create(AccountSchema, { ...settings, keys: ["dGhpcmQ="] });
+      stamp.beforeWrite = () => stamp.rows.set(account, { ...(stamp.rows.get(account) as Account), keys: third.keys });
+      assert.equal(failure(await confirm(stamp, settings, { replaces: before })), "aborted conflict");
+      assert.deepEqual(keys(), third.keys);
+    }
+    // The copy is given up and begun again under the same role epoch: its row is as empty as that of the first one was.
+    unwrap(await stamp.obey({ kind: "remove", operation: 3 }));
+    unwrap(await stamp.obey({ kind: "follow", operation: 4, epoch: 1, peer }));
+    const answer = await late();
+    assert.equal(failure(answer), off === undefined ? "failedPrecondition staleRoleEpoch" : "ok");
+    assert.deepEqual(keys(), off === undefined ? [] : settings.keys);
   }
 });
 

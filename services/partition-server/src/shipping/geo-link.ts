@@ -67,6 +67,7 @@ const pinTermMsMin = 1_000;
 const pinTermMsMax = 600_000;
 /** Part of a handle that is kept: no release gives more. */
 const macBytesMax = 32;
+const tagBytes = 32;
 
 type Options = Pick<CallOptions, "timeoutMs" | "signal">;
 
@@ -169,13 +170,13 @@ export class GeoLink implements ShippingLink, SeedLink, VersionsLink, DataLink {
     return told.ok ? readable(() => ({ lineage: fromWire(told.value.lineage) })) : told;
   }
 
-  /** Gives the other stamp keys and settings of the account, or word that they are as it confirmed them. True: it wants to have them. */
-  async pushSettings(word: MessageInitShape<typeof CopyWordSchema>, options: Options): Promise<Outcome<boolean>> {
-    const told = await this.#atDoor(
-      (transport, door) => transport.client(door, GeoDoor).pushSettings(word, options),
-      word.settings !== undefined,
-    );
-    return told.ok ? ok(told.value.settingsWanted) : told;
+  /**
+   * Gives the other stamp keys and settings of the account, or asks whether it has those of a tag. Answers with the tag of its own if they differ. Who
+   * is not proven to be that stamp may not confirm anything either.
+   */
+  async pushSettings(word: MessageInitShape<typeof CopyWordSchema>, options: Options): Promise<Outcome<Uint8Array | undefined>> {
+    const told = await this.#atDoor((transport, door) => transport.client(door, GeoDoor).pushSettings(word, options), true);
+    return told.ok ? ok(told.value.settingsWanted ? told.value.tag.slice(0, tagBytes) : undefined) : told;
   }
 
   /** Asks the new primary what its copy had. */

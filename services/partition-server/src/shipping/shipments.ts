@@ -182,7 +182,7 @@ export class Shipments {
   #options(
     { range }: Serving,
     partition: RangePartition,
-    said: Omit<ShippedWord, "account" | "table">,
+    said: Omit<ShippedWord, "account" | "table" | "mayBeOlder">,
     sent: readonly DataHandleMessage[],
     { deadlineMs }: CallContext,
   ) {
@@ -198,7 +198,7 @@ export class Shipments {
     const account = decodeKey(said.low, 1);
     const [[name] = []] = account.ok ? account.value : [];
     if (!account.ok || typeof name !== "string") return bad("keys of no account");
-    const refusal = notOfPrimary(this.#world, this.#roleOf(name), { ...said, account: name, table: range.table });
+    const refusal = notOfPrimary(this.#world, this.#roleOf(name), { ...said, account: name, table: range.table, mayBeOlder: !isVouched });
     if (refusal !== undefined) return refusal;
     const ticketsOf = isVouched && rules.on("geoTicketsApart") ? encodeKey(account.value) : undefined;
     return ok({ timeoutMs: Math.max(1, deadlineMs - clock.monotonicMs()), admits, ticketsOf });

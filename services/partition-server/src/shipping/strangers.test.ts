@@ -83,6 +83,7 @@ test("strangers: of a copy a server takes what its primary can have sent, and no
       ["Blob", { epoch: 10n ** 9n }, {}, "notReady"],
       ["Blob", { epoch: 4n }, {}, "notReady"],
       ["Entity", { paired: 8n }, {}, "notReady"],
+      ["Entity", { paired: 0n }, {}, "notReady"],
       ["Message", {}, {}, "badRequest"],
     ];
     for (const [table, said, numbers, reason] of refusals)

@@ -25,8 +25,10 @@ export interface ShippedWord {
   readonly high?: Uint8Array;
   /** Role epoch of the primary. */
   readonly epoch: number;
-  /** Number of the operation that began the copy; 0: an older primary does not say. */
+  /** Number of the operation that began the copy; 0: the primary's row or release does not know it. */
   readonly paired: number;
+  /** True if the primary's stamp may be of a release that does not name the operation: below feature level 4 of this stamp. */
+  readonly mayBeOlder: boolean;
   readonly lineage: number;
   /** Numbers of commits in the primary's log. */
   readonly sequences: readonly number[];
@@ -44,15 +46,17 @@ const bad = (message: string) => refused("invalidArgument", "badRequest", messag
 
 /** `role`: role of the account at this stamp; undefined: this server has heard none. Returns why nothing is taken; undefined: it may be. */
 export function notOfPrimary({ clock, rules }: World, role: AccountRole | undefined, word: ShippedWord): Failed | undefined {
-  const { account, table, low, high, epoch, paired } = word;
+  const { account, table, low, high, epoch, paired, mayBeOlder } = word;
   const keys = accountKeys(account);
   if (compareBytes(low, keys.low) < 0 || compareBytes(high ?? low, keys.high) > 0)
     return bad(`rows were shipped outside of account ${account}`);
   const taken = acceptsShipment(role, epoch, rules);
-  const isOtherCopy = paired > 0 && role?.paired !== undefined && paired !== role.paired;
+  const isOtherCopy = role?.paired !== undefined && paired !== role.paired && (paired > 0 || !mayBeOlder);
   if (!taken.ok || isOtherCopy) {
     const copy = `a copy of role epoch ${epoch}, begun by operation ${paired}`;
-    return refused("unavailable", "notReady", `this partition server has not heard that account ${account} has ${copy} here: try again`);
+    const older = paired > 0 ? "" : ", or change the primary's processes: a release before feature level 2 does not name the operation";
+    const message = `this partition server has not heard that account ${account} has ${copy} here: try again${older}`;
+    return refused("unavailable", "notReady", message);
   }
   if (!isShippedFor(role ?? {}, table)) return bad(`rows of table ${table} are not copied for account ${account}`);
   return fromTheFuture(clock.wallMs(), word);

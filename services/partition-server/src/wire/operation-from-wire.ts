@@ -57,6 +57,14 @@ type WireValue<Kind extends OperationKind> = Extract<WireKind, { readonly case: 
 /** Returns the value of an operation of this kind. Throws FailureError `badRequest`. */
 type FromWire<Kind extends OperationKind> = (value: WireValue<Kind>) => OperationValue<Kind>;
 
+const settingsOf = ({ keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes }: wire.Account) => ({
+  keys,
+  delegationSecret,
+  serviceProperties,
+  configuredDigest,
+  encryptionScopes: encryptionScopes.map(plainOf),
+});
+
 function convert(operation: wire.Operation | undefined): Operation {
   const kind = operation?.kind;
   if (kind?.case === undefined) throw missing("a kind");
@@ -78,11 +86,15 @@ const fromWireOf: { readonly [Kind in Exclude<OperationKind, PlainKind>]: FromWi
   readonly [Kind in PlainKind]?: FromWire<Kind>;
 } = {
   getAccount: ({ account }) => ({ account }),
-  putAccount: ({ account, onlyIfAbsent, expectedGeoRole }) => {
+  putAccount: ({ account, onlyIfAbsent, expectedGeoRole, expectedSettings }) => {
     if (!account) throw missing("an account");
-    const { name, keys, delegationSecret, serviceProperties, configuredDigest, createdMs, encryptionScopes, geoRole } = account;
-    const own = { keys, delegationSecret, serviceProperties, configuredDigest, encryptionScopes: encryptionScopes.map(plainOf), geoRole };
-    return { account: { name, ...own, createdMs: Number(createdMs) }, onlyIfAbsent, expectedGeoRole };
+    const { name, createdMs, geoRole } = account;
+    return {
+      account: { name, ...settingsOf(account), geoRole, createdMs: Number(createdMs) },
+      onlyIfAbsent,
+      expectedGeoRole,
+      expectedSettings: expectedSettings && settingsOf(expectedSettings),
+    };
   },
   listAccounts: (value) => value,
   changeAccount: changeOf,

@@ -87,6 +87,12 @@ export const geoRows: readonly FaultRow[] = [
     faults: ["link cut"],
   },
   {
+    fault: "keys that a primary has given arrive late, behind later ones or at a later copy of the account",
+    rules: ["geoKeysReplaceKnown"],
+    tests: ["services/partition-manager/src/roles/role-settings.test.ts", "services/partition-server/src/shipping/settings-push.test.ts"],
+    faults: ["slow links"],
+  },
+  {
     fault: "whoever holds a stamp reads the keys of an account that was removed from it",
     rules: ["geoRemovedKeepNoKeys"],
     tests: ["services/partition-manager/src/roles/role-settings.test.ts"],

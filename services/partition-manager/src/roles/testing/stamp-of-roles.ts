@@ -60,9 +60,17 @@ export class Stamp {
     this.beforeWrite = undefined;
     race?.();
     const held = this.rows.get(account);
-    const value = operation.value as { account: unknown; geoRole?: string; expectedGeoRole?: string; onlyIfAbsent?: boolean };
+    const value = operation.value as {
+      account: unknown;
+      geoRole?: string;
+      expectedGeoRole?: string;
+      onlyIfAbsent?: boolean;
+      expectedSettings?: Account;
+    };
     if (value.onlyIfAbsent && held) return answer(held);
     if (value.expectedGeoRole !== undefined && value.expectedGeoRole !== held?.geoRole) return error("ConditionNotMet");
+    if (value.expectedSettings?.keys.join() !== undefined && value.expectedSettings.keys.join() !== held?.keys.join())
+      return error("ConditionNotMet");
     const next = operation.case === "putAccount" ? create(AccountSchema, value.account as object) : { ...held, geoRole: value.geoRole };
     this.rows.set(account, next as Account);
     this.writes++;
@@ -92,4 +100,17 @@ export function alone(): Stamp {
   const stamp = new Stamp();
   stamp.rows.set(account, create(AccountSchema, { name: account, keys: ["a2V5"] }));
   return stamp;
+}
+
+/** Word of the primary: a tag, or settings in place of those that the copy has now. */
+export function confirm(
+  stamp: Stamp,
+  given: Account | Uint8Array,
+  fields: { readonly paired?: number; readonly replaces?: Uint8Array } = {},
+) {
+  const { words } = stamp.commands;
+  const held = stamp.rows.get(account);
+  const replaces = fields.replaces ?? (held === undefined ? new Uint8Array() : words.tagOf(held));
+  const word = given instanceof Uint8Array ? { tag: given } : { tag: words.tagOf(given), settings: given };
+  return stamp.commands.confirm(account, { epoch: 1, paired: fields.paired ?? 2, replaces, ...word }, stamp.execute);
 }

@@ -220,7 +220,7 @@ export type GetCopySettingsRequest = Message<"stamp.v1.GetCopySettingsRequest"> 
   confirmed: Uint8Array;
 
   /**
-   * True: the settings are answered also if the copy has confirmed them.
+   * True: the settings are answered, too: the copy has said that it has others.
    *
    * @generated from field: bool whole = 3;
    */
@@ -246,7 +246,7 @@ export type GetCopySettingsResponse = Message<"stamp.v1.GetCopySettingsResponse"
   tag: Uint8Array;
 
   /**
-   * The account with its keys and secrets; absent if the copy has confirmed them.
+   * The account with its keys and secrets; absent if they were not asked for.
    *
    * @generated from field: stamp.v1.Account settings = 2;
    */
