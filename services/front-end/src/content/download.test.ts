@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { concatBytes, FailureError, type Outcome, ok, refused } from "@stamp/base";
-import { NodeClock } from "@stamp/ports-node";
+import { NodeClock, NodeDigest } from "@stamp/ports-node";
 import type { ExtentReader } from "@stamp/stream-client";
 import type { BlobContent } from "@stamp/wire";
 import { BodyPieces, type DownloadPieces, ownPieces } from "./body-pieces.ts";
@@ -229,4 +229,22 @@ test("pieces: the memory of one is used again when the system has taken it, and 
   const small = pieces.copyOf(new Uint8Array(5).fill(4));
   pieces.taken(small);
   assert.ok(pieces.copyOf(new Uint8Array(5)).buffer !== small.buffer);
+});
+
+test("content in the clear of a row that names a key is refused, inline and in places", async () => {
+  for (const content of [{ ...contentFrom(0), places: [], inline: whole }, contentFrom(0)]) {
+    const download = new Download(content, 1000, {
+      reader: reader([]).fake,
+      clock: new NodeClock(),
+      budget: budgetOf(2_000).of({ account: "a", address: "1" }),
+      windowBytes: 400,
+      pieces: ownPieces(50),
+      readTimeoutMs: 1000,
+      again: async () => refused("aborted", "conflict", "changed"),
+      decrypting: { digest: new NodeDigest(), key: { bytes: new Uint8Array(32), sha256: new Uint8Array(32) } },
+    });
+    const opened = await download.open();
+    assert.ok(!opened.ok && /in the clear/.test(opened.failure.message), JSON.stringify(opened));
+    await download.return();
+  }
 });

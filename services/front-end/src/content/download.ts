@@ -17,7 +17,7 @@ import { fromWire } from "@stamp/wire";
 import type { ContentKey } from "../accounts/content-key.ts";
 import type { DownloadPieces } from "./body-pieces.ts";
 import type { ByteShare } from "./byte-budget.ts";
-import { decrypted, placeFromWire } from "./encryption.ts";
+import { decrypted, notEncrypted, placeFromWire } from "./encryption.ts";
 
 export interface DownloadOptions {
   readonly clock: Clock;
@@ -230,9 +230,13 @@ export class Download implements AsyncIterableIterator<Uint8Array>, HttpBody {
 
   async #open(): Promise<AsyncIterator<Uint8Array>> {
     const places = this.#from(this.#at) ?? (await this.#ask());
-    if (places instanceof Uint8Array) return one(places);
+    const { decrypting } = this.#options;
+    if (places instanceof Uint8Array) {
+      if (decrypting && places.length > 0) throw new FailureError(notEncrypted({ extentId: zeroExtentId, offsetBytes: 0 }).failure);
+      return one(places);
+    }
     const windowBytes = this.#takeAhead();
-    const { reader, readTimeoutMs, signal, decrypting } = this.#options;
+    const { reader, readTimeoutMs, signal } = this.#options;
     const run = windowBytes < this.#windowBytes ? clipPlaces(places, 0, windowBytes) : places;
     const options = { timeoutMs: readTimeoutMs, windowBytes, isBorrowed: true };
     const stored = withZeros(run.map(spanOf), (some) => reader.readPlaces(some, signal ? { ...options, signal } : options));

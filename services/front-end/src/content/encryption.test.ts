@@ -97,7 +97,7 @@ test("encryption: frozen bytes, which later releases decrypt; the key of a write
   assert.deepEqual(await readBack(places, [stored]), text);
 });
 
-test("encryption: any range of any pieces is decrypted, however the bytes arrive, with zeros and plain bytes between them", async () => {
+test("encryption: any range of any pieces is decrypted, however the bytes arrive, with zeros between them", async () => {
   const run = fc.asyncProperty(
     fc.uint8Array({ minLength: 1, maxLength: 200 }),
     fc.array(fc.nat(), { maxLength: 5 }),
@@ -210,4 +210,21 @@ test("units: no changed, moved, missing or foreign bit is decrypted, and nothing
   assert.equal(await refusedAfter(stored, places, otherKey), 0);
   const asStream = places.map(({ cipher, ...place }) => ({ ...place, ...(cipher && { cipher: { ...cipher, offsetBytes: 512 } }) }));
   assert.equal(await refusedAfter(first, asStream), 0, "a place that names another unit");
+});
+
+test("encryption: what lies in the clear is not given out under a key, in front of encrypted places or behind them", async () => {
+  const text = Uint8Array.from({ length: 600 }, (_, i) => i & 0xff);
+  const { pieces, places } = writtenInUnits(text, [], 9);
+  const planted = { extentId: 7, offsetBytes: 24, lengthBytes: 5 };
+  const stored = pieces.get(1) as Uint8Array;
+  const refusesClear = (error: unknown) => error instanceof FailureError && /in the clear/.test(error.failure.message);
+  await assert.rejects(readBack([planted, ...places], [utf8("plain"), stored]), refusesClear);
+  await assert.rejects(readBack([...places, planted], [stored, utf8("plain")]), refusesClear);
+  // The row says that the units were written as releases before did: their key has another purpose.
+  const asStream = places.map(({ cipher, ...place }) => ({ ...place, ...(cipher && { cipher: { salt: cipher.salt, offsetBytes: 0 } }) }));
+  const read = await readBack(asStream, [stored.subarray(0, 600)]);
+  assert.notEqual(toHex(read), toHex(text));
+  const changed = Uint8Array.from(stored.subarray(0, 600));
+  changed[0] = (changed[0] as number) ^ 1;
+  assert.equal((await readBack(asStream, [changed]))[0], (read[0] as number) ^ 1, "no tag proves the older format");
 });

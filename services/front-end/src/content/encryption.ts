@@ -11,11 +11,12 @@
  *   overwritten or staged again. What is sent twice within a write are the same encrypted bytes.
  * - The salt and the number of the first byte go with each place. A part of a place is decrypted without what lies before its first unit.
  * - No byte of a unit is given out before the tag has proved the unit: that it was encrypted under this key, at this number of this write.
+ * - Under a key nothing is given out that lies in the clear, but zeros where nothing was written: a row that says so was not written by a front-end.
  * - The customer's key is not kept: it lives as long as the request, and neither a row, a message to another process nor a log line has it.
  */
 import { create } from "@bufbuild/protobuf";
 import { assert, concatBytes, emptyBytes, FailureError, refused, utf8 } from "@stamp/base";
-import { type Cipher, type CipherUnits, type Place, saltBytes, spanOf, unitTagBytes } from "@stamp/objects";
+import { type Cipher, type CipherUnits, type Place, saltBytes, spanOf, unitTagBytes, zeroExtentId } from "@stamp/objects";
 import type { Digest, RunningCipher, World } from "@stamp/ports";
 import { CipherSchema, fromWire, initOf, PlaceSchema, toWire, type Cipher as WireCipher, type Place as WirePlace } from "@stamp/wire";
 import type { ContentKey } from "../accounts/content-key.ts";
@@ -200,6 +201,7 @@ interface Opening {
 function openingOf(digest: Digest, key: ContentKey, place: Place): Opening {
   const { cipher, lengthBytes } = place;
   if (cipher?.units !== undefined) return new UnitOpening(digest, key, place, cipher, cipher.units);
+  if (cipher === undefined && place.extentId !== zeroExtentId) throw new FailureError(notEncrypted(place).failure);
   const stream = cipher && cipherAt(digest, keyOfWrite(digest, key, cipher.salt, streamPurpose), cipher.offsetBytes);
   return {
     leftBytes: lengthBytes,
@@ -264,6 +266,10 @@ class UnitOpening implements Opening {
     return unit.subarray(Math.max(0, this.#from - begin), Math.min(unit.length, this.#to - begin));
   }
 }
+
+/** Refuses content in the clear of a blob whose content is encrypted: whoever has the disks could put it there. */
+export const notEncrypted = ({ extentId, offsetBytes }: Pick<Place, "extentId" | "offsetBytes">) =>
+  refused("internal", "damaged", `extent ${extentId} at ${offsetBytes}: bytes in the clear where the row of the blob names a key`);
 
 const unproven = ({ extentId, offsetBytes }: Place, at: number) =>
   refused(
