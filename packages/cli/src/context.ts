@@ -107,7 +107,7 @@ function loadOnce(command: Command, values: Partial<ClusterConfig>, withoutRecor
 export const orphansRun = ({ dataDir }: ClusterConfig, orphans: readonly ProcessIdentity[]): string =>
   `the supervisor of ${dataDir} is gone, but ${orphans.length} of its processes still run (pid ${orphans
     .map(({ pid }) => pid)
-    .join(", ")}). Stop them: ./stamp down --data ${dataDir}; or start it again, which replaces them: ./stamp up --data ${dataDir}`;
+    .join(", ")}). Stop them: ./stamp down; or start it again, which replaces them: ./stamp up`;
 
 /** Throws while anything runs on the configured data folder. */
 export function checkNothingRuns(config: ClusterConfig, otherwise: string): void {
@@ -136,7 +136,7 @@ export async function runningCluster(config: ClusterConfig): Promise<ClusterStat
       exitCodes.usage,
     );
   if (supervisor === undefined)
-    throw new CommandError(`no cluster runs on ${config.dataDir} (start one: ./stamp up --data ${config.dataDir})`, exitCodes.notRunning);
+    throw new CommandError(`no cluster runs on ${config.dataDir} (start one: ./stamp up)`, exitCodes.notRunning);
   try {
     return await control(folder.control, { do: "status" });
   } catch (error) {

@@ -73,3 +73,6 @@ export function toJson(value: unknown): string {
     2,
   );
 }
+
+/** Returns a path as one word of a shell. */
+export const word = (path: string): string => (/^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);

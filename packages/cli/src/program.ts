@@ -5,6 +5,7 @@
 import { Command, CommanderError } from "commander";
 import { CommandError, exitCodes } from "./exit.ts";
 import { nearest } from "./nearest.ts";
+import { adviseBy, warn } from "./say.ts";
 import { addWords } from "./top-level.ts";
 import { checkValues } from "./values.ts";
 
@@ -31,9 +32,10 @@ of stamp up: 9 an extent node with a disk in the data folder was not started; 13
   await addWords(program, argv.slice(2));
   checkValues(program);
   throwAtEnd(program);
+  program.hook("preAction", async (_program, asked) => adviseBy((await import("./health/place.ts")).adviceOf(asked)));
   const unknown = unknownWord(program, argv.slice(2));
   if (unknown !== undefined) {
-    console.error(`stamp: ${unknown}`);
+    warn(`stamp: ${unknown}`);
     process.exitCode = exitCodes.usage;
     return;
   }
@@ -102,7 +104,7 @@ async function tellError(error: unknown): Promise<void> {
     return;
   }
   if (error instanceof CommandError) {
-    console.error(`stamp: ${error.message}`);
+    warn(`stamp: ${error.message}`);
     process.exitCode = error.exitCode;
     return;
   }
@@ -113,13 +115,13 @@ async function tellError(error: unknown): Promise<void> {
   const { DiskError } = await import("@stamp/ports");
   const { inWords, isSystemError } = await import("@stamp/ports-node");
   if (error instanceof ConfigError || error instanceof StartError) {
-    console.error(`stamp: ${error.message}`);
+    warn(`stamp: ${error.message}`);
     process.exitCode = error instanceof ConfigError ? exitCodes.usage : exitCodes.failed;
   } else if (error instanceof DrillError) {
-    console.error(`stamp: ${error.message}`);
+    warn(`stamp: ${error.message}`);
     process.exitCode = error.isNotRunning ? exitCodes.notRunning : exitCodes.failed;
   } else if (isSystemError(error) || error instanceof DiskError || error instanceof FailureError) {
-    console.error(`stamp: ${error instanceof FailureError ? error.failure.message : inWords(error)}`);
+    warn(`stamp: ${error instanceof FailureError ? error.failure.message : inWords(error)}`);
     process.exitCode = exitCodes.failed;
   } else {
     throw error;

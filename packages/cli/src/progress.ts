@@ -7,6 +7,7 @@
  * - The terminal is never silent for longer than `saidEveryMs` while the work goes on.
  */
 import { endProcess, exitCodes } from "./exit.ts";
+import { warn } from "./say.ts";
 
 /** The first line comes after this time, in milliseconds. */
 const firstMs = 2_000;
@@ -28,7 +29,7 @@ export interface ProgressDoor {
 
 const terminal: ProgressDoor = {
   nowMs: () => performance.now(),
-  say: (line) => void process.stderr.write(`${line}\n`),
+  say: (line) => warn(line),
   every: (ms, work) => {
     const timer = setInterval(work, ms);
     return () => clearInterval(timer);

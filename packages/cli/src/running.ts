@@ -5,6 +5,7 @@ import { NodeDuty, type NodeInfo } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, configOf, runningCluster, withConfig } from "./context.ts";
 import { toJson } from "./print.ts";
+import { say, sayRaw } from "./say.ts";
 
 export type Transport = ReturnType<typeof ownTransport>;
 
@@ -43,5 +44,6 @@ export const make = (parent: Command, name: string, about: string): Command =>
 
 /** Prints what was found: as JSON for tools, else as text. */
 export function tell<T>(command: Command, found: T, text: (found: T) => string): void {
-  console.log(wantsJson(command) ? toJson(found) : text(found));
+  if (wantsJson(command)) sayRaw(toJson(found));
+  else say(text(found));
 }

@@ -379,7 +379,7 @@ export class Location {
       return refused(
         "alreadyExists",
         "conflict",
-        `stamp ${stamp.name} has account ${name} already, made by an attempt whose answer was lost or before that, and it is pinned there now: ./stamp account show ${name} --keys at the stamp tells its keys`,
+        `stamp ${stamp.name} has account ${name} already, made by an attempt whose answer was lost or before that, and it is pinned there now. Its keys, at the stamp: ./stamp account show ${name} --keys`,
       );
     this.#created += 1;
     const held = this.account(name);

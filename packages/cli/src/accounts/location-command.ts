@@ -179,7 +179,7 @@ export const leavesQueuesOut = "not copied: the location service runs a release 
 const copyText = (made: LocatedAccount | undefined): string =>
   made?.kind === "create" && made.target !== ""
     ? `being made at stamp ${made.target}: ./stamp geo status ${made.name}`
-    : `none yet: ./stamp geo protect ${made?.name ?? ""} makes one`;
+    : `none yet; make one: ./stamp geo protect ${made?.name ?? ""}`;
 
 export async function onLocation<T>(
   command: Command,
@@ -201,7 +201,7 @@ export async function onLocation<T>(
 /** For whom a location is new, or who forgot to say where it is. */
 const noLocation = (at: string): string =>
   `No location service runs at ${at}. It knows which of several stamps has which account; a stamp alone has none, and no copies of accounts. ` +
-  "Of ./stamp up --stamps: --data FOLDER; elsewhere: --at HOST:PORT --secret-file FILE (docs/guides/locations.md)";
+  "Stamps of one folder (./stamp up --stamps N): --data FOLDER; elsewhere: --at HOST:PORT --secret-file FILE (docs/guides/locations.md)";
 
 export async function everyAccount(transport: GrpcTransport, at: string): Promise<Outcome<LocatedAccount[]>> {
   const all: LocatedAccount[] = [];

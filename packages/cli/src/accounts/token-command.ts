@@ -19,6 +19,7 @@ import {
 import { type Caller, callers } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
+import { say, sayRaw, warn } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { accountName, number, oneOf } from "../values.ts";
 
@@ -49,7 +50,7 @@ export function addToken(program: Command): void {
     if (internal === true) {
       if (lastsMs > toolTokenMsMax)
         throw new CommandError(`--minutes: an internal token is good for a day at most (${toolTokenMsMax / 60_000})`, exitCodes.usage);
-      console.log(internalToken(configOf(command), as, Math.round(lastsMs)));
+      sayRaw(internalToken(configOf(command), as, Math.round(lastsMs)));
       return;
     }
     const accounts = configOf(command).accounts;
@@ -59,7 +60,7 @@ export function addToken(program: Command): void {
     if (name === undefined || usedKey === undefined)
       throw new CommandError(`no key of the account ${account} is known: give --key`, exitCodes.usage);
     const sign = (by: Uint8Array, message: Uint8Array): Uint8Array => createHmac("sha256", by).update(message).digest();
-    console.log(makeToken({ account: name, expiresMs: Date.now() + Math.round(lastsMs) }, Buffer.from(usedKey, "base64"), sign));
+    sayRaw(makeToken({ account: name, expiresMs: Date.now() + Math.round(lastsMs) }, Buffer.from(usedKey, "base64"), sign));
   });
 }
 
@@ -81,7 +82,7 @@ function internalToken(config: ClusterConfig, caller: Caller, lastsMs: number): 
     if (facts !== undefined) noteIssuedToken(current, facts, Date.now());
   } catch (error) {
     if (error instanceof ConfigError) throw new CommandError(error.message);
-    console.error(`the token is on no list and can't be revoked by itself: ${inWords(error, issuedTokensBeside(current))}`);
+    warn(`the token is on no list and can't be revoked by itself: ${inWords(error, issuedTokensBeside(current))}`);
   }
   return token;
 }
@@ -105,7 +106,7 @@ function addTokenList(command: Command): void {
     .action(() => {
       for (const { id, role, madeMs, endsMs, revoked } of withTokens(command, (secretFile) => issuedTokens(secretFile, Date.now()))) {
         const [made, ends] = [madeMs, endsMs].map((ms) => new Date(ms).toISOString());
-        console.log(`${id}  ${role}  made ${made}  until ${ends}${revoked ? "  revoked" : ""}`);
+        say(`${id}  ${role}  made ${made}  until ${ends}${revoked ? "  revoked" : ""}`);
       }
     });
   command
@@ -116,7 +117,7 @@ function addTokenList(command: Command): void {
         const folder = issuedTokensBeside(secretFile);
         if (!revokeIssuedToken(secretFile, id, Date.now()))
           throw new CommandError(`${folder} lists no token ${id}: stamp token list`, exitCodes.usage);
-        console.log(`${id} is revoked: processes that see ${folder} refuse it within 2 s; copy the folder to other hosts`);
+        say(`${id} is revoked: processes that see ${folder} refuse it within 2 s; copy the folder to other hosts`);
       });
     });
 }

@@ -4,6 +4,7 @@ import { isIP } from "node:net";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { configOf, withConfig } from "../context.ts";
+import { say } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { kindOf, whole } from "../values.ts";
 import type { PemPair } from "./certificates.ts";
@@ -37,7 +38,7 @@ async function initCerts(folder: string, hosts: readonly string[], days: number)
   const authority = await authorityIn(at, makeAuthority);
   const names = certificateHosts(hosts);
   writePair(at, "server", await makeServerCertificate(authority, names, Date.now(), days));
-  console.log(`certificate  ${at("server.pem")}
+  say(`certificate  ${at("server.pem")}
 key          ${at("server-key.pem")}
 authority    ${at("ca.pem")}
 names        ${names.join(", ")}

@@ -10,6 +10,7 @@ import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { toJson } from "../print.ts";
 import { withProgress } from "../progress.ts";
+import { say, sayRaw } from "../say.ts";
 import { oneOf, whole } from "../values.ts";
 import type { PemPair } from "./certificates.ts";
 
@@ -195,9 +196,9 @@ function servedAt(address: string, operator: PeerFiles): Promise<string | undefi
 
 export function tellIssued(json: boolean | undefined, folder: string, issued: readonly Issued[], then: string): void {
   if (json === true) {
-    console.log(toJson({ folder, issued }));
+    sayRaw(toJson({ folder, issued }));
     return;
   }
   const lines = issued.map(({ uri, endsAt }) => `  ${uri}, until ${endsAt.slice(0, 10)}`);
-  console.log([`certificates  ${folder}`, ...(lines.length === 0 ? ["  nothing was missing"] : lines), then].join("\n"));
+  say([`certificates  ${folder}`, ...(lines.length === 0 ? ["  nothing was missing"] : lines), then].join("\n"));
 }

@@ -15,6 +15,7 @@ import type { Command } from "commander";
 import { CommandError, checkNothingRuns, configOf, exitCodes, withConfig } from "../context.ts";
 import { scrapeText } from "../health/guide.ts";
 import { table, toJson } from "../print.ts";
+import { say, sayRaw, warn } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { oneOf } from "../values.ts";
 import { checkRoleSettings, roleSettings, unknownSettings } from "./role-settings.ts";
@@ -29,10 +30,10 @@ export function addConfig(program: Command): void {
   withConfig(show).action(async (role: RoleName | undefined, _options, command: Command) => {
     const values = configOf(command);
     const json = command.opts<{ json?: boolean }>().json === true;
-    for (const line of await unknownSettings(process.env)) console.error(`stamp: ${line}`);
+    for (const line of await unknownSettings(process.env)) warn(`stamp: ${line}`);
     await checkRoleSettings(values);
     if (role !== undefined) await showRole(values, role, json);
-    else if (json) console.log(toJson({ ...values, accounts: values.accounts.map((each) => ({ name: each.name, keys: "…" })) }));
+    else if (json) sayRaw(toJson({ ...values, accounts: values.accounts.map((each) => ({ name: each.name, keys: "…" })) }));
     else showAll(values);
   });
   addForget(config);
@@ -40,7 +41,7 @@ export function addConfig(program: Command): void {
   withConfig(prometheus).action((_options, command: Command) => {
     const values = configOf(command);
     const { processes } = planCluster(values, readClusterRecord(values.dataDir));
-    process.stdout.write(scrapeText(processes));
+    sayRaw(scrapeText(processes).trimEnd());
   });
 }
 
@@ -60,12 +61,12 @@ function addForget(config: Command): void {
     }
     const left = Object.fromEntries(Object.entries(record.config).filter(([key]) => !keys.includes(key)));
     writeClusterRecord(dataDir, { ...record, config: left });
-    console.log(`${dataDir} does not remember ${keys.join(", ")} any more`);
+    say(`${dataDir} does not remember ${keys.join(", ")} any more`);
   });
 }
 
 function checkedStopped(config: ClusterConfig): ClusterConfig {
-  checkNothingRuns(config, `the cluster of ${config.dataDir} runs: stop it first, ./stamp down --data ${config.dataDir}`);
+  checkNothingRuns(config, `the cluster of ${config.dataDir} runs: stop it first: ./stamp down`);
   return config;
 }
 
@@ -76,15 +77,15 @@ function showAll(values: ClusterConfig): void {
       : typeof values[key] === "object"
         ? JSON.stringify(values[key])
         : String(values[key] ?? "-");
-  console.log(
+  say(
     table(
       ["KEY", "VALUE", "FLAG", "ENVIRONMENT"],
       configKeys.map((key) => [key, show(key), flagName(key), environmentName(key)]),
     ),
   );
-  console.log("\nMeaning");
-  for (const key of configKeys) console.log(`  ${key}: ${clusterConfigSchema.shape[key].description ?? ""}`);
-  console.log(`
+  say("\nMeaning");
+  for (const key of configKeys) say(`  ${key}: ${clusterConfigSchema.shape[key].description ?? ""}`);
+  say(`
 File: stamp.config.json, a JSON object with these keys. A flag wins over the environment, that over the file, the file over what the data folder remembers.
 ${rememberedIn(values.dataDir)}
 What \`roles\` can give to processes of a role: ./stamp config show ROLE (${roles.join(", ")})`);
@@ -100,18 +101,18 @@ function rememberedIn(dataDir: string): string {
 async function showRole(values: ClusterConfig, role: RoleName, json: boolean): Promise<void> {
   const settings = await roleSettings(values, role);
   if (json) {
-    console.log(toJson(settings));
+    sayRaw(toJson(settings));
     return;
   }
-  console.log(
+  say(
     table(
       ["KEY", "VALUE", "DEFAULT"],
       settings.map(({ key, value, byDefault }) => [key, value, byDefault]),
     ),
   );
-  console.log("\nMeaning");
-  for (const { key, meaning } of settings) console.log(`  ${key}: ${meaning}`);
-  console.log(
+  say("\nMeaning");
+  for (const { key, meaning } of settings) say(`  ${key}: ${meaning}`);
+  say(
     `\nGiven in stamp.config.json: {"roles":{"${role}":{"KEY":VALUE}}}, or by --roles or STAMP_ROLES as JSON; holds from the next start on.`,
   );
 }

@@ -107,7 +107,7 @@ export function refuseDrain(
   if (!held || left >= config.copies) return undefined;
   return (
     `without it ${counted(left, "extent node")} would take replicas, and copies is ${config.copies}: its replicas have nowhere to go. ` +
-    "Add a host first: name it in the topology, and ./stamp up -d --host NAME on it"
+    "Add a host first: name it in the topology, and start it there: ./stamp up -d --host NAME --data DIR"
   );
 }
 
@@ -124,14 +124,15 @@ function drain(command: Command, name: string, wait: boolean): Promise<NodeInfo[
     if (why !== undefined) throw new CommandError(why);
     const serving = (await known(inspector, nodes)).filter(({ duty }) => duty !== NodeDuty.DECOMMISSIONED);
     const begun = await each(serving, ({ nodeId }) => setDuty(inspector, nodeId, NodeDuty.DRAINING));
-    return wait ? each(begun, ({ nodeId }) => untilEmpty(inspector, nodeId, `drain ${nodeId} --wait`)) : begun;
+    return wait ? each(begun, ({ nodeId }) => untilEmpty(inspector, nodeId, `./stamp node drain ${nodeId} --wait`)) : begun;
   });
 }
 
 function drainedText(name: string, nodes: readonly NodeInfo[]): string {
   const left = nodes.filter(({ replicas }) => replicas > 0n);
   const waits = left.flatMap(({ nodeId, blocked }) => blocked.map((why) => `\n  ${nodeId}: ${why}`));
-  if (left.length === 0) return `the extent nodes of ${name} hold nothing: it can be stopped for as long as you want (./stamp down on it)`;
+  if (left.length === 0)
+    return `the extent nodes of ${name} hold nothing: it can be stopped for as long as you want (there: ./stamp down --data DIR)`;
   return `${name} is being emptied; wait for it: ./stamp host drain ${name} --wait; stop it: ./stamp host undrain ${name}${waits.join("")}`;
 }
 
@@ -157,7 +158,7 @@ async function remove(command: Command, name: string): Promise<NodeInfo[]> {
 
 function removedText(name: string, { topology }: ClusterConfig, gone: readonly NodeInfo[]): string {
   return `${name} is removed: ${gone.map(({ nodeId }) => nodeId).join(", ") || "no extent node"} will never be used again, and ${topology} has forgotten the host.
-Now: stop it if it runs (./stamp down on it); copy the topology to the other hosts; take its member out of etcd (etcdctl member remove)
+Now: stop it if it runs (there: ./stamp down --data DIR); copy the topology to the other hosts; take its member out of etcd (etcdctl member remove)
 and its address out of etcdEndpoints. The other hosts forget its lock service at their next start.`;
 }
 

@@ -11,7 +11,7 @@ const withRoles = (given: unknown) =>
 const refusals: readonly [unknown, RegExp][] = [
   [
     { "partition-manager": { splitbytes: 5 } },
-    /roles\.partition-manager\.splitbytes: no such key \(\.\/stamp config show partition-manager /,
+    /roles\.partition-manager\.splitbytes: no such key \(all of them: \.\/stamp config show partition-manager\)/,
   ],
   [{ "partition-manager": { splitBytes: "much" } }, /roles\.partition-manager\.splitBytes: .*number/],
   [{ "partition-manager": { moveRatio: 0.5 } }, /roles\.partition-manager\.moveRatio: /],

@@ -99,7 +99,7 @@ async function problemsOf(config: ClusterConfig, role: RoleName): Promise<readon
     if (ofEachProcess.has(key)) return [`roles.${role}.${key}: each process is given its own`];
     if (key === "masterKey") return [`roles.${role}.${key}: the data folder would remember it; give masterKeyFile or masterKeyCommand`];
     if (key in schema.shape || ofAll.has(key)) return [];
-    return [`roles.${role}.${key}: no such key (./stamp config show ${role} lists them)`];
+    return [`roles.${role}.${key}: no such key (all of them: ./stamp config show ${role})`];
   });
   if (keys.length > 0) return keys;
   const described = new Map(describeKeys(schema).map(({ key, type }) => [key, type]));

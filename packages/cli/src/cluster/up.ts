@@ -10,7 +10,6 @@ import {
   control,
   DataFolder,
   detach,
-  homeFolder,
   missingPeer,
   nodesLeftOut,
   outgoingRemark,
@@ -34,6 +33,7 @@ import { CommandError, configOf, exitCodes, orphansRun, root, withConfig } from 
 import { endProcess } from "../exit.ts";
 import { copiesIn, copyText, newestCopy, restoreCommand } from "../health/newest-copy.ts";
 import { connectionLines, endpointLines, processTable } from "../print.ts";
+import { say, warn } from "../say.ts";
 import { hasSeveral, severalIn, stampsMax, stampsMin } from "../stamps/several.ts";
 import { deleteStamps, stopStamps } from "../stamps/stamps-commands.ts";
 import { upStamps } from "../stamps/up-stamps.ts";
@@ -64,7 +64,7 @@ export function addUp(program: Command): void {
         return;
       }
       checkHost(config, isFirst(command));
-      for (const line of await unknownSettings(process.env)) console.error(`stamp: ${line}`);
+      for (const line of await unknownSettings(process.env)) warn(`stamp: ${line}`);
       await checkRoleSettings(config);
       checkCertificate(config);
       checkPeers(config);
@@ -84,17 +84,17 @@ export function addUp(program: Command): void {
     const folder = new DataFolder(config.dataDir);
     const { supervisor, orphans } = folder.running();
     if (orphans.length > 0) {
-      console.log(`the supervisor of ${config.dataDir} is gone; stopping what it left: pid ${orphans.map(({ pid }) => pid).join(", ")}`);
+      say(`the supervisor of ${config.dataDir} is gone; stopping what it left: pid ${orphans.map(({ pid }) => pid).join(", ")}`);
       await folder.stopOrphans(config.stopTimeoutMs);
-      console.log("stopped");
+      say("stopped");
       return;
     }
     if (supervisor === undefined) {
-      console.log(`no cluster runs on ${config.dataDir}`);
+      say(`no cluster runs on ${config.dataDir}`);
       return;
     }
     await control(folder.control, { do: "stop" });
-    console.log("stopped");
+    say("stopped");
   });
 
   withConfig(topLevel(program, "reset").option("--yes", "do it"), ["dataDir"]).action(async (_options, command: Command) => {
@@ -103,14 +103,13 @@ export function addUp(program: Command): void {
     if (several !== undefined) {
       checkYes(command, config.dataDir);
       deleteStamps(several);
-      console.log(`deleted what was stored in ${config.dataDir}`);
+      say(`deleted what was stored in ${config.dataDir}`);
       return;
     }
     const folder = new DataFolder(config.dataDir);
     const { supervisor, orphans } = folder.running();
     if (orphans.length > 0) throw new CommandError(orphansRun(config, orphans));
-    if (supervisor !== undefined)
-      throw new CommandError(`a cluster runs on ${config.dataDir}; stop it first: ./stamp down${configHint(config.dataDir)}`);
+    if (supervisor !== undefined) throw new CommandError(`a cluster runs on ${config.dataDir}; stop it first: ./stamp down`);
     if (!existsSync(join(config.dataDir, "stamp.json")) && !existsSync(join(config.dataDir, "run"))) {
       throw new CommandError(`${config.dataDir} holds no stamp`);
     }
@@ -118,7 +117,7 @@ export function addUp(program: Command): void {
     // A start in this moment must not begin beside what is deleted.
     await folder.whileHeld(() => deleteStored(config.dataDir));
     removeIfEmpty(join(config.dataDir, "run"));
-    console.log(`deleted what was stored in ${config.dataDir}`);
+    say(`deleted what was stored in ${config.dataDir}`);
   });
 }
 
@@ -159,9 +158,9 @@ function tellRemembered(config: ClusterConfig): void {
   if (new DataFolder(config.dataDir).supervisor() !== undefined) return;
   const record = readClusterRecord(config.dataDir);
   const remembered = rememberedLine(record, config);
-  if (remembered !== undefined) console.log(remembered);
-  for (const line of changesSince(record, config)) console.log(line);
-  for (const line of remarks(config)) console.error(`stamp: ${line}`);
+  if (remembered !== undefined) say(remembered);
+  for (const line of changesSince(record, config)) say(line);
+  for (const line of remarks(config)) warn(`stamp: ${line}`);
 }
 
 /** Extent nodes with a disk in the folder that this start leaves out. */
@@ -222,10 +221,10 @@ async function upForeground(command: Command): Promise<void> {
     onEvent: tellEvent,
     onStopping: (why) => {
       stopping = true;
-      console.log(`\nstopping (${why}) …`);
+      say(`\nstopping (${why}) …`);
     },
   });
-  console.log(`starting ${running.supervisor.plan.processes.length} processes …`);
+  say(`starting ${running.supervisor.plan.processes.length} processes …`);
   await untilReady(
     config,
     () => running.supervisor.status(),
@@ -235,7 +234,7 @@ async function upForeground(command: Command): Promise<void> {
   if (!stopping) tellReady(config, running.supervisor.status(), startMs, "Ctrl-C stops it; the data stay.");
   await running.stopped;
   await transport.close();
-  console.log("stopped");
+  say("stopped");
   await endProcess();
 }
 
@@ -251,12 +250,12 @@ const waitsForStamp = ({ processes }: Pick<ClusterStatus, "processes">): boolean
 async function tellLostStore(status: ClusterStatus, { topology, host, roles }: ClusterConfig): Promise<void> {
   const { dataDir } = status;
   if (topology !== undefined)
-    console.error(
+    warn(
       `stamp: the metadata store holds no stamp. If this stamp is new, start one host so, once: ./stamp up --host ${host} --init. ` +
         "If it is not, its metadata are lost: do not say --init",
     );
   const copy = newestCopy({ processes: [], copies: await copiesIn(dataDir) });
-  console.error(
+  warn(
     copy === undefined
       ? "stamp: no copy of the metadata was found on the extent nodes of this folder (docs/guides/metadata.md)"
       : `stamp: ${copyText(copy, Date.now())}.\nPut it back: ${restoreCommand(copy, dataDir, roles["lock-service"]?.metadataStore === "etcd")}`,
@@ -267,11 +266,9 @@ async function upDetached(command: Command, readyTimeoutMs: number): Promise<voi
   const config = configOf(command);
   const startMs = performance.now();
   let status = await detach(config, root, isFirst(command));
-  console.log(`starting ${status.processes.length} processes in the background …`);
+  say(`starting ${status.processes.length} processes in the background …`);
   process.once("SIGINT", () => {
-    console.error(
-      `\nleft. The cluster goes on starting: ./stamp status${configHint(config.dataDir)}; stop it: ./stamp down${configHint(config.dataDir)}`,
-    );
+    warn(`\nleft. The cluster goes on starting: ./stamp status; stop it: ./stamp down`);
     void endProcess(exitCodes.left);
   });
   const path = new DataFolder(config.dataDir).control;
@@ -292,25 +289,18 @@ async function upDetached(command: Command, readyTimeoutMs: number): Promise<voi
   );
   clearInterval(asking);
   if (!isReady) {
-    console.error(processTable(status));
+    warn(processTable(status));
     if (isStoreLost(status)) {
       await tellLostStore(status, config);
       throw new CommandError("the metadata store is lost or damaged, and nothing is served until it is put back", exitCodes.notReady);
     }
     throw new CommandError(
-      `not ready after ${readyTimeoutMs / 1_000} s; it goes on trying. Logs: ${join(config.dataDir, "logs")}; stop it: ./stamp down${configHint(config.dataDir)}`,
+      `not ready after ${readyTimeoutMs / 1_000} s; it goes on trying. Logs: ${join(config.dataDir, "logs")}; stop it: ./stamp down`,
       exitCodes.notReady,
     );
   }
-  tellReady(
-    config,
-    status,
-    startMs,
-    `stop it:  ./stamp down${configHint(config.dataDir)}   see it:  ./stamp status${configHint(config.dataDir)}`,
-  );
+  tellReady(config, status, startMs, `stop it:  ./stamp down   see it:  ./stamp status`);
 }
-
-const configHint = (dataDir: string): string => (dataDir === join(homeFolder, ".stamp") ? "" : ` --data ${dataDir}`);
 
 const endOf = ({ lastExit }: ProcessStatus): string => (lastExit === "" ? "" : ` (ended with ${lastExit})`);
 
@@ -334,7 +324,7 @@ async function untilReady(config: ClusterConfig, status: () => ClusterStatus, ga
         )
         .join("; ");
       if (waiting !== toldLast) {
-        console.log(`  ${waiting}`);
+        say(`  ${waiting}`);
         const lost = isStoreLost(now) || waitsForStamp(now);
         if (lost && !toldLost) await tellLostStore(now, config);
         toldLost ||= lost;
@@ -347,11 +337,11 @@ async function untilReady(config: ClusterConfig, status: () => ClusterStatus, ga
 
 function tellEvent(supervisor: Supervisor, name: string, event: ProcessEvent): void {
   if (event.kind === "exited" && !event.asked) {
-    console.log(`${name} ended unasked (${event.how}); starting it again`);
+    say(`${name} ended unasked (${event.how}); starting it again`);
     const said = supervisor.tail(name, 8);
-    if (said !== "" && !supervisor.ready) console.log(said.replaceAll(/^/gm, "    "));
+    if (said !== "" && !supervisor.ready) say(said.replaceAll(/^/gm, "    "));
   }
-  if (event.kind === "started" && supervisor.process(name)?.restarts) console.log(`${name} runs again, pid ${event.pid}`);
+  if (event.kind === "started" && supervisor.process(name)?.restarts) say(`${name} runs again, pid ${event.pid}`);
 }
 
 /** Tells that what was started serves. "Ready" is only a cluster of which no node is left out: `up` ends with another code without one. */
@@ -361,7 +351,7 @@ function tellReady(config: ClusterConfig, status: ClusterStatus, startMs: number
   const conclusion =
     leftOut.length === 0 ? `ready ${took}` : `${status.processes.length} processes serve ${took}; NOT STARTED: ${leftOut.join(", ")}`;
   if (leftOut.length > 0) process.exitCode = exitCodes.leftOut;
-  console.log(`
+  say(`
 ${processTable(status)}
 
 ${conclusion}
@@ -374,5 +364,5 @@ ${connectionLines(status)}
 data:  ${status.dataDir}
 ${how}`);
   // Again, because the first time is far above now.
-  for (const line of remarks(config)) console.error(`stamp: ${line}`);
+  for (const line of remarks(config)) warn(`stamp: ${line}`);
 }

@@ -6,6 +6,7 @@ import { CommandError } from "../context.ts";
 import { fragmentLines, repairOf } from "../nodes/node-commands.ts";
 import { withProgress } from "../progress.ts";
 import { inspect, make, tell } from "../running.ts";
+import { warn } from "../say.ts";
 import { extentTable } from "../status/status.ts";
 import { topLevel } from "../top-level.ts";
 import { whole } from "../values.ts";
@@ -74,7 +75,7 @@ function addDecode(coding: Command): void {
         const begun = await inspector.change((manager, timeoutMs) => manager.replicateExtent({ extentId }, { timeoutMs }));
         const { profile, pause, afterSeconds } = await statusOf(inspector);
         if (profile !== "" && pause === undefined)
-          console.error(`stamp: the policy codes it again after ${afterSeconds} s; to keep its replicas: ./stamp coding pause`);
+          warn(`stamp: the policy codes it again after ${afterSeconds} s; to keep its replicas: ./stamp coding pause`);
         return wait ? untilReplicated(inspector, begun, extentId) : begun;
       });
       tell(command, decoded, (one) => extentTable({ extents: [one] }));

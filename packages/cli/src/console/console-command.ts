@@ -8,6 +8,7 @@ import { inWords, NodeClock, NodeRandom, serveHttp } from "@stamp/ports-node";
 import type { Command } from "commander";
 import { CommandError, configOf, root, withConfig } from "../context.ts";
 import { gather } from "../health/gather.ts";
+import { say, warn } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { kindOf, oneOf } from "../values.ts";
 import { consoleHandler } from "./console-handler.ts";
@@ -80,10 +81,10 @@ async function serveConsole(config: ClusterConfig, listen: string, role: Console
     },
   );
   const link = (): string => `http://${door.address}/#sign-in=${sessions.makeLink(role)}`;
-  console.log(`Console of ${composeCluster() === undefined ? config.dataDir : "the containers"}\n  ${link()}`);
-  console.log("The link signs in one browser, once, within ten minutes. Enter prints another link; Ctrl-C stops the console.");
+  say(`Console of ${composeCluster() === undefined ? config.dataDir : "the containers"}\n  ${link()}`);
+  say("The link signs in one browser, once, within ten minutes. Enter prints another link; Ctrl-C stops the console.");
   const lines = createInterface({ input: process.stdin });
-  lines.on("line", () => console.log(`  ${link()}`));
+  lines.on("line", () => say(`  ${link()}`));
   const running = live.run();
   await new Promise<void>((resolve) => {
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
@@ -122,7 +123,7 @@ function auditOf(config: ClusterConfig): (who: string, what: string, result: str
         appendFileSync(path, line, { mode: 0o600 });
       }
     } catch (error) {
-      console.error(`stamp: the audit log can't be written: ${inWords(error)}`);
+      warn(`stamp: the audit log can't be written: ${inWords(error)}`);
     }
   };
 }

@@ -59,7 +59,7 @@ export function consoleHandler(parts: ConsoleParts): HttpHandler {
     // An event source sends no headers of its own.
     const key = request.headers["x-stamp-key"] ?? url.searchParams.get("key") ?? "";
     const session = parts.sessions.find(token, key);
-    if (session === undefined) return said(401, "no session: ./stamp console prints a link that signs in");
+    if (session === undefined) return said(401, "no session; a link that signs in: ./stamp console");
     if (request.method === "POST" && url.pathname === "/api/sign-out") {
       parts.sessions.close(token);
       parts.audit(session.name, "sign-out", "done");
@@ -69,7 +69,7 @@ export function consoleHandler(parts: ConsoleParts): HttpHandler {
     if (isData && session.role === "read")
       return said(
         403,
-        "this session may look at the stamp, not at what is stored in it: ./stamp console without --role read prints a link",
+        "this session may look at the stamp, not at what is stored in it; a link to that, without --role read: ./stamp console",
       );
     if (request.method === "POST" && url.pathname === "/api/ticket") {
       const what = await textOf(request);
@@ -97,7 +97,10 @@ async function signIn(request: HttpRequest, { sessions, audit }: ConsoleParts): 
   const opened = body === undefined ? undefined : sessions.open(body);
   if (opened === undefined) {
     audit(request.remoteAddress, "sign-in", "refused");
-    return said(403, "the link was used before, or is older than ten minutes: press Enter where ./stamp console runs, for another link");
+    return said(
+      403,
+      "the link was used before, or is older than ten minutes: for another link press Enter in the terminal of the console (./stamp console)",
+    );
   }
   audit(opened.session.name, "sign-in", "done");
   return json(200, { key: opened.key }, { "Set-Cookie": cookieOf(opened.token, request) });

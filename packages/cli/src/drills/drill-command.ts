@@ -16,6 +16,7 @@ import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { endProcess } from "../exit.ts";
 import { table, toJson } from "../print.ts";
+import { say, sayRaw } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { oneOf, whole } from "../values.ts";
 import { addOwnDrills, exitCodeOf } from "./own-commands.ts";
@@ -28,9 +29,9 @@ export function addDrill(program: Command): void {
     .option("--json", "for tools")
     .action((options: { json?: boolean }) => {
       if (options.json === true)
-        console.log(toJson([...drills, ...ownDrills].map((each) => ({ name: each.name, about: each.about, holdUpAimMs: aimOf(each) }))));
+        sayRaw(toJson([...drills, ...ownDrills].map((each) => ({ name: each.name, about: each.about, holdUpAimMs: aimOf(each) }))));
       else
-        console.log(
+        say(
           table(
             ["DRILL", "WRITES HELD UP (AIM)", "WHAT IT DOES"],
             [
@@ -44,7 +45,7 @@ export function addDrill(program: Command): void {
     .command("explain")
     .argument("<name>", "of `drill list`", oneOf([...drills, ...ownDrills].map(({ name }) => name)))
     .description("what a drill does, step by step, how it is judged, and the terms of its lines")
-    .action((name: string) => console.log(explain(name) ?? unknownDrill(name)));
+    .action((name: string) => say(explain(name) ?? unknownDrill(name)));
   addOwnDrills(drill);
   addRun(drill);
 }
@@ -79,8 +80,8 @@ function addRun(drill: Command): void {
     const wanted = wantedOf(names, options);
     const reports: DrillReport[] = [];
     for (const each of wanted) reports.push(await runOne(each, options, command));
-    if (options.json === true) console.log(toJson(reports.length === 1 ? reports[0] : reports));
-    else if (reports.length > 1) console.log(reports.map(({ conclusion }) => conclusion).join("\n"));
+    if (options.json === true) sayRaw(toJson(reports.length === 1 ? reports[0] : reports));
+    else if (reports.length > 1) say(reports.map(({ conclusion }) => conclusion).join("\n"));
     // Signal handlers and sockets of the drill's own supervisor must not keep the process.
     await endProcess(
       exitCodeOf(
@@ -94,7 +95,7 @@ function addRun(drill: Command): void {
 function wantedOf(names: readonly string[], { compose, json }: RunOptions): readonly Drill[] {
   const left = drills.filter(({ cluster }) => compose === true && cluster !== undefined);
   if (names.includes("all")) {
-    if (left.length > 0 && json !== true) for (const { name } of left) console.log(`${name} is left out: ${notOnCompose}\n`);
+    if (left.length > 0 && json !== true) for (const { name } of left) say(`${name} is left out: ${notOnCompose}\n`);
     return drills.filter((each) => !left.includes(each));
   }
   const named = left.find(({ name }) => names.includes(name));
@@ -107,14 +108,14 @@ const notOnCompose =
 
 async function runOne(drill: Drill, options: RunOptions, command: Command): Promise<DrillReport> {
   const told = options.json !== true;
-  if (told) console.log(`${drill.name}: ${drill.about}`);
+  if (told) say(`${drill.name}: ${drill.about}`);
   const target = await targetOf(drill, options, command);
   try {
     const unfit = options.attach === true ? await drill.unfit?.(target) : undefined;
     if (unfit !== undefined) throw new CommandError(`${drill.name} can't run here: ${unfit}`);
-    const onEntry = told ? (entry: Parameters<typeof entryText>[0]): void => console.log(entryText(entry)) : undefined;
+    const onEntry = told ? (entry: Parameters<typeof entryText>[0]): void => say(entryText(entry)) : undefined;
     const report = await runDrill(drill, target, { ...(onEntry === undefined ? {} : { onEntry }), ranges: Number(options.ranges) });
-    if (told) console.log(summary(report));
+    if (told) say(summary(report));
     return report;
   } finally {
     await target.close();
@@ -126,7 +127,7 @@ async function targetOf(drill: Drill, options: RunOptions, command: Command): Pr
   if (options.compose === true) return attachCompose(drill.roles === undefined ? {} : { roles: drill.roles });
   if (options.attach === true) {
     if (drill.roles !== undefined && options.json !== true)
-      console.log(`  this drill is meant for a cluster with the settings ${JSON.stringify(drill.roles)}`);
+      say(`  this drill is meant for a cluster with the settings ${JSON.stringify(drill.roles)}`);
     return attach(configOf(command));
   }
   const flags = Object.fromEntries(Object.entries(command.opts<Record<string, unknown>>()).filter(([name]) => !ofThisCommand.has(name)));

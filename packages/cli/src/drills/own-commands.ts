@@ -17,6 +17,7 @@ import {
 import type { Command } from "commander";
 import { endProcess, exitCodes } from "../exit.ts";
 import { toJson } from "../print.ts";
+import { say, sayRaw } from "../say.ts";
 import { whole } from "../values.ts";
 import { damageRoles, runDamageDrill } from "./damage-drill.ts";
 
@@ -47,10 +48,11 @@ function addGeoDrill(drill: Command, name: (typeof geoDrillNames)[number]): void
         largeBlobs: Number(largeBlobs),
         keep: keep === true,
         onEntry: (entry) => {
-          if (json !== true) console.log(entryText(entry));
+          if (json !== true) say(entryText(entry));
         },
       });
-      console.log(json === true ? toJson(report) : geoSummary(report));
+      if (json === true) sayRaw(toJson(report));
+      else say(geoSummary(report));
       await endProcess(exitCodeOf([report.verdict], strict === true));
     });
 }
@@ -90,10 +92,10 @@ function addSlowClients(drill: Command): void {
       const target = await (compose === true ? attachCompose() : own());
       try {
         const report = await runSlowClientsDrill(target, Number(seconds) * 1_000, (line) => {
-          if (json !== true) console.log(`  ${line}`);
+          if (json !== true) say(`  ${line}`);
         });
-        if (json === true) console.log(toJson(report));
-        else console.log(slowClientsText(report));
+        if (json === true) sayRaw(toJson(report));
+        else say(slowClientsText(report));
         process.exitCode = exitCodeOf([report.verdict], strict === true);
       } finally {
         await target.close();
@@ -123,12 +125,12 @@ function addDamage(drill: Command): void {
       const target = await (compose === true ? attachCompose({ roles: damageRoles }) : own());
       try {
         const report = await runDamageDrill(target, (line) => {
-          if (json !== true) console.log(line);
+          if (json !== true) say(line);
         });
-        if (json === true) console.log(toJson(report));
+        if (json === true) sayRaw(toJson(report));
         else {
           const { steps, readBack } = report;
-          console.log(endOf("damage", report.broken, `${steps.length} kinds of damage were mended, ${readBack} blobs read back`));
+          say(endOf("damage", report.broken, `${steps.length} kinds of damage were mended, ${readBack} blobs read back`));
         }
         process.exitCode = report.ok ? 0 : exitCodes.promiseBroken;
       } finally {
@@ -160,10 +162,11 @@ function addHistories(drill: Command): void {
             workMs: Number(seconds) * 1_000,
             ...(seed === undefined ? {} : { seed: Number(seed) }),
             onEntry: (entry) => {
-              if (json !== true) console.log(entryText(entry));
+              if (json !== true) say(entryText(entry));
             },
           });
-          console.log(json === true ? toJson(report) : historiesSummary(report));
+          if (json === true) sayRaw(toJson(report));
+          else say(historiesSummary(report));
           process.exitCode = report.ok ? 0 : exitCodes.promiseBroken;
         } finally {
           await target.close();

@@ -7,9 +7,9 @@ import { type ClusterConfig, DataFolder, type StampInspector } from "@stamp/clus
 import type { Transport } from "@stamp/ports";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
-import { table, toJson } from "../print.ts";
+import { table } from "../print.ts";
 import { withProgress } from "../progress.ts";
-import { inspect, wantsJson } from "../running.ts";
+import { inspect, tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
 import { compare, type Problem, problemKey } from "./compare.ts";
 import { type Gathered, gatherRunning, gatherStopped, type Rebuilt, rebuildStopped } from "./gather.ts";
@@ -38,7 +38,7 @@ export function addFsck(program: Command): void {
   withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
     const { deep = false, rebuild = false, node } = command.opts<{ deep?: boolean; rebuild?: boolean; node?: string }>();
     const report = await fsck(command, { deep, rebuild, node });
-    console.log(wantsJson(command) ? toJson(report) : fsckText(report));
+    tell(command, report, fsckText);
     process.exitCode = report.problems.length === 0 ? 0 : exitCodes.failed;
   });
 }

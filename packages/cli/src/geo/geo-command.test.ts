@@ -170,7 +170,7 @@ test("geo failover: a forced one ends when the copy is primary, and says which L
   assert.equal(ran.error, undefined);
   const kept =
     "acme: Last Sync Time 2026-11-26T10:00:00.999Z: acknowledged writes that were begun before it are kept, later ones may be lost";
-  assert.ok(ran.out.includes(`${kept}. ./stamp geo diverged acme lists them when north-1 is back; south-1 takes writes\n`), ran.out);
+  assert.ok(ran.out.includes(`${kept}. When north-1 is back, see them: ./stamp geo diverged acme; south-1 takes writes\n`), ran.out);
   [begun, states] = [forced, [{ ...acme, operation: 5n }]];
   assert.match((await stamp("geo", "failover", "acme", "--forced", "--accept-loss")).error?.message ?? "", /was taken back/);
   const { acceptedSyncMs: _, ...unknown } = promoted;
@@ -412,7 +412,7 @@ test("account create, geo protect and account migrate --with-queues: ask for tha
   [begun, states] = [{ ...alone, kind: "protect", step: "following", target: "south-1" }, [acme]];
   assert.match(
     (await stamp("geo", "protect", "acme", "--to", "south-1", "--with-queues")).error?.message ?? "",
-    /has begun, and queues are not copied: the location service runs a release that copies no queues.* geo give-up acme takes it back/,
+    /has begun, and queues are not copied: the location service runs a release that copies no queues.* To take it back: .*geo give-up acme/,
   );
   [begun, states] = [{ ...draining, kind: "migrate", queues: true }, [{ ...over, secondary: "" }]];
   assert.equal((await stamp("account", "migrate", "acme", "--to", "south-1", "--with-queues")).error, undefined);

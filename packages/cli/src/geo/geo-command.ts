@@ -178,7 +178,7 @@ function lossText(account: LocatedAccount): string {
     synced === null
       ? "Last Sync Time is not known: what is lost is not known either"
       : `Last Sync Time ${synced}: acknowledged writes that were begun before it are kept, later ones may be lost`;
-  const listed = step === "demoting" ? `. ./stamp geo diverged ${name} lists them when ${secondary} is back; ${stamp} takes writes` : "";
+  const listed = step === "demoting" ? `. When ${secondary} is back, see them: ./stamp geo diverged ${name}; ${stamp} takes writes` : "";
   return `${name}: ${kept}${listed}`;
 }
 

@@ -162,7 +162,7 @@ test("geo diverged --get: it is run at the deposed stamp: elsewhere the command 
     report = none;
     assert.match(
       await message("--get", "photos/a", "--out", out),
-      /no report about account acme. Run the command on a host of the stamp that was deposed, with its --data: .\/stamp geo diverged acme names it/,
+      /no report about account acme. Run the command on a host of the stamp that was deposed, with its --data; which stamp: .\/stamp geo diverged acme/,
     );
   }
   for (const elsewhere of [

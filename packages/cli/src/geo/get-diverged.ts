@@ -83,8 +83,8 @@ export async function getDiverged(command: Command, { account, get, out }: Wante
 }
 
 const noReport = (account: string): string =>
-  `this stamp has no report about account ${account}. Run the command on a host of the stamp that was deposed, with its --data: ` +
-  `./stamp geo diverged ${account} names it`;
+  `this stamp has no report about account ${account}. Run the command on a host of the stamp that was deposed, with its --data; ` +
+  `which stamp: ./stamp geo diverged ${account}`;
 
 /** Returns what the stamp answered. Throws with what to do if it refused. */
 function told<T>(outcome: Outcome<T>): T {

@@ -44,7 +44,7 @@ export async function operate(
     const client = locationAt(transport, at);
     const begun = await begin(client);
     if (begun.ok && withQueues === true && !begun.value.queues)
-      throw new CommandError(`the ${what} has begun, and queues are ${leavesQueuesOut}. ./stamp geo give-up ${account} takes it back`);
+      throw new CommandError(`the ${what} has begun, and queues are ${leavesQueuesOut}. To take it back: ./stamp geo give-up ${account}`);
     const orElse = otherwise === "" ? "" : `. ${otherwise}`;
     if (!begun.ok && orElse !== "") return { ok: false, failure: { ...begun.failure, message: `${begun.failure.message}${orElse}` } };
     if (!begun.ok || command.opts<{ wait?: boolean }>().wait === false) return begun;

@@ -59,7 +59,7 @@ export interface AskerFacts {
 
 /** Words for commands that help: where the stamp is, and how it was started. */
 export interface Place {
-  /** Data folder of this host; `inContainers` for containers. */
+  /** Data folder of this host; `inContainers` for containers; empty if commands need not, or cannot, name one. */
   readonly dataDir: string;
   /** Name of this host in the topology; undefined without one. */
   readonly host: string | undefined;
@@ -71,6 +71,8 @@ export interface Place {
   readonly container: string;
   /** Services of the compose file, by the name of their process, where the two differ. */
   readonly services: Readonly<Record<string, string>>;
+  /** Options with which a command reaches the location service, e.g. ` --data /srv/two`; empty if they are not known. */
+  readonly location: string;
 }
 
 /** Answer of the leading stream manager. */

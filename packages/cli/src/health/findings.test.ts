@@ -302,7 +302,15 @@ describe("findings: what is not known is not told as down", () => {
 
   it("in pods what helps is for kubectl, of no kind for docker", () => {
     const services = { "front-end-0": "shop-front-end-0.shop-front-end", "partition-server-1": "shop-partition-server-1.shop" };
-    const place = { dataDir: inContainers, host: undefined, hostDirs: {}, compose: "kubectl", container: "shop-front-end-0", services };
+    const place = {
+      dataDir: inContainers,
+      host: undefined,
+      hostDirs: {},
+      compose: "kubectl",
+      container: "shop-front-end-0",
+      services,
+      location: "",
+    };
     for (const { help } of Object.values(kinds)) assert.doesNotMatch(helpAt(help, place), /docker/);
     const gone = withProcess("partition-server-1", { answer: undefined, pid: null, state: "not answering", absence: "gone" });
     const inPods: Change = (facts) => ({ ...facts, setUp: undefined, place });
@@ -329,8 +337,9 @@ describe("findings: what is not known is not told as down", () => {
       compose: "docker compose",
       container: "front-end-1",
       services: {},
+      location: " --data '/else where'",
     };
     for (const { help } of Object.values(kinds))
-      for (const [command] of helpAt(help, place).matchAll(/\.\/stamp [a-z][^;,&()]*/g)) assert.match(command, /--data \/else where/);
+      for (const [command] of helpAt(help, place).matchAll(/\.\/stamp [a-z][^;,&()]*/g)) assert.match(command, /--data '\/else where'/);
   });
 });

@@ -13,10 +13,8 @@ import {
   composeCluster,
   control,
   DataFolder,
-  inContainers,
   ownCredential,
   type ProcessStatus,
-  readTopology,
   secretFilesOf,
 } from "@stamp/cluster";
 import type { Transport } from "@stamp/ports";
@@ -26,8 +24,8 @@ import { plannedCluster, processesElsewhere } from "../cluster/planned-cluster.t
 import { CommandError, exitCodes } from "../exit.ts";
 import { silentTogether } from "./certain.ts";
 import type { Absence, PartitionLayerFacts, ProcessAnswer, ProcessFacts, StampFacts, StreamLayerFacts } from "./facts.ts";
-import { kubectl } from "./help-text.ts";
 import { copiesIn } from "./newest-copy.ts";
+import { placeOf } from "./place.ts";
 import { setUpFacts } from "./set-up-facts.ts";
 
 /** Since the start of the command line: the answer is there within two seconds, whatever was dead or paused. */
@@ -66,7 +64,7 @@ export async function gather(config: ClusterConfig, transport: Transport, gather
   const { supervisor, orphans } = new DataFolder(config.dataDir).running();
   const alone = config.topology === undefined;
   if (supervisor === undefined && orphans.length === 0 && alone)
-    throw new CommandError(`no cluster runs on ${config.dataDir} (start one: ./stamp up --data ${config.dataDir})`, exitCodes.notRunning);
+    throw new CommandError(`no cluster runs on ${config.dataDir} (start one: ./stamp up)`, exitCodes.notRunning);
   const told = supervisor === undefined ? Promise.resolve(undefined) : askSupervisor(config, ask, leftMs());
   const first = await Promise.race([told, pause(supervisorFirstMs)]);
   const cluster = withOtherHosts(first, config);
@@ -89,21 +87,9 @@ export async function gather(config: ClusterConfig, transport: Transport, gather
 }
 
 /** Facts about this command itself. */
-function about(config: ClusterConfig, { dataDir, processes }: Cluster): Pick<StampFacts, "asker" | "place"> {
+function about(config: ClusterConfig, cluster: Cluster): Pick<StampFacts, "asker" | "place"> {
   const secretFile = secretFilesOf(config).current;
-  const { env } = process;
-  const compose = env.STAMP_COMPOSE ?? (env.KUBERNETES_SERVICE_HOST === undefined ? "docker compose" : kubectl);
-  // A command in a pod has the pod's name, but not what its first process exported.
-  const container = env.STAMP_NAME ?? (compose === kubectl ? env.POD_NAME : undefined) ?? "front-end-1";
-  const hosts = config.topology === undefined ? {} : readTopology(config.topology).hosts;
-  const hostDirs = Object.fromEntries(Object.entries(hosts).map(([name, host]) => [name, host.dataDir ?? ".stamp"]));
-  const services = Object.fromEntries(
-    dataDir === inContainers ? processes.map(({ name, grpc }) => [name, grpc.slice(0, grpc.lastIndexOf(":"))]) : [],
-  );
-  return {
-    asker: { secretFile, problem: secretProblem(config, secretFile) },
-    place: { dataDir, host: config.host, hostDirs, compose, container, services },
-  };
+  return { asker: { secretFile, problem: secretProblem(config, secretFile) }, place: placeOf(config, cluster) };
 }
 
 function secretProblem(config: ClusterConfig, secretFile: string): string {

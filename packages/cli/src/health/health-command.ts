@@ -6,6 +6,7 @@ import { composeCluster, ownTransport } from "@stamp/cluster";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { toJson } from "../print.ts";
+import { say, sayRaw } from "../say.ts";
 import { severalIn } from "../stamps/several.ts";
 import { healthOfStamps } from "../stamps/stamps-commands.ts";
 import { topLevel } from "../top-level.ts";
@@ -40,7 +41,8 @@ export function addHealth(program: Command): void {
       if (watch === undefined) {
         const facts = await gather(config, transport, { view: false });
         const health = healthOf(facts);
-        console.log(json ? toJson(health) : healthText(health));
+        if (json) sayRaw(toJson(health));
+        else say(healthText(health));
         process.exitCode = exitCodeOf[health.state];
       } else await watchHealth(config, transport, everyMsOf(watch), json);
     } finally {
@@ -70,8 +72,8 @@ async function watchHealth(
     const now = JSON.stringify([health.state, health.findings.map(({ code, subject }) => `${code} ${subject}`).sort()]);
     if (now !== before) {
       const at = new Date(facts.nowMs).toISOString();
-      if (json) console.log(JSON.stringify({ at, ...health }));
-      else console.log(`${before === "" ? "" : "\n"}${at}\n${healthText(health)}`);
+      if (json) sayRaw(JSON.stringify({ at, ...health }));
+      else say(`${before === "" ? "" : "\n"}${at}\n${healthText(health)}`);
     }
     before = now;
     await new Promise((resolve) => setTimeout(resolve, everyMs));

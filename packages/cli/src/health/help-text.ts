@@ -1,11 +1,28 @@
-/** Commands that help, written so that they reach the stamp they were printed for: its data folder, host, compose file and project. */
+/**
+ * Commands in words for people, written so that they reach the stamp they were printed for: its data folder, host, compose file and project, or
+ * its location service.
+ */
 import { inContainers } from "@stamp/cluster";
+import { word } from "../print.ts";
+import { topLevelWords } from "../top-level.ts";
 import type { Place } from "./facts.ts";
 
-/** A command in a text: until a mark, or the end. */
-const ourCommand = /\.\/stamp ([^;,&()→`]*[^;,&()→`\s.])/g;
+/** A command in a text: until a mark, two spaces or the end. What follows it in a sentence needs a mark before it (say.test.ts). */
+const ending = /((?:[^\s;,&()→`|<.:]|[.:](?=\S)|[^\S\n](?!\s))*[^\s;,&()→`|<.:])/;
+/** The command as texts name it. The package is built with `stamp` here, as in all texts. */
+export const ourName = "./stamp";
+export const ourCommand = new RegExp(
+  `(?<![\\w./-])${ourName.replace(".", "\\.")} (?=(?:${topLevelWords.join("|")})\\b)${ending.source}`,
+  "g",
+);
+/** The command that reads the log of a process. */
+const logOf = new RegExp(`${ourName.replace(".", "\\.")} logs --role (\\S+) --data DATA`, "g");
 /** Commands of the supervisor, which containers do not have. */
 const supervised = /^(up|down|reset)\b/;
+/** Commands that ask a location service. */
+const ofLocation = /^(geo|location|account migrate)\b|^account create\b.*--location/;
+/** Commands that ask no stamp. */
+const ofNoStamp = /^drill (list|explain)\b/;
 
 /** Value of `Place.compose` in pods. */
 export const kubectl = "kubectl";
@@ -13,29 +30,45 @@ export const kubectl = "kubectl";
 /** Returns the command that starts a container again; `helpAt` names its compose file and project. */
 export const startAgain = (name: string): string => `start it: docker compose up -d ${name}`;
 
-/** `host`: where the command is to be carried out; undefined for here. */
+/** Writes what helps with a finding: DATA is the data folder, also of another host. `host`: where it is to be carried out; undefined for here. */
 export function helpAt(help: string, place: Place, host?: string): string {
   const { dataDir, hostDirs } = place;
-  if (dataDir === inContainers) return place.compose === kubectl ? inPods(help, place) : inCompose(help, place);
-  const folder = (host === undefined ? undefined : hostDirs[host]) ?? dataDir;
-  const there = help.replaceAll(ourCommand, (command, words: string) => (/--data\b/.test(words) ? command : `${command} --data DATA`));
-  return `${host === undefined || host === place.host ? "" : `on host ${host}: `}${there.replaceAll("DATA", folder)}`;
+  if (dataDir === inContainers) return commandsAt(help, place).replaceAll("DATA", "/data");
+  const folder = (host === undefined ? undefined : hostDirs[host]) ?? dataDir ?? "";
+  const there = commandsAt(help, { ...place, dataDir: folder });
+  return `${host === undefined || host === place.host ? "" : `on host ${host}: `}${there.replaceAll("DATA", word(folder))}`;
 }
 
-function inCompose(help: string, { compose, container, services }: Place): string {
-  return help
-    .replaceAll(/\.\/stamp logs --role (\S+) --data DATA/g, "docker compose logs --tail 50 $1")
+/** Writes the commands in a text, and leaves those as they are that say their place. Written again, the text stays the same. */
+export function commandsAt(text: string, place: Place): string {
+  if (place.dataDir === inContainers) return place.compose === kubectl ? inPods(text, place) : inCompose(text, place);
+  const data = place.dataDir === "" ? "" : ` --data ${word(place.dataDir)}`;
+  return text.replaceAll(ourCommand, (command, words: string) => {
+    if (/ --(data|at|help)\b/.test(words) || ofNoStamp.test(words)) return command;
+    return `${command}${ofLocation.test(words) ? place.location : data}`;
+  });
+}
+
+/** A command inside of the container that asked. */
+const within = (words: string, run: string, command: string): string =>
+  supervised.test(words) || ofNoStamp.test(words) ? command : `${run} stamp ${words.replace(/ --data DATA$/, "")}`;
+
+function inCompose(text: string, { compose, container, services, location }: Place): string {
+  return text
+    .replaceAll(logOf, "docker compose logs --tail 50 $1")
     .replaceAll("in DATA/logs", "in what docker compose logs prints")
     .replaceAll(ourCommand, (command, words: string) =>
-      supervised.test(words) ? command : `docker compose exec ${container} stamp ${words.replace(/ --data DATA$/, "")}`,
+      ofLocation.test(words) && !container.startsWith("location")
+        ? command
+        : within(ofLocation.test(words) ? `${words}${location}` : words, `docker compose exec ${container}`, command),
     )
-    .replaceAll(/\bdocker compose\b([^;&()]*)/g, (_command, words: string) => {
+    .replaceAll(/\bdocker compose\b([^;&()\n]*)/g, (command, words: string) => {
+      if (compose !== "docker compose" && command.startsWith(compose)) return command;
       // Behind `stamp` are names of processes, before it those of services.
       const [before = "", ...inside] = words.split(/(?= stamp )/);
       const service = before.replaceAll(/[a-z]+-[a-z]+-\d+/g, (name) => services[name] ?? name);
       return `${compose}${service}${inside.join("")}`;
-    })
-    .replaceAll("DATA", "/data");
+    });
 }
 
 /** Pods have no compose file: the cluster starts them again, and the chart says how many there are. */
@@ -53,10 +86,9 @@ function inPods(help: string, { container, services }: Place): string {
       (_text, name: string) => `see why it does not run: kubectl describe pod ${podOf(name)}`,
     )
     .replaceAll(/docker compose rm -sf [\w-]+/g, "fewer extent nodes in the values of the chart (docs/guides/deploy.md)")
-    .replaceAll(/\.\/stamp logs --role (\S+) --data DATA/g, (_text, name: string) => `kubectl logs --tail 50 ${podOf(name)}`)
+    .replaceAll(logOf, (_text, name: string) => `kubectl logs --tail 50 ${podOf(name)}`)
     .replaceAll("in DATA/logs", "in what kubectl logs prints")
     .replaceAll(ourCommand, (command, words: string) =>
-      supervised.test(words) ? command : `kubectl exec ${own} -- stamp ${words.replace(/ --data DATA$/, "")}`,
-    )
-    .replaceAll("DATA", "/data");
+      ofLocation.test(words) ? command : within(words, `kubectl exec ${own} --`, command),
+    );
 }

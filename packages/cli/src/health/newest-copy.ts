@@ -7,6 +7,7 @@
 import { readdirSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
+import { word } from "../print.ts";
 import { seconds } from "./counted.ts";
 import { factAt, numberAt, type StampFacts } from "./facts.ts";
 
@@ -119,6 +120,3 @@ export function restoreCommand({ node, path }: MetadataCopy, dataDir: string | u
 }
 
 const migrateCommand = "metadata migrate --to etcd --replace";
-
-/** A path as one word of a shell. */
-const word = (path: string): string => (/^[\w./@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);

@@ -7,6 +7,7 @@ import { readdirSync } from "node:fs";
 import { composeCluster, DataFolder, roles } from "@stamp/cluster";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
+import { advised, warn } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { kindOf, NotExpected, oneOf } from "../values.ts";
 import { isAtLeast, type LogEntry, type LogLevel, logLevels, personText, toolText } from "./log-entry.ts";
@@ -55,7 +56,7 @@ async function showLogs(folder: DataFolder, options: LogsOptions): Promise<void>
   if (logs.sources.length === 0) throw new CommandError(noLogs(folder, logs.namesThere(), options.role ?? []));
   const chosen = (entries: Iterable<LogEntry>): Iterable<LogEntry> =>
     least === undefined ? entries : Iterator.from(entries).filter((entry) => isAtLeast(entry, least));
-  const text = (entry: LogEntry): string => (json ? toolText(entry) : personText(entry, logs.width));
+  const text = (entry: LogEntry): string => (json ? toolText(entry) : advised(personText(entry, logs.width)));
   const present = chosen(inOrder(logs.sources));
   let shown = await print(lines === undefined ? present : lastOf(present, lines), text);
   while (follow) {
@@ -63,9 +64,9 @@ async function showLogs(folder: DataFolder, options: LogsOptions): Promise<void>
     logs.lookForMore();
     shown += await print(chosen(inOrder(logs.sources)), text);
     for (const name of logs.mayHaveMissed())
-      console.error(`stamp: the log of ${name} was rotated more than once since it was read; lines may be missing`);
+      warn(`stamp: the log of ${name} was rotated more than once since it was read; lines may be missing`);
   }
-  if (shown === 0) console.error(`stamp: no line in ${folder.logs} is as asked for (${logs.sources.length} logs were read)`);
+  if (shown === 0) warn(`stamp: no line in ${folder.logs} is as asked for (${logs.sources.length} logs were read)`);
 }
 
 /** The logs of a folder, those that appear later among them. */

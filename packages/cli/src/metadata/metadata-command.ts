@@ -23,6 +23,7 @@ import { CommandError, checkNothingRuns, closeNewFiles, configOf, exitCodes, wit
 import { bytesText } from "../print.ts";
 import { type TellProgress, withProgress } from "../progress.ts";
 import { inspect, make, tell } from "../running.ts";
+import { warn } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { type MigratedStore, migrateStore } from "./migrate-metadata.ts";
 
@@ -89,7 +90,7 @@ export function addMetadata(program: Command): void {
         ...(overEtcd
           ? ["the stamp is over etcd: put this store in the place of the one there: ./stamp metadata migrate --to etcd --replace"]
           : []),
-        "start the cluster, then: ./stamp fsck, and ./stamp extent quarantine list for extents made after the snapshot",
+        "start the cluster, then: ./stamp fsck, and for extents made after the snapshot: ./stamp extent quarantine list",
       ].join("\n"),
     );
   });
@@ -161,7 +162,7 @@ async function moveAside(folder: string, replace: boolean): Promise<void> {
   if (!replace) throw new CommandError(`${folder} is there: give --replace to move it aside`);
   const aside = `${folder}.replaced-${Date.now()}`;
   await rename(folder, aside);
-  console.error(`what was there is in ${aside}`);
+  warn(`what was there is in ${aside}`);
 }
 
 interface About {

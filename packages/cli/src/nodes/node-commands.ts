@@ -16,6 +16,7 @@ import { counted } from "../health/counted.ts";
 import { bytesText } from "../print.ts";
 import { withProgress } from "../progress.ts";
 import { inspect, make, tell } from "../running.ts";
+import { warn } from "../say.ts";
 import { nodeTable } from "../status/status.ts";
 import { topLevel } from "../top-level.ts";
 import { addNodeDisks } from "./node-disks.ts";
@@ -50,7 +51,7 @@ export function addNode(program: Command): void {
       const wait = command.opts<{ wait?: boolean }>().wait === true;
       const drained = await inspect(command, async (inspector) => {
         const begun = await setDuty(inspector, nodeId, NodeDuty.DRAINING);
-        return wait ? untilEmpty(inspector, nodeId, `drain ${nodeId} --wait`) : begun;
+        return wait ? untilEmpty(inspector, nodeId, `./stamp node drain ${nodeId} --wait`) : begun;
       });
       tell(command, drained, (one) => nodesText([one]));
     });
@@ -90,7 +91,7 @@ function addRemove(node: Command): void {
             `${nodeId} still holds ${begun.replicas} replicas and is being emptied (stop that: node undrain):\n  ${why}`,
           );
         }
-        await untilEmpty(inspector, nodeId, `remove ${nodeId}`);
+        await untilEmpty(inspector, nodeId, `./stamp node remove ${nodeId}`);
         return setDuty(inspector, nodeId, NodeDuty.DECOMMISSIONED);
       });
       const stopped = await stopForGood(command, nodeId);
@@ -148,7 +149,7 @@ async function addNodeNow(command: Command, name: string | undefined): Promise<P
   const { extentNodes } = configOf(command);
   const recorded = readClusterRecord(config.dataDir)?.config.extentNodes;
   if (recorded !== extentNodes)
-    console.error(
+    warn(
       `stamp: the data folder remembers ${recorded} extent nodes, but the file or environment gives extentNodes ${extentNodes}: change it there`,
     );
   const about = { what: `${added.name} starts`, afterwards: `${added.name} goes on starting: ./stamp health` };
@@ -181,7 +182,7 @@ async function stopForGood(command: Command, nodeId: string): Promise<boolean> {
 export function untilEmpty(inspector: StampInspector, nodeId: string, again: string): Promise<NodeInfo> {
   const about = {
     what: `${nodeId} is being emptied`,
-    afterwards: `${nodeId} goes on being emptied (./stamp node list). Wait on: ./stamp node ${again}; stop it: ./stamp node undrain ${nodeId}`,
+    afterwards: `${nodeId} goes on being emptied (./stamp node list). Wait on: ${again}; stop it: ./stamp node undrain ${nodeId}`,
   };
   return withProgress(about, async (tellProgress) => {
     for (let most = 0n; ; ) {

@@ -2,8 +2,8 @@
 import { Status } from "@stamp/wire";
 import type { Command } from "commander";
 import { withConfig } from "../context.ts";
-import { bytesText, table, toJson } from "../print.ts";
-import { inspect, nodesToAsk, wantsJson } from "../running.ts";
+import { bytesText, table } from "../print.ts";
+import { inspect, nodesToAsk, tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
 
 interface ScrubFacts {
@@ -44,7 +44,7 @@ export function addScrub(program: Command): void {
         }),
       ),
     );
-    console.log(wantsJson(command) ? toJson(nodes) : scrubText(nodes));
+    tell(command, nodes, scrubText);
   });
 }
 

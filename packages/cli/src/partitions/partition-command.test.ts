@@ -43,7 +43,7 @@ test("partition list --json: a bound is what --at-key takes", () => {
 
 test("partition commands: what was lost on the way can be looked at, what moves be tried again; a wrong name is only that", () => {
   const next = (code: FailureCode, reason: FailureReason): string => whatNext({ code, reason, message: "", applied: "no" });
-  assert.match(next("unavailable", "connectFailed"), /the next leader finishes or undoes: .*partition list/);
+  assert.match(next("unavailable", "connectFailed"), /The next leader finishes or undoes what was begun; see: .*partition list/);
   assert.match(next("failedPrecondition", "wrongPartition"), /Try again when .*partition list/);
   assert.equal(next("notFound", "wrongPartition"), "");
   assert.equal(next("invalidArgument", "badRequest"), "");

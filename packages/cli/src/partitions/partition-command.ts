@@ -195,8 +195,8 @@ const between: ReadonlySet<FailureReason> = new Set(["wrongPartition", "partitio
 
 export const whatNext = ({ code, reason }: Failure): string => {
   if (code === "notFound") return "";
-  if (lost.has(reason)) return ". What was begun the next leader finishes or undoes: ./stamp partition list shows it";
-  return between.has(reason) ? ". Try again when ./stamp partition list shows it served" : "";
+  if (lost.has(reason)) return ". The next leader finishes or undoes what was begun; see: ./stamp partition list";
+  return between.has(reason) ? ". Try again when it is served; see: ./stamp partition list" : "";
 };
 
 const managerAt = (transport: Transport, address: string) => transport.client(address, PartitionManager);

@@ -19,6 +19,7 @@ import { counted } from "../health/counted.ts";
 import { gather } from "../health/gather.ts";
 import { table, toJson } from "../print.ts";
 import { withProgress } from "../progress.ts";
+import { say, sayRaw } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { whole } from "../values.ts";
 import { type ProcessSecret, rotateSecret } from "./rotation.ts";
@@ -35,8 +36,8 @@ export function addSecret(program: Command): void {
     const [state, processes] = [stateIn(files), await processesOf(config)];
     const made = processes.flatMap(({ madeMs }) => (madeMs === undefined ? [] : [madeMs]));
     const madeAt = made.length === 0 ? null : new Date(Math.min(...made)).toISOString();
-    if (command.opts<{ json?: boolean }>().json === true) console.log(toJson({ file: files.current, madeAt, ...state, processes }));
-    else console.log(showText(files, state, made, processes));
+    if (command.opts<{ json?: boolean }>().json === true) sayRaw(toJson({ file: files.current, madeAt, ...state, processes }));
+    else say(showText(files, state, made, processes));
   });
   const peer = command
     .command("geo-peer")
@@ -79,9 +80,9 @@ export function addSecret(program: Command): void {
         Number(timeout) * 1_000,
       ),
     );
-    if (json === true) console.log(toJson({ file: files.current, ...rotated }));
+    if (json === true) sayRaw(toJson({ file: files.current, ...rotated }));
     else
-      console.log(`secret ${rotated.id} is in use; the one before opens nothing any more (steps: ${rotated.steps.join(", ")})
+      say(`secret ${rotated.id} is in use; the one before opens nothing any more (steps: ${rotated.steps.join(", ")})
 file    ${files.current}
 Tokens that were made with the one before (stamp token --internal) have ended: make new ones.`);
   });
@@ -93,7 +94,8 @@ function printDerived(command: Command, derive: (secret: string) => string): voi
     return secret === undefined ? undefined : derive(secret);
   });
   if (shown === undefined) throw new CommandError("this stamp has no secret: its processes ask for none", exitCodes.usage);
-  console.log(command.opts<{ json?: boolean }>().json === true ? toJson({ secret: shown }) : shown);
+  if (command.opts<{ json?: boolean }>().json === true) sayRaw(toJson({ secret: shown }));
+  else sayRaw(shown);
 }
 
 function stepsIn(files: SecretFiles) {

@@ -7,6 +7,7 @@ import { type Health, healthOf } from "../health/findings.ts";
 import { gather } from "../health/gather.ts";
 import { healthText } from "../health/health-text.ts";
 import { processTable, toJson } from "../print.ts";
+import { say, sayRaw } from "../say.ts";
 import { foldersOf, locationIn, type SeveralStamps } from "./several.ts";
 
 /** Status of the two processes of the location; undefined if they do not run. */
@@ -35,11 +36,11 @@ export async function statusOfStamps(
   const { at } = locationIn(several);
   if (json) {
     const stamps = shown.map(({ name, location, facts }) => ({ name, location, ...facts }));
-    console.log(toJson({ stamps, locationService: { address: at, running: service !== undefined, ...service } }));
+    sayRaw(toJson({ stamps, locationService: { address: at, running: service !== undefined, ...service } }));
   } else {
     const parts = shown.map(({ name, location, text }) => `══ Stamp ${name} (location ${location})\n${text}`);
     const told = service === undefined ? "does not run" : `\n${processTable(service)}`;
-    console.log([...parts, `══ Location service ${at} ${told}`].join("\n\n"));
+    say([...parts, `══ Location service ${at} ${told}`].join("\n\n"));
   }
   return service?.ready === true && shown.every(({ ready }) => ready) ? 0 : exitCodes.notReady;
 }
@@ -62,11 +63,11 @@ export async function healthOfStamps(several: SeveralStamps, json: boolean): Pro
   }
   const service = await locationStatus(several);
   const isReady = service?.ready === true;
-  if (json) console.log(toJson({ stamps: found.map(({ name, health }) => ({ name, ...health })), locationService: { ready: isReady } }));
+  if (json) sayRaw(toJson({ stamps: found.map(({ name, health }) => ({ name, ...health })), locationService: { ready: isReady } }));
   else {
     const parts = found.map(({ name, health }) => `Stamp ${name}: ${healthText(health)}`);
-    const told = isReady ? "serves" : "does not serve: no account can be created, fail over or move (./stamp up starts it)";
-    console.log([...parts, `Location service ${locationIn(several).at}: ${told}`].join("\n\n"));
+    const told = isReady ? "serves" : "does not serve: no account can be created, fail over or move (start it: ./stamp up)";
+    say([...parts, `Location service ${locationIn(several).at}: ${told}`].join("\n\n"));
   }
   return Math.max(isReady ? 0 : exitCodes.degraded, ...found.map(({ health }) => codeOf[health.state]));
 }
@@ -79,7 +80,7 @@ export async function stopStamps(several: SeveralStamps): Promise<void> {
     if (orphans.length > 0) await folder.stopOrphans(several.location.stopTimeoutMs);
     else if (supervisor !== undefined) await control(folder.control, { do: "stop" });
     else continue;
-    console.log(`stopped ${dataDir}`);
+    say(`stopped ${dataDir}`);
   }
 }
 
@@ -88,7 +89,7 @@ export function deleteStamps(several: SeveralStamps): void {
   for (const dataDir of foldersOf(several)) {
     const { supervisor, orphans } = new DataFolder(dataDir).running();
     if (supervisor !== undefined || orphans.length > 0)
-      throw new CommandError(`processes run on ${dataDir}; stop them first: ./stamp down --data ${several.dataDir}`);
+      throw new CommandError(`processes run on ${dataDir}; stop them first: ./stamp down`);
   }
   for (const dataDir of foldersOf(several)) if (existsSync(dataDir)) rmSync(dataDir, { recursive: true, force: true });
   rmSync(join(several.dataDir, "stamps.json"), { force: true });

@@ -7,7 +7,6 @@ import {
   DataFolder,
   detach,
   detachLocation,
-  homeFolder,
   LocationSupervisor,
   ownTransport,
   planCluster,
@@ -26,6 +25,7 @@ import { root } from "../context.ts";
 import { CommandError, endProcess, exitCodes } from "../exit.ts";
 import { connectionLines, endpointLines, processTable } from "../print.ts";
 import { withProgress } from "../progress.ts";
+import { say, warn } from "../say.ts";
 import { foldersOf, locationIn, type OneStamp, planSeveral, rememberSeveral, type SeveralStamps } from "./several.ts";
 
 const pollMs = 200;
@@ -39,21 +39,20 @@ export interface UpOptions {
 export async function upStamps(command: Command, count: number | undefined, { background, readyTimeoutMs }: UpOptions): Promise<void> {
   const several = planSeveral(command, count);
   const { stamps } = several;
-  for (const line of await unknownSettings(process.env)) console.error(`stamp: ${line}`);
+  for (const line of await unknownSettings(process.env)) warn(`stamp: ${line}`);
   for (const { config } of stamps) await checkRoleSettings(config);
   const startMs = performance.now();
-  console.log(`starting ${stamps.length} stamps and a location service${background ? " in the background" : ""} …`);
+  say(`starting ${stamps.length} stamps and a location service${background ? " in the background" : ""} …`);
   rememberSeveral(several);
   const running = background ? undefined : await startHere(several);
   if (background) await startDetached(several);
   const what = `starting ${stamps.length} stamps`;
-  const hint = several.dataDir === join(homeFolder, ".stamp") ? "" : ` --data ${several.dataDir}`;
   const ready = async (): Promise<readonly ClusterStatus[]> => {
     const statuses = await untilReady(several, () => running?.isStopping() === true, readyTimeoutMs);
     await addAll(several, performance.now() + readyTimeoutMs);
     return statuses;
   };
-  const afterwards = `They go on starting: ./stamp status${hint}; stop them: ./stamp down${hint}`;
+  const afterwards = `They go on starting: ./stamp status; stop them: ./stamp down`;
   const started = background ? withProgress({ what, afterwards }, ready) : ready();
   const statuses = await started.catch((error: unknown) => {
     // Ctrl-C while they start: what was not ready then is no failure.
@@ -61,12 +60,12 @@ export async function upStamps(command: Command, count: number | undefined, { ba
     throw error;
   });
   if (statuses.length > 0) {
-    console.log(readyText(several, statuses, (performance.now() - startMs) / 1_000));
-    console.log(background ? `stop them:  ./stamp down${hint}   see them:  ./stamp status${hint}` : "Ctrl-C stops them; the data stay.");
+    say(readyText(several, statuses, (performance.now() - startMs) / 1_000));
+    say(background ? `stop them:  ./stamp down   see them:  ./stamp status` : "Ctrl-C stops them; the data stay.");
   }
   if (running === undefined) return;
   await running.stopped;
-  console.log("stopped");
+  say("stopped");
   await endProcess();
 }
 
@@ -79,7 +78,7 @@ interface RunningHere {
 async function startHere({ stamps, location }: SeveralStamps): Promise<RunningHere> {
   let stopping = false;
   const onStopping = (why: string): void => {
-    if (!stopping) console.log(`\nstopping (${why}) …`);
+    if (!stopping) say(`\nstopping (${why}) …`);
     stopping = true;
   };
   const running: Running[] = [];
@@ -119,7 +118,7 @@ async function untilReady(several: SeveralStamps, gaveUp: () => boolean, timeout
     const statuses = asked.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
     if (statuses.length === asked.length && statuses.every(({ ready }) => ready)) return statuses;
     if (gaveUp() || performance.now() > endMs) {
-      console.error(statuses.map((each) => `${each.dataDir}\n${processTable(each)}`).join("\n\n"));
+      warn(statuses.map((each) => `${each.dataDir}\n${processTable(each)}`).join("\n\n"));
       throw new CommandError(`not ready after ${timeoutMs / 1_000} s; logs: ${several.dataDir}/*/logs`, exitCodes.notReady);
     }
     await new Promise((resolve) => setTimeout(resolve, pollMs));

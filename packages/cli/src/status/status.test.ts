@@ -31,7 +31,7 @@ const factsOf = (...processes: readonly ProcessFacts[]): StampFacts => ({
   setUp: undefined,
   copies: [],
   asker: { secretFile: "", problem: "" },
-  place: { dataDir: "/data", host: undefined, hostDirs: {}, compose: "", container: "", services: {} },
+  place: { dataDir: "/data", host: undefined, hostDirs: {}, compose: "", container: "", services: {}, location: "" },
 });
 
 test("status: a process that does not answer is not shown as serving, whatever the supervisor saw last", () => {

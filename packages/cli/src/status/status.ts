@@ -16,10 +16,11 @@ import { counted } from "../health/counted.ts";
 import type { Place, ProcessFacts, StampFacts } from "../health/facts.ts";
 import { type Health, healthOf } from "../health/findings.ts";
 import { gather } from "../health/gather.ts";
-import { helpAt, startAgain } from "../health/help-text.ts";
+import { commandsAt, startAgain } from "../health/help-text.ts";
 import { keyText } from "../key-text.ts";
 import { masterKeysTold } from "../keys/keys-told.ts";
 import { bytesText, connectionLines, endpointLines, processTable, table, toJson } from "../print.ts";
+import { say, sayRaw } from "../say.ts";
 import { severalIn } from "../stamps/several.ts";
 import { type ShownStamp, statusOfStamps } from "../stamps/stamps-commands.ts";
 import { topLevel } from "../top-level.ts";
@@ -37,7 +38,8 @@ export function addStatus(program: Command): void {
       return;
     }
     const { ready, facts, text } = await shownStamp(config);
-    console.log(json ? toJson(facts) : text);
+    if (json) sayRaw(toJson(facts));
+    else say(text);
     process.exitCode = ready ? 0 : exitCodes.notReady;
   });
 }
@@ -64,7 +66,7 @@ const silentStates = { gone: "not listening", refused: "unknown: refuses our sec
 /** State of a process that is down: the supervisor's word, or, where none has seen the process end, `down` and how a container is started. */
 function downState({ name, state, absence }: ProcessFacts, place: Place): string {
   if (absence !== "gone" || state !== "not answering") return state;
-  return place.dataDir === inContainers ? `down; ${helpAt(startAgain(name), place)}` : "down";
+  return place.dataDir === inContainers ? `down; ${commandsAt(startAgain(name), place)}` : "down";
 }
 
 /** The processes as they answered themselves: what the supervisor saw last may be over. */
@@ -261,5 +263,5 @@ function statusText(health: Health, status: ClusterStatus, view: StampView, late
   ];
   for (const problem of view.problems) parts.push(`can't be asked now: ${problem}`);
   if (!status.ready) parts.push("\nnot everything is ready");
-  return parts.join("\n");
+  return commandsAt(parts.join("\n"), facts.place);
 }

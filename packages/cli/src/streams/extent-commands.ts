@@ -6,6 +6,7 @@ import { CommandError, exitCodes } from "../context.ts";
 import { bytesText, table, toJson } from "../print.ts";
 import { withProgress } from "../progress.ts";
 import { inspect, make, type Transport, tell, wantsJson } from "../running.ts";
+import { say, sayRaw, warn } from "../say.ts";
 import { extentTable, nameIn } from "../status/status.ts";
 import { topLevel } from "../top-level.ts";
 import { whole } from "../values.ts";
@@ -23,7 +24,7 @@ export function addExtent(program: Command): void {
       const { after, limit } = command.opts<{ after: string; limit: string }>();
       const { items, more } = await inspect(command, (inspector) => firstExtents(inspector, BigInt(after), Number(limit)));
       tell(command, items, () => extentTable({ extents: items }));
-      if (more) console.error(`… and more: --after ${items.at(-1)?.location?.extentId}`);
+      if (more) warn(`… and more: --after ${items.at(-1)?.location?.extentId}`);
     });
   make(extent, "show <id>", "one extent, as each of its replicas sees it").action(async (id: string, _options, command: Command) => {
     await inspect(command, (inspector, transport) => showExtent(inspector, transport, id, wantsJson(command)));
@@ -119,27 +120,27 @@ async function showExtent(inspector: StampInspector, transport: Transport, id: s
   );
   const fragments = await fragmentsOf(info, transport);
   if (json) {
-    console.log(toJson({ ...info, replicas, fragments }));
+    sayRaw(toJson({ ...info, replicas, fragments }));
     return;
   }
-  console.log(extentTable({ extents: [info] }));
+  say(extentTable({ extents: [info] }));
   const { checksum, loss, references } = info;
-  console.log(`in ${references} lists${checksum === undefined ? "" : `, crc32c ${checksum.toString(16).padStart(8, "0")}`}`);
+  say(`in ${references} lists${checksum === undefined ? "" : `, crc32c ${checksum.toString(16).padStart(8, "0")}`}`);
   if (loss !== undefined) {
     const at = new Date(Number(loss.wallMs)).toISOString();
-    console.log(`sealed at ${at} although ${loss.knownCommittedBytes} bytes were known to be acknowledged: ${loss.note}`);
+    say(`sealed at ${at} although ${loss.knownCommittedBytes} bytes were known to be acknowledged: ${loss.note}`);
   }
   if (info.newerFragments > 0)
-    console.log(
+    say(
       `it can't be read as recorded, and nodes hold ${info.newerFragments} fragments that are newer than the record: ./stamp coding adopt ${id}`,
     );
-  console.log();
+  say();
   if (info.coded !== undefined) {
     const rows = fragments.map(({ index, node, address, version, state }) => [index, node, address, version, state]);
-    console.log(table(["FRAGMENT", "NODE", "ADDRESS", "VERSION", "STATE"], rows));
+    say(table(["FRAGMENT", "NODE", "ADDRESS", "VERSION", "STATE"], rows));
     return;
   }
-  console.log(
+  say(
     table(
       ["REPLICA", "ADDRESS", "STATE", "VERSION", "OWNER EPOCH", "DURABLE", "COMMITTED"],
       replicas.map((each) => {

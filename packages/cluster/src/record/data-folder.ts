@@ -204,7 +204,7 @@ export class DataFolder {
     try {
       const left = this.leftOvers();
       if (left.length > 0 && !besideOrphans) {
-        throw new StartError(`processes of ${this.path} still run (pid ${left.map(({ pid }) => pid).join(", ")}): ./stamp down stops them`);
+        throw new StartError(`processes of ${this.path} still run (pid ${left.map(({ pid }) => pid).join(", ")}); stop them: ./stamp down`);
       }
       return await work();
     } finally {

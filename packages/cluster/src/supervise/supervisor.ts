@@ -387,5 +387,5 @@ function takenText(taken: readonly TakenPort[]): string {
 }
 
 function alreadyRunning(config: ClusterConfig, other: SupervisorRecord): string {
-  return `a cluster already runs on ${config.dataDir} (supervisor pid ${other.pid}, since ${other.startedAt}).\nSee it: ./stamp status --data ${config.dataDir}\nStop it: ./stamp down --data ${config.dataDir}`;
+  return `a cluster already runs on ${config.dataDir} (supervisor pid ${other.pid}, since ${other.startedAt}).\nSee it: ./stamp status\nStop it: ./stamp down`;
 }

@@ -51,7 +51,7 @@ test("copy settings: between a stamp below the level and one at it no copy begin
     south.level = 4;
     unwrap(await place.location.createAccount({ account, location: "north", secondLocation: "south" }, call));
     await place.sim.sleep(10_000);
-    const low = /stamp north-1 has feature level 3, and stamp south-1 has level 4: .*run \.\/stamp upgrade finalize at stamp north-1/;
+    const low = /stamp north-1 has feature level 3, and stamp south-1 has level 4: .*At stamp north-1: \.\/stamp upgrade finalize/;
     assert.match((await place.account(account)).trouble, low);
     assert.deepEqual(place.write(account), ["north-1"]);
     north.level = 4;
@@ -61,7 +61,7 @@ test("copy settings: between a stamp below the level and one at it no copy begin
     // Also with --anyway: the drain could not come to its end.
     for (const anyway of [false, true]) {
       const refused = said(await place.location.failOverAccount({ ...planned, anyway }, call));
-      assert.match(refused, /notReady: planned failover of account acme: stamp south-1 has feature level 3, .* at stamp south-1/);
+      assert.match(refused, /notReady: planned failover of account acme: stamp south-1 has feature level 3, .* At stamp south-1/);
     }
     assert.deepEqual(place.write(account), ["north-1"]);
     assert.deepEqual([...north.carried, ...south.carried], []);

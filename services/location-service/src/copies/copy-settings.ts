@@ -180,6 +180,6 @@ function wayOf(names: readonly string[], levels: readonly number[]): Way {
   if (levels.every((level) => level < needed)) return "carried";
   const mixed = `stamp ${names[lower]} has feature level ${levels[lower]}, and stamp ${names[1 - lower]} has level ${levels[1 - lower]}`;
   return {
-    mixed: `${mixed}: keys go from stamp to stamp when both have level ${needed}: run ./stamp upgrade finalize at stamp ${names[lower]}`,
+    mixed: `${mixed}: keys go from stamp to stamp when both have level ${needed}. At stamp ${names[lower]}: ./stamp upgrade finalize`,
   };
 }

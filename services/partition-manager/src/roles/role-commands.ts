@@ -78,7 +78,7 @@ const ownQueues = (account: string, queues: readonly string[]): string =>
 
 const deletesQueues = (account: string, queues: readonly string[]): string =>
   `this stamp still deletes queues of account ${account} that were a copy, or were given up (${queues.join(", ")}): ` +
-  `a copy without queues begins when they are gone. It goes on by itself; ./stamp geo give-up ${account} takes it back`;
+  `a copy without queues begins when they are gone. It goes on by itself; to take it back: ./stamp geo give-up ${account}`;
 
 const restoredSince = (account: string) =>
   refused(
@@ -387,5 +387,5 @@ const notOfPrimary = (name: string): Failed =>
     "unavailable",
     "notReady",
     `account ${name} is not promoted here: this stamp has other keys and settings than the drained primary, which gives them again. ` +
-      "If it goes on, a front-end of this stamp says what is not so: compare ./stamp account get at both stamps",
+      "If it goes on, a front-end of this stamp says what is not so: compare at both stamps: ./stamp account show ACCOUNT",
   );

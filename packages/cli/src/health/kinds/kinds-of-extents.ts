@@ -4,7 +4,7 @@ export const extentKinds = {
   "extents-unknown": {
     severity: "warning",
     means: "The stream manager that leads did not answer in time, so nothing is known of extents and nodes.",
-    help: "./stamp health again; if it stays so, see the logs stream-manager-*.log in DATA/logs",
+    help: "ask again: ./stamp health; if it stays so, see the logs stream-manager-*.log in DATA/logs",
   },
   "extents-unreachable": {
     severity: "critical",
@@ -49,7 +49,7 @@ export const extentKinds = {
     stops: true,
     means:
       "Extents can't be read as their records say, and nodes hold fragments of them that are newer: the metadata were restored from an older copy.",
-    help: "bring every node back, then take the fragments back: ./stamp coding status names the extents, ./stamp coding adopt EXTENT",
+    help: "bring every node back, then take the fragments back: which extents: ./stamp coding status; ./stamp coding adopt EXTENT",
     alert: { expr: "stamp_stream_manager_adoptable_extents > 0", lasts: "30s" },
   },
   "coded-endangered": {
@@ -97,7 +97,7 @@ export const extentKinds = {
     severity: "critical",
     means:
       "Extent nodes hold what only a later metadata store can have told them: an older folder or backup of it was put back. What was acknowledged since is missing.",
-    help: "write nothing more; stop the stamp: ./stamp down; put the newest folder of the lock service back (docs/guides/metadata.md); ./stamp fsck names the extents",
+    help: "write nothing more; stop the stamp: ./stamp down; put the newest folder of the lock service back (docs/guides/metadata.md); which extents: ./stamp fsck",
     alert: { expr: "stamp_stream_manager_nodes_with_later_replicas > 0", lasts: "0m" },
   },
   "sealed-with-loss": {

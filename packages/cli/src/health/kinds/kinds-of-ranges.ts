@@ -4,7 +4,7 @@ export const rangeKinds = {
   "ranges-unknown": {
     severity: "warning",
     means: "The partition manager that leads did not answer in time, so nothing is known of ranges and servers.",
-    help: "./stamp health again; if it stays so, see the logs partition-manager-*.log in DATA/logs",
+    help: "ask again: ./stamp health; if it stays so, see the logs partition-manager-*.log in DATA/logs",
   },
   "range-unassigned": {
     severity: "critical",

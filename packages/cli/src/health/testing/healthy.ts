@@ -60,7 +60,15 @@ export const healthy: StampFacts = {
   supervisor: "answers",
   supervisorPid: 999,
   asker: { secretFile: "/data/cluster-secret", problem: "" },
-  place: { dataDir: "/data", host: undefined, hostDirs: {}, compose: "docker compose", container: "front-end-1", services: {} },
+  place: {
+    dataDir: "/data",
+    host: undefined,
+    hostDirs: {},
+    compose: "docker compose",
+    container: "front-end-1",
+    services: {},
+    location: "",
+  },
   cluster: { dataDir: "/data", endpoints: { blob: "", queue: "", table: "" }, connectionString: "", lockService: "" },
   processes: [
     processOf("lock-service", 1, "serving", { keys: 42, keysMax: 1_000, diskFull: false, leases }),
