@@ -36,9 +36,11 @@ function unnoticed(): readonly string[] {
   return [
     "Without these, nothing that a client can see has gone wrong in the simulator so far, because of what is said here. A test of its row, or the one named here, fails without the rule.",
     "",
-    "| rule | why |",
+    "| rules | why |",
     "|---|---|",
-    ...notBySeeds.map(({ rule, why, test }) => row([`\`${rule}\`${testBesideRow(rule, test)}`, why])),
+    ...[...Map.groupBy(notBySeeds, ({ why }) => why)].map(([why, rules]) =>
+      row([rules.map(({ rule, test }) => `\`${rule}\`${testBesideRow(rule, test)}`).join(", "), why]),
+    ),
   ];
 }
 
