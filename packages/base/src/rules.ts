@@ -125,6 +125,7 @@ export type RuleName =
   | "geoCachedRolesEnd"
   | "geoDrainedIsQuiet"
   | "geoStepRecorded"
+  | "geoOlderRolesEnd"
   | "geoShippedUnderEpoch"
   | "geoReportFromPromotion"
   | "geoReportBeforeSeeding"

@@ -26,6 +26,7 @@ import { sleep, within } from "@stamp/ports";
 import type { AccountShipping, ForgetDivergedResponse, ListDivergedResponse } from "@stamp/wire";
 import { CopyProgress } from "./copies/copy-progress.ts";
 import { CopySettings } from "./copies/copy-settings.ts";
+import { OlderRoles } from "./copies/older-roles.ts";
 import { Lanes } from "./lanes.ts";
 import { LostStamps } from "./lost-stamps/lost.ts";
 import { Operations, type OperationsOptions } from "./operations.ts";
@@ -66,6 +67,7 @@ export class Location {
   readonly copies: CopyProgress;
   readonly #queueRoles: QueueRoles;
   readonly #settings: CopySettings;
+  readonly #olderRoles: OlderRoles;
   #created = 0;
   /** Accounts that are being created at their stamps. */
   readonly #creating = new Map<string, Promise<Outcome<NewAccount>>>();
@@ -80,6 +82,7 @@ export class Location {
     this.copies = new CopyProgress({ world, registry, onStamp, drainMaxMs: config.drainMaxMs });
     this.#queueRoles = new QueueRoles({ registry, onStamp });
     const inTurn: OperationsOptions["inTurn"] = (stamp, work) => this.#inTurn(stamp, work);
+    this.#olderRoles = new OlderRoles({ logger: world.logger, registry, onStamp, inTurn, deposes: world.rules.on("geoOlderRolesEnd") });
     this.#settings = new CopySettings({ rules: world.rules, registry, onStamp, inTurn, levelOf: (stamp) => this.stamps.levelOf(stamp) });
     this.#operations = new Operations({
       world,
@@ -113,7 +116,9 @@ export class Location {
         // Nothing else is asked of a lost stamp before it was told everything.
         if (stamp.lost === true) await this.lost.tell(stamp);
         // A stamp that is still owed something is not asked for its disks: it may come back at any moment, and has to be told at once.
-        if (this.lost.owedBy(stamp.name) === 0) await this.stamps.ask(stamp);
+        if (this.lost.owedBy(stamp.name) > 0) return;
+        const listed = await this.stamps.ask(stamp);
+        if (listed !== undefined) await this.#olderRoles.judge(stamp, listed);
       },
       askAccount: (account, withSettings) => this.#askAccount(account, withSettings),
       onThrown: (what, error) =>
@@ -263,7 +268,7 @@ export class Location {
   /** Why the account's operation waits, how its stamps differ from its record, or why its copy can't be shipped to; empty: nothing is wrong. */
   troubleOf(account: AccountRecord): string {
     const { running, secondary } = account;
-    const trouble = this.#operations.troubleOf(account) || this.#queueRoles.known(account);
+    const trouble = this.#operations.troubleOf(account) || this.#olderRoles.known(account) || this.#queueRoles.known(account);
     // After a forced failover the old primary has the copy.
     const copy = running === undefined ? secondary : running.kind === "forced" ? running.source : undefined;
     if (trouble !== "" || copy === undefined) return trouble;

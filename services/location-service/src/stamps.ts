@@ -127,22 +127,23 @@ export class Stamps {
     });
   }
 
-  /** Asks the stamp for its capacity and, from time to time, for its accounts. */
-  async ask(stamp: StampRecord): Promise<void> {
+  /** Asks the stamp for its capacity and, from time to time and when it answers again, for its accounts. Returns these if it was asked for them. */
+  async ask(stamp: StampRecord): Promise<readonly AccountAtStamp[] | undefined> {
     const { world, config, announcer } = this.#options;
     await this.#seen.get(stamp.name)?.link.announce(announcer);
     const capacity = await this.onStamp(stamp, (link) => link.capacity());
     const seen = this.#seen.get(stamp.name);
-    if (seen === undefined || !capacity.ok) return;
+    if (seen === undefined || !capacity.ok) return undefined;
     const nowMs = world.clock.monotonicMs();
     seen.capacity = { ...capacity.value, reportedMs: nowMs };
     const removals = await this.onStamp(stamp, (link) => link.removals());
     if (removals.ok) seen.removals = removals.value;
-    if (seen.accountsAskedMs !== undefined && nowMs - seen.accountsAskedMs < config.accountsEveryMs) return;
+    if (seen.accountsAskedMs !== undefined && nowMs - seen.accountsAskedMs < config.accountsEveryMs) return undefined;
     const accounts = await this.onStamp(stamp, (link) => link.accounts());
-    if (!accounts.ok) return;
+    if (!accounts.ok) return undefined;
     seen.accountsAskedMs = nowMs;
     seen.taken = await this.pin(stamp, accounts.value);
+    return accounts.value;
   }
 
   /**
@@ -194,7 +195,10 @@ export class Stamps {
     // A question that was begun before the last one that was judged says nothing about now: it may have waited for its deadline.
     if (seen !== undefined && question > seen.judged) {
       seen.judged = question;
-      seen.trouble = answer.ok || isAnswer(answer.failure) ? undefined : answer.failure.message;
+      const trouble = answer.ok || isAnswer(answer.failure) ? undefined : answer.failure.message;
+      // Its metadata store may have been put back meanwhile, and the roles of its accounts with it.
+      if (seen.trouble !== undefined && trouble === undefined) seen.accountsAskedMs = undefined;
+      seen.trouble = trouble;
     }
     return answer;
   }

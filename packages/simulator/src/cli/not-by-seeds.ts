@@ -261,6 +261,11 @@ export const notBySeeds: readonly NotBySeeds[] = [
     test: "packages/geo/src/shipping-model.test.ts",
   },
   {
+    rule: "geoOlderRolesEnd",
+    why: "no run of workload geo puts a metadata store back; the test does, and two stamps go on as primaries without the rule",
+    test: "packages/simulator/src/geo/restore.test.ts",
+  },
+  {
     rule: "geoStepRecorded",
     why: "the next attempt goes on with the step that was sent too early, unless a person gives the operation up in between: 14 seeds of geo with focus geo-location had no such run. Model geo-failover.pml has the rule as RECORD",
     test: "packages/geo/src/failover-model.test.ts",

@@ -2,11 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, type Rules, rulesWithout, unwrap } from "@stamp/base";
-import { metadataStoreName, restoreMetadata } from "@stamp/lock-service";
+import { LocationServiceRole, locationServiceSchema } from "@stamp/location-service";
+import { LockServiceRole, lockServiceSchema, metadataStoreName, restoreMetadata } from "@stamp/lock-service";
 import { openSnapshot } from "@stamp/metadata-store";
 import type { Clock } from "@stamp/ports";
 import { Simulation } from "@stamp/virtual-time";
-import { beginPair, type OneStamp, until, untilShipped } from "./two-stamps.ts";
+import { LocationService } from "@stamp/wire";
+import { account, beginPair, OneStamp, until, untilShipped } from "./two-stamps.ts";
 
 const folder = "metadata-copies";
 const day = 86_400_000;
@@ -157,4 +159,76 @@ test("restore: without the rule knownCheckpointsCount a range that the store for
       await assert.rejects(restore(sim, b, 180 * day), /the stamp is back/);
     },
   );
+});
+
+interface TakenBack {
+  readonly sim: Simulation;
+  readonly a: OneStamp;
+  readonly b: OneStamp;
+  /** Begins a copy at a stamp. */
+  readonly copyAt: (at: OneStamp) => Promise<void>;
+  /** Begins to give the copy up. */
+  readonly giveUp: () => Promise<void>;
+}
+
+/** Fails the account over from the first to the second of two stamps, and puts the first one's metadata back from a copy of before. */
+async function takenBack(rules: Rules, work: (scene: TakenBack) => Promise<void>): Promise<void> {
+  const sim = new Simulation({ seed: 7, rules });
+  await sim.run(async () => {
+    const [a, b] = [new OneStamp(sim, "a", ":1"), new OneStamp(sim, "b", ":1")] as const;
+    const [lock, service] = ["lock-service-21", "location-service-21"];
+    sim.addProcess(lock, (world) => new LockServiceRole(world, lockServiceSchema.parse({ name: lock, listen: lock, init: true })));
+    const times = { askEveryMs: 2_000, accountsEveryMs: 5_000, drainMaxMs: 20_000 };
+    const config = locationServiceSchema.parse({ name: service, listen: service, lockService: lock, ...times });
+    sim.addProcess(service, (world) => new LocationServiceRole(world, config, () => world.transport));
+    while (!a.ready || !b.ready || sim.role(service)?.status.state !== "leader") await sim.sleep(200);
+    const location = sim.world("operator").transport.client(service, LocationService);
+    const options = { timeoutMs: 10_000 };
+    unwrap(await a.accounts.create({ account }, options));
+    await write(a, "before", 0, 3);
+    for (const { name, lockService, door } of [a, b])
+      unwrap(await location.addStamp({ name, location: name, lockService, doors: [door] }, options));
+    const idleAt = (stamp: string) =>
+      until(a, `primary at ${stamp}`, async () => {
+        const held = await location.getAccount({ account }, options);
+        return held.ok && held.value.kind === "" && held.value.stamp === stamp && held.value.seeded;
+      });
+    const copyAt = (at: OneStamp) =>
+      until(a, "a copy is begun", async () => (await location.protectAccount({ account, stamp: at.name, location: "" }, options)).ok);
+    const giveUp = async (): Promise<void> => void unwrap(await location.unprotectAccount({ account }, options));
+    await copyAt(b);
+    await idleAt("a");
+    await sim.sleep(65_000);
+    sim.crash(a.process("extent-node", 2), { stayDown: false });
+    await sim.sleep(300);
+    await write(a, "before", 3, 10);
+    await until(a, "a failover begins", async () => (await location.failOverAccount({ account, stamp: "b" }, options)).ok);
+    await idleAt("b");
+    assert.notEqual(await a.role(), "primary");
+    await restore(sim, a, 180 * day);
+    await work({ sim, a, b, copyAt, giveUp });
+  });
+}
+
+test("restore: a primary that was deposed after the copy of its metadata is deposed again, and can be made a copy anew", async () => {
+  await takenBack(allRules, async ({ a, b, giveUp, copyAt }) => {
+    await until(a, "it is deposed again", async () => (await a.role()) === "unseeded");
+    assert.equal(await b.role(), "primary");
+    await write(b, "after", 5, rowCount);
+    // Its log begins behind its copy: nobody can tell what only this stamp has, and a person gives that up.
+    await until(a, "it says so", async () => a.shipping().some(({ failure }) => /geo unprotect/.test(failure)));
+    await giveUp();
+    await until(a, "it has no part in the account", async () => (await a.role()) === "removed");
+    await copyAt(a);
+    await until(a, "it is a copy again", async () => (await a.role()) === "secondary");
+    await untilShipped(b);
+    assert.deepEqual(await seen(a), await seen(b));
+  });
+});
+
+test("restore: without the rule geoOlderRolesEnd two stamps go on as primaries of one account", async () => {
+  await takenBack(rulesWithout("geoOlderRolesEnd"), async ({ sim, a, b }) => {
+    await sim.sleep(60_000);
+    assert.deepEqual([await a.role(), await b.role()], ["primary", "primary"]);
+  });
 });

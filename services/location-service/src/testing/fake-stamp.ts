@@ -61,6 +61,8 @@ export interface StampState {
   readonly accounts: Map<string, readonly string[]>;
   /** How often each account was created anew. */
   readonly created: Map<string, number>;
+  /** How often all accounts were asked for. */
+  lists: number;
   /** Calls of the location service that ask for keys of accounts or give some, but for the creation of accounts. */
   readonly carried: string[];
   /** Where settings are not in force at a copy; empty: they are. */
@@ -104,6 +106,7 @@ export const stampState = (stampId: string, usedBytes: number, accounts: readonl
   announced: new Set(),
   accounts: new Map(accounts.map((name) => [name, [`key of ${name}`]])),
   created: new Map(),
+  lists: 0,
   carried: [],
   unconfirmed: "",
   forgedKeys: undefined,
@@ -225,6 +228,7 @@ export class FakeStamp implements Role {
     };
     return {
       list: async ({ marker }) => {
+        if (marker === "") state.lists++;
         // One account a page.
         const [first, second] = [...state.accounts.keys()].sort().filter((name) => name >= marker);
         return ok({ accounts: first === undefined ? [] : [{ name: first, geoRole: textOf(first) }], nextMarker: second ?? "" });

@@ -111,6 +111,12 @@ export const geoRows: readonly FaultRow[] = [
     faults: ["restores"],
   },
   {
+    fault: "the metadata store of a stamp is put back from a copy that is older than a failover away from it",
+    rules: ["geoOlderRolesEnd"],
+    tests: ["packages/simulator/src/geo/restore.test.ts", "services/location-service/src/copies/older-roles.test.ts"],
+    faults: ["restores"],
+  },
+  {
     fault: "a metadata store is put back that does not know the extents of a range's newest checkpoints",
     rules: ["knownCheckpointsCount"],
     tests: ["packages/simulator/src/geo/restore.test.ts", "packages/range-partition/src/load/rolled-back.test.ts"],
