@@ -10,6 +10,7 @@ import { commandsWork, resetDeletesAll } from "./pair/commands.ts";
 import { primaryIsLost } from "./pair/forced.ts";
 import { guideIsRight } from "./pair/guide.ts";
 import { queuesAreCopied } from "./pair/queues.ts";
+import { settingsAreInForce } from "./pair/settings.ts";
 import { tablesAreCopied } from "./pair/tables.ts";
 import { everyKindIsCopied } from "./testing/every-kind.ts";
 import { type StartedTwoStamps, startTwoStamps, type TwoStamps } from "./testing/two-stamps.ts";
@@ -40,6 +41,8 @@ test("geo: tables written at the primary are at the secondary, in order, with th
 
 test("geo: queues under load fail over with every message, receipts from before still count, and an account moves with its queues", (t) =>
   queuesAreCopied(t, pair()));
+
+test("geo: a rotated key, its SAS, and public access that is off read no copy when the command has ended", (t) => settingsAreInForce(t, pair()));
 
 test("guide of geo: every command works as it stands there", (t) => guideIsRight(t, pair()));
 
