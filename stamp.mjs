@@ -53,6 +53,8 @@ const programs = {
   bench: "packages/bench/src/main.ts",
   pack: "packages/cluster/src/package/main.ts",
 };
+/** Loaded before one of these programs. */
+const beforePrograms = "tests/tools/wrong-options.ts";
 const commandLine = "packages/cli/src/main.ts";
 
 class SetUpError extends Error {}
@@ -289,17 +291,17 @@ function breakStaleLock(path) {
 }
 
 /** Runs `script` in this process when its Node will do, else in one of the right Node, passing signals and the exit code on. */
-async function handOver(node, script, args) {
+async function handOver(node, script, args, first = []) {
   process.env.STAMP_ROOT = root;
+  const urls = first.map((path) => pathToFileURL(path).href);
   if (node === process.execPath) {
     process.argv = [node, script, ...args];
-    await import(pathToFileURL(script).href);
+    for (const url of [...urls, pathToFileURL(script).href]) await import(url);
     return;
   }
-  if (typeof process.execve === "function" && process.platform !== "win32") {
-    process.execve(node, [node, script, ...args], process.env);
-  }
-  const child = spawn(node, [script, ...args], { stdio: "inherit" });
+  const all = [...urls.flatMap((url) => ["--import", url]), script, ...args];
+  if (typeof process.execve === "function" && process.platform !== "win32") process.execve(node, [node, ...all], process.env);
+  const child = spawn(node, all, { stdio: "inherit" });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
   child.on("error", (error) => {
     say(`${node} does not start: ${error.message}`);
@@ -323,7 +325,9 @@ async function main() {
   }
   await installDependencies(node);
   const program = first !== undefined && Object.hasOwn(programs, first) ? programs[first] : undefined;
-  await handOver(node, join(root, program ?? commandLine), program === undefined ? process.argv.slice(2) : rest);
+  if (program === undefined) return handOver(node, join(root, commandLine), process.argv.slice(2));
+  process.env.STAMP_PROGRAM = first;
+  return handOver(node, join(root, program), rest, [join(root, beforePrograms)]);
 }
 
 try {

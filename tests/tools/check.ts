@@ -2,6 +2,7 @@
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { type Ran, root, run } from "./commands.ts";
 import { decisionsIndex, indexPath } from "./decisions.ts";
 import { pictures } from "./pictures.ts";
@@ -63,6 +64,11 @@ const checks: readonly (readonly [string, () => Promise<Ran>])[] = [
   ["subjects of commits", subjectsAreShort],
 ];
 
+const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", default: false } } });
+if (values.help) {
+  console.log(`Usage: stamp check\n\nLooks at ${checks.map(([title]) => title).join("; ")}.`);
+  process.exit(0);
+}
 let failed = 0;
 for (const [title, check] of checks) {
   const startMs = performance.now();

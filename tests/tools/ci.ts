@@ -22,16 +22,6 @@ function failedBefore(failed: number): FailedPart[] {
   return [{ title: "npm test", failures: takeFailures(), output: existsSync(log) ? readFileSync(log, "utf8") : "" }];
 }
 
-/** Exit code 2 for a wrong option, as of every command. */
-function commandLine() {
-  try {
-    return parseArgs({ options, allowPositionals: true });
-  } catch (error) {
-    console.error(`stamp ci: ${(error as Error).message} (see --help)`);
-    process.exit(2);
-  }
-}
-
 /** Notes the longer parts that have passed, on a tree without changes but these notes: a commit says what they ran on. */
 async function notePassed(results: readonly PartResult[], longer: ReadonlySet<string>): Promise<void> {
   const ended = results.filter(({ title, failed }) => longer.has(title) && failed === 0);
@@ -48,7 +38,7 @@ const options = {
   only: { type: "string", multiple: true },
   help: { type: "boolean", short: "h" },
 } as const;
-const { values, positionals } = commandLine();
+const { values, positionals } = parseArgs({ options, allowPositionals: true });
 const known = await parts();
 const longer = new Set(known.filter(({ all }) => all === true).map(({ title }) => title));
 const lastPassed = (title: string): string => {

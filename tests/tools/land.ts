@@ -85,8 +85,7 @@ try {
   if (values.help === true) console.log(usage);
   else await land(values.main);
 } catch (error) {
-  const isUsage = (error as NodeJS.ErrnoException).code?.startsWith("ERR_PARSE_ARGS") === true;
-  if (!(error instanceof Refused) && !isUsage) throw error;
-  console.error(`stamp land: ${(error as Error).message}${isUsage ? " (see --help)" : ""}`);
-  process.exitCode = isUsage ? 2 : 1;
+  if (!(error instanceof Refused)) throw error;
+  console.error(`stamp land: ${error.message}`);
+  process.exitCode = 1;
 }

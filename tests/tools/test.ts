@@ -1,7 +1,6 @@
 /**
- * `npm test [part-of-a-path …]`: every *.test.ts of packages, services and tests, files in parallel, in processes of their own. Slow ones
- * (a real cluster, many seeds) are named *.slow.ts and run by `.ci/run`. `--minutes N` is the time of a test that names none (3; if a slow
- * file is named, 10), `--at-once N` the number of files that run beside each other (one for each processor).
+ * `npm test`, and `./stamp test`: tests of files in parallel, in processes of their own. Slow ones (a real cluster, many seeds) are named
+ * *.slow.ts and run by `.ci/run`.
  */
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -11,10 +10,24 @@ import { parseArgs } from "node:util";
 import { report } from "./report.ts";
 
 const root = resolve(import.meta.dirname, "../..");
+const usage = `Usage: stamp test [part-of-a-path]... [--minutes N] [--at-once N]
+
+Runs every *.test.ts of packages, services and tests, or those whose path has one of the parts. Slow ones, *.slow.ts,
+run if they are named so. --minutes: time of a test that names none (3; with slow ones 10); --at-once: files beside
+each other (one for each processor).`;
 const { values, positionals } = parseArgs({
-  options: { minutes: { type: "string" }, "at-once": { type: "string", default: String(availableParallelism()) } },
+  options: {
+    minutes: { type: "string" },
+    "at-once": { type: "string", default: String(availableParallelism()) },
+    help: { type: "boolean", short: "h", default: false },
+  },
   allowPositionals: true,
 });
+const numbers = [values.minutes ?? "1", values["at-once"]].map(Number);
+if (values.help || !numbers.every((value) => value > 0)) {
+  console.log(usage);
+  process.exit(values.help ? 0 : 2);
+}
 const wanted = positionals.map((path) => path.replace(/^\.\//, ""));
 /** Paths of the files of one kind, from the root. */
 const all = (kind: "test" | "slow"): string[] =>

@@ -5,6 +5,8 @@ import { execFileSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import type { RuleName } from "@stamp/base";
+import { faultRows } from "./cli/fault-rows/fault-rows.ts";
+import { focusNames } from "./cli/focus.ts";
 import { gate, writeFaultsPage } from "./cli/gate.ts";
 import { runPool } from "./cli/pool.ts";
 import type { FailpointHits, SeedJob, SeedReport, WorkloadName } from "./cli/report.ts";
@@ -35,10 +37,22 @@ const { values } = parseArgs({
   },
 });
 
+const wrong = (message: string): Error => Object.assign(new Error(message), { code: "ERR_PARSE_ARGS_INVALID_OPTION_VALUE" });
+
+function numberOf(name: "seeds" | "from" | "for-s" | "budget" | "workers" | "seed-timeout-s" | "replay"): number {
+  const value = Number(values[name]);
+  if (!(value > 0)) throw wrong(`Option '--${name} <value>' needs a number above 0`);
+  return value;
+}
+
 const workloads: readonly WorkloadName[] = values.workload === undefined ? workloadNames : [values.workload as WorkloadName];
 const rulesOff = values["rules-off"].split(",").filter((rule) => rule !== "") as RuleName[];
-const workers = Number(values.workers);
-const seedTimeoutMs = Number(values["seed-timeout-s"]) * 1000;
+const known = new Set<string>(faultRows.flatMap(({ rules }) => rules));
+for (const rule of rulesOff) if (!known.has(rule)) throw wrong(`There is no rule ${rule}: see docs/faults.md`);
+if (values.focus !== undefined && !focusNames.includes(values.focus))
+  throw wrong(`There is no focus ${values.focus}: there are ${focusNames.join(", ")}`);
+const workers = numberOf("workers");
+const seedTimeoutMs = numberOf("seed-timeout-s") * 1000;
 const print = (text: string): void => void process.stdout.write(`${text}\n`);
 
 process.exitCode = await main();
@@ -48,14 +62,14 @@ async function main(): Promise<number> {
     print(usage);
     return values.help ? 0 : 2;
   }
-  if (values.replay !== undefined) return replay(Number(values.replay));
+  if (values.replay !== undefined) return replay(numberOf("replay"));
   if (values.mutations) {
     const { only, workload } = values;
     return gate({
       only,
       workload,
-      from: Number(values.from),
-      budget: Number(values.budget),
+      from: numberOf("from"),
+      budget: numberOf("budget"),
       workers,
       seedTimeoutMs,
       writeDocs: values["write-docs"],
@@ -67,15 +81,15 @@ async function main(): Promise<number> {
     return 0;
   }
   let failed = 0;
-  const forMs = values["for-s"] === undefined ? undefined : (Number(values["for-s"]) * 1000) / workloads.length;
+  const forMs = values["for-s"] === undefined ? undefined : (numberOf("for-s") * 1000) / workloads.length;
   for (const workload of workloads) failed += await seeds(workload, forMs);
   return failed === 0 ? 0 : 1;
 }
 
 /** All of them, or as many as are done within `forMs` of real time. */
 async function seeds(workload: WorkloadName, forMs: number | undefined): Promise<number> {
-  const from = Number(values.from);
-  const count = Number(values.seeds);
+  const from = numberOf("from");
+  const count = numberOf("seeds");
   const startedMs = performance.now();
   const faults: Record<string, number> = {};
   const counts: Record<string, number> = {};

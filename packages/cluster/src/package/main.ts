@@ -31,13 +31,12 @@ async function pack(out: string): Promise<void> {
   }
 }
 
+const { values } = parseArgs({ options: { out: { type: "string", default: "." }, help: { type: "boolean", default: false } } });
 try {
-  const { values } = parseArgs({ options: { out: { type: "string", default: "." }, help: { type: "boolean", default: false } } });
   if (values.help) console.log(usage);
   else await pack(resolve(values.out));
 } catch (error) {
   const { code, message } = error as NodeJS.ErrnoException;
-  const isUsage = code?.startsWith("ERR_PARSE_ARGS") === true;
-  console.error(`stamp: ${isUsage ? `${message}\n${usage}` : code === "ENOENT" ? `npm is missing: ${message}` : message}`);
-  process.exitCode = isUsage ? 2 : 1;
+  console.error(`stamp: ${code === "ENOENT" ? `npm is missing: ${message}` : message}`);
+  process.exitCode = 1;
 }
