@@ -42,7 +42,8 @@ test("geo: tables written at the primary are at the secondary, in order, with th
 test("geo: queues under load fail over with every message, receipts from before still count, and an account moves with its queues", (t) =>
   queuesAreCopied(t, pair()));
 
-test("geo: a rotated key, its SAS, and public access that is off read no copy when the command has ended", (t) => settingsAreInForce(t, pair()));
+test("geo: a rotated key, its SAS, and public access that is off read no copy when the command has ended", (t) =>
+  settingsAreInForce(t, pair()));
 
 test("guide of geo: every command works as it stands there", (t) => guideIsRight(t, pair()));
 

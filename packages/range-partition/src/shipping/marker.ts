@@ -52,7 +52,8 @@ export const versionToDetails = ({ epoch, lineage = 0, number }: RowVersion): Re
 
 /** Undefined: the details have no version. */
 export function versionFromDetails(details: Readonly<Record<string, string>> = {}): RowVersion | undefined {
-  const [epoch, lineage, number] = [details["heldEpoch"], details["heldLineage"], details["heldSequence"]].map(Number);
+  const { heldEpoch, heldLineage, heldSequence } = details;
+  const [epoch, lineage, number] = [heldEpoch, heldLineage, heldSequence].map(Number);
   if (epoch === undefined || lineage === undefined || number === undefined) return undefined;
   return [epoch, lineage, number].every((one) => Number.isSafeInteger(one) && one >= 0) ? { epoch, lineage, number } : undefined;
 }
