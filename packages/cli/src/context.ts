@@ -20,8 +20,10 @@ import {
 } from "@stamp/cluster";
 import { inWords } from "@stamp/ports-node";
 import { type Command, Option } from "commander";
+import { withoutRecords } from "./cluster/known-record.ts";
 import { plannedCluster } from "./cluster/planned-cluster.ts";
 import { CommandError, exitCodes } from "./exit.ts";
+import { warn } from "./say.ts";
 import { type Kind, kindOf } from "./values.ts";
 
 export { CommandError, exitCodes };
@@ -74,16 +76,25 @@ export function configOf(command: Command, { withoutRecord = false }: { readonly
 const writtenAgainMs = 6_000;
 const lookAgainMs = 200;
 
-/** While a cluster runs its record is in its supervisor, which writes a damaged one again: the command waits for that. */
+/**
+ * While a cluster runs its record is in its supervisor, which writes a damaged one again: the command waits for that, and asks
+ * without the record if it can't be written.
+ */
 function loadFor(command: Command, values: Partial<ClusterConfig>, withoutRecord = false): ClusterConfig {
   const endMs = performance.now() + writtenAgainMs;
   for (;;) {
     try {
       return loadOnce(command, values, withoutRecord);
     } catch (error) {
-      if (!(error instanceof DamagedRecordError) || performance.now() > endMs) throw error;
-      const { dataDir } = loadOnce(command, values, true);
-      if (new DataFolder(dataDir).running().supervisor === undefined) throw error;
+      if (!(error instanceof DamagedRecordError)) throw error;
+      const without = loadOnce(command, values, true);
+      if (new DataFolder(without.dataDir).running().supervisor === undefined) throw error;
+      if (withoutRecords.has(without.dataDir)) return without;
+      if (performance.now() > endMs) {
+        withoutRecords.add(without.dataDir);
+        warn(`stamp: ${error.message}\nThe supervisor has it in memory and can't write it again; this command goes on without it.`);
+        return without;
+      }
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lookAgainMs);
     }
   }

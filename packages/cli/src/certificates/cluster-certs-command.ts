@@ -3,10 +3,11 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { connect } from "node:tls";
-import { operatorName, peerFilesOf, peerFolder, planCluster, readClusterRecord } from "@stamp/cluster";
+import { operatorName, peerFilesOf, peerFolder, planCluster } from "@stamp/cluster";
 import { geoPeerFile, inWords, type PeerFiles, type PeerName, peerUri, readPeerTls } from "@stamp/ports-node";
 import { type Caller, callers } from "@stamp/wire";
 import type { Command } from "commander";
+import { recordOf } from "../cluster/known-record.ts";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { toJson } from "../print.ts";
 import { withProgress } from "../progress.ts";
@@ -39,7 +40,7 @@ export function addClusterCerts(certs: Command): Command {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const name = stampFor(config, stamp);
     const authority = await authorityIn(folder, true);
-    const planned = planCluster(config, readClusterRecord(config.dataDir)).processes;
+    const planned = planCluster(config, recordOf(config.dataDir)).processes;
     const issued: Issued[] = [];
     for (const each of [{ role: operatorName as Caller, name: operatorName }, ...planned]) {
       const files = peerFilesOf(config, each.name);
@@ -94,7 +95,7 @@ function addRotate(cluster: Command): void {
       const files = peerFilesOf(config, name);
       issued.push(await issue(files, authority, ownName(files), Number(days)));
     }
-    const { processes } = planCluster(config, readClusterRecord(config.dataDir));
+    const { processes } = planCluster(config, recordOf(config.dataDir));
     const about = {
       what: "waiting for the processes",
       afterwards: "The new certificates are in place; processes take them by themselves.",

@@ -7,7 +7,6 @@ import {
   flagName,
   planCluster,
   type RoleName,
-  readClusterRecord,
   roles,
   writeClusterRecord,
 } from "@stamp/cluster";
@@ -18,6 +17,7 @@ import { table, toJson } from "../print.ts";
 import { say, sayRaw, warn } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { oneOf } from "../values.ts";
+import { recordOf } from "./known-record.ts";
 import { checkRoleSettings, roleSettings, unknownSettings } from "./role-settings.ts";
 
 export function addConfig(program: Command): void {
@@ -40,7 +40,7 @@ export function addConfig(program: Command): void {
   const prometheus = config.command("prometheus").description("a configuration of Prometheus that asks every process of this cluster");
   withConfig(prometheus).action((_options, command: Command) => {
     const values = configOf(command);
-    const { processes } = planCluster(values, readClusterRecord(values.dataDir));
+    const { processes } = planCluster(values, recordOf(values.dataDir));
     sayRaw(scrapeText(processes).trimEnd());
   });
 }
@@ -52,7 +52,7 @@ function addForget(config: Command): void {
     .description("what the data folder remembers of keys of the last start; the cluster must be stopped");
   withConfig(forget, ["dataDir"]).action((keys: readonly string[], _options, command: Command) => {
     const { dataDir } = checkedStopped(configOf(command, { withoutRecord: true }));
-    const record = readClusterRecord(dataDir);
+    const record = recordOf(dataDir);
     if (record === undefined) throw new CommandError(`${dataDir} remembers nothing`);
     const unknown = keys.filter((key) => !(key in record.config));
     if (unknown.length > 0) {
@@ -92,7 +92,7 @@ What \`roles\` can give to processes of a role: ./stamp config show ROLE (${role
 }
 
 function rememberedIn(dataDir: string): string {
-  const record = readClusterRecord(dataDir);
+  const record = recordOf(dataDir);
   if (record === undefined) return `${dataDir} remembers nothing: no cluster was started on it.`;
   const gone = record.retired.length === 0 ? "" : ` Decommissioned: ${record.retired.join(", ")}.`;
   return `${dataDir} remembers: ${Object.keys(record.config).join(", ")} (./stamp config forget KEY).${gone}`;

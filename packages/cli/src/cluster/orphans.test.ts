@@ -42,3 +42,18 @@ test("supervisor killed, a process of it runs: reset, status, restore and fsck -
   assert.equal((await stamp("reset", "--yes", "--data", path)).code, 0);
   assert.ok(!existsSync(kept) && !existsSync(clusterRecordPath(path)));
 });
+
+test("supervisor runs and can't write its record again: commands tell it and go on without the record", async (t) => {
+  const path = mkdtempSync(join(tmpdir(), "stamp-no-record-"));
+  t.after(() => rmSync(path, { recursive: true, force: true }));
+  const folder = new DataFolder(path);
+  folder.prepare();
+  mkdirSync(clusterRecordPath(path));
+  const refused = await stamp("config", "show", "--data", path);
+  assert.deepEqual([refused.code, refused.said], [1, `stamp: ${path}/cluster.json is a folder, not a file (EISDIR)\n`]);
+  writeFileSync(join(path, "run/supervisor.json"), JSON.stringify(identityOf(process.pid)));
+  const { code, said } = await stamp("config", "show", "--data", path);
+  assert.equal(code, 0, said);
+  assert.equal(said.match(/is a folder, not a file.*\n.*goes on without it/g)?.length, 1, said);
+  assert.match(said, /^dataDir +\/tmp/m);
+});

@@ -25,9 +25,10 @@ export function servesNot(process: ProcessFacts, { streamLayer, partitionLayer }
   return false;
 }
 
-/** True if no question of this command was accepted because of its secret: then nothing is known of the stamp. */
-export const isAskerAtFault = ({ processes }: StampFacts): boolean =>
-  processes.some(({ absence }) => absence === "refused") && processes.every(({ answer }) => answer === undefined);
+/** True if no question of this command was accepted, or asked at all, because of its secret: then nothing is known of the stamp. */
+export const isAskerAtFault = ({ processes, asker }: StampFacts): boolean =>
+  processes.some(({ absence }) => absence === "refused" || (absence === "late" && asker.isMute)) &&
+  processes.every(({ answer }) => answer === undefined);
 
 /** Silent processes and the share of all that make one finding about all of them. */
 const manySilent = 3;

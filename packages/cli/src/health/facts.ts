@@ -55,6 +55,8 @@ export interface AskerFacts {
   readonly secretFile: string;
   /** Why the file can't be used; empty if it can. */
   readonly problem: string;
+  /** True if the secret can't be read: then each call ends before it is made. */
+  readonly isMute: boolean;
 }
 
 /** Words for commands that help: where the stamp is, and how it was started. */

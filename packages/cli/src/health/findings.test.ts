@@ -247,6 +247,34 @@ describe("findings: what is not known is not told as down", () => {
     const refused = everyProcess({ answer: undefined, absence: "refused", silence: "the server does not know the secret" });
     assert.deepEqual(codesOf(all(refused, withProcess("front-end-1", late), nothing)), ["secret-not-accepted"]);
     assert.equal(healthOf(all(refused, nothing)(healthy)).state, "unknown");
+    // A file that can't be read ends each call before it is made: nobody refused anything, and nobody was late.
+    const unasked = everyProcess(late);
+    const unreadable: Change = (facts) => ({
+      ...facts,
+      asker: { ...facts.asker, problem: "the cluster secret is a folder", isMute: true },
+    });
+    assert.deepEqual(codesOf(all(unasked, unreadable, nothing)), ["secret-not-accepted"]);
+    assert.deepEqual(codesOf(unreadable), []);
+  });
+
+  it("a file that all processes of a host can't use is one finding, of two hosts two", () => {
+    const unusable =
+      (change: (name: string) => object): Change =>
+      (facts) => ({
+        ...facts,
+        processes: facts.processes.map((each) => ({
+          ...each,
+          ...change(each.name),
+          answer: each.answer && {
+            ...each.answer,
+            secret: { ids: ["aa"], madeMs: healthy.nowMs, problem: "/data/cluster-secret is gone" },
+          },
+        })),
+      });
+    const [found, ...more] = findingsOf(unusable(() => ({}))(healthy));
+    assert.deepEqual([found?.code, found?.subject, more], ["secret-unusable", "lock-service-1", []]);
+    assert.match(found?.cause ?? "", /^\/data\/cluster-secret is gone; 11 more processes say so: extent-node-1, .* and 8 more$/);
+    assert.equal(findingsOf(unusable((name) => ({ host: name.endsWith("1") ? "a" : "b" }))(healthy)).length, 2);
   });
 
   it("a wrong clock of a machine is one finding, of two hosts two", () => {

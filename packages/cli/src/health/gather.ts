@@ -20,6 +20,7 @@ import {
 import type { Transport } from "@stamp/ports";
 import { inWords } from "@stamp/ports-node";
 import { FeatureLevels, PartitionManager, Status, StreamManager } from "@stamp/wire";
+import { withoutRecords } from "../cluster/known-record.ts";
 import { plannedCluster, processesElsewhere } from "../cluster/planned-cluster.ts";
 import { CommandError, exitCodes } from "../exit.ts";
 import { silentTogether } from "./certain.ts";
@@ -75,10 +76,13 @@ export async function gather(config: ClusterConfig, transport: Transport, gather
     supervisor: supervisor === undefined ? (alone || orphans.length > 0 ? "gone" : "none") : late === undefined ? "silent" : "answers",
     supervisorPid: supervisor?.pid ?? null,
     cluster: late?.problems === undefined ? cluster : { ...cluster, problems: late.problems },
-    setUp: setUpFacts(
-      config,
-      (first ?? late)?.processes.map(({ name }) => name),
-    ),
+    // Without the record nothing says how the cluster was set up.
+    setUp: withoutRecords.has(config.dataDir)
+      ? undefined
+      : setUpFacts(
+          config,
+          (first ?? late)?.processes.map(({ name }) => name),
+        ),
     ...about(config, cluster),
     ...asked,
     copies: storeServes(asked.processes) ? [] : await copiesIn(config.dataDir),
@@ -89,15 +93,16 @@ export async function gather(config: ClusterConfig, transport: Transport, gather
 /** Facts about this command itself. */
 function about(config: ClusterConfig, cluster: Cluster): Pick<StampFacts, "asker" | "place"> {
   const secretFile = secretFilesOf(config).current;
-  return { asker: { secretFile, problem: secretProblem(config, secretFile) }, place: placeOf(config, cluster) };
+  return { asker: { secretFile, ...secretProblem(config, secretFile) }, place: placeOf(config, cluster) };
 }
 
-function secretProblem(config: ClusterConfig, secretFile: string): string {
+function secretProblem(config: ClusterConfig, secretFile: string): Pick<StampFacts["asker"], "problem" | "isMute"> {
   try {
     ownCredential(config);
-    return existsSync(secretFile) || (process.env.STAMP_CLUSTER_SECRET ?? "") !== "" ? "" : "it is not there";
+    const isThere = existsSync(secretFile) || (process.env.STAMP_CLUSTER_SECRET ?? "") !== "";
+    return { problem: isThere ? "" : "it is not there", isMute: false };
   } catch (error) {
-    return inWords(error);
+    return { problem: inWords(error), isMute: true };
   }
 }
 

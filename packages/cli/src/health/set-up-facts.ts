@@ -12,10 +12,10 @@ import {
   operatorName,
   peerFilesOf,
   planCluster,
-  readClusterRecord,
   restReachOf,
 } from "@stamp/cluster";
 import { inWords, readPair, readPeerTls } from "@stamp/ports-node";
+import { recordOf } from "../cluster/known-record.ts";
 import type { SetUpFacts, TlsFacts } from "./facts.ts";
 
 /** Mode bits of everybody but the owner. */
@@ -24,7 +24,7 @@ const others = 0o077;
 /** `running`: names of the processes of the cluster; undefined if the supervisor tells nothing. */
 export function setUpFacts(config: ClusterConfig, running: readonly string[] | undefined): SetUpFacts {
   const { dataDir, httpBind, internalBind, copies, minCopies, extentNodes, faultDomains } = config;
-  const known = readClusterRecord(dataDir);
+  const known = recordOf(dataDir);
   const retired = known?.retired ?? [];
   const plan = planCluster(config, known);
   const planned = plan.processes.map(({ name }) => name);

@@ -1,16 +1,9 @@
 /** `stamp node list|disks|add|drain|undrain|remove` and `stamp repair status`. */
-import {
-  control,
-  DataFolder,
-  nodesLeftOut,
-  type ProcessStatus,
-  readClusterRecord,
-  refuseRemoval,
-  type StampInspector,
-} from "@stamp/cluster";
+import { control, DataFolder, nodesLeftOut, type ProcessStatus, refuseRemoval, type StampInspector } from "@stamp/cluster";
 import { inWords } from "@stamp/ports-node";
 import { NodeDuty, type NodeInfo, type RepairStatus } from "@stamp/wire";
 import type { Command } from "commander";
+import { recordOf } from "../cluster/known-record.ts";
 import { CommandError, configOf, exitCodes, runningCluster } from "../context.ts";
 import { counted } from "../health/counted.ts";
 import { bytesText } from "../print.ts";
@@ -147,7 +140,7 @@ async function addNodeNow(command: Command, name: string | undefined): Promise<P
   const added = processes.find((each) => !before.has(each.name));
   if (added === undefined) throw new CommandError("another command changed the cluster in this moment; see ./stamp node list");
   const { extentNodes } = configOf(command);
-  const recorded = readClusterRecord(config.dataDir)?.config.extentNodes;
+  const recorded = recordOf(config.dataDir)?.config.extentNodes;
   if (recorded !== extentNodes)
     warn(
       `stamp: the data folder remembers ${recorded} extent nodes, but the file or environment gives extentNodes ${extentNodes}: change it there`,
@@ -172,7 +165,7 @@ async function stopForGood(command: Command, nodeId: string): Promise<boolean> {
   const { processes } = await runningCluster(config);
   const names = processes.map(({ name }) => name);
   // A node that was not started has a disk here too, and would be missed at every later start.
-  const leftOut = nodesLeftOut(config.dataDir, names, readClusterRecord(config.dataDir)?.retired ?? []);
+  const leftOut = nodesLeftOut(config.dataDir, names, recordOf(config.dataDir)?.retired ?? []);
   if (!names.includes(nodeId) && !leftOut.includes(nodeId)) return false;
   await control(new DataFolder(config.dataDir).control, { do: "retire", name: nodeId });
   return true;

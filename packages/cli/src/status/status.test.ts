@@ -30,7 +30,7 @@ const factsOf = (...processes: readonly ProcessFacts[]): StampFacts => ({
   partitionLayer: undefined,
   setUp: undefined,
   copies: [],
-  asker: { secretFile: "", problem: "" },
+  asker: { secretFile: "", problem: "", isMute: false },
   place: { dataDir: "/data", host: undefined, hostDirs: {}, compose: "", container: "", services: {}, location: "" },
 });
 

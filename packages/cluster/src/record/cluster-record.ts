@@ -38,7 +38,7 @@ export function readClusterRecord(dataDir: string): ClusterRecord | undefined {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
-    throw new StartError(inWords(error, path));
+    throw new DamagedRecordError(inWords(error, path));
   }
   const { format, release: writer, config, sealedAccounts, retired, slots = {} } = parsed(path, text);
   if (typeof format === "number" && format > formatVersion) {

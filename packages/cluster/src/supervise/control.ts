@@ -4,7 +4,7 @@
  */
 import { chmodSync, existsSync, rmSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
-import { isSystemError } from "@stamp/ports-node";
+import { inWords, isSystemError } from "@stamp/ports-node";
 import { type ReachedPath, reached } from "../record/control-path.ts";
 import type { ClusterStatus } from "../status.ts";
 import type { ManagedProcess } from "./managed-process.ts";
@@ -168,7 +168,7 @@ async function answerTo(line: string, supervisor: Controlled, onStop: () => Prom
     }
     return { ok: true, status: supervisor.status() };
   } catch (error) {
-    return { ok: false, message: (error as Error).message };
+    return { ok: false, message: inWords(error) };
   }
 }
 

@@ -1,6 +1,6 @@
 /** Refusals of the system in words: real refusals, one of each kind. */
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,7 +21,10 @@ test("system errors in words: what of the path is wrong, and the code to search 
   t.after(() => rmSync(folder, { recursive: true }));
   const file = join(folder, "file");
   writeFileSync(file, "x");
+  const inside = join(folder, "inside");
+  mkdirSync(inside);
   const cases: [() => unknown, string][] = [
+    [() => renameSync(file, inside), `${inside} is a folder, not a file (EISDIR)`],
     [() => readFileSync(join(folder, "a")), `${folder}/a: there is no such file or folder (ENOENT)`],
     [() => writeFileSync(join(folder, "b/c"), ""), `${folder}/b/c: there is no folder ${folder}/b; make it, or name another one (ENOENT)`],
     [() => writeFileSync(join(file, "c/d"), ""), `${file}/c/d: ${file} is a file, not a folder (ENOTDIR)`],

@@ -13,6 +13,8 @@ export interface SystemError extends Error {
   readonly errno: number;
   readonly syscall: string;
   readonly path?: string;
+  /** Path that a file was to have, of `rename`. */
+  readonly dest?: string;
   readonly address?: string;
   readonly port?: number;
 }
@@ -27,7 +29,9 @@ export function inWords(error: unknown, path?: string): string {
     const told = error instanceof SyntaxError ? `not JSON: ${message.replaceAll(/\s+/g, " ")}` : message;
     return path === undefined ? told : `${path}: ${told}`;
   }
-  const named = error.path ?? path;
+  // A new file that can't take the place of another one is as it should be; the other one is not.
+  const isOther = error.syscall === "rename" && ["EISDIR", "ENOTDIR", "ENOTEMPTY", "EEXIST"].includes(error.code);
+  const named = (isOther ? error.dest : undefined) ?? error.path ?? path;
   if (named !== undefined) return `${ofPath(error, named)} (${error.code})`;
   return `${ofAddress(error)} (${error.code})`;
 }

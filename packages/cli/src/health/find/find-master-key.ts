@@ -4,17 +4,18 @@ import { counted } from "../counted.ts";
 import type { StampFacts } from "../facts.ts";
 import { few } from "../few.ts";
 import { type Finding, finding } from "../kinds/kinds.ts";
+import { findProblems } from "./find-secret.ts";
 
 const dayMs = 24 * 3_600_000;
 /** A master key that is older should be rotated. */
 const keyOldDays = 365;
 
 export function findMasterKey({ processes, nowMs }: StampFacts): Finding[] {
-  const told = processes.flatMap(({ name, answer }) => {
+  const told = processes.flatMap(({ name, host, answer }) => {
     const keys = answer === undefined ? undefined : masterKeysTold(answer.facts);
-    return keys === undefined ? [] : [{ name, ...keys }];
+    return keys === undefined ? [] : [{ name, host, ...keys }];
   });
-  const found = told.filter(({ problem }) => problem !== "").map(({ name, problem }) => finding("master-key-unusable", name, problem));
+  const found = findProblems("master-key-unusable", told);
   const sealing = Map.groupBy(told, ({ ids }) => ids[0] ?? "none");
   if (sealing.size > 1) {
     const each = [...sealing].map(([id, holders]) => `${few(holders.map(({ name }) => name))} with ${id}`);

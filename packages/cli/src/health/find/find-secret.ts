@@ -2,15 +2,30 @@
 import { counted } from "../counted.ts";
 import type { StampFacts } from "../facts.ts";
 import { few } from "../few.ts";
-import { type Finding, finding } from "../kinds/kinds.ts";
+import { type Code, type Finding, finding } from "../kinds/kinds.ts";
 
 const dayMs = 24 * 3_600_000;
 /** Age from which a secret should be rotated, in days. */
 export const secretOldDays = 365;
 
+/** Returns a finding for each problem, not for each process that tells it: processes of a host read the same files. */
+export function findProblems(
+  code: Code,
+  told: readonly { readonly name: string; readonly host: string | undefined; readonly problem: string }[],
+): Finding[] {
+  const byProblem = Map.groupBy(
+    told.filter(({ problem }) => problem !== ""),
+    ({ host = "", problem }) => `${host} ${problem}`,
+  );
+  return [...byProblem.values()].map(([first, ...others]) => {
+    const more = `; ${counted(others.length, "more process", ["says", "say"])} so: ${few(others.map(({ name }) => name))}`;
+    return finding(code, first?.name ?? "", `${first?.problem}${others.length === 0 ? "" : more}`);
+  });
+}
+
 export function findSecret({ processes, nowMs }: StampFacts): Finding[] {
-  const told = processes.flatMap(({ name, answer }) => (answer?.secret === undefined ? [] : [{ name, ...answer.secret }]));
-  const found = told.filter(({ problem }) => problem !== "").map(({ name, problem }) => finding("secret-unusable", name, problem));
+  const told = processes.flatMap(({ name, host, answer }) => (answer?.secret === undefined ? [] : [{ name, host, ...answer.secret }]));
+  const found = findProblems("secret-unusable", told);
   const changing = told.filter(({ ids }) => ids.length > 1).map(({ name }) => name);
   if (changing.length > 0)
     found.push(finding("secret-rotation-open", "", `${counted(changing.length, "process", ["accepts", "accept"])} two: ${few(changing)}`));

@@ -59,7 +59,7 @@ export const healthy: StampFacts = {
   nowMs,
   supervisor: "answers",
   supervisorPid: 999,
-  asker: { secretFile: "/data/cluster-secret", problem: "" },
+  asker: { secretFile: "/data/cluster-secret", problem: "", isMute: false },
   place: {
     dataDir: "/data",
     host: undefined,
