@@ -10,17 +10,7 @@ import { join, normalize } from "node:path";
 /** Names of files in other projects, and patterns, by document. */
 const elsewhere: Readonly<Record<string, readonly string[]>> = {
   "CONTRIBUTING.md": ["x.test.ts"],
-  "docs/design/style.md": [
-    "doc/log_format.md",
-    "slatedb-dst/README.md",
-    "rfcs/0000-template.md",
-    "packages/connect/src/transport.ts",
-    "packages/connect/src/router-transport.ts",
-    "protocol/signals.ts",
-    "docs/development/protocol.md",
-    "docs/decisions/NNNN-title.md",
-    "x.test.ts",
-  ],
+  "docs/design/style.md": ["docs/decisions/NNNN-title.md", "x.test.ts"],
 };
 
 /** Documents that a program writes, whose words a test compares, or that are older than the rule. */
