@@ -284,8 +284,8 @@ export async function parts(): Promise<Part[]> {
     {
       title: "the console in a real browser",
       guards: "sign-in, every view, what is stored, cut connections, hostile names, accessibility",
-      command: [...tests, "tests/console/console.slow.ts", "tests/console/data.slow.ts"],
-      timeoutMs: 6 * minutes,
+      command: [...tests, "tests/console/console.slow.ts", "tests/console/data.slow.ts", "tests/console/changes.slow.ts"],
+      timeoutMs: 10 * minutes,
     },
     {
       title: "signals of a real cluster, and the examples",

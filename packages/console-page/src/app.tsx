@@ -1,7 +1,7 @@
 /** The frame of the page: navigation, state of the connection, and the view that the address names. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { DataSource } from "./data-model.ts";
+import type { DataSource } from "./data/data-model.ts";
 import { spanText } from "./format.ts";
 import type { Snapshot, Source } from "./model.ts";
 import { connection, lostAtMs, route, signInProblem, snapshot, to } from "./store.ts";

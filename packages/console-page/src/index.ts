@@ -1,6 +1,6 @@
 /**
  * The page of the console: what a browser shows of a stamp. The door of the package has only the types of what the page is told; the page
- * itself begins at `main.tsx`, which the console bundles. Its components know nothing of HTTP (`source.ts`, `data-source.ts` and `tabs.ts` do).
+ * itself begins at `main.tsx`, which the console bundles. Its components know nothing of HTTP (`source.ts`, `data/data-source.ts` and `tabs.ts` do).
  */
 export type {
   AccountRow,
@@ -13,7 +13,7 @@ export type {
   Named,
   QueueRow,
   Value,
-} from "./data-model.ts";
+} from "./data/data-model.ts";
 export type {
   ExtentRow,
   Finding,

@@ -1,7 +1,7 @@
 /** Where the page begins. */
 import { render } from "preact";
 import { App } from "./app.tsx";
-import { dataSource } from "./data-source.ts";
+import { dataSource } from "./data/data-source.ts";
 import { begin, source } from "./source.ts";
 import { readRoute } from "./store.ts";
 import { beginTheme } from "./theme.ts";

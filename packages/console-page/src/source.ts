@@ -1,4 +1,4 @@
-/** Asks the console over HTTP, and follows it by server-sent events. Only this file and data-source.ts know HTTP. */
+/** Asks the console over HTTP, and follows it by server-sent events. Only this file and data/data-source.ts know HTTP. */
 import type { Page, Source } from "./model.ts";
 import { connection, signInProblem } from "./store.ts";
 import { askAgain, share, tell } from "./tabs.ts";
@@ -40,7 +40,7 @@ async function signIn(token: string): Promise<string> {
 const keyNow = (): string => localStorage.getItem("key") ?? "";
 
 const asked = (path: string, init: RequestInit = {}): Promise<Response> =>
-  fetch(path, { ...init, headers: { "X-Stamp-Key": keyNow() }, signal: AbortSignal.timeout(answerTimeoutMs) });
+  fetch(path, { signal: AbortSignal.timeout(answerTimeoutMs), ...init, headers: { "X-Stamp-Key": keyNow() } });
 
 const hasSession = (): Promise<boolean> =>
   asked("/api/session").then(

@@ -8,10 +8,11 @@ import { inWords, NodeClock, NodeRandom, serveHttp } from "@stamp/ports-node";
 import type { Command } from "commander";
 import { CommandError, configOf, root, withConfig } from "../context.ts";
 import { gather } from "../health/gather.ts";
+import { auditPrefix } from "../logs/log-entry.ts";
 import { say, warn } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { kindOf, oneOf } from "../values.ts";
-import { consoleHandler } from "./console-handler.ts";
+import { type ConsoleParts, consoleHandler } from "./console-handler.ts";
 import { dataClients } from "./data/clients.ts";
 import { listsOf } from "./lists.ts";
 import { LiveStamp } from "./live-stamp.ts";
@@ -109,13 +110,14 @@ function sinceNow(): () => number {
 const refusedMax = 1_000;
 
 /** Lines of JSON in the folder of the logs, where `stamp logs` finds them; on standard error where the stamp has no folder here. */
-function auditOf(config: ClusterConfig): (who: string, what: string, result: string) => void {
+function auditOf(config: ClusterConfig): ConsoleParts["audit"] {
   const folder = composeCluster() === undefined ? new DataFolder(config.dataDir).logs : undefined;
   const path = folder === undefined ? undefined : join(folder, "console.log");
   let refused = 0;
-  return (who, what, result) => {
+  return (who, what, result, target) => {
     if (result === "refused" && ++refused > refusedMax) return;
-    const line = `${JSON.stringify({ level: "info", time: new Date().toISOString(), name: "console", msg: `audit: ${what}`, who, result })}\n`;
+    const head = { level: "info", time: new Date().toISOString(), name: "console", msg: `${auditPrefix}${what}`, who, result };
+    const line = `${JSON.stringify(target === undefined ? head : { ...head, target })}\n`;
     try {
       if (path === undefined) process.stderr.write(line);
       else {

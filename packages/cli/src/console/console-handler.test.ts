@@ -33,6 +33,7 @@ function clientsOf(blobs: Readonly<Record<string, Buffer>>): DataClients {
     queues: none,
     tables: none,
     table: none,
+    tableSas: none,
   };
 }
 
@@ -55,7 +56,9 @@ function world(lists: Lists = { find: () => undefined }, clients: DataClients = 
     () => `token-${++made}`,
   );
   const file = { type: "text/html", plain: Buffer.from("page"), compressed: Buffer.from("br") };
-  const audit = (...words: readonly string[]): number => audited.push(words.join(" "));
+  const audit: ConsoleParts["audit"] = (who, what, result, target) => {
+    audited.push([who, what, result, ...(target === undefined ? [] : [JSON.stringify(target)])].join(" "));
+  };
   const parts: ConsoleParts = { files: new Map([["/", file]]), sessions, live, lists, clients, audit, signal: stopped.signal };
   const handler = consoleHandler(parts);
   const send = (method: string, target: string, headers: Record<string, string> = {}, body = "", signal = new AbortController().signal) =>

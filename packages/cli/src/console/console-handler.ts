@@ -1,28 +1,39 @@
 /**
- * HTTP of the console: the files of its page, sign-in, the stream of snapshots, lists in pages, and content of blobs.
+ * HTTP of the console: the files of its page, sign-in, the stream of snapshots, lists in pages, content of blobs, and changes of data.
  *
  * Invariants:
  * - Only the page's files, which hold no data of the stamp, are given without a session.
- * - No answer is waited for without end: a list has five seconds. At most 16 lists are asked for at once, 16 downloads run, and 32 pages
+ * - No answer is waited for without end: a list has five seconds, a change 30. At most 16 lists are asked for at once, 16 downloads run, and 32 pages
  *   follow.
- * - What is stored is given to sessions with the role "data" only; a ticket for a download is made for no other.
+ * - What is stored is given to sessions with the role "data" only, and changed by no other; a ticket for a download is made for no other.
+ * - Each change is in the audit log with its result, refused ones among them. A block of an upload is none: the call that makes a blob of
+ *   blocks is.
  * - A page that reads slowly gets the newest snapshot next, not all that it missed.
  */
 import type { HttpHandler, HttpRequest, HttpResponse } from "@stamp/ports";
 import { inWords } from "@stamp/ports-node";
+import { type Change, changes, targetOf } from "./data/changes.ts";
 import type { DataClients } from "./data/clients.ts";
 import { download, preview } from "./data/content.ts";
 import { dataLists } from "./data/data-lists.ts";
+import { type Fields, fieldsOf } from "./data/fields.ts";
+import { putBlock } from "./data/uploads.ts";
 import { cookieOf, refusalOf, securityHeaders, tokenIn } from "./guard.ts";
 import type { Lists } from "./lists.ts";
 import type { LiveStamp } from "./live-stamp.ts";
 import type { PageFile } from "./page-files.ts";
-import type { Sessions } from "./sessions.ts";
+import type { Session, Sessions } from "./sessions.ts";
 
 const listTimeoutMs = 5_000;
+/** Putting an upload's blocks together, or clearing a long queue, may take its time. The page waits longer than this. */
+const changeTimeoutMs = 30_000;
 const listsAtOnceMax = 16;
 const followersMax = 32;
 const downloadsMax = 16;
+const blocksAtOnceMax = 16;
+const blockTimeoutMs = 120_000;
+/** An entity has up to 1 MiB, of which JSON can make more. */
+const changeBytesMax = 4 * 1_024 * 1_024;
 /** A token is 43 characters; the name of a blob has up to 1,024, each of up to nine bytes in a query. */
 const bodyBytesMax = 16 * 1_024;
 
@@ -33,13 +44,13 @@ export interface ConsoleParts {
   readonly lists: Lists;
   readonly clients: DataClients;
   /** Writes a line of the audit log: who did what, with which result. */
-  readonly audit: (who: string, what: string, result: string) => void;
+  readonly audit: (who: string, what: string, result: string, target?: Fields) => void;
   /** Aborted when the console stops: streams of snapshots end. */
   readonly signal: AbortSignal;
 }
 
 export function consoleHandler(parts: ConsoleParts): HttpHandler {
-  const counts = { lists: 0, followers: 0, downloads: 0 };
+  const counts = { lists: 0, followers: 0, downloads: 0, blocks: 0 };
   const data = dataLists(parts.clients);
   return async (request) => {
     const refusal = refusalOf(request);
@@ -65,12 +76,17 @@ export function consoleHandler(parts: ConsoleParts): HttpHandler {
       parts.audit(session.name, "sign-out", "done");
       return json(200, {}, { "Set-Cookie": cookieOf("", request) });
     }
-    const isData = Object.hasOwn(data, url.pathname) || url.pathname === "/api/preview" || url.pathname === "/api/ticket";
-    if (isData && session.role === "read")
+    const change = Object.hasOwn(changes, url.pathname) ? changes[url.pathname] : undefined;
+    const isList = Object.hasOwn(data, url.pathname) || url.pathname === "/api/preview";
+    if ((isList || change !== undefined || otherDataPaths.includes(url.pathname)) && session.role === "read") {
+      if (change !== undefined) parts.audit(session.name, wordsOf(url.pathname), "refused");
       return said(
         403,
         "this session may look at the stamp, not at what is stored in it; a link to that, without --role read: ./stamp console",
       );
+    }
+    if (request.method === "POST" && change !== undefined) return changeAnswer(request, url.pathname, change, session, parts, counts);
+    if (request.method === "POST" && url.pathname === "/api/put-block") return blockAnswer(request, url.searchParams, parts, counts);
     if (request.method === "POST" && url.pathname === "/api/ticket") {
       const what = await textOf(request);
       return what === undefined ? said(413, "no name of a blob is so long") : json(200, { ticket: parts.sessions.makeTicket(token, what) });
@@ -79,7 +95,7 @@ export function consoleHandler(parts: ConsoleParts): HttpHandler {
     if (url.pathname === "/api/session") return json(200, { name: session.name, role: session.role });
     if (url.pathname === "/api/live") return follow(parts, () => parts.sessions.find(token, key) !== undefined, request.signal, counts);
     const answered = data[url.pathname];
-    if (isData) {
+    if (isList) {
       return inTime(counts, (signal) =>
         answered === undefined
           ? preview(parts.clients, url.searchParams, signal)
@@ -90,6 +106,60 @@ export function consoleHandler(parts: ConsoleParts): HttpHandler {
     if (list === undefined) return said(404, "no such path");
     return inTime(counts, () => list(url.searchParams).then((page) => json(200, page)));
   };
+}
+
+const otherDataPaths = ["/api/ticket", "/api/put-block"];
+
+/** "delete blob" for "/api/delete-blob". */
+const wordsOf = (path: string): string => path.slice("/api/".length).replace("-", " ");
+
+async function changeAnswer(
+  request: HttpRequest,
+  path: string,
+  change: Change,
+  session: Session,
+  { clients, audit }: ConsoleParts,
+  counts: { lists: number },
+): Promise<HttpResponse> {
+  const body = await textOf(request, changeBytesMax);
+  if (body === undefined) return said(413, `a change has at most ${changeBytesMax} bytes`);
+  const fields = fieldsOf(body);
+  if (fields === undefined) return said(400, "a change is an object of JSON");
+  return inTime(
+    counts,
+    async (signal) => {
+      const note = (result: string): void => audit(session.name, wordsOf(path), result, targetOf(fields));
+      try {
+        const told = await change(clients, fields, signal);
+        note("done");
+        return json(200, told);
+      } catch (error) {
+        note(signal.aborted ? "unknown: no answer in time" : `failed: ${reasonOf(error)}`);
+        throw error;
+      }
+    },
+    changeTimeoutMs,
+  );
+}
+
+/** A block may come slowly, and takes a place while it does. */
+async function blockAnswer(
+  request: HttpRequest,
+  query: URLSearchParams,
+  { clients }: ConsoleParts,
+  counts: { blocks: number },
+): Promise<HttpResponse> {
+  if (counts.blocks >= blocksAtOnceMax) return said(503, `${blocksAtOnceMax} uploads are under way: try again`);
+  counts.blocks++;
+  try {
+    const signal = AbortSignal.any([request.signal, AbortSignal.timeout(blockTimeoutMs)]);
+    await putBlock(clients, Object.fromEntries(query), request.body, Number(request.headers["content-length"]), signal);
+    return json(200, {});
+  } catch (error) {
+    return said(503, reasonOf(error));
+  } finally {
+    counts.blocks--;
+  }
 }
 
 async function signIn(request: HttpRequest, { sessions, audit }: ConsoleParts): Promise<HttpResponse> {
@@ -106,13 +176,13 @@ async function signIn(request: HttpRequest, { sessions, audit }: ConsoleParts): 
   return json(200, { key: opened.key }, { "Set-Cookie": cookieOf(opened.token, request) });
 }
 
-/** Undefined: the body is longer than any token. */
-async function textOf(request: HttpRequest): Promise<string | undefined> {
+/** Undefined: the body is longer. */
+async function textOf(request: HttpRequest, bytesMax: number = bodyBytesMax): Promise<string | undefined> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of request.body) {
     bytes += chunk.length;
-    if (bytes > bodyBytesMax) return undefined;
+    if (bytes > bytesMax) return undefined;
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();
@@ -151,16 +221,20 @@ async function downloadAnswer(
   }
 }
 
-/** Answers within five seconds, whatever is asked. The signal is aborted then, so that nothing goes on for a page that was told "late". */
-async function inTime(counts: { lists: number }, work: (signal: AbortSignal) => Promise<HttpResponse>): Promise<HttpResponse> {
+/** Answers within a time, whatever is asked. The signal is aborted then, so that nothing goes on for a page that was told "late". */
+async function inTime(
+  counts: { lists: number },
+  work: (signal: AbortSignal) => Promise<HttpResponse>,
+  timeoutMs = listTimeoutMs,
+): Promise<HttpResponse> {
   if (counts.lists >= listsAtOnceMax) return said(503, "the console has many lists under way: try again");
   counts.lists++;
   const late = Promise.withResolvers<HttpResponse>();
   const ended = new AbortController();
   const timer = setTimeout(() => {
-    late.resolve(said(504, `no answer within ${listTimeoutMs / 1_000} s`));
+    late.resolve(said(504, `no answer within ${timeoutMs / 1_000} s; load again to see how things are`));
     ended.abort();
-  }, listTimeoutMs);
+  }, timeoutMs);
   try {
     return await Promise.race([work(ended.signal), late.promise]);
   } catch (error) {

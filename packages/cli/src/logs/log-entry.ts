@@ -17,6 +17,13 @@ export interface LogEntry {
   readonly json: string | undefined;
 }
 
+/** Beginning of the message of a line of the audit log, which the console writes. */
+export const auditPrefix = "audit: ";
+
+/** True for lines of the audit log. Messages of other processes can hold what clients sent, so that only the console's log counts. */
+export const isAudit = ({ process, message }: Pick<LogEntry, "process" | "message">): boolean =>
+  process === "console" && message.startsWith(auditPrefix);
+
 /** A line without a time. The source finds one. */
 export type UntimedEntry = Omit<LogEntry, "atMs"> & { readonly atMs: number | undefined };
 

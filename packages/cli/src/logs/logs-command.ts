@@ -10,7 +10,7 @@ import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
 import { advised, warn } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { kindOf, NotExpected, oneOf } from "../values.ts";
-import { isAtLeast, type LogEntry, type LogLevel, logLevels, personText, toolText } from "./log-entry.ts";
+import { isAtLeast, isAudit, type LogEntry, type LogLevel, logLevels, personText, toolText } from "./log-entry.ts";
 import { LogSource } from "./log-source.ts";
 import { inOrder, lastOf } from "./merge.ts";
 
@@ -25,6 +25,7 @@ interface LogsOptions {
   readonly since?: string;
   readonly tail?: string;
   readonly json?: boolean;
+  readonly audit?: boolean;
 }
 
 export function addLogs(program: Command): void {
@@ -38,6 +39,7 @@ export function addLogs(program: Command): void {
       `only so many of the last lines, or all (default: all; with --follow and without --since ${followedLines})`,
       tailKind,
     )
+    .option("--audit", "only the audit log: who signed in to the console, and what was changed there")
     .option("--json", "for tools: one object a line, as in the file, with the name of the process");
   withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
     if (composeCluster() !== undefined)
@@ -47,15 +49,14 @@ export function addLogs(program: Command): void {
 }
 
 async function showLogs(folder: DataFolder, options: LogsOptions): Promise<void> {
-  const { follow = false, json = false } = options;
-  const { level: least } = options;
+  const { follow = false, json = false, audit = false, level: least, role = audit ? ["console"] : [] } = options;
   const sinceMs = options.since === undefined ? undefined : sinceMsOf(options.since, Date.now());
   const fromStart = !follow || options.since !== undefined;
   const lines = tailOf(options.tail ?? (fromStart ? "all" : String(followedLines)));
-  const logs = new Logs(folder, options.role ?? [], sinceMs);
-  if (logs.sources.length === 0) throw new CommandError(noLogs(folder, logs.namesThere(), options.role ?? []));
+  const logs = new Logs(folder, role, sinceMs);
+  if (logs.sources.length === 0) throw new CommandError(noLogs(folder, logs.namesThere(), role));
   const chosen = (entries: Iterable<LogEntry>): Iterable<LogEntry> =>
-    least === undefined ? entries : Iterator.from(entries).filter((entry) => isAtLeast(entry, least));
+    Iterator.from(entries).filter((entry) => (least === undefined || isAtLeast(entry, least)) && (!audit || isAudit(entry)));
   const text = (entry: LogEntry): string => (json ? toolText(entry) : advised(personText(entry, logs.width)));
   const present = chosen(inOrder(logs.sources));
   let shown = await print(lines === undefined ? present : lastOf(present, lines), text);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { LogFile } from "@stamp/cluster";
-import { entryOf, personText, toolText } from "./log-entry.ts";
+import { entryOf, isAudit, personText, toolText } from "./log-entry.ts";
 import { type LogFolder, LogSource, realLooks } from "./log-source.ts";
 import { sinceMsOf } from "./logs-command.ts";
 import { inOrder, lastOf } from "./merge.ts";
@@ -175,6 +175,13 @@ describe("lines of several logs", () => {
 });
 
 describe("a line for a person", () => {
+  it("is of the audit log only if the console wrote it, whatever clients sent to other processes", () => {
+    const audit = line(0, "audit: delete blob");
+    assert.equal(isAudit(entryOf("console", audit)), true);
+    assert.equal(isAudit(entryOf("console", line(0, "began to watch"))), false);
+    assert.equal(isAudit(entryOf("front-end-1", audit)), false);
+  });
+
   const shown = (value: object): string => {
     const entry = entryOf("p-1", JSON.stringify({ time: timeAt(1), name: "p-1", ...value }));
     return personText({ ...entry, atMs: entry.atMs ?? 0 }, 5);

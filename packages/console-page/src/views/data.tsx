@@ -1,15 +1,17 @@
 /** Shows what is stored in the stamp: accounts, and the containers, tables and queues of each. */
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import type { AccountPlace, AccountRow, ContainerRow, DataSource, Named, QueueRow } from "../data-model.ts";
+import type { AccountPlace, AccountRow, ContainerRow, DataSource, Named, QueueRow } from "../data/data-model.ts";
 import { countText } from "../format.ts";
 import type { Page } from "../model.ts";
 import { ListState, usePages } from "../pages.tsx";
 import { route, to } from "../store.ts";
 import { CommandLine, Empty, Time } from "../ui.tsx";
 import { type Column, VirtualTable } from "../virtual-table.tsx";
-import { Blobs, OneBlob } from "./blobs.tsx";
-import { Entities, Messages } from "./entities.tsx";
+import { Blobs } from "./blobs.tsx";
+import { Entities } from "./entities.tsx";
+import { Messages } from "./messages.tsx";
+import { OneBlob } from "./one-blob.tsx";
 
 export function Data({ source }: { readonly source: DataSource }): JSX.Element {
   const [, account, kind = "containers", name, inside] = route.value;

@@ -1,11 +1,12 @@
-/** Entities of a table with their types, and the messages at the front of a queue. */
+/** Entities of a table with their types, to filter, add, edit and delete. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { AccountPlace, EntityRow, MessageRow } from "../data-model.ts";
-import { countText } from "../format.ts";
+import { Action } from "../data/action.tsx";
+import type { AccountPlace, EntityRow } from "../data/data-model.ts";
 import { ListState, usePages } from "../pages.tsx";
-import { Time } from "../ui.tsx";
 import { type Column, VirtualTable } from "../virtual-table.tsx";
+import { EntityAction } from "./entity-action.tsx";
+import { Share } from "./share.tsx";
 
 /** Names of properties that a row shows as columns; further ones are in its last column. */
 const columnsMax = 12;
@@ -14,6 +15,28 @@ export function Entities({ source, account, table }: AccountPlace & { readonly t
   const [typed, setTyped] = useState("");
   const [filter, setFilter] = useState("");
   const pages = usePages((after) => source.entities(account, table, filter, after), `${account} ${table} ${filter}`);
+  const place = { source, account, table };
+  const actions: Column<EntityRow> = {
+    title: "Actions",
+    width: "11rem",
+    cell: (row) => (
+      <>
+        <EntityAction place={place} row={row} onDone={pages.reload} />{" "}
+        <Action
+          label="Delete"
+          name={`Delete ${keyText(row)}`}
+          title="Delete the entity?"
+          submit="Delete"
+          isFinal
+          run={() => source.change("delete-entity", { account, table, ...keysOf(row) }).then(pages.reload)}
+        >
+          <p>
+            <bdi>{keyText(row)}</bdi>
+          </p>
+        </Action>
+      </>
+    ),
+  };
   return (
     <>
       <form
@@ -34,6 +57,10 @@ export function Entities({ source, account, table }: AccountPlace & { readonly t
         </label>
         <button type="submit">Apply</button>
       </form>
+      <div class="buttons">
+        <EntityAction place={place} onDone={pages.reload} />
+        <Share source={source} kind="table" fields={{ account, table }} />
+      </div>
       <ListState
         pages={pages}
         what="entities"
@@ -41,7 +68,7 @@ export function Entities({ source, account, table }: AccountPlace & { readonly t
       >
         <VirtualTable
           label="Entities"
-          columns={entityColumns(pages.items)}
+          columns={[...entityColumns(pages.items), actions]}
           rows={pages.items}
           keyOf={({ partitionKey, rowKey }) => JSON.stringify([partitionKey, rowKey])}
           onEnd={pages.more}
@@ -50,6 +77,9 @@ export function Entities({ source, account, table }: AccountPlace & { readonly t
     </>
   );
 }
+
+const keysOf = ({ partitionKey, rowKey, etag }: EntityRow) => ({ partitionKey, rowKey, etag });
+const keyText = ({ partitionKey, rowKey }: EntityRow): string => `${partitionKey} / ${rowKey}`;
 
 function entityColumns(rows: readonly EntityRow[]): readonly Column<EntityRow>[] {
   const all = new Set(rows.slice(0, 1_000).flatMap(({ properties }) => properties.map(({ name }) => name)));
@@ -87,26 +117,3 @@ const Property = ({ of }: { readonly of: EntityRow["properties"][number] | undef
       <bdi>{of.value}</bdi> {of.type === "String" ? null : <small>{of.type}</small>}
     </>
   );
-
-const messageColumns: readonly Column<MessageRow>[] = [
-  { title: "Text", width: "minmax(14rem, 3fr)", cell: ({ text }) => <bdi>{text}</bdi> },
-  { title: "Put", width: "11rem", cell: ({ insertedMs }) => <Time atMs={insertedMs} withDate /> },
-  { title: "Ends", width: "11rem", cell: ({ expiresMs }) => <Time atMs={expiresMs} withDate /> },
-  { title: "Taken before", width: "7rem", cell: ({ dequeueCount }) => countText(dequeueCount), isNumber: true },
-];
-
-export function Messages({ source, account, queue }: AccountPlace & { readonly queue: string }): JSX.Element {
-  const pages = usePages(() => source.messages(account, queue), `${account} ${queue}`);
-  return (
-    <>
-      <p>At most 32 messages at the front are shown, and stay there.</p>
-      <ListState
-        pages={pages}
-        what="messages"
-        empty="No message is visible. Those that a client has taken come back when its time has run out."
-      >
-        <VirtualTable label="Messages" columns={messageColumns} rows={pages.items} keyOf={({ id }) => id} />
-      </ListState>
-    </>
-  );
-}

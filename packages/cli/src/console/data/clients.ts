@@ -22,6 +22,8 @@ export interface DataClients {
   queues(account: string): Promise<QueueServiceClient>;
   tables(account: string): Promise<TableServiceClient>;
   table(account: string, name: string): Promise<TableClient>;
+  /** URL of a table with a signature. `permissions`: letters of raud, e.g. "ra". */
+  tableSas(account: string, name: string, permissions: string, expiresOn: Date): Promise<string>;
 }
 
 export interface StampNow {
@@ -75,6 +77,14 @@ export function dataClients(stamp: () => StampNow): DataClients {
       const { key, urls } = await opened(account);
       const sdk = await import("@azure/data-tables");
       return new sdk.TableClient(urls.table, name, new sdk.AzureNamedKeyCredential(account, key), tableOptions);
+    },
+    async tableSas(account, name, permissions, expiresOn) {
+      const { key, urls } = await opened(account);
+      const sdk = await import("@azure/data-tables");
+      const has = (letter: string): boolean => permissions.includes(letter);
+      const may = { query: has("r"), add: has("a"), update: has("u"), delete: has("d") };
+      const sas = sdk.generateTableSas(name, new sdk.AzureNamedKeyCredential(account, key), { permissions: may, expiresOn });
+      return `${urls.table.replace(/\/$/, "")}/${name}?${sas}`;
     },
   };
 }

@@ -19,6 +19,7 @@ test("entities: values are text with their types, and no digit is lost", () => {
     partitionKey: "p",
     rowKey: "",
     timestamp: "2026-11-29T00:00:00Z",
+    etag: "x",
     properties: [
       { name: "name", type: "String", value: "<b>" },
       { name: "count", type: "Int64", value: "9007199254740993" },

@@ -13,6 +13,7 @@ import type {
   Value,
 } from "@stamp/console-page";
 import type { DataClients } from "./clients.ts";
+import { blocksThere } from "./uploads.ts";
 
 const pageMax = 500;
 /** The service peeks at no more. */
@@ -27,6 +28,7 @@ export const dataLists = (clients: DataClients): Readonly<Record<string, DataLis
   "/api/containers": (query, abortSignal) => containers(clients, query, abortSignal),
   "/api/blobs": (query, abortSignal) => blobs(clients, query, abortSignal),
   "/api/blob": (query, abortSignal) => blob(clients, query, abortSignal),
+  "/api/blocks": (query, abortSignal) => blocksThere(clients, Object.fromEntries(query), abortSignal),
   "/api/tables": (query, abortSignal) => tables(clients, query, abortSignal),
   "/api/entities": (query, abortSignal) => entities(clients, query, abortSignal),
   "/api/queues": (query, abortSignal) => queues(clients, query, abortSignal),
@@ -82,14 +84,17 @@ async function containers(clients: DataClients, query: URLSearchParams, abortSig
 async function blobs(clients: DataClients, query: URLSearchParams, abortSignal: AbortSignal): Promise<Page<BlobRow>> {
   const service = await clients.blobs(fieldIn(query, "account"));
   const prefix = query.get("prefix") ?? "";
-  const listed = service
-    .getContainerClient(fieldIn(query, "container"))
-    .listBlobsByHierarchy("/", { abortSignal, ...(prefix === "" ? {} : { prefix }) });
+  const listed = service.getContainerClient(fieldIn(query, "container")).listBlobsByHierarchy("/", {
+    abortSignal,
+    includeDeleted: query.get("deleted") === "yes",
+    ...(prefix === "" ? {} : { prefix }),
+  });
   const value = await firstOf(listed.byPage(pagingOf(query)));
   const folders = (value?.segment.blobPrefixes ?? []).map(({ name }) => ({ ...noBlob, name, isFolder: true }));
-  const files = (value?.segment.blobItems ?? []).map(({ name, properties }) => ({
+  const files = (value?.segment.blobItems ?? []).map(({ name, deleted, properties }) => ({
     name,
     isFolder: false,
+    isDeleted: deleted === true,
     bytes: properties.contentLength ?? null,
     type: properties.blobType ?? "",
     contentType: properties.contentType ?? "",
@@ -98,7 +103,7 @@ async function blobs(clients: DataClients, query: URLSearchParams, abortSignal: 
   return { items: [...folders, ...files].sort(byName), next: nextOf(value?.continuationToken) };
 }
 
-const noBlob = { bytes: null, type: "", contentType: "", modifiedMs: null } as const;
+const noBlob = { isDeleted: false, bytes: null, type: "", contentType: "", modifiedMs: null } as const;
 const byName = (one: BlobRow, other: BlobRow): number => (one.name < other.name ? -1 : 1);
 
 async function blob(clients: DataClients, query: URLSearchParams, abortSignal: AbortSignal): Promise<BlobDetails> {
@@ -124,6 +129,7 @@ async function blob(clients: DataClients, query: URLSearchParams, abortSignal: A
     "Legal hold": properties.legalHold === true ? "yes" : undefined,
   };
   return {
+    etag: properties.etag ?? "",
     bytes: contentLength ?? 0,
     modifiedMs: timeOf(lastModified),
     createdMs: timeOf(createdOn),
@@ -159,6 +165,7 @@ export function entityRow(entity: Readonly<Record<string, unknown>>): EntityRow 
     partitionKey: typedValue(entity.partitionKey).value,
     rowKey: typedValue(entity.rowKey).value,
     timestamp: typedValue(entity.timestamp).value,
+    etag: typedValue(entity.etag).value,
     properties: properties.map(([name, value]) => ({ name, ...typedValue(value) })),
   };
 }

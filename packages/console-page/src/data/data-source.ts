@@ -1,6 +1,7 @@
 /** Asks the console about data, over HTTP. */
+
+import { answerOf, page } from "../source.ts";
 import type { BlobDetails, BlobPath, DataSource, Preview } from "./data-model.ts";
-import { answerOf, page } from "./source.ts";
 
 async function preview(path: BlobPath): Promise<Preview> {
   const answer = await answerOf("/api/preview", { ...path });
@@ -18,10 +19,20 @@ async function download(path: BlobPath): Promise<void> {
   link.click();
 }
 
+/** The console gives a change 30 s. */
+const changeTimeoutMs = 35_000;
+
+const changing = (fields: Readonly<Record<string, unknown>>): RequestInit => ({
+  method: "POST",
+  body: JSON.stringify(fields),
+  signal: AbortSignal.timeout(changeTimeoutMs),
+});
+
 export const dataSource: DataSource = {
   accounts: (after) => page("/api/accounts", { after }),
   containers: (account, after) => page("/api/containers", { account, after }),
-  blobs: (account, container, prefix, after) => page("/api/blobs", { account, container, prefix, after }),
+  blobs: (account, container, prefix, withDeleted, after) =>
+    page("/api/blobs", { account, container, prefix, after, deleted: withDeleted ? "yes" : "" }),
   blob: async (path) => (await (await answerOf("/api/blob", { ...path })).json()) as BlobDetails,
   preview,
   download,
@@ -29,4 +40,10 @@ export const dataSource: DataSource = {
   entities: (account, table, filter, after) => page("/api/entities", { account, table, filter, after }),
   queues: (account, after) => page("/api/queues", { account, after }),
   messages: (account, queue) => page("/api/messages", { account, queue }),
+  change: async (what, fields) => (await (await answerOf(`/api/${what}`, {}, changing(fields))).json()) as Record<string, unknown>,
+  blocks: async (path, upload) =>
+    ((await (await answerOf("/api/blocks", { ...path, upload })).json()) as { readonly numbers: readonly number[] }).numbers,
+  async putBlock(path, upload, number, bytes, signal) {
+    await answerOf("/api/put-block", { ...path, upload, number: String(number) }, { method: "POST", body: bytes, signal });
+  },
 };

@@ -1,5 +1,5 @@
 /** The messages of the console about data: what the view "Data" shows. Times are in milliseconds since 1970; null if the service told none. */
-import type { Page } from "./model.ts";
+import type { Page } from "../model.ts";
 
 export interface AccountRow {
   readonly name: string;
@@ -25,6 +25,8 @@ export interface BlobRow {
   readonly name: string;
   /** True for all blobs whose names have this beginning. */
   readonly isFolder: boolean;
+  /** True for a blob that was deleted and can be had back. */
+  readonly isDeleted: boolean;
   readonly bytes: number | null;
   readonly type: string;
   readonly contentType: string;
@@ -32,6 +34,7 @@ export interface BlobRow {
 }
 
 export interface BlobDetails {
+  readonly etag: string;
   readonly bytes: number;
   readonly modifiedMs: number | null;
   readonly createdMs: number | null;
@@ -50,6 +53,7 @@ export interface EntityRow {
   readonly partitionKey: string;
   readonly rowKey: string;
   readonly timestamp: string;
+  readonly etag: string;
   readonly properties: readonly (Value & { readonly name: string })[];
 }
 
@@ -79,7 +83,7 @@ export interface BlobPath {
 export interface DataSource {
   accounts(after: string): Promise<Page<AccountRow>>;
   containers(account: string, after: string): Promise<Page<ContainerRow>>;
-  blobs(account: string, container: string, prefix: string, after: string): Promise<Page<BlobRow>>;
+  blobs(account: string, container: string, prefix: string, withDeleted: boolean, after: string): Promise<Page<BlobRow>>;
   blob(path: BlobPath): Promise<BlobDetails>;
   preview(path: BlobPath): Promise<Preview>;
   /** Lets the browser save the blob. */
@@ -88,7 +92,26 @@ export interface DataSource {
   entities(account: string, table: string, filter: string, after: string): Promise<Page<EntityRow>>;
   queues(account: string, after: string): Promise<Page<QueueRow>>;
   messages(account: string, queue: string): Promise<Page<MessageRow>>;
+  /** Changes something. Returns what the service told, by name. */
+  change(what: Change, fields: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>>;
+  /** Numbers of an upload's blocks that have arrived. */
+  blocks(path: BlobPath, upload: string): Promise<readonly number[]>;
+  /** Sends one block. */
+  putBlock(path: BlobPath, upload: string, number: number, bytes: Blob, signal: AbortSignal): Promise<void>;
 }
+
+export type Change =
+  | "delete-blob"
+  | "undelete-blob"
+  | "set-metadata"
+  | "set-tags"
+  | "commit-blob"
+  | "put-entity"
+  | "delete-entity"
+  | "put-message"
+  | "take-message"
+  | "clear-queue"
+  | "make-sas";
 
 /** An account, and whom to ask about it. */
 export interface AccountPlace {

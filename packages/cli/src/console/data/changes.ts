@@ -1,0 +1,164 @@
+/**
+ * Changes of what is stored, by path. The page sends the fields as JSON; each change is one line of the audit log.
+ *
+ * Invariants:
+ * - A change of a thing that the page showed is done only if the thing is still as it was shown: its ETag goes along.
+ * - The audit log names what was changed, never content: no metadata, values of properties, texts of messages, signatures.
+ */
+import type { BlobClient } from "@azure/storage-blob";
+import type { QueueClient } from "@azure/storage-queue";
+import type { Named, Value } from "@stamp/console-page";
+import type { DataClients } from "./clients.ts";
+import { type Fields, listIn, textIn, wordIn } from "./fields.ts";
+import { makeSas } from "./sas.ts";
+import { commitBlob } from "./uploads.ts";
+
+/** Makes one change. The signal is aborted when it is late. */
+export type Change = (clients: DataClients, fields: Fields, abortSignal: AbortSignal) => Promise<object>;
+
+/** The changes by path. */
+export const changes: Readonly<Record<string, Change>> = {
+  "/api/delete-blob": deleteBlob,
+  "/api/undelete-blob": undeleteBlob,
+  "/api/set-metadata": setMetadata,
+  "/api/set-tags": setTags,
+  "/api/commit-blob": commitBlob,
+  "/api/put-entity": putEntity,
+  "/api/delete-entity": deleteEntity,
+  "/api/put-message": putMessage,
+  "/api/take-message": takeMessage,
+  "/api/clear-queue": clearQueue,
+  "/api/make-sas": makeSas,
+};
+
+/** Fields that say which thing is changed, in the order of the audit log. */
+const places = ["account", "container", "table", "queue", "name", "partitionKey", "rowKey", "permissions"];
+
+/** No name of a thing is longer. What a page sends beyond that is not logged. */
+const placeMax = 1_024;
+
+/** Returns the thing that is changed, for the audit log. */
+export function targetOf(fields: Fields): Fields {
+  const entries = places.flatMap((place) => {
+    const value = fields[place];
+    return typeof value === "string" ? [[place, value.slice(0, placeMax)]] : [];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Pairs as an object of the SDK. Throws if two have one name, of which the SDK would keep the last. */
+function recordIn(fields: Fields, isSame: (name: string) => string): Record<string, string> {
+  const record: Record<string, string> = Object.create(null);
+  const known = new Set<string>();
+  for (const { name, value } of listIn<Named>(fields, "pairs")) {
+    if (known.has(isSame(name))) throw new Error(`${name} is there twice: take one out`);
+    known.add(isSame(name));
+    record[name] = value;
+  }
+  return record;
+}
+
+const blobIn = (clients: DataClients, fields: Fields): Promise<BlobClient> =>
+  clients.blob(wordIn(fields, "account"), wordIn(fields, "container"), wordIn(fields, "name"));
+
+const asShown = (fields: Fields): { readonly conditions: { readonly ifMatch: string } } => ({
+  conditions: { ifMatch: wordIn(fields, "etag") },
+});
+
+async function deleteBlob(clients: DataClients, fields: Fields, abortSignal: AbortSignal): Promise<object> {
+  await (await blobIn(clients, fields)).delete({ abortSignal, deleteSnapshots: "include", ...asShown(fields) });
+  return {};
+}
+
+async function undeleteBlob(clients: DataClients, fields: Fields, abortSignal: AbortSignal): Promise<object> {
+  await (await blobIn(clients, fields)).undelete({ abortSignal });
+  return {};
+}
+
+async function setMetadata(clients: DataClients, fields: Fields, abortSignal: AbortSignal): Promise<object> {
+  const metadata = recordIn(fields, (name) => name.toLowerCase());
+  await (await blobIn(clients, fields)).setMetadata(metadata, { abortSignal, ...asShown(fields) });
+  return {};
+}
+
+async function setTags(clients: DataClients, fields: Fields, abortSignal: AbortSignal): Promise<object> {
+  await (await blobIn(clients, fields)).setTags(
+    recordIn(fields, (name) => name),
+    { abortSignal },
+  );
+  return {};
+}
+
+const tableIn = (clients: DataClients, fields: Fields) => clients.table(wordIn(fields, "account"), wordIn(fields, "table"));
+
+/** Without an ETag the entity is new. `removed`: the person took a property out, so that the others take the place of all. */
+async function putEntity(clients: DataClients, fields: Fields, abortSignal: AbortSignal): Promise<object> {
+  const table = await tableIn(clients, fields);
+  const properties = listIn<Value & { readonly name: string }>(fields, "properties");
+  const names = properties.map(({ name }) => name);
+  for (const name of names) {
+    if (["partitionkey", "rowkey", "timestamp", "etag", ""].includes(name.toLowerCase()) || name.startsWith("odata."))
+      throw new Error(`a property can't be named ${JSON.stringify(name)}: choose another name`);
+    if (names.indexOf(name) !== names.lastIndexOf(name)) throw new Error(`${name} is there twice: take one out`);
+  }
+  const entity = {
+    ...Object.fromEntries(properties.map(({ name, type, value }) => [name, typedFor(name, type, value)])),
+    partitionKey: textIn(fields, "partitionKey"),
+    rowKey: textIn(fields, "rowKey"),
+  };
+  const { etag, removed } = fields;
+  if (etag === undefined) await table.createEntity(entity, { abortSignal });
+  else await table.updateEntity(entity, removed === true ? "Replace" : "Merge", { abortSignal, etag: wordIn(fields, "etag") });
+  return {};
+}
+
+/** Value as the SDK sends it with its type. Throws if the text is none of the type. The service looks at what is passed on as text. */
+function typedFor(name: string, type: string, value: string): unknown {
+  const wrong = (expected: string): Error => new Error(`${name} is ${JSON.stringify(value)}: ${expected}`);
+  if (type === "Boolean") {
+    if (value !== "true" && value !== "false") throw wrong("a Boolean is true or false");
+    return { type, value: value === "true" };
+  }
+  if (type === "Int32") {
+    const number = Number(value);
+    if (!/^-?\d+$/.test(value) || (number | 0) !== number) throw wrong("an Int32 is a whole number, -2147483648 to 2147483647");
+    return { type, value: number };
+  }
+  if (type === "Int64" && !/^-?\d{1,19}$/.test(value)) throw wrong("an Int64 is a whole number of up to 19 digits");
+  if (type === "Double") {
+    if (["NaN", "Infinity", "-Infinity"].includes(value)) return { type, value };
+    const number = Number(value);
+    if (value.trim() === "" || !Number.isFinite(number)) throw wrong("a Double is a number, NaN, Infinity or -Infinity");
+    return { type, value: number };
+  }
+  return { type, value };
+}
+
+async function deleteEntity(clients: DataClients, fields: Fields, abortSignal: AbortSignal): Promise<object> {
+  const table = await tableIn(clients, fields);
+  await table.deleteEntity(textIn(fields, "partitionKey"), textIn(fields, "rowKey"), { abortSignal, etag: wordIn(fields, "etag") });
+  return {};
+}
+
+async function queueIn(clients: DataClients, fields: Fields): Promise<QueueClient> {
+  return (await clients.queues(wordIn(fields, "account"))).getQueueClient(wordIn(fields, "queue"));
+}
+
+async function putMessage(clients: DataClients, fields: Fields, abortSignal: AbortSignal): Promise<object> {
+  await (await queueIn(clients, fields)).sendMessage(textIn(fields, "text"), { abortSignal });
+  return {};
+}
+
+/** Takes the message at the front off the queue, and returns its text; null if none is visible. */
+async function takeMessage(clients: DataClients, fields: Fields, abortSignal: AbortSignal): Promise<object> {
+  const queue = await queueIn(clients, fields);
+  const [message] = (await queue.receiveMessages({ abortSignal, numberOfMessages: 1 })).receivedMessageItems;
+  if (message === undefined) return { text: null };
+  await queue.deleteMessage(message.messageId, message.popReceipt, { abortSignal });
+  return { text: message.messageText };
+}
+
+async function clearQueue(clients: DataClients, fields: Fields, abortSignal: AbortSignal): Promise<object> {
+  await (await queueIn(clients, fields)).clearMessages({ abortSignal });
+  return {};
+}
