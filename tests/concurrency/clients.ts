@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { TableClient } from "@azure/data-tables";
 import { BlobServiceClient, type BlockBlobClient, type ContainerClient } from "@azure/storage-blob";
 import { type QueueClient, QueueServiceClient } from "@azure/storage-queue";
-import { type Stamp, startStamp } from "@stamp/embedded";
+import { type Stamp, startStamp, threeOnDisk } from "@stamp/embedded";
 
 export class World {
   readonly #stamp: Stamp;
@@ -13,7 +13,7 @@ export class World {
   }
 
   static async start(): Promise<World> {
-    return new World(await startStamp());
+    return new World(await startStamp(threeOnDisk));
   }
 
   stop(): Promise<void> {

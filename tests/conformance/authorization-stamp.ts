@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Agent, request as httpRequest } from "node:http";
 import { after, before } from "node:test";
-import { type Stamp, startStamp } from "@stamp/embedded";
+import { type Stamp, startStamp, threeOnDisk } from "@stamp/embedded";
 import type { Logger } from "@stamp/ports";
 import type { ExpectedRow, Service } from "./authorization-table.ts";
 import { type DelegationKey, delegationKey } from "./delegation.ts";
@@ -81,7 +81,7 @@ export function authorizationStamp() {
 
   before(async () => {
     issuer = await testIssuer();
-    stamp = await startStamp({ oidc: issuer.settings, logger: loggerInto(logged) });
+    stamp = await startStamp({ ...threeOnDisk, oidc: issuer.settings, logger: loggerInto(logged) });
     for (const service of services) {
       const target = { endpoint: new URL(stamp.endpoints[service]).origin, accountName, accountKey, issuer, stop: async () => {} };
       const own = new Clients(target);

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { makeToken } from "@stamp/azure-rest";
 import { extentId, type Failure, FailureError, unwrap } from "@stamp/base";
-import { startStamp } from "@stamp/embedded";
+import { startStamp, threeOnDisk } from "@stamp/embedded";
 import { encodeFrameHeader, extentContentOffset, frameHeaderBytes } from "@stamp/extent";
 import { unitTagBytes } from "@stamp/objects";
 import type { LogFields, Logger } from "@stamp/ports";
@@ -32,7 +32,7 @@ customerKeySuite("scripted neighbours", async () => {
 
 const embedded = async (options: Parameters<typeof startStamp>[0] = {}): Promise<SecureTarget> => {
   const certificate = await testCertificate();
-  const stamp = await startStamp({ ...options, tls: certificate.tls });
+  const stamp = await startStamp({ ...threeOnDisk, ...options, tls: certificate.tls });
   const stop = async (): Promise<void> => {
     await stamp.stop();
     certificate.remove();

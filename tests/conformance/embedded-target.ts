@@ -1,5 +1,5 @@
 /** A whole stamp in one process: every role, three replicas, the real disk. */
-import { startStamp } from "@stamp/embedded";
+import { startStamp, threeOnDisk } from "@stamp/embedded";
 import { copySources } from "./foreign.ts";
 import { testIssuer } from "./issuer.ts";
 import { accountKey, accountName } from "./scripted-stamp.ts";
@@ -7,7 +7,7 @@ import type { ConformanceTarget } from "./target.ts";
 
 export async function embeddedTarget(): Promise<ConformanceTarget> {
   const issuer = await testIssuer();
-  const stamp = await startStamp({ oidc: issuer.settings, copySources });
+  const stamp = await startStamp({ ...threeOnDisk, oidc: issuer.settings, copySources });
   return {
     endpoint: new URL(stamp.endpoints.blob).origin,
     accountName,

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { BlobServiceClient, StorageSharedKeyCredential } from "@azure/storage-blob";
 import { fromBase64, makeToken } from "@stamp/azure-rest";
 import { FailureError, unwrap } from "@stamp/base";
-import { startStamp } from "@stamp/embedded";
+import { startStamp, threeOnDisk } from "@stamp/embedded";
 import { FrontEnd } from "@stamp/wire";
 import { testCertificate } from "./certificate.ts";
 import { customerKey, SecureClients } from "./customer-keys.ts";
@@ -22,7 +22,7 @@ test("encryption scopes, after a restart: content is there, and it is in no file
   const [plainMark, secretMark] = [bytes(48, 71), bytes(48, 72)];
   const large = (mark: Buffer): Buffer => Buffer.concat([bytes(100_000, 3), mark, bytes(100_000, 4)]);
   try {
-    const first = await startStamp({ dataDir: folder });
+    const first = await startStamp({ dataDir: folder, replicas: 3 });
     await first.createEncryptionScope(under.encryptionScope);
     const container = BlobServiceClient.fromConnectionString(first.connectionString).getContainerClient("kept");
     await container.create();
@@ -58,7 +58,7 @@ test("encryption scopes, after a restart: content is there, and it is in no file
 
 test("encryption scopes and keys of customers: one or the other, and neither beside the scope that a container imposes", async () => {
   const certificate = await testCertificate();
-  const stamp = await startStamp({ tls: certificate.tls });
+  const stamp = await startStamp({ ...threeOnDisk, tls: certificate.tls });
   try {
     await stamp.createEncryptionScope(under.encryptionScope);
     const target = { endpoint: new URL(stamp.endpoints.blob).origin, accountName, accountKey, ca: certificate.ca, stop: stamp.stop };

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { type ExecFileException, execFile, spawn } from "node:child_process";
-import { globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { after, before, test } from "node:test";
@@ -116,6 +116,31 @@ test("package: nothing in it leads to the repository, no text names its launcher
   const manifest = JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as Record<string, unknown>;
   assert.equal(manifest.version, release);
   for (const version of Object.values(manifest.dependencies as object)) assert.match(String(version), /^\d+\.\d+\.\d+$/);
+});
+
+/** A program that is right by the declarations, but for the line that says so. */
+const typed = `import { type Stamp, type StampOptions, startStamp } from "stamp-storage";
+const options: StampOptions = { replicas: 3, storage: "disk" };
+await using stamp: Stamp = await startStamp(options);
+const text: string = stamp.connectionString;
+await stamp.pause(stamp.roles[0] ?? text);
+// @ts-expect-error: there are one or three
+await startStamp({ replicas: 2 });
+`;
+
+test("package: a suite runs on the library, whose declarations need no other types", { timeout: 300_000 }, async () => {
+  const { dependencies } = JSON.parse(readFileSync(join(root, "examples/package.json"), "utf8")) as {
+    readonly dependencies: Record<string, string>;
+  };
+  await install(folder, `@azure/storage-blob@${dependencies["@azure/storage-blob"]}`);
+  const suite = join(folder, "node-test");
+  cpSync(join(root, "examples/node-test"), suite, { recursive: true });
+  const out = await ok(folder, "node", "--test", "--test-reporter=tap", join(suite, "notes.test.mjs"));
+  assert.match(out, /^# pass 5$/m);
+  assert.match(out, /^# fail 0$/m);
+  writeFileSync(join(folder, "typed.mts"), typed);
+  const strict = ["--noEmit", "--strict", "--target", "es2022", "--lib", "es2022", "--module", "nodenext", "--types", ""];
+  await ok(folder, join(root, "node_modules/.bin/tsc"), ...strict, "typed.mts");
 });
 
 test("package: npx runs it from the tarball, and each word has its help", async () => {

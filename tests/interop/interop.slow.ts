@@ -8,7 +8,7 @@ import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { startStamp } from "@stamp/embedded";
+import { startStamp, threeOnDisk } from "@stamp/embedded";
 import { testCertificate } from "../conformance/certificate.ts";
 import { accountKey, accountName } from "../conformance/scripted-stamp.ts";
 import { run } from "../tools/commands.ts";
@@ -22,7 +22,7 @@ const folder = mkdtempSync(join(tmpdir(), "stamp-interop-"));
 let stamp: Awaited<ReturnType<typeof startStamp>>;
 
 before(async () => {
-  stamp = await startStamp();
+  stamp = await startStamp(threeOnDisk);
 });
 after(async () => {
   await stamp.stop();
@@ -57,7 +57,7 @@ test("Python's azure-storage-blob with keys of its own, over HTTPS", async (cont
   const found = existsSync(python) ? (await run(python, ["-c", "import azure.storage.blob"])).code === 0 : false;
   if (!found) return context.skip("azure-storage-blob was not fetched");
   const certificate = await testCertificate();
-  const secure = await startStamp({ tls: certificate.tls });
+  const secure = await startStamp({ ...threeOnDisk, tls: certificate.tls });
   try {
     const ca = join(folder, "ca.pem");
     writeFileSync(ca, certificate.ca);

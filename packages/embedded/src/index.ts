@@ -1,5 +1,6 @@
 /**
- * A whole stamp in one process, for test suites and small machines. `startStamp` returns endpoints and a connection
- * string. The caller owes: `stop`, and a folder that no other process uses.
+ * A whole stamp in one process, for test suites and small machines: the library of the package `stamp-storage`. The caller owes: `stop`, and a
+ * folder that no other process uses.
  */
-export { type Stamp, startStamp } from "./start-stamp.ts";
+export { type StartOptions, startStamp, threeOnDisk } from "./start-stamp.ts";
+export type { BlobSettings, Stamp, StampOptions, StartStamp } from "./types.ts";

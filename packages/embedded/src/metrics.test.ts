@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { test } from "node:test";
 import { BlobServiceClient } from "@azure/storage-blob";
-import { startStamp } from "./index.ts";
+import { startStamp, threeOnDisk } from "./index.ts";
 
 interface Family {
   readonly name: string;
@@ -83,7 +83,7 @@ const named = [
 const alertRules = readFileSync(join(import.meta.dirname, "../../../docs/guides/stamp-alerts.yml"), "utf8").replaceAll("stamp health", "");
 
 test("metrics: every role's page is well formed, nothing is undeclared, counters go up and never down", async () => {
-  const stamp = await startStamp();
+  const stamp = await startStamp(threeOnDisk);
   try {
     const container = BlobServiceClient.fromConnectionString(stamp.connectionString).getContainerClient("counted");
     await container.create();

@@ -27,7 +27,7 @@ let filled = "";
 const alive = setInterval(() => {}, 1_000);
 before(async () => {
   filled = mkdtempSync(join(tmpdir(), "stamp-newer-"));
-  const stamp = await startStamp({ dataDir: filled });
+  const stamp = await startStamp({ dataDir: filled, replicas: 3 });
   const container = BlobServiceClient.fromConnectionString(stamp.connectionString).getContainerClient("kept");
   await container.create();
   await container.getBlockBlobClient("b").uploadData(Buffer.alloc(300_000, "stamp"));
@@ -68,8 +68,7 @@ const worldOf = (folder: string, name: string): World =>
 
 async function start(folder: string, name: string, { off } = withoutRules): Promise<Start> {
   const were = files(folder);
-  const listen = { blobListen: "127.0.0.1:0", queueListen: "127.0.0.1:0", tableListen: "127.0.0.1:0" };
-  const planned = plan({ init: false, extentNodes: 1, partitionServers: 1, ...listen, oidc: undefined, copySources: [] });
+  const planned = plan({ init: false, replicas: 1, partitionServers: 1, oidc: undefined, copySources: [] });
   const role = planned.find((each) => each.name === name)?.make({ ...worldOf(folder, name), rules: rulesWithout(...off) });
   assert.ok(role !== undefined);
   let said: FailureError | undefined;

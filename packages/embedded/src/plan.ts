@@ -18,19 +18,19 @@ export interface PlannedRole {
 }
 
 export interface PlanOptions {
-  /** The data folder is new: a stamp is made in it. */
+  /** There are no data yet: a stamp is made. */
   readonly init: boolean;
-  readonly extentNodes: number;
+  /** Replicas of an extent, each on an extent node of its own. */
+  readonly replicas: number;
   readonly partitionServers: number;
-  readonly blobListen: string;
-  readonly queueListen: string;
-  readonly tableListen: string;
   readonly oidc: OidcSettings | undefined;
   readonly copySources: readonly string[];
 }
 
 const mebibyte = 1024 * 1024;
 const lockService = "lock-service-1";
+/** Where the doors are, for the front-end's rules about the key that everybody knows. */
+const onLoopback = "127.0.0.1:0";
 export const partitionManager = "partition-manager-1";
 
 /** In order of cold start; the front-end is the last. */
@@ -39,18 +39,19 @@ export function plan(options: PlanOptions): PlannedRole[] {
   const numbered = (role: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${role}-${i + 1}`);
   // Small segments, which are allocated at the first start; the largest append (8 MiB and its frames) fits into one.
   const node = { journalSegmentBytes: 9 * mebibyte, journalBatchBytesMax: 4 * mebibyte, pendingBytesMax: 16 * mebibyte };
+  const copies = { copies: options.replicas, minCopies: Math.min(2, options.replicas) };
   return [
     {
       name: lockService,
       make: (world) => new LockServiceRole(world, lockServiceSchema.parse({ name: lockService, listen: lockService, init: options.init })),
     },
-    ...numbered("extent-node", options.extentNodes).map((name) => ({
+    ...numbered("extent-node", options.replicas).map((name) => ({
       name,
       make: (world: World) => new ExtentNodeRole(world, extentNodeSchema.parse({ ...of(name), ...node })),
     })),
     {
       name: "stream-manager-1",
-      make: (world) => new StreamManagerRole(world, streamManagerSchema.parse(of("stream-manager-1"))),
+      make: (world) => new StreamManagerRole(world, streamManagerSchema.parse({ ...of("stream-manager-1"), ...copies })),
     },
     {
       name: partitionManager,
@@ -63,8 +64,8 @@ export function plan(options: PlanOptions): PlannedRole[] {
     {
       name: "front-end-1",
       make: (world) => {
-        const { blobListen, queueListen, tableListen, copySources } = options;
-        const doors = { blobListen, queueListen, tableListen };
+        const { copySources } = options;
+        const doors = { blobListen: onLoopback, queueListen: onLoopback, tableListen: onLoopback };
         const config = frontEndConfigSchema.parse({ ...of("front-end-1"), ...options.oidc, ...doors, copySources });
         return new FrontEndRole(world, config, { issuerOf: oidcIssuer, http: new NodeHttpClient() });
       },

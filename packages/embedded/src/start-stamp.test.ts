@@ -4,52 +4,68 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { BlobServiceClient, RestError } from "@azure/storage-blob";
-import { startStamp } from "./index.ts";
+import { type Stamp, startStamp } from "./index.ts";
 
+const service = ({ connectionString }: Stamp): BlobServiceClient => BlobServiceClient.fromConnectionString(connectionString);
 const text = async (client: BlobServiceClient, container: string, blob: string): Promise<string> =>
   (await client.getContainerClient(container).getBlobClient(blob).downloadToBuffer()).toString();
+const notFound = (error: unknown): boolean => error instanceof RestError && error.statusCode === 404;
 
-test("embedded: what was acknowledged is there after stop and start on the same folder", async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "stamp-test-"));
+async function inFolder(work: (folder: string) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "stamp-test-"));
   try {
-    const first = await startStamp({ dataDir });
-    const before = BlobServiceClient.fromConnectionString(first.connectionString).getContainerClient("kept");
-    await before.create();
-    await before.getBlockBlobClient("small").upload("hello", 5);
-    const large = Buffer.alloc(3_000_000, "abcdefg");
-    await before.getBlockBlobClient("large").uploadData(large, { blockSize: 1_000_000 });
-    await first.stop();
-
-    const second = await startStamp({ dataDir });
-    const after = BlobServiceClient.fromConnectionString(second.connectionString);
-    assert.equal(await text(after, "kept", "small"), "hello");
-    assert.ok(large.equals(await after.getContainerClient("kept").getBlobClient("large").downloadToBuffer()));
-    await second.stop();
+    await work(folder);
   } finally {
-    rmSync(dataDir, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true });
   }
-});
+}
+
+for (const replicas of [1, 3] as const) {
+  test(`embedded: what was acknowledged is there after stop and start on the same folder, with ${replicas} replicas`, () =>
+    inFolder(async (dataDir) => {
+      const first = await startStamp({ dataDir, replicas });
+      const before = service(first).getContainerClient("kept");
+      await before.create();
+      await before.getBlockBlobClient("small").upload("hello", 5);
+      const large = Buffer.alloc(3_000_000, "abcdefg");
+      await before.getBlockBlobClient("large").uploadData(large, { blockSize: 1_000_000 });
+      await first.stop();
+      assert.equal(readdirSync(dataDir).filter((name) => name.startsWith("extent-node")).length, replicas);
+
+      await assert.rejects(startStamp({ dataDir, replicas: replicas === 1 ? 3 : 1 }), /has data in \d replicas: leave "replicas" out/);
+      const second = await startStamp({ dataDir });
+      assert.equal(await text(service(second), "kept", "small"), "hello");
+      assert.ok(large.equals(await service(second).getContainerClient("kept").getBlobClient("large").downloadToBuffer()));
+      await second.stop();
+    }));
+}
 
 test("embedded: two at once in one process know nothing of each other, and a temporary folder goes with its stamp", async () => {
-  const [one, two] = await Promise.all([startStamp(), startStamp()]);
+  const stamps = await Promise.all([startStamp(), startStamp({ storage: "disk" })]);
+  const [one, two] = stamps;
   try {
-    const [a, b] = [one, two].map(({ connectionString }) => BlobServiceClient.fromConnectionString(connectionString));
-    assert.ok(a && b);
-    await a.createContainer("only-here");
-    await a.getContainerClient("only-here").getBlockBlobClient("x").upload("1", 1);
-    await assert.rejects(text(b, "only-here", "x"), (error) => error instanceof RestError && error.statusCode === 404);
+    await service(one).createContainer("only-here");
+    await service(one).getContainerClient("only-here").getBlockBlobClient("x").upload("1", 1);
+    await assert.rejects(text(service(two), "only-here", "x"), notFound);
+    await two.kill("partition-server-1");
+    await two.reset();
+    assert.equal(await text(service(one), "only-here", "x"), "1");
   } finally {
-    await Promise.all([one.stop(), two.stop()]);
+    await Promise.all(stamps.map((stamp) => stamp.stop()));
   }
-  assert.equal(existsSync(one.dataDir), false);
+  assert.equal(one.dataDir, undefined);
+  assert.equal(existsSync(two.dataDir as string), false);
 });
 
-test("embedded: the folder of each role is closed to others of the machine, and files are made for its user alone, whatever the umask is", async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "stamp-test-"));
-  const umask = process.umask(0);
-  try {
-    const stamp = await startStamp({ dataDir });
-    await stamp.stop();
+test("embedded: the folder of each role is closed to others of the machine, and files are made for its user alone, whatever the umask is", () =>
+  inFolder(async (dataDir) => {
+    const umask = process.umask(0);
+    try {
+      const stamp = await startStamp({ dataDir });
+      await stamp.stop();
+    } finally {
+      process.umask(umask);
+    }
     const modeOf = (path: string): number => statSync(join(dataDir, path)).mode & 0o777;
     const roles = readdirSync(dataDir);
     assert.ok(roles.length > 5);
@@ -60,8 +76,12 @@ test("embedded: the folder of each role is closed to others of the machine, and 
         assert.equal(mode, entry.isDirectory() ? 0o700 : 0o600, entry.name);
       }
     }
-  } finally {
-    process.umask(umask);
-    rmSync(dataDir, { recursive: true, force: true });
-  }
-});
+  }));
+
+test("embedded: a folder whose lock service has lost its data is not made a new stamp", () =>
+  inFolder(async (dataDir) => {
+    const first = await startStamp({ dataDir });
+    await first.stop();
+    rmSync(join(dataDir, "lock-service-1", "stores"), { recursive: true });
+    await assert.rejects(startStamp({ dataDir, readyTimeoutMs: 500 }), /lock-service-1/);
+  }));

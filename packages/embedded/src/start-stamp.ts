@@ -1,178 +1,241 @@
 /**
- * A whole stamp in one process, as a library: every role of the cluster, the same code and the same three replicas on the real disk,
- * connected by direct calls instead of gRPC. For a test suite or a small machine; what it does not give is survival of its process.
+ * A whole stamp in one process, as a library: every role of the cluster with the same code, connected by direct calls instead of gRPC, over
+ * memory or the real disk. For a test suite or a small machine; what it does not give is survival of its process.
  */
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
-import { FailureError, type Outcome, unwrap } from "@stamp/base";
-import type { FrontEndRole } from "@stamp/front-end";
-import { type CallOptions, type Client, isLoopback, type Logger, type Role, silentLogger, sleep, type World } from "@stamp/ports";
-import { assertAllRules, type HttpListener, InProcessNetwork, metricsText, nodeWorld, serveHttp } from "@stamp/ports-node";
+import { type Outcome, unwrap } from "@stamp/base";
+import { type CallOptions, type Client, type Logger, silentLogger } from "@stamp/ports";
 import { Accounts } from "@stamp/wire";
-import { type OidcSettings, partitionManager, plan } from "./plan.ts";
+import { Doors, type ServiceName } from "./doors.ts";
+import { Generation } from "./generation.ts";
+import type { HostedRole } from "./life/hosted-role.ts";
+import { type OidcSettings, type PlannedRole, partitionManager, plan } from "./plan.ts";
+import type { Stamp, StampOptions } from "./types.ts";
 
-export interface StartOptions {
-  /** Everything that is kept. Without it a temporary folder that `stop` removes. A folder of an earlier start has its data. */
-  readonly dataDir?: string;
-  /** Where the REST API is served, on loopback; 0 (the default) for any free port. */
-  readonly ports?: { readonly blob?: number; readonly queue?: number; readonly table?: number };
-  /** PEM files of a certificate chain and its key; with them HTTPS is served instead of HTTP. */
-  readonly tls?: { readonly certificatePath: string; readonly keyPath: string };
-  /** 3 is the least for three copies; default 3. */
-  readonly extentNodes?: number;
-  /** Default 1. */
-  readonly partitionServers?: number;
-  /** Bearer tokens; without it none are taken. */
+export interface StartOptions extends StampOptions {
+  /** Bearer tokens; undefined: none are taken. */
   readonly oidc?: OidcSettings;
-  /** Other places that blobs may be copied from, as the front-end's configuration has them; without it there are none. */
+  /** Other places that blobs may be copied from, as the front-end's configuration has them; undefined: there are none. */
   readonly copySources?: readonly string[];
   readonly logger?: Logger;
-  /** How long it may take until everything serves. Default 20,000. */
-  readonly readyTimeoutMs?: number;
 }
 
-export interface BlobSettings {
-  readonly versioning?: boolean;
-  readonly containerDeleteRetentionDays?: number;
-  readonly allowPublicAccess?: boolean;
-}
-
-export interface Stamp {
-  readonly endpoints: { readonly blob: string; readonly queue: string; readonly table: string };
-  /** For `BlobServiceClient.fromConnectionString`, `QueueServiceClient.fromConnectionString`, `TableClient.fromConnectionString`. */
-  readonly connectionString: string;
-  readonly dataDir: string;
-  /**
-   * Sets what the REST API leaves to the operator: versioning of blobs, for how many days deleted containers are kept
-   * (0: not), and whether containers may be read without authorization.
-   */
-  setBlobSettings(settings: BlobSettings): Promise<void>;
-  /** A key of the stamp, by whose name blobs are encrypted (`x-ms-encryption-scope`). It stays for good. */
-  createEncryptionScope(name: string): Promise<void>;
-  /** While a scope is disabled, what is encrypted under it is neither read nor written. */
-  setEncryptionScopeState(name: string, state: { readonly disabled: boolean }): Promise<void>;
-  /** Figures of its roles, by name: for each the page that a process of a cluster serves as `/metrics` (text format of Prometheus). */
-  metrics(): Readonly<Record<string, string>>;
-  /** Ends every role cleanly. Idempotent. */
-  stop(): Promise<void>;
-}
+/** A temporary folder, and three replicas as in a cluster. */
+export const threeOnDisk = { storage: "disk", replicas: 3 } as const satisfies StampOptions;
 
 const account = "devstoreaccount1";
 const accountKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const host = "127.0.0.1";
-/** Services that have a door. */
-const services = ["blob", "queue", "table"] as const;
-type ServiceName = (typeof services)[number];
+const readyTimeoutDefaultMs = 20_000;
+const operatorTimeoutMs = 10_000;
 
-/** Resolves when it serves. Throws FailureError, with whom it waited for, when that takes longer than `readyTimeoutMs`. */
+/** Resolves when it serves. Throws FailureError, with what it waits for, when that takes longer than `readyTimeoutMs`. */
 export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
-  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "stamp-"));
-  mkdirSync(dataDir, { recursive: true });
-  const logger = options.logger ?? silentLogger;
-  const listen = (service: ServiceName): string => {
-    const address = `${host}:${options.ports?.[service] ?? 0}`;
-    return isLoopback(address) ? address : `${host}:0`;
-  };
-  const roles = plan({
-    init: !existsSync(join(dataDir, "lock-service-1")),
-    extentNodes: options.extentNodes ?? 3,
-    partitionServers: options.partitionServers ?? 1,
-    blobListen: listen("blob"),
-    queueListen: listen("queue"),
-    tableListen: listen("table"),
-    oidc: options.oidc,
-    copySources: options.copySources ?? [],
-  });
-  const network = new InProcessNetwork();
-  const started: { readonly name: string; readonly role: Role; readonly world: World }[] = [];
-  const doors = new Map<ServiceName, HttpListener>();
-  let stopping: Promise<void> | undefined;
-
-  const metrics = (): Record<string, string> =>
-    Object.fromEntries(started.map(({ name, role }) => [name, metricsText(name.replace(/-\d+$/, ""), name, role)]));
-
-  const end = async (): Promise<void> => {
-    for (const door of doors.values()) await door.close();
-    for (const { role, world } of started.splice(0).reverse()) {
-      await role.stop();
-      await world.transport.close();
-    }
-    if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
-  };
-  const stop = (): Promise<void> => {
-    stopping ??= end();
-    return stopping;
-  };
-
-  // Timers of the ports keep no process alive; until the HTTP door is open this does.
-  const alive = setInterval(() => {}, 1_000);
-  try {
-    for (const { name, make } of roles) {
-      const world = nodeWorld({
-        dataDir: join(dataDir, name),
-        name,
-        logger: logger.child({ name }),
-        transport: network.transport(name),
-        onFatal: (reason) => {
-          throw new Error(`${name} can't go on: ${reason}`);
-        },
-      });
-      assertAllRules(world);
-      started.push({ name, role: make(world), world });
-    }
-    const frontEnd = started.at(-1)?.role as FrontEndRole;
-    const timeoutMs = options.readyTimeoutMs ?? 20_000;
-    // The lock service first: whoever asks it before it serves asks again only later.
-    const [lockService, ...others] = started;
-    await lockService?.role.start();
-    await ready(started.slice(0, 1), timeoutMs);
-    await Promise.all(others.map(({ role }) => role.start()));
-    await ready(started, timeoutMs);
-    const how = { logger, ...(options.tls && { tls: options.tls }) };
-    for (const service of services) doors.set(service, await serveHttp(frontEnd[service], { listen: listen(service), ...how }));
-  } catch (error) {
-    await stop();
-    throw error;
-  } finally {
-    clearInterval(alive);
-  }
-  const operate = async (change: (accounts: Client<typeof Accounts>, options: CallOptions) => Promise<Outcome<unknown>>): Promise<void> => {
-    unwrap(await change(network.transport("operator").client(partitionManager, Accounts), { timeoutMs: 10_000 }));
-    (started.at(-1)?.role as FrontEndRole | undefined)?.forgetAccount(account);
-  };
-  const scheme = options.tls === undefined ? "http" : "https";
-  const endpoint = (service: ServiceName): string => `${scheme}://${doors.get(service)?.address}/${account}`;
-  const endpoints = { blob: endpoint("blob"), queue: endpoint("queue"), table: endpoint("table") };
-  return {
-    endpoints,
-    connectionString:
-      `DefaultEndpointsProtocol=${scheme};AccountName=${account};AccountKey=${accountKey};` +
-      `BlobEndpoint=${endpoints.blob};QueueEndpoint=${endpoints.queue};TableEndpoint=${endpoints.table};`,
-    dataDir,
-    setBlobSettings: (settings) => operate((accounts, options) => accounts.setBlobSettings({ account, ...settings }, options)),
-    createEncryptionScope: (scope) => operate((accounts, options) => accounts.createEncryptionScope({ account, scope }, options)),
-    setEncryptionScopeState: (scope, { disabled }) =>
-      operate((accounts, options) => accounts.setEncryptionScopeState({ account, scope, disabled }, options)),
-    metrics,
-    stop,
-  };
+  const stamp = new EmbeddedStamp(options);
+  await stamp.begin();
+  return stamp;
 }
 
-async function ready(
-  started: readonly { readonly name: string; readonly role: Role; readonly world: World }[],
-  timeoutMs: number,
-): Promise<void> {
-  const clock = started[0]?.world.clock;
-  if (clock === undefined) return;
-  const deadlineMs = clock.monotonicMs() + timeoutMs;
-  for (;;) {
-    const waiting = started.filter(({ role }) => !role.status.ready);
-    if (waiting.length === 0) return;
-    if (clock.monotonicMs() >= deadlineMs) {
-      const who = waiting.map(({ name, role }) => `${name} waits for ${role.status.waitingFor.join(", ") || "itself"}`).join("; ");
-      throw new FailureError({ code: "deadlineExceeded", reason: "notReady", message: `the stamp is not ready: ${who}`, applied: "no" });
+class EmbeddedStamp implements Stamp {
+  readonly dataDir: string | undefined;
+  readonly roles: readonly string[];
+  readonly #options: StartOptions;
+  readonly #replicas: number;
+  readonly #isTemporary: boolean;
+  readonly #scheme: "http" | "https";
+  readonly #doors: Doors;
+  #generation: Generation | undefined;
+  /** Changes of the stamp come one after another. */
+  #last: Promise<unknown> = Promise.resolve();
+  #stopping: Promise<void> | undefined;
+
+  constructor(options: StartOptions) {
+    this.#options = options;
+    this.#isTemporary = options.dataDir === undefined && options.storage === "disk";
+    this.dataDir = this.#isTemporary ? mkdtempSync(join(tmpdir(), "stamp-")) : options.dataDir;
+    if (this.dataDir !== undefined) mkdirSync(this.dataDir, { recursive: true });
+    this.#replicas = replicasOf(options, this.dataDir);
+    this.roles = this.#plan().map(({ name }) => name);
+    this.#scheme = options.tls === undefined ? "http" : "https";
+    this.#doors = new Doors((service) => `${host}:${options.ports?.[service] ?? 0}`, {
+      behind: () => {
+        const { frontEndRole: frontEnd, frontEnd: { life } = {} } = this.#generation ?? {};
+        return frontEnd === undefined || life === undefined ? undefined : { frontEnd, life };
+      },
+      tls: options.tls,
+      logger: options.logger ?? silentLogger,
+    });
+  }
+
+  get endpoints(): Stamp["endpoints"] {
+    const endpoint = (service: ServiceName): string => `${this.#scheme}://${this.#doors.addressOf(service)}/${account}`;
+    return { blob: endpoint("blob"), queue: endpoint("queue"), table: endpoint("table") };
+  }
+
+  get connectionString(): string {
+    const { blob, queue, table } = this.endpoints;
+    return (
+      `DefaultEndpointsProtocol=${this.#scheme};AccountName=${account};AccountKey=${accountKey};` +
+      `BlobEndpoint=${blob};QueueEndpoint=${queue};TableEndpoint=${table};`
+    );
+  }
+
+  /** The first start. Nothing is left when it fails. */
+  async begin(): Promise<void> {
+    try {
+      await this.#change(async () => {
+        this.#generation = this.#newGeneration();
+        await this.#generation.start();
+        await this.#doors.open();
+      });
+    } catch (error) {
+      await this.stop();
+      throw error;
     }
-    await sleep(clock, 2);
+  }
+
+  reset(): Promise<void> {
+    return this.#change(async () => {
+      const before = this.#generation;
+      // A folder has room for one stamp.
+      if (this.dataDir !== undefined) {
+        await before?.end("at once");
+        for (const role of this.roles) rmSync(join(this.dataDir, role), { recursive: true, force: true });
+      }
+      const next = this.#newGeneration();
+      if (this.dataDir !== undefined) this.#generation = next;
+      try {
+        await next.start();
+      } catch (error) {
+        await next.end("at once");
+        throw error;
+      }
+      this.#generation = next;
+      await before?.end("at once");
+      await this.#doors.open();
+    });
+  }
+
+  pause(role: string): Promise<void> {
+    return this.#changeRole(role, async (hosted) => hosted.pause(), "running", "pause");
+  }
+
+  resume(role: string): Promise<void> {
+    return this.#changeRole(role, async (hosted) => hosted.resume(), "paused", "resume");
+  }
+
+  kill(role: string): Promise<void> {
+    return this.#changeRole(role, async (hosted, generation) => {
+      // Connections of a killed process break, and nobody listens at its ports.
+      await Promise.all([hosted.kill(), hosted === generation.frontEnd ? this.#doors.close(0) : undefined]);
+    });
+  }
+
+  start(role: string): Promise<void> {
+    const begun = async (hosted: HostedRole, generation: Generation): Promise<void> => {
+      await hosted.start();
+      await generation.ready();
+      if (hosted === generation.frontEnd) await this.#doors.open();
+    };
+    return this.#changeRole(role, begun, "down", "start");
+  }
+
+  setBlobSettings(settings: Parameters<Stamp["setBlobSettings"]>[0]): Promise<void> {
+    return this.#operate((accounts, options) => accounts.setBlobSettings({ account, ...settings }, options));
+  }
+
+  createEncryptionScope(scope: string): Promise<void> {
+    return this.#operate((accounts, options) => accounts.createEncryptionScope({ account, scope }, options));
+  }
+
+  setEncryptionScopeState(scope: string, { disabled }: { readonly disabled: boolean }): Promise<void> {
+    return this.#operate((accounts, options) => accounts.setEncryptionScopeState({ account, scope, disabled }, options));
+  }
+
+  metrics(): Readonly<Record<string, string>> {
+    return this.#generation?.metrics() ?? {};
+  }
+
+  stop(): Promise<void> {
+    this.#stopping ??= this.#last.then(() => keptAlive(() => this.#end()));
+    return this.#stopping;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  async #end(): Promise<void> {
+    await this.#doors.close();
+    // Nobody misses what is only in memory.
+    await this.#generation?.end(this.dataDir === undefined ? "at once" : "cleanly");
+    this.#generation = undefined;
+    if (this.#isTemporary && this.dataDir !== undefined) rmSync(this.dataDir, { recursive: true, force: true });
+  }
+
+  #plan(): readonly PlannedRole[] {
+    const { partitionServers = 1, oidc, copySources = [] } = this.#options;
+    const init = this.dataDir === undefined || !existsSync(join(this.dataDir, "lock-service-1"));
+    return plan({ init, replicas: this.#replicas, partitionServers, oidc, copySources });
+  }
+
+  #newGeneration(): Generation {
+    return new Generation(this.#plan(), {
+      dataDir: this.dataDir,
+      memoryBytesMax: totalmem(),
+      logger: this.#options.logger ?? silentLogger,
+      readyTimeoutMs: this.#options.readyTimeoutMs ?? readyTimeoutDefaultMs,
+    });
+  }
+
+  #change<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#stopping !== undefined) return Promise.reject(new Error("the stamp is stopped: start another one"));
+    const changed = this.#last.then(() => keptAlive(work));
+    this.#last = changed.catch(() => {});
+    return changed;
+  }
+
+  /** `from`: the state in which the role has to be, for `verb`; undefined: any. */
+  #changeRole(
+    name: string,
+    work: (role: HostedRole, generation: Generation) => Promise<void>,
+    from?: HostedRole["state"],
+    verb = "",
+  ): Promise<void> {
+    return this.#change(async () => {
+      const generation = this.#generation;
+      const role = generation?.roles.find((each) => each.name === name);
+      if (generation === undefined || role === undefined) throw new Error(`there is no role ${name}; there are: ${this.roles.join(", ")}`);
+      if (from !== undefined && role.state !== from) throw new Error(`can't ${verb} ${name}: it is ${role.state}, not ${from}`);
+      await work(role, generation);
+    });
+  }
+
+  async #operate(change: (accounts: Client<typeof Accounts>, options: CallOptions) => Promise<Outcome<unknown>>): Promise<void> {
+    const generation = this.#generation;
+    if (generation === undefined) throw new Error("the stamp is stopped: start another one");
+    unwrap(await change(generation.operator().client(partitionManager, Accounts), { timeoutMs: operatorTimeoutMs }));
+    generation.frontEndRole?.forgetAccount(account);
+  }
+}
+
+/** Number of copies in the folder, or that a new stamp gets. */
+function replicasOf({ replicas }: StampOptions, dataDir: string | undefined): number {
+  const held = dataDir === undefined ? 0 : readdirSync(dataDir).filter((name) => /^extent-node-\d+$/.test(name)).length;
+  if (held === 0) return replicas ?? 1;
+  if (replicas !== undefined && replicas !== held)
+    throw new Error(`${dataDir} has data in ${held} replicas: leave "replicas" out, or name another folder`);
+  return held;
+}
+
+/** Timers of the roles keep no process alive, and the doors may be closed while `work` is done. */
+async function keptAlive<T>(work: () => Promise<T>): Promise<T> {
+  const alive = setInterval(() => {}, 1_000);
+  try {
+    return await work();
+  } finally {
+    clearInterval(alive);
   }
 }

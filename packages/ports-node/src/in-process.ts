@@ -24,6 +24,7 @@ class Run {
   readonly name: string;
   readonly state: CallState;
   readonly #server: Server;
+  readonly #sent: Set<Run>;
   readonly #timer: NodeJS.Timeout;
   readonly #signal: AbortSignal | undefined;
   readonly #onAbort: () => void;
@@ -31,15 +32,18 @@ class Run {
   failure: Failure | undefined;
   onFailure: ((failure: Failure) => void) | undefined;
 
-  constructor(server: Server, name: string, peer: string, clock: Clock, options: CallOptions) {
+  /** `sent`: calls in progress of the caller's transport. */
+  constructor(server: Server, sent: Set<Run>, name: string, peer: string, clock: Clock, options: CallOptions) {
     this.name = name;
     this.#server = server;
+    this.#sent = sent;
     this.state = new CallState(clock.monotonicMs() + options.timeoutMs, peer, options.metadata ?? {});
     this.#timer = setTimeout(() => this.fail(timeoutFailure("unknown", name)), Math.min(Math.ceil(options.timeoutMs), 0x7fff_ffff));
     this.#signal = options.signal;
     this.#onAbort = () => this.fail(cancelledFailure("unknown", name));
     this.#signal?.addEventListener("abort", this.#onAbort, { once: true });
     server.running.add(this);
+    sent.add(this);
   }
 
   fail(failure: Failure): void {
@@ -52,6 +56,7 @@ class Run {
 
   finish(): void {
     if (!this.#server.running.delete(this)) return;
+    this.#sent.delete(this);
     clearTimeout(this.#timer);
     this.#signal?.removeEventListener("abort", this.#onAbort);
   }
@@ -100,6 +105,7 @@ class InProcessTransport implements Transport {
   readonly #name: string;
   readonly #clock: Clock;
   readonly #logger: Logger;
+  readonly #sent = new Set<Run>();
   #closed = false;
 
   constructor(network: InProcessNetwork, name: string, clock: Clock, logger: Logger) {
@@ -146,6 +152,7 @@ class InProcessTransport implements Transport {
 
   async close(): Promise<void> {
     this.#closed = true;
+    for (const run of [...this.#sent]) run.fail({ ...stoppingFailure, applied: "unknown" });
   }
 
   #method(address: Address, service: DescService, method: DescMethod): unknown {
@@ -176,7 +183,7 @@ class InProcessTransport implements Transport {
       return { code: "unavailable", reason: "connectFailed", message: `nobody serves at ${address}`, applied: "no" };
     const handle = server.handlers.get(method);
     if (handle === undefined) return unknownMethodFailure(name);
-    return { run: new Run(server, name, this.#name, this.#clock, options), handle };
+    return { run: new Run(server, this.#sent, name, this.#name, this.#clock, options), handle };
   }
 
   #call(address: Address, name: string, method: DescMethod, input: (run: Run) => unknown, options: CallOptions): Promise<Outcome<object>> {

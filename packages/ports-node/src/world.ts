@@ -24,6 +24,8 @@ export const fatalExitCode = 71;
 export interface NodeWorldOptions {
   /** Files in `<dataDir>/files`, stores in `<dataDir>/stores`. Made when absent. */
   readonly dataDir: string;
+  /** Holds what else is below `dataDir`, which is then neither made nor used. */
+  readonly storage?: Pick<World, "disk" | "keyValue">;
   /** Name of the process; in every log line. */
   readonly name: string;
   readonly logLevel?: LogLevel;
@@ -48,11 +50,6 @@ export interface NodeWorldOptions {
 }
 
 export function nodeWorld(options: NodeWorldOptions): World {
-  const files = join(options.dataDir, "files");
-  const stores = join(options.dataDir, "stores");
-  for (const folder of [files, stores]) mkdirSync(folder, { recursive: true, mode: 0o700 });
-  // Whatever the umask is, and for what an older build has made: nobody else gets at anything below.
-  chmodSync(options.dataDir, 0o700);
   const clock = new NodeClock();
   const credential = options.credential ?? (() => openCredential);
   const logger = options.logger ?? nodeLogger({ level: options.logLevel ?? "info", fields: { name: options.name } });
@@ -61,8 +58,7 @@ export function nodeWorld(options: NodeWorldOptions): World {
   return {
     clock,
     random: new NodeRandom(),
-    disk: new NodeDisk(files),
-    keyValue: new NodeKeyValueStores(stores),
+    ...(options.storage ?? storageIn(options.dataDir)),
     transport: options.transport ?? new GrpcTransport({ clock, logger, credential, tls, advertised, limits }),
     foreign: new NodeForeignCalls(clock),
     digest: new NodeDigest(),
@@ -81,4 +77,13 @@ export function nodeWorld(options: NodeWorldOptions): World {
       else process.exit(fatalExitCode);
     },
   };
+}
+
+function storageIn(dataDir: string): Pick<World, "disk" | "keyValue"> {
+  const files = join(dataDir, "files");
+  const stores = join(dataDir, "stores");
+  for (const folder of [files, stores]) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  // Whatever the umask is, and for what an older build has made: nobody else gets at anything below.
+  chmodSync(dataDir, 0o700);
+  return { disk: new NodeDisk(files), keyValue: new NodeKeyValueStores(stores) };
 }

@@ -1,12 +1,12 @@
 /** The suite against a whole stamp in one process: every role, three replicas, the real disk. */
-import { startStamp } from "@stamp/embedded";
+import { startStamp, threeOnDisk } from "@stamp/embedded";
 import { testIssuer } from "../issuer.ts";
 import { accountKey, accountName } from "../scripted-stamp.ts";
 import { tableConformance } from "./index.ts";
 
 tableConformance("embedded stamp", async () => {
   const issuer = await testIssuer();
-  const stamp = await startStamp({ oidc: issuer.settings });
+  const stamp = await startStamp({ ...threeOnDisk, oidc: issuer.settings });
   return {
     endpoint: new URL(stamp.endpoints.table).origin,
     accountName,

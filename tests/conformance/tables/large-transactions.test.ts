@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { TransactionAction } from "@azure/data-tables";
-import { startStamp } from "@stamp/embedded";
+import { startStamp, threeOnDisk } from "@stamp/embedded";
 import { accountKey, accountName } from "../scripted-stamp.ts";
 import { all, refusal, TableClients } from "./target.ts";
 
-const stamp = await startStamp();
+const stamp = await startStamp(threeOnDisk);
 after(() => stamp.stop());
 const endpoint = new URL(stamp.endpoints.table).origin;
 const clients = new TableClients({ endpoint, accountName, accountKey, stop: () => stamp.stop() });

@@ -65,10 +65,17 @@ const others: Readonly<Record<string, string>> = {
   "slow-clients-load": "packages/drills/src/slow-clients/slow-clients-load.ts",
 };
 
-/** Programs of the installed package. */
-export const packagePrograms: readonly string[] = [...roles, "location-service", ...Object.keys(others)];
+/** Name of the library of the installed package, beside its programs. */
+export const libraryProgram = "library";
 
-export const sourceOf = (program: string): string => others[program] ?? `services/${program}/src/main.ts`;
+/** Programs of the installed package. */
+export const packagePrograms: readonly string[] = [...roles, "location-service", ...Object.keys(others), libraryProgram];
+
+/** Declarations of the library: a source that refers to no other. */
+export const libraryTypes = "packages/embedded/src/types.ts";
+
+export const sourceOf = (program: string): string =>
+  program === libraryProgram ? "packages/embedded/src/library.ts" : (others[program] ?? `services/${program}/src/main.ts`);
 
 /** File of a program that is started without a bundle: its source, or that of the installed package. */
 export const programFileOf = (root: string, program: string): string =>

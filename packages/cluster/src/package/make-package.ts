@@ -3,7 +3,8 @@
  * JavaScript, without a path that leads back to the repository. Two makings of the same sources give the same bytes.
  *
  *   stamp.mjs                  `stamp`, by which npm starts the command line
- *   programs/                  one file per program, and what they share
+ *   stamp-storage.d.ts         declarations of the library
+ *   programs/                  one file per program and for the library, and what they share
  *   console/                   script and style of the console's page
  *   beside/<package>/proto/    files that packages look for beside their code
  *   docs/                      pages that messages name
@@ -13,13 +14,16 @@ import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { release } from "@stamp/base";
 import type { Metafile } from "esbuild";
-import { packagePrograms, sourceOf } from "../bundle/bundle.ts";
+import { libraryProgram, libraryTypes, packagePrograms, sourceOf } from "../bundle/bundle.ts";
 import { bundlePage, pageFolder } from "../bundle/console-page.ts";
 import { esbuildOf, programOptions, sources } from "../bundle/options.ts";
 import { licencesOf, packageFolderOf, packageNameOf } from "./licences.ts";
 
 /** Packages with native code, each as the package that imports it finds it. They stay packages, so that npm takes those of its system. */
 const native = { "@node-rs/crc32": "packages/ports-node", "classic-level": "packages/ports-node/node_modules/level" };
+
+/** Declarations of the library. */
+const typesFile = "stamp-storage.d.ts";
 
 /** Folder for what packages look for beside their code. */
 const beside = "beside";
@@ -64,6 +68,7 @@ export async function makePackage(root: string, folder: string): Promise<void> {
   }
   cpSync(join(import.meta.dirname, "bin.mjs"), join(folder, "stamp.mjs"));
   chmodSync(join(folder, "stamp.mjs"), 0o755);
+  writeFileSync(join(folder, typesFile), `${readFileSync(join(root, libraryTypes), "utf8")}export declare const startStamp: StartStamp;\n`);
   cpSync(join(root, "LICENSE"), join(folder, "LICENSE"));
   cpSync(join(folder, "docs/guides/package.md"), join(folder, "README.md"));
   writeFileSync(join(folder, "THIRD-PARTY-LICENCES.txt"), licencesOf(root, [...filesIn(metafile), ...filesIn(page.metafile)]));
@@ -85,6 +90,7 @@ function manifestOf(root: string): Readonly<Record<string, unknown>> {
     license,
     type: "module",
     engines: { node: ">=24" },
+    exports: { ".": { types: `./${typesFile}`, default: `./programs/${libraryProgram}.mjs` }, "./package.json": "./package.json" },
     bin: { stamp: "stamp.mjs", "stamp-storage": "stamp.mjs" },
     dependencies: Object.fromEntries(Object.entries(native).map(([name, user]) => [name, versionOf(root, name, user)])),
   };

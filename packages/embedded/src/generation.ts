@@ -1,0 +1,80 @@
+/** The roles of a stamp from one reset to the next, connected by direct calls. */
+import { FailureError } from "@stamp/base";
+import type { FrontEndRole } from "@stamp/front-end";
+import { type Clock, type Logger, sleep, type Transport } from "@stamp/ports";
+import { InProcessNetwork, metricsText, NodeClock } from "@stamp/ports-node";
+import { HostedRole } from "./life/hosted-role.ts";
+import type { PlannedRole } from "./plan.ts";
+
+export interface GenerationOptions {
+  readonly dataDir: string | undefined;
+  readonly memoryBytesMax: number;
+  readonly logger: Logger;
+  readonly readyTimeoutMs: number;
+}
+
+export class Generation {
+  readonly #network = new InProcessNetwork();
+  readonly #roles: readonly HostedRole[];
+  readonly #readyTimeoutMs: number;
+  readonly #clock: Clock = new NodeClock();
+
+  constructor(planned: readonly PlannedRole[], options: GenerationOptions) {
+    const transport = (name: string): Transport => this.#network.transport(name);
+    this.#roles = planned.map((each) => new HostedRole({ ...options, planned: each, transport }));
+    this.#readyTimeoutMs = options.readyTimeoutMs;
+  }
+
+  get roles(): readonly HostedRole[] {
+    return this.#roles;
+  }
+
+  get frontEnd(): HostedRole {
+    return this.#roles.at(-1) as HostedRole;
+  }
+
+  get frontEndRole(): FrontEndRole | undefined {
+    return this.frontEnd.role as FrontEndRole | undefined;
+  }
+
+  /** A caller that is no role. */
+  operator(): Transport {
+    return this.#network.transport("operator");
+  }
+
+  metrics(): Record<string, string> {
+    return Object.fromEntries(
+      this.#roles.flatMap(({ name, role }) => (role === undefined ? [] : [[name, metricsText(name.replace(/-\d+$/, ""), name, role)]])),
+    );
+  }
+
+  async start(): Promise<void> {
+    // The lock service first: a role that asks before it serves asks again only later.
+    const [lockService, ...others] = this.#roles as [HostedRole, ...HostedRole[]];
+    await lockService.start();
+    await this.ready([lockService]);
+    await Promise.all(others.map((role) => role.start()));
+    await this.ready();
+  }
+
+  /** Resolves when these roles, as far as they are not paused or down, serve. Throws FailureError with what they wait for. */
+  async ready(roles: readonly HostedRole[] = this.#roles): Promise<void> {
+    const deadlineMs = this.#clock.monotonicMs() + this.#readyTimeoutMs;
+    for (;;) {
+      const waiting = roles.filter(({ state, role }) => state === "running" && role?.status.ready !== true);
+      if (waiting.length === 0) return;
+      if (this.#clock.monotonicMs() >= deadlineMs) {
+        const who = waiting.map(({ name, role }) => `${name} waits for ${role?.status.waitingFor.join(", ") || "itself"}`).join("; ");
+        throw new FailureError({ code: "deadlineExceeded", reason: "notReady", message: `the stamp is not ready: ${who}`, applied: "no" });
+      }
+      await sleep(this.#clock, 2);
+    }
+  }
+
+  /** Ends every role: cleanly, if all of them run. */
+  async end(how: "cleanly" | "at once"): Promise<void> {
+    if (how === "cleanly" && this.#roles.every(({ state }) => state === "running"))
+      for (const role of [...this.#roles].reverse()) await role.leave();
+    else await Promise.all(this.#roles.map((role) => role.kill()));
+  }
+}

@@ -1,0 +1,72 @@
+/// <reference lib="esnext.disposable" />
+/** A stamp inside a test suite: types of the package `stamp-storage`. This file is its declarations, so that it refers to no other. */
+
+export interface StampOptions {
+  /**
+   * Folder that keeps the data. A folder of an earlier stamp has its data. Undefined: the data are in memory, or, with `storage: "disk"`, in a
+   * temporary folder that `stop` removes.
+   */
+  readonly dataDir?: string | undefined;
+  /** Where the data are while there is no `dataDir`; "memory" by default. */
+  readonly storage?: "memory" | "disk" | undefined;
+  /**
+   * Copies of all data, each with an extent node of its own. Default: 1 for new data. A folder has as many as at its first start; another
+   * number is refused.
+   */
+  readonly replicas?: 1 | 3 | undefined;
+  /** Number of partition servers; default 1. */
+  readonly partitionServers?: number | undefined;
+  /** Ports of the services on 127.0.0.1; 0 or undefined: the system chooses a free one. */
+  readonly ports?: { readonly blob?: number; readonly queue?: number; readonly table?: number } | undefined;
+  /** PEM files of a certificate chain and its key. With them the services speak HTTPS only. */
+  readonly tls?: { readonly certificatePath: string; readonly keyPath: string } | undefined;
+  /** How long a start may take until everything is served, in milliseconds; default 20,000. */
+  readonly readyTimeoutMs?: number | undefined;
+}
+
+export interface BlobSettings {
+  readonly versioning?: boolean;
+  /** Days for which deleted containers are kept; 0: not at all. */
+  readonly containerDeleteRetentionDays?: number;
+  /** True if containers may be made readable without authorization. */
+  readonly allowPublicAccess?: boolean;
+}
+
+export interface Stamp {
+  /** URLs of the account at each service. */
+  readonly endpoints: { readonly blob: string; readonly queue: string; readonly table: string };
+  /** For `fromConnectionString` of the SDKs' clients. It stays the same until `stop`. */
+  readonly connectionString: string;
+  /** Folder with the data; undefined if they are in memory. */
+  readonly dataDir: string | undefined;
+  /** Names of the roles, in the order in which they start: the names that `pause`, `kill` and so on take. */
+  readonly roles: readonly string[];
+  /**
+   * Removes all data and settings, also of roles that are paused or were killed: the stamp is as a new one, at the same endpoints. Connections
+   * of requests in progress break, as when a process ends. Resolves when the stamp serves.
+   */
+  reset(): Promise<void>;
+  /** Stops the role where it is, as SIGSTOP does: what others ask of it waits, until their deadlines. */
+  pause(role: string): Promise<void>;
+  /** Lets a paused role go on, as SIGCONT does. */
+  resume(role: string): Promise<void>;
+  /** Ends the role at once, as SIGKILL does. What it has written stays. It is down until `start`. */
+  kill(role: string): Promise<void>;
+  /** Starts a role that was killed. Resolves when everything that is not paused or down serves again. */
+  start(role: string): Promise<void>;
+  /** Settings of the account that no request of the REST API sets. */
+  setBlobSettings(settings: BlobSettings): Promise<void>;
+  /** Makes a key of the stamp, by whose name blobs are encrypted (`x-ms-encryption-scope`). It stays until `reset`. */
+  createEncryptionScope(name: string): Promise<void>;
+  /** While a scope is disabled, nothing that is encrypted under it can be read or written. */
+  setEncryptionScopeState(name: string, state: { readonly disabled: boolean }): Promise<void>;
+  /** Metrics of the roles that run, by name, in the text format of Prometheus. */
+  metrics(): Readonly<Record<string, string>>;
+  /** Ends every role cleanly, and removes a temporary folder. Idempotent. */
+  stop(): Promise<void>;
+  /** The same as `stop`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Resolves when the stamp serves. Throws an error that says what it waits for if that takes longer than `readyTimeoutMs`. */
+export type StartStamp = (options?: StampOptions) => Promise<Stamp>;
