@@ -143,12 +143,17 @@ test("package: a suite runs on the library, whose declarations need no other typ
   await ok(folder, join(root, "node_modules/.bin/tsc"), ...strict, "typed.mts");
 });
 
-test("package: npx runs it from the tarball, and each word has its help", async () => {
+test("package: npx runs it from the tarball, each word has its help, and bench measures", async () => {
   assert.equal((await ok(elsewhere, "npx", "--yes", "--package", join(first, name), "stamp", "--version")).trim(), release);
   const help = await stamp("--help");
   const words = [...help.matchAll(/^ {2}([a-z]+)(?= {2}| \[)/gm)].flatMap(([, word = ""]) => (word === "help" ? [] : [word]));
   assert.ok(words.length > 20, help);
   for (const word of words) assert.match(await stamp(word, "--help"), new RegExp(`Usage: stamp ${word}`));
+  assert.equal((await run(folder, stampIn, "bench", "--target", "azurite")).code, 2);
+  assert.equal((await run(folder, stampIn, "bench", "--rounds", "1", "--rounds", "2")).code, 2);
+  const bench = ["--target", "embedded", "--cases", "put 1 KiB × 1", "--seconds", "1", "--rounds", "1", "--json"];
+  const { rows } = JSON.parse(await stamp("bench", ...bench)) as { readonly rows: readonly { failed: number; perSecond: number }[] };
+  assert.deepEqual([rows.length, rows[0]?.failed], [1, 0]);
   assert.match((await run(folder, stampIn, "statsu")).err, /no command stamp statsu; did you mean: stamp status\n/);
   assert.match((await run(folder, stampIn, "test")).err, /no command stamp test/);
   assert.match((await run(folder, stampIn, "drill", "run", "kill-extent-node", "--compose")).err, /the package has no compose files/);

@@ -1,6 +1,6 @@
 /** One case on one target: the load generator's numbers, and what each server process worked meanwhile. */
 import { spawn } from "node:child_process";
-import { join } from "node:path";
+import { programFileOf, repositoryRoot } from "@stamp/cluster";
 import type { BenchCase, LoadRequest, LoadResult } from "./cases.ts";
 import { cpuOfAll } from "./processor-time.ts";
 import type { BenchTarget } from "./targets.ts";
@@ -26,7 +26,7 @@ export async function measure(
     warmUpSeconds: Math.min(1, seconds / 3),
     isHeldOpen: meanwhile !== undefined,
   };
-  const child = spawn(process.execPath, [join(import.meta.dirname, "load.ts"), JSON.stringify(request)], {
+  const child = spawn(process.execPath, [programFileOf(repositoryRoot, "bench-load"), JSON.stringify(request)], {
     stdio: ["pipe", "pipe", "pipe"],
   });
   let before = new Map<string, number>();

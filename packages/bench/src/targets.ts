@@ -8,6 +8,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { programFileOf, repositoryRoot } from "@stamp/cluster";
 import { startOwn } from "@stamp/drills";
 
 export type TargetName = "cluster" | "embedded" | "azurite";
@@ -37,7 +38,7 @@ async function startCluster(): Promise<BenchTarget> {
 }
 
 async function startEmbedded(): Promise<BenchTarget> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, "embedded-host.ts")], { stdio: ["pipe", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [programFileOf(repositoryRoot, "embedded-host")], { stdio: ["pipe", "pipe", "inherit"] });
   const connectionString = (await firstLine(child)).trim();
   return { name: "embedded", connectionString, pids: pidOf("embedded", child), stop: () => end(child) };
 }

@@ -22,7 +22,7 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
     .addHelpText(
       "after",
       `
-${isPackage ? "" : `Also: ${repositoryWords.map((word) => `stamp ${word}`).join(", ")} (of this repository).\n\n`}Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 not running, 4 not ready, 5 a drill found a broken promise;
+${isPackage ? "Also: stamp bench.\n\n" : `Also: ${repositoryWords.map((word) => `stamp ${word}`).join(", ")} (of this repository).\n\n`}Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 not running, 4 not ready, 5 a drill found a broken promise;
 of stamp health: 6 a person should act, 7 something is not served or data are in danger;
 of stamp drill: 8 every promise was kept, but writes were held up for longer than the aim (an error, 5, with --strict);
 of stamp up: 9 an extent node with a disk in the data folder was not started; 130 left by Ctrl-C.`,
@@ -92,7 +92,7 @@ function unknownWord(program: Command, args: readonly string[]): string | undefi
 }
 
 /** Words that the launcher takes, of this repository. */
-const repositoryWords = isPackage ? [] : ["test", "check", "ci", "land", "sim", "bench", "pack"];
+const repositoryWords = isPackage ? ["bench"] : ["test", "check", "ci", "land", "sim", "bench", "pack"];
 
 const pathOf = (command: Command): string => (command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`);
 

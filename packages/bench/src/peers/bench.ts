@@ -44,7 +44,12 @@ export async function peersBench(options: PeersOptions): Promise<number> {
     await targets.stop();
   }
   if (json) console.log(jsonOf(rows, options));
-  else for (const text of ["", "Ratio to Azurite (throughput), processor time of one operation by process:"]) say(text);
+  else
+    for (const text of [
+      "",
+      `${options.targets.includes("azurite") ? "Ratio to Azurite (throughput), p" : "P"}rocessor time of one operation by process:`,
+    ])
+      say(text);
   if (!json) for (const row of rows) say(byProcessOf(row, rows));
   if (options.write) {
     const about = `${today()}, commit ${commit()}, ${cpus().length} processors, load of the machine ${loadBefore} before and ${loadText()} after; ${rounds} rounds of ${seconds} s each.`;

@@ -63,6 +63,9 @@ const others: Readonly<Record<string, string>> = {
   supervisor: "packages/cluster/src/supervise/daemon.ts",
   "command-line": "packages/cli/src/main.ts",
   "slow-clients-load": "packages/drills/src/slow-clients/slow-clients-load.ts",
+  bench: "packages/bench/src/own.ts",
+  "bench-load": "packages/bench/src/load.ts",
+  "embedded-host": "packages/bench/src/embedded-host.ts",
 };
 
 /** Name of the library of the installed package, beside its programs. */

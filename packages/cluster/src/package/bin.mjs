@@ -10,4 +10,6 @@ if (Number(process.versions.node.split(".")[0]) < nodeMajorMin) {
   process.exit(1);
 }
 process.env.STAMP_ROOT = root;
-await import(pathToFileURL(join(root, "programs", "command-line.mjs")).href);
+const isBench = process.argv[2] === "bench";
+if (isBench) process.argv.splice(2, 1);
+await import(pathToFileURL(join(root, "programs", isBench ? "bench.mjs" : "command-line.mjs")).href);
