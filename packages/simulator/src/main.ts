@@ -13,7 +13,7 @@ import type { FailpointHits, SeedJob, SeedReport, WorkloadName } from "./cli/rep
 import { addCounts, addHits, showCounts, takeMost, workloadNames } from "./cli/report.ts";
 import { runSeed } from "./cli/run-seed.ts";
 
-const usage = `./stamp sim [--seeds 200] [--for-s SECONDS] [--from 1] [--workload blobs|streams|tables|queues|registers|restarts|bank|leases|holds|locks|disks|loads|uploads|writers|coding|geo|geo-queues] [--rules-off a,b] [--mutations] [--write-docs] [--only rule] [--budget 200]
+const usage = `./stamp sim [--seeds 200] [--for-s SECONDS] [--from 1] [--workload blobs|streams|tables|queues|registers|restarts|bank|leases|holds|locks|consensus|disks|loads|uploads|writers|coding|geo|geo-queues] [--rules-off a,b] [--mutations] [--write-docs] [--only rule] [--budget 200]
          [--workers N] [--verbose] [--replay SEED] [--focus NAME] [--failpoints]`;
 
 const { values } = parseArgs({
@@ -53,6 +53,8 @@ if (values.focus !== undefined && !focusNames.includes(values.focus))
   throw wrong(`There is no focus ${values.focus}: there are ${focusNames.join(", ")}`);
 const workers = numberOf("workers");
 const seedTimeoutMs = numberOf("seed-timeout-s") * 1000;
+/** Workloads whose scene is the faults: a focus does not aim them. */
+const faultsOfTheirOwn: readonly WorkloadName[] = ["disks", "loads", "uploads"];
 const print = (text: string): void => void process.stdout.write(`${text}\n`);
 
 process.exitCode = await main();
@@ -80,6 +82,9 @@ async function main(): Promise<number> {
     await writeFaultsPage();
     return 0;
   }
+  for (const name of workloads)
+    if (values.focus !== undefined && faultsOfTheirOwn.includes(name))
+      print(`${name} has faults of its own: of a focus it takes the lock services only`);
   let failed = 0;
   const forMs = values["for-s"] === undefined ? undefined : (numberOf("for-s") * 1000) / workloads.length;
   for (const workload of workloads) failed += await seeds(workload, forMs);

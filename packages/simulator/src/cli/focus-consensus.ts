@@ -19,9 +19,17 @@ export const consensusFocuses = {
   /** Lock services die all the time, also between a write and a message. */
   "consensus-restarts": {
     ...members,
-    weights: { crash: 16, "power-loss": 3, pause: 3 },
+    weights: { crash: 16, "power-loss": 3, pause: 3, "member-folder": 0 },
     everyMs: 1_500,
     lastsMaxMs: 3_000,
     failpoints: { hotShare: 0.3, hotChance: 0.01, only: /^lock-service / },
+  },
+  /** The leader stands still, or is cut from the others, while clients reach it, for longer than an election takes. */
+  "consensus-deposed": {
+    ...members,
+    weights: { pause: 20, "cut-pair": 20, "member-folder": 0 },
+    everyMs: 1_000,
+    lastsMaxMs: 8_000,
+    others: 0.02,
   },
 } as const satisfies Record<string, Focus>;

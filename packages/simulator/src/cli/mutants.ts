@@ -4,6 +4,7 @@
  */
 import type { RuleName } from "@stamp/base";
 import type { Mutant } from "./mutant.ts";
+import { consensusMutants } from "./mutants-consensus.ts";
 import { geoMutants } from "./mutants-geo.ts";
 
 export const mutants: readonly Mutant[] = [
@@ -428,6 +429,7 @@ export const mutants: readonly Mutant[] = [
     why: "a range changes servers, and a lease has a second holder",
   },
   ...geoMutants,
+  ...consensusMutants,
 ];
 
 /** Some rules are off in two workloads. */

@@ -4,9 +4,6 @@
  */
 import type { RuleName } from "@stamp/base";
 
-const noProcessYet =
-  "no seeds of focus consensus were run without the rule yet (docs/design/consensus.md). The test finds a seed that fails without it";
-
 export interface NotBySeeds {
   readonly rule: RuleName;
   readonly why: string;
@@ -380,14 +377,19 @@ export const notBySeeds: readonly NotBySeeds[] = [
     why: "no door of the product changes a tree yet, so no workload does. Model tree.pml has the rule as WALK",
     test: "packages/tree/src/rules.test.ts",
   },
-  { rule: "raftVoteAfterSync", why: noProcessYet, test: "packages/raft/src/simulation.test.ts" },
-  { rule: "raftVoteChecksLog", why: noProcessYet, test: "packages/raft/src/simulation.test.ts" },
-  { rule: "raftAckAfterSync", why: noProcessYet, test: "packages/raft/src/simulation.test.ts" },
-  { rule: "raftCommitsOwnTerm", why: noProcessYet, test: "packages/raft/src/simulation.test.ts" },
-  { rule: "raftPreVote", why: noProcessYet, test: "packages/raft/src/simulation.test.ts" },
-  { rule: "raftReadConfirmed", why: noProcessYet, test: "packages/raft/src/simulation.test.ts" },
-  { rule: "raftOneChangeAtATime", why: noProcessYet, test: "packages/raft/src/simulation.test.ts" },
-  { rule: "raftReturningHasNoVote", why: noProcessYet, test: "packages/raft/src/simulation.test.ts" },
-  { rule: "consensusWritesSynced", why: noProcessYet, test: "services/lock-service/src/store/replicated.test.ts" },
-  { rule: "consensusSameLineage", why: noProcessYet, test: "services/lock-service/src/consensus/member-folders.test.ts" },
+  {
+    rule: "raftCommitsOwnTerm",
+    why: "a lock service's appends are large, and that of a new leader has an entry of its own term behind those of earlier ones: both are acknowledged together. 0 of 550 seeds of workload consensus noticed; the simulation of the package, which sends entries one by one at times, does",
+    test: "packages/raft/src/simulation.test.ts",
+  },
+  {
+    rule: "raftOneChangeAtATime",
+    why: "members are changed by command (stamp lock-service), and no workload has an operator who does. While changes are not committed the quorums of all of them are needed here, so few histories go wrong",
+    test: "packages/raft/src/simulation.test.ts",
+  },
+  {
+    rule: "consensusSameLineage",
+    why: "the folders that the simulator puts back are the member's own, and none is of another stamp",
+    test: "services/lock-service/src/consensus/member-folders.test.ts",
+  },
 ];

@@ -12,6 +12,7 @@ export type WorkloadName =
   | "leases"
   | "holds"
   | "locks"
+  | "consensus"
   | "disks"
   | "loads"
   | "uploads"
@@ -31,6 +32,7 @@ export const workloadNames: readonly WorkloadName[] = [
   "leases",
   "holds",
   "locks",
+  "consensus",
   "disks",
   "loads",
   "uploads",

@@ -5,6 +5,7 @@ import { BrokenPromise, Simulation } from "@stamp/virtual-time";
 import { bankWorkload } from "../workloads/bank.ts";
 import { blobWorkload, tableWorkload } from "../workloads/blobs.ts";
 import { codingWorkload } from "../workloads/coding/workload.ts";
+import { consensusWorkload } from "../workloads/consensus/workload.ts";
 import { diskWorkload } from "../workloads/disks.ts";
 import { geoQueueWorkload } from "../workloads/geo/queue-workload.ts";
 import { geoWorkload } from "../workloads/geo/workload.ts";
@@ -33,6 +34,7 @@ const workloads: Readonly<Record<WorkloadName, Workload>> = {
   leases: leaseWorkload,
   holds: holdWorkload,
   locks: lockWorkload,
+  consensus: consensusWorkload,
   disks: diskWorkload,
   loads: loadWorkload,
   uploads: uploadWorkload,
@@ -62,7 +64,7 @@ async function runOnce(job: SeedJob, options: Partial<SimulationOptions>): Promi
   const focus = job.focus === undefined ? undefined : focusNamed(job.focus);
   const sim = new Simulation({
     overEtcd: focus?.overEtcd === true,
-    replicatesMetadata: focus?.replicatesMetadata === true,
+    replicatesMetadata: focus?.replicatesMetadata === true || job.workload === "consensus",
     clockDriftPpmMax: 200,
     timeLimitMs: 3600_000,
     rules: rulesWithout(...job.rulesOff),

@@ -14,6 +14,8 @@ import { StreamManagerRole, streamManagerSchema } from "@stamp/stream-manager";
 import { EtcdState, type RoleFactory, SimulatedEtcd, type Simulation } from "@stamp/virtual-time";
 
 export interface ClusterOptions {
+  /** Members that replicate the metadata store, if the lock services do. */
+  readonly lockServices: number;
   /** Managers of each kind: one leads, the others stand by. */
   readonly managers: number;
   readonly extentNodes: number;
@@ -95,11 +97,12 @@ class Builder {
 
   constructor(sim: Simulation, options: Partial<ClusterOptions>) {
     this.#sim = sim;
-    const { numbersFrom = 1, port = "" } = options;
-    const lockServices = sim.replicatesMetadata ? 3 : sim.overEtcd ? 2 : 1;
+    const { numbersFrom = 1, port = "", lockServices: members = 3 } = options;
+    const lockServices = sim.replicatesMetadata ? members : sim.overEtcd ? 2 : 1;
     this.lockService = Array.from({ length: lockServices }, (_, i) => `lock-service-${numbersFrom + i}${port}`).join();
     this.#memoryTableBytes = sim.prng.pick([4, 8, 32]) * 1024;
     this.#options = {
+      lockServices: members,
       managers: 2,
       extentNodes: 4,
       partitionServers: 2,
@@ -138,7 +141,7 @@ class Builder {
     });
   }
 
-  streamLayer(): void {
+  lockServices(): void {
     const store = this.#sim.overEtcd ? this.#etcd() : this.#sim.replicatesMetadata ? this.#replicated() : {};
     const { port } = this.#options;
     for (const address of lockServiceAddresses(this.lockService)) {
@@ -148,6 +151,10 @@ class Builder {
         return (world) => new LockServiceRole(world, config);
       });
     }
+  }
+
+  streamLayer(): void {
+    this.lockServices();
     for (const name of this.#names("stream-manager", this.#options.managers)) {
       this.#add(name, (place) => {
         const config = streamManagerSchema.parse({
@@ -259,6 +266,13 @@ class Builder {
     const factory: RoleFactory = (world) => make({ listen: this.addressOf(name), lockService: this.lockService, init: true })(world);
     this.#sim.addProcess(name, factory, { restartAfterMs: this.#options.restartAfterMs });
   }
+}
+
+/** Lock services alone. */
+export function simulatedLockServices(sim: Simulation, options: Partial<ClusterOptions> = {}): SimulatedCluster {
+  const builder = new Builder(sim, options);
+  builder.lockServices();
+  return asCluster(builder);
 }
 
 /** Lock service, stream manager and extent nodes. */

@@ -16,6 +16,8 @@ import { BrokenPromise } from "@stamp/virtual-time";
 import { BlobClient } from "./clients/blob-client.ts";
 import type { WholeCluster } from "./cluster.ts";
 import { simulatedCluster } from "./cluster.ts";
+import type { Focus } from "./faults/fault-kinds.ts";
+import { MemberFolders } from "./faults/member-folders.ts";
 import type { Tally } from "./run/workload.ts";
 
 const readyWithinMs = 60_000;
@@ -32,6 +34,10 @@ const quietMs = 20_000;
 const checkpointWithinMs = 5_000;
 const leaseTermMs = 6_000;
 const blobCount = 6;
+/** Share of the restarts under a focus that are of the processes it aims at. */
+const aimedShare = 0.7;
+/** Longest time that a member is down for a fault of its folder, in milliseconds. */
+const folderDownMs = 3_000;
 const container = "kept";
 
 /** Processes that keep nothing on their disk but a counter of their starts. */
@@ -39,9 +45,10 @@ const keepsNothing = /^(stream-manager|partition-manager|partition-server|front-
 /** Processes that a lease names. */
 const holdsLease = /^(stream-manager|partition-manager|partition-server)-/;
 
-export async function restartWorkload(sim: Simulation, tally: Tally): Promise<void> {
+/** The faults are restarts. A focus says what lock services there are, which processes go down most, and whether folders of members are hurt. */
+export async function restartWorkload(sim: Simulation, tally: Tally, focus?: Focus): Promise<void> {
   const cluster = simulatedCluster(sim, { partitionServers: sim.prng.pick([2, 2, 3]), restartAfterMs: 300 + sim.prng.below(2_000) });
-  const restarts = new Restarts(sim, tally, cluster);
+  const restarts = new Restarts(sim, tally, cluster, focus);
   await sim.until(() => cluster.ready(), readyWithinMs, "the cluster is ready");
   await restarts.run();
 }
@@ -64,11 +71,20 @@ class Restarts {
   /** Processes that are none of the cluster's: they have to go before it is whole again. */
   readonly #strangers: string[] = [];
   readonly #otherStamps: boolean;
+  /** Processes that a focus aims at: most restarts are of these alone. Empty without a focus. */
+  readonly #aimedAt: readonly string[];
+  /** Folders of members, where a focus hurts them. */
+  readonly #folders: MemberFolders | undefined;
   #writeNext = 1;
   #restartsSinceCount = 0;
   #mintedAtCount = 0;
 
-  constructor(sim: Simulation, tally: Tally, cluster: WholeCluster) {
+  constructor(sim: Simulation, tally: Tally, cluster: WholeCluster, focus: Focus | undefined) {
+    const { processes } = cluster;
+    this.#aimedAt = focus?.targets === undefined ? [] : processes.filter((name) => focus.targets?.test(name));
+    const members = processes.filter((name) => name.startsWith("lock-service-"));
+    const hurtsFolders = (focus?.weights?.["member-folder"] ?? 0) > 0;
+    this.#folders = hurtsFolders ? new MemberFolders(sim, sim.prng.fork(), members) : undefined;
     this.#sim = sim;
     this.#tally = tally;
     this.#cluster = cluster;
@@ -113,15 +129,27 @@ class Restarts {
     this.#restartsSinceCount += 1;
     const way = prng.pick(["killed", "power lost", "stopped", "mixed"]);
     sim.note("whole restart", way);
-    const down = prng.shuffle([...this.#cluster.processes]);
+    const aimed = this.#aimedAt.length > 0 && prng.chance(aimedShare);
+    if (aimed) this.#count("restarts of those aimed at");
+    await this.#hurtFolder();
+    const down = prng.shuffle([...(aimed ? this.#aimedAt : this.#cluster.processes)]);
     const staggered = prng.chance(0.5);
     for (const name of down) {
       if (staggered) await sim.sleep(prng.float() * 1_500);
       this.#takeDown(name, way === "mixed" ? prng.pick(["killed", "power lost", "stopped"]) : way);
     }
     await sim.until(() => down.every((name) => !sim.isUp(name)), 30_000, "everything stopped");
-    await this.#betweenRestarts();
-    await this.#bringBack();
+    if (!aimed) await this.#betweenRestarts();
+    await this.#bringBack(down);
+  }
+
+  /** A member whose folder was hurt is back right before the restart, and may lack its standing. */
+  async #hurtFolder(): Promise<void> {
+    if (this.#folders === undefined) return;
+    const downMs = this.#prng.float() * folderDownMs;
+    if (!this.#folders.strike(downMs)) return;
+    this.#count("folders hurt");
+    await this.#sim.sleep(downMs);
   }
 
   #takeDown(name: string, how: string): void {
@@ -159,12 +187,12 @@ class Restarts {
   }
 
   /** In any order, some late, some dying once more soon after. */
-  async #bringBack(): Promise<void> {
+  async #bringBack(down: readonly string[]): Promise<void> {
     const prng = this.#prng;
     const sim = this.#sim;
     const spreadMs = prng.pick([1, 500, 5_000, 15_000]);
     await Promise.all(
-      prng.shuffle([...this.#cluster.processes]).map(async (name) => {
+      prng.shuffle([...down]).map(async (name) => {
         const [waitMs, again, livesMs] = [prng.float() * spreadMs, prng.chance(0.15), prng.float() ** 2 * 5_000];
         await sim.sleep(waitMs);
         sim.restart(name);

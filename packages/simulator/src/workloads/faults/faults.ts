@@ -53,7 +53,9 @@ export class Faults {
     this.#everyMs = focus.everyMs ?? usualEveryMs;
     const usualLastsMs = prng.pick([1_500, 6_000, 6_000, 15_000]);
     this.#lastsMaxMs = focus.lastsMaxMs ?? usualLastsMs;
-    this.#weak = prng.pick(options.targets.filter((name) => name.startsWith("extent-node-")));
+    const nodes = options.targets.filter((name) => name.startsWith("extent-node-"));
+    // Any process, if there are lock services alone: their disks have other faults (member-folders.ts).
+    this.#weak = prng.pick(nodes.length > 0 ? nodes : options.targets);
     for (const kind of focusedOnly) {
       const weight = focus.weights?.[kind];
       if (weight !== undefined) this.#weights.push([kind, weight]);
