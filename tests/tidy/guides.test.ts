@@ -55,6 +55,7 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "docs/guides/locations.md: needs processes beside the cluster; tests/location/processes.slow.ts starts them",
     "docs/guides/locations.md: needs processes beside the cluster; packages/cli/src/geo/geo-command.test.ts types them",
     "docs/guides/metadata.md: needs a Docker engine; tests/drills/compose.slow.ts has one",
+    "docs/guides/metadata.md: needs five lock services; services/lock-service/src/consensus/member-commands.test.ts has them",
     "docs/guides/package.md: tests/drills/package.slow.ts does all of this with the tarball",
     "docs/guides/package.md: tests/drills/package.slow.ts does all of this with the tarball",
     "docs/guides/upgrade.md: there is no other release to change to",

@@ -23,7 +23,7 @@ const documents = [
   "docs/formats/*.md",
 ];
 /** Words up to the end of the code, the line or the sentence. */
-const call = /(?<![\w/-])(?:\.\/)?stamp ([a-z]+)((?: [^`"'#;|&()\n<>]*)?)/g;
+const call = /(?<![\w/-])(?:\.\/)?stamp ([a-z]+(?:-[a-z]+)*)((?: [^`"'#;|&()\n<>]*)?)/g;
 
 const added = new Map<string, Promise<Command | undefined>>();
 

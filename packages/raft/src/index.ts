@@ -5,7 +5,7 @@
  */
 export { type RaftLimits, type RaftOptions, raftLimits } from "./core.ts";
 export type { Position } from "./log.ts";
-export { type MemberChange, membersMax } from "./members.ts";
+export { isMember, isVoter, type MemberChange, membersMax } from "./members.ts";
 export type { Message, MessageBody, MessageHeader } from "./messages.ts";
 export { majorityOf, wideOf } from "./quorum.ts";
 export { Raft } from "./raft.ts";

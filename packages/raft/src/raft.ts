@@ -19,6 +19,7 @@ import { campaign, onPreVote, onPreVoteAnswer, onVote, onVoteAnswer, ownVoteDura
 import { heardLeader, onAppend, onHeartbeat, tickFollower } from "./follower.ts";
 import { advanceCommit, appendOwn, changeMembers, notLeader, tickLeader, transferLeadership } from "./leader/leader.ts";
 import { onAppendAnswer, onHeartbeatAnswer, onSnapshotAnswer } from "./leader/leader-answers.ts";
+import type { Progress } from "./leader/progress.ts";
 import { flush } from "./leader/replication.ts";
 import type { Position } from "./log.ts";
 import type { MemberChange } from "./members.ts";
@@ -67,8 +68,8 @@ export class Raft {
     return this.#core.log.length;
   }
 
-  /** Last index that each follower acknowledged; empty unless this member leads. */
-  get followers(): ReadonlyMap<MemberId, { readonly match: number; readonly full: boolean; readonly caughtUp: boolean }> {
+  /** Progress of each follower, `match` being the last index that it acknowledged; empty unless this member leads. */
+  get followers(): ReadonlyMap<MemberId, Readonly<Pick<Progress, "match" | "full" | "active" | "caughtUp">>> {
     return new Map(this.#core.leadership?.progress);
   }
 

@@ -88,7 +88,12 @@ const tables: readonly ServiceCallers[] = [
     getStamp: [...leased, ...atStamps, "extent-node", "operator"],
     readSnapshot: ["extent-node", "stream-manager", "operator"],
   }),
-  table(Consensus, { deliver: deliveredMessages }),
+  table(Consensus, {
+    deliver: deliveredMessages,
+    listMembers: ["operator"],
+    changeMember: ["operator"],
+    transferLeadership: ["operator"],
+  }),
   table(StreamManager, {
     createStream: namedStream,
     openStream: namedStream,

@@ -13,7 +13,7 @@
  */
 import { assert, FailureError, type Outcome, refused } from "@stamp/base";
 import { type Address, DiskError, sleep, type World } from "@stamp/ports";
-import { type MemberId, type Message, Raft, type RaftStatus, type Ready } from "@stamp/raft";
+import { type MemberChange, type MemberId, type Members, type Message, Raft, type RaftStatus, type Ready } from "@stamp/raft";
 import { Leading } from "./leading.ts";
 import { type MemberStore, SnapshotReader, type Stored } from "./member-store.ts";
 import type { Peers } from "./peers.ts";
@@ -127,11 +127,25 @@ export class Member {
     this.#drain();
   }
 
+  /** Newest configuration in this member's log. */
+  get members(): Members {
+    return this.#raft.members;
+  }
+
+  get followers(): Raft["followers"] {
+    return this.#raft.followers;
+  }
+
   /** Hands leadership over, if this member leads and another one is fit. */
   handOver(): void {
-    if (this.#raft.status.role !== "leader") return;
-    this.#raft.transferLeadership();
+    if (this.#raft.status.role === "leader") this.transfer(undefined);
+  }
+
+  /** Hands leadership over to a member, or to the best one. Returns its name. */
+  transfer(to: MemberId | undefined): Outcome<MemberId> {
+    const told = this.#raft.transferLeadership(to);
     this.#drain();
+    return told;
   }
 
   /** Hands leadership over, and waits until another member leads, for a moment at most. This member must hear the others meanwhile. */
@@ -164,7 +178,16 @@ export class Member {
   /** Resolves when the bytes are committed and applied. Throws FailureError `notLeader` if leadership was lost: they may be, or not. */
   propose(leading: Leading, data: Uint8Array): Promise<void> {
     leading.check();
-    const position = this.#raft.propose(data);
+    return this.#proposed(leading, this.#raft.propose(data));
+  }
+
+  /** Resolves when the change is committed. Throws as `propose`, and a FailureError if it can't be made now. */
+  changeMembers(leading: Leading, change: MemberChange): Promise<void> {
+    leading.check();
+    return this.#proposed(leading, this.#raft.changeMembers(change));
+  }
+
+  #proposed(leading: Leading, position: ReturnType<Raft["propose"]>): Promise<void> {
     if (!position.ok) return Promise.reject(new FailureError(position.failure));
     const { index, term } = position.value;
     const done = new Promise<void>((resolve, reject) => this.#proposals.set(index, { leading, term, resolve, reject }));

@@ -18,6 +18,7 @@ import { Consensus, type DeliverRequest } from "@stamp/wire";
 import type { LockServiceConfig } from "../config.ts";
 import type { Leading } from "../consensus/leading.ts";
 import { Member, type MemberFacts, membersIn } from "../consensus/member.ts";
+import { type Led, memberCommands } from "../consensus/member-commands.ts";
 import { type Folder, openFolder, setStoreAside } from "../consensus/member-folder.ts";
 import { Peers } from "../consensus/peers.ts";
 import { lineageBytes } from "../consensus/records.ts";
@@ -133,7 +134,16 @@ export class ReplicatedStore {
 
   /** Services besides those of every lock service. */
   get services(): readonly ServedService[] {
-    return [served(Consensus, { deliver: async (request: DeliverRequest) => this.#deliver(request) })];
+    const { name } = this.#config;
+    const commands = memberCommands({ name, addresses: this.#members, led: () => this.#led() });
+    return [served(Consensus, { deliver: async (request: DeliverRequest) => this.#deliver(request), ...commands })];
+  }
+
+  #led(): Outcome<Led> {
+    const member = this.#member;
+    const leading = member?.leading;
+    if (member === undefined || leading === undefined) return this.refusal("no lock service leads now: ask again");
+    return ok({ member, leading });
   }
 
   start(): void {
@@ -287,8 +297,9 @@ export class ReplicatedStore {
     const [first] = this.#members.keys();
     const old = await hasOldStore(this.#world);
     this.#waits =
-      "another lock service: this one holds nothing yet, and takes everything from the others. If they hold nothing either, and a stamp was here, " +
-      "its disks are lost: `stamp health` names the newest copy of the metadata (docs/guides/metadata.md)";
+      "another lock service: this one holds nothing yet, and takes everything from the others; a new one when it was added (stamp lock-service add). " +
+      "If they hold nothing either, and a stamp was here, its disks are lost: `stamp health` names the newest copy of the metadata " +
+      "(docs/guides/metadata.md)";
     if (old && name !== first) {
       this.#waits = storeOfOwnText;
       return refused("failedPrecondition", "notReady", storeOfOwnText);

@@ -2,15 +2,199 @@
 // @generated from file stamp/v1/raft.proto (package stamp.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Message } from "@bufbuild/protobuf";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file stamp/v1/raft.proto.
  */
 export const file_stamp_v1_raft: GenFile = /*@__PURE__*/
-  fileDesc("ChNzdGFtcC92MS9yYWZ0LnByb3RvEghzdGFtcC52MSJkCg5EZWxpdmVyUmVxdWVzdBIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEg8KB2xpbmVhZ2UYAyABKAwSJwoIbWVzc2FnZXMYBCADKAsyFS5zdGFtcC52MS5SYWZ0TWVzc2FnZSIiCg9EZWxpdmVyUmVzcG9uc2USDwoHbGluZWFnZRgBIAEoDCLTBQoLUmFmdE1lc3NhZ2USDAoEdGVybRgBIAEoBBIPCgdzZXNzaW9uGAIgASgEEgwKBGZ1bGwYAyABKAgSKQoIcHJlX3ZvdGUYBCABKAsyFS5zdGFtcC52MS5SYWZ0UHJlVm90ZUgAEjYKD3ByZV92b3RlX2Fuc3dlchgFIAEoCzIbLnN0YW1wLnYxLlJhZnRQcmVWb3RlQW5zd2VySAASIgoEdm90ZRgGIAEoCzISLnN0YW1wLnYxLlJhZnRWb3RlSAASLwoLdm90ZV9hbnN3ZXIYByABKAsyGC5zdGFtcC52MS5SYWZ0Vm90ZUFuc3dlckgAEiYKBmFwcGVuZBgIIAEoCzIULnN0YW1wLnYxLlJhZnRBcHBlbmRIABI3Cg9hcHBlbmRfYWNjZXB0ZWQYCSABKAsyHC5zdGFtcC52MS5SYWZ0QXBwZW5kQWNjZXB0ZWRIABI1Cg5hcHBlbmRfcmVmdXNlZBgKIAEoCzIbLnN0YW1wLnYxLlJhZnRBcHBlbmRSZWZ1c2VkSAASLAoJaGVhcnRiZWF0GAsgASgLMhcuc3RhbXAudjEuUmFmdEhlYXJ0YmVhdEgAEjkKEGhlYXJ0YmVhdF9hbnN3ZXIYDCABKAsyHS5zdGFtcC52MS5SYWZ0SGVhcnRiZWF0QW5zd2VySAASNQoOc25hcHNob3Rfb2ZmZXIYDSABKAsyGy5zdGFtcC52MS5SYWZ0U25hcHNob3RPZmZlckgAEjUKDnNuYXBzaG90X2NodW5rGA4gASgLMhsuc3RhbXAudjEuUmFmdFNuYXBzaG90Q2h1bmtIABI3Cg9zbmFwc2hvdF9hbnN3ZXIYDyABKAsyHC5zdGFtcC52MS5SYWZ0U25hcHNob3RBbnN3ZXJIABIvCgt0aW1lb3V0X25vdxgQIAEoCzIYLnN0YW1wLnYxLlJhZnRUaW1lb3V0Tm93SABCBgoEYm9keSJHCgtSYWZ0UHJlVm90ZRIRCgluZXh0X3Rlcm0YASABKAQSEgoKbGFzdF9pbmRleBgCIAEoBBIRCglsYXN0X3Rlcm0YAyABKAQiSgoRUmFmdFByZVZvdGVBbnN3ZXISEQoJY2FuZGlkYXRlGAEgASgEEhEKCW5leHRfdGVybRgCIAEoBBIPCgdncmFudGVkGAMgASgIIkMKCFJhZnRWb3RlEhIKCmxhc3RfaW5kZXgYASABKAQSEQoJbGFzdF90ZXJtGAIgASgEEhAKCHRyYW5zZmVyGAMgASgIIjQKDlJhZnRWb3RlQW5zd2VyEhEKCWNhbmRpZGF0ZRgBIAEoBBIPCgdncmFudGVkGAIgASgIImkKClJhZnRBcHBlbmQSEgoKcHJldl9pbmRleBgBIAEoBBIRCglwcmV2X3Rlcm0YAiABKAQSJAoHZW50cmllcxgDIAMoCzITLnN0YW1wLnYxLlJhZnRFbnRyeRIOCgZjb21taXQYBCABKAQiJwoJUmFmdEVudHJ5EgwKBHRlcm0YASABKAQSDAoEYm9keRgCIAEoDCIjChJSYWZ0QXBwZW5kQWNjZXB0ZWQSDQoFaW5kZXgYASABKAQiSQoRUmFmdEFwcGVuZFJlZnVzZWQSDQoFaW5kZXgYASABKAQSEgoKaGludF9pbmRleBgCIAEoBBIRCgloaW50X3Rlcm0YAyABKAQiQwoNUmFmdEhlYXJ0YmVhdBINCgVyb3VuZBgBIAEoBBIOCgZjb21taXQYAiABKAQSEwoLY29tbWl0X3Rlcm0YAyABKAQiJAoTUmFmdEhlYXJ0YmVhdEFuc3dlchINCgVyb3VuZBgBIAEoBCIlChFSYWZ0U25hcHNob3RPZmZlchIQCghzbmFwc2hvdBgBIAEoDCJUChFSYWZ0U25hcHNob3RDaHVuaxINCgVpbmRleBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSDAoEcm93cxgDIAEoDBIMCgRsYXN0GAQgASgIIjkKElJhZnRTbmFwc2hvdEFuc3dlchINCgVpbmRleBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQiEAoOUmFmdFRpbWVvdXROb3cySwoJQ29uc2Vuc3VzEj4KB0RlbGl2ZXISGC5zdGFtcC52MS5EZWxpdmVyUmVxdWVzdBoZLnN0YW1wLnYxLkRlbGl2ZXJSZXNwb25zZWIGcHJvdG8z");
+  fileDesc("ChNzdGFtcC92MS9yYWZ0LnByb3RvEghzdGFtcC52MSIUChJMaXN0TWVtYmVyc1JlcXVlc3QiTwoTTGlzdE1lbWJlcnNSZXNwb25zZRIqCgdtZW1iZXJzGAEgAygLMhkuc3RhbXAudjEuQ29uc2Vuc3VzTWVtYmVyEgwKBHRlcm0YAiABKAQipQEKD0NvbnNlbnN1c01lbWJlchIMCgRuYW1lGAEgASgJEg8KB2FkZHJlc3MYAiABKAkSIgoEZHV0eRgDIAEoDjIULnN0YW1wLnYxLk1lbWJlckR1dHkSDQoFbGVhZHMYBCABKAgSDwoHYW5zd2VycxgFIAEoCBIMCgRmdWxsGAYgASgIEhEKCWNhdWdodF91cBgHIAEoCBIOCgZiZWhpbmQYCCABKAQiRwoTQ2hhbmdlTWVtYmVyUmVxdWVzdBIMCgRuYW1lGAEgASgJEiIKBGR1dHkYAiABKA4yFC5zdGFtcC52MS5NZW1iZXJEdXR5IhYKFENoYW5nZU1lbWJlclJlc3BvbnNlIicKGVRyYW5zZmVyTGVhZGVyc2hpcFJlcXVlc3QSCgoCdG8YASABKAkiKAoaVHJhbnNmZXJMZWFkZXJzaGlwUmVzcG9uc2USCgoCdG8YASABKAkiZAoORGVsaXZlclJlcXVlc3QSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIPCgdsaW5lYWdlGAMgASgMEicKCG1lc3NhZ2VzGAQgAygLMhUuc3RhbXAudjEuUmFmdE1lc3NhZ2UiIgoPRGVsaXZlclJlc3BvbnNlEg8KB2xpbmVhZ2UYASABKAwi0wUKC1JhZnRNZXNzYWdlEgwKBHRlcm0YASABKAQSDwoHc2Vzc2lvbhgCIAEoBBIMCgRmdWxsGAMgASgIEikKCHByZV92b3RlGAQgASgLMhUuc3RhbXAudjEuUmFmdFByZVZvdGVIABI2Cg9wcmVfdm90ZV9hbnN3ZXIYBSABKAsyGy5zdGFtcC52MS5SYWZ0UHJlVm90ZUFuc3dlckgAEiIKBHZvdGUYBiABKAsyEi5zdGFtcC52MS5SYWZ0Vm90ZUgAEi8KC3ZvdGVfYW5zd2VyGAcgASgLMhguc3RhbXAudjEuUmFmdFZvdGVBbnN3ZXJIABImCgZhcHBlbmQYCCABKAsyFC5zdGFtcC52MS5SYWZ0QXBwZW5kSAASNwoPYXBwZW5kX2FjY2VwdGVkGAkgASgLMhwuc3RhbXAudjEuUmFmdEFwcGVuZEFjY2VwdGVkSAASNQoOYXBwZW5kX3JlZnVzZWQYCiABKAsyGy5zdGFtcC52MS5SYWZ0QXBwZW5kUmVmdXNlZEgAEiwKCWhlYXJ0YmVhdBgLIAEoCzIXLnN0YW1wLnYxLlJhZnRIZWFydGJlYXRIABI5ChBoZWFydGJlYXRfYW5zd2VyGAwgASgLMh0uc3RhbXAudjEuUmFmdEhlYXJ0YmVhdEFuc3dlckgAEjUKDnNuYXBzaG90X29mZmVyGA0gASgLMhsuc3RhbXAudjEuUmFmdFNuYXBzaG90T2ZmZXJIABI1Cg5zbmFwc2hvdF9jaHVuaxgOIAEoCzIbLnN0YW1wLnYxLlJhZnRTbmFwc2hvdENodW5rSAASNwoPc25hcHNob3RfYW5zd2VyGA8gASgLMhwuc3RhbXAudjEuUmFmdFNuYXBzaG90QW5zd2VySAASLwoLdGltZW91dF9ub3cYECABKAsyGC5zdGFtcC52MS5SYWZ0VGltZW91dE5vd0gAQgYKBGJvZHkiRwoLUmFmdFByZVZvdGUSEQoJbmV4dF90ZXJtGAEgASgEEhIKCmxhc3RfaW5kZXgYAiABKAQSEQoJbGFzdF90ZXJtGAMgASgEIkoKEVJhZnRQcmVWb3RlQW5zd2VyEhEKCWNhbmRpZGF0ZRgBIAEoBBIRCgluZXh0X3Rlcm0YAiABKAQSDwoHZ3JhbnRlZBgDIAEoCCJDCghSYWZ0Vm90ZRISCgpsYXN0X2luZGV4GAEgASgEEhEKCWxhc3RfdGVybRgCIAEoBBIQCgh0cmFuc2ZlchgDIAEoCCI0Cg5SYWZ0Vm90ZUFuc3dlchIRCgljYW5kaWRhdGUYASABKAQSDwoHZ3JhbnRlZBgCIAEoCCJpCgpSYWZ0QXBwZW5kEhIKCnByZXZfaW5kZXgYASABKAQSEQoJcHJldl90ZXJtGAIgASgEEiQKB2VudHJpZXMYAyADKAsyEy5zdGFtcC52MS5SYWZ0RW50cnkSDgoGY29tbWl0GAQgASgEIicKCVJhZnRFbnRyeRIMCgR0ZXJtGAEgASgEEgwKBGJvZHkYAiABKAwiIwoSUmFmdEFwcGVuZEFjY2VwdGVkEg0KBWluZGV4GAEgASgEIkkKEVJhZnRBcHBlbmRSZWZ1c2VkEg0KBWluZGV4GAEgASgEEhIKCmhpbnRfaW5kZXgYAiABKAQSEQoJaGludF90ZXJtGAMgASgEIkMKDVJhZnRIZWFydGJlYXQSDQoFcm91bmQYASABKAQSDgoGY29tbWl0GAIgASgEEhMKC2NvbW1pdF90ZXJtGAMgASgEIiQKE1JhZnRIZWFydGJlYXRBbnN3ZXISDQoFcm91bmQYASABKAQiJQoRUmFmdFNuYXBzaG90T2ZmZXISEAoIc25hcHNob3QYASABKAwiVAoRUmFmdFNuYXBzaG90Q2h1bmsSDQoFaW5kZXgYASABKAQSFAoMb2Zmc2V0X2J5dGVzGAIgASgEEgwKBHJvd3MYAyABKAwSDAoEbGFzdBgEIAEoCCI5ChJSYWZ0U25hcHNob3RBbnN3ZXISDQoFaW5kZXgYASABKAQSFAoMb2Zmc2V0X2J5dGVzGAIgASgEIhAKDlJhZnRUaW1lb3V0Tm93Km8KCk1lbWJlckR1dHkSGwoXTUVNQkVSX0RVVFlfVU5TUEVDSUZJRUQQABIUChBNRU1CRVJfRFVUWV9OT05FEAESFwoTTUVNQkVSX0RVVFlfTEVBUk5FUhACEhUKEU1FTUJFUl9EVVRZX1ZPVEVSEAMyxwIKCUNvbnNlbnN1cxI+CgdEZWxpdmVyEhguc3RhbXAudjEuRGVsaXZlclJlcXVlc3QaGS5zdGFtcC52MS5EZWxpdmVyUmVzcG9uc2USSgoLTGlzdE1lbWJlcnMSHC5zdGFtcC52MS5MaXN0TWVtYmVyc1JlcXVlc3QaHS5zdGFtcC52MS5MaXN0TWVtYmVyc1Jlc3BvbnNlEk0KDENoYW5nZU1lbWJlchIdLnN0YW1wLnYxLkNoYW5nZU1lbWJlclJlcXVlc3QaHi5zdGFtcC52MS5DaGFuZ2VNZW1iZXJSZXNwb25zZRJfChJUcmFuc2ZlckxlYWRlcnNoaXASIy5zdGFtcC52MS5UcmFuc2ZlckxlYWRlcnNoaXBSZXF1ZXN0GiQuc3RhbXAudjEuVHJhbnNmZXJMZWFkZXJzaGlwUmVzcG9uc2ViBnByb3RvMw");
+
+/**
+ * @generated from message stamp.v1.ListMembersRequest
+ */
+export type ListMembersRequest = Message<"stamp.v1.ListMembersRequest"> & {
+};
+
+/**
+ * Describes the message stamp.v1.ListMembersRequest.
+ * Use `create(ListMembersRequestSchema)` to create a new message.
+ */
+export const ListMembersRequestSchema: GenMessage<ListMembersRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_raft, 0);
+
+/**
+ * @generated from message stamp.v1.ListMembersResponse
+ */
+export type ListMembersResponse = Message<"stamp.v1.ListMembersResponse"> & {
+  /**
+   * Lock services of the leader's configuration, and members that are not in it, by name.
+   *
+   * @generated from field: repeated stamp.v1.ConsensusMember members = 1;
+   */
+  members: ConsensusMember[];
+
+  /**
+   * Term of the leader.
+   *
+   * @generated from field: uint64 term = 2;
+   */
+  term: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.ListMembersResponse.
+ * Use `create(ListMembersResponseSchema)` to create a new message.
+ */
+export const ListMembersResponseSchema: GenMessage<ListMembersResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_raft, 1);
+
+/**
+ * @generated from message stamp.v1.ConsensusMember
+ */
+export type ConsensusMember = Message<"stamp.v1.ConsensusMember"> & {
+  /**
+   * Name of the lock service.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Address in the leader's configuration; empty: the configuration does not name it.
+   *
+   * @generated from field: string address = 2;
+   */
+  address: string;
+
+  /**
+   * Part that it has in the consensus.
+   *
+   * @generated from field: stamp.v1.MemberDuty duty = 3;
+   */
+  duty: MemberDuty;
+
+  /**
+   * It is the leader, which answers.
+   *
+   * @generated from field: bool leads = 4;
+   */
+  leads: boolean;
+
+  /**
+   * The leader has heard it lately.
+   *
+   * @generated from field: bool answers = 5;
+   */
+  answers: boolean;
+
+  /**
+   * Its voice counts in a majority.
+   *
+   * @generated from field: bool full = 6;
+   */
+  full: boolean;
+
+  /**
+   * It has caught up with the leader, so that a learner can become a voter.
+   *
+   * @generated from field: bool caught_up = 7;
+   */
+  caughtUp: boolean;
+
+  /**
+   * Number of entries of the leader's log that it has not acknowledged.
+   *
+   * @generated from field: uint64 behind = 8;
+   */
+  behind: bigint;
+};
+
+/**
+ * Describes the message stamp.v1.ConsensusMember.
+ * Use `create(ConsensusMemberSchema)` to create a new message.
+ */
+export const ConsensusMemberSchema: GenMessage<ConsensusMember> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_raft, 2);
+
+/**
+ * @generated from message stamp.v1.ChangeMemberRequest
+ */
+export type ChangeMemberRequest = Message<"stamp.v1.ChangeMemberRequest"> & {
+  /**
+   * Name of the lock service.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Wanted duty. A voter was a learner before, and has caught up.
+   *
+   * @generated from field: stamp.v1.MemberDuty duty = 2;
+   */
+  duty: MemberDuty;
+};
+
+/**
+ * Describes the message stamp.v1.ChangeMemberRequest.
+ * Use `create(ChangeMemberRequestSchema)` to create a new message.
+ */
+export const ChangeMemberRequestSchema: GenMessage<ChangeMemberRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_raft, 3);
+
+/**
+ * @generated from message stamp.v1.ChangeMemberResponse
+ */
+export type ChangeMemberResponse = Message<"stamp.v1.ChangeMemberResponse"> & {
+};
+
+/**
+ * Describes the message stamp.v1.ChangeMemberResponse.
+ * Use `create(ChangeMemberResponseSchema)` to create a new message.
+ */
+export const ChangeMemberResponseSchema: GenMessage<ChangeMemberResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_raft, 4);
+
+/**
+ * @generated from message stamp.v1.TransferLeadershipRequest
+ */
+export type TransferLeadershipRequest = Message<"stamp.v1.TransferLeadershipRequest"> & {
+  /**
+   * Name of the lock service that is to lead; empty: the one whose log is the longest.
+   *
+   * @generated from field: string to = 1;
+   */
+  to: string;
+};
+
+/**
+ * Describes the message stamp.v1.TransferLeadershipRequest.
+ * Use `create(TransferLeadershipRequestSchema)` to create a new message.
+ */
+export const TransferLeadershipRequestSchema: GenMessage<TransferLeadershipRequest> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_raft, 5);
+
+/**
+ * @generated from message stamp.v1.TransferLeadershipResponse
+ */
+export type TransferLeadershipResponse = Message<"stamp.v1.TransferLeadershipResponse"> & {
+  /**
+   * Name of the lock service that is to lead.
+   *
+   * @generated from field: string to = 1;
+   */
+  to: string;
+};
+
+/**
+ * Describes the message stamp.v1.TransferLeadershipResponse.
+ * Use `create(TransferLeadershipResponseSchema)` to create a new message.
+ */
+export const TransferLeadershipResponseSchema: GenMessage<TransferLeadershipResponse> = /*@__PURE__*/
+  messageDesc(file_stamp_v1_raft, 6);
 
 /**
  * @generated from message stamp.v1.DeliverRequest
@@ -50,7 +234,7 @@ export type DeliverRequest = Message<"stamp.v1.DeliverRequest"> & {
  * Use `create(DeliverRequestSchema)` to create a new message.
  */
 export const DeliverRequestSchema: GenMessage<DeliverRequest> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 0);
+  messageDesc(file_stamp_v1_raft, 7);
 
 /**
  * @generated from message stamp.v1.DeliverResponse
@@ -69,7 +253,7 @@ export type DeliverResponse = Message<"stamp.v1.DeliverResponse"> & {
  * Use `create(DeliverResponseSchema)` to create a new message.
  */
 export const DeliverResponseSchema: GenMessage<DeliverResponse> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 1);
+  messageDesc(file_stamp_v1_raft, 8);
 
 /**
  * @generated from message stamp.v1.RaftMessage
@@ -211,7 +395,7 @@ export type RaftMessage = Message<"stamp.v1.RaftMessage"> & {
  * Use `create(RaftMessageSchema)` to create a new message.
  */
 export const RaftMessageSchema: GenMessage<RaftMessage> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 2);
+  messageDesc(file_stamp_v1_raft, 9);
 
 /**
  * @generated from message stamp.v1.RaftPreVote
@@ -244,7 +428,7 @@ export type RaftPreVote = Message<"stamp.v1.RaftPreVote"> & {
  * Use `create(RaftPreVoteSchema)` to create a new message.
  */
 export const RaftPreVoteSchema: GenMessage<RaftPreVote> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 3);
+  messageDesc(file_stamp_v1_raft, 10);
 
 /**
  * @generated from message stamp.v1.RaftPreVoteAnswer
@@ -277,7 +461,7 @@ export type RaftPreVoteAnswer = Message<"stamp.v1.RaftPreVoteAnswer"> & {
  * Use `create(RaftPreVoteAnswerSchema)` to create a new message.
  */
 export const RaftPreVoteAnswerSchema: GenMessage<RaftPreVoteAnswer> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 4);
+  messageDesc(file_stamp_v1_raft, 11);
 
 /**
  * @generated from message stamp.v1.RaftVote
@@ -310,7 +494,7 @@ export type RaftVote = Message<"stamp.v1.RaftVote"> & {
  * Use `create(RaftVoteSchema)` to create a new message.
  */
 export const RaftVoteSchema: GenMessage<RaftVote> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 5);
+  messageDesc(file_stamp_v1_raft, 12);
 
 /**
  * @generated from message stamp.v1.RaftVoteAnswer
@@ -336,7 +520,7 @@ export type RaftVoteAnswer = Message<"stamp.v1.RaftVoteAnswer"> & {
  * Use `create(RaftVoteAnswerSchema)` to create a new message.
  */
 export const RaftVoteAnswerSchema: GenMessage<RaftVoteAnswer> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 6);
+  messageDesc(file_stamp_v1_raft, 13);
 
 /**
  * @generated from message stamp.v1.RaftAppend
@@ -376,7 +560,7 @@ export type RaftAppend = Message<"stamp.v1.RaftAppend"> & {
  * Use `create(RaftAppendSchema)` to create a new message.
  */
 export const RaftAppendSchema: GenMessage<RaftAppend> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 7);
+  messageDesc(file_stamp_v1_raft, 14);
 
 /**
  * @generated from message stamp.v1.RaftEntry
@@ -402,7 +586,7 @@ export type RaftEntry = Message<"stamp.v1.RaftEntry"> & {
  * Use `create(RaftEntrySchema)` to create a new message.
  */
 export const RaftEntrySchema: GenMessage<RaftEntry> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 8);
+  messageDesc(file_stamp_v1_raft, 15);
 
 /**
  * @generated from message stamp.v1.RaftAppendAccepted
@@ -421,7 +605,7 @@ export type RaftAppendAccepted = Message<"stamp.v1.RaftAppendAccepted"> & {
  * Use `create(RaftAppendAcceptedSchema)` to create a new message.
  */
 export const RaftAppendAcceptedSchema: GenMessage<RaftAppendAccepted> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 9);
+  messageDesc(file_stamp_v1_raft, 16);
 
 /**
  * @generated from message stamp.v1.RaftAppendRefused
@@ -454,7 +638,7 @@ export type RaftAppendRefused = Message<"stamp.v1.RaftAppendRefused"> & {
  * Use `create(RaftAppendRefusedSchema)` to create a new message.
  */
 export const RaftAppendRefusedSchema: GenMessage<RaftAppendRefused> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 10);
+  messageDesc(file_stamp_v1_raft, 17);
 
 /**
  * @generated from message stamp.v1.RaftHeartbeat
@@ -487,7 +671,7 @@ export type RaftHeartbeat = Message<"stamp.v1.RaftHeartbeat"> & {
  * Use `create(RaftHeartbeatSchema)` to create a new message.
  */
 export const RaftHeartbeatSchema: GenMessage<RaftHeartbeat> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 11);
+  messageDesc(file_stamp_v1_raft, 18);
 
 /**
  * @generated from message stamp.v1.RaftHeartbeatAnswer
@@ -506,7 +690,7 @@ export type RaftHeartbeatAnswer = Message<"stamp.v1.RaftHeartbeatAnswer"> & {
  * Use `create(RaftHeartbeatAnswerSchema)` to create a new message.
  */
 export const RaftHeartbeatAnswerSchema: GenMessage<RaftHeartbeatAnswer> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 12);
+  messageDesc(file_stamp_v1_raft, 19);
 
 /**
  * @generated from message stamp.v1.RaftSnapshotOffer
@@ -525,7 +709,7 @@ export type RaftSnapshotOffer = Message<"stamp.v1.RaftSnapshotOffer"> & {
  * Use `create(RaftSnapshotOfferSchema)` to create a new message.
  */
 export const RaftSnapshotOfferSchema: GenMessage<RaftSnapshotOffer> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 13);
+  messageDesc(file_stamp_v1_raft, 20);
 
 /**
  * @generated from message stamp.v1.RaftSnapshotChunk
@@ -565,7 +749,7 @@ export type RaftSnapshotChunk = Message<"stamp.v1.RaftSnapshotChunk"> & {
  * Use `create(RaftSnapshotChunkSchema)` to create a new message.
  */
 export const RaftSnapshotChunkSchema: GenMessage<RaftSnapshotChunk> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 14);
+  messageDesc(file_stamp_v1_raft, 21);
 
 /**
  * @generated from message stamp.v1.RaftSnapshotAnswer
@@ -591,7 +775,7 @@ export type RaftSnapshotAnswer = Message<"stamp.v1.RaftSnapshotAnswer"> & {
  * Use `create(RaftSnapshotAnswerSchema)` to create a new message.
  */
 export const RaftSnapshotAnswerSchema: GenMessage<RaftSnapshotAnswer> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 15);
+  messageDesc(file_stamp_v1_raft, 22);
 
 /**
  * @generated from message stamp.v1.RaftTimeoutNow
@@ -604,7 +788,49 @@ export type RaftTimeoutNow = Message<"stamp.v1.RaftTimeoutNow"> & {
  * Use `create(RaftTimeoutNowSchema)` to create a new message.
  */
 export const RaftTimeoutNowSchema: GenMessage<RaftTimeoutNow> = /*@__PURE__*/
-  messageDesc(file_stamp_v1_raft, 16);
+  messageDesc(file_stamp_v1_raft, 23);
+
+/**
+ * @generated from enum stamp.v1.MemberDuty
+ */
+export const MemberDuty = {
+  /**
+   * @generated from enum value: MEMBER_DUTY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * No member: it has an address, and takes no part.
+   *
+   * @generated from enum value: MEMBER_DUTY_NONE = 1;
+   */
+  NONE: 1,
+
+  /**
+   * It takes the log, and has no vote.
+   *
+   * @generated from enum value: MEMBER_DUTY_LEARNER = 2;
+   */
+  LEARNER: 2,
+
+  /**
+   * It votes.
+   *
+   * @generated from enum value: MEMBER_DUTY_VOTER = 3;
+   */
+  VOTER: 3,
+} as const;
+
+/**
+ * @generated from enum stamp.v1.MemberDuty
+ */
+export type MemberDuty = (typeof MemberDuty)[keyof typeof MemberDuty] | UnknownEnum;
+
+/**
+ * Describes the enum stamp.v1.MemberDuty.
+ */
+export const MemberDutySchema: GenEnum<MemberDuty> = /*@__PURE__*/
+  enumDesc(file_stamp_v1_raft, 0);
 
 /**
  * Messages of the consensus between the lock services of a stamp whose metadata store is replicated (docs/design/consensus.md). A message may be
@@ -622,6 +848,36 @@ export const Consensus: GenService<{
     methodKind: "unary";
     input: typeof DeliverRequestSchema;
     output: typeof DeliverResponseSchema;
+  },
+  /**
+   * Tells who the members are. Answered by the leader; the others refuse, and name it.
+   *
+   * @generated from rpc stamp.v1.Consensus.ListMembers
+   */
+  listMembers: {
+    methodKind: "unary";
+    input: typeof ListMembersRequestSchema;
+    output: typeof ListMembersResponseSchema;
+  },
+  /**
+   * Changes one member, and answers when the change is committed. A change that is made already is answered at once.
+   *
+   * @generated from rpc stamp.v1.Consensus.ChangeMember
+   */
+  changeMember: {
+    methodKind: "unary";
+    input: typeof ChangeMemberRequestSchema;
+    output: typeof ChangeMemberResponseSchema;
+  },
+  /**
+   * Hands leadership over to another member. The answer comes before it leads.
+   *
+   * @generated from rpc stamp.v1.Consensus.TransferLeadership
+   */
+  transferLeadership: {
+    methodKind: "unary";
+    input: typeof TransferLeadershipRequestSchema;
+    output: typeof TransferLeadershipResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_stamp_v1_raft, 0);
