@@ -85,6 +85,7 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     mkdirSync(join(copy, "docs/design"), { recursive: true });
     mkdirSync(join(copy, "docs/measurements"), { recursive: true });
     write("docs/measurements/long.md", "A line.\n".repeat(81));
+    write("docs/design/long.md", "A line.\n".repeat(301));
     const layout = readFileSync(join(root, "docs/design/architecture.md"), "utf8");
     write("docs/design/architecture.md", layout.replace("      lsm/ ", "      never-there/ "));
     write("packages/lease/src/index.ts", 'export * from "./table.ts";\n');
@@ -165,6 +166,7 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     tells("packages/erasure/src/crowd", "holds 17 source files, at most 16");
     tells("packages/base/README.md:3", "wider than 120");
     tells("docs/measurements/long.md", "81 lines; at most 80");
+    tells("docs/design/long.md", "301 lines; at most 300");
     tells("packages/base/README.md", "does not exist: base/never-there.test.ts");
     tells("packages/base/README.md", "does not exist: ../../docs/never-there.md");
     tells("packages/stream/package.json", "@stamp/ports-node is declared but not imported");
