@@ -29,6 +29,7 @@ import { StreamManager } from "./gen/stamp/v1/stream_manager_pb.ts";
 import {
   acquiredLeases,
   announcements,
+  askedShipping,
   type ByRequest,
   deliveredMessages,
   editedStreams,
@@ -203,7 +204,7 @@ const tables: readonly ServiceCallers[] = [
     obey: atStamps,
     getRole: ["operator", ...atStamps],
     listRoles: ["partition-server"],
-    getShipping: ["operator", "partition-server", ...atStamps],
+    getShipping: askedShipping,
     noteCopy: ["front-end"],
     getCopy: ["operator", "front-end", ...atStamps],
     getForCopy: atStamps,

@@ -11,6 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { TableOperation } from "./gen/stamp/v1/entities_pb.ts";
 import type { NodeReport } from "./gen/stamp/v1/extent_node_pb.ts";
 import type { AnnounceRequest } from "./gen/stamp/v1/feature_levels_pb.ts";
+import type { GetAccountShippingRequest } from "./gen/stamp/v1/geo_shipping_pb.ts";
 import type { AcquireLeaseRequest } from "./gen/stamp/v1/lock_service_pb.ts";
 import type { QueueOperation } from "./gen/stamp/v1/messages_pb.ts";
 import type { ListKeysRequest, TransactRequest } from "./gen/stamp/v1/metadata_store_pb.ts";
@@ -283,6 +284,12 @@ export const nodeReports: ByRequest = {
   rows: { report: ["extent-node"] },
   doneBy: () => ["report"],
   namesOf: ({ nodeId }: NodeReport) => [nodeId],
+};
+
+/** Accounts/GetShipping. The partition servers that report to a copy are told the lineage of its stamp, and nobody else is. */
+export const askedShipping: ByRequest = {
+  rows: { facts: ["operator", "partition-server", "location-peer", "location-service"], copyLineage: ["partition-server"] },
+  doneBy: ({ copyLineage }: GetAccountShippingRequest) => [copyLineage === 0n ? "facts" : "copyLineage"],
 };
 
 const announced = ["stream-manager", "extent-node", "partition-manager", "partition-server", "front-end", "location-service"] as const;

@@ -38,6 +38,11 @@ test("far epochs: at their maximum they are refused for every stream; one a litt
         assert.ok(!opened.ok && opened.failure.reason === "badRequest", `${name} is opened with owner epoch ${epoch}`);
       }
     }
+    for (const name of ["/ps/none/log", "/none"]) {
+      const request = { name, ownerEpoch: BigInt(Number.MAX_SAFE_INTEGER), extentId: 0n };
+      const ahead = await manager.allocateAhead(request, { timeoutMs });
+      assert.ok(!ahead.ok && ahead.failure.reason === "badRequest", `an extent is made for ${name}, which nobody owns`);
+    }
     await serves();
 
     const before = await lastEpoch();

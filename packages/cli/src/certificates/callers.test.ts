@@ -93,6 +93,7 @@ const requests: Readonly<Record<string, Make>> = {
   "StreamManager/ConcatenateStreams": (row) => ({ source: streamOf(row), target: streamOf(row) }),
   "StreamManager/MultiModify": (row) => ({ edits: [{ name: streamOf(row) }] }),
   "StreamManager/ReportNode": (_row, role) => ({ nodeId: named(role) }),
+  "Accounts/GetShipping": (row) => ({ copyLineage: row === "copyLineage" ? 1n : 0n }),
   "Consensus/Deliver": (_row, role) => ({ from: named(role) }),
   "FeatureLevels/Announce": (row, role) => ({ role: row, name: named(role) }),
 };

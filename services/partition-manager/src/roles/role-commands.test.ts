@@ -125,6 +125,8 @@ test("role commands: a copy of before a restore of the stamp is not promoted as 
   const stamp = await copy();
   stamp.lineage = 500;
   assert.equal(failure(await stamp.obey({ kind: "promote", operation: 3, peer, copyLineage: 0 })), "failedPrecondition staleLineage");
+  // Under a lineage that the stamp never had, no restore would be noticed any more.
+  assert.equal(failure(await stamp.obey({ kind: "promote", operation: 3, peer, copyLineage: 501 })), "failedPrecondition staleLineage");
   assert.equal(stamp.role?.role, "secondary");
   unwrap(await stamp.obey({ kind: "promote", operation: 3, peer, copyLineage: 500 }));
   // The answer was lost, and the stamp is restored once more: it was promoted.
@@ -133,6 +135,19 @@ test("role commands: a copy of before a restore of the stamp is not promoted as 
   const lost = await copy();
   lost.lineage = 500;
   unwrap(await lost.obey({ kind: "promote", operation: 3, peer }));
+});
+
+test("role commands: of a copy that was seeded under a lineage which its stamp never had nothing counts", async () => {
+  const stamp = new Stamp();
+  stamp.lineage = 500;
+  unwrap(await stamp.obey({ kind: "follow", operation: 2, epoch: 1, peer }, settings));
+  for (const copyLineage of [0, 499, 501, Number.MAX_SAFE_INTEGER]) {
+    unwrap(await stamp.complete({ copyLineage, lastSyncMs: 700 }));
+    const { complete, lastSyncMs } = unwrap(stamp.commands.copyOf(account));
+    assert.deepEqual([stamp.role?.role, complete, lastSyncMs], ["unseeded", false, undefined], String(copyLineage));
+  }
+  unwrap(await stamp.complete({ copyLineage: 500, lastSyncMs: 700 }));
+  assert.deepEqual([stamp.role?.role, unwrap(stamp.commands.copyOf(account)).lastSyncMs], ["secondary", 700]);
 });
 
 test("role commands: below the feature level no role is written, and what is obeyed already is answered", async () => {

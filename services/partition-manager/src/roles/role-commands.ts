@@ -120,7 +120,7 @@ export class RoleCommands {
       const mayBegin = changed ? await this.#mayBegin(name, command, held.value.role) : ok();
       if (!mayBegin.ok) return mayBegin;
       const isPromoted = changed && command.kind === "promote" && held.value.role !== undefined;
-      const isStale = isPromoted && (command.copyLineage ?? this.lineage) < this.lineage && rules.on("logsHaveLineages");
+      const isStale = isPromoted && (command.copyLineage ?? this.lineage) !== this.lineage && rules.on("logsHaveLineages");
       if (isStale) return restoredSince(name);
       const promoted = isPromoted ? this.#promotedWith(name, command, settings, held.value) : ok(settings);
       if (!promoted.ok) return promoted;
@@ -223,14 +223,15 @@ export class RoleCommands {
 
   /**
    * Notes what the primary says about the copy here. Of a complete copy, unseeded becomes secondary when it has keys. A copy that was seeded before
-   * this stamp's metadata store was put back is not complete, whatever its primary says.
+   * this stamp's metadata store was put back is not complete, whatever its primary says. Nor is one under a lineage that this stamp never had: under
+   * a far one no restore would be noticed any more.
    */
   async noteCopy(name: string, told: ToldCopy, execute: Execute): Promise<Outcome<AccountRole>> {
     const { lineage } = this;
     const { copyLineage = lineage, ...copy } = told;
     // A primary of an older release says nothing about settings: the location service copies them, and only below the level.
     const countsAsHeard = told.copyLineage === undefined && this.#locationMayCarry().ok;
-    const isHere = copyLineage >= lineage || !this.#world.rules.on("logsHaveLineages");
+    const isHere = copyLineage === lineage || !this.#world.rules.on("logsHaveLineages");
     const facts = isHere ? copy : { ...copy, complete: false, lastSyncMs: undefined };
     const { epoch, complete } = facts;
     const paired = facts.paired === 0 ? undefined : facts.paired;

@@ -144,6 +144,9 @@ export class OwnerCalls {
     const { state, world } = this.#term;
     if (state.stream(name) === undefined) {
       const named = checkName(name);
+      // The stream will record it, and its nodes do now.
+      const given = named.ok ? await this.#areGiven([[name, epoch]]) : named;
+      if (!given.ok) return given;
       if (named.ok) await this.#ahead.prepare(name, epoch, last);
       return named;
     }

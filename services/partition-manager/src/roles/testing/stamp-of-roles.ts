@@ -6,7 +6,7 @@ import { type AccountRole, type CommandOrder, decodeRole, type GeoPoint, type Ro
 import type { World } from "@stamp/ports";
 import { type Account, AccountSchema } from "@stamp/wire";
 import type { AccountOperation, AccountResult } from "../../accounts/account-rows.ts";
-import type { CopyFacts } from "../copies-here.ts";
+import type { ToldCopy } from "../copies-here.ts";
 import { RoleCommands } from "../role-commands.ts";
 
 export const account = "acct";
@@ -82,7 +82,7 @@ export class Stamp {
   }
 
   /** The primary says that the copy which operation 2 began is complete. */
-  complete(facts: Partial<CopyFacts> = {}) {
+  complete(facts: Partial<ToldCopy> = {}) {
     const whole = { epoch: 1, paired: 2, complete: true, lastSyncMs: undefined, ...facts };
     return this.commands.noteCopy(account, whole, this.execute);
   }
