@@ -38,6 +38,29 @@ const wide: ReadonlySet<ScalarType> = new Set([
 ]);
 const depthMax = 4;
 
+/** Paths of all numbers of a message that are terms, epochs, versions or lineages. */
+function pathsOf(desc: DescMessage, depth = 0): string[] {
+  if (depth > depthMax) return [];
+  return desc.fields.flatMap(({ localName, message, scalar, fieldKind }) => {
+    if (fieldKind === "map") return [];
+    if (message !== undefined) return pathsOf(message, depth + 1).map((path) => `${localName}.${path}`);
+    return scalar !== undefined && wide.has(scalar) && /(?:term|epoch|version|lineage|paired)$/i.test(localName) ? [localName] : [];
+  });
+}
+
+/** Sets one number of a message; false: what it would be in is not there. */
+function setAt(message: Message, path: string, number: bigint): boolean {
+  const [first = "", ...rest] = path.split(".");
+  const held = message as unknown as Record<string, unknown>;
+  if (rest.length === 0) {
+    held[first] = number;
+    return true;
+  }
+  const value = held[first];
+  const inner = Array.isArray(value) ? value[0] : value;
+  return typeof inner === "object" && inner !== null && setAt(inner as Message, rest.join("."), number);
+}
+
 /** A message with one element in each list, all messages in it, and this number in each 64-bit field; texts name things that are there. */
 function filled(desc: DescMessage, number: bigint, depth = 0): Message {
   const values: Record<string, unknown> = {};
@@ -79,5 +102,36 @@ test("far fields: no call with numbers at their maximum, or with numbers that ar
     assert.ok(calls > 150, `${calls} calls`);
     assert.deepEqual(lost, []);
     assert.equal((await client.execute({ case: "getContainer", value: container })).case, "container");
+  });
+});
+
+test("far fields: no call with one term, epoch, version or lineage at its maximum, and 1 in the others, ends a process or a range", async () => {
+  const sim = stamp(42, { geoRolesEveryMs: 100 });
+  await sim.run(async () => {
+    const client = new Client(sim);
+    await container1(client);
+    const lost: string[] = [];
+    let calls = 0;
+    for (const [process, service] of roles) {
+      const methods = sim.world("stranger").transport.client(process, service) as unknown as Readonly<
+        Record<string, (request: Message, options: { timeoutMs: number }) => Promise<Outcome<unknown>>>
+      >;
+      for (const method of service.methods) {
+        if (method.methodKind !== "unary") continue;
+        for (const path of pathsOf(method.input)) {
+          const request = filled(method.input, 1n);
+          if (!setAt(request, path, BigInt(Number.MAX_SAFE_INTEGER))) continue;
+          calls++;
+          const answer = await methods[method.localName]?.(request, { timeoutMs });
+          const reason = answer?.ok === false ? answer.failure.reason : "";
+          if (["connectionLost", "bug", "internal"].includes(reason)) lost.push(`${service.typeName}/${method.name} ${path}: ${reason}`);
+        }
+      }
+    }
+    assert.ok(calls > 60, `${calls} calls`);
+    assert.deepEqual(lost, []);
+    const value = { ...container, container: "later" };
+    await client.execute({ case: "createContainer", value });
+    assert.equal((await client.execute({ case: "getContainer", value })).case, "container");
   });
 });
