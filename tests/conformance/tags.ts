@@ -61,7 +61,7 @@ export function tagSuite(clients: () => Clients): void {
       }
       await one.getBlockBlobClient("untagged").upload("x", 1);
       const inOne: string[] = [];
-      for await (const blob of one.findBlobsByTags(`mark = '${mark}' AND date >= '2026-02'`)) {
+      for await (const blob of one.findBlobsByTags(`mark = '${mark}' AND date >= '2026-02' AND date > '2026-01'`)) {
         inOne.push(blob.name);
         assert.deepEqual(Object.keys(blob.tags ?? {}).sort(), ["date", "mark"], "the tags that were asked for");
       }
@@ -131,7 +131,7 @@ export function tagSuite(clients: () => Clients): void {
         ["a = 'b' OR c = 'd'", `${at} 9: unexpected &apos;OR&apos;`],
         ["a <> 'b'", `${at} 3: unexpected &apos;&lt;&gt;&apos;`],
         ["a = 'b' AND", `${at} 12: unexpected end`],
-        ["a = 'b' AND a = 'c'", "Error parsing query: "],
+        ["@container = 'b' AND @container = 'c'", "Error parsing query: "],
         ["(a = 'b')", `${at} 1: unexpected &apos;(&apos;`],
         ["Month = '4'", `${at} 1: unexpected &apos;Month&apos;`],
         [`"k,1" = 'x'`, `${at} 1: unexpected &apos;k,1&apos;`],

@@ -33,7 +33,7 @@ of stamp up: 9 an extent node with a disk in the data folder was not started; 13
   checkValues(program);
   throwAtEnd(program);
   program.hook("preAction", async (_program, asked) => adviseBy((await import("./health/place.ts")).adviceOf(asked)));
-  const unknown = unknownWord(program, argv.slice(2));
+  const unknown = unknownWord(program, argv.slice(2)) ?? unknownBesideHelp(program, argv.slice(2));
   if (unknown !== undefined) {
     warn(`stamp: ${unknown}`);
     process.exitCode = exitCodes.usage;
@@ -71,7 +71,7 @@ function throwAtEnd(command: Command): void {
  * Says that a command is none, with the nearest one. commander answers `--help` behind a word that it does not know with the help of the words
  * before, and exit code 0. Undefined if all words are commands.
  */
-function unknownWord(program: Command, args: readonly string[]): string | undefined {
+export function unknownWord(program: Command, args: readonly string[]): string | undefined {
   let at = program;
   for (const [index, word] of args.entries()) {
     if (word.startsWith("-") || at.commands.length === 0) return undefined;
@@ -90,6 +90,32 @@ function unknownWord(program: Command, args: readonly string[]): string | undefi
   }
   return undefined;
 }
+
+/** Says that an option is none, with the nearest one, where help is asked for: commander answers that with the help, and exit code 0. */
+export function unknownBesideHelp(program: Command, args: readonly string[]): string | undefined {
+  const asked = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
+  if (!asked.some((word) => isHelp(word))) return undefined;
+  let at = program;
+  for (let index = 0; index < asked.length; index++) {
+    const [word = ""] = asked[index]?.split("=", 1) ?? [];
+    if (!word.startsWith("-")) {
+      at = at.commands.find((each) => each.name() === word || each.aliases().includes(word)) ?? at;
+      continue;
+    }
+    const option = at.options.find(({ long, short }) => word === long || word === short);
+    // The value of an option is no word of the command line.
+    if (option?.required === true && !asked[index]?.includes("=") && !isHelp(asked[index + 1] ?? "")) index++;
+    if (option !== undefined || isHelp(word) || !/^-(-|[a-z]$)/i.test(word)) continue;
+    const near = nearest(
+      word,
+      at.options.flatMap(({ long, hidden }) => (long == null || hidden ? [] : [long])),
+    );
+    return `./${pathOf(at)} has no option ${word}; ${near === undefined ? `see: ./${pathOf(at)} --help` : `did you mean: ${near}`}`;
+  }
+  return undefined;
+}
+
+const isHelp = (word: string): boolean => word === "--help" || word === "-h";
 
 /** Words that the launcher takes, of this repository. */
 const repositoryWords = isPackage ? ["bench"] : ["test", "check", "ci", "land", "sim", "bench", "pack"];

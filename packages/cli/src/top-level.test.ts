@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { Command } from "commander";
+import { unknownBesideHelp, unknownWord } from "./program.ts";
 import { addWords, topLevelWords } from "./top-level.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "stamp-top-level-"));
@@ -112,6 +113,44 @@ describe("a wrong command line", () => {
       assert.equal(status, 2, stdout + stderr);
       assert.match(stderr, said);
     });
+
+  it("every command: a word or an option that there is not is told, also beside --help, with the nearest", async () => {
+    const paths = (command: Command, path: readonly string[]): [Command, readonly string[]][] => [
+      [command, path],
+      ...command.commands.flatMap((each) => paths(each, [...path, each.name()])),
+    ];
+    let told = 0;
+    for (const word of topLevelWords) {
+      const program = new Command("stamp");
+      await addWords(program, [word]);
+      const top = program.commands.find((each) => each.name() === word) as Command;
+      for (const [command, path] of paths(top, [word])) {
+        told++;
+        const name = path.join(" ");
+        const shown = `./stamp ${name}`;
+        assert.equal(unknownBesideHelp(program, [...path, "--help"]), undefined, name);
+        for (const args of [
+          ["--zzzzzzzz", "--help"],
+          ["-h", "--zzzzzzzz=1"],
+        ])
+          assert.equal(unknownBesideHelp(program, [...path, ...args]), `${shown} has no option --zzzzzzzz; see: ${shown} --help`);
+        const option = command.options.find(({ long, hidden }) => !hidden && (long?.length ?? 0) > 5);
+        const slip = `${option?.long}x`;
+        if (option !== undefined) {
+          assert.match(unknownBesideHelp(program, [...path, slip, "--help"]) ?? "", / has no option .*; did you mean: --/);
+          assert.equal(unknownBesideHelp(program, [...path, option.long ?? "", "--value", "--help"]) === undefined, option.required);
+        }
+        if (command.commands.length > 0) assert.match(unknownWord(program, [...path, "zzzzzzzz", "--help"]) ?? "", /^there is no command/);
+      }
+    }
+    assert.ok(told > 60, `${told} commands`);
+    for (const args of [
+      ["up", "--prot-base", "1", "--help"],
+      ["--bogus", "--help"],
+      ["node", "--bogus", "-h"],
+    ])
+      assert.equal(ran(...args).status, 2);
+  });
 
   it("geo status where no location service runs: says what one is and how to name it", () => {
     // Nobody listens at port 1.

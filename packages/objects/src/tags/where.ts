@@ -7,8 +7,9 @@
  *   name       = "quoted" | identifier | @container         @container in searches of a whole account only
  *   operator   = "=" | ">" | ">=" | "<" | "<="              and "<>" in conditions only
  *
- * Words are of any case. Values are compared as texts, by code point; a tag that is not there compares as false, except to "<>". A search
- * refuses keys and values that no tag can have. The input is what anybody sent: it is read once, from left to right, and never throws.
+ * Words are of any case. Values are compared as texts, by code point; a tag that is not there compares as false, except to "<>". A tag may be
+ * compared more than once, also on one side (docs/api/outcomes.md); the container may not. A search refuses keys and values that no tag can
+ * have. The input is what anybody sent: it is read once, from left to right, and never throws.
  */
 import { isTagKey, isTagValue } from "@stamp/base";
 import type { Metadata } from "../operation.ts";
@@ -101,8 +102,8 @@ function readWhere(text: string, kind: WhereKind): Where | string {
     if (word === "OR" && kind === "condition") where.push([]);
     else if (word !== "AND") return unexpected(join);
   }
-  const problem = kind === "condition" ? undefined : contradiction(where[0] ?? []);
-  return problem === undefined ? where : bad(problem);
+  const containers = where.flat().filter(({ name }) => name === containerName).length;
+  return containers > 1 ? bad(`${containerName} is compared more than once`) : where;
 }
 
 function comparisonOf(name: Token, operator: Token, value: Token, kind: WhereKind): Comparison | string {
@@ -119,19 +120,6 @@ function comparisonOf(name: Token, operator: Token, value: Token, kind: WhereKin
   if (name.text === "" || (searches && !isTagKey(name.text))) return unexpected(name);
   if (searches && !isTagValue(value.text)) return unexpected(value);
   return { name: name.text, operator: operator.text as Operator, value: value.text };
-}
-
-/** A search may bound one tag from below and from above, once each. */
-function contradiction(comparisons: readonly Comparison[]): string | undefined {
-  const seen = new Set<string>();
-  for (const { name, operator } of comparisons) {
-    const sides = operator === "=" ? ["low", "high"] : [operator.startsWith(">") ? "low" : "high"];
-    for (const side of sides) {
-      if (seen.has(`${side} ${name}`)) return `${name} is compared more than once`;
-      seen.add(`${side} ${name}`);
-    }
-  }
-  return undefined;
 }
 
 /** The container that a search is limited to. */
