@@ -76,7 +76,7 @@ async function membersOf(consensus: ConsensusClient): Promise<ToldMembers> {
 /** Makes it a learner, waits until it has caught up, and makes it a voter. If it is one of these already, goes on from there. */
 export async function addMember(consensus: ConsensusClient, name: string): Promise<ToldMembers> {
   given(await consensus.changeMember({ name, duty: MemberDuty.LEARNER }, call));
-  const afterwards = `${name} goes on taking the log, without a vote: ./stamp lock-service add ${name} goes on from there.`;
+  const afterwards = `${name} goes on taking the log, without a vote. To go on from there: ./stamp lock-service add ${name}`;
   await untilSo({ what: `${name} takes the log`, afterwards }, consensus, (members) => {
     const member = members.find((each) => each.name === name);
     return member?.caughtUp === true || member?.duty === "voter"
