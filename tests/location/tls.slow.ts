@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { primaryIsLost } from "./pair/forced.ts";
 import { doorsOf } from "./testing/judged-writes.ts";
 import { isComplete, killProcess, type TwoStamps, twoStamps, untilCopy } from "./testing/two-stamps.ts";
 
@@ -77,6 +78,8 @@ test("geo: with TLS between processes the stamps of an account prove themselves 
   await issue(two, "geo-peer", "south-1", folder);
   await killProcess(two, "north-1", "partition-server-1");
   await shipped("3");
+  // A lost primary's report, and the blobs that it names, are read over connections of the same kind.
+  await primaryIsLost(t, two);
   // What releases before have issued says no stamp.
   for (const file of ["geo-peer.pem", "geo-peer-key.pem"]) rmSync(join(folder, file));
   await issue(two, "partition-server", "south-1", folder);
