@@ -5,6 +5,7 @@ import { execFileSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import type { RuleName } from "@stamp/base";
+import { nameOf } from "./cli/fault-rows/fault-row.ts";
 import { faultRows } from "./cli/fault-rows/fault-rows.ts";
 import { focusNames } from "./cli/focus.ts";
 import { gate, writeFaultsPage } from "./cli/gate.ts";
@@ -47,7 +48,7 @@ function numberOf(name: "seeds" | "from" | "for-s" | "budget" | "workers" | "see
 
 const workloads: readonly WorkloadName[] = values.workload === undefined ? workloadNames : [values.workload as WorkloadName];
 const rulesOff = values["rules-off"].split(",").filter((rule) => rule !== "") as RuleName[];
-const known = new Set<string>(faultRows.flatMap(({ rules }) => rules));
+const known = new Set<string>(faultRows.flatMap(({ rules }) => rules.map(nameOf)));
 for (const rule of rulesOff) if (!known.has(rule)) throw wrong(`There is no rule ${rule}: see docs/faults.md`);
 if (values.focus !== undefined && !focusNames.includes(values.focus))
   throw wrong(`There is no focus ${values.focus}: there are ${focusNames.join(", ")}`);

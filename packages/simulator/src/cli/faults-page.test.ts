@@ -1,14 +1,14 @@
-/** docs/faults.md says what design/faults.md, the rules, the mutants and the kept seeds say; nothing is left out. */
+/** The fault rows hold every rule of the code once, and docs/faults.md says what design/faults.md, the rows and the kept seeds say. */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
+import { nameOf } from "./fault-rows/fault-row.ts";
 import { faultRows } from "./fault-rows/fault-rows.ts";
 import { faultsPageAsItIs } from "./gate.ts";
-import { mutants } from "./mutants.ts";
-import { notBySeeds } from "./not-by-seeds.ts";
 
 const root = new URL("../../../../", import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, root), "utf8");
+const entries = faultRows.flatMap(({ rules }) => rules);
 
 test("faults: every row of the design page is here, and no other", () => {
   const rows = [...read("docs/design/faults.md").matchAll(/^\| (.+?) \| /gm)].map(([, cell]) => cell).filter((cell) => cell !== "fault");
@@ -20,21 +20,32 @@ test("faults: every row of the design page is here, and no other", () => {
   );
 });
 
-test("faults: every rule of the code belongs to a row, and is caught by a seed or says why it can't be", () => {
-  const names = [...read("packages/base/src/rules.ts").matchAll(/^ {2}\| "(\w+)"/gm)].map(([, name]) => name as string);
-  const inRows = new Set<string>(faultRows.flatMap(({ rules }) => rules));
-  const mutated = new Set<string>(mutants.flatMap(({ rules }) => rules));
-  const excused = new Set<string>(notBySeeds.map(({ rule }) => rule));
-  for (const name of names) {
-    assert.ok(inRows.has(name) || excused.has(name), `${name} is in no row of fault-rows/`);
-    assert.ok(mutated.has(name) !== excused.has(name), `${name} is either a mutant or in notBySeeds`);
-  }
+test("faults: every rule of the code is held by one row, or by another rule that is switched off with it", () => {
+  const names = [...read("packages/base/src/rules.ts").matchAll(/^ {2}\| "(\w+)"/gm)].map(([, name]) => name);
+  const held = entries.flatMap((rule) => {
+    if (typeof rule === "string") return [];
+    return "unnoticed" in rule ? [rule.name] : [rule.name, ...(rule.together ?? [])];
+  });
+  assert.ok(names.length > 100);
+  assert.deepEqual(held.toSorted(), names.toSorted(), "packages/base/src/rules.ts has the rules of packages/simulator/src/cli/fault-rows/");
+  const inRows = new Set<string | undefined>(entries.map(nameOf));
+  assert.deepEqual(
+    names.filter((name) => !inRows.has(name)),
+    [],
+    "a rule that is switched off with another stands in a row, too",
+  );
 });
 
-test("faults: the tests that are named are there, and those of excused rules switch the rule off", () => {
-  for (const { tests } of faultRows) for (const path of tests) assert.ok(existsSync(new URL(path, root)), path);
-  for (const { rule, test: path } of notBySeeds) {
-    assert.ok(path === undefined || read(path).includes(`"${rule}"`), `${path} does not switch ${rule} off`);
+test("faults: the tests that are named are there, and one of the row switches an unnoticed rule off", () => {
+  for (const { rules, tests } of faultRows) {
+    for (const path of tests) assert.ok(existsSync(new URL(path, root)), path);
+    for (const rule of rules) {
+      if (typeof rule === "string" || !("unnoticed" in rule)) continue;
+      assert.ok(
+        tests.some((path) => read(path).includes(`"${rule.name}"`)),
+        `no test of its row switches ${rule.name} off`,
+      );
+    }
   }
 });
 

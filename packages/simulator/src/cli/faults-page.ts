@@ -1,9 +1,9 @@
-/** docs/faults.md, made of the fault rows, the mutants and the seeds that caught them. */
+/** docs/faults.md, made of the table of faults and the seeds that caught its mutants. */
 import type { RuleName } from "@stamp/base";
+import { nameOf } from "./fault-rows/fault-row.ts";
 import { faultRows } from "./fault-rows/fault-rows.ts";
 import type { KeptSeed } from "./kept-seeds.ts";
-import { mutants } from "./mutants.ts";
-import { notBySeeds } from "./not-by-seeds.ts";
+import { mutants, unnoticedRules } from "./mutants.ts";
 
 export function faultsPage(seeds: readonly KeptSeed[]): string {
   return `${[
@@ -19,7 +19,10 @@ export function faultsPage(seeds: readonly KeptSeed[]): string {
     ...faultRows.map(({ fault, rules, tests, faults }) =>
       row([
         fault,
-        rules.map((rule) => `\`${rule}\`${seedOf(rule, seeds)}`).join("; ") || "–",
+        rules
+          .map(nameOf)
+          .map((rule) => `\`${rule}\`${seedOf(rule, seeds)}`)
+          .join("; ") || "–",
         tests.map(shortPath).join(", ") || "–",
         faults.join(", ") || "–",
       ]),
@@ -32,25 +35,19 @@ export function faultsPage(seeds: readonly KeptSeed[]): string {
 }
 
 function unnoticed(): readonly string[] {
-  if (notBySeeds.length === 0) return ["None: each rule of the code has a seed above."];
+  if (unnoticedRules.length === 0) return ["None: each rule of the code has a seed above."];
   return [
-    "Without these, nothing that a client can see has gone wrong in the simulator so far, because of what is said here. A test of its row, or the one named here, fails without the rule.",
+    "Without these, nothing that a client can see has gone wrong in the simulator so far, because of what is said here. A test of its row fails without the rule.",
     "",
     "| rules | why |",
     "|---|---|",
-    ...[...Map.groupBy(notBySeeds, ({ why }) => why)].map(([why, rules]) =>
-      row([rules.map(({ rule, test }) => `\`${rule}\`${testBesideRow(rule, test)}`).join(", "), why]),
+    ...[...Map.groupBy(unnoticedRules, ({ unnoticed }) => unnoticed)].map(([why, rules]) =>
+      row([rules.map(({ name }) => `\`${name}\``).join(", "), why]),
     ),
   ];
 }
 
 const row = (cells: readonly string[]): string => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
-
-/** Empty if the row of the rule names its test. */
-function testBesideRow(rule: RuleName, path: string | undefined): string {
-  if (path === undefined) return " (no test)";
-  return faultRows.some(({ rules, tests }) => rules.includes(rule) && tests.includes(path)) ? "" : ` (${shortPath(path)})`;
-}
 
 /** Path of a test without the parts that all have. */
 const shortPath = (path: string): string => path.replace(/^(packages|services)\/([^/]+)\/src\//, "$2/");

@@ -9,7 +9,7 @@ import type { RuleName } from "@stamp/base";
 import { faultsPage } from "./faults-page.ts";
 import type { KeptSeed } from "./kept-seeds.ts";
 import { keptFile, readKeptSeeds } from "./kept-seeds.ts";
-import type { Mutant } from "./mutant.ts";
+import type { Mutant } from "./mutants.ts";
 import { mutantName, mutants, rulesOffFor } from "./mutants.ts";
 import { Pool } from "./pool.ts";
 import type { SeedJob, SeedReport, WorkloadName } from "./report.ts";
@@ -33,10 +33,11 @@ export async function gate(options: GateOptions): Promise<number> {
   const { print } = options;
   const kept = await readKeptSeeds();
   const before = (mutant: Mutant): KeptSeed | undefined => kept.find((each) => isOf(each, mutant));
+  // In the order of the kept file, so that its diff shows only the seeds that are new.
   const caught = new Map<string, KeptSeed>();
-  for (const mutant of mutants) {
-    const seed = before(mutant);
-    if (seed) caught.set(mutantName(mutant), seed);
+  for (const seed of kept) {
+    const mutant = mutants.find((each) => before(each) === seed);
+    if (mutant) caught.set(mutantName(mutant), seed);
   }
   const wanted = mutants.filter(
     ({ rules, workload }) =>
@@ -57,7 +58,7 @@ export async function gate(options: GateOptions): Promise<number> {
   }
   print(missed.length === 0 ? "every mutant was caught" : `NOT caught: ${missed.join(", ")}`);
   if (options.writeDocs && missed.length === 0) {
-    const seeds = mutants.flatMap((mutant) => caught.get(mutantName(mutant)) ?? []);
+    const seeds = [...caught.values()];
     await writeFile(keptFile("mutants.json"), `[\n${seeds.map((seed) => `  ${JSON.stringify(seed)}`).join(",\n")}\n]\n`);
     await writeFile(faultsPagePath, faultsPage(seeds));
     print("written: tests/simulation/seeds/mutants.json, docs/faults.md");

@@ -4,43 +4,117 @@ import type { FaultRow } from "./fault-row.ts";
 export const appendRows: readonly FaultRow[] = [
   {
     fault: "SM seals while a client still appends to the primary",
-    rules: ["fenceBeforeLength", "fenceDrains", "fenceDurable", "neverReopen"],
+    rules: [
+      { name: "fenceBeforeLength", workload: "streams", focus: "slow-disks", why: "an append is acknowledged behind the seal" },
+      {
+        name: "fenceDrains",
+        workload: "streams",
+        focus: "slow-disks",
+        why: "a fenced replica says its length before it has synced what it took",
+      },
+      {
+        name: "fenceDurable",
+        backedUpBy: ["neverReopen"],
+        workload: "streams",
+        focus: "forgotten-fences",
+        why: "fenced nodes restart, and take appends behind the seal that was made of their answers",
+      },
+      {
+        name: "neverReopen",
+        unnoticed:
+          "fenceDurable backs it up: a node that forgot nothing refuses appends behind a seal. 1 seed of 150 noticed it alone at commit a3f7bfd, 0 of 600 at 439f4a9",
+      },
+    ],
     tests: ["services/extent-node/src/rules.test.ts", "services/stream-manager/src/rules.test.ts"],
     faults: ["partition", "slow-disk", "failpoints"],
   },
   {
     fault: "primary dies after one secondary wrote",
-    rules: ["ackNeedsAllReplicas", "ackOnlyDurable"],
+    rules: [
+      {
+        name: "ackNeedsAllReplicas",
+        workload: "streams",
+        focus: "replicas",
+        why: "an append is acknowledged before the secondaries have it",
+      },
+      { name: "ackOnlyDurable", workload: "streams", focus: "power", why: "a secondary answers before it has synced" },
+    ],
     tests: ["packages/extent/src/machines.test.ts", "services/extent-node/src/append/faults.test.ts"],
     faults: ["crash", "partition", "power-loss"],
   },
   {
     fault: "the client's append timed out: did it happen?",
-    rules: ["clientExpectsOffset"],
+    rules: [
+      { name: "clientExpectsOffset", workload: "streams", focus: "appends", why: "an append lands in the place of one that was lost" },
+    ],
     tests: ["packages/stream-client/src/owned-stream.test.ts"],
     faults: ["bad-network", "failpoints"],
   },
   {
     fault: "a secondary missed a record",
-    rules: ["contiguousOffsets"],
+    rules: [
+      {
+        name: "contiguousOffsets",
+        backedUpBy: ["primaryStopsAtFailure"],
+        workload: "streams",
+        focus: "replication",
+        why: "a secondary takes a record behind one that it missed",
+      },
+    ],
     tests: ["packages/extent/src/machines.test.ts", "services/extent-node/src/rules.test.ts"],
     faults: ["failpoints", "partition"],
   },
   {
     fault: "a replica comes back from before a seal",
-    rules: ["trimBeforeServing", "minCopiesBeforeTelling"],
+    rules: [
+      {
+        name: "trimBeforeServing",
+        workload: "streams",
+        focus: "accepted-losses",
+        why: "what was given up with an extent is served by a replica that has not heard of it",
+      },
+      {
+        name: "minCopiesBeforeTelling",
+        workload: "streams",
+        focus: "lone-answers",
+        why: "a length is told that one node holds, and that node's disk is lost",
+      },
+    ],
     tests: ["packages/extent/src/machines.test.ts", "services/stream-manager/src/rules.test.ts"],
     faults: ["crash", "old-replica", "lone-answer", "accepted loss"],
   },
   {
     fault: "a replica comes back empty (new disk)",
-    rules: ["unknownIsNotLength", "diskIdentity"],
+    rules: [
+      {
+        name: "unknownIsNotLength",
+        backedUpBy: ["diskIdentity"],
+        workload: "streams",
+        focus: "lone-answers",
+        why: "an empty disk in the place of a replica's is taken for a replica of length 0",
+      },
+      {
+        name: "diskIdentity",
+        backedUpBy: ["unknownIsNotLength"],
+        workload: "streams",
+        focus: "lone-answers",
+        why: "a new disk answers for the one that it replaced",
+      },
+    ],
     tests: ["packages/stream/src/seal-machine.test.ts", "services/extent-node/src/rules.test.ts"],
     faults: ["replaced-disk", "lone-answer"],
   },
   {
     fault: "acknowledged bytes lost by a lying disk on one node",
-    rules: ["knownCommittedLength"],
+    rules: [
+      {
+        name: "knownCommittedLength",
+        backedUpBy: ["journalBegunRecorded"],
+        workload: "streams",
+        focus: "lost-files",
+        why: "an extent is sealed shorter than what another replica knows to be acknowledged",
+      },
+    ],
     tests: ["packages/stream/src/seal-machine.test.ts"],
     faults: ["lying-disk"],
   },
@@ -52,7 +126,9 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "power lost between a large append, its pointer in the journal and the acknowledgement; what is pointed to rots or is cut off",
-    rules: ["pointedBytesSynced"],
+    rules: [
+      { name: "pointedBytesSynced", workload: "streams", focus: "power", why: "the journal points to bytes that are not on the disk" },
+    ],
     tests: ["services/extent-node/src/append/pointers.test.ts", "services/extent-node/src/rules.test.ts"],
     faults: ["power-loss", "rack-loss", "bit-rot", "failed-fsync"],
   },
@@ -70,19 +146,38 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "a journal segment lost, the newest too; the whole journal lost (or its disk not mounted)",
-    rules: ["journalBegunRecorded"],
+    rules: [
+      {
+        name: "journalBegunRecorded",
+        // Without both, a node that forgot what it acknowledged is believed.
+        backedUpBy: ["knownCommittedLength"],
+        workload: "streams",
+        focus: "lost-files",
+        why: "a node whose newest journal segment is lost takes what it still has for all it had",
+      },
+    ],
     tests: ["services/extent-node/src/journal/journal-loss.test.ts"],
     faults: ["lost-file"],
   },
   {
     fault: "a release is rolled back, and meets what the newer one wrote",
-    rules: ["newerFormatsRefused"],
+    rules: [
+      {
+        name: "newerFormatsRefused",
+        unnoticed: "A run has one release. A newer one would have to be written first; its bytes are made by the test instead.",
+      },
+    ],
     tests: ["packages/embedded/src/newer-formats.slow.ts"],
     faults: [],
   },
   {
     fault: "a release is rolled back before its upgrade is finalized",
-    rules: ["formatsAwaitTheirLevel"],
+    rules: [
+      {
+        name: "formatsAwaitTheirLevel",
+        unnoticed: "A run has one release, which reads all that it writes. The test begins with a stamp that the release before has made.",
+      },
+    ],
     tests: ["services/stream-manager/src/feature-level/stamp-level.test.ts"],
     faults: [],
   },
@@ -94,7 +189,14 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "an extent's file gone",
-    rules: ["missingFileIsDamage"],
+    rules: [
+      {
+        name: "missingFileIsDamage",
+        workload: "streams",
+        focus: "lost-files",
+        why: "liveness: a node takes itself for a holder of bytes whose file is gone, and nobody copies them",
+      },
+    ],
     tests: ["services/extent-node/src/journal/journal-loss.test.ts"],
     faults: ["lost-file", "replaced-disk"],
   },
@@ -112,7 +214,7 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "bit rot in an extent file",
-    rules: ["checksumBeforeServing"],
+    rules: [{ name: "checksumBeforeServing", workload: "streams", focus: "rot", why: "bytes that rotted are served" }],
     tests: ["services/extent-node/src/rules.test.ts", "services/extent-node/src/repair/scrub.test.ts"],
     faults: ["bit-rot"],
   },
@@ -124,25 +226,58 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "the LevelDB of an EN opens, but has lost its end",
-    rules: ["tableNotBehind"],
+    rules: [
+      {
+        name: "tableNotBehind",
+        workload: "streams",
+        focus: "forgetful-tables",
+        why: "a node takes an older table for what it holds: replicas are shorter, and records of them are in no journal any more",
+      },
+    ],
     tests: ["services/extent-node/src/disk/table-damage.test.ts", "services/extent-node/src/rules.test.ts"],
     faults: ["forgetful-table"],
   },
   {
     fault: "pipelined append k fails and k+1 would land",
-    rules: ["primaryStopsAtFailure", "clientExpectsOffset"],
+    rules: [
+      {
+        name: "primaryStopsAtFailure",
+        backedUpBy: ["contiguousOffsets"],
+        workload: "streams",
+        focus: "replication",
+        why: "the primary goes on behind a record that a secondary has not",
+      },
+      "clientExpectsOffset",
+    ],
     tests: ["packages/extent/src/machines.test.ts"],
     faults: ["failpoints"],
   },
   {
     fault: "two seals of one extent at once",
-    rules: ["recordSealBeforeTelling", "storeCompareAndSet"],
+    rules: [
+      {
+        name: "recordSealBeforeTelling",
+        // A replica that was told a length reports it as committed, so the next seal finds the same.
+        backedUpBy: ["knownCommittedLength"],
+        workload: "streams",
+        focus: "managers",
+        why: "a sealed length is told, lost, and computed again",
+      },
+      "storeCompareAndSet",
+    ],
     tests: ["services/stream-manager/src/rules.test.ts", "services/stream-manager/src/term/failover.test.ts"],
     faults: ["pause", "partition"],
   },
   {
     fault: "a seal that was given up (told to nobody) still on its way to a node when the extent is sealed again",
-    rules: ["newerSealOnly"],
+    rules: [
+      {
+        name: "newerSealOnly",
+        workload: "streams",
+        focus: "late-seals",
+        why: "a seal that was given up arrives when the extent is being sealed again",
+      },
+    ],
     tests: ["services/extent-node/src/rules.test.ts", "services/stream-manager/src/seal/seal-again.test.ts"],
     faults: ["lone-answer", "failpoints"],
   },
@@ -158,13 +293,16 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "log truncated before its checkpoint is safe",
-    rules: ["truncateAfterCheckpoint", "replayBySequence"],
+    rules: [
+      { name: "truncateAfterCheckpoint", workload: "restarts", why: "the log is gone, and what it held is in no checkpoint" },
+      { name: "replayBySequence", workload: "restarts", why: "efficiency: a load takes into memory what its checkpoints hold" },
+    ],
     tests: ["packages/range-partition/src/range-partition.test.ts", "packages/range-partition/src/load/load.test.ts"],
     faults: ["crash", "failpoints"],
   },
   {
     fault: "a child of a split or merge is loaded elsewhere before what its parent had in memory is in a checkpoint",
-    rules: ["restUntilCheckpointed"],
+    rules: [{ name: "restUntilCheckpointed", workload: "bank", why: "what a parent had in memory is in no record of its child" }],
     tests: ["packages/range-partition/src/handoff/reshape.test.ts"],
     faults: ["reshape", "crash"],
   },

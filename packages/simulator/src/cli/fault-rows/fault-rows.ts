@@ -1,6 +1,7 @@
 /**
- * Every row of docs/design/faults.md in its order: which rules of the code close it, and which tests attack it. `./stamp sim --mutations
- * --write-docs` makes docs/faults.md of the rows; a test holds the rows, the rules and the files against each other.
+ * Every row of docs/design/faults.md in its order: which rules of the code close it, and which tests attack it. The mutants of the gate are
+ * derived from it (`mutants.ts`); `./stamp sim --mutations --write-docs` makes docs/faults.md of it. A test holds the rows, `RuleName` and the
+ * files against each other.
  */
 import { appendRows } from "./appends-and-disks.ts";
 import { consensusRows } from "./consensus.ts";

@@ -10,86 +10,208 @@ export const fragmentRows: readonly FaultRow[] = [
   },
   {
     fault: "repair copies from a bad replica",
-    rules: ["checksumOfVerified", "copiesReadBeforeTold"],
+    rules: [
+      {
+        name: "checksumOfVerified",
+        workload: "registers",
+        focus: "rot",
+        why: "liveness: the checksum of a rotten replica is recorded, and every good one is taken for damaged",
+      },
+      {
+        name: "copiesReadBeforeTold",
+        unnoticed: "a replica must rot in the grace of its deletion, on the node that a decoding chooses, before the scrub finds it",
+      },
+    ],
     tests: ["services/extent-node/src/control.test.ts", "services/extent-node/src/fragments/attacks.test.ts"],
     faults: ["bit-rot"],
   },
   {
     fault: "a node loses power while it makes a fragment, or right after it acknowledged one",
-    rules: ["fragmentSynced"],
+    rules: [
+      { name: "fragmentSynced", workload: "coding", focus: "fragment-power", why: "replicas go for fragments that the power takes along" },
+    ],
     tests: ["services/extent-node/src/fragments/fragment-files.test.ts"],
     faults: ["power-loss", "rack-loss", "crash"],
   },
   {
     fault: "two nodes make the fragments of one attempt, one of them from a damaged replica",
-    rules: ["fragmentWrittenOnce", "makersMeasureReplicas"],
+    rules: [
+      {
+        name: "fragmentWrittenOnce",
+        unnoticed:
+          "makersMeasureReplicas backs it up. Without both, a rotten replica's maker has to be later than its deadline, and another maker faster: about 20 seeds had no such run",
+      },
+      {
+        name: "makersMeasureReplicas",
+        backedUpBy: ["fragmentsVerified"],
+        workload: "coding",
+        focus: "rotten-replicas",
+        why: "fragments are made of a rotten replica",
+      },
+    ],
     tests: ["services/extent-node/src/fragments/fragment-files.test.ts", "services/extent-node/src/fragments/coding.test.ts"],
     faults: ["bit-rot", "pause", "failpoints"],
   },
   {
     fault: "late writes and deletions of an attempt at coding that was taken back meet a later one",
-    rules: ["attemptVersionFresh"],
+    rules: [
+      {
+        name: "attemptVersionFresh",
+        workload: "coding",
+        focus: "few-extents",
+        why: "what an earlier attempt left is deleted, and a later one has files of the same names",
+      },
+    ],
     tests: ["packages/stream/src/coding/plan-coding.test.ts"],
     faults: ["cut-pair", "pause", "failpoints"],
   },
   {
     fault: "an attempt at coding comes to nothing, or its manager is deposed, after files were given up for it",
-    rules: ["replicasGoAtCommit", "fragmentsGoAfterAbort"],
+    rules: [
+      {
+        name: "replicasGoAtCommit",
+        workload: "coding",
+        focus: "few-extents",
+        why: "replicas are given up when an attempt begins, and the attempt comes to nothing",
+      },
+      {
+        name: "fragmentsGoAfterAbort",
+        workload: "coding",
+        focus: "few-extents",
+        why: "fragments of an attempt under way are garbage, and the attempt is committed",
+      },
+    ],
     tests: ["packages/stream/src/coding/plan-coding.test.ts"],
     faults: ["cut-pair", "crash", "pause"],
   },
   {
     fault: "a decoding makes a replica where an older one is to be deleted, or its deletion is on its way",
-    rules: ["namedReplicasStay", "deletionsNameVersions"],
+    rules: [
+      {
+        name: "namedReplicasStay",
+        workload: "coding",
+        focus: "slow-decodings",
+        why: "a replica is made where an older one is to be deleted, and is deleted in its place",
+      },
+      {
+        name: "deletionsNameVersions",
+        workload: "coding",
+        focus: "late-deletions",
+        why: "a late deletion of a replica meets the one that a decoding has made in its place",
+      },
+    ],
     tests: ["services/stream-manager/src/coding/fragment-repair.test.ts", "services/extent-node/src/rules.test.ts"],
     faults: ["failpoints", "crash"],
   },
   {
     fault: "a person deletes a fragment that no record explains, and an attempt makes it or a record that was lost named it",
-    rules: ["attemptFragmentsStay", "newerFragmentsStay", "attemptVersionAboveHeld"],
-    tests: ["packages/stream/src/coding/stray-fragments.test.ts", "services/stream-manager/src/coding/stray-calls.test.ts"],
+    rules: [
+      {
+        name: "attemptFragmentsStay",
+        workload: "coding",
+        focus: "deleted-strays",
+        why: "a person deletes a fragment that an attempt makes, and the attempt is committed",
+      },
+      {
+        name: "newerFragmentsStay",
+        workload: "coding",
+        focus: "older-metadata",
+        why: "metadata of before a coding are restored, a person deletes the fragments, and the newer metadata that name them are restored",
+      },
+      {
+        name: "attemptVersionAboveHeld",
+        unnoticed:
+          "its seed has to restore metadata of before a coding, code again onto a node with an old fragment, and need that fragment: none is known",
+      },
+    ],
+    tests: [
+      "packages/stream/src/coding/stray-fragments.test.ts",
+      "services/stream-manager/src/coding/stray-calls.test.ts",
+      "services/stream-manager/src/coding/fragment-adoption.test.ts",
+    ],
     faults: ["failpoints"],
   },
   {
     fault: "a bit flips in the memory of the node that makes a fragment anew, or an earlier release has made a fragment wrong",
-    rules: ["fragmentsCompared"],
+    rules: [
+      {
+        name: "fragmentsCompared",
+        unnoticed:
+          "A bit has to flip in the memory of a process, between the computation of a fragment and the checksums of its chunks; no fault does that.",
+      },
+    ],
     tests: ["services/stream-manager/src/coding/compared-fragments.test.ts", "services/extent-node/src/fragments/attacks.test.ts"],
     faults: ["bit-rot"],
   },
   {
     fault:
       "a bit flips in the memory of the only node that says what checksums fragments have: the maker's answer was lost, or an earlier release coded",
-    rules: ["checksumsAgreed"],
+    rules: [{ name: "checksumsAgreed", unnoticed: "a bit has to flip in the memory of the process that verifies; no fault does that" }],
     tests: ["services/stream-manager/src/coding/compared-fragments.test.ts"],
     faults: ["bit-rot"],
   },
   {
     fault: "a leader dies between recording the checksums of fragments and having the wrong one among them made anew",
-    rules: ["wrongFragmentGivenUp"],
+    rules: [{ name: "wrongFragmentGivenUp", unnoticed: "only a release before level 4 makes a wrong fragment; a run has one release" }],
     tests: ["services/stream-manager/src/coding/compared-fragments.test.ts"],
     faults: ["crash"],
   },
   {
     fault: "a replica, or a fragment that was just made, is damaged while its extent becomes fragments",
-    rules: ["fragmentsVerified"],
+    rules: [
+      {
+        name: "fragmentsVerified",
+        workload: "coding",
+        focus: "fragments",
+        why: "replicas go for fragments that rotted before anybody read them, or that were never made",
+      },
+    ],
     tests: ["services/stream-manager/src/coding/coding.test.ts", "services/extent-node/src/fragments/coding.test.ts"],
     faults: ["bit-rot", "fragment-damage"],
   },
   {
     fault: "a fragment rots on its disk, its file is lost, or a fragment of a history that was lost has its name",
-    rules: ["fragmentChunkVerified", "fragmentsOfTheirCode"],
-    tests: ["services/extent-node/src/fragments/fragment-files.test.ts", "packages/stream-client/src/read/coded-reads.test.ts"],
+    rules: [
+      { name: "fragmentChunkVerified", workload: "coding", focus: "fragments", why: "bytes of a fragment that rotted are served" },
+      {
+        name: "fragmentsOfTheirCode",
+        unnoticed:
+          "the metadata must be restored from a copy, and the extent coded anew with another code under the same version; no workload restores and changes the code",
+      },
+    ],
+    tests: [
+      "services/extent-node/src/fragments/fragment-files.test.ts",
+      "services/extent-node/src/fragments/attacks.test.ts",
+      "packages/stream-client/src/read/coded-reads.test.ts",
+    ],
     faults: ["fragment-damage"],
   },
   {
     fault: "a node with a fragment stands still while somebody reads, or all nodes are slow",
-    rules: ["fragmentReadsHedged", "hedgesBounded"],
-    tests: ["packages/stream-client/src/read/coded-reads.test.ts"],
+    rules: [
+      {
+        name: "fragmentReadsHedged",
+        workload: "coding",
+        why: "liveness: a read waits for a node that stands still until its time is over",
+      },
+      {
+        name: "hedgesBounded",
+        unnoticed:
+          "nothing is lost without it: slow nodes get several times the load. The time of simulated nodes does not depend on their load",
+      },
+    ],
+    tests: ["packages/stream-client/src/read/coded-reads.test.ts", "packages/stream-client/src/read/fragment-race.test.ts"],
     faults: ["pause", "partition"],
   },
   {
     fault: "a reader's places are old, and a node of them is silent",
-    rules: ["doubtedPlacesRefreshed"],
+    rules: [
+      {
+        name: "doubtedPlacesRefreshed",
+        workload: "coding",
+        why: "liveness: a reader whose places are old waits for a silent node of theirs, although others refused",
+      },
+    ],
     tests: ["packages/stream-client/src/read/replica-race.test.ts", "packages/stream-client/src/read/coded-reads.test.ts"],
     faults: ["pause", "partition"],
   },

@@ -7,148 +7,318 @@ const failover = "packages/simulator/src/geo/failover.test.ts";
 const pairs = "packages/simulator/src/geo/two-stamps.test.ts";
 const shipping = "packages/range-partition/src/shipping/shipping.test.ts";
 
+const oneVersion =
+  "the product has one version for each PartitionName, which outlives its rows, in the place of tombstones and floor (decision 0472): no row is ever asked about them. The model's test runs the machine";
+
 export const geoRows: readonly FaultRow[] = [
   {
     fault: "a command about an account's role arrives late at its stamp, or twice",
-    rules: ["geoCommandsInOrder"],
+    rules: [
+      {
+        name: "geoCommandsInOrder",
+        workload: "geo",
+        focus: "geo-late-commands",
+        why: "a late command of an operation that was given up wakes a drained primary, or stops one",
+      },
+    ],
     tests: [failoverModel, "services/location-service/src/operations.test.ts"],
     faults: ["failpoints", "partition", "link cut"],
   },
   {
     fault: "a front-end acts on the role that an account had before",
-    rules: ["geoCachedRolesEnd"],
+    rules: [
+      {
+        name: "geoCachedRolesEnd",
+        workload: "geo",
+        focus: "geo-failovers",
+        why: "a front-end acknowledges writes after everything was shipped",
+      },
+    ],
     tests: [failoverModel, failover],
     faults: ["failpoints", "slow links"],
   },
   {
     fault: "a write that was let in before the account was drained is still on its way when everything else was shipped",
-    rules: ["geoDrainedIsQuiet"],
+    rules: [
+      {
+        name: "geoDrainedIsQuiet",
+        unnoticed:
+          "seed 1 of geo with focus geo-failovers noticed it in the code of 4106be67, and seeds 1 to 7 notice nothing in that of babc072c, whose runs differ: none is kept until one is searched again",
+      },
+    ],
     tests: ["services/partition-server/src/shipping/drained.test.ts"],
     faults: ["slow links", "reshape"],
   },
   {
     fault: "the location service dies between a step of an operation and its record",
-    rules: ["geoStepRecorded"],
+    rules: [
+      {
+        name: "geoStepRecorded",
+        unnoticed:
+          "the next attempt goes on with the step that was sent too early, unless a person gives the operation up in between: 14 seeds of geo with focus geo-location had no such run. Model geo-failover.pml has the rule as RECORD",
+      },
+    ],
     tests: [failoverModel, "services/location-service/src/operations.test.ts"],
     faults: ["crash", "failpoints"],
   },
   {
     fault: "what an earlier primary has shipped arrives when the stamp follows another one, or was promoted",
-    rules: ["geoShippedUnderEpoch", "geoPromotionFences"],
+    rules: [
+      {
+        name: "geoShippedUnderEpoch",
+        unnoticed:
+          "geoPromotionFences and geoRowVersionsRise back it up: a promotion fences the ranges against earlier role epochs, and seeding replaces every marker by one of the new role epoch, which is above all that was shipped before. Without all three the run fails for want of the other two",
+      },
+      {
+        name: "geoPromotionFences",
+        unnoticed:
+          "seed 3 of geo with focus geo-late-applies noticed it in the code of 777bcba8, and notices nothing in that of b3b365d0, whose runs differ: none is kept until one is searched again",
+      },
+    ],
     tests: [failoverModel, "packages/range-partition/src/shipping/shipped-fences.test.ts"],
     faults: ["failpoints", "slow links", "forced failovers"],
   },
   {
     fault: "an account comes back to a stamp that still deletes what it had of it",
-    rules: ["geoRemovalEnds"],
+    rules: [
+      {
+        name: "geoRemovalEnds",
+        unnoticed:
+          "servers hear of a role every 0.3 to 1 s in workload geo, and a copy that begins anew is seeded later than that, so that no removal is under way then. Model geo-removal.pml has the rule as CHECK",
+      },
+    ],
     tests: ["packages/range-partition/src/removal/remove-page.test.ts", "packages/simulator/src/geo/removal.test.ts"],
     faults: ["slow links", "crash", "reshape"],
   },
   {
     fault: "a primary that was deposed by force has commits that its copy lacked",
-    rules: ["geoReportFromPromotion", "geoReportBeforeSeeding", "geoReportLacksShipped"],
+    rules: [
+      {
+        name: "geoReportFromPromotion",
+        unnoticed:
+          "the product's report begins at the markers of the new primary's rows, and a promotion answers with an empty point (decision 0488): the machine decides about the point of the model and of the location service's tests only",
+      },
+      {
+        name: "geoReportBeforeSeeding",
+        workload: "geo",
+        focus: "geo-forced",
+        why: "the rows of a deposed primary are replaced before they are reported",
+      },
+      {
+        name: "geoReportLacksShipped",
+        workload: "geo",
+        focus: "geo-forced",
+        why: "the report of a deposed primary has what the new one has",
+      },
+    ],
     tests: [failoverModel, "packages/simulator/src/geo/report.test.ts"],
     faults: ["forced failovers", "link cut", "crash"],
   },
   {
     fault: "a collector of a deposed primary meets bytes that only its report names",
-    rules: ["geoReportedBytesCount"],
+    rules: [
+      {
+        name: "geoReportedBytesCount",
+        unnoticed: "workload geo compares the report's rows with its history, and does not read the bytes of blobs that they name",
+      },
+    ],
     tests: ["packages/simulator/src/geo/report-bytes.test.ts", "services/partition-server/src/collector/reported-places.test.ts"],
     faults: ["forced failovers", "collections"],
   },
   {
     fault: "a person reads a blob back, and the report of the deposed primary has only a part of it",
-    rules: ["geoReportedContentWhole"],
+    rules: [
+      {
+        name: "geoReportedContentWhole",
+        unnoticed: "workload geo compares the report's rows with its history, and does not read the bytes of blobs that they name",
+      },
+    ],
     tests: ["packages/simulator/src/geo/report-read.test.ts"],
     faults: ["forced failovers"],
   },
   {
     fault: "a shipment arrives twice, or behind a later one",
-    rules: ["geoRowVersionsRise", "geoFloorRefuses", "geoDeletionsLeaveTombstones", "geoTombstonesKeptInSeeding"],
+    rules: [
+      {
+        name: "geoRowVersionsRise",
+        workload: "geo",
+        focus: "geo-late-shipments",
+        why: "a shipment that is late is applied over a later one",
+      },
+      {
+        name: "geoFloorRefuses",
+        unnoticed: oneVersion,
+      },
+      {
+        name: "geoDeletionsLeaveTombstones",
+        unnoticed: oneVersion,
+      },
+      {
+        name: "geoTombstonesKeptInSeeding",
+        unnoticed: oneVersion,
+      },
+    ],
     tests: [shippingModel, shipping],
     faults: ["failpoints", "slow links"],
   },
   {
     fault: "a key is rotated at the primary while its copy is not reached",
-    rules: ["copiesServeWhileHeard"],
+    rules: [{ name: "copiesServeWhileHeard", unnoticed: "no run of workload geo changes the keys of an account" }],
     tests: ["packages/simulator/src/geo/settings.test.ts"],
     faults: ["link cut"],
   },
   {
     fault: "a location service, or who has taken its place, asks a stamp for keys of accounts, or brings some",
-    rules: ["geoKeysByDoorsOnly"],
+    rules: [
+      {
+        name: "geoKeysByDoorsOnly",
+        unnoticed:
+          "the location service of workload geo asks for no keys at its stamps' level: only one of a release before, or a stranger in its place, does",
+      },
+    ],
     tests: ["packages/simulator/src/geo/location-keys.test.ts", "services/partition-manager/src/roles/role-settings.test.ts"],
     faults: [],
   },
   {
     fault: "the rows of a copy are complete before its keys have come, or a key is rotated right before a planned failover",
-    rules: ["geoCopiesHaveKeys", "geoSettingsBeforePromotion", "geoPromotedAsCompared"],
+    rules: [
+      {
+        name: "geoCopiesHaveKeys",
+        unnoticed: "the primary pushes keys within seconds, and no run of workload geo reads a copy with its keys before that",
+      },
+      { name: "geoSettingsBeforePromotion", unnoticed: "no run of workload geo changes the keys of an account" },
+      { name: "geoPromotedAsCompared", unnoticed: "no process of workload geo says what is not so" },
+    ],
     tests: ["services/partition-manager/src/roles/role-settings.test.ts", "services/location-service/src/copies/copy-settings.test.ts"],
     faults: ["link cut"],
   },
   {
     fault: "keys that a primary has given arrive late, behind later ones or at a later copy of the account",
-    rules: ["geoKeysReplaceKnown"],
+    rules: [
+      {
+        name: "geoKeysReplaceKnown",
+        unnoticed: "no run of workload geo changes the keys of an account. Model geo-keys.pml has the rule as PAIRED and CAS",
+      },
+    ],
     tests: ["services/partition-manager/src/roles/role-settings.test.ts", "services/partition-server/src/shipping/settings-push.test.ts"],
     faults: ["slow links"],
   },
   {
     fault: "whoever holds a stamp reads the keys of an account that was removed from it",
-    rules: ["geoRemovedKeepNoKeys"],
+    rules: [{ name: "geoRemovedKeepNoKeys", unnoticed: "no run of workload geo reads the row of an account that was removed" }],
     tests: ["services/partition-manager/src/roles/role-settings.test.ts"],
     faults: [],
   },
   {
     fault: "a process with the primary's secret ships rows of commits that the primary never makes",
-    rules: ["copiesAreNotAhead"],
+    rules: [{ name: "copiesAreNotAhead", unnoticed: "no run of workload geo ships what its primary never committed" }],
     tests: ["packages/simulator/src/geo/ahead.test.ts"],
     faults: [],
   },
   {
     fault: "the metadata store of the primary or of the secondary is put back from a copy, or a commit log loses its end",
-    rules: ["logsHaveLineages"],
+    rules: [
+      {
+        name: "logsHaveLineages",
+        unnoticed: "no run of workload geo puts a metadata store back. Model geo-lineage.pml has the rule as LINEAGE, ENDS, COPY and TELL",
+      },
+    ],
     tests: ["packages/simulator/src/geo/restore.test.ts", "packages/lsm/src/log-lineage.test.ts", shipping],
     faults: ["restores"],
   },
   {
     fault: "the metadata store of a stamp is put back from a copy that is older than a failover away from it",
-    rules: ["geoOlderRolesEnd"],
+    rules: [
+      {
+        name: "geoOlderRolesEnd",
+        unnoticed: "no run of workload geo puts a metadata store back; the test does, and two stamps go on as primaries without the rule",
+      },
+    ],
     tests: ["packages/simulator/src/geo/restore.test.ts", "services/location-service/src/copies/older-roles.test.ts"],
     faults: ["restores"],
   },
   {
     fault: "a metadata store is put back that does not know the extents of a range's newest checkpoints",
-    rules: ["knownCheckpointsCount"],
+    rules: [
+      {
+        name: "knownCheckpointsCount",
+        unnoticed: "no run with ranges puts a metadata store back; the test does, and the range is not loaded without the rule",
+      },
+    ],
     tests: ["packages/simulator/src/geo/restore.test.ts", "packages/range-partition/src/load/rolled-back.test.ts"],
     faults: ["restores"],
   },
   {
     fault: "a server dies with shipments on their way, or their range is moved, split or merged",
-    rules: ["geoCursorAcknowledged", "geoHeirContinues", "geoAcknowledgedIsSynced"],
+    rules: [
+      {
+        name: "geoCursorAcknowledged",
+        workload: "geo",
+        focus: "geo-late-shipments",
+        why: "what was sent counts as acknowledged, and is lost with its server",
+      },
+      {
+        name: "geoHeirContinues",
+        workload: "geo",
+        focus: "geo-late-shipments",
+        why: "a new owner of a range begins at the end of the log, and what its predecessor had not shipped is left out",
+      },
+      {
+        name: "geoAcknowledgedIsSynced",
+        unnoticed:
+          "applyShipped answers when its transaction is durable and keeps no other position: the product does not ask the machine, which the model's test runs",
+      },
+    ],
     tests: [shippingModel, "packages/range-partition/src/followers/log-followers.test.ts"],
     faults: ["crash", "reshape", "link cut"],
   },
   {
     fault: "a range is seeded while commits of it are on their way, and the sender or the receiver dies",
-    rules: ["geoSeedingHoldsCommits", "geoScanIsSynced", "geoSeedingEndsAtScanEnd"],
+    rules: [
+      {
+        name: "geoSeedingHoldsCommits",
+        unnoticed: "only a PartitionName of more than 1 MiB is seeded in pieces, and the names of workload geo are far smaller",
+      },
+      {
+        name: "geoScanIsSynced",
+        unnoticed:
+          "applySeed answers when the part is durable: RangeSeeder hears of applied and synced at once, so that nothing is in between. The model's test runs the machine with a crash there",
+      },
+      {
+        name: "geoSeedingEndsAtScanEnd",
+        unnoticed:
+          "a part replaces whole PartitionNames by states of one moment (decision 0501): a copy that is called complete too early still shows prefixes, and Last Sync Time has a position of its own",
+      },
+    ],
     tests: [shippingModel, "packages/range-partition/src/shipping/seeding.test.ts"],
     faults: ["crash", "reshape", "link cut"],
   },
   {
     fault: "a collector of the second stamp meets rows, or bytes, before what uses them has arrived",
-    rules: ["geoPlacesChecked", "geoCopiesNotCollected"],
+    rules: [
+      {
+        name: "geoPlacesChecked",
+        unnoticed:
+          "a sender pins the bytes six times in a term, so that a collector of the second stamp seldom gives them back between their arrival and their row: 13 seeds of geo, some with small extents, had no such run",
+      },
+      {
+        name: "geoCopiesNotCollected",
+        unnoticed:
+          "seed 1 of geo with focus geo-collections noticed it in the code before 777bcba8, and seeds 1 and 2 notice nothing in that of b3b365d0, whose runs differ: none is kept until one is searched again",
+      },
+    ],
     tests: [pairs, "packages/simulator/src/geo/blobs.test.ts"],
     faults: ["collections", "failpoints"],
   },
   {
     fault: "another stamp ships a row that names bytes of an account that it has nothing to do with",
-    rules: ["geoPlacesVouched"],
+    rules: [{ name: "geoPlacesVouched", unnoticed: "the stamps of a run are honest: they name only places that they were given" }],
     tests: ["packages/simulator/src/geo/strangers.test.ts", "services/partition-server/src/shipping/data/admission.test.ts"],
     faults: [],
   },
   {
     fault: "another stamp ships a number far ahead",
-    rules: ["geoTicketsApart"],
+    rules: [{ name: "geoTicketsApart", unnoticed: "the stamps of a run are honest: their tickets are near to each other" }],
     tests: [
       "packages/simulator/src/geo/strangers.test.ts",
       "packages/range-partition/src/shipping/shipped-fences.test.ts",

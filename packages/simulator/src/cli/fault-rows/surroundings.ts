@@ -16,13 +16,15 @@ export const surroundingRows: readonly FaultRow[] = [
   },
   {
     fault: "one read or write hangs, or the disk favours some over others",
-    rules: ["diskWorkBounded"],
+    rules: [
+      { name: "diskWorkBounded", workload: "disks", why: "liveness: a disk that favours one file keeps all who want another waiting" },
+    ],
     tests: ["packages/extent/src/disk/io-scheduler.test.ts"],
     faults: ["slow-disk", "unfair disks that hang"],
   },
   {
     fault: "a read that can't be answered in time",
-    rules: ["lateReadsRefused"],
+    rules: [{ name: "lateReadsRefused", workload: "disks", why: "liveness: a reader waits for a disk that hangs until his time is over" }],
     tests: ["services/extent-node/src/disk/io.test.ts"],
     faults: ["slow-disk", "unfair disks that hang"],
   },
@@ -38,7 +40,18 @@ export const surroundingRows: readonly FaultRow[] = [
   },
   {
     fault: "no node has room for a commit that others were decided by",
-    rules: ["takenBackTogether", "decidedByLostRefused"],
+    rules: [
+      {
+        name: "takenBackTogether",
+        unnoticed:
+          "the stream refuses the next group at once, too, as long as no node has room: 0 of 40 seeds of queues and 60 of writers with focus full-disks",
+      },
+      {
+        name: "decidedByLostRefused",
+        unnoticed:
+          "a transaction must be decided from before the refusal until there is room again; until then it finds none itself: 0 of 40 seeds of queues and 60 of writers with focus full-disks",
+      },
+    ],
     tests: ["packages/range-partition/src/commit/group-commit.test.ts", "packages/range-partition/src/disk-full.test.ts"],
     faults: ["full-disk"],
   },
@@ -50,7 +63,14 @@ export const surroundingRows: readonly FaultRow[] = [
   },
   {
     fault: "a machine is suspended and resumed",
-    rules: ["leaseCountsSuspends"],
+    rules: [
+      {
+        name: "leaseCountsSuspends",
+        workload: "registers",
+        focus: "suspends",
+        why: "a server whose machine was suspended believes in a lease that ended meanwhile",
+      },
+    ],
     tests: [
       "packages/lease/src/lease.test.ts",
       "packages/ports-node/src/process/suspend.test.ts",
@@ -60,13 +80,30 @@ export const surroundingRows: readonly FaultRow[] = [
   },
   {
     fault: "the wall clock of a queue's server is set back, or the queue moves to a server with an earlier one",
-    rules: ["queueClockNeverBack"],
+    rules: [
+      { name: "queueClockNeverBack", workload: "queues", focus: "clocks", why: "a message is put before the head of the queue: lost" },
+    ],
     tests: ["packages/objects/src/queues/messages.test.ts", "packages/objects/src/queues/model.test.ts"],
     faults: ["clock-jump", "crash"],
   },
   {
     fault: "two take from one queue or write to one blob at once, and the server dies in between",
-    rules: ["pipelineSeesPending", "pipelineAnswersDurable", "plainAfterPipelined"],
+    rules: [
+      {
+        name: "pipelineSeesPending",
+        workload: "queues",
+        why: "two take the same message before the first taking is durable",
+        also: { workload: "writers", why: "an append takes the place of one that is decided and not durable" },
+      },
+      {
+        name: "pipelineAnswersDurable",
+        workload: "queues",
+        focus: "held-commits",
+        why: "somebody is told of a message whose put is lost",
+        also: { workload: "writers", focus: "held-commits", why: "an append at the end is refused because of one that is lost" },
+      },
+      { name: "plainAfterPipelined", workload: "writers", why: "a collector's rewritten row takes the place of what was acknowledged" },
+    ],
     tests: ["packages/range-partition/src/commit/pipelined.test.ts"],
     faults: ["crash", "failpoints"],
   },
