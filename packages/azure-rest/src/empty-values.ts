@@ -43,6 +43,7 @@ export const refusedEmptyHeaders: Readonly<Record<string, string>> = {
   "x-ms-blob-condition-appendpos": noNumber,
   "x-ms-blob-condition-maxsize": noNumber,
   "x-ms-copy-source": "Without a source a copy would be an upload of an empty blob.",
+  "x-ms-rename-source": "Without a source a rename would be the creation of an empty file.",
   "x-ms-source-range": "Without the range all of the source would be copied.",
   "x-ms-previous-snapshot-url": "Without the snapshot all ranges would be told instead of the changed ones.",
   "x-ms-blob-type": "It tells Put Blob From URL from Copy Blob.",

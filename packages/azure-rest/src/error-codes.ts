@@ -214,6 +214,43 @@ export const errorTable = {
   UpdateConditionNotSatisfied: [412, "The update condition specified in the request was not satisfied."],
   XMethodIncorrectValue: [400, "The value of the X-HTTP-Method header is not valid."],
   XMethodNotUsingPost: [400, "The request uses X-HTTP-Method with an HTTP verb other than POST."],
+  // ---- Data Lake Storage
+  ContentLengthMustBeZero: [400, "The Content-Length request header must be zero."],
+  DestinationPathIsBeingDeleted: [409, "The specified destination path is marked to be deleted."],
+  DirectoryNotEmpty: [409, "The recursive query parameter value must be true to delete a non-empty directory."],
+  FilesystemAlreadyExists: [409, "The specified filesystem already exists."],
+  FilesystemBeingDeleted: [409, "The specified filesystem is being deleted."],
+  FilesystemNotFound: [404, "The specified filesystem does not exist."],
+  InvalidDestinationPath: [
+    409,
+    "The specified path, or an element of the path, exists and its resource type is invalid for this operation.",
+  ],
+  InvalidFlushOperation: [
+    409,
+    "The resource was created or modified by the Blob Service API and cannot be written to by the Data Lake Storage Service API.",
+  ],
+  InvalidFlushPosition: [
+    400,
+    "The uploaded data is not contiguous or the position query parameter value is not equal to the length of the file after appending the uploaded data.",
+  ],
+  InvalidPropertyName: [400, "The property name contains invalid characters."],
+  InvalidRenameSourcePath: [
+    409,
+    "The source directory cannot be the same as the destination directory, nor can the destination be a subdirectory of the source directory.",
+  ],
+  InvalidSourceOrDestinationResourceType: [409, "The source and destination resource type must be identical."],
+  InvalidSourceUri: [400, "The source URI is invalid."],
+  LeaseIdMismatch: [412, "The lease ID specified did not match the lease ID for the resource."],
+  LeaseIsAlreadyBroken: [409, "The lease has already been broken and cannot be broken again."],
+  LeaseNameMismatch: [409, "The lease name specified did not match the existing lease name."],
+  LeaseNotPresent: [412, "There is currently no lease on the resource."],
+  PathAlreadyExists: [409, "The specified path already exists."],
+  PathConflict: [409, "The specified path, or an element of the path, exists and its resource type is invalid for this operation."],
+  PathNotFound: [404, "The specified path does not exist."],
+  RenameDestinationParentPathNotFound: [404, "The parent directory of the destination path does not exist."],
+  SourcePathIsBeingDeleted: [409, "The specified source path is marked to be deleted."],
+  SourcePathNotFound: [404, "The source path for a rename operation does not exist."],
+  UnsupportedRestVersion: [400, "The specified Rest Version is Unsupported."],
 } as const;
 
 export type ErrorCode = keyof typeof errorTable;

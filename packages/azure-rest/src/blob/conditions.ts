@@ -2,10 +2,12 @@
 import type { HttpHeaders } from "../headers.ts";
 import { badHeader, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { conditionHeaders } from "./header-groups.ts";
-import { type BlobOperationName, blobOperations } from "./operation-rows.ts";
+import { type BlobOperationName, type BlobOperationRow, blobOperations } from "./operation-rows.ts";
 
-export function checkConditions(operation: BlobOperationName, headers: HttpHeaders): Parsed<void> {
-  const { conditions = [], severalEtags } = blobOperations[operation];
+/** Conditions of a row, of this service or of Data Lake Storage. */
+type RowConditions = Pick<BlobOperationRow, "conditions" | "severalEtags">;
+
+export function checkRowConditions({ conditions = [], severalEtags }: RowConditions, headers: HttpHeaders): Parsed<void> {
   for (const name of conditionHeaders) {
     const value = headers[name];
     if (value === undefined) continue;
@@ -18,6 +20,12 @@ export function checkConditions(operation: BlobOperationName, headers: HttpHeade
       return rejected("UnsatisfiableCondition", { HeaderName: name });
     if (name.endsWith("match") && !severalEtags && value.includes(",")) return badHeader(name, value, "A write names one ETag.");
   }
+  return parsed(undefined);
+}
+
+export function checkConditions(operation: BlobOperationName, headers: HttpHeaders): Parsed<void> {
+  const checked = checkRowConditions(blobOperations[operation], headers);
+  if (!checked.ok) return checked;
   if (headers["if-range"] !== undefined && operation === "GetPageRanges" && (headers.range ?? headers["x-ms-range"]) !== undefined) {
     return rejected("ConditionHeadersNotSupported", { HeaderName: "if-range" });
   }

@@ -17,7 +17,7 @@ const exact: ReadonlyMap<string, string> = new Map(features.filter(([name]) => !
 const beginnings = features.filter(([name]) => name.endsWith("*")).map(([name, feature]) => [name.slice(0, -1), feature] as const);
 
 /** Names that only some operations take: those of all rows. */
-const special: ReadonlySet<string> = new Set(Object.values(blobOperations).flatMap(({ headers = [] }) => headers));
+export const specialBlobHeaders: ReadonlySet<string> = new Set(Object.values(blobOperations).flatMap(({ headers = [] }) => headers));
 const isOfSource = (name: string): boolean => name.startsWith("x-ms-copy-source") || name.startsWith("x-ms-source-");
 
 export function checkUnsupported(operation: BlobOperationName, headers: HttpHeaders): Parsed<void> {
@@ -27,7 +27,7 @@ export function checkUnsupported(operation: BlobOperationName, headers: HttpHead
     const feature = exact.get(name) ?? beginnings.find(([beginning]) => name.startsWith(beginning))?.[1];
     if (feature !== undefined) return notImplemented(`${feature} (${name})`);
     if (isOfSource(name) && !copies) return rejected("UnsupportedHeader", { HeaderName: name });
-    if (special.has(name) && !taken.includes(name)) return rejected("UnsupportedHeader", { HeaderName: name });
+    if (specialBlobHeaders.has(name) && !taken.includes(name)) return rejected("UnsupportedHeader", { HeaderName: name });
   }
   const conditions = checkConditions(operation, headers);
   if (!conditions.ok) return conditions;

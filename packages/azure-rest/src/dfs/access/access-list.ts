@@ -74,6 +74,9 @@ const bad = (text: string, reason: string): { readonly ok: false; readonly error
 /** Ids are object ids, or names of users; no character of the short form stands in one. */
 const idForm = /^[\x21-\x2b\x2d-\x39\x3b-\x7e\u00a1-\ud7ff\ue000-\ufffd]{1,256}$/u;
 
+/** True for an object id, and for any other text that can be one in the short form. */
+export const isId = (text: string): boolean => idForm.test(text);
+
 export const canonicalId = (id: string): string => canonicalGuid(id) ?? id;
 
 interface Named {
@@ -91,7 +94,7 @@ function nameOf(item: string, text: string): Parsed<Named> {
     return bad(text, `An entry begins with user, group, mask or other, behind default: for the default list: ${item.trim()}`);
   }
   if (id !== "" && (kind === "mask" || kind === "other")) return bad(text, `An entry of this type has no id: ${item.trim()}`);
-  if (id !== "" && !idForm.test(id)) return bad(text, `Not an id of a user or group: ${item.trim()}`);
+  if (id !== "" && !isId(id)) return bad(text, `Not an id of a user or group: ${item.trim()}`);
   return parsed({ name: { scope, kind, id: canonicalId(id) }, rest });
 }
 
