@@ -28,7 +28,7 @@ export async function parts(): Promise<Part[]> {
     },
     {
       title: "simulation seeds",
-      guards: "every promise of docs/design/faults.md, on eight histories of each workload",
+      guards: "every promise of docs/faults.md, on eight histories of each workload",
       command: [node, "packages/simulator/src/main.ts", "--seeds", "8"],
       timeoutMs: 10 * minutes,
       missing: slow("packages/simulator/src/main.ts"),

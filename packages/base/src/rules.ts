@@ -1,5 +1,5 @@
 /**
- * The names of the safety rules of `docs/design/faults.md` that live in the code. Each rule is enforced where its step is taken, for most in one
+ * The names of the safety rules of `docs/faults.md` that live in the code. Each rule is enforced where its step is taken, for most in one
  * file, which asks `rules.on(name)`; production passes `allRules`, and only the simulator's mutation gate switches one off.
  */
 export type RuleName =

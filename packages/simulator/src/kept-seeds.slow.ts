@@ -12,7 +12,7 @@ import type { SeedJob, SeedReport } from "./cli/report.ts";
 /** A worker at the lowest priority may wait long for a processor; the part has a time of its own. */
 const seedTimeoutMs = 3_600_000;
 const pool = new Pool({ workers: availableParallelism(), seedTimeoutMs });
-// A lying disk may take the very last acknowledged appends for good (docs/design/faults.md); only the gate runs such seeds, against each other.
+// A lying disk may take the very last acknowledged appends for good (docs/faults.md); only the gate runs such seeds, against each other.
 const seeds = (await readKeptSeeds()).filter(({ focus }) => focus !== "lying");
 
 interface KeptJob extends SeedJob {

@@ -1,5 +1,5 @@
 /**
- * Production keeps every safety rule of docs/design/faults.md. Rules can be switched off only in a world that the simulator or a test has
+ * Production keeps every safety rule of docs/faults.md. Rules can be switched off only in a world that the simulator or a test has
  * made; a process that was given such a world by mistake must not touch the data of a stamp.
  */
 import { allRules, assert } from "@stamp/base";

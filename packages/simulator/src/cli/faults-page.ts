@@ -7,18 +7,20 @@ import { mutants, unnoticedRules } from "./mutants.ts";
 
 export function faultsPage(seeds: readonly KeptSeed[]): string {
   return `${[
-    "# Faults: rule, test, and the seed that fails without the rule",
+    "# Races and faults: what closes each, the rules in the code, and the seed that fails without a rule",
     "",
-    "Made by `./stamp sim --mutations --write-docs`; not to be edited. Each row is one of [design/faults.md](design/faults.md). Behind a rule stand workload,",
-    "focus and number of a seed that fails without it: `./stamp sim --workload W --focus F --replay N --rules-off RULES` in the code as it was when this page was",
+    "Each row is a scenario for the simulator and, where a real process can be killed, for a drill. How they are checked: [design/testing.md](design/testing.md).",
+    "`./stamp sim --write-docs` makes this page of the rows in `packages/simulator/src/cli/fault-rows`: edit them there. Behind a rule stand workload, focus",
+    "and number of a seed that fails without it: `./stamp sim --workload W --focus F --replay N --rules-off RULES` in the code as it was when this page was",
     "made; `./stamp sim --mutations` finds one in the code as it is. `(with b)`: b backs the rule up, both are off, and with only b off the seed passes. Without a",
     "seed: see below. Tests lie in `packages/` or `services/`, below `src`. A row without a rule is closed by a format, or by a machine that has no other way to go.",
     "",
-    "| fault | rules, and the seed that fails without | tests | faults of the simulator |",
-    "|---|---|---|---|",
-    ...faultRows.map(({ fault, rules, tests, faults }) =>
+    "| fault | what closes it | rules, and the seed that fails without | tests | faults of the simulator |",
+    "|---|---|---|---|---|",
+    ...faultRows.map(({ fault, closedBy, rules, tests, faults }) =>
       row([
         fault,
+        closedBy,
         rules
           .map(nameOf)
           .map((rule) => `\`${rule}\`${seedOf(rule, seeds)}`)

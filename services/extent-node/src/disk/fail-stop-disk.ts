@@ -1,5 +1,5 @@
 /**
- * A disk whose failed fsync ends the process (faults.md, "fsync fails"): what was written since the last good one may be gone, and the
+ * A disk whose failed fsync ends the process (docs/faults.md, "fsync fails"): what was written since the last good one may be gone, and the
  * next fsync would not say so. Everything that this node writes goes through it; nobody below has to remember.
  */
 import { type Disk, DiskError, type DiskFile } from "@stamp/ports";

@@ -4,6 +4,7 @@ import type { FaultRow } from "./fault-row.ts";
 export const appendRows: readonly FaultRow[] = [
   {
     fault: "SM seals while a client still appends to the primary",
+    closedBy: "one fenced replica is enough: the append can't be acknowledged",
     rules: [
       { name: "fenceBeforeLength", workload: "streams", focus: "slow-disks", why: "an append is acknowledged behind the seal" },
       {
@@ -30,6 +31,8 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "primary dies after one secondary wrote",
+    closedBy:
+      "the append was not acknowledged; seal takes the smallest intact length, or includes it: both are right, and the client learns which from the sealed length",
     rules: [
       {
         name: "ackNeedsAllReplicas",
@@ -44,6 +47,7 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "the client's append timed out: did it happen?",
+    closedBy: "seal tells: below the sealed length it did, else it did not; then re-append. Never guess",
     rules: [
       { name: "clientExpectsOffset", workload: "streams", focus: "appends", why: "an append lands in the place of one that was lost" },
     ],
@@ -52,6 +56,7 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "a secondary missed a record",
+    closedBy: "offsets must be contiguous: it refuses the next one, the primary fails the extent, seal",
     rules: [
       {
         name: "contiguousOffsets",
@@ -66,6 +71,7 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "a replica comes back from before a seal",
+    closedBy: "it learns the sealed length from SM before it serves anything of that extent",
     rules: [
       {
         name: "trimBeforeServing",
@@ -85,6 +91,7 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "a replica comes back empty (new disk)",
+    closedBy: "'unknown extent' is not a length; SM re-replicates",
     rules: [
       {
         name: "unknownIsNotLength",
@@ -106,6 +113,8 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "acknowledged bytes lost by a lying disk on one node",
+    closedBy:
+      "its length is below a committed length that another replica or the client knows: suspect, does not count in the seal, repaired (the very last acknowledged appends are covered only while the client or another replica that heard of them lives)",
     rules: [
       {
         name: "knownCommittedLength",
@@ -120,12 +129,16 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "torn write at the journal's tail, also out of order inside one batch",
+    closedBy:
+      "a bad record counts as damage only if a later one says that it had been synced; else it is the tail, nothing of it was acknowledged",
     rules: [],
     tests: ["packages/extent/src/journal/journal-recovery.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
     faults: ["power-loss", "rack-loss"],
   },
   {
     fault: "power lost between a large append, its pointer in the journal and the acknowledgement; what is pointed to rots or is cut off",
+    closedBy:
+      "the bytes are synced in the extent's file before the pointer is written, so a pointer that is there always has its bytes; recovery reads them again: otherwise the replica is damaged",
     rules: [
       { name: "pointedBytesSynced", workload: "streams", focus: "power", why: "the journal points to bytes that are not on the disk" },
     ],
@@ -134,18 +147,22 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "stale valid records of a reused journal segment",
+    closedBy: "segment generation in each record",
     rules: [],
     tests: ["packages/extent/src/journal/journal-recovery.test.ts"],
     faults: ["crash"],
   },
   {
     fault: "damage in the middle of the journal",
+    closedBy: "marked damaged, never shorter; repaired from other replicas",
     rules: [],
     tests: ["packages/extent/src/journal/journal-recovery.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
     faults: [],
   },
   {
     fault: "a journal segment lost, the newest too; the whole journal lost (or its disk not mounted)",
+    closedBy:
+      "the generation begun last is recorded apart from it: what was not sealed is damaged; without any segment the node does not start by itself",
     rules: [
       {
         name: "journalBegunRecorded",
@@ -161,6 +178,8 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "a release is rolled back, and meets what the newer one wrote",
+    closedBy:
+      "a marker in each folder is raised before the first write of a new format, and every decoder tells intact and newer from malformed: the process refuses to start and touches nothing",
     rules: [
       {
         name: "newerFormatsRefused",
@@ -172,6 +191,8 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "a release is rolled back before its upgrade is finalized",
+    closedBy:
+      "what a feature level brings is written only when the stream manager has recorded the level, and it records one only if every process is known to read it: until then the older release finds nothing new",
     rules: [
       {
         name: "formatsAwaitTheirLevel",
@@ -183,12 +204,14 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "a journal segment there twice; another node's journal",
+    closedBy: "copies count once, the one that says most; two journals in one folder, or the other's disk: the node does not start",
     rules: [],
     tests: ["services/extent-node/src/journal/journal-loss.test.ts"],
     faults: [],
   },
   {
     fault: "an extent's file gone",
+    closedBy: "damaged from the start, never unknown or shorter",
     rules: [
       {
         name: "missingFileIsDamage",
@@ -202,30 +225,35 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "a node's start counter lost with LevelDB",
+    closedBy: "kept in a file too: the higher counts, so that its reports are never older",
     rules: [],
     tests: ["services/extent-node/src/journal/journal-loss.test.ts"],
     faults: [],
   },
   {
     fault: "replay of old records after a seal, a repair, a delete",
+    closedBy: "those are journal records too; data beyond a seal or of an old extent version are skipped",
     rules: [],
     tests: ["packages/extent/src/machines.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
     faults: ["crash", "power-loss"],
   },
   {
     fault: "bit rot in an extent file",
+    closedBy: "checksum before sending; another replica serves; SM repairs",
     rules: [{ name: "checksumBeforeServing", workload: "streams", focus: "rot", why: "bytes that rotted are served" }],
     tests: ["services/extent-node/src/rules.test.ts", "services/extent-node/src/repair/scrub.test.ts"],
     faults: ["bit-rot"],
   },
   {
     fault: "LevelDB of an EN lost or corrupt",
+    closedBy: "rebuilt from extent files and journal, else the node joins as empty",
     rules: [],
     tests: ["services/extent-node/src/recovery/recovery.test.ts", "services/extent-node/src/disk/table-damage.test.ts"],
     faults: ["lost-table"],
   },
   {
     fault: "the LevelDB of an EN opens, but has lost its end",
+    closedBy: "a mark beside it names its last sync, written before a journal segment is released: a table behind its mark is rebuilt",
     rules: [
       {
         name: "tableNotBehind",
@@ -239,6 +267,7 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "pipelined append k fails and k+1 would land",
+    closedBy: "the primary stops at the first failure; the client re-appends from k in order",
     rules: [
       {
         name: "primaryStopsAtFailure",
@@ -254,6 +283,7 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "two seals of one extent at once",
+    closedBy: "the first recorded length wins, the other adopts it",
     rules: [
       {
         name: "recordSealBeforeTelling",
@@ -270,6 +300,7 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "a seal that was given up (told to nobody) still on its way to a node when the extent is sealed again",
+    closedBy: "a Fence carries the extent's version; a node refuses seals of earlier ones",
     rules: [
       {
         name: "newerSealOnly",
@@ -283,6 +314,7 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "garbage collection against a split or a reader",
+    closedBy: "reference counts change in the split's own transaction; grace period; a delete carries SM term and extent version",
     rules: [],
     tests: [
       "services/stream-manager/src/calls/streams.test.ts",
@@ -293,6 +325,7 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "log truncated before its checkpoint is safe",
+    closedBy: "order: row data acknowledged, then metadata record acknowledged, then truncate",
     rules: [
       { name: "truncateAfterCheckpoint", workload: "restarts", why: "the log is gone, and what it held is in no checkpoint" },
       { name: "replayBySequence", workload: "restarts", why: "efficiency: a load takes into memory what its checkpoints hold" },
@@ -302,6 +335,8 @@ export const appendRows: readonly FaultRow[] = [
   },
   {
     fault: "a child of a split or merge is loaded elsewhere before what its parent had in memory is in a checkpoint",
+    closedBy:
+      "a split: the row is in the log, which the children share until a checkpoint of theirs has it. A merge: the record that the parents leave carries the row as the first commit of the child, and so does every later record until a checkpoint has it",
     rules: [{ name: "restUntilCheckpointed", workload: "bank", why: "what a parent had in memory is in no record of its child" }],
     tests: ["packages/range-partition/src/handoff/reshape.test.ts"],
     faults: ["reshape", "crash"],

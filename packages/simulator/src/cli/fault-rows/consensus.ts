@@ -6,6 +6,7 @@ const simulation = "packages/raft/src/simulation.test.ts";
 export const consensusRows: readonly FaultRow[] = [
   {
     fault: "a member of a Raft cluster forgets its vote in a crash, or a candidate lacks a committed entry",
+    closedBy: "term and vote are durable before anybody hears of them; a vote needs a log that is as up to date (`design/consensus.md`)",
     rules: [
       {
         name: "raftVoteAfterSync",
@@ -27,6 +28,7 @@ export const consensusRows: readonly FaultRow[] = [
   },
   {
     fault: "a Raft leader counts copies that are not on disk, or copies of an entry of an earlier term",
+    closedBy: "a member acknowledges what is synced; only entries of the leader's own term are committed by counting",
     rules: [
       {
         name: "raftAckAfterSync",
@@ -47,6 +49,7 @@ export const consensusRows: readonly FaultRow[] = [
   },
   {
     fault: "a member of a Raft cluster is cut off, and comes back",
+    closedBy: "it asks before it raises its term, and who hears a leader refuses",
     rules: [
       {
         name: "raftPreVote",
@@ -60,6 +63,7 @@ export const consensusRows: readonly FaultRow[] = [
   },
   {
     fault: "a deposed Raft leader answers a read, or renews a lease",
+    closedBy: "an answer without an entry waits for a round of heartbeats that began after the question and that a quorum answered",
     rules: [
       {
         name: "raftReadConfirmed",
@@ -73,6 +77,7 @@ export const consensusRows: readonly FaultRow[] = [
   },
   {
     fault: "two changes of the members of a Raft cluster are under way at once",
+    closedBy: "the next change waits for the commit of the one before it, and of an entry of the leader's term",
     rules: [
       {
         name: "raftOneChangeAtATime",
@@ -85,6 +90,8 @@ export const consensusRows: readonly FaultRow[] = [
   },
   {
     fault: "the folder of a member of a Raft cluster is lost, or an older one is put back",
+    closedBy:
+      "a member that starts has no standing until an entry that names its start is committed; until then it counts only in a wide quorum",
     rules: [
       {
         name: "raftReturningHasNoVote",
@@ -98,6 +105,7 @@ export const consensusRows: readonly FaultRow[] = [
   },
   {
     fault: "power fails at all lock services that replicate the metadata store at once",
+    closedBy: "log, term and vote of one step are one batch, synced before anybody hears of it (`design/consensus.md`)",
     rules: [
       {
         name: "consensusWritesSynced",
@@ -111,6 +119,7 @@ export const consensusRows: readonly FaultRow[] = [
   },
   {
     fault: "the folder of a lock service is put into another stamp, and speaks with a higher term",
+    closedBy: "messages name the lineage of the sender's rows; a member of another lineage takes nothing from them (`design/consensus.md`)",
     rules: [
       {
         name: "consensusSameLineage",

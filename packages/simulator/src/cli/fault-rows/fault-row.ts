@@ -4,8 +4,9 @@ import type { FocusName } from "../focus.ts";
 import type { WorkloadName } from "../report.ts";
 
 export interface FaultRow {
-  /** Text of the first cell in docs/design/faults.md. */
   readonly fault: string;
+  /** Design that closes the fault, for people. */
+  readonly closedBy: string;
   /**
    * Rules of the code that close the fault; the name alone of a rule that an earlier row holds, or that is another's `together`. Empty if a format
    * or a machine without an alternative closes the fault: `tests` and `faults` attack it then.

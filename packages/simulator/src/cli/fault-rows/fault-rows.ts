@@ -1,7 +1,7 @@
 /**
- * Every row of docs/design/faults.md in its order: which rules of the code close it, and which tests attack it. The mutants of the gate are
- * derived from it (`mutants.ts`); `./stamp sim --mutations --write-docs` makes docs/faults.md of it. A test holds the rows, `RuleName` and the
- * files against each other.
+ * The table of faults: what closes each, the rules of the code that do, and the tests that attack it. The mutants of the gate are derived from
+ * it (`mutants.ts`); `./stamp sim --write-docs` makes docs/faults.md of it and the kept seeds. A test holds the table, `RuleName` and the files
+ * against each other.
  */
 import { appendRows } from "./appends-and-disks.ts";
 import { consensusRows } from "./consensus.ts";

@@ -4,12 +4,16 @@ import type { FaultRow } from "./fault-row.ts";
 export const fragmentRows: readonly FaultRow[] = [
   {
     fault: "a stale node report makes a dead replica look alive, so repair never runs",
+    closedBy:
+      "reports carry the node's incarnation; old ones are dropped; liveness test: after healing every extent has its copies within a bound",
     rules: [],
     tests: ["services/stream-manager/src/nodes/nodes.test.ts"],
     faults: ["partition", "pause"],
   },
   {
     fault: "repair copies from a bad replica",
+    closedBy:
+      "block checksums, and the whole-extent checksum recorded after seal, are verified by the copier; a replica that is there already is read whole before it is told to be a copy",
     rules: [
       {
         name: "checksumOfVerified",
@@ -27,6 +31,7 @@ export const fragmentRows: readonly FaultRow[] = [
   },
   {
     fault: "a node loses power while it makes a fragment, or right after it acknowledged one",
+    closedBy: "a fragment gets its name when content, table and head are synced; what has another name is removed at the start",
     rules: [
       { name: "fragmentSynced", workload: "coding", focus: "fragment-power", why: "replicas go for fragments that the power takes along" },
     ],
@@ -35,6 +40,8 @@ export const fragmentRows: readonly FaultRow[] = [
   },
   {
     fault: "two nodes make the fragments of one attempt, one of them from a damaged replica",
+    closedBy:
+      "a maker compares what it reads with the extent's checksum before it finishes a fragment; a node that has a fragment of a version refuses another one of that version: what was verified is what stays",
     rules: [
       {
         name: "fragmentWrittenOnce",
@@ -54,6 +61,7 @@ export const fragmentRows: readonly FaultRow[] = [
   },
   {
     fault: "late writes and deletions of an attempt at coding that was taken back meet a later one",
+    closedBy: "an attempt has a version that none of its extent had before, and its files have it in their names",
     rules: [
       {
         name: "attemptVersionFresh",
@@ -67,6 +75,8 @@ export const fragmentRows: readonly FaultRow[] = [
   },
   {
     fault: "an attempt at coding comes to nothing, or its manager is deposed, after files were given up for it",
+    closedBy:
+      "replicas are given up by the transaction that commits the fragments, fragments by the one that takes the attempt back; files are deleted after the transaction that gave them up",
     rules: [
       {
         name: "replicasGoAtCommit",
@@ -86,6 +96,8 @@ export const fragmentRows: readonly FaultRow[] = [
   },
   {
     fault: "a decoding makes a replica where an older one is to be deleted, or its deletion is on its way",
+    closedBy:
+      "garbage collection deletes no replica that the record names; a deletion names a version, and a node keeps a replica of a higher one",
     rules: [
       {
         name: "namedReplicasStay",
@@ -105,6 +117,7 @@ export const fragmentRows: readonly FaultRow[] = [
   },
   {
     fault: "a person deletes a fragment that no record explains, and an attempt makes it or a record that was lost named it",
+    closedBy: "the manager refuses the version of the attempt under way, and every version above the record's",
     rules: [
       {
         name: "attemptFragmentsStay",
@@ -133,6 +146,8 @@ export const fragmentRows: readonly FaultRow[] = [
   },
   {
     fault: "a bit flips in the memory of the node that makes a fragment anew, or an earlier release has made a fragment wrong",
+    closedBy:
+      "the checksum of each fragment is recorded when the extent is coded, and compared before a fragment gets its name, and whenever it is read; extents of earlier releases are compared as a whole",
     rules: [
       {
         name: "fragmentsCompared",
@@ -146,18 +161,23 @@ export const fragmentRows: readonly FaultRow[] = [
   {
     fault:
       "a bit flips in the memory of the only node that says what checksums fragments have: the maker's answer was lost, or an earlier release coded",
+    closedBy: "a second node verifies the same fragments; the checksums are recorded if both find the same",
     rules: [{ name: "checksumsAgreed", unnoticed: "a bit has to flip in the memory of the process that verifies; no fault does that" }],
     tests: ["services/stream-manager/src/coding/compared-fragments.test.ts"],
     faults: ["bit-rot"],
   },
   {
     fault: "a leader dies between recording the checksums of fragments and having the wrong one among them made anew",
+    closedBy:
+      "the transaction that records them gives the wrong fragment up: its place names a version that no file has, so every leader finds it missing",
     rules: [{ name: "wrongFragmentGivenUp", unnoticed: "only a release before level 4 makes a wrong fragment; a run has one release" }],
     tests: ["services/stream-manager/src/coding/compared-fragments.test.ts"],
     faults: ["crash"],
   },
   {
     fault: "a replica, or a fragment that was just made, is damaged while its extent becomes fragments",
+    closedBy:
+      "what was stored is read, compared with the extent's checksum and with the code, before the transaction that gives the replicas up",
     rules: [
       {
         name: "fragmentsVerified",
@@ -171,6 +191,8 @@ export const fragmentRows: readonly FaultRow[] = [
   },
   {
     fault: "a fragment rots on its disk, its file is lost, or a fragment of a history that was lost has its name",
+    closedBy:
+      "every chunk has a checksum that is bound to its place; a bad chunk is not sent, its fragment is reported, and it is made anew from the others; a fragment is taken, and read, only if its head has the code, the length and the checksum of the extent",
     rules: [
       { name: "fragmentChunkVerified", workload: "coding", focus: "fragments", why: "bytes of a fragment that rotted are served" },
       {
@@ -188,6 +210,8 @@ export const fragmentRows: readonly FaultRow[] = [
   },
   {
     fault: "a node with a fragment stands still while somebody reads, or all nodes are slow",
+    closedBy:
+      "each stage of a read waits as long as its nodes usually take; then the same range of the other fragments is asked for. Hedges that come to nothing are at most a tenth of the reads, and a few",
     rules: [
       {
         name: "fragmentReadsHedged",
@@ -205,6 +229,8 @@ export const fragmentRows: readonly FaultRow[] = [
   },
   {
     fault: "a reader's places are old, and a node of them is silent",
+    closedBy:
+      "a refusal puts cached places in doubt: the silent nodes are waited for as long as they usually take, then the places are looked up again",
     rules: [
       {
         name: "doubtedPlacesRefreshed",

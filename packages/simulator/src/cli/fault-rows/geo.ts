@@ -13,6 +13,7 @@ const oneVersion =
 export const geoRows: readonly FaultRow[] = [
   {
     fault: "a command about an account's role arrives late at its stamp, or twice",
+    closedBy: "a stamp obeys no command that is older than the last one it obeyed: number of the operation, then its step",
     rules: [
       {
         name: "geoCommandsInOrder",
@@ -26,6 +27,7 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "a front-end acts on the role that an account had before",
+    closedBy: "a role is acted on for a term; `drain` and `demote` are answered a term after the row was written",
     rules: [
       {
         name: "geoCachedRolesEnd",
@@ -39,6 +41,7 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "a write that was let in before the account was drained is still on its way when everything else was shipped",
+    closedBy: "a range of a drained account has something pending until what began before is shipped",
     rules: [
       {
         name: "geoDrainedIsQuiet",
@@ -51,6 +54,7 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "the location service dies between a step of an operation and its record",
+    closedBy: "it records a step before it sends the step's command",
     rules: [
       {
         name: "geoStepRecorded",
@@ -63,6 +67,8 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "what an earlier primary has shipped arrives when the stamp follows another one, or was promoted",
+    closedBy:
+      "a stamp takes only what was shipped under its own role epoch; a promotion fences every range first, and waits for what was decided before",
     rules: [
       {
         name: "geoShippedUnderEpoch",
@@ -80,6 +86,8 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "an account comes back to a stamp that still deletes what it had of it",
+    closedBy:
+      'the range keeps the highest tenure of the account, durably; a removal of an earlier one deletes nothing (`design/geo-shipping.md`, "Removal")',
     rules: [
       {
         name: "geoRemovalEnds",
@@ -92,6 +100,8 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "a primary that was deposed by force has commits that its copy lacked",
+    closedBy:
+      "the markers of the new primary's rows say what it has; what is above them is reported, durably, before the old primary is seeded again",
     rules: [
       {
         name: "geoReportFromPromotion",
@@ -116,6 +126,8 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "a collector of a deposed primary meets bytes that only its report names",
+    closedBy:
+      "the places of a report row count as those of any row, as long as the report is kept; they are moved out of extents that are mostly garbage",
     rules: [
       {
         name: "geoReportedBytesCount",
@@ -127,6 +139,8 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "a person reads a blob back, and the report of the deposed primary has only a part of it",
+    closedBy:
+      "the content is read from rows of the report alone; if a row of it is not there, or a page blob was begun before, all of it is refused",
     rules: [
       {
         name: "geoReportedContentWhole",
@@ -138,6 +152,8 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "a shipment arrives twice, or behind a later one",
+    closedBy:
+      "each PartitionName keeps the version that it was shipped up to, also when its rows are deleted; a commit is applied only above it",
     rules: [
       {
         name: "geoRowVersionsRise",
@@ -163,12 +179,15 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "a key is rotated at the primary while its copy is not reached",
+    closedBy:
+      'a copy that has heard neither its primary nor a word of the location service for 60 s is not read from (`design/geo.md`, "Keys and settings")',
     rules: [{ name: "copiesServeWhileHeard", unnoticed: "no run of workload geo changes the keys of an account" }],
     tests: ["packages/simulator/src/geo/settings.test.ts"],
     faults: ["link cut"],
   },
   {
     fault: "a location service, or who has taken its place, asks a stamp for keys of accounts, or brings some",
+    closedBy: "from feature level 4 on a stamp refuses both, also before its partition manager has heard the level (decision 0563)",
     rules: [
       {
         name: "geoKeysByDoorsOnly",
@@ -181,6 +200,8 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "the rows of a copy are complete before its keys have come, or a key is rotated right before a planned failover",
+    closedBy:
+      'a copy without keys does not become secondary; a drained primary is followed by a promotion only when the copy\'s row has its settings, and the promotion writes the settings that it compared (`design/geo.md`, "Keys and settings")',
     rules: [
       {
         name: "geoCopiesHaveKeys",
@@ -194,6 +215,8 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "keys that a primary has given arrive late, behind later ones or at a later copy of the account",
+    closedBy:
+      "a copy tells which settings it has, and takes others only in their place and for itself, in one transaction of its row (model `geo-keys.pml`)",
     rules: [
       {
         name: "geoKeysReplaceKnown",
@@ -205,18 +228,23 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "whoever holds a stamp reads the keys of an account that was removed from it",
+    closedBy: "the row that stays of the account has a role, and no keys and settings",
     rules: [{ name: "geoRemovedKeepNoKeys", unnoticed: "no run of workload geo reads the row of an account that was removed" }],
     tests: ["services/partition-manager/src/roles/role-settings.test.ts"],
     faults: [],
   },
   {
     fault: "a process with the primary's secret ships rows of commits that the primary never makes",
+    closedBy:
+      "the copy answers with the version because of which it left something out; if the range's log never had that version, the copy is seeded anew under a new lineage, and is not complete until then (`design/geo.md`)",
     rules: [{ name: "copiesAreNotAhead", unnoticed: "no run of workload geo ships what its primary never committed" }],
     tests: ["packages/simulator/src/geo/ahead.test.ts"],
     faults: [],
   },
   {
     fault: "the metadata store of the primary or of the secondary is put back from a copy, or a commit log loses its end",
+    closedBy:
+      'versions carry the lineage of their log, and what follows another lineage is seeded again (`design/geo-shipping.md`, "Lineage")',
     rules: [
       {
         name: "logsHaveLineages",
@@ -228,6 +256,8 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "the metadata store of a stamp is put back from a copy that is older than a failover away from it",
+    closedBy:
+      'the location service compares the roles at each stamp with its records, at once when a stamp answers again, and sends the deposed primary its `demote` again (`design/geo.md`, "A restored role")',
     rules: [
       {
         name: "geoOlderRolesEnd",
@@ -239,6 +269,8 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "a metadata store is put back that does not know the extents of a range's newest checkpoints",
+    closedBy:
+      "the range begins with the last record whose checkpoints are in known extents, and replays more of its log (`docs/guides/metadata.md`)",
     rules: [
       {
         name: "knownCheckpointsCount",
@@ -250,6 +282,7 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "a server dies with shipments on their way, or their range is moved, split or merged",
+    closedBy: "the durable cursor is what the receiver has made durable; a new owner goes on there, in its predecessor's log",
     rules: [
       {
         name: "geoCursorAcknowledged",
@@ -274,6 +307,8 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "a range is seeded while commits of it are on their way, and the sender or the receiver dies",
+    closedBy:
+      "a part replaces whole PartitionNames in one transaction with their versions; a PartitionName of which only some pieces are there takes no commit; the copy is complete when the log is acknowledged to where it was at the end of the scan",
     rules: [
       {
         name: "geoSeedingHoldsCommits",
@@ -295,6 +330,8 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "a collector of the second stamp meets rows, or bytes, before what uses them has arrived",
+    closedBy:
+      "the collector of a copy deletes no rows; a row of a blob is applied only if its bytes are in the blob data of its range, which is decided in the row's order",
     rules: [
       {
         name: "geoPlacesChecked",
@@ -312,12 +349,16 @@ export const geoRows: readonly FaultRow[] = [
   },
   {
     fault: "another stamp ships a row that names bytes of an account that it has nothing to do with",
+    closedBy:
+      "a row from another stamp names only bytes that were written here for its account and PartitionName, as a handle with a MAC over both says, or that the row before it has",
     rules: [{ name: "geoPlacesVouched", unnoticed: "the stamps of a run are honest: they name only places that they were given" }],
     tests: ["packages/simulator/src/geo/strangers.test.ts", "services/partition-server/src/shipping/data/admission.test.ts"],
     faults: [],
   },
   {
     fault: "another stamp ships a number far ahead",
+    closedBy:
+      "tickets of shipped rows count for their account alone, and none above 2^52 + 2^51 is taken; a number that is none is refused, in calls and in answers",
     rules: [{ name: "geoTicketsApart", unnoticed: "the stamps of a run are honest: their tickets are near to each other" }],
     tests: [
       "packages/simulator/src/geo/strangers.test.ts",

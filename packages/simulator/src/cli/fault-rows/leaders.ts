@@ -4,6 +4,8 @@ import type { FaultRow } from "./fault-row.ts";
 export const leaderRows: readonly FaultRow[] = [
   {
     fault: "a partition server has lost its lease but still appends",
+    closedBy:
+      "its owner epoch is below the one recorded at OpenStream: the extent it knows is sealed (fenced), and SM refuses it a new one",
     rules: [
       { name: "ownerEpochAtManager", together: ["ownerEpochAtNode"], workload: "streams", why: "an old owner goes on writing" },
       "ownerEpochAtNode",
@@ -13,6 +15,8 @@ export const leaderRows: readonly FaultRow[] = [
   },
   {
     fault: "a stale server answers a read",
+    closedBy:
+      "the lease is checked again *after* the answer is made; its end counts from when the renewal was *sent*, less a drift margin; a successor waits the old lease out",
     rules: [
       {
         name: "leaseCountsFromSending",
@@ -49,6 +53,8 @@ export const leaderRows: readonly FaultRow[] = [
   },
   {
     fault: "two partition managers both believe they lead",
+    closedBy:
+      "their streams (map, schema) are opened with the leader epoch: the older one's next write fails; PS refuse commands with a lower PM epoch",
     rules: [
       {
         name: "pmTermAtServer",
@@ -77,6 +83,7 @@ export const leaderRows: readonly FaultRow[] = [
   },
   {
     fault: "two stream managers",
+    closedBy: "every metadata-store write is conditional on the leader epoch; ENs refuse a lower SM epoch",
     rules: [
       {
         name: "storeFence",
@@ -109,6 +116,8 @@ export const leaderRows: readonly FaultRow[] = [
   },
   {
     fault: "a process sends a term that no leader was given, far ahead of the last one",
+    closedBy:
+      "ENs obey a term more than 16 above the last vouched one only when the lock service says that it gave it; otherwise no leader could ever be obeyed again",
     rules: [
       {
         name: "givenTermsOnly",
@@ -124,6 +133,8 @@ export const leaderRows: readonly FaultRow[] = [
   },
   {
     fault: "a node obeys a term that no leader can have (its journal holds one since an older release)",
+    closedBy:
+      "a refusal for a term more than 16 above its own ends no leader's term: SM goes on without the node and names it, with the way back",
     rules: [
       {
         name: "farTermsEndNothing",
@@ -135,6 +146,8 @@ export const leaderRows: readonly FaultRow[] = [
   },
   {
     fault: "a process opens a stream with an owner epoch that nobody was given, far ahead of the last one",
+    closedBy:
+      "SM records one more than 256 above the last given one (a PM term: 16) only after a look at the counter and the lease in the metadata store; PM mints above a higher one that it is told of, in one step",
     rules: [
       {
         name: "mintedEpochsOnly",
@@ -146,6 +159,8 @@ export const leaderRows: readonly FaultRow[] = [
   },
   {
     fault: "a process sends a partition server a command with a term or an owner epoch that nobody was given, far ahead of the last one",
+    closedBy:
+      "PS obeys at once what is at most 16 terms and 256 owner epochs above the last ones that the lock service told it; before a higher one it asks the lock service, and refuses what was never given; PM mints above an epoch that a server names, in one step",
     rules: [
       {
         name: "commandsVouched",
@@ -157,6 +172,7 @@ export const leaderRows: readonly FaultRow[] = [
   },
   {
     fault: "a process loads a range at a partition server with a range version that nobody gave",
+    closedBy: "an owner epoch is given with one range version: PS ends an epoch for which it was told two, and PM assigns the range anew",
     rules: [
       {
         name: "epochHasOneVersion",
@@ -168,6 +184,8 @@ export const leaderRows: readonly FaultRow[] = [
   },
   {
     fault: "a process asks for a lease with an epoch far above the last one",
+    closedBy:
+      "the lock service goes at most 16 above the last epoch at once, so nobody uses the numbers up; managers ask for one above a term that a receiver obeys, and need one change of term",
     rules: [
       {
         name: "leaseAheadBounded",
@@ -179,6 +197,8 @@ export const leaderRows: readonly FaultRow[] = [
   },
   {
     fault: "a process tells a front-end a partition map with a version, or a range version, that the partition manager never gave",
+    closedBy:
+      "a front-end asks who leads, and takes the whole map of that manager, before it takes a version that is below the known one or more than 1,000 above it, and while servers go on refusing what the map says",
     rules: [
       {
         name: "mapsVouched",
@@ -190,6 +210,8 @@ export const leaderRows: readonly FaultRow[] = [
   },
   {
     fault: "after a restart with other ports, a process of another role answers at the address that a lease or the map still names",
+    closedBy:
+      "it refuses a method that it does not serve: that refusal is not the leader's, nor the server's. The caller looks up who leads, or waits for a newer map, and asks again",
     rules: [],
     tests: [
       "packages/simulator/src/cluster.test.ts",
@@ -200,6 +222,8 @@ export const leaderRows: readonly FaultRow[] = [
   },
   {
     fault: "a process sends a node a command with an extent version that nobody recorded",
+    closedBy:
+      "ENs obey at once a version up to the replica's, and one above it while it is not sealed; before a higher one they ask SM, which records a version before it sends it, and refuse what it has not recorded",
     rules: [
       {
         name: "versionsVouched",
@@ -211,6 +235,8 @@ export const leaderRows: readonly FaultRow[] = [
   },
   {
     fault: "a process reports a node with an incarnation or a report number that the node never had",
+    closedBy:
+      "SM asks the node itself before it takes a report that is far ahead of what it knows, or below, or tells of a copy of the metadata beyond the store; the answer is taken, also in the place of a recorded number that was never true",
     rules: [
       {
         name: "reportsVouched",

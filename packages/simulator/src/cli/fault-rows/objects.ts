@@ -4,6 +4,7 @@ import type { FaultRow } from "./fault-row.ts";
 export const objectRows: readonly FaultRow[] = [
   {
     fault: "delete of a container while blobs are put into it elsewhere",
+    closedBy: "incarnation in every key; the container row is read after the request arrived",
     rules: [
       { name: "incarnationInKey", workload: "blobs", why: "what was in a deleted container comes back with its name" },
       { name: "containerRowReadAfterArrival", workload: "blobs", why: "the existence of a container is taken from a cache" },
@@ -13,12 +14,16 @@ export const objectRows: readonly FaultRow[] = [
   },
   {
     fault: "a blob under a policy or a hold expires, is written, deleted or collected",
+    closedBy:
+      "one predicate, asked of every commit on a blob and of every purge: a protected state stays in its row or becomes a version, and its time is never over",
     rules: [{ name: "protectedStatesStay", workload: "holds", why: "a blob under a hold is overwritten, deleted, or expires" }],
     tests: ["packages/objects/src/blobs/protect/protection.test.ts", "tests/conformance/immutability.ts"],
     faults: ["clock-jump", "crash", "reshape"],
   },
   {
     fault: "a policy or a hold is placed in a container while it is deleted",
+    closedBy:
+      "the container's row is marked before and after; the deletion is recorded first and goes on only if no mark was made since: one of the two is refused",
     rules: [
       {
         name: "protectionConfirmed",
@@ -35,6 +40,7 @@ export const objectRows: readonly FaultRow[] = [
   },
   {
     fault: "a blob or container lease across a server change",
+    closedBy: "restarted in full by the new owner: never two holders",
     rules: [
       {
         name: "leaseRestartedOnLoad",
@@ -48,12 +54,15 @@ export const objectRows: readonly FaultRow[] = [
   },
   {
     fault: "container deleted while a slow download runs; blob data rewritten under it",
+    closedBy: "the reader asks again under the same ETag, or gets 404/412; never other bytes",
     rules: [{ name: "placesCheckedInRowOrder", workload: "registers", why: "a row refers to bytes of another stream" }],
     tests: ["services/front-end/src/content/download.test.ts", "packages/objects/src/blobs/blobs.test.ts"],
     faults: [],
   },
   {
     fault: "an upload takes hours; its range is split, moved or loaded anew meanwhile",
+    closedBy:
+      "its bytes pin their extents, the front-end renews the pins, a new owner settles nothing for half a term; a late place is checked in row order all the same",
     rules: [
       { name: "bytesPinTheirExtent", workload: "uploads", why: "liveness: bytes of an upload are given back between two of its pieces" },
       { name: "pinsRenewed", workload: "uploads", why: "liveness: an upload that takes longer than a term never commits" },
@@ -69,6 +78,7 @@ export const objectRows: readonly FaultRow[] = [
   },
   {
     fault: "ranges and managers change more often than garbage is old enough",
+    closedBy: "what is settled, and when an extent was dropped, is recorded; no change begins it anew",
     rules: [
       {
         name: "settledRecorded",
@@ -85,6 +95,7 @@ export const objectRows: readonly FaultRow[] = [
   },
   {
     fault: "an extent is coded, decoded within the grace of its replicas, and coded again; then the metadata are restored from a copy",
+    closedBy: "each removal of a replica has a grace of its own, also of a place that was removed before",
     rules: [
       {
         name: "graceOfItsRemoval",

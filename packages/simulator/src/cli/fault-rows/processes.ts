@@ -4,12 +4,16 @@ import type { FaultRow } from "./fault-row.ts";
 export const processRows: readonly FaultRow[] = [
   {
     fault: "fsync fails",
+    closedBy:
+      "the process stops; it never calls fsync again and hopes; what is not known to be synced is written again from the journal, whatever the files seem to hold",
     rules: [],
     tests: ["services/extent-node/src/disk/fail-stop-disk.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
     faults: ["failed-fsync", "failpoints"],
   },
   {
     fault: "a server or partition manager dies in a split or merge, or what they tell each other of it is late or lost",
+    closedBy:
+      "names and epochs are recorded first; the parents take no write while their streams change hands in one transaction, and acknowledge none from when their log is cut; what was on its way is done anew only when the change is known to have happened; who resolves it fences the parents and then asks whether it happened",
     rules: [
       {
         name: "namesBeforeSplit",
@@ -60,6 +64,7 @@ export const processRows: readonly FaultRow[] = [
   },
   {
     fault: "SM dies mid-seal, PM mid-split, PS mid-checkpoint",
+    closedBy: "each step is recorded before it acts and can be repeated",
     rules: [
       "recordSealBeforeTelling",
       {
@@ -74,6 +79,8 @@ export const processRows: readonly FaultRow[] = [
   },
   {
     fault: "lock service dies",
+    closedBy:
+      "within 4.5 s (a term less the margin and the time between renewals) nobody notices; it restarts with every epoch it ever gave and extends every lease by a full term",
     rules: [
       {
         name: "leasesExtendedOnRestart",
@@ -100,6 +107,7 @@ export const processRows: readonly FaultRow[] = [
   },
   {
     fault: "SM dies while creating an extent",
+    closedBy: "`allocating` was told to nobody: dropped; `open` means that every replica has it durably",
     rules: [
       { name: "createdOnEveryReplica", workload: "streams", focus: "replicas", why: "liveness: an extent is told of that no replica has" },
     ],
@@ -108,6 +116,8 @@ export const processRows: readonly FaultRow[] = [
   },
   {
     fault: "a host is away while extents are made, and two replicas of each lie in one fault domain",
+    closedBy:
+      "as soon as a node of another domain has room, the second one is copied there, and only then given up; rate-limited as other copies",
     rules: [
       {
         name: "replicasApart",
@@ -120,6 +130,7 @@ export const processRows: readonly FaultRow[] = [
   },
   {
     fault: "a host is away while extents are coded, and two fragments of each lie in one fault domain",
+    closedBy: "as soon as a node of a domain with fewer has room, one is made there and then given up; one at a time, after all repairs",
     rules: [
       {
         name: "fragmentsApart",
@@ -132,12 +143,15 @@ export const processRows: readonly FaultRow[] = [
   },
   {
     fault: "PM can't reach a server that the lock service reaches",
+    closedBy: "renewals are refused for it, its lease is waited out, then its partitions move",
     rules: ["waitLeaseOut", "refusalDurable"],
     tests: ["packages/partition-map/src/assignment.test.ts"],
     faults: ["cut-pair"],
   },
   {
     fault: "a partition server holds its lease and can't load (cut off from the streams, full, a load that hangs)",
+    closedBy:
+      "after 30 s of failed loads the partition is closed there and given to another server, ever more rarely; such a server gets none while there is another",
     rules: [
       { name: "loadElsewhere", workload: "loads", why: "liveness: a range stays with a server that holds its lease and can't load it" },
     ],
@@ -150,6 +164,8 @@ export const processRows: readonly FaultRow[] = [
   },
   {
     fault: "the metadata store opens, but has lost its last writes, a key or a bit",
+    closedBy:
+      "each batch carries count and hash of all entries, checked at each opening and with each copy; a mark outside the store names the last acknowledged batch; otherwise it is not served, until it is restored",
     rules: [
       {
         name: "storeComplete",
@@ -173,6 +189,8 @@ export const processRows: readonly FaultRow[] = [
   },
   {
     fault: "the whole folder of the lock service, store and mark, is put back from an older backup",
+    closedBy:
+      "a manager refuses a store of its stamp below the highest transaction that it has read, or (stream manager) that two nodes' copies have; a leading stream manager asks the nodes before it acts",
     rules: [
       {
         name: "storeNotOlder",
@@ -186,6 +204,8 @@ export const processRows: readonly FaultRow[] = [
   },
   {
     fault: "an active lock service over etcd is deposed and does not know it: a pause, a cut, an etcd lease that ran out",
+    closedBy:
+      "every batch is conditional on the create revision of its election, so it writes nothing; it answers nothing, reads and renewals neither, before etcd has confirmed the election; its successor reads after its own election and extends every lease by a full term",
     rules: [
       {
         name: "electionConditional",
@@ -205,6 +225,8 @@ export const processRows: readonly FaultRow[] = [
   },
   {
     fault: "the active lock service over etcd dies at the same moment as the holder of a lease",
+    closedBy:
+      "it beats: a key in etcd changes before answers that nothing else there tells of. A standby that looks at it counts the terms from the last moment at which its predecessor can have judged a renewal, if it finds everything as it saw it last; otherwise from its election",
     rules: [
       {
         name: "answersBeat",
@@ -223,6 +245,8 @@ export const processRows: readonly FaultRow[] = [
   },
   {
     fault: "an answer of etcd is lost after the commit, or a transaction arrives there late",
+    closedBy:
+      "every batch is conditional on the batch before it; without an answer the same batch is sent again until etcd says whether it is there",
     rules: [
       {
         name: "batchesInOrder",
@@ -236,6 +260,8 @@ export const processRows: readonly FaultRow[] = [
   },
   {
     fault: "the metadata store is empty or another stamp's",
+    closedBy:
+      "stamp id on every disk: nobody starts; unknown extents are quarantined, never deleted; a person restores the newest copy, which health names (0491)",
     rules: [],
     tests: ["services/lock-service/src/lock-service.test.ts", "services/extent-node/src/recovery/recovery.test.ts"],
     faults: ["whole restarts with another stamp"],

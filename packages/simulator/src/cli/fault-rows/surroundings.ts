@@ -4,18 +4,22 @@ import type { FaultRow } from "./fault-row.ts";
 export const surroundingRows: readonly FaultRow[] = [
   {
     fault: "network cut between SM and an EN that a client still reaches",
+    closedBy: "seal on what answers; the cut replica's reads are at acknowledged places only, which are the same everywhere",
     rules: ["fenceBeforeLength"],
     tests: ["services/stream-manager/src/chaos.test.ts"],
     faults: ["cut-pair", "split"],
   },
   {
     fault: "network cut in one direction; slow network; slow disk",
+    closedBy: "deadlines everywhere; a late answer is a failure; no retry without a limit and jitter",
     rules: [],
     tests: ["services/extent-node/src/append/faults.test.ts", "services/stream-manager/src/chaos.test.ts"],
     faults: ["partition-one-way", "bad-network", "slow-disk"],
   },
   {
     fault: "one read or write hangs, or the disk favours some over others",
+    closedBy:
+      "no new operation while over 100 ms of work are in hand or one takes over 200 ms; who waited longest goes first, of any class",
     rules: [
       { name: "diskWorkBounded", workload: "disks", why: "liveness: a disk that favours one file keeps all who want another waiting" },
     ],
@@ -24,12 +28,14 @@ export const surroundingRows: readonly FaultRow[] = [
   },
   {
     fault: "a read that can't be answered in time",
+    closedBy: "refused at once, so that another replica is asked",
     rules: [{ name: "lateReadsRefused", workload: "disks", why: "liveness: a reader waits for a disk that hangs until his time is over" }],
     tests: ["services/extent-node/src/disk/io.test.ts"],
     faults: ["slow-disk", "unfair disks that hang"],
   },
   {
     fault: "disk full on one EN, on all",
+    closedBy: "clean refusal → other nodes; with none left, writes get 503 with the reason, reads go on",
     rules: [],
     tests: [
       "services/extent-node/src/disk/disk-full.test.ts",
@@ -40,6 +46,8 @@ export const surroundingRows: readonly FaultRow[] = [
   },
   {
     fault: "no node has room for a commit that others were decided by",
+    closedBy:
+      "the commit log's append is taken back only if its primary refused it before it took a byte; what waits behind goes with it, and what was decided by it meanwhile is refused",
     rules: [
       {
         name: "takenBackTogether",
@@ -57,12 +65,16 @@ export const surroundingRows: readonly FaultRow[] = [
   },
   {
     fault: "clock jumps",
+    closedBy:
+      "leases and deadlines use monotonic time, so no step ends a lease; wall time only for what users see (Last-Modified, lease expiry shown, TTL)",
     rules: [],
     tests: ["services/lock-service/src/leases.test.ts", "tests/hosts/clocks.slow.ts"],
     faults: ["clock-jump"],
   },
   {
     fault: "a machine is suspended and resumed",
+    closedBy:
+      "a lease counts the time of the suspend as passed: monotonic time alone stands still meanwhile. A step of the wall clock is none",
     rules: [
       {
         name: "leaseCountsSuspends",
@@ -80,6 +92,7 @@ export const surroundingRows: readonly FaultRow[] = [
   },
   {
     fault: "the wall clock of a queue's server is set back, or the queue moves to a server with an earlier one",
+    closedBy: "the queue never acts at an earlier time than before; while it is ahead its time goes at half speed",
     rules: [
       { name: "queueClockNeverBack", workload: "queues", focus: "clocks", why: "a message is put before the head of the queue: lost" },
     ],
@@ -88,6 +101,8 @@ export const surroundingRows: readonly FaultRow[] = [
   },
   {
     fault: "two take from one queue or write to one blob at once, and the server dies in between",
+    closedBy:
+      "takes and writes are decided one after another, each seeing what those before it decided; none is durable without them, and an answer waits until what it was made from is durable; others that change the same rows wait until these are durable",
     rules: [
       {
         name: "pipelineSeesPending",
@@ -109,18 +124,21 @@ export const surroundingRows: readonly FaultRow[] = [
   },
   {
     fault: "process paused for long (GC, SIGSTOP) and resumed",
+    closedBy: "its lease is checked after each wait, before each ack of a read; writes are fenced",
     rules: ["leaseRecheckedAfterAnswer", "dropBeforeNewLease"],
     tests: ["services/partition-server/src/ranges/moves.test.ts"],
     faults: ["pause"],
   },
   {
     fault: "the whole cluster loses power",
+    closedBy: "everything acknowledged is there after restart",
     rules: ["ackOnlyDurable"],
     tests: ["packages/simulator/src/cluster.test.ts"],
     faults: ["power-loss", "whole restarts"],
   },
   {
     fault: "a poisoned request (huge header, bad XML, endless body, bad protobuf)",
+    closedBy: "refused with the right error code; the process does not grow or die",
     rules: [],
     tests: ["packages/azure-rest/src/fuzz.test.ts", "packages/ports-node/src/http/http-noise.test.ts"],
     faults: [],

@@ -10,6 +10,8 @@ const noDoor = "no door of the product changes a tree yet, so no workload does. 
 export const treeRows: readonly FaultRow[] = [
   {
     fault: "a coordinator of a rename dies or sleeps at any step, and goes on after others have taken the names",
+    closedBy:
+      "an operation is begun at its primary before anything is marked, once, and decided only where it is still begun; a mark goes when its operation was given up or decided, and a primary when its marks are gone (`design/tree.md`)",
     rules: [
       {
         name: "treeBegunBeforeMarks",
@@ -37,6 +39,7 @@ export const treeRows: readonly FaultRow[] = [
   },
   {
     fault: "a name is read while a rename of it is decided, and ended, elsewhere",
+    closedBy: "a marked row asks its primary; where that knows nothing, the row is read again (`design/tree.md`)",
     rules: [
       {
         name: "treeMarksAskPrimary",
@@ -52,6 +55,7 @@ export const treeRows: readonly FaultRow[] = [
   },
   {
     fault: "something is created in a directory, or renamed into it, while the directory is removed",
+    closedBy: "a creation writes and then looks, a removal marks and then looks; what is begun in the directory counts (`design/tree.md`)",
     rules: [
       {
         name: "treeWriteBeforeLook",
@@ -71,6 +75,7 @@ export const treeRows: readonly FaultRow[] = [
   },
   {
     fault: "two directories are renamed below each other",
+    closedBy: "a directory goes to another parent under the filesystem's move lock; the way up is read under it (`design/tree.md`)",
     rules: [
       {
         name: "treeMoveLock",
@@ -86,6 +91,8 @@ export const treeRows: readonly FaultRow[] = [
   },
   {
     fault: "the collector is told of a directory that has a name, or of one from which something is renamed away",
+    closedBy:
+      "it takes only what hangs in removed directories, by the removal that everybody uses, which settles a rename first (`design/tree.md`)",
     rules: [
       {
         name: "treeCollectsRemoved",
