@@ -3,11 +3,12 @@
  *
  * Invariants:
  * - Only the page's files, which hold no data of the stamp, are given without a session.
- * - No answer is waited for without end: a list has five seconds, a change 30. At most 16 lists are asked for at once, 16 downloads run, and 32 pages
- *   follow.
+ * - No answer is waited for without end: a list has five seconds, a change 30 for its body and 30 for the rest. At most 16 lists are asked
+ *   for at once, 16 changes and 16 blocks are read or made, 16 downloads run, and 32 pages follow.
+ * - A change that came whole only after its session had ended is not made.
  * - What is stored is given to sessions with the role "data" only, and changed by no other; a ticket for a download is made for no other.
- * - Each change is in the audit log with its result, refused ones among them. A block of an upload is none: the call that makes a blob of
- *   blocks is.
+ * - Each change is in the audit log with its result and without content, refused ones among them. A block of an upload is none: the call
+ *   that makes a blob of blocks is.
  * - A page that reads slowly gets the newest snapshot next, not all that it missed.
  */
 import type { HttpHandler, HttpRequest, HttpResponse } from "@stamp/ports";
@@ -16,22 +17,23 @@ import { type Change, changes, targetOf } from "./data/changes.ts";
 import type { DataClients } from "./data/clients.ts";
 import { download, preview } from "./data/content.ts";
 import { dataLists } from "./data/data-lists.ts";
-import { type Fields, fieldsOf } from "./data/fields.ts";
+import { FieldError, type Fields, fieldsOf } from "./data/fields.ts";
 import { putBlock } from "./data/uploads.ts";
 import { cookieOf, refusalOf, securityHeaders, tokenIn } from "./guard.ts";
 import type { Lists } from "./lists.ts";
 import type { LiveStamp } from "./live-stamp.ts";
 import type { PageFile } from "./page-files.ts";
-import type { Session, Sessions } from "./sessions.ts";
+import type { Sessions } from "./sessions.ts";
 
 const listTimeoutMs = 5_000;
 /** Putting an upload's blocks together, or clearing a long queue, may take its time. The page waits longer than this. */
 const changeTimeoutMs = 30_000;
-const listsAtOnceMax = 16;
+const atOnceMax = 16;
 const followersMax = 32;
 const downloadsMax = 16;
-const blocksAtOnceMax = 16;
 const blockTimeoutMs = 120_000;
+/** Time for a body that is no block. */
+const bodyTimeoutMs = 30_000;
 /** An entity has up to 1 MiB, of which JSON can make more. */
 const changeBytesMax = 4 * 1_024 * 1_024;
 /** A token is 43 characters; the name of a blob has up to 1,024, each of up to nine bytes in a query. */
@@ -50,7 +52,7 @@ export interface ConsoleParts {
 }
 
 export function consoleHandler(parts: ConsoleParts): HttpHandler {
-  const counts = { lists: 0, followers: 0, downloads: 0, blocks: 0 };
+  const counts = { lists: 0, changes: 0, followers: 0, downloads: 0, blocks: 0 };
   const data = dataLists(parts.clients);
   return async (request) => {
     const refusal = refusalOf(request);
@@ -85,7 +87,12 @@ export function consoleHandler(parts: ConsoleParts): HttpHandler {
         "this session may look at the stamp, not at what is stored in it; a link to that, without --role read: ./stamp console",
       );
     }
-    if (request.method === "POST" && change !== undefined) return changeAnswer(request, url.pathname, change, session, parts, counts);
+    if (request.method === "POST" && change !== undefined) {
+      const isSignedIn = (): boolean => parts.sessions.find(token, key) !== undefined;
+      return changeAnswer(request, change, parts.clients, counts, isSignedIn, (result, target) =>
+        parts.audit(session.name, wordsOf(url.pathname), result, target),
+      );
+    }
     if (request.method === "POST" && url.pathname === "/api/put-block") return blockAnswer(request, url.searchParams, parts, counts);
     if (request.method === "POST" && url.pathname === "/api/ticket") {
       const what = await textOf(request);
@@ -96,7 +103,7 @@ export function consoleHandler(parts: ConsoleParts): HttpHandler {
     if (url.pathname === "/api/live") return follow(parts, () => parts.sessions.find(token, key) !== undefined, request.signal, counts);
     const answered = data[url.pathname];
     if (isList) {
-      return inTime(counts, (signal) =>
+      return listInTime(counts, (signal) =>
         answered === undefined
           ? preview(parts.clients, url.searchParams, signal)
           : answered(url.searchParams, signal).then((page) => json(200, page)),
@@ -104,7 +111,7 @@ export function consoleHandler(parts: ConsoleParts): HttpHandler {
     }
     const list = parts.lists.find(url.pathname);
     if (list === undefined) return said(404, "no such path");
-    return inTime(counts, () => list(url.searchParams).then((page) => json(200, page)));
+    return listInTime(counts, () => list(url.searchParams).then((page) => json(200, page)));
   };
 }
 
@@ -115,31 +122,40 @@ const wordsOf = (path: string): string => path.slice("/api/".length).replace("-"
 
 async function changeAnswer(
   request: HttpRequest,
-  path: string,
   change: Change,
-  session: Session,
-  { clients, audit }: ConsoleParts,
-  counts: { lists: number },
+  clients: DataClients,
+  counts: { changes: number },
+  isSignedIn: () => boolean,
+  note: (result: string, target?: Fields) => void,
 ): Promise<HttpResponse> {
-  const body = await textOf(request, changeBytesMax);
-  if (body === undefined) return said(413, `a change has at most ${changeBytesMax} bytes`);
-  const fields = fieldsOf(body);
-  if (fields === undefined) return said(400, "a change is an object of JSON");
-  return inTime(
-    counts,
-    async (signal) => {
-      const note = (result: string): void => audit(session.name, wordsOf(path), result, targetOf(fields));
+  const refused = (status: number, message: string, target?: Fields): HttpResponse => {
+    note("refused", target);
+    return said(status, message);
+  };
+  if (counts.changes >= atOnceMax) return refused(503, `${atOnceMax} changes are under way: try again`);
+  counts.changes++;
+  try {
+    const body = await textOf(request, changeBytesMax);
+    if (body === undefined)
+      return refused(413, `a change has at most ${changeBytesMax} bytes, which come within ${bodyTimeoutMs / 1_000} s`);
+    const fields = fieldsOf(body);
+    if (fields === undefined) return refused(400, "a change is an object of JSON: load the page again");
+    if (!isSignedIn()) return refused(401, "the session has ended; a link that signs in: ./stamp console", targetOf(fields));
+    return await inTime(async (signal) => {
       try {
         const told = await change(clients, fields, signal);
-        note("done");
+        note("done", targetOf(fields));
         return json(200, told);
       } catch (error) {
-        note(signal.aborted ? "unknown: no answer in time" : `failed: ${reasonOf(error)}`);
+        note(signal.aborted ? "unknown: no answer in time" : failureOf(error), targetOf(fields));
         throw error;
       }
-    },
-    changeTimeoutMs,
-  );
+    }, changeTimeoutMs);
+  } catch (error) {
+    return said(503, reasonOf(error));
+  } finally {
+    counts.changes--;
+  }
 }
 
 /** A block may come slowly, and takes a place while it does. */
@@ -149,7 +165,7 @@ async function blockAnswer(
   { clients }: ConsoleParts,
   counts: { blocks: number },
 ): Promise<HttpResponse> {
-  if (counts.blocks >= blocksAtOnceMax) return said(503, `${blocksAtOnceMax} uploads are under way: try again`);
+  if (counts.blocks >= atOnceMax) return said(503, `${atOnceMax} uploads are under way: try again`);
   counts.blocks++;
   try {
     const signal = AbortSignal.any([request.signal, AbortSignal.timeout(blockTimeoutMs)]);
@@ -176,16 +192,24 @@ async function signIn(request: HttpRequest, { sessions, audit }: ConsoleParts): 
   return json(200, { key: opened.key }, { "Set-Cookie": cookieOf(opened.token, request) });
 }
 
-/** Undefined: the body is longer. */
+/** Undefined: the body is longer, or comes too slowly. */
 async function textOf(request: HttpRequest, bytesMax: number = bodyBytesMax): Promise<string | undefined> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of request.body) {
-    bytes += chunk.length;
-    if (bytes > bytesMax) return undefined;
-    chunks.push(chunk);
+  const late = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => late.resolve(undefined), bodyTimeoutMs);
+  const body = request.body[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await Promise.race([body.next(), late.promise]);
+      if (next?.done === true) return Buffer.concat(chunks).toString();
+      bytes += next?.value.length ?? 0;
+      if (next === undefined || bytes > bytesMax) return undefined;
+      chunks.push(next.value);
+    }
+  } finally {
+    clearTimeout(timer);
   }
-  return Buffer.concat(chunks).toString();
 }
 
 /** The download holds its place until its last byte was taken, or the client has gone. */
@@ -221,14 +245,18 @@ async function downloadAnswer(
   }
 }
 
-/** Answers within a time, whatever is asked. The signal is aborted then, so that nothing goes on for a page that was told "late". */
-async function inTime(
-  counts: { lists: number },
-  work: (signal: AbortSignal) => Promise<HttpResponse>,
-  timeoutMs = listTimeoutMs,
-): Promise<HttpResponse> {
-  if (counts.lists >= listsAtOnceMax) return said(503, "the console has many lists under way: try again");
+async function listInTime(counts: { lists: number }, work: (signal: AbortSignal) => Promise<HttpResponse>): Promise<HttpResponse> {
+  if (counts.lists >= atOnceMax) return said(503, "the console has many lists under way: try again");
   counts.lists++;
+  try {
+    return await inTime(work, listTimeoutMs);
+  } finally {
+    counts.lists--;
+  }
+}
+
+/** Answers within a time, whatever is asked. The signal is aborted then, so that nothing goes on for a page that was told "late". */
+async function inTime(work: (signal: AbortSignal) => Promise<HttpResponse>, timeoutMs: number): Promise<HttpResponse> {
   const late = Promise.withResolvers<HttpResponse>();
   const ended = new AbortController();
   const timer = setTimeout(() => {
@@ -241,8 +269,17 @@ async function inTime(
     return said(503, reasonOf(error));
   } finally {
     clearTimeout(timer);
-    counts.lists--;
   }
+}
+
+/** Result of a change that failed, for the audit log, which has no content: with the service's code. */
+function failureOf(error: unknown): string {
+  if (error instanceof FieldError) return "failed: a field is missing or wrong";
+  const { code, details } = error as Partial<SdkError>;
+  // The service may have made the change before the connection to it was lost.
+  if (code === "REQUEST_SEND_ERROR") return "unknown: the connection to the service was lost";
+  const name = typeof code === "string" ? code : details?.errorCode;
+  return `failed: ${(name ?? reasonOf(error)).slice(0, 200)}`;
 }
 
 /** Errors of the SDKs have several lines, with the whole request behind the first. An answer to HEAD has no words, only a code in its head. */

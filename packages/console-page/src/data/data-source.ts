@@ -19,8 +19,8 @@ async function download(path: BlobPath): Promise<void> {
   link.click();
 }
 
-/** The console gives a change 30 s. */
-const changeTimeoutMs = 35_000;
+/** The console gives the body of a change 30 s, and the change 30 more. */
+const changeTimeoutMs = 65_000;
 
 const changing = (fields: Readonly<Record<string, unknown>>): RequestInit => ({
   method: "POST",

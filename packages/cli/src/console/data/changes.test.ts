@@ -1,84 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { HttpRequest, HttpResponse } from "@stamp/ports";
-import { consoleHandler } from "../console-handler.ts";
-import { LiveStamp } from "../live-stamp.ts";
-import { type ConsoleRole, Sessions } from "../sessions.ts";
 import { changes } from "./changes.ts";
-import type { DataClients } from "./clients.ts";
-
-const host = "127.0.0.1:10010";
-const origin = `http://${host}`;
-
-/** The handler with clients that record which calls of the SDK reach them. */
-function world(fail?: Error) {
-  const calls: string[] = [];
-  const audited: string[] = [];
-  const call =
-    (name: string, told: object = {}) =>
-    async (...args: readonly unknown[]): Promise<object> => {
-      calls.push(`${name} ${JSON.stringify(args.map((each) => ((each as { abortSignal?: unknown })?.abortSignal ? "options" : each)))}`);
-      if (fail !== undefined) throw fail;
-      return told;
-    };
-  const blob = {
-    delete: call("delete"),
-    undelete: call("undelete"),
-    setMetadata: call("setMetadata"),
-    setTags: call("setTags"),
-    getBlockBlobClient: () => ({ commitBlockList: call("commitBlockList"), stageBlock: call("stageBlock") }),
-  };
-  const table = { createEntity: call("createEntity"), updateEntity: call("updateEntity"), deleteEntity: call("deleteEntity") };
-  const message = { messageId: "1", popReceipt: "2", messageText: "text" };
-  const queue = {
-    sendMessage: call("sendMessage"),
-    receiveMessages: call("receiveMessages", { receivedMessageItems: [message] }),
-    deleteMessage: call("deleteMessage"),
-    clearMessages: call("clearMessages"),
-  };
-  const none = (): Promise<never> => Promise.reject(new Error("not in this test"));
-  const clients: DataClients = {
-    accounts: none,
-    blobs: none,
-    blob: async () => blob as never,
-    queues: async () => ({ getQueueClient: () => queue }) as never,
-    tables: none,
-    table: async () => table as never,
-    tableSas: async () => "http://x/y?sig=secret",
-  };
-  let made = 0;
-  const sessions = new Sessions(
-    () => 0,
-    () => `token-${++made}`,
-  );
-  const live = new LiveStamp({ ask: none, wallMs: () => 1, sleep: async () => {} });
-  const handler = consoleHandler({
-    ...{ files: new Map(), sessions, live, clients, lists: { find: () => undefined }, signal: new AbortController().signal },
-    audit: (who, what, result, target) => audited.push(`${who} ${what}: ${result} ${JSON.stringify(target ?? {})}`),
-  });
-  const send = (target: string, headers: Record<string, string>, body: string, method = "POST"): Promise<HttpResponse> =>
-    Promise.resolve(
-      handler({
-        ...{ method, target, headers: { host, "content-length": String(body.length), ...headers } },
-        ...{ remoteAddress: "127.0.0.1", secure: false, signal: new AbortController().signal },
-        body: (async function* () {
-          yield Buffer.from(body);
-        })(),
-      } satisfies HttpRequest),
-    );
-  const signIn = async (role: ConsoleRole): Promise<Record<string, string>> => {
-    const { headers, body } = await send("/api/sign-in", { origin }, sessions.makeLink(role));
-    const { key } = JSON.parse(String(body)) as { readonly key: string };
-    audited.length = 0;
-    return { origin, cookie: String(headers["Set-Cookie"]).split(";")[0] ?? "", "x-stamp-key": key };
-  };
-  return { send, signIn, calls, audited };
-}
+import { world } from "./testing/changes-world.ts";
 
 const fields = {
   ...{ account: "acme", container: "c", table: "t", queue: "q", name: "n", etag: "e", pairs: [], partitionKey: "p", rowKey: "" },
   ...{ properties: [], text: "content", upload: "0".repeat(32), count: 1, permissions: "r", hours: 1 },
 };
+/** A signature is for one thing. */
+const fieldsFor = (path: string): object => (path === "/api/make-sas" ? { ...fields, container: undefined, queue: undefined } : fields);
 const block = `/api/put-block?${new URLSearchParams({ account: "acme", container: "c", name: "n", upload: "0".repeat(32), number: "0" })}`;
 const paths = [...Object.keys(changes), block];
 
@@ -110,7 +40,7 @@ test("changes: none without cookie, key, the console's own origin, POST, or the 
 test("changes: each reaches the service, and is in the audit log with its target and without content", async () => {
   const { send, signIn, calls, audited } = world();
   const session = await signIn("data");
-  for (const path of paths) assert.equal((await send(path, session, JSON.stringify(fields))).status, 200, path);
+  for (const path of paths) assert.equal((await send(path, session, JSON.stringify(fieldsFor(path)))).status, 200, path);
   assert.equal(audited.length, paths.length - 1, "of a block there is no line");
   assert.ok(audited.every((line) => /^session-1 [a-z ]+: done \{"account":"acme",/.test(line)));
   assert.ok(!audited.join().includes("content") && !audited.join().includes("secret"));
@@ -132,8 +62,8 @@ test("changes: fields that are missing, twice or not of their type are refused b
   for (const [path, some, words] of [
     ["delete-blob", { etag: "" }, /names no etag/],
     ["delete-blob", { name: 5 }, /names no name/],
-    ["set-metadata", { pairs: [pair, { name: "A", value: "2" }] }, /A is there twice/],
-    ["set-tags", { pairs: [pair, pair] }, /a is there twice/],
+    ["set-metadata", { pairs: [pair, { name: "A", value: "2" }] }, /"A" is there twice/],
+    ["set-tags", { pairs: [pair, pair] }, /"a" is there twice/],
     ["put-entity", property("n", "Int32", "2147483648"), /an Int32 is/],
     ["put-entity", property("n", "Int32", ""), /an Int32 is/],
     ["put-entity", property("n", "Int64", "1.5"), /an Int64 is/],
@@ -143,19 +73,103 @@ test("changes: fields that are missing, twice or not of their type are refused b
     [
       "put-entity",
       { properties: [...property("n", "String", "").properties, ...property("n", "String", "").properties] },
-      /n is there twice/,
+      /"n" is there twice/,
     ],
     ["put-entity", { partitionKey: undefined }, /no partitionKey/],
     ["commit-blob", { upload: "../x" }, /32 hexadecimal digits/],
     ["commit-blob", { count: 50_001 }, /count is a whole number/],
-    ["make-sas", { hours: 9_000 }, /whole hours/],
-    ["make-sas", { hours: 0.5 }, /whole hours/],
+    ["commit-blob", { count: null, replace: true }, /count is a whole number/],
+    ["commit-blob", { count: "", replace: true }, /count is a whole number/],
+    ["commit-blob", { count: [], replace: true }, /count is a whole number/],
+    ["set-metadata", { pairs: [null] }, /no name: load the page again/],
+    ["set-metadata", { pairs: [{ name: {}, value: "" }] }, /no name: load the page again/],
+    ["set-tags", { pairs: [{ name: "a", value: {} }] }, /no value: load the page again/],
+    ["set-tags", { pairs: { length: 1 } }, /no list pairs/],
+    ["set-metadata", { pairs: [{ name: "a b", value: "" }] }, /name in metadata has no spaces/],
+    ["set-metadata", { pairs: [{ name: "a", value: "\u{9b}ä\n" }] }, /value in metadata has one line/],
+    ["put-entity", { properties: [null] }, /no name: load the page again/],
+    ["put-entity", property("n", "String", {} as string), /no value: load the page again/],
+    ["put-entity", property("n", "Edm.Null", ""), /which the service does not know/],
+    ["put-entity", property("__proto__", "String", "x"), /can't be named "__proto__"/],
+    ["put-entity", property("n@odata.type", "String", "Edm.Int64"), /choose another name/],
+    ["put-entity", { properties: Array.from({ length: 50_000 }, (_, at) => property(`n${at}`, "", "").properties[0]) }, /too many/],
+    ["make-sas", { hours: 9_000 }, /hours is a whole number/],
+    ["make-sas", { hours: 0.5 }, /hours is a whole number/],
+    ["make-sas", { hours: true }, /hours is a whole number/],
+    ["make-sas", { container: "c" }, /one table, queue or container/],
+    ["make-sas", { permissions: "z" }, /letters of raud/],
+    ["make-sas", { table: undefined, container: "c", permissions: "z" }, /Invalid permission: z/],
   ] as const) {
-    const { status, body } = await send(`/api/${path}`, session, JSON.stringify({ ...fields, ...some }));
+    const { status, body } = await send(`/api/${path}`, session, JSON.stringify({ ...fieldsFor(`/api/${path}`), ...some }));
     assert.equal(status, 503);
     assert.match((JSON.parse(String(body)) as { readonly message: string }).message, words);
   }
   for (const body of ["", "[]", "null", "{"]) assert.equal((await send("/api/delete-blob", session, body)).status, 400);
   assert.equal((await send("/api/put-message", session, JSON.stringify({ text: "x".repeat(5 * 1_024 * 1_024) }))).status, 413);
   assert.deepEqual(calls, []);
+});
+
+test("changes: no content is in the audit log, whatever fails; refused ones are, with how long a signature would last", async () => {
+  const { send, signIn, audited } = world();
+  const session = await signIn("data");
+  for (const some of [
+    { properties: [{ name: "n", type: "Int32", value: "content".repeat(1_000) }] },
+    { properties: [{ name: "n", type: "content", value: "" }] },
+  ])
+    await send("/api/put-entity", session, JSON.stringify({ ...fields, ...some }));
+  await send("/api/set-metadata", session, JSON.stringify({ ...fields, pairs: [{ name: "content", value: "content\n" }] }));
+  await send("/api/make-sas", session, JSON.stringify({ ...fieldsFor("/api/make-sas"), hours: 8_760, permissions: "r" }));
+  for (const body of ["{", JSON.stringify({ text: "x".repeat(5 * 1_024 * 1_024) })]) await send("/api/put-message", session, body);
+  assert.ok(!audited.join().includes("content"), audited.join("\n"));
+  assert.deepEqual(
+    audited.map((line) => line.slice("session-1 ".length).split(" {")[0]),
+    [
+      ...["put entity", "put entity", "set metadata"].map((what) => `${what}: failed: a field is missing or wrong`),
+      ...["make sas: done", "put message: refused", "put message: refused"],
+    ],
+  );
+  assert.match(audited[3] ?? "", /"permissions":"r","hours":8760/);
+});
+
+test("changes: one whose connection to the service was lost may have been made", async () => {
+  const { send, signIn, audited } = world(Object.assign(new Error("socket hang up"), { code: "REQUEST_SEND_ERROR" }));
+  await send("/api/clear-queue", await signIn("data"), JSON.stringify(fields));
+  assert.match(audited[0] ?? "", /clear queue: unknown: the connection to the service was lost/);
+});
+
+test("changes: one that comes whole only after sign-out is not made", async () => {
+  const { send, signIn, calls, audited } = world();
+  const session = await signIn("data");
+  const rest = Promise.withResolvers<void>();
+  const answer = send(
+    "/api/clear-queue",
+    session,
+    (async function* () {
+      await rest.promise;
+      yield Buffer.from(JSON.stringify(fields));
+    })(),
+  );
+  assert.equal((await send("/api/sign-out", session, "")).status, 200);
+  rest.resolve();
+  assert.equal((await answer).status, 401);
+  assert.deepEqual(calls, []);
+  assert.ok(audited.some((line) => line.startsWith("session-1 clear queue: refused")));
+});
+
+test("changes: sixteen bodies are read at once, each for 30 s; lists are answered meanwhile", async ({ mock }) => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const { send, signIn, calls } = world();
+  const session = await signIn("data");
+  const stalls = (): AsyncIterable<Uint8Array> => ({ [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => {}) }) });
+  const begin = () => send("/api/clear-queue", session, stalls());
+  const waiting = Promise.all(Array.from({ length: 16 }, begin));
+  assert.equal((await send("/api/clear-queue", session, JSON.stringify(fields))).status, 503);
+  assert.match(String((await send("/api/accounts", session, "", "GET")).body), /not in this test/);
+  mock.timers.tick(30_000);
+  assert.deepEqual(
+    (await waiting).map(({ status }) => status),
+    Array.from({ length: 16 }, () => 413),
+  );
+  assert.deepEqual(calls, []);
+  assert.equal((await send("/api/clear-queue", session, JSON.stringify(fields))).status, 200);
 });

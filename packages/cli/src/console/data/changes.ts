@@ -7,9 +7,8 @@
  */
 import type { BlobClient } from "@azure/storage-blob";
 import type { QueueClient } from "@azure/storage-queue";
-import type { Named, Value } from "@stamp/console-page";
 import type { DataClients } from "./clients.ts";
-import { type Fields, listIn, textIn, wordIn } from "./fields.ts";
+import { FieldError, type Fields, listIn, textIn, wordIn } from "./fields.ts";
 import { makeSas } from "./sas.ts";
 import { commitBlob } from "./uploads.ts";
 
@@ -31,32 +30,39 @@ export const changes: Readonly<Record<string, Change>> = {
   "/api/make-sas": makeSas,
 };
 
-/** Fields that say which thing is changed, in the order of the audit log. */
-const places = ["account", "container", "table", "queue", "name", "partitionKey", "rowKey", "permissions"];
+/** Fields that say which thing is changed, and how far the change goes, in the order of the audit log. */
+const places = ["account", "container", "table", "queue", "name", "partitionKey", "rowKey", "permissions", "hours", "replace", "removed"];
 
 /** No name of a thing is longer. What a page sends beyond that is not logged. */
 const placeMax = 1_024;
 
 /** Returns the thing that is changed, for the audit log. */
 export function targetOf(fields: Fields): Fields {
-  const entries = places.flatMap((place) => {
+  const entries = places.flatMap((place): [string, unknown][] => {
     const value = fields[place];
-    return typeof value === "string" ? [[place, value.slice(0, placeMax)]] : [];
+    if (typeof value === "string") return [[place, value.slice(0, placeMax)]];
+    return typeof value === "number" || typeof value === "boolean" ? [[place, value]] : [];
   });
   return Object.fromEntries(entries);
 }
+
+/** Metadata of 8 KiB has no more names, each of which has a character at least. */
+const pairsMax = 4_096;
 
 /** Pairs as an object of the SDK. Throws if two have one name, of which the SDK would keep the last. */
 function recordIn(fields: Fields, isSame: (name: string) => string): Record<string, string> {
   const record: Record<string, string> = Object.create(null);
   const known = new Set<string>();
-  for (const { name, value } of listIn<Named>(fields, "pairs")) {
-    if (known.has(isSame(name))) throw new Error(`${name} is there twice: take one out`);
+  for (const { name, value } of listIn(fields, "pairs", ["name", "value"], pairsMax)) {
+    if (known.has(isSame(name))) throw new FieldError(`${shown(name)} is there twice: take one out`);
     known.add(isSame(name));
     record[name] = value;
   }
   return record;
 }
+
+/** A text in the words of an error, at most 100 characters of it. */
+const shown = (text: string): string => JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
 
 const blobIn = (clients: DataClients, fields: Fields): Promise<BlobClient> =>
   clients.blob(wordIn(fields, "account"), wordIn(fields, "container"), wordIn(fields, "name"));
@@ -77,6 +83,12 @@ async function undeleteBlob(clients: DataClients, fields: Fields, abortSignal: A
 
 async function setMetadata(clients: DataClients, fields: Fields, abortSignal: AbortSignal): Promise<object> {
   const metadata = recordIn(fields, (name) => name.toLowerCase());
+  for (const [name, value] of Object.entries(metadata)) {
+    // Both become a header.
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name))
+      throw new FieldError(`a name in metadata has no spaces and only ASCII: write ${shown(name)} so, or use a tag`);
+    if (!/^[ -~]*$/.test(value)) throw new FieldError(`a value in metadata has one line and only ASCII: write that of ${shown(name)} so`);
+  }
   await (await blobIn(clients, fields)).setMetadata(metadata, { abortSignal, ...asShown(fields) });
   return {};
 }
@@ -91,15 +103,22 @@ async function setTags(clients: DataClients, fields: Fields, abortSignal: AbortS
 
 const tableIn = (clients: DataClients, fields: Fields) => clients.table(wordIn(fields, "account"), wordIn(fields, "table"));
 
+/** The service takes no more. */
+const propertiesMax = 252;
+/** Names that the SDK takes for something else than a property of the person's, or drops without a word. */
+const namesOfSdk = ["partitionkey", "rowkey", "timestamp", "etag", "__proto__", ""];
+
 /** Without an ETag the entity is new. `removed`: the person took a property out, so that the others take the place of all. */
 async function putEntity(clients: DataClients, fields: Fields, abortSignal: AbortSignal): Promise<object> {
   const table = await tableIn(clients, fields);
-  const properties = listIn<Value & { readonly name: string }>(fields, "properties");
-  const names = properties.map(({ name }) => name);
-  for (const name of names) {
-    if (["partitionkey", "rowkey", "timestamp", "etag", ""].includes(name.toLowerCase()) || name.startsWith("odata."))
-      throw new Error(`a property can't be named ${JSON.stringify(name)}: choose another name`);
-    if (names.indexOf(name) !== names.lastIndexOf(name)) throw new Error(`${name} is there twice: take one out`);
+  const properties = listIn(fields, "properties", ["name", "type", "value"], propertiesMax);
+  const known = new Set<string>();
+  for (const { name } of properties) {
+    // "a@odata.type" would be the type of "a".
+    if (namesOfSdk.includes(name.toLowerCase()) || name.startsWith("odata.") || name.includes("@"))
+      throw new FieldError(`a property can't be named ${shown(name)}: choose another name`);
+    if (known.has(name)) throw new FieldError(`${shown(name)} is there twice: take one out`);
+    known.add(name);
   }
   const entity = {
     ...Object.fromEntries(properties.map(({ name, type, value }) => [name, typedFor(name, type, value)])),
@@ -112,9 +131,11 @@ async function putEntity(clients: DataClients, fields: Fields, abortSignal: Abor
   return {};
 }
 
+const passedOn = ["String", "Int64", "DateTime", "Guid", "Binary"];
+
 /** Value as the SDK sends it with its type. Throws if the text is none of the type. The service looks at what is passed on as text. */
 function typedFor(name: string, type: string, value: string): unknown {
-  const wrong = (expected: string): Error => new Error(`${name} is ${JSON.stringify(value)}: ${expected}`);
+  const wrong = (expected: string): Error => new FieldError(`${shown(name)} is ${shown(value)}: ${expected}`);
   if (type === "Boolean") {
     if (value !== "true" && value !== "false") throw wrong("a Boolean is true or false");
     return { type, value: value === "true" };
@@ -131,6 +152,7 @@ function typedFor(name: string, type: string, value: string): unknown {
     if (value.trim() === "" || !Number.isFinite(number)) throw wrong("a Double is a number, NaN, Infinity or -Infinity");
     return { type, value: number };
   }
+  if (!passedOn.includes(type)) throw new FieldError(`${shown(name)} has the type ${shown(type)}, which the service does not know`);
   return { type, value };
 }
 

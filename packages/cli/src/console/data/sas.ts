@@ -1,6 +1,6 @@
 /** Makes URLs with a shared access signature. The key of the account stays here. */
 import type { DataClients } from "./clients.ts";
-import { type Fields, wordIn } from "./fields.ts";
+import { FieldError, type Fields, wholeIn, wordIn } from "./fields.ts";
 
 const hoursMax = 24 * 365;
 
@@ -8,14 +8,18 @@ const hoursMax = 24 * 365;
 export async function makeSas(clients: DataClients, fields: Fields): Promise<object> {
   const account = wordIn(fields, "account");
   const permissions = wordIn(fields, "permissions");
-  const hours = Number(fields.hours);
-  if (!Number.isInteger(hours) || hours < 1 || hours > hoursMax) throw new Error(`a signature lasts 1 to ${hoursMax} whole hours`);
+  const hours = wholeIn(fields, "hours", 1, hoursMax);
+  const kinds = ["table", "queue", "container"].filter((kind) => fields[kind] !== undefined);
+  if (kinds.length !== 1) throw new FieldError("a signature is for one table, queue or container: load the page again");
   const expiresOn = new Date(Date.now() + hours * 3_600_000);
-  if (typeof fields.table === "string")
-    return { url: await clients.tableSas(account, fields.table, permissions, expiresOn), expiresMs: expiresOn.getTime() };
-  const url = typeof fields.queue === "string" ? await queueSas() : await blobSas();
+  const url = await { table: tableSas, queue: queueSas, container: blobSas }[kinds[0] as "table"]();
   return { url, expiresMs: expiresOn.getTime() };
 
+  async function tableSas(): Promise<string> {
+    // The SDK of tables has no letters, and a signature without permissions would be made without a word.
+    if (!/^[raud]+$/.test(permissions)) throw new FieldError("permissions of a table are letters of raud: r, a, u, d");
+    return clients.tableSas(account, wordIn(fields, "table"), permissions, expiresOn);
+  }
   async function queueSas(): Promise<string> {
     const { QueueSASPermissions } = await import("@azure/storage-queue");
     const queue = (await clients.queues(account)).getQueueClient(wordIn(fields, "queue"));

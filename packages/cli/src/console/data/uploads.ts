@@ -5,7 +5,7 @@
 import { Readable } from "node:stream";
 import type { BlockBlobClient } from "@azure/storage-blob";
 import type { DataClients } from "./clients.ts";
-import { type Fields, wordIn } from "./fields.ts";
+import { FieldError, type Fields, wholeIn, wordIn } from "./fields.ts";
 
 /** Bytes of a block, which the page chooses: at most what the service takes. */
 const blockBytesMax = 100 * 1_024 * 1_024;
@@ -17,13 +17,7 @@ const blockId = (upload: string, number: number): string => Buffer.from(`${uploa
 function uploadIn(fields: Fields): string {
   const upload = wordIn(fields, "upload");
   if (/^[0-9a-f]{32}$/.test(upload)) return upload;
-  throw new Error("the name of an upload is 32 hexadecimal digits");
-}
-
-function countIn(fields: Fields, name: string, max: number): number {
-  const count = Number(fields[name]);
-  if (Number.isInteger(count) && count >= 0 && count <= max) return count;
-  throw new Error(`${name} is a whole number up to ${max}`);
+  throw new FieldError("the name of an upload is 32 hexadecimal digits");
 }
 
 async function blobIn(clients: DataClients, fields: Fields): Promise<BlockBlobClient> {
@@ -54,15 +48,15 @@ export async function putBlock(
   bytes: number,
   abortSignal: AbortSignal,
 ): Promise<void> {
-  const [upload, number] = [uploadIn(fields), countIn(fields, "number", blocksMax - 1)];
-  if (!Number.isInteger(bytes) || bytes < 1 || bytes > blockBytesMax) throw new Error(`a block has 1 to ${blockBytesMax} bytes`);
+  const [upload, number] = [uploadIn(fields), wholeIn(fields, "number", 0, blocksMax - 1)];
+  if (!Number.isInteger(bytes) || bytes < 1 || bytes > blockBytesMax) throw new FieldError(`a block has 1 to ${blockBytesMax} bytes`);
   const blob = await blobIn(clients, fields);
   await blob.stageBlock(blockId(upload, number), Readable.from(body, { objectMode: false }), bytes, { abortSignal });
 }
 
 /** Puts the blocks together. Without `replace` a blob that is there stays, and the call fails. */
 export async function commitBlob(clients: DataClients, fields: Fields, abortSignal: AbortSignal): Promise<object> {
-  const [upload, count] = [uploadIn(fields), countIn(fields, "count", blocksMax)];
+  const [upload, count] = [uploadIn(fields), wholeIn(fields, "count", 0, blocksMax)];
   const { contentType, replace } = fields;
   const ids = Array.from({ length: count }, (_, number) => blockId(upload, number));
   await (await blobIn(clients, fields)).commitBlockList(ids, {

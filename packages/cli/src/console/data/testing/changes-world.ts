@@ -1,0 +1,81 @@
+/** The console's handler, with clients that record which calls of the SDK reach them. For tests. */
+import type { HttpRequest, HttpResponse } from "@stamp/ports";
+import { consoleHandler } from "../../console-handler.ts";
+import { LiveStamp } from "../../live-stamp.ts";
+import { type ConsoleRole, Sessions } from "../../sessions.ts";
+import type { DataClients } from "../clients.ts";
+
+const host = "127.0.0.1:10010";
+const origin = `http://${host}`;
+
+/** `fail`: what every call of the SDK throws. */
+export function world(fail?: Error) {
+  const calls: string[] = [];
+  const audited: string[] = [];
+  const call =
+    (name: string, told: object = {}) =>
+    async (...args: readonly unknown[]): Promise<object> => {
+      calls.push(`${name} ${JSON.stringify(args.map((each) => ((each as { abortSignal?: unknown })?.abortSignal ? "options" : each)))}`);
+      if (fail !== undefined) throw fail;
+      return told;
+    };
+  const blob = {
+    delete: call("delete"),
+    undelete: call("undelete"),
+    setMetadata: call("setMetadata"),
+    setTags: call("setTags"),
+    getBlockBlobClient: () => ({ commitBlockList: call("commitBlockList"), stageBlock: call("stageBlock") }),
+  };
+  const table = { createEntity: call("createEntity"), updateEntity: call("updateEntity"), deleteEntity: call("deleteEntity") };
+  const message = { messageId: "1", popReceipt: "2", messageText: "text" };
+  const queue = {
+    sendMessage: call("sendMessage"),
+    receiveMessages: call("receiveMessages", { receivedMessageItems: [message] }),
+    deleteMessage: call("deleteMessage"),
+    clearMessages: call("clearMessages"),
+  };
+  const none = (): Promise<never> => Promise.reject(new Error("not in this test"));
+  const clients: DataClients = {
+    accounts: none,
+    blobs: none,
+    blob: async () => blob as never,
+    queues: async () => ({ getQueueClient: () => queue }) as never,
+    tables: none,
+    table: async () => table as never,
+    tableSas: async () => "http://x/y?sig=secret",
+  };
+  let made = 0;
+  const sessions = new Sessions(
+    () => 0,
+    () => `token-${++made}`,
+  );
+  const live = new LiveStamp({ ask: none, wallMs: () => 1, sleep: async () => {} });
+  const handler = consoleHandler({
+    ...{ files: new Map(), sessions, live, clients, lists: { find: () => undefined }, signal: new AbortController().signal },
+    audit: (who, what, result, target) => audited.push(`${who} ${what}: ${result} ${JSON.stringify(target ?? {})}`),
+  });
+  const send = (
+    target: string,
+    headers: Record<string, string>,
+    body: string | HttpRequest["body"],
+    method = "POST",
+  ): Promise<HttpResponse> =>
+    Promise.resolve(
+      handler({
+        ...{ method, target, headers: { host, "content-length": String(typeof body === "string" ? body.length : 1), ...headers } },
+        ...{ remoteAddress: "127.0.0.1", secure: false, signal: new AbortController().signal },
+        body: typeof body === "string" ? piecesOf(body) : body,
+      } satisfies HttpRequest),
+    );
+  const signIn = async (role: ConsoleRole): Promise<Record<string, string>> => {
+    const { headers, body } = await send("/api/sign-in", { origin }, sessions.makeLink(role));
+    const { key } = JSON.parse(String(body)) as { readonly key: string };
+    audited.length = 0;
+    return { origin, cookie: String(headers["Set-Cookie"]).split(";")[0] ?? "", "x-stamp-key": key };
+  };
+  return { send, signIn, calls, audited };
+}
+
+async function* piecesOf(text: string): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(text);
+}
