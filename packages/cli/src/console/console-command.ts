@@ -8,10 +8,10 @@ import { inWords, NodeClock, NodeRandom, serveHttp } from "@stamp/ports-node";
 import type { Command } from "commander";
 import { CommandError, configOf, root, withConfig } from "../context.ts";
 import { gather } from "../health/gather.ts";
-import { auditPrefix } from "../logs/log-entry.ts";
-import { say, warn } from "../say.ts";
+import { say } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { kindOf, oneOf } from "../values.ts";
+import { auditLog } from "./audit-log.ts";
 import { type ConsoleParts, consoleHandler } from "./console-handler.ts";
 import { dataClients } from "./data/clients.ts";
 import { listsOf } from "./lists.ts";
@@ -106,26 +106,17 @@ function sinceNow(): () => number {
   return () => performance.now() - startMs;
 }
 
-/** Number of refused attempts in the audit log of one console. It has a bound, because any program of this machine can make attempts. */
-const refusedMax = 1_000;
-
-/** Lines of JSON in the folder of the logs, where `stamp logs` finds them; on standard error where the stamp has no folder here. */
+/** On standard error where the stamp has no folder here. */
 function auditOf(config: ClusterConfig): ConsoleParts["audit"] {
   const folder = composeCluster() === undefined ? new DataFolder(config.dataDir).logs : undefined;
-  const path = folder === undefined ? undefined : join(folder, "console.log");
-  let refused = 0;
-  return (who, what, result, target) => {
-    if (result === "refused" && ++refused > refusedMax) return;
-    const head = { level: "info", time: new Date().toISOString(), name: "console", msg: `${auditPrefix}${what}`, who, result };
-    const line = `${JSON.stringify(target === undefined ? head : { ...head, target })}\n`;
-    try {
-      if (path === undefined) process.stderr.write(line);
-      else {
-        mkdirSync(dirname(path), { recursive: true });
-        appendFileSync(path, line, { mode: 0o600 });
-      }
-    } catch (error) {
-      warn(`stamp: the audit log can't be written: ${inWords(error)}`);
-    }
+  const append = (text: string): void => {
+    const path = join(folder ?? "", "console.log");
+    mkdirSync(dirname(path), { recursive: true });
+    appendFileSync(path, text, { mode: 0o600 });
   };
+  return auditLog({
+    append: folder === undefined ? undefined : append,
+    warn: (text) => process.stderr.write(text),
+    wallMs: () => Date.now(),
+  });
 }
