@@ -162,9 +162,8 @@ async function deleteEntity(clients: DataClients, fields: Fields, abortSignal: A
   return {};
 }
 
-async function queueIn(clients: DataClients, fields: Fields): Promise<QueueClient> {
-  return (await clients.queues(wordIn(fields, "account"))).getQueueClient(wordIn(fields, "queue"));
-}
+const queueIn = (clients: DataClients, fields: Fields): Promise<QueueClient> =>
+  clients.queue(wordIn(fields, "account"), wordIn(fields, "queue"));
 
 async function putMessage(clients: DataClients, fields: Fields, abortSignal: AbortSignal): Promise<object> {
   await (await queueIn(clients, fields)).sendMessage(textIn(fields, "text"), { abortSignal });

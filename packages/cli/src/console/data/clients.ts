@@ -3,8 +3,8 @@
  * request, so that a key that was rotated ends at once; it stays in this process, and the page never sees it.
  */
 import type { TableClient, TableServiceClient } from "@azure/data-tables";
-import type { BlobClient, BlobServiceClient } from "@azure/storage-blob";
-import type { QueueServiceClient } from "@azure/storage-queue";
+import type { BlobClient, BlobServiceClient, ContainerClient } from "@azure/storage-blob";
+import type { QueueClient, QueueServiceClient } from "@azure/storage-queue";
 import { type Account, Accounts } from "@stamp/wire";
 import { type ServiceUrls, urlsOf } from "../../accounts/endpoints.ts";
 import type { Transport } from "../../running.ts";
@@ -14,12 +14,15 @@ const accountsInPage = 500;
 /** A person waits: an attempt that fails is told, and made again by the person. */
 const retryOptions = { maxTries: 1 } as const;
 
+/** Functions that take the name of a container, queue or table throw if nothing can have it: the SDKs would ask for something else. */
 export interface DataClients {
   accounts(after: string): Promise<{ readonly accounts: readonly Account[]; readonly nextMarker: string }>;
   blobs(account: string): Promise<BlobServiceClient>;
+  container(account: string, name: string): Promise<ContainerClient>;
   /** Throws if the name has "." or ".." between slashes: the SDK would ask for another blob. */
   blob(account: string, container: string, name: string): Promise<BlobClient>;
   queues(account: string): Promise<QueueServiceClient>;
+  queue(account: string, name: string): Promise<QueueClient>;
   tables(account: string): Promise<TableServiceClient>;
   table(account: string, name: string): Promise<TableClient>;
   /** URL of a table with a signature. `permissions`: letters of raud, e.g. "ra". */
@@ -49,6 +52,15 @@ export function dataClients(stamp: () => StampNow): DataClients {
     const sdk = await import("@azure/storage-blob");
     return new sdk.BlobServiceClient(urls.blob, new sdk.StorageSharedKeyCredential(account, key), { retryOptions });
   }
+  async function containerOf(account: string, name: string): Promise<ContainerClient> {
+    const plain = plainName("container", name);
+    return (await blobService(account)).getContainerClient(plain);
+  }
+  async function queueService(account: string): Promise<QueueServiceClient> {
+    const { key, urls } = await opened(account);
+    const sdk = await import("@azure/storage-queue");
+    return new sdk.QueueServiceClient(urls.queue, new sdk.StorageSharedKeyCredential(account, key), { retryOptions });
+  }
   return {
     async accounts(after) {
       const { transport, manager } = stamp();
@@ -61,12 +73,13 @@ export function dataClients(stamp: () => StampNow): DataClients {
     async blob(account, container, name) {
       if (name.split("/").some((part) => part === "." || part === ".."))
         throw new Error(`no blob is named ${JSON.stringify(name)}: services of Azure resolve "." and ".." in names`);
-      return (await blobService(account)).getContainerClient(container).getBlobClient(name);
+      return (await containerOf(account, container)).getBlobClient(name);
     },
-    async queues(account) {
-      const { key, urls } = await opened(account);
-      const sdk = await import("@azure/storage-queue");
-      return new sdk.QueueServiceClient(urls.queue, new sdk.StorageSharedKeyCredential(account, key), { retryOptions });
+    container: containerOf,
+    queues: queueService,
+    async queue(account, name) {
+      const plain = plainName("queue", name);
+      return (await queueService(account)).getQueueClient(plain);
     },
     async tables(account) {
       const { key, urls } = await opened(account);
@@ -74,19 +87,27 @@ export function dataClients(stamp: () => StampNow): DataClients {
       return new sdk.TableServiceClient(urls.table, new sdk.AzureNamedKeyCredential(account, key), tableOptions);
     },
     async table(account, name) {
+      const plain = plainName("table", name);
       const { key, urls } = await opened(account);
       const sdk = await import("@azure/data-tables");
-      return new sdk.TableClient(urls.table, name, new sdk.AzureNamedKeyCredential(account, key), tableOptions);
+      return new sdk.TableClient(urls.table, plain, new sdk.AzureNamedKeyCredential(account, key), tableOptions);
     },
     async tableSas(account, name, permissions, expiresOn) {
+      const plain = plainName("table", name);
       const { key, urls } = await opened(account);
       const sdk = await import("@azure/data-tables");
       const has = (letter: string): boolean => permissions.includes(letter);
       const may = { query: has("r"), add: has("a"), update: has("u"), delete: has("d") };
-      const sas = sdk.generateTableSas(name, new sdk.AzureNamedKeyCredential(account, key), { permissions: may, expiresOn });
-      return `${urls.table.replace(/\/$/, "")}/${name}?${sas}`;
+      const sas = sdk.generateTableSas(plain, new sdk.AzureNamedKeyCredential(account, key), { permissions: may, expiresOn });
+      return `${urls.table.replace(/\/$/, "")}/${plain}?${sas}`;
     },
   };
+}
+
+/** Letters, digits, "-" and "$" pass all SDKs unchanged. Whether a name has the rest of its form says the service. */
+function plainName(kind: string, name: string): string {
+  if (/^[\w$-]{1,63}$/.test(name)) return name;
+  throw new Error(`no ${kind} is named ${JSON.stringify(name.slice(0, 100))}: choose one of the list`);
 }
 
 const tableOptions = { allowInsecureConnection: true, retryOptions: { maxRetries: 0 } } as const;

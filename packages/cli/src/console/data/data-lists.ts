@@ -82,9 +82,9 @@ async function containers(clients: DataClients, query: URLSearchParams, abortSig
 }
 
 async function blobs(clients: DataClients, query: URLSearchParams, abortSignal: AbortSignal): Promise<Page<BlobRow>> {
-  const service = await clients.blobs(fieldIn(query, "account"));
+  const container = await clients.container(fieldIn(query, "account"), fieldIn(query, "container"));
   const prefix = query.get("prefix") ?? "";
-  const listed = service.getContainerClient(fieldIn(query, "container")).listBlobsByHierarchy("/", {
+  const listed = container.listBlobsByHierarchy("/", {
     abortSignal,
     includeDeleted: query.get("deleted") === "yes",
     ...(prefix === "" ? {} : { prefix }),
@@ -188,10 +188,8 @@ async function queues(clients: DataClients, query: URLSearchParams, abortSignal:
 
 /** The messages at the front, which stay there: nothing is taken, and no count of dequeues rises. */
 async function messages(clients: DataClients, query: URLSearchParams, abortSignal: AbortSignal): Promise<Page<MessageRow>> {
-  const service = await clients.queues(fieldIn(query, "account"));
-  const { peekedMessageItems } = await service
-    .getQueueClient(fieldIn(query, "queue"))
-    .peekMessages({ abortSignal, numberOfMessages: messagesMax });
+  const queue = await clients.queue(fieldIn(query, "account"), fieldIn(query, "queue"));
+  const { peekedMessageItems } = await queue.peekMessages({ abortSignal, numberOfMessages: messagesMax });
   const items = peekedMessageItems.map(({ messageId, messageText, dequeueCount, insertedOn, expiresOn }) => ({
     id: messageId,
     text: messageText,

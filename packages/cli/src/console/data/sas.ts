@@ -22,7 +22,7 @@ export async function makeSas(clients: DataClients, fields: Fields): Promise<obj
   }
   async function queueSas(): Promise<string> {
     const { QueueSASPermissions } = await import("@azure/storage-queue");
-    const queue = (await clients.queues(account)).getQueueClient(wordIn(fields, "queue"));
+    const queue = await clients.queue(account, wordIn(fields, "queue"));
     return queue.generateSasUrl({ permissions: QueueSASPermissions.parse(permissions), expiresOn });
   }
   async function blobSas(): Promise<string> {
@@ -32,7 +32,7 @@ export async function makeSas(clients: DataClients, fields: Fields): Promise<obj
       const blob = await clients.blob(account, container, wordIn(fields, "name"));
       return blob.generateSasUrl({ permissions: sdk.BlobSASPermissions.parse(permissions), expiresOn });
     }
-    const client = (await clients.blobs(account)).getContainerClient(container);
+    const client = await clients.container(account, container);
     return client.generateSasUrl({ permissions: sdk.ContainerSASPermissions.parse(permissions), expiresOn });
   }
 }
