@@ -79,6 +79,12 @@ export interface BlobPath {
   readonly name: string;
 }
 
+/** A block of a file: its place, counted from 0, and the first 24 hexadecimal digits of the SHA-256 digest of its bytes. */
+export interface Block {
+  readonly number: number;
+  readonly digest: string;
+}
+
 /** Questions about data. `data-source.ts` asks over HTTP. */
 export interface DataSource {
   accounts(after: string): Promise<Page<AccountRow>>;
@@ -94,10 +100,10 @@ export interface DataSource {
   messages(account: string, queue: string): Promise<Page<MessageRow>>;
   /** Changes something. Returns what the service told, by name. */
   change(what: Change, fields: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>>;
-  /** Numbers of an upload's blocks that have arrived. */
-  blocks(path: BlobPath, upload: string): Promise<readonly number[]>;
+  /** Blocks of an upload that have arrived. */
+  blocks(path: BlobPath, upload: string): Promise<readonly Block[]>;
   /** Sends one block. */
-  putBlock(path: BlobPath, upload: string, number: number, bytes: Blob, signal: AbortSignal): Promise<void>;
+  putBlock(path: BlobPath, upload: string, block: Block, bytes: Blob, signal: AbortSignal): Promise<void>;
 }
 
 export type Change =

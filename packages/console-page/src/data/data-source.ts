@@ -1,7 +1,7 @@
 /** Asks the console about data, over HTTP. */
 
 import { answerOf, page } from "../source.ts";
-import type { BlobDetails, BlobPath, DataSource, Preview } from "./data-model.ts";
+import type { BlobDetails, BlobPath, Block, DataSource, Preview } from "./data-model.ts";
 
 async function preview(path: BlobPath): Promise<Preview> {
   const answer = await answerOf("/api/preview", { ...path });
@@ -42,8 +42,8 @@ export const dataSource: DataSource = {
   messages: (account, queue) => page("/api/messages", { account, queue }),
   change: async (what, fields) => (await (await answerOf(`/api/${what}`, {}, changing(fields))).json()) as Record<string, unknown>,
   blocks: async (path, upload) =>
-    ((await (await answerOf("/api/blocks", { ...path, upload })).json()) as { readonly numbers: readonly number[] }).numbers,
-  async putBlock(path, upload, number, bytes, signal) {
-    await answerOf("/api/put-block", { ...path, upload, number: String(number) }, { method: "POST", body: bytes, signal });
+    ((await (await answerOf("/api/blocks", { ...path, upload })).json()) as { readonly blocks: readonly Block[] }).blocks,
+  async putBlock(path, upload, { number, digest }, bytes, signal) {
+    await answerOf("/api/put-block", { ...path, upload, digest, number: String(number) }, { method: "POST", body: bytes, signal });
   },
 };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { DataSource } from "./data-model.ts";
+import type { Block, DataSource } from "./data-model.ts";
 import { begin, blockBytesOf, goOn, remove, uploads } from "./uploads.ts";
 
 const mebibyte = 1_024 * 1_024;
@@ -11,24 +11,31 @@ function service() {
   const blocks = new Map<string, Uint8Array>();
   const sent: number[] = [];
   let blob: { readonly bytes: number; readonly contentType: unknown } | undefined;
+  let content = Buffer.alloc(0);
   let refuses: Error | undefined;
   const source = {
     blocks: async (_path: unknown, upload: string) =>
-      [...blocks.keys()].filter((id) => id.startsWith(upload)).map((id) => Number(id.split(" ")[1])),
-    putBlock: async (_path: unknown, upload: string, number: number, bytes: Blob) => {
+      [...blocks.keys()].flatMap((id) => {
+        const [of, number, digest] = id.split(" ");
+        return of === upload ? [{ number: Number(number), digest }] : [];
+      }),
+    putBlock: async (_path: unknown, upload: string, { number, digest }: Block, bytes: Blob) => {
       if (refuses !== undefined) throw refuses;
       sent.push(number);
-      blocks.set(`${upload} ${number}`, await bytes.bytes());
+      blocks.set(`${upload} ${number} ${digest}`, await bytes.bytes());
     },
-    change: async (_what: string, { upload, count, replace, contentType }: Readonly<Record<string, unknown>>) => {
+    change: async (_what: string, { upload, digests, replace, contentType }: Readonly<Record<string, unknown>>) => {
       if (blob !== undefined && replace !== true) throw new Error("BlobAlreadyExists: it is there");
-      const parts = Array.from({ length: count as number }, (_, number) => blocks.get(`${upload} ${number}`) ?? assert.fail("no block"));
-      blob = { bytes: parts.reduce((sum, { length }) => sum + length, 0), contentType };
+      const parts = (digests as readonly string[]).map(
+        (digest, number) => blocks.get(`${upload} ${number} ${digest}`) ?? assert.fail("no block"),
+      );
+      content = Buffer.concat(parts);
+      blob = { bytes: content.length, contentType };
       blocks.clear();
       return {};
     },
   } as unknown as DataSource;
-  return { source, sent, blob: () => blob, refuse: (error: Error | undefined) => (refuses = error) };
+  return { source, sent, blob: () => blob, content: () => content, refuse: (error: Error | undefined) => (refuses = error) };
 }
 
 const until = async (is: () => boolean): Promise<void> => {
@@ -76,4 +83,97 @@ test("uploads: one that is stopped sends no more, and the same file chosen again
   await until(() => state() === "done");
   assert.deepEqual(sent, [0, 1, 2]);
   assert.equal(blob()?.bytes, 9 * mebibyte);
+});
+
+test("uploads: no block of another file with the same name, size and time of change gets into the blob", async () => {
+  const { source, content, sent, refuse } = service();
+  const fileOf = (byte: number): File => new File([new Uint8Array(9 * mebibyte).fill(byte)], "n", { lastModified: 0 });
+  const { putBlock } = source;
+  let passed = 0;
+  Object.assign(source, {
+    putBlock: (...args: Parameters<typeof putBlock>) => {
+      if (passed++ === 2) refuse(new Error("cut"));
+      return putBlock(...args);
+    },
+  });
+  begin(source, path, fileOf(1), () => {});
+  await until(() => state() === "waiting");
+  remove(uploads.value.at(-1)?.id ?? 0);
+  refuse(undefined);
+  begin(source, path, fileOf(2), () => {});
+  await until(() => ["done", "failed"].includes(state()));
+  assert.deepEqual(sent, [0, 1, 0, 1, 2]);
+  assert.ok(content().equals(Buffer.alloc(9 * mebibyte, 2)));
+});
+
+test("uploads: one that is stopped while the service is asked for its blocks makes no blob", async () => {
+  const { source } = service();
+  const answers: ((blocks: readonly Block[]) => void)[] = [];
+  const changes: unknown[] = [];
+  Object.assign(source, {
+    blocks: () => new Promise<readonly Block[]>((resolve) => answers.push(resolve)),
+    change: async (what: unknown) => changes.push(what),
+  });
+  // Two others hold their places: what comes behind them begins when the first has ended.
+  const ids = [1, 2, 3].map(() => {
+    begin(source, path, new File(["x"], "n"), () => {});
+    return uploads.value.at(-1)?.id ?? 0;
+  });
+  await until(() => answers.length === 3);
+  remove(ids[0] ?? 0);
+  const digest = Buffer.from(await crypto.subtle.digest("SHA-256", Buffer.from("x"))).toString("hex");
+  answers[0]?.([{ number: 0, digest: digest.slice(0, 24) }]);
+  begin(service().source, path, new File(["x"], "n"), () => {});
+  await until(() => state() === "done");
+  const begun = changes.length;
+  for (const answer of answers) answer([]);
+  await until(() => changes.length === begun + 2);
+  assert.equal(begun, 0);
+});
+
+test("uploads: three run at once; one that waits is taken away, and the next has its turn", async () => {
+  const { source } = service();
+  const answers: (() => void)[] = [];
+  const begun: string[] = [];
+  const { blocks } = source;
+  Object.assign(source, {
+    blocks: async (...args: Parameters<typeof blocks>) => {
+      begun.push(args[0].name);
+      await new Promise<void>((resolve) => answers.push(resolve));
+      return blocks(...args);
+    },
+    change: async () => ({}),
+  });
+  const done: string[] = [];
+  for (const name of ["a", "b", "c", "d", "e"]) begin(source, { ...path, name }, new File(["x"], name), () => done.push(name));
+  await until(() => begun.length >= 3);
+  assert.deepEqual(
+    uploads.value.slice(-5).map(({ state }) => state),
+    ["sending", "sending", "sending", "queued", "queued"],
+  );
+  remove(uploads.value.at(-2)?.id ?? 0);
+  answers[0]?.();
+  await until(() => begun.length === 4);
+  for (const answer of answers) answer();
+  await until(() => done.length === 4);
+  assert.deepEqual(
+    [begun.toSorted(), done.toSorted()],
+    [
+      ["a", "b", "c", "e"],
+      ["a", "b", "c", "e"],
+    ],
+  );
+});
+
+test("uploads: a file that can't be read any more says so at once", async () => {
+  const { source, sent, blob } = service();
+  for (const bytes of ["x", ""]) {
+    const file = new File([bytes], "n");
+    const read = () => Promise.reject(new DOMException("The requested file could not be read", "NotReadableError"));
+    Object.assign(file, { arrayBuffer: read, slice: () => ({ arrayBuffer: read }) });
+    begin(source, path, file, () => {});
+    await until(() => state() === "failed");
+    assert.match(uploads.value.at(-1)?.problem ?? "", /can't be read: The requested file.*choose it again/);
+  }
+  assert.deepEqual([sent, blob()], [[], undefined]);
 });

@@ -55,6 +55,7 @@ export function Uploads({ source, account, container, prefix, onDone }: UploadsP
 }
 
 const words: Readonly<Record<UploadState, string>> = {
+  queued: "waits for its turn",
   sending: "is sent",
   waiting: "was cut, and is tried again every second",
   done: "is there",

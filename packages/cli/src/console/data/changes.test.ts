@@ -5,11 +5,11 @@ import { world } from "./testing/changes-world.ts";
 
 const fields = {
   ...{ account: "acme", container: "c", table: "t", queue: "q", name: "n", etag: "e", pairs: [], partitionKey: "p", rowKey: "" },
-  ...{ properties: [], text: "content", upload: "0".repeat(32), count: 1, permissions: "r", hours: 1 },
+  ...{ properties: [], text: "content", upload: "0".repeat(32), digests: ["0".repeat(24)], permissions: "r", hours: 1 },
 };
 /** A signature is for one thing. */
 const fieldsFor = (path: string): object => (path === "/api/make-sas" ? { ...fields, container: undefined, queue: undefined } : fields);
-const block = `/api/put-block?${new URLSearchParams({ account: "acme", container: "c", name: "n", upload: "0".repeat(32), number: "0" })}`;
+const block = `/api/put-block?${new URLSearchParams({ account: "acme", container: "c", name: "n", upload: "0".repeat(32), digest: "0".repeat(24), number: "0" })}`;
 const paths = [...Object.keys(changes), block];
 
 test("changes: none without cookie, key, the console's own origin, POST, or the role; nothing reaches the service", async () => {
@@ -77,10 +77,10 @@ test("changes: fields that are missing, twice or not of their type are refused b
     ],
     ["put-entity", { partitionKey: undefined }, /no partitionKey/],
     ["commit-blob", { upload: "../x" }, /32 hexadecimal digits/],
-    ["commit-blob", { count: 50_001 }, /count is a whole number/],
-    ["commit-blob", { count: null, replace: true }, /count is a whole number/],
-    ["commit-blob", { count: "", replace: true }, /count is a whole number/],
-    ["commit-blob", { count: [], replace: true }, /count is a whole number/],
+    ["commit-blob", { digests: Array(50_001).fill("0".repeat(24)) }, /digests is a list/],
+    ["commit-blob", { digests: null, replace: true }, /digests is a list/],
+    ["commit-blob", { digests: "", replace: true }, /digests is a list/],
+    ["commit-blob", { digests: [null] }, /24 hexadecimal digits/],
     ["set-metadata", { pairs: [null] }, /no name: load the page again/],
     ["set-metadata", { pairs: [{ name: {}, value: "" }] }, /no name: load the page again/],
     ["set-tags", { pairs: [{ name: "a", value: {} }] }, /no value: load the page again/],
