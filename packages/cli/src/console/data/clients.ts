@@ -2,12 +2,13 @@
  * Clients of an account for the console: the official SDKs, as in any program. The account's key comes from the partition manager for each
  * request, so that a key that was rotated ends at once; it stays in this process, and the page never sees it.
  */
-import type { TableClient, TableServiceClient } from "@azure/data-tables";
+import type { TableClient, TableServiceClient, TableServiceClientOptions } from "@azure/data-tables";
 import type { BlobClient, BlobServiceClient, ContainerClient } from "@azure/storage-blob";
 import type { QueueClient, QueueServiceClient } from "@azure/storage-queue";
 import { type Account, Accounts } from "@stamp/wire";
 import { type ServiceUrls, urlsOf } from "../../accounts/endpoints.ts";
 import type { Transport } from "../../running.ts";
+import { typedDoubles } from "./doubles.ts";
 
 const callTimeoutMs = 3_000;
 const accountsInPage = 500;
@@ -110,4 +111,8 @@ function plainName(kind: string, name: string): string {
   throw new Error(`no ${kind} is named ${JSON.stringify(name.slice(0, 100))}: choose one of the list`);
 }
 
-const tableOptions = { allowInsecureConnection: true, retryOptions: { maxRetries: 0 } } as const;
+const tableOptions: TableServiceClientOptions = {
+  allowInsecureConnection: true,
+  retryOptions: { maxRetries: 0 },
+  additionalPolicies: typedDoubles,
+};
