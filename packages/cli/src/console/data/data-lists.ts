@@ -110,7 +110,8 @@ async function blob(clients: DataClients, query: URLSearchParams, abortSignal: A
   const client = await blobIn(clients, query);
   const properties = await client.getProperties({ abortSignal });
   const { tags } = (properties.tagCount ?? 0) > 0 ? await client.getTags({ abortSignal }) : { tags: {} };
-  const { contentLength, lastModified, createdOn, metadata } = properties;
+  const { contentLength, lastModified, createdOn } = properties;
+  const written = await writtenMetadata(clients, query, abortSignal);
   const shown: Readonly<Record<string, unknown>> = {
     "Kind of blob": properties.blobType,
     "Content type": properties.contentType,
@@ -129,16 +130,34 @@ async function blob(clients: DataClients, query: URLSearchParams, abortSignal: A
     "Legal hold": properties.legalHold === true ? "yes" : undefined,
   };
   return {
-    etag: properties.etag ?? "",
+    etag: written?.etag ?? properties.etag ?? "",
     bytes: contentLength ?? 0,
     modifiedMs: timeOf(lastModified),
     createdMs: timeOf(createdOn),
     properties: Object.entries(shown).flatMap(([name, value]) =>
       value === undefined || value === "" ? [] : [{ name, value: String(value) }],
     ),
-    metadata: pairsOf(metadata),
+    metadata: pairsOf(written?.metadata ?? properties.metadata),
     tags: pairsOf(tags),
   };
+}
+
+/**
+ * Metadata as it was written, and the ETag of that moment; undefined if no list has the blob. In headers the SDK makes names small and drops
+ * empty values: who edits one of the pairs would change the others.
+ */
+async function writtenMetadata(
+  clients: DataClients,
+  query: URLSearchParams,
+  abortSignal: AbortSignal,
+): Promise<{ readonly etag: string; readonly metadata: Record<string, string> } | undefined> {
+  const [container, name] = [await clients.container(fieldIn(query, "account"), fieldIn(query, "container")), fieldIn(query, "name")];
+  // A name comes before all longer ones that begin with it.
+  const listed = container.listBlobsFlat({ abortSignal, prefix: name, includeMetadata: true }).byPage({ maxPageSize: 1 });
+  const [first] = (await firstOf(listed))?.segment.blobItems ?? [];
+  if (first?.name !== name) return undefined;
+  const pairs = Object.entries(first.metadata ?? {}).filter(([, value]) => typeof value === "string");
+  return { etag: `"${first.properties.etag.replaceAll('"', "")}"`, metadata: Object.fromEntries(pairs) };
 }
 
 async function tables(clients: DataClients, query: URLSearchParams, abortSignal: AbortSignal): Promise<Page<{ readonly name: string }>> {
