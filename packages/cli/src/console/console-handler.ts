@@ -158,7 +158,7 @@ async function changeAnswer(
   }
 }
 
-/** A block may come slowly, and takes a place while it does. */
+/** A block may come slowly, and takes a place while it does. What is left of it after its time goes nowhere. */
 async function blockAnswer(
   request: HttpRequest,
   query: URLSearchParams,
@@ -168,11 +168,11 @@ async function blockAnswer(
   if (counts.blocks >= atOnceMax) return said(503, `${atOnceMax} uploads are under way: try again`);
   counts.blocks++;
   try {
-    const signal = AbortSignal.any([request.signal, AbortSignal.timeout(blockTimeoutMs)]);
-    await putBlock(clients, Object.fromEntries(query), request.body, Number(request.headers["content-length"]), signal);
-    return json(200, {});
-  } catch (error) {
-    return said(503, reasonOf(error));
+    return await inTime(async (signal) => {
+      const bytes = Number(request.headers["content-length"]);
+      await putBlock(clients, Object.fromEntries(query), request.body, bytes, AbortSignal.any([request.signal, signal]));
+      return json(200, {});
+    }, blockTimeoutMs);
   } finally {
     counts.blocks--;
   }

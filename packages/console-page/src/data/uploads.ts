@@ -13,7 +13,8 @@ const mebibyte = 1_024 * 1_024;
 const blockBytesLeast = 4 * mebibyte;
 /** The service puts no more together. */
 const blocksMax = 50_000;
-const blockTimeoutMs = 120_000;
+/** The console gives a block 120 s, and says so. */
+const blockTimeoutMs = 130_000;
 const againMs = 1_000;
 /** Attempts to send one block before a person is asked. */
 const attemptsMax = 30;

@@ -156,11 +156,12 @@ test("changes: one that comes whole only after sign-out is not made", async () =
   assert.ok(audited.some((line) => line.startsWith("session-1 clear queue: refused")));
 });
 
+const stalls = (): AsyncIterable<Uint8Array> => ({ [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => {}) }) });
+
 test("changes: sixteen bodies are read at once, each for 30 s; lists are answered meanwhile", async ({ mock }) => {
   mock.timers.enable({ apis: ["setTimeout"] });
   const { send, signIn, calls } = world();
   const session = await signIn("data");
-  const stalls = (): AsyncIterable<Uint8Array> => ({ [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => {}) }) });
   const begin = () => send("/api/clear-queue", session, stalls());
   const waiting = Promise.all(Array.from({ length: 16 }, begin));
   assert.equal((await send("/api/clear-queue", session, JSON.stringify(fields))).status, 503);
@@ -172,4 +173,36 @@ test("changes: sixteen bodies are read at once, each for 30 s; lists are answere
   );
   assert.deepEqual(calls, []);
   assert.equal((await send("/api/clear-queue", session, JSON.stringify(fields))).status, 200);
+});
+
+test("blocks: sixteen come at once; those that stall are told so after 120 s, and give their places back", async ({ mock }) => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const { send, signIn, calls } = world();
+  const session = await signIn("data");
+  const waiting = Promise.all(Array.from({ length: 16 }, () => send(block, session, stalls())));
+  const { status, body } = await send(block, session, "x");
+  assert.deepEqual([status, JSON.parse(String(body))], [503, { message: "16 uploads are under way: try again" }]);
+  mock.timers.tick(120_000);
+  for (const { status, body } of await waiting) {
+    assert.equal(status, 504);
+    assert.match(String(body), /no answer within 120 s/);
+  }
+  assert.equal((await send(block, session, "x")).status, 200);
+  assert.equal(calls.length, 1);
+});
+
+test("blocks: a length that is missing, none, false or too long is refused before the service is asked", async () => {
+  const { send, signIn, calls } = world();
+  const session = await signIn("data");
+  for (const length of [
+    { "content-length": "" },
+    { "content-length": "0" },
+    { "content-length": "1.5" },
+    { "content-length": "104857601" },
+  ]) {
+    const { status, body } = await send(block, { ...session, ...length }, "x");
+    assert.equal(status, 503);
+    assert.match(String(body), /a block has 1 to 104857600 bytes/);
+  }
+  assert.deepEqual(calls, []);
 });

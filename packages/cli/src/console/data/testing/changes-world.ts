@@ -19,12 +19,16 @@ export function world(fail?: Error) {
       if (fail !== undefined) throw fail;
       return told;
     };
+  const stageBlock = async (id: string, body: AsyncIterable<Uint8Array>): Promise<object> => {
+    for await (const _ of body);
+    return call("stageBlock")(id);
+  };
   const blob = {
     delete: call("delete"),
     undelete: call("undelete"),
     setMetadata: call("setMetadata"),
     setTags: call("setTags"),
-    getBlockBlobClient: () => ({ commitBlockList: call("commitBlockList"), stageBlock: call("stageBlock") }),
+    getBlockBlobClient: () => ({ commitBlockList: call("commitBlockList"), stageBlock }),
   };
   const table = { createEntity: call("createEntity"), updateEntity: call("updateEntity"), deleteEntity: call("deleteEntity") };
   const message = { messageId: "1", popReceipt: "2", messageText: "text" };
