@@ -12,8 +12,11 @@ function service() {
   const sent: number[] = [];
   let blob: { readonly bytes: number; readonly contentType: unknown } | undefined;
   let content = Buffer.alloc(0);
+  let made = 0;
+  const etagNow = (): string => `etag ${made}`;
   let refuses: Error | undefined;
   const source = {
+    blob: async () => ({ etag: etagNow() }),
     blocks: async (_path: unknown, upload: string) =>
       [...blocks.keys()].flatMap((id) => {
         const [of, number, digest] = id.split(" ");
@@ -24,18 +27,27 @@ function service() {
       sent.push(number);
       blocks.set(`${upload} ${number} ${digest}`, await bytes.bytes());
     },
-    change: async (_what: string, { upload, digests, replace, contentType }: Readonly<Record<string, unknown>>) => {
-      if (blob !== undefined && replace !== true) throw new Error("BlobAlreadyExists: it is there");
+    change: async (_what: string, { upload, digests, etag, contentType }: Readonly<Record<string, unknown>>) => {
+      if (blob !== undefined && etag === undefined) throw new Error("BlobAlreadyExists: it is there");
+      if (etag !== undefined && etag !== etagNow()) throw new Error("ConditionNotMet: it is another");
       const parts = (digests as readonly string[]).map(
         (digest, number) => blocks.get(`${upload} ${number} ${digest}`) ?? assert.fail("no block"),
       );
       content = Buffer.concat(parts);
+      made++;
       blob = { bytes: content.length, contentType };
       blocks.clear();
       return {};
     },
   } as unknown as DataSource;
-  return { source, sent, blob: () => blob, content: () => content, refuse: (error: Error | undefined) => (refuses = error) };
+  return {
+    source,
+    sent,
+    blob: () => blob,
+    content: () => content,
+    change: () => made++,
+    refuse: (error: Error | undefined) => (refuses = error),
+  };
 }
 
 const until = async (is: () => boolean): Promise<void> => {
@@ -52,7 +64,7 @@ test("uploads: a file goes in blocks of which no number is above the service's, 
   begin(source, path, new File(["x"], "n"), () => {});
   await until(() => state() === "exists");
   assert.equal(blob()?.bytes, 9 * mebibyte);
-  goOn(source, uploads.value.at(-1)?.id ?? 0, true, () => {});
+  goOn(source, uploads.value.at(-1)?.id ?? 0, () => {});
   await until(() => state() === "done");
   assert.equal(blob()?.bytes, 1);
   assert.deepEqual(
@@ -176,4 +188,21 @@ test("uploads: a file that can't be read any more says so at once", async () => 
     assert.match(uploads.value.at(-1)?.problem ?? "", /can't be read: The requested file.*choose it again/);
   }
   assert.deepEqual([sent, blob()], [[], undefined]);
+});
+
+test("uploads: a blob that was changed after the person was asked is not replaced, and the person is asked again", async () => {
+  const { source, blob, change } = service();
+  const again = (): void => goOn(source, uploads.value.at(-1)?.id ?? 0, () => {});
+  begin(source, path, new File(["first"], "n"), () => {});
+  await until(() => state() === "done");
+  begin(source, path, new File(["x"], "n"), () => {});
+  await until(() => state() === "exists");
+  change();
+  again();
+  assert.notEqual(state(), "exists");
+  await until(() => ["exists", "done"].includes(state()));
+  assert.deepEqual([state(), blob()?.bytes], ["exists", 5]);
+  again();
+  await until(() => state() === "done");
+  assert.equal(blob()?.bytes, 1);
 });

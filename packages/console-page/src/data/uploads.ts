@@ -30,6 +30,8 @@ export interface Upload {
   readonly state: UploadState;
   /** Why it waits or has failed; empty otherwise. */
   readonly problem: string;
+  /** ETag of the blob that is there, if the upload waits for a word on it; empty otherwise. */
+  readonly etag: string;
   readonly stop: AbortController;
 }
 
@@ -46,14 +48,15 @@ function update(id: number, some: Partial<Upload>): void {
 /** Begins to send a file. `onDone` is called when the blob is there. */
 export function begin(source: DataSource, path: BlobPath, file: File, onDone: () => void): void {
   const id = ++lastId;
-  uploads.value = [...uploads.value, { id, path, file, bytesDone: 0, state: "queued", problem: "", stop: new AbortController() }];
-  void run(source, id, false, onDone);
+  uploads.value = [...uploads.value, { id, path, file, bytesDone: 0, state: "queued", problem: "", etag: "", stop: new AbortController() }];
+  void run(source, id, "", onDone);
 }
 
-/** Goes on with an upload that failed, or puts its blob in the place of one that is there. */
-export function goOn(source: DataSource, id: number, replace: boolean, onDone: () => void): void {
-  update(id, { state: "queued", problem: "" });
-  void run(source, id, replace, onDone);
+/** Goes on with an upload that failed, or puts its blob in the place of the one that was there when the person was asked. */
+export function goOn(source: DataSource, id: number, onDone: () => void): void {
+  const { etag = "" } = uploads.value.find((each) => each.id === id) ?? {};
+  update(id, { state: "queued", problem: "", etag: "" });
+  void run(source, id, etag, onDone);
 }
 
 /** Takes an upload out of the list, and ends it if it goes on. */
@@ -62,12 +65,12 @@ export function remove(id: number): void {
   uploads.value = uploads.value.filter((each) => each.id !== id);
 }
 
-async function run(source: DataSource, id: number, replace: boolean, onDone: () => void): Promise<void> {
+async function run(source: DataSource, id: number, etag: string, onDone: () => void): Promise<void> {
   if (running >= atOnceMax) await new Promise<void>((resolve) => turns.push(resolve));
   else running++;
   try {
     const found = uploads.value.find((each) => each.id === id);
-    if (found !== undefined) await sendAll(source, found, replace, onDone);
+    if (found !== undefined) await sendAll(source, found, etag, onDone);
   } finally {
     const next = turns.shift();
     if (next === undefined) running--;
@@ -75,20 +78,33 @@ async function run(source: DataSource, id: number, replace: boolean, onDone: () 
   }
 }
 
-async function sendAll(source: DataSource, upload: Upload, replace: boolean, onDone: () => void): Promise<void> {
+async function sendAll(source: DataSource, upload: Upload, etag: string, onDone: () => void): Promise<void> {
   const { id, path, file, stop } = upload;
   update(id, { state: "sending" });
   try {
     const digests = await send(source, upload);
     if (stop.signal.aborted) return;
-    await source.change("commit-blob", { ...path, upload: await nameOf(file), digests, contentType: file.type, replace });
+    const replaced = etag === "" ? {} : { etag };
+    await source.change("commit-blob", { ...path, upload: await nameOf(file), digests, contentType: file.type, ...replaced });
     update(id, { state: "done", bytesDone: file.size });
     onDone();
   } catch (error) {
     if (stop.signal.aborted) return;
     const { message } = error as Error;
-    const exists = message.startsWith("BlobAlreadyExists");
-    update(id, { state: exists ? "exists" : "failed", problem: exists ? "a blob of this name is there" : message });
+    update(
+      id,
+      /^(BlobAlreadyExists|ConditionNotMet)\b/.test(message) ? await thereNow(source, path) : { state: "failed", problem: message },
+    );
+  }
+}
+
+/** The person is asked about the blob as it is now: another one is not replaced. */
+async function thereNow(source: DataSource, path: BlobPath): Promise<Partial<Upload>> {
+  try {
+    const { etag } = await source.blob(path);
+    return { state: "exists", problem: "a blob of this name is there", etag };
+  } catch (error) {
+    return { state: "failed", problem: (error as Error).message };
   }
 }
 

@@ -46,7 +46,7 @@ export function Uploads({ source, account, container, prefix, onDone }: UploadsP
       {mine.length === 0 ? null : (
         <ul aria-label="Uploads">
           {mine.map((upload) => (
-            <Row key={upload.id} upload={upload} goOn={(replace) => goOn(source, upload.id, replace, onDone)} />
+            <Row key={upload.id} upload={upload} goOn={() => goOn(source, upload.id, onDone)} />
           ))}
         </ul>
       )}
@@ -63,7 +63,7 @@ const words: Readonly<Record<UploadState, string>> = {
   failed: "failed",
 };
 
-function Row({ upload, goOn: again }: { readonly upload: Upload; readonly goOn: (replace: boolean) => void }): JSX.Element {
+function Row({ upload, goOn: again }: { readonly upload: Upload; readonly goOn: () => void }): JSX.Element {
   const { id, path, file, bytesDone, state, problem } = upload;
   return (
     <li>
@@ -78,12 +78,12 @@ function Row({ upload, goOn: again }: { readonly upload: Upload; readonly goOn: 
       />
       <div class="buttons">
         {state === "exists" ? (
-          <button type="button" onClick={() => again(true)}>
+          <button type="button" onClick={again}>
             Replace it
           </button>
         ) : null}
         {state === "failed" ? (
-          <button type="button" onClick={() => again(false)}>
+          <button type="button" onClick={again}>
             Go on
           </button>
         ) : null}

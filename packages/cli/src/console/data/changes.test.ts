@@ -78,8 +78,9 @@ test("changes: fields that are missing, twice or not of their type are refused b
     ["put-entity", { partitionKey: undefined }, /no partitionKey/],
     ["commit-blob", { upload: "../x" }, /32 hexadecimal digits/],
     ["commit-blob", { digests: Array(50_001).fill("0".repeat(24)) }, /digests is a list/],
-    ["commit-blob", { digests: null, replace: true }, /digests is a list/],
-    ["commit-blob", { digests: "", replace: true }, /digests is a list/],
+    ["commit-blob", { digests: null }, /digests is a list/],
+    ["commit-blob", { digests: "" }, /digests is a list/],
+    ["commit-blob", { etag: null }, /names no etag/],
     ["commit-blob", { digests: [null] }, /24 hexadecimal digits/],
     ["set-metadata", { pairs: [null] }, /no name: load the page again/],
     ["set-metadata", { pairs: [{ name: {}, value: "" }] }, /no name: load the page again/],
@@ -205,4 +206,12 @@ test("blocks: a length that is missing, none, false or too long is refused befor
     assert.match(String(body), /a block has 1 to 104857600 bytes/);
   }
   assert.deepEqual(calls, []);
+});
+
+test("commit: a blob that is there stays without an ETag, and with one only that blob is replaced", async () => {
+  const { send, signIn, calls } = world();
+  const session = await signIn("data");
+  for (const etag of [undefined, '"0x1"']) await send("/api/commit-blob", session, JSON.stringify({ ...fields, etag }));
+  assert.match(calls[0] ?? "", /"conditions":\{"ifNoneMatch":"\*"\}/);
+  assert.match(calls[1] ?? "", /"conditions":\{"ifMatch":"\\"0x1\\""\}/);
 });

@@ -70,16 +70,16 @@ export async function putBlock(
   await blob.stageBlock(blockId(upload, block), Readable.from(body, { objectMode: false }), bytes, { abortSignal });
 }
 
-/** Puts the blocks together. Without `replace` a blob that is there stays, and the call fails. */
+/** Puts the blocks together. Without an ETag a blob that is there stays, and the call fails; with one, the blob of this ETag is replaced. */
 export async function commitBlob(clients: DataClients, fields: Fields, abortSignal: AbortSignal): Promise<object> {
   const upload = uploadIn(fields);
-  const { contentType, replace, digests } = fields;
+  const { contentType, digests, etag } = fields;
   if (!Array.isArray(digests) || digests.length > blocksMax) throw new FieldError(`digests is a list of up to ${blocksMax} blocks`);
   const ids = digests.map((digest: unknown, number) => blockId(upload, { number, digest: digestIn(digest) }));
   await (await blobIn(clients, fields)).commitBlockList(ids, {
     abortSignal,
     ...(typeof contentType === "string" && contentType !== "" ? { blobHTTPHeaders: { blobContentType: contentType } } : {}),
-    ...(replace === true ? {} : { conditions: { ifNoneMatch: "*" } }),
+    conditions: etag === undefined ? { ifNoneMatch: "*" } : { ifMatch: wordIn(fields, "etag") },
   });
   return {};
 }

@@ -15,7 +15,7 @@ export function world(fail?: Error) {
   const call =
     (name: string, told: object = {}) =>
     async (...args: readonly unknown[]): Promise<object> => {
-      calls.push(`${name} ${JSON.stringify(args.map((each) => ((each as { abortSignal?: unknown })?.abortSignal ? "options" : each)))}`);
+      calls.push(`${name} ${JSON.stringify(args, (field, value: unknown) => (field === "abortSignal" ? undefined : value))}`);
       if (fail !== undefined) throw fail;
       return told;
     };
