@@ -8,7 +8,7 @@ import type { QueueClient, QueueServiceClient } from "@azure/storage-queue";
 import { type Account, Accounts } from "@stamp/wire";
 import { type ServiceUrls, urlsOf } from "../../accounts/endpoints.ts";
 import type { Transport } from "../../running.ts";
-import { typedDoubles } from "./doubles.ts";
+import { exactEntities } from "./entity-answers.ts";
 
 const callTimeoutMs = 3_000;
 const accountsInPage = 500;
@@ -114,5 +114,5 @@ function plainName(kind: string, name: string): string {
 const tableOptions: TableServiceClientOptions = {
   allowInsecureConnection: true,
   retryOptions: { maxRetries: 0 },
-  additionalPolicies: typedDoubles,
+  additionalPolicies: exactEntities,
 };
