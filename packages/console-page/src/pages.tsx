@@ -3,6 +3,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { countText } from "./format.ts";
 import type { Page } from "./model.ts";
+import { nextPage } from "./next-page.ts";
 import { Empty } from "./ui.tsx";
 
 export interface Pages<T> {
@@ -28,7 +29,7 @@ export function usePages<T>(load: (after: string) => Promise<Page<T>>, key: stri
     (after: string, kept: readonly T[]): void => {
       const mine = ++round.current;
       setState({ items: kept, next: after, problem: "", isLoading: true });
-      load(after).then(
+      nextPage(load, after, () => mine === round.current).then(
         ({ items, next }) => {
           if (mine === round.current) setState({ items: [...kept, ...items], next, problem: "", isLoading: false });
         },

@@ -118,7 +118,7 @@ async function send(source: DataSource, { id, path, file, stop }: Upload): Promi
   const blockBytes = blockBytesOf(file.size);
   const count = Math.ceil(file.size / blockBytes);
   const there = new Set((count === 0 ? [] : await source.blocks(path, name)).map(({ number, digest }) => `${number} ${digest}`));
-  // Of a folder some browsers say that it has no bytes.
+  // Some browsers say that a folder has no bytes.
   if (count === 0) await bytesOf(file);
   const digests: string[] = [];
   for (let number = 0; number < count; number++) {

@@ -45,7 +45,7 @@ test("one blob: metadata has the names and the empty values that were written, w
       };
     },
   };
-  // As the SDK makes them of headers.
+  // The SDK makes these of headers.
   const properties = { etag: '"0x1"', contentLength: 1, metadata: { author: "A" } };
   const clients = { blob: async () => ({ getProperties: async () => properties }), container: async () => container };
   const show = () =>
