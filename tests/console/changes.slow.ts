@@ -148,6 +148,17 @@ describe("changes of data in the console", { skip }, () => {
     await page.keyboard.press("Escape");
     await dialog().waitFor({ state: "detached" });
     assert.deepEqual((await blob.getProperties()).metadata, { by: "another" });
+    await blob.setMetadata({ Author: "Ada", flag: "" });
+    await show(account, "blob", "files", "notes.txt");
+    await page.getByText("Metadata Author").waitFor();
+    await button("Metadata").click();
+    await dialog().getByRole("button", { name: "Add one" }).click();
+    await dialog().getByLabel("Name 3").fill("More");
+    await dialog().getByLabel("Value 3").fill("1");
+    await confirm("Save");
+    await page.getByText("Metadata More").waitFor();
+    const listed = container.listBlobsFlat({ prefix: "notes.txt", includeMetadata: true });
+    for await (const { metadata } of listed) assert.deepEqual({ ...metadata }, { Author: "Ada", flag: "", More: "1" });
   });
 
   test("a blob is deleted after a question, and had back", async () => {
