@@ -34,6 +34,7 @@ export class Doors {
   readonly #open = new Map<ServiceName, HttpListener>();
   /** `host:port` of each door, from its first opening on. */
   readonly #addresses: Map<ServiceName, string>;
+  #last: Promise<void> = Promise.resolve();
 
   /** `listen`: port 0 for any. */
   constructor(listen: (service: ServiceName) => string, options: DoorsOptions) {
@@ -46,21 +47,32 @@ export class Doors {
   }
 
   /** Opens those that are closed, at the ports that they had. */
-  async open(): Promise<void> {
-    const { tls, logger } = this.#options;
-    for (const service of services) {
-      if (this.#open.has(service)) continue;
-      const door = await serveHttp(this.#handlerOf(service), { listen: this.addressOf(service), logger, ...(tls && { tls }) });
-      this.#open.set(service, door);
-      this.#addresses.set(service, door.address);
-    }
+  open(): Promise<void> {
+    return this.#afterLast(async () => {
+      const { tls, logger } = this.#options;
+      for (const service of services) {
+        if (this.#open.has(service)) continue;
+        const door = await serveHttp(this.#handlerOf(service), { listen: this.addressOf(service), logger, ...(tls && { tls }) });
+        this.#open.set(service, door);
+        this.#addresses.set(service, door.address);
+      }
+    });
   }
 
   /** `graceMs`: how long requests that are in progress may take. Undefined: the door's own time. */
-  async close(graceMs?: number): Promise<void> {
-    const doors = [...this.#open.values()];
-    this.#open.clear();
-    await Promise.all(doors.map((door) => door.close(graceMs)));
+  close(graceMs?: number): Promise<void> {
+    return this.#afterLast(async () => {
+      const doors = [...this.#open.values()];
+      this.#open.clear();
+      await Promise.all(doors.map((door) => door.close(graceMs)));
+    });
+  }
+
+  /** A port is not free before the door at it has closed. */
+  #afterLast(change: () => Promise<void>): Promise<void> {
+    const changed = this.#last.then(change);
+    this.#last = changed.catch(() => {});
+    return changed;
   }
 
   #handlerOf(service: ServiceName): HttpHandler {

@@ -49,32 +49,49 @@ export class Generation {
   }
 
   async start(): Promise<void> {
+    const deadlineMs = this.#deadlineMs();
     // The lock service first: a role that asks before it serves asks again only later.
     const [lockService, ...others] = this.#roles as [HostedRole, ...HostedRole[]];
-    await lockService.start();
-    await this.ready([lockService]);
-    await Promise.all(others.map((role) => role.start()));
-    await this.ready();
+    await this.#begun([lockService], [lockService], deadlineMs);
+    await this.#begun(others, this.#roles, deadlineMs);
+  }
+
+  /** Starts the role. Resolves as `ready` does. */
+  startRole(role: HostedRole): Promise<void> {
+    return this.#begun([role], this.#roles, this.#deadlineMs());
+  }
+
+  /** Starts the first ones and waits for the second. A role may begin for as long as it waits for others. */
+  async #begun(starting: readonly HostedRole[], needed: readonly HostedRole[], deadlineMs: number): Promise<void> {
+    const begun = Promise.all(starting.map((role) => role.start()));
+    const ready = this.#ready(needed, deadlineMs);
+    await Promise.race([begun.then(() => ready), ready]);
+  }
+
+  #deadlineMs(): number {
+    return this.#clock.monotonicMs() + this.#readyTimeoutMs;
   }
 
   /** Resolves when these roles, as far as they are not paused or down, serve. Throws FailureError with what they wait for. */
-  async ready(roles: readonly HostedRole[] = this.#roles): Promise<void> {
-    const deadlineMs = this.#clock.monotonicMs() + this.#readyTimeoutMs;
+  async #ready(roles: readonly HostedRole[], deadlineMs: number): Promise<void> {
     for (;;) {
       const waiting = roles.filter(({ state, role }) => state === "running" && role?.status.ready !== true);
       if (waiting.length === 0) return;
       if (this.#clock.monotonicMs() >= deadlineMs) {
-        const who = waiting.map(({ name, role }) => `${name} waits for ${role?.status.waitingFor.join(", ") || "itself"}`).join("; ");
+        const who = waiting.map(({ name, waitsFor }) => `${name} waits for ${waitsFor}`).join("; ");
         throw new FailureError({ code: "deadlineExceeded", reason: "notReady", message: `the stamp is not ready: ${who}`, applied: "no" });
       }
       await sleep(this.#clock, 2);
     }
   }
 
-  /** Ends every role: cleanly, if all of them run. */
+  /** Ends every role: cleanly, if all of them run. Nothing is left when it throws. */
   async end(how: "cleanly" | "at once"): Promise<void> {
-    if (how === "cleanly" && this.#roles.every(({ state }) => state === "running"))
-      for (const role of [...this.#roles].reverse()) await role.leave();
-    else await Promise.all(this.#roles.map((role) => role.kill()));
+    try {
+      if (how === "cleanly" && this.#roles.every(({ state }) => state === "running"))
+        for (const role of [...this.#roles].reverse()) await role.leave();
+    } finally {
+      await Promise.all(this.#roles.map((role) => role.kill()));
+    }
   }
 }

@@ -47,7 +47,7 @@ class EmbeddedStamp implements Stamp {
   readonly #scheme: "http" | "https";
   readonly #doors: Doors;
   #generation: Generation | undefined;
-  /** Changes of the stamp come one after another. */
+  /** Start, resets and stop come one after another; changes of roles and settings wait for those before them only. */
   #last: Promise<unknown> = Promise.resolve();
   #stopping: Promise<void> | undefined;
 
@@ -91,7 +91,8 @@ class EmbeddedStamp implements Stamp {
         await this.#doors.open();
       });
     } catch (error) {
-      await this.stop();
+      // Its own failure is of no use to the caller.
+      await this.stop().catch(() => {});
       throw error;
     }
   }
@@ -135,9 +136,9 @@ class EmbeddedStamp implements Stamp {
 
   start(role: string): Promise<void> {
     const begun = async (hosted: HostedRole, generation: Generation): Promise<void> => {
-      await hosted.start();
-      await generation.ready();
-      if (hosted === generation.frontEnd) await this.#doors.open();
+      await generation.startRole(hosted);
+      // It may have been killed meanwhile.
+      if (hosted === generation.frontEnd && hosted.state !== "down") await this.#doors.open();
     };
     return this.#changeRole(role, begun, "down", "start");
   }
@@ -168,11 +169,14 @@ class EmbeddedStamp implements Stamp {
   }
 
   async #end(): Promise<void> {
-    await this.#doors.close();
-    // Nobody misses what is only in memory.
-    await this.#generation?.end(this.dataDir === undefined ? "at once" : "cleanly");
-    this.#generation = undefined;
-    if (this.#isTemporary && this.dataDir !== undefined) rmSync(this.dataDir, { recursive: true, force: true });
+    try {
+      await this.#doors.close();
+      // Nobody misses what is only in memory.
+      await this.#generation?.end(this.dataDir === undefined ? "at once" : "cleanly");
+    } finally {
+      this.#generation = undefined;
+      if (this.#isTemporary && this.dataDir !== undefined) rmSync(this.dataDir, { recursive: true, force: true });
+    }
   }
 
   #plan(): readonly PlannedRole[] {
@@ -191,10 +195,15 @@ class EmbeddedStamp implements Stamp {
   }
 
   #change<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#stopping !== undefined) return Promise.reject(new Error("the stamp is stopped: start another one"));
-    const changed = this.#last.then(() => keptAlive(work));
+    const changed = this.#afterLast(work);
     this.#last = changed.catch(() => {});
     return changed;
+  }
+
+  /** Does not wait for other changes of this kind: one that waits for a paused role must not hold up its `resume`. */
+  #afterLast<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#stopping !== undefined) return Promise.reject(new Error("the stamp is stopped: start another one"));
+    return this.#last.then(() => keptAlive(work));
   }
 
   /** `from`: the state in which the role has to be, for `verb`; undefined: any. */
@@ -204,7 +213,7 @@ class EmbeddedStamp implements Stamp {
     from?: HostedRole["state"],
     verb = "",
   ): Promise<void> {
-    return this.#change(async () => {
+    return this.#afterLast(async () => {
       const generation = this.#generation;
       const role = generation?.roles.find((each) => each.name === name);
       if (generation === undefined || role === undefined) throw new Error(`there is no role ${name}; there are: ${this.roles.join(", ")}`);
@@ -213,11 +222,12 @@ class EmbeddedStamp implements Stamp {
     });
   }
 
-  async #operate(change: (accounts: Client<typeof Accounts>, options: CallOptions) => Promise<Outcome<unknown>>): Promise<void> {
-    const generation = this.#generation;
-    if (generation === undefined) throw new Error("the stamp is stopped: start another one");
-    unwrap(await change(generation.operator().client(partitionManager, Accounts), { timeoutMs: operatorTimeoutMs }));
-    generation.frontEndRole?.forgetAccount(account);
+  #operate(change: (accounts: Client<typeof Accounts>, options: CallOptions) => Promise<Outcome<unknown>>): Promise<void> {
+    return this.#afterLast(async () => {
+      const generation = this.#generation as Generation;
+      unwrap(await change(generation.operator().client(partitionManager, Accounts), { timeoutMs: operatorTimeoutMs }));
+      generation.frontEndRole?.forgetAccount(account);
+    });
   }
 }
 

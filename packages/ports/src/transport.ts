@@ -132,6 +132,6 @@ export interface Transport {
    * any other. Undefined where the transport does not use memory again.
    */
   readonly giveBack?: ((held: object) => void) | undefined;
-  /** Closes every connection that this transport opened. */
+  /** Closes every connection that this transport opened. Calls that it has sent and that are in progress end as unknown. */
   close(): Promise<void>;
 }

@@ -9,6 +9,7 @@ import type { PlannedRole } from "../plan.ts";
 import { EndedError, Life } from "./life.ts";
 import { type LivedWorld, livedWorld } from "./lived-world.ts";
 
+/** What was asked of the role: while it starts again after a fatal error, it is what it was. */
 export type RoleState = "running" | "paused" | "down";
 
 export interface HostedOptions {
@@ -39,6 +40,10 @@ export class HostedRole {
   /** Closing of what the last start had open. */
   #closed: Promise<void> = Promise.resolve();
   #restart: NodeJS.Timeout | undefined;
+  /** Number of its starts and ends: what began before the last of them goes no further. */
+  #starts = 0;
+  /** Why it ended by itself since it was asked to start. */
+  #fatal: string | undefined;
 
   constructor(options: HostedOptions) {
     this.name = options.planned.name;
@@ -59,12 +64,41 @@ export class HostedRole {
     return this.#start?.life;
   }
 
-  /** Resolves when the role has begun; it may wait for others. */
+  /** Why the role is not ready, in words. */
+  get waitsFor(): string {
+    const waitingFor = this.role?.status.waitingFor.join(", ") ?? "";
+    return waitingFor || (this.#fatal === undefined ? "itself" : `its next start (it ended: ${this.#fatal})`);
+  }
+
+  /** Resolves when the role has begun, or has ended meanwhile; it may wait for others. If it throws, the role is down. */
   async start(): Promise<void> {
+    this.#state = "running";
+    this.#fatal = undefined;
+    const beginning = this.#begin();
+    const starts = this.#starts;
+    try {
+      await beginning;
+    } catch (error) {
+      if (starts === this.#starts) await this.kill();
+      throw error;
+    }
+  }
+
+  async #begin(): Promise<void> {
     clearTimeout(this.#restart);
+    const starts = ++this.#starts;
     await this.#closed;
-    const { planned, dataDir = "", transport, logger } = this.#options;
+    // It was killed meanwhile, or started again.
+    if (starts !== this.#starts) return;
     const life = new Life();
+    this.#start = this.#make(life);
+    if (this.#state === "paused") life.pause();
+    const { role } = this.#start;
+    await untilEnded(life, () => role.start());
+  }
+
+  #make(life: Life): Start {
+    const { planned, dataDir = "", transport, logger } = this.#options;
     const lived = livedWorld(
       nodeWorld({
         dataDir: join(dataDir, this.name),
@@ -73,15 +107,14 @@ export class HostedRole {
         transport: transport(this.name),
         rules: allRules,
         ...(this.#storage === undefined ? {} : { storage: this.#storage }),
-        onFatal: () => this.#mustNotGoOn(life),
+        onFatal: (reason) => {
+          if (this.life === life) this.#startAgain(reason);
+        },
       }),
       life,
     );
     assertAllRules(lived.world);
-    const role = planned.make(lived.world);
-    this.#start = { life, role, lived };
-    this.#state = "running";
-    await untilEnded(life, () => role.start());
+    return { life, role: planned.make(lived.world), lived };
   }
 
   pause(): void {
@@ -94,12 +127,17 @@ export class HostedRole {
     this.life?.resume();
   }
 
-  /** Ends it as SIGKILL does. Resolves when nothing of it is open any more. */
+  /** Ends it as SIGKILL does, also while it starts. Resolves when nothing of it is open any more. */
   async kill(): Promise<void> {
+    this.#state = "down";
+    await this.#end();
+  }
+
+  async #end(): Promise<void> {
     clearTimeout(this.#restart);
+    this.#starts += 1;
     const start = this.#start;
     this.#start = undefined;
-    this.#state = "down";
     if (start !== undefined) {
       start.life.end();
       this.#closed = start.lived.closeAll();
@@ -107,18 +145,28 @@ export class HostedRole {
     await this.#closed;
   }
 
-  /** Leaves as the role does when its process is asked to end. */
+  /** Leaves as the role does when its process is asked to end. Nothing of it is left when that throws. */
   async leave(): Promise<void> {
     const start = this.#start;
-    if (start !== undefined) await untilEnded(start.life, () => start.role.stop());
-    await this.kill();
+    try {
+      if (start !== undefined) await untilEnded(start.life, () => start.role.stop());
+    } finally {
+      await this.kill();
+    }
   }
 
-  #mustNotGoOn(life: Life): void {
-    if (this.life !== life) return;
-    void this.kill();
-    const failed = (error: unknown): void => this.#options.logger.error("a role does not start again", { name: this.name, error });
-    this.#restart = setTimeout(() => void this.start().catch(failed), restartAfterMs);
+  /** Ends the role and starts it again later, until it is killed. */
+  #startAgain(reason: string): void {
+    this.#fatal = reason;
+    void this.#end();
+    this.#restart = setTimeout(() => {
+      const beginning = this.#begin();
+      const starts = this.#starts;
+      beginning.catch((error: unknown) => {
+        this.#options.logger.error("a role fails to start again", { name: this.name, error });
+        if (starts === this.#starts) this.#startAgain(String(error));
+      });
+    }, restartAfterMs);
     this.#restart.unref();
   }
 }

@@ -9,6 +9,7 @@ import type {
   KeyValue,
   KeyValueStores,
   ServedService,
+  Timer,
   Transport,
   World,
 } from "@stamp/ports";
@@ -18,11 +19,12 @@ type Method = ServedService["service"]["methods"][number];
 type Handle = (request: unknown, context: CallContext) => unknown;
 type Call = (request: unknown, options: CallOptions) => unknown;
 
-/** Files, stores and listeners of a role, which the system would close with a process. */
+/** Files, stores, listeners and timers of a role, which the system would take back with a process. */
 class Held {
   readonly #life: Life;
   readonly #closers = new Set<() => Promise<unknown>>();
-  readonly #opening = new Set<Promise<unknown>>();
+  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #timers = new Set<Timer>();
 
   constructor(life: Life) {
     this.#life = life;
@@ -30,24 +32,53 @@ class Held {
 
   /** Opens something. What is open after the end of the life is closed at once. `forget`: the role closes it itself. */
   open<T>(work: () => Promise<T>, closeIt: (opened: T) => Promise<unknown>): Promise<{ readonly opened: T; readonly forget: () => void }> {
-    return this.#life.call(() => {
-      const opening = work().then(async (opened) => {
-        const close = (): Promise<unknown> => closeIt(opened);
-        if (this.#life.ended) await close();
-        else this.#closers.add(close);
-        return { opened, forget: () => void this.#closers.delete(close) };
-      });
-      this.#opening.add(opening);
-      const isOpen = (): void => void this.#opening.delete(opening);
-      opening.then(isOpen, isOpen);
-      return opening;
+    return this.call(async () => {
+      const opened = await work();
+      const close = (): Promise<unknown> => closeIt(opened);
+      if (this.#life.ended) await close();
+      else this.#closers.add(close);
+      return { opened, forget: () => void this.#closers.delete(close) };
     });
   }
 
+  /** Does the same as `call` of the life. What is under way when the life ends is over before `closeAll` resolves. */
+  call<T>(work: () => Promise<T>): Promise<T> {
+    return this.#life.call(() => {
+      const working = work();
+      this.#underWay.add(working);
+      const isOver = (): void => void this.#underWay.delete(working);
+      working.then(isOver, isOver);
+      return working;
+    });
+  }
+
+  after(clock: Clock, delayMs: number, callback: () => void): Timer {
+    // What the role still does after its end has no effect, and nothing waits for it.
+    if (this.#life.ended) return { cancel: () => {} };
+    let isCancelled = false;
+    const timer = clock.after(delayMs, () => {
+      this.#timers.delete(timer);
+      this.#life.deliver(() => {
+        if (!isCancelled) callback();
+      });
+    });
+    this.#timers.add(timer);
+    return {
+      cancel: () => {
+        isCancelled = true;
+        this.#timers.delete(timer);
+        timer.cancel();
+      },
+    };
+  }
+
   async closeAll(): Promise<void> {
+    // A timer that is due in an hour would keep the role in memory until then.
+    for (const timer of this.#timers) timer.cancel();
+    this.#timers.clear();
     const closers = [...this.#closers];
     this.#closers.clear();
-    await Promise.allSettled([...this.#opening, ...closers.map((close) => close())]);
+    await Promise.allSettled([...this.#underWay, ...closers.map((close) => close())]);
   }
 }
 
@@ -62,8 +93,8 @@ export function livedWorld(world: World, life: Life): LivedWorld {
   return {
     world: {
       ...world,
-      clock: livedClock(world.clock, life),
-      disk: livedDisk(world.disk, life, held),
+      clock: livedClock(world.clock, held),
+      disk: livedDisk(world.disk, held),
       keyValue: livedStores(world.keyValue, life, held),
       transport: livedTransport(world.transport, life, held),
     },
@@ -74,59 +105,46 @@ export function livedWorld(world: World, life: Life): LivedWorld {
   };
 }
 
-function livedClock(clock: Clock, life: Life): Clock {
+function livedClock(clock: Clock, held: Held): Clock {
   return {
     monotonicMs: () => clock.monotonicMs(),
     wallMs: () => clock.wallMs(),
     suspendedMs: () => clock.suspendedMs(),
-    after: (delayMs, callback) => {
-      let isCancelled = false;
-      const timer = clock.after(delayMs, () =>
-        life.deliver(() => {
-          if (!isCancelled) callback();
-        }),
-      );
-      return {
-        cancel: () => {
-          isCancelled = true;
-          timer.cancel();
-        },
-      };
-    },
+    after: (delayMs, callback) => held.after(clock, delayMs, callback),
     ...(clock.untilRoundMs === undefined ? {} : { untilRoundMs: (delayMs) => clock.untilRoundMs?.(delayMs) as number }),
   };
 }
 
-function livedDisk(disk: Disk, life: Life, held: Held): Disk {
+function livedDisk(disk: Disk, held: Held): Disk {
   return {
     open: async (path, options) => {
       const { opened, forget } = await held.open(
         () => disk.open(path, options),
         (file) => file.close(),
       );
-      return livedFile(opened, life, forget);
+      return livedFile(opened, held, forget);
     },
-    exists: (path) => life.call(() => disk.exists(path)),
-    list: (folder) => life.call(() => disk.list(folder)),
-    remove: (path) => life.call(() => disk.remove(path)),
-    rename: (from, to) => life.call(() => disk.rename(from, to)),
-    syncFolder: (folder) => life.call(() => disk.syncFolder(folder)),
-    writeAtomically: (path, content) => life.call(() => disk.writeAtomically(path, content)),
-    readWhole: (path) => life.call(() => disk.readWhole(path)),
-    space: () => life.call(() => disk.space()),
+    exists: (path) => held.call(() => disk.exists(path)),
+    list: (folder) => held.call(() => disk.list(folder)),
+    remove: (path) => held.call(() => disk.remove(path)),
+    rename: (from, to) => held.call(() => disk.rename(from, to)),
+    syncFolder: (folder) => held.call(() => disk.syncFolder(folder)),
+    writeAtomically: (path, content) => held.call(() => disk.writeAtomically(path, content)),
+    readWhole: (path) => held.call(() => disk.readWhole(path)),
+    space: () => held.call(() => disk.space()),
   };
 }
 
-const livedFile = (file: DiskFile, life: Life, closed: () => void): DiskFile => ({
+const livedFile = (file: DiskFile, held: Held, closed: () => void): DiskFile => ({
   path: file.path,
-  sizeBytes: () => life.call(() => file.sizeBytes()),
-  read: (offsetBytes, lengthBytes, into) => life.call(() => file.read(offsetBytes, lengthBytes, into)),
-  write: (offsetBytes, chunks) => life.call(() => file.write(offsetBytes, chunks)),
-  allocate: (lengthBytes) => life.call(() => file.allocate(lengthBytes)),
-  truncate: (lengthBytes) => life.call(() => file.truncate(lengthBytes)),
-  sync: () => life.call(() => file.sync()),
+  sizeBytes: () => held.call(() => file.sizeBytes()),
+  read: (offsetBytes, lengthBytes, into) => held.call(() => file.read(offsetBytes, lengthBytes, into)),
+  write: (offsetBytes, chunks) => held.call(() => file.write(offsetBytes, chunks)),
+  allocate: (lengthBytes) => held.call(() => file.allocate(lengthBytes)),
+  truncate: (lengthBytes) => held.call(() => file.truncate(lengthBytes)),
+  sync: () => held.call(() => file.sync()),
   close: () =>
-    life.call(() => {
+    held.call(() => {
       closed();
       return file.close();
     }),
@@ -139,23 +157,23 @@ function livedStores(stores: KeyValueStores, life: Life, held: Held): KeyValueSt
         () => stores.open(name),
         async (given) => (given.kind === "opened" ? given.store.close() : undefined),
       );
-      return opened.kind === "opened" ? { kind: "opened", store: livedStore(opened.store, life, forget) } : opened;
+      return opened.kind === "opened" ? { kind: "opened", store: livedStore(opened.store, life, held, forget) } : opened;
     },
-    destroy: (name) => life.call(() => stores.destroy(name)),
+    destroy: (name) => held.call(() => stores.destroy(name)),
   };
 }
 
-function livedStore(store: KeyValue, life: Life, closed: () => void): KeyValue {
+function livedStore(store: KeyValue, life: Life, held: Held, closed: () => void): KeyValue {
   const { confirm, forgetOld } = store;
   return {
     batchMax: store.batchMax,
-    get: (key) => life.call(() => store.get(key)),
-    batch: (operations, options) => life.call(() => store.batch(operations, options)),
+    get: (key) => held.call(() => store.get(key)),
+    batch: (operations, options) => held.call(() => store.batch(operations, options)),
     range: (range) => life.each(() => store.range(range)),
-    ...(confirm === undefined ? {} : { confirm: () => life.call(() => confirm.call(store)) }),
-    ...(forgetOld === undefined ? {} : { forgetOld: (range) => life.call(() => forgetOld.call(store, range)) }),
+    ...(confirm === undefined ? {} : { confirm: () => held.call(() => confirm.call(store)) }),
+    ...(forgetOld === undefined ? {} : { forgetOld: (range) => held.call(() => forgetOld.call(store, range)) }),
     close: () =>
-      life.call(() => {
+      held.call(() => {
         closed();
         return store.close();
       }),

@@ -229,6 +229,23 @@ export function transportConformance(register: RegisterTest, make: () => Promise
     checkEqual([failure.code, failure.reason, failure.applied], ["unimplemented", "unknownMethod", "no"], "failure");
   });
 
+  test("when the caller closes, calls that it has sent end, and their handlers see it", async ({ client, clock }, serve) => {
+    const contexts: CallContext[] = [];
+    const { address } = await serve(
+      servedPartly(LockService, {
+        getLease: (_request, context) => {
+          contexts.push(context);
+          return new Promise<never>(() => {});
+        },
+      }),
+    );
+    const pending = client.client(address, LockService).getLease({}, { timeoutMs: 60_000 });
+    await waitUntil(clock, () => contexts.length === 1, "the handler runs");
+    await client.close();
+    checkEqual(failureOf(await pending, "in progress").applied, "unknown", "in progress");
+    await waitUntil(clock, () => contexts[0]?.aborted === true, "the handler sees that its caller is gone");
+  });
+
   test("when the listener closes, calls in progress end as unknown and later ones as not applied; then it serves again", async (given, serve) => {
     const { client, clock } = given;
     let running = 0;
