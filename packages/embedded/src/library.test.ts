@@ -155,3 +155,13 @@ test("library: a partition server that was paused beyond its lease serves again"
   await stamp.resume("partition-server-1");
   assert.equal(await untilRead(container), "hello");
 });
+
+test("library: a resume does not wait for the start that waits for it; settings wait for the reset before them", async () => {
+  await using stamp = await startStamp();
+  await stamp.kill("partition-server-1");
+  await stamp.pause("lock-service-1");
+  await Promise.all([stamp.start("partition-server-1"), stamp.resume("lock-service-1")]);
+  await Promise.all([stamp.reset(), stamp.setBlobSettings({ versioning: true })]);
+  const { versionId } = await (await filled(stamp)).getBlobClient("blob").getProperties();
+  assert.notEqual(versionId, undefined);
+});

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { BlobServiceClient, RestError } from "@azure/storage-blob";
-import { type Stamp, startStamp } from "./index.ts";
+import { NodeKeyValueStores } from "@stamp/ports-node";
+import { type Stamp, type StampOptions, startStamp } from "./index.ts";
 
 const service = ({ connectionString }: Stamp): BlobServiceClient => BlobServiceClient.fromConnectionString(connectionString);
 const text = async (client: BlobServiceClient, container: string, blob: string): Promise<string> =>
@@ -84,4 +87,88 @@ test("embedded: a folder whose lock service has lost its data is not made a new 
     await first.stop();
     rmSync(join(dataDir, "lock-service-1", "stores"), { recursive: true });
     await assert.rejects(startStamp({ dataDir, readyTimeoutMs: 500 }), /lock-service-1/);
+  }));
+
+test("embedded: a folder has one stamp; another one is refused and takes nothing from it", () =>
+  inFolder(async (folder) => {
+    const dataDir = join(folder, "data");
+    const first = await startStamp({ dataDir });
+    await service(first).createContainer("kept");
+    const link = join(folder, "link");
+    symlinkSync(dataDir, link);
+    for (const path of [dataDir, link])
+      await assert.rejects(startStamp({ dataDir: path }), /another stamp of this process uses .*: stop it first/);
+    assert.equal(await service(first).getContainerClient("kept").exists(), true);
+    await first.stop();
+    // As another process holds it.
+    const opened = await new NodeKeyValueStores(join(dataDir, "lock-service-1", "stores")).open("identity");
+    await assert.rejects(startStamp({ dataDir }), /lock-service-1.* is in use: another process/);
+    if (opened.kind === "opened") await opened.store.close();
+    const second = await startStamp({ dataDir });
+    assert.equal(await service(second).getContainerClient("kept").exists(), true);
+    await second.stop();
+  }));
+
+test("embedded: what a start or a reset that was interrupted has left is made anew", () =>
+  inFolder(async (dataDir) => {
+    const first = await startStamp({ dataDir });
+    await service(first).createContainer("kept");
+    await first.reset();
+    assert.equal(existsSync(join(dataDir, "being-made")), false);
+    await first.stop();
+    writeFileSync(join(dataDir, "being-made"), "");
+    writeFileSync(join(dataDir, "own.txt"), "of the user");
+    rmSync(join(dataDir, "lock-service-1"), { recursive: true });
+    const second = await startStamp({ dataDir, replicas: 3 });
+    assert.equal(await service(second).getContainerClient("kept").exists(), false);
+    await second.stop();
+    assert.deepEqual(
+      [existsSync(join(dataDir, "being-made")), existsSync(join(dataDir, "own.txt")), existsSync(join(dataDir, "extent-node-3"))],
+      [false, true, true],
+    );
+  }));
+
+test("embedded: a reset removes also what roles of an earlier, larger start have left", () =>
+  inFolder(async (dataDir) => {
+    for (const partitionServers of [2, 1]) {
+      const stamp = await startStamp({ dataDir, partitionServers });
+      assert.equal(existsSync(join(dataDir, "partition-server-2")), true);
+      if (partitionServers === 1) await stamp.reset();
+      await stamp.stop();
+    }
+    assert.equal(existsSync(join(dataDir, "partition-server-2")), false);
+  }));
+
+test("embedded: a start that fails half way leaves no listener and no hold on its folder", () =>
+  inFolder(async (dataDir) => {
+    const first = await startStamp();
+    const blob = Number(new URL(first.endpoints.blob).port);
+    await first.stop();
+    const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const queue = (other.address() as AddressInfo).port;
+    await assert.rejects(startStamp({ dataDir, ports: { blob, queue } }), /is taken by another process/);
+    other.close();
+    const second = await startStamp({ dataDir, ports: { blob, queue } });
+    await second.stop();
+  }));
+
+test("embedded: wrong options and folders that are no stamp's are refused before anything is made", () =>
+  inFolder(async (dataDir) => {
+    const wrong: readonly (readonly [unknown, RegExp])[] = [
+      [{ dataDir: "" }, /"dataDir" is '': it has to be the path of a folder/],
+      [{ storage: "ram" }, /"storage" is 'ram': it has to be "memory" or "disk"/],
+      [{ replicas: 2 }, /"replicas" is 2: it has to be 1 or 3/],
+      [{ partitionServers: 0 }, /"partitionServers" is 0/],
+      [{ storage: "disk", partitionServers: Number.POSITIVE_INFINITY }, /"partitionServers" is Infinity/],
+      [{ ports: { blob: 70_000 } }, /"ports" is { blob: 70000 }/],
+      [{ tls: {} }, /"tls" is {}: it has to be { certificatePath, keyPath }/],
+      [{ readyTimeoutMs: Number.NaN }, /"readyTimeoutMs" is NaN/],
+    ];
+    for (const [options, message] of wrong) await assert.rejects(startStamp(options as StampOptions), message);
+    mkdirSync(join(dataDir, "extent-node-1"));
+    await assert.rejects(startStamp({ dataDir }), /has no lock-service-1, but extent-node-1: put it back/);
+    writeFileSync(join(dataDir, "cluster.json"), "{}");
+    await assert.rejects(startStamp({ dataDir }), /is the folder of a cluster of "stamp up"/);
+    assert.deepEqual(readdirSync(dataDir).sort(), ["cluster.json", "extent-node-1"]);
   }));

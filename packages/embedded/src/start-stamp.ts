@@ -2,12 +2,14 @@
  * A whole stamp in one process, as a library: every role of the cluster with the same code, connected by direct calls instead of gRPC, over
  * memory or the real disk. For a test suite or a small machine; what it does not give is survival of its process.
  */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { type Outcome, unwrap } from "@stamp/base";
 import { type CallOptions, type Client, type Logger, silentLogger } from "@stamp/ports";
 import { Accounts } from "@stamp/wire";
+import { checkOptions } from "./check-options.ts";
+import { DataFolder } from "./data-folder.ts";
 import { Doors, type ServiceName } from "./doors.ts";
 import { Generation } from "./generation.ts";
 import type { HostedRole } from "./life/hosted-role.ts";
@@ -43,6 +45,7 @@ class EmbeddedStamp implements Stamp {
   readonly roles: readonly string[];
   readonly #options: StartOptions;
   readonly #replicas: number;
+  readonly #folder: DataFolder | undefined;
   readonly #isTemporary: boolean;
   readonly #scheme: "http" | "https";
   readonly #doors: Doors;
@@ -52,11 +55,17 @@ class EmbeddedStamp implements Stamp {
   #stopping: Promise<void> | undefined;
 
   constructor(options: StartOptions) {
+    checkOptions(options);
     this.#options = options;
     this.#isTemporary = options.dataDir === undefined && options.storage === "disk";
     this.dataDir = this.#isTemporary ? mkdtempSync(join(tmpdir(), "stamp-")) : options.dataDir;
-    if (this.dataDir !== undefined) mkdirSync(this.dataDir, { recursive: true });
-    this.#replicas = replicasOf(options, this.dataDir);
+    this.#folder = this.dataDir === undefined ? undefined : new DataFolder(this.dataDir);
+    try {
+      this.#replicas = replicasOf(options, this.#folder);
+    } catch (error) {
+      this.#folder?.giveBack();
+      throw error;
+    }
     this.roles = this.#plan().map(({ name }) => name);
     this.#scheme = options.tls === undefined ? "http" : "https";
     this.#doors = new Doors((service) => `${host}:${options.ports?.[service] ?? 0}`, {
@@ -86,8 +95,10 @@ class EmbeddedStamp implements Stamp {
   async begin(): Promise<void> {
     try {
       await this.#change(async () => {
+        if (this.#folder?.isNew) this.#folder.empty();
         this.#generation = this.#newGeneration();
         await this.#generation.start();
+        this.#folder?.made();
         await this.#doors.open();
       });
     } catch (error) {
@@ -101,14 +112,15 @@ class EmbeddedStamp implements Stamp {
     return this.#change(async () => {
       const before = this.#generation;
       // A folder has room for one stamp.
-      if (this.dataDir !== undefined) {
+      if (this.#folder !== undefined) {
         await before?.end("at once");
-        for (const role of this.roles) rmSync(join(this.dataDir, role), { recursive: true, force: true });
+        this.#folder.empty();
       }
       const next = this.#newGeneration();
-      if (this.dataDir !== undefined) this.#generation = next;
+      if (this.#folder !== undefined) this.#generation = next;
       try {
         await next.start();
+        this.#folder?.made();
       } catch (error) {
         await next.end("at once");
         throw error;
@@ -175,13 +187,14 @@ class EmbeddedStamp implements Stamp {
       await this.#generation?.end(this.dataDir === undefined ? "at once" : "cleanly");
     } finally {
       this.#generation = undefined;
+      this.#folder?.giveBack();
       if (this.#isTemporary && this.dataDir !== undefined) rmSync(this.dataDir, { recursive: true, force: true });
     }
   }
 
   #plan(): readonly PlannedRole[] {
     const { partitionServers = 1, oidc, copySources = [] } = this.#options;
-    const init = this.dataDir === undefined || !existsSync(join(this.dataDir, "lock-service-1"));
+    const init = this.#folder?.isNew ?? true;
     return plan({ init, replicas: this.#replicas, partitionServers, oidc, copySources });
   }
 
@@ -232,11 +245,11 @@ class EmbeddedStamp implements Stamp {
 }
 
 /** Number of copies in the folder, or that a new stamp gets. */
-function replicasOf({ replicas }: StampOptions, dataDir: string | undefined): number {
-  const held = dataDir === undefined ? 0 : readdirSync(dataDir).filter((name) => /^extent-node-\d+$/.test(name)).length;
+function replicasOf({ replicas }: StampOptions, folder: DataFolder | undefined): number {
+  const held = folder?.replicas ?? 0;
   if (held === 0) return replicas ?? 1;
   if (replicas !== undefined && replicas !== held)
-    throw new Error(`${dataDir} has data in ${held} replicas: leave "replicas" out, or name another folder`);
+    throw new Error(`${folder?.path} has data in ${held} replicas: leave "replicas" out, or name another folder`);
   return held;
 }
 

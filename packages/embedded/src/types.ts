@@ -3,8 +3,8 @@
 
 export interface StampOptions {
   /**
-   * Folder that keeps the data. A folder of an earlier stamp has its data. Undefined: the data are in memory, or, with `storage: "disk"`, in a
-   * temporary folder that `stop` removes.
+   * Folder that keeps the data. A folder of an earlier stamp has its data. It takes one stamp at a time, and is none of a cluster (`stamp up`).
+   * Undefined: the data are in memory, or, with `storage: "disk"`, in a temporary folder that `stop` removes.
    */
   readonly dataDir?: string | undefined;
   /** Where the data are while there is no `dataDir`; "memory" by default. */
@@ -14,7 +14,7 @@ export interface StampOptions {
    * number is refused.
    */
   readonly replicas?: 1 | 3 | undefined;
-  /** Number of partition servers; default 1. */
+  /** Number of partition servers, 1 to 100; default 1. */
   readonly partitionServers?: number | undefined;
   /** Ports of the services on 127.0.0.1; 0 or undefined: the system chooses a free one. */
   readonly ports?: { readonly blob?: number; readonly queue?: number; readonly table?: number } | undefined;
@@ -26,7 +26,7 @@ export interface StampOptions {
 
 export interface BlobSettings {
   readonly versioning?: boolean;
-  /** Days for which deleted containers are kept; 0: not at all. */
+  /** Days for which deleted containers are kept, at most 365; 0: not at all. */
   readonly containerDeleteRetentionDays?: number;
   /** True if containers may be made readable without authorization. */
   readonly allowPublicAccess?: boolean;
@@ -46,15 +46,21 @@ export interface Stamp {
    * of requests in progress break, as when a process ends. Resolves when the stamp serves.
    */
   reset(): Promise<void>;
-  /** Stops the role where it is, as SIGSTOP does: what others ask of it waits, until their deadlines. */
+  /**
+   * Stops the role where it is, as SIGSTOP does: what others ask of it waits, until their deadlines. `pause`, `resume` and `kill` do not wait for
+   * a `start` in progress.
+   */
   pause(role: string): Promise<void>;
   /** Lets a paused role go on, as SIGCONT does. */
   resume(role: string): Promise<void>;
   /** Ends the role at once, as SIGKILL does. What it has written stays. It is down until `start`. */
   kill(role: string): Promise<void>;
-  /** Starts a role that was killed. Resolves when everything that is not paused or down serves again. */
+  /**
+   * Starts a role that was killed. Resolves when everything that is not paused or killed serves again. Throws an error that says what it waits
+   * for if that takes longer than `readyTimeoutMs`; then the role goes on starting.
+   */
   start(role: string): Promise<void>;
-  /** Settings of the account that no request of the REST API sets. */
+  /** Settings of the account that no request of the REST API sets; those left out stay. It needs `partition-manager-1`, and gives up after 10 s. */
   setBlobSettings(settings: BlobSettings): Promise<void>;
   /** Makes a key of the stamp, by whose name blobs are encrypted (`x-ms-encryption-scope`). It stays until `reset`. */
   createEncryptionScope(name: string): Promise<void>;
@@ -62,7 +68,10 @@ export interface Stamp {
   setEncryptionScopeState(name: string, state: { readonly disabled: boolean }): Promise<void>;
   /** Metrics of the roles that run, by name, in the text format of Prometheus. */
   metrics(): Readonly<Record<string, string>>;
-  /** Ends every role cleanly, and removes a temporary folder. Idempotent. */
+  /**
+   * Ends every role, cleanly if the data are in a folder and no role is paused or killed, and removes a temporary folder. Idempotent. Everything
+   * else throws afterwards, but `metrics` is empty.
+   */
   stop(): Promise<void>;
   /** The same as `stop`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;

@@ -17,8 +17,9 @@ function hosted(startOf: (made: Made) => Promise<void> = async () => {}): { role
   const make = (world: World): Role => {
     const one: Made = { world, start: () => startOf(one) };
     made.push(one);
-    const status: RoleStatus = { state: "test", ready: true, waitingFor: [] };
-    return { status, start: () => one.start(), stop: async () => {} } as unknown as Role;
+    const status: RoleStatus = { state: "test", ready: true, waitingFor: [], facts: {} };
+    const stop = () => Promise.reject(new Error("does not stop"));
+    return { status, start: () => one.start(), stop } as unknown as Role;
   };
   const planned = { name: "test-1", make };
   const transport = (name: string) => network.transport(name);
@@ -78,4 +79,15 @@ test("hosted role: a start that fails leaves it down; one after a fatal error is
   await madeTimes(made, 4);
   assert.equal(role.state, "running");
   await role.kill();
+});
+
+test("hosted role: nothing is left of one that fails to leave", async () => {
+  const { role, made } = hosted();
+  await role.start();
+  await assert.rejects(role.leave(), /does not stop/);
+  assert.deepEqual([role.state, role.role], ["down", undefined]);
+  let begun = false;
+  void made[0]?.world.disk.exists("a").then(() => (begun = true));
+  await turns();
+  assert.equal(begun, false);
 });
