@@ -12,7 +12,7 @@ import { join } from "node:path";
 
 const folderOfRole = /^(?:lock-service|extent-node|stream-manager|partition-manager|partition-server|front-end)-\d+$/;
 const marker = "being-made";
-/** What a cluster of `stamp up` has in its folder. */
+/** Files by which the folder of a cluster of `stamp up` is known. */
 const ofCluster = ["cluster.json", "stamp.json"];
 
 /** Folders that stamps of this process have. */

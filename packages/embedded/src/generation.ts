@@ -18,6 +18,7 @@ export class Generation {
   readonly #roles: readonly HostedRole[];
   readonly #readyTimeoutMs: number;
   readonly #clock: Clock = new NodeClock();
+  #hasServed = false;
 
   constructor(planned: readonly PlannedRole[], options: GenerationOptions) {
     const transport = (name: string): Transport => this.#network.transport(name);
@@ -54,6 +55,12 @@ export class Generation {
     const [lockService, ...others] = this.#roles as [HostedRole, ...HostedRole[]];
     await this.#begun([lockService], [lockService], deadlineMs);
     await this.#begun(others, this.#roles, deadlineMs);
+    this.#hasServed = true;
+  }
+
+  /** True from the end of `start` on. Before, a front-end that is ready may know of no account yet, and remembers that. */
+  get hasServed(): boolean {
+    return this.#hasServed;
   }
 
   /** Starts the role. Resolves as `ready` does. */

@@ -108,6 +108,26 @@ test("library: while the front-end is down its ports refuse; a reset brings back
   await filled(stamp);
 });
 
+test("library: while a reset makes files anew, no request is answered by a stamp without accounts", async () => {
+  await using stamp = await startStamp({ storage: "disk" });
+  let isReset = false;
+  const answers = new Set<unknown>();
+  const ask = async (): Promise<void> => {
+    while (!isReset) {
+      await service(stamp)
+        .getProperties()
+        .catch((error: unknown) => answers.add((error as RestError).statusCode));
+    }
+  };
+  const reset = async (): Promise<void> => {
+    await stamp.reset();
+    isReset = true;
+  };
+  await Promise.all([ask(), reset()]);
+  assert.deepEqual([...answers], [undefined]);
+  await filled(stamp);
+});
+
 test("library: a request that a reset or a kill meets ends with a broken connection", async () => {
   await using stamp = await startStamp();
   const container = await filled(stamp);

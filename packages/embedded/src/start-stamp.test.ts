@@ -100,7 +100,7 @@ test("embedded: a folder has one stamp; another one is refused and takes nothing
       await assert.rejects(startStamp({ dataDir: path }), /another stamp of this process uses .*: stop it first/);
     assert.equal(await service(first).getContainerClient("kept").exists(), true);
     await first.stop();
-    // As another process holds it.
+    // A lock of LevelDB, as another process has it.
     const opened = await new NodeKeyValueStores(join(dataDir, "lock-service-1", "stores")).open("identity");
     await assert.rejects(startStamp({ dataDir }), /lock-service-1.* is in use: another process/);
     if (opened.kind === "opened") await opened.store.close();

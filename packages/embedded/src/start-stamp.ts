@@ -70,8 +70,8 @@ class EmbeddedStamp implements Stamp {
     this.#scheme = options.tls === undefined ? "http" : "https";
     this.#doors = new Doors((service) => `${host}:${options.ports?.[service] ?? 0}`, {
       behind: () => {
-        const { frontEndRole: frontEnd, frontEnd: { life } = {} } = this.#generation ?? {};
-        return frontEnd === undefined || life === undefined ? undefined : { frontEnd, life };
+        const { hasServed, frontEndRole: frontEnd, frontEnd: { life } = {} } = this.#generation ?? {};
+        return !hasServed || frontEnd === undefined || life === undefined ? undefined : { frontEnd, life };
       },
       tls: options.tls,
       logger: options.logger ?? silentLogger,

@@ -9,7 +9,7 @@ import type { PlannedRole } from "../plan.ts";
 import { EndedError, Life } from "./life.ts";
 import { type LivedWorld, livedWorld } from "./lived-world.ts";
 
-/** What was asked of the role: while it starts again after a fatal error, it is what it was. */
+/** State that the role was asked to have. It stays while the role starts again after a fatal error. */
 export type RoleState = "running" | "paused" | "down";
 
 export interface HostedOptions {

@@ -1,4 +1,4 @@
-/** What a role has under way when its life ends. */
+/** Timers and writes that a role has under way when its life ends. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { silentLogger, type World } from "@stamp/ports";

@@ -53,7 +53,7 @@ class Held {
   }
 
   after(clock: Clock, delayMs: number, callback: () => void): Timer {
-    // What the role still does after its end has no effect, and nothing waits for it.
+    // After its end nothing that the role does has an effect.
     if (this.#life.ended) return { cancel: () => {} };
     let isCancelled = false;
     const timer = clock.after(delayMs, () => {
