@@ -31,15 +31,18 @@ interface Ran {
 }
 
 /** Without what this repository, its launcher and its runner of tests have put into the environment. */
-function environment(): NodeJS.ProcessEnv {
+function environment(command: string): NodeJS.ProcessEnv {
   const own = /^(STAMP_|npm_|NODE_|DATA_DIR)/i;
   const others = Object.entries(process.env).filter(([key]) => !own.test(key) || key === "NODE_EXTRA_CA_CERTS");
-  return { ...Object.fromEntries(others), PATH: `${nodeFolder}${delimiter}${process.env.PATH}` };
+  // The machine's own npm and its Node reach the registry, as at set-up: Node 24 may not know the certificate of a proxy.
+  const path = command === "npm" ? process.env.PATH : `${nodeFolder}${delimiter}${process.env.PATH}`;
+  return { ...Object.fromEntries(others), PATH: path };
 }
 
 const run = (cwd: string, command: string, ...args: readonly string[]): Promise<Ran> =>
   new Promise((resolve) => {
-    execFile(command, args, { cwd, env: environment(), maxBuffer: 64 * 1024 * 1024 }, (error: ExecFileException | null, out, err) =>
+    const options = { cwd, env: environment(command), maxBuffer: 64 * 1024 * 1024 };
+    execFile(command, args, options, (error: ExecFileException | null, out, err) =>
       resolve({ code: error === null ? 0 : typeof error.code === "number" ? error.code : -1, out, err }),
     );
   });
@@ -51,7 +54,7 @@ async function ok(cwd: string, command: string, ...args: readonly string[]): Pro
 }
 
 const install = (cwd: string, what: string): Promise<string> =>
-  ok(cwd, "npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", what);
+  ok(cwd, "npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retry-mintimeout=1000", what);
 const stampIn = join(folder, "node_modules/.bin/stamp");
 const stamp = (...args: readonly string[]): Promise<string> => ok(folder, stampIn, ...args);
 /** Its exit code says whether everything is ready. */
@@ -61,7 +64,7 @@ const status = async (): Promise<ClusterStatus> => JSON.parse((await run(folder,
 async function consoleServes(): Promise<void> {
   const console = spawn(stampIn, ["console", "--listen", "127.0.0.1:0"], {
     cwd: folder,
-    env: environment(),
+    env: environment(stampIn),
     stdio: ["pipe", "pipe", "inherit"],
   });
   try {
@@ -144,7 +147,10 @@ test("package: a suite runs on the library, whose declarations need no other typ
 });
 
 test("package: npx runs it from the tarball, each word has its help, and bench measures", async () => {
-  assert.equal((await ok(elsewhere, "npx", "--yes", "--package", join(first, name), "stamp", "--version")).trim(), release);
+  assert.equal(
+    (await ok(elsewhere, "npx", "--yes", "--prefer-offline", "--package", join(first, name), "stamp", "--version")).trim(),
+    release,
+  );
   const help = await stamp("--help");
   const words = [...help.matchAll(/^ {2}([a-z]+)(?= {2}| \[)/gm)].flatMap(([, word = ""]) => (word === "help" ? [] : [word]));
   assert.ok(words.length > 20, help);
