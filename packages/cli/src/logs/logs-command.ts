@@ -54,7 +54,12 @@ async function showLogs(folder: DataFolder, options: LogsOptions): Promise<void>
   const fromStart = !follow || options.since !== undefined;
   const lines = tailOf(options.tail ?? (fromStart ? "all" : String(followedLines)));
   const logs = new Logs(folder, role, sinceMs);
-  if (logs.sources.length === 0) throw new CommandError(noLogs(folder, logs.namesThere(), role));
+  if (logs.sources.length === 0) {
+    const there = logs.namesThere();
+    if (!audit || options.role !== undefined || there.length === 0) throw new CommandError(noLogs(folder, there, role));
+    warn("the audit log is empty: no console has run on this folder (./stamp console)");
+    if (!follow) return;
+  }
   const chosen = (entries: Iterable<LogEntry>): Iterable<LogEntry> =>
     Iterator.from(entries).filter((entry) => (least === undefined || isAtLeast(entry, least)) && (!audit || isAudit(entry)));
   const text = (entry: LogEntry): string => (json ? toolText(entry) : advised(personText(entry, logs.width)));
