@@ -1,39 +1,24 @@
 /**
- * One term of the leading location service: it asks the stamps, creates accounts, and carries on what was begun with
- * them (docs/design/geo.md "Location service").
- *
- * Invariants:
- * - An account is recorded, with its stamp, before the stamp is told to create it. A crash at any step loses nothing.
- * - The stamp makes the keys. They go to the caller, and are in no record.
+ * One term of the leading location service: it asks the stamps, and carries on what was begun with accounts
+ * (docs/design/geo.md "Location service").
  */
-import { isAccountName } from "@stamp/azure-rest";
 import type { Failure, Outcome } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 import type { AccountRecord, GeoAccount, MigrationChoices } from "@stamp/geo";
-import {
-  commandToSend,
-  planAnswer,
-  planCreate,
-  planFailover,
-  planForcedFailover,
-  planGiveUp,
-  planMigrate,
-  planProtect,
-  planUnprotect,
-  roleWithoutRow,
-} from "@stamp/geo";
-import { sleep, within } from "@stamp/ports";
+import { planFailover, planForcedFailover, planGiveUp, planMigrate, planProtect, planUnprotect } from "@stamp/geo";
+import { sleep } from "@stamp/ports";
 import type { AccountShipping, ForgetDivergedResponse, ListDivergedResponse } from "@stamp/wire";
 import { CopyProgress } from "./copies/copy-progress.ts";
 import { CopySettings } from "./copies/copy-settings.ts";
 import { OlderRoles } from "./copies/older-roles.ts";
 import { Lanes } from "./lanes.ts";
 import { LostStamps } from "./lost-stamps/lost.ts";
+import { NewAccounts } from "./new-accounts.ts";
 import { Operations, type OperationsOptions } from "./operations.ts";
 import { mayCopyQueues, mayLeaveQueues, type ProtectionChoices } from "./queues/queue-copies.ts";
 import { QueueRoles } from "./queues/queue-roles.ts";
 import { type Proposal, rebalancePlan } from "./rebalance.ts";
-import { type Registry, unknownStamp } from "./registry.ts";
+import { knownAccount, type Registry, unknownStamp } from "./registry.ts";
 import { Rounds } from "./rounds.ts";
 import { withDoors } from "./stamp-checks.ts";
 import { Stamps, type StampsOptions } from "./stamps.ts";
@@ -42,14 +27,6 @@ import { Stamps, type StampsOptions } from "./stamps.ts";
 const askedAtOnce = 8;
 /** Pause between two questions to a stamp that is lost: until it is told, it takes writes by the roles that it knew, which are lost. */
 const askLostEveryMs = 500;
-/** How long the creation of an account waits for a stamp that did not answer last, in ms. */
-const silentWaitMs = 200;
-
-export interface NewAccount {
-  readonly account: AccountRecord;
-  readonly keys: readonly string[];
-}
-
 export interface LocationOptions extends StampsOptions {
   readonly ended: AbortSignal;
 }
@@ -68,9 +45,7 @@ export class Location {
   readonly #queueRoles: QueueRoles;
   readonly #settings: CopySettings;
   readonly #olderRoles: OlderRoles;
-  #created = 0;
-  /** Accounts that are being created at their stamps. */
-  readonly #creating = new Map<string, Promise<Outcome<NewAccount>>>();
+  readonly newAccounts: NewAccounts;
   /** When the settings of all copies were last compared with those of their primaries. */
   #keptMs: number | undefined;
 
@@ -81,6 +56,7 @@ export class Location {
     const onStamp: OperationsOptions["onStamp"] = (stamp, work) => this.stamps.onStamp(stamp, work);
     this.copies = new CopyProgress({ world, registry, onStamp, drainMaxMs: config.drainMaxMs });
     this.#queueRoles = new QueueRoles({ registry, onStamp });
+    this.newAccounts = new NewAccounts({ world, registry, stamps: this.stamps, drive: (account) => this.#operations.drive(account) });
     const inTurn: OperationsOptions["inTurn"] = (stamp, work) => this.#inTurn(stamp, work);
     this.#olderRoles = new OlderRoles({ logger: world.logger, registry, onStamp, inTurn, deposes: world.rules.on("geoOlderRolesEnd") });
     this.#settings = new CopySettings({ rules: world.rules, registry, onStamp, inTurn, levelOf: (stamp) => this.stamps.levelOf(stamp) });
@@ -133,7 +109,7 @@ export class Location {
       ...this.stamps.facts,
       accounts: accounts.length,
       operations: accounts.filter(({ running }) => running !== undefined).length,
-      created: this.#created,
+      created: this.newAccounts.created,
     };
   }
 
@@ -158,7 +134,7 @@ export class Location {
     if (running !== undefined && running.step !== "creating") this.#operations.drive(name);
     const told = await this.#inTurn(account.primary, () => this.copies.ask(account));
     if (!told.ok && isSilent(told.failure)) await this.#operations.vouch(account);
-    if (running?.step === "creating") await this.#inTurn(account.primary, () => this.#carryOn(name));
+    if (running?.step === "creating") await this.#inTurn(account.primary, () => this.newAccounts.carryOn(name));
     else if (running === undefined) {
       if (withSettings) await this.#queueRoles.compare(account);
       await this.#operations.keep(account, withSettings || (told.ok && lacksWord(told.value)));
@@ -281,37 +257,8 @@ export class Location {
     return account.queues === true && this.#queueRoles.known(account) === "";
   }
 
-  /**
-   * Places the account, records it and creates it. With `second`, a location, it gets a copy at a stamp there: that goes
-   * on by itself. `withQueues`: its queues are copied, too.
-   */
-  async createAccount(name: string, location: string, second: string, withQueues: boolean): Promise<Outcome<NewAccount>> {
-    const { registry } = this.#options;
-    if (!isAccountName(name))
-      return refused("invalidArgument", "badRequest", `${name}: an account's name has 3 to 24 lower-case letters and digits`);
-    const elsewhere = await this.#found(name);
-    if (!elsewhere.ok) return elsewhere;
-    const early = this.stamps.place(location, second);
-    const mayCopy = withQueues && early.ok ? await mayCopyQueues(this.stamps, name, registry.stampsOf(early.value)) : ok();
-    if (!mayCopy.ok) return mayCopy;
-    const recorded = await registry.turn(async () => {
-      const held = registry.account(name);
-      if (held !== undefined) return isThere(held);
-      const placed = this.stamps.place(location, second);
-      if (!placed.ok) return placed;
-      const [primary, copy] = placed.value;
-      const planned = planCreate(name, primary, copy, withQueues);
-      return planned.ok ? registry.put([{ kind: "account", record: planned.value }]) : planned;
-    });
-    if (!recorded.ok) return recorded;
-    const created = await this.#carryOn(name);
-    if (created.ok) this.#operations.drive(name);
-    return created;
-  }
-
   account(name: string): Outcome<AccountRecord> {
-    const held = this.#options.registry.account(name);
-    return held === undefined ? refused("notFound", "conflict", `no stamp is known to have account ${name}`) : ok(held);
+    return knownAccount(name, this.#options.registry);
   }
 
   accounts(after: string, limit: number): { readonly accounts: readonly AccountRecord[]; readonly more: boolean } {
@@ -321,74 +268,6 @@ export class Location {
 
   locationOf({ primary }: AccountRecord): string {
     return this.#options.registry.stamp(primary)?.location ?? "";
-  }
-
-  /** Refuses a name that a stamp has, also one that was made there since its accounts were asked for. */
-  async #found(name: string): Promise<Outcome<void>> {
-    const { registry } = this.#options;
-    if (registry.account(name) !== undefined) return ok();
-    // A stamp that did not answer its last question is not waited for long: what it has is pinned when it answers again.
-    const asked = registry.stamps;
-    const answers = await Promise.all(
-      asked.map((stamp) => {
-        const answer = this.stamps.onStamp(stamp, (link) => link.hasAccount(name));
-        return this.stamps.isSilent(stamp.name) ? within(this.#options.world.clock, silentWaitMs, answer) : answer;
-      }),
-    );
-    for (const [at, stamp] of asked.entries()) {
-      const has = answers[at];
-      if (has?.ok !== true || !has.value) continue;
-      await this.stamps.pin(stamp, [{ name, role: roleWithoutRow }]);
-      const held = registry.account(name);
-      if (held !== undefined) return isThere(held);
-    }
-    return ok();
-  }
-
-  /** Goes on with the creation of an account, one attempt at a time: whoever else wants it hears of the same, with the keys. */
-  #carryOn(name: string): Promise<Outcome<NewAccount>> {
-    const creating = this.#creating.get(name) ?? this.#create(name).finally(() => this.#creating.delete(name));
-    this.#creating.set(name, creating);
-    return creating;
-  }
-
-  /** Sends the command of the account's step, and records the step after it. */
-  async #create(name: string): Promise<Outcome<NewAccount>> {
-    const { registry, world } = this.#options;
-    const account = registry.account(name);
-    const told = account === undefined ? undefined : commandToSend(account, account, world.rules);
-    if (account === undefined || told === undefined) {
-      const held = this.account(name);
-      return held.ok ? ok({ account: held.value, keys: [] }) : held;
-    }
-    const stamp = registry.stamp(told.stamp);
-    if (stamp === undefined) return unknownStamp(told.stamp, registry);
-    // A record of a release before has the keys.
-    const created = await this.stamps.onStamp(stamp, (link) => link.createAccount(name, account.newKeys ?? []));
-    const had = !created.ok && created.failure.code === "alreadyExists";
-    if (!created.ok && !had) {
-      const message = `account ${name} is recorded at stamp ${stamp.name}, and is created when that answers: ${created.failure.message}`;
-      return refused("unavailable", "notReady", message);
-    }
-    const { operation, running } = account;
-    const answered = await registry.turn(async () => {
-      const held = registry.account(name);
-      if (held?.operation !== operation || held.running?.step !== running?.step) return ok();
-      const next = planAnswer(held, { operation, step: "creating" });
-      if (!next.ok) return next;
-      const { newKeys: _newKeys, ...record } = next.value as AccountRecord;
-      return registry.put([{ kind: "account", record }]);
-    });
-    if (!answered.ok) return answered;
-    if (had)
-      return refused(
-        "alreadyExists",
-        "conflict",
-        `stamp ${stamp.name} has account ${name} already, made by an attempt whose answer was lost or before that, and it is pinned there now. Its keys, at the stamp: ./stamp account show ${name} --keys`,
-      );
-    this.#created += 1;
-    const held = this.account(name);
-    return held.ok ? ok({ account: held.value, keys: created.ok ? created.value.keys : [] }) : held;
   }
 
   /**
@@ -415,13 +294,6 @@ export class Location {
 }
 
 const termEnded = refused("unavailable", "notLeader", "the term of this location service has ended");
-
-const isThere = ({ name, primary, running }: AccountRecord) =>
-  refused(
-    "alreadyExists",
-    "conflict",
-    `account ${name} is at stamp ${primary} already${running === undefined ? "" : ", or will be when that stamp answers"}`,
-  );
 
 function knownStamp(name: string, registry: Registry): Outcome<string> {
   return registry.stamp(name) === undefined ? unknownStamp(name, registry) : ok(name);

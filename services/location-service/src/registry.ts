@@ -107,6 +107,11 @@ const keyOf = ({ kind, record }: LocationRecord): string => (kind === "stamp" ? 
 
 const sorted = <T extends { readonly name: string }>(records: T[]): T[] => records.sort((a, b) => (a.name < b.name ? -1 : 1));
 
+export function knownAccount(name: string, registry: Registry): Outcome<AccountRecord> {
+  const held = registry.account(name);
+  return held === undefined ? refused("notFound", "conflict", `no stamp is known to have account ${name}`) : ok(held);
+}
+
 export function unknownStamp(name: string, registry: Registry) {
   const known = registry.stamps.map((stamp) => stamp.name).join(", ") || "none";
   return refused("notFound", "conflict", `there is no stamp ${name}; stamps are: ${known}`);

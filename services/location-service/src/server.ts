@@ -52,7 +52,7 @@ export function locationHandlers(clock: Clock, leading: () => Outcome<Location>)
       onLocation((location) => ok({ stamps: location.stamps.views.map((view) => wireStamp(location, view, clock.monotonicMs())) })),
     createAccount: ({ account, location: place, secondLocation, withQueues }) =>
       onLocation(async (location) => {
-        const made = await location.createAccount(account, place, secondLocation, withQueues);
+        const made = await location.newAccounts.create(account, place, secondLocation, withQueues);
         return made.ok ? ok({ account: wireAccount(location, made.value.account), keys: [...made.value.keys] }) : made;
       }),
     getAccount: ({ account }) =>

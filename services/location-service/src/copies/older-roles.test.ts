@@ -41,7 +41,7 @@ async function failOver(place: TwoStamps): Promise<void> {
 
 const troubleOf = async (place: TwoStamps): Promise<string> => (await place.account(account)).trouble;
 
-test("older roles: a deposed primary whose row was put back is deposed again, and what it acknowledged meanwhile is in its report", async () => {
+test("older roles: a deposed primary whose row was put back is deposed again, and is a copy as any other then", async () => {
   await inScene(61, true, async (place) => {
     const before = roleOf(place, "north-1");
     await failOver(place);
