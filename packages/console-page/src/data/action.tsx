@@ -83,41 +83,50 @@ function Dialog({ title, submit, run, children, isFinal, onClose }: DialogProps)
   );
 }
 
-interface PairsProps {
-  readonly pairs: readonly Named[];
-  readonly onChange: (pairs: readonly Named[]) => void;
+interface NamedFieldsProps<T extends Named> {
+  readonly rows: readonly T[];
+  readonly onChange: (rows: readonly T[]) => void;
+  /** Begins the labels of the fields of names, for screen readers. */
+  readonly what: string;
+  /** Words of the button that adds a row, and the row that it adds. */
+  readonly add: string;
+  readonly blank: T;
+  /** A field between name and value. */
+  readonly between?: (row: T, number: number, put: (some: Partial<T>) => void) => JSX.Element;
 }
 
 /** Names and values to write, take out and add. */
-export function PairFields({ pairs, onChange }: PairsProps): JSX.Element {
-  const put = (index: number, some: Partial<Named>): void =>
-    onChange(pairs.map((each, at) => (at === index ? { ...each, ...some } : each)));
+export function NamedFields<T extends Named>({ rows, onChange, what, add, blank, between }: NamedFieldsProps<T>): JSX.Element {
   return (
     <div class="fields">
-      {pairs.map(({ name, value }, index) => (
-        <div class="pair" key={index}>
-          <input
-            aria-label={`Name ${index + 1}`}
-            value={name}
-            required
-            onInput={({ currentTarget }) => put(index, { name: currentTarget.value })}
-          />
-          <input
-            aria-label={`Value ${index + 1}`}
-            value={value}
-            onInput={({ currentTarget }) => put(index, { value: currentTarget.value })}
-          />
-          <button
-            type="button"
-            aria-label={`Take out ${name || index + 1}`}
-            onClick={() => onChange(pairs.filter((_, at) => at !== index))}
-          >
-            ×
-          </button>
-        </div>
-      ))}
-      <button type="button" onClick={() => onChange([...pairs, { name: "", value: "" }])}>
-        Add one
+      {rows.map((row, index) => {
+        const put = (some: Partial<T>): void => onChange(rows.with(index, { ...row, ...some }));
+        return (
+          <div class={between === undefined ? "pair" : "pair typed"} key={index}>
+            <input
+              aria-label={`${what} ${index + 1}`}
+              value={row.name}
+              required
+              onInput={({ currentTarget }) => put({ name: currentTarget.value } as Partial<T>)}
+            />
+            {between?.(row, index + 1, put)}
+            <input
+              aria-label={`Value ${index + 1}`}
+              value={row.value}
+              onInput={({ currentTarget }) => put({ value: currentTarget.value } as Partial<T>)}
+            />
+            <button
+              type="button"
+              aria-label={`Take out ${row.name || index + 1}`}
+              onClick={() => onChange(rows.filter((_, at) => at !== index))}
+            >
+              ×
+            </button>
+          </div>
+        );
+      })}
+      <button type="button" onClick={() => onChange([...rows, blank])}>
+        {add}
       </button>
     </div>
   );

@@ -1,7 +1,7 @@
 /** Adds an entity, or edits one: keys, and properties with their types. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Action } from "../data/action.tsx";
+import { Action, NamedFields } from "../data/action.tsx";
 import type { AccountPlace, EntityRow } from "../data/data-model.ts";
 
 const types = ["String", "Boolean", "Int32", "Int64", "Double", "DateTime", "Guid", "Binary"];
@@ -48,53 +48,22 @@ export function EntityAction({ place, row, onDone }: EntityActionProps): JSX.Ele
       <label>
         RowKey <input value={rowKey} readOnly={row !== undefined} onInput={({ currentTarget }) => setRowKey(currentTarget.value)} />
       </label>
-      <Properties properties={properties} onChange={setProperties} />
-    </Action>
-  );
-}
-
-interface PropertiesProps {
-  readonly properties: readonly Property[];
-  readonly onChange: (properties: readonly Property[]) => void;
-}
-
-function Properties({ properties, onChange }: PropertiesProps): JSX.Element {
-  const put = (index: number, some: Partial<Property>): void =>
-    onChange(properties.map((each, at) => (at === index ? { ...each, ...some } : each)));
-  return (
-    <div class="fields">
-      {properties.map(({ name, type, value }, index) => (
-        <div class="pair typed" key={index}>
-          <input
-            aria-label={`Property ${index + 1}`}
-            value={name}
-            required
-            onInput={({ currentTarget }) => put(index, { name: currentTarget.value })}
-          />
-          <select aria-label={`Type ${index + 1}`} value={type} onChange={({ currentTarget }) => put(index, { type: currentTarget.value })}>
+      <NamedFields
+        rows={properties}
+        onChange={setProperties}
+        what="Property"
+        add="Add a property"
+        blank={{ name: "", type: "String", value: "" }}
+        between={({ type }, number, put) => (
+          <select aria-label={`Type ${number}`} value={type} onChange={({ currentTarget }) => put({ type: currentTarget.value })}>
             {types.map((each) => (
               <option key={each} value={each}>
                 {each}
               </option>
             ))}
           </select>
-          <input
-            aria-label={`Value ${index + 1}`}
-            value={value}
-            onInput={({ currentTarget }) => put(index, { value: currentTarget.value })}
-          />
-          <button
-            type="button"
-            aria-label={`Take out ${name || index + 1}`}
-            onClick={() => onChange(properties.filter((_, at) => at !== index))}
-          >
-            ×
-          </button>
-        </div>
-      ))}
-      <button type="button" onClick={() => onChange([...properties, { name: "", type: "String", value: "" }])}>
-        Add a property
-      </button>
-    </div>
+        )}
+      />
+    </Action>
   );
 }

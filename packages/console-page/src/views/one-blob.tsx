@@ -1,7 +1,7 @@
 /** One blob: its properties, what can be done with it, and its beginning. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Action, PairFields } from "../data/action.tsx";
+import { Action, NamedFields } from "../data/action.tsx";
 import type { AccountPlace, BlobDetails, BlobPath, DataSource, Named, Preview } from "../data/data-model.ts";
 import { bytesText, countText } from "../format.ts";
 import { to } from "../store.ts";
@@ -106,7 +106,7 @@ function Pairs({ label, of, run }: PairsProps): JSX.Element {
   const [pairs, setPairs] = useState(of);
   return (
     <Action label={label} title={`${label} of the blob`} submit="Save" onOpen={() => setPairs(of)} run={() => run(pairs)}>
-      <PairFields pairs={pairs} onChange={setPairs} />
+      <NamedFields rows={pairs} onChange={setPairs} what="Name" add="Add one" blank={{ name: "", value: "" }} />
     </Action>
   );
 }
