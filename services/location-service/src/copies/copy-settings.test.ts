@@ -128,6 +128,8 @@ test("copy settings: a promotion compares with what the drained primary had, als
     const promotes = async () => (await place.account(account)).step === "promoting";
     while (!(await promotes())) await place.sim.sleep(250);
     place.sim.crash("north-1:1");
+    // A command on its way has the primary's answer.
+    await place.sim.sleep(20_000);
     south.promotedWith.length = 0;
     south.refusing = new Set();
     while (south.promotedWith.length === 0) await place.sim.sleep(250);

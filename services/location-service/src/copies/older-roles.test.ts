@@ -72,6 +72,30 @@ test("older roles: a stamp that was silent is asked as soon as it answers again"
   });
 });
 
+test("older roles: a list that is older than the role by the time it is judged tells nothing", async () => {
+  await inScene(64, true, async (place) => {
+    const before = roleOf(place, "north-1");
+    await failOver(place);
+    const after = roleOf(place, "north-1");
+    const north = place.state("north-1");
+    let { lists } = north;
+    Object.defineProperty(north, "lists", {
+      get: () => lists,
+      set: (value: number) => {
+        lists = value;
+        // The list is made of the older role, and the role is asked for afterwards.
+        takeBack(place, "north-1", before);
+        queueMicrotask(() => takeBack(place, "north-1", after));
+      },
+    });
+    const known = lists;
+    await place.sim.until(() => lists > known, roundMs, "its accounts were asked for");
+    await place.sim.sleep(5_000);
+    assert.equal(await troubleOf(place), "");
+    assert.deepEqual(roleOf(place, "north-1"), after);
+  });
+});
+
 test("older roles: without the rule geoOlderRolesEnd two stamps go on as primaries", async () => {
   const work = async (place: TwoStamps): Promise<void> => {
     const before = roleOf(place, "north-1");
