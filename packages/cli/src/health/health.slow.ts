@@ -196,6 +196,7 @@ test("partition servers, front-ends and managers: paused, ended, without a stand
   await findsAll(t, ["no-standby"], 6);
   await hold(leader);
   await findsAll(t, ["no-stream-manager"], 7);
+  assert.equal((await stamp("upgrade", "status", ...here)).code, 4, "a level that nobody told is not 0");
   await start(standby);
   await start(leader);
   await endsAll(["no-stream-manager", "no-standby", "role-absent", "range-server-away", "range-unassigned"]);

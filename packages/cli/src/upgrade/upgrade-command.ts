@@ -4,7 +4,7 @@ import { LeaderCalls } from "@stamp/metadata-store";
 import { inWords, NodeClock, NodeRandom } from "@stamp/ports-node";
 import { FeatureLevels } from "@stamp/wire";
 import type { Command } from "commander";
-import { CommandError, configOf } from "../context.ts";
+import { CommandError, configOf, exitCodes } from "../context.ts";
 import { gather } from "../health/gather.ts";
 import { table } from "../print.ts";
 import { withProgress } from "../progress.ts";
@@ -33,6 +33,7 @@ A stamp on one machine (stamp up without a topology) finalizes by itself. How to
       const transport = ownTransport(config);
       const state = await stateOf(config, transport).finally(() => transport.close());
       tell(command, state, statusText);
+      if (state.level === undefined) process.exitCode = exitCodes.notReady;
     },
   );
   make(upgrade, "finalize", "raise the feature level, for ever: no process of the release before can be started again afterwards")
