@@ -129,3 +129,21 @@ export { packRows, unpackEntities } from "./tables/packed-entities.ts";
 export { PackedEntities } from "./tables/packed-reader.ts";
 export { queryRouteFrom } from "./tables/routing.ts";
 export { containerOfWhere, parseWhere, type Where } from "./tags/where.ts";
+export { addressOfPlace, placeOfAddress } from "./tree/in-tree.ts";
+export type { Step, StepAnswer, TreePlace, TreeStep } from "./tree/operation.ts";
+export { planOfStep, type StepContext, type StepDecision } from "./tree/step.ts";
+export { type TreeName, treeKey } from "./tree/tree-keys.ts";
+export {
+  type Address as TreeAddress,
+  addressText,
+  decodeTreeRow,
+  type EntryAddress,
+  encodeTreeRow,
+  type Fate,
+  type Held,
+  type HeldKind,
+  type Mark as TreeMark,
+  type Operation as TreeOperation,
+  type Participant,
+  type TreeRow,
+} from "./tree/tree-row.ts";

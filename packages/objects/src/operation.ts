@@ -5,36 +5,18 @@
  */
 
 import type { ChangeAccount, ListAccounts, PutAccount } from "./accounts/operation.ts";
+import type { Conditions } from "./asked-conditions.ts";
 import type { LeaseAction } from "./blobs/protect/leases.ts";
 import type { BlobName, BlobReference } from "./object-keys.ts";
 import type { QueueOperation } from "./queues/operation.ts";
 import type { Place } from "./rows/row.ts";
 import type { SignedIdentifier } from "./signed-identifiers.ts";
 import type { TableOperation } from "./tables/operation.ts";
+import type { TreeStep } from "./tree/operation.ts";
+
+export type { Conditions };
 
 export type Metadata = Readonly<Record<string, string>>;
-
-/**
- * Conditions as they came: an ETag with its quotes, or "*"; several separated by commas. Times in milliseconds since
- * 1970.
- */
-export interface Conditions {
-  readonly ifMatch?: string | undefined;
-  readonly ifNoneMatch?: string | undefined;
-  readonly ifModifiedSinceMs?: number | undefined;
-  readonly ifUnmodifiedSinceMs?: number | undefined;
-  readonly leaseId?: string | undefined;
-  /** True if the caller may create but not overwrite: UnauthorizedBlobOverwrite. */
-  readonly createOnly?: boolean | undefined;
-  /** Condition on a blob: an expression over tags. */
-  readonly ifTags?: string | undefined;
-  /** SHA-256 of the customer's key that the request brings: content is encrypted under it. */
-  readonly encryptionKeySha256?: Uint8Array | undefined;
-  /** Name of the encryption scope under which the content is encrypted, or that the request names. */
-  readonly encryptionScope?: string | undefined;
-  /** The request names no scope: the content is encrypted as the front-end found the blob. */
-  readonly encryptionAsFound?: boolean | undefined;
-}
 
 /** Features that the service properties of an account switch on. They come with every operation. */
 export interface BlobPolicy {
@@ -44,6 +26,8 @@ export interface BlobPolicy {
   readonly containerDeleteRetentionDays: number;
   /** Whether what is kept may be deleted for good before its time. */
   readonly permanentDelete: boolean;
+  /** True if blobs are files of a tree, by their ids. Undefined: they are not. */
+  readonly hierarchical?: boolean | undefined;
 }
 
 export const noPolicy: BlobPolicy = { versioning: false, deleteRetentionDays: 0, containerDeleteRetentionDays: 0, permanentDelete: false };
@@ -383,6 +367,7 @@ export type Operation =
   | { readonly case: "getBlockList"; readonly value: OnBlobState & { readonly committed: boolean; readonly uncommitted: boolean } }
   | { readonly case: "table"; readonly value: TableOperation }
   | { readonly case: "queue"; readonly value: QueueOperation }
+  | { readonly case: "tree"; readonly value: TreeStep }
   | { readonly case: "appendBlock"; readonly value: AppendBlock }
   | { readonly case: "sealBlob"; readonly value: OnBlob & { readonly appendPosition?: number | undefined } }
   | { readonly case: "putPages"; readonly value: PutPages }

@@ -58,7 +58,7 @@ export type RowWrite =
   | { readonly kind: "delete"; readonly key: Uint8Array };
 
 /** A refusal by this stamp's own rules, not by the service's. */
-export type PlanRefusal = { readonly reason: "badPlace" | "badRequest"; readonly message: string };
+export type PlanRefusal = { readonly reason: "badPlace" | "badRequest" | "conflict"; readonly message: string };
 
 /**
  * Timer of a lease that starts, or starts anew (blobs/leases.ts). It is set in row order, before any other decision

@@ -7,6 +7,7 @@ import type { QueueResult } from "./queues/operation.ts";
 import type { Place } from "./rows/row.ts";
 import type { SignedIdentifier } from "./signed-identifiers.ts";
 import type { TableResult } from "./tables/operation.ts";
+import type { StepAnswer } from "./tree/operation.ts";
 
 export interface Container extends ContainerEncryption {
   readonly name: string;
@@ -137,6 +138,7 @@ export type OperationResult =
   | { readonly case: "deleted"; readonly value: { readonly permanent: boolean; readonly more: boolean } }
   | { readonly case: "table"; readonly value: TableResult }
   | { readonly case: "queue"; readonly value: QueueResult }
+  | { readonly case: "tree"; readonly value: StepAnswer }
   | { readonly case: "done" }
   | {
       readonly case: "copyParts";

@@ -9,17 +9,5 @@ export { type Collected, collect, forget } from "./collect.ts";
 export { type Listed, type ListPage, list } from "./list.ts";
 export { ended, type Machine, type MachineContext, type Refusal, type Result } from "./machine.ts";
 export { dataLakeNames, filesNames, keyName, type NameRules, type PathProblem, pathProblem } from "./names.ts";
-export { type Link, makeRoot, resolve } from "./resolve.ts";
-export { type TreeName, treeKey } from "./rows/tree-keys.ts";
-export {
-  type Address,
-  decodeTreeRow,
-  encodeTreeRow,
-  type Held,
-  type HeldKind,
-  type Operation,
-  type TreeRow,
-  treeSchema,
-} from "./rows/tree-row.ts";
+export { type Link, resolve } from "./resolve.ts";
 export { freed } from "./settle.ts";
-export { planOfStep, type Step, type StepAnswer, type StepContext } from "./steps/step.ts";

@@ -2,12 +2,10 @@
  * Lists, in the order of keys, a directory before what is in it. A continuation names entries, never a position: what stayed where it was
  * is told once, whatever came and went meanwhile.
  */
-import { decodeKey, encodeKey } from "@stamp/objects";
+import { decodeKey, encodeKey, type Held, type StepAnswer } from "@stamp/objects";
 import { ask, askOne, type Machine, type MachineContext, Refused } from "./machine.ts";
 import { resolve } from "./resolve.ts";
-import type { Held } from "./rows/tree-row.ts";
 import { shown } from "./settle.ts";
-import type { StepAnswer } from "./steps/step.ts";
 
 export interface Listed {
   readonly path: readonly string[];
@@ -38,7 +36,7 @@ export function* list(
   options: { readonly recursive: boolean; readonly entriesMax: number; readonly continuation?: Uint8Array | undefined },
 ): Machine<ListPage> {
   const stack = options.continuation ? framesOf(options.continuation) : [yield* firstFrame(context, path)];
-  yield* withoutRemoved(stack);
+  yield* withoutRemoved(context, stack);
   const entries: Listed[] = [];
   let rows = 0;
   while (stack.length > 0) {
@@ -69,9 +67,9 @@ function* firstFrame(context: MachineContext, path: readonly string[]): Machine<
 }
 
 /** Leaves out what hangs below a directory that was removed since the last page. */
-function* withoutRemoved(stack: Frame[]): Machine<void> {
+function* withoutRemoved({ root }: MachineContext, stack: Frame[]): Machine<void> {
   const nodes = yield* ask(...stack.map(({ directory }) => ({ kind: "look", at: { kind: "directory", id: directory } }) as const));
-  const removed = nodes.findIndex(({ row }) => !row || row.removed);
+  const removed = nodes.findIndex(({ row }, index) => (row ? row.removed : stack[index]?.directory !== root));
   if (removed >= 0) stack.length = removed;
 }
 

@@ -2,10 +2,10 @@
  * An operation as a machine: a generator that asks for steps, several at once where their order does not matter, and ends with a result.
  * It does no I/O and looks at no clock. Whoever runs it may stop anywhere: others finish or give up what it left (settle.ts).
  */
+
 import type { Rules } from "@stamp/base";
+import type { TreeOperation as Operation, Step, StepAnswer } from "@stamp/objects";
 import type { NameRules, PathProblem } from "./names.ts";
-import type { Operation } from "./rows/tree-row.ts";
-import type { Step, StepAnswer } from "./steps/step.ts";
 
 /** Undefined: no answer; the step happened, or will happen, or never does. */
 export type Machine<T> = Generator<readonly Step[], T, readonly (StepAnswer | undefined)[]>;

@@ -1,7 +1,8 @@
 /** Each promise of docs/design/tree.md by its name. */
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { utf8 } from "@stamp/base";
+import type { HeldKind } from "@stamp/objects";
 import { create } from "./changes/create.ts";
 import { remove } from "./changes/remove.ts";
 import { rename } from "./changes/rename.ts";
@@ -10,7 +11,6 @@ import { list } from "./list.ts";
 import { ended, type Result } from "./machine.ts";
 import { filesNames } from "./names.ts";
 import { resolve } from "./resolve.ts";
-import type { HeldKind } from "./rows/tree-row.ts";
 import { contextOf, path, Stopped } from "./testing/operations.ts";
 import { World } from "./testing/world.ts";
 
@@ -155,13 +155,13 @@ test("conditions of a client are checked at both sides of a rename, and a refusa
   make(world, "g", "file");
   const before = world.shown();
   world.failing.add("etag");
-  for (const options of [{ sourceConditions: utf8("etag") }, { targetConditions: utf8("etag") }]) {
+  for (const options of [{ sourceConditions: { ifMatch: "etag" } }, { targetConditions: { ifMatch: "etag" } }]) {
     const result = world.run(ended(rename(context, ["f"], ["g"], { replaces: true, ...options })));
     assert.deepEqual(result, { ok: false, refusal: "conditionNotMet", condition: "etag" });
     assert.deepEqual(world.shown(), before);
   }
   world.failing.clear();
-  const both = { replaces: true, sourceConditions: utf8("etag"), targetConditions: utf8("etag") };
+  const both = { replaces: true, sourceConditions: { ifMatch: "etag" }, targetConditions: { ifMatch: "etag" } };
   assert.equal(world.run(ended(rename(context, ["f"], ["g"], both))).ok, true);
   assert.equal(found(world, "g"), before.get("root/f")?.id);
 });

@@ -2,9 +2,9 @@
  * A path, one name after another from the root, each row read after the request arrived. Whoever remembers a chain reads all its entries at
  * once and walks from the first that changed.
  */
-import { ask, askOne, type Machine, type MachineContext, Refused } from "./machine.ts";
+import type { EntryAddress, Held } from "@stamp/objects";
+import { ask, type Machine, type MachineContext, Refused } from "./machine.ts";
 import { keyName, pathProblem } from "./names.ts";
-import type { EntryAddress, Held } from "./rows/tree-row.ts";
 import { shown } from "./settle.ts";
 
 export interface Link {
@@ -70,9 +70,4 @@ export function* placeOf(context: MachineContext, path: readonly string[]): Mach
   const directory = last?.id ?? context.root;
   const above = [context.root, ...links.map(({ held }) => held.id)];
   return { at: { kind: "entry", directory, name: keyName(context.names, written) }, written, above };
-}
-
-/** Makes the root of a tree, when its filesystem is made. */
-export function* makeRoot(context: MachineContext): Machine<void> {
-  yield* askOne({ kind: "make", at: { kind: "directory", id: context.root } });
 }

@@ -1,14 +1,15 @@
 /** Each rule of docs/design/tree.md: the interleaving that breaks a promise without it, and does not with it. */
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, type RuleName, type Rules, rulesWithout } from "@stamp/base";
+import type { EntryAddress, HeldKind } from "@stamp/objects";
 import { create } from "./changes/create.ts";
 import { remove } from "./changes/remove.ts";
 import { rename } from "./changes/rename.ts";
 import { collect } from "./collect.ts";
 import { ended } from "./machine.ts";
 import { resolve } from "./resolve.ts";
-import type { EntryAddress, HeldKind } from "./rows/tree-row.ts";
 import { freed, shown } from "./settle.ts";
 import { contextOf, path, Stopped } from "./testing/operations.ts";
 import { rootId, World } from "./testing/world.ts";

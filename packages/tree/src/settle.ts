@@ -6,16 +6,16 @@
  *   decided         nothing (entry)        does what the operation decided
  *   neither         look at it again: a mark that is still there is dead, for the primary ended without it
  */
-import { askOne, attemptsMax, type Machine, type MachineContext, Refused } from "./machine.ts";
 import {
-  type Address,
+  type TreeAddress as Address,
   addressText,
   type EntryAddress,
   type Held,
-  type Operation,
+  type TreeOperation as Operation,
   type Participant,
   type TreeRow,
-} from "./rows/tree-row.ts";
+} from "@stamp/objects";
+import { askOne, attemptsMax, type Machine, type MachineContext, Refused } from "./machine.ts";
 
 export function* look(at: Address): Machine<TreeRow | undefined> {
   return (yield* askOne({ kind: "look", at })).row;
@@ -94,10 +94,12 @@ function* releaseDead(at: Address, operation: string): Machine<void> {
  * Refuses with `notFound` if nothing can be put into the directory any more. Called after the caller's entry is written, so that a removal
  * sees the entry, or the caller sees the removal. A removal that is not decided is given up: the directory is not empty.
  */
-export function* openDirectory(directory: string): Machine<void> {
+export function* openDirectory({ root }: MachineContext, directory: string): Machine<void> {
   const at: Address = { kind: "directory", id: directory };
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     const row: TreeRow | undefined = yield* look(at);
+    // The root has a row only once something is kept of it, and is never removed.
+    if (!row && directory === root) return;
     if (!row || row.removed) throw new Refused("notFound");
     if (!row.mark) return;
     const { operation, primary } = row.mark;

@@ -14,7 +14,7 @@ import {
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { FailureError } from "@stamp/base";
 import * as wire from "./index.ts";
-import { ExecuteRequestSchema, file_stamp_v1_partition_server, type OperationSchema } from "./index.ts";
+import { type BlobPolicySchema, ExecuteRequestSchema, file_stamp_v1_partition_server, type OperationSchema } from "./index.ts";
 import { answerable, executeFields, fieldLevel, messagesBelow, nameOf, operationLevels, operationOf } from "./levels.ts";
 
 type Operation = MessageInitShape<typeof OperationSchema>;
@@ -28,7 +28,13 @@ const inUnits = { ...place, cipher: { ...cipher, units: { unitBytes: 512, writeB
 const scope = { name: "s", key: new Uint8Array(32), disabled: false };
 
 /** For each field with a level, an operation that differs in nothing else from one that needs none. */
-const demanding: Readonly<Record<string, { readonly without: Kind; readonly with: Kind }>> = {
+interface Demanding {
+  readonly without: Kind;
+  readonly with: Kind;
+  /** Part of the policy that goes with it. */
+  readonly policy?: MessageInitShape<typeof BlobPolicySchema>;
+}
+const demanding: Readonly<Record<string, Demanding>> = {
   "Place.cipher": {
     without: { case: "putBlob", value: { name, body: { places: [place, place] } } },
     with: { case: "putBlob", value: { name, body: { places: [place, encrypted] } } },
@@ -85,6 +91,11 @@ const demanding: Readonly<Record<string, { readonly without: Kind; readonly with
     without: { case: "putAccount", value: { account: { name: "a" } } },
     with: { case: "putAccount", value: { account: { name: "a" }, expectedSettings: { keys: ["k"] } } },
   },
+  "BlobPolicy.hierarchical": {
+    without: { case: "putBlock", value: { name } },
+    with: { case: "putBlock", value: { name } },
+    policy: { hierarchical: true },
+  },
   "ChangeAccount.geo_role": {
     without: { case: "changeAccount", value: { account: "a" } },
     with: { case: "changeAccount", value: { account: "a", geoRole: "role" } },
@@ -131,7 +142,7 @@ const readByOlder = (bytes: Uint8Array) => fromBinary(older, bytes, { readUnknow
 
 test("levels: an operation with a field that an older server would drop reaches it as no operation, without the field as before", () => {
   assert.deepEqual(Object.keys(demanding), Object.keys(operationLevels));
-  for (const [field, { without, with: needing }] of Object.entries(demanding)) {
+  for (const [field, { without, with: needing, policy: asked }] of Object.entries(demanding)) {
     const plain = sent(executeFields({ kind: without }));
     assert.ok(readByOlder(plain).operation !== undefined, `${field}: without it, older servers are asked as before`);
     assert.ok(operationOf(fromBinary(ExecuteRequestSchema, plain))?.kind.case === without.case);
@@ -139,14 +150,12 @@ test("levels: an operation with a field that an older server would drop reaches 
     // Before levels, the server read the operation without its field, and did that.
     assert.ok(readByOlder(sent({ operation: { kind: needing } })).operation !== undefined, field);
 
-    const request = sent(executeFields({ kind: needing, policy: { versioning: true } }));
+    const policy = { versioning: true, ...asked };
+    const request = sent(executeFields({ kind: needing, policy }));
     assert.equal(readByOlder(request).operation, undefined, `${field}: an older server finds no operation`);
     const operation = operationOf(fromBinary(ExecuteRequestSchema, request));
     assert.ok(operation?.policy?.versioning);
-    assert.deepEqual(
-      operation,
-      fromBinary(ExecuteRequestSchema, sent({ operation: { kind: needing, policy: { versioning: true } } })).operation,
-    );
+    assert.deepEqual(operation, fromBinary(ExecuteRequestSchema, sent({ operation: { kind: needing, policy } })).operation);
   }
 });
 

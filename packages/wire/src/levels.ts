@@ -36,6 +36,7 @@ export const operationLevels: Levels = {
   "Account.geo_role": 2,
   "PutAccount.expected_geo_role": 2,
   "PutAccount.expected_settings": 3,
+  "BlobPolicy.hierarchical": 3,
   "ChangeAccount.geo_role": 2,
   "ChangeAccount.expected_geo_role": 2,
 };

@@ -104,6 +104,7 @@ const operationRows: Readonly<Record<OperationRow, Callers>> = {
   endCopy: clients,
   abortCopy: clients,
   claimCopy: clients,
+  tree: clients,
   leaseBlob: clients,
   snapshotBlob: clients,
   undeleteBlob: clients,

@@ -3,7 +3,8 @@
  *
  *   content, block, users and page rows of a generation that no state of the blob and no staging row names;
  *   page rows of a layer that no state sees, because a newer one of the same chunk covers it for all of them;
- *   states (the head row, kept rows) whose time is over: deleted softly, or expired; uncommitted blocks that were given up.
+ *   states (the head row, kept rows) whose time is over: deleted softly, or expired; uncommitted blocks that were given up; all rows of a
+ *   file that was removed from its tree.
  *
  * The first two stay garbage whatever happens next: generations and layers are given once, in rising order, so their rows may simply be
  * deleted. The third is decided in the row's order (purgeBlob): until then somebody may undelete it, or change its expiry.
@@ -24,6 +25,8 @@ import {
 } from "../object-keys.ts";
 import { answer, done, getRow, type Plan, type RowEntry, type RowWrite, remove, successor, walkRows } from "../plan.ts";
 import type { KeyComponent } from "../rows/key.ts";
+import { fileNodeRow, nodeKey } from "../tree/tree-keys.ts";
+import { decodeTreeRow } from "../tree/tree-row.ts";
 import { guarded, hasExpired, isOver, type Moment, protectionOf } from "./protect/protection.ts";
 import { dropStaging } from "./state/blob-state.ts";
 import { ContentUsers } from "./state/content-users.ts";
@@ -73,6 +76,8 @@ export class BlobGarbage {
     else if (kind === stagingRow) {
       this.#staging = decodeStaging(value).generation;
       if (purgeGivenUp(value, this.#now.wallMs)) this.#purge = true;
+    } else if (kind === fileNodeRow) {
+      if (decodeTreeRow(value).removed) this.#purge = true;
     } else if (kind === pageRow) this.#page({ key, generation: Number(generation), chunk: Number(chunk), layer: Number(layer) });
     else if (!this.#isNamed(Number(kind), Number(generation))) this.#rows.push(Uint8Array.from(key));
   }
@@ -137,9 +142,11 @@ function* purge(prefix: Uint8Array, { rules, wallMs }: Moment): Plan {
   const moment = beforeMargin({ rules, wallMs });
   const headRowValue = yield* getRow(headKey(prefix));
   const head = headRowValue && decodeHead(headRowValue);
-  const headIsOver = head !== undefined && isOver(head, moment);
+  const node = yield* getRow(nodeKey(prefix, "file"));
+  const isRemoved = node !== undefined && decodeTreeRow(node).removed === true;
+  const headIsOver = head !== undefined && (isRemoved || isOver(head, moment));
   // An expiring blob takes its snapshots along, and waits for protected ones.
-  const takesSnapshots = headIsOver && hasExpired(head, moment.wallMs);
+  const takesSnapshots = headIsOver && !isRemoved && hasExpired(head, moment.wallMs);
   const headGoes = headIsOver && !(takesSnapshots && (yield* hasProtectedSnapshot(prefix, moment)));
   const expired = headGoes && takesSnapshots;
   const users = new ContentUsers();
@@ -149,7 +156,7 @@ function* purge(prefix: Uint8Array, { rules, wallMs }: Moment): Plan {
   const low = keptPrefix(prefix);
   yield* walkRows(low, afterPrefix(low), (row) => {
     const state = decodeHead(row.value);
-    const goes = isOver(state, moment) || (expired && isLiveSnapshot(state));
+    const goes = isRemoved || isOver(state, moment) || (expired && isLiveSnapshot(state));
     if (!goes) return successor(row.key);
     if (bytes > purgedBytesMax) {
       left = true;
@@ -165,7 +172,9 @@ function* purge(prefix: Uint8Array, { rules, wallMs }: Moment): Plan {
     writes.push(remove(headKey(prefix)));
   }
   const staging = yield* getRow(stagingKey(prefix));
-  if (staging && purgeGivenUp(staging, wallMs)) writes.push(...(yield* dropStaging(prefix, decodeStaging(staging))));
+  if (staging && (isRemoved || purgeGivenUp(staging, wallMs))) writes.push(...(yield* dropStaging(prefix, decodeStaging(staging))));
+  // Last, so that what is left is found again.
+  if (isRemoved && !left) writes.push(remove(nodeKey(prefix, "file")));
   return answer(done, [...writes, ...(yield* users.writes(prefix))]);
 }
 

@@ -3,13 +3,18 @@ import { guarded } from "../blobs/protect/protection.ts";
 import { type BlobName, blobPrefix } from "../object-keys.ts";
 import type { Operation } from "../operation.ts";
 import type { Plan, PlanContext } from "../plan.ts";
+import { inTree } from "../tree/in-tree.ts";
 import { isRead, unguardedPlanOf } from "./rows.ts";
 
-/** Returns the plan of an operation. `guarded` keeps protected states as they are, whatever the operation. */
+/**
+ * Returns the plan of an operation. `guarded` keeps protected states as they are, whatever the operation; `inTree` lets nothing be written to a
+ * file that is removed or about to be.
+ */
 export function planOf(operation: Operation, context: PlanContext): Plan {
-  const plan = unguardedPlanOf(operation, context);
+  const unguarded = unguardedPlanOf(operation, context);
   const name = isRead(operation) ? undefined : blobOfOperation(operation);
-  if (name === undefined) return plan;
+  if (name === undefined) return unguarded;
+  const plan = context.policy.hierarchical ? inTree(blobPrefix(context.rules, name), unguarded) : unguarded;
   const policy = operation.case === "setImmutabilityPolicy" || operation.case === "deleteImmutabilityPolicy";
   return guarded(blobPrefix(context.rules, name), context, { hold: operation.case === "setLegalHold", policy }, plan);
 }

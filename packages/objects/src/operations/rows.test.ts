@@ -6,7 +6,7 @@ import { isRead } from "./rows.ts";
 
 type Access = "read" | "write";
 
-const expected: Readonly<Record<Exclude<OperationKind, "table" | "queue">, Access>> = {
+const expected: Readonly<Record<Exclude<OperationKind, "table" | "queue" | "tree">, Access>> = {
   getAccount: "read",
   putAccount: "write",
   listAccounts: "read",
@@ -76,10 +76,14 @@ const onQueues: readonly (readonly [string, Access])[] = [
   ),
 ];
 
+const steps = ["make", "begin", "decide", "giveUp", "end", "mark", "release", "take", "condemn", "forget"];
+const inTrees = [...["look", "page"].map((action) => [action, "read"] as const), ...steps.map((action) => [action, "write"] as const)];
+
 test("operations: each is a read or a write as it is said here", () => {
   const accessOf = (operation: object): Access => (isRead(operation as Operation) ? "read" : "write");
   for (const [kind, access] of Object.entries(expected)) assert.equal(accessOf({ case: kind, value: {} }), access, kind);
   for (const [kind, access] of onTables) assert.equal(accessOf({ case: "table", value: { case: kind, value: {} } }), access, kind);
   for (const [kind, access] of onQueues)
     assert.equal(accessOf({ case: "queue", value: { kind: { case: kind, value: {} } } }), access, kind);
+  for (const [action, access] of inTrees) assert.equal(accessOf({ case: "tree", value: { action } }), access, action);
 });

@@ -39,6 +39,8 @@ import type { QueueOperation } from "../queues/operation.ts";
 import { type QueueOperationRoutable, queueOperations } from "../queues/operations.ts";
 import type { TableOperation } from "../tables/operation.ts";
 import { tableOperations } from "../tables/operations.ts";
+import { changesNothing, partitionOfStep, takeStep } from "../tree/in-tree.ts";
+import type { TreeRoutable, TreeStep } from "../tree/operation.ts";
 import {
   accountRoute,
   accountsRoute,
@@ -119,24 +121,33 @@ const rows: OperationRows<Operation> = {
     overRanges: ({ kind }) => queueOperations.goesOverRanges(kind),
     pipelined: ({ kind }) => queueOperations.isPipelined(kind),
   },
+  tree: {
+    access: ({ action }) => (changesNothing(action) ? "read" : "write"),
+    route: (_rules, value: TreeRoutable) => ({ table: "Blob", key: partitionOfStep(value) }),
+    plan: takeStep,
+    overRanges: ({ action }) => action === "page",
+    pipelined: true,
+  },
 };
 
 /** The names of a value that routing reads, which the wire's values have under the same names, and may leave out. */
-type RoutableValue<Value> = Value extends { readonly name: BlobName }
-  ? { readonly name?: NamedBlob | undefined }
-  : Value extends { readonly account: Account }
-    ? { readonly account?: { readonly name: string } | undefined }
-    : Value extends { readonly containerIncarnation: number }
-      ? LocatedContainer & ListStart
-      : Value extends ContainerName
-        ? ContainerName
-        : Value extends { readonly maxResults: number }
-          ? Omit<Value, "maxResults" | "markerStamp" | "includeDeleted"> & ListStart
-          : Value extends TableOperation
-            ? TableOperation
-            : Value extends QueueOperation
-              ? QueueOperationRoutable
-              : Value;
+type RoutableValue<Value> = Value extends TreeStep
+  ? TreeRoutable
+  : Value extends { readonly name: BlobName }
+    ? { readonly name?: NamedBlob | undefined }
+    : Value extends { readonly account: Account }
+      ? { readonly account?: { readonly name: string } | undefined }
+      : Value extends { readonly containerIncarnation: number }
+        ? LocatedContainer & ListStart
+        : Value extends ContainerName
+          ? ContainerName
+          : Value extends { readonly maxResults: number }
+            ? Omit<Value, "maxResults" | "markerStamp" | "includeDeleted"> & ListStart
+            : Value extends TableOperation
+              ? TableOperation
+              : Value extends QueueOperation
+                ? QueueOperationRoutable
+                : Value;
 
 /** The part of an operation that routing reads: both `Operation` of this package and `Operation["kind"]` of the wire fit. */
 export type Routable = {

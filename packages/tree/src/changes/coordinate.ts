@@ -1,6 +1,6 @@
 /** The coordinator of an operation, from its beginning at the primary to its end. */
+import type { TreeAddress as Address, Conditions, EntryAddress, Held, TreeOperation as Operation, Participant } from "@stamp/objects";
 import { askOne, attemptsMax, type Machine, type MachineContext, once, type Refusal, Refused } from "../machine.ts";
-import type { Address, EntryAddress, Held, Operation, Participant } from "../rows/tree-row.ts";
 import { finish, freed } from "../settle.ts";
 
 export interface Change {
@@ -67,7 +67,12 @@ export function* mark(
   at: Address,
   operation: Operation,
   primary: EntryAddress,
-  expected: { readonly id?: string | undefined; readonly conditions?: Uint8Array | undefined; readonly otherwise: Refusal },
+  expected: {
+    readonly id?: string | undefined;
+    readonly conditions?: Conditions | undefined;
+    readonly overLease?: boolean | undefined;
+    readonly otherwise: Refusal;
+  },
 ): Machine<void> {
   const step = {
     kind: "mark",
@@ -75,6 +80,7 @@ export function* mark(
     mark: { operation: operation.id, primary },
     expectedId: expected.id,
     conditions: expected.conditions,
+    overLease: expected.overLease,
   } as const;
   let marked = yield* askOne(step);
   if (!marked.done && marked.refused === undefined && marked.row?.mark) {

@@ -1,16 +1,15 @@
 /** Files and directories are removed. The entry is the primary. */
+import type { Conditions, EntryAddress, Held, TreeOperation as Operation, StepAnswer } from "@stamp/objects";
 import { askOne, type Machine, type MachineContext, Refused } from "../machine.ts";
 import { placeOf } from "../resolve.ts";
-import type { EntryAddress, Held, Operation } from "../rows/tree-row.ts";
 import { freed } from "../settle.ts";
-import type { StepAnswer } from "../steps/step.ts";
 import { coordinate, mark } from "./coordinate.ts";
 
 export interface RemoveOptions {
   readonly kind: "file" | "directory" | "either";
   /** True: also a directory that is not empty. */
   readonly recursive: boolean;
-  readonly conditions?: Uint8Array | undefined;
+  readonly conditions?: Conditions | undefined;
 }
 
 export function* remove(context: MachineContext, path: readonly string[], options: RemoveOptions): Machine<Held> {
@@ -44,12 +43,12 @@ export function* markRemoved(
   primary: EntryAddress,
   held: Held,
   operation: Operation,
-  { recursive, conditions }: Pick<RemoveOptions, "recursive" | "conditions">,
+  { recursive, conditions, overLease }: Pick<RemoveOptions, "recursive" | "conditions"> & { readonly overLease?: boolean },
 ): Machine<void> {
   const looks = held.kind === "directory" && !recursive;
   const first = context.rules.on("treeMarkBeforeLook");
   if (looks && !first) yield* mustBeEmpty(context, held.id);
-  yield* mark(context, { kind: held.kind, id: held.id }, operation, primary, { conditions, otherwise: "busy" });
+  yield* mark(context, { kind: held.kind, id: held.id }, operation, primary, { conditions, overLease, otherwise: "busy" });
   if (looks && first) yield* mustBeEmpty(context, held.id);
 }
 

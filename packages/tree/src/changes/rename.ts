@@ -1,7 +1,7 @@
 /** Renames, of files and directories of any size. The target's entry is the primary. */
+import { addressText, type Conditions, type Held, type TreeOperation as Operation, type Participant } from "@stamp/objects";
 import { type Machine, type MachineContext, Refused } from "../machine.ts";
 import { type Place, placeOf } from "../resolve.ts";
-import { addressText, type Held, type Operation, type Participant } from "../rows/tree-row.ts";
 import { freed, openDirectory } from "../settle.ts";
 import { coordinate, mark } from "./coordinate.ts";
 import { markRemoved } from "./remove.ts";
@@ -9,8 +9,9 @@ import { markRemoved } from "./remove.ts";
 export interface RenameOptions {
   /** True: a file takes the place of a file, a directory that of an empty directory. */
   readonly replaces: boolean;
-  readonly sourceConditions?: Uint8Array | undefined;
-  readonly targetConditions?: Uint8Array | undefined;
+  readonly sourceConditions?: Conditions | undefined;
+  /** Conditions on a file or directory that is replaced. Its lease does not keep it. */
+  readonly targetConditions?: Conditions | undefined;
 }
 
 interface Rename {
@@ -68,15 +69,20 @@ const participantsOf = (rename: Rename): readonly Participant[] => [
 
 function* prepare(context: MachineContext, rename: Rename, operation: Operation): Machine<void> {
   const { from, to, moved, replaced, options } = rename;
-  yield* openDirectory(to.at.directory);
+  yield* openDirectory(context, to.at.directory);
   if (crosses(rename)) yield* mustNotMeetItself(context, rename, operation);
-  if (replaced) yield* markRemoved(context, to.at, replaced, operation, { recursive: false, conditions: options.targetConditions });
+  if (replaced)
+    yield* markRemoved(context, to.at, replaced, operation, {
+      recursive: false,
+      conditions: options.targetConditions,
+      overLease: true,
+    });
   yield* mark(context, from.at, operation, to.at, { id: moved.id, otherwise: "busy" });
   yield* markMoved(context, rename, operation);
   // A removal above the source has taken the source with it.
   const again = yield* placeOf(context, rename.fromPath);
   if (again.at.directory !== from.at.directory) throw new Refused("busy");
-  yield* openDirectory(from.at.directory);
+  yield* openDirectory(context, from.at.directory);
 }
 
 function* markMoved(context: MachineContext, { moved, to, options }: Rename, operation: Operation): Machine<void> {

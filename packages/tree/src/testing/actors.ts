@@ -2,8 +2,10 @@
  * Many operations at once, a step at a time, on a tree that is judged against a reference after every step: what is seen changes only as
  * one creation, one removal or one rename would change it, when that operation is under way, and as its answer says.
  */
+
 import assert from "node:assert/strict";
 import { Prng, type Rules } from "@stamp/base";
+import { decodeTreeRow, type Held, type Step } from "@stamp/objects";
 import { create } from "../changes/create.ts";
 import { remove } from "../changes/remove.ts";
 import { rename } from "../changes/rename.ts";
@@ -11,9 +13,7 @@ import { collect, forget } from "../collect.ts";
 import { type ListPage, list } from "../list.ts";
 import { ended, type Machine, type MachineContext, type Result } from "../machine.ts";
 import { dataLakeNames } from "../names.ts";
-import { decodeTreeRow, type Held } from "../rows/tree-row.ts";
 import { freed, shown } from "../settle.ts";
-import type { Step } from "../steps/step.ts";
 import { rootId, type Shown, slotOf, World } from "./world.ts";
 
 interface Actor {

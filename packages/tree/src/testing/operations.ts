@@ -1,8 +1,9 @@
 /** Operations of tests, on a world, whole or as far as a step. */
+
 import { allRules, type Rules } from "@stamp/base";
+import type { Step } from "@stamp/objects";
 import { ended, type Machine, type MachineContext, type Result } from "../machine.ts";
 import { dataLakeNames, type NameRules } from "../names.ts";
-import type { Step } from "../steps/step.ts";
 import { rootId, type World } from "./world.ts";
 
 let ids = 0;

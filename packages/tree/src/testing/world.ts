@@ -1,10 +1,22 @@
 /** Rows in memory for tests: runs steps one after another, as partition servers would, and knows at every moment what the tree shows. */
+
 import { allRules, compareBytes, type Rules, toHex } from "@stamp/base";
-import type { Plan, ReadAnswer, RowEntry } from "@stamp/objects";
+import {
+  type TreeAddress as Address,
+  decodeTreeRow,
+  type Held,
+  type Plan,
+  planOfStep,
+  type ReadAnswer,
+  type RowEntry,
+  type Step,
+  type StepAnswer,
+  type StepDecision,
+  type TreeName,
+  type TreeRow,
+  treeKey,
+} from "@stamp/objects";
 import type { Machine } from "../machine.ts";
-import { type TreeName, treeKey } from "../rows/tree-keys.ts";
-import { type Address, decodeTreeRow, type Held, type TreeRow } from "../rows/tree-row.ts";
-import { planOfStep, type Step, type StepAnswer, type StepDecision } from "../steps/step.ts";
 
 export const testTree: TreeName = { account: "a", filesystem: "fs", incarnation: 7 };
 export const rootId = "root";
@@ -20,12 +32,11 @@ export class World {
   pageRowsMax = Number.POSITIVE_INFINITY;
   /** Writes that were committed. */
   commits = 0;
-  /** Name of a condition that does not hold, by the bytes of the conditions' text. */
+  /** ETags that nothing has. */
   failing: Set<string> = new Set();
 
   constructor(rules: Rules = allRules) {
     this.rules = rules;
-    this.step({ kind: "make", at: { kind: "directory", id: rootId } });
   }
 
   step(step: Step): StepAnswer {
@@ -35,11 +46,12 @@ export class World {
       planOfStep(
         {
           tree: testTree,
+          range: { low: new Uint8Array(0), high: new Uint8Array(0) },
           rules: this.rules,
-          // biome-ignore lint/correctness/useYield: this door's conditions need no rows
+          // biome-ignore lint/correctness/useYield: these conditions need no rows
           conditionsOf: function* (_at, conditions) {
-            const name = new TextDecoder().decode(conditions);
-            return failing.has(name) ? name : undefined;
+            const { ifMatch = "" } = conditions;
+            return failing.has(ifMatch) ? ifMatch : undefined;
           },
         },
         limited,

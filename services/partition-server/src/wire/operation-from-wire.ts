@@ -29,6 +29,7 @@ import { fromWire, plainOf, signedIdentifiersFromWire } from "@stamp/wire";
 import { missing } from "./missing.ts";
 import { queueOperationFromWire } from "./queue-on-wire.ts";
 import { tableOperationFromWire } from "./tables-from-wire.ts";
+import { treeStepFromWire } from "./tree-on-wire.ts";
 
 export function operationFromWire(operation: wire.Operation | undefined): Outcome<Operation> {
   try {
@@ -194,6 +195,7 @@ const fromWireOf: { readonly [Kind in Exclude<OperationKind, PlainKind>]: FromWi
 
   table: tableOperationFromWire,
   queue: queueOperationFromWire,
+  tree: treeStepFromWire,
 };
 
 const given = <T extends { readonly length: number }>(value: T): T | undefined => (value.length > 0 ? value : undefined);

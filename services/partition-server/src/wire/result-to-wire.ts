@@ -24,6 +24,7 @@ import {
 } from "@stamp/wire";
 import { queueResultToWire } from "./queue-on-wire.ts";
 import { tableResultToWire } from "./tables-to-wire.ts";
+import { stepAnswerToWire } from "./tree-on-wire.ts";
 
 type Init = MessageInitShape<typeof OperationResultSchema>;
 
@@ -70,6 +71,8 @@ export function resultToWire(result: OperationResult, extents: readonly ExtentLo
       return { kind: { case: "table", value: tableResultToWire(result.value) } };
     case "queue":
       return { kind: { case: "queue", value: queueResultToWire(result.value) } };
+    case "tree":
+      return { kind: { case: "tree", value: stepAnswerToWire(result.value) } };
     case "leased":
       return { kind: { case: "leased", value: initOf(LeasedSchema, result.value) } };
     case "deleted":

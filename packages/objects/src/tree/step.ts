@@ -2,66 +2,21 @@
  * Steps: what one PartitionName does atomically. A step is data, so that it goes over the wire; its plan (`planOfStep`) runs at the server
  * of its row. All but `begin` may be sent again: a second time they change nothing and answer as before.
  */
-import type { Rules } from "@stamp/base";
-import type { Plan, RowWrite } from "@stamp/objects";
-import { entriesEnd, entryNameOf, type TreeName, treeKey } from "../rows/tree-keys.ts";
-import {
-  type Address,
-  decodeTreeRow,
-  type EntryAddress,
-  encodeTreeRow,
-  type Mark,
-  type Operation,
-  type TreeRow,
-} from "../rows/tree-row.ts";
-
-export type Step =
-  | { readonly kind: "look"; readonly at: Address }
-  /** Writes a node that is not there. */
-  | { readonly kind: "make"; readonly at: Address; readonly given?: Uint8Array | undefined }
-  /** Begins an operation at its primary, which must hold `expectedId` (undefined: nothing) and belong to no operation. */
-  | { readonly kind: "begin"; readonly at: EntryAddress; readonly operation: Operation; readonly expectedId: string | undefined }
-  /** Commit point. An operation without participants ends with it. */
-  | { readonly kind: "decide"; readonly at: EntryAddress; readonly operation: Operation }
-  | { readonly kind: "giveUp"; readonly at: EntryAddress; readonly operation: string }
-  /** The primary holds what was decided, and nothing else. */
-  | { readonly kind: "end"; readonly at: EntryAddress; readonly operation: string }
-  /** `conditions` are the door's, on rows of the same PartitionName. */
-  | {
-      readonly kind: "mark";
-      readonly at: Address;
-      readonly mark: Mark;
-      readonly expectedId?: string | undefined;
-      readonly conditions?: Uint8Array | undefined;
-    }
-  | { readonly kind: "release" | "take" | "condemn"; readonly at: Address; readonly operation: string }
-  /** Deletes the row of a removed node for good. */
-  | { readonly kind: "forget"; readonly at: Address }
-  /** Entries of a directory behind a name, in one range partition. */
-  | { readonly kind: "page"; readonly directory: string; readonly after: string; readonly rowsMax: number };
-
-export interface NamedRow {
-  readonly name: string;
-  readonly row: TreeRow;
-}
-
-export interface StepAnswer {
-  /** True if the step did what it says, now or before. */
-  readonly done: boolean;
-  /** The row as the step found it; undefined: there was none. */
-  readonly row?: TreeRow | undefined;
-  /** Name of the door's condition that does not hold. */
-  readonly refused?: string | undefined;
-  readonly rows?: readonly NamedRow[];
-  /** True if there may be more entries behind the last of `rows`. Then there is at least one: the driver goes over empty ranges. */
-  readonly more?: boolean;
-}
+import { compareBytes, type Rules } from "@stamp/base";
+import type { Conditions } from "../asked-conditions.ts";
+import { headKey } from "../object-keys.ts";
+import { type Plan, put, type RowWrite, remove, scanRows } from "../plan.ts";
+import type { Step, StepAnswer } from "./operation.ts";
+import { entriesEnd, entryNameOf, partitionOf, type TreeName, treeKey } from "./tree-keys.ts";
+import { type Address, decodeTreeRow, encodeTreeRow, type Operation, type TreeRow } from "./tree-row.ts";
 
 export interface StepContext {
   readonly tree: TreeName;
   readonly rules: Rules;
-  /** Checks the door's conditions on rows of the address's PartitionName; returns the name of the one that does not hold. */
-  readonly conditionsOf?: ((at: Address, conditions: Uint8Array) => Plan<string | undefined>) | undefined;
+  /** The range that is asked: low inclusive, high exclusive; empty high: no end. */
+  readonly range: { readonly low: Uint8Array; readonly high: Uint8Array };
+  /** Checks conditions on rows of the address's PartitionName; returns the code of the one that does not hold. */
+  readonly conditionsOf: (at: Address, conditions: Conditions, overLease: boolean) => Plan<string | undefined>;
 }
 
 export interface StepDecision {
@@ -73,17 +28,19 @@ const pageBytesMax = 1024 * 1024;
 const isFree = (row: TreeRow | undefined): boolean => !row?.begun && !row?.decided && !row?.mark;
 
 export function* planOfStep(context: StepContext, step: Step): Plan<StepDecision> {
-  if (step.kind === "page") return yield* page(context, step.directory, step.after, step.rowsMax);
+  if (step.kind === "page") return yield* page(context, step);
   const key = treeKey(context.tree, step.at);
   const read = yield { kind: "get", key };
   const row = read.kind === "get" && read.value ? decodeTreeRow(read.value) : undefined;
   const refusal =
-    step.kind === "mark" && step.conditions && context.conditionsOf ? yield* context.conditionsOf(step.at, step.conditions) : undefined;
+    step.kind === "mark" && step.conditions ? yield* context.conditionsOf(step.at, step.conditions, step.overLease === true) : undefined;
   if (refusal !== undefined) return { answer: { done: false, row, refused: refusal }, writes: [] };
   const changed = changeOf(context.rules, step, row);
   if (changed === undefined) return { answer: { done: step.kind === "look" || isDoneBefore(step, row), row }, writes: [] };
-  const writes: RowWrite[] = isEmpty(step.at, changed) ? [{ kind: "delete", key }] : [{ kind: "put", key, value: encodeTreeRow(changed) }];
-  return { answer: { done: true, row }, writes };
+  if (!isEmpty(step.at, changed)) return { answer: { done: true, row }, writes: [put(key, encodeTreeRow(changed))] };
+  // The properties of a directory go with its node. A file goes as a whole (blobs/blob-garbage.ts).
+  const head = changed === "forgotten" ? [remove(headKey(partitionOf(context.tree, step.at)))] : [];
+  return { answer: { done: true, row }, writes: [remove(key), ...head] };
 }
 
 /** An entry without anything has no row, nor has a free lock. A node has one until it is forgotten. */
@@ -134,11 +91,13 @@ function isDoneBefore(step: Exclude<Step, { kind: "page" }>, row: TreeRow | unde
 
 const isHeld = ({ next }: Operation, row: TreeRow | undefined): boolean => row?.held?.id === next?.id && row?.held?.name === next?.name;
 
-function* page({ tree }: StepContext, directory: string, after: string, rowsMax: number): Plan<StepDecision> {
+function* page({ tree, range }: StepContext, { directory, after, rowsMax }: Extract<Step, { kind: "page" }>): Plan<StepDecision> {
   // The key of the name and a zero is the first one behind the name.
-  const low = treeKey(tree, { kind: "entry", directory, name: after === "" ? "" : `${after}\0` });
-  const read = yield { kind: "scan", low, high: entriesEnd(tree, directory), rowsMax, bytesMax: pageBytesMax };
-  if (read.kind !== "scan") return { answer: { done: false }, writes: [] };
+  const behind = treeKey(tree, { kind: "entry", directory, name: after === "" ? "" : `${after}\0` });
+  const end = entriesEnd(tree, directory);
+  const low = compareBytes(behind, range.low) < 0 ? range.low : behind;
+  const cut = range.high.length > 0 && compareBytes(range.high, end) < 0;
+  const read = yield* scanRows(low, cut ? range.high : end, { rowsMax, bytesMax: pageBytesMax });
   const rows = read.rows.map(({ key, value }) => ({ name: entryNameOf(key), row: decodeTreeRow(value) }));
-  return { answer: { done: true, rows, more: read.more }, writes: [] };
+  return { answer: { done: true, rows, more: read.more, rangeEnded: cut && !read.more }, writes: [] };
 }

@@ -11,7 +11,8 @@
  * - a row has at most one of begun, decided and mark.
  */
 import { FailureError, type Outcome, refused } from "@stamp/base";
-import { decodeKey, decodeRow, encodeKey, encodeRow, type KeyElement, type Property } from "@stamp/objects";
+import { decodeKey, encodeKey, type KeyElement } from "../rows/key.ts";
+import { decodeRow, encodeRow, type Property } from "../rows/row.ts";
 
 export type HeldKind = "file" | "directory";
 
@@ -29,6 +30,7 @@ export type Address =
   | { readonly kind: "entry"; readonly directory: string; readonly name: string }
   | { readonly kind: HeldKind; readonly id: string }
   | { readonly kind: "lock" };
+export type NodeAddress = Extract<Address, { id: string }>;
 export type EntryAddress = Extract<Address, { kind: "entry" }>;
 
 /**

@@ -1,0 +1,23 @@
+/** Conditions of requests, apart from the operations that have them: steps of trees have them, too. */
+
+/**
+ * Conditions as they came: an ETag with its quotes, or "*"; several separated by commas. Times in milliseconds since
+ * 1970.
+ */
+export interface Conditions {
+  readonly ifMatch?: string | undefined;
+  readonly ifNoneMatch?: string | undefined;
+  readonly ifModifiedSinceMs?: number | undefined;
+  readonly ifUnmodifiedSinceMs?: number | undefined;
+  readonly leaseId?: string | undefined;
+  /** True if the caller may create but not overwrite: UnauthorizedBlobOverwrite. */
+  readonly createOnly?: boolean | undefined;
+  /** Condition on a blob: an expression over tags. */
+  readonly ifTags?: string | undefined;
+  /** SHA-256 of the customer's key that the request brings: content is encrypted under it. */
+  readonly encryptionKeySha256?: Uint8Array | undefined;
+  /** Name of the encryption scope under which the content is encrypted, or that the request names. */
+  readonly encryptionScope?: string | undefined;
+  /** The request names no scope: the content is encrypted as the front-end found the blob. */
+  readonly encryptionAsFound?: boolean | undefined;
+}
