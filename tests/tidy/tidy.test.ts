@@ -73,6 +73,9 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     write("packages/base/src/breach.test.ts", `import { test } from "node:test";\ntest.sk${""}ip("never", () => {});\n`);
     write("packages/base/src/breach-path.ts", `export const where = "/ro${""}ot/somewhere";\n`);
 
+    write("packages/base/src/breach-nobody.slow.ts", "export const run = false;\n");
+    write("packages/base/src/breach-time.test.ts", 'assert.ok(performance.now() - startMs < 100, "soon");\n');
+
     // Folders and cycles.
     write("packages/lsm/src/breach-one.ts", 'import { two } from "./breach-two.ts";\nexport const one = (): unknown => two;\n');
     write("packages/lsm/src/breach-two.ts", 'import { one } from "./breach-one.ts";\nexport const two = (): unknown => one;\n');
@@ -146,6 +149,8 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     tells("packages/stream/package.json", "stream must not depend on ports-node");
     tells("packages/stream/package.json", "zod is not pinned");
     tells("@stamp/base needs @stamp/lsm needs @stamp/base", "cycle");
+    tells("breach-nobody.slow.ts", "slow tests: 0 parts");
+    tells("breach-time.test.ts:1", "wall time decides");
     tells("breach-long.ts", "451 lines");
     tells("breach-leftover.ts", "leftover");
     tells("breach.test.ts", "skipped without a reason");

@@ -7,6 +7,7 @@ import { documents, rooms } from "./documents.ts";
 import { folders } from "./folders.ts";
 import { adapters, layers } from "./layers.ts";
 import { longFiles } from "./long-files.ts";
+import { testFiles } from "./test-files.ts";
 
 const ourImport = /(?:from|import)\s*\(?\s*"(@stamp\/[^"]+)"/g;
 const relativeImport = /(?:from|import)\s*\(?\s*"(\.\.?\/[^"]+)"/g;
@@ -35,6 +36,7 @@ export function tidy(root: string): string[] {
     ...cycles(root),
     ...folders(sources),
     ...longFiles(sources),
+    ...testFiles(root, sources),
     ...linterScopes(root),
     ...layout(root),
     ...fragments(root),

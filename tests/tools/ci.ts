@@ -1,15 +1,16 @@
 /**
- * The slower parts of `.ci/run` (ci-parts.ts), one after another, and beside them at the lowest priority what runs on virtual time. Takes what
- * `npm test` had passed and failed, and prints the sum as its last line; before it, every failed test. `--all` runs the longer parts too, and
- * writes into all-parts.json with which commit each of them passed last.
+ * The slower parts of `.ci/run` (ci-parts.ts), one more at once than there are processors. Takes what `npm test` had passed and failed, and
+ * prints the sum as its last line; before it, every failed test. `--all` runs the longer parts too, and writes into all-parts.json with which
+ * commit each of them passed last.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { parts } from "./ci-parts.ts";
 import { root, run } from "./commands.ts";
 import { type FailedPart, failuresText, takeFailures } from "./failures.ts";
-import { type PartResult, runLane, secondsText } from "./run-part.ts";
+import { type PartResult, runParts, secondsText } from "./run-part.ts";
 
 /** Title of a part that only `--all` runs → the commit on which it passed last, and the day. */
 type Passed = Record<string, { readonly commit: string; readonly day: string }>;
@@ -36,9 +37,18 @@ async function notePassed(results: readonly PartResult[], longer: ReadonlySet<st
 const options = {
   all: { type: "boolean", default: false },
   only: { type: "string", multiple: true },
+  shard: { type: "string", default: "1/1" },
+  "at-once": { type: "string", default: String(availableParallelism() + 1) },
   help: { type: "boolean", short: "h" },
 } as const;
 const { values, positionals } = parseArgs({ options, allowPositionals: true });
+const wrong = (message: string): Error => Object.assign(new Error(message), { code: "ERR_PARSE_ARGS_INVALID_OPTION_VALUE" });
+const atOnce = Number(values["at-once"]);
+if (!Number.isInteger(atOnce) || atOnce < 1) throw wrong("Option '--at-once <value>' needs a number of parts, 1 or more");
+const [shard, shards] = (/^(\d+)\/(\d+)$/.exec(values.shard) ?? []).slice(1).map(Number);
+if (shard === undefined || shards === undefined || shard < 1 || shard > shards) {
+  throw wrong("Option '--shard <value>' needs I/N, the number of this machine among N: 1/3, 2/3 or 3/3");
+}
 const known = await parts();
 const longer = new Set(known.filter(({ all }) => all === true).map(({ title }) => title));
 const lastPassed = (title: string): string => {
@@ -53,11 +63,12 @@ if (values.help === true) {
       .filter(({ title }) => longer.has(title) === all)
       .map(line)
       .join("\n");
-  console.log(`Usage: stamp ci [--all] [--only TITLE]...
+  console.log(`Usage: stamp ci [--all] [--only TITLE]... [--at-once N] [--shard I/N]
 
 Runs the slower parts of .ci/run. --all: the longer parts as well; run it before an issue is resolved, and commit
 tests/tools/all-parts.json, in which it notes what has passed. --only: the parts whose titles begin so, of both kinds,
-e.g. --only "full disks".
+e.g. --only "full disks". --at-once: parts beside each other (one more than there are processors). --shard 2/3: the share
+of the second of three machines; npm test is not divided.
 
 Each time:
 
@@ -72,9 +83,8 @@ const beforeFailed = Number(positionals[1] ?? "0");
 const startMs = performance.now();
 const isWanted = (title: string): boolean =>
   values.only === undefined ? values.all || !longer.has(title) : values.only.some((begin) => title.startsWith(begin));
-const wanted = known.filter(({ title }) => isWanted(title));
-const lanes = await Promise.all([true, false].map((idle) => runLane(wanted.filter((part) => (part.idle === true) === idle))));
-const results = lanes.flat();
+const wanted = known.filter(({ title }) => isWanted(title)).filter((_, at) => at % shards === shard - 1);
+const results = await runParts(wanted, atOnce);
 await notePassed(results, longer);
 const sum = (of: "passed" | "failed"): number => results.reduce((total, each) => total + each[of], 0);
 const [passed, failed] = [Number(positionals[0] ?? "0") + sum("passed"), beforeFailed + sum("failed")];

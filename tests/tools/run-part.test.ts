@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
-import { type Part, run, runLane, secondsText } from "./run-part.ts";
+import { type Part, run, runParts, secondsText } from "./run-part.ts";
 
 const node = process.execPath;
 const part = (title: string, script: string, more: Partial<Part> = {}): Part => ({
@@ -13,13 +16,14 @@ const part = (title: string, script: string, more: Partial<Part> = {}): Part => 
 const record = `require("node:fs").appendFileSync(process.env.CI_FAILURES, JSON.stringify({ title: "t", where: "w:1", error: "e" }) + "\\n");`;
 
 test("parts of CI: sums, exit codes and failed tests of each are told, also of those at the lowest priority", async () => {
-  for (const idle of [false, true]) {
-    const results = await runLane([
-      part("counts", `${record} console.log("7 passed, 1 failed"); process.exit(1)`, { idle }),
-      part("slow, and passes", "process.exit(8)", { idle, passesWith: 8 }),
-      part("breaks", `console.log("x FAILED y"); process.exit(3)`, { idle }),
-      part("is not here", "", { idle, missing: "no engine" }),
-    ]);
+  for (const how of [{ idle: true }, { alone: true }, {}]) {
+    const given = [
+      part("counts", `${record} console.log("7 passed, 1 failed"); process.exit(1)`, how),
+      part("slow, and passes", "process.exit(8)", { ...how, passesWith: 8 }),
+      part("breaks", `console.log("x FAILED y"); process.exit(3)`, how),
+      part("is not here", "", { ...how, missing: "no engine" }),
+    ];
+    const results = await runParts(given, 1);
     assert.deepEqual(
       results.map(({ title, passed, failed, failures }) => [title, passed, failed, failures.length]),
       [
@@ -29,6 +33,42 @@ test("parts of CI: sums, exit codes and failed tests of each are told, also of t
       ],
     );
     assert.match(results[2]?.output ?? "", /x FAILED y/);
+  }
+});
+
+test("parts of CI: two lanes run two at once, a failure is told of its own part, and what judges time runs when all others have ended", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "stamp-parts-"));
+  const path = (name: string): string => JSON.stringify(join(folder, name));
+  /** Ends when the other one has begun: in one lane this would take until the part's time is over. */
+  const waits = (own: string, other: string): string =>
+    `const fs = require("node:fs"); fs.writeFileSync(${path(own)}, "");
+     const timer = setInterval(() => { if (fs.existsSync(${path(other)})) clearInterval(timer); }, 5);`;
+  try {
+    const results = await runParts(
+      [
+        part(
+          "alone",
+          `process.exit(["first", "second", "idle"].every((name) => require("node:fs").existsSync(${JSON.stringify(`${folder}/`)} + name)) ? 0 : 1)`,
+          {
+            alone: true,
+          },
+        ),
+        part("first", `${record} ${waits("first", "second")}`, { timeoutMs: 60_000 }),
+        part("second", waits("second", "first"), { timeoutMs: 60_000 }),
+        part("idle", `setTimeout(() => require("node:fs").writeFileSync(${path("idle")}, ""), 300)`, { idle: true }),
+      ],
+      2,
+    );
+    const told = results.map(({ title, failed, failures }) => [title, failed, failures.length]);
+    assert.deepEqual(told.toSorted(), [
+      ["alone", 0, 0],
+      ["first", 0, 1],
+      ["idle", 0, 0],
+      ["second", 0, 0],
+    ]);
+    assert.equal(told.at(-1)?.[0], "alone");
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
 });
 

@@ -1,6 +1,6 @@
 /**
- * Runs parts of CI. What runs on virtual time takes as long as it takes: it runs in a lane of its own, at the lowest priority, and gets the
- * time of the processors that the other parts do not need. Parts of one lane run one after another.
+ * Runs parts of CI, several at once: most of them wait for leases, timeouts and downloads. What runs on virtual time runs at the lowest
+ * priority beside the others and gets the time of the processors that they do not need. A part that judges time runs when no other part does.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -19,8 +19,10 @@ export interface Part {
   readonly timeoutMs: number;
   /** Exit code besides 0 with which the part has passed. */
   readonly passesWith?: number;
-  /** True if it runs at the lowest priority beside the other parts. Its output is shown when it has ended. */
+  /** True if it runs at the lowest priority beside the other parts. */
   readonly idle?: boolean;
+  /** True if it judges time: it runs after the others, by itself. */
+  readonly alone?: boolean;
   /** Why it can't run here; undefined when it can. */
   readonly missing?: string | undefined;
 }
@@ -48,32 +50,56 @@ const endMs = 10_000;
 /** The second argument on is the command. Linux schedules sessions against each other first (autogroup), then processes by their nice value. */
 const atLowestPriority = ["sh", "-c", 'echo 19 2>/dev/null >/proc/self/autogroup; exec nice -n 19 "$@"', "sh"];
 
-/** Runs the parts one after another. */
-export async function runLane(parts: readonly Part[]): Promise<PartResult[]> {
-  const folder = mkdtempSync(join(tmpdir(), "stamp-ci-"));
+/** Runs the parts: idle ones in a lane of their own, `lanes` others at once in their order, and then, one by one, those that judge time. */
+export async function runParts(parts: readonly Part[], lanes: number): Promise<PartResult[]> {
+  const ordinary = parts.filter(({ idle, alone }) => idle !== true && alone !== true);
+  const beside = [
+    runLanes(ordinary, lanes),
+    runLanes(
+      parts.filter(({ idle }) => idle === true),
+      1,
+    ),
+  ];
+  const results = (await Promise.all(beside)).flat();
+  return [
+    ...results,
+    ...(await runLanes(
+      parts.filter(({ alone }) => alone === true),
+      1,
+    )),
+  ];
+}
+
+/** Runs the parts in their order, at most `lanes` of them at once. */
+async function runLanes(parts: readonly Part[], lanes: number): Promise<PartResult[]> {
+  const waiting = [...parts];
   const results: PartResult[] = [];
-  try {
-    for (const part of parts) {
-      if (part.missing !== undefined) console.log(`\n== ${part.title}: SKIPPED: ${part.missing}`);
-      else results.push(await runPart(part, join(folder, "failures")));
+  const lane = async (): Promise<void> => {
+    const folder = mkdtempSync(join(tmpdir(), "stamp-ci-"));
+    try {
+      for (let part = waiting.shift(); part !== undefined; part = waiting.shift()) {
+        if (part.missing !== undefined) console.log(`\n== ${part.title}: SKIPPED: ${part.missing}`);
+        else results.push(await runPart(part, join(folder, "failures")));
+      }
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
     }
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
   return results;
 }
 
 async function runPart(part: Part, failuresPath: string): Promise<PartResult> {
-  const { title, command, timeoutMs, passesWith, idle = false } = part;
-  console.log(`\n== ${title}${idle ? " (at the lowest priority beside other parts; its output comes at its end)" : ""}`);
+  const { title, command, timeoutMs, passesWith, idle = false, alone = false } = part;
+  console.log(`\n== ${title}${alone ? "" : " (beside other parts; its output comes at its end)"}`);
   const startMs = performance.now();
-  const { code, output } = await run(command, timeoutMs, { shown: !idle, idle, env: recordingIn(failuresPath) });
+  const { code, output } = await run(command, timeoutMs, { shown: alone, idle, env: recordingIn(failuresPath) });
   const passes = code === 0 || code === passesWith;
   const sum = [...output.matchAll(/^(\d+) passed, (\d+) failed$/gm)].at(-1);
   const passed = sum === undefined ? (passes ? 1 : 0) : Number(sum[1]);
   const failed = sum === undefined ? (passes ? 0 : 1) : Math.max(Number(sum[2]), passes ? 0 : 1);
   const seconds = (performance.now() - startMs) / 1000;
-  if (idle) console.log(`\n== output of ${title}\n${output.trimEnd()}`);
+  if (!alone) console.log(`\n== output of ${title}\n${output.trimEnd()}`);
   console.log(`== ${title}: ${passed} passed, ${failed} failed (${seconds.toFixed(0)} s)`);
   return { title, passed, failed, seconds, output, failures: takeFailures(failuresPath) };
 }

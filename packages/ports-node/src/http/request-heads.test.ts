@@ -40,7 +40,11 @@ test("http: an absolute-form target is seen as path and host; other targets come
     const text = await raw(port, `GET ${target} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n`);
     assert.ok(text.endsWith(`\r\n\r\n${seen}`), text);
   }
-  assert.match(await raw(port, "GET http://other/ HTTP/1.1\r\n\r\n"), /^HTTP\/1\.1 400 /, "the Host header has to be there all the same");
+  assert.match(
+    await raw(port, "GET http://other/ HTTP/1.1\r\nConnection: close\r\n\r\n"),
+    /^HTTP\/1\.1 400 /,
+    "the Host header has to be there all the same",
+  );
 });
 
 test("http: bodies of GET, HEAD and DELETE that nobody reads are dropped, and never read as the next request", async (t) => {
