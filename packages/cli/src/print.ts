@@ -61,17 +61,16 @@ export function bytesText(value: number | bigint): string {
  * Returns JSON for tools: 64-bit numbers that a double can hold as numbers, others as text; protobuf's own marks left
  * out.
  */
-export function toJson(value: unknown): string {
-  return JSON.stringify(
-    value,
-    (key, inner: unknown) => {
-      if (key === "$typeName" || key === "$unknown") return undefined;
-      if (typeof inner === "bigint") return inner <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(inner) : inner.toString();
-      if (inner instanceof Uint8Array) return Buffer.from(inner).toString("hex");
-      return inner;
-    },
-    2,
-  );
+export const toJson = (value: unknown): string => JSON.stringify(value, plainValue, 2);
+
+/** Returns the same on one line. */
+export const toLine = (value: unknown): string => JSON.stringify(value, plainValue);
+
+function plainValue(key: string, inner: unknown): unknown {
+  if (key === "$typeName" || key === "$unknown") return undefined;
+  if (typeof inner === "bigint") return inner <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(inner) : inner.toString();
+  if (inner instanceof Uint8Array) return Buffer.from(inner).toString("hex");
+  return inner;
 }
 
 /** Returns a path as one word of a shell. */

@@ -31,7 +31,6 @@ const writesItself: Readonly<Record<string, string>> = {
   "say.ts": "prints for all others",
   "console/console-command.ts": "the audit log of a container is lines of JSON",
   "exit.ts": "waits until both outputs are written",
-  "logs/logs-command.ts": "waits for a slow reader after each line",
   "program.ts": "goes on without a reader",
 };
 

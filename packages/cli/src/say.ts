@@ -1,9 +1,10 @@
 /**
  * Prints for all commands. Words for people go through here, and the commands in them are written so that they reach the stamp, or the location
- * service, that was asked. Imports nothing, because help and a wrong command line load it.
+ * service, that was asked. Imports nothing of the stamp, because help and a wrong command line load it.
  *
  * Invariant: nothing else in this package writes words to standard output or standard error (say.test.ts).
  */
+import { once } from "node:events";
 
 let forPlace = (text: string): string => text;
 
@@ -23,3 +24,33 @@ export const warn = (text: string): void => console.error(advised(text));
 
 /** Prints text that a tool reads, as it is. */
 export const sayRaw = (text: string): void => console.log(text);
+
+/**
+ * Prints text as it is, for a command that goes on until Ctrl-C: waits for a slow reader, and ends the process when the reader has gone
+ * (`| head`).
+ */
+export async function sayAtPace(text: string): Promise<void> {
+  const { stdout } = process;
+  if (!stdout.listeners("error").includes(endQuietly)) stdout.on("error", endQuietly);
+  if (!stdout.write(`${text}\n`)) await once(stdout, "drain");
+}
+
+function endQuietly(error: NodeJS.ErrnoException): never {
+  if (error.code === "EPIPE") process.exit(0);
+  throw error;
+}
+
+/** Size of the terminal in characters; undefined if standard output is none. */
+export function screenSize(): { readonly rows: number; readonly columns: number } | undefined {
+  const { isTTY, rows, columns } = process.stdout;
+  return isTTY ? { rows, columns } : undefined;
+}
+
+/** Shows a text in place of what the terminal shows. What is wider or higher than the terminal is left out. */
+export const showOnScreen = (text: string, { rows, columns }: { readonly rows: number; readonly columns: number }): void => {
+  const lines = advised(text)
+    .split("\n")
+    .slice(0, rows - 1)
+    .map((line) => `${line.slice(0, columns)}\u001b[K\n`);
+  process.stdout.write(`\u001b[H${lines.join("")}\u001b[J`);
+};

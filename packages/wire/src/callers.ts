@@ -23,6 +23,7 @@ import { MetadataStore } from "./gen/stamp/v1/metadata_store_pb.ts";
 import { PartitionManager } from "./gen/stamp/v1/partition_manager_pb.ts";
 import { PartitionServer } from "./gen/stamp/v1/partition_server_pb.ts";
 import { Consensus } from "./gen/stamp/v1/raft_pb.ts";
+import { Requests } from "./gen/stamp/v1/requests_pb.ts";
 import { Signals } from "./gen/stamp/v1/signals_pb.ts";
 import { Status } from "./gen/stamp/v1/status_pb.ts";
 import { StreamManager } from "./gen/stamp/v1/stream_manager_pb.ts";
@@ -273,6 +274,7 @@ const tables: readonly ServiceCallers[] = [
   // A front-end asks whether other hosts answer, and for their clocks.
   table(Status, { getStatus: ["operator", "front-end"] }),
   table(AvailabilityControl, { disableNode: ["operator"] }),
+  table(Requests, { follow: ["operator"], countByAccount: ["operator"] }),
   table(Availability, { isAvailable: "everybody" }),
   table(Signals, { publish: "everybody", subscribe: "everybody" }),
   // Calls on the bus are checked one by one.

@@ -28,6 +28,7 @@ export * from "./gen/stamp/v1/objects_pb.ts";
 export * from "./gen/stamp/v1/partition_manager_pb.ts";
 export * from "./gen/stamp/v1/partition_server_pb.ts";
 export * from "./gen/stamp/v1/raft_pb.ts";
+export * from "./gen/stamp/v1/requests_pb.ts";
 export * from "./gen/stamp/v1/signals_pb.ts";
 export * from "./gen/stamp/v1/status_pb.ts";
 export * from "./gen/stamp/v1/stream_manager_pb.ts";

@@ -22,7 +22,14 @@ import {
   type World,
 } from "@stamp/ports";
 import { StreamClient } from "@stamp/stream-client";
-import { AvailabilityControl, Availability as AvailabilityService, FrontEnd, GeoDoor, Signals as SignalsService } from "@stamp/wire";
+import {
+  AvailabilityControl,
+  Availability as AvailabilityService,
+  FrontEnd,
+  GeoDoor,
+  Requests,
+  Signals as SignalsService,
+} from "@stamp/wire";
 import { Accounts, type AccountsOptions, type LastSyncMs } from "./accounts/accounts.ts";
 import { ScopeKeys } from "./accounts/content-key.ts";
 import { doorGateOf, type FrontEndConfig } from "./config.ts";
@@ -37,6 +44,7 @@ import { GeoRefusals, geoDoorHandlers } from "./geo/geo-door.ts";
 import { NamelessPeers } from "./geo/nameless-peers.ts";
 import { Availability, availabilityControlHandlers, availabilityHandlers } from "./grpc/availability.ts";
 import { frontEndHandlers } from "./grpc/grpc.ts";
+import { requestsHandlers } from "./grpc/requests-service.ts";
 import { Signals } from "./grpc/signals.ts";
 import { signalsHandlers } from "./grpc/signals-service.ts";
 import { OtherHosts } from "./hosts/other-hosts.ts";
@@ -44,6 +52,7 @@ import type { BearerTokens } from "./http/bearer.ts";
 import { blobService } from "./http/blob/service.ts";
 import { HttpDoor } from "./http/door.ts";
 import { queueService } from "./http/queue/service.ts";
+import { RequestTrace } from "./http/request-trace.ts";
 import type { RestService } from "./http/service.ts";
 import { tableService } from "./http/table/service.ts";
 import { websiteHandler, withWebsites } from "./http/website.ts";
@@ -131,6 +140,7 @@ export class FrontEndRole implements Role {
   readonly #namelessPeers: NamelessPeers;
   readonly #objects: Objects;
   readonly #signals: Signals;
+  readonly #trace = new RequestTrace();
   readonly #wellKnownKey: WellKnownKeyRules;
   readonly #availability: Availability;
   readonly #hosts: OtherHosts;
@@ -205,7 +215,7 @@ export class FrontEndRole implements Role {
     this.#wellKnownKey = wellKnownKey;
     const signedRequest = (): void => this.#hosts.accepted();
     const doorOf = (service: RestService): HttpDoor =>
-      new HttpDoor({ world, config, service, objects, accounts, tokens, gate, wellKnownKey, signedRequest });
+      new HttpDoor({ world, config, service, objects, accounts, tokens, gate, wellKnownKey, trace: this.#trace, signedRequest });
     this.#blobDoor = doorOf(blobService(config.hostSuffixes));
     const website = websiteHandler({
       world,
@@ -247,6 +257,7 @@ export class FrontEndRole implements Role {
         }),
       ),
       servedOpenly(AvailabilityService, availabilityHandlers(this.#availability)),
+      served(Requests, requestsHandlers(this.#trace)),
       served(AvailabilityControl, availabilityControlHandlers(this.#availability)),
       served(
         GeoDoor,
@@ -281,6 +292,7 @@ export class FrontEndRole implements Role {
 
   async drain(graceMs: number): Promise<number> {
     this.#signals.end();
+    this.#trace.stop();
     return (await this.#listener?.close(graceMs)) ?? 0;
   }
 

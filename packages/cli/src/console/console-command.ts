@@ -7,7 +7,7 @@ import { type ClusterConfig, composeCluster, DataFolder, ownTransport, StampInsp
 import { inWords, NodeClock, NodeRandom, serveHttp } from "@stamp/ports-node";
 import type { Command } from "commander";
 import { CommandError, configOf, root, withConfig } from "../context.ts";
-import { gather } from "../health/gather.ts";
+import { gather, sinceNow } from "../health/gather.ts";
 import { say } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { kindOf, oneOf } from "../values.ts";
@@ -99,12 +99,6 @@ async function serveConsole(config: ClusterConfig, listen: string, role: Console
 }
 
 const noEndpoints = { blob: "", queue: "", table: "" } as const;
-
-/** Time since now, in milliseconds: `gather` counts its deadline from the start of what asked. */
-function sinceNow(): () => number {
-  const startMs = performance.now();
-  return () => performance.now() - startMs;
-}
 
 /** On standard error where the stamp has no folder here. */
 function auditOf(config: ClusterConfig): ConsoleParts["audit"] {

@@ -51,6 +51,12 @@ export interface Gathering {
   readonly ask?: typeof control;
 }
 
+/** Time since now, in milliseconds: for who gathers again and again, and counts the deadline from each time. */
+export function sinceNow(): () => number {
+  const startMs = performance.now();
+  return () => performance.now() - startMs;
+}
+
 /** Throws CommandError if nothing runs. No wait in here ends later than one deadline, whoever does not answer. */
 export async function gather(config: ClusterConfig, transport: Transport, gathering: Gathering): Promise<StampFacts> {
   const { view, nowMs = () => performance.now(), ask = control } = gathering;

@@ -103,7 +103,7 @@ const stackOf = (error: unknown): string[] =>
     .map((line) => line.trim());
 
 /** Logs hold what clients sent. Control characters could move the cursor of a terminal, or hide a part of the line. */
-const printable = (text: string): string =>
+export const printable = (text: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not reach a terminal
   text.replaceAll(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, (each) => {
     return `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`;

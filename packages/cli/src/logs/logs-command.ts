@@ -2,12 +2,11 @@
  * `stamp logs`: the logs of all processes of a data folder as one, in the order of time. Works on a running cluster and on a stopped
  * one, because it reads the files only.
  */
-import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { composeCluster, DataFolder, roles } from "@stamp/cluster";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
-import { advised, warn } from "../say.ts";
+import { advised, sayAtPace, warn } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { kindOf, NotExpected, oneOf } from "../values.ts";
 import { isAtLeast, isAudit, type LogEntry, type LogLevel, logLevels, personText, toolText } from "./log-entry.ts";
@@ -156,17 +155,10 @@ const tailOf = (tail: string): number | undefined => (tail === "all" ? undefined
 
 /** Returns how many lines were printed. Waits for a slow reader, and ends when the reader has gone (`| head`). */
 async function print(entries: Iterable<LogEntry>, text: (entry: LogEntry) => string): Promise<number> {
-  const { stdout } = process;
-  if (!stdout.listeners("error").includes(endsQuietly)) stdout.on("error", endsQuietly);
   let shown = 0;
   for (const entry of entries) {
     shown++;
-    if (!stdout.write(`${text(entry)}\n`)) await once(stdout, "drain");
+    await sayAtPace(text(entry));
   }
   return shown;
-}
-
-function endsQuietly(error: NodeJS.ErrnoException): never {
-  if (error.code === "EPIPE") process.exit(0);
-  throw error;
 }

@@ -40,6 +40,7 @@ import type { BearerTokens } from "./bearer.ts";
 import { classOf, statusClasses } from "./classes.ts";
 import { type Access, type Answer, type Exchange, type InnerRequest, respond } from "./exchange.ts";
 import { lacksLength, noRequest, refusalOf } from "./refusals.ts";
+import type { AccountCount, RequestTrace } from "./request-trace.ts";
 import type { RecognizedOperation, RestService } from "./service.ts";
 import { RequestVersions } from "./versions.ts";
 
@@ -68,6 +69,8 @@ export interface DoorParts {
   /** Gate that all doors of this process share. */
   readonly gate: DoorGate;
   readonly wellKnownKey: WellKnownKeyRules;
+  /** Trace that all doors of this process share. */
+  readonly trace: RequestTrace;
   /** Called for each request whose date and signature by a key fit. */
   readonly signedRequest: () => void;
 }
@@ -214,13 +217,16 @@ export class HttpDoor {
 
   #seen(): Seen {
     const { clock, random } = this.#parts.world;
-    return { requestId: uuid(random), startMs: clock.monotonicMs(), version: newestVersion, operation: undefined, cors: [], leave: [] };
+    const own = { requestId: uuid(random), startMs: clock.monotonicMs(), version: newestVersion };
+    return { ...own, account: "", counts: undefined, operation: undefined, cors: [], leave: [] };
   }
 
   /** Finds the account of the request, and its properties. */
-  async #accountOf(target: Target, limits: CallLimits) {
+  async #accountOf(target: Target, limits: CallLimits, seen: Seen) {
+    seen.account = target.account;
     const account = await findAccount(this.#parts.accounts, target, limits);
     if (!account.ok) return account;
+    seen.counts = this.#parts.trace.countsOf(target.account);
     const elsewhere = refuseAt(target, account.value.role, account.value.keys.length > 0);
     if (elsewhere) return { ok: false as const, error: elsewhere };
     return parsed({ account: account.value, properties: account.value.serviceProperties[this.#parts.service.name] });
@@ -240,7 +246,7 @@ export class HttpDoor {
     const timeout = parseTimeout(asked.value.query);
     if (!timeout.ok) return timeout;
     const limits = this.#limits(request, timeout.value);
-    const found = await this.#accountOf(asked.value, limits());
+    const found = await this.#accountOf(asked.value, limits(), seen);
     if (!found.ok) return found;
     const signed = outer?.asker !== undefined || headers.authorization !== undefined || hasSas(asked.value.query);
     const target = (await service.named?.(objects, asked.value, signed, limits())) ?? asked;
@@ -303,7 +309,7 @@ export class HttpDoor {
     if (!target.ok) return target;
     const timeout = parseTimeout(target.value.query);
     if (!timeout.ok) return timeout;
-    const found = await this.#accountOf(target.value, this.#limits(request, timeout.value)());
+    const found = await this.#accountOf(target.value, this.#limits(request, timeout.value)(), seen);
     if (!found.ok) return found;
     seen.operation = "Preflight";
     seen.cors = found.value.properties.cors;
@@ -345,13 +351,22 @@ export class HttpDoor {
     this.#took(seen.operation, status).since(seen.startMs, endMs);
     const name = seen.operation ?? "unrecognized";
     this.counters.byOperation[name] = (this.counters.byOperation[name] ?? 0) + 1;
+    const errorCode = answer.ok ? "" : answer.error.code;
+    this.#parts.trace.end(request, {
+      ...seen,
+      service: this.#parts.service.name,
+      status,
+      errorCode,
+      endedMs: nowMs,
+      tookMs: endMs - seen.startMs,
+    });
     this.#parts.world.logger.debug("request", {
       requestId: seen.requestId,
       operation: name,
       method: request.method,
       target: loggedTarget(request.target),
       status,
-      code: answer.ok ? undefined : answer.error.code,
+      code: errorCode === "" ? undefined : errorCode,
       tookMs: endMs - seen.startMs,
     });
     const own = { ...common, ...response.headers };
@@ -409,6 +424,10 @@ interface Seen {
   readonly requestId: string;
   readonly startMs: number;
   version: string;
+  /** Account in the address; empty until that was read. */
+  account: string;
+  /** Counts of the account, as soon as there is known to be one. */
+  counts: AccountCount | undefined;
   operation: string | undefined;
   /** The rules of the account, as soon as it is known. */
   cors: readonly CorsRule[];

@@ -1,0 +1,62 @@
+/** Follows the requests of every front-end of a stamp. A front-end that is away is asked again until it is back. */
+import { FailureError } from "@stamp/base";
+import type { Transport } from "@stamp/ports";
+import { inWords } from "@stamp/ports-node";
+import { type EndedRequest, type FollowRequest, Requests } from "@stamp/wire";
+
+const againMs = 1_000;
+/** A call has an end. After it the next one begins. */
+const callMs = 24 * 3_600_000;
+
+export type Wanted = Omit<FollowRequest, "$typeName" | "$unknown">;
+
+export interface FollowPlaces {
+  readonly transport: Pick<Transport, "client">;
+  readonly frontEnds: readonly { readonly name: string; readonly grpc: string }[];
+  /** The next request of a front-end is asked for when this has resolved. */
+  readonly told: (request: EndedRequest, frontEnd: string) => Promise<void>;
+  /** Takes a sentence: a front-end that is away or back, requests that are missing. */
+  readonly note: (text: string) => void;
+  /** Resolves after the time, or at once when the signal is aborted. */
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly signal: AbortSignal;
+}
+
+/** Goes on until the signal is aborted, or no front-end can tell requests. Returns the number of front-ends that could. */
+export async function followRequests(wanted: Wanted, places: FollowPlaces): Promise<number> {
+  const ends = await Promise.all(places.frontEnds.map((frontEnd) => followOne(wanted, frontEnd, places)));
+  return ends.filter((end) => end === "could").length;
+}
+
+async function followOne(
+  wanted: Wanted,
+  { name, grpc }: FollowPlaces["frontEnds"][number],
+  { transport, told, note, sleep, signal }: FollowPlaces,
+): Promise<"could" | "could not"> {
+  let isAway = false;
+  while (!signal.aborted) {
+    try {
+      for await (const { requests, missed } of transport.client(grpc, Requests).follow(wanted, { timeoutMs: callMs, signal })) {
+        if (isAway) note(`${name} is back`);
+        isAway = false;
+        for (const request of requests) {
+          if (signal.aborted) return "could";
+          await told(request, name);
+        }
+        if (missed > 0n) note(`${missed} requests of ${name} are missing here: they came faster than they were read`);
+      }
+    } catch (error) {
+      if (signal.aborted) return "could";
+      if (error instanceof FailureError && error.failure.reason === "unknownMethod") {
+        note(`${name} is of a release that does not tell its requests`);
+        return "could not";
+      }
+      if (!isAway) note(`${name} can't be followed, and is asked again every second: ${reasonOf(error)}`);
+      isAway = true;
+    }
+    await sleep(againMs, signal);
+  }
+  return "could";
+}
+
+const reasonOf = (error: unknown): string => (error instanceof FailureError ? error.failure.message : inWords(error));

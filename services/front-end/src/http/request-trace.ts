@@ -1,0 +1,177 @@
+/**
+ * Requests that end at this front-end, for operators that watch them now (`stamp trace`, `stamp top`). In memory, and of this process only.
+ *
+ * Invariants:
+ * - A request is never held up: what a listener has not read in time is counted as missed.
+ * - Without listeners a request costs the look whether there are any, and three additions to the counts of its account.
+ * - Memory is bounded: listeners, the requests that wait for each, and the accounts that are counted.
+ */
+import { loggedTarget } from "@stamp/base";
+import type { HttpRequest } from "@stamp/ports";
+
+export interface EndedRequest {
+  /** By the wall clock, in milliseconds since 1970. */
+  readonly endedMs: number;
+  readonly requestId: string;
+  readonly service: string;
+  readonly account: string;
+  readonly operation: string;
+  readonly method: string;
+  readonly target: string;
+  readonly status: number;
+  readonly errorCode: string;
+  readonly tookMs: number;
+  readonly remoteAddress: string;
+}
+
+/** Requests that a listener wants. A text that is empty, and a number that is 0, wants all. */
+export interface Wanted {
+  readonly account: string;
+  /** Part of the name, in lower or upper case. */
+  readonly operation: string;
+  readonly statusMin: number;
+  readonly statusMax: number;
+  readonly tookMinMs: number;
+}
+
+/** Facts about a request at its end. */
+export interface RequestEnd
+  extends Pick<EndedRequest, "endedMs" | "requestId" | "service" | "account" | "status" | "errorCode" | "tookMs"> {
+  /** Undefined: the address names no account that exists. */
+  readonly counts: AccountCount | undefined;
+  /** Undefined: not recognized. */
+  readonly operation: string | undefined;
+}
+
+export interface AccountCount {
+  readonly account: string;
+  requests: number;
+  clientErrors: number;
+  serverErrors: number;
+  tookMs: number;
+}
+
+export interface Told {
+  readonly requests: readonly EndedRequest[];
+  /** Requests that were wanted and are not told. */
+  readonly missed: number;
+}
+
+export interface Following {
+  /** Waits for requests and returns them, the oldest first. None: `signal` was aborted, or all followings end. */
+  next(signal: AbortSignal): Promise<Told>;
+  close(): void;
+}
+
+/** Characters of a path and query that are told. */
+const targetMax = 1_024;
+const listenersMax = 16;
+/** Requests that wait for a listener. */
+const waitingMax = 2_000;
+/** Requests of one message. */
+const toldMax = 200;
+const accountsMax = 1_000;
+
+interface Listener {
+  readonly wanted: Wanted;
+  waiting: EndedRequest[];
+  missed: number;
+  wake: (() => void) | undefined;
+}
+
+export class RequestTrace {
+  readonly #listeners = new Set<Listener>();
+  readonly #accounts = new Map<string, AccountCount>();
+  #ended = false;
+
+  /** True while somebody wants to be told. */
+  get isFollowed(): boolean {
+    return this.#listeners.size > 0;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  get accounts(): readonly AccountCount[] {
+    return [...this.#accounts.values()];
+  }
+
+  /** Wakes every listener, because the process stops. */
+  stop(): void {
+    this.#ended = true;
+    for (const { wake } of this.#listeners) wake?.();
+  }
+
+  /** Returns the counts of an account that exists. With too many accounts, those that appeared first are counted anew. */
+  countsOf(account: string): AccountCount {
+    const known = this.#accounts.get(account);
+    if (known !== undefined) return known;
+    const [oldest] = this.#accounts.size < accountsMax ? [] : this.#accounts.keys();
+    if (oldest !== undefined) this.#accounts.delete(oldest);
+    const counts = { account, requests: 0, clientErrors: 0, serverErrors: 0, tookMs: 0 };
+    this.#accounts.set(account, counts);
+    return counts;
+  }
+
+  /** Counts a request that has ended, and tells it to those who want it. */
+  end(request: Pick<HttpRequest, "method" | "target" | "remoteAddress">, end: RequestEnd): void {
+    const { counts, status, tookMs, requestId, service, account, operation = "", errorCode, endedMs } = end;
+    if (counts !== undefined) {
+      counts.requests++;
+      counts.tookMs += tookMs;
+      if (status >= 500) counts.serverErrors++;
+      else if (status >= 400) counts.clientErrors++;
+    }
+    if (!this.isFollowed) return;
+    const { method, remoteAddress } = request;
+    const target = loggedTarget(request.target).slice(0, targetMax);
+    this.tell({ endedMs, requestId, service, account, operation, method, target, status, errorCode, tookMs, remoteAddress });
+  }
+
+  /** Tells a request to those who want it. */
+  tell(request: EndedRequest): void {
+    for (const listener of this.#listeners) {
+      if (!isWanted(request, listener.wanted)) continue;
+      if (listener.waiting.length < waitingMax) listener.waiting.push(request);
+      else listener.missed++;
+      listener.wake?.();
+    }
+  }
+
+  /** Registers a listener; undefined if there are too many. */
+  follow(wanted: Wanted): Following | undefined {
+    if (this.#listeners.size >= listenersMax) return undefined;
+    const operation = wanted.operation.toLowerCase();
+    const listener: Listener = { wanted: { ...wanted, operation }, waiting: [], missed: 0, wake: undefined };
+    this.#listeners.add(listener);
+    return { next: (signal) => this.#next(listener, signal), close: () => void this.#listeners.delete(listener) };
+  }
+
+  async #next(listener: Listener, signal: AbortSignal): Promise<Told> {
+    if (listener.waiting.length === 0 && listener.missed === 0 && !signal.aborted && !this.#ended) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const aborted = (): void => resolve();
+      listener.wake = resolve;
+      signal.addEventListener("abort", aborted, { once: true });
+      await promise;
+      signal.removeEventListener("abort", aborted);
+      listener.wake = undefined;
+    }
+    const requests = listener.waiting.splice(0, toldMax);
+    // Missed requests came after the waiting ones.
+    const missed = listener.waiting.length === 0 ? listener.missed : 0;
+    listener.missed -= missed;
+    return { requests, missed };
+  }
+}
+
+function isWanted({ account, operation, status, tookMs }: EndedRequest, wanted: Wanted): boolean {
+  return (
+    (wanted.account === "" || wanted.account === account) &&
+    (wanted.operation === "" || operation.toLowerCase().includes(wanted.operation)) &&
+    status >= wanted.statusMin &&
+    (wanted.statusMax === 0 || status <= wanted.statusMax) &&
+    tookMs >= wanted.tookMinMs
+  );
+}
