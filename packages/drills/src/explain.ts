@@ -2,7 +2,9 @@
  * Explains a drill step by step, and the terms of its lines, for people who have not read the design: `stamp drill
  * explain NAME`.
  */
-import { type Drill, drills } from "./drills.ts";
+
+import type { Drill } from "./drill.ts";
+import { drills } from "./drills.ts";
 import { ratioToBefore } from "./verdict.ts";
 
 /** A drill with clients and a judge of its own: `stamp drill NAME`. */

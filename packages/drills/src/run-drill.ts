@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { BlobClient } from "./blob-client.ts";
 import { CheckingClient, type CheckingReport, type WriteTime } from "./checking-client.ts";
 import { CodedBlobs } from "./coding/coded-blobs.ts";
-import type { Drill } from "./drills.ts";
+import type { Drill } from "./drill.ts";
 import type { DrillContext } from "./faults.ts";
 import { RegisterClients } from "./histories/register-clients.ts";
 import { SilenceWatch } from "./silence.ts";

@@ -12,7 +12,8 @@
  */
 import { type ServiceError, serviceError } from "./errors.ts";
 import { sequenceOfEtag } from "./etag.ts";
-import type { Conditions, Metadata } from "./operation.ts";
+import type { Metadata } from "./object-keys.ts";
+import type { Conditions } from "./operation.ts";
 import { holds, parseWhere } from "./tags/where.ts";
 
 /** State that conditions are compared with; undefined if there is no such object. */

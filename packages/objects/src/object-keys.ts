@@ -103,3 +103,6 @@ export const blocksPrefix = (blob: Uint8Array, generation: number): Uint8Array =
 
 /** The first key after all that start with this prefix; our prefixes start with a tag, so there always is one. */
 export const afterPrefix = (prefix: Uint8Array): Uint8Array => present(prefixEnd(prefix), "the end of a key prefix");
+
+/** Names and values that clients give an object: metadata, or tags. */
+export type Metadata = Readonly<Record<string, string>>;

@@ -7,7 +7,7 @@
 import type { ChangeAccount, ListAccounts, PutAccount } from "./accounts/operation.ts";
 import type { Conditions } from "./asked-conditions.ts";
 import type { LeaseAction } from "./blobs/protect/leases.ts";
-import type { BlobName, BlobReference } from "./object-keys.ts";
+import type { BlobName, BlobReference, Metadata } from "./object-keys.ts";
 import type { QueueOperation } from "./queues/operation.ts";
 import type { Place } from "./rows/row.ts";
 import type { SignedIdentifier } from "./signed-identifiers.ts";
@@ -15,8 +15,6 @@ import type { TableOperation } from "./tables/operation.ts";
 import type { TreeStep } from "./tree/operation.ts";
 
 export type { Conditions };
-
-export type Metadata = Readonly<Record<string, string>>;
 
 /** Features that the service properties of an account switch on. They come with every operation. */
 export interface BlobPolicy {

@@ -2,7 +2,8 @@
 import type { Account } from "./accounts/operation.ts";
 import type { LeaseView } from "./blobs/protect/leases.ts";
 import type { ServiceError } from "./errors.ts";
-import type { BlobHeaders, BlobType, ContainerEncryption, CopyPart, CopyState, Metadata } from "./operation.ts";
+import type { Metadata } from "./object-keys.ts";
+import type { BlobHeaders, BlobType, ContainerEncryption, CopyPart, CopyState } from "./operation.ts";
 import type { QueueResult } from "./queues/operation.ts";
 import type { Place } from "./rows/row.ts";
 import type { SignedIdentifier } from "./signed-identifiers.ts";

@@ -4,8 +4,7 @@
  */
 import { emptyBytes, type Failed, fromHex, type Outcome, ok, refused, toHex } from "@stamp/base";
 import { decodeKey, decodeRow, encodeKey, encodeRow, isObjectTable, type Property, type PropertyType } from "@stamp/objects";
-import type { Range } from "./range.ts";
-import type { Child, Reshape } from "./reshape.ts";
+import type { Child, Range, Reshape } from "./range.ts";
 
 const property = <T extends PropertyType>(id: number, type: T): Property<T> => ({ id, type });
 

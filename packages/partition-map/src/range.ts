@@ -1,7 +1,6 @@
 /** A range partition as the map knows it: which keys of a table, which streams, and who serves it under which epochs. */
 import { compareBytes, emptyBytes } from "@stamp/base";
 import { hasBlobData, type ObjectTable } from "@stamp/objects";
-import type { Reshape } from "./reshape.ts";
 
 export interface RangeStreams {
   readonly metadata: string;
@@ -10,6 +9,17 @@ export interface RangeStreams {
   /** Empty for tables without blob data. */
   readonly blobData: string;
 }
+
+/** A range that is to come: its streams are named after its id, and created with its owner epoch. */
+export interface Child {
+  readonly rangeId: string;
+  readonly ownerEpoch: number;
+}
+
+export type Reshape =
+  | { readonly kind: "split"; readonly at: Uint8Array; readonly children: readonly [Child, Child] }
+  /** The same record stands in both rows; `parents` by key. */
+  | { readonly kind: "merge"; readonly parents: readonly [string, string]; readonly children: readonly [Child] };
 
 export interface Range {
   readonly rangeId: string;

@@ -9,20 +9,11 @@
  * it. Names and owner epochs of children are minted with it and never used for anything else. Asking before fencing would be guessing:
  * the change may still be on its way (rule fenceBeforeAsking).
  */
+
 import { compareBytes, type Outcome, ok, refused, toHex } from "@stamp/base";
 import { partitionStart } from "@stamp/objects";
+import type { Child, Reshape } from "./range.ts";
 import { holdsKey, type Range, streamsOf } from "./range.ts";
-
-/** A range that is to come: its streams are named after its id, and created with its owner epoch. */
-export interface Child {
-  readonly rangeId: string;
-  readonly ownerEpoch: number;
-}
-
-export type Reshape =
-  | { readonly kind: "split"; readonly at: Uint8Array; readonly children: readonly [Child, Child] }
-  /** The same record stands in both rows; `parents` by key. */
-  | { readonly kind: "merge"; readonly parents: readonly [string, string]; readonly children: readonly [Child] };
 
 /** The id says which owner epoch the range began with, so it is as unique as that. */
 export const childOf = (table: Range["table"], ownerEpoch: number): Child => ({

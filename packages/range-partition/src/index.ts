@@ -13,6 +13,7 @@ export { RangePartition } from "./range-partition.ts";
 export { hasRowsBetween, type RemovalOptions, type RemovedPage, type RemovedRange, removePage } from "./removal/remove-page.ts";
 export { type ForgottenPage, forgetPage, type ReportPage, reportPage, reportRange, type VersionsLink } from "./reports/report-range.ts";
 export { decodeReportRow, encodeReportRow, isReportKey, type ReportPlace, type ReportRow, reportKey } from "./reports/report-row.ts";
+export type { DeletedWalk, Row, ScanRange } from "./scan-range.ts";
 export { applySeed, type SeedOptions, type SeedPart } from "./shipping/apply-seed.ts";
 export { type AdmitsRows, applyShipped, type OnHeld, type Shipment, type ShippedRange } from "./shipping/apply-shipped.ts";
 export { decodeMarker, encodeMarker, isMarkerKey, markerKey, versionFromDetails } from "./shipping/marker.ts";
@@ -27,14 +28,11 @@ export type {
   Cursor,
   DataExtent,
   Decided,
-  DeletedWalk,
   PartitionLimits,
   PartitionOptions,
   PartitionStats,
   PartitionStreamNames,
-  Row,
   RowWrite,
-  ScanRange,
   Snapshot,
   Transaction,
   TransactOptions,

@@ -27,6 +27,7 @@ import type { Left } from "./handoff/leave.ts";
 import { limitDefaults } from "./limits.ts";
 import { type Loaded, loadPartition, type PartitionStreams } from "./load/load.ts";
 import { MemoryTables } from "./memory-tables.ts";
+import type { ScanRange } from "./scan-range.ts";
 import { ShippedFences } from "./shipping/shipped-fences.ts";
 import { getVersion, memorySamples, RowScan, type TableView } from "./tables.ts";
 import type {
@@ -35,7 +36,6 @@ import type {
   PartitionLimits,
   PartitionOptions,
   PartitionStats,
-  ScanRange,
   Snapshot,
   Transaction,
   TransactOptions,

@@ -8,9 +8,9 @@ import { hashKey, Merger } from "@stamp/lsm";
 import { type Clock, Turns } from "@stamp/ports";
 import type { Checkpoint, MergedBlock } from "./checkpoint/checkpoint-reader.ts";
 import { type EntrySource, sourceOfMemory } from "./checkpoint/entry-source.ts";
+import type { Row, ScanRange } from "./scan-range.ts";
 import { isMarkerKey } from "./shipping/marker.ts";
 import type { StorageFigures } from "./storage-figures.ts";
-import type { Row, ScanRange } from "./types.ts";
 
 export interface TableView {
   /** Newest first. */

@@ -1,9 +1,11 @@
 /** Interface of a range partition: reads at a snapshot, writes under a row's order. */
+
 import type { OwnerEpoch } from "@stamp/base";
 import type { Cursor } from "@stamp/lsm";
 import type { Place } from "@stamp/stream-client";
 import type { Caches } from "./cache/caches.ts";
 import type { MemoryBudget } from "./cache/memory-budget.ts";
+import type { ScanRange } from "./scan-range.ts";
 import type { StorageCounts, StorageFigures } from "./storage-figures.ts";
 import type { StorageTimes } from "./storage-times.ts";
 import type { RowScan } from "./tables.ts";
@@ -13,33 +15,6 @@ export type { Cursor };
 export type RowWrite =
   | { readonly kind: "put"; readonly key: Uint8Array; readonly value: Uint8Array }
   | { readonly kind: "delete"; readonly key: Uint8Array };
-
-/** `gte` inclusive, `lt` exclusive, by unsigned byte order. */
-export interface ScanRange {
-  readonly gte?: Uint8Array;
-  readonly lt?: Uint8Array;
-  readonly reverse?: boolean;
-  /** For a scan forwards: where its reader wants to go on. */
-  readonly cursor?: Cursor;
-  /** Blocks that it reads are not kept in the cache, where they would push out what others read. */
-  readonly background?: boolean;
-  /** Gives hidden rows, too (shipping/marker.ts). */
-  readonly hidden?: boolean;
-  /** Counts what the scan steps over, and can end it. */
-  readonly walk?: DeletedWalk;
-}
-
-/** Deleted rows cost a scan as much as rows do until checkpoints are merged, but it does not give them. Written by the scan. */
-export interface DeletedWalk {
-  /** The scan ends before it steps over more. */
-  readonly deletedMax: number;
-  deleted: number;
-  /** The key of the deleted row at which it ended for that reason. */
-  stoppedAt: Uint8Array | undefined;
-}
-
-/** Key and value, both owned by the partition: never change them, copy when keeping them for long. */
-export type Row = readonly [key: Uint8Array, value: Uint8Array];
 
 /** Rows as of one commit. Close it: what it can see is kept until then. */
 export interface Snapshot {

@@ -10,8 +10,8 @@ import { holdersOnWire } from "./calls/extent-holders.ts";
 import type { WantedEdit } from "./calls/owner-calls.ts";
 import { listPageMax } from "./calls/views.ts";
 import { codingPlan, codingStatus } from "./coding/coding-views.ts";
-import type { Serving } from "./term/leader.ts";
-import { lacksOf, waitsOf } from "./term/leader.ts";
+import type { Serving } from "./leader.ts";
+import { lacksOf, waitsOf } from "./leader.ts";
 
 const pageMax = 1_000;
 const locateMax = 10_000;

@@ -9,10 +9,10 @@ import { jittered, openIdentity, served, sleep } from "@stamp/ports";
 import { FeatureLevels, StreamManager } from "@stamp/wire";
 import type { StreamManagerConfig } from "./config.ts";
 import { featureLevelHandlers } from "./feature-level/level-server.ts";
+import type { Serving } from "./leader.ts";
+import { farTermsOf, Leader, waitsOf } from "./leader.ts";
 import { streamManagerMetrics } from "./metrics.ts";
 import { streamManagerHandlers } from "./server.ts";
-import type { Serving } from "./term/leader.ts";
-import { farTermsOf, Leader, waitsOf } from "./term/leader.ts";
 import { leaseName } from "./term/ledger.ts";
 import { StateCopy } from "./term/state-copy.ts";
 

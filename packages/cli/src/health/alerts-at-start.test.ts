@@ -5,7 +5,8 @@
 import assert from "node:assert/strict";
 import { it, test } from "node:test";
 import { alertName } from "./guide.ts";
-import { type Code, type Kind, kinds } from "./kinds/kinds.ts";
+import type { Kind } from "./kinds/kind.ts";
+import { type Code, kinds } from "./kinds/kinds.ts";
 import { noPromtool, ruleFolder, testRules } from "./testing/promtool.ts";
 
 const absents = Object.entries<Kind>(kinds).flatMap(([code, { alert }]) =>

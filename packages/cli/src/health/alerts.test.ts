@@ -6,7 +6,8 @@
 import assert from "node:assert/strict";
 import { describe, it, test } from "node:test";
 import { alertName } from "./guide.ts";
-import { type Code, type Kind, kinds } from "./kinds/kinds.ts";
+import type { Kind } from "./kinds/kind.ts";
+import { type Code, kinds } from "./kinds/kinds.ts";
 import { alertCases, type Series } from "./testing/alert-cases.ts";
 import { registry } from "./testing/metric-registry.ts";
 import { selectorsOf } from "./testing/promql.ts";

@@ -17,7 +17,16 @@ import type {
   StreamInfo,
 } from "@stamp/wire";
 
-import type { MetadataCopy } from "./newest-copy.ts";
+/** A copy of the metadata on an extent node. */
+export interface MetadataCopy {
+  readonly node: string;
+  /** Where it lies, on this machine or in the node's container. */
+  readonly path: string;
+  /** Transaction that it goes up to: the higher, the newer. */
+  readonly version: number;
+  /** Wall time of the lock service, in milliseconds since 1970. */
+  readonly takenAtMs: number;
+}
 
 export type RoleFacts = Readonly<Record<string, unknown>>;
 

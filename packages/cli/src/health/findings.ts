@@ -13,7 +13,8 @@ import { findSecret } from "./find/find-secret.ts";
 import { findSetUp } from "./find/find-set-up.ts";
 import { foldHosts } from "./fold.ts";
 import { helpAt, startAgain } from "./help-text.ts";
-import { type Code, type Finding, severities } from "./kinds/kinds.ts";
+import { severities } from "./kinds/kind.ts";
+import type { Code, Finding } from "./kinds/kinds.ts";
 
 /** Worst first: what stops requests, then by severity; else in the order of the areas. */
 export function findingsOf(facts: StampFacts): Finding[] {

@@ -8,7 +8,8 @@
 import { NodeDuty } from "@stamp/wire";
 import { awayHosts, servesNot } from "./certain.ts";
 import type { StampFacts } from "./facts.ts";
-import { type Code, type Finding, severities } from "./kinds/kinds.ts";
+import { severities } from "./kinds/kind.ts";
+import type { Code, Finding } from "./kinds/kinds.ts";
 
 /** Findings that missing extent nodes give. */
 const ofNodes: readonly Code[] = [

@@ -5,7 +5,8 @@ import { test } from "node:test";
 import { clusterConfigSchema, planCluster } from "@stamp/cluster";
 import { topLevelWords } from "../top-level.ts";
 import { alertsPath, alertsText, guidePath, guideText, scrapePath, scrapeText } from "./guide.ts";
-import { type Kind, kinds } from "./kinds/kinds.ts";
+import type { Kind } from "./kinds/kind.ts";
+import { kinds } from "./kinds/kinds.ts";
 
 const root = join(import.meta.dirname, "../../../..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");

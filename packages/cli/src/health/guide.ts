@@ -2,7 +2,9 @@
  * The guide to health and the rules for alerts, made from the list of kinds. `write-guide.ts` writes them; a test
  * compares them.
  */
-import { areas, type Kind, kinds } from "./kinds/kinds.ts";
+
+import type { Kind } from "./kinds/kind.ts";
+import { areas, kinds } from "./kinds/kinds.ts";
 
 export const guidePath = "docs/guides/health.md";
 export const alertsPath = "docs/guides/stamp-alerts.yml";

@@ -8,8 +8,8 @@ import { test } from "node:test";
 import { concatBytes } from "@stamp/base";
 import { SnapshotWriter } from "@stamp/metadata-store";
 import { NodeDigest } from "@stamp/ports-node";
-import type { ProcessFacts } from "./facts.ts";
-import { copiesIn, copyText, type MetadataCopy, newestCopy, restoreCommand } from "./newest-copy.ts";
+import type { MetadataCopy, ProcessFacts } from "./facts.ts";
+import { copiesIn, copyText, newestCopy, restoreCommand } from "./newest-copy.ts";
 
 const digest = new NodeDigest();
 

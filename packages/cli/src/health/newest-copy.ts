@@ -4,22 +4,14 @@
  *
  * Each node tells its newest copy. The nodes of a data folder are read from the disk as well, because they may not run.
  */
+
 import { readdirSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { word } from "../print.ts";
 import { seconds } from "./counted.ts";
+import type { MetadataCopy } from "./facts.ts";
 import { factAt, numberAt, type StampFacts } from "./facts.ts";
-
-export interface MetadataCopy {
-  readonly node: string;
-  /** Where it lies, on this machine or in the node's container. */
-  readonly path: string;
-  /** Transaction that it goes up to: the higher, the newer. */
-  readonly version: number;
-  /** Wall time of the lock service, in milliseconds since 1970. */
-  readonly takenAtMs: number;
-}
 
 /** Returns the newest copy that can be read of each extent node whose disk is in the data folder. */
 export async function copiesIn(dataDir: string): Promise<MetadataCopy[]> {

@@ -2,7 +2,6 @@
 import { join } from "node:path";
 import { ConfigError, type PeerFiles, readPeerTls } from "@stamp/ports-node";
 import type { ClusterConfig } from "../config.ts";
-import type { PlannedProcess } from "../plan.ts";
 
 /** The name that tools, commands and the supervisor have. */
 export const operatorName = "operator";
@@ -19,7 +18,7 @@ export const peerFilesOf = (config: Pick<ClusterConfig, "dataDir">, name: string
 /** Why a process that is planned could not prove who it is, in words; undefined if each can, or need not. */
 export function missingPeer(
   config: Pick<ClusterConfig, "dataDir" | "tls" | "topology" | "host">,
-  processes: readonly Pick<PlannedProcess, "name" | "role">[],
+  processes: readonly { readonly name: string; readonly role: string }[],
 ): string | undefined {
   if (config.tls !== "cluster") return undefined;
   for (const { name, role } of [{ name: operatorName, role: operatorName }, ...processes]) {

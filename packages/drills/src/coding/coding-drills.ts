@@ -4,7 +4,7 @@
  */
 import { profileOf } from "@stamp/erasure";
 import type { ExtentInfo } from "@stamp/wire";
-import type { Drill } from "../drills.ts";
+import type { Drill } from "../drill.ts";
 import type { DrillContext } from "../faults.ts";
 import type { DrillTarget } from "../target.ts";
 import { type CodedBlobs, codingStatusOf, isSealed, lacksPieces } from "./coded-blobs.ts";

@@ -14,7 +14,8 @@
  */
 import { assert, FailureError, fromUtf8, utf8 } from "@stamp/base";
 import { etagOf } from "../etag.ts";
-import type { BlobHeaders, BlobType, CopyState, Metadata } from "../operation.ts";
+import type { Metadata } from "../object-keys.ts";
+import type { BlobHeaders, BlobType, CopyState } from "../operation.ts";
 import type { PlanContext } from "../plan.ts";
 import type { Blob } from "../results.ts";
 import { damagedRow } from "../rows/row.ts";

@@ -2,7 +2,7 @@
  * Operations of the Queue service and their results: the same as in proto/stamp/v1/messages.proto, with safe-integer numbers and without
  * absent parts. Times to wait are in seconds, as the REST API has them.
  */
-import type { Metadata } from "../operation.ts";
+import type { Metadata } from "../object-keys.ts";
 import type { SignedIdentifier } from "../signed-identifiers.ts";
 
 export interface QueueAddress {

@@ -1,7 +1,7 @@
 /** Rows of the Message table: between what is stored and what operations speak of. */
 import { concatBytes } from "@stamp/base";
 import { dictionaryOf, metadataOf } from "../blobs/state/row-values.ts";
-import type { Metadata } from "../operation.ts";
+import type { Metadata } from "../object-keys.ts";
 import { intact } from "../plan.ts";
 import { dateTimeOfMs, decodeRow, encodeRow, msOfDateTime } from "../rows/row.ts";
 import { messageSchema } from "../rows/schemas.ts";

@@ -3,8 +3,8 @@
  * the row makes everything inside unreachable at once.
  */
 import { listBatchLimits, pageSize, spanOf } from "../lists.ts";
+import type { Metadata } from "../object-keys.ts";
 import { afterPrefix } from "../object-keys.ts";
-import type { Metadata } from "../operation.ts";
 import {
   answer,
   type Decision,

@@ -12,7 +12,7 @@
  * have. The input is what anybody sent: it is read once, from left to right, and never throws.
  */
 import { isTagKey, isTagValue } from "@stamp/base";
-import type { Metadata } from "../operation.ts";
+import type { Metadata } from "../object-keys.ts";
 import { compareText } from "../rows/key.ts";
 
 export type Operator = "=" | "<>" | ">" | ">=" | "<" | "<=";

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { unwrap } from "@stamp/base";
 import type { PartitionLimits, RangePartition } from "../index.ts";
 import { put, read, Stamp, write } from "../testing/harness.ts";
-import { type Filled, FillQueue } from "./cache-fill.ts";
 import { makeCaches } from "./caches.ts";
+import { type Filled, FillQueue } from "./fill-queue.ts";
 
 const rowsMax = 2_000;
 const keyOf = (i: number): string => `k${String(i).padStart(6, "0")}`;

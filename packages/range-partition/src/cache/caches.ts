@@ -6,7 +6,7 @@
 import { present } from "@stamp/base";
 import type { CheckpointIndex, StoredPlace } from "@stamp/lsm";
 import { BlockCache } from "./block-cache.ts";
-import { FillQueue } from "./cache-fill.ts";
+import { FillQueue } from "./fill-queue.ts";
 
 /** Memory that an item takes besides its bytes, about. */
 const overheadBytes = 256;

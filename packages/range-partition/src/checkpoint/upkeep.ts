@@ -5,7 +5,8 @@
  */
 import { type Failure, type Outcome, ok } from "@stamp/base";
 import { jittered, sleep, type Timer, type World } from "@stamp/ports";
-import { type Filled, fillCache } from "../cache/cache-fill.ts";
+import { fillCache } from "../cache/cache-fill.ts";
+import type { Filled } from "../cache/fill-queue.ts";
 import type { MemoryBudget, MemoryShare } from "../cache/memory-budget.ts";
 import type { MemoryTables } from "../memory-tables.ts";
 import type { Storage } from "./checkpoint-reader.ts";

@@ -10,9 +10,10 @@ import { assert, Bell, compareBytes, emptyBytes, type Failed, type Failure, Fail
 import type { MemoryTable } from "@stamp/lsm";
 import { SlowLog, type World, within } from "@stamp/ports";
 import type { Place } from "@stamp/stream-client";
+import type { ScanRange } from "../scan-range.ts";
 import type { StorageTimes } from "../storage-times.ts";
 import { getVersion, RowScan, type TableView } from "../tables.ts";
-import type { Decided, RowWrite, ScanRange, Transaction, TransactOptions } from "../types.ts";
+import type { Decided, RowWrite, Transaction, TransactOptions } from "../types.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import { KeyLocks } from "./key-locks.ts";
 import { type Last, Pipelines } from "./pipelines.ts";

@@ -9,8 +9,9 @@
  */
 import { FailureError, type Outcome, ok, refused, toHex } from "@stamp/base";
 import type { World } from "@stamp/ports";
+import type { Row, ScanRange } from "../scan-range.ts";
 import type { ShippedFences } from "../shipping/shipped-fences.ts";
-import type { Decided, Row, RowWrite, ScanRange, Transaction, TransactOptions } from "../types.ts";
+import type { Decided, RowWrite, Transaction, TransactOptions } from "../types.ts";
 
 export interface RemovedRange {
   readonly fences: Pick<ShippedFences, "tenure">;

@@ -14,9 +14,10 @@ import { isDiverged, type RowVersion } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import type { LogFollowers } from "../followers/log-followers.ts";
 import type { LoggedCommit } from "../followers/recent-commits.ts";
+import type { ScanRange } from "../scan-range.ts";
 import { isMarkerKey } from "../shipping/marker.ts";
 import type { RowScan } from "../tables.ts";
-import type { Decided, RowWrite, ScanRange, Transaction, TransactOptions } from "../types.ts";
+import type { Decided, RowWrite, Transaction, TransactOptions } from "../types.ts";
 import { decodeReportRow, encodeReportRow, isReportKey, type ReportRow, reportKey } from "./report-row.ts";
 
 /** The range that was deposed. */

@@ -26,8 +26,9 @@ import {
 } from "@stamp/base";
 import { appliesRow, compareVersions, type RowVersion } from "@stamp/geo";
 import type { World } from "@stamp/ports";
+import type { Row, ScanRange } from "../scan-range.ts";
 import type { RowScan } from "../tables.ts";
-import type { Decided, Row, RowWrite, ScanRange, Transaction } from "../types.ts";
+import type { Decided, RowWrite, Transaction } from "../types.ts";
 import { type ApplyOptions, assertAdmitted, ledAbove, type OnHeld, type ShippedRange } from "./apply-shipped.ts";
 import { decodeMarker, encodeMarker, isMarkerKey, markerKey, versionToDetails } from "./marker.ts";
 import { decodeSeedMark, encodeSeedMark, type SeedMark, seedMarkKey } from "./seed-mark.ts";

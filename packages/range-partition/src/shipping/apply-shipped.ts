@@ -27,7 +27,8 @@ import { type Failed, FailureError, type Outcome, ok, refused, toHex } from "@st
 import { appliesRow, isOfEarlierLineage, type RowVersion } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import type { LoggedCommit } from "../followers/recent-commits.ts";
-import type { Decided, Row, RowWrite, Transaction, TransactOptions } from "../types.ts";
+import type { Row } from "../scan-range.ts";
+import type { Decided, RowWrite, Transaction, TransactOptions } from "../types.ts";
 import { decodeMarker, encodeMarker, isMarkerKey, markerKey, versionToDetails } from "./marker.ts";
 import { decodeSeedMark, seedMarkKey } from "./seed-mark.ts";
 import { type ShippedFences, shippedTicketMax } from "./shipped-fences.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, type Outcome, ok, refused, utf8 } from "@stamp/base";
 import { Simulation } from "@stamp/virtual-time";
-import type { Row } from "../types.ts";
+import type { Row } from "../scan-range.ts";
 import type { SeedPart } from "./apply-seed.ts";
 import { RangeSeeder, type ScannedRange, type SeederOptions } from "./range-seeder.ts";
 

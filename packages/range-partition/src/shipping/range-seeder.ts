@@ -16,8 +16,9 @@ import { RangeSeeding, type SeedingProgress } from "@stamp/geo";
 import type { KeyBounds } from "@stamp/lsm";
 import { jittered, sleep, type World } from "@stamp/ports";
 import type { LogFollowers } from "../followers/log-followers.ts";
+import type { Row, ScanRange } from "../scan-range.ts";
 import type { RowScan } from "../tables.ts";
-import type { Row, ScanRange, Snapshot } from "../types.ts";
+import type { Snapshot } from "../types.ts";
 import type { SeedPart } from "./apply-seed.ts";
 import { type ShippedFences, shippedTicketMax } from "./shipped-fences.ts";
 

@@ -1,11 +1,10 @@
 /**
  * Shared by the calls about fragments: numbers are checked, and names of codes become codes, before anything is done.
  */
-import { extentId, extentVersion, FailureError, JoinedWork, type Outcome } from "@stamp/base";
+import { extentId, extentVersion, type Failed, FailureError, JoinedWork, type Outcome } from "@stamp/base";
 import { type Profile, profileOf } from "@stamp/erasure";
 import { type FragmentSpec, fragmentBytesMax, fragmentBytesOf } from "@stamp/extent";
 import { type CodedExtent, type FragmentNode, fromWire } from "@stamp/wire";
-import type { Node } from "../node.ts";
 import type { WantedFragment } from "./fragment-files.ts";
 
 /** A coded extent, as a request names it. */
@@ -64,9 +63,18 @@ export function fragmentsOf({ profile }: Coded, nodes: readonly FragmentNode[]):
   });
 }
 
+/** The node as a request for fragments is admitted by it. */
+interface Admitting {
+  readonly identity: { readonly stampId: string };
+  /** Refusal of a command for another disk than this node's. */
+  otherDisk(diskId: string): Failed | undefined;
+  /** Takes a term; its end makes it durable. */
+  obey(term: number): Outcome<Promise<void>>;
+}
+
 /** The request is for this stamp and this disk, under a term that is obeyed; a raised term is durable when this resolves. */
 export async function admit(
-  node: Node,
+  node: Admitting,
   request: { readonly smTerm: bigint; readonly stampId?: string; readonly diskId?: string },
 ): Promise<Outcome<void>> {
   if (request.stampId !== undefined && request.stampId !== node.identity.stampId) {

@@ -5,7 +5,7 @@
 import { badHeader, type Parsed, parsed, rejected, restError } from "@stamp/azure-rest";
 import type { Blob } from "@stamp/wire";
 import { restErrorOf } from "../objects/failures.ts";
-import type { WireConditions } from "../objects/objects.ts";
+import type { WireConditions } from "../objects/wire-conditions.ts";
 import type { CallLimits } from "../routing/router.ts";
 import type { AccountLookup, Accounts } from "./accounts.ts";
 

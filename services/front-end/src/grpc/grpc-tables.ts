@@ -4,7 +4,7 @@ import type { EntityKey } from "@stamp/objects";
 import type { Handlers } from "@stamp/ports";
 import { type FrontEnd, type NamedValue, propertyFromWire, propertyToWire, type EntityKey as WireEntityKey } from "@stamp/wire";
 import type { Tables } from "../objects/tables.ts";
-import type { AuthorizedCall } from "./grpc.ts";
+import type { AuthorizedCall } from "./authorized-call.ts";
 
 type TableHandlers = Pick<Handlers<typeof FrontEnd>, "createTable" | "insertEntity" | "getEntity" | "queryEntities">;
 

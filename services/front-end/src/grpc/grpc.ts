@@ -2,6 +2,7 @@
  * The same objects over gRPC (`stamp.v1.FrontEnd`), for gRPC tools. Each call carries `authorization: Bearer <token>`; what the service
  * would answer as an error is a gRPC error with the service's code in `x-ms-error-code`.
  */
+
 import { checkBlobName, checkContainerName, type Parsed, parsed, type RestError, rejected } from "@stamp/azure-rest";
 import { type Failed, type FailureCode, FailureError, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import type { AccountRole } from "@stamp/geo";
@@ -15,6 +16,7 @@ import { refuseAt, refuseOperation, unacknowledged, writes } from "../geo/accoun
 import { endOf, type LocatedBlob, type Objects } from "../objects/objects.ts";
 import { checkLiteralName } from "../objects/older-names.ts";
 import type { CallLimits } from "../routing/router.ts";
+import type { AuthorizedCall } from "./authorized-call.ts";
 import { deleteQueueMessage, getQueueMessages, putQueueMessage } from "./grpc-messages.ts";
 import { tableHandlers } from "./grpc-tables.ts";
 import { readDiverged } from "./read-diverged.ts";
@@ -44,12 +46,6 @@ export interface GrpcDoorParts {
   readonly objects: Objects;
   readonly accounts: Accounts;
 }
-
-/** A handler of requests whose token is for their account. `operation`: its name in the REST reference. */
-export type AuthorizedCall = <R extends { readonly account: string }, T>(
-  operation: string,
-  work: (request: R, limits: CallLimits) => Promise<Parsed<T>>,
-) => (request: R, context: CallContext) => Promise<Outcome<T>>;
 
 export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd> {
   const { objects } = parts;

@@ -2,7 +2,8 @@
  * Operations on objects for both doors (HTTP and gRPC): containers are looked up, operations go to their range, lists go on over ranges.
  * Answers are values; a `RestError` says what the service would.
  */
-import { bodyLimitsOf, type ConditionHeaders, newestVersion, type Parsed, parsed, restError, restErrorOfService } from "@stamp/azure-rest";
+
+import { bodyLimitsOf, newestVersion, type Parsed, parsed, restError } from "@stamp/azure-rest";
 import { clientAddress, type Outcome, refused } from "@stamp/base";
 import { blockUnitBytes, pageUnitBytes } from "@stamp/objects";
 import { uuid, type World } from "@stamp/ports";
@@ -23,6 +24,7 @@ import { Copies } from "../copy/copies.ts";
 import type { ForeignSources } from "../copy/foreign-sources.ts";
 import { overRanges } from "../routing/over-ranges.ts";
 import type { CallLimits, OperationKind, ResultKind, ResultValues, Router } from "../routing/router.ts";
+import { answered } from "./answered.ts";
 import { BlobPages } from "./blob-pages.ts";
 import { restErrorOf } from "./failures.ts";
 import type { ParentRows } from "./parent-rows.ts";
@@ -67,29 +69,6 @@ export interface LocatedBlob extends BlobAddress {
   /** Stamps of a snapshot and of a version; 0 for the blob itself. */
   readonly snapshotStamp: bigint;
   readonly versionStamp: bigint;
-}
-
-export interface WireConditions {
-  readonly ifMatch?: string;
-  readonly ifNoneMatch?: string;
-  readonly ifModifiedSinceMs?: bigint;
-  readonly ifUnmodifiedSinceMs?: bigint;
-  readonly leaseId?: string;
-  readonly createOnly?: boolean;
-  readonly encryptionKeySha256?: Uint8Array;
-  readonly encryptionScope?: string;
-  readonly encryptionAsFound?: boolean;
-}
-
-/** With `access`, for what makes an object or replaces it: whoever may only create is told when it is there. */
-export function conditionsToWire(conditions: ConditionHeaders, access?: { may(permission: string): boolean }): WireConditions {
-  const { ifModifiedSinceMs, ifUnmodifiedSinceMs, ...rest } = conditions;
-  return {
-    ...rest,
-    ...(access && !access.may("w") ? { createOnly: true } : {}),
-    ...(ifModifiedSinceMs === undefined ? {} : { ifModifiedSinceMs: BigInt(ifModifiedSinceMs) }),
-    ...(ifUnmodifiedSinceMs === undefined ? {} : { ifUnmodifiedSinceMs: BigInt(ifUnmodifiedSinceMs) }),
-  };
 }
 
 export interface ListContainersQuestion {
@@ -425,19 +404,6 @@ export class Objects {
 const holderOf = ({ account }: LocatedBlob, address = ""): ByteHolder => ({ account, address: clientAddress(address) });
 
 const late = refused("deadlineExceeded", "timeout", "the container's row was not read in time");
-
-export function answered<C extends keyof ResultValues>(outcome: Outcome<ResultKind>, expected: C): Parsed<ResultValues[C]> {
-  if (!outcome.ok) return { ok: false, error: restErrorOf(outcome.failure) };
-  const result = outcome.value;
-  if (result.case === "error") {
-    return { ok: false, error: restErrorOfService(result.value.code, result.value.message, result.value.details) };
-  }
-  if (result.case !== expected) {
-    const message = `A partition server answered ${result.case}, not ${expected}.`;
-    return { ok: false, error: restError("InternalError", {}, { message }) };
-  }
-  return parsed(result.value as unknown as ResultValues[C]);
-}
 
 /** End of what is sent when a blob is read: all of it, or what the range says, clipped to the blob. */
 export function endOf(blob: Blob, endBytes: number | undefined): number {

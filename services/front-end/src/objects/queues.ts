@@ -6,8 +6,8 @@ import type { World } from "@stamp/ports";
 import type { Queue, QueueMessage, QueueOperationSchema, QueueResult } from "@stamp/wire";
 import { overRanges } from "../routing/over-ranges.ts";
 import type { CallLimits, OperationKind, Router } from "../routing/router.ts";
+import { answered } from "./answered.ts";
 import { restErrorOf } from "./failures.ts";
-import { answered } from "./objects.ts";
 import { ParentRows } from "./parent-rows.ts";
 
 type QueueKind = Exclude<NonNullable<MessageInitShape<typeof QueueOperationSchema>["kind"]>, { case: undefined }>;

@@ -24,8 +24,8 @@ import {
 import type { World } from "@stamp/ports";
 import type { TablePage, TableResult, EntityPage as WireEntityPage } from "@stamp/wire";
 import type { CallLimits, Router } from "../routing/router.ts";
+import { answered } from "./answered.ts";
 import { restErrorOf } from "./failures.ts";
-import { answered } from "./objects.ts";
 import { ParentRows } from "./parent-rows.ts";
 import { entitiesOf, entityFromWire, tableFromWire, tableOperationToWire } from "./tables-wire.ts";
 

@@ -1,6 +1,6 @@
 /** Erasure coding as callers see it: facts of the chooser and the coder in the words of stream_manager.proto. */
 import { toWire } from "@stamp/wire";
-import type { Serving } from "../term/leader.ts";
+import type { Serving } from "../leader.ts";
 
 /** Numbers of adoptable extents that are told. */
 const adoptableMax = 20;

@@ -8,11 +8,14 @@
  *    extent node that is not decommissioned. Processes that no leader hears of, the caller asks (`stamp upgrade finalize`).
  *  - A new stamp, in which no release before has written, begins at the level of this release.
  */
-import { featureLevel, levelAllows, type Outcome, ok, refused, release } from "@stamp/base";
+import { featureLevel, levelAllows, type Outcome, ok, refused, release, type SmTerm } from "@stamp/base";
 import { decodeLevel, encodeLevel, type LevelRecord, levelKey, type MetadataClient } from "@stamp/metadata-store";
+import type { World } from "@stamp/ports";
+import type { StreamState } from "@stamp/stream";
 import { type AnnounceRequest, type FeatureLevelStatus, fromWire, toWire } from "@stamp/wire";
+import type { StreamManagerConfig } from "../config.ts";
+import type { NodeTable } from "../nodes/node-table.ts";
 import { leaseName } from "../term/ledger.ts";
-import type { Term } from "../term/term.ts";
 
 /** A process that has not announced itself for so long is not counted. Three announcements may be lost. */
 const announcedForMs = 30_000;
@@ -28,7 +31,15 @@ interface Announced {
   readonly atMs: number;
 }
 
-type Around = Pick<Term, "world" | "config" | "number" | "state" | "nodes" | "end">;
+/** The part of a term that decides its level. */
+interface Around {
+  readonly world: World;
+  readonly config: StreamManagerConfig;
+  readonly number: SmTerm;
+  readonly state: StreamState;
+  readonly nodes: NodeTable;
+  readonly end: (why: string, above?: number) => void;
+}
 
 export class StampLevel {
   readonly #around: Around;

@@ -1,4 +1,4 @@
-import type { Kind } from "./kinds.ts";
+import type { Kind } from "./kind.ts";
 
 export const diskKinds = {
   "node-down": {

@@ -1,4 +1,4 @@
-import type { Kind } from "./kinds.ts";
+import type { Kind } from "./kind.ts";
 
 /**
  * Rule for what no process tells. A Prometheus that has just started knows nothing yet: it asks its targets one after another, over one

@@ -2,39 +2,12 @@
  * Every kind of finding: what it is called, how bad it is, what it means, and which command helps. The findings
  * themselves, the guide (docs/guides/health.md) and the rules for alerts are all made from these lists.
  */
+import type { Kind, KindsOf, Severity } from "./kind.ts";
 import { diskKinds } from "./kinds-of-disks.ts";
 import { extentKinds } from "./kinds-of-extents.ts";
 import { processKinds } from "./kinds-of-processes.ts";
 import { rangeKinds } from "./kinds-of-ranges.ts";
 import { setUpKinds } from "./kinds-of-set-up.ts";
-
-export const severities = ["critical", "warning", "note"] as const;
-export type Severity = (typeof severities)[number];
-
-/** A rule of Prometheus that fires for the same reason. */
-export interface Alert {
-  readonly expr: string;
-  /** How long the expression must hold, e.g. `2m`. */
-  readonly lasts: string;
-  /** Help of the alert, if none of its labels names the process that `help` of the kind calls SUBJECT. */
-  readonly help?: string;
-}
-
-export interface Kind {
-  readonly severity: Severity;
-  /** True if requests are refused, or wait, because of it. */
-  readonly stops?: boolean;
-  /** Meaning for the guide: a whole sentence, or several. */
-  readonly means: string;
-  /**
-   * The command that helps, or what a person does. `SUBJECT` stands for what was found, `N` for a number, `DATA` for
-   * the data folder.
-   */
-  readonly help: string;
-  readonly alert?: Alert;
-}
-
-export type KindsOf<Code extends string> = Readonly<Record<Code, Kind>>;
 
 export const areas = {
   "Processes and managers": processKinds,

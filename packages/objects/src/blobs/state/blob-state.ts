@@ -9,14 +9,13 @@ import { checkWriteConditions } from "../../conditions.ts";
 import { type ServiceError, serviceError } from "../../errors.ts";
 import { lastModifiedMs } from "../../etag.ts";
 import type { BlobName, BlobReference } from "../../object-keys.ts";
-import { afterPrefix, blobPrefix, blocksPrefix, contentKey, headKey, keptKey, stagingKey } from "../../object-keys.ts";
+import { afterPrefix, blobPrefix, blocksPrefix, contentKey, headKey, keptKey, type Metadata, stagingKey } from "../../object-keys.ts";
 import {
   type BlobHeaders,
   type BlobType,
   type Body,
   type Conditions,
   type CopyState,
-  type Metadata,
   type NewBlobState,
   plainState,
 } from "../../operation.ts";

@@ -1,6 +1,7 @@
 /** The row of a container: between what is stored and what operations speak of. */
 import { etagOf } from "../../etag.ts";
-import type { ContainerEncryption, Metadata } from "../../operation.ts";
+import type { Metadata } from "../../object-keys.ts";
+import type { ContainerEncryption } from "../../operation.ts";
 import { intact, type PlanContext } from "../../plan.ts";
 import type { Container } from "../../results.ts";
 import { dateTimeOfMs, decodeRow, encodeRow } from "../../rows/row.ts";

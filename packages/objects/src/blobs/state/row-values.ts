@@ -1,6 +1,6 @@
 /** Conversions that rows of containers and blobs share: between stored types and those of operations. */
 import { fromHex, present, toHex } from "@stamp/base";
-import type { Metadata } from "../../operation.ts";
+import type { Metadata } from "../../object-keys.ts";
 import { type DictionaryEntry, dateTimeOfMs, msOfDateTime, type RowOf } from "../../rows/row.ts";
 import type { blobSchema } from "../../rows/schemas.ts";
 import type { Lease } from "../protect/leases.ts";

@@ -2,7 +2,7 @@
 import { etagAndTime, parseConditions, parseSignedIdentifiers, signedIdentifiersXml } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
 import { signedIdentifiersFromWire, signedIdentifiersToWire } from "@stamp/wire";
-import { conditionsToWire } from "../../objects/objects.ts";
+import { conditionsToWire } from "../../objects/wire-conditions.ts";
 import { containerOf } from "../../objects/wire-to-rest.ts";
 import { documentBody } from "../body.ts";
 import { type Answer, respond } from "../exchange.ts";

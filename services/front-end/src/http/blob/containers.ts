@@ -19,7 +19,7 @@ import {
 } from "@stamp/azure-rest";
 import { utf8 } from "@stamp/base";
 import { fromWire, toWire } from "@stamp/wire";
-import { conditionsToWire } from "../../objects/objects.ts";
+import { conditionsToWire } from "../../objects/wire-conditions.ts";
 import { containerOf } from "../../objects/wire-to-rest.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
 import { type BlobExchange, containerOfRequest } from "./exchange.ts";

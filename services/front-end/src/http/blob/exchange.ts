@@ -18,7 +18,8 @@ import {
 } from "@stamp/azure-rest";
 import { type Blob, type Container, toWire } from "@stamp/wire";
 import { type ContentKey, underKey } from "../../accounts/content-key.ts";
-import { type BlobAddress, conditionsToWire, type LocatedBlob, type WireConditions } from "../../objects/objects.ts";
+import type { BlobAddress, LocatedBlob } from "../../objects/objects.ts";
+import { conditionsToWire, type WireConditions } from "../../objects/wire-conditions.ts";
 import type { Answer, Exchange } from "../exchange.ts";
 
 export interface BlobExchange extends Exchange {

@@ -2,7 +2,7 @@
 import { etagAndTime, type LeaseHeaders, type Parsed, parseConditions, parsed, parseLease } from "@stamp/azure-rest";
 import { uuid } from "@stamp/ports";
 import { fromWire, type Leased } from "@stamp/wire";
-import { conditionsToWire, type WireConditions } from "../../objects/objects.ts";
+import { conditionsToWire, type WireConditions } from "../../objects/wire-conditions.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
 

@@ -13,7 +13,8 @@ import {
 import { fromWire, toWire } from "@stamp/wire";
 import { underFoundKey } from "../../../accounts/content-key.ts";
 import { announcedDigests } from "../../../content/content-digests.ts";
-import { conditionsToWire, type LocatedBlob, type WireConditions } from "../../../objects/objects.ts";
+import type { LocatedBlob } from "../../../objects/objects.ts";
+import { conditionsToWire, type WireConditions } from "../../../objects/wire-conditions.ts";
 import { blobOf } from "../../../objects/wire-to-rest.ts";
 import { lengthWithin } from "../../body.ts";
 import { type Answer, respond } from "../../exchange.ts";

@@ -31,8 +31,9 @@ import {
 import { type Blob, type BlobContent, type CopyParts, fromWire, toWire } from "@stamp/wire";
 import { underKey } from "../../../accounts/content-key.ts";
 import type { ForeignLimits, ForeignSource } from "../../../copy/foreign-sources.ts";
-import { conditionsToWire, type LocatedBlob, type WireConditions } from "../../../objects/objects.ts";
+import type { LocatedBlob } from "../../../objects/objects.ts";
 import { targetAsNamed } from "../../../objects/older-names.ts";
+import { conditionsToWire, type WireConditions } from "../../../objects/wire-conditions.ts";
 import type { Exchange } from "../../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "../exchange.ts";
 

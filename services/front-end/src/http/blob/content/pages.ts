@@ -29,7 +29,7 @@ import { utf8 } from "@stamp/base";
 import { type Blob, fromWire, SequenceNumberAction, toWire } from "@stamp/wire";
 import { underFoundKey, underKey } from "../../../accounts/content-key.ts";
 import { announcedDigests } from "../../../content/content-digests.ts";
-import { conditionsToWire, type WireConditions } from "../../../objects/objects.ts";
+import { conditionsToWire, type WireConditions } from "../../../objects/wire-conditions.ts";
 import { blobOf } from "../../../objects/wire-to-rest.ts";
 import type { OperationKind } from "../../../routing/router.ts";
 import { lengthWithin } from "../../body.ts";

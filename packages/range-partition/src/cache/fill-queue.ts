@@ -1,0 +1,51 @@
+/** Fills of the row data cache wait here for their turns, for all ranges that share the cache. */
+import { WorkInTurn } from "@stamp/base";
+import { type Clock, sleep } from "@stamp/ports";
+import type { BlockCache } from "./block-cache.ts";
+
+/** Ranges that follow a server's death are all loaded first, and merges follow one another. */
+const fillAfterMs = 10_000;
+
+/** A range that shares the cache. */
+export interface Filled {
+  /** Bytes of its checkpoints. */
+  readonly bytes: () => number;
+  /** Asks for it to be filled. */
+  readonly fill: () => void;
+}
+
+/** One range at a time for all that share a cache, in the order in which they came. */
+export class FillQueue {
+  readonly #ranges = new Set<Filled>();
+  readonly #turns = new WorkInTurn();
+  /** When all ranges were asked for last. */
+  #pushedOutBytes = 0;
+
+  join(range: Filled): void {
+    this.#ranges.add(range);
+  }
+
+  leave(range: Filled): void {
+    this.#ranges.delete(range);
+  }
+
+  /** A merge has ended. */
+  refill(blocks: Pick<BlockCache, "pushedOutBytes" | "holds">): void {
+    if (blocks.pushedOutBytes === this.#pushedOutBytes) return;
+    let bytes = 0;
+    for (const range of this.#ranges) bytes += range.bytes();
+    if (!blocks.holds(bytes)) return;
+    this.#pushedOutBytes = blocks.pushedOutBytes;
+    for (const range of this.#ranges) range.fill();
+  }
+
+  /** Queues a fill. It begins after the fills before it, and not before `fillAfterMs` from now. */
+  add(clock: Clock, fill: () => Promise<void>): void {
+    const beginsMs = clock.monotonicMs() + fillAfterMs;
+    void this.#turns.run(async () => {
+      const waitMs = beginsMs - clock.monotonicMs();
+      if (waitMs > 0) await sleep(clock, waitMs);
+      await fill();
+    });
+  }
+}

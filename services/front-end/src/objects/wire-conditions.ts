@@ -1,0 +1,25 @@
+/** Conditions of a request, as partition servers take them. */
+import type { ConditionHeaders } from "@stamp/azure-rest";
+
+export interface WireConditions {
+  readonly ifMatch?: string;
+  readonly ifNoneMatch?: string;
+  readonly ifModifiedSinceMs?: bigint;
+  readonly ifUnmodifiedSinceMs?: bigint;
+  readonly leaseId?: string;
+  readonly createOnly?: boolean;
+  readonly encryptionKeySha256?: Uint8Array;
+  readonly encryptionScope?: string;
+  readonly encryptionAsFound?: boolean;
+}
+
+/** With `access`, for what makes an object or replaces it: whoever may only create is told when it is there. */
+export function conditionsToWire(conditions: ConditionHeaders, access?: { may(permission: string): boolean }): WireConditions {
+  const { ifModifiedSinceMs, ifUnmodifiedSinceMs, ...rest } = conditions;
+  return {
+    ...rest,
+    ...(access && !access.may("w") ? { createOnly: true } : {}),
+    ...(ifModifiedSinceMs === undefined ? {} : { ifModifiedSinceMs: BigInt(ifModifiedSinceMs) }),
+    ...(ifUnmodifiedSinceMs === undefined ? {} : { ifUnmodifiedSinceMs: BigInt(ifUnmodifiedSinceMs) }),
+  };
+}
