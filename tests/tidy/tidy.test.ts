@@ -76,6 +76,8 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     write("packages/base/src/breach-nobody.slow.ts", "export const run = false;\n");
     write("packages/base/src/breach-time.test.ts", 'assert.ok(performance.now() - startMs < 100, "soon");\n');
 
+    for (const owner of ["base", "lsm", "geo"]) write(`packages/${owner}/src/breach-name.ts`, "export interface Breached {}\n");
+
     // Folders and cycles.
     write("packages/lsm/src/breach-one.ts", 'import { two } from "./breach-two.ts";\nexport const one = (): unknown => two;\n');
     write("packages/lsm/src/breach-two.ts", 'import { one } from "./breach-one.ts";\nexport const two = (): unknown => one;\n');
@@ -149,6 +151,7 @@ test("every rule of the compiler, the linter and tidy refuses a breach of it", {
     tells("packages/stream/package.json", "stream must not depend on ports-node");
     tells("packages/stream/package.json", "zod is not pinned");
     tells("@stamp/base needs @stamp/lsm needs @stamp/base", "cycle");
+    tells("breach-name.ts", "names: Breached is exported by packages/base");
     tells("breach-nobody.slow.ts", "slow tests: 0 parts");
     tells("breach-time.test.ts:1", "wall time decides");
     tells("breach-long.ts", "451 lines");

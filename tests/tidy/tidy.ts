@@ -7,6 +7,7 @@ import { documents, rooms } from "./documents.ts";
 import { folders } from "./folders.ts";
 import { adapters, layers } from "./layers.ts";
 import { longFiles } from "./long-files.ts";
+import { names } from "./names.ts";
 import { testFiles } from "./test-files.ts";
 
 const ourImport = /(?:from|import)\s*\(?\s*"(@stamp\/[^"]+)"/g;
@@ -36,6 +37,7 @@ export function tidy(root: string): string[] {
     ...cycles(root),
     ...folders(sources),
     ...longFiles(sources),
+    ...names(sources),
     ...testFiles(root, sources),
     ...linterScopes(root),
     ...layout(root),

@@ -19,7 +19,7 @@ export interface LimitOptions {
   readonly compared: "quickest" | "mean";
 }
 
-export type Kind = "read" | "write";
+export type AccessKind = "read" | "write";
 
 const intervalMs = 100;
 /** Fewer that ended say nothing, unless they are all of a second. */
@@ -65,7 +65,7 @@ class Times {
 
 export class ConcurrencyLimit {
   readonly #options: LimitOptions;
-  readonly #times: Readonly<Record<Kind, Times>> = { read: new Times(), write: new Times() };
+  readonly #times: Readonly<Record<AccessKind, Times>> = { read: new Times(), write: new Times() };
   #limit: number;
   #ended = 0;
   #startedMs = 0;
@@ -87,7 +87,7 @@ export class ConcurrencyLimit {
     return this.#standing;
   }
 
-  ended(kind: Kind, tookMs: number): void {
+  ended(kind: AccessKind, tookMs: number): void {
     this.#ended++;
     this.#times[kind].see(tookMs);
   }

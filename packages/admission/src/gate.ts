@@ -16,7 +16,7 @@
  *  - while nobody else is there to suffer, `waitMaxMs` is `waitAloneMaxMs`: a single tenant may fill the server.
  */
 import { assert, type Prng, present } from "@stamp/base";
-import { ConcurrencyLimit, type Kind, type LimitOptions } from "./concurrency-limit.ts";
+import { type AccessKind, ConcurrencyLimit, type LimitOptions } from "./concurrency-limit.ts";
 import { type Heavy, SampleAndHold } from "./sample-and-hold.ts";
 
 export interface GateOptions extends LimitOptions {
@@ -25,17 +25,17 @@ export interface GateOptions extends LimitOptions {
   readonly waitingMax: number;
 }
 
-export interface Asked {
+export interface OfferedOperation {
   readonly account: string;
   /** PartitionName, within one account. */
   readonly partition: string;
-  readonly kind: Kind;
+  readonly kind: AccessKind;
 }
 
 /** An operation that waits or is at work. */
 export interface Ticket<T> {
   readonly item: T;
-  readonly asked: Asked;
+  readonly asked: OfferedOperation;
   readonly offeredMs: number;
   readonly startedMs: number;
 }
@@ -83,7 +83,7 @@ const shedMax = 64;
 
 interface Waiting<T> {
   readonly item: T;
-  readonly asked: Asked;
+  readonly asked: OfferedOperation;
   readonly offeredMs: number;
 }
 
@@ -158,7 +158,7 @@ export class Gate<T> {
   }
 
   /** Starts it, refuses it, or keeps it until an `ended` starts it. Another one may be refused in its place. */
-  offer(nowMs: number, asked: Asked, item: T): readonly Effect<T>[] {
+  offer(nowMs: number, asked: OfferedOperation, item: T): readonly Effect<T>[] {
     this.#see(nowMs, asked);
     // The limit may have been raised meanwhile.
     return [...this.#fill(nowMs), ...this.#place(nowMs, { item, asked, offeredMs: nowMs })];
@@ -250,7 +250,7 @@ export class Gate<T> {
     if (!this.#ring.has(asked.account)) this.#ring.set(asked.account, account);
   }
 
-  #refusal(nowMs: number, account: Account<T>, { partition }: Asked): Refusal | undefined {
+  #refusal(nowMs: number, account: Account<T>, { partition }: OfferedOperation): Refusal | undefined {
     const waitMaxMs = this.#waitMaxMs(nowMs);
     const own = account.ring.get(partition)?.waiting[0];
     if (own && nowMs - own.offeredMs > waitMaxMs) return { why: "partition waits too long", retryAfterMs: nowMs - own.offeredMs };
@@ -300,7 +300,7 @@ export class Gate<T> {
     if (account.atWork === 0 && account.waiting === 0) this.#accounts.delete(name);
   }
 
-  #see(nowMs: number, { account, partition }: Asked): void {
+  #see(nowMs: number, { account, partition }: OfferedOperation): void {
     this.#turn(nowMs);
     this.#heavyAccounts.see(account);
     this.#heavyPartitions.see(partition);

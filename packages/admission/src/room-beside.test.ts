@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { Kind } from "./concurrency-limit.ts";
+import type { AccessKind } from "./concurrency-limit.ts";
 import { RoomBeside, type SmallEnd } from "./room-beside.ts";
 
 const options = { bytesMax: 28_000, bytesMin: 4_000, targetMs: { read: 2, write: 5 } };
 
 interface Load {
-  readonly kind: Kind;
+  readonly kind: AccessKind;
   readonly tookMs: number;
   /** Time from the begin of one operation to the begin of the next, in ms. */
   readonly everyMs: number;
@@ -42,7 +42,7 @@ function under(room: RoomBeside, fromMs: number, forMs: number, ...loads: readon
 }
 
 /** `atOnce` operations in flight at any time. */
-const steady = (kind: Kind, tookMs: number, atOnce: number): Load => ({ kind, tookMs, everyMs: tookMs / atOnce });
+const steady = (kind: AccessKind, tookMs: number, atOnce: number): Load => ({ kind, tookMs, everyMs: tookMs / atOnce });
 
 test("room beside small operations: falls to its least within half a second while they are slow, and grows back when they end", () => {
   for (const [kind, tookMs] of [
@@ -102,7 +102,7 @@ test("room beside small operations: reads that turn out to belong to large reque
 
 test("room beside small operations, whatever they take: stays between its bounds", () => {
   const load = fc.record({
-    kind: fc.constantFrom<Kind>("read", "write"),
+    kind: fc.constantFrom<AccessKind>("read", "write"),
     tookMs: fc.nat(900),
     everyMs: fc.integer({ min: 1, max: 400 }),
     end: fc.constantFrom<SmallEnd>("small", "large", "refused", "cancelled"),

@@ -15,13 +15,13 @@
  *   costs uploads nothing.
  * - An operation that may turn out to be large counts only by the part of such operations that were small lately.
  */
-import type { Kind } from "./concurrency-limit.ts";
+import type { AccessKind } from "./concurrency-limit.ts";
 
 export interface RoomBesideOptions {
   readonly bytesMax: number;
   readonly bytesMin: number;
   /** Mean time above which small operations take too long, in milliseconds. Writes wait for disks. */
-  readonly targetMs: Readonly<Record<Kind, number>>;
+  readonly targetMs: Readonly<Record<AccessKind, number>>;
 }
 
 /**
@@ -32,7 +32,7 @@ export type SmallEnd = "small" | "large" | "refused" | "cancelled";
 
 /** A small operation in flight. */
 export interface SmallOperation {
-  readonly kind: Kind;
+  readonly kind: AccessKind;
   /** False: only its end tells whether it is a small one. */
   readonly isSure: boolean;
   readonly beganMs: number;
@@ -67,7 +67,7 @@ const watched = (): Watched => ({ inFlight: new Set(), unsure: 0, sumMs: 0, ende
 
 export class RoomBeside {
   readonly #options: RoomBesideOptions;
-  readonly #watched: Readonly<Record<Kind, Watched>> = { read: watched(), write: watched() };
+  readonly #watched: Readonly<Record<AccessKind, Watched>> = { read: watched(), write: watched() };
   /** Part of the operations that were not surely small, and were. */
   #smallPart = 0;
   #roomBytes: number;
@@ -81,7 +81,7 @@ export class RoomBeside {
   }
 
   /** A small operation begins. Its owner passes the result to `ended` once. */
-  began(kind: Kind, isSure: boolean, nowMs: number): SmallOperation {
+  began(kind: AccessKind, isSure: boolean, nowMs: number): SmallOperation {
     this.#turn(nowMs);
     const operation = { kind, isSure, beganMs: nowMs };
     const own = this.#watched[kind];
@@ -133,7 +133,7 @@ export class RoomBeside {
   }
 
   /** True if operations of this kind were there in the interval, and took too long. */
-  #endInterval(kind: Kind, passedMs: number, nowMs: number): boolean {
+  #endInterval(kind: AccessKind, passedMs: number, nowMs: number): boolean {
     const own = this.#watched[kind];
     const { sumMs, ended } = own;
     const present = sumMs / passedMs;

@@ -24,7 +24,7 @@ import { withoutRecords } from "./cluster/known-record.ts";
 import { plannedCluster } from "./cluster/planned-cluster.ts";
 import { CommandError, exitCodes } from "./exit.ts";
 import { warn } from "./say.ts";
-import { type Kind, kindOf } from "./values.ts";
+import { kindOf, type ValueKind } from "./values.ts";
 
 export { CommandError, exitCodes };
 
@@ -59,7 +59,7 @@ export function withConfig(command: Command, keys: readonly string[] = configKey
 }
 
 /** Kind of the values of a flag of the configuration. */
-function keyKind(key: ClusterConfigKey, flag = flagName(key)): Kind {
+function keyKind(key: ClusterConfigKey, flag = flagName(key)): ValueKind {
   const check = (text: string): undefined => void checkFlag(key, text, flag);
   return kindOf("", check, { key });
 }

@@ -6,7 +6,7 @@ import { describeKeys } from "@stamp/ports-node";
 import { type Argument, Command, CommanderError, type Option } from "commander";
 import { CommandError, exitCodes } from "./exit.ts";
 import { addWords, topLevelWords } from "./top-level.ts";
-import { checkValues, type Kind, kinds } from "./values.ts";
+import { checkValues, kinds, type ValueKind } from "./values.ts";
 
 const types = new Map(describeKeys(clusterConfigSchema).map(({ key, type }) => [key, type]));
 const blanks = ["", " ", "\t"];
@@ -25,7 +25,7 @@ const wrongByType: Readonly<Record<string, readonly string[]>> = {
 const promised =
   /^(n|s|seconds|number|lines|count|port|id|extent|version|days|minutes|host:port|addresses|hex|base64|time|level|role|account)$/;
 
-function wrongFor(kind: Kind): readonly string[] {
+function wrongFor(kind: ValueKind): readonly string[] {
   if (kind.key !== undefined) return wrongByType[types.get(kind.key) ?? ""] ?? assert.fail(`no wrong values for ${types.get(kind.key)}`);
   if (kind.bounds !== undefined) return [...noNumbers, String(kind.bounds.max + 1), ...(kind.bounds.min > 0 ? ["0"] : [])];
   if (kind.words !== undefined) return [...blanks, "nonsense", `${kind.words[0]}x`];
@@ -33,7 +33,7 @@ function wrongFor(kind: Kind): readonly string[] {
 }
 
 /** False for what may hold a key of an account. */
-const isShown = (kind: Kind): boolean =>
+const isShown = (kind: ValueKind): boolean =>
   kind.isSecret !== true && (kind.key === undefined || !["transform", "record", "union"].includes(types.get(kind.key) ?? ""));
 
 interface Outcome {
@@ -83,7 +83,7 @@ async function everyPath(): Promise<string[][]> {
   return found;
 }
 
-const kindOfValue = (value: Option | Argument): Kind | undefined => kinds.get(value);
+const kindOfValue = (value: Option | Argument): ValueKind | undefined => kinds.get(value);
 const exampleOf = (value: Option | Argument): string => kindOfValue(value)?.example ?? "";
 
 /** Arguments and options without which the command is refused. */

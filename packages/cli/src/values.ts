@@ -9,7 +9,7 @@ import { CommandError, exitCodes } from "./exit.ts";
 import { nearest } from "./nearest.ts";
 
 /** Returns the text, or throws NotExpected. */
-export interface Kind {
+export interface ValueKind {
   (text: string): string;
   /** Value that is right. */
   readonly example: string;
@@ -26,7 +26,7 @@ export interface Kind {
 /** Thrown by a kind. The message says what is expected. */
 export class NotExpected extends Error {}
 
-export function kindOf(example: string, why: (text: string) => string | undefined, about: Partial<Kind> = {}): Kind {
+export function kindOf(example: string, why: (text: string) => string | undefined, about: Partial<ValueKind> = {}): ValueKind {
   const kind = (text: string): string => {
     const expected = why(text);
     if (expected !== undefined) throw new NotExpected(expected);
@@ -35,20 +35,20 @@ export function kindOf(example: string, why: (text: string) => string | undefine
   return Object.assign(kind, { example, ...about });
 }
 
-const numberOf = (shape: RegExp, what: string, min: number, max: number): Kind =>
+const numberOf = (shape: RegExp, what: string, min: number, max: number): ValueKind =>
   kindOf(
     String(min),
     (text) => (shape.test(text) && Number(text) >= min && Number(text) <= max ? undefined : `${what}, ${min} to ${max}`),
     { bounds: { min, max } },
   );
 
-export const whole = (min: number, max: number): Kind => numberOf(/^\d{1,16}$/, "a whole number", min, max);
-export const number = (min: number, max: number): Kind => numberOf(/^\d{1,16}(\.\d{1,9})?$/, "a number", min, max);
+export const whole = (min: number, max: number): ValueKind => numberOf(/^\d{1,16}$/, "a whole number", min, max);
+export const number = (min: number, max: number): ValueKind => numberOf(/^\d{1,16}(\.\d{1,9})?$/, "a number", min, max);
 
 /** Every other letter is near to a text of fewer letters. */
 const lettersMin = 3;
 
-export const oneOf = (words: readonly string[]): Kind =>
+export const oneOf = (words: readonly string[]): ValueKind =>
   kindOf(
     words[0] ?? "",
     (text) => {
@@ -59,21 +59,21 @@ export const oneOf = (words: readonly string[]): Kind =>
     { words },
   );
 
-export const textKind: Kind = kindOf("text", (text) => (text.trim() === "" ? "a text that is not empty" : undefined));
+export const textKind: ValueKind = kindOf("text", (text) => (text.trim() === "" ? "a text that is not empty" : undefined));
 
-export const accountName: Kind = kindOf("acme", (text) =>
+export const accountName: ValueKind = kindOf("acme", (text) =>
   /^[a-z0-9]{3,24}$/.test(text) ? undefined : "3 to 24 lower case letters and digits",
 );
 
 const base64Shape = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)$/;
-const base64: Kind = kindOf("QQ==", (text) => (base64Shape.test(text) ? undefined : "base64"), { isSecret: true });
+const base64: ValueKind = kindOf("QQ==", (text) => (base64Shape.test(text) ? undefined : "base64"), { isSecret: true });
 
 /** Seconds that a timer takes. */
 export const secondsMax = 2_147_483;
 const extentId = whole(0, Number.MAX_SAFE_INTEGER);
 
 /** Kinds by placeholder. */
-const byPlaceholder: Readonly<Record<string, Kind>> = {
+const byPlaceholder: Readonly<Record<string, ValueKind>> = {
   account: accountName,
   base64,
   extent: extentId,
@@ -82,7 +82,7 @@ const byPlaceholder: Readonly<Record<string, Kind>> = {
   version: whole(1, Number.MAX_SAFE_INTEGER),
 };
 
-const kindBy = (placeholder: string): Kind =>
+const kindBy = (placeholder: string): ValueKind =>
   placeholder.includes("|") ? oneOf(placeholder.split("|")) : (byPlaceholder[placeholder] ?? textKind);
 
 type Parse = (text: string, before: unknown) => unknown;
@@ -106,10 +106,10 @@ export function checkValues(command: Command): void {
 }
 
 /** Kind of each option and argument of checked commands. */
-export const kinds: WeakMap<object, Kind> = new WeakMap();
+export const kinds: WeakMap<object, ValueKind> = new WeakMap();
 
 function checkValue(taker: Taker, name: string, placeholder: string, once: boolean): void {
-  const kind = (taker.parseArg as Kind | undefined) ?? kindBy(placeholder);
+  const kind = (taker.parseArg as ValueKind | undefined) ?? kindBy(placeholder);
   kinds.set(taker, kind);
   let given: string | undefined;
   taker.argParser((text, before) => {
@@ -125,7 +125,7 @@ function checkValue(taker: Taker, name: string, placeholder: string, once: boole
   });
 }
 
-function checked(kind: Kind, name: string, text: string): string {
+function checked(kind: ValueKind, name: string, text: string): string {
   try {
     return kind(text);
   } catch (error) {

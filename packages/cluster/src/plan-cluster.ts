@@ -16,12 +16,12 @@
 import { join } from "node:path";
 import type { ClusterConfig } from "./config.ts";
 import {
+  type ClusterPlan,
   connectionStringOf,
   type Endpoints,
   endpointsOf,
   hostOf,
   type LockServiceAddress,
-  type Plan,
   type PlannedPorts,
   type PlannedProcess,
   portsPerFrontEnd,
@@ -33,7 +33,7 @@ import { planHost } from "./topology/plan-host.ts";
 import { readTopology } from "./topology/topology.ts";
 
 /** `known`: what the data folder remembers; undefined for a folder that remembers nothing. */
-export function planCluster(config: ClusterConfig, known?: Pick<ClusterRecord, "retired" | "slots">): Plan {
+export function planCluster(config: ClusterConfig, known?: Pick<ClusterRecord, "retired" | "slots">): ClusterPlan {
   if (config.topology !== undefined) return planHost(config, readTopology(config.topology), known);
   const counts: Readonly<Record<RoleName, number>> = {
     "lock-service": config.lockServices,

@@ -35,7 +35,7 @@ export interface RemoteProcess extends Pick<PlannedProcess, "role" | "name" | "g
   readonly host: string;
 }
 
-export interface Plan {
+export interface ClusterPlan {
   /** Processes that a supervisor starts here. */
   readonly processes: readonly PlannedProcess[];
   /** Processes of the other hosts; none without a topology. */
@@ -68,7 +68,7 @@ export interface PlannedPorts {
 }
 
 /** Where a process is started, and what differs from process to process of its role. */
-export interface Place extends Pick<PlannedProcess, "role" | "name" | "slot" | "dataDir"> {
+export interface ProcessPlace extends Pick<PlannedProcess, "role" | "name" | "slot" | "dataDir"> {
   /** Address that its internal ports are opened on, and the one at which others call it. */
   readonly listen: string;
   readonly called: string;
@@ -91,7 +91,7 @@ export interface LockServiceAddress {
 const replicatesMetadata = (config: ClusterConfig): boolean => config.roles["lock-service"]?.metadataStore === "replicated";
 
 /** Plans one process, and notes its ports. */
-export function processAt(place: Place, config: ClusterConfig, ports: PlannedPorts): PlannedProcess {
+export function processAt(place: ProcessPlace, config: ClusterConfig, ports: PlannedPorts): PlannedProcess {
   const { role, name, slot, dataDir, listen, called } = place;
   const lockService = place.lockServices.map(({ address }) => address).join(",");
   ports.internal.set(place.grpcPort, `gRPC of ${name}`);
@@ -117,7 +117,7 @@ export function processAt(place: Place, config: ClusterConfig, ports: PlannedPor
   return { role, name, grpc, http: `${called}:${place.httpPort}`, slot, dataDir, environment };
 }
 
-function settingsOf(place: Place, config: ClusterConfig, ports: PlannedPorts): Record<string, string | number | boolean> {
+function settingsOf(place: ProcessPlace, config: ClusterConfig, ports: PlannedPorts): Record<string, string | number | boolean> {
   const lease = { leaseTermMs: config.leaseTermMs, leaseMarginMs: config.leaseMarginMs, leaseRenewEveryMs: config.leaseRenewEveryMs };
   const accounts = JSON.stringify(config.accounts);
   switch (place.role) {

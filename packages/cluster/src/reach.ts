@@ -4,16 +4,16 @@
  */
 
 import type { ClusterConfig } from "./config.ts";
-import { isPublic, type Plan, servedAccount } from "./plan.ts";
+import { type ClusterPlan, isPublic, servedAccount } from "./plan.ts";
 import { isBeyondLoopback } from "./topology/addresses.ts";
 
 /** Returns the REST ports that other machines can reach, in words; undefined if none. */
-export function restReachOf(config: ClusterConfig, plan: Pick<Plan, "httpPorts">): string | undefined {
+export function restReachOf(config: ClusterConfig, plan: Pick<ClusterPlan, "httpPorts">): string | undefined {
   return isBeyondLoopback(config.httpBind) ? `REST on ${spans([...plan.httpPorts.keys()])}` : undefined;
 }
 
 /** Returns the internal ports that other machines can reach, in words; undefined if none. */
-export function internalReachOf(config: ClusterConfig, plan: Pick<Plan, "internalPorts">): string | undefined {
+export function internalReachOf(config: ClusterConfig, plan: Pick<ClusterPlan, "internalPorts">): string | undefined {
   if (!isBeyondLoopback(config.internalBind)) return undefined;
   const wanted = [...plan.internalPorts];
   const portsOf = (pattern: RegExp): string => spans(wanted.filter(([, what]) => pattern.test(what)).map(([port]) => port));
@@ -35,7 +35,7 @@ export function noAccountServed(config: ClusterConfig): string | undefined {
 /** Returns what a person should know of a start that others can reach. `addresses`: of this machine, besides loopback. */
 export function reachRemarks(
   config: ClusterConfig,
-  plan: Pick<Plan, "httpPorts" | "internalPorts">,
+  plan: Pick<ClusterPlan, "httpPorts" | "internalPorts">,
   addresses: readonly string[],
 ): string[] {
   const none = noAccountServed(config);

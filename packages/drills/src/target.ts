@@ -20,7 +20,7 @@ import {
 } from "@stamp/cluster";
 import type { Transport } from "@stamp/ports";
 import type { GrpcTransport } from "@stamp/ports-node";
-import { type Act, actOn, type Told } from "./damage/hand.ts";
+import { type Act, type ActOutcome, actOn } from "./damage/hand.ts";
 import { DrillError } from "./drill-error.ts";
 
 export interface DrillTarget {
@@ -33,7 +33,7 @@ export interface DrillTarget {
   status(): Promise<ClusterStatus>;
   ask(request: ControlRequest): Promise<ClusterStatus>;
   /** Does something to the files of a process as a person would: while it runs, or while it is held. */
-  hand(name: string, act: Act): Promise<Told>;
+  hand(name: string, act: Act): Promise<ActOutcome>;
   /** Containers of their own beside the processes; undefined if the processes are on this machine. */
   readonly beside?: Beside;
   /** Resident memory of a process, in MiB; 0 while it is down. */

@@ -2,7 +2,7 @@
  * The node's side: whether it takes calls. Each criterion has two thresholds, so that a node that is at its limit does not say yes and no in
  * turns: it becomes unavailable above `unavailableAbove`, and available again when it is below `availableBelow`.
  */
-import { type Clock, requireNumber, systemClock, UsageError } from "./time.ts";
+import { type BalancerClock, requireNumber, systemClock, UsageError } from "./time.ts";
 
 export interface Criterion {
   /** Name, for the reason that is given. */
@@ -25,13 +25,13 @@ export interface AvailabilityOptions {
   readonly criteria?: readonly Criterion[];
   /** Time for which a measurement is good, in milliseconds. Default 250. */
   readonly measureEveryMs?: number;
-  readonly clock?: Clock;
+  readonly clock?: BalancerClock;
 }
 
 export class Availability {
   readonly #criteria: readonly Criterion[];
   readonly #measureEveryMs: number;
-  readonly #clock: Clock;
+  readonly #clock: BalancerClock;
   /** Criteria above their threshold, with what was measured. */
   readonly #exceeded = new Map<Criterion, string>();
   #measuredMs = Number.NEGATIVE_INFINITY;

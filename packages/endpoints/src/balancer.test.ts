@@ -3,10 +3,10 @@ import { describe, test } from "node:test";
 import { Availability } from "./availability.ts";
 import { type BalancerOptions, EndpointBalancer, NoNodeAvailableError } from "./balancer.ts";
 import { cpu, eventLoopDelay, usedDisk } from "./probes.ts";
-import { type Clock, UsageError } from "./time.ts";
+import { type BalancerClock, UsageError } from "./time.ts";
 
 /** A clock that moves when the test says so. */
-class VirtualClock implements Clock {
+class VirtualClock implements BalancerClock {
   #nowMs = 0;
   readonly #timers = new Set<{ readonly dueMs: number; readonly call: () => void }>();
   monotonicMs = (): number => this.#nowMs;

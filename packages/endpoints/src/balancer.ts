@@ -8,7 +8,7 @@
  * - When no node says yes, callers get that outcome at once until the back-off is over, so that unavailable nodes are not flooded.
  */
 import { Ring } from "./ring.ts";
-import { type Clock, requireNumber, systemClock, UsageError } from "./time.ts";
+import { type BalancerClock, requireNumber, systemClock, UsageError } from "./time.ts";
 
 export interface BalancerOptions<N extends string> {
   /** Addresses of the nodes. */
@@ -26,7 +26,7 @@ export interface BalancerOptions<N extends string> {
   /** First and longest time between two rounds in which nobody said yes, in milliseconds. Default 100 and 5,000. */
   readonly backoffFirstMs?: number;
   readonly backoffMaxMs?: number;
-  readonly clock?: Clock;
+  readonly clock?: BalancerClock;
 }
 
 export type Resolution<N> =
@@ -58,7 +58,7 @@ type Answer = "yes" | "no" | "errors" | "timeouts";
 
 export class EndpointBalancer<N extends string = string> {
   readonly #ring: Ring<N>;
-  readonly #clock: Clock;
+  readonly #clock: BalancerClock;
   readonly #isAvailable: BalancerOptions<N>["isAvailable"];
   readonly #cacheMs: number;
   readonly #jitter: number;

@@ -4,4 +4,4 @@ export { type BalancerOptions, EndpointBalancer, type NodeCounters, NoNodeAvaila
 export { availabilityService, GrpcAvailability } from "./grpc/availability.ts";
 export { cooperativePolicy, cooperativePolicyName, type PolicyOptions, registerCooperativePolicy } from "./grpc/policy.ts";
 export { connections, cpu, eventLoopDelay, queueDepth, usedDisk } from "./probes.ts";
-export { type Clock, UsageError } from "./time.ts";
+export { type BalancerClock, UsageError } from "./time.ts";

@@ -1,5 +1,5 @@
 /** Time as this package sees it. Tests give a virtual clock. */
-export interface Clock {
+export interface BalancerClock {
   /** Time since a fixed moment, in milliseconds; steps of the wall clock do not move it. */
   monotonicMs(): number;
   /** Calls back once after the delay. Returns a function that cancels the call. */
@@ -8,7 +8,7 @@ export interface Clock {
   random(): number;
 }
 
-export const systemClock: Clock = {
+export const systemClock: BalancerClock = {
   monotonicMs: () => performance.now(),
   after: (delayMs, call) => {
     const timer = setTimeout(call, delayMs);

@@ -4,5 +4,5 @@
  * of fragments, verifies checksums before and after, and repairs only the bytes it needs. Pure: no file, no clock.
  */
 export { Kernel, laneUnit } from "./kernel.ts";
-export { decodable, encodePlan, type Plan, repairPlan } from "./plan.ts";
+export { type CodingPlan, decodable, encodePlan, repairPlan } from "./plan.ts";
 export { type Profile, type ProfileName, profileNames, profileOf } from "./profile.ts";

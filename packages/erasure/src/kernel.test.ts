@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { kernelSource } from "../kernel/build.ts";
 import { Kernel, laneUnit } from "./kernel.ts";
 import { kernelBinary } from "./kernel-binary.ts";
-import { encodePlan, type Plan, repairPlan } from "./plan.ts";
+import { type CodingPlan, encodePlan, repairPlan } from "./plan.ts";
 import { type Profile, profileNames, profileOf } from "./profile.ts";
 import { combine } from "./reference.ts";
 
@@ -52,7 +52,7 @@ test("kernel: computes what the reference does, for any plan, and touches no oth
       const kernel = new Kernel(lanes, bytes + laneUnit);
       fill(kernel, lanes, seed);
       const before = Array.from({ length: lanes }, (_, lane) => kernel.lane(lane).slice());
-      const plan: Plan = {
+      const plan: CodingPlan = {
         sources: Array.from({ length: sources }, (_, i) => i),
         outputs: rows.map((_, i) => sources + i),
         coefficients: rows.map((row) => Uint8Array.from(row)),
@@ -88,7 +88,7 @@ for (const plain of [false, true]) {
             profile,
             lost,
             available.filter((each) => !lost.includes(each)),
-          ) as Plan,
+          ) as CodingPlan,
           same,
         );
         for (const each of available)

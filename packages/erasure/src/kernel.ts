@@ -7,7 +7,7 @@
 import { assert, fromHex } from "@stamp/base";
 import { multiply } from "./field.ts";
 import { kernelBinary } from "./kernel-binary.ts";
-import type { Plan } from "./plan.ts";
+import type { CodingPlan } from "./plan.ts";
 import { combine } from "./reference.ts";
 
 /** Lanes are multiples of this many bytes, and so is what a plan is run over. */
@@ -61,7 +61,7 @@ export class Kernel {
    * Computes the outputs of `plan` from its sources. `laneOf` says in which lane a fragment lies, for sources and outputs; no two of them share one.
    * Only the first `bytes` bytes of each lane are read and written.
    */
-  run(plan: Plan, laneOf: (fragment: number) => number, bytes: number = this.laneBytes): void {
+  run(plan: CodingPlan, laneOf: (fragment: number) => number, bytes: number = this.laneBytes): void {
     assert(bytes > 0 && bytes <= this.laneBytes && bytes % laneUnit === 0, `a run takes a multiple of ${laneUnit} bytes, at most a lane`);
     assert(
       plan.sources.length > 0 && plan.sources.length <= fragmentsMax && plan.outputs.length <= fragmentsMax,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Prng, toHex } from "@stamp/base";
-import { decodable, encodePlan, type Plan, repairPlan } from "./plan.ts";
+import { type CodingPlan, decodable, encodePlan, repairPlan } from "./plan.ts";
 import { type Profile, type ProfileName, profileNames, profileOf } from "./profile.ts";
 import { combine } from "./reference.ts";
 
@@ -17,7 +17,7 @@ function encoded(code: Profile): Uint8Array[] {
   return fragments;
 }
 
-function apply(plan: Plan, from: readonly Uint8Array[], into: readonly Uint8Array[]): void {
+function apply(plan: CodingPlan, from: readonly Uint8Array[], into: readonly Uint8Array[]): void {
   combine(
     plan.coefficients,
     plan.sources.map((each) => from[each] as Uint8Array),
@@ -97,7 +97,7 @@ test("plan: lrc-12-2-2 gives back every loss of three, and each loss of four tha
 test("plan: one lost fragment of a local group is repaired from the six others of the group, by XOR", () => {
   const code = profile("lrc-12-2-2");
   for (const lost of [...Array(14).keys()]) {
-    const plan = repairPlan(code, [lost], all(code)) as Plan;
+    const plan = repairPlan(code, [lost], all(code)) as CodingPlan;
     const group = code.groups.find((each) => each.includes(lost)) as readonly number[];
     assert.deepEqual(
       [...plan.sources].sort((a, b) => a - b),

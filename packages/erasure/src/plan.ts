@@ -5,7 +5,7 @@
 import { inverse, multiply } from "./field.ts";
 import type { Profile } from "./profile.ts";
 
-export interface Plan {
+export interface CodingPlan {
   /** Fragments that are read. */
   readonly sources: readonly number[];
   /** Fragments that are computed. */
@@ -15,7 +15,7 @@ export interface Plan {
 }
 
 /** Returns the plan that computes all coding fragments from the data fragments. */
-export function encodePlan(profile: Profile): Plan {
+export function encodePlan(profile: Profile): CodingPlan {
   return {
     sources: Array.from({ length: profile.data }, (_, i) => i),
     outputs: Array.from({ length: profile.fragments - profile.data }, (_, i) => profile.data + i),
@@ -27,7 +27,7 @@ export function encodePlan(profile: Profile): Plan {
  * Returns the plan that computes `wanted` from fragments of `available`, or undefined if these do not determine them. Fragments of the
  * same local group are used first, then the others in the order given: name the ones that answer soonest first.
  */
-export function repairPlan(profile: Profile, wanted: readonly number[], available: readonly number[]): Plan | undefined {
+export function repairPlan(profile: Profile, wanted: readonly number[], available: readonly number[]): CodingPlan | undefined {
   const near = new Set(profile.groups.filter((group) => group.some((each) => wanted.includes(each))).flat());
   const usable = available.filter((each) => !wanted.includes(each));
   const basis = new Basis(profile.data);

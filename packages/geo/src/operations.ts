@@ -16,7 +16,7 @@ import type { Outcome, Rules } from "@stamp/base";
 import { assert, ok, refused } from "@stamp/base";
 import type { GeoPoint, RoleCommand } from "./account-role.ts";
 
-export type OperationKind = "create" | "protect" | "unprotect" | "failover" | "forced" | "migrate";
+export type GeoOperationKind = "create" | "protect" | "unprotect" | "failover" | "forced" | "migrate";
 
 /** `seeding` waits for the primary's word; each other step is a command of `account-role.ts`. */
 export type OperationStep =
@@ -32,7 +32,7 @@ export type OperationStep =
   | "removing";
 
 export interface RunningOperation {
-  readonly kind: OperationKind;
+  readonly kind: GeoOperationKind;
   readonly step: OperationStep;
   /** Stamp that was primary when the operation began; of `create`, the stamp that becomes primary. */
   readonly source: string;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Prng } from "@stamp/base";
-import { type BlobCall, checkBlob, type Operation } from "@stamp/linearizability";
+import { type BlobCall, checkBlob, type RecordedOperation } from "@stamp/linearizability";
 import { ObjectClients } from "./object-clients.ts";
 import type { Answer, BlobCondition, BlobDoor } from "./object-door.ts";
 import { BrokenPromise } from "./stage.ts";
@@ -149,7 +149,7 @@ for (const lie of ["loses", "stale", "ignoresConditions", "leavesOut", "mixes"] 
 }
 
 test("a history of which one answer was changed is refused", () => {
-  const history: Operation<BlobCall>[] = [1, 2, 3].flatMap((write): Operation<BlobCall>[] => [
+  const history: RecordedOperation<BlobCall>[] = [1, 2, 3].flatMap((write): RecordedOperation<BlobCall>[] => [
     {
       call: { kind: "put", write, condition: { kind: "none" }, answer: { kind: "ok", etag: `"${write}"` } },
       calledAt: 10 * write,
@@ -159,7 +159,7 @@ test("a history of which one answer was changed is refused", () => {
   ]);
   assert.equal(checkBlob(history, true).kind, "linearizable");
   const tampered = history.with(5, {
-    ...(history[5] as Operation<BlobCall>),
+    ...(history[5] as RecordedOperation<BlobCall>),
     call: { kind: "get", answer: { kind: "ok", etag: '"2"', write: 2 } },
   });
   assert.equal(checkBlob(tampered, true).kind, "violation");

@@ -1,6 +1,6 @@
 /** Observations of clients, and the judgement over them. */
 import { Prng } from "@stamp/base";
-import type { BlobAnswer, BlobCall, Operation } from "@stamp/linearizability";
+import type { BlobAnswer, BlobCall, RecordedOperation } from "@stamp/linearizability";
 import { checkBlob } from "@stamp/linearizability";
 import { BrokenPromise } from "./stage.ts";
 
@@ -29,8 +29,8 @@ export function writeOf(bytes: Uint8Array, what: string): number {
 }
 
 export class BlobHistory {
-  readonly #containers = new Map<string, Operation<BlobCall>[]>();
-  readonly #blobs = new Map<string, Operation<BlobCall>[]>();
+  readonly #containers = new Map<string, RecordedOperation<BlobCall>[]>();
+  readonly #blobs = new Map<string, RecordedOperation<BlobCall>[]>();
   /** Names whose search was given up, in words. */
   readonly undecided: string[] = [];
 
@@ -44,11 +44,11 @@ export class BlobHistory {
     }
   }
 
-  container(container: string, operation: Operation<BlobCall>): void {
+  container(container: string, operation: RecordedOperation<BlobCall>): void {
     this.#containers.get(container)?.push(operation);
   }
 
-  blob(container: string, blob: string, operation: Operation<BlobCall>): void {
+  blob(container: string, blob: string, operation: RecordedOperation<BlobCall>): void {
     this.#blobs.get(`${container}/${blob}`)?.push(operation);
   }
 

@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Prng } from "@stamp/base";
 import { checkHistory } from "./check.ts";
-import type { Model, Operation } from "./history.ts";
+import type { Model, RecordedOperation } from "./history.ts";
 import type { RegisterCall } from "./models/register.ts";
 import { registerModel } from "./models/register.ts";
 import { describeVerdict } from "./report.ts";
 import { search } from "./search.ts";
 
-const at = (calledAt: number, returnedAt: number | undefined, call: RegisterCall, client?: string): Operation<RegisterCall> => ({
+const at = (calledAt: number, returnedAt: number | undefined, call: RegisterCall, client?: string): RecordedOperation<RegisterCall> => ({
   call,
   calledAt,
   returnedAt,
@@ -20,7 +20,7 @@ const read = (value: number, key?: string): RegisterCall => ({ kind: "read", val
 const cas = (from: number, to: number, done: boolean | undefined): RegisterCall => ({ kind: "cas", from, to, done });
 
 /** Each with its verdict; the first four are Herlihy and Wing's examples, read as registers. */
-const known: readonly (readonly [name: string, good: boolean, history: readonly Operation<RegisterCall>[]])[] = [
+const known: readonly (readonly [name: string, good: boolean, history: readonly RecordedOperation<RegisterCall>[]])[] = [
   ["two writes at once, read as the later", true, [at(0, 10, write(1)), at(1, 9, write(2)), at(11, 12, read(2)), at(13, 14, read(2))]],
   ["two writes at once, read as either", true, [at(0, 10, write(1)), at(1, 9, write(2)), at(11, 12, read(1)), at(13, 14, read(1))]],
   [
@@ -70,7 +70,7 @@ test("checker: the order that it found explains every answer and keeps the order
     assert.ok(
       explains(
         registerModel,
-        result.order.map((index) => history[index] as Operation<RegisterCall>),
+        result.order.map((index) => history[index] as RecordedOperation<RegisterCall>),
       ),
       `seed ${seed}`,
     );
@@ -143,7 +143,7 @@ test("checker: sixty timeouts on one key are decided, right and wrong", () => {
 });
 
 test("checker: a long history with little at once is decided in about a step an operation", () => {
-  const history: Operation<RegisterCall>[] = [];
+  const history: RecordedOperation<RegisterCall>[] = [];
   for (let i = 0; i < 5_000; i++) history.push(at(10 * i, 10 * i + 3, write(i + 1)), at(10 * i + 2, 10 * i + 9, read(i + 1)));
   const result = search(registerModel, history);
   assert.equal(result.kind, "linearizable");
@@ -156,7 +156,7 @@ function tick(): () => number {
 }
 
 /** Intervals and answers at random: about half of them have an explanation. */
-function randomHistory(prng: Prng, count: number): Operation<RegisterCall>[] {
+function randomHistory(prng: Prng, count: number): RecordedOperation<RegisterCall>[] {
   return Array.from({ length: count }, () => {
     const calledAt = prng.below(12);
     const call: RegisterCall =
@@ -171,7 +171,7 @@ function randomHistory(prng: Prng, count: number): Operation<RegisterCall>[] {
   });
 }
 
-function explains<State, Call>(model: Model<State, Call>, order: readonly Operation<Call>[]): boolean {
+function explains<State, Call>(model: Model<State, Call>, order: readonly RecordedOperation<Call>[]): boolean {
   let state: State | undefined = model.initial;
   for (const [i, operation] of order.entries()) {
     // Nobody earlier in the order was called after this one had returned.
@@ -183,8 +183,8 @@ function explains<State, Call>(model: Model<State, Call>, order: readonly Operat
 }
 
 /** Every order of every choice of those that may not have happened. */
-function bruteForce<State, Call>(model: Model<State, Call>, history: readonly Operation<Call>[]): boolean {
-  const extend = (order: readonly Operation<Call>[], rest: readonly Operation<Call>[]): boolean => {
+function bruteForce<State, Call>(model: Model<State, Call>, history: readonly RecordedOperation<Call>[]): boolean {
+  const extend = (order: readonly RecordedOperation<Call>[], rest: readonly RecordedOperation<Call>[]): boolean => {
     if (rest.every((operation) => operation.returnedAt === undefined)) return true;
     return rest.some(
       (next) =>

@@ -5,7 +5,7 @@
  * history that is linearizable is so up to every moment); then, newest first, each operation loses its answer (a read is left out) when
  * what remains can't be explained either. What still has its answer then is the contradiction.
  */
-import type { Model, Operation } from "./history.ts";
+import type { Model, RecordedOperation } from "./history.ts";
 import { partitioned } from "./history.ts";
 import type { SearchBounds, SearchResult } from "./search.ts";
 import { search } from "./search.ts";
@@ -14,16 +14,16 @@ export interface Violation<State, Call> {
   readonly kind: "violation";
   readonly partition: string;
   /** Operations whose answers contradict each other, in order of call. */
-  readonly contradiction: readonly Operation<Call>[];
+  readonly contradiction: readonly RecordedOperation<Call>[];
   /** Others up to that moment that may have happened in any way; none of them resolves it. */
-  readonly others: readonly Operation<Call>[];
+  readonly others: readonly RecordedOperation<Call>[];
   /** The longest order of both that could be begun, and the state after it. */
-  readonly longest: readonly Operation<Call>[];
+  readonly longest: readonly RecordedOperation<Call>[];
   readonly state: State;
 }
 
 export type PartitionVerdict<State, Call> =
-  | { readonly kind: "linearizable"; readonly partition: string; readonly order: readonly Operation<Call>[] }
+  | { readonly kind: "linearizable"; readonly partition: string; readonly order: readonly RecordedOperation<Call>[] }
   | Violation<State, Call>
   /** Neither proven nor refuted: the search met its bound. */
   | { readonly kind: "unknown"; readonly partition: string; readonly why: string; readonly operations: number };
@@ -40,7 +40,7 @@ export interface HistoryVerdict<State, Call> {
 /** `bounds` hold for each partition; making a violation small takes at most three times as much more. */
 export function checkHistory<State, Call>(
   model: Model<State, Call>,
-  history: readonly Operation<Call>[],
+  history: readonly RecordedOperation<Call>[],
   bounds: SearchBounds = {},
 ): HistoryVerdict<State, Call> {
   const verdicts = [...partitioned(model, history)].map(([name, operations]) => checkPartition(model, name, operations, bounds));
@@ -53,7 +53,7 @@ export function checkHistory<State, Call>(
 function checkPartition<State, Call>(
   model: Model<State, Call>,
   partition: string,
-  operations: readonly Operation<Call>[],
+  operations: readonly RecordedOperation<Call>[],
   bounds: SearchBounds,
 ): PartitionVerdict<State, Call> {
   const result = search(model, operations, bounds);
@@ -80,7 +80,7 @@ class Shrinker<State, Call> {
   }
 
   /** The search's result when it refutes them, undefined when it does not or the budget is used up. */
-  refuted(operations: readonly Operation<Call>[]): Refuted<State> | undefined {
+  refuted(operations: readonly RecordedOperation<Call>[]): Refuted<State> | undefined {
     if (this.#stepsLeft <= 0) return undefined;
     const result = search(this.#model, operations, { ...this.#bounds, stepsMax: this.#stepsLeft });
     this.#stepsLeft -= result.steps;
@@ -91,7 +91,7 @@ class Shrinker<State, Call> {
 function small<State, Call>(
   model: Model<State, Call>,
   partition: string,
-  operations: readonly Operation<Call>[],
+  operations: readonly RecordedOperation<Call>[],
   first: Refuted<State>,
   bounds: SearchBounds,
 ): Violation<State, Call> {
@@ -99,7 +99,7 @@ function small<State, Call>(
   const cut = cutShort(model, operations, shrinker);
   let kept = cut ? [...cut.operations] : [...operations];
   let result = cut?.result ?? first;
-  const weak = new Set<Operation<Call>>(kept.filter((operation) => operation.returnedAt === undefined));
+  const weak = new Set<RecordedOperation<Call>>(kept.filter((operation) => operation.returnedAt === undefined));
   for (const operation of [...kept].sort((a, b) => b.calledAt - a.calledAt)) {
     if (weak.has(operation)) continue;
     const weaker = withoutAnswer(model, operation);
@@ -123,7 +123,7 @@ function small<State, Call>(
 }
 
 /** Undefined: it says nothing any more. The same one: the model has no such form. */
-function withoutAnswer<State, Call>(model: Model<State, Call>, operation: Operation<Call>): Operation<Call> | undefined {
+function withoutAnswer<State, Call>(model: Model<State, Call>, operation: RecordedOperation<Call>): RecordedOperation<Call> | undefined {
   if (!model.withoutAnswer) return operation;
   const call = model.withoutAnswer(operation.call);
   return call === undefined ? undefined : { ...operation, call, returnedAt: undefined };
@@ -132,12 +132,12 @@ function withoutAnswer<State, Call>(model: Model<State, Call>, operation: Operat
 /** Returns the history as it was known when the first answer came that can't be explained. */
 function cutShort<State, Call>(
   model: Model<State, Call>,
-  operations: readonly Operation<Call>[],
+  operations: readonly RecordedOperation<Call>[],
   shrinker: Shrinker<State, Call>,
-): { readonly operations: readonly Operation<Call>[]; readonly result: Refuted<State> } | undefined {
+): { readonly operations: readonly RecordedOperation<Call>[]; readonly result: Refuted<State> } | undefined {
   if (!model.withoutAnswer) return undefined;
   const moments = operations.flatMap(({ returnedAt }) => (returnedAt === undefined ? [] : [returnedAt])).sort((a, b) => a - b);
-  const upTo = (moment: number): Operation<Call>[] =>
+  const upTo = (moment: number): RecordedOperation<Call>[] =>
     operations.flatMap((operation) => {
       if (operation.calledAt > moment) return [];
       if (operation.returnedAt === undefined || operation.returnedAt <= moment) return [operation];
@@ -146,7 +146,7 @@ function cutShort<State, Call>(
     });
   let low = 0;
   let high = moments.length - 1;
-  let best: { readonly operations: readonly Operation<Call>[]; readonly result: Refuted<State> } | undefined;
+  let best: { readonly operations: readonly RecordedOperation<Call>[]; readonly result: Refuted<State> } | undefined;
   while (low <= high) {
     const middle = (low + high) >> 1;
     const part = upTo(moments[middle] as number);
@@ -161,4 +161,5 @@ function cutShort<State, Call>(
   return best;
 }
 
-const operationAt = <Call>(operations: readonly Operation<Call>[], at: number): Operation<Call> => operations[at] as Operation<Call>;
+const operationAt = <Call>(operations: readonly RecordedOperation<Call>[], at: number): RecordedOperation<Call> =>
+  operations[at] as RecordedOperation<Call>;

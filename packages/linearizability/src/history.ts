@@ -3,7 +3,7 @@
  * nobody knows whether it happened (a timeout, a 500) has no moment of return: it may take effect at any moment after it was asked, or
  * never.
  */
-export interface Operation<Call> {
+export interface RecordedOperation<Call> {
   readonly call: Call;
   /** Name of the client; shown to people only. */
   readonly client?: string;
@@ -40,9 +40,9 @@ export interface Model<State, Call> {
 /** By partition, each in the order given. */
 export function partitioned<State, Call>(
   model: Model<State, Call>,
-  history: readonly Operation<Call>[],
-): ReadonlyMap<string, readonly Operation<Call>[]> {
-  const parts = new Map<string, Operation<Call>[]>();
+  history: readonly RecordedOperation<Call>[],
+): ReadonlyMap<string, readonly RecordedOperation<Call>[]> {
+  const parts = new Map<string, RecordedOperation<Call>[]>();
   for (const operation of history) {
     const name = model.partition?.(operation.call) ?? "";
     const part = parts.get(name);

@@ -1,6 +1,6 @@
 /** A verdict in words. */
 import type { HistoryVerdict, Violation } from "./check.ts";
-import type { Model, Operation } from "./history.ts";
+import type { Model, RecordedOperation } from "./history.ts";
 
 const shownMax = 40;
 
@@ -36,7 +36,7 @@ export function describeViolation<State, Call>(model: Model<State, Call>, violat
   return lines.join("\n");
 }
 
-function describeOperation<State, Call>(model: Model<State, Call>, operation: Operation<Call>): string {
+function describeOperation<State, Call>(model: Model<State, Call>, operation: RecordedOperation<Call>): string {
   const { call, client, calledAt, returnedAt } = operation;
   const when = `${calledAt.toFixed(3)}..${returnedAt?.toFixed(3) ?? "?"}`;
   return `${when}${client === undefined ? "" : ` ${client}`} ${model.describe?.(call) ?? JSON.stringify(call)}`;

@@ -15,7 +15,7 @@
  * The problem is NP-complete: the search ends with "unknown" at its bounds.
  */
 import { assert } from "@stamp/base";
-import type { Model, Operation } from "./history.ts";
+import type { Model, RecordedOperation } from "./history.ts";
 
 export interface SearchBounds {
   /** Calls of the model. */
@@ -58,7 +58,7 @@ class BoundMet extends Error {}
 
 export function search<State, Call>(
   model: Model<State, Call>,
-  operations: readonly Operation<Call>[],
+  operations: readonly RecordedOperation<Call>[],
   bounds: SearchBounds = {},
 ): SearchResult<State> {
   const run = new Search(model, operations, bounds);
@@ -75,7 +75,7 @@ const clockEverySteps = 1_024;
 class Search<State, Call> {
   steps = 0;
   readonly #model: Model<State, Call>;
-  readonly #operations: readonly Operation<Call>[];
+  readonly #operations: readonly RecordedOperation<Call>[];
   readonly #bounds: SearchBounds;
   readonly #stepsMax: number;
   readonly #configurationsMax: number;
@@ -85,7 +85,7 @@ class Search<State, Call> {
   /** Called, outcome unknown for ever. */
   readonly #lost: number[] = [];
 
-  constructor(model: Model<State, Call>, operations: readonly Operation<Call>[], bounds: SearchBounds) {
+  constructor(model: Model<State, Call>, operations: readonly RecordedOperation<Call>[], bounds: SearchBounds) {
     this.#model = model;
     this.#operations = operations;
     this.#bounds = bounds;
@@ -164,7 +164,7 @@ class Search<State, Call> {
   }
 
   #placeIfRead(configuration: Configuration<State>, index: number): Configuration<State> {
-    if (configuration.early.includes(index) || !this.#model.readOnly?.((this.#operations[index] as Operation<Call>).call))
+    if (configuration.early.includes(index) || !this.#model.readOnly?.((this.#operations[index] as RecordedOperation<Call>).call))
       return configuration;
     if (this.#step(configuration.state, index) === undefined) return configuration;
     const placed: Placed = { index, before: configuration.placed, count: (configuration.placed?.count ?? 0) + 1 };
@@ -177,7 +177,7 @@ class Search<State, Call> {
     if (this.#endMs !== undefined && this.steps % clockEverySteps === 0 && (this.#bounds.nowMs as () => number)() > this.#endMs) {
       throw new BoundMet(`more than ${this.#bounds.timeMaxMs} ms`);
     }
-    return this.#model.step(state, (this.#operations[index] as Operation<Call>).call);
+    return this.#model.step(state, (this.#operations[index] as RecordedOperation<Call>).call);
   }
 
   #violation(all: readonly Configuration<State>[]): SearchResult<State> {
@@ -213,7 +213,7 @@ class Frontier<State> {
 }
 
 /** Calls and returns; at one moment calls come before returns. */
-function inOrderOfTime(operations: readonly Operation<unknown>[]): { readonly index: number; readonly isCall: boolean }[] {
+function inOrderOfTime(operations: readonly RecordedOperation<unknown>[]): { readonly index: number; readonly isCall: boolean }[] {
   const events: { readonly at: number; readonly index: number; readonly isCall: boolean }[] = [];
   operations.forEach(({ calledAt, returnedAt }, index) => {
     assert(returnedAt === undefined || returnedAt >= calledAt, "an operation returns after it was called");

@@ -95,7 +95,6 @@ export {
 } from "./rows/schemas.ts";
 export {
   accountKeys,
-  type BlobRow,
   blobRowOf,
   hasBytes,
   holdsAccount,
@@ -104,6 +103,7 @@ export {
   type QueueRow,
   queueRowOf,
   queuesTable,
+  type ShippedBlobRow,
   type ShippedTable,
   shippedNames,
 } from "./shipped.ts";

@@ -59,7 +59,7 @@ export function queueRowOf([, partition = [], row = []]: readonly KeyComponent[]
 }
 
 /** Names the container or blob that a row of the Blob table belongs to, for people. */
-export interface BlobRow {
+export interface ShippedBlobRow {
   /** "blob": the head, with properties and content. "snapshot": a snapshot or version. "blob-part": another row of a blob. */
   readonly kind: "container" | "blob" | "snapshot" | "blob-part";
   readonly container: string;
@@ -70,7 +70,7 @@ export interface BlobRow {
 }
 
 /** `value`: undefined if the row was deleted. */
-export function blobRowOf([, partition = [], row = []]: readonly KeyComponent[], value: Uint8Array | undefined): BlobRow {
+export function blobRowOf([, partition = [], row = []]: readonly KeyComponent[], value: Uint8Array | undefined): ShippedBlobRow {
   const container = String(partition[1] ?? "");
   const [part] = row;
   const kind = partition.length < 4 ? "container" : part === headRow ? "blob" : part === keptRow ? "snapshot" : "blob-part";

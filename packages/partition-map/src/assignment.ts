@@ -39,7 +39,7 @@ export type Progress =
   /** The server said Closed, or that this owner epoch is dead at it. */
   | { readonly kind: "closed"; readonly to?: string };
 
-export type Step =
+export type AssignmentStep =
   | { readonly kind: "assign"; readonly range: Range; readonly to: ServerLease }
   | { readonly kind: "load"; readonly range: Range }
   | { readonly kind: "close"; readonly range: Range; readonly to?: string }
@@ -93,8 +93,8 @@ export function heldCounts(ranges: readonly Range[], leases: readonly ServerLeas
  * Returns the steps to do now. A busy range is left alone, unless its server's lease is over: nobody there will answer
  * for it.
  */
-export function nextSteps(state: AssignmentState): Step[] {
-  const steps: Step[] = [];
+export function nextSteps(state: AssignmentState): AssignmentStep[] {
+  const steps: AssignmentStep[] = [];
   const toAssign: { readonly range: Range; readonly wanted: string | undefined }[] = [];
   const given = new Set<string>();
   const resolved = new Set<string>();
@@ -130,7 +130,7 @@ export function nextSteps(state: AssignmentState): Step[] {
 function assignments(
   state: AssignmentState,
   wanted: readonly { readonly range: Range; readonly wanted: string | undefined }[],
-): Extract<Step, { kind: "assign" }>[] {
+): Extract<AssignmentStep, { kind: "assign" }>[] {
   const counts = loadOf(state);
   const live = byServer(state.leases.filter((lease) => isLive(lease) && !state.unreachable.has(lease.server)));
   const byHeat = wanted.map((one) => ({ ...one, heat: state.heatOf(one.range) })).sort((a, b) => b.heat - a.heat);

@@ -4,6 +4,7 @@
  */
 export {
   type AssignmentState,
+  type AssignmentStep,
   hasIdleServer,
   heldCounts,
   isLive,
@@ -13,7 +14,6 @@ export {
   type Progress,
   rebalance,
   type ServerLease,
-  type Step,
 } from "./assignment.ts";
 export { type BalancePolicy, type BalanceStep, balancePlan, contradictions, type RangeFigures } from "./balance.ts";
 export { HeldRanges } from "./held-ranges.ts";

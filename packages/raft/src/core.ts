@@ -9,7 +9,7 @@
  */
 import type { Rules } from "@stamp/base";
 import { assert, present } from "@stamp/base";
-import type { Leadership } from "./leader/leadership.ts";
+import type { LeaderState } from "./leader/leadership.ts";
 import { RaftLog } from "./log.ts";
 import { isVoter } from "./members.ts";
 import type { Message, MessageBody } from "./messages.ts";
@@ -95,7 +95,7 @@ export class Core {
   /** Answers in the election that this member runs. */
   voices: Map<MemberId, Voice> = new Map();
   /** State of a leader; undefined in the other roles. */
-  leadership: Leadership | undefined;
+  leadership: LeaderState | undefined;
   /** Term and vote that are on this member's disk. */
   durable: { readonly term: number; readonly vote: MemberId | undefined };
   /** Snapshot that this member receives. */

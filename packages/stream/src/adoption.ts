@@ -10,7 +10,7 @@
 import { type ExtentId, extentVersion, type Outcome, ok, refused } from "@stamp/base";
 import { samePlace } from "./plan-extents.ts";
 import type { ExtentRecord, ReplicaPlace } from "./records.ts";
-import type { Plan } from "./state/changes.ts";
+import type { TransactionPlan } from "./state/changes.ts";
 import type { StreamState } from "./state.ts";
 
 /** A node's report about a replica after it has read all of it. */
@@ -64,7 +64,7 @@ export function planAdopt(
   id: ExtentId,
   target: ReplicaPlace,
   { found, replaced }: { readonly found: FoundReplica; readonly replaced: ReplicaPlace | undefined },
-): Outcome<Plan> {
+): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   const why = refuseAdoption(id, extent, found);
   if (extent === undefined || why !== undefined) return refused("failedPrecondition", "conflict", why ?? "");

@@ -95,5 +95,5 @@ export {
 } from "./records.ts";
 export { type Assessment, assess, RepairQueue } from "./repair.ts";
 export { type SealAnswer, SealMachine } from "./seal-machine.ts";
-export { changedKey, keysOf, type Plan, type StoredEntry } from "./state/changes.ts";
+export { changedKey, keysOf, type StoredEntry, type TransactionPlan } from "./state/changes.ts";
 export { StreamState } from "./state.ts";

@@ -9,7 +9,7 @@ import { planAllocate, planBeginSeal, planDropAllocating, planRecordSealed, plan
 import { planMultiModify, type StreamEdit } from "./plan-lists.ts";
 import { planCreateStream, planDeleteStream, planOpenStream, planTruncate } from "./plan-streams.ts";
 import { type ExtentPhase, segmentExtentsMax } from "./records.ts";
-import type { Plan } from "./state/changes.ts";
+import type { TransactionPlan } from "./state/changes.ts";
 import { StreamState } from "./state.ts";
 import { checksum, refusal, replicas, Store } from "./testing/harness.ts";
 
@@ -56,7 +56,7 @@ function modify(store: Store, edits: readonly StreamEdit[]): Outcome<void> {
   let segments = 0;
   for (;;) {
     const ids = Array.from({ length: segments }, () => minted++);
-    const planned: Outcome<Plan> = planMultiModify(store.state, edits, ids, allRules);
+    const planned: Outcome<TransactionPlan> = planMultiModify(store.state, edits, ids, allRules);
     const wanted = planned.ok ? undefined : planned.failure.details?.segments;
     if (wanted === undefined) return store.commit(planned);
     segments = Number(wanted);

@@ -8,7 +8,7 @@ import { extentKey, streamKey } from "./codec.ts";
 import { withoutAttempt } from "./coding/plan-coding.ts";
 import { ownedStream, withExtent } from "./plan-streams.ts";
 import type { ExtentRecord, ReplicaPlace } from "./records.ts";
-import type { Change, Plan } from "./state/changes.ts";
+import type { RecordChange, TransactionPlan } from "./state/changes.ts";
 import type { StreamState } from "./state.ts";
 
 /** Successor of an extent that an owner asks for. */
@@ -40,7 +40,7 @@ export interface AllocationRequest {
 }
 
 /** Records it `allocating`: told to nobody, dropped by the next leader. Also for a stream that is to come. */
-export function planAllocate(state: StreamState, request: AllocationRequest, rules: Rules): Outcome<Plan> {
+export function planAllocate(state: StreamState, request: AllocationRequest, rules: Rules): Outcome<TransactionPlan> {
   if (state.stream(request.stream) !== undefined) {
     const free = checkNoSuccessor(state, request, rules);
     if (!free.ok) return free;
@@ -64,7 +64,7 @@ export function planOpenExtent(
   request: Omit<AllocationRequest, "replicas">,
   segmentId: number | undefined,
   rules: Rules,
-): Outcome<Plan> {
+): Outcome<TransactionPlan> {
   const free = checkNoSuccessor(state, request, rules);
   if (!free.ok) return free;
   const extent = state.extent(request.id);
@@ -87,7 +87,7 @@ export function planSealAndOpen(
   request: Omit<AllocationRequest, "replicas"> & { readonly predecessor: ExtentId; readonly endBytes: number },
   segmentId: number | undefined,
   rules: Rules,
-): Outcome<Plan> {
+): Outcome<TransactionPlan> {
   return succeed(state, request, "sealing", segmentId, rules);
 }
 
@@ -101,7 +101,7 @@ export function planRoll(
   request: Omit<AllocationRequest, "replicas"> & { readonly predecessor: ExtentId; readonly endBytes: number },
   segmentId: number | undefined,
   rules: Rules,
-): Outcome<Plan> {
+): Outcome<TransactionPlan> {
   if (state.extent(request.predecessor)?.ownerEpoch !== request.ownerEpoch) {
     return refused("aborted", "conflict", `extent ${request.predecessor} was not made for owner epoch ${request.ownerEpoch}`);
   }
@@ -118,7 +118,7 @@ function succeed(
   phase: "open" | "sealing",
   segmentId: number | undefined,
   rules: Rules,
-): Outcome<Plan> {
+): Outcome<TransactionPlan> {
   const free = checkNoSuccessor(state, request, rules);
   if (!free.ok) return free;
   const [full, next] = [state.extent(request.predecessor), state.extent(request.id)];
@@ -146,8 +146,8 @@ function checkNoSuccessor(state: StreamState, request: Omit<AllocationRequest, "
 }
 
 /** An extent that was allocated and never opened: nobody knows of it. */
-export function planDropAllocating(state: StreamState, ids: readonly ExtentId[]): Outcome<Plan> {
-  const changes: Change[] = [];
+export function planDropAllocating(state: StreamState, ids: readonly ExtentId[]): Outcome<TransactionPlan> {
+  const changes: RecordChange[] = [];
   for (const id of ids) {
     const extent = state.extent(id);
     if (extent?.phase === "allocating") changes.push({ kind: "extent", record: { ...extent, phase: "dropped" } });
@@ -156,7 +156,7 @@ export function planDropAllocating(state: StreamState, ids: readonly ExtentId[])
 }
 
 /** Recorded before the first Fence. Nothing to do when it is sealing or sealed already. */
-export function planBeginSeal(state: StreamState, id: ExtentId): Outcome<Plan> {
+export function planBeginSeal(state: StreamState, id: ExtentId): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   if (extent === undefined) return unknownExtent(id);
   if (extent.phase === "open") return ok({ changes: [{ kind: "extent", record: { ...extent, phase: "sealing" } }], reads: [] });
@@ -170,7 +170,7 @@ export function planRecordSealed(
   id: ExtentId,
   sealedLengthBytes: number,
   more: Pick<ExtentRecord, "loss" | "untold"> = {},
-): Outcome<Plan> {
+): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   if (extent === undefined) return unknownExtent(id);
   if (extent.phase === "sealed") return ok({ changes: [], reads: [extentKey(id)] });
@@ -183,7 +183,7 @@ export function planRecordSealed(
  * A length that was told to nobody, and whose every holder is lost for certain: it is sealed again, from what the other replicas hold.
  * Everything acknowledged is on each of them (docs/decisions/0103).
  */
-export function planUnseal(state: StreamState, id: ExtentId): Outcome<Plan> {
+export function planUnseal(state: StreamState, id: ExtentId): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   if (extent?.phase !== "sealed" || extent.untold === undefined) return ok({ changes: [], reads: [extentKey(id)] });
   const { sealedLengthBytes: _length, checksum: _checksum, untold: _untold, repair, ...rest } = extent;
@@ -214,7 +214,7 @@ export function planMarkReplicas(
   nodeIds: ReadonlySet<string>,
   complete: boolean,
   more: { readonly checksum?: number | undefined; readonly minCopies: number } = { minCopies: Number.POSITIVE_INFINITY },
-): Outcome<Plan> {
+): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   if (extent?.phase !== "sealed") return ok({ changes: [], reads: [] });
   const replicas = extent.replicas.map((replica) => (nodeIds.has(replica.nodeId) ? { ...replica, complete } : replica));
@@ -226,7 +226,7 @@ export function planMarkReplicas(
 }
 
 /** A new version and the node that gets a copy of it, recorded before the copy is made. Takes back an attempt at coding. */
-export function planBeginRepair(state: StreamState, id: ExtentId, target: ReplicaPlace): Outcome<Plan> {
+export function planBeginRepair(state: StreamState, id: ExtentId, target: ReplicaPlace): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   if (extent?.phase !== "sealed" || extent.coded !== undefined) return unknownExtent(id);
   if (extent.repair !== undefined) return refused("aborted", "conflict", `extent ${id} is under repair already`);
@@ -244,7 +244,7 @@ export function planFinishRepair(
   id: ExtentId,
   replaced: ReplicaPlace | undefined,
   more: { readonly checksum?: number | undefined; readonly minCopies: number } = { minCopies: Number.POSITIVE_INFINITY },
-): Outcome<Plan> {
+): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   if (extent?.phase !== "sealed" || extent.repair === undefined) return unknownExtent(id);
   const { checksum, minCopies } = more;
@@ -262,7 +262,7 @@ export function planFinishRepair(
 }
 
 /** The copy was not made: its target may hold a part of it, which is garbage. */
-export function planAbandonRepair(state: StreamState, id: ExtentId): Outcome<Plan> {
+export function planAbandonRepair(state: StreamState, id: ExtentId): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   if (extent?.repair === undefined) return ok({ changes: [], reads: [] });
   const { repair, ...rest } = extent;
@@ -272,7 +272,7 @@ export function planAbandonRepair(state: StreamState, id: ExtentId): Outcome<Pla
 }
 
 /** A replica that repair replaced is deleted, or its disk is gone for ever. */
-export function planForgetRemoved(state: StreamState, id: ExtentId, place: ReplicaPlace): Outcome<Plan> {
+export function planForgetRemoved(state: StreamState, id: ExtentId, place: ReplicaPlace): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   if (extent === undefined || !extent.removed.some((other) => samePlace(other, place))) return ok({ changes: [], reads: [] });
   const removed = extent.removed.filter((other) => !samePlace(other, place));
@@ -280,12 +280,12 @@ export function planForgetRemoved(state: StreamState, id: ExtentId, place: Repli
 }
 
 /** Every replica of a dropped extent is deleted. */
-export function planForgetExtent(state: StreamState, id: ExtentId): Outcome<Plan> {
+export function planForgetExtent(state: StreamState, id: ExtentId): Outcome<TransactionPlan> {
   return ok({ changes: state.extent(id)?.phase === "dropped" ? [{ kind: "removeExtent", id }] : [], reads: [] });
 }
 
 /** Numbers for extents and segments; a leader takes them in advance, a successor never uses the rest. */
-export function planReserveIds(state: StreamState, count: number): Outcome<Plan> {
+export function planReserveIds(state: StreamState, count: number): Outcome<TransactionPlan> {
   return ok({ changes: [{ kind: "ids", next: state.nextId + count }], reads: [] });
 }
 

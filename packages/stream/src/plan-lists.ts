@@ -16,7 +16,7 @@ import { streamKey } from "./codec.ts";
 import { checkName, checkNew, checkOwner } from "./plan-streams.ts";
 import type { ExtentRecord, SegmentReference, StreamRecord } from "./records.ts";
 import { segmentExtentsMax, segmentsPerStreamMax } from "./records.ts";
-import type { Change, Plan } from "./state/changes.ts";
+import type { RecordChange, TransactionPlan } from "./state/changes.ts";
 import type { StreamState } from "./state.ts";
 
 export const editsMax = 32;
@@ -58,13 +58,13 @@ export function planMultiModify(
   edits: readonly StreamEdit[],
   segmentIds: readonly number[],
   rules: Rules,
-): Outcome<Plan> {
+): Outcome<TransactionPlan> {
   const checked = checkEdits(state, edits, rules);
   if (!checked.ok) return checked;
   const completed = sealsOf(state, edits);
   if (!completed.ok) return completed;
   const isSealed = (id: ExtentId): boolean => completed.value.has(id) || state.extent(id)?.phase === "sealed";
-  const changes: Change[] = [...completed.value.values()];
+  const changes: RecordChange[] = [...completed.value.values()];
   const minted = new Minted(segmentIds);
   const unsealed = new Set<ExtentId>();
   for (const { name, ownerEpoch, content } of edits) {
@@ -126,8 +126,8 @@ function openedExtent(state: StreamState, name: string, content: StreamContent, 
 }
 
 /** The records of the extents that owners say are complete. Refused with `conflict` when one is being sealed otherwise. */
-function sealsOf(state: StreamState, edits: readonly StreamEdit[]): Outcome<Map<ExtentId, Change>> {
-  const seals = new Map<ExtentId, Change>();
+function sealsOf(state: StreamState, edits: readonly StreamEdit[]): Outcome<Map<ExtentId, RecordChange>> {
+  const seals = new Map<ExtentId, RecordChange>();
   for (const { name, ownerEpoch, complete } of edits) {
     if (complete === undefined) continue;
     const extent = state.extent(complete.extent);
@@ -180,7 +180,7 @@ function checkEdits(state: StreamState, edits: readonly StreamEdit[], rules: Rul
 
 /** Numbers and contents of the segments that a change makes. */
 class Minted {
-  readonly changes: Change[] = [];
+  readonly changes: RecordChange[] = [];
   readonly #ids: readonly number[];
   wanted = 0;
 

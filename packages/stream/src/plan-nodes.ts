@@ -8,7 +8,7 @@ import type { Outcome, Rules } from "@stamp/base";
 import { ok, refused } from "@stamp/base";
 import { nodeKey } from "./codec.ts";
 import type { NodeDuty, NodeRecord } from "./records.ts";
-import type { Plan } from "./state/changes.ts";
+import type { TransactionPlan } from "./state/changes.ts";
 import type { StreamState } from "./state.ts";
 
 /** Number of starts of a node that the stream manager may have missed before it asks the node. */
@@ -52,7 +52,7 @@ export function isDoubtful(
  * one. `asked`: the node itself gave this answer to a question, which was asked when this incarnation was recorded. If it still is, the
  * answer holds although it is lower: the process that answers has the lock of its disk, so no later one has started.
  */
-export function planNode(state: StreamState, reported: Omit<NodeRecord, "duty">, asked?: number): Outcome<Plan> {
+export function planNode(state: StreamState, reported: Omit<NodeRecord, "duty">, asked?: number): Outcome<TransactionPlan> {
   const known = state.node(reported.nodeId);
   const forgotten = known?.duty === "decommissioned" && known.diskId !== reported.diskId;
   const record: NodeRecord = known?.duty === undefined || forgotten ? reported : { ...reported, duty: known.duty };
@@ -74,7 +74,7 @@ export function planNode(state: StreamState, reported: Omit<NodeRecord, "duty">,
 }
 
 /** decommissioned: only a node that was to be emptied and is. */
-export function planNodeDuty(state: StreamState, nodeId: string, duty: NodeDuty): Outcome<Plan> {
+export function planNodeDuty(state: StreamState, nodeId: string, duty: NodeDuty): Outcome<TransactionPlan> {
   const record = state.node(nodeId);
   if (record === undefined) return refused("notFound", "badRequest", `there is no extent node ${nodeId}`);
   const current = record.duty ?? "serving";

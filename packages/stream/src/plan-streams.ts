@@ -7,7 +7,7 @@ import { ok, refused } from "@stamp/base";
 import { streamKey } from "./codec.ts";
 import type { ExtentRecord, SegmentReference, StreamRecord } from "./records.ts";
 import { segmentExtentsMax, segmentsPerStreamMax } from "./records.ts";
-import type { Change, Plan } from "./state/changes.ts";
+import type { RecordChange, TransactionPlan } from "./state/changes.ts";
 import type { StreamState } from "./state.ts";
 
 /** At most so many extents and segments are dropped in one transaction: it stays under 100 keys. */
@@ -41,9 +41,9 @@ export function checkNew(name: string, epoch: OwnerEpoch): Outcome<void> {
 }
 
 /** Changes nothing: proves at the store that the term and the records that an answer is made of still hold. */
-export const planConfirm = (...names: readonly string[]): Plan => ({ changes: [], reads: names.map(streamKey) });
+export const planConfirm = (...names: readonly string[]): TransactionPlan => ({ changes: [], reads: names.map(streamKey) });
 
-export function planCreateStream(state: StreamState, name: string, epoch: OwnerEpoch): Outcome<Plan> {
+export function planCreateStream(state: StreamState, name: string, epoch: OwnerEpoch): Outcome<TransactionPlan> {
   const named = checkNew(name, epoch);
   if (!named.ok) return named;
   const existing = state.stream(name);
@@ -55,7 +55,13 @@ export function planCreateStream(state: StreamState, name: string, epoch: OwnerE
 }
 
 /** Records the epoch, always by a write, and in the same transaction takes the last extent out of the hands of every lower owner. */
-export function planOpenStream(state: StreamState, name: string, epoch: OwnerEpoch, create: boolean, rules: Rules): Outcome<Plan> {
+export function planOpenStream(
+  state: StreamState,
+  name: string,
+  epoch: OwnerEpoch,
+  create: boolean,
+  rules: Rules,
+): Outcome<TransactionPlan> {
   const record = state.stream(name);
   if (record === undefined) {
     return create ? planCreateStream(state, name, epoch) : refused("notFound", "streamNotFound", `there is no stream ${name}`);
@@ -64,7 +70,7 @@ export function planOpenStream(state: StreamState, name: string, epoch: OwnerEpo
     const owner = checkOwner(record, epoch, rules);
     if (!owner.ok) return owner;
   }
-  const changes: Change[] = [{ kind: "stream", record: { ...record, ownerEpoch: epoch } }];
+  const changes: RecordChange[] = [{ kind: "stream", record: { ...record, ownerEpoch: epoch } }];
   const last = lastExtent(state, name);
   if (last?.phase === "open") changes.push({ kind: "extent", record: { ...last, phase: "sealing" } });
   return ok({ changes, reads: [] });
@@ -77,8 +83,8 @@ export function planOpenStreams(
   epoch: OwnerEpoch,
   create: boolean,
   rules: Rules,
-): Outcome<Plan> {
-  const changes: Change[] = [];
+): Outcome<TransactionPlan> {
+  const changes: RecordChange[] = [];
   const reads: string[] = [];
   for (const name of names) {
     const plan = planOpenStream(state, name, epoch, create, rules);
@@ -95,7 +101,7 @@ export function lastExtent(state: StreamState, name: string): ExtentRecord | und
 }
 
 /** The stream's record with one more extent; a full tail becomes a segment with the number `segmentId`. */
-export function withExtent(record: StreamRecord, id: ExtentId, segmentId: number | undefined): Outcome<Change[]> {
+export function withExtent(record: StreamRecord, id: ExtentId, segmentId: number | undefined): Outcome<RecordChange[]> {
   if (record.tail.length < segmentExtentsMax) return ok([{ kind: "stream", record: { ...record, tail: [...record.tail, id] } }]);
   if (record.segments.length >= segmentsPerStreamMax) {
     return refused("resourceExhausted", "noPlacement", `stream ${record.name} has ${segmentsPerStreamMax} full segments: truncate it`);
@@ -109,7 +115,13 @@ export function withExtent(record: StreamRecord, id: ExtentId, segmentId: number
 }
 
 /** Drops the extents before `before` from the front of the list. What no list holds then is garbage (`planDropUnreferenced`). */
-export function planTruncate(state: StreamState, name: string, epoch: OwnerEpoch, before: ExtentId, rules: Rules): Outcome<Plan> {
+export function planTruncate(
+  state: StreamState,
+  name: string,
+  epoch: OwnerEpoch,
+  before: ExtentId,
+  rules: Rules,
+): Outcome<TransactionPlan> {
   const owned = ownedStream(state, name, epoch, rules);
   if (!owned.ok) return owned;
   const keepFrom = state.list(name).indexOf(before);
@@ -118,7 +130,7 @@ export function planTruncate(state: StreamState, name: string, epoch: OwnerEpoch
   return ok({ changes: [{ kind: "stream", record: withoutFront(owned.value, keepFrom) }], reads: [] });
 }
 
-export function planDeleteStream(state: StreamState, name: string, epoch: OwnerEpoch, rules: Rules): Outcome<Plan> {
+export function planDeleteStream(state: StreamState, name: string, epoch: OwnerEpoch, rules: Rules): Outcome<TransactionPlan> {
   if (state.stream(name) === undefined) return ok(planConfirm(name));
   const owned = ownedStream(state, name, epoch, rules);
   return owned.ok ? ok({ changes: [{ kind: "removeStream", name }], reads: [] }) : owned;
@@ -133,8 +145,8 @@ export function planDropUnreferenced(
   extents: readonly ExtentId[],
   segments: readonly number[],
   wallMs: number | undefined,
-): Outcome<Plan> {
-  const changes: Change[] = [];
+): Outcome<TransactionPlan> {
+  const changes: RecordChange[] = [];
   for (const id of extents) {
     const extent = state.extent(id);
     if (extent === undefined || !state.unreferenced().has(id)) continue;

@@ -16,11 +16,11 @@ import {
   extentOfKey,
   isRemoval,
   keysOf,
-  type Plan,
   type PlannedTransaction,
   type Removal,
   removalOf,
   type StoredEntry,
+  type TransactionPlan,
 } from "./state/changes.ts";
 import { CompactRecords } from "./state/compact-records.ts";
 
@@ -298,7 +298,7 @@ export class StreamState {
     return (id === undefined ? this.#versions.get(key) : this.#extentVersions.get(id)) ?? 0;
   }
 
-  transaction(plan: Plan, checksum: Checksum): PlannedTransaction {
+  transaction(plan: TransactionPlan, checksum: Checksum): PlannedTransaction {
     const keys = new Set(keysOf(plan));
     return {
       conditions: [...keys].map((key) => ({ key, version: this.versionOf(key) })),
@@ -309,7 +309,7 @@ export class StreamState {
   }
 
   /** The plan was committed under this version. */
-  apply(plan: Plan, version: number): void {
+  apply(plan: TransactionPlan, version: number): void {
     // A segment before the stream that refers to it; a list that gets an extent before the one that loses it.
     for (const change of plan.changes) if (!isRemoval(change) && change.kind !== "stream") this.#put(change, version);
     for (const change of plan.changes) if (change.kind === "stream") this.#put(change, version);

@@ -9,7 +9,7 @@ import type { Collector } from "./collector/collector.ts";
 import type { Executor } from "./operations/execute.ts";
 import { answeredTo, askedBy } from "./operations/front-end-view.ts";
 import { incarnationsHere } from "./operations/incarnations.ts";
-import type { Held, Holdings, Serving } from "./ranges/holdings.ts";
+import type { HeldRange, Holdings, Serving } from "./ranges/holdings.ts";
 import { findSplitKey } from "./ranges/split-key.ts";
 import type { VouchedCommands } from "./ranges/vouched-commands.ts";
 import { queuesHere } from "./removal/queues-here.ts";
@@ -233,7 +233,7 @@ function placesOf(result: OperationResult): readonly Place[] {
   return result.case === "copyParts" ? result.value.parts.flatMap((part) => part.blocks.flatMap((block) => block.places)) : [];
 }
 
-function infoOf(held: Held) {
+function infoOf(held: HeldRange) {
   const facts = held.engine?.facts;
   return {
     rangeId: held.range.rangeId,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, extentId, extentVersion, type Outcome, ok, ownerEpoch, refused, unwrap } from "@stamp/base";
 import { silentLogger } from "@stamp/ports";
-import type { ExtentRecord, FragmentPlace, Plan, StreamState } from "@stamp/stream";
+import type { ExtentRecord, FragmentPlace, StreamState, TransactionPlan } from "@stamp/stream";
 import { FragmentAdoption } from "./coding/fragment-adoption.ts";
 import { Garbage } from "./garbage.ts";
 import { SentDeletions } from "./sent-deletions.ts";
@@ -36,7 +36,7 @@ function collecting(record: ExtentRecord, told: (nodeId: string) => Promise<bool
       looseSegments: () => new Set(),
     },
     ledger: {
-      commit: async (plan: (current: StreamState) => Outcome<Plan>) => {
+      commit: async (plan: (current: StreamState) => Outcome<TransactionPlan>) => {
         for (const change of unwrap(plan(term.state as never)).changes) if (change.kind === "extent") state.record = change.record;
         return ok();
       },
@@ -153,7 +153,7 @@ test("adopt fragments: one whose deletion was sent and not answered is not taken
       nodes: { settling: false, reachable: () => true, address: (nodeId: string) => nodeId },
       state: { extent: () => state.record, nodes: () => six },
       ledger: {
-        commit: async (plan: (current: StreamState) => Outcome<Plan>) => {
+        commit: async (plan: (current: StreamState) => Outcome<TransactionPlan>) => {
           for (const change of unwrap(plan(term.state as never)).changes) if (change.kind === "extent") state.record = change.record;
           return ok();
         },

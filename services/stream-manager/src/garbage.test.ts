@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRules, extentId, extentVersion, type Outcome, ok, ownerEpoch, type RuleName, unwrap } from "@stamp/base";
-import type { ExtentRecord, Plan, ReplicaPlace, StreamState } from "@stamp/stream";
+import type { ExtentRecord, ReplicaPlace, StreamState, TransactionPlan } from "@stamp/stream";
 import { Garbage } from "./garbage.ts";
 import type { Cluster } from "./testing/cluster.ts";
 import { clusterOf, code, contentOf, filesOf, infoOf, isCoded, type Sealed, sealed } from "./testing/coding-harness.ts";
@@ -102,7 +102,7 @@ test("garbage: a deletion that is answered late ends no later removal of the sam
       looseSegments: () => new Set(),
     },
     ledger: {
-      commit: async (plan: (state: StreamState) => Outcome<Plan>) => {
+      commit: async (plan: (state: StreamState) => Outcome<TransactionPlan>) => {
         const planned = unwrap(plan(term.state as never));
         for (const change of planned.changes) if (change.kind === "extent") state.current = change.record;
         commits += 1;

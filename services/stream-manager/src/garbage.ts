@@ -11,7 +11,7 @@
  */
 import type { ExtentId, Outcome } from "@stamp/base";
 import { ok } from "@stamp/base";
-import type { ExtentRecord, FragmentPlace, Plan, ReplicaPlace, StreamState } from "@stamp/stream";
+import type { ExtentRecord, FragmentPlace, ReplicaPlace, StreamState, TransactionPlan } from "@stamp/stream";
 import {
   dropsPerTransactionMax,
   planDropUnreferenced,
@@ -222,7 +222,7 @@ interface Seen<K> {
   set(key: K, sinceMs: number): unknown;
 }
 
-const nothing: Outcome<Plan> = ok({ changes: [], reads: [] });
+const nothing: Outcome<TransactionPlan> = ok({ changes: [], reads: [] });
 
 const replicaKey = ({ nodeId, diskId }: ReplicaPlace): string => `${nodeId} ${diskId}`;
 const fragmentKey = ({ nodeId, diskId, version }: FragmentPlace): string => `${nodeId} ${diskId} fragment ${version}`;

@@ -5,7 +5,7 @@
 import { BlobClient, type BlobResult } from "@stamp/drills";
 import { SignedClient } from "../signed-client.ts";
 
-export interface Asked {
+export interface TurnsAnswer {
   readonly status: number;
 }
 
@@ -17,13 +17,13 @@ export interface Input {
   readonly ready?: (attempt: number) => Promise<unknown>;
   /** Once. */
   readonly prepare?: () => Promise<void>;
-  readonly ask: (attempt: number) => Promise<Asked>;
+  readonly ask: (attempt: number) => Promise<TurnsAnswer>;
 }
 
 const container = "turns";
 const connectionsMax = 32;
 
-export async function many(count: number, each: (at: number) => Promise<Asked>): Promise<void> {
+export async function many(count: number, each: (at: number) => Promise<TurnsAnswer>): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {
     for (let at = next++; at < count; at = next++) {
@@ -86,7 +86,7 @@ export class Inputs {
     target: string,
     headers: Readonly<Record<string, string>> = {},
     body?: Uint8Array,
-  ): Promise<Asked & { readonly result: BlobResult }> {
+  ): Promise<TurnsAnswer & { readonly result: BlobResult }> {
     const result = await this.#blob.call(method, target, headers, body);
     return { status: result.kind === "answer" ? result.status : 0, result };
   }
@@ -152,7 +152,7 @@ export class Inputs {
     ];
   }
 
-  #copy(from: string, to: string): Promise<Asked> {
+  #copy(from: string, to: string): Promise<TurnsAnswer> {
     const source = new URL(this.#table.path, `http://${this.#table.host}:${this.#blobPort}`).href;
     return this.#call("PUT", `/${container}/${to}`, { "x-ms-copy-source": `${source}/${container}/${from}` });
   }
@@ -414,7 +414,7 @@ export class Inputs {
   }
 
   #queues(): readonly Input[] {
-    const put = (text: string): Promise<Asked> =>
+    const put = (text: string): Promise<TurnsAnswer> =>
       this.#queue.call(
         "POST",
         "/turns/messages",

@@ -5,7 +5,7 @@
 import type { Outcome } from "@stamp/base";
 import { BlobClient, type DrillTarget } from "@stamp/drills";
 import { fromWire } from "@stamp/wire";
-import { type Asked, type Input, many } from "./inputs.ts";
+import { type Input, many, type TurnsAnswer } from "./inputs.ts";
 
 const container = "crowded";
 const timeoutMs = 120_000;
@@ -19,7 +19,7 @@ type Inspector = DrillTarget["inspector"];
 type Manager = Awaited<ReturnType<Inspector["partitionManager"]>>;
 
 /** A refusal of the stamp counts as one of a front-end: it is asked again. */
-const statusOf = (outcome: Outcome<unknown>): Asked => ({ status: outcome.ok ? 200 : 503 });
+const statusOf = (outcome: Outcome<unknown>): TurnsAnswer => ({ status: outcome.ok ? 200 : 503 });
 
 export class RangeInputs {
   readonly #target: DrillTarget;
@@ -70,13 +70,13 @@ export class RangeInputs {
     await many(this.#blobs, (at) => this.#put(at));
   }
 
-  #put(at: number): Promise<Asked> {
+  #put(at: number): Promise<TurnsAnswer> {
     const headers = { "x-ms-blob-type": "BlockBlob", "x-ms-meta-about": "x".repeat(100) };
     return this.#call("PUT", `/${container}/folder-${at % folders}/blob-${at}`, headers, Buffer.alloc(100, at));
   }
 
   /** Until the rows of the container are deleted, in all ranges. */
-  async #collect(): Promise<Asked> {
+  async #collect(): Promise<TurnsAnswer> {
     let rows = 0;
     for (let looks = 0; looks < collectionsMax && rows < this.#blobs; looks++) {
       const manager = await this.#inspector.partitionManager();
@@ -89,7 +89,7 @@ export class RangeInputs {
     return { status: rows < this.#blobs ? 504 : 200 };
   }
 
-  async #call(method: string, target: string, headers: Readonly<Record<string, string>> = {}, body?: Uint8Array): Promise<Asked> {
+  async #call(method: string, target: string, headers: Readonly<Record<string, string>> = {}, body?: Uint8Array): Promise<TurnsAnswer> {
     const result = await this.#blob.call(method, target, headers, body);
     return { status: result.kind === "answer" ? result.status : 0 };
   }

@@ -3,7 +3,7 @@
  * and how long until nothing is wrong any more. In the end every blob is read back.
  */
 import { dirname } from "node:path";
-import { type Act, BlobClient, copyOfAllMetadata, type DrillTarget, type Told, untilReady } from "@stamp/drills";
+import { type Act, type ActOutcome, BlobClient, copyOfAllMetadata, type DrillTarget, untilReady } from "@stamp/drills";
 import { type ExtentInfo, ExtentState } from "@stamp/wire";
 import { fsckRunning } from "../fsck/fsck-command.ts";
 
@@ -74,7 +74,7 @@ async function hurtReplica(scene: Scene, ...acts: readonly ((path: string) => Ac
 async function heldDown(
   { target }: Scene,
   node: string,
-  work: (hand: (act: Act) => Promise<Told>) => Promise<readonly string[]>,
+  work: (hand: (act: Act) => Promise<ActOutcome>) => Promise<readonly string[]>,
 ): Promise<readonly string[]> {
   await target.ask({ do: "hold", name: node });
   try {

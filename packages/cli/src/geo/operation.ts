@@ -17,7 +17,7 @@ const pollMs = 500;
 /** The command gives up watching when no location service has answered for so long. */
 const silentMaxMs = 120_000;
 
-export interface Wanted {
+export interface WantedOperation {
   readonly account: string;
   /** The operation in words, e.g. "failover of account acme". */
   readonly what: string;
@@ -38,7 +38,7 @@ export interface Wanted {
  */
 export async function operate(
   command: Command,
-  { account, what, begin, reached, withQueues, endsWhenReached, otherwise = "" }: Wanted,
+  { account, what, begin, reached, withQueues, endsWhenReached, otherwise = "" }: WantedOperation,
 ): Promise<LocatedAccount> {
   return onLocation(command, async (transport, { at }) => {
     const client = locationAt(transport, at);

@@ -5,11 +5,11 @@
 import assert from "node:assert/strict";
 import { it, test } from "node:test";
 import { alertName } from "./guide.ts";
-import type { Kind } from "./kinds/kind.ts";
+import type { FindingKind } from "./kinds/kind.ts";
 import { type Code, kinds } from "./kinds/kinds.ts";
 import { noPromtool, ruleFolder, testRules } from "./testing/promtool.ts";
 
-const absents = Object.entries<Kind>(kinds).flatMap(([code, { alert }]) =>
+const absents = Object.entries<FindingKind>(kinds).flatMap(([code, { alert }]) =>
   alert?.expr.includes("absent(") === true ? [{ code: code as Code, alert }] : [],
 );
 /** Seconds between two values of a series here. */

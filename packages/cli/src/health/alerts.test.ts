@@ -6,14 +6,14 @@
 import assert from "node:assert/strict";
 import { describe, it, test } from "node:test";
 import { alertName } from "./guide.ts";
-import type { Kind } from "./kinds/kind.ts";
+import type { FindingKind } from "./kinds/kind.ts";
 import { type Code, kinds } from "./kinds/kinds.ts";
 import { alertCases, type Series } from "./testing/alert-cases.ts";
 import { registry } from "./testing/metric-registry.ts";
 import { selectorsOf } from "./testing/promql.ts";
 import { noPromtool, promtool, ruleFolder, testRules } from "./testing/promtool.ts";
 
-const alerts = Object.entries<Kind>(kinds).flatMap(([code, kind]) =>
+const alerts = Object.entries<FindingKind>(kinds).flatMap(([code, kind]) =>
   kind.alert === undefined ? [] : [{ ...kind, code: code as Code, alert: kind.alert }],
 );
 
@@ -67,7 +67,7 @@ describe("rules for alerts", () => {
 
 /** Returns what `promtool test rules` has to find of an alert after 70 minutes. */
 function expected(code: Code, fires: boolean): object {
-  const { severity, means, help, alert }: Kind = kinds[code];
+  const { severity, means, help, alert }: FindingKind = kinds[code];
   const labels = alertCases[code]?.labels ?? {};
   const action = (alert?.help ?? help).replaceAll("SUBJECT", labels.name ?? "");
   const told = { exp_labels: { severity, ...labels }, exp_annotations: { summary: means, action } };

@@ -69,7 +69,7 @@ export interface AskerFacts {
 }
 
 /** Words for commands that help: where the stamp is, and how it was started. */
-export interface Place {
+export interface CommandPlace {
   /** Data folder of this host; `inContainers` for containers; empty if commands need not, or cannot, name one. */
   readonly dataDir: string;
   /** Name of this host in the topology; undefined without one. */
@@ -150,7 +150,7 @@ export interface StampFacts {
   /** Process of the supervisor; null while there is none. */
   readonly supervisorPid: number | null;
   readonly asker: AskerFacts;
-  readonly place: Place;
+  readonly place: CommandPlace;
   readonly cluster: Pick<ClusterStatus, "dataDir" | "endpoints" | "connectionString" | "lockService" | "problems">;
   readonly processes: readonly ProcessFacts[];
   /** Undefined if no stream manager that leads answered. */

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { clusterConfigSchema, planCluster } from "@stamp/cluster";
 import { topLevelWords } from "../top-level.ts";
 import { alertsPath, alertsText, guidePath, guideText, scrapePath, scrapeText } from "./guide.ts";
-import type { Kind } from "./kinds/kind.ts";
+import type { FindingKind } from "./kinds/kind.ts";
 import { kinds } from "./kinds/kinds.ts";
 
 const root = join(import.meta.dirname, "../../../..");
@@ -18,7 +18,7 @@ test("guide and alerts of health say what the list of kinds says (else: node pac
 });
 
 test("what helps with a finding names commands, settings and guides that exist", () => {
-  for (const [code, { help, means }] of Object.entries<Kind>(kinds)) {
+  for (const [code, { help, means }] of Object.entries<FindingKind>(kinds)) {
     assert.match(means, /^[A-Z`].*\.$/s, `${code}: a sentence`);
     for (const [, word = ""] of help.matchAll(/\.\/stamp (\w+)/g))
       assert.ok((topLevelWords as readonly string[]).includes(word), `${code}: ./stamp ${word}`);

@@ -3,7 +3,7 @@
  * compares them.
  */
 
-import type { Kind } from "./kinds/kind.ts";
+import type { FindingKind } from "./kinds/kind.ts";
 import { areas, kinds } from "./kinds/kinds.ts";
 
 export const guidePath = "docs/guides/health.md";
@@ -61,7 +61,7 @@ it as \`action\`.
 
 const cell = (text: string): string => text.replaceAll("|", "\\|");
 
-function row([code, kind]: readonly [string, Kind]): string {
+function row([code, kind]: readonly [string, FindingKind]): string {
   const stops = kind.stops === true ? ", stops requests" : "";
   return `| \`${code}\` | ${kind.severity}${stops} | ${cell(kind.means)} |`;
 }
@@ -107,7 +107,7 @@ export const alertName = (code: string): string =>
 const quoted = (text: string): string => (text.includes('"') ? `'${text.replaceAll("'", "''")}'` : JSON.stringify(text));
 
 export function alertsText(): string {
-  const rules = Object.entries<Kind>(kinds).flatMap(([code, { alert, severity, means, help }]) =>
+  const rules = Object.entries<FindingKind>(kinds).flatMap(([code, { alert, severity, means, help }]) =>
     alert === undefined
       ? []
       : [

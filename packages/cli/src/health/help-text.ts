@@ -5,7 +5,7 @@
 import { inContainers } from "@stamp/cluster";
 import { word } from "../print.ts";
 import { topLevelWords } from "../top-level.ts";
-import type { Place } from "./facts.ts";
+import type { CommandPlace } from "./facts.ts";
 
 /** A command in a text: until a mark, two spaces or the end. What follows it in a sentence needs a mark before it (say.test.ts). */
 const ending = /((?:[^\s;,&()→`|<.:]|[.:](?=\S)|[^\S\n](?!\s))*[^\s;,&()→`|<.:])/;
@@ -31,7 +31,7 @@ export const kubectl = "kubectl";
 export const startAgain = (name: string): string => `start it: docker compose up -d ${name}`;
 
 /** Writes what helps with a finding: DATA is the data folder, also of another host. `host`: where it is to be carried out; undefined for here. */
-export function helpAt(help: string, place: Place, host?: string): string {
+export function helpAt(help: string, place: CommandPlace, host?: string): string {
   const { dataDir, hostDirs } = place;
   if (dataDir === inContainers) return commandsAt(help, place).replaceAll("DATA", "/data");
   const folder = (host === undefined ? undefined : hostDirs[host]) ?? dataDir ?? "";
@@ -40,7 +40,7 @@ export function helpAt(help: string, place: Place, host?: string): string {
 }
 
 /** Writes the commands in a text, and leaves those as they are that say their place. Written again, the text stays the same. */
-export function commandsAt(text: string, place: Place): string {
+export function commandsAt(text: string, place: CommandPlace): string {
   if (place.dataDir === inContainers) return place.compose === kubectl ? inPods(text, place) : inCompose(text, place);
   const data = place.dataDir === "" ? "" : ` --data ${word(place.dataDir)}`;
   return text.replaceAll(ourCommand, (command, words: string) => {
@@ -53,7 +53,7 @@ export function commandsAt(text: string, place: Place): string {
 const within = (words: string, run: string, command: string): string =>
   supervised.test(words) || ofNoStamp.test(words) ? command : `${run} stamp ${words.replace(/ --data DATA$/, "")}`;
 
-function inCompose(text: string, { compose, container, services, location }: Place): string {
+function inCompose(text: string, { compose, container, services, location }: CommandPlace): string {
   return text
     .replaceAll(logOf, "docker compose logs --tail 50 $1")
     .replaceAll("in DATA/logs", "in what docker compose logs prints")
@@ -72,7 +72,7 @@ function inCompose(text: string, { compose, container, services, location }: Pla
 }
 
 /** Pods have no compose file: the cluster starts them again, and the chart says how many there are. */
-function inPods(help: string, { container, services }: Place): string {
+function inPods(help: string, { container, services }: CommandPlace): string {
   const podOf = (name: string): string => (services[name] ?? name).split(".")[0] ?? name;
   const own = podOf(container);
   return help

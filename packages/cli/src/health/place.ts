@@ -5,11 +5,11 @@ import { type ClusterConfig, type ClusterStatus, composeCluster, homeFolder, inC
 import type { Command } from "commander";
 import { configOf, root } from "../context.ts";
 import { word } from "../print.ts";
-import type { Place } from "./facts.ts";
+import type { CommandPlace } from "./facts.ts";
 import { commandsAt, kubectl, ourName } from "./help-text.ts";
 
 /** Returns where a stamp is that this command asks. */
-export function placeOf(config: ClusterConfig, { dataDir, processes }: Pick<ClusterStatus, "dataDir" | "processes">): Place {
+export function placeOf(config: ClusterConfig, { dataDir, processes }: Pick<ClusterStatus, "dataDir" | "processes">): CommandPlace {
   const { env } = process;
   const compose = env.STAMP_COMPOSE ?? (env.KUBERNETES_SERVICE_HOST === undefined ? "docker compose" : kubectl);
   // A command in a pod has the pod's name, but not what its first process exported.
@@ -38,7 +38,7 @@ interface Asked {
 
 /** Returns what writes the commands in words of this command. A configuration that can't be read names no place. */
 export function adviceOf(command: Command): (text: string) => string {
-  const place = (): Place => {
+  const place = (): CommandPlace => {
     const asked = command.opts<Asked>();
     const config = configOf(command, { withoutRecord: true });
     const composed = composeCluster();
@@ -49,7 +49,7 @@ export function adviceOf(command: Command): (text: string) => string {
       !isPackage(root) && asked.data === undefined && asked.config === undefined && config.dataDir === join(homeFolder, ".stamp");
     return isDefault && composed === undefined ? { ...there, dataDir: "" } : there;
   };
-  let known: Place | undefined;
+  let known: CommandPlace | undefined;
   return (text) => {
     if (!text.includes(`${ourName} `) && !text.includes("docker compose")) return text;
     try {
@@ -62,7 +62,7 @@ export function adviceOf(command: Command): (text: string) => string {
 }
 
 /** Stamps of a location are elsewhere: only what asks the location service is written. */
-function placeOfLocation(there: Place, { data, at, secretFile }: Asked): Place {
+function placeOfLocation(there: CommandPlace, { data, at, secretFile }: Asked): CommandPlace {
   const { STAMP_NAME, STAMP_COMPOSE } = process.env;
   const options = [
     ...(data === undefined ? [] : ["--data", word(data)]),

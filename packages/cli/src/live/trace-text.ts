@@ -1,7 +1,7 @@
 /** One request of `stamp trace` for a person, and the values of its options. Pure. */
 import type { EndedRequest } from "@stamp/wire";
 import { printable } from "../logs/log-entry.ts";
-import { type Kind, kindOf } from "../values.ts";
+import { kindOf, type ValueKind } from "../values.ts";
 
 /** Bounds of a status: `404`, `4xx` or `400-499`. Undefined for other texts. */
 export function statusesOf(text: string): { readonly statusMin: number; readonly statusMax: number } | undefined {
@@ -12,7 +12,7 @@ export function statusesOf(text: string): { readonly statusMin: number; readonly
   return first !== undefined && bounds.statusMin <= bounds.statusMax ? bounds : undefined;
 }
 
-export const statusKind: Kind = kindOf("4xx", (text) =>
+export const statusKind: ValueKind = kindOf("4xx", (text) =>
   statusesOf(text) === undefined ? "a status (404), a class (4xx) or bounds (400-499)" : undefined,
 );
 

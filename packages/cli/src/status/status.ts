@@ -13,7 +13,7 @@ import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, orphansRun, withConfig } from "../context.ts";
 import { isDown } from "../health/certain.ts";
 import { counted } from "../health/counted.ts";
-import type { Place, ProcessFacts, StampFacts } from "../health/facts.ts";
+import type { CommandPlace, ProcessFacts, StampFacts } from "../health/facts.ts";
 import { type Health, healthOf } from "../health/findings.ts";
 import { gather } from "../health/gather.ts";
 import { commandsAt, startAgain } from "../health/help-text.ts";
@@ -64,7 +64,7 @@ async function shownStamp(config: ClusterConfig): Promise<ShownStamp> {
 const silentStates = { gone: "not listening", refused: "unknown: refuses our secret", late: "unknown: no answer" };
 
 /** State of a process that is down: the supervisor's word, or, where none has seen the process end, `down` and how a container is started. */
-function downState({ name, state, absence }: ProcessFacts, place: Place): string {
+function downState({ name, state, absence }: ProcessFacts, place: CommandPlace): string {
   if (absence !== "gone" || state !== "not answering") return state;
   return place.dataDir === inContainers ? `down; ${commandsAt(startAgain(name), place)}` : "down";
 }

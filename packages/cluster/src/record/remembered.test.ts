@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { release } from "@stamp/base";
 import { makeMasterKeyFile } from "@stamp/ports-node";
 import { type ClusterConfig, configKeys, loadConfig } from "../config.ts";
-import type { Plan } from "../plan.ts";
+import type { ClusterPlan } from "../plan.ts";
 import { planCluster } from "../plan-cluster.ts";
 import { ConfigError, StartError } from "../start-error.ts";
 import { clusterRecordPath, readClusterRecord, writeClusterRecord } from "./cluster-record.ts";
@@ -172,8 +172,10 @@ test("plan, nodes were decommissioned: their names are passed over, as many as a
 
 test("plan, nodes come and go: every other process keeps its ports, a new one gets the lowest that nobody has", (t) => {
   const { load } = bench(t);
-  const portsOf = ({ processes }: Plan): Map<string, string> => new Map(processes.map(({ name, grpc, http }) => [name, `${grpc} ${http}`]));
-  const slotsOf = ({ processes }: Plan): Record<string, number> => Object.fromEntries(processes.map(({ name, slot }) => [name, slot]));
+  const portsOf = ({ processes }: ClusterPlan): Map<string, string> =>
+    new Map(processes.map(({ name, grpc, http }) => [name, `${grpc} ${http}`]));
+  const slotsOf = ({ processes }: ClusterPlan): Record<string, number> =>
+    Object.fromEntries(processes.map(({ name, slot }) => [name, slot]));
   const first = planCluster(load({ extentNodes: 3 }));
   const before = portsOf(first);
   const more = planCluster(load({ extentNodes: 5 }), { retired: [], slots: slotsOf(first) });

@@ -5,7 +5,7 @@
 import { ConfigError, type GrpcTransport, inWords, untilRoundMs } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
 import { type ClusterConfig, clusterConfigSchema } from "../config.ts";
-import type { Plan, PlannedProcess } from "../plan.ts";
+import type { ClusterPlan, PlannedProcess } from "../plan.ts";
 import { planCluster } from "../plan-cluster.ts";
 import { type TakenPort, takenPorts } from "../ports/ports-in-use.ts";
 import { type ClusterRecord, clusterRecordPath, readClusterRecord, writeClusterRecord } from "../record/cluster-record.ts";
@@ -49,7 +49,7 @@ const leftOversGoneMs = 10_000;
 
 export class Supervisor {
   readonly config: ClusterConfig;
-  readonly plan: Plan;
+  readonly plan: ClusterPlan;
   readonly folder: DataFolder;
   readonly #options: SupervisorOptions;
   readonly #masterKeyFile: string | undefined;

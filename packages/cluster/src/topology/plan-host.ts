@@ -11,11 +11,11 @@
 import { join } from "node:path";
 import type { ClusterConfig } from "../config.ts";
 import {
+  type ClusterPlan,
   connectionStringOf,
   endpointsOf,
   hostOf,
   type LockServiceAddress,
-  type Plan,
   type PlannedPorts,
   type PlannedProcess,
   portsPerFrontEnd,
@@ -28,7 +28,7 @@ import { type NamedProcess, processesOf, type Topology, type TopologyHost } from
 const grpcPorts = 1_000;
 const httpPorts = 2_000;
 
-export function planHost(config: ClusterConfig, topology: Topology, known?: Pick<ClusterRecord, "retired">): Plan {
+export function planHost(config: ClusterConfig, topology: Topology, known?: Pick<ClusterRecord, "retired">): ClusterPlan {
   const all = Object.entries(topology.hosts);
   const addressOf = (host: TopologyHost, port: number): string => `${hostOf(host.address)}:${config.portBase + port}`;
   const lockServices = all.flatMap(([, host]) =>
@@ -64,7 +64,7 @@ export function planHost(config: ClusterConfig, topology: Topology, known?: Pick
     processes,
     elsewhere,
     lockService,
-    endpoints: endpoints[0] as Plan["endpoints"],
+    endpoints: endpoints[0] as ClusterPlan["endpoints"],
     connectionString: connectionStrings[0] as string,
     connectionStrings,
     httpPorts: ports.http,

@@ -20,7 +20,7 @@ import {
 import type { Address, Client, Transport } from "@stamp/ports";
 import { type Credential, credentialOf, GrpcTransport } from "@stamp/ports-node";
 import { Status } from "@stamp/wire";
-import type { Act, Told } from "../damage/hand.ts";
+import type { Act, ActOutcome } from "../damage/hand.ts";
 import { DrillError } from "../drill-error.ts";
 import type { DrillTarget } from "../target.ts";
 import { type ComposeOptions, DockerCompose, docker, type Environments } from "./docker-compose.ts";
@@ -142,12 +142,12 @@ class ComposeStage {
   }
 
   /** The volume of a container is seen by the container, and while that is down by another one of the same service. */
-  async hand(name: string, act: Act): Promise<Told> {
+  async hand(name: string, act: Act): Promise<ActOutcome> {
     const where = this.#held.has(name) ? ["run", "--rm", "--no-deps", "-T", name] : ["exec", "-T", name];
     const program = ["node", `${drillsFolder}/damage/hand.ts`, dataFolder, name];
     const output = await this.#compose.feed(JSON.stringify(act), ...where, ...program);
     // Docker may have said something before it.
-    return JSON.parse(output.trimEnd().split("\n").at(-1) ?? "") as Told;
+    return JSON.parse(output.trimEnd().split("\n").at(-1) ?? "") as ActOutcome;
   }
 
   /** Resident memory of the container's process, in MiB. */

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
-import { type Act, actOn, type Told } from "./hand.ts";
+import { type Act, type ActOutcome, actOn } from "./hand.ts";
 
 const root = mkdtempSync(join(tmpdir(), "stamp-hand-"));
 after(() => rmSync(root, { recursive: true, force: true }));
@@ -77,8 +77,8 @@ test("hand, as a program: takes an act on standard input and tells the same; a f
       child.stdin?.end(JSON.stringify(act));
     });
   const read = await run({ do: "read", path: "file" });
-  assert.deepEqual(JSON.parse(read.out) as Told, { said: [], content: "AP8K" });
+  assert.deepEqual(JSON.parse(read.out) as ActOutcome, { said: [], content: "AP8K" });
   assert.equal((await run({ do: "read", path: "none" })).code, 1);
-  const rebuilt = JSON.parse((await run({ do: "rebuild" })).out) as Told;
+  const rebuilt = JSON.parse((await run({ do: "rebuild" })).out) as ActOutcome;
   assert.match(rebuilt.said.join(), /^not rebuilt: the disk is empty/);
 });

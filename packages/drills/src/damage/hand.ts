@@ -50,7 +50,7 @@ export type Act =
   | { readonly do: "restore"; readonly copy: string };
 
 /** Lines for a person, and the file that the act names. */
-export interface Told {
+export interface ActOutcome {
   readonly said: readonly string[];
   readonly file?: { readonly path: string; readonly bytes: number };
   /** Content of the file that was read, in base64. */
@@ -58,7 +58,7 @@ export interface Told {
 }
 
 /** `name`: of the process. */
-export async function actOn(folder: string, name: string, act: Act): Promise<Told> {
+export async function actOn(folder: string, name: string, act: Act): Promise<ActOutcome> {
   const at = (path: string): string => join(folder, path);
   switch (act.do) {
     case "flip":
@@ -97,8 +97,8 @@ export async function actOn(folder: string, name: string, act: Act): Promise<Tol
   }
 }
 
-const silent: Told = { said: [] };
-const fileOf = (file: Told["file"]): Pick<Told, "file"> => (file === undefined ? {} : { file });
+const silent: ActOutcome = { said: [] };
+const fileOf = (file: ActOutcome["file"]): Pick<ActOutcome, "file"> => (file === undefined ? {} : { file });
 
 function flip(path: string, offset: number, length: number): void {
   const file = openSync(path, "r+");
@@ -123,7 +123,7 @@ function newestSegment(folder: string): string {
   return join(folder, newest as string);
 }
 
-async function atDisk(folder: string, name: string, act: Extract<Act, { do: "check" | "rebuild" }>): Promise<Told> {
+async function atDisk(folder: string, name: string, act: Extract<Act, { do: "check" | "rebuild" }>): Promise<ActOutcome> {
   const [{ checkDisk, rebuildDisk }, { nodeWorld }, { silentLogger }] = await Promise.all([
     import("@stamp/extent-node"),
     import("@stamp/ports-node"),
@@ -143,13 +143,13 @@ const copiesFolder = "files/metadata-copies";
 const storeFiles = (folder: string): string[] =>
   readdirSync(join(folder, storeFolder)).flatMap((name) => (/\.(log|ldb)$/.test(name) ? [join(storeFolder, name)] : []));
 
-function largest(folder: string, paths: readonly string[]): Told["file"] {
+function largest(folder: string, paths: readonly string[]): ActOutcome["file"] {
   const files = paths.map((path) => ({ path, bytes: statSync(join(folder, path)).size }));
   return files.sort((a, b) => b.bytes - a.bytes)[0];
 }
 
 /** The name of a copy is the number of its last transaction. */
-function newestCopy(folder: string): Told["file"] {
+function newestCopy(folder: string): ActOutcome["file"] {
   if (!existsSync(join(folder, copiesFolder))) return undefined;
   const names = readdirSync(join(folder, copiesFolder)).filter((name) => /^\d+\.snapshot$/.test(name));
   const [newest] = names.sort((a, b) => Number.parseInt(b, 10) - Number.parseInt(a, 10));

@@ -2,17 +2,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkHistory } from "../check.ts";
-import type { Operation } from "../history.ts";
+import type { RecordedOperation } from "../history.ts";
 import { type BatchCall, batchModel } from "./batch.ts";
 
-const at = (calledAt: number, returnedAt: number | undefined, call: BatchCall): Operation<BatchCall> => ({ call, calledAt, returnedAt });
+const at = (calledAt: number, returnedAt: number | undefined, call: BatchCall): RecordedOperation<BatchCall> => ({
+  call,
+  calledAt,
+  returnedAt,
+});
 const batch = (done: boolean | undefined, ...changes: [cell: number, from: number, to: number][]): BatchCall => ({
   kind: "batch",
   changes: changes.map(([cell, from, to]) => ({ cell, from, to })),
   done,
 });
 const read = (first: number, ...values: number[]): BatchCall => ({ kind: "read", first, values });
-const verdict = (...history: Operation<BatchCall>[]): string => checkHistory(batchModel(4), history).kind;
+const verdict = (...history: RecordedOperation<BatchCall>[]): string => checkHistory(batchModel(4), history).kind;
 
 test("batch model: a batch is seen whole, or not at all", () => {
   const write = at(0, 10, batch(true, [0, 0, 1], [2, 0, 1]));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Prng } from "@stamp/base";
-import type { Operation } from "../history.ts";
+import type { RecordedOperation } from "../history.ts";
 import type { BlobAnswer, BlobCall, BlobCondition as Condition } from "./blob.ts";
 import { checkBlob } from "./blob.ts";
 
@@ -10,10 +10,14 @@ const none: Condition = { kind: "none" };
 const ok = (etag: string, write?: number): BlobAnswer => ({ kind: "ok", etag, ...(write === undefined ? {} : { write }) });
 const put = (write: number, answer: BlobAnswer, condition: Condition = none): BlobCall => ({ kind: "put", write, condition, answer });
 const get = (answer: BlobAnswer): BlobCall => ({ kind: "get", answer });
-const at = (calledAt: number, returnedAt: number | undefined, call: BlobCall): Operation<BlobCall> => ({ call, calledAt, returnedAt });
+const at = (calledAt: number, returnedAt: number | undefined, call: BlobCall): RecordedOperation<BlobCall> => ({
+  call,
+  calledAt,
+  returnedAt,
+});
 const unknown: BlobAnswer = { kind: "unknown" };
-const accepted = (...history: Operation<BlobCall>[]): void => assert.deepEqual(checkBlob(history, true), { kind: "linearizable" });
-const refusedBy = (...history: Operation<BlobCall>[]): void => assert.equal(checkBlob(history, true).kind, "violation");
+const accepted = (...history: RecordedOperation<BlobCall>[]): void => assert.deepEqual(checkBlob(history, true), { kind: "linearizable" });
+const refusedBy = (...history: RecordedOperation<BlobCall>[]): void => assert.equal(checkBlob(history, true).kind, "violation");
 
 test("blob checker: a read sees the last write, or a concurrent one", () => {
   accepted(at(0, 1, put(1, ok("a"))), at(2, 3, get(ok("a", 1))));
@@ -61,7 +65,7 @@ test("blob checker: what was in a deleted container does not come back with its 
 });
 
 /** Runs operations on a real register at one moment inside each interval, so the history is right; `spoil` breaks one answer. */
-function randomHistory(seed: number, spoil: boolean): Operation<BlobCall>[] {
+function randomHistory(seed: number, spoil: boolean): RecordedOperation<BlobCall>[] {
   const prng = new Prng(seed);
   const plans = Array.from({ length: 40 }, (_, i) => {
     const calledAt = prng.below(1000);
@@ -76,7 +80,7 @@ function randomHistory(seed: number, spoil: boolean): Operation<BlobCall>[] {
   });
   let state: { write: number; etag: string } | undefined;
   let lastEtag = "none";
-  const history: Operation<BlobCall>[] = [];
+  const history: RecordedOperation<BlobCall>[] = [];
   for (const plan of plans.sort((a, b) => a.at - b.at)) {
     const lose = prng.chance(0.15);
     const answer = (given: BlobAnswer): BlobAnswer => (lose ? unknown : given);

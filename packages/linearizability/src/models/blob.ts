@@ -4,7 +4,7 @@
  * with its content. Deletes and creates of the container take part in the history of every name inside.
  */
 import { checkHistory } from "../check.ts";
-import type { Model, Operation } from "../history.ts";
+import type { Model, RecordedOperation } from "../history.ts";
 import { describeVerdict } from "../report.ts";
 import type { SearchBounds } from "../search.ts";
 
@@ -65,7 +65,11 @@ class ETags {
 }
 
 /** `history`: of one name, with the creates and deletes of its container. */
-export function checkBlob(history: readonly Operation<BlobCall>[], containerAtStart: boolean, bounds: SearchBounds = {}): BlobVerdict {
+export function checkBlob(
+  history: readonly RecordedOperation<BlobCall>[],
+  containerAtStart: boolean,
+  bounds: SearchBounds = {},
+): BlobVerdict {
   const etags = new ETags();
   for (const { call } of history) {
     if (call.answer.kind !== "ok" || call.answer.etag === undefined) continue;

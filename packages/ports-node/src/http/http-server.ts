@@ -56,7 +56,7 @@ export interface HttpListener {
 
 const contentLength = "content-length";
 
-export class HttpDoor {
+export class NodeHttpServer {
   readonly #handler: HttpHandler;
   readonly #limits: HttpLimits;
   readonly #logger: Logger;
@@ -445,5 +445,5 @@ function endRefused(socket: Duplex, { status, reason, headers, body }: LastAnswe
 }
 
 export function serveHttp(handler: HttpHandler, options: HttpServeOptions): Promise<HttpListener> {
-  return new HttpDoor(handler, options).listen(options.listen);
+  return new NodeHttpServer(handler, options).listen(options.listen);
 }

@@ -17,7 +17,7 @@ import { changed, type MemberChange } from "../members.ts";
 import type { Message } from "../messages.ts";
 import { acknowledgedIndex, type Match, verdictOf } from "../quorum.ts";
 import { type EntryBody, entryBytes, type MemberId } from "../types.ts";
-import { Leadership } from "./leadership.ts";
+import { LeaderState } from "./leadership.ts";
 import type { Progress } from "./progress.ts";
 import { sendAppends, sendHeartbeats } from "./replication.ts";
 
@@ -25,7 +25,7 @@ export function becomeLeader(core: Core): void {
   core.role = "leader";
   core.leader = core.id;
   core.elapsed = 0;
-  core.leadership = new Leadership(core.log.last.index + 1, core.limits.pendingReadsMax);
+  core.leadership = new LeaderState(core.log.last.index + 1, core.limits.pendingReadsMax);
   follow(core);
   appendOwn(core, { kind: "empty" });
   if (!core.full) appendOwn(core, { kind: "readmit", member: core.id, session: core.session });
@@ -41,7 +41,7 @@ export function appendOwn(core: Core, body: EntryBody): Position {
   return { index: entry.index, term: entry.term };
 }
 
-export const leading = (core: Core): Leadership => present(core.leadership, "the state of a leader");
+export const leading = (core: Core): LeaderState => present(core.leadership, "the state of a leader");
 
 /** Follows every member of the configurations that decide. */
 function follow(core: Core): void {
@@ -77,7 +77,7 @@ export function advanceCommit(core: Core): void {
   }
 }
 
-function commit(core: Core, leadership: Leadership, index: number): void {
+function commit(core: Core, leadership: LeaderState, index: number): void {
   const changing = core.log.membersIndex > core.commit;
   for (let at = Math.max(core.commit + 1, leadership.firstIndex); at <= index; at++) {
     leadership.uncommittedBytes -= entryBytes(present(core.log.entry(at), "a committed entry"));
@@ -110,7 +110,7 @@ export function tickLeader(core: Core): void {
   if (leadership.heartbeatElapsed >= heartbeatTicks) sendHeartbeats(core, leadership);
 }
 
-function hearsQuorum(core: Core, leadership: Leadership): boolean {
+function hearsQuorum(core: Core, leadership: LeaderState): boolean {
   const voiceOf = (id: MemberId) => {
     if (id === core.id) return { granted: true, full: core.full };
     const progress = leadership.progress.get(id);

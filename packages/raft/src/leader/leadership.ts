@@ -7,7 +7,7 @@ import { PendingReads } from "./reads.ts";
 /** Sessions of one member that a leader remembers to have readmitted. */
 const sessionsMax = 16;
 
-export class Leadership {
+export class LeaderState {
   readonly progress: Map<MemberId, Progress> = new Map();
   readonly reads: PendingReads;
   /** Index of the empty entry that began the term: from its commit on the leader knows what is committed. */

@@ -8,11 +8,11 @@
 import type { Core } from "../core.ts";
 import { acknowledgedIndex } from "../quorum.ts";
 import { entryBytes, type MemberId } from "../types.ts";
-import type { Leadership } from "./leadership.ts";
+import type { LeaderState } from "./leadership.ts";
 import type { Progress } from "./progress.ts";
 
 /** Sends each follower what its window lets through, and begins a round for the reads that wait. */
-export function flush(core: Core, leadership: Leadership): void {
+export function flush(core: Core, leadership: LeaderState): void {
   if (core.commit >= leadership.firstIndex && leadership.reads.begin(core.commit) !== undefined) {
     sendHeartbeats(core, leadership);
     confirmReads(core, leadership);
@@ -20,7 +20,7 @@ export function flush(core: Core, leadership: Leadership): void {
   sendAppends(core, leadership);
 }
 
-export function sendAppends(core: Core, leadership: Leadership): void {
+export function sendAppends(core: Core, leadership: LeaderState): void {
   for (const [to, progress] of leadership.progress) while (sendAppend(core, to, progress));
 }
 
@@ -50,7 +50,7 @@ function sendAppend(core: Core, to: MemberId, progress: Progress): boolean {
 }
 
 /** Sends a heartbeat of the newest round to every follower. */
-export function sendHeartbeats(core: Core, leadership: Leadership): void {
+export function sendHeartbeats(core: Core, leadership: LeaderState): void {
   leadership.heartbeatElapsed = 0;
   const commitTerm = core.log.termAt(core.commit) ?? 0;
   for (const to of leadership.progress.keys()) {
@@ -59,7 +59,7 @@ export function sendHeartbeats(core: Core, leadership: Leadership): void {
 }
 
 /** Gives out the reads whose round a quorum has answered. */
-export function confirmReads(core: Core, leadership: Leadership): void {
+export function confirmReads(core: Core, leadership: LeaderState): void {
   const own = leadership.reads.round;
   const confirmed = core.rule("raftReadConfirmed")
     ? acknowledgedIndex(core.log.votersAt(core.commit), (id) => {

@@ -14,7 +14,7 @@ const overheadBytes = 256;
 const sparedMax = 16;
 
 /** One thing in the cache. Whoever keeps it sees when it is pushed out, and marks it when it is used. */
-export interface Held<T> {
+export interface CachedItem<T> {
   value: T | undefined;
   used: boolean;
 }
@@ -22,9 +22,9 @@ export interface Held<T> {
 export class ByteCache<T extends { readonly bytes: number }> {
   readonly #bytesMax: number;
   readonly #itemBytesMax: number;
-  readonly #held = new Map<string, Held<T>>();
+  readonly #held = new Map<string, CachedItem<T>>();
   /** Stands before the oldest. */
-  #order: MapIterator<[string, Held<T>]> = this.#held.entries();
+  #order: MapIterator<[string, CachedItem<T>]> = this.#held.entries();
   #bytes = 0;
 
   /** Items larger than `itemBytesMax` are not kept. */
@@ -44,7 +44,7 @@ export class ByteCache<T extends { readonly bytes: number }> {
   }
 
   /** Returns the entry without marking it as used. */
-  hold(place: StoredPlace): Held<T> | undefined {
+  hold(place: StoredPlace): CachedItem<T> | undefined {
     return this.#held.get(nameOf(place));
   }
 
@@ -66,14 +66,14 @@ export class ByteCache<T extends { readonly bytes: number }> {
   }
 
   /** The oldest, which leaves its place at once. A new walk would step over all that was deleted since the map was laid out last. */
-  #next(): [string, Held<T>] {
+  #next(): [string, CachedItem<T>] {
     const next = this.#order.next();
     if (!next.done) return next.value;
     this.#order = this.#held.entries();
     return present(this.#order.next().value, "the oldest of what is held");
   }
 
-  #remove(name: string, held: Held<T>): void {
+  #remove(name: string, held: CachedItem<T>): void {
     this.#held.delete(name);
     this.#bytes -= (held.value?.bytes ?? 0) + overheadBytes;
     held.value = undefined;

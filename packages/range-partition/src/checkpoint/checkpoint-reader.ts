@@ -17,7 +17,7 @@ import {
 } from "@stamp/lsm";
 import { sleep, type World } from "@stamp/ports";
 import { type ExtentReader, type Place, readWholeBlocks } from "@stamp/stream-client";
-import type { Caches, Held } from "../cache/caches.ts";
+import type { CachedItem, Caches } from "../cache/caches.ts";
 import type { StorageFigures } from "../storage-figures.ts";
 import type { StorageTimes } from "../storage-times.ts";
 import { type EntrySource, ForwardSource, sourceOf } from "./entry-source.ts";
@@ -71,7 +71,7 @@ export class Checkpoint {
   readonly #minKey: Uint8Array;
   readonly #maxKey: Uint8Array;
   #opening: Promise<CheckpointIndex> | undefined;
-  #held: Held<CheckpointIndex> | undefined;
+  #held: CachedItem<CheckpointIndex> | undefined;
   /** Blocks that somebody waits for, by number. */
   readonly #fetching = new Map<number, Promise<Block>>();
 

@@ -5,7 +5,7 @@
  * explain every answer, where a page is one moment, also when it shows many branches.
  */
 import type { Prng } from "@stamp/base";
-import type { BatchCall, Operation } from "@stamp/linearizability";
+import type { BatchCall, RecordedOperation } from "@stamp/linearizability";
 import { batchModel, checkHistory, describeVerdict } from "@stamp/linearizability";
 import type { Simulation } from "@stamp/virtual-time";
 import { BrokenPromise } from "@stamp/virtual-time";
@@ -71,7 +71,7 @@ export async function bankWorkload(sim: Simulation, tally: Tally, focus?: Focus)
 class Run {
   readonly #sim: Simulation;
   readonly #tally: Tally;
-  readonly #history: Operation<BatchCall>[] = [];
+  readonly #history: RecordedOperation<BatchCall>[] = [];
   /** Values that every write put into each of its accounts, by write and number. */
   readonly #written = new Map<string, { readonly balance: number; readonly pad: string }>();
   /** Accounts as anybody saw them last. */
@@ -238,7 +238,7 @@ class Run {
 }
 
 /** Returns the part of an operation about the accounts of one branch. */
-function ofBranch(operation: Operation<BatchCall>, branch: number): Operation<BatchCall>[] {
+function ofBranch(operation: RecordedOperation<BatchCall>, branch: number): RecordedOperation<BatchCall>[] {
   const { call } = operation;
   const low = branch * accountsPerBranch;
   if (call.kind === "batch") return branchOf(call.changes[0]?.cell ?? 0) === branch ? [operation] : [];

@@ -43,7 +43,7 @@ export interface ClusterOptions {
 }
 
 /** Where a process is and whom it knows. */
-export interface Place {
+export interface SimulatedPlace {
   readonly listen: string;
   readonly lockService: string;
   readonly init: boolean;
@@ -63,7 +63,7 @@ export interface SimulatedCluster {
    * A second process with the configuration of `of` (its name, the same lock service) on a machine and disk of its own; it is down until
    * somebody restarts it. Without `listen` it wants the address of the first.
    */
-  twin(of: string, process: string, change?: Partial<Place>): void;
+  twin(of: string, process: string, change?: Partial<SimulatedPlace>): void;
 }
 
 export interface WholeCluster extends SimulatedCluster {
@@ -88,7 +88,7 @@ class Builder {
   readonly processes: string[] = [];
   /** Addresses of the lock services, for those who call them. */
   readonly lockService: string;
-  readonly #makers = new Map<string, (place: Place) => RoleFactory>();
+  readonly #makers = new Map<string, (place: SimulatedPlace) => RoleFactory>();
   readonly #sim: Simulation;
   readonly #options: ClusterOptions;
 
@@ -131,7 +131,7 @@ class Builder {
     return (name.startsWith("lock-service-") ? name : addressOf(name)) + port;
   }
 
-  twin(of: string, process: string, change: Partial<Place> = {}): void {
+  twin(of: string, process: string, change: Partial<SimulatedPlace> = {}): void {
     const make = this.#makers.get(of);
     assert(make !== undefined, `no process ${of}`);
     const { restartAfterMs } = this.#options;
@@ -260,7 +260,7 @@ class Builder {
     });
   }
 
-  #add(name: string, make: (place: Place) => RoleFactory): void {
+  #add(name: string, make: (place: SimulatedPlace) => RoleFactory): void {
     this.processes.push(name);
     this.#makers.set(name, make);
     const factory: RoleFactory = (world) => make({ listen: this.addressOf(name), lockService: this.lockService, init: true })(world);

@@ -10,7 +10,7 @@ import { BrokenPromise, type Simulation } from "@stamp/virtual-time";
 import { HttpClient, type Received } from "./clients/http-client.ts";
 import { simulatedCluster } from "./cluster.ts";
 import { Faults } from "./faults/faults.ts";
-import { type Asked, LeaseJudge } from "./judges/lease-judge.ts";
+import { type LeaseCall, LeaseJudge } from "./judges/lease-judge.ts";
 import { stageOf } from "./run/stage.ts";
 import type { Workload } from "./run/workload.ts";
 
@@ -162,16 +162,16 @@ class LeaseClient {
     if (outcome.kind === "done") this.#judge.wroteWithout(asked);
   }
 
-  #lost(asked: Asked, held: Held, code: string): void {
+  #lost(asked: LeaseCall, held: Held, code: string): void {
     this.#held.delete(asked.of);
     this.#judge.refused({ ...asked, id: held.id, code });
   }
 
-  #act(of: string, headers: Readonly<Record<string, string>>): Promise<{ readonly asked: Asked; readonly outcome: Outcome }> {
+  #act(of: string, headers: Readonly<Record<string, string>>): Promise<{ readonly asked: LeaseCall; readonly outcome: Outcome }> {
     return this.#ask(of, actionPath(of), headers, new Uint8Array(0), headers["x-ms-lease-action"] ?? "");
   }
 
-  #put(of: string, headers: Readonly<Record<string, string>>): Promise<{ readonly asked: Asked; readonly outcome: Outcome }> {
+  #put(of: string, headers: Readonly<Record<string, string>>): Promise<{ readonly asked: LeaseCall; readonly outcome: Outcome }> {
     return this.#ask(of, of, { "x-ms-blob-type": "BlockBlob", ...headers }, Uint8Array.of(this.#prng.below(256)), "write");
   }
 
@@ -181,7 +181,7 @@ class LeaseClient {
     headers: Readonly<Record<string, string>>,
     body: Uint8Array,
     what: string,
-  ): Promise<{ readonly asked: Asked; readonly outcome: Outcome }> {
+  ): Promise<{ readonly asked: LeaseCall; readonly outcome: Outcome }> {
     const sentMs = this.#sim.nowMs;
     const outcome = outcomeOf(await this.#http.request("PUT", path, headers, body));
     this.#count(`${what} ${outcome.kind}`);

@@ -5,7 +5,7 @@
  * (hedge-budget.ts); what a failed answer makes necessary has none.
  */
 import { type Failed, type Outcome, ok, refused } from "@stamp/base";
-import { type Kernel, laneUnit, type Plan, type Profile, repairPlan } from "@stamp/erasure";
+import { type CodingPlan, type Kernel, laneUnit, type Profile, repairPlan } from "@stamp/erasure";
 import type { Timer, World } from "@stamp/ports";
 import { ExtentFragments, type ReadFragmentResponse, toWire } from "@stamp/wire";
 import type { CodedPlaces } from "../place.ts";
@@ -287,7 +287,7 @@ export class FragmentRace {
   }
 
   /** Computes the range in steps of a lane, so that the memory of a reader has a bound. */
-  #decode(plan: Plan): Uint8Array {
+  #decode(plan: CodingPlan): Uint8Array {
     const { kernel } = this.#parts;
     const { index, lengthBytes } = this.#range;
     const decoded = new Uint8Array(lengthBytes);

@@ -11,7 +11,7 @@ import { type ExtentId, type ExtentVersion, extentVersion, type Outcome, ok, ref
 import { decodable, type Profile, profileOf } from "@stamp/erasure";
 import { samePlace } from "../plan-extents.ts";
 import type { ExtentRecord, FragmentPlace, ReplicaPlace } from "../records.ts";
-import type { Plan } from "../state/changes.ts";
+import type { TransactionPlan } from "../state/changes.ts";
 import type { StreamState } from "../state.ts";
 
 /** A fragment as its node tells it. */
@@ -84,7 +84,7 @@ export function planAdoptFragments(
   { profile, fragments }: ChosenFragments,
   heldVersion: number,
   checksums?: readonly number[],
-): Outcome<Plan> {
+): Outcome<TransactionPlan> {
   const { id } = extent;
   const why = refuseFragments(id, extent);
   if (why !== undefined) return refused("failedPrecondition", "conflict", why);

@@ -17,14 +17,14 @@ import type { ExtentId, Outcome, Rules } from "@stamp/base";
 import { assert, extentVersion, ok, refused } from "@stamp/base";
 import { targetsOf } from "../extent-counts.ts";
 import type { AttemptRecord, CodedRecord, ExtentRecord, FragmentPlace, ReplicaPlace } from "../records.ts";
-import type { Plan } from "../state/changes.ts";
+import type { TransactionPlan } from "../state/changes.ts";
 import type { StreamState } from "../state.ts";
 
 const same = (a: ReplicaPlace, b: ReplicaPlace): boolean => a.nodeId === b.nodeId && a.diskId === b.diskId;
 const sameFragment = (a: FragmentPlace, b: FragmentPlace): boolean => same(a, b) && a.version === b.version;
 const placeOf = ({ nodeId, diskId }: ReplicaPlace): ReplicaPlace => ({ nodeId, diskId });
 const conflict = (message: string) => refused("aborted", "conflict", message);
-const change = (record: ExtentRecord): Outcome<Plan> => ok({ changes: [{ kind: "extent", record }], reads: [] });
+const change = (record: ExtentRecord): Outcome<TransactionPlan> => ok({ changes: [{ kind: "extent", record }], reads: [] });
 
 /** Why an extent can't be coded now; undefined: it can. */
 export function notCodable(extent: ExtentRecord | undefined): string | undefined {
@@ -53,7 +53,7 @@ export function planBeginCoding(
   targets: readonly ReplicaPlace[],
   rules: Rules,
   heldVersion = 0,
-): Outcome<Plan> {
+): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   const why = notCodable(extent);
   if (extent === undefined || why !== undefined) return conflict(`extent ${id} can't be coded: ${why}`);
@@ -68,7 +68,7 @@ export function planBeginFragmentRepair(
   target: ReplicaPlace,
   rules: Rules,
   heldVersion = 0,
-): Outcome<Plan> {
+): Outcome<TransactionPlan> {
   const idle = codedAndIdle(state, id);
   if (!idle.ok) return idle;
   const { coded } = idle.value;
@@ -85,7 +85,7 @@ export function planBeginDecoding(
   targets: readonly ReplicaPlace[],
   rules: Rules,
   heldVersion = 0,
-): Outcome<Plan> {
+): Outcome<TransactionPlan> {
   const idle = codedAndIdle(state, id);
   if (!idle.ok) return idle;
   return begin(idle.value, { kind: "decode", targets: targets.map(placeOf) }, { rules, heldVersion });
@@ -97,7 +97,7 @@ function begin(
   extent: ExtentRecord,
   attempt: NewAttempt,
   { rules, heldVersion }: { readonly rules: Rules; readonly heldVersion: number },
-): Outcome<Plan> {
+): Outcome<TransactionPlan> {
   const version = extentVersion(Math.max(extent.version, rules.on("attemptVersionAboveHeld") ? heldVersion : 0) + 1);
   const begun = { ...attempt, version: rules.on("attemptVersionFresh") ? version : extentVersion(2) } as AttemptRecord;
   const nodes = targetsOf(begun).map(({ nodeId }) => nodeId);
@@ -125,7 +125,12 @@ function withoutReplicas(extent: ExtentRecord): ExtentRecord {
  * Every fragment is durable, and what was stored was decoded and compared: the extent is coded from here on, its replicas are garbage. `checksums`: of
  * the content of each fragment, by index; undefined: they are not recorded.
  */
-export function planFinishCoding(state: StreamState, id: ExtentId, attemptVersion: number, checksums?: readonly number[]): Outcome<Plan> {
+export function planFinishCoding(
+  state: StreamState,
+  id: ExtentId,
+  attemptVersion: number,
+  checksums?: readonly number[],
+): Outcome<TransactionPlan> {
   const found = attemptOf(state, id, attemptVersion, "code");
   if (!found.ok) return found;
   const { extent, attempt } = found.value;
@@ -144,7 +149,7 @@ export function planFinishFragmentRepair(
   id: ExtentId,
   attemptVersion: number,
   checksums?: readonly number[],
-): Outcome<Plan> {
+): Outcome<TransactionPlan> {
   const found = attemptOf(state, id, attemptVersion, "repair");
   if (!found.ok) return found;
   const { extent, attempt } = found.value;
@@ -166,7 +171,7 @@ export function planRecordFragmentChecksums(
   extent: ExtentRecord,
   checksums: readonly number[],
   wrong?: { readonly index: number; readonly heldVersion: number },
-): Outcome<Plan> {
+): Outcome<TransactionPlan> {
   const { coded, id } = extent;
   if (coded === undefined || state.extent(id) !== extent) return conflict(`extent ${id} has changed meanwhile`);
   const version = extentVersion(Math.max(extent.version, wrong?.heldVersion ?? 0) + 1);
@@ -178,7 +183,7 @@ export function planRecordFragmentChecksums(
 }
 
 /** Every replica is durable and has the checksum of the extent: it is replicated from here on, its fragments are garbage. */
-export function planFinishDecoding(state: StreamState, id: ExtentId, attemptVersion: number): Outcome<Plan> {
+export function planFinishDecoding(state: StreamState, id: ExtentId, attemptVersion: number): Outcome<TransactionPlan> {
   const found = attemptOf(state, id, attemptVersion, "decode");
   if (!found.ok) return found;
   const { extent, attempt } = found.value;
@@ -190,7 +195,7 @@ export function planFinishDecoding(state: StreamState, id: ExtentId, attemptVers
 }
 
 /** Takes an attempt back: what it has made, and may still make, is garbage. Nothing to do if it is over. */
-export function planAbandonAttempt(state: StreamState, id: ExtentId, attemptVersion: number): Outcome<Plan> {
+export function planAbandonAttempt(state: StreamState, id: ExtentId, attemptVersion: number): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   if (extent?.attempt?.version !== attemptVersion) return ok({ changes: [], reads: [] });
   return change({ ...withoutAttempt(extent), version: extentVersion(extent.version + 1) });
@@ -206,7 +211,7 @@ export function withoutAttempt(extent: ExtentRecord): ExtentRecord {
 }
 
 /** A removed fragment is deleted, or its disk is gone for ever. */
-export function planForgetFragment(state: StreamState, id: ExtentId, place: FragmentPlace): Outcome<Plan> {
+export function planForgetFragment(state: StreamState, id: ExtentId, place: FragmentPlace): Outcome<TransactionPlan> {
   const extent = state.extent(id);
   const left = extent?.removedFragments?.filter((other) => !sameFragment(other, place));
   if (extent === undefined || left === undefined || left.length === extent.removedFragments?.length) return ok({ changes: [], reads: [] });

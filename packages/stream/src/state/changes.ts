@@ -8,10 +8,10 @@ export type Removal =
   | { readonly kind: "removeSegment"; readonly id: number };
 
 /** A record that is written, or one that is removed. */
-export type Change = StoredRecord | Removal;
+export type RecordChange = StoredRecord | Removal;
 
-export interface Plan {
-  readonly changes: readonly Change[];
+export interface TransactionPlan {
+  readonly changes: readonly RecordChange[];
   /** Keys that were only read; those that are changed are conditions anyway. */
   readonly reads: readonly string[];
 }
@@ -28,7 +28,7 @@ export interface StoredEntry {
   readonly version: number;
 }
 
-export function changedKey(change: Change): string {
+export function changedKey(change: RecordChange): string {
   switch (change.kind) {
     case "removeStream":
       return streamKey(change.name);
@@ -50,11 +50,11 @@ export function removalOf(key: string): Removal | undefined {
   return undefined;
 }
 
-export const isRemoval = (change: Change): change is Removal =>
+export const isRemoval = (change: RecordChange): change is Removal =>
   change.kind === "removeStream" || change.kind === "removeExtent" || change.kind === "removeSegment";
 
 /** Keys whose versions are conditions of the plan's transaction. */
-export const keysOf = (plan: Plan): string[] => [...plan.changes.map(changedKey), ...plan.reads];
+export const keysOf = (plan: TransactionPlan): string[] => [...plan.changes.map(changedKey), ...plan.reads];
 
 const segmentKeyPrefix = segmentKey(0).replace(/\d+$/, "");
 const extentKeyPrefix = extentKey(0 as ExtentId).replace(/\d+$/, "");

@@ -4,7 +4,7 @@ import type { Outcome, Rules } from "@stamp/base";
 import { allRules, extentId, ownerEpoch, unwrap } from "@stamp/base";
 import { planAllocate, planBeginSeal, planOpenExtent, planRecordSealed, planReserveIds } from "../plan-extents.ts";
 import { planDropUnreferenced } from "../plan-streams.ts";
-import type { Plan } from "../state/changes.ts";
+import type { TransactionPlan } from "../state/changes.ts";
 import { StreamState } from "../state.ts";
 
 export const checksum = (bytes: Uint8Array): number => bytes.reduce((sum, byte) => (Math.imul(sum, 31) + byte + 1) >>> 0, 7);
@@ -16,7 +16,7 @@ export class Store {
   state = new StreamState();
   #version = 1;
 
-  commit(planned: Outcome<Plan>): Outcome<void> {
+  commit(planned: Outcome<TransactionPlan>): Outcome<void> {
     if (!planned.ok) return planned;
     const transaction = this.state.transaction(planned.value, checksum);
     for (const { key, version } of transaction.conditions) assert.equal(this.keys.get(key)?.version ?? 0, version, `condition on ${key}`);
@@ -31,7 +31,7 @@ export class Store {
     return { ok: true, value: undefined };
   }
 
-  do(planned: Outcome<Plan>): void {
+  do(planned: Outcome<TransactionPlan>): void {
     unwrap(this.commit(planned));
   }
 

@@ -9,7 +9,7 @@
  * - Each wait of a range is twice as long as the one before.
  */
 import type { Failed, Outcome } from "@stamp/base";
-import { type Plan, type Profile, repairPlan } from "@stamp/erasure";
+import { type CodingPlan, type Profile, repairPlan } from "@stamp/erasure";
 import type { Clock, Timer } from "@stamp/ports";
 import type { FragmentAt } from "./fragment-requests.ts";
 
@@ -40,7 +40,7 @@ export interface StripeParts {
 /** Bytes of the range, or a plan that computes them with the bytes of its sources. */
 export type StripeFound =
   | { readonly kind: "bytes"; readonly bytes: Uint8Array }
-  | { readonly kind: "plan"; readonly plan: Plan; readonly bytesOf: ReadonlyMap<number, Uint8Array> };
+  | { readonly kind: "plan"; readonly plan: CodingPlan; readonly bytesOf: ReadonlyMap<number, Uint8Array> };
 
 export interface StripeFailure {
   readonly last: Failed | undefined;

@@ -5,7 +5,7 @@
  * fragment, which is recorded with the extent: every later repair is compared with it.
  */
 import { equalBytes, type Outcome, ok, refused } from "@stamp/base";
-import { encodePlan, Kernel, type Plan, repairPlan } from "@stamp/erasure";
+import { type CodingPlan, encodePlan, Kernel, repairPlan } from "@stamp/erasure";
 import { isContentOf } from "@stamp/extent";
 import type { VerifyFragmentsRequest } from "@stamp/wire";
 import type { Node } from "../node.ts";
@@ -31,7 +31,7 @@ export async function verifyFragments(node: Node, request: VerifyFragmentsReques
 }
 
 /** `lost`: computes the data fragments that are not among `fragments`. */
-async function verify(node: Node, coded: Coded, fragments: readonly FragmentAt[], lost: Plan): Promise<Outcome<Verified>> {
+async function verify(node: Node, coded: Coded, fragments: readonly FragmentAt[], lost: CodingPlan): Promise<Outcome<Verified>> {
   const { profile, extent } = coded;
   const { extentId: id, fragmentBytes } = extent;
   const { crc32c } = node.world.digest;

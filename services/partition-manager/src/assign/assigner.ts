@@ -8,6 +8,7 @@ import type { Failure, Outcome } from "@stamp/base";
 import { assert, ok } from "@stamp/base";
 import {
   type AssignmentState,
+  type AssignmentStep,
   hasIdleServer,
   isLive,
   isUnchanged,
@@ -17,7 +18,6 @@ import {
   type Range,
   type RangeMap,
   rebalance,
-  type Step,
 } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
 import type { MapState } from "../map/map-state.ts";
@@ -26,7 +26,7 @@ import { LoadQueue } from "./load-queue.ts";
 import { endsTerm, type OwnerEpochs } from "./owner-epochs.ts";
 import type { Servers } from "./servers.ts";
 
-type Assignment = Extract<Step, { kind: "assign" }>;
+type Assignment = Extract<AssignmentStep, { kind: "assign" }>;
 
 export interface AssignerOptions {
   readonly pmTerm: number;
@@ -235,7 +235,7 @@ export class Assigner {
     this.#set(range, "closing");
   }
 
-  #start(step: Step): void {
+  #start(step: AssignmentStep): void {
     if (step.kind === "load") void this.#load(step.range);
     if (step.kind === "close") void this.#close(step.range, step.to);
     if (step.kind === "resolve") void this.#options.resolve(step.range);

@@ -30,10 +30,10 @@ import {
   attemptsMax,
   change,
   type Execute,
-  type Held,
   heldOf,
   type NextRole,
   putSettings,
+  type RoleRowRead,
   sameSettings,
   unknown,
   write,
@@ -159,7 +159,7 @@ export class RoleCommands {
    * Returns the settings that are written with a promotion: those that came with it, or those of the copy if the drained primary has the same.
    * Writing them leaves no time for others between the comparison and the promotion.
    */
-  #promotedWith(name: string, command: RoleCommand, settings: Account | undefined, { account }: Held): Outcome<Account | undefined> {
+  #promotedWith(name: string, command: RoleCommand, settings: Account | undefined, { account }: RoleRowRead): Outcome<Account | undefined> {
     const tag = command.kind === "promote" ? command.settingsTag : undefined;
     if (settings !== undefined || tag === undefined || account === undefined) return ok(settings);
     if (!this.#world.rules.on("geoPromotedAsCompared")) return ok(undefined);

@@ -12,7 +12,7 @@ import type { AccountOperation, AccountResult } from "../accounts/account-rows.t
 export type Execute = (operation: AccountOperation) => Promise<Outcome<AccountResult>>;
 
 /** The row as it was read; `account` undefined: there is none. */
-export interface Held {
+export interface RoleRowRead {
   readonly account: Account | undefined;
   /** Undefined: the stamp has never heard of the account. */
   readonly role: AccountRole | undefined;
@@ -42,7 +42,7 @@ export function sameSettings(a: Account, b: Account): boolean {
 
 export const unknown = (name: string) => refused("notFound", "badRequest", `there is no account ${name}`);
 
-export async function heldOf(name: string, execute: Execute): Promise<Outcome<Held>> {
+export async function heldOf(name: string, execute: Execute): Promise<Outcome<RoleRowRead>> {
   const answer = await execute({ case: "getAccount", value: { account: name } });
   if (!answer.ok) return answer;
   if (answer.value.case !== "account") return ok({ account: undefined, role: undefined });
@@ -54,7 +54,7 @@ export async function heldOf(name: string, execute: Execute): Promise<Outcome<He
 /** False if the row is another one by now. */
 export async function write(
   name: string,
-  { account }: Held,
+  { account }: RoleRowRead,
   row: AccountRole,
   settings: Account | undefined,
   execute: Execute,

@@ -2,7 +2,7 @@
  * Admission of operations (@stamp/admission): every operation on an object is let in, waits behind its own account and PartitionName, or is
  * refused. What it acts on is promises; who is next is decided by the gate.
  */
-import { type Asked, type Effect, Gate, type GateFigures, type GateOptions, type Refusal, type Ticket } from "@stamp/admission";
+import { type Effect, Gate, type GateFigures, type GateOptions, type OfferedOperation, type Refusal, type Ticket } from "@stamp/admission";
 import { type Failed, type Outcome, ok, Prng, refused } from "@stamp/base";
 import type { Clock } from "@stamp/ports";
 
@@ -27,7 +27,7 @@ export class Admission {
   }
 
   /** At once where there is room, so that operations start in the order in which they came. */
-  enter(asked: Asked): Outcome<Leave> | Promise<Outcome<Leave>> {
+  enter(asked: OfferedOperation): Outcome<Leave> | Promise<Outcome<Leave>> {
     let entered: Outcome<Leave> | undefined;
     let entering: Entering = (outcome) => {
       entered = outcome;

@@ -40,12 +40,12 @@ import {
 import { holdsKey } from "@stamp/partition-map";
 import { SlowLog, type World } from "@stamp/ports";
 import type { ExtentLocation } from "@stamp/wire";
-import type { Held, Holdings } from "../ranges/holdings.ts";
+import type { HeldRange, Holdings } from "../ranges/holdings.ts";
 import { Admission, type Leave } from "./admission.ts";
 import type { RangeEngine, RowView } from "./engine.ts";
 import { runPlan } from "./run-plan.ts";
 
-type HeldEngine = Held & { readonly engine: RangeEngine };
+type HeldEngine = HeldRange & { readonly engine: RangeEngine };
 
 /** An operation and the policy of its account. */
 interface Asked {
@@ -323,12 +323,12 @@ export class Executor {
   }
 
   /** Whether what was read of it may be told: asked after it was read. */
-  mayAnswer(held: Held): Outcome<void> {
+  mayAnswer(held: HeldRange): Outcome<void> {
     return this.#mayAnswer(held) ? ok() : leaseLost();
   }
 
   /** The only look at the lease: after the answer was made, so that no pause in between can make it old. */
-  #mayAnswer(held: Held): boolean {
+  #mayAnswer(held: HeldRange): boolean {
     if (!this.#world.rules.on("leaseRecheckedAfterAnswer")) return true;
     return this.#options.leaseHeld() && this.#holdings.current(held);
   }

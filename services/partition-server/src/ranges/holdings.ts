@@ -16,7 +16,7 @@ import type { Engines, Handoff, LoadEngine, RangeEngine } from "../operations/en
 import { type LoadTotals, RangeLoad, type ServerFigures, ServerLoad } from "./load.ts";
 import type { ReshapeTimes } from "./reshape-times.ts";
 
-export interface Held {
+export interface HeldRange {
   readonly range: Range;
   state: "loading" | "serving" | "dropped";
   readonly load: RangeLoad;
@@ -28,7 +28,7 @@ export interface Held {
   loaded: Promise<Outcome<void>>;
 }
 
-export type Serving = Held & { readonly engine: RangeEngine };
+export type Serving = HeldRange & { readonly engine: RangeEngine };
 export type ReshapeCommand = Omit<LoadCommand, "rangeId" | "ownerEpoch">;
 
 export interface Parent {
@@ -56,7 +56,7 @@ export class Holdings {
   readonly #world: World;
   readonly #engines: Engines;
   readonly #rules: ServerRules;
-  readonly #held = new HeldRanges<Held>();
+  readonly #held = new HeldRanges<HeldRange>();
   readonly #closing = new Set<Promise<void>>();
   readonly #becoming = new Map<string, Becoming>();
   readonly #serverLoad: ServerLoad;
@@ -88,12 +88,12 @@ export class Holdings {
     );
   }
 
-  get all(): readonly Held[] {
+  get all(): readonly HeldRange[] {
     return [...this.#held.values()];
   }
 
   /** Ranges that can have a row between these keys of a table; found without a look at all of them. */
-  overlapping(keys: Pick<Range, "table" | "low" | "high">): readonly Held[] {
+  overlapping(keys: Pick<Range, "table" | "low" | "high">): readonly HeldRange[] {
     return this.#held.overlapping(keys);
   }
 
@@ -125,7 +125,7 @@ export class Holdings {
     const before = this.#held.get(range.rangeId);
     if (verdict.value === "already" && before) return this.#isSame(before, range) ? before.loaded : this.#disputed(before, range);
     const dropped = before ? this.#drop(before) : Promise.resolve();
-    const held: Held = {
+    const held: HeldRange = {
       range,
       state: "loading",
       load: new RangeLoad(this.#world.clock, this.#serverLoad.totals, parentsWritten),
@@ -140,7 +140,7 @@ export class Holdings {
   }
 
   /** An owner epoch is given with one range version (rule epochHasOneVersion). */
-  #isSame({ range: held }: Held, range: Range): boolean {
+  #isSame({ range: held }: HeldRange, range: Range): boolean {
     return held.rangeVersion === range.rangeVersion || !this.#world.rules.on("epochHasOneVersion");
   }
 
@@ -148,7 +148,7 @@ export class Holdings {
    * Ends a range that was loaded with another version under the same owner epoch: one of the two commands is none of the manager's, and this
    * server can't know which. The refusal makes the manager assign the range anew, under an epoch of its own.
    */
-  #disputed(held: Held, { rangeId, ownerEpoch, rangeVersion }: Range): Promise<Outcome<void>> {
+  #disputed(held: HeldRange, { rangeId, ownerEpoch, rangeVersion }: Range): Promise<Outcome<void>> {
     const had = held.range.rangeVersion;
     this.#world.logger.error("a range was loaded with two versions", { range: rangeId, ownerEpoch, rangeVersion, had });
     this.#end(held);
@@ -179,13 +179,13 @@ export class Holdings {
     }
   }
 
-  #end(held: Held): void {
+  #end(held: HeldRange): void {
     this.#held.delete(held.range.rangeId);
     this.#rules.dead(held.range.rangeId, held.range.ownerEpoch);
     void this.#drop(held);
   }
 
-  async #load(held: Held, dropped: Promise<void>, load: LoadEngine): Promise<Outcome<void>> {
+  async #load(held: HeldRange, dropped: Promise<void>, load: LoadEngine): Promise<Outcome<void>> {
     const { range } = held;
     const { logger, clock } = this.#world;
     await dropped;
@@ -216,7 +216,7 @@ export class Holdings {
     return new LeaseTimers(this.#world.rules, this.#world.clock.monotonicMs());
   }
 
-  #wanted(held: Held): boolean {
+  #wanted(held: HeldRange): boolean {
     return held.state !== "dropped";
   }
 
@@ -392,7 +392,7 @@ export class Holdings {
   }
 
   /** Whether an answer made from it may still be given. */
-  current(held: Held): boolean {
+  current(held: HeldRange): boolean {
     return held.state === "serving";
   }
 
@@ -404,7 +404,7 @@ export class Holdings {
   }
 
   /** The streams have another owner, or can't be written for good: this epoch is over here. */
-  #fenced(held: Held, why: string): void {
+  #fenced(held: HeldRange, why: string): void {
     if (held.state === "dropped") return;
     const { rangeId, ownerEpoch } = held.range;
     this.#world.logger.warn("this server lost a range", { range: rangeId, ownerEpoch, why });
@@ -413,7 +413,7 @@ export class Holdings {
     void this.#drop(held);
   }
 
-  async #drop(held: Held): Promise<void> {
+  async #drop(held: HeldRange): Promise<void> {
     held.state = "dropped";
     if (!held.engine) return;
     const closing = within(this.#world.clock, closeWaitMs, held.engine.close()).then(() => {});

@@ -7,7 +7,7 @@ import { encodeKey, type ObjectTable } from "@stamp/objects";
 import { firstRangeOf, HeldRanges, type Range } from "@stamp/partition-map";
 import type { RangePartition, RowWrite, Transaction } from "@stamp/range-partition";
 import { Simulation } from "@stamp/virtual-time";
-import type { Held, Holdings } from "../ranges/holdings.ts";
+import type { HeldRange, Holdings } from "../ranges/holdings.ts";
 import { Remover } from "./remover.ts";
 
 const removedRole: AccountRole = { role: "removed", epoch: 1, obeyed: { operation: 3, phase: 5 } };
@@ -58,7 +58,7 @@ class Rows {
 
 interface Place {
   readonly removed: Map<string, AccountRole>;
-  readonly held: HeldRanges<Held>;
+  readonly held: HeldRanges<HeldRange>;
   mayRemove: boolean;
   /** Time of the collector's last pass, by the monotonic clock, and the extents that it does not look at. */
   collectedMs: number;
@@ -73,10 +73,10 @@ async function run(ranges: readonly (readonly [ObjectTable, Rows])[], accounts: 
   const sim = new Simulation({ seed: 1, rules: allRules });
   await sim.run(async () => {
     const world = sim.world("server");
-    const held = new HeldRanges<Held>();
+    const held = new HeldRanges<HeldRange>();
     for (const [table, { partition }] of ranges) {
       const range: Range = { ...firstRangeOf(table), rangeId: `${table}-1`, ownerEpoch: 1 as Range["ownerEpoch"] };
-      held.set({ range, state: "serving", engine: { partition } } as unknown as Held);
+      held.set({ range, state: "serving", engine: { partition } } as unknown as HeldRange);
     }
     const removed = new Map(accounts.map((account) => [account, removedRole] as const));
     const holdings = { overlapping: (keys: Range) => held.overlapping(keys) } as unknown as Holdings;
@@ -95,7 +95,7 @@ async function run(ranges: readonly (readonly [ObjectTable, Rows])[], accounts: 
       requestMs: 100,
       removed: () => place.removed,
       mayRemove: () => place.mayRemove,
-      lookedAt: (_held: Held, extentId: number, sinceMs: number) => place.collectedMs >= sinceMs && !place.notLookedAt.has(extentId),
+      lookedAt: (_held: HeldRange, extentId: number, sinceMs: number) => place.collectedMs >= sinceMs && !place.notLookedAt.has(extentId),
     };
     const remover = new Remover(world, holdings, options);
     const stop = new AbortController();

@@ -27,7 +27,7 @@ import type { Range } from "@stamp/partition-map";
 import { jitteredPause, sleep, Turns, type World } from "@stamp/ports";
 import { type DataExtent, hasRowsBetween, type RangePartition, removePage } from "@stamp/range-partition";
 import { fromWire, type RangeRemoval, type RemovedAccount, toWire } from "@stamp/wire";
-import type { Held, Holdings } from "../ranges/holdings.ts";
+import type { HeldRange, Holdings } from "../ranges/holdings.ts";
 import { estimatedBytes, keysWithin } from "../shipping/range-shipping.ts";
 
 export interface RemoverOptions {
@@ -39,7 +39,7 @@ export interface RemoverOptions {
   /** Accounts that were removed from this stamp, with their roles, as the partition manager told last. */
   readonly removed: () => ReadonlyMap<string, AccountRole>;
   /** True if the collector has looked at a full extent of the range in a pass that began after a time, by the monotonic clock. */
-  readonly lookedAt: (held: Held, extentId: number, sinceMs: number) => boolean;
+  readonly lookedAt: (held: HeldRange, extentId: number, sinceMs: number) => boolean;
   /** True if the feature level of the stamp says that every process knows removals. */
   readonly mayRemove: () => boolean;
 }
@@ -66,7 +66,7 @@ interface Removal {
 /** A range with keys of a removed account. */
 interface Task {
   readonly account: string;
-  readonly held: Held;
+  readonly held: HeldRange;
   readonly partition: RangePartition;
   readonly removal: Removal;
 }
@@ -109,7 +109,7 @@ export class Remover {
   }
 
   /** How far the removal of these accounts is, for each range of this server that has keys of them. */
-  async facts(asked: readonly RemovedAccount[], mayAnswer: (held: Held) => Outcome<void>): Promise<Omit<RangeRemoval, "$typeName">[]> {
+  async facts(asked: readonly RemovedAccount[], mayAnswer: (held: HeldRange) => Outcome<void>): Promise<Omit<RangeRemoval, "$typeName">[]> {
     const turns = new Turns(this.#world.clock);
     const found: Omit<RangeRemoval, "$typeName">[] = [];
     for (const { account, tenure } of asked) {
@@ -141,7 +141,7 @@ export class Remover {
   }
 
   /** Full extents that may have bytes of the account still; undefined: the range has rows of it. What is not left is not noted any more. */
-  #extentsLeft(held: Held, { data }: RangePartition, removal: Removal): readonly DataExtent[] | undefined {
+  #extentsLeft(held: HeldRange, { data }: RangePartition, removal: Removal): readonly DataExtent[] | undefined {
     const { emptySinceMs, extents } = removal;
     if (emptySinceMs === undefined) return undefined;
     if (extents.length === 0) return [];
@@ -151,7 +151,7 @@ export class Remover {
     return left;
   }
 
-  #rangesOf(account: string): readonly Held[] {
+  #rangesOf(account: string): readonly HeldRange[] {
     const keys = accountKeys(account);
     return tables.flatMap((table) => this.#holdings.overlapping({ table, ...keys }));
   }

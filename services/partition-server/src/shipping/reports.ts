@@ -13,7 +13,7 @@ import { decodeMarker, forgetPage, markerKey, type RangePartition, type ReportRo
 import type { DivergedRowSchema, DivergedRowsSchema, ForgetDivergedRowsResponseSchema, TellVersionsResponseSchema } from "@stamp/wire";
 import { fromWire, type GetShippedVersionsRequest, type ListDivergedRowsRequest, propertyToWire, toWire } from "@stamp/wire";
 import type { Executor } from "../operations/execute.ts";
-import type { Held, Holdings, Serving } from "../ranges/holdings.ts";
+import type { HeldRange, Holdings, Serving } from "../ranges/holdings.ts";
 import { ReportedBlobs } from "./reported-blobs.ts";
 
 type Versions = MessageInitShape<typeof TellVersionsResponseSchema>;
@@ -28,7 +28,7 @@ export class Reports {
   readonly blobs: ReportedBlobs;
   readonly #holdings: Holdings;
   /** False for a range whose lease may have ended. */
-  readonly #mayAnswer: (held: Held) => Outcome<void>;
+  readonly #mayAnswer: (held: HeldRange) => Outcome<void>;
 
   constructor(world: World, holdings: Holdings, executor: Pick<Executor, "mayAnswer" | "locate">) {
     this.blobs = new ReportedBlobs(world, holdings, executor);

@@ -6,12 +6,12 @@
 import type { Outcome } from "@stamp/base";
 import { holdsAccount, isShippedTable } from "@stamp/objects";
 import { toWire } from "@stamp/wire";
-import type { Held, Holdings } from "../ranges/holdings.ts";
+import type { HeldRange, Holdings } from "../ranges/holdings.ts";
 import { type AskedShipping, estimatedBytes, type Facts, keysWithin } from "./range-shipping.ts";
 import type { Shipper } from "./shipper.ts";
 
 /** `mayAnswer`: false for a range whose lease may have ended. */
-export function shippingFacts(holdings: Holdings, shipper: Shipper, asked: AskedShipping, mayAnswer: (held: Held) => Outcome<void>) {
+export function shippingFacts(holdings: Holdings, shipper: Shipper, asked: AskedShipping, mayAnswer: (held: HeldRange) => Outcome<void>) {
   const told = [];
   for (const held of holdings.all) {
     const { range, engine, state } = held;
@@ -26,7 +26,7 @@ export function shippingFacts(holdings: Holdings, shipper: Shipper, asked: Asked
   return told;
 }
 
-function toWireFacts({ range }: Held, facts: Facts) {
+function toWireFacts({ range }: HeldRange, facts: Facts) {
   return {
     rangeId: range.rangeId,
     ownerEpoch: toWire(range.ownerEpoch),

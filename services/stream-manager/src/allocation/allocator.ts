@@ -12,7 +12,7 @@ import type { Steps } from "../seal/steps.ts";
 import type { Term } from "../term/term.ts";
 import { endIfStale, extentNode } from "../term/term.ts";
 
-export interface Wanted {
+export interface WantedExtent {
   readonly stream: string;
   readonly ownerEpoch: OwnerEpoch;
   readonly predecessor: ExtentId | undefined;
@@ -57,7 +57,7 @@ export class Allocator {
   }
 
   /** An extent that is durable on every replica and told to nobody. */
-  async allocate(request: Wanted): Promise<Outcome<ExtentId>> {
+  async allocate(request: WantedExtent): Promise<Outcome<ExtentId>> {
     const { ended, ledger, world } = this.#term;
     /** Nodes that did not create it in time. */
     const passedOver = new Set<string>();
@@ -111,7 +111,7 @@ export class Allocator {
   }
 
   /** Waits for nodes as long as somebody waits for the extent. Refuses at once if it is room that lacks. */
-  async #place(request: Wanted, passedOver: ReadonlySet<string>): Promise<Outcome<PlacementNode[]>> {
+  async #place(request: WantedExtent, passedOver: ReadonlySet<string>): Promise<Outcome<PlacementNode[]>> {
     const { config, ended, nodes, world } = this.#term;
     const { copies, minCopies } = config;
     let waiting = false;

@@ -1,12 +1,12 @@
 /** When each step of one succession (failure seen → next extent) was reached: for the log and for measurements. */
 import type { Clock } from "@stamp/ports";
 
-export type Step = "sealRecorded" | "lengthDecided" | "allocationRecorded" | "created" | "opened";
+export type SealStep = "sealRecorded" | "lengthDecided" | "allocationRecorded" | "created" | "opened";
 
 export class Steps {
   readonly #clock: Clock;
   readonly #startMs: number;
-  readonly #reachedMs: Partial<Record<Step, number>> = {};
+  readonly #reachedMs: Partial<Record<SealStep, number>> = {};
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -14,12 +14,12 @@ export class Steps {
   }
 
   /** The first time counts. */
-  reached(step: Step): void {
+  reached(step: SealStep): void {
     this.#reachedMs[step] ??= Math.round((this.#clock.monotonicMs() - this.#startMs) * 10) / 10;
   }
 
   /** Milliseconds since the start; a step that was not needed is not there. */
-  get ms(): Readonly<Partial<Record<Step, number>>> {
+  get ms(): Readonly<Partial<Record<SealStep, number>>> {
     return this.#reachedMs;
   }
 }

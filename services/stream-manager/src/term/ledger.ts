@@ -10,7 +10,7 @@ import { ok, refused, unknownOutcome } from "@stamp/base";
 import type { MetadataClient } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import { jittered, sleep } from "@stamp/ports";
-import type { Plan, StreamState } from "@stamp/stream";
+import type { StreamState, TransactionPlan } from "@stamp/stream";
 import { changedKey, keysOf } from "@stamp/stream";
 
 export const leaseName = "stream-manager";
@@ -51,7 +51,7 @@ export class Ledger {
   }
 
   /** `plan` is called again whenever what it was made from may have changed. Its refusal is the answer. */
-  async commit(plan: (state: StreamState) => Outcome<Plan>): Promise<Outcome<void>> {
+  async commit(plan: (state: StreamState) => Outcome<TransactionPlan>): Promise<Outcome<void>> {
     let pauseMs = 20;
     for (;;) {
       if (this.#options.ended.aborted) return notLeader();
@@ -71,7 +71,7 @@ export class Ledger {
     }
   }
 
-  async #send(plan: Plan): Promise<Outcome<void> | "again"> {
+  async #send(plan: TransactionPlan): Promise<Outcome<void> | "again"> {
     const { digest, logger } = this.#world;
     const { term, timeoutMs, ended, end } = this.#options;
     const transaction = this.#state.transaction(plan, (bytes) => digest.crc32c(bytes));

@@ -11,7 +11,7 @@ export interface Alert {
   readonly help?: string;
 }
 
-export interface Kind {
+export interface FindingKind {
   readonly severity: Severity;
   /** True if requests are refused, or wait, because of it. */
   readonly stops?: boolean;
@@ -25,4 +25,4 @@ export interface Kind {
   readonly alert?: Alert;
 }
 
-export type KindsOf<Code extends string> = Readonly<Record<Code, Kind>>;
+export type KindsOf<Code extends string> = Readonly<Record<Code, FindingKind>>;

@@ -1,4 +1,4 @@
-import type { Kind } from "./kind.ts";
+import type { FindingKind } from "./kind.ts";
 
 export const diskKinds = {
   "node-down": {
@@ -139,4 +139,4 @@ export const diskKinds = {
     help: "take one by hand: ./stamp metadata backup FILE (docs/guides/metadata.md)",
     alert: { expr: "max(stamp_extent_node_metadata_copies_kept) == 0", lasts: "5m" },
   },
-} as const satisfies Readonly<Record<string, Kind>>;
+} as const satisfies Readonly<Record<string, FindingKind>>;

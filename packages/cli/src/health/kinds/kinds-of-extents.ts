@@ -1,4 +1,4 @@
-import type { Kind } from "./kind.ts";
+import type { FindingKind } from "./kind.ts";
 
 export const extentKinds = {
   "extents-unknown": {
@@ -112,4 +112,4 @@ export const extentKinds = {
     help: "./stamp node list; ./stamp stream list",
     alert: { expr: "stamp_stream_manager_waits > 0", lasts: "1m" },
   },
-} as const satisfies Readonly<Record<string, Kind>>;
+} as const satisfies Readonly<Record<string, FindingKind>>;

@@ -1,4 +1,4 @@
-import type { Kind } from "./kind.ts";
+import type { FindingKind } from "./kind.ts";
 
 /**
  * Rule for what no process tells. A Prometheus that has just started knows nothing yet: it asks its targets one after another, over one
@@ -247,4 +247,4 @@ export const processKinds = {
       lasts: "10m",
     },
   },
-} as const satisfies Readonly<Record<string, Kind>>;
+} as const satisfies Readonly<Record<string, FindingKind>>;

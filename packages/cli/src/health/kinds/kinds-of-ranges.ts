@@ -1,4 +1,4 @@
-import type { Kind } from "./kind.ts";
+import type { FindingKind } from "./kind.ts";
 
 export const rangeKinds = {
   "ranges-unknown": {
@@ -124,4 +124,4 @@ export const rangeKinds = {
     help: "read its log: ./stamp logs --role SUBJECT --data DATA",
     alert: { expr: "stamp_front_end_map_age_seconds > 30", lasts: "1m" },
   },
-} as const satisfies Readonly<Record<string, Kind>>;
+} as const satisfies Readonly<Record<string, FindingKind>>;

@@ -1,4 +1,4 @@
-import type { Kind } from "./kind.ts";
+import type { FindingKind } from "./kind.ts";
 
 export const setUpKinds = {
   "public-key-reachable": {
@@ -137,4 +137,4 @@ export const setUpKinds = {
     means: "Other users of this machine can read files of the stamp.",
     help: "chmod -R go= SUBJECT",
   },
-} as const satisfies Readonly<Record<string, Kind>>;
+} as const satisfies Readonly<Record<string, FindingKind>>;

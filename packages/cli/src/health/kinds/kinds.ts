@@ -2,7 +2,7 @@
  * Every kind of finding: what it is called, how bad it is, what it means, and which command helps. The findings
  * themselves, the guide (docs/guides/health.md) and the rules for alerts are all made from these lists.
  */
-import type { Kind, KindsOf, Severity } from "./kind.ts";
+import type { FindingKind, KindsOf, Severity } from "./kind.ts";
 import { diskKinds } from "./kinds-of-disks.ts";
 import { extentKinds } from "./kinds-of-extents.ts";
 import { processKinds } from "./kinds-of-processes.ts";
@@ -41,7 +41,7 @@ export interface Finding {
 
 /** `number` takes the place of N in the help; without it N stays for a person to choose. */
 export function finding(code: Code, subject: string, cause: string, number?: number): Finding {
-  const { severity, stops = false, help }: Kind = kinds[code];
+  const { severity, stops = false, help }: FindingKind = kinds[code];
   const numbered = number === undefined ? help : help.replaceAll(/\bN\b/g, String(number));
   return { code, severity, stops, subject, cause, help: numbered.replaceAll("SUBJECT", subject) };
 }

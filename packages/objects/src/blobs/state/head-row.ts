@@ -15,7 +15,7 @@ import { decodeCopy, encodeCopy } from "./copy-state.ts";
 import { bigCount, count, decodeLease, dictionaryOf, encodeLease, flag, metadataOf, noTexts, optionalTime, text } from "./row-values.ts";
 
 /** The blob itself has the head row; the others have kept rows. */
-export type Role = "base" | "snapshot" | "version";
+export type BlobRole = "base" | "snapshot" | "version";
 const roles = ["base", "snapshot", "version"] as const;
 
 export interface Immutability {
@@ -30,7 +30,7 @@ export interface Tier {
 }
 
 export interface HeadState {
-  readonly role: Role;
+  readonly role: BlobRole;
   readonly etagSequence: number;
   readonly lastModifiedMs: number;
   readonly createdMs: number;

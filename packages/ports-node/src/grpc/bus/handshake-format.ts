@@ -101,14 +101,14 @@ export function writeAnswer(keyId: Buffer, nonce: Buffer, prove: (said: Buffer) 
   return Buffer.concat([said, prove(said)]);
 }
 
-export interface Answer {
+export interface HandshakeAnswer {
   readonly keyId: Buffer;
   readonly said: Buffer;
   readonly proof: Buffer;
 }
 
 /** Reads an answer from at least `answerBytes`. */
-export const readAnswer = (bytes: Buffer): Answer => ({
+export const readAnswer = (bytes: Buffer): HandshakeAnswer => ({
   keyId: bytes.subarray(saidBytes - keyIdBytes, saidBytes),
   said: bytes.subarray(0, saidBytes),
   proof: bytes.subarray(saidBytes, answerBytes),

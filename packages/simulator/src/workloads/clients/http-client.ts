@@ -18,7 +18,7 @@ export interface Received {
 }
 
 /** Account behind a front-end. */
-export interface HttpDoor {
+export interface HttpAccount {
   /** Name of the front-end's process. */
   readonly frontEnd: string;
   readonly account: string;
@@ -34,11 +34,11 @@ export class HttpClient {
   readonly #sim: Simulation;
   readonly #world: World;
   readonly #name: string;
-  readonly #door: HttpDoor;
+  readonly #door: HttpAccount;
   readonly #service: ServiceName;
   readonly #timeoutMs: number;
 
-  constructor(sim: Simulation, world: World, name: string, door: HttpDoor, service: ServiceName, timeoutMs: number = timeoutMsDefault) {
+  constructor(sim: Simulation, world: World, name: string, door: HttpAccount, service: ServiceName, timeoutMs: number = timeoutMsDefault) {
     this.#sim = sim;
     this.#world = world;
     this.#name = name;

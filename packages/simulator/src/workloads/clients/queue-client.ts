@@ -5,12 +5,12 @@ import type { QueueAnswer, QueueDoor, ToldMessage } from "@stamp/histories";
 import { BrokenPromise } from "@stamp/histories";
 import type { World } from "@stamp/ports";
 import type { Simulation } from "@stamp/virtual-time";
-import { HttpClient, type HttpDoor, type Received } from "./http-client.ts";
+import { type HttpAccount, HttpClient, type Received } from "./http-client.ts";
 
 export class QueueClient implements QueueDoor {
   readonly #http: HttpClient;
 
-  constructor(sim: Simulation, world: World, name: string, door: HttpDoor) {
+  constructor(sim: Simulation, world: World, name: string, door: HttpAccount) {
     this.#http = new HttpClient(sim, world, name, door, "queue");
   }
 

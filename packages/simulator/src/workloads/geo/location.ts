@@ -10,7 +10,7 @@ import { LeaderCalls } from "@stamp/metadata-store";
 import type { Client, World } from "@stamp/ports";
 import type { RoleFactory, Simulation } from "@stamp/virtual-time";
 import { LocationService } from "@stamp/wire";
-import type { HttpDoor } from "../clients/http-client.ts";
+import type { HttpAccount } from "../clients/http-client.ts";
 import { type ClusterOptions, simulatedCluster, type WholeCluster } from "../cluster.ts";
 
 export const account = "acme";
@@ -89,7 +89,7 @@ export class TwoStamps {
   }
 
   /** The account at a stamp; `secondary`: by the name of its copy. */
-  door(name: StampName, secondary = false): HttpDoor {
+  door(name: StampName, secondary = false): HttpAccount {
     const door = { account, accountKey: present(this.#key, "the account's key"), frontEnd: this.stamps[name].frontEnd };
     return secondary ? { ...door, pathName: `${account}-secondary` } : door;
   }

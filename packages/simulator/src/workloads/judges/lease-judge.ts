@@ -4,14 +4,14 @@
  * release or break it meanwhile; and what was asked and not answered may happen for a while.
  */
 
-export interface Asked {
+export interface LeaseCall {
   /** A blob or a container. */
   readonly of: string;
   readonly sentMs: number;
   readonly answeredMs: number;
 }
 
-export interface Granted extends Asked {
+export interface Granted extends LeaseCall {
   readonly id: string;
   /** Counted from `sentMs`. */
   readonly durationMs: number;
@@ -24,8 +24,8 @@ const slackMs = 100;
 export class LeaseJudge {
   readonly #granted: Granted[] = [];
   /** Successful writes that named no lease. */
-  readonly #writes: Asked[] = [];
-  readonly #refused: (Asked & { readonly id: string; readonly code: string })[] = [];
+  readonly #writes: LeaseCall[] = [];
+  readonly #refused: (LeaseCall & { readonly id: string; readonly code: string })[] = [];
   readonly #released: { readonly id: string; readonly sentMs: number }[] = [];
   readonly #broken: { readonly of: string; readonly sentMs: number; readonly untilMs: number }[] = [];
 
@@ -33,12 +33,12 @@ export class LeaseJudge {
     this.#granted.push(one);
   }
 
-  wroteWithout(one: Asked): void {
+  wroteWithout(one: LeaseCall): void {
     this.#writes.push(one);
   }
 
   /** To whoever named this lease: a code of leases. */
-  refused(one: Asked & { readonly id: string; readonly code: string }): void {
+  refused(one: LeaseCall & { readonly id: string; readonly code: string }): void {
     this.#refused.push(one);
   }
 
@@ -72,7 +72,7 @@ export class LeaseJudge {
   }
 
   /** A grant that holds during all of it, certainly. */
-  #holderDuring(asked: Asked, which: (granted: Granted) => boolean): Granted | undefined {
+  #holderDuring(asked: LeaseCall, which: (granted: Granted) => boolean): Granted | undefined {
     return this.#granted.find(
       (one) =>
         one.of === asked.of &&

@@ -8,12 +8,12 @@
  */
 
 /** Times of a request, in milliseconds. Without an answer it may happen at any time after it was sent. */
-export interface Asked {
+export interface CallTimes {
   readonly sentMs: number;
   readonly answeredMs: number | undefined;
 }
 
-interface Append extends Asked {
+interface Append extends CallTimes {
   readonly record: string;
   /** Undefined if it was not answered. */
   readonly offset: number | undefined;
@@ -26,9 +26,9 @@ interface Sent {
   answeredMs: number | undefined;
 }
 
-type Answered = Asked & { readonly answeredMs: number };
+type Answered = CallTimes & { readonly answeredMs: number };
 
-const before = (one: Asked, other: Asked): boolean => (one.answeredMs ?? Number.POSITIVE_INFINITY) <= other.sentMs;
+const before = (one: CallTimes, other: CallTimes): boolean => (one.answeredMs ?? Number.POSITIVE_INFINITY) <= other.sentMs;
 
 const acknowledge =
   (one: Sent) =>
@@ -73,7 +73,7 @@ export class WritersJudge {
   readPage(page: string, read: Answered & { readonly value: number }): string | undefined {
     const writes = this.#pages.get(page) ?? [];
     const seen = writes.find(({ value }) => value === read.value);
-    const origin: Asked = { sentMs: Number.NEGATIVE_INFINITY, answeredMs: Number.NEGATIVE_INFINITY };
+    const origin: CallTimes = { sentMs: Number.NEGATIVE_INFINITY, answeredMs: Number.NEGATIVE_INFINITY };
     if (seen === undefined && read.value !== 0) return `page ${page} has ${read.value}, which nobody wrote`;
     const over = writes.find((write) => write !== seen && before(seen ?? origin, write) && before(write, read));
     return over && `page ${page} had ${read.value} at ${read.sentMs.toFixed(0)} ms, although ${over.value} was written over it before`;

@@ -8,7 +8,7 @@ import { type Failed, type Outcome, refused } from "@stamp/base";
 import { sleep, type World } from "@stamp/ports";
 
 /** Bytes of one PartitionName at the other stamp. */
-export interface Held {
+export interface PinnedBytes {
   readonly name: Uint8Array;
   /** Extents of the other stamp; the set grows while the bytes are copied. */
   readonly extentIds: ReadonlySet<number>;
@@ -38,7 +38,7 @@ export class PinHold {
   readonly #link: PinLink;
   readonly #onGone: (extentIds: ReadonlySet<number>) => void;
   readonly #stop = new AbortController();
-  readonly #held = new Set<Held>();
+  readonly #held = new Set<PinnedBytes>();
   #renewing: Promise<void> | undefined;
   #failure: Failed | undefined;
   readonly #doubtful = new Set<number>();
@@ -63,7 +63,7 @@ export class PinHold {
     return this.#doubtful;
   }
 
-  add(held: Held): void {
+  add(held: PinnedBytes): void {
     this.#held.add(held);
   }
 
@@ -92,7 +92,7 @@ export class PinHold {
   }
 
   /** A call that fails is made again at the next renewal: several fit into a term. */
-  async #pin({ name, extentIds, newIds }: Held): Promise<void> {
+  async #pin({ name, extentIds, newIds }: PinnedBytes): Promise<void> {
     const { signal } = this.#stop;
     const ids = [...extentIds];
     for (let at = 0; at < ids.length; at += extentsPerCallMax) {
