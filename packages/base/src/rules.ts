@@ -108,6 +108,7 @@ export type RuleName =
   | "fragmentsGoAfterAbort"
   | "namedReplicasStay"
   | "deletionsNameVersions"
+  | "commandsNameCreations"
   | "attemptFragmentsStay"
   | "newerFragmentsStay"
   | "copiesReadBeforeTold"

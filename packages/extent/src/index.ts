@@ -89,4 +89,12 @@ export { type Pointed, PointedData } from "./journal/pointed-data.ts";
 export { type ObeyedTerm, Replay, type ReplayEffect } from "./journal/replay.ts";
 export { PrimaryWindow, type WindowEffects } from "./replica/primary-window.ts";
 export { Replica } from "./replica/replica.ts";
-export { decodeMeta, encodeMeta, isUnreadable, type ReplicaMeta, type ReplicaState, unreadableMeta } from "./replica/replica-meta.ts";
+export {
+  type Creation,
+  decodeMeta,
+  encodeMeta,
+  isUnreadable,
+  type ReplicaMeta,
+  type ReplicaState,
+  unreadableMeta,
+} from "./replica/replica-meta.ts";

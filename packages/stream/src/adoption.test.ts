@@ -23,7 +23,7 @@ const extent: ExtentRecord = {
   checksum: 99,
   removed: [],
 };
-const found: FoundReplica = { sealed: true, version: 3, sealedLengthBytes: 500, checksum: 99, problems: [] };
+const found: FoundReplica = { sealed: true, creation: 0, version: 3, sealedLengthBytes: 500, checksum: 99, problems: [] };
 
 const plan = (record: ExtentRecord, replaced: ReplicaRecord | undefined, like: FoundReplica = found, target = on("d")) =>
   planAdopt({ extent: () => record } as unknown as StreamState, id, place(target), { found: like, replaced: replaced && place(replaced) });
@@ -45,6 +45,9 @@ test("adoption: what the record proves is taken, each thing that it does not pro
   const cases: readonly (readonly [ExtentRecord | undefined, Partial<FoundReplica>, RegExp])[] = [
     [undefined, {}, /know no extent 7/],
     [{ ...extent, phase: "dropped" }, {}, /know no extent 7/],
+    [{ ...extent, creation: 5 }, { creation: 6 }, /of another extent that had the number 7/],
+    [extent, { creation: 6 }, /of another extent that had the number 7/],
+    [{ ...extent, creation: 5 }, {}, /of another extent that had the number 7/],
     [{ ...extent, phase: "open" }, {}, /not sealed for good/],
     [{ ...extent, untold: ["a"] }, {}, /not sealed for good/],
     [{ ...extent, replicas: [], coded: { profile: "lrc", fragments: [] } }, {}, /stored as fragments, and the replica is not newer/],

@@ -1,8 +1,8 @@
 /**
  * Takes a replica in quarantine back into its extent. Pure: what the node found by reading the whole replica comes in.
  *
- * Invariant: a replica is adopted only if the record of the sealed extent proves every byte of it, by extent, version, sealed length and
- * checksum. The record is the proof, so an extent without one, or without a checksum, takes nothing back.
+ * Invariant: a replica is adopted only if the record of the sealed extent proves every byte of it, by extent, creation, version, sealed length
+ * and checksum. The record is the proof, so an extent without one, or without a checksum, takes nothing back.
  *
  * An extent that is recorded as fragments takes a newer replica back: the metadata were restored from a copy of before a decoding. The caller owes
  * that the fragments can't be decoded.
@@ -16,6 +16,8 @@ import type { StreamState } from "./state.ts";
 /** A node's report about a replica after it has read all of it. */
 export interface FoundReplica {
   readonly sealed: boolean;
+  /** Creation number of the extent that the replica is of; 0: it has none. */
+  readonly creation: number;
   readonly version: number;
   /** Undefined if it is not sealed. */
   readonly sealedLengthBytes: number | undefined;
@@ -35,6 +37,7 @@ export const versionsAheadMax = 1_000;
 export function refuseAdoption(id: ExtentId, extent: ExtentRecord | undefined, found: FoundReplica): string | undefined {
   if (extent === undefined || extent.phase === "dropped")
     return `the metadata know no extent ${id}: nothing proves that the replica belongs to the stamp`;
+  if (found.creation !== (extent.creation ?? 0)) return `the replica is of another extent that had the number ${id}`;
   if (extent.phase !== "sealed" || extent.untold !== undefined) return `extent ${id} is not sealed for good: its length is not settled yet`;
   if (extent.attempt !== undefined) return `an attempt at extent ${id} is under way: ${extent.attempt.kind}`;
   if (extent.checksum === undefined) return `the metadata hold no checksum of extent ${id}: nothing proves the content of the replica`;

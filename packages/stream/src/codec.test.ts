@@ -148,6 +148,19 @@ const golden: Record<string, StoredRecord> = {
       attempt: { kind: "repair", version: extentVersion(8), index: 3, target: { nodeId: "n7", diskId: "d7" } },
     },
   },
+  "v5/extent-creation": {
+    kind: "extent",
+    record: {
+      id: extentId(15),
+      phase: "open",
+      version: extentVersion(1),
+      ownerEpoch: ownerEpoch(1),
+      stream: "/a",
+      replicas: [],
+      removed: [],
+      creation: 2 ** 53 - 1,
+    },
+  },
   "v5/extent-coded": {
     kind: "extent",
     record: {

@@ -51,8 +51,8 @@ const versionMax = { ids: 1, stream: 1, segment: 1, extent: 5, node: 2 } as cons
 
 function versionOf(stored: StoredRecord): number {
   if (stored.kind === "extent") {
-    const { checksum, loss, untold, droppedAtMs, coded, attempt, removedFragments } = stored.record;
-    if (coded?.checksums !== undefined) return 5;
+    const { checksum, loss, untold, droppedAtMs, coded, attempt, removedFragments, creation } = stored.record;
+    if (coded?.checksums !== undefined || creation !== undefined) return 5;
     if (coded !== undefined || attempt !== undefined || removedFragments !== undefined) return 4;
     if (droppedAtMs !== undefined) return 3;
     return checksum === undefined && loss === undefined && untold === undefined ? 1 : 2;
@@ -106,6 +106,7 @@ function bodyOf(stored: StoredRecord): unknown {
         coded,
         attempt,
         removedFragments,
+        creation,
       } = stored.record;
       return {
         phase,
@@ -123,6 +124,7 @@ function bodyOf(stored: StoredRecord): unknown {
         coded,
         attempt,
         removedFragments,
+        creation,
       };
     }
     case "node": {
@@ -184,6 +186,7 @@ function decodeBody(kind: keyof typeof letters, key: string, body: Fields): Stor
       const loss = body.optional("loss", (fields, name) => acceptedLoss(fields.object(name)));
       const coded = body.optional("coded", (fields, name) => codedRecord(fields.object(name)));
       const attempt = body.optional("attempt", (fields, name) => attemptRecord(fields.object(name)));
+      const creation = body.optional("creation", (fields, name) => fields.natural(name));
       const removedFragments = body.optional("removedFragments", (fields, name) => fields.list(name).map(fragmentPlace));
       return {
         kind,
@@ -204,6 +207,7 @@ function decodeBody(kind: keyof typeof letters, key: string, body: Fields): Stor
           ...(coded === undefined ? {} : { coded }),
           ...(attempt === undefined ? {} : { attempt }),
           ...(removedFragments === undefined ? {} : { removedFragments }),
+          ...(creation === undefined ? {} : { creation }),
         },
       };
     }

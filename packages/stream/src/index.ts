@@ -48,6 +48,7 @@ export { holdersOf, targetsOf } from "./extent-counts.ts";
 export { ExtentList } from "./extent-list.ts";
 export { type PlacementNode, place } from "./placement.ts";
 export {
+  holds,
   planAbandonRepair,
   planAllocate,
   planBeginRepair,

@@ -37,6 +37,8 @@ export interface AllocationRequest {
   readonly predecessor: ExtentId | undefined;
   readonly id: ExtentId;
   readonly replicas: readonly ReplicaPlace[];
+  /** Creation number of the extent; undefined: it gets none. */
+  readonly creation?: number | undefined;
 }
 
 /** Records it `allocating`: told to nobody, dropped by the next leader. Also for a stream that is to come. */
@@ -54,6 +56,7 @@ export function planAllocate(state: StreamState, request: AllocationRequest, rul
     stream: request.stream,
     replicas: request.replicas.map(({ nodeId, diskId }) => ({ nodeId, diskId, complete: false })),
     removed: [],
+    ...(request.creation === undefined ? {} : { creation: request.creation }),
   };
   return ok({ changes: [{ kind: "extent", record }], reads: [streamKey(request.stream)] });
 }
@@ -290,6 +293,9 @@ export function planReserveIds(state: StreamState, count: number): Outcome<Trans
 }
 
 export const samePlace = (a: ReplicaPlace, b: ReplicaPlace): boolean => a.nodeId === b.nodeId && a.diskId === b.diskId;
+
+/** True if the record names a replica at this place. */
+export const holds = ({ replicas }: ExtentRecord, place: ReplicaPlace): boolean => replicas.some((one) => samePlace(one, place));
 
 export const completeCount = (extent: ExtentRecord): number => extent.replicas.filter((replica) => replica.complete).length;
 

@@ -89,6 +89,11 @@ export interface ExtentRecord {
   readonly coded?: CodedRecord;
   /** Absent: none is under way. Never together with `repair`. */
   readonly attempt?: AttemptRecord;
+  /**
+   * Creation number, random, from 1 on: no extent that gets the same number by an older metadata store has the same one. Absent: the extent was made
+   * below feature level 4.
+   */
+  readonly creation?: number;
   /** Fragments that were replaced, or made by an attempt that was taken back, and that are not deleted yet. Absent: none. */
   readonly removedFragments?: readonly FragmentPlace[];
 }

@@ -14,6 +14,7 @@ import {
   toWire,
 } from "@stamp/wire";
 import { verifyReplica } from "./check/verify.ts";
+import { creationOf, findOf, isOther } from "./creations.ts";
 import { appendIo, repairIo } from "./disk/disk-queue.ts";
 import { copyPath, extentPath } from "./disk/extent-files.ts";
 import { LocalExtent } from "./disk/local-extent.ts";
@@ -51,6 +52,7 @@ export async function createExtent(node: Node, request: CreateExtentRequest): Pr
     appliedLsn: 0,
     replicas: request.replicas.map(({ nodeId, address, diskId }) => ({ nodeId, address, diskId })),
     damage: "",
+    creation: creationOf(request),
   };
   const held = node.find(id);
   if (held !== undefined) {
@@ -58,7 +60,7 @@ export async function createExtent(node: Node, request: CreateExtentRequest): Pr
     await node.journal.drained();
     // The same create, again. Nobody appends before every create was answered: bytes are those of an earlier extent with this number.
     const same = replica.ownerEpoch === meta.ownerEpoch && replica.version === meta.version && replica.endBytes === 0;
-    if (replica.state === "open" && same) return ok({});
+    if (replica.state === "open" && same && !isOther(node, replica, request)) return ok({});
     return refused("failedPrecondition", "extentStale", `extent ${id} is here already and ${replica.state}`);
   }
   if (!node.takesExtents) {
@@ -87,7 +89,7 @@ export async function fenceExtent(node: Node, request: FenceExtentRequest): Prom
   if (other !== undefined) return other;
   const obeyed = node.obey(fromWire(request.smTerm));
   if (!obeyed.ok) return obeyed;
-  const extent = node.find(id);
+  const extent = findOf(node, id, request);
   if (extent === undefined) {
     await obeyed.value;
     return unknownExtent(id);
@@ -128,7 +130,7 @@ export async function sealExtent(node: Node, request: SealExtentRequest): Promis
   if (other !== undefined) return other;
   const obeyed = node.obey(fromWire(request.smTerm));
   if (!obeyed.ok) return obeyed;
-  const extent = node.find(id);
+  const extent = findOf(node, id, request);
   if (extent === undefined) {
     await obeyed.value;
     return unknownExtent(id);
@@ -184,6 +186,7 @@ async function seal(
       fromBytes: replica.durableBytes,
       toBytes: lengthBytes,
       checksum: own,
+      creation: replica.creation?.number ?? 0,
       sources,
       urgent: true,
     });
@@ -268,6 +271,7 @@ async function copy(node: Node, request: CopyExtentRequest, raw: RawSource | und
   const lengthBytes = fromWire(request.sealedLengthBytes);
   const version = extentVersion(fromWire(request.version));
   const held = node.find(id);
+  if (held !== undefined && isOther(node, held.replica, request)) return keptForeign(node, held);
   // A replica that holds content is brought to the sealed length; a damaged one is replaced, and one of a seal that was given up.
   if (held === undefined) return replace(node, request, undefined, raw);
   if (held.replica.state === "open") held.replica.fence();
@@ -336,6 +340,7 @@ async function copyBeside(node: Node, request: CopyExtentRequest, path: string, 
       fromBytes: 0,
       toBytes,
       checksum: 0,
+      creation: fromWire(request.creation),
       sources: raw === undefined ? request.sources : [raw],
       urgent: false,
     });
@@ -369,6 +374,7 @@ async function replace(
     extentId: id,
     ownerEpoch: ownerEpoch(fromWire(request.ownerEpoch)),
     replicas: [],
+    creation: held?.replica.creation ?? creationOf(request),
     ...sealedMeta(lengthBytes, version, copied.value.checksum),
   } as ReplicaMeta;
   await node.store.files.writeHeader(path, meta, repairIo);
@@ -402,7 +408,8 @@ export async function deleteExtent(node: Node, request: DeleteExtentRequest): Pr
   return extent.exclusively(async () => {
     if (node.find(id) !== extent) return ok({});
     await node.journal.drained();
-    if (request.neverOpened && !isEmpty(extent.replica)) return keepForeign(node, extent);
+    if (isOther(node, extent.replica, request)) return keptForeign(node, extent);
+    if (request.neverOpened && !isEmpty(extent.replica)) return keptForeign(node, extent);
     // A replica that was made in the place of the one that the deletion is for.
     if (version < extent.replica.version && node.world.rules.on("deletionsNameVersions")) {
       return refused("failedPrecondition", "conflict", `extent ${id} has version ${extent.replica.version}, the delete is for ${version}`);
@@ -422,11 +429,12 @@ export async function deleteExtent(node: Node, request: DeleteExtentRequest): Pr
 const isEmpty = ({ state, endBytes }: Replica): boolean => (state === "open" || state === "closed") && endBytes === 0;
 
 /**
- * Keeps a replica that the dropped extent can't have made. The metadata store was put back from an older backup, and the
- * extent's number was given twice (docs/decisions/0555). Only `stamp extent quarantine delete` deletes this replica.
+ * Keeps a replica of another extent that had the same number: an older metadata store was put back, and the number was given twice
+ * (docs/decisions/0580). Only `stamp extent quarantine delete` deletes this replica.
  */
-function keepForeign(node: Node, { replica }: LocalExtent): Outcome<never> {
-  const { extentId: id, state, version, endBytes } = replica;
-  node.world.logger.warn("kept a replica with content: the extent to delete was never opened", { extent: id, state, version, endBytes });
-  return refused("notFound", "unknownExtent", `extent ${id} was never opened, and the replica here has content: it is of another extent`);
+function keptForeign(node: Node, { replica }: LocalExtent): Outcome<never> {
+  const { extentId: id, state, version, endBytes, creation } = replica;
+  const fields = { extent: id, state, version, endBytes, creation: creation?.number, stream: creation?.stream };
+  node.world.logger.warn("kept a replica of another extent that had the same number", fields);
+  return refused("notFound", "unknownExtent", `the replica of extent ${id} here is of another extent that had the same number: it is kept`);
 }

@@ -1,6 +1,6 @@
 /** A replica as the wire describes it. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { ReplicaState as State } from "@stamp/extent";
+import type { Creation, ReplicaState as State } from "@stamp/extent";
 import { type ExtentReplicaSchema, ReplicaState, toWire } from "@stamp/wire";
 import type { LocalExtent } from "./disk/local-extent.ts";
 import type { Node } from "./node.ts";
@@ -11,6 +11,12 @@ const states: Readonly<Record<State, ReplicaState>> = {
   sealed: ReplicaState.SEALED,
   damaged: ReplicaState.DAMAGED,
 };
+
+const creationOnWire = ({ number, predecessor, stream }: Creation) => ({
+  creation: toWire(number),
+  stream,
+  ...(predecessor === undefined ? {} : { predecessor: toWire(predecessor) }),
+});
 
 export function replicaOnWire(node: Node, extent: LocalExtent): MessageInitShape<typeof ExtentReplicaSchema> {
   const { replica } = extent;
@@ -25,5 +31,6 @@ export function replicaOnWire(node: Node, extent: LocalExtent): MessageInitShape
     primary: replica.isPrimary(node.identity.nodeId),
     restarted: replica.restarted,
     fenced: replica.fenced,
+    ...(replica.creation === undefined ? {} : creationOnWire(replica.creation)),
   };
 }

@@ -14,6 +14,7 @@ import { ok } from "@stamp/base";
 import type { ExtentRecord, FragmentPlace, ReplicaPlace, StreamState, TransactionPlan } from "@stamp/stream";
 import {
   dropsPerTransactionMax,
+  holds,
   planDropUnreferenced,
   planForgetExtent,
   planForgetFragment,
@@ -187,6 +188,8 @@ export class Garbage {
       version: toWire(extent.version),
       diskId: place.diskId,
       neverOpened: isNeverOpened(extent),
+      creation: toWire(extent.creation ?? 0),
+      holder: holds(extent, place) && !isNeverOpened(extent),
     };
     const answer = await extentNode(this.#term, place.nodeId)?.deleteExtent(request, { timeoutMs: deleteTimeoutMs });
     if (answer === undefined) return false;
@@ -197,19 +200,25 @@ export class Garbage {
     return isKept;
   }
 
-  async #deleteFragment({ id }: ExtentRecord, place: FragmentPlace): Promise<boolean> {
-    const isDone = await this.#tellFragment(id, place);
+  async #deleteFragment({ creation, id }: ExtentRecord, place: FragmentPlace): Promise<boolean> {
+    const isDone = await this.#tellFragment(id, creation ?? 0, place);
     if (isDone) this.sent.done(id, place);
     return isDone;
   }
 
   /** Exactly this version: a fragment that was made in its place since has another one. */
-  async #tellFragment(id: ExtentId, place: FragmentPlace): Promise<boolean> {
+  async #tellFragment(id: ExtentId, creation: number, place: FragmentPlace): Promise<boolean> {
     const { nodes, number, world } = this.#term;
     if (!nodes.reachable(place)) return nodes.up(place.nodeId) || this.#forgotten(place);
     const address = nodes.address(place.nodeId);
     if (address === undefined) return false;
-    const request = { smTerm: toWire(number), extentId: toWire(id), fragmentVersion: toWire(place.version), diskId: place.diskId };
+    const request = {
+      smTerm: toWire(number),
+      extentId: toWire(id),
+      fragmentVersion: toWire(place.version),
+      diskId: place.diskId,
+      creation: toWire(creation),
+    };
     this.sent.send(id, place);
     const answer = await world.transport.client(address, ExtentFragments).deleteFragment(request, { timeoutMs: deleteTimeoutMs });
     if (!answer.ok) endIfStale(this.#term, answer.failure);

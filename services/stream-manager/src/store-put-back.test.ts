@@ -332,3 +332,53 @@ test("store put back before any node copied the newer one: bytes in an extent th
     await cluster.until("it is told", async () => names(), 900_000);
   });
 });
+
+for (const without of [[], ["commandsNameCreations"]] satisfies RuleName[][])
+  test(`store put back on six nodes: both extents of one number are acknowledged, and ${without.length === 0 ? "repair of the second leaves the first alone" : "without the rule repair of the second takes the place of the first"}`, async () => {
+    const names = ["en1", "en2", "en3", "en4", "en5", "en6"];
+    const cluster = new Cluster({ seed: 27, without, nodes: names, config: { deletionGraceMs: 1_000, syncEveryMs: 3_000 } });
+    const { sim } = cluster;
+    /** Returns the text of the extent on a node, as the node would give it to another one. */
+    const text = async (node: string, extentId: bigint): Promise<string> => {
+      const creation = (await cluster.replica(node, extentId))?.creation ?? 0n;
+      const read = await cluster.en(node).readRaw({ extentId, offsetBytes: 0n, lengthBytes: 1_000, creation }, { timeoutMs: 500 });
+      return read.ok ? (/of the (first|second)/.exec(new TextDecoder().decode(read.value.payload))?.[0] ?? "") : read.failure.reason;
+    };
+    await sim.run(async () => {
+      await cluster.open("/old", 1);
+      await sim.stop("sm1");
+      const putItBack = await backUp(cluster);
+      sim.restart("sm1");
+      await cluster.open("/new", 1);
+      const extent = first(await cluster.next("/new", 1, 0n));
+      unwrap(await cluster.append(extent, 1, 0n, "of the first"));
+      for (const name of ["sm1", ...names, "lock"]) await sim.stop(name);
+      await putItBack();
+      for (const name of ["lock", "sm1", ...names]) sim.restart(name);
+
+      await cluster.open("/newer", 1);
+      const again = first(await cluster.next("/newer", 1, 0n, 0n, [...extent.addresses]));
+      assert.equal(again.extentId, extent.extentId, "the number is given twice");
+      const { endBytes } = unwrap(await cluster.append(again, 1, 0n, "of the second, and longer"));
+      await cluster.next("/newer", 1, again.extentId, endBytes);
+      const lost = again.addresses[1] ?? "";
+      sim.crash(lost, { stayDown: true });
+      const firsts = () => Promise.all(extent.addresses.map((node) => text(node, extent.extentId)));
+      const isMine = (answers: readonly string[]): boolean => answers.every((each) => each === "of the first");
+      if (without.length > 0) {
+        await cluster.until("a replica of the first is gone", async () => !isMine(await firsts()), 600_000);
+        return;
+      }
+      for (let i = 0; i < 60; i++) {
+        await sim.sleep(5_000);
+        assert.deepEqual(await firsts(), ["of the first", "of the first", "of the first"]);
+      }
+      const held = unwrap(await cluster.sm((sm, left) => sm.listQuarantine({}, { timeoutMs: left }))).replicas;
+      const ofFirst = held.filter(({ extentId }) => extentId === extent.extentId);
+      assert.deepEqual(ofFirst.map(({ nodeId }) => nodeId).sort(), [...extent.addresses].sort());
+      const status = unwrap(await cluster.sm((sm, left) => sm.getRepairStatus({}, { timeoutMs: left })));
+      assert.match(status.blocked.join(), /no node can take a copy/);
+      sim.restart(lost);
+      await cluster.until("the second has its replicas", async () => (await text(lost, again.extentId)) === "of the second");
+    });
+  });

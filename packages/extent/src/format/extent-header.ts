@@ -15,7 +15,10 @@ import { checkVersion, decodingVersioned, getU64, Malformed, putU64, Reader, typ
 import type { Crc32c } from "./crc.ts";
 
 export const extentMagic = 0x54584553;
-export const extentFormatVersion = 1;
+export const extentFormatVersion = 2;
+/** A header is written in the lowest version that has all its fields. 2: creation. */
+const versionWithoutCreation = 1;
+const versionsRead: readonly number[] = [versionWithoutCreation, extentFormatVersion];
 export const extentSlotBytes = 4096;
 export const extentContentOffset = 8192;
 const kindReplicated = 1;
@@ -43,7 +46,7 @@ export function encodeExtentHeader(crc32c: Crc32c, header: ExtentHeader): Uint8A
   const page = new Uint8Array(extentSlotBytes);
   const view = viewOf(page);
   view.setUint32(0, extentMagic, true);
-  view.setUint16(8, extentFormatVersion, true);
+  view.setUint16(8, header.meta.creation === undefined ? versionWithoutCreation : extentFormatVersion, true);
   view.setUint8(10, kindReplicated);
   view.setUint32(12, bytes.length, true);
   putU64(view, 16, header.generation);
@@ -60,7 +63,7 @@ export function decodeExtentSlot(crc32c: Crc32c, page: Uint8Array): Versioned<Ex
     const length = view.getUint32(12, true);
     if (fixedBytes + length > extentSlotBytes) throw new Malformed("extent header length");
     if (crc32c(page.subarray(8, fixedBytes + length)) !== view.getUint32(4, true)) throw new Malformed("extent header checksum");
-    checkVersion("extent", view.getUint16(8, true), [extentFormatVersion]);
+    checkVersion("extent", view.getUint16(8, true), versionsRead);
     if (view.getUint8(10) !== kindReplicated) throw new Malformed("extent kind");
     const reader = new Reader(page.subarray(fixedBytes, fixedBytes + length));
     const header = { generation: getU64(view, 16), stampId: reader.text(), diskId: reader.text(), meta: readMeta(reader) };

@@ -50,6 +50,8 @@ const meta: ReplicaMeta = {
   })),
   damage: "",
 };
+const created: ReplicaMeta = { ...meta, creation: { number: 2 ** 53 - 1, stream: "/ps/blob-1/commit-log", predecessor: 2 ** 40 + 4 } };
+const copied: ReplicaMeta = { ...meta, creation: { number: 1, stream: "/by-hand" } };
 const record: JournalHeader = {
   type: "append",
   extentId: id,
@@ -197,6 +199,12 @@ const formats: readonly {
     decode: (bytes) => decodeExtentHeader(crc32c, bytes),
   },
   {
+    name: "extent/v2/header-slot.bin",
+    encoded: encodeExtentHeader(crc32c, { generation: 2, stampId: identity.stampId, diskId: identity.diskId, meta: created }),
+    value: { generation: 2, stampId: identity.stampId, diskId: identity.diskId, meta: created },
+    decode: (bytes) => decodeExtentHeader(crc32c, bytes),
+  },
+  {
     name: "extent/v1/node-identity.bin",
     encoded: encodeNodeIdentity(crc32c, identity),
     value: identity,
@@ -215,6 +223,8 @@ const formats: readonly {
     decode: (bytes) => decodeJournalHeader(crc32c, segment.salt, 12, bytes),
   },
   { name: "journal/v1/create-body.bin", encoded: encodeMeta(meta), value: meta, decode: decodeMeta },
+  { name: "journal/v3/create-body-creation.bin", encoded: encodeMeta(created), value: created, decode: decodeMeta },
+  { name: "journal/v3/repair-body-creation.bin", encoded: encodeMeta(copied), value: copied, decode: decodeMeta },
   {
     name: "journal/v1/seal-body.bin",
     encoded: encodeSealBody({ version: 3, checksum: 99 }),

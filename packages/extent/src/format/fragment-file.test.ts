@@ -60,6 +60,18 @@ function readFile(bytes: Uint8Array): Uint8Array | string {
   return bad === undefined ? bytes.subarray(from) : `chunk ${bad}`;
 }
 
+test("golden fragment/v2/head.bin: the head of an extent with a creation number encodes as frozen, decodes to the same", () => {
+  const path = join(import.meta.dirname, "../../../../tests/golden/fragment/v2/head.bin");
+  const created = { ...head, creation: 2 ** 53 - 1 };
+  const encoded = encodeFragmentHead(crc32c, created);
+  if (!existsSync(path) && process.env.GOLDEN === "write") {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, encoded);
+  }
+  assert.deepEqual(encoded, new Uint8Array(readFileSync(path)), "the format has changed");
+  assert.deepEqual(decodeFragmentHead(crc32c, encoded), { kind: "ok", value: created });
+});
+
 test("golden fragment/v1/fragment.bin: encodes as frozen, decodes to the same", () => {
   // Content is left out of the golden file: the table holds it.
   const path = join(import.meta.dirname, "../../../../tests/golden/fragment/v1/fragment.bin");

@@ -36,7 +36,9 @@ export const fragmentBytesMax: number = 4 * 1024 * 1024 * 1024;
 export const fragmentsMax = 32;
 
 const magic = 0x47524653;
-const formatVersion = 1;
+/** A head is written in the lowest version that has all its fields. 2: creation number. */
+const formatVersion = 2;
+const versionWithoutCreation = 1;
 const fixedBytes = 16;
 const pageBytes = 4096;
 const chunkNameBytes = 24;
@@ -60,6 +62,8 @@ export interface FragmentSpec extends FragmentName {
   readonly fragmentBytes: number;
   /** crc32c of the whole sealed content of the extent. */
   readonly contentChecksum: number;
+  /** Creation number of the extent; undefined: it has none. */
+  readonly creation?: number | undefined;
 }
 
 export interface FragmentHead extends FragmentSpec {
@@ -106,12 +110,13 @@ export function encodeFragmentHead(crc32c: Crc32c, head: FragmentHead): Uint8Arr
   body.u64(head.fragmentBytes);
   body.u32(head.contentChecksum);
   body.u32(head.tableChecksum);
+  if (head.creation !== undefined) body.u64(head.creation);
   const bytes = body.done();
   assert(fixedBytes + bytes.length <= fragmentHeadBytes, "the head of a fragment fits its page");
   const page = new Uint8Array(fragmentHeadBytes);
   const view = viewOf(page);
   view.setUint32(0, magic, true);
-  view.setUint16(8, formatVersion, true);
+  view.setUint16(8, head.creation === undefined ? versionWithoutCreation : formatVersion, true);
   view.setUint8(10, head.index);
   view.setUint32(12, bytes.length, true);
   page.set(bytes, fixedBytes);
@@ -126,7 +131,8 @@ export function decodeFragmentHead(crc32c: Crc32c, page: Uint8Array): Versioned<
     const view = viewOf(page);
     if (view.getUint32(0, true) !== magic) throw new Malformed("not a fragment head");
     if (crc32c(page.subarray(8, fragmentHeadBytes)) !== view.getUint32(4, true)) throw new Malformed("fragment head checksum");
-    checkVersion("fragment", view.getUint16(8, true), [formatVersion]);
+    const version = view.getUint16(8, true);
+    checkVersion("fragment", version, [versionWithoutCreation, formatVersion]);
     const length = view.getUint32(12, true);
     if (fixedBytes + length > fragmentHeadBytes) throw new Malformed("fragment head length");
     const reader = new Reader(page.subarray(fixedBytes, fixedBytes + length));
@@ -141,6 +147,7 @@ export function decodeFragmentHead(crc32c: Crc32c, page: Uint8Array): Versioned<
       fragmentBytes: reader.u64(),
       contentChecksum: reader.u32(),
       tableChecksum: reader.u32(),
+      ...(version === versionWithoutCreation ? {} : { creation: reader.u64() }),
     };
     reader.end();
     if (!isFragmentSpec(head)) throw new Malformed("fragment numbers");

@@ -33,6 +33,18 @@ export interface ReplicaMeta {
   readonly replicas: readonly ReplicaPlace[];
   /** Why it is damaged; empty when it is not. */
   readonly damage: string;
+  /** Creation of the extent that the replica is of. Undefined: the extent has no creation number, or the replica can't be read. */
+  readonly creation?: Creation | undefined;
+}
+
+/** Facts that the stream manager told when it made the extent. */
+export interface Creation {
+  /** Random, from 1 on: tells two extents apart that were given one number. */
+  readonly number: number;
+  /** Stream that the extent was made for. */
+  readonly stream: string;
+  /** Extent behind which it was made in the stream; 0: the stream had none. Undefined: not known. */
+  readonly predecessor?: number | undefined;
 }
 
 /** Nothing is known of it but that it was here: never a length, and the stream manager hears of it. */
@@ -59,6 +71,10 @@ export const isUnreadable = ({ state, version }: ReplicaMeta): boolean => state 
 
 const states: readonly ReplicaState[] = ["open", "closed", "sealed", "damaged"];
 const replicasMax = 16;
+const flagFenced = 1;
+const flagRestarted = 2;
+/** A creation follows the damage. A replica without it is written as before creation numbers. */
+const flagCreation = 4;
 const absent = 0;
 const given = 1;
 
@@ -79,7 +95,7 @@ export function writeMeta(writer: Writer, meta: ReplicaMeta): void {
   writer.u64(meta.version);
   writer.u64(meta.ownerEpoch);
   writer.u8(states.indexOf(meta.state) + 1);
-  writer.u8((meta.fenced ? 1 : 0) | (meta.restarted ? 2 : 0));
+  writer.u8((meta.fenced ? flagFenced : 0) | (meta.restarted ? flagRestarted : 0) | (meta.creation === undefined ? 0 : flagCreation));
   putOptional(writer, meta.sealedLengthBytes);
   putOptional(writer, meta.checksum);
   writer.u64(meta.durableBytes);
@@ -92,6 +108,17 @@ export function writeMeta(writer: Writer, meta: ReplicaMeta): void {
     writer.text(replica.diskId);
   }
   writer.text(meta.damage);
+  if (meta.creation === undefined) return;
+  writer.u64(meta.creation.number);
+  putOptional(writer, meta.creation.predecessor);
+  writer.text(meta.creation.stream);
+}
+
+function readCreation(reader: Reader): Creation {
+  const number = reader.u64();
+  if (number === 0) throw new Malformed("creation number");
+  const predecessor = getOptional(reader);
+  return { number, stream: reader.text(), ...(predecessor === undefined ? {} : { predecessor }) };
 }
 
 /** Throws `Malformed`. */
@@ -102,7 +129,7 @@ export function readMeta(reader: Reader): ReplicaMeta {
   const state = states[reader.u8() - 1];
   if (state === undefined) throw new Malformed("replica state");
   const flags = reader.u8();
-  if (flags > 3) throw new Malformed("replica flags");
+  if (flags > (flagFenced | flagRestarted | flagCreation)) throw new Malformed("replica flags");
   const sealedLengthBytes = getOptional(reader);
   const checksum = getOptional(reader);
   const durableBytes = reader.u64();
@@ -117,8 +144,8 @@ export function readMeta(reader: Reader): ReplicaMeta {
     version: extentVersion(version),
     ownerEpoch: ownerEpoch(epoch),
     state,
-    fenced: (flags & 1) !== 0,
-    restarted: (flags & 2) !== 0,
+    fenced: (flags & flagFenced) !== 0,
+    restarted: (flags & flagRestarted) !== 0,
     sealedLengthBytes,
     checksum,
     durableBytes,
@@ -126,6 +153,7 @@ export function readMeta(reader: Reader): ReplicaMeta {
     appliedLsn,
     replicas,
     damage: reader.text(),
+    ...((flags & flagCreation) === 0 ? {} : { creation: readCreation(reader) }),
   };
 }
 

@@ -10,7 +10,7 @@
  */
 import { type ExtentId, type ExtentVersion, type Failure, type OwnerEpoch, type Rules, refused } from "@stamp/base";
 import { combineCrc32c } from "../format/crc.ts";
-import type { ReplicaMeta, ReplicaPlace, ReplicaState } from "./replica-meta.ts";
+import type { Creation, ReplicaMeta, ReplicaPlace, ReplicaState } from "./replica-meta.ts";
 
 /** Ends of recent appends whose content checksum is remembered: a seal usually cuts at one of them. */
 const boundariesMax = 256;
@@ -26,6 +26,8 @@ export class Replica {
   readonly extentId: ExtentId;
   readonly replicas: readonly ReplicaPlace[];
   readonly ownerEpoch: OwnerEpoch;
+  /** Creation of the extent that this replica is of; undefined: the extent has no creation number, or the replica can't be read. */
+  readonly creation: Creation | undefined;
   readonly #rules: Rules;
   version: ExtentVersion;
   state: ReplicaState;
@@ -52,6 +54,7 @@ export class Replica {
     this.extentId = meta.extentId;
     this.replicas = meta.replicas;
     this.ownerEpoch = meta.ownerEpoch;
+    this.creation = meta.creation;
     this.#rules = rules;
     this.version = meta.version;
     this.state = meta.state;
@@ -82,6 +85,7 @@ export class Replica {
       appliedLsn: this.appliedLsn,
       replicas: this.replicas,
       damage: this.damage,
+      ...(this.creation === undefined ? {} : { creation: this.creation }),
     };
   }
 

@@ -6,7 +6,7 @@ import { concatBytes, type Outcome, ok, ownerEpoch, type RuleName, unwrap } from
 import { type Profile, profileOf } from "@stamp/erasure";
 import { fragmentBytesOf } from "@stamp/extent";
 import type { CallOptions, World } from "@stamp/ports";
-import { ExtentFragments, fromWire, type ReadFragmentRequestSchema, StreamManager } from "@stamp/wire";
+import { ExtentFragments, ExtentNode, fromWire, type ReadFragmentRequestSchema, StreamManager } from "@stamp/wire";
 import type { Location, Place } from "../index.ts";
 import { Stamp } from "../testing/harness.ts";
 import { ExtentReader } from "./extent-reader.ts";
@@ -23,6 +23,8 @@ class Coded {
   location: Location & { coded: NonNullable<Location["coded"]>; sealedLengthBytes: number };
   /** Questions where the extent is. */
   asked = 0;
+  /** Creation number of the extent. */
+  creation = 0n;
   readonly #lengths: readonly number[];
 
   constructor(seed: number, profileName: string, lengths = [70_000, 3, 900_000, 250_000, 1, 1_200_000, 65_536], config: object = {}) {
@@ -66,6 +68,8 @@ class Coded {
     const [info] = unwrap(await manager.listExtents(request, { timeoutMs })).extents;
     const sealedLengthBytes = fromWire(info?.location?.sealedLengthBytes ?? 0n);
     const holder = info?.nodeIds[0] ?? "";
+    const held = await world.transport.client(holder, ExtentNode).getExtentReplica({ extentId: BigInt(extentId) }, { timeoutMs });
+    this.creation = unwrap(held).creation;
     const targets = this.names.slice(0, profile.fragments).map((name, index) => this.#target(name, index));
     const facts = sim.role(holder)?.status.facts;
     unwrap(
@@ -77,6 +81,7 @@ class Coded {
             profile: profile.name,
             sealedLengthBytes: BigInt(sealedLengthBytes),
             checksum: info?.checksum ?? 0,
+            creation: this.creation,
           },
           targets,
           stampId: String(facts?.stampId),
@@ -351,7 +356,7 @@ test("coded reads, reported: a disproved place is trusted for minutes; here it i
     const spare = coded.names.at(-1) as string;
     const world = coded.sim.world("tester");
     const facts = (name: string) => coded.sim.role(name)?.status.facts;
-    const smTerm = BigInt(Number(facts(spare)?.smTerm));
+    const smTerm = BigInt(Number(facts("sm1")?.term));
     const { extentId, sealedLengthBytes } = coded.location;
     const manager = world.transport.client("sm1", StreamManager);
     const [info] = unwrap(await manager.listExtents({ afterExtentId: BigInt(extentId - 1), limit: 1 }, { timeoutMs })).extents;
@@ -365,6 +370,7 @@ test("coded reads, reported: a disproved place is trusted for minutes; here it i
             profile: "rs-4-2",
             sealedLengthBytes: BigInt(sealedLengthBytes),
             checksum: info?.checksum ?? 0,
+            creation: coded.creation,
           },
           target: at(spare, 0, 4n),
           sources: coded.names.slice(0, 6).map((name, index) => at(name, index, 3n)),

@@ -17,18 +17,20 @@ export class CompactRecords {
   /** Returns the same record in less memory. `stream` is the text of the stream's own record. */
   extent(record: ExtentRecord, stream: string): ExtentRecord {
     const { id, phase, version, ownerEpoch, sealedLengthBytes, checksum, repair, loss, untold, droppedAtMs } = record;
-    const { coded, attempt, removedFragments } = record;
+    const { coded, attempt, removedFragments, creation } = record;
+    const created = creation === undefined ? {} : { creation };
     const replicas = this.#shared(record.replicas);
     const removed = record.removed.length === 0 ? noPlaces : record.removed;
     const dropped = droppedAtMs === undefined ? {} : { droppedAtMs };
     if (sealedLengthBytes === undefined)
-      return { id, phase, version, ownerEpoch, stream, replicas, removed, ...(loss && { loss }), ...dropped };
+      return { id, phase, version, ownerEpoch, stream, replicas, removed, ...created, ...(loss && { loss }), ...dropped };
     const sealed = { id, phase, version, ownerEpoch, stream, replicas, removed, sealedLengthBytes };
     const plain = coded === undefined && attempt === undefined && removedFragments === undefined;
     if (plain && repair === undefined && loss === undefined && untold === undefined && droppedAtMs === undefined)
-      return checksum === undefined ? sealed : { ...sealed, checksum };
+      return { ...sealed, ...(checksum === undefined ? {} : { checksum }), ...created };
     return {
       ...sealed,
+      ...created,
       ...(checksum === undefined ? {} : { checksum }),
       ...(repair === undefined ? {} : { repair }),
       ...(loss === undefined ? {} : { loss }),

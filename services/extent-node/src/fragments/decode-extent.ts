@@ -16,9 +16,20 @@ export async function decodeExtent(node: Node, request: DecodeExtentRequest): Pr
   const { extentId, contentChecksum } = coded.extent;
   if (request.extentId !== request.extent?.extentId)
     return refused("invalidArgument", "badRequest", `the command is for extent ${request.extentId}, its content is that of ${extentId}`);
-  const { smTerm, version, ownerEpoch, diskId, stampId, extent } = request;
-  const { sealedLengthBytes } = extent;
-  const copy = { smTerm, extentId: request.extentId, sealedLengthBytes, version, ownerEpoch, diskId, stampId, sources: [] };
+  const { smTerm, version, ownerEpoch, diskId, stampId, extent, stream } = request;
+  const { creation, sealedLengthBytes } = extent;
+  const copy = {
+    smTerm,
+    extentId: request.extentId,
+    sealedLengthBytes,
+    version,
+    ownerEpoch,
+    diskId,
+    stampId,
+    sources: [],
+    creation,
+    stream,
+  };
   const source = new FragmentContent(node, coded, fragments);
   return copyExtent(node, create(CopyExtentRequestSchema, { ...copy, checksum: contentChecksum }), source);
 }

@@ -15,7 +15,7 @@ export async function readFragment(
   request: ReadFragmentRequest,
   context: CallContext,
 ): Promise<Outcome<{ payload: Uint8Array; payloadChecksum: number }>> {
-  const { index, lengthBytes, background, profile, sealedLengthBytes, checksum, fragmentChecksum } = request;
+  const { index, lengthBytes, background, profile, sealedLengthBytes, checksum, fragmentChecksum, creation } = request;
   if (lengthBytes === 0 || lengthBytes > readBytesMax) return refused("invalidArgument", "badRequest", `a read of ${lengthBytes} bytes`);
   const arrivedMs = node.world.clock.monotonicMs();
   const io = { class: background ? repairIo.class : ("read" as const), deadlineMs: context.deadlineMs, caller: context };
@@ -24,6 +24,7 @@ export async function readFragment(
     ...(profile === "" ? {} : { profile }),
     ...(sealedLengthBytes === 0n ? {} : { sealedLengthBytes: fromWire(sealedLengthBytes) }),
     ...(checksum === undefined ? {} : { contentChecksum: checksum }),
+    ...(creation === undefined ? {} : { creation: fromWire(creation) }),
     ...(checksum === undefined || fragmentChecksum === undefined ? {} : { fragmentChecksum }),
   };
   const bytes = await node.fragments.read(name, fromWire(request.offsetBytes), lengthBytes, io, wanted);
@@ -37,7 +38,8 @@ export async function deleteFragment(node: Node, request: DeleteFragmentRequest)
   const version = fromWire(request.fragmentVersion);
   const admitted = await admit(node, { smTerm, diskId });
   if (!admitted.ok) return admitted;
-  await node.fragments.remove(id, version);
+  const { creation } = request;
+  await node.fragments.remove(id, version, creation === undefined ? undefined : fromWire(creation));
   return ok({});
 }
 

@@ -320,5 +320,5 @@ test("fragments: the marker names the format before the first file of it, and no
     assert.equal(await disk.exists(formatMarkerFile), false);
     const begun = files.begin(spec, "");
     await begun;
-    assert.match(new TextDecoder().decode(await disk.readWhole(formatMarkerFile)), /"fragment":\{"version":1/);
+    assert.match(new TextDecoder().decode(await disk.readWhole(formatMarkerFile)), /"fragment":\{"version":2/);
   }));

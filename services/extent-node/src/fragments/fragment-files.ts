@@ -26,7 +26,7 @@ import {
   isFragmentSpec,
 } from "@stamp/extent";
 import { DiskError, raiseFormats, type World } from "@stamp/ports";
-import type { DiskQueue, Io } from "../disk/disk-queue.ts";
+import { type DiskQueue, type Io, repairIo } from "../disk/disk-queue.ts";
 import type { ExtentFiles } from "../disk/extent-files.ts";
 import { DeletedVersions } from "./deleted-versions.ts";
 import { FragmentWriter, otherContent } from "./fragment-writer.ts";
@@ -84,12 +84,16 @@ const badOrGone = ({ failure }: Failed): VerifiedFragment | undefined =>
 
 /** Code and content that a fragment is expected to have. Its name does not say them, and a history that was lost with the metadata gave names too. */
 export type WantedFragment = Partial<Pick<FragmentSpec, "profile" | "sealedLengthBytes" | "contentChecksum">> & {
+  /** Creation number of its extent, 0: it has none. Undefined: any. */
+  readonly creation?: number | undefined;
   /** crc32c of the fragment's own content, as recorded when the extent was coded; undefined: it is not recorded. */
   readonly fragmentChecksum?: number;
 };
 
 /** Says why a fragment is not the one that is wanted; undefined: it is. */
 export function otherThan({ extentId: id, version, index, ...head }: FragmentHead, wanted: WantedFragment): string | undefined {
+  if (wanted.creation !== undefined && (head.creation ?? 0) !== wanted.creation)
+    return `fragment ${index} of extent ${id}, version ${version}, is of another extent that had the same number`;
   const { profile, sealedLengthBytes, contentChecksum } = { ...head, ...wanted };
   if (head.profile === profile && head.sealedLengthBytes === sealedLengthBytes && head.contentChecksum === contentChecksum)
     return undefined;
@@ -97,6 +101,9 @@ export function otherThan({ extentId: id, version, index, ...head }: FragmentHea
   const named = `${profile} of ${sealedLengthBytes} bytes with checksum ${contentChecksum}`;
   return `fragment ${index} of extent ${id}, version ${version}, is that of ${here} on this node, not of ${named}`;
 }
+
+/** True if the fragment is of this creation of its extent; undefined: any. */
+const isOf = (spec: FragmentSpec, creation: number | undefined): boolean => creation === undefined || (spec.creation ?? 0) === creation;
 
 export class FragmentFiles {
   readonly #world: World;
@@ -324,11 +331,22 @@ export class FragmentFiles {
     return { kind: "intact", bytes: fragmentBytes };
   }
 
-  /** Deletes a fragment of exactly this version, durably, and takes none of it any more. True if it was here. */
-  async remove(id: ExtentId, version: number): Promise<boolean> {
+  /**
+   * Deletes a fragment of exactly this version, durably, and takes none of it any more. True if it was here. A fragment of another `creation` stays,
+   * and so does one whose head can't be read: its number may have been given twice. Undefined: any creation.
+   */
+  async remove(id: ExtentId, version: number, creation?: number): Promise<boolean> {
+    const held = this.find(id, version);
+    if (held !== undefined && creation !== undefined && this.#world.rules.on("commandsNameCreations")) {
+      const head = await this.head(held, repairIo);
+      if (!head.ok ? creation !== 0 : (head.value.creation ?? 0) !== creation) {
+        this.#world.logger.warn("kept a fragment of another extent that had the same number", { extent: id, version, index: held.index });
+        return false;
+      }
+    }
     this.#deleted.add(id, version);
     for (const writer of [...this.#making.values()])
-      if (writer.spec.extentId === id && writer.spec.version === version) await writer.discard();
+      if (writer.spec.extentId === id && writer.spec.version === version && isOf(writer.spec, creation)) await writer.discard();
     const name = this.find(id, version);
     if (name === undefined) return false;
     const path = fragmentPath(name);

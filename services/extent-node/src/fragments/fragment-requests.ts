@@ -17,9 +17,9 @@ export interface Coded {
 
 /** Returns what the fragment of this index has to be: code, length and checksum of the extent, and the recorded checksum of its own content. */
 export function wantedOf({ extent, checksums }: Coded, index: number): WantedFragment {
-  const { profile, sealedLengthBytes, contentChecksum } = extent;
+  const { profile, sealedLengthBytes, contentChecksum, creation = 0 } = extent;
   const fragmentChecksum = checksums[index];
-  return { profile, sealedLengthBytes, contentChecksum, ...(fragmentChecksum === undefined ? {} : { fragmentChecksum }) };
+  return { profile, sealedLengthBytes, contentChecksum, creation, ...(fragmentChecksum === undefined ? {} : { fragmentChecksum }) };
 }
 
 /** A fragment on a node. */
@@ -46,8 +46,16 @@ export function codedOf(request: CodedExtent | undefined): Coded {
   if (checksums.length > 0 && checksums.length !== profile.fragments)
     malformed(`${checksums.length} checksums of ${profile.fragments} fragments`);
   if (fragmentBytes > fragmentBytesMax) malformed(`fragments of ${fragmentBytes} bytes are too large`);
+  const creation = fromWire(request.creation);
   return {
-    extent: { extentId: extentId(id), profile: profile.name, sealedLengthBytes, fragmentBytes, contentChecksum: request.checksum },
+    extent: {
+      extentId: extentId(id),
+      profile: profile.name,
+      sealedLengthBytes,
+      fragmentBytes,
+      contentChecksum: request.checksum,
+      ...(creation === 0 ? {} : { creation }),
+    },
     profile,
     checksums,
   };
@@ -91,8 +99,8 @@ export async function admit(
 
 /** Returns a text that is the same for the same work only: its kind, the extent, the code, and each fragment with its version and place. */
 export function jobName(kind: "make" | "verify" | "repair", { checksums, extent }: Coded, fragments: readonly FragmentAt[]): string {
-  const { extentId: id, profile, sealedLengthBytes, contentChecksum } = extent;
-  return JSON.stringify([kind, id, profile, sealedLengthBytes, contentChecksum, checksums, fragments]);
+  const { extentId: id, profile, sealedLengthBytes, contentChecksum, creation } = extent;
+  return JSON.stringify([kind, id, creation, profile, sealedLengthBytes, contentChecksum, checksums, fragments]);
 }
 
 /** Work on the fragments of one attempt, once at a time: who asks again gets the same answer. */

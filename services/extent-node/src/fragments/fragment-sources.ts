@@ -31,8 +31,8 @@ export async function readFragmentAt(
   const name = { extentId: toWire(extentId), version: toWire(version), index };
   const range = { offsetBytes: toWire(offsetBytes), lengthBytes, background: true };
   const ofExtent = { profile, sealedLengthBytes: toWire(sealedLengthBytes), checksum: contentChecksum };
-  const { fragmentChecksum } = wanted;
-  const of = fragmentChecksum === undefined ? ofExtent : { ...ofExtent, fragmentChecksum };
+  const { creation = 0, fragmentChecksum } = wanted;
+  const of = { ...ofExtent, creation: toWire(creation), ...(fragmentChecksum === undefined ? {} : { fragmentChecksum }) };
   const client = node.world.transport.client(address, ExtentFragments);
   const options = { timeoutMs: readTimeoutMs, ...(signal === undefined ? {} : { signal }) };
   const answer = await client.readFragment({ ...name, ...range, ...of }, options);

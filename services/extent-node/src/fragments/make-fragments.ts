@@ -8,6 +8,7 @@ import { encodePlan, Kernel, type Profile } from "@stamp/erasure";
 import { combineCrc32c } from "@stamp/extent";
 import { DiskError, uuid } from "@stamp/ports";
 import { ExtentFragments, type MakeFragmentsRequest, toWire, type WriteFragmentRequest } from "@stamp/wire";
+import { findOf } from "../creations.ts";
 import { repairIo } from "../disk/disk-queue.ts";
 import type { LocalExtent } from "../disk/local-extent.ts";
 import { type Node, unknownExtent } from "../node.ts";
@@ -22,7 +23,7 @@ type Made = { readonly fragmentChecksums: number[] };
 export async function makeFragments(node: Node, request: MakeFragmentsRequest): Promise<Outcome<Made>> {
   const coded = codedOf(request.extent);
   const targets = fragmentsOf(coded, request.targets);
-  const { extentId: id, sealedLengthBytes } = coded.extent;
+  const { creation = 0, extentId: id, sealedLengthBytes } = coded.extent;
   if (targets.length !== coded.profile.fragments)
     return refused(
       "invalidArgument",
@@ -31,7 +32,7 @@ export async function makeFragments(node: Node, request: MakeFragmentsRequest): 
     );
   const admitted = await admit(node, request);
   if (!admitted.ok) return admitted;
-  const extent = node.find(id);
+  const extent = findOf(node, id, { creation: toWire(creation) });
   if (extent === undefined) return unknownExtent(id);
   const { replica } = extent;
   if (replica.state === "damaged") return refused("dataLoss", "damaged", `extent ${id} is damaged here: ${replica.damage}`);

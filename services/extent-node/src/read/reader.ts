@@ -2,7 +2,7 @@
  * Reads. A place is found by the block index, the header and the chunks that the read touches are verified, and only then a byte leaves
  * the node. What does not verify marks the replica damaged: another replica serves.
  */
-import { concatBytes, type Failed, type Outcome, ok, refused } from "@stamp/base";
+import { concatBytes, extentId, type Failed, type Outcome, ok, refused } from "@stamp/base";
 import {
   type BlockIndex,
   chunkBytes,
@@ -16,6 +16,7 @@ import {
 import type { LentMemory } from "@stamp/ports";
 import { type CallContext, DiskError } from "@stamp/ports";
 import { ExtentNode, fromWire, type ReadBlocksRequest, type ReadPlacesRequest, type ReadRequest, toWire } from "@stamp/wire";
+import { findOf } from "../creations.ts";
 import { type Io, repairIo } from "../disk/disk-queue.ts";
 import type { LocalExtent } from "../disk/local-extent.ts";
 import { type Node, unknownExtent } from "../node.ts";
@@ -297,7 +298,7 @@ export async function readBlocks(node: Node, request: ReadBlocksRequest, context
 export async function readRaw(node: Node, request: ReadRequest, context: CallContext): Promise<Outcome<{ payload: Uint8Array }>> {
   const id = fromWire(request.extentId);
   const offsetBytes = fromWire(request.offsetBytes);
-  const extent = node.find(id);
+  const extent = findOf(node, extentId(id), request);
   if (extent === undefined) return unknownExtent(id);
   const { replica } = extent;
   if (replica.state === "damaged") return damagedHere(extent);

@@ -28,6 +28,8 @@ export interface CopyJob {
   readonly toBytes: number;
   /** Checksum of the bytes [0, fromBytes). */
   readonly checksum: number;
+  /** Creation number of the extent, for sources that are replicas; 0: it has none. */
+  readonly creation: number;
   /** Addresses of replicas, or other sources; asked one after another. */
   readonly sources: readonly (string | RawSource)[];
   /** Somebody may wait for it: it takes no turns with other copies and does not rest. */
@@ -52,7 +54,7 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
   const steps = new Steps(node, job);
   for (const source of job.sources) {
     if (source === node.address) continue;
-    const { name: address, read } = typeof source === "string" ? replicaAt(node, job.id, source) : source;
+    const { name: address, read } = typeof source === "string" ? replicaAt(node, job, source) : source;
     const feed = new FrameFeed(crc32c, job.id, at);
     while (at < job.toBytes) {
       const offsetBytes = feed.nextBytes;
@@ -93,10 +95,10 @@ export async function copyInto(node: Node, job: CopyJob): Promise<Outcome<CopyRe
 }
 
 /** A replica on another node, which may give fewer bytes than it is asked for. */
-function replicaAt(node: Node, id: ExtentId, address: string): RawSource {
+function replicaAt(node: Node, { creation, id }: CopyJob, address: string): RawSource {
   const client = node.world.transport.client(address, ExtentNode);
   const read = async (offsetBytes: number, lengthBytes: number): Promise<Outcome<Uint8Array>> => {
-    const request = { extentId: toWire(id), offsetBytes: toWire(offsetBytes), lengthBytes };
+    const request = { extentId: toWire(id), offsetBytes: toWire(offsetBytes), lengthBytes, creation: toWire(creation) };
     const answer = await client.readRaw(request, { timeoutMs: pieceTimeoutMs });
     return answer.ok ? ok(answer.value.payload) : answer;
   };

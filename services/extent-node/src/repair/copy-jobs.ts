@@ -11,8 +11,8 @@ interface Job {
 
 /** Returns a text that is the same for the same copy only. `kind`: where the content comes from. Sources don't matter: any will do. */
 export function copyName(kind: string, request: CopyExtentRequest): string {
-  const { version, ownerEpoch, sealedLengthBytes, checksum } = request;
-  return `${kind} ${version} ${ownerEpoch} ${sealedLengthBytes} ${checksum}`;
+  const { version, ownerEpoch, sealedLengthBytes, checksum, creation } = request;
+  return `${kind} ${creation} ${version} ${ownerEpoch} ${sealedLengthBytes} ${checksum}`;
 }
 
 export class CopyJobs {

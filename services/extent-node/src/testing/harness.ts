@@ -145,13 +145,22 @@ export class Cluster {
   }
 
   /** A new extent whose primary is the first. */
-  async create(order: readonly string[] = names, ownerEpoch = 1): Promise<number> {
+  async create(order: readonly string[] = names, ownerEpoch = 1, creation = 0): Promise<number> {
     const id = this.#nextId++;
     const replicas = await this.replicas(order);
     for (const name of order) {
       unwrap(
         await this.node(name).createExtent(
-          { smTerm: BigInt(this.smTerm), extentId: BigInt(id), ownerEpoch: BigInt(ownerEpoch), version: 1n, replicas, stampId },
+          {
+            smTerm: BigInt(this.smTerm),
+            extentId: BigInt(id),
+            ownerEpoch: BigInt(ownerEpoch),
+            version: 1n,
+            replicas,
+            stampId,
+            creation: BigInt(creation),
+            stream: "/s",
+          },
           { timeoutMs },
         ),
       );

@@ -3,7 +3,7 @@
  * passed over and the extent placed anew; the failed one is dropped, nobody was told of it.
  */
 import type { ExtentId, Outcome, OwnerEpoch } from "@stamp/base";
-import { Bell, extentId, Histogram, JoinedWork, ok, refused } from "@stamp/base";
+import { Bell, extentId, Histogram, JoinedWork, neededLevels, ok, refused } from "@stamp/base";
 import { sleep } from "@stamp/ports";
 import type { ExtentRecord, PlacementNode } from "@stamp/stream";
 import { place, planAllocate, planDropAllocating, planReserveIds } from "@stamp/stream";
@@ -68,11 +68,12 @@ export class Allocator {
       const id = await this.mintId();
       if (!id.ok) return id;
       const { stream, ownerEpoch, predecessor } = request;
-      const allocation = { stream, ownerEpoch, predecessor, id: extentId(id.value), replicas: replicas.value };
+      const creation = this.#mintCreation();
+      const allocation = { stream, ownerEpoch, predecessor, id: extentId(id.value), replicas: replicas.value, creation };
       const recorded = await ledger.commit((state) => planAllocate(state, allocation, world.rules));
       if (!recorded.ok) return recorded;
       request.steps?.reached("allocationRecorded");
-      const failed = await this.#createEverywhere(allocation.id);
+      const failed = await this.#createEverywhere(allocation.id, predecessor);
       if (ended.aborted) return refused("unavailable", "notLeader", "the term ended during the allocation");
       if (failed.length === 0) {
         request.steps?.reached("created");
@@ -108,6 +109,13 @@ export class Allocator {
     }
     this.#nextId += 1;
     return ok(this.#nextId - 1);
+  }
+
+  /** Random, so that no older metadata store gives it again. Undefined: the stamp has not the level for it. */
+  #mintCreation(): number | undefined {
+    const { level, world } = this.#term;
+    if (!level.allows(neededLevels.creationNumbers)) return undefined;
+    return 1 + (world.random.uint32() % 0x20_0000) * 0x1_0000_0000 + Math.min(world.random.uint32(), 0xffff_fffe);
   }
 
   /** Waits for nodes as long as somebody waits for the extent. Refuses at once if it is room that lacks. */
@@ -151,7 +159,7 @@ export class Allocator {
   }
 
   /** The nodes that did not do it. */
-  async #createEverywhere(id: ExtentId): Promise<string[]> {
+  async #createEverywhere(id: ExtentId, predecessor: ExtentId | undefined): Promise<string[]> {
     const extent = this.#term.state.extent(id);
     if (extent?.phase !== "allocating") return [];
     const { clock, rules } = this.#term.world;
@@ -162,7 +170,7 @@ export class Allocator {
     const answered = new Bell();
     for (const { nodeId } of extent.replicas) {
       waiting.add(nodeId);
-      void this.#create(extent, nodeId).then((created) => {
+      void this.#create(extent, nodeId, predecessor).then((created) => {
         if (!created && waiting.has(nodeId)) {
           nodes.distrust(nodeId);
           failed.push(nodeId);
@@ -181,7 +189,7 @@ export class Allocator {
     return failed;
   }
 
-  async #create(extent: ExtentRecord, nodeId: string): Promise<boolean> {
+  async #create(extent: ExtentRecord, nodeId: string, predecessor: ExtentId | undefined): Promise<boolean> {
     const { config, nodes, number, stampId, world } = this.#term;
     const answer = await extentNode(this.#term, nodeId)?.createExtent(
       {
@@ -195,6 +203,9 @@ export class Allocator {
           diskId: replica.diskId,
         })),
         stampId,
+        creation: toWire(extent.creation ?? 0),
+        stream: extent.stream,
+        predecessor: toWire(predecessor ?? 0),
       },
       { timeoutMs: config.createTimeoutMs },
     );

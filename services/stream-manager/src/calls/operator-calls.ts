@@ -80,7 +80,7 @@ export class OperatorCalls {
     if (!quarantined.ok) return quarantined;
     const extent = state.extent(id);
     // Before the replica is read: what no record can prove needs no reading.
-    const unproven = refuseAdoption(id, extent, { ...foundLikeRecorded(extent), version: quarantined.value.version });
+    const unproven = refuseAdoption(id, extent, { ...foundLikeRecorded(extent), ...quarantined.value });
     if (extent === undefined || unproven !== undefined) return refused("failedPrecondition", "conflict", `not adopted: ${unproven}`);
     const node = state.node(nodeId);
     const target = { nodeId, diskId: node?.diskId ?? "" };
@@ -124,9 +124,10 @@ export class OperatorCalls {
     const [checked] = answer.value.replicas;
     if (checked?.replica === undefined || fromWire(checked.replica.extentId) !== id)
       return refused("notFound", "unknownExtent", `node ${nodeId} has no replica of extent ${id}`);
-    const { state, version, sealedLengthBytes: sealedAt } = checked.replica;
+    const { creation, state, version, sealedLengthBytes: sealedAt } = checked.replica;
     return ok({
       sealed: state === ReplicaState.SEALED,
+      creation: fromWire(creation),
       version: fromWire(version),
       sealedLengthBytes: sealedAt === undefined ? undefined : fromWire(sealedAt),
       checksum: checked.checksum,
@@ -142,6 +143,7 @@ export class OperatorCalls {
     const diskId = state.node(nodeId)?.diskId;
     const explained =
       extent !== undefined &&
+      found?.creation === (extent.creation ?? 0) &&
       [...extent.replicas, ...extent.removed, extent.repair].some((one) => one?.nodeId === nodeId && one.diskId === diskId);
     if (found !== undefined && !explained) return ok(found);
     return refused("notFound", "unknownExtent", `extent ${id} is not in quarantine on node ${nodeId}`);
@@ -154,9 +156,10 @@ export class OperatorCalls {
     if (!quarantined.ok) return quarantined;
     const found = quarantined.value;
     const extent = state.extent(id);
-    if (extent !== undefined && [...extent.replicas, ...extent.removed, extent.repair].some((one) => one?.nodeId === nodeId))
+    const isNamed = extent !== undefined && [...extent.replicas, ...extent.removed, extent.repair].some((one) => one?.nodeId === nodeId);
+    if (isNamed && found.creation === (extent.creation ?? 0))
       return refused("failedPrecondition", "conflict", `extent ${id} has a replica on node ${nodeId}, also on another disk`);
-    const request = { smTerm: toWire(number), extentId: toWire(id), version: toWire(found.version) };
+    const request = { smTerm: toWire(number), extentId: toWire(id), version: toWire(found.version), creation: toWire(found.creation) };
     const answer = await extentNode(this.#term, nodeId)?.deleteExtent(request, { timeoutMs: deleteTimeoutMs });
     if (answer === undefined) return refused("notFound", "badRequest", `there is no extent node ${nodeId}`);
     if (!answer.ok) {
@@ -175,6 +178,7 @@ const lacksNone = (id: ExtentId): Outcome<never> =>
 /** Returns what a node with the recorded extent would find. */
 const foundLikeRecorded = (extent: ExtentRecord | undefined): FoundReplica => ({
   sealed: true,
+  creation: extent?.creation ?? 0,
   version: extent?.version ?? 0,
   sealedLengthBytes: extent?.sealedLengthBytes,
   checksum: extent?.checksum,

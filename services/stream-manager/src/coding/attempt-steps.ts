@@ -192,7 +192,7 @@ export class AttemptSteps {
 
   async #decode(extent: ExtentRecord, attempt: Decoding): Promise<Outcome<AttemptDone>> {
     const { number, stampId } = this.#term;
-    const { coded, id, ownerEpoch } = extent;
+    const { coded, id, ownerEpoch, stream } = extent;
     if (coded === undefined) return refused("aborted", "conflict", "the extent is not coded");
     const request = {
       smTerm: toWire(number),
@@ -202,6 +202,7 @@ export class AttemptSteps {
       extent: codedOnWire(extent, coded.profile),
       fragments: this.#readable(id, coded.fragments),
       stampId,
+      stream,
     };
     const made = await Promise.all(
       attempt.targets.map((target) =>

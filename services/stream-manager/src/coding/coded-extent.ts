@@ -6,11 +6,12 @@ import { type ExtentRecord, type FragmentHealth, type FragmentPlace, repairSourc
 import { toWire } from "@stamp/wire";
 import type { Term } from "../term/term.ts";
 
-export const codedOnWire = ({ id, sealedLengthBytes, checksum, coded }: ExtentRecord, profile: string) => ({
+export const codedOnWire = ({ id, sealedLengthBytes, checksum, coded, creation }: ExtentRecord, profile: string) => ({
   extentId: toWire(id),
   profile,
   sealedLengthBytes: toWire(sealedLengthBytes ?? 0),
   checksum: checksum ?? 0,
+  creation: toWire(creation ?? 0),
   fragmentChecksums: coded?.profile === profile ? [...(coded.checksums ?? [])] : [],
 });
 

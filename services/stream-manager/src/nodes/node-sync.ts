@@ -44,9 +44,9 @@ export class NodeSync {
   async lookAgain(place: ReplicaPlace, id: ExtentId): Promise<void> {
     const answer = await extentNode(this.#term, place.nodeId)?.getExtentReplica({ extentId: toWire(id) }, { timeoutMs: lookTimeoutMs });
     if (this.#term.ended.aborted || !answer?.ok) return;
-    const why = this.#unexplained(place, id);
-    if (why === undefined) return;
     try {
+      const why = this.#unexplained(place, id, answer.value);
+      if (why === undefined) return;
       this.#quarantine(place, answer.value, why);
     } catch (error) {
       // Numbers that no replica has. What it is asked for at the next comparison may be true.
@@ -59,9 +59,12 @@ export class NodeSync {
   }
 
   /** Why no record explains that this replica is there; undefined: one does. */
-  #unexplained(place: ReplicaPlace, id: ExtentId): string | undefined {
+  #unexplained(place: ReplicaPlace, id: ExtentId, replica: ExtentReplica): string | undefined {
     const extent = this.#term.state.extent(id);
     if (extent === undefined) return "the stream manager does not know the extent";
+    // A replica whose header can't be read has version 0, and tells no creation.
+    const isOther = fromWire(replica.creation) !== (extent.creation ?? 0) && replica.version > 0n;
+    if (isOther) return "it is of another extent that had the same number";
     const places: readonly ReplicaPlace[] = [
       ...extent.replicas,
       ...extent.removed,
@@ -71,8 +74,9 @@ export class NodeSync {
   }
 
   #quarantine(place: ReplicaPlace, replica: ExtentReplica, why: string): void {
-    const { durableBytes, version } = replica;
+    const { creation, durableBytes, version } = replica;
     this.#term.nodes.quarantine(place.nodeId, extentId(fromWire(replica.extentId)), {
+      creation: fromWire(creation),
       durableBytes: fromWire(durableBytes),
       version: fromWire(version),
       why,
@@ -134,7 +138,7 @@ export class NodeSync {
 
   #found(place: ReplicaPlace, id: ExtentId, replica: ExtentReplica): void {
     const { nodes, state } = this.#term;
-    if (this.#unexplained(place, id) !== undefined) {
+    if (this.#unexplained(place, id, replica) !== undefined) {
       void this.lookAgain(place, id);
       return;
     }

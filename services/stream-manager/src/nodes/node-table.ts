@@ -5,7 +5,7 @@
 import type { ExtentId } from "@stamp/base";
 import type { Clock } from "@stamp/ports";
 import { within } from "@stamp/ports";
-import type { NodeRecord, PlacementNode, ReplicaPlace, ReportNumbers, StreamState } from "@stamp/stream";
+import type { ExtentRecord, NodeRecord, PlacementNode, ReplicaPlace, ReportNumbers, StreamState } from "@stamp/stream";
 import { LaterReplicas } from "./later-replicas.ts";
 
 export interface ReportedLoad {
@@ -20,6 +20,8 @@ export interface ReportedLoad {
 }
 
 export interface Quarantined {
+  /** Creation number that the replica tells; 0: none. */
+  readonly creation: number;
   readonly durableBytes: number;
   readonly version: number;
   readonly why: string;
@@ -292,6 +294,12 @@ export class NodeTable {
 
   quarantined(nodeId: string): ReadonlyMap<ExtentId, Quarantined> {
     return this.#health.get(nodeId)?.quarantined ?? new Map();
+  }
+
+  /** True if the node keeps a replica of another extent that had the number of this one. */
+  keepsOther(nodeId: string, { creation = 0, id }: Pick<ExtentRecord, "creation" | "id">): boolean {
+    const held = this.quarantined(nodeId).get(id);
+    return held !== undefined && held.creation !== creation;
   }
 
   /** For the status. */

@@ -17,6 +17,7 @@ interface Bench {
   readonly sealedBytes: bigint;
   readonly version: bigint;
   readonly checksum: number;
+  readonly creation: bigint;
 }
 
 async function bench(work: (bench: Bench) => Promise<void>): Promise<void> {
@@ -35,7 +36,8 @@ async function bench(work: (bench: Bench) => Promise<void>): Promise<void> {
     const info = await infoOf();
     const { sealedLengthBytes: sealedBytes = 0n, version = 0n } = info?.location ?? {};
     const other = ["en1", "en2", "en3", "en4"].find((name) => !extent.addresses.includes(name)) ?? "";
-    await work({ cluster, extent, other, sealedBytes, version, checksum: info?.checksum ?? 0 });
+    const creation = await cluster.creationOf(extent);
+    await work({ cluster, extent, other, sealedBytes, version, checksum: info?.checksum ?? 0, creation });
   });
 }
 
@@ -44,24 +46,25 @@ const termOf = ({ sim }: Cluster): bigint =>
 const factsOf = ({ sim }: Cluster, node: string) => sim.role(node)?.status.facts ?? {};
 
 /** Has the other node copy the extent, as a repair did of which the records know nothing any more. */
-async function copyTo({ cluster, extent, other, sealedBytes, checksum }: Bench, version: bigint): Promise<void> {
+async function copyTo({ cluster, extent, other, sealedBytes, checksum, creation }: Bench, version: bigint): Promise<void> {
   const { diskId, stampId } = factsOf(cluster, other);
   const request = { smTerm: termOf(cluster), extentId: extent.extentId, sealedLengthBytes: sealedBytes, version, ownerEpoch: 1n, checksum };
-  const place = { diskId: String(diskId), stampId: String(stampId), sources: [...extent.addresses] };
+  const place = { diskId: String(diskId), stampId: String(stampId), sources: [...extent.addresses], creation };
   unwrap(await cluster.en(other).copyExtent({ ...request, ...place }, { timeoutMs: 2_000 }));
 }
 
 /** Has the other node make and seal a replica of its own, with this content. */
-async function writeTo({ cluster, extent, other }: Bench, content: string, version: bigint): Promise<void> {
+async function writeTo({ cluster, extent, other, creation }: Bench, content: string, version: bigint): Promise<void> {
   const { diskId, stampId } = factsOf(cluster, other);
   const { extentId } = extent;
   const smTerm = termOf(cluster);
   const replicas = [{ nodeId: other, address: other, diskId: String(diskId) }];
   const node = cluster.en(other);
-  const created = { smTerm, extentId, ownerEpoch: 1n, version: 1n, replicas, stampId: String(stampId) };
+  const created = { smTerm, extentId, ownerEpoch: 1n, version: 1n, replicas, stampId: String(stampId), creation };
   unwrap(await node.createExtent(created, { timeoutMs: 500 }));
   const { endBytes } = unwrap(await node.append({ extentId, ownerEpoch: 1n, payload: [utf8(content)] }, { timeoutMs: 500 }));
-  unwrap(await node.sealExtent({ smTerm, extentId, sealedLengthBytes: endBytes, version, diskId: String(diskId) }, { timeoutMs: 500 }));
+  const sealed = { smTerm, extentId, sealedLengthBytes: endBytes, version, diskId: String(diskId), creation };
+  unwrap(await node.sealExtent(sealed, { timeoutMs: 500 }));
 }
 
 const quarantined = ({ cluster, other }: Bench) =>

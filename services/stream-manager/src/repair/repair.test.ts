@@ -216,7 +216,8 @@ test("repair: a replica that a node lost without a word is found when the node i
     const smTerm = BigInt(Number(sim.role("sm1")?.status.facts.term));
     const recorded = (await cluster.extents()).find((one) => one.location?.extentId === extent.extentId);
     const version = recorded?.location?.version ?? 0n;
-    unwrap(await cluster.en(victim).deleteExtent({ smTerm, extentId: extent.extentId, version }, { timeoutMs: 500 }));
+    const creation = await cluster.creationOf(extent);
+    unwrap(await cluster.en(victim).deleteExtent({ smTerm, extentId: extent.extentId, version, creation }, { timeoutMs: 500 }));
     await cluster.until("again three", async () => {
       const [location] = unwrap(
         await cluster.sm((sm, timeoutMs) => sm.locateExtents({ extentIds: [extent.extentId] }, { timeoutMs })),
@@ -248,6 +249,7 @@ test("repair: a copy with another checksum than the recorded one is refused, a s
       diskId: String(facts?.diskId),
       sources: [...extent.addresses],
       stampId: String(facts?.stampId),
+      creation: await cluster.creationOf(extent),
     };
     const refused = await cluster.en(other).copyExtent({ ...request, checksum: (info.checksum + 1) % 2 ** 32 }, { timeoutMs: 2_000 });
     assert.ok(!refused.ok && refused.failure.reason === "damaged");

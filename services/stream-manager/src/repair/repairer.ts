@@ -7,7 +7,7 @@
 import type { ExtentId } from "@stamp/base";
 import { sleep, Turns } from "@stamp/ports";
 import type { Assessment, ExtentRecord, ReplicaPlace, ReplicaRecord } from "@stamp/stream";
-import { assess, place, planAbandonRepair, planBeginRepair, planFinishRepair, RepairQueue, samePlace } from "@stamp/stream";
+import { assess, holds, place, planAbandonRepair, planBeginRepair, planFinishRepair, RepairQueue, samePlace } from "@stamp/stream";
 import { toWire } from "@stamp/wire";
 import type { Completer } from "../seal/completer.ts";
 import { Rounds } from "../term/rounds.ts";
@@ -318,7 +318,9 @@ export class Repairer {
     const usedDomains = new Set(
       placeable.filter((node) => holders.has(node.nodeId) && node.nodeId !== replaced?.nodeId).map((node) => node.faultDomain),
     );
-    const others = placeable.filter((node) => !holders.has(node.nodeId));
+    // A node that keeps another extent's replica of this number refuses a copy.
+    const refuses = (nodeId: string): boolean => world.rules.on("commandsNameCreations") && nodes.keepsOther(nodeId, extent);
+    const others = placeable.filter((node) => !holders.has(node.nodeId) && !refuses(node.nodeId));
     const request = { copies: 1, minCopies: 1, avoid: nodes.distrusted(), usedDomains, random: () => world.random.float() };
     const chosen = place({ ...request, nodes: others })[0] ?? placeable.find((node) => node.nodeId === replaced?.nodeId);
     if (chosen !== undefined) return { nodeId: chosen.nodeId, diskId: chosen.diskId };
@@ -342,6 +344,9 @@ export class Repairer {
         sealedLengthBytes: toWire(sealedLengthBytes),
         version: toWire(extent.version),
         ownerEpoch: toWire(extent.ownerEpoch),
+        creation: toWire(extent.creation ?? 0),
+        stream: extent.stream,
+        holder: holds(extent, target),
         diskId: target.diskId,
         sources: turned,
         stampId,

@@ -190,6 +190,7 @@ export class Completer {
         extentId: toWire(extent.id),
         sealedLengthBytes: toWire(sealedLengthBytes),
         version: toWire(extent.version),
+        creation: toWire(extent.creation ?? 0),
         diskId: replica.diskId,
         sources: this.#sources(extent, replica.nodeId, counted),
         ...(extent.checksum === undefined ? {} : { checksum: extent.checksum }),

@@ -235,8 +235,15 @@ export class Sealer {
     if (node === undefined) return undefined;
     const timeoutMs = config.fenceTimeoutMs;
     if (!world.rules.on("fenceBeforeLength")) return this.#unfencedLength(id, replica);
+    const extent = this.#term.state.extent(id);
     const answer = await node.fenceExtent(
-      { smTerm: toWire(number), extentId: toWire(id), diskId: replica.diskId, version: toWire(this.#term.state.extent(id)?.version ?? 0) },
+      {
+        smTerm: toWire(number),
+        extentId: toWire(id),
+        diskId: replica.diskId,
+        version: toWire(extent?.version ?? 0),
+        creation: toWire(extent?.creation ?? 0),
+      },
       { timeoutMs },
     );
     if (answer.ok) {

@@ -114,6 +114,11 @@ export class Cluster {
     return answer.ok ? answer.value : undefined;
   }
 
+  /** Creation number of an extent, as its replica on the node tells it. */
+  async creationOf({ addresses: [node = ""], extentId }: ExtentLocation): Promise<bigint> {
+    return (await this.replica(node, extentId))?.creation ?? 0n;
+  }
+
   async extents() {
     return unwrap(await this.sm((sm, timeoutMs) => sm.listExtents({}, { timeoutMs }))).extents;
   }

@@ -203,6 +203,20 @@ export const processRows: readonly FaultRow[] = [
     faults: ["folder put back"],
   },
   {
+    fault: "a number of an extent is given twice, because an older metadata store was put back, and both extents have content",
+    closedBy:
+      "each extent has a random creation number, in its record, its replicas and its fragments; commands name it, and a node touches no replica and no fragment of another creation",
+    rules: [
+      {
+        name: "commandsNameCreations",
+        unnoticed:
+          "the workloads put back no folder that is newer than every node's copy and served; the tests do, and without the rule the repair of the second extent replaces the first",
+      },
+    ],
+    tests: ["services/stream-manager/src/store-put-back.test.ts", "services/extent-node/src/creations.test.ts"],
+    faults: ["folder put back"],
+  },
+  {
     fault: "an active lock service over etcd is deposed and does not know it: a pause, a cut, an etcd lease that ran out",
     closedBy:
       "every batch is conditional on the create revision of its election, so it writes nothing; it answers nothing, reads and renewals neither, before etcd has confirmed the election; its successor reads after its own election and extends every lease by a full term",

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file stamp/v1/extent_node.proto.
  */
 export const file_stamp_v1_extent_node: GenFile = /*@__PURE__*/
-  fileDesc("ChpzdGFtcC92MS9leHRlbnRfbm9kZS5wcm90bxIIc3RhbXAudjEiZwoNQXBwZW5kUmVxdWVzdBIRCglleHRlbnRfaWQYASABKAQSEwoLb3duZXJfZXBvY2gYAiABKAQSHQoVZXhwZWN0ZWRfb2Zmc2V0X2J5dGVzGAMgASgEEg8KB3BheWxvYWQYDyADKAwiUwoOQXBwZW5kUmVzcG9uc2USFQoNb2Zmc2V0c19ieXRlcxgBIAMoBBIRCgllbmRfYnl0ZXMYAiABKAQSFwoPY29tbWl0dGVkX2J5dGVzGAMgASgEIqkBChBSZXBsaWNhdGVSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBITCgtvd25lcl9lcG9jaBgCIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAyABKAQSFwoPY29tbWl0dGVkX2J5dGVzGAQgASgEEhAKCGNoZWNrc3VtGAUgASgNEhsKE3ByaW1hcnlfaW5jYXJuYXRpb24YBiABKAQSDwoHcGF5bG9hZBgPIAMoDCIqChFSZXBsaWNhdGVSZXNwb25zZRIVCg1kdXJhYmxlX2J5dGVzGAEgASgEIkwKC1JlYWRSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgNIh8KDFJlYWRSZXNwb25zZRIPCgdwYXlsb2FkGA8gASgMIlQKEVJlYWRQbGFjZXNSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBIVCg1vZmZzZXRzX2J5dGVzGAIgAygEEhUKDWxlbmd0aHNfYnl0ZXMYAyADKA0iTwoRUmVhZEJsb2Nrc1JlcXVlc3QSEQoJZXh0ZW50X2lkGAEgASgEEhQKDG9mZnNldF9ieXRlcxgCIAEoBBIRCgltYXhfYnl0ZXMYAyABKA0iZAoSUmVhZEJsb2Nrc1Jlc3BvbnNlEhUKDW9mZnNldHNfYnl0ZXMYASADKAQSGQoRbmV4dF9vZmZzZXRfYnl0ZXMYAiABKAQSCwoDZW5kGAMgASgIEg8KB3BheWxvYWQYDyADKAwimgEKE0NyZWF0ZUV4dGVudFJlcXVlc3QSDwoHc21fdGVybRgBIAEoBBIRCglleHRlbnRfaWQYAiABKAQSEwoLb3duZXJfZXBvY2gYAyABKAQSDwoHdmVyc2lvbhgEIAEoBBInCghyZXBsaWNhcxgFIAMoCzIVLnN0YW1wLnYxLlJlcGxpY2FOb2RlEhAKCHN0YW1wX2lkGAYgASgJIkAKC1JlcGxpY2FOb2RlEg8KB25vZGVfaWQYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIPCgdkaXNrX2lkGAMgASgJIhYKFENyZWF0ZUV4dGVudFJlc3BvbnNlIloKEkZlbmNlRXh0ZW50UmVxdWVzdBIPCgdzbV90ZXJtGAEgASgEEhEKCWV4dGVudF9pZBgCIAEoBBIPCgdkaXNrX2lkGAMgASgJEg8KB3ZlcnNpb24YBCABKAQikgEKE0ZlbmNlRXh0ZW50UmVzcG9uc2USFQoNZHVyYWJsZV9ieXRlcxgBIAEoBBIXCg9jb21taXR0ZWRfYnl0ZXMYAiABKAQSEQoJcmVzdGFydGVkGAMgASgIEiAKE3NlYWxlZF9sZW5ndGhfYnl0ZXMYBCABKARIAIgBAUIWChRfc2VhbGVkX2xlbmd0aF9ieXRlcyKrAQoRU2VhbEV4dGVudFJlcXVlc3QSDwoHc21fdGVybRgBIAEoBBIRCglleHRlbnRfaWQYAiABKAQSGwoTc2VhbGVkX2xlbmd0aF9ieXRlcxgDIAEoBBIPCgd2ZXJzaW9uGAQgASgEEg8KB2Rpc2tfaWQYBSABKAkSDwoHc291cmNlcxgGIAMoCRIVCghjaGVja3N1bRgHIAEoDUgAiAEBQgsKCV9jaGVja3N1bSImChJTZWFsRXh0ZW50UmVzcG9uc2USEAoIY2hlY2tzdW0YASABKA0i0gEKEUNvcHlFeHRlbnRSZXF1ZXN0Eg8KB3NtX3Rlcm0YASABKAQSEQoJZXh0ZW50X2lkGAIgASgEEhsKE3NlYWxlZF9sZW5ndGhfYnl0ZXMYAyABKAQSDwoHdmVyc2lvbhgEIAEoBBITCgtvd25lcl9lcG9jaBgFIAEoBBIPCgdkaXNrX2lkGAYgASgJEg8KB3NvdXJjZXMYByADKAkSEAoIc3RhbXBfaWQYCCABKAkSFQoIY2hlY2tzdW0YCSABKA1IAIgBAUILCglfY2hlY2tzdW0icQoTRGVsZXRlRXh0ZW50UmVxdWVzdBIPCgdzbV90ZXJtGAEgASgEEhEKCWV4dGVudF9pZBgCIAEoBBIPCgd2ZXJzaW9uGAMgASgEEg8KB2Rpc2tfaWQYBCABKAkSFAoMbmV2ZXJfb3BlbmVkGAUgASgIIhYKFERlbGV0ZUV4dGVudFJlc3BvbnNlIo0CCg1FeHRlbnRSZXBsaWNhEhEKCWV4dGVudF9pZBgBIAEoBBIlCgVzdGF0ZRgCIAEoDjIWLnN0YW1wLnYxLlJlcGxpY2FTdGF0ZRIPCgd2ZXJzaW9uGAMgASgEEhMKC293bmVyX2Vwb2NoGAQgASgEEhUKDWR1cmFibGVfYnl0ZXMYBSABKAQSFwoPY29tbWl0dGVkX2J5dGVzGAYgASgEEiAKE3NlYWxlZF9sZW5ndGhfYnl0ZXMYByABKARIAIgBARIPCgdwcmltYXJ5GAggASgIEhEKCXJlc3RhcnRlZBgJIAEoCBIOCgZmZW5jZWQYCiABKAhCFgoUX3NlYWxlZF9sZW5ndGhfYnl0ZXMiLAoXR2V0RXh0ZW50UmVwbGljYVJlcXVlc3QSEQoJZXh0ZW50X2lkGAEgASgEIkMKGUxpc3RFeHRlbnRSZXBsaWNhc1JlcXVlc3QSFwoPYWZ0ZXJfZXh0ZW50X2lkGAEgASgEEg0KBWxpbWl0GAIgASgNIkwKFENoZWNrUmVwbGljYXNSZXF1ZXN0EhcKD2FmdGVyX2V4dGVudF9pZBgBIAEoBBINCgVsaW1pdBgCIAEoDRIMCgRkZWVwGAMgASgIIoMBCg5DaGVja2VkUmVwbGljYRIoCgdyZXBsaWNhGAEgASgLMhcuc3RhbXAudjEuRXh0ZW50UmVwbGljYRIVCghjaGVja3N1bRgCIAEoDUgAiAEBEhAKCHByb2JsZW1zGAMgAygJEhEKCWZvdW5kX25vdxgEIAEoCEILCglfY2hlY2tzdW0iZgoVQ2hlY2tSZXBsaWNhc1Jlc3BvbnNlEioKCHJlcGxpY2FzGAEgAygLMhguc3RhbXAudjEuQ2hlY2tlZFJlcGxpY2ESDAoEbW9yZRgCIAEoCBITCgtzdHJheV9maWxlcxgDIAMoCSJVChpMaXN0RXh0ZW50UmVwbGljYXNSZXNwb25zZRIpCghyZXBsaWNhcxgBIAMoCzIXLnN0YW1wLnYxLkV4dGVudFJlcGxpY2ESDAoEbW9yZRgCIAEoCCInChRHZXROb2RlUmVwb3J0UmVxdWVzdBIPCgdzbV90ZXJtGAEgASgEItQDCgpOb2RlUmVwb3J0Eg8KB25vZGVfaWQYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEhAKCHN0YW1wX2lkGAQgASgJEhMKC2luY2FybmF0aW9uGAUgASgEEhUKDXJlcG9ydF9udW1iZXIYBiABKAQSFAoMZmF1bHRfZG9tYWluGAcgASgJEhIKCmZyZWVfYnl0ZXMYCCABKAQSEwoLdG90YWxfYnl0ZXMYCSABKAQSFAoMZXh0ZW50X2NvdW50GAogASgNEhsKE2FjY2VwdHNfbmV3X2V4dGVudHMYCyABKAgSKQoIdW5zZWFsZWQYDCADKAsyFy5zdGFtcC52MS5FeHRlbnRSZXBsaWNhEhgKEG1ldGFkYXRhX3ZlcnNpb24YDSABKAQSGQoRZGFtYWdlZF9mcmFnbWVudHMYDiABKA0SEQoJZnJhZ21lbnRzGA8gASgNEh4KFmZyYWdtZW50X2RhbWFnZXNfZm91bmQYECABKAQSFwoKZnJlZV9maWxlcxgRIAEoBEgAiAEBEhgKC3RvdGFsX2ZpbGVzGBIgASgESAGIAQFCDQoLX2ZyZWVfZmlsZXNCDgoMX3RvdGFsX2ZpbGVzKpQBCgxSZXBsaWNhU3RhdGUSHQoZUkVQTElDQV9TVEFURV9VTlNQRUNJRklFRBAAEhYKElJFUExJQ0FfU1RBVEVfT1BFThABEhgKFFJFUExJQ0FfU1RBVEVfQ0xPU0VEEAISGAoUUkVQTElDQV9TVEFURV9TRUFMRUQQAxIZChVSRVBMSUNBX1NUQVRFX0RBTUFHRUQQBDLSCAoKRXh0ZW50Tm9kZRI7CgZBcHBlbmQSFy5zdGFtcC52MS5BcHBlbmRSZXF1ZXN0Ghguc3RhbXAudjEuQXBwZW5kUmVzcG9uc2USRAoJUmVwbGljYXRlEhouc3RhbXAudjEuUmVwbGljYXRlUmVxdWVzdBobLnN0YW1wLnYxLlJlcGxpY2F0ZVJlc3BvbnNlEjUKBFJlYWQSFS5zdGFtcC52MS5SZWFkUmVxdWVzdBoWLnN0YW1wLnYxLlJlYWRSZXNwb25zZRJBCgpSZWFkUGxhY2VzEhsuc3RhbXAudjEuUmVhZFBsYWNlc1JlcXVlc3QaFi5zdGFtcC52MS5SZWFkUmVzcG9uc2USRwoKUmVhZEJsb2NrcxIbLnN0YW1wLnYxLlJlYWRCbG9ja3NSZXF1ZXN0Ghwuc3RhbXAudjEuUmVhZEJsb2Nrc1Jlc3BvbnNlEk0KDENyZWF0ZUV4dGVudBIdLnN0YW1wLnYxLkNyZWF0ZUV4dGVudFJlcXVlc3QaHi5zdGFtcC52MS5DcmVhdGVFeHRlbnRSZXNwb25zZRJKCgtGZW5jZUV4dGVudBIcLnN0YW1wLnYxLkZlbmNlRXh0ZW50UmVxdWVzdBodLnN0YW1wLnYxLkZlbmNlRXh0ZW50UmVzcG9uc2USRwoKU2VhbEV4dGVudBIbLnN0YW1wLnYxLlNlYWxFeHRlbnRSZXF1ZXN0Ghwuc3RhbXAudjEuU2VhbEV4dGVudFJlc3BvbnNlEkcKCkNvcHlFeHRlbnQSGy5zdGFtcC52MS5Db3B5RXh0ZW50UmVxdWVzdBocLnN0YW1wLnYxLlNlYWxFeHRlbnRSZXNwb25zZRJNCgxEZWxldGVFeHRlbnQSHS5zdGFtcC52MS5EZWxldGVFeHRlbnRSZXF1ZXN0Gh4uc3RhbXAudjEuRGVsZXRlRXh0ZW50UmVzcG9uc2USOAoHUmVhZFJhdxIVLnN0YW1wLnYxLlJlYWRSZXF1ZXN0GhYuc3RhbXAudjEuUmVhZFJlc3BvbnNlEk4KEEdldEV4dGVudFJlcGxpY2ESIS5zdGFtcC52MS5HZXRFeHRlbnRSZXBsaWNhUmVxdWVzdBoXLnN0YW1wLnYxLkV4dGVudFJlcGxpY2ESXwoSTGlzdEV4dGVudFJlcGxpY2FzEiMuc3RhbXAudjEuTGlzdEV4dGVudFJlcGxpY2FzUmVxdWVzdBokLnN0YW1wLnYxLkxpc3RFeHRlbnRSZXBsaWNhc1Jlc3BvbnNlElAKDUNoZWNrUmVwbGljYXMSHi5zdGFtcC52MS5DaGVja1JlcGxpY2FzUmVxdWVzdBofLnN0YW1wLnYxLkNoZWNrUmVwbGljYXNSZXNwb25zZRJFCg1HZXROb2RlUmVwb3J0Eh4uc3RhbXAudjEuR2V0Tm9kZVJlcG9ydFJlcXVlc3QaFC5zdGFtcC52MS5Ob2RlUmVwb3J0YgZwcm90bzM");
+  fileDesc("ChpzdGFtcC92MS9leHRlbnRfbm9kZS5wcm90bxIIc3RhbXAudjEiZwoNQXBwZW5kUmVxdWVzdBIRCglleHRlbnRfaWQYASABKAQSEwoLb3duZXJfZXBvY2gYAiABKAQSHQoVZXhwZWN0ZWRfb2Zmc2V0X2J5dGVzGAMgASgEEg8KB3BheWxvYWQYDyADKAwiUwoOQXBwZW5kUmVzcG9uc2USFQoNb2Zmc2V0c19ieXRlcxgBIAMoBBIRCgllbmRfYnl0ZXMYAiABKAQSFwoPY29tbWl0dGVkX2J5dGVzGAMgASgEIqkBChBSZXBsaWNhdGVSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBITCgtvd25lcl9lcG9jaBgCIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAyABKAQSFwoPY29tbWl0dGVkX2J5dGVzGAQgASgEEhAKCGNoZWNrc3VtGAUgASgNEhsKE3ByaW1hcnlfaW5jYXJuYXRpb24YBiABKAQSDwoHcGF5bG9hZBgPIAMoDCIqChFSZXBsaWNhdGVSZXNwb25zZRIVCg1kdXJhYmxlX2J5dGVzGAEgASgEInAKC1JlYWRSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBIUCgxvZmZzZXRfYnl0ZXMYAiABKAQSFAoMbGVuZ3RoX2J5dGVzGAMgASgNEhUKCGNyZWF0aW9uGAQgASgESACIAQFCCwoJX2NyZWF0aW9uIh8KDFJlYWRSZXNwb25zZRIPCgdwYXlsb2FkGA8gASgMIlQKEVJlYWRQbGFjZXNSZXF1ZXN0EhEKCWV4dGVudF9pZBgBIAEoBBIVCg1vZmZzZXRzX2J5dGVzGAIgAygEEhUKDWxlbmd0aHNfYnl0ZXMYAyADKA0iTwoRUmVhZEJsb2Nrc1JlcXVlc3QSEQoJZXh0ZW50X2lkGAEgASgEEhQKDG9mZnNldF9ieXRlcxgCIAEoBBIRCgltYXhfYnl0ZXMYAyABKA0iZAoSUmVhZEJsb2Nrc1Jlc3BvbnNlEhUKDW9mZnNldHNfYnl0ZXMYASADKAQSGQoRbmV4dF9vZmZzZXRfYnl0ZXMYAiABKAQSCwoDZW5kGAMgASgIEg8KB3BheWxvYWQYDyADKAwi0QEKE0NyZWF0ZUV4dGVudFJlcXVlc3QSDwoHc21fdGVybRgBIAEoBBIRCglleHRlbnRfaWQYAiABKAQSEwoLb3duZXJfZXBvY2gYAyABKAQSDwoHdmVyc2lvbhgEIAEoBBInCghyZXBsaWNhcxgFIAMoCzIVLnN0YW1wLnYxLlJlcGxpY2FOb2RlEhAKCHN0YW1wX2lkGAYgASgJEhAKCGNyZWF0aW9uGAcgASgEEg4KBnN0cmVhbRgIIAEoCRITCgtwcmVkZWNlc3NvchgJIAEoBCJACgtSZXBsaWNhTm9kZRIPCgdub2RlX2lkGAEgASgJEg8KB2FkZHJlc3MYAiABKAkSDwoHZGlza19pZBgDIAEoCSIWChRDcmVhdGVFeHRlbnRSZXNwb25zZSJsChJGZW5jZUV4dGVudFJlcXVlc3QSDwoHc21fdGVybRgBIAEoBBIRCglleHRlbnRfaWQYAiABKAQSDwoHZGlza19pZBgDIAEoCRIPCgd2ZXJzaW9uGAQgASgEEhAKCGNyZWF0aW9uGAUgASgEIpIBChNGZW5jZUV4dGVudFJlc3BvbnNlEhUKDWR1cmFibGVfYnl0ZXMYASABKAQSFwoPY29tbWl0dGVkX2J5dGVzGAIgASgEEhEKCXJlc3RhcnRlZBgDIAEoCBIgChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAQgASgESACIAQFCFgoUX3NlYWxlZF9sZW5ndGhfYnl0ZXMivQEKEVNlYWxFeHRlbnRSZXF1ZXN0Eg8KB3NtX3Rlcm0YASABKAQSEQoJZXh0ZW50X2lkGAIgASgEEhsKE3NlYWxlZF9sZW5ndGhfYnl0ZXMYAyABKAQSDwoHdmVyc2lvbhgEIAEoBBIPCgdkaXNrX2lkGAUgASgJEg8KB3NvdXJjZXMYBiADKAkSFQoIY2hlY2tzdW0YByABKA1IAIgBARIQCghjcmVhdGlvbhgIIAEoBEILCglfY2hlY2tzdW0iJgoSU2VhbEV4dGVudFJlc3BvbnNlEhAKCGNoZWNrc3VtGAEgASgNIoQCChFDb3B5RXh0ZW50UmVxdWVzdBIPCgdzbV90ZXJtGAEgASgEEhEKCWV4dGVudF9pZBgCIAEoBBIbChNzZWFsZWRfbGVuZ3RoX2J5dGVzGAMgASgEEg8KB3ZlcnNpb24YBCABKAQSEwoLb3duZXJfZXBvY2gYBSABKAQSDwoHZGlza19pZBgGIAEoCRIPCgdzb3VyY2VzGAcgAygJEhAKCHN0YW1wX2lkGAggASgJEhUKCGNoZWNrc3VtGAkgASgNSACIAQESEAoIY3JlYXRpb24YCiABKAQSDgoGc3RyZWFtGAsgASgJEg4KBmhvbGRlchgMIAEoCEILCglfY2hlY2tzdW0ikwEKE0RlbGV0ZUV4dGVudFJlcXVlc3QSDwoHc21fdGVybRgBIAEoBBIRCglleHRlbnRfaWQYAiABKAQSDwoHdmVyc2lvbhgDIAEoBBIPCgdkaXNrX2lkGAQgASgJEhQKDG5ldmVyX29wZW5lZBgFIAEoCBIQCghjcmVhdGlvbhgGIAEoBBIOCgZob2xkZXIYByABKAgiFgoURGVsZXRlRXh0ZW50UmVzcG9uc2Ui2QIKDUV4dGVudFJlcGxpY2ESEQoJZXh0ZW50X2lkGAEgASgEEiUKBXN0YXRlGAIgASgOMhYuc3RhbXAudjEuUmVwbGljYVN0YXRlEg8KB3ZlcnNpb24YAyABKAQSEwoLb3duZXJfZXBvY2gYBCABKAQSFQoNZHVyYWJsZV9ieXRlcxgFIAEoBBIXCg9jb21taXR0ZWRfYnl0ZXMYBiABKAQSIAoTc2VhbGVkX2xlbmd0aF9ieXRlcxgHIAEoBEgAiAEBEg8KB3ByaW1hcnkYCCABKAgSEQoJcmVzdGFydGVkGAkgASgIEg4KBmZlbmNlZBgKIAEoCBIQCghjcmVhdGlvbhgLIAEoBBIOCgZzdHJlYW0YDCABKAkSGAoLcHJlZGVjZXNzb3IYDSABKARIAYgBAUIWChRfc2VhbGVkX2xlbmd0aF9ieXRlc0IOCgxfcHJlZGVjZXNzb3IiLAoXR2V0RXh0ZW50UmVwbGljYVJlcXVlc3QSEQoJZXh0ZW50X2lkGAEgASgEIkMKGUxpc3RFeHRlbnRSZXBsaWNhc1JlcXVlc3QSFwoPYWZ0ZXJfZXh0ZW50X2lkGAEgASgEEg0KBWxpbWl0GAIgASgNIkwKFENoZWNrUmVwbGljYXNSZXF1ZXN0EhcKD2FmdGVyX2V4dGVudF9pZBgBIAEoBBINCgVsaW1pdBgCIAEoDRIMCgRkZWVwGAMgASgIIoMBCg5DaGVja2VkUmVwbGljYRIoCgdyZXBsaWNhGAEgASgLMhcuc3RhbXAudjEuRXh0ZW50UmVwbGljYRIVCghjaGVja3N1bRgCIAEoDUgAiAEBEhAKCHByb2JsZW1zGAMgAygJEhEKCWZvdW5kX25vdxgEIAEoCEILCglfY2hlY2tzdW0iZgoVQ2hlY2tSZXBsaWNhc1Jlc3BvbnNlEioKCHJlcGxpY2FzGAEgAygLMhguc3RhbXAudjEuQ2hlY2tlZFJlcGxpY2ESDAoEbW9yZRgCIAEoCBITCgtzdHJheV9maWxlcxgDIAMoCSJVChpMaXN0RXh0ZW50UmVwbGljYXNSZXNwb25zZRIpCghyZXBsaWNhcxgBIAMoCzIXLnN0YW1wLnYxLkV4dGVudFJlcGxpY2ESDAoEbW9yZRgCIAEoCCInChRHZXROb2RlUmVwb3J0UmVxdWVzdBIPCgdzbV90ZXJtGAEgASgEItQDCgpOb2RlUmVwb3J0Eg8KB25vZGVfaWQYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEhAKCHN0YW1wX2lkGAQgASgJEhMKC2luY2FybmF0aW9uGAUgASgEEhUKDXJlcG9ydF9udW1iZXIYBiABKAQSFAoMZmF1bHRfZG9tYWluGAcgASgJEhIKCmZyZWVfYnl0ZXMYCCABKAQSEwoLdG90YWxfYnl0ZXMYCSABKAQSFAoMZXh0ZW50X2NvdW50GAogASgNEhsKE2FjY2VwdHNfbmV3X2V4dGVudHMYCyABKAgSKQoIdW5zZWFsZWQYDCADKAsyFy5zdGFtcC52MS5FeHRlbnRSZXBsaWNhEhgKEG1ldGFkYXRhX3ZlcnNpb24YDSABKAQSGQoRZGFtYWdlZF9mcmFnbWVudHMYDiABKA0SEQoJZnJhZ21lbnRzGA8gASgNEh4KFmZyYWdtZW50X2RhbWFnZXNfZm91bmQYECABKAQSFwoKZnJlZV9maWxlcxgRIAEoBEgAiAEBEhgKC3RvdGFsX2ZpbGVzGBIgASgESAGIAQFCDQoLX2ZyZWVfZmlsZXNCDgoMX3RvdGFsX2ZpbGVzKpQBCgxSZXBsaWNhU3RhdGUSHQoZUkVQTElDQV9TVEFURV9VTlNQRUNJRklFRBAAEhYKElJFUExJQ0FfU1RBVEVfT1BFThABEhgKFFJFUExJQ0FfU1RBVEVfQ0xPU0VEEAISGAoUUkVQTElDQV9TVEFURV9TRUFMRUQQAxIZChVSRVBMSUNBX1NUQVRFX0RBTUFHRUQQBDLSCAoKRXh0ZW50Tm9kZRI7CgZBcHBlbmQSFy5zdGFtcC52MS5BcHBlbmRSZXF1ZXN0Ghguc3RhbXAudjEuQXBwZW5kUmVzcG9uc2USRAoJUmVwbGljYXRlEhouc3RhbXAudjEuUmVwbGljYXRlUmVxdWVzdBobLnN0YW1wLnYxLlJlcGxpY2F0ZVJlc3BvbnNlEjUKBFJlYWQSFS5zdGFtcC52MS5SZWFkUmVxdWVzdBoWLnN0YW1wLnYxLlJlYWRSZXNwb25zZRJBCgpSZWFkUGxhY2VzEhsuc3RhbXAudjEuUmVhZFBsYWNlc1JlcXVlc3QaFi5zdGFtcC52MS5SZWFkUmVzcG9uc2USRwoKUmVhZEJsb2NrcxIbLnN0YW1wLnYxLlJlYWRCbG9ja3NSZXF1ZXN0Ghwuc3RhbXAudjEuUmVhZEJsb2Nrc1Jlc3BvbnNlEk0KDENyZWF0ZUV4dGVudBIdLnN0YW1wLnYxLkNyZWF0ZUV4dGVudFJlcXVlc3QaHi5zdGFtcC52MS5DcmVhdGVFeHRlbnRSZXNwb25zZRJKCgtGZW5jZUV4dGVudBIcLnN0YW1wLnYxLkZlbmNlRXh0ZW50UmVxdWVzdBodLnN0YW1wLnYxLkZlbmNlRXh0ZW50UmVzcG9uc2USRwoKU2VhbEV4dGVudBIbLnN0YW1wLnYxLlNlYWxFeHRlbnRSZXF1ZXN0Ghwuc3RhbXAudjEuU2VhbEV4dGVudFJlc3BvbnNlEkcKCkNvcHlFeHRlbnQSGy5zdGFtcC52MS5Db3B5RXh0ZW50UmVxdWVzdBocLnN0YW1wLnYxLlNlYWxFeHRlbnRSZXNwb25zZRJNCgxEZWxldGVFeHRlbnQSHS5zdGFtcC52MS5EZWxldGVFeHRlbnRSZXF1ZXN0Gh4uc3RhbXAudjEuRGVsZXRlRXh0ZW50UmVzcG9uc2USOAoHUmVhZFJhdxIVLnN0YW1wLnYxLlJlYWRSZXF1ZXN0GhYuc3RhbXAudjEuUmVhZFJlc3BvbnNlEk4KEEdldEV4dGVudFJlcGxpY2ESIS5zdGFtcC52MS5HZXRFeHRlbnRSZXBsaWNhUmVxdWVzdBoXLnN0YW1wLnYxLkV4dGVudFJlcGxpY2ESXwoSTGlzdEV4dGVudFJlcGxpY2FzEiMuc3RhbXAudjEuTGlzdEV4dGVudFJlcGxpY2FzUmVxdWVzdBokLnN0YW1wLnYxLkxpc3RFeHRlbnRSZXBsaWNhc1Jlc3BvbnNlElAKDUNoZWNrUmVwbGljYXMSHi5zdGFtcC52MS5DaGVja1JlcGxpY2FzUmVxdWVzdBofLnN0YW1wLnYxLkNoZWNrUmVwbGljYXNSZXNwb25zZRJFCg1HZXROb2RlUmVwb3J0Eh4uc3RhbXAudjEuR2V0Tm9kZVJlcG9ydFJlcXVlc3QaFC5zdGFtcC52MS5Ob2RlUmVwb3J0YgZwcm90bzM");
 
 /**
  * @generated from message stamp.v1.AppendRequest
@@ -187,6 +187,13 @@ export type ReadRequest = Message<"stamp.v1.ReadRequest"> & {
    * @generated from field: uint32 length_bytes = 3;
    */
   lengthBytes: number;
+
+  /**
+   * Of ReadRaw only: creation number of the extent, 0: it has none. A replica of another creation is not here (unknownExtent). Absent: any creation.
+   *
+   * @generated from field: optional uint64 creation = 4;
+   */
+  creation?: bigint | undefined;
 };
 
 /**
@@ -364,6 +371,29 @@ export type CreateExtentRequest = Message<"stamp.v1.CreateExtentRequest"> & {
    * @generated from field: string stamp_id = 6;
    */
   stampId: string;
+
+  /**
+   * Creation number of the extent, random, e.g. 5012345678901234: tells two extents apart that were given one number. 0: it has none, because
+   * the stamp is below feature level 4.
+   *
+   * @generated from field: uint64 creation = 7;
+   */
+  creation: bigint;
+
+  /**
+   * Stream that the extent is made for, e.g. "/ps/blob-1/commit-log". Kept with the replica, for a restore of the metadata that does not know it.
+   * Empty if it has no creation number.
+   *
+   * @generated from field: string stream = 8;
+   */
+  stream: string;
+
+  /**
+   * Number of the extent behind which it is made in the stream; 0: the stream has none yet. Kept as `stream`.
+   *
+   * @generated from field: uint64 predecessor = 9;
+   */
+  predecessor: bigint;
 };
 
 /**
@@ -450,6 +480,13 @@ export type FenceExtentRequest = Message<"stamp.v1.FenceExtentRequest"> & {
    * @generated from field: uint64 version = 4;
    */
   version: bigint;
+
+  /**
+   * Creation number of the extent; a replica of another creation is not here (unknownExtent). 0: the extent has none.
+   *
+   * @generated from field: uint64 creation = 5;
+   */
+  creation: bigint;
 };
 
 /**
@@ -551,6 +588,13 @@ export type SealExtentRequest = Message<"stamp.v1.SealExtentRequest"> & {
    * @generated from field: optional uint32 checksum = 7;
    */
   checksum?: number | undefined;
+
+  /**
+   * Creation number of the extent; a replica of another creation is not here (unknownExtent). 0: the extent has none.
+   *
+   * @generated from field: uint64 creation = 8;
+   */
+  creation: bigint;
 };
 
 /**
@@ -645,6 +689,28 @@ export type CopyExtentRequest = Message<"stamp.v1.CopyExtentRequest"> & {
    * @generated from field: optional uint32 checksum = 9;
    */
   checksum?: number | undefined;
+
+  /**
+   * Creation number of the extent. A replica of another creation is not replaced: the copy is refused with conflict. 0: the extent has none.
+   *
+   * @generated from field: uint64 creation = 10;
+   */
+  creation: bigint;
+
+  /**
+   * Stream that the extent was made for, as in CreateExtent.
+   *
+   * @generated from field: string stream = 11;
+   */
+  stream: string;
+
+  /**
+   * The record of the extent names the replica on this disk. Without it a replica whose header can't be read is not replaced either: it may be
+   * another extent's.
+   *
+   * @generated from field: bool holder = 12;
+   */
+  holder: boolean;
 };
 
 /**
@@ -693,6 +759,20 @@ export type DeleteExtentRequest = Message<"stamp.v1.DeleteExtentRequest"> & {
    * @generated from field: bool never_opened = 5;
    */
   neverOpened: boolean;
+
+  /**
+   * Creation number of the extent. A replica of another creation is kept, and the answer is unknownExtent. 0: the extent has none.
+   *
+   * @generated from field: uint64 creation = 6;
+   */
+  creation: bigint;
+
+  /**
+   * As in CopyExtent: without it a replica whose header can't be read is kept too.
+   *
+   * @generated from field: bool holder = 7;
+   */
+  holder: boolean;
 };
 
 /**
@@ -788,6 +868,27 @@ export type ExtentReplica = Message<"stamp.v1.ExtentReplica"> & {
    * @generated from field: bool fenced = 10;
    */
   fenced: boolean;
+
+  /**
+   * Creation number of the extent that the replica is of; 0: it has none, or its header can't be read.
+   *
+   * @generated from field: uint64 creation = 11;
+   */
+  creation: bigint;
+
+  /**
+   * Stream that the extent was made for; empty: not known.
+   *
+   * @generated from field: string stream = 12;
+   */
+  stream: string;
+
+  /**
+   * Number of the extent behind which it was made in the stream, 0: the stream had none. Absent: not known; copies do not know it.
+   *
+   * @generated from field: optional uint64 predecessor = 13;
+   */
+  predecessor?: bigint | undefined;
 };
 
 /**
