@@ -321,16 +321,10 @@ export async function parts(): Promise<Part[]> {
       missing: engine,
     },
     {
-      title: "copies that another front-end takes over; space that comes back; leases that run out; a lock service with many extents",
-      guards: "what waits long: a copier's death, collection and rewriting, leases over HTTP, records of many extents",
+      title: "copies that another front-end takes over; space that comes back; leases that run out",
+      guards: "what waits long: a copier's death, collection and rewriting, leases over HTTP",
       all: true,
-      command: [
-        ...tests,
-        "tests/drills/copy-taken-over.slow.ts",
-        "tests/drills/space.slow.ts",
-        "tests/conformance/embedded.slow.ts",
-        "services/lock-service/src/many-extents.slow.ts",
-      ],
+      command: [...tests, "tests/drills/copy-taken-over.slow.ts", "tests/drills/space.slow.ts", "tests/conformance/embedded.slow.ts"],
       timeoutMs: 20 * minutes,
     },
     {
