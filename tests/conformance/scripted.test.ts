@@ -182,7 +182,7 @@ test("docs/api/other-services.md says what the suite has seen", () => {
       path: "docs/api/other-services.md",
       heading: "Data Lake Storage and Azure Files",
       about: [
-        "One row per operation of two services that Stamp does not have. At a host of theirs (`ACCOUNT.dfs.localhost`, `ACCOUNT.file.localhost`:",
+        "One row per operation of Data Lake Storage and Azure Files, as the port of the Blob service answers it. At a host of theirs (`ACCOUNT.dfs.localhost`, `ACCOUNT.file.localhost`:",
         "the suffixes beside those of `hostSuffixes`) every operation is refused. At the Blob service's host an operation is refused if its",
         "request differs from every request of the Blob service; `account`, `root`, `path`: no, one, or more segments (decision 0430).",
       ].join("\n"),

@@ -18,7 +18,7 @@ export const featureLevels: Readonly<Record<number, string>> = {
   1: "extents as fragments (erasure coding); secrets of accounts, sealed in their rows; roles of accounts at several stamps",
   2: "rows of accounts that were removed from the stamp are deleted",
   3: "queues of accounts are copied to a second stamp, if asked for",
-  4: "another stamp proves a secret that was made for it alone; rows are shipped with the lineage of their log and with handles of their bytes; encrypted content has a tag for each unit; checksums of fragments are recorded with their extent; extent nodes give raw content only to nodes that the extent's record names; keys of accounts go to their copies from stamp to stamp only; extents have creation numbers",
+  4: "another stamp proves a secret that was made for it alone; rows are shipped with the lineage of their log and with handles of their bytes; encrypted content has a tag for each unit; checksums of fragments are recorded with their extent; extent nodes give raw content only to nodes that the extent's record names; keys of accounts go to their copies from stamp to stamp only; extents have creation numbers; accounts with a hierarchical namespace",
 };
 
 /** Level that each thing needs which is written only above level 0. */
@@ -36,6 +36,7 @@ export const neededLevels = {
   namedHolders: 4,
   pushedSettings: 4,
   creationNumbers: 4,
+  hierarchicalAccounts: 4,
 } as const;
 
 /** First level at which a version of a format is written. Those that are absent are written at every level. */
@@ -43,6 +44,7 @@ const levelOfVersion: Readonly<Record<string, Readonly<Record<number, number>>>>
   extent: { 2: neededLevels.creationNumbers },
   fragment: { 1: neededLevels.fragments, 2: neededLevels.creationNumbers },
   metadata: { 5: neededLevels.fragmentChecksums },
+  "service-properties": { 3: neededLevels.hierarchicalAccounts },
 };
 
 /** Returns the highest version of a format, up to `known`, that is written at this level; 0: the format is not written at all. */

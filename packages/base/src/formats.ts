@@ -35,7 +35,7 @@ export const formatVersions = {
   checkpoint: 1,
   row: 6,
   key: 1,
-  "service-properties": 2,
+  "service-properties": 3,
   "partition-map": 1,
   "stamp-folder": 1,
   "cluster-record": 3,

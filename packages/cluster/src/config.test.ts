@@ -207,8 +207,8 @@ test("plan: every process has ports and a folder of its own, in the order of a c
   assert.equal(plan.endpoints.blob, "http://127.0.0.1:10000/devstoreaccount1");
   assert.match(plan.connectionStrings[1] ?? "", /QueueEndpoint=http:\/\/127\.0\.0\.1:10011\/devstoreaccount1;/);
   assert.ok(plan.connectionString.includes(`BlobEndpoint=${plan.endpoints.blob};`));
-  // Blob, queue and table of two front-ends; gRPC and readiness of thirteen processes.
-  assert.equal(plan.httpPorts.size, 6);
+  // Blob, queue, table and dfs of two front-ends; gRPC and readiness of thirteen processes.
+  assert.equal(plan.httpPorts.size, 8);
   assert.equal(plan.internalPorts.size, 26);
 });
 

@@ -139,11 +139,9 @@ function settingsOf(place: ProcessPlace, config: ClusterConfig, ports: PlannedPo
     case "front-end": {
       const { blobPort, blobFor } = place;
       const listen = hostOf(config.httpBind);
-      for (const [i, door] of ["blob", "queue", "table"].entries()) ports.http.set(blobPort + i, `${door}${blobFor}`);
+      for (const [door, at] of Object.entries(doorPorts)) ports.http.set(blobPort + at, `${door}${blobFor}`);
       return {
-        blobListen: `${listen}:${blobPort}`,
-        queueListen: `${listen}:${blobPort + 1}`,
-        tableListen: `${listen}:${blobPort + 2}`,
+        ...Object.fromEntries(Object.entries(doorPorts).map(([door, at]) => [`${door}Listen`, `${listen}:${blobPort + at}`])),
         allowDevelopmentAccount: config.allowDevelopmentAccount,
         ownAccounts: !config.accounts.some(isPublic),
         ...(config.strictVersions ? { strictVersions: true } : {}),
@@ -176,11 +174,14 @@ export const servedAccount = (config: ClusterConfig): Account | undefined =>
   config.accounts.find((account) => !isPublic(account) || config.allowDevelopmentAccount || !bindsBeyondLoopback(config));
 const schemeOf = (config: ClusterConfig): string => (config.tlsCert === undefined ? "http" : "https");
 
-/** `blobPort`: port of the blob door; queue and table are on the next two. */
+/** Ports of a front-end's REST doors, from that of the blob door on. */
+const doorPorts = { blob: 0, queue: 1, table: 2, dfs: 4 } as const;
+
+/** `blobPort`: port of the blob door. */
 export function endpointsOf(config: ClusterConfig, host: string, blobPort: number): Endpoints {
   const account = (servedAccount(config) ?? config.accounts[0])?.name ?? "";
   const at = (port: number): string => `${schemeOf(config)}://${reachable(host)}:${port}/${account}`;
-  return { blob: at(blobPort), queue: at(blobPort + 1), table: at(blobPort + 2) };
+  return { blob: at(blobPort), queue: at(blobPort + doorPorts.queue), table: at(blobPort + doorPorts.table) };
 }
 
 export function connectionStringOf(config: ClusterConfig, endpoints: Endpoints): string {

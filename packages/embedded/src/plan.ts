@@ -2,7 +2,7 @@
 import { ExtentNodeRole, extentNodeSchema } from "@stamp/extent-node";
 import { type FrontEndConfig, FrontEndRole, frontEndConfigSchema } from "@stamp/front-end";
 import { LockServiceRole, lockServiceSchema } from "@stamp/lock-service";
-import { PartitionManagerRole, partitionManagerConfigSchema } from "@stamp/partition-manager";
+import { developmentAccount, PartitionManagerRole, partitionManagerConfigSchema } from "@stamp/partition-manager";
 import { PartitionServerRole, partitionServerConfigSchema } from "@stamp/partition-server";
 import type { Role, World } from "@stamp/ports";
 import { NodeHttpClient, oidcIssuer } from "@stamp/ports-node";
@@ -25,6 +25,8 @@ export interface PlanOptions {
   readonly partitionServers: number;
   readonly oidc: OidcSettings | undefined;
   readonly copySources: readonly string[];
+  /** True if the account is made with a hierarchical namespace. */
+  readonly hierarchicalNamespace?: boolean;
 }
 
 const mebibyte = 1024 * 1024;
@@ -36,6 +38,7 @@ export const partitionManager = "partition-manager-1";
 /** In order of cold start; the front-end is the last. */
 export function plan(options: PlanOptions): PlannedRole[] {
   const of = (name: string) => ({ name, listen: name, lockService });
+  const accounts = [{ ...developmentAccount, hierarchicalNamespace: options.hierarchicalNamespace ?? false }];
   const numbered = (role: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${role}-${i + 1}`);
   // Small segments, which are allocated at the first start; the largest append (8 MiB and its frames) fits into one.
   const node = { journalSegmentBytes: 9 * mebibyte, journalBatchBytesMax: 4 * mebibyte, pendingBytesMax: 16 * mebibyte };
@@ -55,7 +58,7 @@ export function plan(options: PlanOptions): PlannedRole[] {
     },
     {
       name: partitionManager,
-      make: (world) => new PartitionManagerRole(world, partitionManagerConfigSchema.parse(of(partitionManager))),
+      make: (world) => new PartitionManagerRole(world, partitionManagerConfigSchema.parse({ ...of(partitionManager), accounts })),
     },
     ...numbered("partition-server", options.partitionServers).map((name) => ({
       name,
@@ -65,7 +68,7 @@ export function plan(options: PlanOptions): PlannedRole[] {
       name: "front-end-1",
       make: (world) => {
         const { copySources } = options;
-        const doors = { blobListen: onLoopback, queueListen: onLoopback, tableListen: onLoopback };
+        const doors = { blobListen: onLoopback, queueListen: onLoopback, tableListen: onLoopback, dfsListen: onLoopback };
         const config = frontEndConfigSchema.parse({ ...of("front-end-1"), ...options.oidc, ...doors, copySources });
         return new FrontEndRole(world, config, { issuerOf: oidcIssuer, http: new NodeHttpClient() });
       },

@@ -80,7 +80,7 @@ class EmbeddedStamp implements Stamp {
 
   get endpoints(): Stamp["endpoints"] {
     const endpoint = (service: ServiceName): string => `${this.#scheme}://${this.#doors.addressOf(service)}/${account}`;
-    return { blob: endpoint("blob"), queue: endpoint("queue"), table: endpoint("table") };
+    return { blob: endpoint("blob"), queue: endpoint("queue"), table: endpoint("table"), dfs: endpoint("dfs") };
   }
 
   get connectionString(): string {
@@ -195,7 +195,8 @@ class EmbeddedStamp implements Stamp {
   #plan(): readonly PlannedRole[] {
     const { partitionServers = 1, oidc, copySources = [] } = this.#options;
     const init = this.#folder?.isNew ?? true;
-    return plan({ init, replicas: this.#replicas, partitionServers, oidc, copySources });
+    const { hierarchicalNamespace = false } = this.#options;
+    return plan({ init, replicas: this.#replicas, partitionServers, oidc, copySources, hierarchicalNamespace });
   }
 
   #newGeneration(): Generation {

@@ -143,6 +143,7 @@ export {
   type Held,
   type HeldKind,
   type Mark as TreeMark,
+  type NodeAddress,
   type Operation as TreeOperation,
   type Participant,
   type TreeRow,

@@ -196,6 +196,7 @@ const tables: readonly ServiceCallers[] = [
     list: ["operator", ...atStamps],
     get: ["operator"],
     create: ["operator", ...atStamps],
+    createHierarchical: ["operator"],
     rotateKey: ["operator"],
     revokeDelegationKeys: ["operator"],
     setBlobSettings: ["operator"],

@@ -57,6 +57,8 @@ export interface FrontEndConfig {
   readonly queueHostSuffixes: readonly string[];
   readonly tableListen: string;
   readonly tableHostSuffixes: readonly string[];
+  readonly dfsListen: string;
+  readonly dfsHostSuffixes: readonly string[];
   readonly allowDevelopmentAccount: boolean;
   readonly ownAccounts: boolean;
   readonly developmentAccountHosts: readonly string[];
@@ -135,6 +137,8 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
     .default("127.0.0.1:10002")
     .describe("Where it serves the Table REST API over HTTP, host:port; empty for not at all"),
   tableHostSuffixes: names.default(["table.localhost"]).describe("As hostSuffixes, for the Table service"),
+  dfsListen: z.string().default("").describe("Where it serves Data Lake Storage over HTTP, host:port; empty for not at all"),
+  dfsHostSuffixes: names.default(["dfs.localhost"]).describe("As hostSuffixes, for Data Lake Storage"),
   allowDevelopmentAccount: flag
     .default(false)
     .describe("Serve the well-known key of devstoreaccount1 to everybody who can connect, also through a proxy"),

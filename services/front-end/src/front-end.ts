@@ -50,6 +50,7 @@ import { signalsHandlers } from "./grpc/signals-service.ts";
 import { OtherHosts } from "./hosts/other-hosts.ts";
 import type { BearerTokens } from "./http/bearer.ts";
 import { blobService } from "./http/blob/service.ts";
+import { dataLakeService } from "./http/dfs/service.ts";
 import { HttpDoor } from "./http/door.ts";
 import { queueService } from "./http/queue/service.ts";
 import { RequestTrace } from "./http/request-trace.ts";
@@ -66,6 +67,7 @@ import { callTakesWellKnownKey, type WellKnownKeyRules } from "./peers/well-know
 import { roomBesideOf } from "./room-beside.ts";
 import { MapCache } from "./routing/map-cache.ts";
 import { type CallLimits, Router } from "./routing/router.ts";
+import { Trees } from "./trees/trees.ts";
 
 /** Adapters that reach beyond the stamp. Without them there are no bearers, and no sources of copies elsewhere. */
 export interface Outside {
@@ -105,9 +107,23 @@ function tokensOf(world: World, config: FrontEndConfig, issuerOf: IssuerOf | und
 /** For whom the key that everybody knows is good. */
 export function servesWellKnownKey(config: FrontEndConfig): AccountsOptions["wellKnownKey"] {
   if (config.allowDevelopmentAccount) return "everybody";
-  const loopback = [config.blobListen, config.queueListen, config.tableListen, config.listen].every(isLoopback);
+  const loopback = [config.blobListen, config.queueListen, config.tableListen, config.dfsListen, config.listen].every(
+    (at) => at === "" || isLoopback(at),
+  );
   return loopback && !config.ownAccounts ? "thisMachine" : "nobody";
 }
+
+function wellKnownKeyRules(config: FrontEndConfig): WellKnownKeyRules {
+  const { hostSuffixes, queueHostSuffixes, tableHostSuffixes, dfsHostSuffixes, developmentAccountHosts } = config;
+  return {
+    servedTo: servesWellKnownKey(config),
+    trustedProxies: networksOf(config),
+    hosts: developmentAccountHosts,
+    hostSuffixes: [...hostSuffixes, ...queueHostSuffixes, ...tableHostSuffixes, ...dfsHostSuffixes],
+  };
+}
+
+const networksOf = ({ trustedProxies }: FrontEndConfig) => trustedProxies.map(parseNetwork).filter((network) => network !== undefined);
 
 /** Memory of long answers that is kept for the next ones, in bytes. */
 const freeTextBytesMax = 16 * 1024 * 1024;
@@ -120,6 +136,8 @@ export class FrontEndRole implements Role {
   readonly queue: HttpHandler;
   /** The Table service over HTTP. */
   readonly table: HttpHandler;
+  /** Data Lake Storage over HTTP. */
+  readonly dfs: HttpHandler;
   readonly #world: World;
   readonly #config: FrontEndConfig;
   readonly #map: MapCache;
@@ -133,6 +151,7 @@ export class FrontEndRole implements Role {
   readonly #blobDoor: HttpDoor;
   readonly #queueDoor: HttpDoor;
   readonly #tableDoor: HttpDoor;
+  readonly #dfsDoor: HttpDoor;
   readonly #gate: DoorGate;
   readonly #accounts: Accounts;
   readonly #copies: Copies;
@@ -191,6 +210,7 @@ export class FrontEndRole implements Role {
       containers: this.#containers,
       queues: new Queues(world, this.#router, config),
       tables: new Tables(world, this.#router, config),
+      trees: new Trees(world, this.#router, config),
       foreignSources: new ForeignSources(outside.http, config.copySources),
       scopes: new ScopeKeys(this.#accounts),
       mayWriteUnits: () => this.#level.allows(neededLevels.cipherUnits),
@@ -205,13 +225,8 @@ export class FrontEndRole implements Role {
     const { objects, accounts } = { objects: this.#objects, accounts: this.#accounts };
     const gate = new DoorGate(world.clock, doorGateOf(config));
     this.#gate = gate;
-    const trustedProxies = config.trustedProxies.map(parseNetwork).filter((network) => network !== undefined);
-    const wellKnownKey: WellKnownKeyRules = {
-      servedTo: servesWellKnownKey(config),
-      trustedProxies,
-      hosts: config.developmentAccountHosts,
-      hostSuffixes: [...config.hostSuffixes, ...config.queueHostSuffixes, ...config.tableHostSuffixes],
-    };
+    const trustedProxies = networksOf(config);
+    const wellKnownKey = wellKnownKeyRules(config);
     this.#wellKnownKey = wellKnownKey;
     const signedRequest = (): void => this.#hosts.accepted();
     const doorOf = (service: RestService): HttpDoor =>
@@ -229,8 +244,10 @@ export class FrontEndRole implements Role {
     this.queue = throughProxies(trustedProxies, this.#queueDoor.handler);
     this.#tableDoor = doorOf(tableService(config.tableHostSuffixes));
     this.table = throughProxies(trustedProxies, this.#tableDoor.handler);
+    this.#dfsDoor = doorOf(dataLakeService(config.dfsHostSuffixes));
+    this.dfs = throughProxies(trustedProxies, this.#dfsDoor.handler);
     this.#signals = new Signals(config.signalListenersMax);
-    const doors = [this.#blobDoor, this.#queueDoor, this.#tableDoor];
+    const doors = [this.#blobDoor, this.#queueDoor, this.#tableDoor, this.#dfsDoor];
     this.#availability = new Availability({
       clock: world.clock,
       waitingFor: () => (this.#stopping ? ["its end"] : this.#waitingFor()),
@@ -340,6 +357,7 @@ export class FrontEndRole implements Role {
         ...this.#blobDoor.counters,
         queue: this.#queueDoor.counters,
         table: this.#tableDoor.counters,
+        dfs: this.#dfsDoor.counters,
       },
     };
   }

@@ -12,5 +12,6 @@ await runService({
     { name: "blob", listen: config.blobListen, handler: role.blob, tls: tlsOf(config), limits: httpLimitsOf(config) },
     { name: "queue", listen: config.queueListen, handler: role.queue, tls: tlsOf(config), limits: httpLimitsOf(config) },
     { name: "table", listen: config.tableListen, handler: role.table, tls: tlsOf(config), limits: httpLimitsOf(config) },
+    { name: "dfs", listen: config.dfsListen, handler: role.dfs, tls: tlsOf(config), limits: httpLimitsOf(config) },
   ],
 });

@@ -60,4 +60,5 @@ export const frontEndMetrics: Metrics = {
   ...allLabelled(doorMetrics, { service: "blob" }),
   ...inside("queue", doorMetrics, { service: "queue" }),
   ...inside("table", doorMetrics, { service: "table" }),
+  ...inside("dfs", doorMetrics, { service: "dfs" }),
 };

@@ -8,6 +8,7 @@ const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 const accountSchema = z.object({
   name: z.string().regex(/^[a-z0-9]{3,24}$/, "3 to 24 lower-case letters and digits"),
   keys: z.array(z.string().min(4).regex(base64, "not base64")).min(1).max(2),
+  hierarchicalNamespace: z.boolean().optional(),
 });
 
 export type InitialAccount = z.infer<typeof accountSchema>;
@@ -97,7 +98,7 @@ export const partitionManagerConfigSchema = z.object({
     .array(accountSchema)
     .max(1_000)
     .default([developmentAccount])
-    .describe("Accounts inserted when they are absent: [{name, keys}], keys in base64; in the environment as JSON"),
+    .describe("Accounts inserted when they are absent: [{name, keys, hierarchicalNamespace}], keys in base64; in the environment as JSON"),
 });
 
 export type PartitionManagerConfig = z.infer<typeof partitionManagerConfigSchema>;

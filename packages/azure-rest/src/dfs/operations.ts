@@ -92,3 +92,15 @@ function unrecognized(candidates: readonly Row[], given: ReadonlyMap<string, str
   const [name = "", value = ""] = [...given][0] ?? [];
   return badQuery(name, value, "It does not go together with the other parameters.");
 }
+
+/**
+ * True for a request that only this service has, at a door that serves the Blob service's requests on the same files, too: clients of one
+ * endpoint ask there for both. What both have (a file is read, its properties are asked for) is the Blob service's.
+ */
+export function isDataLakeRequest(method: string, resource: DataLakeResource, query: Query, headers: HttpHeaders): boolean {
+  if (query.has("restype") || query.has("comp")) return false;
+  const own = query.has("resource") || query.has("action") || headers[renameSource] !== undefined;
+  if (own || method === "PATCH" || method === "DELETE" || method === "POST" || headers[overriding] !== undefined) return true;
+  // The root directory is no blob.
+  return resource.path === "";
+}

@@ -50,6 +50,7 @@ const properties: fc.Arbitrary<ServiceProperties> = fc.record(
     ),
     containerDeleteRetention: fc.constant({ enabled: false }),
     publicAccessForbidden: fc.constant(false),
+    hierarchicalNamespace: fc.constant(false),
     versioning: fc.constant(false),
   },
   { noNullPrototype: true },
@@ -99,7 +100,7 @@ test("service properties: the golden text is written and read as it was; damage 
   assert.deepEqual(decodeServiceProperties(text), goldenProperties);
   assert.deepEqual(decodeServiceProperties(""), defaultServiceProperties);
   assert.deepEqual(decodeServiceProperties('{"v":1}'), defaultServiceProperties);
-  for (const damaged of [text.slice(0, -1), text.slice(1), '{"v":3}', "null", "[]", "7"])
+  for (const damaged of [text.slice(0, -1), text.slice(1), '{"v":4}', "null", "[]", "7"])
     assert.equal(decodeServiceProperties(damaged), undefined, damaged);
 });
 
@@ -113,6 +114,17 @@ test("service properties: what version 1 can't say is version 2, and only that",
   assert.deepEqual(decodeServiceProperties(text), forbidden);
   assert.match(text, /^\{"v":2,/);
   assert.match(encodeServiceProperties(goldenProperties), /^\{"v":1,/);
+});
+
+const golden3 = new URL("../../../../tests/golden/service-properties/v3/blob.json", import.meta.url);
+
+test("service properties: those of a hierarchical account are version 3, and no other", () => {
+  const hierarchical: ServiceProperties = { ...goldenProperties, hierarchicalNamespace: true };
+  if (process.env.STAMP_WRITE_GOLDEN) writeFileSync(golden3, encodeServiceProperties(hierarchical));
+  const text = readFileSync(golden3, "utf8");
+  assert.equal(encodeServiceProperties(hierarchical), text);
+  assert.deepEqual(decodeServiceProperties(text), hierarchical);
+  assert.match(text, /^\{"v":3,/);
 });
 
 test("cross-origin: origins by case, wildcards only for labels before a domain", () => {

@@ -59,6 +59,8 @@ export interface ServiceProperties {
   readonly versioning: boolean;
   /** Blob, by the operator: no container is read without authorization, and none can be made public. */
   readonly publicAccessForbidden: boolean;
+  /** Blob, by the operator when the account is made, for good: containers are filesystems, with trees of directories. */
+  readonly hierarchicalNamespace: boolean;
 }
 
 export const serviceNames = ["blob", "queue", "table"] as const;
@@ -78,19 +80,23 @@ export const defaultServiceProperties: ServiceProperties = {
   containerDeleteRetention: off,
   versioning: false,
   publicAccessForbidden: false,
+  hierarchicalNamespace: false,
 };
 
-/** Version 2 only where it says what version 1 can't: a build that would ignore the switch refuses the account instead. */
-export function encodeServiceProperties({ publicAccessForbidden, ...properties }: ServiceProperties): string {
+/** A later version only where it says what an earlier one can't: a build that would ignore the switch refuses the account instead. */
+export function encodeServiceProperties({ publicAccessForbidden, hierarchicalNamespace, ...properties }: ServiceProperties): string {
+  if (hierarchicalNamespace) return JSON.stringify({ v: 3, ...properties, publicAccessForbidden, hierarchicalNamespace });
   return JSON.stringify(publicAccessForbidden ? { v: 2, ...properties, publicAccessForbidden } : { v: 1, ...properties });
 }
+
+const newestVersion = 3;
 
 /** `""` is the default. Undefined for what this code did not write; `unreadableProperties` tells a newer format from damage. */
 export function decodeServiceProperties(text: string): ServiceProperties | undefined {
   if (text === "") return defaultServiceProperties;
   try {
     const { v, ...held } = JSON.parse(text) as { v: unknown } & ServiceProperties;
-    return v === 1 || v === 2 ? { ...defaultServiceProperties, ...held } : undefined;
+    return v === 1 || v === 2 || v === 3 ? { ...defaultServiceProperties, ...held } : undefined;
   } catch {
     return undefined;
   }
@@ -100,7 +106,7 @@ export function decodeServiceProperties(text: string): ServiceProperties | undef
 export function unreadableProperties(where: string, text: string): Failed {
   try {
     const { v } = JSON.parse(text) as { readonly v?: unknown };
-    if (typeof v === "number" && v > 2) return newerFormat(where, { format: "service-properties", version: v });
+    if (typeof v === "number" && v > newestVersion) return newerFormat(where, { format: "service-properties", version: v });
   } catch {
     // Damaged, as below.
   }

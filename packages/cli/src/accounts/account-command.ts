@@ -39,14 +39,21 @@ export function addAccount(program: Command): void {
     );
   withLocation(make("create <account>", "a new account; without --key it gets two random keys"))
     .option("--key <base64...>", "its keys")
+    .option("--hierarchical-namespace", "its containers are filesystems with directories, for the dfs endpoint (for good)")
     .option("--location <name>", "place it on a stamp of this location, by the location service; without it: on the running stamp")
     .option("--geo <name>", "with --location: keep a copy on a stamp of this location")
     .option("--with-queues", "with --geo: copy queues and messages, too; without it they are at one stamp only")
     .addHelpText("after", "\nExample: stamp account create acme --location north --geo south --at 127.0.0.1:7900")
-    .action((name: string, { key, location, geo, withQueues = false }: CreateOptions, command: Command) => {
+    .action((name: string, { key, location, geo, withQueues = false, hierarchicalNamespace = false }: CreateOptions, command: Command) => {
       if (location === undefined && geo !== undefined) throw new CommandError("--geo goes with --location only", exitCodes.usage);
       if (geo === undefined && withQueues) throw new CommandError("--with-queues goes with --geo only", exitCodes.usage);
-      if (location === undefined) return shown(command, "keys", (accounts) => accounts.create({ account: name, keys: key ?? [] }, call));
+      if (hierarchicalNamespace && location !== undefined)
+        throw new CommandError("--hierarchical-namespace and --location: such an account is at one stamp only", exitCodes.usage);
+      const asked = { account: name, keys: key ?? [] };
+      if (location === undefined)
+        return shown(command, "keys", (accounts) =>
+          hierarchicalNamespace ? accounts.createHierarchical(asked, call) : accounts.create(asked, call),
+        );
       if (key !== undefined) throw new CommandError("--key and --location: the location service makes the keys", exitCodes.usage);
       return createLocated(command, name, { location, second: geo ?? "", withQueues });
     });
@@ -121,6 +128,7 @@ interface CreateOptions {
   readonly location?: string;
   readonly geo?: string;
   readonly withQueues?: boolean;
+  readonly hierarchicalNamespace?: boolean;
 }
 
 interface SetOptions {

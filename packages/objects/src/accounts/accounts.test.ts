@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { emptyBytes } from "@stamp/base";
+import { emptyBytes, FailureError } from "@stamp/base";
 import { versionOfRow } from "../rows/row.ts";
 import { TestTable } from "../testing/table.ts";
 import { encryptionScopesMax } from "./accounts.ts";
@@ -207,4 +207,28 @@ test("accounts: a change for a client keeps what the operator has set in the pro
   assert.equal(set({ ...operators, containerDeleteRetention: { enabled: true, days: 8 } }), "badRequest");
   for (const text of ["", "no JSON", "[]", "null"]) assert.equal(set(text), "badRequest", text);
   assert.deepEqual(JSON.parse(held(table, "a").serviceProperties.blob ?? ""), { ...operators, cors });
+});
+
+test("accounts: a hierarchical namespace is there from the creation on or never, needs its level, and has one stamp", () => {
+  const table = new TestTable();
+  const blob = JSON.stringify({ v: 3, hierarchicalNamespace: true });
+  const put = (name: string, made: Partial<Account>) =>
+    table.run({ case: "putAccount", value: { account: { ...account(name, ["k1"]), ...made }, onlyIfAbsent: true } });
+  const says = (pattern: RegExp) => (error: unknown) =>
+    error instanceof FailureError && error.failure.applied === "no" && pattern.test(error.failure.message);
+  table.mayWrite = false;
+  assert.throws(() => put("lake", { serviceProperties: { blob } }), says(/feature level 4/));
+  assert.equal(table.outcome("getAccount", { account: "lake" }), "AccountNotFound");
+  table.mayWrite = true;
+  assert.throws(() => put("lake", { serviceProperties: { blob }, geoRole: '{"role":"secondary"}' }), says(/one stamp/));
+  put("lake", { serviceProperties: { blob } });
+  put("flat", {});
+  const set = (name: string, text: string) =>
+    table.run({ case: "changeAccount", value: change(name, { serviceProperties: { blob: text } }) });
+  assert.throws(() => set("lake", '{"v":1}'), says(/when it is made, or never/));
+  assert.throws(() => set("flat", blob), says(/when it is made, or never/));
+  assert.throws(() => table.run({ case: "changeAccount", value: change("lake", { geoRole: '{"role":"primary"}' }) }), says(/one stamp/));
+  set("lake", JSON.stringify({ v: 3, hierarchicalNamespace: true, cors: [] }));
+  table.run({ case: "changeAccount", value: change("lake", { keys: ["k2"] }) });
+  assert.deepEqual(held(table, "lake").keys, ["k2"]);
 });

@@ -8,7 +8,7 @@ import { decodeKey } from "../rows/key.ts";
 import { type DictionaryEntry, dateTimeOfMs, decodeRow, encodeRow, msOfDateTime } from "../rows/row.ts";
 import { accountSchema } from "../rows/schemas.ts";
 import type { Account, AccountSettings, ChangeAccount, EncryptionScope, ListAccounts } from "./operation.ts";
-import { changedSetting } from "./operator-settings.ts";
+import { changedSetting, isHierarchical } from "./operator-settings.ts";
 import { masterKeyIdIn, type Seals } from "./seals.ts";
 
 export const accountsPageMax = 1_000;
@@ -57,6 +57,9 @@ const scopesOf = (scopes: readonly EncryptionScope[]): DictionaryEntry[] | undef
     : scopes.map(({ name, key, disabled }) => ({ name, type: "binary", value: concatBytes([Uint8Array.of(disabled ? 1 : 0), key]) }));
 
 const levelNotHeard = "the partition server has not heard the feature level of the stamp yet";
+const namespaceStays = "an account gets a hierarchical namespace when it is made, or never: make another account, and copy its blobs";
+const hierarchicalIsAlone = "an account with a hierarchical namespace is at one stamp: it can't be copied to another, or moved, yet";
+const hierarchicalNeedsLevel = `accounts with a hierarchical namespace need feature level ${neededLevels.hierarchicalAccounts}: ./stamp upgrade status`;
 const rolesNeedLevel = `roles of accounts at several stamps need feature level ${neededLevels.accountRoles}: ./stamp upgrade status`;
 
 /** Returns what the level of the stamp says. Throws FailureError `notReady` if the level is not known: then nothing may be written for want of an answer. */
@@ -70,6 +73,12 @@ function heard(may: boolean | undefined): boolean {
  */
 function put(account: Account, { seals, mayWrite }: PlanContext, row: Uint8Array | undefined) {
   const held = row && intact(decodeRow(accountSchema, row));
+  const before = held && Object.fromEntries((held.serviceProperties ?? []).map((entry) => [entry.name, String(entry.value)]));
+  const hierarchical = isHierarchical(account.serviceProperties);
+  if (before && isHierarchical(before) !== hierarchical) intact(refused("failedPrecondition", "conflict", namespaceStays));
+  if (hierarchical && account.geoRole !== "") intact(refused("failedPrecondition", "conflict", hierarchicalIsAlone));
+  if (hierarchical && !held && !heard(mayWrite(neededLevels.hierarchicalAccounts)))
+    intact(refused("failedPrecondition", "conflict", hierarchicalNeedsLevel));
   const getsRole = account.geoRole !== "" && held?.geoRole === undefined;
   if (getsRole && !heard(mayWrite(neededLevels.accountRoles))) intact(refused("failedPrecondition", "conflict", rolesNeedLevel));
   const secrets = {

@@ -7,7 +7,12 @@ type Texts = Readonly<Record<string, string>>;
 type Properties = Readonly<Record<string, unknown>>;
 
 /** Settings of the operator, and what they are where a text does not say. */
-const settings = { versioning: false, containerDeleteRetention: { enabled: false }, publicAccessForbidden: false } as const;
+const settings = {
+  versioning: false,
+  containerDeleteRetention: { enabled: false },
+  publicAccessForbidden: false,
+  hierarchicalNamespace: false,
+} as const;
 
 /** Returns the first setting that is another after the change, by its name; undefined if each stays. A text that is no object changes all. */
 export function changedSetting(next: Texts, held: Texts): string | undefined {
@@ -28,6 +33,9 @@ function propertiesIn(text: string): Properties | undefined {
     return undefined;
   }
 }
+
+/** True if the account was made with a hierarchical namespace. */
+export const isHierarchical = ({ blob = "" }: Texts): boolean => propertiesIn(blob)?.hierarchicalNamespace === true;
 
 const sorted = (value: unknown): string =>
   JSON.stringify(value, (_name, each: unknown) =>

@@ -1,5 +1,5 @@
 /** Renames, of files and directories of any size. The target's entry is the primary. */
-import { addressText, type Conditions, type Held, type TreeOperation as Operation, type Participant } from "@stamp/objects";
+import { addressText, type Conditions, type Held, type HeldKind, type TreeOperation as Operation, type Participant } from "@stamp/objects";
 import { type Machine, type MachineContext, Refused } from "../machine.ts";
 import { type Place, placeOf } from "../resolve.ts";
 import { freed, openDirectory } from "../settle.ts";
@@ -9,6 +9,8 @@ import { markRemoved } from "./remove.ts";
 export interface RenameOptions {
   /** True: a file takes the place of a file, a directory that of an empty directory. */
   readonly replaces: boolean;
+  /** Kind that the source has to be; undefined: either. */
+  readonly kind?: HeldKind | undefined;
   readonly sourceConditions?: Conditions | undefined;
   /** Conditions on a file or directory that is replaced. Its lease does not keep it. */
   readonly targetConditions?: Conditions | undefined;
@@ -34,11 +36,13 @@ export function* rename(
   const to = yield* placeOf(context, toPath);
   const moved = (yield* freed(context, from.at))?.held;
   if (!moved) throw new Refused("notFound");
+  if (options.kind !== undefined && options.kind !== moved.kind) throw new Refused(moved.kind === "file" ? "isFile" : "isDirectory");
   if (to.above.includes(moved.id)) throw new Refused("cycle");
   const inPlace = addressText(from.at) === addressText(to.at);
   const there = inPlace ? moved : (yield* freed(context, to.at))?.held;
   const replaced = inPlace ? undefined : there;
   if (replaced) mustTakeThePlace(moved, replaced, options);
+  else mustBeThere(there, options);
   const rename: Rename = { fromPath, toPath, from, to, moved, replaced, options };
   const next: Held = { ...moved, name: to.written };
   const participants = inPlace ? conditionsOn(rename) : participantsOf(rename);
@@ -54,10 +58,21 @@ function mustTakeThePlace(moved: Held, replaced: Held, { replaces }: RenameOptio
   throw new Refused(replaced.kind === "directory" ? "isDirectory" : "isFile");
 }
 
+/** Conditions that only something at the target can fulfil. */
+function mustBeThere(there: Held | undefined, { targetConditions: { ifMatch, leaseId } = {} }: RenameOptions): void {
+  if (there) return;
+  if (ifMatch !== undefined) throw new Refused("conditionNotMet", "ConditionNotMet");
+  if (leaseId !== undefined) throw new Refused("conditionNotMet", "LeaseNotPresentWithBlobOperation");
+}
+
 const crosses = ({ moved, from, to }: Rename): boolean => moved.kind === "directory" && from.at.directory !== to.at.directory;
 
-const conditionsOn = ({ moved, options }: Rename): Participant[] =>
-  options.sourceConditions ? [{ at: { kind: moved.kind, id: moved.id }, fate: "release" }] : [];
+/** Without conditions only a file is marked: it may have a lease. */
+const isChecked = ({ moved, options: { sourceConditions } }: Rename): boolean =>
+  sourceConditions !== undefined && (moved.kind === "file" || Object.values(sourceConditions).some((one) => one !== undefined));
+
+const conditionsOn = (rename: Rename): Participant[] =>
+  isChecked(rename) ? [{ at: { kind: rename.moved.kind, id: rename.moved.id }, fate: "release" }] : [];
 
 const participantsOf = (rename: Rename): readonly Participant[] => [
   { at: rename.from.at, fate: "take" },
@@ -85,9 +100,11 @@ function* prepare(context: MachineContext, rename: Rename, operation: Operation)
   yield* openDirectory(context, from.at.directory);
 }
 
-function* markMoved(context: MachineContext, { moved, to, options }: Rename, operation: Operation): Machine<void> {
-  const { sourceConditions: conditions } = options;
-  if (conditions) yield* mark(context, { kind: moved.kind, id: moved.id }, operation, to.at, { conditions, otherwise: "busy" });
+function* markMoved(context: MachineContext, rename: Rename, operation: Operation): Machine<void> {
+  const { moved, to, options } = rename;
+  if (!isChecked(rename)) return;
+  const at = { kind: moved.kind, id: moved.id } as const;
+  yield* mark(context, at, operation, to.at, { conditions: options.sourceConditions, otherwise: "busy" });
 }
 
 /** The way up from the target is read under the lock, which every directory that goes to another parent holds until it has arrived. */

@@ -2,9 +2,15 @@
 import type { ServiceProperties } from "@stamp/azure-rest";
 import type { BlobPolicy } from "@stamp/objects";
 
-export const blobPolicyOf = ({ versioning, deleteRetention, containerDeleteRetention }: ServiceProperties): BlobPolicy => ({
+export const blobPolicyOf = ({
+  versioning,
+  deleteRetention,
+  containerDeleteRetention,
+  hierarchicalNamespace,
+}: ServiceProperties): BlobPolicy => ({
   versioning,
   deleteRetentionDays: deleteRetention.enabled ? (deleteRetention.days ?? 0) : 0,
   containerDeleteRetentionDays: containerDeleteRetention.enabled ? (containerDeleteRetention.days ?? 0) : 0,
   permanentDelete: deleteRetention.allowPermanentDelete ?? false,
+  ...(hierarchicalNamespace && { hierarchical: true }),
 });

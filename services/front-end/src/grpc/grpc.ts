@@ -6,6 +6,7 @@
 import { checkBlobName, checkContainerName, type Parsed, parsed, type RestError, rejected } from "@stamp/azure-rest";
 import { type Failed, type FailureCode, FailureError, type Outcome, ok, refused, unknownOutcome } from "@stamp/base";
 import type { AccountRole } from "@stamp/geo";
+import type { BlobPolicy } from "@stamp/objects";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import type { Conditions, Container, FrontEnd, GetBlobRequest, ListedBlob, PutBlobRequest } from "@stamp/wire";
 import { fromWire } from "@stamp/wire";
@@ -52,7 +53,7 @@ export function frontEndHandlers(parts: GrpcDoorParts): Handlers<typeof FrontEnd
   const call: AuthorizedCall = (operation, work) => {
     return async (request, context) => {
       const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
-      const policy = await checkToken(parts, request.account, context, limits, servedHere(request.account, operation));
+      const policy = await allowed(parts, request.account, operation, context, limits);
       if (!policy.ok) return policy;
       const done = await work(request, { ...limits, policy: policy.value });
       const lost = done.ok && writes(operation) ? await unacknowledged(parts.accounts, request.account, limits) : undefined;
@@ -113,7 +114,7 @@ async function putBlob(parts: GrpcDoorParts, requests: AsyncIterable<PutBlobRequ
   if (first.done) return refused("invalidArgument", "badRequest", "no message: the first one names the blob");
   const head: PutBlobRequest = first.value;
   const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
-  const policy = await checkToken(parts, head.account, context, limits, servedHere(head.account, "PutBlob"));
+  const policy = await allowed(parts, head.account, "PutBlob", context, limits);
   if (!policy.ok) return policy;
   const blobName = checkBlobName(head.blob, true);
   if (!blobName.ok) return failedBy(blobName.error);
@@ -155,7 +156,7 @@ async function putBlob(parts: GrpcDoorParts, requests: AsyncIterable<PutBlobRequ
 async function* getBlob(parts: GrpcDoorParts, request: GetBlobRequest, context: CallContext) {
   const { objects } = parts;
   const limits: CallLimits = { deadlineMs: context.deadlineMs, signal: context.signal };
-  const who = await checkToken(parts, request.account, context, limits, servedHere(request.account, "GetBlob"));
+  const who = await allowed(parts, request.account, "GetBlob", context, limits);
   if (!who.ok) throw new FailureError(who.failure);
   const found = await findBlob(objects, request, limits);
   if (!found.ok) throw new FailureError(failedBy(found.error).failure);
@@ -166,6 +167,19 @@ async function* getBlob(parts: GrpcDoorParts, request: GetBlobRequest, context: 
   const download = await objects.download(name, blob, content, endBytes, { to: grpcClients, signal: context.signal });
   if (!download.ok) throw new FailureError(failedBy(download.error).failure);
   for await (const payload of download.value) yield { payload };
+}
+
+/** Returns the policy of the account, if the call has a token of it. Blobs of a hierarchical account are files of a tree, which this door does not know. */
+async function allowed(
+  parts: GrpcDoorParts,
+  account: string,
+  operation: string,
+  context: CallContext,
+  limits: CallLimits,
+): Promise<Outcome<BlobPolicy>> {
+  const policy = await checkToken(parts, account, context, limits, servedHere(account, operation));
+  if (!policy.ok || policy.value.hierarchical !== true || !/Blobs?(Properties)?$/.test(operation)) return policy;
+  return refused("unimplemented", "badRequest", `${operation} in an account with a hierarchical namespace: use its dfs endpoint`);
 }
 
 /** Calls name an account by its own name only. */

@@ -1,5 +1,6 @@
 /** Rows of the Account table, read and changed through the partition servers that have its ranges. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { defaultServiceProperties, encodeServiceProperties } from "@stamp/azure-rest";
 import { type FailureReason, type Outcome, ok, refused } from "@stamp/base";
 import { type Routable, routeOf } from "@stamp/objects";
 import type { Range } from "@stamp/partition-map";
@@ -12,6 +13,9 @@ export type AccountOperation = Extract<
   { case: "getAccount" | "putAccount" | "listAccounts" | "changeAccount" }
 >;
 export type AccountResult = Exclude<OperationResult["kind"], { case: undefined }>;
+
+/** Blob service properties of a new account with a hierarchical namespace. */
+export const hierarchicalProperties: string = encodeServiceProperties({ ...defaultServiceProperties, hierarchicalNamespace: true });
 
 /** Failures that stay until a person acts. */
 const forAPerson: ReadonlySet<FailureReason> = new Set(["masterKeyMissing", "newerFormat", "damaged"]);

@@ -368,3 +368,16 @@ test("accounts: rows that another master key has sealed, or none, are sealed ane
   server.execute({ case: "putAccount", value: { account: { ...accountOf("open"), keys: [key(1)] } } });
   assert.deepEqual(await reseal("b"), { rows: { "": 1, b: 150 }, resealed: 0 }, "the level of the stamp keeps a row from being sealed");
 });
+
+test("accounts: one with a hierarchical namespace is made by a call of its own, and keeps no versions", async (t) => {
+  const { accounts, server } = await started(t);
+  const isHierarchical = (account: string) =>
+    decodeServiceProperties(server.held.get(account)?.serviceProperties.blob ?? "")?.hierarchicalNamespace;
+  unwrap(await accounts.createHierarchical({ account: "lake" }, options));
+  unwrap(await accounts.create({ account: "flat" }, options));
+  assert.deepEqual([isHierarchical("lake"), isHierarchical("flat")], [true, false]);
+  assert.equal(failure(await accounts.createHierarchical({ account: "flat" }, options)), "alreadyExists");
+  assert.equal(failure(await accounts.setBlobSettings({ account: "lake", versioning: true }, options)), "invalidArgument");
+  unwrap(await accounts.setBlobSettings({ account: "lake", containerDeleteRetentionDays: 7 }, options));
+  assert.equal(isHierarchical("lake"), true);
+});

@@ -13,7 +13,7 @@ import type { NamedRole } from "../roles/roles-here.ts";
 import { locationMayCarry } from "../roles/settings-gate.ts";
 import { fenceHere, shippingHere } from "../roles/shipping-here.ts";
 import type { Term } from "../term/term.ts";
-import { type AccountOperation, type AccountResult, AccountRows } from "./account-rows.ts";
+import { type AccountOperation, type AccountResult, AccountRows, hierarchicalProperties } from "./account-rows.ts";
 import { accountOf, type ChangeAccount, changeAccount, isRemoved } from "./change-account.ts";
 import { resealPage } from "./reseal.ts";
 import {
@@ -114,20 +114,28 @@ export function accountsHandlers(
       const names = await onMap((map) => queuesHere(world, map, account));
       return names.ok ? ok({ names: names.value }) : names;
     },
-    create: async ({ account, keys }, context) => {
-      if (!isAccountName(account)) return wrong(`${account}: an account's name has 3 to 24 lower-case letters and digits`);
-      if (keys.length > 2 || keys.some((key) => !isKey(key))) return wrong("one or two keys, in base64");
-      const made = keys.length > 0 ? keys : [newKey(world), newKey(world)];
-      const value = { account: { name: account, keys: made }, onlyIfAbsent: true };
-      const created = withoutSecrets(accountOf(account, await execute({ case: "putAccount", value }, context)));
-      if (created.ok && !sameKeys(created.value.keys, made))
-        return refused("alreadyExists", "conflict", `account ${account} is there already`);
-      return created;
-    },
+    create: (request, context) => createAccount(world, execute, request, {}, context),
+    createHierarchical: (request, context) => createAccount(world, execute, request, { blob: hierarchicalProperties }, context),
     ...keyHandlers(world, change),
     ...blobSettingsHandlers(change),
     ...scopeHandlers(world, change),
   };
+}
+
+async function createAccount(
+  world: World,
+  execute: (operation: AccountOperation, context: CallContext) => Promise<Outcome<AccountResult>>,
+  { account, keys }: { readonly account: string; readonly keys: readonly string[] },
+  serviceProperties: Record<string, string>,
+  context: CallContext,
+): Promise<Outcome<Account>> {
+  if (!isAccountName(account)) return wrong(`${account}: an account's name has 3 to 24 lower-case letters and digits`);
+  if (keys.length > 2 || keys.some((key) => !isKey(key))) return wrong("one or two keys, in base64");
+  const made = keys.length > 0 ? [...keys] : [newKey(world), newKey(world)];
+  const value = { account: { name: account, keys: made, serviceProperties }, onlyIfAbsent: true };
+  const created = withoutSecrets(accountOf(account, await execute({ case: "putAccount", value }, context)));
+  if (created.ok && !sameKeys(created.value.keys, made)) return refused("alreadyExists", "conflict", `account ${account} is there already`);
+  return created;
 }
 
 type OnMap = <T>(work: (map: MapState) => Promise<Outcome<T>>) => Promise<Outcome<T>>;

@@ -49,6 +49,7 @@ export function blobSettingsHandlers(change: ChangeAccount): Calls<"setBlobSetti
         const text = serviceProperties.blob ?? "";
         const held = decodeServiceProperties(text);
         if (!held) return unreadableProperties(`the blob service properties of ${account}`, text);
+        if (held.hierarchicalNamespace && versioning === true) return wrong("an account with a hierarchical namespace keeps no versions");
         const next: ServiceProperties = {
           ...held,
           ...(versioning === undefined ? {} : { versioning }),

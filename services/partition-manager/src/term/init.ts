@@ -2,6 +2,7 @@
  * Creates what a new stamp needs, and is repeated safely at every start: the Schema table, one range per object table,
  * and the accounts of the configuration.
  */
+import { decodeServiceProperties } from "@stamp/azure-rest";
 import type { Failure, Outcome } from "@stamp/base";
 import { compareBytes, ok, refused, utf8 } from "@stamp/base";
 import { roleOf } from "@stamp/geo";
@@ -18,7 +19,7 @@ import {
 } from "@stamp/objects";
 import { firstRangeOf, partitionMapSchema } from "@stamp/partition-map";
 import { jittered, sleep, type World } from "@stamp/ports";
-import { AccountRows } from "../accounts/account-rows.ts";
+import { AccountRows, hierarchicalProperties } from "../accounts/account-rows.ts";
 import type { InitialAccount } from "../config.ts";
 import type { MapState } from "../map/map-state.ts";
 import type { OwnTable, TableRow } from "../map/map-table.ts";
@@ -91,15 +92,23 @@ export async function insertAccounts(
 const retryMs = 100;
 const insertTimeoutMs = 10_000;
 
+const otherNamespace = ({ name, hierarchicalNamespace }: InitialAccount): string =>
+  `account ${name} was made ${hierarchicalNamespace ? "without" : "with"} a hierarchical namespace, for good: set hierarchicalNamespace of it to ` +
+  `${!hierarchicalNamespace} in the configuration, or use another name`;
+
 async function insertAccount(world: World, rows: AccountRows, account: InitialAccount, signal: AbortSignal): Promise<Outcome<void>> {
   const options = { deadlineMs: world.clock.monotonicMs() + insertTimeoutMs, signal };
   const keys = [...account.keys];
   const configuredDigest = Uint8Array.from(world.digest.sha256(utf8(JSON.stringify(keys))));
-  const value = { account: { name: account.name, keys, configuredDigest }, onlyIfAbsent: true };
+  const serviceProperties: Record<string, string> = account.hierarchicalNamespace ? { blob: hierarchicalProperties } : {};
+  const value = { account: { name: account.name, keys, configuredDigest, serviceProperties }, onlyIfAbsent: true };
   const put = await rows.execute({ case: "putAccount", value }, options);
   if (!put.ok) return put;
   if (put.value.case !== "account") return refused("internal", "bug", `an account was answered by ${put.value.case}`);
   const held = put.value.value;
+  const isHierarchical = decodeServiceProperties(held.serviceProperties.blob ?? "")?.hierarchicalNamespace ?? false;
+  if (isHierarchical !== (account.hierarchicalNamespace ?? false))
+    return refused("failedPrecondition", "conflict", otherNamespace(account));
   // Where the account is not at its primary, its keys are those of the primary.
   const role = roleOf(held.geoRole);
   if (!role.ok || role.value.role !== "primary") return role.ok ? ok() : role;

@@ -22,7 +22,7 @@ import { fromWire, toWire } from "@stamp/wire";
 import { conditionsToWire } from "../../objects/wire-conditions.ts";
 import { containerOf } from "../../objects/wire-to-rest.ts";
 import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
-import { type BlobExchange, containerOfRequest } from "./exchange.ts";
+import { type BlobExchange, containerOfRequest, isHierarchical } from "./exchange.ts";
 
 const xml = { "Content-Type": "application/xml" } as const;
 
@@ -126,6 +126,8 @@ export async function restoreContainer(exchange: BlobExchange): Promise<Answer> 
   return restored.ok ? respond(201) : restored;
 }
 
-/** Three copies in one place, blobs of every kind of account, no namespace of folders. */
-export const getAccountInformation = async (): Promise<Answer> =>
-  respond(200, { "x-ms-sku-name": "Standard_LRS", "x-ms-account-kind": "StorageV2", "x-ms-is-hns-enabled": "false" });
+/** Three copies in one place, blobs of every kind of account. */
+export const getAccountInformation = async (exchange: BlobExchange): Promise<Answer> => {
+  const kind = { "x-ms-sku-name": "Standard_LRS", "x-ms-account-kind": "StorageV2" };
+  return respond(200, { ...kind, "x-ms-is-hns-enabled": String(isHierarchical(exchange)) });
+};

@@ -15,11 +15,15 @@ import {
   restError,
   type Target,
   uncombined,
+  withoutSlashes,
 } from "@stamp/azure-rest";
-import { type Blob, type Container, toWire } from "@stamp/wire";
+import type { Held } from "@stamp/objects";
+import { resolve } from "@stamp/tree";
+import { type Blob, type Container, fromWire, toWire } from "@stamp/wire";
 import { type ContentKey, underKey } from "../../accounts/content-key.ts";
 import type { BlobAddress, LocatedBlob } from "../../objects/objects.ts";
 import { conditionsToWire, type WireConditions } from "../../objects/wire-conditions.ts";
+import { treeError } from "../dfs/refusals.ts";
 import type { Answer, Exchange } from "../exchange.ts";
 
 export interface BlobExchange extends Exchange {
@@ -31,7 +35,16 @@ export interface BlobExchange extends Exchange {
   readonly sourceKey: CustomerKey | undefined;
   /** Answer of `containerOfRequest` for this request. */
   readonly containerRow: Promise<Parsed<Container>> | undefined;
+  /** Set by `blobOfRequest` in an account with a hierarchical namespace: what the path names. */
+  readonly inTree?: { held?: Held };
 }
+
+export const isHierarchical = ({ account }: Pick<Exchange, "account">): boolean => account.serviceProperties.blob.hierarchicalNamespace;
+
+export const withContainerRow = (exchange: BlobExchange, row: Container): BlobExchange => ({
+  ...exchange,
+  containerRow: Promise.resolve(parsed(row)),
+});
 
 export type BlobOperationHandler = (exchange: BlobExchange) => Promise<Answer>;
 
@@ -60,9 +73,26 @@ export async function blobOfRequest(exchange: BlobExchange): Promise<Parsed<Loca
   const container = await containerOfRequest(exchange);
   if (!container.ok) return container;
   const { account, container: name = "$root", blob = "" } = exchange.target;
+  if (isHierarchical(exchange)) return fileOfRequest(exchange, container.value, blob);
   const address: BlobAddress = { account, container: name, blob };
   const located = { snapshotStamp: toWire(snapshotStamp), versionStamp: toWire(versionStamp) };
   return parsed(exchange.objects.located(address, container.value, located));
+}
+
+/** The blob of the file or directory that the path names: its id is the blob's name. */
+async function fileOfRequest(exchange: BlobExchange, container: Container, path: string): Promise<Parsed<LocatedBlob>> {
+  const { objects, target } = exchange;
+  const tree = { account: target.account, filesystem: container.name, incarnation: fromWire(container.incarnation) };
+  const names = withoutSlashes(path).split("/");
+  const found = await objects.parts.trees.run(tree, (context) => resolve(context, names), exchange.limits());
+  if (!found.ok) {
+    const isAbsent = found.refusal === "notFound" || found.refusal === "notDirectory";
+    return { ok: false, error: isAbsent ? restError("BlobNotFound") : treeError(found) };
+  }
+  const held = found.value.at(-1)?.held;
+  if (!held) return rejected("BlobNotFound");
+  if (exchange.inTree) exchange.inTree.held = held;
+  return parsed(objects.located({ account: target.account, container: container.name, blob: held.id }, container));
 }
 
 /** How an answer tells the key that the request brought, or the scope of the blob, which it did not have to name. */

@@ -19,8 +19,8 @@ import { parseWhere } from "@stamp/objects";
 import { signedIdentifiersFromWire } from "@stamp/wire";
 import { targetAsNamed } from "../../objects/older-names.ts";
 import type { RestService } from "../service.ts";
-import { seeAgain, withKey } from "./content/scopes.ts";
-import { operationHandlers } from "./operations.ts";
+import { isHierarchical } from "./exchange.ts";
+import { serve, serveInTree } from "./in-tree.ts";
 
 export const blobService = (hostSuffixes: readonly string[]): RestService => ({
   name: "blob",
@@ -63,11 +63,8 @@ export const blobService = (hostSuffixes: readonly string[]): RestService => ({
         const keys = parseCustomerKeys(asking, (bytes) => objects.parts.world.digest.sha256(bytes));
         if (!keys.ok) return keys;
         const asked = { ...exchange, ...keys.value, target: named, operation: operation.value, containerRow: undefined };
-        const keyed = await withKey(asked);
-        if (!keyed.ok) return keyed;
-        const answer = await operationHandlers[operation.value](keyed.value);
-        seeAgain(keyed.value, answer);
-        return answer;
+        if (isHierarchical(exchange)) return serveInTree(asked);
+        return serve(asked);
       },
     });
   },

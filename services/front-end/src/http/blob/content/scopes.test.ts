@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { type BlobOperationName, parsed, restError } from "@stamp/azure-rest";
+import { type BlobOperationName, defaultServiceProperties, parsed, restError } from "@stamp/azure-rest";
 import { ok } from "@stamp/base";
 import { BlobSchema, ContainerSchema } from "@stamp/wire";
 import type { AccountKeys } from "../../../accounts/accounts.ts";
@@ -42,7 +42,7 @@ function asked(operation: BlobOperationName, scopes: Readonly<Record<string, boo
   const exchange = {
     operation,
     objects,
-    account,
+    account: { ...account, serviceProperties: { blob: defaultServiceProperties } },
     accounts,
     access: { by: "key", may: () => true },
     headers: {},

@@ -1,0 +1,45 @@
+/**
+ * Needs of the operations of Data Lake Storage for callers without an account key, as the Blob service's are told (blob/operation-rows.ts).
+ *
+ * A SAS whose resource is a path covers that path only, so it is not enough for a rename, which has two. Lists of access control are not
+ * asked: a bearer needs a role, and a user delegation SAS for an object id (`suoid`) is refused before.
+ *
+ * Sources: "Create an account SAS", "Create a service SAS", "Create a user delegation SAS".
+ */
+import { needs, type OperationAuthorization } from "../auth/authorization.ts";
+import type { DataLakeOperationName } from "./operation-rows.ts";
+
+const reads = needs("o", "r", "r", "r", "read");
+const tells = needs("o", "re", "re", "re", "read");
+const creates = needs("o", "cw", "cw", "cw", "contribute");
+const writesPath = needs("o", "w", "w", "w", "contribute");
+const owns = needs("o", "p", "p", "p", "own");
+
+const rows: Readonly<Record<DataLakeOperationName, OperationAuthorization>> = {
+  ListFilesystems: needs("s", "l", "-", "-", "read"),
+  CreateFilesystem: needs("c", "cw", "-", "-", "contribute"),
+  SetFilesystemProperties: needs("c", "w", "-", "-", "contribute"),
+  GetFilesystemProperties: needs("c", "r", "-", "-", "read"),
+  DeleteFilesystem: needs("c", "d", "-", "-", "contribute"),
+  ListPaths: needs("c", "l", "l", "l", "read"),
+  ListDeletedPaths: needs("c", "l", "l", "l", "read"),
+  CreateFile: creates,
+  CreateDirectory: creates,
+  RenamePath: needs("o", "w+d", "-", "-", "contribute"),
+  AppendData: writesPath,
+  FlushData: writesPath,
+  SetPathProperties: writesPath,
+  SetAccessControl: owns,
+  SetAccessControlRecursively: owns,
+  SetPathExpiry: writesPath,
+  UndeletePath: writesPath,
+  LeasePath: writesPath,
+  ReadPath: reads,
+  GetPathProperties: reads,
+  GetPathStatus: tells,
+  GetAccessControl: tells,
+  CheckAccess: tells,
+  DeletePath: needs("o", "d", "d", "d", "contribute"),
+};
+
+export const dataLakeAuthorizationOf = (operation: DataLakeOperationName): OperationAuthorization => rows[operation];

@@ -1,0 +1,105 @@
+/** Lists of paths, and what is asked of one without its content. */
+import {
+  badQuery,
+  blobHeaders,
+  etagAndTime,
+  notImplemented,
+  type Parsed,
+  parsed,
+  pathsJson,
+  rejected,
+  type ShownPath,
+} from "@stamp/azure-rest";
+import { toHex, utf8 } from "@stamp/base";
+import { type Listed, list, resolve } from "@stamp/tree";
+import type { Container } from "@stamp/wire";
+import { conditionsToWire } from "../../objects/wire-conditions.ts";
+import { blobOf, containerOf } from "../../objects/wire-to-rest.ts";
+import { type Answer, respond } from "../exchange.ts";
+import { accessHeaders, type PathKind, shownAccess, typeHeader } from "./access.ts";
+import { type DataLakeExchange, namesOf, type OnPath, rowOf, treeNameOf } from "./exchange.ts";
+import { propertiesHeader } from "./filesystems.ts";
+import { refused } from "./refusals.ts";
+import { bytesOf } from "./tokens.ts";
+
+/** Properties of paths that are read at once. */
+const readAtOnce = 64;
+
+export async function listPaths(exchange: DataLakeExchange<"ListPaths">): Promise<Answer> {
+  const { directory, recursive, maxResults, beginFrom, continuation } = exchange.asked;
+  if (beginFrom !== "") return notImplemented("Lists that begin from a name (beginFrom)");
+  const token = continuation === undefined ? undefined : bytesOf(continuation);
+  if (continuation !== undefined && token === undefined) return badQuery("continuation", "", "It is none that this list has given.");
+  const row = await rowOf(exchange);
+  if (!row.ok) return row;
+  const tree = treeNameOf(exchange, row.value);
+  const { trees } = exchange.objects.parts;
+  const names = namesOf(directory);
+  const found = await trees.run(tree, (context) => resolve(context, names), exchange.limits());
+  if (!found.ok) return refused(found.refusal === "notDirectory" ? { ...found, refusal: "notFound" } : found);
+  if (found.value.at(-1)?.held.kind === "file") return rejected("PathConflict");
+  const options = { recursive, entriesMax: maxResults, continuation: token };
+  const page = await trees.run(tree, (context) => list(context, names, options), exchange.limits());
+  if (!page.ok) return refused(page);
+  const shown: ShownPath[] = [];
+  for (let at = 0; at < page.value.entries.length; at += readAtOnce) {
+    const some = page.value.entries.slice(at, at + readAtOnce);
+    const read = await Promise.all(some.map((entry) => pathOf(exchange, row.value, names, entry)));
+    for (const path of read) {
+      if (!path.ok) return path;
+      if (path.value) shown.push(path.value);
+    }
+  }
+  const more = page.value.continuation ? { "x-ms-continuation": toHex(page.value.continuation) } : {};
+  const headers = { "Content-Type": "application/json;charset=utf-8", ...more };
+  return respond(200, headers, utf8(pathsJson(exchange.version, shown)));
+}
+
+/** Undefined: it was removed since. */
+async function pathOf(
+  exchange: OnPath,
+  row: Container,
+  above: readonly string[],
+  { path, held }: Listed,
+): Promise<Parsed<ShownPath | undefined>> {
+  const name = exchange.objects.located({ account: exchange.target.account, container: row.name, blob: held.id }, row);
+  const value = { name, withoutContent: true, withoutKey: true };
+  const blob = await exchange.objects.execute({ case: "getBlob", value }, "blob", exchange.limits());
+  if (!blob.ok) return blob.error.code === "BlobNotFound" ? parsed(undefined) : blob;
+  const { contentLengthBytes, etag, lastModifiedMs, createdMs } = blobOf(blob.value);
+  const isDirectory = held.kind === "directory";
+  const shown = { contentLengthBytes, etag, lastModifiedMs, createdMs, isDirectory, ...shownAccess(held.kind) };
+  return parsed({ name: [...above, ...path].join("/"), ...shown });
+}
+
+type Shown = DataLakeExchange<"GetPathProperties"> | DataLakeExchange<"GetPathStatus"> | DataLakeExchange<"GetAccessControl">;
+
+/** Status, properties or access control of a path, which may be the root. */
+async function shownPath(exchange: Shown, with_: { readonly properties: boolean; readonly lists: boolean }): Promise<Answer> {
+  const row = await rowOf(exchange);
+  if (!row.ok) return row;
+  const { trees } = exchange.objects.parts;
+  const names = namesOf(exchange.resource.path);
+  const found = await trees.run(treeNameOf(exchange, row.value), (context) => resolve(context, names), exchange.limits());
+  if (!found.ok) return refused(found.refusal === "notDirectory" ? { ...found, refusal: "notFound" } : found);
+  const held = found.value.at(-1)?.held;
+  const kind: PathKind = held?.kind ?? "root";
+  const access = { ...typeHeader(kind), ...accessHeaders(kind, with_.lists) };
+  if (!held) return respond(200, { ...etagAndTime(exchange.version, containerOf(row.value)), ...access, "Content-Length": "0" });
+  const name = exchange.objects.located({ account: exchange.target.account, container: row.value.name, blob: held.id }, row.value);
+  const value = { name, conditions: conditionsToWire(exchange.asked.conditions), withoutContent: true };
+  const blob = await exchange.objects.execute({ case: "getBlob", value }, "blob", exchange.limits());
+  if (!blob.ok) return blob;
+  const shown = blobOf(blob.value);
+  const own = with_.properties
+    ? { ...blobHeaders(exchange.version, shown), ...propertiesHeader(shown.metadata), "Content-Length": String(shown.contentLengthBytes) }
+    : etagAndTime(exchange.version, shown);
+  return respond(200, { ...own, ...access });
+}
+
+export const getPathProperties = (exchange: DataLakeExchange<"GetPathProperties">): Promise<Answer> =>
+  shownPath(exchange, { properties: true, lists: false });
+export const getPathStatus = (exchange: DataLakeExchange<"GetPathStatus">): Promise<Answer> =>
+  shownPath(exchange, { properties: true, lists: false });
+export const getAccessControl = (exchange: DataLakeExchange<"GetAccessControl">): Promise<Answer> =>
+  shownPath(exchange, { properties: false, lists: true });

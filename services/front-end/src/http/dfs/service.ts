@@ -1,0 +1,115 @@
+/**
+ * Data Lake Storage. Its door serves the Blob service's requests on the same files, too: clients that know one endpoint ask there for both.
+ * An account without a hierarchical namespace is refused: 501 by name, or as the service does (other-services.ts).
+ */
+import {
+  checkDataLakeNames,
+  type DataLakeOperationName,
+  type DataLakeRequest,
+  dataLakeAuthorizationOf,
+  dataLakeError,
+  dataLakeErrorJson,
+  errorBody,
+  formatIso,
+  type HttpHeaders,
+  isDataLakeRequest,
+  newestVersion,
+  notImplemented,
+  type Parsed,
+  parseDataLake,
+  parseDataLakeResource,
+  parsed,
+  type RestError,
+  refuseOtherService,
+  type Target,
+} from "@stamp/azure-rest";
+import { isHierarchical } from "../blob/exchange.ts";
+import { blobService } from "../blob/service.ts";
+import type { Answer, Exchange } from "../exchange.ts";
+import type { RecognizedOperation, RestService } from "../service.ts";
+import { appendData, flushData } from "./data.ts";
+import type { DataLakeExchange, DataLakeHandler } from "./exchange.ts";
+import { createFilesystem, deleteFilesystem, getFilesystemProperties, listFilesystems, setFilesystemProperties } from "./filesystems.ts";
+import { getAccessControl, getPathProperties, getPathStatus, listPaths } from "./lists.ts";
+import { createDirectory, createFile, deletePath, renamePath } from "./paths.ts";
+
+const handlers: { readonly [Name in DataLakeOperationName]?: DataLakeHandler<Name> } = {
+  ListFilesystems: listFilesystems,
+  CreateFilesystem: createFilesystem,
+  SetFilesystemProperties: setFilesystemProperties,
+  GetFilesystemProperties: getFilesystemProperties,
+  DeleteFilesystem: deleteFilesystem,
+  ListPaths: listPaths,
+  CreateFile: createFile,
+  CreateDirectory: createDirectory,
+  RenamePath: renamePath,
+  AppendData: appendData,
+  FlushData: flushData,
+  GetPathProperties: getPathProperties,
+  GetPathStatus: getPathStatus,
+  GetAccessControl: getAccessControl,
+  DeletePath: deletePath,
+};
+
+export function dataLakeService(hostSuffixes: readonly string[]): RestService {
+  const blobs = blobService(hostSuffixes);
+  return {
+    name: "blob",
+    serverName: "Stamp-DataLake/1.0",
+    hostSuffixes,
+    resource: blobs.resource,
+    storedPolicies: blobs.storedPolicies,
+    recognize: (method, target, headers) => recognize(blobs, method, target, headers),
+    errorBody(error, { requestId, nowMs, headers }) {
+      // Clients of the Blob service ask for XML.
+      if (headers.accept?.includes("xml")) return { contentType: "application/xml", text: errorBody(error, requestId, formatIso(nowMs)) };
+      return { contentType: "application/json", text: dataLakeErrorJson(error, requestId, formatIso(nowMs)) };
+    },
+  };
+}
+
+function recognize(blobs: RestService, method: string, target: Target, headers: HttpHeaders): Parsed<RecognizedOperation> {
+  const resource = parseDataLakeResource(target.resource);
+  if (!resource.ok) return resource;
+  if (!isDataLakeRequest(method, resource.value, target.query, headers)) return ofBlobs(blobs, method, target, headers);
+  const names = checkDataLakeNames(resource.value);
+  if (!names.ok) return names;
+  const key = Object.keys(headers).find((name) => name.startsWith(customerKeys));
+  if (key !== undefined) return notImplemented(`Keys of customers in Data Lake Storage (${key})`);
+  const request = parseDataLake(method, resource.value, { query: target.query, headers, version: newestVersion });
+  if (!request.ok) return request;
+  const { operation } = request.value;
+  return parsed({
+    name: operation,
+    authorization: dataLakeAuthorizationOf(operation),
+    async serve(exchange) {
+      if (!isHierarchical(exchange)) return { ok: false, error: refusedFlat(method, target, headers) };
+      const answer = await serve({ ...exchange, resource: resource.value }, request.value);
+      return answer.ok ? answer : { ok: false, error: dataLakeError(answer.error) };
+    },
+  });
+}
+
+const customerKeys = "x-ms-encryption-key";
+
+function ofBlobs(blobs: RestService, method: string, target: Target, headers: HttpHeaders): Parsed<RecognizedOperation> {
+  const operation = blobs.recognize(method, target, headers);
+  if (!operation.ok) return operation;
+  return parsed({
+    ...operation.value,
+    serve: async (exchange) =>
+      isHierarchical(exchange) ? operation.value.serve(exchange) : { ok: false, error: refusedFlat(method, target, headers) },
+  });
+}
+
+const refusedFlat = (method: string, target: Target, headers: HttpHeaders): RestError =>
+  refuseOtherService(method, target, headers, "dfs") ??
+  notImplemented("Data Lake Storage on an account without a hierarchical namespace").error;
+
+function serve(
+  exchange: Exchange & { readonly resource: DataLakeExchange<"ReadPath">["resource"] },
+  asked: DataLakeRequest,
+): Promise<Answer> {
+  const handler = handlers[asked.operation] as ((exchange: Exchange & { readonly asked: DataLakeRequest }) => Promise<Answer>) | undefined;
+  return handler ? handler({ ...exchange, asked }) : Promise.resolve(notImplemented(`${asked.operation} of Data Lake Storage`));
+}
