@@ -109,7 +109,7 @@ test("restore: after the primary's metadata are put back the copy becomes what t
 
 test("restore: after the secondary's metadata are put back its copy is seeded again, and says no Last Sync Time before", async () => {
   await inScene(
-    8,
+    3,
     allRules,
     (_, b) => b.process("extent-node", 2),
     async (sim, a, b) => {
@@ -152,7 +152,7 @@ test("restore: without the rule logsHaveLineages the copy differs, and nothing s
 
 test("restore: without the rule knownCheckpointsCount a range that the store forgot a checkpoint of is not loaded again", async () => {
   await inScene(
-    8,
+    3,
     rulesWithout("knownCheckpointsCount"),
     (_, b) => b.process("extent-node", 2),
     async (sim, _, b) => {
