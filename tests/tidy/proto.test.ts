@@ -18,7 +18,7 @@ interface Field {
 /** Between processes only: tools have no use for them. */
 const internal = new Set(["PartitionServer", "ExtentFragments"]);
 /** For clients and operators, to be called by hand. */
-const byHand = new Set(["FrontEnd", "Accounts", "Signals", "AvailabilityControl", "LocationService", "Requests"]);
+const byHand = new Set(["FrontEnd", "Accounts", "Signals", "AvailabilityControl", "FaultRules", "LocationService", "Requests"]);
 
 /** Unit of a number, by the end of its name, and the words for it. */
 const units: readonly (readonly [RegExp, RegExp])[] = [

@@ -98,7 +98,7 @@ export { modeText } from "./dfs/access/rights.ts";
 export { dataLakeAuthorizationOf } from "./dfs/authorization.ts";
 export { dataLakeError, dataLakeErrorJson } from "./dfs/errors.ts";
 export { filesystemsJson, pathsJson, type ShownFilesystem, type ShownPath } from "./dfs/lists-json.ts";
-export type { DataLakeOperationName } from "./dfs/operation-rows.ts";
+export { type DataLakeOperationName, dataLakeOperationNames } from "./dfs/operation-rows.ts";
 export { isDataLakeRequest } from "./dfs/operations.ts";
 export type { ContentHeaders } from "./dfs/path-headers.ts";
 export { type PathProperties, propertiesText } from "./dfs/properties.ts";

@@ -171,6 +171,9 @@ export const clusterConfigSchema = z.strictObject({
   strictVersions: flag()
     .default(false)
     .describe("Refuse requests that name a newer version of the service (x-ms-version) than is known; default: serve them as the newest"),
+  faultRules: flag()
+    .default(false)
+    .describe("Take rules that make requests fail or wait on purpose, for applications under test (`stamp faults`, docs/guides/faults.md)"),
   logLevel: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Of the processes' logs"),
   logBytesMax: bytes()
     .default(16 * mebibyte)

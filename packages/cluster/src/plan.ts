@@ -145,6 +145,7 @@ function settingsOf(place: ProcessPlace, config: ClusterConfig, ports: PlannedPo
         allowDevelopmentAccount: config.allowDevelopmentAccount,
         ownAccounts: !config.accounts.some(isPublic),
         ...(config.strictVersions ? { strictVersions: true } : {}),
+        ...(config.faultRules ? { faultRules: true } : {}),
         ...listsOf(config),
         ...(config.tlsCert === undefined || config.tlsKey === undefined ? {} : { tlsCert: config.tlsCert, tlsKey: config.tlsKey }),
       };

@@ -21,13 +21,7 @@ export interface DoorsOptions {
 }
 
 /** Ends the connection without an answer, as the end of a process does. What the role has not read of the request would hold the connection. */
-const brokenOff: HttpResponse = {
-  status: 503,
-  headers: {},
-  body: {
-    [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new EndedError("the role has ended")) }),
-  },
-};
+const brokenOff: HttpResponse = { status: 503, headers: {}, endsConnection: true };
 
 export class Doors {
   readonly #options: DoorsOptions;

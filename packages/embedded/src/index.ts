@@ -3,4 +3,4 @@
  * folder that no other process uses.
  */
 export { type StartOptions, startStamp, threeOnDisk } from "./start-stamp.ts";
-export type { BlobSettings, Stamp, StampOptions, StartStamp } from "./types.ts";
+export type { BlobSettings, FaultRule, FaultRuleState, Faults, Stamp, StampOptions, StartStamp } from "./types.ts";

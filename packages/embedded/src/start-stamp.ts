@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { type Outcome, unwrap } from "@stamp/base";
+import type { FaultRules } from "@stamp/front-end";
 import { type CallOptions, type Client, type Logger, silentLogger } from "@stamp/ports";
 import { Accounts } from "@stamp/wire";
 import { checkOptions } from "./check-options.ts";
@@ -14,7 +15,7 @@ import { Doors, type ServiceName } from "./doors.ts";
 import { Generation } from "./generation.ts";
 import type { HostedRole } from "./life/hosted-role.ts";
 import { type OidcSettings, type PlannedRole, partitionManager, plan } from "./plan.ts";
-import type { Stamp, StampOptions } from "./types.ts";
+import type { Faults, Stamp, StampOptions } from "./types.ts";
 
 export interface StartOptions extends StampOptions {
   /** Bearer tokens; undefined: none are taken. */
@@ -43,6 +44,7 @@ export async function startStamp(options: StartOptions = {}): Promise<Stamp> {
 class EmbeddedStamp implements Stamp {
   readonly dataDir: string | undefined;
   readonly roles: readonly string[];
+  readonly faults: Faults;
   readonly #options: StartOptions;
   readonly #replicas: number;
   readonly #folder: DataFolder | undefined;
@@ -67,6 +69,11 @@ class EmbeddedStamp implements Stamp {
       throw error;
     }
     this.roles = this.#plan().map(({ name }) => name);
+    this.faults = {
+      add: (rule) => this.#withFaults((rules) => unwrap(rules.add(rule))),
+      list: () => this.#withFaults((rules) => rules.list()),
+      remove: (id) => this.#withFaults((rules) => rules.remove(id)),
+    };
     this.#scheme = options.tls === undefined ? "http" : "https";
     this.#doors = new Doors((service) => `${host}:${options.ports?.[service] ?? 0}`, {
       behind: () => {
@@ -233,6 +240,14 @@ class EmbeddedStamp implements Stamp {
       if (generation === undefined || role === undefined) throw new Error(`there is no role ${name}; there are: ${this.roles.join(", ")}`);
       if (from !== undefined && role.state !== from) throw new Error(`can't ${verb} ${name}: it is ${role.state}, not ${from}`);
       await work(role, generation);
+    });
+  }
+
+  #withFaults<T>(work: (rules: FaultRules) => T): Promise<T> {
+    return this.#afterLast(async () => {
+      const rules = this.#generation?.frontEndRole?.faults;
+      if (rules === undefined) throw new Error("front-end-1 is down, and fault rules are in it: start it first");
+      return work(rules);
     });
   }
 

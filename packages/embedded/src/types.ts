@@ -37,6 +37,56 @@ export interface BlobSettings {
   readonly allowPublicAccess?: boolean;
 }
 
+/** A rule that makes requests to the stamp fail or wait on purpose (docs/guides/faults.md). What it does not name fits every request. */
+export interface FaultRule {
+  /** Name, by which `remove` takes it; undefined: `add` makes one. */
+  readonly id?: string | undefined;
+  /**
+   * "busy": 503 ServerBusy. "error-before": 500, and nothing was done. "error-after": the operation is done, and answered with 500. "delay": it
+   * waits for `delayMs`. "cut": the connection ends behind `afterBytes` bytes of the answer's body. "throttle": beyond `perSecond` requests
+   * 503. "stale-secondary": the account's secondary location answers reads, and does not have what was written in the last `behindMs`.
+   */
+  readonly fault: "busy" | "error-before" | "error-after" | "delay" | "cut" | "throttle" | "stale-secondary";
+  readonly account?: string | undefined;
+  readonly service?: "blob" | "queue" | "table" | undefined;
+  /** Name of an operation in the REST reference, in one word: "PutBlob". */
+  readonly operation?: string | undefined;
+  /** Header that the request has: "NAME", or "NAME: VALUE". */
+  readonly header?: string | undefined;
+  /** Part of the requests that fit, spread evenly, above 0 and at most 1; 0.25: each fourth one. */
+  readonly share?: number | undefined;
+  /** Number of requests after which the rule does nothing any more. */
+  readonly count?: number | undefined;
+  /** Time from `add` to the beginning of the rule, in milliseconds. */
+  readonly startsAfterMs?: number | undefined;
+  /** Time from `add` to the end of the rule, in milliseconds. */
+  readonly endsAfterMs?: number | undefined;
+  /** Retry-After of "busy" and "throttle", in seconds; default 1. */
+  readonly retryAfterSeconds?: number | undefined;
+  readonly delayMs?: number | undefined;
+  /** 0: before the answer. */
+  readonly afterBytes?: number | undefined;
+  readonly perSecond?: number | undefined;
+  readonly behindMs?: number | undefined;
+}
+
+export interface FaultRuleState {
+  readonly rule: FaultRule & { readonly id: string };
+  /** Requests on which the rule has acted. */
+  readonly hits: number;
+  /** True if its count or its time is over. */
+  readonly over: boolean;
+}
+
+/** Rules of the front-end: at most 100. They end with it, and with `reset`. */
+export interface Faults {
+  /** Adds a rule behind the others. Returns its name. Throws an error that says what is wrong with it. */
+  add(rule: FaultRule): Promise<string>;
+  list(): Promise<readonly FaultRuleState[]>;
+  /** Removes a rule, or without a name all of them. Returns how many were removed. */
+  remove(id?: string): Promise<number>;
+}
+
 export interface Stamp {
   /** URLs of the account at each service. */
   readonly endpoints: { readonly blob: string; readonly queue: string; readonly table: string; readonly dfs: string };
@@ -46,6 +96,8 @@ export interface Stamp {
   readonly dataDir: string | undefined;
   /** Names of the roles, in the order in which they start: the names that `pause`, `kill` and so on take. */
   readonly roles: readonly string[];
+  /** Requests that fail or wait on purpose. */
+  readonly faults: Faults;
   /**
    * Removes all data and settings, also of roles that are paused or were killed: the stamp is as a new one, at the same endpoints. Connections
    * of requests in progress break, as when a process ends. Resolves when the stamp serves.

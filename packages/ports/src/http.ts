@@ -46,6 +46,8 @@ export interface HttpResponse {
    * taken whole, and by doors that can't tell.
    */
   readonly sent?: (() => void) | undefined;
+  /** True: the connection ends without an answer; nothing else here is sent. */
+  readonly endsConnection?: boolean;
 }
 
 /** Why a request never became one. */

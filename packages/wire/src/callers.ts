@@ -14,6 +14,7 @@ import { Accounts } from "./gen/stamp/v1/accounts_pb.ts";
 import { Availability, AvailabilityControl } from "./gen/stamp/v1/availability_pb.ts";
 import { ExtentFragments } from "./gen/stamp/v1/extent_fragments_pb.ts";
 import { ExtentNode } from "./gen/stamp/v1/extent_node_pb.ts";
+import { FaultRules } from "./gen/stamp/v1/fault_rules_pb.ts";
 import { FeatureLevels } from "./gen/stamp/v1/feature_levels_pb.ts";
 import { FrontEnd } from "./gen/stamp/v1/front_end_pb.ts";
 import { GeoDoor } from "./gen/stamp/v1/geo_shipping_pb.ts";
@@ -276,6 +277,7 @@ const tables: readonly ServiceCallers[] = [
   table(Status, { getStatus: ["operator", "front-end"] }),
   table(AvailabilityControl, { disableNode: ["operator"] }),
   table(Requests, { follow: ["operator"], countByAccount: ["operator"] }),
+  table(FaultRules, { addFaultRule: ["operator"], listFaultRules: ["operator"], removeFaultRules: ["operator"] }),
   table(Availability, { isAvailable: "everybody" }),
   table(Signals, { publish: "everybody", subscribe: "everybody" }),
   // Calls on the bus are checked one by one.

@@ -105,6 +105,7 @@ export interface FrontEndConfig {
   readonly oidcAuthorizationUri: string;
   readonly copySources: readonly string[];
   readonly strictVersions: boolean;
+  readonly faultRules: boolean;
 }
 
 export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.object({
@@ -256,6 +257,9 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   strictVersions: flag
     .default(false)
     .describe("Refuse requests that name a newer version of the service than is known, instead of serving them as the newest one"),
+  faultRules: flag
+    .default(false)
+    .describe("Take rules that make requests fail or wait on purpose, for applications under test (docs/guides/faults.md)"),
   oidcPlainHttp: flag
     .default(false)
     .describe("Read the issuer's documents over plain HTTP from another machine, too: only if the network to it is safe"),

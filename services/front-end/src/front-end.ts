@@ -25,6 +25,7 @@ import { StreamClient } from "@stamp/stream-client";
 import {
   AvailabilityControl,
   Availability as AvailabilityService,
+  FaultRules as FaultRulesService,
   FrontEnd,
   GeoDoor,
   Requests,
@@ -39,6 +40,8 @@ import { TextMemory } from "./content/text-memory.ts";
 import { pieceShare, pieceWaits } from "./content/upload.ts";
 import { ForeignSources } from "./copy/foreign-sources.ts";
 import { DoorGate } from "./door-gate.ts";
+import { FaultRules } from "./faults/fault-rules.ts";
+import { faultRulesHandlers } from "./faults/fault-rules-service.ts";
 import { Copies } from "./geo/copies.ts";
 import { GeoRefusals, geoDoorHandlers } from "./geo/geo-door.ts";
 import { NamelessPeers } from "./geo/nameless-peers.ts";
@@ -138,6 +141,8 @@ export class FrontEndRole implements Role {
   readonly table: HttpHandler;
   /** Data Lake Storage over HTTP. */
   readonly dfs: HttpHandler;
+  /** Faults on purpose; undefined while the setting is off. */
+  readonly faults: FaultRules | undefined;
   readonly #world: World;
   readonly #config: FrontEndConfig;
   readonly #map: MapCache;
@@ -225,20 +230,17 @@ export class FrontEndRole implements Role {
     const { objects, accounts } = { objects: this.#objects, accounts: this.#accounts };
     const gate = new DoorGate(world.clock, doorGateOf(config));
     this.#gate = gate;
+    const faults = config.faultRules ? new FaultRules(world.clock) : undefined;
+    this.faults = faults;
     const trustedProxies = networksOf(config);
     const wellKnownKey = wellKnownKeyRules(config);
     this.#wellKnownKey = wellKnownKey;
     const signedRequest = (): void => this.#hosts.accepted();
     const doorOf = (service: RestService): HttpDoor =>
-      new HttpDoor({ world, config, service, objects, accounts, tokens, gate, wellKnownKey, trace: this.#trace, signedRequest });
+      new HttpDoor({ world, config, service, objects, accounts, tokens, gate, faults, wellKnownKey, trace: this.#trace, signedRequest });
     this.#blobDoor = doorOf(blobService(config.hostSuffixes));
-    const website = websiteHandler({
-      world,
-      accounts,
-      door: this.#blobDoor,
-      hostSuffixes: config.webHostSuffixes,
-      lookupTimeoutMs: config.requestTimeoutMs,
-    });
+    const { webHostSuffixes: hostSuffixes, requestTimeoutMs: lookupTimeoutMs } = config;
+    const website = websiteHandler({ world, accounts, door: this.#blobDoor, hostSuffixes, lookupTimeoutMs });
     this.blob = throughProxies(trustedProxies, withWebsites(website, this.#blobDoor.handler));
     this.#queueDoor = doorOf(queueService(config.queueHostSuffixes));
     this.queue = throughProxies(trustedProxies, this.#queueDoor.handler);
@@ -276,6 +278,7 @@ export class FrontEndRole implements Role {
       servedOpenly(AvailabilityService, availabilityHandlers(this.#availability)),
       served(Requests, requestsHandlers(this.#trace)),
       served(AvailabilityControl, availabilityControlHandlers(this.#availability)),
+      served(FaultRulesService, faultRulesHandlers(this.faults)),
       served(
         GeoDoor,
         geoDoorHandlers(
@@ -354,6 +357,7 @@ export class FrontEndRole implements Role {
         geoStaleEpochs: this.#geoRefusals.staleEpochs,
         geoNamelessPeers: this.#namelessPeers.names,
         admission: this.#gate.figures,
+        ...(this.faults && { faultRules: this.faults.figures }),
         ...this.#blobDoor.counters,
         queue: this.#queueDoor.counters,
         table: this.#tableDoor.counters,

@@ -3,5 +3,7 @@
  * `World`.
  */
 export { type FrontEndConfig, frontEndConfigSchema, httpLimitsOf } from "./config.ts";
+export { faultNames } from "./faults/fault-rule.ts";
+export { type FaultRuleState, FaultRules } from "./faults/fault-rules.ts";
 export { FrontEndRole } from "./front-end.ts";
 export { frontEndMetrics } from "./metrics.ts";

@@ -51,6 +51,8 @@ export const frontEndMetrics: Metrics = {
     "Rows and bytes of another stamp that were refused: shipped under a role epoch that is not in force here.",
   ),
   ...inside("codedReads", hedgeMetrics(fe)),
+  "faultRules.rules": gauge(`${fe}_fault_rules`, "Rules that make requests fail or wait on purpose (docs/guides/faults.md)."),
+  "faultRules.hits": counter(`${fe}_fault_rule_hits_total`, "Requests that failed or waited by such a rule."),
   copies: gauge(`${fe}_copies_in_progress`, "Copies of blobs from elsewhere that are under way."),
   ...inside("admission", gateMetrics(fe)),
   "admission.refusedByShare": counter(

@@ -5,6 +5,7 @@ import { are, counted } from "./counted.ts";
 import type { StampFacts } from "./facts.ts";
 import { findDisks } from "./find/find-disks.ts";
 import { findExtents } from "./find/find-extents.ts";
+import { findFaultRules } from "./find/find-fault-rules.ts";
 import { findLevels } from "./find/find-levels.ts";
 import { findMasterKey } from "./find/find-master-key.ts";
 import { findAsker, findProcesses, of, serves } from "./find/find-processes.ts";
@@ -29,6 +30,7 @@ export function findingsOf(facts: StampFacts): Finding[] {
     ...findSetUp(facts),
     ...findSecret(facts),
     ...findMasterKey(facts),
+    ...findFaultRules(facts),
   ];
   const rank = ({ stops, severity }: Finding): number => (stops ? 0 : severities.length) + severities.indexOf(severity);
   return foldHosts(all, facts)

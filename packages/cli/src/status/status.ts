@@ -13,7 +13,7 @@ import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, orphansRun, withConfig } from "../context.ts";
 import { isDown } from "../health/certain.ts";
 import { counted } from "../health/counted.ts";
-import type { CommandPlace, ProcessFacts, StampFacts } from "../health/facts.ts";
+import { type CommandPlace, factAt, numberAt, type ProcessFacts, type StampFacts } from "../health/facts.ts";
 import { type Health, healthOf } from "../health/findings.ts";
 import { gather } from "../health/gather.ts";
 import { commandsAt, startAgain } from "../health/help-text.ts";
@@ -244,6 +244,14 @@ function masterKeyLine({ processes, nowMs }: Pick<StampFacts, "processes" | "now
   return `\nkeys:    master key ${counted(days, "day")} old${told.some(({ ids }) => ids.length > 1) ? ", the one before or the next one is kept" : ""}`;
 }
 
+/** Faults on purpose that are on; empty where no front-end takes any. */
+function faultLine({ processes }: Pick<StampFacts, "processes">): string {
+  const told = processes.flatMap(({ answer }) => (factAt(answer?.facts, "faultRules") === undefined ? [] : [answer?.facts]));
+  if (told.length === 0) return "";
+  const rules = Math.max(...told.map((facts) => numberAt(facts, "faultRules.rules")));
+  return `\nfaults:  ${counted(rules, "rule")}: ./stamp faults list`;
+}
+
 function statusText(health: Health, status: ClusterStatus, view: StampView, latency: readonly Latency[], facts: StampFacts): string {
   const findings = health.findings.length === 0 ? [] : [`${counted(health.findings.length, "finding")}: ./stamp health`];
   const [worst] = health.findings;
@@ -251,7 +259,7 @@ function statusText(health: Health, status: ClusterStatus, view: StampView, late
   const parts = [
     [health.sentence, ...help, ...findings, ""].join("\n"),
     processTable(status),
-    `\nEndpoints\n${endpointLines(status)}\n\n${connectionLines(status)}\n\ndata:  ${status.dataDir}${secretLine(facts)}${masterKeyLine(facts)}\nlevel:   ${upgradeLine(upgradeStateOf(facts))}`,
+    `\nEndpoints\n${endpointLines(status)}\n\n${connectionLines(status)}\n\ndata:  ${status.dataDir}${secretLine(facts)}${masterKeyLine(facts)}${faultLine(facts)}\nlevel:   ${upgradeLine(upgradeStateOf(facts))}`,
     `\nExtent nodes\n${nodeTable(view)}`,
     `\nPartition servers\n${serverTable(view)}`,
     ...(latency.length > 0 ? [`\nLatency, of the last 30 to 60 s\n${latencyTable(latency)}`] : []),

@@ -266,9 +266,9 @@ export class NodeHttpServer {
 
   async #send(exchange: Exchange, message: IncomingMessage, response: ServerResponse, answer: HttpResponse): Promise<void> {
     const { body } = answer;
-    const isHead = message.method === "HEAD";
-    const bodyless = isHead || answer.status === 204 || answer.status === 304;
+    const bodyless = message.method === "HEAD" || answer.status === 204 || answer.status === 304;
     const left = exchange.bodyLeft(this.#limits.drainBytesMax);
+    if (answer.endsConnection === true) response.destroy();
     if (response.destroyed || response.headersSent) {
       await dispose(body);
       return;

@@ -29,16 +29,18 @@ import type { Accounts } from "../accounts/accounts.ts";
 import { blobPolicyOf } from "../accounts/blob-policy.ts";
 import type { FrontEndConfig } from "../config.ts";
 import type { DoorGate } from "../door-gate.ts";
+import type { FaultRules } from "../faults/fault-rules.ts";
 import { refuseAt, refuseOperation, unacknowledged, writes } from "../geo/account-here.ts";
 import { busy, restErrorOf } from "../objects/failures.ts";
 import type { Objects } from "../objects/objects.ts";
 import { takesWellKnownKey, type WellKnownKeyRules } from "../peers/well-known-key.ts";
 import type { CallLimits } from "../routing/router.ts";
 import { CountedBody, noBody, piecesOf } from "./answer-bodies.ts";
-import { type Asker, authenticate, authorize, findAccount, type Judges } from "./authorize.ts";
+import { authenticate, authorize, findAccount, type Judges } from "./authorize.ts";
 import type { BearerTokens } from "./bearer.ts";
 import { classOf, statusClasses } from "./classes.ts";
 import { type Access, type Answer, type Exchange, type InnerRequest, respond } from "./exchange.ts";
+import { innerRequest, type Outer } from "./inner-request.ts";
 import { lacksLength, noRequest, refusalOf } from "./refusals.ts";
 import type { AccountCount, RequestTrace } from "./request-trace.ts";
 import type { RecognizedOperation, RestService } from "./service.ts";
@@ -68,6 +70,8 @@ export interface DoorParts {
   readonly tokens: BearerTokens | undefined;
   /** Gate that all doors of this process share. */
   readonly gate: DoorGate;
+  /** Undefined: there are no faults on purpose. */
+  readonly faults: FaultRules | undefined;
   readonly wellKnownKey: WellKnownKeyRules;
   /** Trace that all doors of this process share. */
   readonly trace: RequestTrace;
@@ -159,13 +163,24 @@ export class HttpDoor {
       const refused = await this.#enter(exchange.target.account, clientAddress(request.remoteAddress), seen);
       if (refused) return refused;
     }
+    const serve = () => this.#served(operation, exchange, gated ? seen : undefined);
+    const { faults, service } = this.#parts;
+    if (!gated || faults?.any !== true) return serve();
+    const { headers, signal } = request;
+    const { account, secondary = false } = exchange.target;
+    return faults.around({ account, service: service.name, operation: operation.name, headers, secondary, signal }, serve);
+  }
+
+  /** `gated`: facts of a request that came by itself. */
+  async #served(operation: RecognizedOperation, exchange: Exchange, gated: Seen | undefined): Promise<Answer> {
+    const { request, target, access } = exchange;
     const served = await operation.serve(exchange);
     if (served.ok && writes(operation.name)) {
-      const error = await unacknowledged(this.#parts.accounts, exchange.target.account, exchange.limits());
+      const error = await unacknowledged(this.#parts.accounts, target.account, exchange.limits());
       if (error) return { ok: false, error };
     }
-    const answer = served.ok ? overridden(served.value, request.method, exchange.access) : served;
-    return gated && answer.ok ? this.#counted(request, exchange.target.account, answer.value, seen) : answer;
+    const answer = served.ok ? overridden(served.value, request.method, access) : served;
+    return gated && answer.ok ? this.#counted(request, target.account, answer.value, gated) : answer;
   }
 
   /** Refuses what is sent to a host of a service that Stamp does not have, before its signature, which that service may make otherwise. */
@@ -228,7 +243,8 @@ export class HttpDoor {
     if (!account.ok) return account;
     seen.counts = this.#parts.trace.countsOf(target.account);
     const elsewhere = refuseAt(target, account.value.role, account.value.keys.length > 0);
-    if (elsewhere) return { ok: false as const, error: elsewhere };
+    const isStandIn = target.secondary && this.#parts.faults?.servesSecondary(target.account, this.#parts.service.name);
+    if (elsewhere && isStandIn !== true) return { ok: false as const, error: elsewhere };
     return parsed({ account: account.value, properties: account.value.serviceProperties[this.#parts.service.name] });
   }
 
@@ -372,8 +388,13 @@ export class HttpDoor {
     const own = { ...common, ...response.headers };
     const cors = seen.cors.length === 0 ? undefined : corsHeaders(seen.cors, request.method, request.headers.origin, Object.keys(own));
     const headers = cors === undefined ? own : { ...own, ...cors, ...response.headers };
-    const { body, sent, reason } = response;
-    const head = { status, headers, ...(reason === undefined ? {} : { reason }) };
+    const { body, sent, reason, endsConnection } = response;
+    const head = {
+      status,
+      headers,
+      ...(reason === undefined ? {} : { reason }),
+      ...(endsConnection === undefined ? {} : { endsConnection }),
+    };
     if (body === undefined || body instanceof Uint8Array) {
       over(seen);
       return body === undefined ? head : { ...head, body, sent };
@@ -400,23 +421,6 @@ export class HttpDoor {
     const { contentType, text } = this.#parts.service.errorBody(error, { requestId: seen.requestId, nowMs, headers: request.headers });
     return { ...head, headers: { ...headers, "Content-Type": contentType }, body: utf8(text) };
   }
-}
-
-/** For a request that comes inside of another one. */
-interface Outer {
-  /** It has no version of its own. */
-  readonly version: string;
-  readonly only: ReadonlySet<string>;
-  /** True if the key that everybody knows counts for the outer request (peers/well-known-key.ts). */
-  readonly wellKnown: boolean;
-  /** Undefined: it is let in on its own. */
-  readonly asker?: Asker;
-}
-
-function innerRequest(outer: HttpRequest, { method, target, headers }: InnerRequest): HttpRequest {
-  const host = outer.headers.host === undefined ? {} : { host: outer.headers.host };
-  const { remoteAddress, secure, signal } = outer;
-  return { method, target, headers: { ...host, ...headers }, body: noBody, remoteAddress, secure, signal };
 }
 
 /** Facts about a request while it goes through. */

@@ -122,6 +122,17 @@ export const setUpKinds = {
     means: "The master key that seals secrets of accounts is older than a year.",
     help: "replace it without a stop: ./stamp keys rotate-master",
   },
+  "fault-rules-on": {
+    severity: "warning",
+    means:
+      "Fault rules make requests fail or wait on purpose (docs/guides/faults.md): applications meet errors that the stamp does not have.",
+    help: "see them: ./stamp faults list; remove them: ./stamp faults remove --all",
+  },
+  "fault-rules-taken": {
+    severity: "note",
+    means: "The front-ends take fault rules from operators (docs/guides/faults.md). There are none now.",
+    help: "where no application is under test: ./stamp up --fault-rules false",
+  },
   "copies-not-possible": {
     severity: "warning",
     means: "`copies` is higher than the number of extent nodes: every extent gets one replica per node, and no more.",

@@ -97,6 +97,19 @@ export const setUpCases: Readonly<Record<keyof typeof setUpKinds, FindingCase>> 
     cause: /made 366 days ago/,
     notYet: withFacts("partition-server-1", { masterKeys: ["aa"], masterKeyProblem: "", masterKeyMadeMs: nowMs - 365 * 86_400_000 }),
   },
+  "fault-rules-on": {
+    change: withFacts("front-end-1", { faultRules: { rules: 2, hits: 17 } }),
+    subject: "front-end-1",
+    cause: /2 rules at front-end-1; 17 requests met one/,
+    help: /faults remove --all/,
+    notYet: withFacts("front-end-1", { faultRules: { rules: 0, hits: 17 } }),
+  },
+  "fault-rules-taken": {
+    change: withFacts("front-end-1", { faultRules: { rules: 0, hits: 0 } }),
+    subject: "front-end-1",
+    cause: /there is no rule/,
+    notYet: withFacts("front-end-1", {}),
+  },
   "copies-not-possible": { change: withSetUp({ copies: 5 }), cause: /copies is 5, and 4 extent nodes run/ },
   "domains-too-few": {
     change: withSetUp({ faultDomains: ["a", "b"] }),

@@ -1,0 +1,238 @@
+/**
+ * Faults on purpose, for applications under test (docs/guides/faults.md): between the door, which has let a request in, and the operation that
+ * serves it. Without rules a request asks one number here; with the setting off there is no object to ask.
+ *
+ * Invariants:
+ * - A request that was refused for another reason, by its signature for example, meets no rule.
+ * - Rules are asked in the order in which they were added. Every delay that fits is waited for; of the others the first that fits decides.
+ * - `count` and `share` count requests on which the rule acts: a rule of an error after the commit does not count what failed by itself.
+ * - The number of rules is bounded.
+ */
+import { parseRfc1123, type RestError, restError, serviceStatisticsXml, timestampOfEtag } from "@stamp/azure-rest";
+import { type Outcome, ok, refused, utf8 } from "@stamp/base";
+import { type Clock, type HttpResponse, sleep } from "@stamp/ports";
+import { type Answer, respond } from "../http/exchange.ts";
+import { busy } from "../objects/failures.ts";
+import { cutAfter, dropBody } from "./cut-answer.ts";
+import { type FaultName, type FaultRule, parseFaultRule } from "./fault-rule.ts";
+
+export const faultRulesMax = 100;
+
+/** A request that was let in. */
+export interface FaultedRequest {
+  readonly account: string;
+  readonly service: "blob" | "queue" | "table";
+  /** Name in the REST reference, in one word. */
+  readonly operation: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** True if the request names the account's secondary location. */
+  readonly secondary: boolean;
+  readonly signal: AbortSignal;
+}
+
+export interface FaultRuleState {
+  readonly rule: FaultRule & { readonly id: string };
+  /** Requests on which the rule has acted. */
+  readonly hits: number;
+  /** True if its count or its time is over. */
+  readonly over: boolean;
+}
+
+interface Held {
+  readonly rule: FaultRuleState["rule"];
+  readonly headerName: string;
+  /** Undefined: any value. */
+  readonly headerValue: string | undefined;
+  readonly addedMs: number;
+  hits: number;
+  /** Sum of the shares since the last hit, from 0 to 1. */
+  shared: number;
+  /** For a throttle: requests that may pass now, at most a second's. */
+  tokens: number;
+  filledMs: number;
+}
+
+export class FaultRules {
+  readonly #clock: Clock;
+  #held: Held[] = [];
+  #made = 0;
+  #hits = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get figures(): { readonly rules: number; readonly hits: number } {
+    return { rules: this.#held.length, hits: this.#hits };
+  }
+
+  get any(): boolean {
+    return this.#held.length > 0;
+  }
+
+  /** Adds the rule behind the others. Returns its name. */
+  add(value: unknown): Outcome<string> {
+    const parsed = parseFaultRule(value);
+    if ("problem" in parsed) return refused("invalidArgument", "badRequest", `the fault rule is not right: ${parsed.problem}`);
+    if (this.#held.length >= faultRulesMax)
+      return refused("resourceExhausted", "overloaded", `there are ${faultRulesMax} fault rules, which is the most: remove one first`);
+    const id = parsed.rule.id ?? this.#freeName();
+    if (this.#held.some(({ rule }) => rule.id === id)) return refused("alreadyExists", "conflict", `there is a fault rule ${id}`);
+    const colon = parsed.rule.header?.indexOf(":") ?? -1;
+    const header = parsed.rule.header ?? "";
+    const nowMs = this.#clock.monotonicMs();
+    this.#held.push({
+      rule: { ...parsed.rule, id },
+      headerName: (colon < 0 ? header : header.slice(0, colon)).toLowerCase(),
+      headerValue: colon < 0 ? undefined : header.slice(colon + 1).trim(),
+      addedMs: nowMs,
+      hits: 0,
+      shared: 0,
+      tokens: parsed.rule.perSecond ?? 0,
+      filledMs: nowMs,
+    });
+    return ok(id);
+  }
+
+  list(): FaultRuleState[] {
+    const nowMs = this.#clock.monotonicMs();
+    return this.#held.map((held) => ({ rule: held.rule, hits: held.hits, over: isOver(held, nowMs) }));
+  }
+
+  /** Removes the rule, or without a name all of them. Returns how many were removed. */
+  remove(id?: string): number {
+    const before = this.#held.length;
+    this.#held = id === undefined ? [] : this.#held.filter(({ rule }) => rule.id !== id);
+    return before - this.#held.length;
+  }
+
+  /** True if a rule of a stale secondary gives this account one. */
+  servesSecondary(account: string, service: FaultedRequest["service"]): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    return this.#held.some(
+      (held) =>
+        held.rule.fault === "stale-secondary" &&
+        isOpen(held, nowMs) &&
+        fitsIn(held.rule.account, account) &&
+        fitsIn(held.rule.service, service),
+    );
+  }
+
+  /** Serves the request under the rules. */
+  async around(request: FaultedRequest, serve: () => Promise<Answer>): Promise<Answer> {
+    const instead = await this.#before(request);
+    return instead ?? this.#after(request, await serve());
+  }
+
+  async #before(request: FaultedRequest): Promise<Answer | undefined> {
+    for (const held of [...this.#held]) {
+      const { rule } = held;
+      if (!this.#fits(held, request)) continue;
+      if (rule.fault === "delay" && this.#takes(held)) {
+        if ((await sleep(this.#clock, rule.delayMs ?? 0, request.signal)) === "aborted") return gone;
+      } else if (rule.fault === "busy" && this.#takes(held)) return failed(busyBy(rule, "The server is busy."));
+      else if (rule.fault === "throttle" && !this.#passes(held) && this.#takes(held))
+        return failed(busyBy(rule, "Operations per second is over the account limit."));
+      else if (rule.fault === "error-before" && this.#takes(held)) return failed(internal(rule, "Nothing was done."));
+      else if (rule.fault === "stale-secondary" && request.operation.endsWith("ServiceStats") && this.#takes(held))
+        return respond(200, { "Content-Type": "application/xml" }, utf8(serviceStatisticsXml("live", this.#copiedUntilMs(rule))));
+    }
+    return undefined;
+  }
+
+  async #after(request: FaultedRequest, answer: Answer): Promise<Answer> {
+    if (!answer.ok) return answer;
+    for (const held of this.#held) {
+      const { rule } = held;
+      if (!after.has(rule.fault) || !this.#fits(held, request)) continue;
+      if (rule.fault === "cut" && this.#takes(held))
+        return { ok: true, value: cutAfter(answer.value, rule.afterBytes ?? 0, request.signal) };
+      const isStale = rule.fault === "stale-secondary" && (writtenMs(answer.value) ?? 0) > this.#copiedUntilMs(rule);
+      if ((rule.fault !== "error-after" && !isStale) || !this.#takes(held)) continue;
+      await dropBody(answer.value);
+      return failed(isStale ? restError(missing(request)) : internal(rule, "The operation was done."));
+    }
+    return answer;
+  }
+
+  /** Wall time up to which a stale secondary has everything, in milliseconds since 1970. */
+  #copiedUntilMs({ behindMs = 0 }: FaultRule): number {
+    return this.#clock.wallMs() - behindMs;
+  }
+
+  #fits(held: Held, { account, service, operation, headers, secondary }: FaultedRequest): boolean {
+    const { rule, headerName, headerValue } = held;
+    if (!isOpen(held, this.#clock.monotonicMs())) return false;
+    if (rule.fault === "stale-secondary" && !secondary) return false;
+    if (!fitsIn(rule.account, account) || !fitsIn(rule.service, service) || !fitsIn(rule.operation, operation)) return false;
+    if (headerName === "") return true;
+    const given = headers[headerName];
+    return given !== undefined && (headerValue === undefined || given === headerValue);
+  }
+
+  /** Counts a request that fits. True if the rule acts on it. */
+  #takes(held: Held): boolean {
+    held.shared += held.rule.share ?? 1;
+    // A tenth added ten times is a little less than 1.
+    if (held.shared < 1 - 1e-9) return false;
+    held.shared = Math.max(0, held.shared - 1);
+    held.hits++;
+    this.#hits++;
+    return true;
+  }
+
+  /** True if a throttle lets the request through. */
+  #passes(held: Held): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    const perSecond = held.rule.perSecond ?? 1;
+    held.tokens = Math.min(perSecond, held.tokens + ((nowMs - held.filledMs) / 1_000) * perSecond);
+    held.filledMs = nowMs;
+    if (held.tokens < 1) return false;
+    held.tokens--;
+    return true;
+  }
+
+  #freeName(): string {
+    for (;;) {
+      const id = `rule-${++this.#made}`;
+      if (!this.#held.some(({ rule }) => rule.id === id)) return id;
+    }
+  }
+}
+
+/** Faults that act on the answer. */
+const after: ReadonlySet<FaultName> = new Set(["error-after", "cut", "stale-secondary"]);
+
+const failed = (error: RestError): Answer => ({ ok: false, error });
+const gone: Answer = failed(restError("InvalidInput", { Reason: "The client went away." }));
+const fitsIn = (wanted: string | undefined, given: string): boolean => wanted === undefined || wanted === given;
+
+const isOver = ({ rule, hits, addedMs }: Held, nowMs: number): boolean =>
+  (rule.count !== undefined && hits >= rule.count) || (rule.endsAfterMs !== undefined && nowMs - addedMs >= rule.endsAfterMs);
+const isOpen = (held: Held, nowMs: number): boolean => !isOver(held, nowMs) && nowMs - held.addedMs >= (held.rule.startsAfterMs ?? 0);
+
+/** Retry-After is as the rule has it, without the bound of a front-end that is really busy. */
+function busyBy({ id, retryAfterSeconds = 1 }: FaultRuleState["rule"], text: string): RestError {
+  return { ...busy(`${text} (fault rule ${id})`), headers: { "Retry-After": String(retryAfterSeconds) } };
+}
+
+function internal({ id }: FaultRuleState["rule"], done: string): RestError {
+  const error = restError("InternalError");
+  return { ...error, message: `${error.message} ${done} (fault rule ${id})` };
+}
+
+/** When the object of an answer was written last, in milliseconds since 1970; undefined if the answer does not say. */
+function writtenMs({ headers }: HttpResponse): number | undefined {
+  const ticks = timestampOfEtag(String(headers.ETag ?? ""));
+  if (ticks !== undefined) return Number(ticks / 10_000n);
+  const lastModified = headers["Last-Modified"];
+  // Told in whole seconds: the write may be later by almost one.
+  const atMs = typeof lastModified === "string" ? parseRfc1123(lastModified) : undefined;
+  return atMs === undefined ? undefined : atMs + 999;
+}
+
+function missing({ service, operation }: FaultedRequest): "BlobNotFound" | "ContainerNotFound" | "QueueNotFound" | "ResourceNotFound" {
+  if (service === "table") return "ResourceNotFound";
+  if (service === "queue") return "QueueNotFound";
+  return operation.includes("Container") ? "ContainerNotFound" : "BlobNotFound";
+}

@@ -1,0 +1,22 @@
+/** A request that comes inside of another one, as a part of a batch does. */
+import type { HttpRequest } from "@stamp/ports";
+import { noBody } from "./answer-bodies.ts";
+import type { Asker } from "./authorize.ts";
+import type { InnerRequest } from "./exchange.ts";
+
+/** For a request that comes inside of another one. */
+export interface Outer {
+  /** It has no version of its own. */
+  readonly version: string;
+  readonly only: ReadonlySet<string>;
+  /** True if the key that everybody knows counts for the outer request (peers/well-known-key.ts). */
+  readonly wellKnown: boolean;
+  /** Undefined: it is let in on its own. */
+  readonly asker?: Asker;
+}
+
+export function innerRequest(outer: HttpRequest, { method, target, headers }: InnerRequest): HttpRequest {
+  const host = outer.headers.host === undefined ? {} : { host: outer.headers.host };
+  const { remoteAddress, secure, signal } = outer;
+  return { method, target, headers: { ...host, ...headers }, body: noBody, remoteAddress, secure, signal };
+}
