@@ -65,8 +65,9 @@ export class ConsoleBench {
   }
 
   /** Starts the console; `listen` is the address that it had before. */
-  start(listen = "127.0.0.1:0"): void {
-    const child = spawn(process.execPath, [join(root, "stamp.mjs"), "console", "--data", this.dataDir, "--listen", listen], {
+  start(listen = "127.0.0.1:0", role = "data"): void {
+    const args = ["console", "--data", this.dataDir, "--listen", listen, "--role", role];
+    const child = spawn(process.execPath, [join(root, "stamp.mjs"), ...args], {
       stdio: ["pipe", "pipe", "inherit"],
     });
     this.#console = child;

@@ -211,6 +211,11 @@ describe("changes of data in the console", { skip }, () => {
     );
     await button("Edit north / <b>1").click();
     await dialog().getByLabel("Value 3").fill("1");
+    const again = page.waitForResponse((response) => new URL(response.url()).pathname === "/api/entities");
+    await page.evaluate("[...document.querySelectorAll('button')].find(({ textContent }) => textContent === 'Load again').click()");
+    await again;
+    await page.getByText("1 entities").waitFor();
+    assert.equal(await dialog().getByLabel("Value 3").inputValue(), "1", "what is open stays while the list loads again");
     await dialog().getByRole("button", { name: "Take out OfString" }).click();
     const fields = await dialog()
       .locator("input[aria-label^=Property]")

@@ -100,7 +100,13 @@ export async function parts(): Promise<Part[]> {
     {
       title: "the console in a real browser",
       guards: "sign-in, every view, what is stored, cut connections, hostile names, accessibility",
-      command: [...tests, "tests/console/console.slow.ts", "tests/console/data.slow.ts", "tests/console/changes.slow.ts"],
+      command: [
+        ...tests,
+        "tests/console/console.slow.ts",
+        "tests/console/data.slow.ts",
+        "tests/console/changes.slow.ts",
+        "tests/console/accounts.slow.ts",
+      ],
       timeoutMs: 10 * minutes,
     },
     {

@@ -7,6 +7,7 @@ import type { Snapshot, Source } from "./model.ts";
 import { connection, lostAtMs, route, signInProblem, snapshot, to } from "./store.ts";
 import { chooseTheme, chosenTheme, themes } from "./theme.ts";
 import { Badge, CommandLine, Empty, Time, toneOf } from "./ui.tsx";
+import { Accounts } from "./views/accounts.tsx";
 import { Data } from "./views/data.tsx";
 import { Events } from "./views/events.tsx";
 import { Overview } from "./views/overview.tsx";
@@ -21,6 +22,7 @@ const views = [
   { path: "extents", title: "Extents" },
   { path: "ranges", title: "Ranges" },
   { path: "data", title: "Data" },
+  { path: "accounts", title: "Accounts" },
   { path: "events", title: "Events" },
 ];
 
@@ -69,6 +71,8 @@ function View({ path, source, data }: Sources & { readonly path: string }): JSX.
       return <Ranges source={source} />;
     case "data":
       return <Data source={data} />;
+    case "accounts":
+      return <Accounts source={source} data={data} />;
     case "events":
       return <Events />;
     default:

@@ -3,6 +3,7 @@
  * itself begins at `main.tsx`, which the console bundles. Its components know nothing of HTTP (`source.ts`, `data/data-source.ts` and `tabs.ts` do).
  */
 export type {
+  AccountDetails,
   AccountRow,
   BlobDetails,
   BlobPath,

@@ -145,5 +145,7 @@ export interface Source {
   extents(after: string): Promise<Page<ExtentRow>>;
   extentsOf(stream: string, after: string): Promise<Page<ExtentRow>>;
   ranges(after: string): Promise<Page<RangeRow>>;
+  /** Role of the session: read, data, operate. */
+  role(): Promise<string>;
   signOut(): Promise<void>;
 }

@@ -26,31 +26,51 @@ export function usePages<T>(load: (after: string) => Promise<Page<T>>, key: stri
   });
   const round = useRef(0);
   const ask = useCallback(
-    (after: string, kept: readonly T[]): void => {
+    (after: string, kept: readonly T[], shown?: readonly T[]): void => {
       const mine = ++round.current;
-      setState({ items: kept, next: after, problem: "", isLoading: true });
+      setState(({ items }) => ({ items: shown ?? items, next: after, problem: "", isLoading: true }));
       nextPage(load, after, () => mine === round.current).then(
         ({ items, next }) => {
           if (mine === round.current) setState({ items: [...kept, ...items], next, problem: "", isLoading: false });
         },
         (error: unknown) => {
-          if (mine === round.current) setState({ items: kept, next: after, problem: (error as Error).message, isLoading: false });
+          if (mine === round.current)
+            setState(({ items }) => ({ items, next: after, problem: (error as Error).message, isLoading: false }));
         },
       );
     },
     [key],
   );
+  // The rows stay until the first page is there: with them would go what a person has open in one.
   const reload = useCallback(() => ask("", []), [ask]);
   useEffect(() => {
-    reload();
+    ask("", [], []);
     return () => {
       round.current++;
     };
-  }, [reload]);
+  }, [ask]);
   const more = (): void => {
     if (!state.isLoading && state.problem === "" && state.next !== null) ask(state.next, state.items);
   };
   return { ...state, isWhole: state.next === null, more, reload };
+}
+
+export type Loaded<T> = { readonly value?: T; readonly problem?: string };
+
+/** Loads one thing now, and again when `round` changes. */
+export function useLoaded<T>(load: () => Promise<T>, round = 0): Loaded<T> {
+  const [loaded, setLoaded] = useState<Loaded<T>>({});
+  useEffect(() => {
+    let isWanted = true;
+    load().then(
+      (value) => isWanted && setLoaded({ value }),
+      (error: unknown) => isWanted && setLoaded({ problem: (error as Error).message }),
+    );
+    return () => {
+      isWanted = false;
+    };
+  }, [round]);
+  return loaded;
 }
 
 interface ListStateProps {

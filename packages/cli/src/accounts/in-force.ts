@@ -5,18 +5,20 @@
 import type { Outcome } from "@stamp/base";
 import type { SettingsInForce } from "@stamp/wire";
 
-/** Longest wait, in milliseconds: the copy's stamp is given them again every 2 s, and every 10 s by the location service. */
-const waitMaxMs = 30_000;
+/** Longest wait unless the caller says otherwise, in milliseconds: the copy's stamp is given them again every 2 s, and every 10 s by the location service. */
+const usualWaitMaxMs = 30_000;
 const pollMs = 250;
 
 interface Waiting {
   readonly ask: () => Promise<Outcome<SettingsInForce>>;
   readonly nowMs: () => number;
   readonly sleep: (ms: number) => Promise<void>;
+  /** Longest wait, in milliseconds. */
+  readonly waitMaxMs?: number;
 }
 
 /** Returns where the settings are not in force, for people; empty: they are everywhere, or the partition manager is of an older release. */
-export async function untilInForce({ ask, nowMs, sleep }: Waiting): Promise<string> {
+export async function untilInForce({ ask, nowMs, sleep, waitMaxMs = usualWaitMaxMs }: Waiting): Promise<string> {
   const untilMs = nowMs() + waitMaxMs;
   for (let where = ""; ; ) {
     const asked = await ask();

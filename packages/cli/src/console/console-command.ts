@@ -1,10 +1,11 @@
 /** `stamp console`: serves a page that shows the stamp, until Ctrl-C. It opens no port beyond loopback. */
-import { appendFileSync, mkdirSync } from "node:fs";
+import { appendFileSync, mkdirSync, renameSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { type ClusterConfig, composeCluster, DataFolder, ownTransport, StampInspector } from "@stamp/cluster";
 import { inWords, NodeClock, NodeRandom, serveHttp } from "@stamp/ports-node";
+import { Accounts } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, configOf, root, withConfig } from "../context.ts";
 import { gather, sinceNow } from "../health/gather.ts";
@@ -16,6 +17,7 @@ import { type ConsoleParts, consoleHandler } from "./console-handler.ts";
 import { dataClients } from "./data/clients.ts";
 import { listsOf } from "./lists.ts";
 import { LiveStamp } from "./live-stamp.ts";
+import { accountOperations } from "./operate/account-operations.ts";
 import { pageFiles } from "./page-files.ts";
 import { type ConsoleRole, consoleRoles, Sessions } from "./sessions.ts";
 
@@ -34,7 +36,7 @@ export function addConsole(program: Command): void {
   );
   command.option(
     "--role <role>",
-    "what its links let a browser see: read (the stamp), data (what is stored, too; the default)",
+    "what its links let a browser do: read (see the stamp), data (see and change what is stored, too; the default), operate (change the stamp, too)",
     oneOf(consoleRoles),
   );
   withConfig(command, ["dataDir"]).action(async (_options, command: Command) => {
@@ -73,7 +75,13 @@ async function serveConsole(config: ClusterConfig, listen: string, role: Console
     const stamp = inspector();
     return { transport, manager: () => stamp.leader("partition-manager"), endpoints: live.facts?.cluster.endpoints ?? noEndpoints };
   });
-  const parts = { files, sessions, live, clients, lists: listsOf(inspector, live), audit: auditOf(config), signal: stopped.signal };
+  const operations = accountOperations({
+    accounts: async () => transport.client(await inspector().leader("partition-manager"), Accounts),
+    nowMs: () => clock.monotonicMs(),
+    sleep: (ms) => delay(ms),
+  });
+  const lists = listsOf(inspector, live);
+  const parts = { files, sessions, live, clients, operations, lists, audit: auditOf(config), signal: stopped.signal };
   const door = await serveHttp(consoleHandler(parts), { listen, limits: { connectionsMax: 256, connectionsPerAddressMax: 256 } }).catch(
     (error: unknown) => {
       throw new CommandError(
@@ -100,12 +108,19 @@ async function serveConsole(config: ClusterConfig, listen: string, role: Console
 
 const noEndpoints = { blob: "", queue: "", table: "" } as const;
 
+/** Lets a log that has reached its limit take the place of the older one, as the logs of processes do. */
+export function rotateAt(path: string, bytesMax: number): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found !== undefined && found.size >= bytesMax) renameSync(path, `${path}.1`);
+}
+
 /** On standard error where the stamp has no folder here. */
 function auditOf(config: ClusterConfig): ConsoleParts["audit"] {
   const folder = composeCluster() === undefined ? new DataFolder(config.dataDir).logs : undefined;
   const append = (text: string): void => {
     const path = join(folder ?? "", "console.log");
     mkdirSync(dirname(path), { recursive: true });
+    rotateAt(path, config.logBytesMax);
     appendFileSync(path, text, { mode: 0o600 });
   };
   return auditLog({

@@ -28,6 +28,8 @@ function clientsOf(blobs: Readonly<Record<string, Buffer>>): DataClients {
   const none = (): Promise<never> => Promise.reject(new Error("not in this test"));
   return {
     accounts: async () => ({ accounts: [{ name: "acme", createdMs: 5n, keys: ["secret-key"] } as never], nextMarker: "" }),
+    account: async (name) =>
+      ({ name, createdMs: 5n, keys: ["secret-key"], serviceProperties: {}, encryptionScopes: [{ name: "red", disabled: true }] }) as never,
     blobs: none,
     blob: async (_account, _container, name) => blobOf(name) as never,
     container: none,
@@ -44,6 +46,7 @@ function world(lists: Lists = { find: () => undefined }, clients: DataClients = 
   let fails: Error | undefined;
   let made = 0;
   const audited: string[] = [];
+  const operated: string[] = [];
   const stopped = new AbortController();
   const live = new LiveStamp({
     ask: async () => {
@@ -61,7 +64,14 @@ function world(lists: Lists = { find: () => undefined }, clients: DataClients = 
   const audit: ConsoleParts["audit"] = (who, what, result, target) => {
     audited.push([who, what, result, ...(target === undefined ? [] : [JSON.stringify(target)])].join(" "));
   };
-  const parts: ConsoleParts = { files: new Map([["/", file]]), sessions, live, lists, clients, audit, signal: stopped.signal };
+  const operations = {
+    "/api/rotate-key": async (fields: object) => {
+      operated.push(JSON.stringify(fields));
+      return { notInForce: "" };
+    },
+  };
+  const files = new Map([["/", file]]);
+  const parts: ConsoleParts = { files, sessions, live, lists, clients, operations, audit, signal: stopped.signal };
   const handler = consoleHandler(parts);
   const send = (method: string, target: string, headers: Record<string, string> = {}, body = "", signal = new AbortController().signal) =>
     handler({
@@ -82,6 +92,7 @@ function world(lists: Lists = { find: () => undefined }, clients: DataClients = 
     send,
     signIn,
     audited,
+    operated,
     stop: () => stopped.abort(),
     see: (next: typeof healthy) => (facts = next),
     fail: (error: Error) => (fails = error),
@@ -381,4 +392,34 @@ test("console: sixteen downloads run at once; one whose client goes before its f
   gone.abort();
   assert.equal((await begin()).status, 200);
   assert.equal((await begin()).status, 503);
+});
+
+test("console: only a session with the role operate changes the stamp, and every attempt is in the audit log", async () => {
+  const { send, signIn, audited, operated } = world();
+  const fields = JSON.stringify({ account: "acme", number: 2, key: "not in the log" });
+  const attempt = async (role: ConsoleRole): Promise<number> =>
+    (await send("POST", "/api/rotate-key", { ...(await signIn(role)), origin }, fields)).status;
+  assert.deepEqual([await attempt("read"), await attempt("data")], [403, 403]);
+  assert.deepEqual(operated, []);
+  assert.equal(await attempt("operate"), 200);
+  assert.deepEqual(operated, [fields]);
+  assert.deepEqual(
+    audited.filter((line) => !line.includes("sign-in")),
+    ["session-1 rotate key refused", "session-2 rotate key refused", 'session-3 rotate key done {"account":"acme","number":2}'],
+  );
+  const operator = await signIn("operate");
+  assert.equal((await send("POST", "/api/rotate-key", { ...operator, origin: "http://evil.example" }, fields)).status, 403);
+  assert.equal((await send("GET", "/api/accounts", operator)).status, 200, "data, too");
+});
+
+test("console: an account is told with its settings and without its keys", async () => {
+  const { send, signIn } = world();
+  const session = await signIn();
+  const answer = await send("GET", "/api/account?account=acme", session);
+  assert.equal(answer.status, 200);
+  assert.deepEqual(jsonOf(answer), {
+    ...{ name: "acme", createdMs: 5, versioning: false, publicAccess: true, containerDays: 0, blobDays: 0, defaultServiceVersion: "" },
+    ...{ scopes: [{ name: "red", value: "disabled" }], cors: [] },
+  });
+  assert.equal((await send("GET", "/api/account?account=acme", await signIn("read"))).status, 403);
 });

@@ -6,14 +6,15 @@
  * - No answer is waited for without end: a list has five seconds, a change 30 for its body and 30 for the rest. At most 16 lists are asked
  *   for at once, 16 changes and 16 blocks are read or made, 16 downloads run, and 32 pages follow.
  * - A change that came whole only after its session had ended is not made.
- * - What is stored is given to sessions with the role "data" only, and changed by no other; a ticket for a download is made for no other.
+ * - What is stored is given to sessions with the role "data" or "operate" only, and changed by no other; a ticket for a download is made for no
+ *   other. The stamp and its accounts are changed by sessions with the role "operate" only.
  * - Each change is in the audit log with its result and without content, refused ones among them. A block of an upload is none: the call
  *   that makes a blob of blocks is.
  * - A page that reads slowly gets the newest snapshot next, not all that it missed.
  */
 import type { HttpHandler, HttpRequest, HttpResponse } from "@stamp/ports";
 import { inWords } from "@stamp/ports-node";
-import { type Change, changes, targetOf } from "./data/changes.ts";
+import { changes, targetOf } from "./data/changes.ts";
 import type { DataClients } from "./data/clients.ts";
 import { download, preview } from "./data/content.ts";
 import { dataLists } from "./data/data-lists.ts";
@@ -22,8 +23,9 @@ import { putBlock } from "./data/uploads.ts";
 import { cookieOf, refusalOf, securityHeaders, tokenIn } from "./guard.ts";
 import type { Lists } from "./lists.ts";
 import type { LiveStamp } from "./live-stamp.ts";
+import type { StampChange } from "./operate/account-operations.ts";
 import type { PageFile } from "./page-files.ts";
-import type { Sessions } from "./sessions.ts";
+import { type ConsoleRole, mayDo, type Sessions } from "./sessions.ts";
 
 const listTimeoutMs = 5_000;
 /** Putting an upload's blocks together, or clearing a long queue, may take its time. The page waits longer than this. */
@@ -45,6 +47,8 @@ export interface ConsoleParts {
   readonly live: LiveStamp;
   readonly lists: Lists;
   readonly clients: DataClients;
+  /** Changes of the stamp, by path. */
+  readonly operations: Readonly<Record<string, StampChange>>;
   /** Writes a line of the audit log: who did what, with which result. */
   readonly audit: (who: string, what: string, result: string, target?: Fields) => void;
   /** Aborted when the console stops: streams of snapshots end. */
@@ -78,18 +82,16 @@ export function consoleHandler(parts: ConsoleParts): HttpHandler {
       parts.audit(session.name, "sign-out", "done");
       return json(200, {}, { "Set-Cookie": cookieOf("", request) });
     }
-    const change = Object.hasOwn(changes, url.pathname) ? changes[url.pathname] : undefined;
+    const change = changeAt(url.pathname, parts);
     const isList = Object.hasOwn(data, url.pathname) || url.pathname === "/api/preview";
-    if ((isList || change !== undefined || otherDataPaths.includes(url.pathname)) && session.role === "read") {
+    const needed = change?.needs ?? (isList || otherDataPaths.includes(url.pathname) ? "data" : "read");
+    if (!mayDo(session.role, needed)) {
       if (change !== undefined) parts.audit(session.name, wordsOf(url.pathname), "refused");
-      return said(
-        403,
-        "this session may look at the stamp, not at what is stored in it; a link to that, without --role read: ./stamp console",
-      );
+      return said(403, lacks[needed]);
     }
     if (request.method === "POST" && change !== undefined) {
       const isSignedIn = (): boolean => parts.sessions.find(token, key) !== undefined;
-      return changeAnswer(request, change, parts.clients, counts, isSignedIn, (result, target) =>
+      return changeAnswer(request, change.run, counts, isSignedIn, (result, target) =>
         parts.audit(session.name, wordsOf(url.pathname), result, target),
       );
     }
@@ -117,13 +119,28 @@ export function consoleHandler(parts: ConsoleParts): HttpHandler {
 
 const otherDataPaths = ["/api/ticket", "/api/put-block"];
 
+const lacks: Readonly<Record<ConsoleRole, string>> = {
+  read: "this session may do nothing",
+  data: "this session may look at the stamp, not at what is stored in it; a link to that, without --role read: ./stamp console",
+  operate: "this session may not change the stamp or its accounts; a link to that: ./stamp console --role operate",
+};
+
+/** The change at a path, and the role that it needs; undefined for a path without one. */
+function changeAt(
+  path: string,
+  { clients, operations }: ConsoleParts,
+): { readonly needs: ConsoleRole; readonly run: StampChange } | undefined {
+  const [change, operation] = [Object.hasOwn(changes, path) && changes[path], Object.hasOwn(operations, path) && operations[path]];
+  if (change) return { needs: "data", run: (fields, signal) => change(clients, fields, signal) };
+  return operation ? { needs: "operate", run: operation } : undefined;
+}
+
 /** "delete blob" for "/api/delete-blob". */
 const wordsOf = (path: string): string => path.slice("/api/".length).replace("-", " ");
 
 async function changeAnswer(
   request: HttpRequest,
-  change: Change,
-  clients: DataClients,
+  change: StampChange,
   counts: { changes: number },
   isSignedIn: () => boolean,
   note: (result: string, target?: Fields) => void,
@@ -143,7 +160,7 @@ async function changeAnswer(
     if (!isSignedIn()) return refused(401, "the session has ended; a link that signs in: ./stamp console", targetOf(fields));
     return await inTime(async (signal) => {
       try {
-        const told = await change(clients, fields, signal);
+        const told = await change(fields, signal);
         note("done", targetOf(fields));
         return json(200, told);
       } catch (error) {

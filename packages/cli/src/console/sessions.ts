@@ -16,9 +16,12 @@ const sessionsMax = 16;
 const ticketLastsMs = 60_000;
 const ticketsMax = 64;
 
-/** `read`: look at the stamp. `data`: look at what is stored in it, too. */
-export const consoleRoles = ["read", "data"] as const;
+/** `read`: look at the stamp. `data`: look at what is stored in it, and change that, too. `operate`: change the stamp, too. Each has the rights before it. */
+export const consoleRoles = ["read", "data", "operate"] as const;
 export type ConsoleRole = (typeof consoleRoles)[number];
+
+/** True if the role has the rights of `needed`. */
+export const mayDo = (role: ConsoleRole, needed: ConsoleRole): boolean => consoleRoles.indexOf(role) >= consoleRoles.indexOf(needed);
 
 interface Ticket {
   readonly endsMs: number;

@@ -6,6 +6,22 @@ export interface AccountRow {
   readonly createdMs: number;
 }
 
+export interface AccountDetails {
+  readonly name: string;
+  readonly createdMs: number;
+  readonly versioning: boolean;
+  readonly publicAccess: boolean;
+  /** Days for which deleted containers and deleted blobs are kept; 0: not at all. */
+  readonly containerDays: number;
+  readonly blobDays: number;
+  /** Version of requests that name none; empty: the service's own. */
+  readonly defaultServiceVersion: string;
+  /** Encryption scopes with their states. */
+  readonly scopes: readonly Named[];
+  /** Rules for pages of other sites, by service, in words. */
+  readonly cors: readonly Named[];
+}
+
 export interface Named {
   readonly name: string;
   readonly value: string;
@@ -88,6 +104,7 @@ export interface Block {
 /** Questions about data. `data-source.ts` asks over HTTP. */
 export interface DataSource {
   accounts(after: string): Promise<Page<AccountRow>>;
+  account(account: string): Promise<AccountDetails>;
   containers(account: string, after: string): Promise<Page<ContainerRow>>;
   blobs(account: string, container: string, prefix: string, withDeleted: boolean, after: string): Promise<Page<BlobRow>>;
   blob(path: BlobPath): Promise<BlobDetails>;
@@ -117,7 +134,12 @@ export type Change =
   | "put-message"
   | "take-message"
   | "clear-queue"
-  | "make-sas";
+  | "make-sas"
+  | "create-account"
+  | "show-keys"
+  | "rotate-key"
+  | "revoke-delegation"
+  | "set-account";
 
 /** An account, and whom to ask about it. */
 export interface AccountPlace {

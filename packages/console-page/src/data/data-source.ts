@@ -1,7 +1,7 @@
 /** Asks the console about data, over HTTP. */
 
 import { answerOf, page } from "../source.ts";
-import type { BlobDetails, BlobPath, Block, DataSource, Preview } from "./data-model.ts";
+import type { AccountDetails, BlobDetails, BlobPath, Block, DataSource, Preview } from "./data-model.ts";
 
 async function preview(path: BlobPath): Promise<Preview> {
   const answer = await answerOf("/api/preview", { ...path });
@@ -30,6 +30,7 @@ const changing = (fields: Readonly<Record<string, unknown>>): RequestInit => ({
 
 export const dataSource: DataSource = {
   accounts: (after) => page("/api/accounts", { after }),
+  account: async (account) => (await (await answerOf("/api/account", { account })).json()) as AccountDetails,
   containers: (account, after) => page("/api/containers", { account, after }),
   blobs: (account, container, prefix, withDeleted, after) =>
     page("/api/blobs", { account, container, prefix, after, deleted: withDeleted ? "yes" : "" }),

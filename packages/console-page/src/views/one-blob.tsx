@@ -4,27 +4,10 @@ import { useEffect, useState } from "preact/hooks";
 import { Action, NamedFields } from "../data/action.tsx";
 import type { AccountPlace, BlobDetails, BlobPath, DataSource, Named, Preview } from "../data/data-model.ts";
 import { bytesText, countText } from "../format.ts";
+import { useLoaded } from "../pages.tsx";
 import { to } from "../store.ts";
 import { Card, Empty, Time } from "../ui.tsx";
 import { Share } from "./share.tsx";
-
-type Loaded<T> = { readonly value?: T; readonly problem?: string };
-
-/** Loads now, and again when `round` changes. */
-function useLoaded<T>(load: () => Promise<T>, round = 0): Loaded<T> {
-  const [loaded, setLoaded] = useState<Loaded<T>>({});
-  useEffect(() => {
-    let isWanted = true;
-    load().then(
-      (value) => isWanted && setLoaded({ value }),
-      (error: unknown) => isWanted && setLoaded({ problem: (error as Error).message }),
-    );
-    return () => {
-      isWanted = false;
-    };
-  }, [round]);
-  return loaded;
-}
 
 interface OneBlobProps extends AccountPlace {
   readonly container: string;

@@ -31,7 +31,23 @@ export const changes: Readonly<Record<string, Change>> = {
 };
 
 /** Fields that say which thing is changed, and how far the change goes, in the order of the audit log. */
-const places = ["account", "container", "table", "queue", "name", "partitionKey", "rowKey", "permissions", "hours", "removed", "etag"];
+const places = [
+  "account",
+  "container",
+  "table",
+  "queue",
+  "name",
+  "partitionKey",
+  "rowKey",
+  "permissions",
+  "hours",
+  "removed",
+  "etag",
+  "number",
+  "versioning",
+  "publicAccess",
+  "containerDays",
+];
 
 /** No name of a thing is longer. What a page sends beyond that is not logged. */
 const placeMax = 1_024;

@@ -18,6 +18,8 @@ const retryOptions = { maxTries: 1 } as const;
 /** Functions that take the name of a container, queue or table throw if nothing can have it: the SDKs would ask for something else. */
 export interface DataClients {
   accounts(after: string): Promise<{ readonly accounts: readonly Account[]; readonly nextMarker: string }>;
+  /** The account with its keys and settings. */
+  account(name: string): Promise<Account>;
   blobs(account: string): Promise<BlobServiceClient>;
   container(account: string, name: string): Promise<ContainerClient>;
   /** Throws if the name has "." or ".." between slashes: the SDK would ask for another blob. */
@@ -40,13 +42,17 @@ export interface StampNow {
 
 /** `stamp`: the stamp that runs now; throws if none answers. The SDKs are loaded with the first request. */
 export function dataClients(stamp: () => StampNow): DataClients {
-  async function opened(account: string): Promise<{ readonly key: string; readonly urls: ServiceUrls }> {
-    const { transport, manager, endpoints } = stamp();
-    const found = await transport.client(await manager(), Accounts).get({ account }, { timeoutMs: callTimeoutMs });
+  async function accountOf(name: string): Promise<Account> {
+    const { transport, manager } = stamp();
+    const found = await transport.client(await manager(), Accounts).get({ account: name }, { timeoutMs: callTimeoutMs });
     if (!found.ok) throw new Error(found.failure.message);
-    const [key] = found.value.keys;
+    return found.value;
+  }
+  async function opened(account: string): Promise<{ readonly key: string; readonly urls: ServiceUrls }> {
+    const { name, keys } = await accountOf(account);
+    const [key] = keys;
     if (key === undefined) throw new Error(`account ${account} has no key here`);
-    return { key, urls: urlsOf(endpoints, found.value.name) };
+    return { key, urls: urlsOf(stamp().endpoints, name) };
   }
   async function blobService(account: string): Promise<BlobServiceClient> {
     const { key, urls } = await opened(account);
@@ -70,6 +76,7 @@ export function dataClients(stamp: () => StampNow): DataClients {
       if (!page.ok) throw new Error(page.failure.message);
       return page.value;
     },
+    account: accountOf,
     blobs: blobService,
     async blob(account, container, name) {
       if (name.split("/").some((part) => part === "." || part === ".."))

@@ -1,6 +1,9 @@
 /** Answers for the view "Data", by path: accounts, containers, blobs, tables, entities, queues and messages, in pages of the service. */
+
 import type { BlobClient } from "@azure/storage-blob";
+import { decodeServiceProperties } from "@stamp/azure-rest";
 import type {
+  AccountDetails,
   AccountRow,
   BlobDetails,
   BlobRow,
@@ -25,6 +28,7 @@ export type DataList = (query: URLSearchParams, abortSignal: AbortSignal) => Pro
 /** Returns the answers by path. */
 export const dataLists = (clients: DataClients): Readonly<Record<string, DataList>> => ({
   "/api/accounts": (query) => accounts(clients, query),
+  "/api/account": (query) => account(clients, query),
   "/api/containers": (query, abortSignal) => containers(clients, query, abortSignal),
   "/api/blobs": (query, abortSignal) => blobs(clients, query, abortSignal),
   "/api/blob": (query, abortSignal) => blob(clients, query, abortSignal),
@@ -66,6 +70,35 @@ const pairsOf = (metadata: Readonly<Record<string, string>> | undefined): Named[
 async function accounts(clients: DataClients, query: URLSearchParams): Promise<Page<AccountRow>> {
   const page = await clients.accounts(query.get("after") ?? "");
   return { items: page.accounts.map(({ name, createdMs }) => ({ name, createdMs: Number(createdMs) })), next: nextOf(page.nextMarker) };
+}
+
+/** Without its keys. */
+async function account(clients: DataClients, query: URLSearchParams): Promise<AccountDetails> {
+  const { name, createdMs, serviceProperties, encryptionScopes } = await clients.account(fieldIn(query, "account"));
+  const services = (["blob", "queue", "table"] as const).map((service) => ({
+    service,
+    properties: decodeServiceProperties(serviceProperties[service] ?? ""),
+  }));
+  const blob = services.find(({ service }) => service === "blob")?.properties;
+  if (blob === undefined) throw new Error(`the settings of ${name} are of a newer release: use the console of that release`);
+  const { versioning, publicAccessForbidden, containerDeleteRetention, deleteRetention, defaultServiceVersion = "" } = blob;
+  const daysOf = ({ enabled, days = 0 }: { readonly enabled: boolean; readonly days?: number }): number => (enabled ? days : 0);
+  return {
+    name,
+    createdMs: Number(createdMs),
+    versioning,
+    publicAccess: !publicAccessForbidden,
+    containerDays: daysOf(containerDeleteRetention),
+    blobDays: daysOf(deleteRetention),
+    defaultServiceVersion,
+    scopes: encryptionScopes.map(({ name: scope, disabled }) => ({ name: scope, value: disabled ? "disabled" : "enabled" })),
+    cors: services.flatMap(({ service, properties }) =>
+      (properties?.cors ?? []).map(({ allowedOrigins, allowedMethods }) => ({
+        name: service,
+        value: `${allowedMethods.join(", ")} from ${allowedOrigins.join(", ")}`,
+      })),
+    ),
+  };
 }
 
 async function containers(clients: DataClients, query: URLSearchParams, abortSignal: AbortSignal): Promise<Page<ContainerRow>> {

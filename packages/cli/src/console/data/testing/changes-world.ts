@@ -41,6 +41,7 @@ export function world(fail?: Error) {
   const none = (): Promise<never> => Promise.reject(new Error("not in this test"));
   const clients: DataClients = {
     accounts: none,
+    account: none,
     blobs: none,
     blob: async () => blob as never,
     container: none,
@@ -57,7 +58,15 @@ export function world(fail?: Error) {
   );
   const live = new LiveStamp({ ask: none, wallMs: () => 1, sleep: async () => {} });
   const handler = consoleHandler({
-    ...{ files: new Map(), sessions, live, clients, lists: { find: () => undefined }, signal: new AbortController().signal },
+    ...{
+      files: new Map(),
+      sessions,
+      live,
+      clients,
+      operations: {},
+      lists: { find: () => undefined },
+      signal: new AbortController().signal,
+    },
     audit: (who, what, result, target) => audited.push(`${who} ${what}: ${result} ${JSON.stringify(target ?? {})}`),
   });
   const send = (
