@@ -48,10 +48,9 @@ export interface Ran {
 export async function runRounds(count: number): Promise<Ran> {
   const target = await startOwn(
     {
-      lockServices: 3,
       extentNodes: 3,
       // Extents that are left soon are many transactions of the metadata store.
-      roles: { "lock-service": { metadataStore: "replicated" }, "partition-server": { extentTargetBytes: 2 * mebibyte } },
+      roles: { "partition-server": { extentTargetBytes: 2 * mebibyte } },
     },
     false,
   );

@@ -101,7 +101,8 @@ async function watched(target: DrillTarget, url: string): Promise<void> {
   await until("no alert fires while all is well", alerts, (all) => all.every(({ state }) => state !== "firing"));
 
   await target.ask({ do: "hold", name: node });
-  await target.ask({ do: "hold", name: "lock-service-1" });
+  const lockServices = processes.filter((name) => name.startsWith("lock-service"));
+  for (const name of lockServices) await target.ask({ do: "hold", name });
   const has = (alert: Alert, name: string, of?: string): boolean => alert.labels.alertname === name && alert.labels.name === of;
   const told = await until("the alerts", alerts, (all) => {
     const away = all.find((alert) => has(alert, "StampLockServiceAway"));
@@ -116,12 +117,12 @@ async function watched(target: DrillTarget, url: string): Promise<void> {
   );
   assert.match(down.find(({ labels }) => labels.name === node)?.lastError ?? "", /connection refused/);
 
-  await target.ask({ do: "start", name: "lock-service-1" });
+  for (const name of lockServices) await target.ask({ do: "start", name });
   await target.ask({ do: "start", name: node });
   await until("no alert fires any more", alerts, (all) => !all.some((alert) => has(alert, "StampLockServiceAway")));
 }
 
-test("Prometheus with the shipped rules: every process is a target; a node and the lock service that go down are alerts", {
+test("Prometheus with the shipped rules: every process is a target; a node and the lock services that go down are alerts", {
   skip: "missing" in program ? program.missing : false,
   timeout: 300_000,
 }, async () => {

@@ -86,7 +86,7 @@ export async function parts(): Promise<Part[]> {
       command: [
         ...tests,
         "tests/drills/damage.slow.ts",
-        "tests/drills/older-metadata.slow.ts",
+        "tests/drills/lock-service-folders.slow.ts",
         "services/extent-node/src/recovery/recovery-large.slow.ts",
       ],
       timeoutMs: 20 * minutes,

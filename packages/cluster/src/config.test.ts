@@ -23,25 +23,30 @@ const from = (values: unknown, environment: Record<string, string> = {}, flags: 
   return loadConfig({ directory: "/somewhere", root, environment, flags });
 };
 
-test("config: several lock services need etcd, and everybody is told all of them", () => {
-  assert.throws(() => from({ lockServices: 3 }), /lockServices: more than one need etcd/);
-  const plan = planCluster(
-    from({ lockServices: 3, roles: { "lock-service": { metadataStore: "etcd", etcdEndpoints: "127.0.0.1:2379" } } }),
-  );
+test("config, nothing said: three lock services replicate the metadata store, and are told one another's names and addresses", () => {
+  assert.throws(() => from({ lockServices: 2 }), /lockServices: 2 survive no more losses than 1/);
+  const plan = planCluster(from({}));
+  const members = "lock-service-1=127.0.0.1:10100,lock-service-2=127.0.0.1:10101,lock-service-3=127.0.0.1:10102";
   assert.equal(plan.lockService, "127.0.0.1:10100,127.0.0.1:10101,127.0.0.1:10102");
-  const told = new Set(plan.processes.map(({ environment }) => environment.STAMP_LOCK_SERVICE));
-  assert.deepEqual([...told], [undefined, plan.lockService]);
+  for (const { role, environment } of plan.processes) {
+    const own = role === "lock-service";
+    const told = [environment.STAMP_METADATA_STORE, environment.STAMP_MEMBERS, environment.STAMP_LOCK_SERVICE];
+    assert.deepEqual(told, own ? ["replicated", members, undefined] : [undefined, undefined, plan.lockService]);
+  }
 });
 
-test("config: lock services that replicate the metadata store are told one another's names and addresses", () => {
-  const roles = { "lock-service": { metadataStore: "replicated" } };
-  assert.throws(() => from({ lockServices: 2, roles }), /lockServices: 2 survive no more losses than 1/);
-  const plan = planCluster(from({ lockServices: 3, roles }));
-  const members = "lock-service-1=127.0.0.1:10100,lock-service-2=127.0.0.1:10101,lock-service-3=127.0.0.1:10102";
-  for (const { role, environment } of plan.processes) {
-    assert.equal(environment.STAMP_MEMBERS, role === "lock-service" ? members : undefined);
-    if (role !== "lock-service") assert.equal(environment.STAMP_LOCK_SERVICE, plan.lockService);
+test("config: one lock service has a store alone, and as many as are asked for share etcd", () => {
+  const own = { roles: { "lock-service": { metadataStore: "leveldb" } } };
+  for (const values of [{ lockServices: 1 }, { lockServices: 1, ...own }]) {
+    const [only, next] = planCluster(from(values)).processes;
+    assert.deepEqual([next?.role, only?.environment.STAMP_MEMBERS], ["extent-node", undefined]);
+    assert.ok(only?.environment.STAMP_METADATA_STORE !== "replicated");
   }
+  assert.throws(() => from({ lockServices: 3, ...own }), /lockServices: 3 can't share one store: say lockServices 1/);
+  const etcd = { "lock-service": { metadataStore: "etcd", etcdEndpoints: "127.0.0.1:2379" } };
+  const plan = planCluster(from({ lockServices: 2, roles: etcd }));
+  assert.equal(plan.lockService, "127.0.0.1:10100,127.0.0.1:10101");
+  assert.equal(plan.processes[0]?.environment.STAMP_MEMBERS, undefined);
 });
 
 test("config: members of etcd that can't be called are refused before anything starts, each with the reason", () => {
@@ -172,7 +177,7 @@ test("plan: what front-ends are told of versions", () => {
       .processes.filter((process) => process.role === role)
       .map(({ environment }) => environment.STAMP_STRICT_VERSIONS);
   assert.deepEqual(toldTo({ strictVersions: true, frontEnds: 2 }, "front-end"), ["true", "true"]);
-  assert.deepEqual(toldTo({ strictVersions: true }, "lock-service"), [undefined]);
+  assert.deepEqual(toldTo({ strictVersions: true }, "stream-manager"), [undefined, undefined]);
   assert.deepEqual(toldTo({}, "front-end"), [undefined]);
 });
 
@@ -181,7 +186,7 @@ test("plan: every process has ports and a folder of its own, in the order of a c
   assert.deepEqual(
     plan.processes.map((each) => each.name),
     [
-      "lock-service-1",
+      ...[1, 2, 3].map((each) => `lock-service-${each}`),
       ...[1, 2, 3, 4].map((each) => `extent-node-${each}`),
       "stream-manager-1",
       "stream-manager-2",
@@ -193,11 +198,11 @@ test("plan: every process has ports and a folder of its own, in the order of a c
       "front-end-2",
     ],
   );
-  for (const key of ["grpc", "http", "dataDir", "name"] as const) assert.equal(new Set(plan.processes.map((each) => each[key])).size, 13);
-  const node = plan.processes[3];
+  for (const key of ["grpc", "http", "dataDir", "name"] as const) assert.equal(new Set(plan.processes.map((each) => each[key])).size, 15);
+  const node = plan.processes[5];
   assert.equal(node?.environment.STAMP_FAULT_DOMAIN, "a");
   assert.equal(node?.environment.STAMP_OPEN_FILES_MAX, "64");
-  assert.equal(node?.environment.STAMP_LOCK_SERVICE, plan.processes[0]?.grpc);
+  assert.equal(node?.environment.STAMP_LOCK_SERVICE, plan.lockService);
   // One secret for all, in a file: an environment can be read by others than its process.
   for (const { environment } of plan.processes) {
     assert.match(environment.STAMP_CLUSTER_SECRET_FILE ?? "", /\/cluster-secret$/);
@@ -207,9 +212,9 @@ test("plan: every process has ports and a folder of its own, in the order of a c
   assert.equal(plan.endpoints.blob, "http://127.0.0.1:10000/devstoreaccount1");
   assert.match(plan.connectionStrings[1] ?? "", /QueueEndpoint=http:\/\/127\.0\.0\.1:10011\/devstoreaccount1;/);
   assert.ok(plan.connectionString.includes(`BlobEndpoint=${plan.endpoints.blob};`));
-  // Blob, queue, table and dfs of two front-ends; gRPC and readiness of thirteen processes.
+  // Blob, queue, table and dfs of two front-ends; gRPC and readiness of fifteen processes.
   assert.equal(plan.httpPorts.size, 8);
-  assert.equal(plan.internalPorts.size, 26);
+  assert.equal(plan.internalPorts.size, 30);
 });
 
 test("plan: what a process is given, its role knows and takes", () => {

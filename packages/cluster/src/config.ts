@@ -95,9 +95,9 @@ export const clusterConfigSchema = z.strictObject({
     .default(10_000)
     .describe("Blob is served on it, queue and table on the next two, dfs on +4; gRPC from +100, readiness from +200"),
   lockServices: count(5)
-    .default(1)
+    .default(3)
     .describe(
-      "Processes of this role; one is active, the others stand by. More than one need etcd (docs/guides/etcd.md), or a replicated store",
+      "Processes of this role: 3 or 5 keep the metadata on as many disks, 1 on one (docs/guides/metadata.md). A stamp that began with 1 keeps 1 until told",
     ),
   streamManagers: count(5).default(2).describe("Processes of this role; one leads, the others stand by"),
   partitionManagers: count(5).default(2).describe("Processes of this role; one leads, the others stand by"),
@@ -190,6 +190,10 @@ export const clusterConfigSchema = z.strictObject({
 export type ClusterConfig = z.infer<typeof clusterConfigSchema>;
 export type ClusterConfigKey = keyof ClusterConfig;
 
+/** Where the metadata store of a stamp lies: on the disks of several lock services, unless the configuration says otherwise. */
+export const metadataStoreOf = ({ lockServices, roles }: Pick<ClusterConfig, "lockServices" | "roles">): string =>
+  String(roles["lock-service"]?.metadataStore ?? (lockServices > 1 ? "replicated" : "leveldb"));
+
 export const configKeys: readonly ClusterConfigKey[] = Object.keys(clusterConfigSchema.shape) as ClusterConfigKey[];
 
 export const environmentName = (key: string): string => `STAMP_${key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
@@ -256,6 +260,8 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
       addTopology(named);
     }
     addRemembered(remembered, values, given);
+    // Records of releases with one lock service by default do not name the number.
+    if (values.lockServices === undefined && readClusterRecord(remembered) !== undefined) values.lockServices = 1;
   }
   const parsed = clusterConfigSchema.safeParse(values);
   if (!parsed.success) throw notRight(parsed.error, values, (key, rest) => withLine(nested(given.get(key) ?? key, key, rest), path, lines));
@@ -350,13 +356,11 @@ function readFile(path: string): { readonly values: Record<string, unknown>; rea
 /** Checks that concern several keys at once. */
 function checked(config: ClusterConfig): ClusterConfig {
   const wrong: string[] = [];
-  const { metadataStore } = config.roles["lock-service"] ?? {};
-  if (config.lockServices > 1 && metadataStore !== "etcd" && metadataStore !== "replicated") {
+  const metadataStore = metadataStoreOf(config);
+  if (config.lockServices > 1 && metadataStore === "leveldb")
     wrong.push(
-      'lockServices: more than one need etcd: {"roles":{"lock-service":{"metadataStore":"etcd","etcdEndpoints":"host:2379"}}}, ' +
-        'or replicate the store: {"roles":{"lock-service":{"metadataStore":"replicated"}}}',
+      `lockServices: ${config.lockServices} can't share one store: say lockServices 1, or no metadataStore under roles.lock-service`,
     );
-  }
   if (metadataStore === "replicated" && config.lockServices % 2 === 0) {
     wrong.push(
       `lockServices: ${config.lockServices} survive no more losses than ${config.lockServices - 1}; a replicated store has 1, 3 or 5`,

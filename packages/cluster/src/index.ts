@@ -15,6 +15,7 @@ export {
   environmentName,
   flagName,
   loadConfig,
+  metadataStoreOf,
 } from "./config.ts";
 export { LocationSupervisor } from "./location/location-supervisor.ts";
 export { type LocationConfig, stampSecretsIn } from "./location/plan-location.ts";

@@ -3,7 +3,7 @@
  * machine, `topology/plan-host.ts` one host's part of a stamp on several machines.
  */
 import type { ClusterConfig } from "./config.ts";
-import { developmentAccount, environmentName } from "./config.ts";
+import { developmentAccount, environmentName, metadataStoreOf } from "./config.ts";
 import type { RoleName } from "./roles.ts";
 import { secretFilesOf } from "./secret-files.ts";
 import { bindsBeyondLoopback } from "./topology/addresses.ts";
@@ -87,9 +87,6 @@ export interface LockServiceAddress {
   readonly address: string;
 }
 
-/** True if the lock services replicate the metadata store among themselves. */
-const replicatesMetadata = (config: ClusterConfig): boolean => config.roles["lock-service"]?.metadataStore === "replicated";
-
 /** Plans one process, and notes its ports. */
 export function processAt(place: ProcessPlace, config: ClusterConfig, ports: PlannedPorts): PlannedProcess {
   const { role, name, slot, dataDir, listen, called } = place;
@@ -122,7 +119,9 @@ function settingsOf(place: ProcessPlace, config: ClusterConfig, ports: PlannedPo
   const accounts = JSON.stringify(config.accounts);
   switch (place.role) {
     case "lock-service":
-      return replicatesMetadata(config) ? { members: place.lockServices.map(({ name, address }) => `${name}=${address}`).join(",") } : {};
+      return metadataStoreOf(config) === "replicated"
+        ? { metadataStore: "replicated", members: place.lockServices.map(({ name, address }) => `${name}=${address}`).join(",") }
+        : {};
     case "extent-node": {
       const { faultDomain } = place;
       return { journalSegmentBytes: config.journalSegmentBytes, ...(faultDomain === undefined ? {} : { faultDomain }) };

@@ -79,7 +79,7 @@ export class Raft {
     else tickFollower(this.#core);
   }
 
-  /** Begins an election now, if this member is a voter: for tests, and for a leader's successor. */
+  /** Begins an election now, if this member is a voter: for a member that has begun the cluster, and for tests. */
   campaign(): void {
     if (this.#core.mayLead && this.#core.role !== "leader") campaign(this.#core, true);
   }

@@ -39,11 +39,12 @@ test("data folder that remembers its cluster: up says what is kept, changed and 
   ]);
   assert.equal(up.code, 1, up.out + up.err);
   assert.deepEqual(up.out.split("\n").slice(0, 3), [
-    `as at the last start: portBase ${portBase}`,
+    `as at the last start: portBase ${portBase}, lockServices 1`,
     "extentNodes: 4 → 3 since the last start on this folder",
     "copies: 3 → 5 since the last start on this folder",
   ]);
   assert.match(up.err, /^stamp: extent-node-5 is not started; /);
+  assert.match(up.err, /\nstamp: the metadata lie on the disk of one lock service: /);
   assert.match(up.err, /\nstamp: copies is 5, but there are only 3 extent nodes/);
   assert.ok(up.err.includes(`port ${taken} (gRPC of lock-service-1) is taken`), up.err);
   assert.equal((JSON.parse(shown.out) as { portBase: number }).portBase, portBase);

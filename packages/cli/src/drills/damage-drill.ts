@@ -3,7 +3,7 @@
  * and how long until nothing is wrong any more. In the end every blob is read back.
  */
 import { dirname } from "node:path";
-import { type Act, type ActOutcome, BlobClient, copyOfAllMetadata, type DrillTarget, untilReady } from "@stamp/drills";
+import { type Act, type ActOutcome, BlobClient, type DrillTarget, untilReady } from "@stamp/drills";
 import { type ExtentInfo, ExtentState } from "@stamp/wire";
 import { fsckRunning } from "../fsck/fsck-command.ts";
 
@@ -173,55 +173,30 @@ const damages: readonly Damage[] = [
     expected: undefined,
   },
   {
-    name: "one bit of the metadata store is flipped while the lock service is down; it refuses, until the bit is put back",
-    inflict: async ({ target }) => {
-      await target.ask({ do: "hold", name: lockService });
-      const { said, flip } = await refusedWithFlippedBit(target);
-      await target.ask({ do: "hold", name: lockService });
-      await target.hand(lockService, flip);
-      await target.ask({ do: "start", name: lockService });
-      await untilReady(target);
-      return [said];
+    name: "one bit of a lock service's store is flipped while it is down; it takes everything from the others",
+    inflict: async (scene) => {
+      const said = await heldDown(scene, lockService, async (hand) => {
+        const { file } = await hand({ do: "largest-of-store" });
+        if (file === undefined) throw new Error("the metadata store has no file");
+        const offset = Math.floor(file.bytes / 2);
+        await hand({ do: "flip", path: file.path, offset, length: 1 });
+        return [`bit flipped at byte ${offset} of ${file.path}`];
+      });
+      const { file } = await scene.target.hand(lockService, { do: "largest-of-store" });
+      return [...said, `${lockService} serves from ${file?.path}`];
     },
     expected: undefined,
   },
   {
-    name: "one bit of the metadata store is flipped; it refuses, and is restored from the newest copy on a node",
-    inflict: async ({ target }) => {
-      const { node, path } = await copyOfAllMetadata(target);
-      await target.ask({ do: "hold", name: lockService });
-      const { said } = await refusedWithFlippedBit(target);
-      if (!said.includes("stamp metadata restore --replace FILE")) throw new Error(`the way back is not told: ${said}`);
-      await target.ask({ do: "power-loss" });
-      const { content = "" } = await target.hand(node, { do: "read", path });
-      const restored = await target.hand(lockService, { do: "restore", copy: content });
-      await target.ask({ do: "resume" });
-      await untilReady(target);
-      return [said, `restored from ${path} of ${node}: ${restored.said.join()}`];
-    },
+    name: "a lock service's whole folder is emptied while it is down; it takes everything from the others",
+    inflict: (scene) =>
+      heldDown(scene, lockService, async (hand) => {
+        await hand({ do: "empty" });
+        return ["nobody types a command"];
+      }),
     expected: undefined,
   },
 ];
-
-/** Flips a bit of the store of the lock service, which is held, and starts it. Returns what the status says, and what flips the bit back. */
-async function refusedWithFlippedBit(target: DrillTarget): Promise<{ readonly said: string; readonly flip: Act }> {
-  const { file } = await target.hand(lockService, { do: "largest-of-store" });
-  if (file === undefined) throw new Error("the metadata store has no file");
-  const flip: Act = { do: "flip", path: file.path, offset: Math.floor(file.bytes / 2), length: 1 };
-  await target.hand(lockService, flip);
-  await target.ask({ do: "start", name: lockService });
-  return { said: await untilRefused(target, `bit flipped at byte ${flip.offset} of ${flip.path}`), flip };
-}
-
-/** Waits until `stamp status` shows that the lock service does not serve its store; returns its words. */
-async function untilRefused(target: DrillTarget, what: string): Promise<string> {
-  for (let tries = 0; tries < 1_200; tries++) {
-    const process = (await target.status()).processes.find((each) => each.name === lockService);
-    if (process?.state === "damaged") return `${lockService} is ${process.state}: ${process.waitingFor.join(", ")}`;
-    await pause(100);
-  }
-  throw new Error(`${lockService} did not say that its store is damaged (${what})`);
-}
 
 /** `chosen`: only these kinds of damage; all of them by default. */
 export async function runDamageDrill(

@@ -2,9 +2,9 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { unwrap } from "@stamp/base";
-import { type ClusterConfig, planCluster, type StampInspector } from "@stamp/cluster";
+import { type ClusterConfig, metadataStoreOf, planCluster, readClusterRecord, type StampInspector } from "@stamp/cluster";
 import { checkDisk, rebuildDisk } from "@stamp/extent-node";
-import { metadataOffline } from "@stamp/lock-service";
+import { metadataOffline, type OfflineMetadata } from "@stamp/lock-service";
 import { type Client, silentLogger, type Transport, type World } from "@stamp/ports";
 import { NodeDigest, NodeDisk, nodeWorld } from "@stamp/ports-node";
 import { StreamState } from "@stamp/stream";
@@ -206,11 +206,25 @@ export async function gatherStopped(config: ClusterConfig, deep: boolean, tell: 
   return { extents: await storedExtents(config), nodes, problems, notes };
 }
 
+/** The newest of the metadata that can be read in the folders of lock services; of one that has a store alone, its. */
+async function storedMetadata(config: ClusterConfig): Promise<OfflineMetadata["entries"]> {
+  const names = planCluster(config, readClusterRecord(config.dataDir)).processes.flatMap(({ role, name }) =>
+    role === "lock-service" && existsSync(join(config.dataDir, name, "stores")) ? [name] : [],
+  );
+  if (names.length === 0) throw new CommandError(`the metadata store is not below ${config.dataDir}: nothing to compare the nodes with`);
+  const replicated = metadataStoreOf(config) === "replicated";
+  const read = await Promise.all(
+    names.map((name) => metadataOffline(nodeWorld({ dataDir: join(config.dataDir, name), name, logger: silentLogger }), "sm/", replicated)),
+  );
+  const [newest = unwrap(read[0] as (typeof read)[number])] = read
+    .flatMap((each) => (each.ok ? [each.value] : []))
+    .sort((one, other) => other.applied - one.applied);
+  return newest.entries;
+}
+
 async function storedExtents(config: ClusterConfig): Promise<ManagerExtent[]> {
-  const dataDir = join(config.dataDir, "lock-service-1");
-  if (!existsSync(dataDir)) throw new CommandError(`the metadata store is not below ${config.dataDir}: nothing to compare the nodes with`);
+  const entries = await storedMetadata(config);
   const digest = new NodeDigest();
-  const entries = unwrap(await metadataOffline(nodeWorld({ dataDir, name: "lock-service-1", logger: silentLogger }), "sm/"));
   const state = unwrap(StreamState.load(entries, (bytes) => digest.crc32c(bytes)));
   return [...state.extents()].map(({ id, phase, sealedLengthBytes, checksum, replicas, stream, coded, droppedAtMs, version }) => ({
     id,

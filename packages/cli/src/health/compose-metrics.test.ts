@@ -45,7 +45,7 @@ const bodyOf = (text: string): string => text.slice(text.indexOf("\n"));
 test("compose, scrape configuration, asks every process of the compose file", () => {
   const list = /STAMP_PROCESSES: >-\n((?: {8}\S+\n)+)/.exec(read("docker-compose.yml"))?.[1] ?? "";
   const processes = composeCluster({ STAMP_PROCESSES: list })?.processes ?? [];
-  assert.equal(processes.length, 12);
+  assert.equal(processes.length, 14);
   assert.equal(bodyOf(read("compose/prometheus.yml")), bodyOf(scrapeText(processes)));
 });
 

@@ -45,7 +45,8 @@ async function up(...flags: readonly string[]): Promise<Ran> {
   if (!isFirst()) return await stamp("up", "-d", ...waiting(flags), ...here, ...flags);
   await reserved?.release();
   reserved = await reservePorts();
-  return await stamp("up", "-d", ...waiting(flags), ...here, "--port-base", String(reserved.portBase), ...flags);
+  // One lock service: what is found when nobody stands in for it. tests/drills/lock-service-folders.slow.ts has three.
+  return await stamp("up", "-d", "--lock-services", "1", ...waiting(flags), ...here, "--port-base", String(reserved.portBase), ...flags);
 }
 
 const isFirst = (): boolean => new DataFolder(dataDir).isNew;

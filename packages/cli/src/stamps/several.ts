@@ -47,8 +47,8 @@ const locations = ["north", "south", "east", "west"] as const;
 export const stampsMin = 2;
 export const stampsMax: number = locations.length;
 
-/** Processes of each stamp if nobody says otherwise: one machine runs all of them. */
-const small = { streamManagers: 1, partitionManagers: 1, partitionServers: 1, extentNodes: 3 } as const;
+/** Processes of each stamp if nobody says otherwise: one machine runs all of them, to try several stamps out. */
+const small = { lockServices: 1, streamManagers: 1, partitionManagers: 1, partitionServers: 1, extentNodes: 3 } as const;
 
 const recordPath = (dataDir: string): string => join(dataDir, "stamps.json");
 const locationFolder = (dataDir: string): string => join(dataDir, "location");

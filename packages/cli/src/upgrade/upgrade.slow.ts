@@ -37,7 +37,8 @@ const folder = mkdtempSync(join(tmpdir(), "stamp-upgrade-"));
 const oldRoot = join(folder, "before");
 const dataDir = join(folder, "data");
 const flags = {
-  ...{ dataDir, extentNodes: 4, streamManagers: 2, partitionManagers: 1, partitionServers: 2 },
+  // The release before begins a stamp with one lock service.
+  ...{ dataDir, lockServices: 1, extentNodes: 4, streamManagers: 2, partitionManagers: 1, partitionServers: 2 },
   ...{ journalSegmentBytes: 16 * 1024 * 1024, portBase: (await reservePorts()).portBase },
 };
 const config = loadConfig({ directory: folder, root, environment: {}, flags });
@@ -174,7 +175,14 @@ async function untilPossible(): Promise<UpgradeState> {
 
 test("a stamp on one machine, upgraded by a stop and a start: its supervisor finalizes by itself", async (t) => {
   if (missing !== undefined) return t.skip(missing);
-  const alone = { extentNodes: 3, streamManagers: 1, partitionManagers: 1, partitionServers: 1, journalSegmentBytes: 16 * 1024 * 1024 };
+  const alone = {
+    lockServices: 1,
+    extentNodes: 3,
+    streamManagers: 1,
+    partitionManagers: 1,
+    partitionServers: 1,
+    journalSegmentBytes: 16 * 1024 * 1024,
+  };
   const own = { ...alone, dataDir: join(folder, "alone"), portBase: (await reservePorts()).portBase };
   const config = loadConfig({ directory: folder, root, environment: {}, flags: own });
   const oldTransport = ownTransport(config);

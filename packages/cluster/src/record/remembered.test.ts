@@ -64,7 +64,7 @@ test("data folder of a release with one key for all addresses: REST stays open, 
   const config = load();
   assert.deepEqual([config.httpBind, config.internalBind], ["0.0.0.0", "127.0.0.1"]);
   assert.ok(changesSince(recordOf("0.0.0.0"), config).includes("internalBind: 0.0.0.0 → 127.0.0.1 since the last start on this folder"));
-  assert.equal(rememberedLine(recordOf("0.0.0.0"), config), "as at the last start: httpBind 0.0.0.0");
+  assert.equal(rememberedLine(recordOf("0.0.0.0"), config), "as at the last start: httpBind 0.0.0.0, lockServices 1");
   assert.equal(load({ internalBind: "10.1.2.3" }).internalBind, "10.1.2.3");
   writeClusterRecord(dataDir, recordOf("::1"));
   const local = load();
@@ -111,8 +111,25 @@ test("data folder with a master key: the record seals the accounts, opens them, 
 
 test("data folder, the shape of a cluster by defaults: recorded, so that other defaults do not change it", (t) => {
   const { load } = bench(t);
-  const { extentNodes, copies, partitionServers, portBase } = rememberedOf(load());
-  assert.deepEqual([extentNodes, copies, partitionServers, portBase], [4, 3, 2, undefined]);
+  const { extentNodes, copies, partitionServers, lockServices, portBase } = rememberedOf(load());
+  assert.deepEqual([extentNodes, copies, partitionServers, lockServices, portBase], [4, 3, 2, 3, undefined]);
+});
+
+test("data folder of a release with one lock service by default: it keeps one until it is told, each start says what that means", (t) => {
+  const { dataDir, load } = bench(t);
+  assert.equal(load().lockServices, 3, "a new folder");
+  writeClusterRecord(dataDir, { config: { extentNodes: 4 }, retired: [] });
+  const config = load();
+  assert.equal(config.lockServices, 1);
+  assert.deepEqual(changesSince(readClusterRecord(dataDir), config), []);
+  assert.equal(planCluster(config).processes[0]?.environment.STAMP_METADATA_STORE, undefined);
+  assert.match(remarksOf(config, nodesOf(config), [])[0] ?? "", /on the disk of one lock service: .* --lock-services 3 /);
+  writeClusterRecord(dataDir, { config: rememberedOf(config), retired: [] });
+  assert.equal(load().lockServices, 1, "the second start");
+  const told = load({ lockServices: 3 });
+  assert.deepEqual(remarksOf(told, nodesOf(told), []), []);
+  assert.deepEqual(changesSince(readClusterRecord(dataDir), told), ["lockServices: 1 → 3 since the last start on this folder"]);
+  assert.equal(planCluster(told).processes[0]?.environment.STAMP_METADATA_STORE, "replicated");
 });
 
 test("data folder, a start differs from the last: every change is told, what is kept too, and no key of an account", (t) => {
@@ -191,7 +208,8 @@ test("plan, nodes come and go: every other process keeps its ports, a new one ge
   assert.equal(new Set(portsOf(replaced).values()).size, replaced.processes.length);
   assert.equal(replaced.lockService, first.lockService);
   const moved = planCluster(load(), { retired: [], slots: { "lock-service-1": 7, "extent-node-1": 0 } });
-  assert.equal(moved.lockService, moved.processes.find(({ role }) => role === "lock-service")?.grpc);
+  const lockServices = moved.processes.filter(({ role }) => role === "lock-service");
+  assert.equal(moved.lockService, lockServices.map(({ grpc }) => grpc).join());
 });
 
 test("record of a cluster: frozen bytes are read; 0600; damage, a later version and wrong keys are refused with the file", (t) => {

@@ -1,12 +1,13 @@
 /** Compares a start with what the data folder remembers and holds. Every line is for a person, and says what to do where something is. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { type ClusterConfig, type ClusterConfigKey, clusterConfigSchema, configKeys, flagName } from "../config.ts";
+import { type ClusterConfig, type ClusterConfigKey, clusterConfigSchema, configKeys, flagName, metadataStoreOf } from "../config.ts";
 import { asRecorded } from "../topology/addresses.ts";
 import type { ClusterRecord } from "./cluster-record.ts";
 
 /** Keys that are recorded also when they have the default: a later release's default must not change a cluster that exists. */
 const shape: ReadonlySet<ClusterConfigKey> = new Set([
+  "lockServices",
   "streamManagers",
   "partitionManagers",
   "partitionServers",
@@ -44,7 +45,8 @@ export function changesSince(record: ClusterRecord | undefined, config: ClusterC
 
 /** Returns the values that hold only because the folder remembers them, in one line, undefined if there are none. */
 export function rememberedLine(record: ClusterRecord | undefined, config: ClusterConfig): string | undefined {
-  const recorded = asRecorded(record?.config ?? {});
+  if (record === undefined) return undefined;
+  const recorded = asRecorded(record.config);
   const held = rememberedKeys.filter((key) => key in recorded && !same(config[key], defaults[key]) && same(recorded[key], config[key]));
   return held.length === 0 ? undefined : `as at the last start: ${held.map((key) => `${key} ${textOf(key, config[key])}`).join(", ")}`;
 }
@@ -70,6 +72,12 @@ export function remarksOf(config: ClusterConfig, planned: readonly string[], ret
     remarks.push(
       `copies is ${config.copies}, but there are only ${config.extentNodes} extent nodes: every extent gets ${config.extentNodes} replicas. ` +
         `Start more: ${flagName("extentNodes")} ${config.copies}; or ask for fewer: ${flagName("copies")} ${config.extentNodes}`,
+    );
+  }
+  if (metadataStoreOf(config) === "leveldb") {
+    remarks.push(
+      `the metadata lie on the disk of one lock service: if that is lost, so is what was acknowledged after its newest copy. ` +
+        `Keep them on three disks: ${flagName("lockServices")} 3 (docs/guides/metadata.md)`,
     );
   }
   const domains = new Set(config.faultDomains.slice(0, config.extentNodes)).size;

@@ -29,8 +29,8 @@ export function withoutOlderKey(values: Readonly<Record<string, unknown>>): Reco
   return { httpBind: bind, ...internal, ...rest };
 }
 
-/** Values of a record as the release that wrote it took them: `bind` was the address of every port. */
+/** Values of a record as the release that wrote it took them: `bind` was the address of every port, and one lock service the default. */
 export function asRecorded(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { [olderKey]: bind, ...rest } = values;
-  return bind === undefined ? rest : { httpBind: bind, internalBind: bind, ...rest };
+  return { lockServices: 1, ...(bind === undefined ? {} : { httpBind: bind, internalBind: bind }), ...rest };
 }

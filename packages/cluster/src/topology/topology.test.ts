@@ -186,7 +186,11 @@ test("topology, what contradicts itself is refused with every place named", () =
   assert.throws(() => configFor(three(), { host: "x" }), /--host: x is no host of .*stamp\.topology\.json; its hosts: a, b, c/);
   assert.throws(() => configFor(three(), { host: "a", extentNodes: 3 }), /--extent-nodes: with a topology its hosts say that/);
   const { hosts } = three();
-  assert.throws(() => configFor({ hosts }, { host: "a" }), /lockServices: more than one need etcd/);
+  const { processes } = planCluster(configFor({ hosts }, { host: "a" }));
+  assert.match(
+    processes[0]?.environment.STAMP_MEMBERS ?? "",
+    /^lock-service-1=10\.0\.0\.1:\d+,lock-service-2=10\.0\.0\.2:\d+,lock-service-3=/,
+  );
   assert.throws(
     () => configFor({ hosts, config: { ...etcd, copeis: 2 } }, { host: "a" }),
     /config\.copeis of .*stamp\.topology\.json: no such key/,

@@ -56,15 +56,17 @@ test("hand, newest: the segment of the highest generation goes; the copy with th
     "files/metadata-copies/99.snapshot": "a",
     "files/metadata-copies/100.snapshot": "bcd",
     "files/metadata-copies/100.snapshot.part": "",
-    "stores/metadata/4.ldb": "1234",
-    "stores/metadata/5.log": "12",
-    "stores/metadata/MANIFEST-1": "123456",
+    "stores/consensus-9/4.ldb": "12345",
+    "stores/consensus-10/4.ldb": "1234",
+    "stores/consensus-10/5.log": "12",
+    "stores/consensus-10/MANIFEST-1": "123456",
+    "stores/identity/4.ldb": "123456",
   });
   await actOn(folder, "x", { do: "remove-newest-segment" });
   assert.deepEqual(readdirSync(join(folder, "files/journal")), ["1.segment", "3.segment"]);
   const { file } = await actOn(folder, "x", { do: "newest-copy" });
   assert.deepEqual(file, { path: "files/metadata-copies/100.snapshot", bytes: 3 });
-  assert.deepEqual((await actOn(folder, "x", { do: "largest-of-store" })).file, { path: "stores/metadata/4.ldb", bytes: 4 });
+  assert.deepEqual((await actOn(folder, "x", { do: "largest-of-store" })).file, { path: "stores/consensus-10/4.ldb", bytes: 4 });
   assert.deepEqual(await actOn(folderWith({}), "x", { do: "newest-copy" }), { said: [] });
 });
 

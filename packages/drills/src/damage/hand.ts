@@ -4,11 +4,9 @@
  *
  *   echo '{"do":"newest-copy"}' | node hand.ts /data extent-node-1
  */
-import { execFile } from "node:child_process";
 import {
   closeSync,
   existsSync,
-  mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -20,11 +18,8 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { promisify } from "node:util";
-import { programFileOf, repositoryRoot } from "@stamp/cluster";
 
 /** Paths are relative to the folder of the process. Offsets and lengths are in bytes. */
 export type Act =
@@ -41,13 +36,11 @@ export type Act =
   | { readonly do: "check"; readonly deep: boolean }
   /** Makes the extent table of a node that is down anew. */
   | { readonly do: "rebuild" }
-  /** Names the largest file of the metadata store. */
+  /** Names the largest file of a lock service's store; of several stores, of the one that it uses. */
   | { readonly do: "largest-of-store" }
   /** Names the newest copy of the metadata on an extent node. */
   | { readonly do: "newest-copy" }
-  | { readonly do: "read"; readonly path: string }
-  /** Puts a copy of the metadata, in base64, in the place of the store of a lock service that is down. */
-  | { readonly do: "restore"; readonly copy: string };
+  | { readonly do: "read"; readonly path: string };
 
 /** Lines for a person, and the file that the act names. */
 export interface ActOutcome {
@@ -92,8 +85,6 @@ export async function actOn(folder: string, name: string, act: Act): Promise<Act
       return { said: [], ...fileOf(newestCopy(folder)) };
     case "read":
       return { said: [], content: readFileSync(at(act.path)).toString("base64") };
-    case "restore":
-      return { said: [await restore(folder, Buffer.from(act.copy, "base64"))] };
   }
 }
 
@@ -136,12 +127,16 @@ async function atDisk(folder: string, name: string, act: Extract<Act, { do: "che
   return { said: [`rebuilt: ${rebuilt.value.extents} extents, ${rebuilt.value.damaged} damaged`] };
 }
 
-const storeFolder = "stores/metadata";
+/** Stores of a member: the one with the highest number is used (docs/design/consensus.md). */
+const storeName = /^consensus-(\d+)$/;
 const copiesFolder = "files/metadata-copies";
 
 /** The log is empty until the first transaction after a start: then all keys are in a table. */
-const storeFiles = (folder: string): string[] =>
-  readdirSync(join(folder, storeFolder)).flatMap((name) => (/\.(log|ldb)$/.test(name) ? [join(storeFolder, name)] : []));
+function storeFiles(folder: string): string[] {
+  const numbers = readdirSync(join(folder, "stores")).flatMap((name) => storeName.exec(name)?.[1] ?? []);
+  const store = `stores/consensus-${Math.max(...numbers.map(Number))}`;
+  return readdirSync(join(folder, store)).flatMap((name) => (/\.(log|ldb)$/.test(name) ? [join(store, name)] : []));
+}
 
 function largest(folder: string, paths: readonly string[]): ActOutcome["file"] {
   const files = paths.map((path) => ({ path, bytes: statSync(join(folder, path)).size }));
@@ -156,22 +151,6 @@ function newestCopy(folder: string): ActOutcome["file"] {
   if (newest === undefined) return undefined;
   const path = join(copiesFolder, newest);
   return { path, bytes: statSync(join(folder, path)).size };
-}
-
-/** By the command that a person would use; `folder` is that of a lock service, as its container has it. */
-async function restore(folder: string, copy: Buffer): Promise<string> {
-  const temporary = mkdtempSync(join(tmpdir(), "stamp-copy-"));
-  try {
-    const file = join(temporary, "copy.snapshot");
-    writeFileSync(file, copy);
-    const command = [programFileOf(repositoryRoot, "command-line"), "metadata", "restore", file, "--replace", "--json"];
-    const env = { ...process.env, STAMP_SERVICE: "lock-service", STAMP_DATA_DIR: folder };
-    const { stdout } = await promisify(execFile)(process.execPath, command, { env });
-    const { keys, version } = JSON.parse(stdout) as { readonly keys: number; readonly version: number };
-    return `${keys} keys, as of transaction ${version}`;
-  } finally {
-    rmSync(temporary, { recursive: true, force: true });
-  }
 }
 
 if (import.meta.main) {

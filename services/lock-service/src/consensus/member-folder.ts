@@ -40,6 +40,16 @@ export async function openFolder(world: World): Promise<Outcome<Folder>> {
   );
 }
 
+/** Opens the store of a stopped member that has rows, and sets nothing aside. */
+export async function openToRead(world: World): Promise<Outcome<MemberStore>> {
+  const opened = await MemberStore.open(world, memberStoreName(await numberIn(world)));
+  if (!opened.ok) return opened;
+  const { store } = opened.value;
+  if (store.lineage.length > 0) return ok(store);
+  await store.close();
+  return refused("notFound", "notReady", "it holds nothing: the other lock services have what there is");
+}
+
 /** Leaves a store, which is closed, where it is; the next one that is opened is empty. */
 export async function setStoreAside(world: World, why: string): Promise<void> {
   const number = await numberIn(world);

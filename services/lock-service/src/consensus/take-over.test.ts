@@ -51,6 +51,32 @@ test("the store of one lock service is taken over by three, whenever that one di
   }
 });
 
+test("host by host: two members wait while the one that is alone serves on, which is taken over when it starts as the first of three", async () => {
+  for (let seed = 1; seed <= 3; seed++) {
+    begin({ seed, timeLimitMs: 900_000 }, undefined, { metadataStore: "leveldb" });
+    const { sim } = scene;
+    await sim.run(async () => {
+      emptied(["lock-2", "lock-3"]);
+      await serving();
+      const writer = new Writer(sim.world("writer"));
+      await writer.begin();
+      await writer.write(20);
+      scene.settings = {};
+      for (const name of ["lock-2", "lock-3"]) sim.restart(name);
+      await sim.sleep(sim.prng.float() * 10_000);
+      await writer.write(20);
+      assert.equal(scene.active(), "lock-1");
+      assert.match(sim.role("lock-2")?.status.waitingFor[0] ?? "", /this one holds nothing yet/);
+      sim.crash("lock-1", { unsynced: "lost", silent: false, stayDown: true });
+      sim.restart("lock-1");
+      await settled();
+      await writer.check();
+      await writer.write(10);
+      assert.equal(writer.lost, 0, "the writer's lease outlives it");
+    });
+  }
+});
+
 test("a member that is not the first, and had a store alone, keeps a new stamp from beginning beside it", async () => {
   begin({ seed: 9, timeLimitMs: 900_000 }, undefined, { metadataStore: "leveldb" });
   const { sim } = scene;

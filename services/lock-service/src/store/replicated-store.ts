@@ -30,11 +30,20 @@ import { type Opened, openedStore, serveTurn } from "./opened-store.ts";
 import { StandbyLevel } from "./standby-level.ts";
 import { LockStore, metadataStoreName } from "./store.ts";
 
-/** Between two looks at a folder, and between two questions of an empty member, in milliseconds. */
+/** Between two looks at a folder, in milliseconds. */
 const lookAgainMs = 1_000;
+/** Between two questions of a member that may begin a stamp: the others are being started, too. In milliseconds. */
+const askAgainMs = 50;
+const askAgainMaxMs = 1_000;
 const storeOfOwnText =
   `its folder has a store that it had alone (stores/${metadataStoreName}). If that is the metadata of this stamp, name this lock service first in ` +
   "`members`, on each of them; if not, move that store and its mark, files/metadata-mark, away";
+const emptyText =
+  "the other lock services: this one holds nothing yet, and takes everything from them (a new one: when it was added, stamp lock-service add)";
+/** A member that was not told to begin a stamp says it: the stamp may have been here. */
+const allEmptyText =
+  "If they hold nothing either, and a stamp was here, its disks are lost: `stamp health` names the newest copy of the metadata " +
+  "(docs/guides/metadata.md)";
 /** A member that lacks more committed entries than this is behind. */
 const behindMax = 1_000;
 /** A leader without room hands over at most so often. */
@@ -256,13 +265,15 @@ export class ReplicatedStore {
       this.#knowsFolder = true;
       await forgetOldStore(this.#world);
     }
-    const begun = store.lineage.length === 0 ? await this.#begun(folder) : ok(folder.stored);
+    const isEmpty = store.lineage.length === 0;
+    const begun = isEmpty ? await this.#begun(folder) : ok(folder.stored);
     if (!begun.ok) {
       this.#tell(undefined, begun);
       return;
     }
     const { name, consensusTickMs: tickMs, logEntriesMax } = this.#config;
-    const options = { name, tickMs, logEntriesMax, giveRoom: () => this.#room.give(), changed: () => this.#changed() };
+    const begins = isEmpty && store.lineage.length > 0;
+    const options = { name, tickMs, logEntriesMax, begins, giveRoom: () => this.#room.give(), changed: () => this.#changed() };
     const member = new Member(this.#world, options, store, begun.value, { send: (messages) => this.#peers.send(messages) });
     this.#member = member;
     member.start();
@@ -296,10 +307,7 @@ export class ReplicatedStore {
     const { init, name } = this.#config;
     const [first] = this.#members.keys();
     const old = await hasOldStore(this.#world);
-    this.#waits =
-      "another lock service: this one holds nothing yet, and takes everything from the others; a new one when it was added (stamp lock-service add). " +
-      "If they hold nothing either, and a stamp was here, its disks are lost: `stamp health` names the newest copy of the metadata " +
-      "(docs/guides/metadata.md)";
+    this.#waits = init ? emptyText : `${emptyText}. ${allEmptyText}`;
     if (old && name !== first) {
       this.#waits = storeOfOwnText;
       return refused("failedPrecondition", "notReady", storeOfOwnText);
@@ -309,12 +317,12 @@ export class ReplicatedStore {
     const what = old ? "its store is taken over" : "a new stamp begins";
     this.#waits = `the answers of ${this.#peers.names.join(" and ")}: ${what} when each of them says that it holds nothing`;
     const { signal } = this.#stopping;
-    while (!signal.aborted) {
+    for (let pauseMs = askAgainMs; !signal.aborted; pauseMs = Math.min(pauseMs * 1.5, askAgainMaxMs)) {
       await this.#peers.ask();
       const answers = this.#peers.names.map((id) => this.#lineages.get(id));
       if (answers.some((lineage) => lineage !== undefined && lineage.length > 0)) return ok(stored);
       if (answers.every((lineage) => lineage !== undefined)) break;
-      await sleep(this.#world.clock, lookAgainMs, signal);
+      await sleep(this.#world.clock, pauseMs, signal);
     }
     if (signal.aborted) return ok(stored);
     this.#waits = "an election: all lock services have to run for the first one";

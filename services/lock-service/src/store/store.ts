@@ -88,9 +88,14 @@ export class LockStore {
     return opened.ok ? ok(new LockStore(opened.value, (bytes) => world.digest.crc32c(bytes))) : opened;
   }
 
-  /** The store that lock services replicate, as the leader of a term has it. */
-  static async openReplicated(world: CompleteStoreWorld, store: KeyValue, lineage: Uint8Array): Promise<Outcome<LockStore>> {
-    const opened = await openComplete(world, replicatedStoreName, { store, lineage, replicated: true });
+  /** The store that lock services replicate, as the leader of a term has it; `readOnly`: as a stopped member has it. */
+  static async openReplicated(
+    world: CompleteStoreWorld,
+    store: KeyValue,
+    lineage: Uint8Array,
+    options: { readonly readOnly?: boolean } = {},
+  ): Promise<Outcome<LockStore>> {
+    const opened = await openComplete(world, replicatedStoreName, { ...options, store, lineage, replicated: true });
     return opened.ok ? ok(new LockStore(opened.value, (bytes) => world.digest.crc32c(bytes))) : opened;
   }
 

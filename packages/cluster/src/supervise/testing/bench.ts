@@ -41,6 +41,7 @@ export async function withBench(work: (bench: Bench) => Promise<void>): Promise<
     writeFileSync(join(root, "said"), "");
     const flags = {
       portBase: ports.portBase,
+      lockServices: 1,
       extentNodes: 2,
       streamManagers: 1,
       partitionManagers: 1,
