@@ -40,13 +40,6 @@ export async function parts(): Promise<Part[]> {
       timeoutMs: 20 * minutes,
     },
     {
-      title: "drills on the compose file",
-      guards: "the image, its containers and volumes",
-      command: [...tests, "--minutes", "15", "tests/drills/compose.slow.ts"],
-      timeoutMs: 20 * minutes,
-      missing: engine,
-    },
-    {
       title:
         "internal ports without the secret or a certificate; keys at rest; formats of a later release; uploads slower than a collection",
       guards: "who may call what, sealed keys, formats of a later release",
@@ -114,12 +107,6 @@ export async function parts(): Promise<Part[]> {
       guards: "signals, and the examples as written",
       command: [...tests, "tests/coordination/signals.slow.ts", "tests/coordination/measure.slow.ts", "tests/examples/examples.slow.ts"],
       timeoutMs: 10 * minutes,
-    },
-    {
-      title: "every command of the README and the guides, as written",
-      guards: "that documents are true",
-      command: [...tests, "--minutes", "12", "tests/drills/guides.slow.ts"],
-      timeoutMs: 12 * minutes,
     },
     {
       title: "the metadata store on a real etcd",
@@ -194,6 +181,20 @@ export async function parts(): Promise<Part[]> {
       command: [...tests, "--minutes", "60", "packages/simulator/src/found-seeds.slow.ts"],
       timeoutMs: 60 * minutes,
       idle: true,
+    },
+    {
+      title: "drills on the compose file",
+      guards: "the image, its containers and volumes",
+      command: [...tests, "--minutes", "15", "tests/drills/compose.slow.ts"],
+      alone: true,
+      timeoutMs: 20 * minutes,
+      missing: engine,
+    },
+    {
+      title: "every command of the README and the guides, as written",
+      guards: "that documents are true",
+      command: [...tests, "--minutes", "12", "tests/drills/guides.slow.ts"],
+      timeoutMs: 12 * minutes,
     },
     {
       title: "drills on a real cluster",
