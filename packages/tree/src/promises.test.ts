@@ -81,6 +81,31 @@ test("promise 2: a creation that meets a removal under way is answered and found
   }
 });
 
+test("promise 2: a creation that is asked for again under its id, after its beginning had no answer, gives a node that is there", () => {
+  for (const kind of ["file", "directory"] as const) {
+    for (const arrives of [true, false]) {
+      const world = new World();
+      const creating = new Stopped(world, create(context, ["f"], kind, { id: "mine" })).before("begin");
+      const late = creating.lose();
+      if (arrives) for (const step of late) world.step(step);
+      assert.equal(refusalOf(creating.end()), "busy");
+      assert.equal(world.run(create(context, ["f"], kind, { id: "mine" })).id, "mine");
+      assert.equal(world.shown().size, 1, "shown() throws for a removed node with a name");
+    }
+  }
+});
+
+test("promise 2: a creation whose decision had no answer condemns nothing: others may have renamed what it made", () => {
+  for (const id of [undefined, "mine"]) {
+    const world = new World();
+    const creating = new Stopped(world, create(context, ["f"], "file", { ...(id && { id }) })).before("decide");
+    for (const step of creating.lose()) world.step(step);
+    world.run(rename(context, ["f"], ["g"], { replaces: false }));
+    assert.equal(refusalOf(creating.end()), "unknown");
+    assert.equal(world.shown().size, 1);
+  }
+});
+
 test("promise 3: a directory with content is removed only recursively, at once, and the collector takes what was below", () => {
   const world = new World();
   const ids = [make(world, "d"), make(world, "d/e"), make(world, "d/e/f", "file")];

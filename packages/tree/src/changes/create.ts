@@ -6,8 +6,9 @@ import { freed, openDirectory } from "../settle.ts";
 import { coordinate } from "./coordinate.ts";
 
 /**
- * Makes what the path names, which must not be there. `made`: what the door has written under this id before. Nobody sees it before the directory is known to be open: otherwise others could put
- * something into it, and a removal of the directory above take both.
+ * Makes what the path names, which must not be there. Nobody sees it before the directory is known to be open: otherwise others could put
+ * something into it, and a removal of the directory above take both. `made.id`: id under which the door has written content before. The door
+ * may ask again with this id after a refusal other than `unknown`, so the node stays: the door condemns the node when it asks no more.
  */
 export function* create(
   context: MachineContext,
@@ -29,7 +30,8 @@ export function* create(
     });
   } catch (error) {
     // Nobody will ever come to the node by a name. Where that is not known it stays.
-    if (error instanceof Refused && error.result.refusal !== "unknown") yield* askOne({ kind: "condemn", at: node, operation: held.id });
+    const isOver = made.id === undefined && error instanceof Refused && error.result.refusal !== "unknown";
+    if (isOver) yield* askOne({ kind: "condemn", at: node, operation: held.id });
     throw error;
   }
   return held;

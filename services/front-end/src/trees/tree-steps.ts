@@ -50,5 +50,9 @@ export function stepAnswerFromWire({ done, row, refused, entries, more, rangeEnd
   };
 }
 
-/** True if the step changes nothing more when it is taken a second time. */
-export const isRepeatable = ({ kind }: Step): boolean => kind !== "begin";
+/**
+ * True if a step may be sent again before its operation has seen that an answer was lost. A decision is not: others may have ended and gone
+ * past the operation since, and the answer to a second decision is a refusal then. Only the coordinator can tell that apart from an operation
+ * that was given up, so it sends the second decision itself (packages/tree, changes/coordinate.ts).
+ */
+export const isRepeatable = ({ kind }: Step): boolean => kind !== "begin" && kind !== "decide";
