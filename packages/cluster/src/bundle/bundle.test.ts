@@ -141,6 +141,12 @@ test("bundle: a damaged file is not started, and the bundle is made again", asyn
 test("bundle: the compile cache of a process brings no removed bundle back", async (t) => {
   const { root, wordFile } = repository();
   t.after(() => rmSync(root, { recursive: true, force: true }));
+  const inherited = process.env.NODE_COMPILE_CACHE;
+  t.after(() => {
+    if (inherited === undefined) delete process.env.NODE_COMPILE_CACHE;
+    else process.env.NODE_COMPILE_CACHE = inherited;
+  });
+  delete process.env.NODE_COMPILE_CACHE;
   await makeBundle(root);
   const first = programOf(root, "extent-node");
   const before = readFileSync(wordFile, "utf8");
@@ -157,11 +163,6 @@ test("bundle: the compile cache of a process brings no removed bundle back", asy
   assert.equal(await makeBundle(root), true);
   assert.equal(await said(join(freshBundle(root, "digests") as string, "extent-node.mjs")), "extent-node one");
 
-  const inherited = process.env.NODE_COMPILE_CACHE;
-  t.after(() => {
-    if (inherited === undefined) delete process.env.NODE_COMPILE_CACHE;
-    else process.env.NODE_COMPILE_CACHE = inherited;
-  });
   process.env.NODE_COMPILE_CACHE = first.compiled;
   rmSync(manifestIn(root));
   const other = repository().root;
