@@ -47,11 +47,12 @@ test("internal ports: with the secret that another stamp has for the geo door, e
 });
 
 test("internal ports: account keys, transactions and deletions are not to be had over the bus either", async () => {
-  const { processes, lockService } = await stamp.status();
+  const { processes } = await stamp.status();
   const call = { timeoutMs: 10_000 };
   for (const credential of [undefined, wrong]) {
     const stranger = new GrpcTransport(credential ? { credential: () => credential } : {});
     const leader = processes.find(({ role }) => role === "partition-manager")?.grpc ?? "";
+    const lockService = processes.find(({ role }) => role === "lock-service")?.grpc ?? "";
     const node = processes.find(({ role }) => role === "extent-node")?.grpc ?? "";
     const outcomes = [
       await stranger.client(leader, Accounts).get({ account: "devstoreaccount1" }, call),

@@ -57,6 +57,8 @@ export interface Endpoints {
   readonly blob: string;
   readonly queue: string;
   readonly table: string;
+  /** Serves accounts with directories. Undefined: no front-end opens it. */
+  readonly dfs?: string | undefined;
 }
 
 export const portsPerFrontEnd = 10;
@@ -181,7 +183,8 @@ const doorPorts = { blob: 0, queue: 1, table: 2, dfs: 4 } as const;
 export function endpointsOf(config: ClusterConfig, host: string, blobPort: number): Endpoints {
   const account = (servedAccount(config) ?? config.accounts[0])?.name ?? "";
   const at = (port: number): string => `${schemeOf(config)}://${reachable(host)}:${port}/${account}`;
-  return { blob: at(blobPort), queue: at(blobPort + doorPorts.queue), table: at(blobPort + doorPorts.table) };
+  const { queue, table, dfs } = doorPorts;
+  return { blob: at(blobPort), queue: at(blobPort + queue), table: at(blobPort + table), dfs: at(blobPort + dfs) };
 }
 
 export function connectionStringOf(config: ClusterConfig, endpoints: Endpoints): string {

@@ -178,7 +178,7 @@ const inFiles = {
     rewrite(folder, /\.extent$/, (view, bytes) => {
       for (const at of [0, 4096]) {
         if (view.getUint32(at, true) === 0) continue;
-        view.setUint16(at + 8, 2, true);
+        view.setUint16(at + 8, formatVersions.extent + 1, true);
         view.setUint32(at + 4, crc32c(bytes.subarray(at + 8, at + 24 + view.getUint32(at + 12, true))), true);
       }
     }),
