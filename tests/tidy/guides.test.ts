@@ -59,7 +59,7 @@ test("guides: blocks that are not run are these, each for its reason", () => {
     "docs/guides/metadata.md: needs a Docker engine; tests/drills/compose.slow.ts has one",
     "docs/guides/package.md: tests/drills/package.slow.ts does all of this with the tarball",
     "docs/guides/package.md: tests/drills/package.slow.ts does all of this with the tarball",
-    "docs/guides/running.md: goes on until Ctrl-C, and may print nothing",
+    "docs/guides/running.md: goes on until Ctrl-C, and prints nothing while no client asks anything",
     "docs/guides/upgrade.md: there is no other release to change to",
     "docs/guides/upgrade.md: there is no other release to change to",
   ]);

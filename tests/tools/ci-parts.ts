@@ -173,7 +173,8 @@ export async function parts(): Promise<Part[]> {
       title: "simulation seeds",
       guards: "every promise of docs/faults.md, on eight histories of each workload",
       command: [node, "packages/simulator/src/main.ts", "--seeds", "8"],
-      timeoutMs: 10 * minutes,
+      // At the lowest priority beside other parts.
+      timeoutMs: 40 * minutes,
     },
     {
       title: "seeds that failed once",

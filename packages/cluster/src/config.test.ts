@@ -26,8 +26,8 @@ const from = (values: unknown, environment: Record<string, string> = {}, flags: 
 test("config, nothing said: three lock services replicate the metadata store, and are told one another's names and addresses", () => {
   assert.throws(() => from({ lockServices: 2 }), /lockServices: 2 survive no more losses than 1/);
   const plan = planCluster(from({}));
-  const members = "lock-service-1=127.0.0.1:10100,lock-service-2=127.0.0.1:10101,lock-service-3=127.0.0.1:10102";
-  assert.equal(plan.lockService, "127.0.0.1:10100,127.0.0.1:10101,127.0.0.1:10102");
+  const members = "lock-service-1=127.0.0.1:10100,lock-service-2=127.0.0.1:10112,lock-service-3=127.0.0.1:10113";
+  assert.equal(plan.lockService, "127.0.0.1:10100,127.0.0.1:10112,127.0.0.1:10113");
   for (const { role, environment } of plan.processes) {
     const own = role === "lock-service";
     const told = [environment.STAMP_METADATA_STORE, environment.STAMP_MEMBERS, environment.STAMP_LOCK_SERVICE];
@@ -45,7 +45,7 @@ test("config: one lock service has a store alone, and as many as are asked for s
   assert.throws(() => from({ lockServices: 3, ...own }), /lockServices: 3 can't share one store: say lockServices 1/);
   const etcd = { "lock-service": { metadataStore: "etcd", etcdEndpoints: "127.0.0.1:2379" } };
   const plan = planCluster(from({ lockServices: 2, roles: etcd }));
-  assert.equal(plan.lockService, "127.0.0.1:10100,127.0.0.1:10101");
+  assert.equal(plan.lockService, "127.0.0.1:10100,127.0.0.1:10112");
   assert.equal(plan.processes[0]?.environment.STAMP_MEMBERS, undefined);
 });
 

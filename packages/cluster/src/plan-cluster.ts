@@ -102,16 +102,21 @@ function namesOf(counts: Readonly<Record<RoleName, number>>, retired: readonly s
 
 type Placed = Named & Pick<PlannedProcess, "slot">;
 
-/** Gives each process its known slot, or else the lowest free one. */
+/**
+ * Gives each process its known slot, or else the lowest free one. Lock services but the first come after all others, so that a port of these
+ * depends on no number of lock services.
+ */
 function placedIn(named: readonly Named[], known: Readonly<Record<string, number>>): Placed[] {
   const held = new Set(named.flatMap(({ name }) => known[name] ?? []));
+  const isLate = ({ role, number }: Named): boolean => role === "lock-service" && number > 1;
   let next = 0;
-  return named.map((each) => {
-    const own = known[each.name];
-    if (own !== undefined) return { ...each, slot: own };
+  const free = (): number => {
     while (held.has(next)) next++;
-    return { ...each, slot: next++ };
-  });
+    return next++;
+  };
+  const slots = new Map<string, number>();
+  for (const { name } of [...named.filter((each) => !isLate(each)), ...named.filter(isLate)]) slots.set(name, known[name] ?? free());
+  return named.map((each) => ({ ...each, slot: slots.get(each.name) as number }));
 }
 
 /** Where processes of this machine call each other. */

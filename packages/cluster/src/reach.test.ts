@@ -14,7 +14,7 @@ test("internalBind is every address: processes listen there, and call and advert
     ["::", "[::]", "[::1]"],
   ] as const) {
     const plan = planCluster(from({ internalBind }));
-    assert.equal(plan.lockService, [10_100, 10_101, 10_102].map((port) => `${called}:${port}`).join());
+    assert.equal(plan.lockService, [10_100, 10_112, 10_113].map((port) => `${called}:${port}`).join());
     for (const { name, grpc, http, environment } of plan.processes) {
       const port = grpc.slice(grpc.lastIndexOf(":"));
       assert.equal(environment.STAMP_LISTEN, `${listen}${port}`, name);
