@@ -38,6 +38,7 @@ export {
   encodeFormatMarker,
   type FormatMarker,
   formatMarkerFile,
+  hasWritten,
   notedFeatureLevel,
   raiseFeatureLevel,
   raiseFormats,

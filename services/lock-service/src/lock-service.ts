@@ -13,6 +13,7 @@ import type { Identity, Listener, Role, RoleStatus, World } from "@stamp/ports";
 import { openIdentity, refuseNewer, served } from "@stamp/ports";
 import { LockService, MetadataStore } from "@stamp/wire";
 import type { LockServiceConfig } from "./config.ts";
+import { refuseBesideMember } from "./consensus/member-folder.ts";
 import { lockServiceMetrics } from "./metrics.ts";
 import { Room } from "./room.ts";
 import type { OpenStore } from "./server.ts";
@@ -35,7 +36,7 @@ export class LockServiceRole implements Role {
   /** The store in this folder is there, and no stamp is in it. */
   #empty = false;
   /** The store of several lock services, of which one is active at a time; undefined: the store is this process's own. */
-  readonly #shared: SharedStore | ReplicatedStore | undefined;
+  #shared: SharedStore | ReplicatedStore | undefined;
   #identity: Identity | undefined;
   #listener: Listener | undefined;
 
@@ -107,8 +108,11 @@ export class LockServiceRole implements Role {
   async start(): Promise<void> {
     unwrap(await refuseNewer(this.#world, (marked) => this.#look(marked)));
     this.#identity = await openIdentity(this.#world, { formats: this.#formats });
+    const beside = this.#config.metadataStore === "replicated" ? ok() : await refuseBesideMember(this.#world);
+    // A store over etcd, or of this process alone, is not the one in this folder.
+    if (!beside.ok) this.#shared = undefined;
     if (this.#shared === undefined) {
-      const opened = await this.#open();
+      const opened = beside.ok ? await this.#open() : beside;
       if (opened.ok) this.#opened = opened.value;
       else this.#refuse(opened);
     }

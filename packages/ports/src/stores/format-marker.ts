@@ -96,6 +96,11 @@ export async function raiseFeatureLevel(world: MarkerWorld, level: number): Prom
   });
 }
 
+/** True if the folder's marker says that `format` was written here once. */
+export async function hasWritten(world: MarkerWorld, format: FormatName): Promise<boolean> {
+  return Object.hasOwn((await readMarker(world)) ?? {}, format);
+}
+
 /** Feature level that was noted in the folder; 0: none. */
 export async function notedFeatureLevel(world: MarkerWorld): Promise<number> {
   return levelIn((await readMarker(world)) ?? {});

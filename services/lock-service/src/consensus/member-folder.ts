@@ -8,9 +8,10 @@
  * Invariants:
  *   - Nothing is written to a damaged store. A member that has set one aside begins no stamp, as an empty one may.
  *   - One store that was set aside is kept: damage that comes again does not fill the disk.
+ *   - A folder with a member's rows has no other store: not one that is served alone, nor a restored one.
  */
 import { fromUtf8, type Outcome, ok, refused, utf8 } from "@stamp/base";
-import type { World } from "@stamp/ports";
+import { hasWritten, type World } from "@stamp/ports";
 import { MemberStore, type Stored } from "./member-store.ts";
 
 export interface Folder {
@@ -48,6 +49,24 @@ export async function openToRead(world: World): Promise<Outcome<MemberStore>> {
   if (store.lineage.length > 0) return ok(store);
   await store.close();
   return refused("notFound", "notReady", "it holds nothing: the other lock services have what there is");
+}
+
+/**
+ * Refused if the folder has a member's store with rows, or a damaged one: beside it no other store is made, filled or served. What that one held
+ * would be older, or another stamp.
+ */
+export async function refuseBesideMember(world: World): Promise<Outcome<void>> {
+  if (!(await hasWritten(world, "consensus"))) return ok();
+  const member = await openToRead(world);
+  if (!member.ok && member.failure.code === "notFound") return ok();
+  if (member.ok) await member.value.close();
+  return refused(
+    "failedPrecondition",
+    "badRequest",
+    "the metadata are in this folder as lock services replicate them: start as many lock services as before (lockServices 3 or 5; metadataStore " +
+      "replicated, and `members`). Only if a majority of them is lost, and a copy takes the place of all: move the folders of all lock services " +
+      "away first (docs/guides/metadata.md)",
+  );
 }
 
 /** Leaves a store, which is closed, where it is; the next one that is opened is empty. */

@@ -1,6 +1,8 @@
 /** The store of a lock service that was alone, taken over by three. */
 import { strict as assert } from "node:assert";
 import { test } from "node:test";
+import { MetadataClient } from "@stamp/metadata-store";
+import { whileStopped } from "../metadata/restore.ts";
 import { begin, emptied, scene, serving, settled, Writer } from "../testing/replicated-run.ts";
 import { readyWithinMs } from "../testing/several.ts";
 
@@ -38,7 +40,9 @@ test("the store of one lock service is taken over by three, whenever that one di
         scene.settings = { metadataStore: "leveldb", init: true };
         sim.restart("lock-1");
         await sim.sleep(5_000);
-        assert.equal(sim.role("lock-1")?.status.state, "damaged", "the old store is not served again");
+        const { state, waitingFor = [] } = sim.role("lock-1")?.status ?? {};
+        assert.equal(state, "starting", "the old store is not served again, and nobody is told to restore a copy");
+        assert.match(waitingFor.join(), /as lock services replicate them: start as many lock services as before/);
         return;
       }
       // The folder that held everything alone is lost.
@@ -75,6 +79,57 @@ test("host by host: two members wait while the one that is alone serves on, whic
       assert.equal(writer.lost, 0, "the writer's lease outlives it");
     });
   }
+});
+
+test("a member's folder makes and serves no other store, whatever it is told, and goes on as a member", async () => {
+  begin({ seed: 4, timeLimitMs: 900_000 });
+  const { sim } = scene;
+  await sim.run(async () => {
+    await settled();
+    const writer = new Writer(sim.world("writer"));
+    await writer.begin();
+    await writer.write(20);
+    await writer.release();
+    for (const settings of [{ metadataStore: "leveldb" }, { metadataStore: "etcd", etcdEndpoints: "etcd" }]) {
+      for (const name of scene.names) sim.crash(name, { unsynced: "lost", silent: false, stayDown: true });
+      scene.settings = settings;
+      sim.restart("lock-1");
+      await sim.sleep(5_000);
+      const { state, ready, waitingFor = [] } = sim.role("lock-1")?.status ?? {};
+      assert.deepEqual([state, ready], ["starting", false], settings.metadataStore);
+      assert.match(waitingFor.join(), /start as many lock services as before/);
+      const stamp = await new MetadataClient(sim.world("reader"), "lock-1").stampId(1_000);
+      assert.ok(!stamp.ok && /as lock services replicate them/.test(stamp.failure.message), "no new stamp");
+      sim.crash("lock-1", { unsynced: "lost", silent: false, stayDown: true });
+      const restored = await whileStopped(sim.offline("lock-1"), async () => assert.fail("a store beside that of a member"));
+      assert.ok(!restored.ok && /move the folders of all lock services away first/.test(restored.failure.message));
+      scene.settings = {};
+      for (const name of scene.names) sim.restart(name);
+      await settled();
+      await writer.check();
+    }
+  });
+});
+
+test("a lock service that only waited as a member, and took nothing, serves the store that it has alone", async () => {
+  begin({ seed: 5, timeLimitMs: 900_000 }, undefined, { metadataStore: "leveldb" });
+  const { sim } = scene;
+  await sim.run(async () => {
+    emptied(["lock-2", "lock-3"]);
+    await serving();
+    const writer = new Writer(sim.world("writer"));
+    await writer.begin();
+    await writer.write(20);
+    await writer.release();
+    for (const settings of [{ init: false }, { metadataStore: "leveldb" }]) {
+      sim.crash("lock-1", { unsynced: "lost", silent: false, stayDown: true });
+      scene.settings = settings;
+      sim.restart("lock-1");
+      await sim.sleep(5_000);
+    }
+    await serving();
+    await writer.check();
+  });
 });
 
 test("a member that is not the first, and had a store alone, keeps a new stamp from beginning beside it", async () => {

@@ -16,6 +16,7 @@ import { decodeLease, encodeLease } from "@stamp/lease";
 import { encodeLineage, lineageKey, type OpenedSnapshot } from "@stamp/metadata-store";
 import { type Identity, type KeyValueOperation, openComplete, openIdentity, type World } from "@stamp/ports";
 import { decodeStored, encodeStored, idsKey } from "@stamp/stream";
+import { refuseBesideMember } from "../consensus/member-folder.ts";
 import {
   decodeKeyState,
   decodeStamp,
@@ -49,7 +50,8 @@ const batchSize = 1_000;
 
 /**
  * Does `work` while no lock service can run on this folder, wherever: the store of its identity, which a running one has open, is held. Its
- * lock is the kernel's, so a process in another container with the same volume is kept out too. Refused with `conflict` when one runs.
+ * lock is the kernel's, so a process in another container with the same volume is kept out too. Refused with `conflict` when one runs, and if the
+ * folder has a member's rows.
  */
 export async function whileStopped<T>(world: World, work: () => Promise<Outcome<T>>): Promise<Outcome<T>> {
   let identity: Identity;
@@ -61,7 +63,8 @@ export async function whileStopped<T>(world: World, work: () => Promise<Outcome<
     return refused("failedPrecondition", "conflict", `its lock service runs: stop it first (${error.failure.message})`);
   }
   try {
-    return await work();
+    const beside = await refuseBesideMember(world);
+    return beside.ok ? await work() : beside;
   } finally {
     await identity.close();
   }
