@@ -100,9 +100,13 @@ export class LockServiceRole implements Role {
     return {
       ready: false,
       waitingFor: [why],
-      state: this.#damaged ? "damaged" : this.#empty ? "empty" : "starting",
+      state: this.#damaged ? "damaged" : this.#empty || this.#isLost ? "empty" : "starting",
       facts: { ...this.#shared?.facts },
     };
+  }
+
+  get #isLost(): boolean {
+    return this.#shared instanceof ReplicatedStore && this.#shared.isLost;
   }
 
   async start(): Promise<void> {

@@ -10,6 +10,7 @@ import {
   control,
   DataFolder,
   detach,
+  metadataStoreOf,
   missingPeer,
   nodesLeftOut,
   outgoingRemark,
@@ -247,7 +248,8 @@ const waitsForStamp = ({ processes }: Pick<ClusterStatus, "processes">): boolean
   processes.some(({ role, waitingFor }) => role === "lock-service" && waitingFor.some((each) => each.startsWith("a stamp: ")));
 
 /** Tells how a lost metadata store is put back; of several hosts, that an empty one may be new. */
-async function tellLostStore(status: ClusterStatus, { topology, host, roles }: ClusterConfig): Promise<void> {
+async function tellLostStore(status: ClusterStatus, config: ClusterConfig): Promise<void> {
+  const { topology, host } = config;
   const { dataDir } = status;
   if (topology !== undefined)
     warn(
@@ -255,10 +257,12 @@ async function tellLostStore(status: ClusterStatus, { topology, host, roles }: C
         "If it is not, its metadata are lost: do not say --init",
     );
   const copy = newestCopy({ processes: [], copies: await copiesIn(dataDir) });
+  const store = metadataStoreOf(config);
+  const target = store === "leveldb" ? "alone" : store === "etcd" ? "etcd" : "replicated";
   warn(
     copy === undefined
       ? "stamp: no copy of the metadata was found on the extent nodes of this folder (docs/guides/metadata.md)"
-      : `stamp: ${copyText(copy, Date.now())}.\nPut it back: ${restoreCommand(copy, dataDir, roles["lock-service"]?.metadataStore === "etcd")}`,
+      : `stamp: ${copyText(copy, Date.now())}.\nPut it back: ${restoreCommand(copy, dataDir, target, [])}`,
   );
 }
 

@@ -328,6 +328,22 @@ describe("findings: what is not known is not told as down", () => {
     );
   });
 
+  it("a lost store that lock services replicate is put back without etcd, and what each of them holds gives way", () => {
+    const lost = (facts: Record<string, unknown>): Change =>
+      all(
+        withAnswer("lock-service-1", { state: "empty", ready: false, waitingFor: ["the others"] }),
+        withFacts("lock-service-1", facts),
+        withFacts("extent-node-2", { metadataCopy: { version: 9, takenAtMs: 5, path: "/data/9.snapshot" } }),
+        (all) => ({ ...all, cluster: { ...all.cluster, lockService: "a:1,b:1,c:1" } }),
+      );
+    const helpOf = (facts: Record<string, unknown>): string =>
+      findingsOf(lost(facts)(healthy)).find(({ code }) => code === "store-empty")?.help ?? "";
+    const replicated = helpOf({ consensus: { members: ["lock-service-1"] } });
+    assert.match(replicated, /stamp down --data \/data; mv \/data\/lock-service-\* .* && \.\/stamp metadata restore \/data\/9\.snapshot /);
+    assert.doesNotMatch(replicated, /etcd/);
+    assert.match(helpOf({}), /metadata migrate --to etcd --replace/);
+  });
+
   it("in pods what helps is for kubectl, of no kind for docker", () => {
     const services = { "front-end-0": "shop-front-end-0.shop-front-end", "partition-server-1": "shop-partition-server-1.shop" };
     const place = {

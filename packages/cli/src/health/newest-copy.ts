@@ -88,25 +88,40 @@ function ageText(ms: number): string {
   return ms >= 120_000 ? `${Math.floor(ms / 60_000)} min` : seconds(Math.max(ms, 0));
 }
 
+/** Where a stamp has its metadata: in the folder of one lock service, in those of several, or in etcd. */
+export type CopyTarget = "alone" | "replicated" | "etcd";
+
 /**
- * The commands that put a copy back, one line for a shell. `dataDir`: undefined where the processes run in containers. `overEtcd`: the restored
- * store then goes from the lock service's folder to etcd.
+ * The commands that put a copy back, one line for a shell. `dataDir`: undefined where the processes run in containers. `lockServices`: names of
+ * those whose folders give way, if they replicate the metadata. Into etcd the restored store goes from the folder of the lock service.
  */
-export function restoreCommand({ node, path }: MetadataCopy, dataDir: string | undefined, overEtcd: boolean): string {
+export function restoreCommand(
+  { node, path }: MetadataCopy,
+  dataDir: string | undefined,
+  target: CopyTarget,
+  lockServices: readonly string[],
+): string {
+  const replicated = target === "replicated";
   if (dataDir !== undefined) {
-    const at = `--data ${word(dataDir)}`;
-    const toEtcd = overEtcd ? ` && ./stamp ${migrateCommand} ${at}` : "";
-    return `./stamp down ${at}; ./stamp metadata restore --replace ${word(path)} ${at}${toEtcd} && ./stamp up -d ${at}`;
+    const folder = word(dataDir);
+    const at = `--data ${folder}`;
+    // Three begin with the copy: none of them may hold anything.
+    const restore = replicated
+      ? `mv ${folder}/lock-service-* "$(mktemp -d ${folder}/lost-XXXXXX)" && ./stamp metadata restore`
+      : "./stamp metadata restore --replace";
+    const toEtcd = target === "etcd" ? ` && ./stamp ${migrateCommand} ${at}` : "";
+    return `./stamp down ${at}; ${restore} ${word(path)} ${at}${toEtcd} && ./stamp up -d ${at}`;
   }
+  const run = "docker compose run --rm --no-deps";
+  const aside = `sh -c 'mv /data/stores /data/files "$(mktemp -d /data/lost-XXXXXX)"'`;
   return [
     `docker compose cp ${node}:${path} copy.snapshot`,
     "chmod a+r copy.snapshot",
     "docker compose stop",
+    ...(replicated ? lockServices.map((name) => `${run} ${name} ${aside}`) : []),
     // The engine takes a relative path for the name of a volume.
-    'docker compose run --rm --no-deps -v "$PWD/copy.snapshot:/copy:ro" lock-service-1 stamp metadata restore --replace /copy',
-    ...(overEtcd
-      ? ["docker compose up -d --wait etcd-1 etcd-2 etcd-3", `docker compose run --rm --no-deps lock-service-1 stamp ${migrateCommand}`]
-      : []),
+    `${run} -v "$PWD/copy.snapshot:/copy:ro" lock-service-1 stamp metadata restore ${replicated ? "" : "--replace "}/copy`,
+    ...(target === "etcd" ? ["docker compose up -d --wait etcd-1 etcd-2 etcd-3", `${run} lock-service-1 stamp ${migrateCommand}`] : []),
     "docker compose up -d --wait",
   ].join(" && ");
 }

@@ -111,6 +111,34 @@ test("a member's folder makes and serves no other store, whatever it is told, an
   });
 });
 
+test("the folders of all members are lost: each says that it is empty, and none does before all have answered, or while a store is taken over", async () => {
+  begin({ seed: 6, timeLimitMs: 900_000 }, undefined, { init: false });
+  const { sim } = scene;
+  const states = () => scene.names.map((name) => sim.role(name)?.status.state);
+  await sim.run(async () => {
+    emptied(["lock-3"]);
+    await sim.sleep(10_000);
+    assert.deepEqual(states().slice(0, 2), ["starting", "starting"], "the third may hold everything");
+    sim.restart("lock-3");
+    await sim.until(() => states().every((state) => state === "empty"), readyWithinMs, "all say that they are empty");
+    const stamp = await new MetadataClient(sim.world("reader"), "lock-1").stampId(1_000);
+    assert.ok(!stamp.ok, "no stamp begins by itself");
+  });
+  await aloneBefore(7, async (writer) => {
+    const { sim } = scene;
+    for (const name of scene.names) sim.restart(name);
+    const seen = new Set<string | undefined>();
+    for (let i = 0; i < 3_000; i++) {
+      for (const name of scene.names) seen.add(sim.role(name)?.status.state);
+      await sim.sleep(2);
+    }
+    await settled();
+    assert.ok(!seen.has("empty"), [...seen].join());
+    await writer.check();
+    await writer.release();
+  });
+});
+
 test("a lock service that only waited as a member, and took nothing, serves the store that it has alone", async () => {
   begin({ seed: 5, timeLimitMs: 900_000 }, undefined, { metadataStore: "leveldb" });
   const { sim } = scene;

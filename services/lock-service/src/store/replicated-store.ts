@@ -65,9 +65,10 @@ export class ReplicatedStore {
   #news = (): void => {};
   #handedOverMs = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
+  #asking: Promise<void> | undefined;
   /** The log of a leader contradicts what was committed here: this member takes part no more. */
   #contradicted = false;
-  /** Until it is known what the folder holds, nothing is answered: "empty" would let a new stamp begin. */
+  /** Until it is known what the folder holds, or will hold, nothing is answered: "empty" would let a new stamp begin, or look like a lost one. */
   #knowsFolder = false;
   #waits: string | undefined;
 
@@ -127,6 +128,15 @@ export class ReplicatedStore {
     if (!facts.full) return "its standing: after a start a lock service counts again when the others have recorded it";
     const missing = facts.commit - facts.applied;
     return missing > behindMax ? `${missing} entries of the log that the others have` : undefined;
+  }
+
+  /** True if every member holds nothing, as each of them has said, and none will begin a stamp by itself: a person has to act. */
+  get isLost(): boolean {
+    const { init, name } = this.#config;
+    const [first] = this.#members.keys();
+    const mayBegin = init && (name !== first || this.#folder?.number === 1);
+    if (mayBegin || !this.#knowsFolder || this.#lineage.length > 0) return false;
+    return this.#peers.names.every((id) => this.#lineages.get(id)?.length === 0);
   }
 
   /** Feature level of the stamp, as a follower hears it; 0: none. */
@@ -210,7 +220,8 @@ export class ReplicatedStore {
     if (!this.#knowsFolder) return refused("unavailable", "notReady", this.#waits ?? `${to} has not read its folder yet`);
     const decoded = messages.map((message) => messageFromWire(from, to, message));
     const theirs = lineage.slice();
-    this.#heard(from, theirs);
+    // A member that asks may be about to take over a store: it is empty only if it answers so.
+    if (theirs.length > 0) this.#heard(from, theirs);
     const same = own.length === 0 || theirs.length === 0 || equalBytes(own, theirs);
     if (same || !this.#world.rules.on("consensusSameLineage")) this.#member?.deliver(decoded, theirs);
     return ok({ lineage: own });
@@ -249,6 +260,7 @@ export class ReplicatedStore {
       else await this.#member.stop();
       this.#member = undefined;
       this.#folder = undefined;
+      await this.#asking;
     }
     if (!isForeign || this.#stopping.signal.aborted) return;
     await setStoreAside(this.#world, "it is of another stamp than those of the other members, or of one that was restored since");
@@ -261,26 +273,34 @@ export class ReplicatedStore {
       if (equalBytes(key, this.#level.watched.key)) this.#level.watched.seen(value);
     };
     this.#level.watched.seen(await store.rows.get(this.#level.watched.key));
-    if (store.lineage.length > 0) {
-      this.#knowsFolder = true;
-      await forgetOldStore(this.#world);
-    }
+    if (store.lineage.length > 0) await forgetOldStore(this.#world);
     const isEmpty = store.lineage.length === 0;
     const begun = isEmpty ? await this.#begun(folder) : ok(folder.stored);
     if (!begun.ok) {
       this.#tell(undefined, begun);
       return;
     }
+    this.#knowsFolder = true;
     const { name, consensusTickMs: tickMs, logEntriesMax } = this.#config;
     const begins = isEmpty && store.lineage.length > 0;
     const options = { name, tickMs, logEntriesMax, begins, giveRoom: () => this.#room.give(), changed: () => this.#changed() };
     const member = new Member(this.#world, options, store, begun.value, { send: (messages) => this.#peers.send(messages) });
     this.#member = member;
     member.start();
+    if (isEmpty) this.#asking = this.#askWhileEmpty(member);
     while (!signal.aborted && !this.#isForeign) {
       const { leading } = member;
       if (leading === undefined) await this.#newsOf(() => this.#isForeign || signal.aborted || member.leading !== undefined);
       else await this.#lead(member, leading);
+    }
+  }
+
+  /** A member that holds nothing asks the others what they hold until it has rows: if none has any, people are told. */
+  async #askWhileEmpty(member: Member): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted && this.#member === member && this.#lineage.length === 0) {
+      await this.#peers.ask();
+      await sleep(this.#world.clock, lookAgainMs, signal);
     }
   }
 
@@ -307,12 +327,11 @@ export class ReplicatedStore {
     const { init, name } = this.#config;
     const [first] = this.#members.keys();
     const old = await hasOldStore(this.#world);
-    this.#waits = init ? emptyText : `${emptyText}. ${allEmptyText}`;
+    this.#waits = !init ? `${emptyText}. ${allEmptyText}` : name === first ? emptyText : `${emptyText}. ${first} begins a new stamp`;
     if (old && name !== first) {
       this.#waits = storeOfOwnText;
       return refused("failedPrecondition", "notReady", storeOfOwnText);
     }
-    this.#knowsFolder = true;
     if (!(init || old) || name !== first || number > 1) return ok(stored);
     const what = old ? "its store is taken over" : "a new stamp begins";
     this.#waits = `the answers of ${this.#peers.names.join(" and ")}: ${what} when each of them says that it holds nothing`;

@@ -150,8 +150,12 @@ function withCopy(facts: StampFacts, found: Finding): Finding {
   const silent = stopped === 0 ? "" : ` (${counted(stopped, "extent node", ["does", "do"])} not answer)`;
   if (copy === undefined) return { ...found, cause: `${found.cause}; no copy of the metadata was found on the extent nodes${silent}` };
   const { dataDir, lockService } = facts.cluster;
-  // Several lock services share an etcd. For a single one over etcd the restore itself tells the next command.
-  const command = restoreCommand(copy, facts.setUp === undefined ? undefined : dataDir, lockService.includes(","));
+  const lockServices = of(facts, "lock-service");
+  const replicated = lockServices.some(({ answer }) => factAt(answer?.facts, "consensus") !== undefined);
+  // Several others share an etcd. For a single one over etcd the restore itself tells the next command.
+  const target = replicated ? "replicated" : lockService.includes(",") ? "etcd" : "alone";
+  const names = lockServices.map(({ name }) => name);
+  const command = restoreCommand(copy, facts.setUp === undefined ? undefined : dataDir, target, names);
   const help = `put the newest copy back: ${command}`;
   return { ...found, cause: `${found.cause}; ${copyText(copy, facts.nowMs)}${silent}`, help };
 }
