@@ -12,6 +12,7 @@ import { addressesIn, whyNoAddress } from "@stamp/ports";
 import { inWords, linesOfWrittenJson, nearestName, parseWrittenJson, textAs, wrongValue } from "@stamp/ports-node";
 import { z } from "zod";
 import { clusterRecordPath, readClusterRecord } from "./record/cluster-record.ts";
+import { lockServicesIn, replicatesIn } from "./record/lock-service-folders.ts";
 import { roles } from "./roles.ts";
 import { ConfigError } from "./start-error.ts";
 import { olderKey, withoutOlderKey } from "./topology/addresses.ts";
@@ -260,8 +261,12 @@ export function loadConfig(sources: ConfigSources): ClusterConfig {
       addTopology(named);
     }
     addRemembered(remembered, values, given);
-    // Records of releases with one lock service by default do not name the number.
-    if (values.lockServices === undefined && readClusterRecord(remembered) !== undefined) values.lockServices = 1;
+    // Records of releases with one lock service by default do not name the number. If the record is gone, or was told to forget it, folders do.
+    if (values.lockServices === undefined) {
+      const isOlder = readClusterRecord(remembered) !== undefined && !replicatesIn(remembered);
+      const lockServices = isOlder ? 1 : lockServicesIn(remembered);
+      if (lockServices !== undefined) values.lockServices = lockServices;
+    }
   }
   const parsed = clusterConfigSchema.safeParse(values);
   if (!parsed.success) throw notRight(parsed.error, values, (key, rest) => withLine(nested(given.get(key) ?? key, key, rest), path, lines));

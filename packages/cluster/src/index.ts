@@ -27,6 +27,7 @@ export { portsOfBase, type ReservedPorts, reservePorts } from "./ports/port-base
 export { internalReachOf, noAccountServed, reachRemarks, restReachOf } from "./reach.ts";
 export { clusterRecordPath, DamagedRecordError, readClusterRecord, recordSealedBy, writeClusterRecord } from "./record/cluster-record.ts";
 export { DataFolder } from "./record/data-folder.ts";
+export { lockServicesIn, replicatesIn } from "./record/lock-service-folders.ts";
 export { changesSince, nodesLeftOut, refuseRemoval, remarksOf, rememberedLine } from "./record/remembered.ts";
 export { masterKeyPath } from "./record/sealed-accounts.ts";
 export { homeFolder, isPackage, repositoryRoot } from "./repository-root.ts";

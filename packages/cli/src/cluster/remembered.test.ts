@@ -60,3 +60,36 @@ test("data folder that remembers its cluster: up says what is kept, changed and 
   assert.match(refused.err, /cluster\.json is damaged/);
   assert.deepEqual([refused.code, down.code], [1, 0], down.err);
 });
+
+test("up on a folder whose lock services replicate the metadata: fewer, and another store, are refused and not remembered", async (t) => {
+  const dataDir = mkdtempSync(join(tmpdir(), "stamp-replicated-"));
+  t.after(() => rmSync(dataDir, { recursive: true, force: true }));
+  for (const number of [1, 2, 3]) mkdirSync(join(dataDir, `lock-service-${number}`, "stores", "consensus-1"), { recursive: true });
+  const recorded = { lockServices: 3 };
+  writeClusterRecord(dataDir, { config: recorded, retired: [] });
+  const etcd = '{"lock-service":{"metadataStore":"etcd","etcdEndpoints":"127.0.0.1:1"}}';
+  const [one, overEtcd] = await Promise.all([
+    stamp("up", "-d", "--lock-services", "1", "--data", dataDir),
+    stamp("up", "-d", "--roles", etcd, "--data", dataDir),
+  ]);
+  assert.deepEqual([one.code, overEtcd.code], [2, 2], one.err + overEtcd.err);
+  assert.match(one.err, /are replicated by its lock services, and there is no way back to one: --lock-services 3/);
+  assert.match(overEtcd.err, /no way back to etcd/);
+  assert.deepEqual(readClusterRecord(dataDir)?.config, recorded);
+});
+
+test("up --init on a host without the first lock service: refused, and names the host that begins the stamp", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "stamp-init-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const topology = join(folder, "stamp.topology.json");
+  const processes = (number: number): string[] => [`lock-service-${number}`, `extent-node-${number}`];
+  const hosts = {
+    a: { address: "127.0.0.2", processes: [...processes(1), "stream-manager-1", "partition-manager-1"] },
+    b: { address: "127.0.0.3", processes: [...processes(2), "partition-server-1"] },
+    c: { address: "127.0.0.4", processes: [...processes(3), "front-end-1"] },
+  };
+  writeFileSync(topology, JSON.stringify({ hosts, config: { accounts: [{ name: "shop", keys: ["c2hvcA=="] }] } }));
+  const said = await stamp("up", "-d", "--init", "--host", "b", "--topology", topology, "--data", join(folder, "b"));
+  assert.equal(said.code, 2, said.err);
+  assert.match(said.err, /--init: say it on host a; its lock service is the first/);
+});

@@ -10,6 +10,7 @@ import {
   control,
   DataFolder,
   detach,
+  lockServicesIn,
   metadataStoreOf,
   missingPeer,
   nodesLeftOut,
@@ -23,6 +24,7 @@ import {
   readTopology,
   remarksOf,
   rememberedLine,
+  replicatesIn,
   roles,
   runSupervisor,
   type Supervisor,
@@ -65,6 +67,7 @@ export function addUp(program: Command): void {
         return;
       }
       checkHost(config, isFirst(command));
+      checkStore(config);
       for (const line of await unknownSettings(process.env)) warn(`stamp: ${line}`);
       await checkRoleSettings(config);
       checkCertificate(config);
@@ -187,9 +190,32 @@ const isFirst = (command: Command): boolean => command.opts<{ init?: boolean }>(
 function checkHost(config: ClusterConfig, isFirst: boolean): void {
   if (isFirst && config.host === undefined)
     throw new CommandError("--init is for a stamp of several hosts (--host); one host makes its stamp by itself", exitCodes.usage);
+  const begins = isFirst ? hostThatBegins(config) : undefined;
+  if (begins !== undefined)
+    throw new CommandError(`--init: say it on host ${begins}; its lock service is the first, and begins the stamp`, exitCodes.usage);
   if (config.topology === undefined || config.host !== undefined) return;
   const hosts = Object.keys(readTopology(config.topology).hosts).join(", ");
   throw new CommandError(`which host is this? --host NAME, one of ${hosts} (${config.topology})`, exitCodes.usage);
+}
+
+/** Name of the host with the first lock service, which alone begins a stamp; undefined: it is this one, or each of them may. */
+function hostThatBegins(config: ClusterConfig): string | undefined {
+  if (metadataStoreOf(config) !== "replicated") return undefined;
+  const { lockService, elsewhere } = planCluster(config, readClusterRecord(config.dataDir));
+  const [first] = lockService.split(",");
+  return elsewhere.find(({ grpc }) => grpc === first)?.host;
+}
+
+/** Else the lock service would refuse its folder, and the record would keep a number that can't be. */
+function checkStore(config: ClusterConfig): void {
+  const { dataDir } = config;
+  if (metadataStoreOf(config) === "replicated" || !replicatesIn(dataDir)) return;
+  const way = config.topology === undefined ? `--lock-services ${lockServicesIn(dataDir)}` : `as many in ${config.topology} as before`;
+  throw new CommandError(
+    `the metadata in ${dataDir} are replicated by its lock services, and there is no way back to ${config.lockServices === 1 ? "one" : "etcd"}: ` +
+      `${way}, without another metadataStore (docs/guides/metadata.md)`,
+    exitCodes.usage,
+  );
 }
 
 /** Else each process would die of it again and again. */
@@ -249,7 +275,8 @@ const waitsForStamp = ({ processes }: Pick<ClusterStatus, "processes">): boolean
 
 /** Tells how a lost metadata store is put back; of several hosts, that an empty one may be new. */
 async function tellLostStore(status: ClusterStatus, config: ClusterConfig): Promise<void> {
-  const { topology, host } = config;
+  const { topology } = config;
+  const host = hostThatBegins(config) ?? config.host;
   const { dataDir } = status;
   if (topology !== undefined)
     warn(

@@ -132,6 +132,33 @@ test("data folder of a release with one lock service by default: it keeps one un
   assert.equal(planCluster(told).processes[0]?.environment.STAMP_METADATA_STORE, "replicated");
 });
 
+test("data folder whose record is gone, or forgot the number: it has as many lock services as before, whatever the default is", (t) => {
+  const cases = [
+    { stores: { 1: "metadata" }, isRecorded: false, lockServices: 1 },
+    { stores: { 1: "consensus-1", 2: "consensus-2", 3: "consensus-1" }, isRecorded: false, lockServices: 3 },
+    { stores: { 1: "consensus-1" }, isRecorded: false, lockServices: 3 },
+    { stores: { 1: "consensus-1", 4: "consensus-1" }, isRecorded: false, lockServices: 5 },
+    { stores: { 1: "consensus-1", 2: "consensus-1", 3: "consensus-1", 5: "consensus-1" }, isRecorded: true, lockServices: 5 },
+    // Several over etcd, of which one is left.
+    { stores: { 1: "identity", 2: "identity", 3: "identity" }, isRecorded: true, lockServices: 1 },
+    // Two that waited to take over the store of the first.
+    { stores: { 1: "metadata", 2: "consensus-1", 3: "consensus-1" }, isRecorded: true, lockServices: 1 },
+    { stores: {}, isRecorded: true, lockServices: 1 },
+    { stores: {}, isRecorded: false, lockServices: 3 },
+  ];
+  for (const { stores, isRecorded, lockServices } of cases) {
+    const { dataDir, load } = bench(t);
+    for (const [number, store] of Object.entries(stores)) {
+      mkdirSync(join(dataDir, `lock-service-${number}`, "stores", store), { recursive: true });
+      mkdirSync(join(dataDir, `lock-service-${number}`, "files"));
+      if (store === "metadata") writeFileSync(join(dataDir, `lock-service-${number}`, "files", "metadata-mark"), "");
+    }
+    if (isRecorded) writeClusterRecord(dataDir, { config: {}, retired: [] });
+    assert.equal(load().lockServices, lockServices, JSON.stringify({ stores, isRecorded }));
+    assert.equal(load({ lockServices: 5 }).lockServices, 5, "a flag wins");
+  }
+});
+
 test("data folder, a start differs from the last: every change is told, what is kept too, and no key of an account", (t) => {
   const { load } = bench(t);
   const before = load({ extentNodes: 5, accounts: '[{"name":"own","keys":["QQ=="]}]' });

@@ -74,10 +74,12 @@ export function remarksOf(config: ClusterConfig, planned: readonly string[], ret
         `Start more: ${flagName("extentNodes")} ${config.copies}; or ask for fewer: ${flagName("copies")} ${config.extentNodes}`,
     );
   }
-  if (metadataStoreOf(config) === "leveldb") {
+  const store = metadataStoreOf(config);
+  if (store === "leveldb" || (store === "replicated" && config.lockServices === 1)) {
+    const three = config.topology === undefined ? `${flagName("lockServices")} 3` : `name two more lock services in ${config.topology}`;
     remarks.push(
       `the metadata lie on the disk of one lock service: if that is lost, so is what was acknowledged after its newest copy. ` +
-        `Keep them on three disks: ${flagName("lockServices")} 3 (docs/guides/metadata.md)`,
+        `Keep them on three disks: ${three} (docs/guides/metadata.md)`,
     );
   }
   const domains = new Set(config.faultDomains.slice(0, config.extentNodes)).size;

@@ -8,7 +8,7 @@ import { z } from "zod";
 import { type ClusterConfig, loadConfig } from "../config.ts";
 import { planCluster } from "../plan-cluster.ts";
 import { writeClusterRecord } from "../record/cluster-record.ts";
-import { rememberedOf } from "../record/remembered.ts";
+import { remarksOf, rememberedOf } from "../record/remembered.ts";
 import { masterKeyFileOf, prepareDisks, prepareMasterKey, prepareSecret } from "./prepare-host.ts";
 import { parseTopology, readTopology, topologySchema } from "./topology.ts";
 
@@ -117,6 +117,21 @@ test("topology, a bind address of its own: processes listen there and are called
     [lock?.grpc, lock?.environment.STAMP_LISTEN, lock?.environment.STAMP_ADVERTISE],
     ["10.0.0.2:13001", "0.0.0.0:13001", "10.0.0.2:13001"],
   );
+});
+
+test("topology with one lock service: what a start says of it names the file, not a flag that a topology refuses", () => {
+  const { hosts } = three();
+  const one = Object.fromEntries(
+    Object.entries(hosts).map(([name, host]) => {
+      const processes = (host.processes as string[]).filter((each) => !/^lock-service-[23]$/.test(each));
+      return [name, { ...host, processes }];
+    }),
+  );
+  const config = configFor({ hosts: one }, { host: "a", dataDir: join(root, "one") });
+  assert.equal(config.lockServices, 1);
+  const said = remarksOf(config, [], []).join("\n");
+  assert.match(said, /on the disk of one lock service: .*name two more lock services in .*stamp\.topology\.json/);
+  assert.doesNotMatch(said, /--lock-services/);
 });
 
 test("topology, what contradicts itself is refused with every place named", () => {
