@@ -18,6 +18,7 @@ import { creationOf, findOf, isOther } from "./creations.ts";
 import { appendIo, repairIo } from "./disk/disk-queue.ts";
 import { copyPath, extentPath } from "./disk/extent-files.ts";
 import { LocalExtent } from "./disk/local-extent.ts";
+import { markFormat } from "./format-marks.ts";
 import { journalRecord, type Node, unknownExtent } from "./node.ts";
 import { type CopyResult, checksumOf, copyInto, type RawSource } from "./repair/copier.ts";
 import { copyName } from "./repair/copy-jobs.ts";
@@ -36,6 +37,10 @@ export async function createExtent(node: Node, request: CreateExtentRequest): Pr
   }
   const other = node.otherDisk(self.diskId);
   if (other !== undefined) return other;
+  const creation = creationOf(request);
+  // Before the term is compared: nothing may come between that and what the command does.
+  const marked = await markFormat(node.world, "extent", creation);
+  if (!marked.ok) return marked;
   const obeyed = node.obey(fromWire(request.smTerm));
   if (!obeyed.ok) return obeyed;
   const meta: ReplicaMeta = {
@@ -52,8 +57,10 @@ export async function createExtent(node: Node, request: CreateExtentRequest): Pr
     appliedLsn: 0,
     replicas: request.replicas.map(({ nodeId, address, diskId }) => ({ nodeId, address, diskId })),
     damage: "",
-    creation: creationOf(request),
+    creation,
   };
+  // It would take the place of the new replica when it ends.
+  if (node.copyJobs.runs(id)) return refused("failedPrecondition", "extentStale", `a copy of an extent ${id} is being made here`);
   const held = node.find(id);
   if (held !== undefined) {
     const { replica } = held;
@@ -359,6 +366,9 @@ async function replace(
   const id = extentId(fromWire(request.extentId));
   const lengthBytes = fromWire(request.sealedLengthBytes);
   const version = extentVersion(fromWire(request.version));
+  const creation = held?.replica.creation ?? creationOf(request);
+  const marked = await markFormat(node.world, "extent", creation);
+  if (!marked.ok) return marked;
   if (node.find(id) !== held) return refused("aborted", "conflict", `extent ${id} was changed meanwhile`);
   const path = copyPath(id);
   await node.store.files.discardCopy(id);
@@ -374,7 +384,7 @@ async function replace(
     extentId: id,
     ownerEpoch: ownerEpoch(fromWire(request.ownerEpoch)),
     replicas: [],
-    creation: held?.replica.creation ?? creationOf(request),
+    creation,
     ...sealedMeta(lengthBytes, version, copied.value.checksum),
   } as ReplicaMeta;
   await node.store.files.writeHeader(path, meta, repairIo);

@@ -1,9 +1,11 @@
 /** Numbers of extents that were given twice: no command for one creation touches a replica or a fragment of another, over restarts, also without a header. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { allRules, extentId, type RuleName, unwrap } from "@stamp/base";
+import { allRules, extentId, present, type RuleName, unwrap } from "@stamp/base";
 import { Replica, unreadableMeta } from "@stamp/extent";
+import { decodeFormatMarker, formatMarkerFile } from "@stamp/ports";
 import { isOther } from "./creations.ts";
+import { markFormat } from "./format-marks.ts";
 import type { Node } from "./node.ts";
 import { Cluster, pattern, reasonOf } from "./testing/harness.ts";
 
@@ -97,6 +99,48 @@ test("creations: a copy keeps its creation, and a copy of another one is made fr
     unwrap(await copy("en-3", first, "en-1"));
     const { creation, stream, predecessor } = await cluster.replica("en-3", id);
     assert.deepEqual([creation, stream, predecessor], [BigInt(first), "/t", undefined]);
+  });
+});
+
+test("creations: no extent is made while a copy of another one of its number is under way, which would take its place", async () => {
+  let refused = 0;
+  for (let afterMs = 0; afterMs < 24; afterMs++) {
+    const cluster = new Cluster(43);
+    await cluster.run(async () => {
+      const { id, create, seal, copy } = await givenTwice(cluster);
+      for (const name of ["en-1", "en-2"]) unwrap(await seal(name, first));
+      const later = async () => {
+        await cluster.sim.sleep(afterMs);
+        return create("en-3", second);
+      };
+      const [copied, created] = await Promise.all([copy("en-3", first, "en-1"), later()]);
+      assert.ok(copied.ok !== created.ok, `${reasonOf(copied)}, ${reasonOf(created)}, after ${afterMs} ms`);
+      const { creation } = await cluster.replica("en-3", id);
+      assert.equal(creation, BigInt(copied.ok ? first : second));
+      if (!created.ok && /a copy of an extent/.test(created.failure.message)) refused += 1;
+    });
+  }
+  assert.ok(refused > 0, "an extent came in the middle of a copy");
+});
+
+test("creations: a folder is marked before a replica or fragment has a number, and not before: the release before may still start", async () => {
+  const cluster = new Cluster(45);
+  await cluster.run(async () => {
+    cluster.givenVersion = 1_000;
+    await cluster.allReady();
+    const world = cluster.sim.world("en-1");
+    const versions = async () => {
+      const bytes = present(await world.disk.readWhole(formatMarkerFile), "the marker");
+      const marker = decodeFormatMarker(bytes, (each) => world.digest.crc32c(each));
+      return ["extent", "fragment"].map((format) => marker?.[format]?.version ?? 0);
+    };
+    await cluster.create(["en-1"], 1, 0);
+    unwrap(await markFormat(world, "fragment", undefined));
+    assert.deepEqual(await versions(), [1, 1], "nothing with a number lies there");
+    unwrap(await markFormat(world, "fragment", first));
+    assert.deepEqual(await versions(), [1, 2]);
+    await cluster.create(["en-1"], 1, first);
+    assert.deepEqual(await versions(), [2, 2]);
   });
 });
 

@@ -15,7 +15,6 @@
 import {
   FailureError,
   type FormatName,
-  featureLevel,
   formatVersions,
   fromUtf8,
   newerFormat,
@@ -81,9 +80,9 @@ export async function refuseNewer(
   return look(marker !== undefined);
 }
 
-/** Names `formats`, which are about to be written, in the folder's marker, durably, with the versions of this release. Lowers nothing. */
-export async function raiseFormats(world: MarkerWorld, formats: readonly FormatName[]): Promise<void> {
-  await inTurn(world.disk, async () => raise(world, (await readMarker(world)) ?? {}, formats, featureLevel));
+/** Names `formats`, which are about to be written, in the folder's marker, durably, with their versions at this level. Lowers nothing. */
+export async function raiseFormats(world: MarkerWorld, formats: readonly FormatName[], level: number): Promise<void> {
+  await inTurn(world.disk, async () => raise(world, (await readMarker(world)) ?? {}, formats, level));
 }
 
 /** Notes a feature level of the stamp in the folder's marker, durably, with the versions that it brings of the formats written here. */

@@ -318,7 +318,10 @@ test("fragments: the marker names the format before the first file of it, and no
     const files = await open(sim);
     const { disk } = sim.world("p");
     assert.equal(await disk.exists(formatMarkerFile), false);
+    const marked = async (): Promise<string> => new TextDecoder().decode(await disk.readWhole(formatMarkerFile));
     const begun = files.begin(spec, "");
     await begun;
-    assert.match(new TextDecoder().decode(await disk.readWhole(formatMarkerFile)), /"fragment":\{"version":2/);
+    assert.match(await marked(), /"fragment":\{"version":1/, "a release before creation numbers reads it");
+    await files.begin({ ...spec, version: extentVersion(8), creation: 7 }, "");
+    assert.match(await marked(), /"fragment":\{"version":2/);
   }));

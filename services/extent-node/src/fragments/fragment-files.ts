@@ -25,9 +25,10 @@ import {
   fragmentTableBytes,
   isFragmentSpec,
 } from "@stamp/extent";
-import { DiskError, raiseFormats, type World } from "@stamp/ports";
+import { DiskError, type World } from "@stamp/ports";
 import { type DiskQueue, type Io, repairIo } from "../disk/disk-queue.ts";
 import type { ExtentFiles } from "../disk/extent-files.ts";
+import { markFormat } from "../format-marks.ts";
 import { DeletedVersions } from "./deleted-versions.ts";
 import { FragmentWriter, otherContent } from "./fragment-writer.ts";
 
@@ -122,7 +123,6 @@ export class FragmentFiles {
   /** Heads and tables that were read, by path, in order of last use. */
   readonly #kept = new Map<string, Kept>();
   #keptChunks = 0;
-  #marked = false;
   #count = 0;
   #damagesFound = 0;
 
@@ -201,8 +201,8 @@ export class FragmentFiles {
     const held = this.#refuse(spec);
     if (held !== undefined) return held;
     const path = `${baseOf(spec)}${makingSuffix}`;
-    if (!this.#marked) await raiseFormats(this.#world, ["fragment"]);
-    this.#marked = true;
+    const marked = await markFormat(this.#world, "fragment", spec.creation);
+    if (!marked.ok) return marked;
     const writer = new FragmentWriter({
       world: this.#world,
       files: this.#files,

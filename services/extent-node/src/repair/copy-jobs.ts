@@ -19,6 +19,11 @@ export class CopyJobs {
   /** The last job of each extent that has not ended. */
   readonly #last = new Map<ExtentId, Job>();
 
+  /** True if a copy of an extent with this number is being made. */
+  runs(id: ExtentId): boolean {
+    return this.#last.has(id);
+  }
+
   run(id: ExtentId, name: string, work: () => Promise<Copied>): Promise<Copied> {
     const last = this.#last.get(id);
     if (last?.name === name) return last.done;
