@@ -198,7 +198,10 @@ export class Coder {
     const { config, ledger, nodes, world } = this.#term;
     const { copies, minCopies } = config;
     const request = { copies, minCopies, avoid: nodes.distrusted(), random: () => world.random.float() };
-    const targets = place({ ...request, nodes: nodes.placeable() });
+    const extent = this.#term.state.extent(id);
+    // A node that keeps another extent's replica of this number refuses this one's.
+    const refuses = (nodeId: string): boolean => extent !== undefined && nodes.keepsOther(nodeId, extent);
+    const targets = place({ ...request, nodes: nodes.placeable().filter(({ nodeId }) => !refuses(nodeId)) });
     if (targets.length < minCopies) return refused("resourceExhausted", "noPlacement", `${targets.length} nodes take replicas now`);
     const begun = await ledger.commit((state) => planBeginDecoding(state, id, targets, world.rules, this.#heldVersion(id)));
     if (begun.ok) this.#drive(id);

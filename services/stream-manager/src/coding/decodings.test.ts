@@ -1,10 +1,11 @@
 /** Decodings begin a few at a time, not faster than the rate, and in the order of the requests. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { unwrap } from "@stamp/base";
+import { present, unwrap } from "@stamp/base";
+import { LockService } from "@stamp/wire";
 import type { StreamManagerConfig } from "../config.ts";
 import type { Cluster } from "../testing/cluster.ts";
-import { clusterOf, code, infoOf, isCoded, names, type Sealed, sealed } from "../testing/coding-harness.ts";
+import { clusterOf, code, infoOf, isCoded, names, type Sealed, sealed, timeoutMs } from "../testing/coding-harness.ts";
 
 const count = 4;
 const replicate = (cluster: Cluster, extentId: bigint) => cluster.sm((sm, left) => sm.replicateExtent({ extentId }, { timeoutMs: left }));
@@ -73,4 +74,31 @@ test("decodings: not begun faster than codingBytesPerSecond", async () => {
   const codingBytesPerSecond = 200_000;
   const { bytes, tookMs } = await decodeAll({ codingsMax: 8, codingBytesPerSecond });
   assert.ok(tookMs >= ((count - 1) * bytes * 1_000) / codingBytesPerSecond, `${tookMs} ms`);
+});
+
+test("decodings: none goes to a node that keeps a replica of another extent of the same number", async () => {
+  const cluster = clusterOf(611, ["sm1"], [], { syncEveryMs: 3_000 });
+  const { sim } = cluster;
+  await sim.run(async () => {
+    const { id: extentId } = await sealed(cluster);
+    unwrap(await code(cluster, extentId));
+    const replicas = () => Promise.all(names.map((name) => cluster.replica(name, extentId)));
+    const isBare = async () => (await isCoded(cluster, extentId)) && (await replicas()).every((each) => each === undefined);
+    await cluster.until("coded, and its replicas are deleted", isBare, 900_000);
+    const keepers = names.slice(0, names.length - 3);
+    const lock = sim.world("watcher").transport.client("lock", LockService);
+    const smTerm = unwrap(await lock.getLease({ name: "stream-manager" }, { timeoutMs })).leaseEpoch;
+    for (const nodeId of keepers) {
+      const { diskId, stampId } = present(sim.role(nodeId), nodeId).status.facts as { readonly diskId: string; readonly stampId: string };
+      const own = { creation: 7n, stream: "/other", replicas: [{ nodeId, address: nodeId, diskId }], stampId };
+      unwrap(await cluster.en(nodeId).createExtent({ smTerm, extentId, ownerEpoch: 1n, version: 1n, ...own }, { timeoutMs }));
+    }
+    await cluster.until("the manager has heard of them", async () => {
+      const { replicas: kept } = unwrap(await cluster.sm((sm, left) => sm.listQuarantine({}, { timeoutMs: left })));
+      return keepers.every((name) => kept.some(({ nodeId }) => nodeId === name));
+    });
+    unwrap(await replicate(cluster, extentId));
+    await cluster.until("decoded", async () => (await infoOf(cluster, extentId))?.intactCopies === 3, 30_000);
+    for (const nodeId of keepers) assert.equal((await cluster.replica(nodeId, extentId))?.creation, 7n);
+  });
 });
