@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { unwrap } from "@stamp/base";
 import { type ClusterConfig, metadataStoreOf, planCluster, readClusterRecord, type StampInspector } from "@stamp/cluster";
 import { checkDisk, rebuildDisk } from "@stamp/extent-node";
-import { metadataOffline, type OfflineMetadata } from "@stamp/lock-service";
+import { metadataOffline, newestMetadata, type OfflineMetadata } from "@stamp/lock-service";
 import { type Client, silentLogger, type Transport, type World } from "@stamp/ports";
 import { NodeDigest, NodeDisk, nodeWorld } from "@stamp/ports-node";
 import { StreamState } from "@stamp/stream";
@@ -216,10 +216,8 @@ async function storedMetadata(config: ClusterConfig): Promise<OfflineMetadata["e
   const read = await Promise.all(
     names.map((name) => metadataOffline(nodeWorld({ dataDir: join(config.dataDir, name), name, logger: silentLogger }), "sm/", replicated)),
   );
-  const [newest = unwrap(read[0] as (typeof read)[number])] = read
-    .flatMap((each) => (each.ok ? [each.value] : []))
-    .sort((one, other) => other.applied - one.applied);
-  return newest.entries;
+  const newest = newestMetadata(read.flatMap((each) => (each.ok ? [each.value] : [])));
+  return (newest ?? unwrap(read[0] as (typeof read)[number])).entries;
 }
 
 async function storedExtents(config: ClusterConfig): Promise<ManagerExtent[]> {

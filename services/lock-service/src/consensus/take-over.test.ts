@@ -1,7 +1,9 @@
 /** The store of a lock service that was alone, taken over by three. */
 import { strict as assert } from "node:assert";
 import { test } from "node:test";
+import { unwrap } from "@stamp/base";
 import { MetadataClient } from "@stamp/metadata-store";
+import { metadataOffline, newestMetadata } from "../metadata/offline.ts";
 import { whileStopped } from "../metadata/restore.ts";
 import { begin, emptied, scene, serving, settled, Writer } from "../testing/replicated-run.ts";
 import { readyWithinMs } from "../testing/several.ts";
@@ -136,6 +138,30 @@ test("the folders of all members are lost: each says that it is empty, and none 
     assert.ok(!seen.has("empty"), [...seen].join());
     await writer.check();
     await writer.release();
+  });
+});
+
+test("metadata of a stopped stamp: those of the history that most members have, the newest of it; before a take-over the old store's", async () => {
+  const found = (lineage: string, applied: number) => ({ entries: [], lineage, applied });
+  assert.equal(newestMetadata([]), undefined);
+  assert.equal(newestMetadata([found("a", 3), found("a", 9), found("a", 4)])?.applied, 9);
+  const restored = newestMetadata([found("b", 7), found("before the restore", 900), found("b", 8)]);
+  assert.deepEqual([restored?.lineage, restored?.applied], ["b", 8]);
+  await aloneBefore(21, async (writer) => {
+    const { sim } = scene;
+    const read = async (name: string) => metadataOffline(sim.offline(name), "k/", true);
+    const before = unwrap(await read("lock-1"));
+    assert.deepEqual([before.entries.length, before.applied], [writer.acknowledged.size, 0]);
+    assert.ok(!(await read("lock-2")).ok, "it holds nothing");
+    for (const name of scene.names) sim.restart(name);
+    await settled();
+    await writer.write(5);
+    await settled();
+    for (const name of scene.names) sim.crash(name, { unsynced: "kept", silent: false, stayDown: true });
+    const after = await Promise.all(scene.names.map(async (name) => unwrap(await read(name))));
+    const newest = newestMetadata(after);
+    assert.equal(newest?.entries.length, writer.acknowledged.size);
+    assert.deepEqual(new Set(after.map(({ lineage }) => lineage)), new Set([before.lineage]), "a take-over keeps the history");
   });
 });
 
