@@ -27,3 +27,7 @@ export const replicatesIn = (dataDir: string): boolean => membersIn(dataDir).len
 
 /** True if the first lock service has a store of its own that was not taken over yet: only then there is a way back to one. */
 const hasStoreOfOwn = (dataDir: string): boolean => existsSync(join(dataDir, "lock-service-1", "files", "metadata-mark"));
+
+/** Names of lock services that have replicated the metadata in this folder, and are not among the first `count`, which are started. */
+export const membersLeftOut = (dataDir: string, count: number): readonly string[] =>
+  membersIn(dataDir).filter((name) => Number(folderOf.exec(name)?.[1]) > count);

@@ -159,6 +159,18 @@ test("data folder whose record is gone, or forgot the number: it has as many loc
   }
 });
 
+test("data folder of five lock services, started with three: the start says that the others may still be counted, and what to do", (t) => {
+  const { dataDir, load } = bench(t);
+  for (const number of [1, 2, 3]) mkdirSync(join(dataDir, `lock-service-${number}`, "stores", "consensus-1"), { recursive: true });
+  const three = load({ lockServices: 3 });
+  assert.deepEqual(remarksOf(three, nodesOf(three), []), []);
+  for (const number of [4, 5]) mkdirSync(join(dataDir, `lock-service-${number}`, "stores", "consensus-1"), { recursive: true });
+  const said = remarksOf(three, nodesOf(three), []).join();
+  assert.match(said, /^lock-service-4, lock-service-5 are not started\. .*lock-service list.*--lock-services 5/);
+  const five = load({ lockServices: 5 });
+  assert.deepEqual(remarksOf(five, nodesOf(five), []), []);
+});
+
 test("data folder, a start differs from the last: every change is told, what is kept too, and no key of an account", (t) => {
   const { load } = bench(t);
   const before = load({ extentNodes: 5, accounts: '[{"name":"own","keys":["QQ=="]}]' });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { type ClusterConfig, type ClusterConfigKey, clusterConfigSchema, configKeys, flagName, metadataStoreOf } from "../config.ts";
 import { asRecorded } from "../topology/addresses.ts";
 import type { ClusterRecord } from "./cluster-record.ts";
+import { membersLeftOut } from "./lock-service-folders.ts";
 
 /** Keys that are recorded also when they have the default: a later release's default must not change a cluster that exists. */
 const shape: ReadonlySet<ClusterConfigKey> = new Set([
@@ -80,6 +81,14 @@ export function remarksOf(config: ClusterConfig, planned: readonly string[], ret
     remarks.push(
       `the metadata lie on the disk of one lock service: if that is lost, so is what was acknowledged after its newest copy. ` +
         `Keep them on three disks: ${three} (docs/guides/metadata.md)`,
+    );
+  }
+  const members = store === "replicated" && config.topology === undefined ? membersLeftOut(config.dataDir, config.lockServices) : [];
+  if (members.length > 0) {
+    const [are, their] = members.length === 1 ? ["is", "its folder"] : ["are", "their folders"];
+    remarks.push(
+      `${members.join(", ")} ${are} not started. If still named by ./stamp lock-service list, one fault more stops the stamp: start it with ` +
+        `${flagName("lockServices")} 5, and remove ${members.length === 1 ? "it" : "them"} first (docs/guides/metadata.md); if not, move ${their} away`,
     );
   }
   const domains = new Set(config.faultDomains.slice(0, config.extentNodes)).size;
