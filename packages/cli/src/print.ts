@@ -1,9 +1,10 @@
 /** Tables and summaries for people. */
 import type { ClusterStatus } from "@stamp/cluster";
+import { printable, printableJson } from "./printable.ts";
 
-/** Columns as wide as their widest cell. By hand: what draws tables takes seconds for thousands of rows. */
+/** Columns as wide as their widest cell, a line for each row whatever is in its cells. By hand: what draws tables takes seconds for thousands of rows. */
 export function table(head: readonly string[], rows: readonly (readonly (string | number | bigint)[])[]): string {
-  const lines = [head, ...rows.map((row) => row.map(String))];
+  const lines = [head, ...rows.map((row) => row.map((cell) => printable(String(cell))))];
   const widths = head.map((_, column) => lines.reduce((widest, line) => Math.max(widest, line[column]?.length ?? 0), 0));
   return lines
     .map((line) =>
@@ -63,10 +64,10 @@ export function bytesText(value: number | bigint): string {
  * Returns JSON for tools: 64-bit numbers that a double can hold as numbers, others as text; protobuf's own marks left
  * out.
  */
-export const toJson = (value: unknown): string => JSON.stringify(value, plainValue, 2);
+export const toJson = (value: unknown): string => printableJson(JSON.stringify(value, plainValue, 2));
 
 /** Returns the same on one line. */
-export const toLine = (value: unknown): string => JSON.stringify(value, plainValue);
+export const toLine = (value: unknown): string => printableJson(JSON.stringify(value, plainValue));
 
 function plainValue(key: string, inner: unknown): unknown {
   if (key === "$typeName" || key === "$unknown") return undefined;

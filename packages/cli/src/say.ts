@@ -5,6 +5,7 @@
  * Invariant: nothing else in this package writes words to standard output or standard error (say.test.ts).
  */
 import { once } from "node:events";
+import { printableLines } from "./printable.ts";
 
 let forPlace = (text: string): string => text;
 
@@ -16,11 +17,11 @@ export function adviseBy(rewrite: (text: string) => string): void {
 /** Returns the text with its commands written for the stamp that was asked. */
 export const advised = (text: string): string => forPlace(text);
 
-/** Prints the answer of a command. */
-export const say = (text = ""): void => console.log(advised(text));
+/** Prints the answer of a command. What may hold text of others, as all words may, moves no cursor. */
+export const say = (text = ""): void => console.log(advised(printableLines(text)));
 
 /** Prints what is not the answer: errors, warnings, progress. */
-export const warn = (text: string): void => console.error(advised(text));
+export const warn = (text: string): void => console.error(advised(printableLines(text)));
 
 /** Prints text that a tool reads, as it is. */
 export const sayRaw = (text: string): void => console.log(text);

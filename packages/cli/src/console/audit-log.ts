@@ -7,6 +7,7 @@
  * - No character of a line moves the cursor of a terminal, or turns the direction of its text.
  */
 import { auditPrefix } from "../logs/log-entry.ts";
+import { printableJson } from "../printable.ts";
 import type { Fields } from "./data/fields.ts";
 
 /** Number of refused attempts in the log. It has a bound, because any program of this machine can make attempts. */
@@ -29,7 +30,7 @@ export function auditLog({ append, warn, wallMs }: AuditPlaces): (who: string, w
     const head = { level: "info", time: new Date(wallMs()).toISOString(), name: "console", msg: `${auditPrefix}${what}`, who };
     const isLast = result === "refused" && refused === refusedMax;
     const told = isLast ? "refused; further refused attempts are not logged until the console starts again" : result;
-    const line = `${escaped(JSON.stringify({ ...head, result: told, ...(target === undefined ? {} : { target }) }))}\n`;
+    const line = `${printableJson(JSON.stringify({ ...head, result: told, ...(target === undefined ? {} : { target }) }))}\n`;
     if (append === undefined) return warn(line);
     try {
       append(isCut ? `\n${line}` : line);
@@ -42,10 +43,3 @@ export function auditLog({ append, warn, wallMs }: AuditPlaces): (who: string, w
     }
   };
 }
-
-/** JSON escapes the rest of what a terminal may act on. */
-const escaped = (json: string): string =>
-  json.replaceAll(
-    /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
-    (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );

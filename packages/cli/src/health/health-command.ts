@@ -5,7 +5,7 @@
 import { composeCluster, ownTransport } from "@stamp/cluster";
 import type { Command } from "commander";
 import { CommandError, configOf, exitCodes, withConfig } from "../context.ts";
-import { toJson } from "../print.ts";
+import { toJson, toLine } from "../print.ts";
 import { say, sayRaw } from "../say.ts";
 import { severalIn } from "../stamps/several.ts";
 import { healthOfStamps } from "../stamps/stamps-commands.ts";
@@ -72,7 +72,7 @@ async function watchHealth(
     const now = JSON.stringify([health.state, health.findings.map(({ code, subject }) => `${code} ${subject}`).sort()]);
     if (now !== before) {
       const at = new Date(facts.nowMs).toISOString();
-      if (json) sayRaw(JSON.stringify({ at, ...health }));
+      if (json) sayRaw(toLine({ at, ...health }));
       else say(`${before === "" ? "" : "\n"}${at}\n${healthText(health)}`);
     }
     before = now;

@@ -38,7 +38,7 @@ const { snapshot } = snapshotOf(healthy, undefined);
 const range = (number: number) => ({
   id: `blob-${number}`,
   table: "Blob",
-  lowKey: number === 1 ? "" : `acme/c\u001b[2J${number}`,
+  lowKey: number === 1 ? "" : `acme/c\u001b[2J\n${number}`,
   highKey: "",
   server: "partition-server-1",
   loaded: true,

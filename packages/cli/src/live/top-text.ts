@@ -1,8 +1,8 @@
 /** The screen of `stamp top` at one moment: health, figures, and the busiest processes, accounts and ranges, as many as there is room for. Pure. */
 import type { ProcessRow, RangeRow, Snapshot } from "@stamp/console-page";
 import { counted } from "../health/counted.ts";
-import { printable } from "../logs/log-entry.ts";
 import { bytesText, table } from "../print.ts";
+import { printable } from "../printable.ts";
 
 /** Requests of one account per second, all front-ends together. */
 export interface AccountLoad {

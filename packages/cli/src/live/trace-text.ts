@@ -1,6 +1,6 @@
 /** One request of `stamp trace` for a person, and the values of its options. Pure. */
 import type { EndedRequest } from "@stamp/wire";
-import { printable } from "../logs/log-entry.ts";
+import { printable } from "../printable.ts";
 import { kindOf, type ValueKind } from "../values.ts";
 
 /** Bounds of a status: `404`, `4xx` or `400-499`. Undefined for other texts. */

@@ -1,4 +1,6 @@
-/** One line of a log: read from the file, chosen, and shown to a person or to a tool. */
+/** One line of a log: read from the file, chosen, and shown to a person or to a tool. Logs hold what clients sent. */
+
+import { printable, printableJson } from "../printable.ts";
 
 export const logLevels = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -68,9 +70,9 @@ export const isAtLeast = ({ level }: Pick<LogEntry, "level">, least: LogLevel): 
 
 /** Returns one object of JSON on a line: the line of the file, and first the process that wrote it. */
 export function toolText({ process, atMs, message, json }: LogEntry): string {
-  if (json === undefined) return JSON.stringify({ process, time: new Date(atMs).toISOString(), text: message });
+  if (json === undefined) return printableJson(JSON.stringify({ process, time: new Date(atMs).toISOString(), text: message }));
   const rest = json.slice(1).trimStart();
-  return `{"process":${JSON.stringify(process)}${rest.startsWith("}") ? "" : ","}${rest}`;
+  return printableJson(`{"process":${JSON.stringify(process)}${rest.startsWith("}") ? "" : ","}${rest}`);
 }
 
 /** For a person: time, process, level, message, fields; the stack of an error below, indented. `width`: of the column of processes. */
@@ -101,10 +103,3 @@ const stackOf = (error: unknown): string[] =>
     .split("\n")
     .filter((line) => /^\s+at /.test(line))
     .map((line) => line.trim());
-
-/** Logs hold what clients sent. Control characters could move the cursor of a terminal, or hide a part of the line. */
-export const printable = (text: string): string =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not reach a terminal
-  text.replaceAll(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, (each) => {
-    return `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  });
