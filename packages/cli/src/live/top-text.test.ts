@@ -34,6 +34,13 @@ test("top: the load of an account is that of all front-ends between two looks, t
   assert.equal(accountLoads(undefined, now), undefined);
 });
 
+test("top: a front-end that started anew and has had more requests since gives no rate below 0", () => {
+  const before = at(0, { one: { acme: counts(10, 8, 2, 5_000) } });
+  assert.deepEqual(accountLoads(before, at(1_000, { one: { acme: counts(20, 0, 3, 40) } })), [
+    { account: "acme", requestsPerSecond: 20, clientErrorsPerSecond: 0, serverErrorsPerSecond: 3, meanMs: 2 },
+  ]);
+});
+
 const { snapshot } = snapshotOf(healthy, undefined);
 const range = (number: number) => ({
   id: `blob-${number}`,

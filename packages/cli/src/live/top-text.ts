@@ -38,10 +38,11 @@ export interface Counts {
 /** Rows of a part of the screen that has no bound by its size. */
 const rowsMax = 20;
 const none: AccountCounts = { requests: 0, clientErrors: 0, serverErrors: 0, tookMs: 0 };
+const names = Object.keys(none) as (keyof AccountCounts)[];
 
 /**
  * Returns the load of each account between two answers, the busiest first. A front-end that did not answer both times does not count. Counts that
- * have fallen are those of a front-end that has started anew.
+ * have fallen, even one of them, are those of a front-end that has started anew.
  */
 export function accountLoads(before: Counts | undefined, now: Counts): AccountLoad[] | undefined {
   if (before === undefined || now.atMs <= before.atMs) return undefined;
@@ -52,9 +53,9 @@ export function accountLoads(before: Counts | undefined, now: Counts): AccountLo
     if (old === undefined) continue;
     for (const [account, counts] of accounts) {
       const last = old.get(account) ?? none;
-      const from = counts.requests < last.requests ? none : last;
+      const from = names.some((name) => counts[name] < last[name]) ? none : last;
       const sum = sums.get(account) ?? { ...none };
-      for (const key of Object.keys(none) as (keyof AccountCounts)[]) sum[key] += counts[key] - from[key];
+      for (const name of names) sum[name] += counts[name] - from[name];
       sums.set(account, sum);
     }
   }
