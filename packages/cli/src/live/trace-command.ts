@@ -1,13 +1,14 @@
 /** `stamp trace`: requests of clients as they end at the front-ends, until Ctrl-C. Nothing is kept, and nothing is told of before. */
 import { setTimeout as delay } from "node:timers/promises";
+import { composeCluster } from "@stamp/cluster";
 import type { Command } from "commander";
-import { CommandError, withConfig } from "../context.ts";
+import { CommandError, configOf, runningCluster, withConfig } from "../context.ts";
 import { toLine } from "../print.ts";
 import { inspect, wantsJson } from "../running.ts";
 import { sayAtPace, warn } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { accountName, whole } from "../values.ts";
-import { followRequests, type Wanted } from "./follow.ts";
+import { firstOf, followRequests, type Wanted } from "./follow.ts";
 import { statusesOf, statusKind, traceLine } from "./trace-text.ts";
 
 interface TraceOptions {
@@ -36,20 +37,19 @@ export function addTrace(program: Command): void {
 async function trace(command: Command): Promise<void> {
   const options = command.opts<TraceOptions>();
   const json = wantsJson(command);
+  const config = configOf(command);
   const stopped = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopped.abort());
-  let left = Number(options.count ?? Number.POSITIVE_INFINITY);
   await inspect(command, async (_inspector, transport, _lockService, { processes }) => {
-    const frontEnds = processes.filter(({ role }) => role === "front-end");
     const could = await followRequests(wantedBy(options), {
       transport,
-      frontEnds,
-      told: async (request, frontEnd) => {
-        if (left <= 0) return;
-        await sayAtPace(json ? toLine({ frontEnd, ...request }) : traceLine(request));
-        left--;
-        if (left <= 0) stopped.abort();
-      },
+      frontEnds: frontEndsIn(processes),
+      frontEndsNow: async () => frontEndsIn((composeCluster() ?? (await runningCluster(config))).processes),
+      told: firstOf(
+        Number(options.count ?? Number.POSITIVE_INFINITY),
+        (request, frontEnd) => sayAtPace(json ? toLine({ frontEnd, ...request }) : traceLine(request)),
+        () => stopped.abort(),
+      ),
       note: (text) => warn(`stamp: ${text}`),
       sleep: (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined),
       signal: stopped.signal,
@@ -57,6 +57,9 @@ async function trace(command: Command): Promise<void> {
     if (could === 0) throw new CommandError("no front-end of this stamp can be followed");
   });
 }
+
+const frontEndsIn = <P extends { readonly role: string }>(processes: readonly P[]): P[] =>
+  processes.filter(({ role }) => role === "front-end");
 
 const wantedBy = ({ account = "", operation = "", status, slowerThan = "0" }: TraceOptions): Wanted => ({
   account,

@@ -4,7 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { FailureError } from "@stamp/base";
 import type { Transport } from "@stamp/ports";
 import { EndedRequestSchema, type FollowResponse, FollowResponseSchema } from "@stamp/wire";
-import { followRequests } from "./follow.ts";
+import { firstOf, followRequests } from "./follow.ts";
 import { statusesOf, traceLine } from "./trace-text.ts";
 
 test("trace: a status is one, a class, or bounds", () => {
@@ -66,12 +66,13 @@ test("trace: a front-end that is away is told once, asked again, and told when i
       { name: "front-end-1", grpc: "a" },
       { name: "front-end-2", grpc: "b" },
     ],
+    frontEndsNow: async () => [],
     told: async ({ requestId }, frontEnd) => void told.push(`${frontEnd} ${requestId}`),
     note: (text) => {
       notes.push(text);
       if (text.includes("missing")) stopped.abort();
     },
-    sleep: async () => {},
+    sleep: () => new Promise((resolve) => setImmediate(resolve)),
     signal: stopped.signal,
   });
   assert.equal(could, 1);
@@ -82,4 +83,51 @@ test("trace: a front-end that is away is told once, asked again, and told when i
     "front-end-1 is back",
     "7 requests of front-end-1 are missing here: they came faster than they were read",
   ]);
+});
+
+test("trace: a front-end that joins is followed from then on, once; a look that fails ends nothing", async () => {
+  const stopped = new AbortController();
+  const told: string[] = [];
+  const joined = { name: "front-end-2", grpc: "b" };
+  const looks = [async () => Promise.reject(new Error("the supervisor restarts")), async () => [joined], async () => [joined]];
+  let looked = 0;
+  const could = await followRequests(all, {
+    transport: scripted({ a: [[message(["1"])]], b: [[message(["2"])], [message(["2 again"])]] }),
+    frontEnds: [{ name: "front-end-1", grpc: "a" }],
+    frontEndsNow: () => {
+      const look = looks[looked++];
+      if (look !== undefined) return look();
+      stopped.abort();
+      return Promise.resolve([]);
+    },
+    told: async ({ requestId }, frontEnd) => void told.push(`${frontEnd} ${requestId}`),
+    note: () => {},
+    // A front-end whose call has ended is asked again only at the end.
+    sleep: (ms, signal) =>
+      ms === 1_000
+        ? new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }))
+        : new Promise<void>((resolve) => setImmediate(resolve)),
+    signal: stopped.signal,
+  });
+  assert.equal(could, 2);
+  assert.deepEqual(told, ["front-end-1 1", "front-end-2 2"]);
+});
+
+test("trace: of two front-ends that tell at once no more requests are told than were asked for", async () => {
+  const told: string[] = [];
+  let ends = 0;
+  const tell = firstOf(
+    3,
+    async ({ requestId }) => {
+      await new Promise((resolve) => setImmediate(resolve));
+      told.push(requestId);
+    },
+    () => {
+      ends++;
+      assert.equal(told.length, 3, "the last line is out before the end");
+    },
+  );
+  const request = (requestId: string) => create(EndedRequestSchema, { requestId });
+  await Promise.all(["1", "2", "3", "4", "5"].map((id) => tell(request(id), "any")));
+  assert.deepEqual([told, ends], [["1", "2", "3"], 1]);
 });
