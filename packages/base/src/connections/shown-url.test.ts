@@ -31,6 +31,19 @@ test("shown URLs: what can't be read is taken for a secret; what is none stays a
   assert.equal(loggedTarget("/q/messages/1?popreceipt=00ff&visibilitytimeout=1"), "/q/messages/1?popreceipt=REDACTED&visibilitytimeout=1");
 });
 
+test("shown URLs: a signature in a URL that was taken for a name, or for a value, is found, encoded once or more often", () => {
+  for (const target of [
+    `/a/c/b%3Fsv=1&sig=${signature}`,
+    `/a/c/b%3fsig=${signature}?comp=block`,
+    `/a/c/b%253Fsv%253D1%2526sig%253D${signature}`,
+    `/a/c/https%3A%2F%2Fh%2Fb%3Fsp%3Dr%26SiG%3D${signature}%26se%3D1`,
+    `/a/c?prefix=https%3A%2F%2Fh%2Fb%3Fs%69g%3D${signature}&comp=list`,
+    `/a/c?restype=container?sv=1&sp=r?sig=${signature}`,
+  ])
+    assert.doesNotMatch(loggedTarget(target), /c2VjcmV0/, target);
+  assert.equal(loggedTarget(`/a/b%3Fsig=${signature}?comp=tags`), "/a/b%3Fsig=REDACTED?comp=tags");
+});
+
 test("shown URLs: a source is told without its signature, its user and its fragment", () => {
   assert.equal(urlWithoutSignature("https://h/a/b?sv=1&sp=r&s%69g=x&snapshot=2026#y"), "https://h/a/b?snapshot=2026");
   assert.equal(urlWithoutSignature("https://user:secret@h/a/b"), "https://h/a/b");

@@ -30,8 +30,16 @@ function nameOf(part: string): string | undefined {
 /** Some servers take a semicolon for an ampersand, too. */
 const separated = (query: string): string[] => query.split(/[&;]/);
 
+/**
+ * A signature in a URL that stands, encoded once or more often, in a path or in the value of a parameter: a client that takes a URL with its
+ * signature for a name sends `b%3Fsv=1&sig=…`. To the next separator that is not encoded.
+ */
+const nestedSignature = /([?&;]|%(?:25)*(?:3f|26|3b))(?:s|%(?:25)*[57]3)(?:i|%(?:25)*[46]9)(?:g|%(?:25)*[46]7)(?:=|%(?:25)*3d)[^?&;]*/gi;
+
 /** Returns the target with the values of secret parameters replaced, for logs. `target`: path and query, or a URL. */
-export function loggedTarget(target: string): string {
+export const loggedTarget = (target: string): string => withoutSecrets(target).replaceAll(nestedSignature, "$1sig=REDACTED");
+
+function withoutSecrets(target: string): string {
   const mark = target.indexOf("?");
   if (mark < 0) return target;
   const parts = separated(target.slice(mark + 1)).map((part) => {
