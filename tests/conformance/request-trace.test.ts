@@ -48,9 +48,15 @@ test("requests are told as they end, refused ones too, without their signatures;
   assert.match(read?.target ?? "", /missing\?.*sig=REDACTED/);
   assert.ok((read?.tookMs ?? -1) >= 0 && read?.requestId !== "" && read?.remoteAddress !== "");
   assert.deepEqual([foreign?.account, foreign?.operation], ["nobody", ""]);
+  // Counts as one, whatever its two parts end with.
+  const { subResponses } = await container.getBlobBatchClient().deleteBlobs([`${container.url}/a`, `${container.url}/b`], credential);
+  assert.deepEqual(
+    subResponses.map(({ status }) => status),
+    [404, 404],
+  );
   const { accounts } = unwrap(await door.countByAccount({}, { timeoutMs: 5_000 }));
   assert.deepEqual(
     accounts.map(({ account, requests, clientErrors, serverErrors }) => [account, requests, clientErrors, serverErrors]),
-    [[accountName, 2n, 1n, 0n]],
+    [[accountName, 3n, 1n, 0n]],
   );
 });

@@ -223,11 +223,10 @@ export class HttpDoor {
   async #inner(outer: HttpRequest, inner: InnerRequest, how: Outer): Promise<HttpResponse> {
     const request = innerRequest(outer, inner);
     const seen = this.#seen();
-    try {
-      return this.#finish(request, seen, await this.#serve(request, seen, how));
-    } catch (error) {
-      return this.#finish(request, seen, { ok: false, error: this.#unexpected(request, seen, error) });
-    }
+    const failed = (error: unknown): Answer => ({ ok: false, error: this.#unexpected(request, seen, error) });
+    const answer = await this.#serve(request, seen, how).catch(failed);
+    // The account has sent one request: the outer one.
+    return this.#finish(request, { ...seen, counts: undefined }, answer);
   }
 
   #seen(): Seen {

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { type EndedRequest, RequestTrace, type Wanted } from "./request-trace.ts";
 
 const never = new AbortController().signal;
@@ -85,8 +87,31 @@ test("request trace: listeners and accounts that are counted are bounded; who le
   assert.equal(trace.follow(all), undefined);
   followings[0]?.close();
   assert.ok(trace.follow(all));
-  for (let account = 0; account <= 1_000; account++) trace.countsOf(`account${account}`).requests++;
+  for (let account = 0; account <= 1_000; account++) {
+    trace.countsOf(`account${account}`).requests++;
+    trace.countsOf("account0").requests++;
+  }
   assert.equal(trace.accounts.length, 1_000);
-  assert.deepEqual([trace.accounts[0]?.account, trace.accounts.at(-1)?.account], ["account1", "account1000"]);
-  assert.equal(trace.countsOf("account1000").requests, 1);
+  assert.deepEqual([trace.countsOf("account1000").requests, trace.countsOf("account0").requests], [1, 1_002]);
+  assert.equal(trace.countsOf("account1").requests, 0, "not asked for longest");
+});
+
+test("request trace: what waits for slow listeners, and what is counted, keeps no longer text in memory", () => {
+  setFlagsFromString("--expose-gc");
+  const usedBytes = (): number => {
+    (runInNewContext("gc") as () => void)();
+    return process.memoryUsage().heapUsed;
+  };
+  const trace = new RequestTrace();
+  trace.follow(all);
+  const beforeBytes = usedBytes();
+  for (let sent = 0; sent < 2_000; sent++) {
+    // Parts of a text, as those of a batch are.
+    const text = `${"m".repeat(20)} /account-${String(sent).padStart(9, "0")}/${"x".repeat(50_000)}`;
+    const [method, target, account] = [text.slice(0, 20), text.slice(21), text.slice(22, 39)];
+    trace.end({ method, target, remoteAddress: "" }, { ...put, account, counts: trace.countsOf(account) });
+  }
+  const grownBytes = usedBytes() - beforeBytes;
+  assert.ok(grownBytes < 20 * 1024 * 1024, `${grownBytes} bytes`);
+  assert.equal(trace.accounts.length, 1_000);
 });

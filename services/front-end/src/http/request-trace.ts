@@ -4,9 +4,10 @@
  * Invariants:
  * - A request is never held up: what a listener has not read in time is counted as missed.
  * - Without listeners a request costs the look whether there are any, and three additions to the counts of its account.
- * - Memory is bounded: listeners, the requests that wait for each, and the accounts that are counted.
+ * - Memory is bounded: listeners, the requests that wait for each, and the accounts that are counted. No text that is kept is a part of a
+ *   longer one, as of a batch of 4 MiB, which would stay with it.
  */
-import { loggedTarget } from "@stamp/base";
+import { fromUtf8, loggedTarget, utf8 } from "@stamp/base";
 import type { HttpRequest } from "@stamp/ports";
 
 export interface EndedRequest {
@@ -65,6 +66,8 @@ export interface Following {
 
 /** Characters of a path and query that are told. */
 const targetMax = 1_024;
+/** Characters of a method that are told: that of a request inside of a batch is any text. */
+const methodMax = 32;
 const listenersMax = 16;
 /** Requests that wait for a listener. */
 const waitingMax = 2_000;
@@ -103,14 +106,14 @@ export class RequestTrace {
     for (const { wake } of this.#listeners) wake?.();
   }
 
-  /** Returns the counts of an account that exists. With too many accounts, those that appeared first are counted anew. */
+  /** Returns the counts of an account that exists. With too many accounts, the one that was not asked for longest is counted anew. */
   countsOf(account: string): AccountCount {
     const known = this.#accounts.get(account);
-    if (known !== undefined) return known;
-    const [oldest] = this.#accounts.size < accountsMax ? [] : this.#accounts.keys();
-    if (oldest !== undefined) this.#accounts.delete(oldest);
-    const counts = { account, requests: 0, clientErrors: 0, serverErrors: 0, tookMs: 0 };
-    this.#accounts.set(account, counts);
+    const counts = known ?? { account: copyOf(account), requests: 0, clientErrors: 0, serverErrors: 0, tookMs: 0 };
+    // The account that was asked for last is the last of the map.
+    if (known !== undefined) this.#accounts.delete(counts.account);
+    else if (this.#accounts.size >= accountsMax) for (const oldest of this.#accounts.keys().take(1)) this.#accounts.delete(oldest);
+    this.#accounts.set(counts.account, counts);
     return counts;
   }
 
@@ -124,9 +127,23 @@ export class RequestTrace {
       else if (status >= 400) counts.clientErrors++;
     }
     if (!this.isFollowed) return;
-    const { method, remoteAddress } = request;
-    const target = loggedTarget(request.target).slice(0, targetMax);
-    this.tell({ endedMs, requestId, service, account, operation, method, target, status, errorCode, tookMs, remoteAddress });
+    const { remoteAddress } = request;
+    const method = copyOf(request.method.slice(0, methodMax));
+    const target = copyOf(loggedTarget(request.target).slice(0, targetMax));
+    const told = {
+      endedMs,
+      requestId,
+      service,
+      account: copyOf(account),
+      operation,
+      method,
+      target,
+      status,
+      errorCode,
+      tookMs,
+      remoteAddress,
+    };
+    this.tell(told);
   }
 
   /** Tells a request to those who want it. */
@@ -165,6 +182,9 @@ export class RequestTrace {
     return { requests, missed };
   }
 }
+
+/** Returns the text in memory of its own: a part of a longer text would keep that. */
+const copyOf = (text: string): string => fromUtf8(utf8(text));
 
 function isWanted({ account, operation, status, tookMs }: EndedRequest, wanted: Wanted): boolean {
   return (

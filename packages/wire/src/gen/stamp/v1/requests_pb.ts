@@ -211,7 +211,7 @@ export type AccountCount = Message<"stamp.v1.AccountCount"> & {
   account: string;
 
   /**
-   * Requests that were answered, also with errors.
+   * Requests that were answered, also with errors. A batch is one, whatever is inside.
    *
    * @generated from field: uint64 requests = 2;
    */
