@@ -25,6 +25,7 @@ import { Exchange, type LastAnswer } from "./http-exchange.ts";
 import { defaultHttpLimits, type HttpLimits } from "./http-limits.ts";
 import { http } from "./node-http.ts";
 import { Paces } from "./paces.ts";
+import { endRefused, lastAnswer, refusals, statuses } from "./refused.ts";
 import { endInStages, Ignored } from "./sent-ahead.ts";
 
 export interface HttpServeOptions {
@@ -194,7 +195,7 @@ export class NodeHttpServer {
     } catch (error) {
       // The answer can't be completed: the client must see that it is not whole.
       if (!response.destroyed) this.#logger.warn("an answer broke off", { method: exchange.method, error });
-      response.destroy();
+      this.#breakOff(socket, exchange, response);
     } finally {
       this.#active -= 1;
     }
@@ -213,15 +214,23 @@ export class NodeHttpServer {
   #connectionOf(socket: Duplex): Connection {
     let connection = this.#connections.get(socket);
     if (!connection) {
-      connection = { unanswered: new Set(), refusal: undefined, closes: false };
+      connection = { unanswered: new Set(), broken: new Set(), refusal: undefined, closes: false };
       this.#connections.set(socket, connection);
     }
     return connection;
   }
 
+  /** Ends the connection in this answer's turn: the answers before it are sent whole. */
+  #breakOff(socket: Socket, exchange: Exchange, response: ServerResponse): void {
+    // Before its turn it has no socket.
+    if (response.socket === null) this.#connectionOf(socket).broken.add(exchange);
+    else response.destroy();
+  }
+
   #answered(socket: Socket, exchange: Exchange): void {
-    const { unanswered, refusal } = this.#connectionOf(socket);
+    const { unanswered, broken, refusal } = this.#connectionOf(socket);
     unanswered.delete(exchange);
+    for (const next of unanswered.values().take(1)) if (broken.has(next)) socket.destroySoon();
     if (unanswered.size > 0) return;
     this.#acceptors.idle(socket);
     if (refusal) endRefused(socket, refusal);
@@ -268,8 +277,8 @@ export class NodeHttpServer {
     const { body } = answer;
     const bodyless = message.method === "HEAD" || answer.status === 204 || answer.status === 304;
     const left = exchange.bodyLeft(this.#limits.drainBytesMax);
-    if (answer.endsConnection === true) response.destroy();
-    if (response.destroyed || response.headersSent) {
+    if (answer.endsConnection === true) this.#breakOff(message.socket, exchange, response);
+    if (answer.endsConnection === true || response.destroyed || response.headersSent) {
       await dispose(body);
       return;
     }
@@ -405,43 +414,11 @@ const ignore = (): void => {};
 /** The requests of a connection whose answers were not sent yet, in order, and what is answered to the noise after them. */
 interface Connection {
   readonly unanswered: Set<Exchange>;
+  /** Requests among the unanswered whose answer ends the connection. */
+  readonly broken: Set<Exchange>;
   refusal: LastAnswer | undefined;
   /** True once an answer was sent, or is due, that ends the connection. */
   closes: boolean;
-}
-
-function lastAnswer({ status, reason, headers, body = new Uint8Array(0) }: HttpResponse & { readonly body?: Uint8Array }): LastAnswer {
-  const all = { ...headers, "Content-Length": String(body.length), Connection: "close" };
-  const named = reason ?? http.STATUS_CODES[status] ?? "";
-  return {
-    status,
-    reason: named,
-    body,
-    headers: Object.entries(all).flatMap(([name, value]) => [value].flat().flatMap((one) => [name, one])),
-  };
-}
-
-/** By the parser's code; any other is "malformed". */
-const refusals: Readonly<Record<string, HttpRefusal>> = {
-  HPE_INVALID_METHOD: "verb",
-  HPE_INVALID_URL: "target",
-  HPE_INVALID_HEADER_TOKEN: "header",
-  HPE_HEADER_OVERFLOW: "headersTooLarge",
-  HPE_INVALID_CONTENT_LENGTH: "contentLength",
-  HPE_UNEXPECTED_CONTENT_LENGTH: "contentLength",
-  HPE_INVALID_TRANSFER_ENCODING: "transferEncoding",
-  ERR_HTTP_REQUEST_TIMEOUT: "late",
-};
-
-const statuses: Partial<Record<HttpRefusal, number>> = { headersTooLarge: 431, late: 408, expectation: 417, pipelined: 503 };
-
-function endRefused(socket: Duplex, { status, reason, headers, body }: LastAnswer): void {
-  if (!socket.writable) return;
-  socket.on("error", () => {});
-  let head = `HTTP/1.1 ${status} ${reason}\r\n`;
-  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
-  socket.write(`${head}\r\n`);
-  socket.end(body);
 }
 
 export function serveHttp(handler: HttpHandler, options: HttpServeOptions): Promise<HttpListener> {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
-import type { HttpHandler } from "@stamp/ports";
+import type { HttpHandler, HttpResponse } from "@stamp/ports";
 import type { HttpLimits } from "./http-limits.ts";
 import { serveHttp } from "./http-server.ts";
 
@@ -131,4 +131,32 @@ test("http: a client that waits for some of its answers goes on sending ahead", 
   };
   for (let i = 0; i < 3; i++) send();
   while (answers < 50) await once(socket, "data");
+});
+
+test("http: an answer sent ahead that ends its connection, or breaks off, does so in its turn", async (t) => {
+  const broken: Readonly<Record<string, () => HttpResponse>> = {
+    ends: () => ({ status: 503, headers: {}, endsConnection: true }),
+    breaks: () => ({
+      status: 200,
+      headers: { "Content-Length": "10" },
+      body: (async function* () {
+        yield Buffer.from("abc");
+        throw new Error("the store is gone");
+      })(),
+    }),
+  };
+  for (const [name, answer] of Object.entries(broken)) {
+    const answered = Promise.withResolvers<void>();
+    const port = await started(t, async ({ target }) => {
+      if (target === "/broken") return answer();
+      // Behind the answer of the second, which the server has had for a turn of the loop then.
+      if (target === "/third") setImmediate(() => answered.resolve());
+      else await answered.promise;
+      return { status: 200, headers: {}, body: Buffer.from(target) };
+    });
+    const text = await raw(port, `${getOf("/first")}${getOf("/broken")}${getOf("/third")}`);
+    assert.match(text, /^HTTP\/1\.1 200 [\s\S]*\/first/, name);
+    assert.doesNotMatch(text, /third/, name);
+    assert.equal(text.includes("abc"), name === "breaks", name);
+  }
 });
