@@ -14,14 +14,17 @@ export const faultNames = ["busy", "error-before", "error-after", "delay", "cut"
 const daySeconds = 86_400;
 
 type Rule = Omit<FaultRule, "$typeName" | "$unknown">;
-type AtFrontEnd = { readonly name: string; readonly client: ReturnType<typeof clientAt> };
+type AtFrontEnd = {
+  readonly name: string;
+  readonly client: Pick<ReturnType<typeof clientAt>, "addFaultRule" | "listFaultRules" | "removeFaultRules">;
+};
 const clientAt = (transport: Transport, address: string) => transport.client(address, FaultRules);
 
 export function addFaults(program: Command): void {
   const faults = topLevel(program, "faults");
   make(faults, "add", "add a rule at every front-end, behind the rules that are there")
     .addArgument(new Argument("<fault>", faultNames.join(", ")).argParser(oneOf(faultNames)))
-    .option("--name <name>", "name of the rule (default: the front-end makes one)")
+    .option("--name <name>", "name of the rule (default: rule-1, …)")
     .option("--account <account>", "only requests to this account")
     .option("--service <blob|queue|table>", "only requests to this service")
     .option("--operation <name>", "only this operation of the REST reference, e.g. PutBlob")
@@ -31,7 +34,7 @@ export function addFaults(program: Command): void {
     .option("--starts-after <s>", "seconds until the rule begins", number(0, daySeconds))
     .option("--ends-after <s>", "seconds until the rule ends", number(0, daySeconds))
     .option("--retry-after <s>", "busy, throttle: Retry-After of the answer, in seconds", whole(1, 3_600))
-    .option("--delay-ms <ms>", "delay: time that a request waits", whole(1, 600_000))
+    .option("--delay-ms <ms>", "delay: time that a request waits", whole(1, 100_000))
     .option("--after-bytes <n>", "cut: bytes of the answer's body that are sent; 0: no answer", whole(0, Number.MAX_SAFE_INTEGER))
     .option("--per-second <n>", "throttle: requests in a second that are let through", whole(1, 1_000_000))
     .option("--behind <s>", "stale-secondary: seconds by which the secondary is behind", number(0, daySeconds))
@@ -108,20 +111,29 @@ export function ruleOf(fault: string, options: AddOptions): Rule {
   return { id: name, fault, account, service, operation, header, ...given };
 }
 
-/** Adds the rule at the first front-end and then, by the same name, at the others; at none if one refuses it. */
-async function addEverywhere(frontEnds: readonly AtFrontEnd[], rule: Rule): Promise<string> {
+/**
+ * Adds the rule at every front-end by one name; at none if one refuses it. The name is made here: a front-end that has started anew would make
+ * one that others have.
+ */
+export async function addEverywhere(frontEnds: readonly AtFrontEnd[], rule: Rule): Promise<string> {
+  const named = rule.id === "" ? { ...rule, id: await freeName(frontEnds) } : rule;
+  const { id } = named;
   const added: AtFrontEnd[] = [];
-  let { id } = rule;
-  try {
-    for (const each of frontEnds) {
-      ({ id } = answered(each.name, await each.client.addFaultRule({ rule: { ...rule, id } }, callOptions)));
-      added.push(each);
-    }
-  } catch (error) {
+  for (const each of frontEnds) {
+    const answer = await each.client.addFaultRule({ rule: named }, callOptions);
+    // An answer that was lost may be one of a rule that is there now.
+    if (answer.ok || answer.failure.applied !== "no") added.push(each);
+    if (answer.ok) continue;
     await Promise.all(added.map(({ client }) => client.removeFaultRules({ id }, callOptions)));
-    throw error;
+    answered(each.name, answer);
   }
   return id;
+}
+
+async function freeName(frontEnds: readonly AtFrontEnd[]): Promise<string> {
+  const lists = frontEnds.map(async ({ name, client }) => answered(name, await client.listFaultRules({}, callOptions)).rules);
+  const taken = new Set((await Promise.all(lists)).flat().map(({ rule }) => rule?.id));
+  for (let number = 1; ; number++) if (!taken.has(`rule-${number}`)) return `rule-${number}`;
 }
 
 function frontEndsOf(processes: readonly { readonly role: string; readonly name: string; readonly grpc: string }[], transport: Transport) {
