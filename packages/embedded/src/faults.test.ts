@@ -245,6 +245,16 @@ test("faults: with a stale secondary a read goes to the secondary, is not found 
   assert.equal((await seen(() => secondary.getContainerClient("notes").getBlobClient("note").getProperties())).result.slice(0, 3), "403");
 });
 
+test("faults: a request that is delayed while the stamp stops is served, and does not hold up the end", async () => {
+  await using stamp = await startStamp();
+  const container = await filled(stamp);
+  await stamp.faults.add({ fault: "delay", operation: "PutBlob", delayMs: 100_000 });
+  const asked = seen(() => upload(container));
+  while ((await stamp.faults.list())[0]?.hits === 0) await new Promise((resolve) => setImmediate(resolve));
+  const [{ tries, result }] = await Promise.all([asked, stamp.stop()]);
+  assert.deepEqual([tries, result], [1, "ok"]);
+});
+
 test("faults: wrong rules are refused in words, and rules end with their front-end", async () => {
   await using stamp = await startStamp();
   const wrong: readonly (readonly [unknown, RegExp])[] = [

@@ -189,6 +189,8 @@ class EmbeddedStamp implements Stamp {
 
   async #end(): Promise<void> {
     try {
+      // Requests that a rule delays would hold up the end, and be cut.
+      this.#generation?.frontEndRole?.faults?.remove();
       await this.#doors.close();
       // Nobody misses what is only in memory.
       await this.#generation?.end(this.dataDir === undefined ? "at once" : "cleanly");

@@ -308,6 +308,8 @@ export class FrontEndRole implements Role {
 
   announceStop(): void {
     this.#stopping = true;
+    // Requests that a rule delays would hold up the end.
+    this.faults?.remove();
   }
 
   async drain(graceMs: number): Promise<number> {
@@ -317,7 +319,7 @@ export class FrontEndRole implements Role {
   }
 
   async stop(): Promise<void> {
-    this.#stopping = true;
+    this.announceStop();
     await this.#objects.copies.stop();
     await this.#map.stop();
     await this.#hosts.stop();

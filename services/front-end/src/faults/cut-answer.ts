@@ -2,15 +2,22 @@
 import { FailureError } from "@stamp/base";
 import type { HttpBody, HttpResponse } from "@stamp/ports";
 
+/** True if the answer is cut behind `bytes` bytes of its body: a body that is not longer is sent whole. */
+export function isCutBy({ body, headers }: HttpResponse, bytes: number): boolean {
+  if (bytes === 0 || body === undefined) return true;
+  const announced = headers["Content-Length"];
+  const length = body instanceof Uint8Array ? body.length : announced === undefined ? Number.POSITIVE_INFINITY : Number(announced);
+  return length > bytes;
+}
+
 /**
- * Returns the answer with a body that ends its connection behind `bytes` bytes. A body that is not longer is sent whole. With 0 bytes, or without a
- * body, the connection ends before the head. `signal`: aborted when the client goes away.
+ * Returns the answer with a body that ends its connection behind `bytes` bytes. With 0 bytes, or without a body, the connection ends before
+ * the head. `signal`: aborted when the client goes away.
  */
 export function cutAfter(answer: HttpResponse, bytes: number, signal: AbortSignal): HttpResponse {
   const { body, sent: _sent, ...head } = answer;
   if (bytes === 0 || body === undefined) return { status: 503, headers: {}, endsConnection: true, ...(body === undefined ? {} : { body }) };
   if (!(body instanceof Uint8Array)) return { ...head, body: new CutBody(body, bytes, signal) };
-  if (body.length <= bytes) return answer;
   return { ...head, headers: { ...head.headers, "Content-Length": String(body.length) }, body: new CutBody(once(body), bytes, signal) };
 }
 

@@ -19,6 +19,8 @@ const numberNames = ["retryAfterSeconds", "delayMs", "afterBytes", "perSecond", 
 type NumberName = (typeof numberNames)[number];
 
 const dayMs = 24 * 3_600_000;
+/** Longest delay of a request, in milliseconds: a connection on which nothing moves for 120 s is closed. */
+export const delayMaxMs = 100_000;
 const whole = (min: number, max: number) => z.number().int().min(min).max(max).optional();
 const operations: readonly string[] = [...blobOperationNames, ...dataLakeOperationNames, ...queueOperationNames, ...tableOperationNames];
 
@@ -48,7 +50,7 @@ const faultRuleSchema = z
     startsAfterMs: whole(0, dayMs),
     endsAfterMs: whole(1, dayMs),
     retryAfterSeconds: whole(1, 3_600),
-    delayMs: whole(1, 600_000),
+    delayMs: whole(1, delayMaxMs),
     afterBytes: whole(0, Number.MAX_SAFE_INTEGER),
     perSecond: whole(1, 1_000_000),
     behindMs: whole(1, dayMs),

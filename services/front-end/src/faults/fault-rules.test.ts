@@ -142,3 +142,51 @@ test("fault rules: their number is bounded", () => {
   assert.match(more.ok ? "" : more.failure.message, /100 fault rules, which is the most/);
   assert.equal(faultNames.length, 7);
 });
+
+test("fault rules: a request that waits goes on at once when its rule is removed, and meets no other that is gone", async () => {
+  const { held, ask } = rulesOf({ fault: "delay", delayMs: 100_000, id: "slow" }, { fault: "busy", id: "busy" });
+  const [one, other] = [ask(), ask()];
+  assert.equal(held.remove("slow"), 1);
+  assert.equal(await one, "ServerBusy");
+  assert.equal(await other, "ServerBusy");
+  held.add({ fault: "delay", delayMs: 100_000 });
+  held.remove("busy");
+  held.add({ fault: "busy" });
+  const last = ask();
+  assert.equal(held.remove(), 2);
+  assert.equal(await last, "201, served");
+});
+
+test("fault rules: all delays of a request together end before its connection would", async () => {
+  const refused = new FaultRules(new CountedClock()).add({ fault: "delay", delayMs: 100_001 });
+  assert.match(refused.ok ? "" : refused.failure.message, /delayMs/);
+  const { clock, ask } = rulesOf({ fault: "delay", delayMs: 60_000 }, { fault: "delay", delayMs: 60_000 }, { fault: "delay", delayMs: 5 });
+  let answer = "";
+  const asked = ask().then((given) => {
+    answer = given;
+  });
+  for (const ms of [60_000, 39_999]) {
+    await clock.pass(ms);
+    await settled();
+    assert.equal(answer, "");
+  }
+  await clock.pass(1);
+  await asked;
+  assert.equal(answer, "201, served");
+});
+
+test("fault rules: a body that is not longer than its cut is sent whole, and not counted", async () => {
+  const { held, ask } = rulesOf({ fault: "cut", afterBytes: 5, count: 1 });
+  const streamed = (text: string): Answer => respond(200, { "Content-Length": String(text.length) }, once(Buffer.from(text)));
+  for (const whole of [streamed("12345"), respond(200, {}, Buffer.from("12345"))]) {
+    const given = await held.around(request, async () => whole);
+    assert.equal(given.ok && given.value, whole.ok && whole.value);
+  }
+  assert.equal(held.list()[0]?.hits, 0);
+  assert.equal(await ask({}, streamed("123456")), "200, served");
+  assert.equal(held.list()[0]?.hits, 1);
+});
+
+async function* once(body: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield body;
+}

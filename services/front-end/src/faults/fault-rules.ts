@@ -5,7 +5,9 @@
  * Invariants:
  * - A request that was refused for another reason, by its signature for example, meets no rule.
  * - Rules are asked in the order in which they were added. Every delay that fits is waited for; of the others the first that fits decides.
- * - `count` and `share` count requests on which the rule acts: a rule of an error after the commit does not count what failed by itself.
+ * - `count` and `share` count requests on which the rule acts: a rule of an error after the commit does not count what failed by itself, a
+ *   cut none whose answer is not longer.
+ * - All delays of a request together are below the time after which a connection without a byte is closed.
  * - The number of rules is bounded.
  */
 import { parseRfc1123, type RestError, restError, serviceStatisticsXml, timestampOfEtag } from "@stamp/azure-rest";
@@ -13,8 +15,8 @@ import { type Outcome, ok, refused, utf8 } from "@stamp/base";
 import { type Clock, type HttpResponse, sleep } from "@stamp/ports";
 import { type Answer, respond } from "../http/exchange.ts";
 import { busy } from "../objects/failures.ts";
-import { cutAfter, dropBody } from "./cut-answer.ts";
-import { type FaultName, type FaultRule, parseFaultRule } from "./fault-rule.ts";
+import { cutAfter, dropBody, isCutBy } from "./cut-answer.ts";
+import { delayMaxMs, type FaultName, type FaultRule, parseFaultRule } from "./fault-rule.ts";
 
 export const faultRulesMax = 100;
 
@@ -44,6 +46,8 @@ interface Held {
   /** Undefined: any value. */
   readonly headerValue: string | undefined;
   readonly addedMs: number;
+  /** Aborted when the rule is removed: a request that it delays is served on. */
+  readonly removed: AbortController;
   hits: number;
   /** Sum of the shares since the last hit, from 0 to 1. */
   shared: number;
@@ -86,6 +90,7 @@ export class FaultRules {
       headerName: (colon < 0 ? header : header.slice(0, colon)).toLowerCase(),
       headerValue: colon < 0 ? undefined : header.slice(colon + 1).trim(),
       addedMs: nowMs,
+      removed: new AbortController(),
       hits: 0,
       shared: 0,
       tokens: parsed.rule.perSecond ?? 0,
@@ -99,11 +104,16 @@ export class FaultRules {
     return this.#held.map((held) => ({ rule: held.rule, hits: held.hits, over: isOver(held, nowMs) }));
   }
 
-  /** Removes the rule, or without a name all of them. Returns how many were removed. */
+  /**
+   * Removes the rule, or without a name all of them: when the process stops, too. Requests that wait because of it go on. Returns how many were
+   * removed.
+   */
   remove(id?: string): number {
-    const before = this.#held.length;
-    this.#held = id === undefined ? [] : this.#held.filter(({ rule }) => rule.id !== id);
-    return before - this.#held.length;
+    const [stay, go] = [[] as Held[], [] as Held[]];
+    for (const held of this.#held) (id === undefined || held.rule.id === id ? go : stay).push(held);
+    this.#held = stay;
+    for (const { removed } of go) removed.abort();
+    return go.length;
   }
 
   /** True if a rule of a stale secondary gives this account one. */
@@ -125,11 +135,15 @@ export class FaultRules {
   }
 
   async #before(request: FaultedRequest): Promise<Answer | undefined> {
+    let leftMs = delayMaxMs;
     for (const held of [...this.#held]) {
       const { rule } = held;
-      if (!this.#fits(held, request)) continue;
+      if (held.removed.signal.aborted || !this.#fits(held, request)) continue;
       if (rule.fault === "delay" && this.#takes(held)) {
-        if ((await sleep(this.#clock, rule.delayMs ?? 0, request.signal)) === "aborted") return gone;
+        const delayMs = Math.min(rule.delayMs ?? 0, leftMs);
+        leftMs -= delayMs;
+        await this.#delay(held, delayMs, request.signal);
+        if (request.signal.aborted) return gone;
       } else if (rule.fault === "busy" && this.#takes(held)) return failed(busyBy(rule, "The server is busy."));
       else if (rule.fault === "throttle" && !this.#passes(held) && this.#takes(held))
         return failed(busyBy(rule, "Operations per second is over the account limit."));
@@ -140,13 +154,26 @@ export class FaultRules {
     return undefined;
   }
 
+  /** Waits, at most until the client goes away or the rule is removed. */
+  async #delay({ removed }: Held, delayMs: number, signal: AbortSignal): Promise<void> {
+    const over = new AbortController();
+    const end = (): void => over.abort();
+    const ends = [signal, removed.signal];
+    for (const each of ends) each.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
+    await sleep(this.#clock, delayMs, over.signal);
+    for (const each of ends) each.removeEventListener("abort", end);
+  }
+
   async #after(request: FaultedRequest, answer: Answer): Promise<Answer> {
     if (!answer.ok) return answer;
     for (const held of this.#held) {
       const { rule } = held;
       if (!after.has(rule.fault) || !this.#fits(held, request)) continue;
-      if (rule.fault === "cut" && this.#takes(held))
+      if (rule.fault === "cut") {
+        if (!isCutBy(answer.value, rule.afterBytes ?? 0) || !this.#takes(held)) continue;
         return { ok: true, value: cutAfter(answer.value, rule.afterBytes ?? 0, request.signal) };
+      }
       const isStale = rule.fault === "stale-secondary" && (writtenMs(answer.value) ?? 0) > this.#copiedUntilMs(rule);
       if ((rule.fault !== "error-after" && !isStale) || !this.#takes(held)) continue;
       await dropBody(answer.value);
