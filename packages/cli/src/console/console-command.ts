@@ -1,5 +1,5 @@
 /** `stamp console`: serves a page that shows the stamp, until Ctrl-C. It opens no port beyond loopback. */
-import { appendFileSync, mkdirSync, renameSync, statSync } from "node:fs";
+import { appendFileSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
@@ -19,6 +19,7 @@ import { listsOf } from "./lists.ts";
 import { LiveStamp } from "./live-stamp.ts";
 import { accountOperations } from "./operate/account-operations.ts";
 import { pageFiles } from "./page-files.ts";
+import { rotateAt } from "./rotate.ts";
 import { type ConsoleRole, consoleRoles, Sessions } from "./sessions.ts";
 
 /** The guard answers to these names only. The port is checked when it is opened. */
@@ -107,12 +108,6 @@ async function serveConsole(config: ClusterConfig, listen: string, role: Console
 }
 
 const noEndpoints = { blob: "", queue: "", table: "" } as const;
-
-/** Lets a log that has reached its limit take the place of the older one, as the logs of processes do. */
-export function rotateAt(path: string, bytesMax: number): void {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found !== undefined && found.size >= bytesMax) renameSync(path, `${path}.1`);
-}
 
 /** On standard error where the stamp has no folder here. */
 function auditOf(config: ClusterConfig): ConsoleParts["audit"] {
