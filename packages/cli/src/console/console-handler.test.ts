@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { test } from "node:test";
+import { FailureError, unknownOutcome } from "@stamp/base";
 import type { HttpRequest, HttpResponse } from "@stamp/ports";
 import { down, healthy } from "../health/testing/healthy.ts";
 import { type ConsoleParts, consoleHandler } from "./console-handler.ts";
@@ -67,18 +68,23 @@ function world(lists: Lists = { find: () => undefined }, clients: DataClients = 
   const operations = {
     "/api/rotate-key": async (fields: object) => {
       operated.push(JSON.stringify(fields));
+      if ("lost" in fields) throw new FailureError(unknownOutcome("deadlineExceeded", "timeout", "no answer in 10 s").failure);
       return { notInForce: "" };
     },
   };
   const files = new Map([["/", file]]);
   const parts: ConsoleParts = { files, sessions, live, lists, clients, operations, audit, signal: stopped.signal };
   const handler = consoleHandler(parts);
-  const send = (method: string, target: string, headers: Record<string, string> = {}, body = "", signal = new AbortController().signal) =>
+  const send = (
+    method: string,
+    target: string,
+    headers: Record<string, string> = {},
+    body: string | AsyncIterable<Buffer> = "",
+    signal = new AbortController().signal,
+  ) =>
     handler({
       ...{ method, target, headers: { host, ...headers }, remoteAddress: "127.0.0.1", secure: false, signal },
-      body: (async function* () {
-        yield Buffer.from(body);
-      })(),
+      body: typeof body === "string" ? once(body) : body,
     } satisfies HttpRequest);
   const signIn = async (role: ConsoleRole = "data"): Promise<Record<string, string>> => {
     const answer = await send("POST", "/api/sign-in", { origin }, sessions.makeLink(role));
@@ -97,6 +103,10 @@ function world(lists: Lists = { find: () => undefined }, clients: DataClients = 
     see: (next: typeof healthy) => (facts = next),
     fail: (error: Error) => (fails = error),
   };
+}
+
+async function* once(text: string): AsyncGenerator<Buffer> {
+  yield Buffer.from(text);
 }
 
 const jsonOf = ({ body }: HttpResponse): unknown => JSON.parse(Buffer.from(body as Uint8Array).toString());
@@ -422,4 +432,19 @@ test("console: an account is told with its settings and without its keys", async
     ...{ scopes: [{ name: "red", value: "disabled" }], cors: [] },
   });
   assert.equal((await send("GET", "/api/account?account=acme", await signIn("read"))).status, 403);
+});
+
+test("console: the audit log calls no change failed that may be made, and has those that did not come whole", async () => {
+  const { send, signIn, audited, operated } = world();
+  const operator = { ...(await signIn("operate")), origin };
+  audited.length = 0;
+  const lost = await send("POST", "/api/rotate-key", operator, JSON.stringify({ account: "acme", lost: true }));
+  assert.deepEqual([lost.status, jsonOf(lost)], [503, { message: "no answer in 10 s" }]);
+  const broken = async function* (): AsyncGenerator<Buffer> {
+    yield Buffer.from('{"account":');
+    throw new Error("the client went away");
+  };
+  assert.equal((await send("POST", "/api/rotate-key", operator, broken())).status, 400);
+  assert.equal(operated.length, 1);
+  assert.deepEqual(audited, ['session-1 rotate key unknown: no answer in 10 s {"account":"acme"}', "session-1 rotate key refused"]);
 });

@@ -12,6 +12,7 @@
  *   that makes a blob of blocks is.
  * - A page that reads slowly gets the newest snapshot next, not all that it missed.
  */
+import { FailureError } from "@stamp/base";
 import type { HttpHandler, HttpRequest, HttpResponse } from "@stamp/ports";
 import { inWords } from "@stamp/ports-node";
 import { changes, targetOf } from "./data/changes.ts";
@@ -152,7 +153,8 @@ async function changeAnswer(
   if (counts.changes >= atOnceMax) return refused(503, `${atOnceMax} changes are under way: try again`);
   counts.changes++;
   try {
-    const body = await textOf(request, changeBytesMax);
+    const body = await textOf(request, changeBytesMax).catch((): typeof brokenOff => brokenOff);
+    if (body === brokenOff) return refused(400, "the change did not come whole");
     if (body === undefined)
       return refused(413, `a change has at most ${changeBytesMax} bytes, which come within ${bodyTimeoutMs / 1_000} s`);
     const fields = fieldsOf(body);
@@ -208,6 +210,9 @@ async function signIn(request: HttpRequest, { sessions, audit }: ConsoleParts): 
   audit(opened.session.name, "sign-in", "done");
   return json(200, { key: opened.key }, { "Set-Cookie": cookieOf(opened.token, request) });
 }
+
+/** Stands for a body whose client went away before its end. */
+const brokenOff = Symbol("broken off");
 
 /** Undefined: the body is longer, or comes too slowly. */
 async function textOf(request: HttpRequest, bytesMax: number = bodyBytesMax): Promise<string | undefined> {
@@ -289,18 +294,23 @@ async function inTime(work: (signal: AbortSignal) => Promise<HttpResponse>, time
   }
 }
 
+/** Characters of a reason in the audit log. */
+const auditReasonMax = 200;
+
 /** Result of a change that failed, for the audit log, which has no content: with the service's code. */
 function failureOf(error: unknown): string {
   if (error instanceof FieldError) return "failed: a field is missing or wrong";
+  if (error instanceof FailureError && error.failure.applied !== "no") return `unknown: ${error.failure.message.slice(0, auditReasonMax)}`;
   const { code, details } = error as Partial<SdkError>;
   // The service may have made the change before the connection to it was lost.
   if (code === "REQUEST_SEND_ERROR") return "unknown: the connection to the service was lost";
   const name = typeof code === "string" ? code : details?.errorCode;
-  return `failed: ${(name ?? reasonOf(error)).slice(0, 200)}`;
+  return `failed: ${(name ?? reasonOf(error)).slice(0, auditReasonMax)}`;
 }
 
 /** Errors of the SDKs have several lines, with the whole request behind the first. An answer to HEAD has no words, only a code in its head. */
 function reasonOf(error: unknown): string {
+  if (error instanceof FailureError) return error.failure.message;
   const { message, code, details, statusCode } = error as Partial<SdkError>;
   const [first = ""] = message === "" && statusCode !== undefined ? [`the service answered ${statusCode}`] : inWords(error).split("\n");
   const name = typeof code === "string" ? code : details?.errorCode;

@@ -1,6 +1,7 @@
 /** Accounts of the stamp: to create one, and the settings and keys of each. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { changedSettings } from "../data/account-settings.ts";
 import { Action } from "../data/action.tsx";
 import type { AccountDetails, AccountRow, Change, DataSource, Named } from "../data/data-model.ts";
 import type { Source } from "../model.ts";
@@ -151,6 +152,7 @@ interface ChangesProps {
 function Changes({ data, account, onChange }: ChangesProps): JSX.Element {
   const { name } = account;
   const [keys, setKeys] = useState<readonly string[]>();
+  const [shown, setShown] = useState(account);
   const [settings, setSettings] = useState(account);
   const [missing, setMissing] = useState("");
   const [number, setNumber] = useState("1");
@@ -191,8 +193,11 @@ function Changes({ data, account, onChange }: ChangesProps): JSX.Element {
           label="Settings"
           title={`Settings of ${name}`}
           submit="Save"
-          onOpen={() => setSettings(account)}
-          run={() => change("set-account", { versioning, publicAccess, containerDays })}
+          onOpen={() => {
+            setShown(account);
+            setSettings(account);
+          }}
+          run={() => change("set-account", changedSettings(shown, settings))}
         >
           <label>
             <input

@@ -4,9 +4,11 @@
  * Invariants:
  * - A key leaves the console only in the answer to "show keys", which is in the audit log as every change is.
  * - An answer says whether the change is in force at every front-end. A change that is not yet stays made.
+ * - Settings that the page does not name stay as they are: another operator may have set them since it was opened.
  */
-import type { Outcome } from "@stamp/base";
+import { FailureError, type Outcome, unknownOutcome } from "@stamp/base";
 import type { Client } from "@stamp/ports";
+import { inWords } from "@stamp/ports-node";
 import type { Accounts } from "@stamp/wire";
 import { untilInForce } from "../../accounts/in-force.ts";
 import { FieldError, type Fields, wholeIn, wordIn } from "../data/fields.ts";
@@ -30,8 +32,14 @@ const retentionDaysMax = 365;
 export function accountOperations({ accounts, nowMs, sleep }: AccountOperationsParts): Readonly<Record<string, StampChange>> {
   const callOf = (signal: AbortSignal) => ({ timeoutMs: callTimeoutMs, signal });
   const inForce = async (account: string, signal: AbortSignal): Promise<object> => {
-    const manager = await accounts();
-    const ask = () => manager.getSettingsInForce({ account }, callOf(signal));
+    // The change is made: that nobody can be asked for now does not make it a failure.
+    const ask = async () => {
+      try {
+        return await (await accounts()).getSettingsInForce({ account }, callOf(signal));
+      } catch (error) {
+        return unknownOutcome("unavailable", "notReady", inWords(error));
+      }
+    };
     return { notInForce: await untilInForce({ ask, nowMs, sleep, waitMaxMs: inForceMaxMs }) };
   };
   return {
@@ -57,11 +65,13 @@ export function accountOperations({ accounts, nowMs, sleep }: AccountOperationsP
     },
     "/api/set-account": async (fields, signal) => {
       const account = wordIn(fields, "account");
+      const given = (name: string): boolean => fields[name] !== undefined;
       const settings = {
-        versioning: switchIn(fields, "versioning"),
-        allowPublicAccess: switchIn(fields, "publicAccess"),
-        containerDeleteRetentionDays: wholeIn(fields, "containerDays", 0, retentionDaysMax),
+        ...(given("versioning") && { versioning: switchIn(fields, "versioning") }),
+        ...(given("publicAccess") && { allowPublicAccess: switchIn(fields, "publicAccess") }),
+        ...(given("containerDays") && { containerDeleteRetentionDays: wholeIn(fields, "containerDays", 0, retentionDaysMax) }),
       };
+      if (Object.keys(settings).length === 0) throw new FieldError("no setting was changed: change one, or close this");
       taken(await (await accounts()).setBlobSettings({ account, ...settings }, callOf(signal)));
       return inForce(account, signal);
     },
@@ -70,7 +80,7 @@ export function accountOperations({ accounts, nowMs, sleep }: AccountOperationsP
 
 function taken<T>(outcome: Outcome<T>): T {
   if (outcome.ok) return outcome.value;
-  throw new Error(outcome.failure.message);
+  throw new FailureError(outcome.failure);
 }
 
 function switchIn(fields: Fields, name: string): boolean {
