@@ -58,6 +58,7 @@ test("fault rules: a share is spread evenly, a count ends the rule, a removed ru
     counted.held.list().map(({ rule, hits, over }) => [rule.id, hits, over]),
     [["two", 2, true]],
   );
+  assert.deepEqual(counted.held.figures, { rules: 0, hits: 2 }, "nothing to warn of any more");
   const removed = rulesOf({ fault: "busy" });
   assert.equal(removed.held.remove(), 1);
   assert.equal(removed.held.any, false);

@@ -66,8 +66,10 @@ export class FaultRules {
     this.#clock = clock;
   }
 
+  /** `rules`: rules that are not over. */
   get figures(): { readonly rules: number; readonly hits: number } {
-    return { rules: this.#held.length, hits: this.#hits };
+    const nowMs = this.#clock.monotonicMs();
+    return { rules: this.#held.filter((held) => !isOver(held, nowMs)).length, hits: this.#hits };
   }
 
   get any(): boolean {

@@ -13,7 +13,7 @@ export function findFaultRules({ processes }: StampFacts): Finding[] {
   const rules = Math.max(0, ...told.map(({ facts }) => numberAt(facts, "faultRules.rules")));
   const hits = told.reduce((sum, { facts }) => sum + numberAt(facts, "faultRules.hits"), 0);
   const [first] = active;
-  if (first === undefined) return [finding("fault-rules-taken", told[0]?.name ?? "", "the setting faultRules is on, and there is no rule")];
+  if (first === undefined) return [finding("fault-rules-taken", told[0]?.name ?? "", "the setting faultRules is on, and no rule acts")];
   const acted = `${counted(hits, "request")} met one`;
   return [finding("fault-rules-on", first.name, `${counted(rules, "rule")} at ${few(active.map(({ name }) => name))}; ${acted}`)];
 }

@@ -130,7 +130,7 @@ export const setUpKinds = {
   },
   "fault-rules-taken": {
     severity: "note",
-    means: "The front-ends take fault rules from operators (docs/guides/faults.md). There are none now.",
+    means: "The front-ends take fault rules from operators (docs/guides/faults.md). None acts now.",
     help: "where no application is under test: ./stamp up --fault-rules false",
   },
   "copies-not-possible": {

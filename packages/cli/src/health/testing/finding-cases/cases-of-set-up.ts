@@ -107,7 +107,7 @@ export const setUpCases: Readonly<Record<keyof typeof setUpKinds, FindingCase>> 
   "fault-rules-taken": {
     change: withFacts("front-end-1", { faultRules: { rules: 0, hits: 0 } }),
     subject: "front-end-1",
-    cause: /there is no rule/,
+    cause: /no rule acts/,
     notYet: withFacts("front-end-1", {}),
   },
   "copies-not-possible": { change: withSetUp({ copies: 5 }), cause: /copies is 5, and 4 extent nodes run/ },
