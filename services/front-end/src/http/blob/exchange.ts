@@ -73,7 +73,11 @@ export async function blobOfRequest(exchange: BlobExchange): Promise<Parsed<Loca
   const container = await containerOfRequest(exchange);
   if (!container.ok) return container;
   const { account, container: name = "$root", blob = "" } = exchange.target;
-  if (isHierarchical(exchange)) return fileOfRequest(exchange, container.value, blob);
+  if (isHierarchical(exchange)) {
+    // Files have no snapshots and no versions: none of them is ever there.
+    if (snapshotStamp > 0 || versionStamp > 0) return rejected("BlobNotFound");
+    return fileOfRequest(exchange, container.value, blob);
+  }
   const address: BlobAddress = { account, container: name, blob };
   const located = { snapshotStamp: toWire(snapshotStamp), versionStamp: toWire(versionStamp) };
   return parsed(exchange.objects.located(address, container.value, located));
