@@ -377,6 +377,15 @@ test("accounts: one with a hierarchical namespace is made by a call of its own, 
   unwrap(await accounts.create({ account: "flat" }, options));
   assert.deepEqual([isHierarchical("lake"), isHierarchical("flat")], [true, false]);
   assert.equal(failure(await accounts.createHierarchical({ account: "flat" }, options)), "alreadyExists");
+  // Keys tell a repeated creation from another one, but only of the same kind of account.
+  const given = { account: "given", keys: [key(1)] };
+  unwrap(await accounts.create(given, options));
+  unwrap(await accounts.create(given, options));
+  assert.equal(failure(await accounts.createHierarchical(given, options)), "alreadyExists");
+  const tree = { account: "tree", keys: [key(1)] };
+  unwrap(await accounts.createHierarchical(tree, options));
+  unwrap(await accounts.createHierarchical(tree, options));
+  assert.equal(failure(await accounts.create(tree, options)), "alreadyExists");
   assert.equal(failure(await accounts.setBlobSettings({ account: "lake", versioning: true }, options)), "invalidArgument");
   unwrap(await accounts.setBlobSettings({ account: "lake", containerDeleteRetentionDays: 7 }, options));
   assert.equal(isHierarchical("lake"), true);

@@ -1,5 +1,5 @@
 /** Wire calls of the operator about accounts. Every change is made only if the row is still as it was read. */
-import { isAccountName } from "@stamp/azure-rest";
+import { decodeServiceProperties, isAccountName } from "@stamp/azure-rest";
 import { featureLevel, type Outcome, ok, refused } from "@stamp/base";
 import type { CallContext, Handlers, World } from "@stamp/ports";
 import type { Account, Accounts } from "@stamp/wire";
@@ -134,9 +134,13 @@ async function createAccount(
   const made = keys.length > 0 ? [...keys] : [newKey(world), newKey(world)];
   const value = { account: { name: account, keys: made, serviceProperties }, onlyIfAbsent: true };
   const created = withoutSecrets(accountOf(account, await execute({ case: "putAccount", value }, context)));
-  if (created.ok && !sameKeys(created.value.keys, made)) return refused("alreadyExists", "conflict", `account ${account} is there already`);
-  return created;
+  if (!created.ok) return created;
+  const isSame = sameKeys(created.value.keys, made) && isTree(created.value.serviceProperties) === isTree(serviceProperties);
+  return isSame ? created : refused("alreadyExists", "conflict", `account ${account} is there already`);
 }
+
+/** True if containers of the account are filesystems. */
+const isTree = ({ blob = "" }: Record<string, string>): boolean => decodeServiceProperties(blob)?.hierarchicalNamespace === true;
 
 type OnMap = <T>(work: (map: MapState) => Promise<Outcome<T>>) => Promise<Outcome<T>>;
 

@@ -6,6 +6,7 @@ import { allRules, ok, refused, unwrap } from "@stamp/base";
 import type { AccountRole } from "@stamp/geo";
 import type { World } from "@stamp/ports";
 import { type Account, AccountSchema } from "@stamp/wire";
+import { hierarchicalProperties } from "../accounts/account-rows.ts";
 import type { CopyFacts } from "./copies-here.ts";
 import { RoleCommands } from "./role-commands.ts";
 import { account, alone, failure, peer, point, Stamp, settings } from "./testing/stamp-of-roles.ts";
@@ -274,4 +275,17 @@ test("role commands: queues are copied only at a feature level that has them, an
   assert.deepEqual([stamp.role?.role, stamp.role?.dropsQueues], ["removed", true]);
   unwrap(await stamp.obey({ ...follow, operation: 4 }, settings));
   assert.deepEqual([stamp.role?.role, stamp.role?.queues], ["unseeded", true]);
+});
+
+test("role commands: an account with a hierarchical namespace gets no second stamp, and neither does one whose properties can't be read", async () => {
+  for (const [text, told] of [
+    [hierarchicalProperties, "failedPrecondition conflict"],
+    ["text", "dataLoss damaged"],
+  ] as const) {
+    const stamp = new Stamp();
+    stamp.rows.set(account, create(AccountSchema, { name: account, keys: ["a2V5"], serviceProperties: { blob: text } }));
+    assert.equal(failure(await stamp.obey({ kind: "pair", operation: 2, peer })), told);
+    assert.deepEqual([stamp.writes, stamp.role], [0, undefined]);
+    assert.equal(unwrap(await stamp.obey({ kind: "unpair", operation: 2 })).role.role, "primary", "the operation is given up");
+  }
 });

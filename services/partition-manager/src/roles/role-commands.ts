@@ -31,6 +31,7 @@ import {
   change,
   type Execute,
   heldOf,
+  mayHaveCopy,
   type NextRole,
   putSettings,
   type RoleRowRead,
@@ -117,7 +118,7 @@ export class RoleCommands {
       const planned = obey(held.value.role, command, { copied: [], acknowledged: [] }, rules);
       if (!planned.ok) return planned;
       const { changed } = planned.value;
-      const mayBegin = changed ? await this.#mayBegin(name, command, held.value.role) : ok();
+      const mayBegin = changed ? await this.#mayBegin(name, command, held.value) : ok();
       if (!mayBegin.ok) return mayBegin;
       const isPromoted = changed && command.kind === "promote" && held.value.role !== undefined;
       const isStale = isPromoted && (command.copyLineage ?? this.lineage) !== this.lineage && rules.on("logsHaveLineages");
@@ -184,12 +185,14 @@ export class RoleCommands {
   }
 
   /**
-   * Refuses what the stamp's feature level does not allow, a copy of queues that would replace queues of the stamp's own, and a copy without
+   * Refuses what the stamp's feature level does not allow, a copy of an account with directories, a copy of queues that would replace queues of the stamp's own, and a copy without
    * queues beside those that the stamp still deletes: the end of that removal would leave them there, to be served as the account's own.
    */
-  async #mayBegin(name: string, command: RoleCommand, role: AccountRole | undefined): Promise<Outcome<void>> {
+  async #mayBegin(name: string, command: RoleCommand, { account, role }: RoleRowRead): Promise<Outcome<void>> {
     const { queues } = this.#stamp;
     if (!this.#allows(neededLevels.accountRoles)) return belowLevel;
+    const mayPair = command.kind === "pair" && account !== undefined ? mayHaveCopy(name, account) : ok();
+    if (!mayPair.ok) return mayPair;
     const comesBack = command.kind === "follow" || command.kind === "create";
     if (comesBack && role?.dropsQueues === true && !("queues" in command && command.queues === true)) {
       const left = await queues(name);

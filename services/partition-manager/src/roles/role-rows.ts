@@ -3,6 +3,7 @@
  * is written).
  */
 import { create, toBinary } from "@bufbuild/protobuf";
+import { decodeServiceProperties, unreadableProperties } from "@stamp/azure-rest";
 import { equalBytes, type Outcome, ok, refused } from "@stamp/base";
 import { type AccountRole, decodeRole, encodeRole, roleWithoutRow } from "@stamp/geo";
 import { type Account, AccountSchema } from "@stamp/wire";
@@ -38,6 +39,19 @@ const settingsOf = ({ keys, delegationSecret, serviceProperties, configuredDiges
 export function sameSettings(a: Account, b: Account): boolean {
   const [bare, wanted] = [a, b].map((one) => toBinary(AccountSchema, create(AccountSchema, settingsOf(one))));
   return bare !== undefined && wanted !== undefined && equalBytes(bare, wanted);
+}
+
+/** Refuses a second stamp for an account with a hierarchical namespace: shipments know nothing of trees. */
+export function mayHaveCopy(name: string, { serviceProperties }: Account): Outcome<void> {
+  const text = serviceProperties.blob ?? "";
+  const held = decodeServiceProperties(text);
+  if (!held) return unreadableProperties(`the blob service properties of account ${name}`, text);
+  if (!held.hierarchicalNamespace) return ok();
+  return refused(
+    "failedPrecondition",
+    "conflict",
+    `account ${name} has a hierarchical namespace, so it is at one stamp only: take the copy or the move back (./stamp geo give-up ${name})`,
+  );
 }
 
 export const unknown = (name: string) => refused("notFound", "badRequest", `there is no account ${name}`);
