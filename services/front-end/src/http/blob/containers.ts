@@ -21,7 +21,7 @@ import { utf8 } from "@stamp/base";
 import { fromWire, toWire } from "@stamp/wire";
 import { conditionsToWire } from "../../objects/wire-conditions.ts";
 import { containerOf } from "../../objects/wire-to-rest.ts";
-import { type Answer, respond, serviceEndpoint } from "../exchange.ts";
+import { type Answer, type Exchange, respond, serviceEndpoint } from "../exchange.ts";
 import { type BlobExchange, containerOfRequest, isHierarchical } from "./exchange.ts";
 
 const xml = { "Content-Type": "application/xml" } as const;
@@ -52,17 +52,22 @@ export function publicAccessOf({ headers, account }: BlobExchange): Parsed<Publi
   return account.publicAccessForbidden ? rejected("PublicAccessNotPermitted") : access;
 }
 
+/** Returns the encryption scope that the request gives its new container or filesystem; refused if the account has none of this name. */
+export async function scopeOfNew({ objects, target, headers, version, limits }: Exchange) {
+  const scope = parseContainerScope(headers, version);
+  if (!scope.ok || scope.value.defaultEncryptionScope === "") return scope;
+  const known = await objects.parts.scopes.named(target.account, scope.value.defaultEncryptionScope, limits());
+  return known.ok ? scope : known;
+}
+
 export async function createContainer(exchange: BlobExchange): Promise<Answer> {
   const metadata = parseMetadata(exchange.headers, exchange.request.rawHeaders);
   if (!metadata.ok) return metadata;
   const access = publicAccessOf(exchange);
   if (!access.ok) return access;
   const { account, container = "" } = exchange.target;
-  const scope = parseContainerScope(exchange.headers, exchange.version);
+  const scope = await scopeOfNew(exchange);
   if (!scope.ok) return scope;
-  const { defaultEncryptionScope: name } = scope.value;
-  const known = name === "" ? undefined : await exchange.objects.parts.scopes.named(account, name, exchange.limits());
-  if (known?.ok === false) return known;
   const value = { account, container, metadata: metadata.value, publicAccess: access.value, ...scope.value };
   const made = await exchange.objects.execute({ case: "createContainer", value }, "container", exchange.limits());
   return made.ok ? respond(201, etagAndTime(exchange.version, containerOf(made.value))) : made;

@@ -4,6 +4,7 @@ import { utf8 } from "@stamp/base";
 import { fromWire, toWire } from "@stamp/wire";
 import { conditionsToWire } from "../../objects/wire-conditions.ts";
 import { containerOf } from "../../objects/wire-to-rest.ts";
+import { scopeOfNew } from "../blob/containers.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { type DataLakeExchange, filesystemOf, metadataOf, rowOf } from "./exchange.ts";
 import { decodeToken, encodeToken } from "./tokens.ts";
@@ -41,7 +42,10 @@ export async function listFilesystems(exchange: DataLakeExchange<"ListFilesystem
 export async function createFilesystem(exchange: DataLakeExchange<"CreateFilesystem">): Promise<Answer> {
   const metadata = metadataOf(exchange.asked.properties);
   if (!metadata.ok) return metadata;
-  const value = { account: exchange.target.account, container: filesystemOf(exchange), metadata: metadata.value, publicAccess: "" };
+  const scope = await scopeOfNew(exchange);
+  if (!scope.ok) return scope;
+  const { account } = exchange.target;
+  const value = { account, container: filesystemOf(exchange), metadata: metadata.value, publicAccess: "", ...scope.value };
   const made = await exchange.objects.execute({ case: "createContainer", value }, "container", exchange.limits());
   if (!made.ok) return made;
   return respond(201, { ...etagAndTime(exchange.version, containerOf(made.value)), "x-ms-namespace-enabled": "true" });

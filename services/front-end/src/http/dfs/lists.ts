@@ -17,7 +17,7 @@ import { conditionsToWire } from "../../objects/wire-conditions.ts";
 import { blobOf, containerOf } from "../../objects/wire-to-rest.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { accessHeaders, type PathKind, shownAccess, typeHeader } from "./access.ts";
-import { type DataLakeExchange, namesOf, type OnPath, rowOf, treeNameOf } from "./exchange.ts";
+import { type DataLakeExchange, isConditional, namesOf, type OnPath, rowOf, treeNameOf } from "./exchange.ts";
 import { propertiesHeader } from "./filesystems.ts";
 import { refused } from "./refusals.ts";
 import { bytesOf } from "./tokens.ts";
@@ -72,6 +72,14 @@ async function pathOf(
   return parsed({ name: [...above, ...path].join("/"), ...shown });
 }
 
+/** Conditions on the root directory are those on its filesystem, whose ETag and time it shows. */
+async function rootUnder(exchange: Shown, row: Container): Promise<Parsed<Container>> {
+  const { conditions } = exchange.asked;
+  if (!isConditional(conditions)) return parsed(row);
+  const value = { account: exchange.target.account, container: row.name, conditions: conditionsToWire(conditions) };
+  return exchange.objects.execute({ case: "getContainer", value }, "container", exchange.limits());
+}
+
 type Shown = DataLakeExchange<"GetPathProperties"> | DataLakeExchange<"GetPathStatus"> | DataLakeExchange<"GetAccessControl">;
 
 /** Status, properties or access control of a path, which may be the root. */
@@ -85,7 +93,10 @@ async function shownPath(exchange: Shown, with_: { readonly properties: boolean;
   const held = found.value.at(-1)?.held;
   const kind: PathKind = held?.kind ?? "root";
   const access = { ...typeHeader(kind), ...accessHeaders(kind, with_.lists) };
-  if (!held) return respond(200, { ...etagAndTime(exchange.version, containerOf(row.value)), ...access, "Content-Length": "0" });
+  if (!held) {
+    const root = await rootUnder(exchange, row.value);
+    return root.ok ? respond(200, { ...etagAndTime(exchange.version, containerOf(root.value)), ...access, "Content-Length": "0" }) : root;
+  }
   const name = exchange.objects.located({ account: exchange.target.account, container: row.value.name, blob: held.id }, row.value);
   const value = { name, conditions: conditionsToWire(exchange.asked.conditions), withoutContent: true };
   const blob = await exchange.objects.execute({ case: "getBlob", value }, "blob", exchange.limits());

@@ -61,8 +61,7 @@ export function dataLakeService(hostSuffixes: readonly string[]): RestService {
     storedPolicies: blobs.storedPolicies,
     recognize: (method, target, headers) => recognize(blobs, method, target, headers),
     errorBody(error, { requestId, nowMs, headers }) {
-      // Clients of the Blob service ask for XML.
-      if (headers.accept?.includes("xml")) return { contentType: "application/xml", text: errorBody(error, requestId, formatIso(nowMs)) };
+      if (asksForXml(headers)) return { contentType: "application/xml", text: errorBody(error, requestId, formatIso(nowMs)) };
       return { contentType: "application/json", text: dataLakeErrorJson(error, requestId, formatIso(nowMs)) };
     },
   };
@@ -97,10 +96,16 @@ function ofBlobs(blobs: RestService, method: string, target: Target, headers: Ht
   if (!operation.ok) return operation;
   return parsed({
     ...operation.value,
-    serve: async (exchange) =>
-      isHierarchical(exchange) ? operation.value.serve(exchange) : { ok: false, error: refusedFlat(method, target, headers) },
+    async serve(exchange) {
+      if (!isHierarchical(exchange)) return { ok: false, error: refusedFlat(method, target, headers) };
+      const answer = await operation.value.serve(exchange);
+      return answer.ok || asksForXml(headers) ? answer : { ok: false, error: dataLakeError(answer.error) };
+    },
   });
 }
+
+/** Clients of the Blob service ask for XML, and know its names of errors only. */
+const asksForXml = ({ accept }: HttpHeaders): boolean => accept?.includes("xml") === true;
 
 const refusedFlat = (method: string, target: Target, headers: HttpHeaders): RestError =>
   refuseOtherService(method, target, headers, "dfs") ??

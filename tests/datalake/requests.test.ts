@@ -1,0 +1,86 @@
+/** Requests of Data Lake Storage as they stand on the wire: what the SDK never sends, and what must not be ignored. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { startStamp } from "@stamp/embedded";
+import { accountKey, accountName } from "../conformance/scripted-stamp.ts";
+import { Clients } from "../conformance/target.ts";
+
+let stamp: Awaited<ReturnType<typeof startStamp>>;
+let clients: Clients;
+
+before(async () => {
+  stamp = await startStamp({ hierarchicalNamespace: true });
+  clients = new Clients({ endpoint: new URL(stamp.endpoints.dfs).origin, accountName, accountKey, stop: async () => {} });
+});
+after(() => stamp?.stop());
+
+const changing = new Set(["PUT", "PATCH", "POST"]);
+
+/** `line`: method and path. */
+async function ask(line: string, headers: Record<string, string> = {}, body = ""): Promise<string> {
+  const [method = "", path = ""] = line.split(" ");
+  const sent = changing.has(method) ? { body } : {};
+  const answer = await clients.raw(method, path, { headers: { "x-ms-version": "2025-05-05", ...headers }, ...sent });
+  await answer.arrayBuffer();
+  return `${answer.status} ${answer.headers.get("x-ms-error-code") ?? ""}`.trim();
+}
+
+test("dfs requests: conditions hold for the root directory, too", async () => {
+  assert.equal(await ask("PUT /root?resource=filesystem"), "201");
+  const [old, tag] = ["Mon, 01 Jan 2024 00:00:00 GMT", '"0x8000000000000FF"'];
+  for (const action of ["", "?action=getStatus", "?action=getAccessControl"]) {
+    const head = `HEAD /root/${action}`;
+    assert.equal(await ask(head), "200");
+    assert.equal(await ask(head, { "if-match": tag }), "412 ConditionNotMet", action);
+    assert.equal(await ask(head, { "if-unmodified-since": old }), "412 ConditionNotMet", action);
+    assert.equal(await ask(head, { "if-modified-since": new Date().toUTCString() }), "304 ConditionNotMet", action);
+    assert.equal(await ask(head, { "if-none-match": tag }), "200", action);
+  }
+});
+
+test("dfs requests: a filesystem gets the encryption scope that its creation names, or is refused", async () => {
+  const headers = { "x-ms-default-encryption-scope": "nobodys", "x-ms-deny-encryption-scope-override": "true" };
+  assert.match(await ask("PUT /scoped?resource=filesystem", headers), /^4\d\d /);
+  assert.equal(await ask("HEAD /scoped?resource=filesystem"), "404 FilesystemNotFound");
+});
+
+test("dfs requests: what both services have is refused under names of this one, but to clients that ask for XML", async () => {
+  assert.equal(await ask("PUT /named?resource=filesystem"), "201");
+  const xml = { accept: "application/xml" };
+  for (const method of ["GET", "HEAD"]) {
+    assert.equal(await ask(`${method} /named/gone`), "404 PathNotFound");
+    assert.equal(await ask(`${method} /named/gone`, xml), "404 BlobNotFound");
+    assert.equal(await ask(`${method} /nowhere/gone`), "404 FilesystemNotFound");
+    assert.equal(await ask(`${method} /nowhere/gone`, xml), "404 ContainerNotFound");
+  }
+});
+
+test("dfs requests: names at the bounds, and beyond them", async () => {
+  assert.equal(await ask("PUT /bounds?resource=filesystem"), "201");
+  const long = Array(5).fill("b".repeat(204)).join("/");
+  const cases: readonly (readonly [path: string, told: string])[] = [
+    ["a%2Fb", "201"],
+    ["t/", "201"],
+    ["/lead", "201"],
+    ["k%5Cl", "201"],
+    ["x//y", "400 InvalidResourceName"],
+    ["u%00v", "400 InvalidUri"],
+    ["%ed%a0%80", "400 InvalidUri"],
+    ["n".repeat(255), "201"],
+    ["n".repeat(256), "400 InvalidResourceName"],
+    [long, "201"],
+    [`${long}${"b".repeat(2)}`, "400 OutOfRangeInput"],
+    [`${Array(63).fill("d").join("/")}/f`, "201"],
+    [`${Array(64).fill("d").join("/")}/f`, "400 InvalidResourceName"],
+  ];
+  for (const [path, told] of cases) assert.equal(await ask(`PUT /bounds/${path}?resource=file`), told, path.slice(0, 40));
+  for (const path of ["a/b", "t", "lead"]) assert.equal(await ask(`HEAD /bounds/${path}`), "200", path);
+  assert.equal(await ask("PUT /bounds/b?resource=file", { "x-ms-rename-source": "/bounds/../bounds/a/b" }), "201", "a path is canonical");
+});
+
+test("dfs requests: continuations of nobody's list are refused", async () => {
+  assert.equal(await ask("PUT /pages?resource=filesystem"), "201");
+  for (const token of ["zz", "00", "ff", "01ff", "7f".repeat(100), "0"])
+    for (const list of ["/pages?resource=filesystem&recursive=true", "/?resource=account"])
+      assert.equal(await ask(`GET ${list}&continuation=${token}`), "400 InvalidQueryParameterValue", `${list} ${token.slice(0, 8)}`);
+});
