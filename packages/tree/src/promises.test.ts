@@ -123,6 +123,27 @@ test("promise 3: a directory with content is removed only recursively, at once, 
   assert.equal(world.row({ kind: "directory", id: ids[1] as string }), undefined);
 });
 
+test("promise 3: the collector comes to what is below a directory also if the answer to its removal was lost", () => {
+  const world = new World();
+  const [d, e] = [make(world, "d"), make(world, "d/e")];
+  const file = make(world, "d/e/f", "file");
+  assert.equal(removal(world, "d", true).ok, true);
+  const open = [d];
+  const lost = new Stopped(world, collect(context, d, 10)).before("decide");
+  for (const step of lost.lose()) world.step(step);
+  // Until its machine gives the answer up.
+  while (!lost.isOver) lost.lose();
+  const first = lost.end();
+  assert.ok(first.ok && first.value.more);
+  for (let directory = open.pop(); directory !== undefined; directory = open.pop()) {
+    const taken = world.run(collect(context, directory, 10));
+    open.push(...taken.directories);
+    if (!taken.more) world.run(forget(context, directory));
+  }
+  assert.equal(world.row({ kind: "file", id: file })?.removed, true);
+  assert.equal(world.row({ kind: "directory", id: e }), undefined);
+});
+
 test("promise 4: no directory comes to lie below itself, a name that is taken is not given again", () => {
   const world = new World();
   make(world, "a");

@@ -320,6 +320,7 @@ export class FrontEndRole implements Role {
 
   async stop(): Promise<void> {
     this.announceStop();
+    this.#objects.parts.trees.end();
     await this.#objects.copies.stop();
     await this.#map.stop();
     await this.#hosts.stop();

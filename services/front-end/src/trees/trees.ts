@@ -12,6 +12,7 @@ import { sleep, type World } from "@stamp/ports";
 import { collect, dataLakeNames, ended, forget, freed, type Machine, type MachineContext, type Result } from "@stamp/tree";
 import { fromWire } from "@stamp/wire";
 import type { CallLimits, OperationKind, ResultKind, Router } from "../routing/router.ts";
+import { RemovedDirectories, type Turn } from "./removed-directories.ts";
 import { isRepeatable, stepAnswerFromWire, stepToWire } from "./tree-steps.ts";
 
 /** Id of the root directory of every filesystem. */
@@ -23,20 +24,18 @@ const waitMaxMs = 250;
 const idBytes = 16;
 /** Entries of a removed directory that one turn of the collector takes. */
 const collectedAtOnce = 64;
-/** Directories that wait for the collector of this front-end at most; beyond, what is below them stays until its filesystem goes. */
-const collectedMax = 10_000;
 
 export class Trees {
   readonly #world: World;
   readonly #router: Router;
   readonly #timeoutMs: number;
-  readonly #removed: { readonly tree: TreeName; readonly directory: string }[] = [];
-  #collecting = false;
+  readonly #removed: RemovedDirectories;
 
   constructor(world: World, router: Router, { requestTimeoutMs }: { readonly requestTimeoutMs: number }) {
     this.#world = world;
     this.#router = router;
     this.#timeoutMs = requestTimeoutMs;
+    this.#removed = new RemovedDirectories(world, (tree, directory) => this.#collectSome(tree, directory));
   }
 
   newId(): string {
@@ -72,30 +71,23 @@ export class Trees {
 
   /** Takes what hangs below a removed directory, in the background. */
   collect(tree: TreeName, directory: string): void {
-    if (this.#removed.length < collectedMax) this.#removed.push({ tree, directory });
-    if (this.#collecting) return;
-    this.#collecting = true;
-    void this.#collectAll()
-      .catch((error: unknown) => this.#world.logger.warn("what is below a removed directory was not collected", { error: String(error) }))
-      .finally(() => {
-        this.#collecting = false;
-      });
+    this.#removed.add(tree, directory);
   }
 
-  async #collectAll(): Promise<void> {
-    for (let next = this.#removed.pop(); next !== undefined; next = this.#removed.pop()) {
-      const { tree, directory } = next;
-      for (let more = true; more; ) {
-        const limits = { deadlineMs: this.#world.clock.monotonicMs() + this.#timeoutMs };
-        const taken = await this.run(tree, (context) => collect(context, directory, collectedAtOnce), limits);
-        if (!taken.ok) break;
-        for (const below of taken.value.directories)
-          if (this.#removed.length < collectedMax) this.#removed.push({ tree, directory: below });
-        more = taken.value.more;
-        // Its entries are gone, and nothing comes into a removed directory.
-        if (!more) await this.run(tree, (context) => forget(context, directory), limits);
-      }
-    }
+  /** Ends the work in the background. */
+  end(): void {
+    this.#removed.end();
+  }
+
+  async #collectSome(tree: TreeName, directory: string): Promise<Turn> {
+    const limits = { deadlineMs: this.#world.clock.monotonicMs() + this.#timeoutMs };
+    const collected = await this.#once(tree, ended(collect(this.#context(), directory, collectedAtOnce)), limits.deadlineMs);
+    if (!collected.ok) return { end: "later", below: [] };
+    const { directories, taken, more } = collected.value;
+    if (more) return { end: taken > 0 ? "more" : "later", below: directories };
+    // Its entries are gone, and nothing comes into a removed directory.
+    const forgotten = await this.run(tree, (context) => forget(context, directory), limits);
+    return { end: forgotten.ok ? "done" : "later", below: directories };
   }
 
   #context(): MachineContext {
