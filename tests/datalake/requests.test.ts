@@ -1,6 +1,12 @@
 /** Requests of Data Lake Storage as they stand on the wire: what the SDK never sends, and what must not be ignored. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import {
+  BlobSASPermissions,
+  ContainerSASPermissions,
+  generateBlobSASQueryParameters,
+  StorageSharedKeyCredential,
+} from "@azure/storage-blob";
 import { startStamp } from "@stamp/embedded";
 import { accountKey, accountName } from "../conformance/scripted-stamp.ts";
 import { Clients } from "../conformance/target.ts";
@@ -53,6 +59,29 @@ test("dfs requests: what both services have is refused under names of this one, 
     assert.equal(await ask(`${method} /nowhere/gone`), "404 FilesystemNotFound");
     assert.equal(await ask(`${method} /nowhere/gone`, xml), "404 ContainerNotFound");
   }
+});
+
+test("dfs requests: a SAS for one path does not remove what is below it, one for the filesystem does", async () => {
+  assert.equal(await ask("PUT /shared?resource=filesystem"), "201");
+  for (const path of ["d/f", "e/f", "f"]) assert.equal(await ask(`PUT /shared/${path}?resource=file`), "201");
+  const credential = new StorageSharedKeyCredential(accountName, accountKey);
+  const expiresOn = new Date(Date.now() + 3_600_000);
+  const sas = (blobName?: string): string => {
+    const where = { containerName: "shared", ...(blobName && { blobName }) };
+    const permissions = blobName ? BlobSASPermissions.parse("d") : ContainerSASPermissions.parse("d");
+    return generateBlobSASQueryParameters({ ...where, permissions, expiresOn }, credential).toString();
+  };
+  const remove = async (path: string, query: string): Promise<string> => {
+    const url = `${new URL(stamp.endpoints.dfs).origin}/${accountName}/shared/${path}?recursive=true&${query}`;
+    const answer = await fetch(url, { method: "DELETE", headers: { "x-ms-version": "2025-05-05" } });
+    await answer.arrayBuffer();
+    return `${answer.status} ${answer.headers.get("x-ms-error-code") ?? ""}`.trim();
+  };
+  assert.equal(await remove("d", sas("d")), "403 AuthorizationPermissionMismatch");
+  assert.match(await remove("d/f", sas("d")), /^403 /);
+  assert.equal(await ask("HEAD /shared/d/f"), "200");
+  assert.equal(await remove("f", sas("f")), "200");
+  assert.equal(await remove("e", sas()), "200");
 });
 
 test("dfs requests: names at the bounds, and beyond them", async () => {

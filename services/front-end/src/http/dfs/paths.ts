@@ -4,7 +4,16 @@
  * A file or directory is made in this order: the blob of its properties, under an id that nobody knows; then node and entry, by the tree. So
  * nobody finds a path without properties. Directories on the way that are not there are made, too, as the service does.
  */
-import { badHeader, type ConditionHeaders, etagAndTime, notImplemented, type Parsed, rejected, restError } from "@stamp/azure-rest";
+import {
+  badHeader,
+  type ConditionHeaders,
+  etagAndTime,
+  notImplemented,
+  type Parsed,
+  queryValue,
+  rejected,
+  restError,
+} from "@stamp/azure-rest";
 import type { Held, HeldKind, TreeName } from "@stamp/objects";
 import { create, type Refusal, remove, rename, resolve } from "@stamp/tree";
 import type { Blob, Container } from "@stamp/wire";
@@ -170,6 +179,7 @@ export async function deletePath(exchange: DataLakeExchange<"DeletePath">): Prom
     const found = await trees.run(tree, (context) => resolve(context, names), exchange.limits());
     if (!found.ok) return refused(found.refusal === "notDirectory" ? { ...found, refusal: "notFound" } : found);
     const kind = found.value.at(-1)?.held.kind ?? "directory";
+    if (kind === "directory" && asked.recursive === true && coversOnePath(exchange)) return rejected("AuthorizationPermissionMismatch");
     const conditions = kind === "file" || isConditional(asked.conditions) ? asked.conditions : undefined;
     const options = { kind, recursive: asked.recursive ?? false, conditions };
     const removed = await trees.run(tree, (context) => remove(context, names, options), exchange.limits());
@@ -180,6 +190,10 @@ export async function deletePath(exchange: DataLakeExchange<"DeletePath">): Prom
   }
   return rejected("ServerBusy");
 }
+
+/** True if the caller's right is a SAS for one path: what is below a directory is not the directory. */
+const coversOnePath = ({ access, target }: OnPath): boolean =>
+  access.by === "sas" && queryValue(target.query, "sr")?.startsWith("b") === true;
 
 export async function renamePath(exchange: DataLakeExchange<"RenamePath">): Promise<Answer> {
   const { source, conditions, sourceConditions, content, properties, resourceType } = exchange.asked;
