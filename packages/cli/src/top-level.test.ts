@@ -75,6 +75,7 @@ describe("first words of the command line", () => {
         "cli/src/exit.ts",
         "cli/src/main.ts",
         "cli/src/nearest.ts",
+        "cli/src/printable.ts",
         "cli/src/program.ts",
         "cli/src/say.ts",
         "cli/src/top-level.ts",
