@@ -32,10 +32,10 @@ async function ask(line: string, headers: Record<string, string> = {}, body = ""
 }
 
 test("dfs requests: conditions hold for the root directory, too", async () => {
-  assert.equal(await ask("PUT /root?resource=filesystem"), "201");
+  assert.equal(await ask("PUT /rooted?resource=filesystem"), "201");
   const [old, tag] = ["Mon, 01 Jan 2024 00:00:00 GMT", '"0x8000000000000FF"'];
   for (const action of ["", "?action=getStatus", "?action=getAccessControl"]) {
-    const head = `HEAD /root/${action}`;
+    const head = `HEAD /rooted/${action}`;
     assert.equal(await ask(head), "200");
     assert.equal(await ask(head, { "if-match": tag }), "412 ConditionNotMet", action);
     assert.equal(await ask(head, { "if-unmodified-since": old }), "412 ConditionNotMet", action);

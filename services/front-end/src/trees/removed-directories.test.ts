@@ -4,12 +4,12 @@ import { test } from "node:test";
 import type { TreeName } from "@stamp/objects";
 import type { World } from "@stamp/ports";
 import { CountedClock, settled } from "../testing/clock.ts";
-import { RemovedDirectories, type Turn } from "./removed-directories.ts";
+import { RemovedDirectories, type TakenBelow } from "./removed-directories.ts";
 
 const tree: TreeName = { account: "acct", filesystem: "fs", incarnation: 7 };
 
 /** `turns`: ends of the turns of each directory, one after another; the last one stays. */
-function started(turns: Readonly<Record<string, readonly (Turn | Error)[]>>) {
+function started(turns: Readonly<Record<string, readonly (TakenBelow | Error)[]>>) {
   const clock = new CountedClock();
   const taken: string[] = [];
   const warned: string[] = [];
@@ -30,8 +30,8 @@ function started(turns: Readonly<Record<string, readonly (Turn | Error)[]>>) {
   return { removed, clock, taken, warned, still };
 }
 
-const later: Turn = { end: "later", below: [] };
-const done: Turn = { end: "done", below: [] };
+const later: TakenBelow = { end: "later", below: [] };
+const done: TakenBelow = { end: "done", below: [] };
 
 test("removed directories: what is below comes next, and a directory with more is taken until it is empty", async () => {
   const now = started({ a: [{ end: "more", below: ["b"] }, done], b: [{ end: "done", below: ["c"] }] });

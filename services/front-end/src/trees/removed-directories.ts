@@ -10,13 +10,13 @@ import type { TreeName } from "@stamp/objects";
 import { sleep, type World } from "@stamp/ports";
 
 /** "more": something is left. "later": nothing can be taken now. */
-export interface Turn {
+export interface TakenBelow {
   readonly end: "done" | "more" | "later";
   /** Directories that were removed in this turn. */
   readonly below: readonly string[];
 }
 
-type Take = (tree: TreeName, directory: string) => Promise<Turn>;
+type Take = (tree: TreeName, directory: string) => Promise<TakenBelow>;
 
 /** Directories that wait at most; beyond, what is below them stays until its filesystem goes. */
 const waitingMax = 10_000;
@@ -77,7 +77,7 @@ export class RemovedDirectories {
     }
   }
 
-  async #turn({ tree, directory }: Removed): Promise<Turn> {
+  async #turn({ tree, directory }: Removed): Promise<TakenBelow> {
     try {
       return await this.#take(tree, directory);
     } catch (error) {

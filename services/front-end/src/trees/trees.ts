@@ -12,7 +12,7 @@ import { sleep, type World } from "@stamp/ports";
 import { collect, dataLakeNames, ended, forget, freed, type Machine, type MachineContext, type Result } from "@stamp/tree";
 import { fromWire } from "@stamp/wire";
 import type { CallLimits, OperationKind, ResultKind, Router } from "../routing/router.ts";
-import { RemovedDirectories, type Turn } from "./removed-directories.ts";
+import { RemovedDirectories, type TakenBelow } from "./removed-directories.ts";
 import { isRepeatable, stepAnswerFromWire, stepToWire } from "./tree-steps.ts";
 
 /** Id of the root directory of every filesystem. */
@@ -79,7 +79,7 @@ export class Trees {
     this.#removed.end();
   }
 
-  async #collectSome(tree: TreeName, directory: string): Promise<Turn> {
+  async #collectSome(tree: TreeName, directory: string): Promise<TakenBelow> {
     const limits = { deadlineMs: this.#world.clock.monotonicMs() + this.#timeoutMs };
     const collected = await this.#once(tree, ended(collect(this.#context(), directory, collectedAtOnce)), limits.deadlineMs);
     if (!collected.ok) return { end: "later", below: [] };
