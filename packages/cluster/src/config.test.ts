@@ -209,7 +209,10 @@ test("plan: every process has ports and a folder of its own, in the order of a c
     assert.equal(environment.STAMP_CLUSTER_SECRET_PREVIOUS_FILE, `${environment.STAMP_CLUSTER_SECRET_FILE}.previous`);
     assert.equal(environment.STAMP_CLUSTER_SECRET_FILE, plan.processes[0]?.environment.STAMP_CLUSTER_SECRET_FILE);
   }
-  assert.equal(plan.endpoints.blob, "http://127.0.0.1:10000/devstoreaccount1");
+  assert.deepEqual(
+    [plan.endpoints.blob, plan.endpoints.dfs],
+    [10_000, 10_004].map((port) => `http://127.0.0.1:${port}/devstoreaccount1`),
+  );
   assert.match(plan.connectionStrings[1] ?? "", /QueueEndpoint=http:\/\/127\.0\.0\.1:10011\/devstoreaccount1;/);
   assert.ok(plan.connectionString.includes(`BlobEndpoint=${plan.endpoints.blob};`));
   // Blob, queue, table and dfs of two front-ends; gRPC and readiness of fifteen processes.

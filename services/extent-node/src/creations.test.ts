@@ -139,6 +139,9 @@ test("creations: a folder is marked before a replica or fragment has a number, a
     assert.deepEqual(await versions(), [1, 1], "nothing with a number lies there");
     unwrap(await markFormat(world, "fragment", first));
     assert.deepEqual(await versions(), [1, 2]);
+    cluster.sim.disk("en-1").failNext("sync", "full", formatMarkerFile);
+    await assert.rejects(cluster.create(["en-1"], 1, first), /takes no mark of the format extent/);
+    assert.deepEqual(await versions(), [1, 2]);
     await cluster.create(["en-1"], 1, first);
     assert.deepEqual(await versions(), [2, 2]);
   });

@@ -113,6 +113,21 @@ test("tree: a directory that is forgotten takes its properties along", () => {
   assert.equal(has(table, headKey(prefix)) || has(table, nodeKey(prefix, "directory")), false);
 });
 
+test("tree: an operation on a name begins only on what it was meant for, and only one at a time", () => {
+  const table = filled();
+  const next = { kind: "file", id: "f1", name: "" } as const;
+  const operationOf = (id: string) => ({ id, beganMs: 0, participants: [], next });
+  const begin = (id: string, expectedId: string | undefined) =>
+    take(table, { kind: "begin", at: entry, expectedId, operation: operationOf(id) }).done;
+  assert.equal(begin("o1", "f1"), false, "the name holds nothing");
+  assert.equal(begin("o1", undefined), true);
+  assert.equal(begin("o2", undefined), false, "another is under way");
+  take(table, { kind: "decide", at: entry, operation: operationOf("o1") });
+  assert.equal(begin("o2", undefined), false, "the name holds a file by now");
+  assert.equal(begin("o2", "f0"), false, "and not that one");
+  assert.equal(begin("o2", "f1"), true);
+});
+
 test("tree: a page of entries ends with its range and says so, and tells nothing of a neighbour", () => {
   const table = filled();
   const operation = { id: "o", beganMs: 0, participants: [], next: { kind: "file", id: "f1", name: "" } } as const;
