@@ -206,7 +206,7 @@ function hostThatBegins(config: ClusterConfig): string | undefined {
   return elsewhere.find(({ grpc }) => grpc === first)?.host;
 }
 
-/** Else the lock service would refuse its folder, and the record would keep a number that can't be. */
+/** Refuses a store that is not the folder's: lock services would not start on it, and the record would keep the wrong number. */
 function checkStore(config: ClusterConfig): void {
   const { dataDir } = config;
   if (metadataStoreOf(config) === "replicated" || !replicatesIn(dataDir)) return;

@@ -8,8 +8,8 @@ import { whileStopped } from "../metadata/restore.ts";
 import { begin, emptied, scene, serving, settled, Writer } from "../testing/replicated-run.ts";
 import { readyWithinMs } from "../testing/several.ts";
 
-/** Starts lock-1 with a store of its own, and stops it when a writer has written. */
-async function aloneBefore(seed: number, work: (writer: Writer) => Promise<void>): Promise<void> {
+/** Starts lock-1 with a store of its own, beside two empty folders. */
+async function whileAlone(seed: number, work: (writer: Writer) => Promise<void>): Promise<void> {
   begin({ seed, timeLimitMs: 900_000 }, undefined, { metadataStore: "leveldb" });
   const { sim } = scene;
   await sim.run(async () => {
@@ -17,12 +17,18 @@ async function aloneBefore(seed: number, work: (writer: Writer) => Promise<void>
     await serving();
     const writer = new Writer(sim.world("writer"));
     await writer.begin();
-    await writer.write(100, 3_000);
-    sim.crash("lock-1", { unsynced: "lost", silent: false, stayDown: true });
-    scene.settings = { init: false };
     await work(writer);
   });
 }
+
+/** Starts lock-1 so, and stops it when a writer has written. */
+const aloneBefore = (seed: number, work: (writer: Writer) => Promise<void>): Promise<void> =>
+  whileAlone(seed, async (writer) => {
+    await writer.write(100, 3_000);
+    scene.sim.crash("lock-1", { unsynced: "lost", silent: false, stayDown: true });
+    scene.settings = { init: false };
+    await work(writer);
+  });
 
 test("the store of one lock service is taken over by three, whenever that one dies meanwhile, and never opened alone again", async () => {
   for (let seed = 1; seed <= 12; seed++) {
@@ -59,13 +65,8 @@ test("the store of one lock service is taken over by three, whenever that one di
 
 test("host by host: two members wait while the one that is alone serves on, which is taken over when it starts as the first of three", async () => {
   for (let seed = 1; seed <= 3; seed++) {
-    begin({ seed, timeLimitMs: 900_000 }, undefined, { metadataStore: "leveldb" });
-    const { sim } = scene;
-    await sim.run(async () => {
-      emptied(["lock-2", "lock-3"]);
-      await serving();
-      const writer = new Writer(sim.world("writer"));
-      await writer.begin();
+    await whileAlone(seed, async (writer) => {
+      const { sim } = scene;
       await writer.write(20);
       scene.settings = {};
       for (const name of ["lock-2", "lock-3"]) sim.restart(name);

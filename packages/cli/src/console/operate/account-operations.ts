@@ -32,7 +32,7 @@ const retentionDaysMax = 365;
 export function accountOperations({ accounts, nowMs, sleep }: AccountOperationsParts): Readonly<Record<string, StampChange>> {
   const callOf = (signal: AbortSignal) => ({ timeoutMs: callTimeoutMs, signal });
   const inForce = async (account: string, signal: AbortSignal): Promise<object> => {
-    // The change is made: that nobody can be asked for now does not make it a failure.
+    // The change is made, whether or not somebody can be asked now if it is in force.
     const ask = async () => {
       try {
         return await (await accounts()).getSettingsInForce({ account }, callOf(signal));
