@@ -218,7 +218,7 @@ test(
   async () => {
     await ha.down();
     await small.up();
-    assert.equal((await small.untilReady()).processes.length, 12);
+    assert.equal((await small.untilReady()).processes.length, 14);
     await rotateSecret(small);
     const client = clientOf();
     const made = await client.createContainer("secured");
