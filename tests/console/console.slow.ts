@@ -8,7 +8,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { ConsoleBench, chromiumPath, hostileNames, openBrowser, violationsIn } from "./browser.ts";
 
 const skip = chromiumPath === undefined ? "Chromium is missing: apt-get install chromium, or its path in CHROMIUM" : false;
-const views = ["", "processes", "streams", "extents", "ranges", "data", "events"];
+const views = ["", "processes", "nodes", "streams", "extents", "ranges", "data", "events"];
 
 describe("console in Chromium", { skip }, () => {
   const bench = new ConsoleBench();
@@ -88,6 +88,8 @@ describe("console in Chromium", { skip }, () => {
       .first()
       .click();
     await page.getByRole("heading", { name: "partition-server-1" }).waitFor();
+    await show("nodes");
+    await page.getByRole("row", { name: "extent-node-1" }).waitFor();
     await show("streams");
     await page.getByRole("link", { name: "/pm/map/commit-log" }).click();
     await page.locator(".chip.primary").first().waitFor();
@@ -114,7 +116,7 @@ describe("console in Chromium", { skip }, () => {
         for (const view of views) {
           await show(view);
           await page.locator("h1").waitFor();
-          await page.locator(".row:not(.head), .health, .layer, .events").first().waitFor();
+          await page.locator(".row:not(.head), .health, .layer, .events, .plain").first().waitFor();
           assert.deepEqual(await violationsIn(page), [], `${view || "overview"}, ${colours}, ${width} px`);
           assert.equal(await page.evaluate("document.documentElement.scrollWidth"), width, view);
         }

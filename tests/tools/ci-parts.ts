@@ -99,6 +99,7 @@ export async function parts(): Promise<Part[]> {
         "tests/console/data.slow.ts",
         "tests/console/changes.slow.ts",
         "tests/console/accounts.slow.ts",
+        "tests/console/nodes.slow.ts",
       ],
       timeoutMs: 10 * minutes,
     },

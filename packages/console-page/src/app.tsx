@@ -10,6 +10,7 @@ import { Badge, CommandLine, Empty, Time, toneOf } from "./ui.tsx";
 import { Accounts } from "./views/accounts.tsx";
 import { Data } from "./views/data.tsx";
 import { Events } from "./views/events.tsx";
+import { Nodes } from "./views/nodes/nodes.tsx";
 import { Overview } from "./views/overview.tsx";
 import { Processes } from "./views/processes.tsx";
 import { Ranges } from "./views/ranges.tsx";
@@ -18,6 +19,7 @@ import { Extents, Streams } from "./views/streams.tsx";
 const views = [
   { path: "", title: "Overview" },
   { path: "processes", title: "Processes" },
+  { path: "nodes", title: "Nodes" },
   { path: "streams", title: "Streams" },
   { path: "extents", title: "Extents" },
   { path: "ranges", title: "Ranges" },
@@ -63,6 +65,8 @@ function View({ path, source, data }: Sources & { readonly path: string }): JSX.
   switch (path) {
     case "processes":
       return <Processes now={now} />;
+    case "nodes":
+      return <Nodes now={now} source={source} data={data} />;
     case "streams":
       return <Streams source={source} />;
     case "extents":

@@ -16,6 +16,7 @@ export type {
   Value,
 } from "./data/data-model.ts";
 export type {
+  DiskRow,
   ExtentRow,
   Finding,
   LatencyRow,

@@ -40,10 +40,38 @@ export interface NodeRow {
   readonly freeBytes: number;
   readonly totalBytes: number;
   readonly replicas: number;
+  /** Reasons why a draining node is not empty yet. */
+  readonly blocked: readonly string[];
+  /** Number of files that can still be made on its disk; null: it has no fixed number, or the node did not answer. */
+  readonly freeFiles: number | null;
   /** Recent 99th percentile of a sync of the journal, in milliseconds; null if nothing was synced, or the node did not answer. */
   readonly syncP99Ms: number | null;
   /** Appends of the last seconds, per second; null if the node did not answer. */
   readonly appendsPerSecond: number | null;
+  /** Fragments of coded extents; null if the node did not answer. */
+  readonly fragments: number | null;
+  /** Extents that it takes: everything, no new extents, nothing; empty if the node did not answer. */
+  readonly takes: string;
+  /** Its disk, and that of the journal if it has one of its own; none if the node did not answer. */
+  readonly disks: readonly DiskRow[];
+  /** How far the node is with reading everything again, in words; empty if the node did not answer. */
+  readonly scrub: string;
+  /** Damage that scrubbing found, in words. */
+  readonly scrubFindings: readonly string[];
+}
+
+/** Queue of one disk. Times are in milliseconds. */
+export interface DiskRow {
+  /** data, journal. */
+  readonly name: string;
+  readonly freeBytes: number;
+  readonly inHand: number;
+  readonly waiting: number;
+  /** Longest wait of an operation that waits now. */
+  readonly oldestMs: number;
+  /** Operations that were refused since the node started. */
+  readonly refused: number;
+  readonly classes: readonly { readonly name: string; readonly started: number; readonly meanMs: number; readonly maxMs: number }[];
 }
 
 /** Recent latencies of one kind of work of one process. */
@@ -88,6 +116,8 @@ export interface Snapshot {
   readonly endpoints: readonly { readonly name: string; readonly url: string }[];
   readonly processes: readonly ProcessRow[];
   readonly nodes: readonly NodeRow[];
+  /** Repair of replicas and fragments, line by line; none if no stream manager told. */
+  readonly repair: readonly string[];
   readonly latency: readonly LatencyRow[];
   readonly figures: Point;
 }
@@ -145,6 +175,8 @@ export interface Source {
   extents(after: string): Promise<Page<ExtentRow>>;
   extentsOf(stream: string, after: string): Promise<Page<ExtentRow>>;
   ranges(after: string): Promise<Page<RangeRow>>;
+  /** Asks for the state of erasure coding, a line each. */
+  coding(): Promise<readonly string[]>;
   /** Role of the session: read, data, operate. */
   role(): Promise<string>;
   signOut(): Promise<void>;

@@ -101,6 +101,7 @@ export const source: Source = {
   extents: (after) => page("/api/extents", { after }),
   extentsOf: (name, after) => page("/api/stream", { name, after }),
   ranges: (after) => page("/api/ranges", { after }),
+  coding: async () => (await page<string>("/api/coding", {})).items,
   role: async () => ((await (await answerOf("/api/session", {})).json()) as { readonly role: string }).role,
   async signOut() {
     await asked("/api/sign-out", { method: "POST" }).catch(() => undefined);

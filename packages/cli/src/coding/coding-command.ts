@@ -113,7 +113,7 @@ Example:
     });
 }
 
-const statusOf = (inspector: StampInspector): Promise<CodingStatus> =>
+export const statusOf = (inspector: StampInspector): Promise<CodingStatus> =>
   inspector.ask((manager, timeoutMs) => manager.getCodingStatus({}, { timeoutMs }));
 
 const setPaused = (command: Command, paused: boolean, note: string): Promise<CodingStatus> =>

@@ -9,6 +9,7 @@ import { Accounts } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, configOf, root, withConfig } from "../context.ts";
 import { gather, sinceNow } from "../health/gather.ts";
+import { addNodeTo, refuseBadRemoval, stopForGood } from "../nodes/node-changes.ts";
 import { say } from "../say.ts";
 import { topLevel } from "../top-level.ts";
 import { kindOf, oneOf } from "../values.ts";
@@ -18,6 +19,7 @@ import { dataClients } from "./data/clients.ts";
 import { listsOf } from "./lists.ts";
 import { LiveStamp } from "./live-stamp.ts";
 import { accountOperations } from "./operate/account-operations.ts";
+import { nodeOperations } from "./operate/node-operations.ts";
 import { pageFiles } from "./page-files.ts";
 import { rotateAt } from "./rotate.ts";
 import { type ConsoleRole, consoleRoles, Sessions } from "./sessions.ts";
@@ -76,11 +78,19 @@ async function serveConsole(config: ClusterConfig, listen: string, role: Console
     const stamp = inspector();
     return { transport, manager: () => stamp.leader("partition-manager"), endpoints: live.facts?.cluster.endpoints ?? noEndpoints };
   });
-  const operations = accountOperations({
-    accounts: async () => transport.client(await inspector().leader("partition-manager"), Accounts),
-    nowMs: () => clock.monotonicMs(),
-    sleep: (ms) => delay(ms),
-  });
+  const operations = {
+    ...accountOperations({
+      accounts: async () => transport.client(await inspector().leader("partition-manager"), Accounts),
+      nowMs: () => clock.monotonicMs(),
+      sleep: (ms) => delay(ms),
+    }),
+    ...nodeOperations({
+      inspector,
+      add: async () => (await addNodeTo(config, undefined)).name,
+      refuseRemoval: (node) => refuseBadRemoval(config, node),
+      stopForGood: (node) => stopForGood(config, node),
+    }),
+  };
   const lists = listsOf(inspector, live);
   const parts = { files, sessions, live, clients, operations, lists, audit: auditOf(config), signal: stopped.signal };
   const door = await serveHttp(consoleHandler(parts), { listen, limits: { connectionsMax: 256, connectionsPerAddressMax: 256 } }).catch(

@@ -1,6 +1,9 @@
 /** Lists of the console in pages: streams, extents and ranges, each by its path. The page asks for the next one when a person scrolls there. */
 import type { StampInspector } from "@stamp/cluster";
 import type { ExtentRow, Page, RangeRow, StreamRow } from "@stamp/console-page";
+import { statusOf } from "../coding/coding-command.ts";
+import { codingText } from "../coding/coding-text.ts";
+import { fragmentLines, repairOf } from "../nodes/node-commands.ts";
 import type { LiveStamp } from "./live-stamp.ts";
 import { extentRow, rangeRows, streamRow } from "./snapshot.ts";
 
@@ -21,6 +24,7 @@ export function listsOf(inspector: () => StampInspector, live: LiveStamp): Lists
     "/api/streams": async (query) => streams(inspector(), query.get("after") ?? ""),
     "/api/extents": async (query) => extents(inspector(), idIn(query)),
     "/api/stream": async (query) => extentsOf(inspector(), query.get("name") ?? "", idIn(query)),
+    "/api/coding": async () => coding(inspector()),
     "/api/ranges": async (query) => ranges(live, query.get("after") ?? ""),
   };
   return { find: (path) => (Object.hasOwn(lists, path) ? lists[path] : undefined) };
@@ -53,6 +57,12 @@ async function extentsOf(inspector: StampInspector, name: string, after: bigint)
     items: found.flatMap((each) => (each === undefined ? [] : [extentRow(each)])),
     next: more && last !== undefined ? String(last.extentId) : null,
   };
+}
+
+/** Returns the lines of `stamp coding status`. */
+async function coding(inspector: StampInspector): Promise<Page<string>> {
+  const [status, repair] = await Promise.all([statusOf(inspector), repairOf(inspector)]);
+  return { items: codingText(status, fragmentLines(repair)).split("\n"), next: null };
 }
 
 /** `after`: position in the list of the last snapshot. Ranges that change meanwhile may come twice, or not at all, until the list is loaded again. */

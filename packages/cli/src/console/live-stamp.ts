@@ -144,6 +144,7 @@ const absentSnapshot = (atMs: number, sentence: string): Snapshot => ({
   endpoints: [],
   processes: [],
   nodes: [],
+  repair: [],
   latency: [],
   figures: { atMs, ...unknown },
 });

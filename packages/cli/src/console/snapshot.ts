@@ -1,11 +1,13 @@
 /** Turns the facts of a stamp into what the page of the console shows. Pure. */
-import type { ExtentRow, LatencyRow, NodeRow, Point, ProcessRow, RangeRow, Snapshot, StreamRow } from "@stamp/console-page";
-import { type ExtentInfo, ExtentState, NodeDuty, type RangePartition, type StreamInfo } from "@stamp/wire";
-import { factAt, numberAt, type ProcessFacts, type StampFacts } from "../health/facts.ts";
+import type { ExtentRow, LatencyRow, Point, ProcessRow, RangeRow, Snapshot, StreamRow } from "@stamp/console-page";
+import { type ExtentInfo, ExtentState, type RangePartition, type StreamInfo } from "@stamp/wire";
+import { numberAt, type ProcessFacts, type StampFacts } from "../health/facts.ts";
 import { healthOf } from "../health/findings.ts";
 import { keyText } from "../key-text.ts";
+import { repairText } from "../nodes/node-commands.ts";
 import { latenciesOf } from "../status/latency.ts";
 import { nameIn, statusOf } from "../status/status.ts";
+import { nodeRows } from "./node-rows.ts";
 
 /** Rows of latencies that a snapshot has at most: the slowest. */
 const latencyRowsMax = 60;
@@ -24,6 +26,7 @@ export function snapshotOf(facts: StampFacts, before: Counted | undefined): { re
     endpoints: Object.entries(endpoints).flatMap(([name, url]) => (url === "" ? [] : [{ name, url }])),
     processes: processRows(facts),
     nodes: nodeRows(facts),
+    repair: facts.streamLayer?.repair === undefined ? [] : repairText(facts.streamLayer.repair).split("\n"),
     latency: latency.toSorted((one, other) => other.p99Ms - one.p99Ms).slice(0, latencyRowsMax),
     figures: { ...ratesOf(counted, before), atMs: facts.nowMs, ...percentilesOf(latency, facts) },
   };
@@ -36,25 +39,6 @@ function processRows(facts: StampFacts): ProcessRow[] {
     const answer = answers.get(name);
     const told = { uptimeMs: answer?.uptimeMs ?? null, release: answer?.release ?? "" };
     return { name, role, host, pid, grpc, state, ready, waitingFor, restarts, lastExit, ...told };
-  });
-}
-
-function nodeRows({ streamLayer, processes }: StampFacts): NodeRow[] {
-  const byName = new Map(processes.map((each) => [each.name, each.answer?.facts]));
-  return (streamLayer?.nodes ?? []).map(({ nodeId, up, duty, faultDomain, freeBytes, totalBytes, replicas }) => {
-    const facts = byName.get(nodeId);
-    const p99Ms = factAt(facts, "journalSync.recent.p99Ms");
-    return {
-      name: nodeId,
-      up,
-      duty: nameIn(NodeDuty, duty),
-      faultDomain,
-      freeBytes: Number(freeBytes),
-      totalBytes: Number(totalBytes),
-      replicas: Number(replicas),
-      syncP99Ms: typeof p99Ms === "number" ? p99Ms : null,
-      appendsPerSecond: facts === undefined ? null : numberAt(facts, "appendsPerSecond"),
-    };
   });
 }
 

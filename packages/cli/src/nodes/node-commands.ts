@@ -1,10 +1,9 @@
 /** `stamp node list|disks|add|drain|undrain|remove` and `stamp repair status`. */
-import { control, DataFolder, nodesLeftOut, type ProcessStatus, refuseRemoval, type StampInspector } from "@stamp/cluster";
-import { inWords } from "@stamp/ports-node";
+import { control, DataFolder, type ProcessStatus, type StampInspector } from "@stamp/cluster";
 import { NodeDuty, type NodeInfo, type RepairStatus } from "@stamp/wire";
 import type { Command } from "commander";
 import { recordOf } from "../cluster/known-record.ts";
-import { CommandError, configOf, exitCodes, runningCluster } from "../context.ts";
+import { CommandError, configOf } from "../context.ts";
 import { counted } from "../health/counted.ts";
 import { bytesText } from "../print.ts";
 import { withProgress } from "../progress.ts";
@@ -12,6 +11,7 @@ import { inspect, make, tell } from "../running.ts";
 import { warn } from "../say.ts";
 import { nodeTable } from "../status/status.ts";
 import { topLevel } from "../top-level.ts";
+import { addNodeTo, refuseBadRemoval, setDuty, stopForGood } from "./node-changes.ts";
 import { addNodeDisks } from "./node-disks.ts";
 
 const pollMs = 500;
@@ -64,15 +64,8 @@ function addRemove(node: Command): void {
     .option("--no-wait", "fail when it is not empty yet, and say what it waits for")
     .action(async (nodeId: string, _options, command: Command) => {
       const { wait } = command.opts<{ wait: boolean }>();
-      if (!inContainers()) {
-        const config = configOf(command);
-        const why = refuseRemoval(
-          config,
-          nodeId,
-          (await runningCluster(config)).processes.map(({ name }) => name),
-        );
-        if (why !== undefined) throw new CommandError(why);
-      }
+      const config = configOf(command);
+      await refuseBadRemoval(config, nodeId);
       const gone = await inspect(command, async (inspector) => {
         const known = (await inspector.nodes()).find((each) => each.nodeId === nodeId);
         // A command that was left after this was recorded has not stopped the process.
@@ -87,7 +80,7 @@ function addRemove(node: Command): void {
         await untilEmpty(inspector, nodeId, `./stamp node remove ${nodeId}`);
         return setDuty(inspector, nodeId, NodeDuty.DECOMMISSIONED);
       });
-      const stopped = await stopForGood(command, nodeId);
+      const stopped = await stopForGood(config, nodeId);
       const then = stopped ? "was stopped, and no start of this folder brings it back" : "may be switched off for ever";
       tell(command, gone, () => `${nodeId} is decommissioned: it holds nothing that is needed, and ${then}`);
     });
@@ -103,9 +96,6 @@ function addRepair(program: Command): void {
       tell(command, status, repairText);
     });
 }
-
-/** True if no supervisor of ours runs the processes. */
-const inContainers = (): boolean => (process.env.STAMP_PROCESSES ?? "") !== "";
 
 export const repairOf = (inspector: StampInspector): Promise<RepairStatus> =>
   inspector.ask((manager, timeoutMs) => manager.getRepairStatus({}, { timeoutMs }));
@@ -123,23 +113,11 @@ function untilRepaired(inspector: StampInspector): Promise<RepairStatus> {
   });
 }
 
-export const setDuty = (inspector: StampInspector, nodeId: string, duty: NodeDuty): Promise<NodeInfo> =>
-  inspector.change((manager, timeoutMs) => manager.setNodeDuty({ nodeId, duty }, { timeoutMs }));
-
 /** Starts an extent node and waits until it is ready, for a while: it goes on by itself. */
 async function addNodeNow(command: Command, name: string | undefined): Promise<ProcessStatus> {
-  if (inContainers())
-    throw new CommandError("these processes are run by containers: add the node there (docker-compose.yml)", exitCodes.usage);
   const config = configOf(command);
-  const before = new Set((await runningCluster(config)).processes.map((each) => each.name));
-  const path = new DataFolder(config.dataDir).control;
-  const request = { do: "add-node", ...(name === undefined ? {} : { name }) } as const;
-  let { processes } = await control(path, request).catch((error: Error) => {
-    throw new CommandError(inWords(error));
-  });
-  const added = processes.find((each) => !before.has(each.name));
-  if (added === undefined) throw new CommandError("another command changed the cluster in this moment; see ./stamp node list");
-  const { extentNodes } = configOf(command);
+  const added = await addNodeTo(config, name);
+  const { extentNodes } = config;
   const recorded = recordOf(config.dataDir)?.config.extentNodes;
   if (recorded !== extentNodes)
     warn(
@@ -151,24 +129,11 @@ async function addNodeNow(command: Command, name: string | undefined): Promise<P
     for (const endMs = performance.now() + addedReadyMs; !now.ready && performance.now() < endMs; ) {
       tellProgress(`${added.name} is ${now.state}${now.waitingFor.length === 0 ? "" : ` and waits for ${now.waitingFor.join(", ")}`}`);
       await new Promise((resolve) => setTimeout(resolve, pollMs));
-      ({ processes } = await control(path, { do: "status" }));
+      const { processes } = await control(new DataFolder(config.dataDir).control, { do: "status" });
       now = processes.find((each) => each.name === added.name) ?? now;
     }
     return now;
   });
-}
-
-/** Stops the process of a decommissioned node, and has the data folder remember it. False where no supervisor of ours runs it. */
-async function stopForGood(command: Command, nodeId: string): Promise<boolean> {
-  if (inContainers()) return false;
-  const config = configOf(command);
-  const { processes } = await runningCluster(config);
-  const names = processes.map(({ name }) => name);
-  // A node that was not started has a disk here too, and would be missed at every later start.
-  const leftOut = nodesLeftOut(config.dataDir, names, recordOf(config.dataDir)?.retired ?? []);
-  if (!names.includes(nodeId) && !leftOut.includes(nodeId)) return false;
-  await control(new DataFolder(config.dataDir).control, { do: "retire", name: nodeId });
-  return true;
 }
 
 /** Says what it waits for. `again`: the command that waits on. */

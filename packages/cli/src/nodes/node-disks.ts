@@ -5,7 +5,7 @@ import { bytesText, table } from "../print.ts";
 import { inspect, make, nodesToAsk, tell } from "../running.ts";
 
 const askTimeoutMs = 2_000;
-const classes = ["journal", "append", "read", "repair", "scrub"] as const;
+export const classes = ["journal", "append", "read", "repair", "scrub"] as const;
 
 interface ClassFacts {
   readonly started: number;
@@ -14,7 +14,7 @@ interface ClassFacts {
 }
 
 /** Facts as an extent node tells them (`DiskQueue.facts`). */
-type DiskFacts = Readonly<Record<(typeof classes)[number], ClassFacts>> & {
+export type DiskFacts = Readonly<Record<(typeof classes)[number], ClassFacts>> & {
   readonly inHand: number;
   readonly queued: number;
   readonly expectedMs: number;
@@ -24,7 +24,7 @@ type DiskFacts = Readonly<Record<(typeof classes)[number], ClassFacts>> & {
   readonly heldBack: { readonly expected: number; readonly overdue: number; readonly hands: number };
 };
 
-interface NodeFacts {
+export interface NodeFacts {
   readonly disk: DiskFacts;
   /** When the journal has one of its own. */
   readonly journalDisk?: DiskFacts;
@@ -91,7 +91,7 @@ export function disksText(nodes: readonly NodeDisks[]): string {
   ].join("\n");
 }
 
-const takesText = ({ diskFull, takesExtents }: NodeFacts): string =>
+export const takesText = ({ diskFull, takesExtents }: NodeFacts): string =>
   diskFull ? "nothing: full" : takesExtents ? "everything" : "no new extents";
 
 const waitText = ({ started, waitedMs, waitedMsMax }: ClassFacts): string =>

@@ -6,7 +6,7 @@ import { bytesText, table } from "../print.ts";
 import { inspect, nodesToAsk, tell } from "../running.ts";
 import { topLevel } from "../top-level.ts";
 
-interface ScrubFacts {
+export interface ScrubFacts {
   readonly enabled?: boolean;
   readonly running?: boolean;
   readonly pass?: number;
@@ -48,20 +48,24 @@ export function addScrub(program: Command): void {
   });
 }
 
+/** Says what scrubbing does now. */
+export const passText = ({ enabled, running, pass, extents, bytes, extentsLeft }: ScrubFacts): string =>
+  !enabled
+    ? "switched off"
+    : running
+      ? `pass ${pass}: ${extents} extents, ${bytesText(bytes ?? 0)} read, ${extentsLeft} to go`
+      : "waits for the next pass";
+
+export const lastPassText = ({ finished }: ScrubFacts): string =>
+  finished === undefined ? "none ended yet" : `${when(finished.endedAtMs)}: ${finished.extents} extents, ${bytesText(finished.bytes)}`;
+
 const when = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
 
 export function scrubText(nodes: readonly NodeScrub[]): string {
   const rows = nodes.map(({ node, scrub, problem }) => {
     if (scrub === undefined) return [node, problem, "", "", ""];
-    const { finished } = scrub;
-    const now = !scrub.enabled
-      ? "switched off"
-      : scrub.running
-        ? `pass ${scrub.pass}: ${scrub.extents} extents, ${bytesText(scrub.bytes ?? 0)} read, ${scrub.extentsLeft} to go`
-        : "waits for the next pass";
-    const last =
-      finished === undefined ? "none ended yet" : `${when(finished.endedAtMs)}: ${finished.extents} extents, ${bytesText(finished.bytes)}`;
-    return [node, now, last, finished?.findings ?? "", scrub.recent?.length ?? 0];
+    const last = lastPassText(scrub);
+    return [node, passText(scrub), last, scrub.finished?.findings ?? "", scrub.recent?.length ?? 0];
   });
   const lines = [table(["NODE", "NOW", "LAST PASS", "BAD", "FINDINGS KEPT"], rows)];
   for (const { node, scrub } of nodes) {

@@ -139,7 +139,11 @@ export type Change =
   | "show-keys"
   | "rotate-key"
   | "revoke-delegation"
-  | "set-account";
+  | "set-account"
+  | "add-node"
+  | "drain-node"
+  | "undrain-node"
+  | "remove-node";
 
 /** An account, and whom to ask about it. */
 export interface AccountPlace {

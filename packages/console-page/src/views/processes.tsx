@@ -1,9 +1,9 @@
-/** Processes by layer, as requests pass through them, and the disks of the extent nodes. */
+/** Processes by layer, as requests pass through them. */
 import type { JSX } from "preact";
-import { bytesText, countText, msText, rateText, spanText } from "../format.ts";
-import type { NodeRow, ProcessRow, Snapshot } from "../model.ts";
+import { countText, spanText } from "../format.ts";
+import type { ProcessRow, Snapshot } from "../model.ts";
 import { route, to } from "../store.ts";
-import { Badge, Bar, Card, Empty, type Tone } from "../ui.tsx";
+import { Badge, Card, type Tone } from "../ui.tsx";
 
 const layers = [
   { title: "Front-end", about: "speaks HTTP with clients", roles: ["front-end"] },
@@ -18,7 +18,7 @@ export function Processes({ now }: { readonly now: Snapshot }): JSX.Element {
   const others = now.processes.filter(({ role }) => !known.includes(role));
   return (
     <>
-      {chosen === undefined ? null : <Process process={chosen} node={now.nodes.find(({ name }) => name === chosen.name)} />}
+      {chosen === undefined ? null : <Process process={chosen} />}
       {route.value[1] !== undefined && chosen === undefined ? (
         <div class="notice bad" role="alert">
           There is no process {route.value[1]}. <a href={to("processes")}>See all processes</a>
@@ -35,7 +35,6 @@ export function Processes({ now }: { readonly now: Snapshot }): JSX.Element {
         ))}
         {others.length === 0 ? null : <Layer title="Others" about="" processes={others} />}
       </div>
-      <Nodes nodes={now.nodes} />
     </>
   );
 }
@@ -77,7 +76,7 @@ const Layer = ({
   </section>
 );
 
-function Process({ process, node }: { readonly process: ProcessRow; readonly node: NodeRow | undefined }): JSX.Element {
+function Process({ process }: { readonly process: ProcessRow }): JSX.Element {
   const { name, role, host, pid, grpc, state, waitingFor, restarts, lastExit, uptimeMs, release } = process;
   const facts: readonly (readonly [string, string])[] = [
     ["Role", role],
@@ -89,17 +88,12 @@ function Process({ process, node }: { readonly process: ProcessRow; readonly nod
     ["Waits for", waitingFor.length === 0 ? "nothing" : waitingFor.join(", ")],
     ["Restarts", countText(restarts)],
     ["Last end", lastExit === "" ? "none" : lastExit],
-    ...(node === undefined
-      ? []
-      : ([
-          ["Free on its disk", bytesText(node.freeBytes)],
-          ["Replicas", countText(node.replicas)],
-        ] as const)),
   ];
   return (
     <Card title={name} wide aside={<a href={to("processes")}>Close</a>}>
       <p>
-        <Badge tone={toneOf(process)}>{state}</Badge>
+        <Badge tone={toneOf(process)}>{state}</Badge>{" "}
+        {role === "extent-node" ? <a href={to("nodes", name)}>Its disk, and to drain or remove it</a> : null}
       </p>
       <dl class="facts">
         {facts.map(([term, value]) => (
@@ -109,66 +103,6 @@ function Process({ process, node }: { readonly process: ProcessRow; readonly nod
           </div>
         ))}
       </dl>
-    </Card>
-  );
-}
-
-function Nodes({ nodes }: { readonly nodes: readonly NodeRow[] }): JSX.Element {
-  if (nodes.length === 0) {
-    return (
-      <Card title="Extent nodes" wide>
-        <Empty title="No stream manager that leads answered">
-          Disks and replicas are shown again when one does. The findings on the overview say what helps.
-        </Empty>
-      </Card>
-    );
-  }
-  return (
-    <Card title="Extent nodes" wide>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Extent nodes, scrolls">
-        <table class="plain">
-          <thead>
-            <tr>
-              <th scope="col">Node</th>
-              <th scope="col">State</th>
-              <th scope="col">Fault domain</th>
-              <th scope="col">Disk</th>
-              <th scope="col" class="number">
-                Free
-              </th>
-              <th scope="col" class="number">
-                Replicas
-              </th>
-              <th scope="col" class="number">
-                Appends
-              </th>
-              <th scope="col" class="number">
-                Journal sync, p99
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {nodes.map(({ name, up, duty, faultDomain, freeBytes, totalBytes, replicas, appendsPerSecond, syncP99Ms }) => (
-              <tr key={name}>
-                <td>
-                  <a href={to("processes", name)}>{name}</a>
-                </td>
-                <td>
-                  <Badge tone={up ? (duty === "serving" ? "good" : "warn") : "bad"}>{up ? duty : "down"}</Badge>
-                </td>
-                <td>{faultDomain}</td>
-                <td>
-                  <Bar part={totalBytes === 0 ? 0 : 1 - freeBytes / totalBytes} label={`Disk of ${name}, used part`} />
-                </td>
-                <td class="number">{bytesText(freeBytes)}</td>
-                <td class="number">{countText(replicas)}</td>
-                <td class="number">{rateText(appendsPerSecond)}</td>
-                <td class="number">{msText(syncP99Ms)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
     </Card>
   );
 }

@@ -36,6 +36,7 @@ const places = [
   "container",
   "table",
   "queue",
+  "node",
   "name",
   "partitionKey",
   "rowKey",
