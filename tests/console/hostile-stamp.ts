@@ -31,6 +31,7 @@ const hostileSnapshot = (atMs: number) => ({
     lastExit: name,
     uptimeMs: 1,
     release: name,
+    workPerSecond: 1,
   })),
   nodes: hostileNames.map((name) => ({
     name,

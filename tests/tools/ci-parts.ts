@@ -100,6 +100,7 @@ export async function parts(): Promise<Part[]> {
         "tests/console/changes.slow.ts",
         "tests/console/accounts.slow.ts",
         "tests/console/nodes.slow.ts",
+        "tests/console/topology.slow.ts",
       ],
       timeoutMs: 10 * minutes,
     },

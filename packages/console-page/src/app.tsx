@@ -15,9 +15,11 @@ import { Overview } from "./views/overview.tsx";
 import { Processes } from "./views/processes.tsx";
 import { Ranges } from "./views/ranges.tsx";
 import { Extents, Streams } from "./views/streams.tsx";
+import { Topology } from "./views/topology/topology.tsx";
 
 const views = [
   { path: "", title: "Overview" },
+  { path: "topology", title: "Topology" },
   { path: "processes", title: "Processes" },
   { path: "nodes", title: "Nodes" },
   { path: "streams", title: "Streams" },
@@ -63,6 +65,8 @@ function View({ path, source, data }: Sources & { readonly path: string }): JSX.
   if (now === undefined) return <Empty title="Asking the stamp…">The first answer takes a second or two.</Empty>;
   if (now.state === "absent") return <Absent now={now} />;
   switch (path) {
+    case "topology":
+      return <Topology now={now} />;
     case "processes":
       return <Processes now={now} />;
     case "nodes":

@@ -29,6 +29,11 @@ export interface ProcessRow {
   /** Null if the process did not answer. */
   readonly uptimeMs: number | null;
   readonly release: string;
+  /**
+   * Work that it took on in a second: requests of clients at a front-end, operations of front-ends at a partition server, appends at an extent
+   * node. Null for other roles, and until two answers are there to compare.
+   */
+  readonly workPerSecond: number | null;
 }
 
 export interface NodeRow {

@@ -27,6 +27,20 @@ test("snapshot: the counters of a process that has started anew count from zero,
   assert.equal(snapshotOf(after(1, withFacts("front-end-1", { requests: 7 })), without).snapshot.figures.requestsPerSecond, 0);
 });
 
+test("snapshot: each process has the work that it took on; a manager has none", () => {
+  const counts = (requests: number, writes: number, appends: number) => [
+    withFacts("front-end-1", { requests, queue: { requests: 1 } }),
+    withFacts("partition-server-1", { totals: { reads: 7, writes } }),
+    withFacts("extent-node-1", { appends }),
+  ];
+  const first = snapshotOf(after(0, ...counts(0, 0, 500)), undefined);
+  assert.ok(first.snapshot.processes.every(({ workPerSecond }) => workPerSecond === null));
+  const { processes } = snapshotOf(after(2, ...counts(20, 8, 6)), first.counted).snapshot;
+  const workOf = (name: string) => processes.find((each) => each.name === name)?.workPerSecond;
+  assert.deepEqual(["front-end-1", "partition-server-1", "extent-node-1"].map(workOf), [10, 4, 3]);
+  assert.equal(workOf("stream-manager-1"), null);
+});
+
 test("snapshot: looks at the same moment, or with the clock set back, make no rate", () => {
   const first = snapshotOf(after(0), undefined);
   for (const seconds of [0, -5]) assert.equal(snapshotOf(after(seconds), first.counted).snapshot.figures.requestsPerSecond, null);

@@ -24,7 +24,7 @@ export function snapshotOf(facts: StampFacts, before: Counted | undefined): { re
     findings: findings.map(({ severity, code, subject, cause, help }) => ({ severity, code, subject, cause, help })),
     dataDir,
     endpoints: Object.entries(endpoints).flatMap(([name, url]) => (url === "" ? [] : [{ name, url }])),
-    processes: processRows(facts),
+    processes: processRows(facts, (name) => rateOf(counted, before, name)),
     nodes: nodeRows(facts),
     repair: facts.streamLayer?.repair === undefined ? [] : repairText(facts.streamLayer.repair).split("\n"),
     latency: latency.toSorted((one, other) => other.p99Ms - one.p99Ms).slice(0, latencyRowsMax),
@@ -33,11 +33,15 @@ export function snapshotOf(facts: StampFacts, before: Counted | undefined): { re
   return { snapshot, counted };
 }
 
-function processRows(facts: StampFacts): ProcessRow[] {
+function processRows(facts: StampFacts, workOf: (name: string) => number | null): ProcessRow[] {
   const answers = new Map(facts.processes.map((each) => [each.name, each.answer]));
   return statusOf(facts).processes.map(({ name, role, host = "", pid, grpc, state, ready, waitingFor, restarts, lastExit }) => {
     const answer = answers.get(name);
-    const told = { uptimeMs: answer?.uptimeMs ?? null, release: answer?.release ?? "" };
+    const told = {
+      uptimeMs: answer?.uptimeMs ?? null,
+      release: answer?.release ?? "",
+      workPerSecond: workingRoles.has(role) ? workOf(name) : null,
+    };
     return { name, role, host, pid, grpc, state, ready, waitingFor, restarts, lastExit, ...told };
   });
 }
@@ -52,7 +56,8 @@ function percentilesOf(latency: readonly LatencyRow[], { processes }: StampFacts
   return { p50Ms: highest(({ p50Ms }) => p50Ms), p99Ms: highest(({ p99Ms }) => p99Ms) };
 }
 
-const counters = ["requests", "errors", "written", "read"] as const;
+const workingRoles: ReadonlySet<string> = new Set(["front-end", "partition-server", "extent-node"]);
+const counters = ["requests", "errors", "written", "read", "work"] as const;
 type Counters = Readonly<Record<(typeof counters)[number], number>>;
 
 /** Counters of the processes that answered at one moment, which rates are made of. */
@@ -70,15 +75,26 @@ function countersOf({ role, answer }: ProcessFacts): Counters {
   const sum = (...paths: readonly string[]): number => paths.reduce((all, path) => all + numberAt(answer?.facts, path), 0);
   const isFrontEnd = role === "front-end";
   const isServer = role === "partition-server";
+  const requests = isFrontEnd ? sum("requests", "queue.requests", "table.requests") : 0;
   return {
-    requests: isFrontEnd ? sum("requests", "queue.requests", "table.requests") : 0,
+    work: isFrontEnd ? requests : isServer ? sum("totals.reads", "totals.writes") : sum("appends"),
+    requests,
     errors: isFrontEnd ? sum("serverErrors", "queue.serverErrors", "table.serverErrors") : 0,
     written: isServer ? sum("totals.bytesIn") : 0,
     read: isServer ? sum("totals.bytesOut") : 0,
   };
 }
 
-/** A counter that has fallen is that of a process that has started anew. */
+/** Growth of a counter. A counter that has fallen is that of a process that has started anew. */
+const grown = (now: number, before: number): number => (now < before ? now : now - before);
+
+/** Work of one process in a second; null until it answered twice. */
+function rateOf(now: Counted, before: Counted | undefined, name: string): number | null {
+  const seconds = (now.atMs - (before?.atMs ?? now.atMs)) / 1_000;
+  const [counts, old] = [now.byProcess.get(name)?.work, before?.byProcess.get(name)?.work];
+  return counts === undefined || old === undefined || seconds <= 0 ? null : grown(counts, old) / seconds;
+}
+
 function ratesOf(now: Counted, before: Counted | undefined): Omit<Point, "atMs" | "p50Ms" | "p99Ms"> {
   const seconds = (now.atMs - (before?.atMs ?? now.atMs)) / 1_000;
   const rate = (what: keyof Counters): number | null => {
@@ -86,7 +102,7 @@ function ratesOf(now: Counted, before: Counted | undefined): Omit<Point, "atMs" 
     let sum = 0;
     for (const [name, counts] of now.byProcess) {
       const old = before.byProcess.get(name)?.[what];
-      if (old !== undefined) sum += counts[what] < old ? counts[what] : counts[what] - old;
+      if (old !== undefined) sum += grown(counts[what], old);
     }
     return sum / seconds;
   };

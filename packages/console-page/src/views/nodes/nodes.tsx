@@ -74,15 +74,15 @@ const queueText = ({ disks }: NodeRow): string =>
 const headings: readonly (readonly [string, boolean])[] = [
   ["Node", false],
   ["State", false],
-  ["Fault domain", false],
+  ["Domain", false],
   ["Disk", false],
   ["Free", true],
   ["Files left", true],
   ["Replicas", true],
   ["Fragments", true],
   ["Appends", true],
-  ["Journal sync, p99", true],
-  ["In hand + waiting", true],
+  ["Sync, p99", true],
+  ["Queue", true],
 ];
 
 function Table({ nodes }: { readonly nodes: readonly NodeRow[] }): JSX.Element {
@@ -115,7 +115,7 @@ function Table({ nodes }: { readonly nodes: readonly NodeRow[] }): JSX.Element {
                 <td>
                   <Badge tone={toneOfNode(node)}>{dutyText(node)}</Badge>
                 </td>
-                <td>{node.faultDomain === "" ? "–" : node.faultDomain}</td>
+                <td class="short">{node.faultDomain === "" ? "–" : node.faultDomain}</td>
                 <td>
                   <Bar part={node.totalBytes === 0 ? 0 : 1 - node.freeBytes / node.totalBytes} label={`Disk of ${node.name}, used part`} />
                 </td>
