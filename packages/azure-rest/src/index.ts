@@ -92,15 +92,23 @@ export { foundByTagsXml, parseTagsXml, tagsBytesMax, tagsXml } from "./blob/tags
 export { checkUnsupported } from "./blob/unsupported.ts";
 export { type ConditionHeaders, fitsIfRange, parseConditions, refuseConditions, uncombined } from "./conditions.ts";
 export { formatIso, formatIsoMicros, formatRfc1123, parseRfc1123 } from "./dates.ts";
-export { type AccessLists, listsText, modeOf, rootLists } from "./dfs/access/access-list.ts";
-export { accessOfNew } from "./dfs/access/new-path.ts";
-export { modeText } from "./dfs/access/rights.ts";
+export { listsText } from "./dfs/access/access-list.ts";
+export {
+  changedPathAccess,
+  newPathAccess,
+  type PathAccess,
+  type PathKind,
+  parsePathAccess,
+  pathAccessText,
+  permissionsText,
+  superuserId,
+} from "./dfs/access/path-access.ts";
 export { dataLakeAuthorizationOf } from "./dfs/authorization.ts";
 export { dataLakeError, dataLakeErrorJson } from "./dfs/errors.ts";
 export { filesystemsJson, pathsJson, type ShownFilesystem, type ShownPath } from "./dfs/lists-json.ts";
 export { type DataLakeOperationName, dataLakeOperationNames } from "./dfs/operation-rows.ts";
 export { isDataLakeRequest } from "./dfs/operations.ts";
-export type { ContentHeaders } from "./dfs/path-headers.ts";
+export type { ContentHeaders, Ownership } from "./dfs/path-headers.ts";
 export { type PathProperties, propertiesText } from "./dfs/properties.ts";
 export { type DataLakeRequest, type DataLakeRequests, parseDataLake } from "./dfs/requests.ts";
 export { checkDataLakeNames, type DataLakeResource, parseDataLakeResource, withoutSlashes } from "./dfs/resource.ts";

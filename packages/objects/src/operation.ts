@@ -120,6 +120,8 @@ export interface PutBlob extends OnBlob {
   readonly sequenceNumber?: number | undefined;
   /** Undefined: nothing special. */
   readonly state?: NewBlobState | undefined;
+  /** Owner and access control of a file or directory (docs/formats/tree.md). Undefined: the blob keeps what it has. */
+  readonly pathAccess?: string | undefined;
 }
 
 export interface PutBlock extends OnBlob {
@@ -390,6 +392,7 @@ export type Operation =
   | { readonly case: "setBlobExpiry"; readonly value: OnBlob & { readonly option: ExpiryOption; readonly timeMs: number } }
   | { readonly case: "setImmutabilityPolicy"; readonly value: OnBlobState & { readonly untilMs: number; readonly mode: string } }
   | { readonly case: "deleteImmutabilityPolicy"; readonly value: OnBlobState }
+  | { readonly case: "setPathAccess"; readonly value: OnBlob & { readonly pathAccess: string } }
   | { readonly case: "setLegalHold"; readonly value: OnBlobState & { readonly hold: boolean } }
   | { readonly case: "findBlobs"; readonly value: FindBlobs };
 

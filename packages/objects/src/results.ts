@@ -68,6 +68,8 @@ export interface Blob {
   readonly encryptionKeySha256?: Uint8Array | undefined;
   /** Name of the encryption scope that it is encrypted under. */
   readonly encryptionScope?: string | undefined;
+  /** Owner and access control of a file or directory that has some of its own (docs/formats/tree.md). */
+  readonly pathAccess?: string | undefined;
 }
 
 export interface BlobContent {

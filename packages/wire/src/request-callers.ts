@@ -114,6 +114,7 @@ const operationRows: Readonly<Record<OperationRow, Callers>> = {
   setImmutabilityPolicy: clients,
   deleteImmutabilityPolicy: clients,
   setLegalHold: clients,
+  setPathAccess: clients,
   findBlobs: clients,
 
   "table.createTable": clients,

@@ -73,6 +73,8 @@ export interface ListedBlobProperties {
   readonly encryptionKeySha256?: Uint8Array | undefined;
   /** Encryption scope that it is encrypted under. */
   readonly encryptionScope?: string | undefined;
+  /** Owner and access control of a file or directory that has some of its own, as pathAccessText writes them. */
+  readonly pathAccess?: string | undefined;
   /** The copy that made the blob, or makes it. */
   readonly copy?: ShownCopy | undefined;
 }

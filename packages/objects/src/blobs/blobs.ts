@@ -46,7 +46,17 @@ export function* putBlob(value: OperationValue<"putBlob">, context: PlanContext)
   const lengthBytes = blobType === "PageBlob" ? pageBlobBytes : sizeBytes;
   const pieces = piecesOfBody(value, sizeBytes);
   const key = keyNameOf(conditions);
-  const content = { pieces, lengthBytes, headers, metadata, blobType, sequenceNumber, state: value.state, key };
+  const content = {
+    pieces,
+    lengthBytes,
+    headers,
+    metadata,
+    blobType,
+    sequenceNumber,
+    state: value.state,
+    pathAccess: value.pathAccess,
+    key,
+  };
   return yield* replaceContent(context, name, state, content);
 }
 

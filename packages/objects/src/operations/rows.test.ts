@@ -37,6 +37,7 @@ const expected: Readonly<Record<Exclude<OperationKind, "table" | "queue" | "tree
   setImmutabilityPolicy: "write",
   deleteImmutabilityPolicy: "write",
   setLegalHold: "write",
+  setPathAccess: "write",
   getBlockList: "read",
   putBlock: "write",
   putBlockList: "write",

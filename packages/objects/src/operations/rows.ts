@@ -30,6 +30,7 @@ import {
   setBlobTier,
   setImmutabilityPolicy,
   setLegalHold,
+  setPathAccess,
 } from "../blobs/state/blob-properties.ts";
 import { inlineBytesMax } from "../blobs/state/content.ts";
 import type { ListStart } from "../list-start.ts";
@@ -90,6 +91,7 @@ const rows: OperationRows<Operation> = {
   setImmutabilityPolicy: { ...blobWrite, plan: setImmutabilityPolicy },
   deleteImmutabilityPolicy: { ...blobWrite, plan: deleteImmutabilityPolicy },
   setLegalHold: { ...blobWrite, plan: setLegalHold },
+  setPathAccess: { ...blobWrite, plan: setPathAccess },
 
   getBlockList: { access: "read", route: blobRoute, plan: getBlockList },
   putBlock: { ...blobWrite, plan: putBlock, inlineBytesMax: 0 },

@@ -98,6 +98,7 @@ export const blobSchema: {
   readonly encryptionScope: Property<"string">;
   readonly defaultEncryptionScope: Property<"string">;
   readonly denyEncryptionScopeOverride: Property<"bool">;
+  readonly pathAccess: Property<"string">;
 } = {
   etag: property(1, "int64"),
   lastModified: property(2, "DateTime"),
@@ -171,6 +172,8 @@ export const blobSchema: {
   // containers
   defaultEncryptionScope: propertySince3(109, "string"),
   denyEncryptionScopeOverride: propertySince3(110, "bool"),
+  // Head rows of files and directories. A release that skips it would open to everybody what a list closes.
+  pathAccess: { id: 111, type: "string", since: 6 },
 };
 
 /** All rows of the Entity table: tables and entities. */

@@ -76,6 +76,27 @@ test("tree: a file is not written while its node is marked, and is again when th
   assert.equal(put(table).case, "blob");
 });
 
+test("tree: a file keeps its access control over writes, a creation anew may change it, and a change needs the ETag it read", () => {
+  const table = filled();
+  const accessOf = (): string | undefined => {
+    const read = table.run({ case: "getBlob", value: { name, conditions: {}, withoutContent: true } });
+    return read.case === "blob" ? read.value.pathAccess : read.case;
+  };
+  const set = (pathAccess: string, conditions = {}) => table.run({ case: "setPathAccess", value: { name, conditions, pathAccess } });
+  assert.equal(accessOf(), undefined);
+  const first = set("u,g,-,user::rwx,group::---,other::---");
+  assert.equal(accessOf(), "u,g,-,user::rwx,group::---,other::---");
+  put(table);
+  assert.equal(accessOf(), "u,g,-,user::rwx,group::---,other::---");
+  const ifMatch = first.case === "blob" ? first.value.etag : "";
+  const late = set("late", { ifMatch });
+  assert.equal(late.case === "error" && late.value.code, "ConditionNotMet");
+  set("");
+  assert.equal(accessOf(), undefined, "an empty text is none");
+  take(table, { kind: "condemn", at: file, operation: "o1" });
+  assert.equal(set("gone").case, "error");
+});
+
 test("tree: a mark holds the conditions of the client on the blob: its ETag and its lease", () => {
   const table = filled();
   const wrong = take(table, { kind: "mark", at: file, mark, conditions: { ifMatch: '"0x1"' } });

@@ -133,6 +133,7 @@ const fromWireOf: { readonly [Kind in Exclude<OperationKind, PlainKind>]: FromWi
     blobType: typeOf(value.blobType),
     pageBlobBytes: fromWire(value.pageBlobBytes),
     sequenceNumber: fromWire(value.sequenceNumber),
+    pathAccess: value.pathAccess,
   }),
   deleteBlob: (value) => ({ ...onBlob(value), snapshots: oneOf(deleteSnapshots, value.snapshots), permanent: value.permanent }),
   undeleteBlob: (value) => ({ name: onBlob(value).name }),

@@ -6,6 +6,7 @@ import { answer, errorAnswer, fail, type Plan, type PlanContext, put } from "../
 import { timeMsMax } from "../../rows/row.ts";
 import { changeHead, checkWrite, type FoundState, findState, isArchived, readBlob } from "./blob-state.ts";
 import { blobOf, encodeHead, type HeadState } from "./head-row.ts";
+import { text } from "./row-values.ts";
 
 /** The state with this in it; its ETag and time stay what they are. */
 function amend(context: PlanContext, blob: string, { key, head, stamp }: FoundState, change: Partial<HeadState>) {
@@ -43,6 +44,14 @@ export function* setBlobExpiry(value: OperationValue<"setBlobExpiry">, context: 
   if (expiresMs !== undefined && (expiresMs <= context.wallMs || expiresMs > timeMsMax))
     return fail("InvalidHeaderValue", { HeaderName: "x-ms-expiry-time" });
   return changeHead(context, value.name, prefix, head, { expiresMs });
+}
+
+/** The ETag is a new one: whoever changes a list makes its change of the list that it has read, or of none. */
+export function* setPathAccess(value: OperationValue<"setPathAccess">, context: PlanContext): Plan {
+  const { prefix, head } = yield* readBlob(context, value.name);
+  if (!head) return fail("BlobNotFound");
+  const error = checkWrite(context, value.conditions, head, false);
+  return error ? errorAnswer(error) : changeHead(context, value.name, prefix, head, { pathAccess: text(value.pathAccess) });
 }
 
 function expiryOf({ option, timeMs }: OperationValue<"setBlobExpiry">, context: PlanContext, head: HeadState): number | undefined {

@@ -38,6 +38,7 @@ import { deletedAt, nextStamp, stampOfMs } from "../protect/retention.ts";
 import { type ContentPiece, encodePiece, sizeOfPiece } from "./content.ts";
 import { ContentUsers } from "./content-users.ts";
 import { blobOf, decodeHead, encodeHead, type HeadState, plainHead } from "./head-row.ts";
+import { text } from "./row-values.ts";
 import { decodeStaging, isGivenUp, type StagingState } from "./staging-rows.ts";
 
 export interface BlobState {
@@ -235,6 +236,8 @@ export interface NewContent {
   /** Number of committed blocks of an append blob. */
   readonly appendBlockCount?: number | undefined;
   readonly sealed?: boolean | undefined;
+  /** Undefined: as the blob has it. */
+  readonly pathAccess?: string | undefined;
   /** Key that all of it is encrypted under. */
   readonly key: KeyName;
 }
@@ -283,6 +286,7 @@ export function* replaceContent(context: PlanContext, name: BlobName, state: Blo
     tier: accessTier === "" ? undefined : { name: accessTier, changedMs: lastModifiedMs(context.wallMs, undefined) },
     immutability: immutableUntilMs === undefined ? undefined : { untilMs: immutableUntilMs, mode: immutabilityMode },
     legalHold,
+    pathAccess: content.pathAccess === undefined ? head?.pathAccess : text(content.pathAccess),
   };
   for (const [index, piece] of content.pieces.entries()) {
     // A piece has up to some thousand blocks.

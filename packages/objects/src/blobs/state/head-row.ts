@@ -71,6 +71,8 @@ export interface HeadState {
   readonly encryptionKeySha256: Uint8Array | undefined;
   /** Name of the encryption scope that the content is encrypted under. */
   readonly encryptionScope: string | undefined;
+  /** Owner and access control of a file or directory (docs/formats/tree.md). Undefined: it has none of its own. */
+  readonly pathAccess: string | undefined;
 }
 
 /** Head of a blob without special properties. */
@@ -90,6 +92,7 @@ export const plainHead: Pick<
   | "copy"
   | "encryptionKeySha256"
   | "encryptionScope"
+  | "pathAccess"
 > = {
   role: "base",
   versionStamp: 0,
@@ -105,6 +108,7 @@ export const plainHead: Pick<
   copy: undefined,
   encryptionScope: undefined,
   encryptionKeySha256: undefined,
+  pathAccess: undefined,
 };
 
 /** Stored codes of the types of blobs. */
@@ -154,6 +158,7 @@ export const encodeHead = (state: HeadState): Uint8Array =>
     copy: encodeCopy(state.copy),
     encryptionKeySha256: state.encryptionKeySha256,
     encryptionScope: state.encryptionScope,
+    pathAccess: state.pathAccess,
   });
 
 const cursor = new RowCursor(blobSchema);
@@ -195,6 +200,7 @@ function headOf(row: RowCursor): HeadState {
     copy: decodeCopy(row.dictionary(p.copy)),
     encryptionKeySha256: key && new Uint8Array(key),
     encryptionScope: row.word(p.encryptionScope),
+    pathAccess: row.word(p.pathAccess),
   };
 }
 
@@ -305,6 +311,7 @@ export const blobOf = (
   copy: state.copy,
   encryptionKeySha256: state.encryptionKeySha256,
   encryptionScope: state.encryptionScope,
+  pathAccess: state.pathAccess,
   snapshotStamp: state.role === "snapshot" ? stamp : 0,
   versionStamp: state.role === "version" ? stamp : state.role === "base" ? state.versionStamp : 0,
   isCurrentVersion: state.role === "base" && state.versionStamp > 0 && state.deleted === undefined,

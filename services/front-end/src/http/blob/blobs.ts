@@ -67,6 +67,7 @@ async function findContent(exchange: BlobExchange, range: ByteRange | undefined)
   if (!answer.ok) return answer;
   const { blob } = answer.value;
   if (!blob) return rejected("InternalError");
+  if (exchange.inTree) exchange.inTree.pathAccess = blob.pathAccess;
   const readable = await exchange.objects.parts.scopes.ofBlob(value.name.account, blob, exchange.key, exchange.limits());
   return readable.ok ? parsed({ name: value.name, blob, content: answer.value }) : readable;
 }
@@ -78,6 +79,7 @@ async function findProperties(exchange: BlobExchange): Promise<Parsed<ListedBlob
   const answer = await exchange.objects.execute({ case: "getBlob", value }, "blob", exchange.limits());
   if (!answer.ok) return answer;
   exchange.objects.copies.met(value.name, answer.value);
+  if (exchange.inTree) exchange.inTree.pathAccess = answer.value.pathAccess;
   const readable = await exchange.objects.parts.scopes.ofBlob(value.name.account, answer.value, exchange.key, exchange.limits());
   if (!readable.ok) return readable;
   return parsed(shownTo(exchange, blobOf(answer.value)));

@@ -36,7 +36,7 @@ export interface BlobExchange extends Exchange {
   /** Answer of `containerOfRequest` for this request. */
   readonly containerRow: Promise<Parsed<Container>> | undefined;
   /** Set by `blobOfRequest` in an account with a hierarchical namespace: what the path names. */
-  readonly inTree?: { held?: Held };
+  readonly inTree?: { held?: Held; pathAccess?: string | undefined };
 }
 
 export const isHierarchical = ({ account }: Pick<Exchange, "account">): boolean => account.serviceProperties.blob.hierarchicalNamespace;

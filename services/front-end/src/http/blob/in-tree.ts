@@ -3,7 +3,7 @@
  * does not keep as it should be is refused by name.
  */
 import { type BlobOperationName, notImplemented } from "@stamp/azure-rest";
-import { accessHeaders, type PathKind, typeHeader } from "../dfs/access.ts";
+import { accessHeaders, accessOf, typeHeader } from "../dfs/access.ts";
 import type { Answer } from "../exchange.ts";
 import { seeAgain, withKey } from "./content/scopes.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
@@ -57,9 +57,9 @@ export async function serveInTree(exchange: BlobExchange): Promise<Answer> {
     if (inTree.held?.kind === "directory") return notImplemented(`Leases of directories in an account with a hierarchical namespace`);
   }
   const answer = await serve(asked);
-  const kind: PathKind | undefined = inTree.held?.kind;
+  const kind = inTree.held?.kind;
   if (!answer.ok || kind === undefined || !shows.has(operation)) return answer;
   const folder = kind === "directory" ? { "x-ms-meta-hdi_isfolder": "true" } : {};
-  const headers = { ...answer.value.headers, ...typeHeader(kind), ...accessHeaders(kind, false), ...folder };
+  const headers = { ...answer.value.headers, ...typeHeader(kind), ...accessHeaders(accessOf(kind, inTree.pathAccess), false), ...folder };
   return { ok: true, value: { ...answer.value, headers } };
 }

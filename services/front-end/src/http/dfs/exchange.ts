@@ -12,6 +12,7 @@ import {
 } from "@stamp/azure-rest";
 import type { TreeName } from "@stamp/objects";
 import { type BlobHeaders, type Container, fromWire } from "@stamp/wire";
+import { conditionsToWire } from "../../objects/wire-conditions.ts";
 import { type BlobExchange, withContainerRow } from "../blob/exchange.ts";
 import type { Answer, Exchange } from "../exchange.ts";
 
@@ -58,6 +59,7 @@ export const asBlob = (exchange: OnPath, operation: BlobExchange["operation"], r
   );
 
 const none = new Uint8Array(0);
+export const emptyBody = { inline: none, places: [] };
 
 export type PlainHeaders = Omit<BlobHeaders, "$typeName" | "$unknown">;
 
@@ -89,6 +91,13 @@ export function metadataOf(properties: PathProperties | undefined): Parsed<Recor
     metadata[name] = String.fromCharCode(...bytes);
   }
   return parsed(metadata);
+}
+
+/** Conditions on the root directory are those on its filesystem, whose ETag and time it shows. */
+export async function rootUnder(exchange: OnPath, conditions: ConditionHeaders, row: Container): Promise<Parsed<Container>> {
+  if (!isConditional(conditions)) return parsed(row);
+  const value = { account: exchange.target.account, container: row.name, conditions: conditionsToWire(conditions) };
+  return exchange.objects.execute({ case: "getContainer", value }, "container", exchange.limits());
 }
 
 export const isConditional = (conditions: ConditionHeaders): boolean => Object.keys(conditions).length > 0;

@@ -16,8 +16,8 @@ import type { Container } from "@stamp/wire";
 import { conditionsToWire } from "../../objects/wire-conditions.ts";
 import { blobOf, containerOf } from "../../objects/wire-to-rest.ts";
 import { type Answer, respond } from "../exchange.ts";
-import { accessHeaders, type PathKind, shownAccess, typeHeader } from "./access.ts";
-import { type DataLakeExchange, isConditional, namesOf, type OnPath, rowOf, treeNameOf } from "./exchange.ts";
+import { accessHeaders, accessOf, readAccess, shownAccess, typeHeader } from "./access.ts";
+import { type DataLakeExchange, namesOf, type OnPath, rootUnder, rowOf, treeNameOf } from "./exchange.ts";
 import { propertiesHeader } from "./filesystems.ts";
 import { refused } from "./refusals.ts";
 import { bytesOf } from "./tokens.ts";
@@ -68,16 +68,15 @@ async function pathOf(
   if (!blob.ok) return blob.error.code === "BlobNotFound" ? parsed(undefined) : blob;
   const { contentLengthBytes, etag, lastModifiedMs, createdMs } = blobOf(blob.value);
   const isDirectory = held.kind === "directory";
-  const shown = { contentLengthBytes, etag, lastModifiedMs, createdMs, isDirectory, ...shownAccess(held.kind) };
+  const shown = {
+    contentLengthBytes,
+    etag,
+    lastModifiedMs,
+    createdMs,
+    isDirectory,
+    ...shownAccess(accessOf(held.kind, blob.value.pathAccess)),
+  };
   return parsed({ name: [...above, ...path].join("/"), ...shown });
-}
-
-/** Conditions on the root directory are those on its filesystem, whose ETag and time it shows. */
-async function rootUnder(exchange: Shown, row: Container): Promise<Parsed<Container>> {
-  const { conditions } = exchange.asked;
-  if (!isConditional(conditions)) return parsed(row);
-  const value = { account: exchange.target.account, container: row.name, conditions: conditionsToWire(conditions) };
-  return exchange.objects.execute({ case: "getContainer", value }, "container", exchange.limits());
 }
 
 type Shown = DataLakeExchange<"GetPathProperties"> | DataLakeExchange<"GetPathStatus"> | DataLakeExchange<"GetAccessControl">;
@@ -91,12 +90,7 @@ async function shownPath(exchange: Shown, with_: { readonly properties: boolean;
   const found = await trees.run(treeNameOf(exchange, row.value), (context) => resolve(context, names), exchange.limits());
   if (!found.ok) return refused(found.refusal === "notDirectory" ? { ...found, refusal: "notFound" } : found);
   const held = found.value.at(-1)?.held;
-  const kind: PathKind = held?.kind ?? "root";
-  const access = { ...typeHeader(kind), ...accessHeaders(kind, with_.lists) };
-  if (!held) {
-    const root = await rootUnder(exchange, row.value);
-    return root.ok ? respond(200, { ...etagAndTime(exchange.version, containerOf(root.value)), ...access, "Content-Length": "0" }) : root;
-  }
+  if (!held) return shownRoot(exchange, row.value, with_.lists);
   const name = exchange.objects.located({ account: exchange.target.account, container: row.value.name, blob: held.id }, row.value);
   const value = { name, conditions: conditionsToWire(exchange.asked.conditions), withoutContent: true };
   const blob = await exchange.objects.execute({ case: "getBlob", value }, "blob", exchange.limits());
@@ -105,7 +99,16 @@ async function shownPath(exchange: Shown, with_: { readonly properties: boolean;
   const own = with_.properties
     ? { ...blobHeaders(exchange.version, shown), ...propertiesHeader(shown.metadata), "Content-Length": String(shown.contentLengthBytes) }
     : etagAndTime(exchange.version, shown);
-  return respond(200, { ...own, ...access });
+  return respond(200, { ...own, ...typeHeader(held.kind), ...accessHeaders(accessOf(held.kind, shown.pathAccess), with_.lists) });
+}
+
+async function shownRoot(exchange: Shown, row: Container, lists: boolean): Promise<Answer> {
+  const root = await rootUnder(exchange, exchange.asked.conditions, row);
+  if (!root.ok) return root;
+  const access = await readAccess(exchange, row, undefined);
+  if (!access.ok) return access;
+  const headers = { ...typeHeader("root"), ...accessHeaders(access.value, lists), "Content-Length": "0" };
+  return respond(200, { ...etagAndTime(exchange.version, containerOf(root.value)), ...headers });
 }
 
 export const getPathProperties = (exchange: DataLakeExchange<"GetPathProperties">): Promise<Answer> =>

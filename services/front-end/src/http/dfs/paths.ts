@@ -5,11 +5,15 @@
  * nobody finds a path without properties. Directories on the way that are not there are made, too, as the service does.
  */
 import {
+  allParsed,
   badHeader,
   type ConditionHeaders,
   etagAndTime,
+  newPathAccess,
   notImplemented,
   type Parsed,
+  type PathAccess,
+  pathAccessText,
   queryValue,
   rejected,
   restError,
@@ -24,10 +28,13 @@ import { blobOf } from "../../objects/wire-to-rest.ts";
 import { withKey } from "../blob/content/scopes.ts";
 import type { BlobExchange } from "../blob/exchange.ts";
 import { type Answer, respond } from "../exchange.ts";
+import { creatorOf, type Named, readAccess } from "./access.ts";
+import { mayOwn } from "./access-control.ts";
 import {
   asBlob,
   contentOf,
   type DataLakeExchange,
+  emptyBody,
   filesystemOf,
   isConditional,
   metadataOf,
@@ -46,8 +53,7 @@ export const createDirectory = (exchange: DataLakeExchange<"CreateDirectory">): 
 
 /** Features of a creation that are not here, by name. */
 function missingOf({ asked }: Creating): string | undefined {
-  const { ownership, umask, lease, encryptionContext } = asked;
-  if (Object.values(ownership).some((one) => one !== undefined) || umask !== undefined) return "Access control of a new path";
+  const { lease, encryptionContext } = asked;
   if (lease !== undefined) return "A lease of a new path";
   if (encryptionContext !== undefined) return "x-ms-encryption-context";
   return asked.operation === "CreateFile" && asked.expiry !== undefined ? "Expiry of a new file" : undefined;
@@ -66,16 +72,18 @@ interface Making {
 async function createPath(exchange: Creating, kind: HeldKind): Promise<Answer> {
   const feature = missingOf(exchange);
   if (feature !== undefined) return notImplemented(feature);
-  const metadata = metadataOf(exchange.asked.properties);
-  if (!metadata.ok) return metadata;
+  const checked = allParsed({ metadata: metadataOf(exchange.asked.properties), may: mayOwn(exchange, exchange.asked.ownership, false) });
+  if (!checked.ok) return checked;
   const row = await rowOf(exchange);
   if (!row.ok) return row;
   const keyed = await withKey(asBlob(exchange, "PutBlob", row.value));
   if (!keyed.ok) return keyed;
   const making: Making = { exchange, blob: keyed.value, row: row.value, tree: treeNameOf(exchange, row.value) };
   const names = namesOf(exchange.resource.path);
-  const properties = { headers: contentOf(exchange.asked.content), metadata: metadata.value };
-  const { conditions } = exchange.asked;
+  const { conditions, ownership, umask, content } = exchange.asked;
+  const accessIn = (parent: PathAccess) =>
+    pathAccessText(kind, newPathAccess(kind, parent, creatorOf(exchange), { asked: ownership, umask }));
+  const properties: Properties = { headers: contentOf(content), metadata: checked.value.metadata, accessIn };
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     const made = await makeOrReplace(making, names, kind, properties, conditions);
     if (made === "again") continue;
@@ -88,7 +96,11 @@ async function createPath(exchange: Creating, kind: HeldKind): Promise<Answer> {
 interface Properties {
   readonly headers: ReturnType<typeof contentOf>;
   readonly metadata: Record<string, string>;
+  /** Returns the access control that the path has as a new one in a directory with this. */
+  readonly accessIn: (parent: PathAccess) => string;
 }
+
+type Written = Omit<Properties, "accessIn"> & { readonly pathAccess: string };
 
 async function makeOrReplace(
   making: Making,
@@ -97,36 +109,41 @@ async function makeOrReplace(
   properties: Properties,
   conditions: ConditionHeaders,
 ): Promise<Parsed<Blob> | "again"> {
-  const { exchange, tree } = making;
-  const found = await exchange.objects.parts.trees.run(tree, (context) => resolve(context, names), exchange.limits());
-  if (found.ok) return replace(making, found.value.at(-1)?.held, kind, properties, conditions);
-  if (found.refusal !== "notFound") return refused(found);
-  if (conditions.ifMatch !== undefined) return rejected("ConditionNotMet", {}, { status: 412 });
-  if (conditions.leaseId !== undefined) return rejected("LeaseNotPresent");
-  const made = await make(making, names, kind, properties);
-  if (made === "notFound") return (await makeParents(making, names)) ?? "again";
-  return made === "exists" ? "again" : made;
+  const { exchange, tree, row } = making;
+  const { trees } = exchange.objects.parts;
+  if (names.length === 0) return rejected("InvalidUri");
+  const above = await trees.run(tree, (context) => resolve(context, names.slice(0, -1)), exchange.limits());
+  const found = above.ok ? await trees.run(tree, (context) => resolve(context, names, above.value), exchange.limits()) : above;
+  if (!found.ok && found.refusal !== "notFound") return refused(found);
+  if (!found.ok && conditions.ifMatch !== undefined) return rejected("ConditionNotMet", {}, { status: 412 });
+  if (!found.ok && conditions.leaseId !== undefined) return rejected("LeaseNotPresent");
+  if (!above.ok) return (await makeParents(making, names)) ?? "again";
+  const parent = await readAccess(exchange, row, above.value.at(-1)?.held);
+  if (!parent.ok) return parent.error.code === "BlobNotFound" ? "again" : parent;
+  const held = found.ok ? found.value.at(-1)?.held : undefined;
+  const { accessIn, ...others } = properties;
+  const written = { ...others, pathAccess: accessIn(parent.value) };
+  if (held) return replace(making, held, kind, written, conditions);
+  const made = await make(making, names, kind, written);
+  return made === "exists" || made === "notFound" ? "again" : made;
 }
 
 /** Gives new content and properties to a path that is there, under its id. Conditions are looked at where its row is. */
 async function replace(
   making: Making,
-  held: Held | undefined,
+  held: Held,
   kind: HeldKind,
-  properties: Properties,
+  properties: Written,
   conditions: ConditionHeaders,
 ): Promise<Parsed<Blob> | "again"> {
   const { exchange, blob } = making;
-  if (!held) return rejected("InvalidUri");
   if (held.kind !== kind) return conditions.ifNoneMatch === "*" ? rejected("PathAlreadyExists") : rejected("ResourceTypeMismatch");
   const under = underKey(blob.key, conditionsToWire(conditions, exchange.access));
-  const value = { name: nameOf(making, held.id), ...properties, body: empty, conditions: under };
+  const value = { name: nameOf(making, held.id), ...properties, body: emptyBody, conditions: under };
   const put = await exchange.objects.execute({ case: "putBlob", value }, "blob", exchange.limits());
   // It was removed since: the path may hold something else by now, or nothing.
   return !put.ok && put.error.code === "BlobNotFound" ? "again" : put;
 }
-
-const empty = { inline: new Uint8Array(0), places: [] };
 
 const nameOf = ({ exchange, row }: Making, id: string): LocatedBlob =>
   exchange.objects.located({ account: exchange.target.account, container: row.name, blob: id }, row);
@@ -135,14 +152,14 @@ async function make(
   making: Making,
   names: readonly string[],
   kind: HeldKind,
-  properties: Properties,
+  properties: Written,
 ): Promise<Parsed<Blob> | "notFound" | "exists"> {
   const { exchange, blob, tree } = making;
   const { trees } = exchange.objects.parts;
   const id = trees.newId();
   // There is no node yet that this write could ask.
   const { policy: _inTree, ...limits } = exchange.limits();
-  const value = { name: nameOf(making, id), ...properties, body: empty, conditions: underKey(blob.key, {}) };
+  const value = { name: nameOf(making, id), ...properties, body: emptyBody, conditions: underKey(blob.key, {}) };
   const put = await exchange.objects.execute({ case: "putBlob", value }, "blob", limits);
   if (!put.ok) return put;
   const made = await trees.run(tree, (context) => create(context, names, kind, { id }), exchange.limits());
@@ -152,17 +169,27 @@ async function make(
   return made.refusal === "notFound" || made.refusal === "exists" ? made.refusal : refused(made);
 }
 
-/** Makes the first directory on the way that is not there. Undefined: the caller tries again. */
+/** Makes the directories on the way that are not there. Undefined: the caller tries again. */
 async function makeParents(making: Making, names: readonly string[]): Promise<Parsed<never> | undefined> {
-  const { exchange, tree } = making;
+  const { exchange, tree, row } = making;
+  let parent: Named;
   for (let depth = 1; depth < names.length; depth++) {
     const path = names.slice(0, depth);
     const found = await exchange.objects.parts.trees.run(tree, (context) => resolve(context, path), exchange.limits());
-    if (found.ok) continue;
+    if (found.ok) {
+      parent = found.value.at(-1)?.held;
+      continue;
+    }
     if (found.refusal !== "notFound") return refused(found);
-    const made = await make(making, path, "directory", { headers: contentOf(noContent), metadata: {} });
-    if (made === "notFound") return undefined;
-    if (made !== "exists" && !made.ok) return made;
+    const access = await readAccess(exchange, row, parent);
+    if (!access.ok) return access.error.code === "BlobNotFound" ? undefined : access;
+    const asked = { owner: undefined, group: undefined, permissions: undefined, lists: undefined };
+    const own = newPathAccess("directory", access.value, creatorOf(exchange), { asked, umask: undefined });
+    const written = { headers: contentOf(noContent), metadata: {}, pathAccess: pathAccessText("directory", own) };
+    const made = await make(making, path, "directory", written);
+    if (made === "notFound" || made === "exists") return undefined;
+    if (!made.ok) return made;
+    parent = { kind: "directory", id: made.value.name, name: "" };
   }
   return undefined;
 }

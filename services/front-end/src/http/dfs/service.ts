@@ -27,6 +27,7 @@ import { isHierarchical } from "../blob/exchange.ts";
 import { blobService } from "../blob/service.ts";
 import type { Answer, Exchange } from "../exchange.ts";
 import type { RecognizedOperation, RestService } from "../service.ts";
+import { setAccessControl } from "./access-control.ts";
 import { appendData, flushData } from "./data.ts";
 import type { DataLakeExchange, DataLakeHandler } from "./exchange.ts";
 import { createFilesystem, deleteFilesystem, getFilesystemProperties, listFilesystems, setFilesystemProperties } from "./filesystems.ts";
@@ -48,6 +49,7 @@ const handlers: { readonly [Name in DataLakeOperationName]?: DataLakeHandler<Nam
   GetPathProperties: getPathProperties,
   GetPathStatus: getPathStatus,
   GetAccessControl: getAccessControl,
+  SetAccessControl: setAccessControl,
   DeletePath: deletePath,
 };
 
