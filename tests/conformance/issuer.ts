@@ -11,7 +11,7 @@ export interface TestIssuer {
     readonly oidcJwks: string;
     readonly oidcRoles: Record<string, "read" | "contribute" | "own">;
   };
-  token(claims: { oid: string; tid?: string; roles?: string[]; audience?: string; expires?: string }): Promise<string>;
+  token(claims: { oid: string; tid?: string; roles?: string[]; groups?: string[]; audience?: string; expires?: string }): Promise<string>;
   remove(): void;
 }
 
@@ -23,8 +23,8 @@ export async function testIssuer(): Promise<TestIssuer> {
   const oidcIssuer = "https://issuer.example/tenant";
   return {
     settings: { oidcIssuer, oidcJwks, oidcRoles: { readers: "read", writers: "contribute", owners: "own" } },
-    token: ({ oid, tid = "tenant-1", roles = [], audience = "https://storage.azure.com", expires = "5m" }) =>
-      new SignJWT({ oid, tid, roles })
+    token: ({ oid, tid = "tenant-1", roles = [], groups = [], audience = "https://storage.azure.com", expires = "5m" }) =>
+      new SignJWT({ oid, tid, roles, groups })
         .setProtectedHeader({ alg: "ES256", kid: "1" })
         .setIssuer(oidcIssuer)
         .setAudience(audience)

@@ -92,7 +92,9 @@ export { foundByTagsXml, parseTagsXml, tagsBytesMax, tagsXml } from "./blob/tags
 export { checkUnsupported } from "./blob/unsupported.ts";
 export { type ConditionHeaders, fitsIfRange, parseConditions, refuseConditions, uncombined } from "./conditions.ts";
 export { formatIso, formatIsoMicros, formatRfc1123, parseRfc1123 } from "./dates.ts";
-export { listsText } from "./dfs/access/access-list.ts";
+export { canonicalId, listsText } from "./dfs/access/access-list.ts";
+export { grants, type Identity, mayChangeGroup, mayChangeLists, mayChangeOwner } from "./dfs/access/decide.ts";
+export { allows, isPathOperation, mayEmpty, mayList, type PathOperationName } from "./dfs/access/needs.ts";
 export {
   changedPathAccess,
   newPathAccess,
@@ -103,7 +105,7 @@ export {
   permissionsText,
   superuserId,
 } from "./dfs/access/path-access.ts";
-export { dataLakeAuthorizationOf } from "./dfs/authorization.ts";
+export { blobPathAuthorization, dataLakeAuthorizationOf, pathOperationOf } from "./dfs/authorization.ts";
 export { dataLakeError, dataLakeErrorJson } from "./dfs/errors.ts";
 export { filesystemsJson, pathsJson, type ShownFilesystem, type ShownPath } from "./dfs/lists-json.ts";
 export { type DataLakeOperationName, dataLakeOperationNames } from "./dfs/operation-rows.ts";
@@ -111,7 +113,7 @@ export { isDataLakeRequest } from "./dfs/operations.ts";
 export type { ContentHeaders, Ownership } from "./dfs/path-headers.ts";
 export { type PathProperties, propertiesText } from "./dfs/properties.ts";
 export { type DataLakeRequest, type DataLakeRequests, parseDataLake } from "./dfs/requests.ts";
-export { checkDataLakeNames, type DataLakeResource, parseDataLakeResource, withoutSlashes } from "./dfs/resource.ts";
+export { canonicalDirectory, checkDataLakeNames, type DataLakeResource, parseDataLakeResource, withoutSlashes } from "./dfs/resource.ts";
 export { refusedEmptyHeaders, refusedEmptyParameters, withoutEmptyValues } from "./empty-values.ts";
 export { isHostPattern, isOwnHost } from "./forwarded/host-names.ts";
 export { isTrusted, type Network, parseNetwork, seenThroughProxies } from "./forwarded/trusted-proxies.ts";

@@ -92,6 +92,7 @@ const sasSince = {
   tableOrQueue: "2012-02-12",
   bs: "2018-11-09",
   bv: "2019-12-12",
+  d: "2020-02-10",
 } as const;
 
 export const sasIsSince = (version: string, what: keyof typeof sasSince): boolean => version >= sasSince[what];

@@ -79,7 +79,16 @@ const tokenOf = (stack: readonly Frame[]): Uint8Array =>
 /** Frames of a continuation that nests deeper than any path. */
 const framesMax = 512;
 
-/** Refuses what tokenOf never makes. A token names directories by id: a door that checks rights on the way seals its tokens. */
+/** Ids of the directories that a continuation goes on in, from the listed one on; undefined: it is none. */
+export function directoriesOf(token: Uint8Array): readonly string[] | undefined {
+  try {
+    return framesOf(token).map(({ directory }) => directory);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Refuses what tokenOf never makes. A token names directories by id: a door that checks rights looks at those. */
 function framesOf(token: Uint8Array): Frame[] {
   const components = decodeKey(token, framesMax);
   if (!components.ok || components.value.length === 0) throw new Refused("badContinuation");

@@ -21,6 +21,8 @@ export interface MachineContext {
   readonly nowMs: number;
   /** True if the coordinator of this operation has been silent for its term, so that others may give the operation up. */
   readonly mayGiveUp: (operation: Operation) => boolean;
+  /** False for a file or directory that the door has not looked at, where it has decided by lists of access control. Undefined: all are. */
+  readonly admits?: ((id: string) => boolean) | undefined;
 }
 
 export type Refusal =
@@ -37,6 +39,8 @@ export type Refusal =
   /** The list has to be asked for anew. */
   | "badContinuation"
   | "conditionNotMet"
+  /** The path names something else than the door has looked at. Nothing happened. */
+  | "changed"
   /** Another operation is under way here. Nothing happened; ask again. */
   | "busy"
   /** Whether it happened is not known. */
@@ -62,6 +66,11 @@ export class Refused extends Error {
     super(of);
     this.result = refusal(of, condition);
   }
+}
+
+/** Ends the operation if the door has not looked at this file or directory. */
+export function mustBeAdmitted({ admits }: MachineContext, id: string): void {
+  if (admits && !admits(id)) throw new Refused("changed");
 }
 
 export function* ended<T>(work: Machine<T>): Machine<Result<T>> {

@@ -223,3 +223,32 @@ test("names of Files differ by more than case, and are shown as they were writte
   assert.equal(refusalOf(world.run(ended(create(context, ["a".repeat(256)], "file")))), "nameTooLong");
   assert.equal(refusalOf(world.run(ended(create(context, Array(65).fill("d"), "file")))), "tooDeep");
 });
+
+test("what the door has looked at: an operation that meets another file or directory by the path ends, and changes nothing", () => {
+  const world = new World();
+  const a = make(world, "a");
+  const b = make(world, "a/b");
+  const f = make(world, "a/b/f", "file");
+  const before = world.commits;
+  const refusalWith = (ids: readonly string[], work: (only: typeof context) => Parameters<typeof ended<unknown>>[0]): string =>
+    refusalOf(world.run(ended(work({ ...context, admits: (id) => ids.includes(id) }))));
+  const move = (only: typeof context) => rename(only, path("a/b/f"), path("a/g"), { replaces: true });
+  const take = (only: typeof context) => remove(only, path("a/b/f"), { kind: "file", recursive: false });
+  assert.equal(
+    refusalWith([a, b], (only) => resolve(only, path("a/b/f"))),
+    "changed",
+  );
+  assert.equal(refusalWith([a, b], take), "changed");
+  assert.equal(refusalWith([a, f], take), "changed");
+  assert.equal(refusalWith([b, f], move), "changed", "the directory of the target");
+  assert.equal(
+    refusalWith([a, f], (only) => create(only, path("a/b/new"), "file")),
+    "changed",
+  );
+  assert.equal(
+    refusalWith([f], (only) => list(only, path("a"), { recursive: false, entriesMax: 1 })),
+    "changed",
+  );
+  assert.equal(world.commits, before);
+  assert.equal(refusalWith([a, b, f], move), "none");
+});

@@ -3,7 +3,7 @@
  * once and walks from the first that changed.
  */
 import type { EntryAddress, Held } from "@stamp/objects";
-import { ask, type Machine, type MachineContext, Refused } from "./machine.ts";
+import { ask, type Machine, type MachineContext, mustBeAdmitted, Refused } from "./machine.ts";
 import { keyName, pathProblem } from "./names.ts";
 import { shown } from "./settle.ts";
 
@@ -14,6 +14,14 @@ export interface Link {
 
 /** Returns the entries on the way, the last of them what the path names; none for the root. */
 export function* resolve(context: MachineContext, path: readonly string[], remembered: readonly Link[] = []): Machine<readonly Link[]> {
+  const links = yield* reach(context, path, remembered);
+  if (links.length < path.length) throw new Refused("notFound");
+  mustBeAdmitted(context, links.at(-1)?.held.id ?? context.root);
+  return links;
+}
+
+/** Returns the entries on the way as far as they are there. */
+export function* reach(context: MachineContext, path: readonly string[], remembered: readonly Link[] = []): Machine<readonly Link[]> {
   const problem = pathProblem(context.names, path);
   if (problem) throw new Refused(problem);
   const links = [...(yield* stillThere(context, path, remembered))];
@@ -22,7 +30,7 @@ export function* resolve(context: MachineContext, path: readonly string[], remem
     if (links.at(-1)?.held.kind === "file") throw new Refused("notDirectory");
     const at: EntryAddress = { kind: "entry", directory, name: keyName(context.names, name) };
     const held = yield* shown(context, at);
-    if (!held) throw new Refused("notFound");
+    if (!held) break;
     links.push({ at, held });
     directory = held.id;
   }

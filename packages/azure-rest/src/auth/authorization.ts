@@ -2,6 +2,7 @@
  * Needs of operations for callers without an account key: the types, and the function that turns the table
  * (permissions.ts) into the needs of one request. Nothing else adds to or takes from these needs.
  */
+
 import type { HttpHeaders } from "../headers.ts";
 import { type Query, queryValue } from "../target.ts";
 
@@ -26,6 +27,8 @@ export interface OperationAuthorization {
   /** `sv` since which a letter counts for this operation. A letter that is not named counts in every version that has it. */
   readonly since?: Readonly<Record<string, string>>;
   readonly role: BearerRole;
+  /** True for an operation on a path, which lists of access control may allow where the role is not enough. */
+  readonly byLists?: boolean;
   /** Public access of the container that lets everybody in: "blob" is at least for its blobs. Undefined: nobody is let in. */
   readonly anonymous?: "blob" | "container" | undefined;
 }
@@ -137,7 +140,8 @@ function withWidening(needs: OperationAuthorization, { adds, instead, since, rol
 /** Resource of a request, as a service SAS is made for it. Names are decoded. */
 export type SignedResource =
   | { readonly kind: "account" }
-  | { readonly kind: "container"; readonly container: string }
+  /** `directory`: that a list of paths is for, without slashes at its ends. */
+  | { readonly kind: "container"; readonly container: string; readonly directory?: string | undefined }
   | {
       readonly kind: "blob";
       readonly container: string;

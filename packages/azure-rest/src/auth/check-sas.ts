@@ -43,6 +43,10 @@ export function checkSasSignature<K>(sas: Sas, request: SignedRequest, signing: 
   return refused(`Signature did not match. String to sign used was ${shownString(text.value)}`);
 }
 
+/** True if the path is deep enough to be the directory of a SAS, or something in it. */
+const isBelow = (depth: string, path: string | undefined): boolean =>
+  path !== undefined && path !== "" && path.split("/").length >= Number(depth);
+
 /** By kind; whether the names fit is told by the signature. */
 function coversResource({ kind, fields }: Sas, resource: SignedResource): boolean {
   if (kind === "account") return true;
@@ -50,11 +54,11 @@ function coversResource({ kind, fields }: Sas, resource: SignedResource): boolea
     case "account":
       return false;
     case "container":
-      return fields.sr === "c";
+      return fields.sr === "c" || (fields.sr === "d" && isBelow(fields.sdd, resource.directory));
     case "blob":
       if (fields.sr === "bs") return resource.snapshot !== undefined;
       if (fields.sr === "bv") return resource.versionId !== undefined;
-      return fields.sr === "c" || fields.sr === "b";
+      return fields.sr === "c" || fields.sr === "b" || (fields.sr === "d" && isBelow(fields.sdd, resource.blob));
     case "queue":
       return (fields.sr === "" || fields.sr === "q") && fields.tn === "";
     case "table":

@@ -69,13 +69,21 @@ function canonicalResource({ fields, version }: Sas, { service, account, resourc
   return `${signedSince(version, "serviceInResource") ? `/${service}` : ""}/${account}/${name}`;
 }
 
+/** The directory that the SAS is for, as far above the path as its depth says; undefined: the path is not that deep. */
+function directoryIn({ sdd }: SasFields, container: string, path: string | undefined): string | undefined {
+  const names = path === undefined || path === "" ? [] : path.split("/");
+  return names.length < Number(sdd) ? undefined : `${container}/${names.slice(0, Number(sdd)).join("/")}`;
+}
+
 function nameOf(fields: SasFields, resource: SignedResource): string | undefined {
   switch (resource.kind) {
     case "account":
       return undefined;
     case "container":
+      if (fields.sr === "d") return directoryIn(fields, resource.container, resource.directory);
       return fields.sr === "c" ? resource.container : undefined;
     case "blob":
+      if (fields.sr === "d") return directoryIn(fields, resource.container, resource.blob);
       return fields.sr === "c" ? resource.container : fields.sr === "" ? undefined : `${resource.container}/${resource.blob}`;
     case "queue":
       return resource.queue;

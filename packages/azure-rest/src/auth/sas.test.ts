@@ -264,8 +264,9 @@ test("fields that are missing, malformed or not here are refused, each by its na
   assert.match(detailOf(sasOf({ ...account, spr: "ftp" })), /^spr /);
   assert.match(detailOf(sasOf({ ...account, sp: "r\nw" })), /^sp has characters/);
   assert.match(detailOf(sasOf({ ...account, si: "x".repeat(5000) })), /^si is too long/);
-  assert.equal(codeOf(sasOf({ ...service, sr: "d", sdd: "1", sv: "2020-02-10" })), "NotImplemented");
-  assert.equal(codeOf(sasOf({ ...service, ...key5, suoid: "u", sr: "c", sv: "2020-02-10" })), "NotImplemented");
+  for (const sdd of ["", "0", "-1", "1a"])
+    assert.equal(codeOf(sasOf({ ...service, sr: "d", sdd, sv: "2020-02-10" })), "AuthenticationFailed");
+  assert.equal(codeOf(sasOf({ ...service, ...key5, suoid: "u", saoid: "v", sr: "c", sv: "2020-02-10" })), "AuthenticationFailed");
 });
 
 test("times: days, minutes, seconds, fractions and zones; what is none is refused", () => {

@@ -4,7 +4,7 @@
  */
 import { fromBase64 } from "../base64.ts";
 import { parseIso } from "../dates.ts";
-import { notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
+import { type Parsed, parsed, rejected } from "../rest-error.ts";
 import { sasParameters } from "../single-parameters.ts";
 import { type Query, queryValue } from "../target.ts";
 import { isVersion, sasIsSince, signedSince } from "../version.ts";
@@ -57,8 +57,6 @@ export function parseSas(query: Query): Parsed<Sas> {
   if (fields.sv !== "" && !isVersion(fields.sv)) return refused("sv is not a version of the service.");
   const kind: SasKind =
     fields.ss !== "" || fields.srt !== "" ? "account" : fields.skoid !== "" || fields.ske !== "" ? "delegation" : "service";
-  const unsupported = unsupportedOf(fields);
-  if (unsupported !== undefined) return notImplemented(unsupported);
   const lacks = missingOf(kind, fields);
   if (lacks !== undefined) return refused(`${lacks} is mandatory. Cannot be empty`);
   const wrong = contradictionOf(kind, fields);
@@ -84,13 +82,6 @@ export function parseSas(query: Query): Parsed<Sas> {
   });
 }
 
-/** Returns the name of a feature of the service that Stamp does not have. */
-function unsupportedOf(fields: SasFields): string | undefined {
-  if (fields.sr === "d" || fields.sdd !== "") return "Shared access signatures of a directory (hierarchical namespaces)";
-  if (fields.suoid !== "") return "POSIX access control of an unauthorized user (suoid, hierarchical namespaces)";
-  return undefined;
-}
-
 function missingOf(kind: SasKind, fields: SasFields): SasField | undefined {
   const needed: Readonly<Record<SasKind, readonly SasField[]>> = {
     account: ["sv", "ss", "srt", "sp", "se"],
@@ -106,11 +97,16 @@ const knownLetters = /^[rwdlacxyupftmeoi]*$/;
 
 /** Fields that do not go together. Refused, because the reading that ignores one of them would grant more than was meant. */
 function contradictionOf(kind: SasKind, fields: SasFields): string | undefined {
-  const { sv, sp, si, sr, ses, spk, srk, epk, erk } = fields;
+  const { sv, sp, si, sr, ses, spk, srk, epk, erk, sdd, saoid, suoid } = fields;
   if (!knownLetters.test(sp)) return "sp has a letter that is no permission.";
   if (kind !== "service" && !sasIsSince(sv, kind)) return `sv is older than shared access signatures of this kind: ${sv}.`;
   if (kind !== "service" && si !== "") return "Only a service SAS has a stored access policy (si).";
   if ((sr === "bs" || sr === "bv") && !sasIsSince(sv, sr)) return `sr=${sr} is newer than sv.`;
+  if (sr === "d" && !sasIsSince(sv, "d")) return "sr=d is newer than sv.";
+  if ((sr === "d") !== (sdd !== "")) return "sdd is the depth of the directory that sr=d is for.";
+  if (sdd !== "" && !/^[1-9]\d{0,2}$/.test(sdd)) return "sdd is not a number of directories, from 1 on: sign a filesystem by sr=c.";
+  if (suoid !== "" && saoid !== "") return "Only one of saoid and suoid is good.";
+  if ((suoid !== "" || saoid !== "") && kind !== "delegation") return "saoid and suoid are those of a user delegation SAS.";
   // An older version does not sign it.
   if (ses !== "" && !signedSince(sv, "encryptionScope")) return "ses is newer than sv.";
   // A row key bounds only inside the partition that the other bound names.

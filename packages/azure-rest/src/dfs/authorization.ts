@@ -1,12 +1,14 @@
 /**
  * Needs of the operations of Data Lake Storage for callers without an account key, as the Blob service's are told (blob/operation-rows.ts).
  *
- * A SAS whose resource is a path covers that path only, so it is not enough for a rename, which has two. Lists of access control are not
- * asked: a bearer needs a role, and a user delegation SAS for an object id (`suoid`) is refused before.
+ * A SAS whose resource is a path covers that path only, so it is not enough for a rename, which has two. Lists of access control let a
+ * bearer in whose role is not enough, and keep out whom a user delegation SAS names (`suoid`): the door judges by them (access/needs.ts).
  *
  * Sources: "Create an account SAS", "Create a service SAS", "Create a user delegation SAS".
  */
 import { needs, type OperationAuthorization } from "../auth/authorization.ts";
+import { type BlobOperationName, blobOperations } from "../blob/operation-rows.ts";
+import { isPathOperation, type PathOperationName } from "./access/needs.ts";
 import type { DataLakeOperationName } from "./operation-rows.ts";
 
 const reads = needs("o", "r", "r", "r", "read");
@@ -43,4 +45,23 @@ const rows: Readonly<Record<DataLakeOperationName, OperationAuthorization>> = {
   DeletePath: needs("o", "d", "d", "d", "contribute"),
 };
 
-export const dataLakeAuthorizationOf = (operation: DataLakeOperationName): OperationAuthorization => rows[operation];
+export const dataLakeAuthorizationOf = (operation: DataLakeOperationName): OperationAuthorization =>
+  isPathOperation(operation) ? { ...rows[operation], byLists: true } : rows[operation];
+
+/** Operations of the Blob service on paths, as lists decide about them. */
+const ofBlobs: Partial<Record<BlobOperationName, PathOperationName>> = {
+  GetBlob: "ReadPath",
+  GetBlobProperties: "GetPathProperties",
+  GetBlobMetadata: "GetPathProperties",
+  SetBlobMetadata: "SetPathProperties",
+  SetBlobHeaders: "SetPathProperties",
+  LeaseBlob: "LeasePath",
+};
+
+export const pathOperationOf = (operation: BlobOperationName): PathOperationName | undefined => ofBlobs[operation];
+
+/** Needs of an operation of the Blob service on a path. What a header adds to them (tags, policies) lists don't give. */
+export function blobPathAuthorization(operation: BlobOperationName, asked: OperationAuthorization): OperationAuthorization {
+  const isPlain = asked.role === blobOperations[operation].needs.role;
+  return isPlain && ofBlobs[operation] !== undefined ? { ...asked, byLists: true } : asked;
+}

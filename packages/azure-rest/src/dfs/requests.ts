@@ -10,7 +10,6 @@ import { parseSourceConditions } from "../blob/sources/copy-headers.ts";
 import { type ExpiryHeaders, parseExpiry } from "../blob/state-headers.ts";
 import { type ConditionHeaders, parseConditions } from "../conditions.ts";
 import { type ByteRange, type HttpHeaders, parseBoolean, parseContentLength, parseDigest, parseRange } from "../headers.ts";
-import { canonicalPath } from "../names.ts";
 import { allParsed, badHeader, badQuery, type Parsed, parsed, rejected } from "../rest-error.ts";
 import type { Query } from "../target.ts";
 import { type AccessEntry, type AccessLists, type EntryName, parseEntries, parseEntryNames, parseLists } from "./access/access-list.ts";
@@ -36,7 +35,7 @@ import {
   type UndeleteSource,
 } from "./path-headers.ts";
 import { type PathProperties, parseProperties } from "./properties.ts";
-import { checkDataLakeNames, type DataLakeResource, withoutSlashes } from "./resource.ts";
+import { canonicalDirectory, checkDataLakeNames, type DataLakeResource } from "./resource.ts";
 import { changedMax, choiceOf, countOf, flagOf, listedMax, missingParameter, positionOf, requiredFlag, switchOf } from "./values.ts";
 
 interface Conditional {
@@ -147,10 +146,10 @@ function listPaths({ query }: Asked): Parsed<DataLakeRequests["ListPaths"]> {
     continuation: continuationOf(query),
   });
   if (!request.ok) return request;
-  const directory = withoutSlashes(canonicalPath(valueIn(query, "directory") ?? ""));
+  const directory = canonicalDirectory(valueIn(query, "directory") ?? "");
   const named = checkDataLakeNames({ filesystem: undefined, path: directory });
   if (!named.ok) return badQuery("directory", directory, named.error.message);
-  const beginFrom = withoutSlashes(canonicalPath(valueIn(query, "beginfrom") ?? ""));
+  const beginFrom = canonicalDirectory(valueIn(query, "beginfrom") ?? "");
   if (!request.value.recursive && beginFrom.includes("/")) {
     return badQuery("beginfrom", beginFrom, "A list that is not recursive begins at a name in the directory itself.");
   }

@@ -34,6 +34,9 @@ export function withoutSlashes(path: string): string {
   return path.slice(begin, end);
 }
 
+/** Directory of a query, as the path of a request is made canonical. */
+export const canonicalDirectory = (text: string): string => withoutSlashes(canonicalPath(text));
+
 /** Apart from parsing: first it is seen whose account it is, and who asks. */
 export function checkDataLakeNames({ filesystem, path }: DataLakeResource): Parsed<void> {
   const named = filesystem === undefined ? undefined : checkContainerName(filesystem);

@@ -48,7 +48,8 @@ function claimsOf(payload: JWTPayload, rolesClaim: string): TokenCheck {
   if (subject === undefined || subject === "") return { kind: "invalid", reason: "The token does not say whose it is (oid or sub)." };
   const claim = payload[rolesClaim];
   const roles = typeof claim === "string" ? claim.split(" ") : Array.isArray(claim) ? claim.filter((one) => typeof one === "string") : [];
-  return { kind: "valid", claims: { subject, tenant: typeof payload.tid === "string" ? payload.tid : "", roles } };
+  const groups = Array.isArray(payload.groups) ? payload.groups.filter((one) => typeof one === "string") : [];
+  return { kind: "valid", claims: { subject, tenant: typeof payload.tid === "string" ? payload.tid : "", roles, groups } };
 }
 
 /** Keys that can't be had are no fault of the token. */

@@ -44,11 +44,11 @@ test("oidc: a token of the issuer tells who and which roles; any other says why 
   const claims = { oid: "who", tid: "tenant", roles: ["a", "b"] };
   assert.deepEqual(await tokens.verify(await known.token(claims)), {
     kind: "valid",
-    claims: { subject: "who", tenant: "tenant", roles: ["a", "b"] },
+    claims: { subject: "who", tenant: "tenant", roles: ["a", "b"], groups: [] },
   });
   assert.deepEqual(await tokens.verify(await elliptic.token({ sub: "s", roles: "x y" })), {
     kind: "valid",
-    claims: { subject: "s", tenant: "", roles: ["x", "y"] },
+    claims: { subject: "s", tenant: "", roles: ["x", "y"], groups: [] },
   });
   assert.match(reason(await tokens.verify(await stranger.token(claims))), /^invalid: .*SIGNATURE/);
   assert.match(reason(await tokens.verify(await known.token(claims, { expires: "-5m" }))), /^invalid: .*expired/);

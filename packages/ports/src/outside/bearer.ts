@@ -6,6 +6,8 @@ export interface TokenClaims {
   readonly tenant: string;
   /** Roles in the claim that the configuration names; as they came. */
   readonly roles: readonly string[];
+  /** Ids in the claim `groups`. */
+  readonly groups: readonly string[];
 }
 
 export type TokenCheck =

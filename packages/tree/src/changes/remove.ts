@@ -1,6 +1,6 @@
 /** Files and directories are removed. The entry is the primary. */
 import type { Conditions, EntryAddress, Held, TreeOperation as Operation, StepAnswer } from "@stamp/objects";
-import { askOne, type Machine, type MachineContext, Refused } from "../machine.ts";
+import { askOne, type Machine, type MachineContext, mustBeAdmitted, Refused } from "../machine.ts";
 import { placeOf } from "../resolve.ts";
 import { freed } from "../settle.ts";
 import { coordinate, mark } from "./coordinate.ts";
@@ -16,6 +16,7 @@ export function* remove(context: MachineContext, path: readonly string[], option
   const { at } = yield* placeOf(context, path);
   const held = (yield* freed(context, at))?.held;
   if (!held) throw new Refused("notFound");
+  mustBeAdmitted(context, held.id);
   if (options.kind === "file" && held.kind === "directory") throw new Refused("isDirectory");
   if (options.kind === "directory" && held.kind === "file") throw new Refused("isFile");
   yield* removeHeld(context, at, held, options);

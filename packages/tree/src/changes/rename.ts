@@ -1,6 +1,6 @@
 /** Renames, of files and directories of any size. The target's entry is the primary. */
 import { addressText, type Conditions, type Held, type HeldKind, type TreeOperation as Operation, type Participant } from "@stamp/objects";
-import { type Machine, type MachineContext, Refused } from "../machine.ts";
+import { type Machine, type MachineContext, mustBeAdmitted, Refused } from "../machine.ts";
 import { type Place, placeOf } from "../resolve.ts";
 import { freed, openDirectory } from "../settle.ts";
 import { coordinate, mark } from "./coordinate.ts";
@@ -41,6 +41,7 @@ export function* rename(
   const inPlace = addressText(from.at) === addressText(to.at);
   const there = inPlace ? moved : (yield* freed(context, to.at))?.held;
   const replaced = inPlace ? undefined : there;
+  for (const held of [moved, there]) if (held) mustBeAdmitted(context, held.id);
   if (replaced) mustTakeThePlace(moved, replaced, options);
   else mustBeThere(there, options);
   const rename: Rename = { fromPath, toPath, from, to, moved, replaced, options };

@@ -5,6 +5,7 @@
 import {
   type BearerRole,
   behaves,
+  canonicalId,
   checkSasOperation,
   checkSasSignature,
   checkSasUse,
@@ -12,6 +13,7 @@ import {
   delegationKeysOf,
   type HttpHeaders,
   hasSas,
+  type Identity,
   lettersThatCount,
   mayAs,
   type OperationAuthorization,
@@ -253,7 +255,16 @@ export function authorize(asked: Asked, operation: string, needs: OperationAutho
       return parsed({ by: "anonymous", may: () => false, allows, publicFor: needs.anonymous });
     case "bearer": {
       const { bearer } = asker;
-      return parsed({ by: "bearer", may: (letter) => mayAs(bearer.role, roleOfLetter(letter)), allows, bearer });
+      const mayBy = (role: BearerRole) => bearer.role !== undefined && mayAs(bearer.role, role);
+      const judged = mayBy(needs.role) ? undefined : identityOf(bearer.objectId, bearer.groups);
+      return parsed({
+        by: "bearer",
+        may: (letter) => judged !== undefined || mayBy(roleOfLetter(letter)),
+        allows,
+        bearer,
+        ownerId: canonicalId(bearer.objectId),
+        ...(judged && { judged }),
+      });
     }
     case "sas": {
       const { sas, terms, delegatedBy } = asker;
@@ -265,6 +276,7 @@ export function authorize(asked: Asked, operation: string, needs: OperationAutho
         may: (letter) => letters.includes(letter) && (delegatedBy === undefined || mayAs(delegatedBy, roleOfLetter(letter))),
         allows,
         overrides: overrides.value,
+        ...actingFor(sas),
         ...(sas.fields.ses === "" ? {} : { encryptionScope: sas.fields.ses }),
         ...(sas.fields.tn === "" ? {} : { entityRange: entityRangeOf(sas) }),
       });
@@ -279,18 +291,44 @@ function suffices({ asker, account, tokens }: Asked, operation: string, needs: O
     case "anonymous":
       if (needs.anonymous === undefined) return noAuthentication(operation, tokens);
       return account.publicAccessForbidden ? rejected("PublicAccessNotPermitted") : parsed(undefined);
-    case "bearer":
-      return mayAs(asker.bearer.role, needs.role) ? parsed(undefined) : rejected("AuthorizationPermissionMismatch");
+    case "bearer": {
+      const { role, hadRoles } = asker.bearer;
+      if (role !== undefined && mayAs(role, needs.role)) return parsed(undefined);
+      if (needs.byLists === true && account.serviceProperties.blob.hierarchicalNamespace) return parsed(undefined);
+      if (role !== undefined) return rejected("AuthorizationPermissionMismatch");
+      return rejected("AuthorizationFailure", { AuthenticationErrorDetail: `None of the token's roles is a role here: ${hadRoles}.` });
+    }
     case "sas": {
       const { sas, terms, delegatedBy } = asker;
       const enough = checkSasOperation(sas, terms, needs);
       if (!enough.ok) return enough;
+      const { sr, suoid } = sas.fields;
+      const isOfPaths = sr === "d" || suoid !== "";
+      if (isOfPaths && !account.serviceProperties.blob.hierarchicalNamespace) return notOfPaths;
+      // Lists judge the user that the signature names, and don't decide about this operation.
+      if (suoid !== "" && needs.byLists !== true) return rejected("AuthorizationPermissionMismatch");
       // Whoever made the key can't hand on more than it may itself.
       const handedOn = delegatedBy === undefined || mayAs(delegatedBy, needs.role);
       return handedOn ? parsed(undefined) : rejected("AuthorizationPermissionMismatch");
     }
   }
 }
+
+const identityOf = (id: string, groups: readonly string[]): Identity => ({
+  id: canonicalId(id),
+  groups: new Set(groups.map(canonicalId)),
+  superuser: false,
+});
+
+/** `saoid`: who asks has been checked by whoever made the signature. `suoid`: lists are to be asked. What is made is theirs. */
+function actingFor({ fields: { saoid, suoid } }: Sas): Pick<Access, "judged" | "ownerId"> {
+  if (suoid !== "") return { judged: identityOf(suoid, []), ownerId: canonicalId(suoid) };
+  return saoid === "" ? {} : { ownerId: canonicalId(saoid) };
+}
+
+const notOfPaths = rejected("AuthenticationFailed", {
+  AuthenticationErrorDetail: "A shared access signature with sr=d or suoid is for accounts with a hierarchical namespace.",
+});
 
 const entityRangeOf = ({ fields }: Sas) => ({
   startPartitionKey: fields.spk,

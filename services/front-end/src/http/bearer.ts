@@ -5,7 +5,11 @@ import type { TokenClaims, TokenIssuer } from "@stamp/ports";
 export interface Bearer {
   readonly objectId: string;
   readonly tenantId: string;
-  readonly role: BearerRole;
+  /** Undefined: none of the token's roles is a role here. Lists of access control may give rights on paths then. */
+  readonly role: BearerRole | undefined;
+  /** The token's roles, as an error names them. */
+  readonly hadRoles: string;
+  readonly groups: readonly string[];
 }
 
 /** Claim values to roles. */
@@ -34,13 +38,9 @@ const tokenCharactersMax = 16_384;
 export async function checkBearer(tokens: BearerTokens | undefined, header: string, service: ServiceName): Promise<Parsed<Bearer>> {
   const claims = await claimsOf(tokens, header);
   if (!claims.ok) return claims;
-  const { subject, tenant, roles } = claims.value;
+  const { subject, tenant, roles, groups } = claims.value;
   const role = highest(roles.map((name) => roleOf(tokens, service, name)));
-  if (role === undefined) {
-    const had = roles.join(", ") || "it has none";
-    return rejected("AuthorizationFailure", { AuthenticationErrorDetail: `None of the token's roles is a role here: ${had}.` });
-  }
-  return parsed({ objectId: subject, tenantId: tenant, role });
+  return parsed({ objectId: subject, tenantId: tenant, role, hadRoles: roles.join(", ") || "it has none", groups });
 }
 
 /** Returns the claims of a token, whatever roles it has. */

@@ -21,7 +21,7 @@ const bodyBytesMax = 4 * 1024;
 
 export async function getUserDelegationKey(exchange: Exchange, service: ServiceName): Promise<Answer> {
   const { bearer } = exchange.access;
-  if (!bearer) {
+  if (bearer?.role === undefined) {
     return rejected("AuthenticationFailed", {
       AuthenticationErrorDetail: "A user delegation key is given to the bearer of a token only, not to whoever has the account's key.",
     });

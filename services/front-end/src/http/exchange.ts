@@ -1,6 +1,7 @@
 /** One request on its way through the door: what was found out about it so far. */
 import {
   type HttpHeaders,
+  type Identity,
   type OperationAuthorization,
   type Parsed,
   parsed,
@@ -26,6 +27,8 @@ export interface Exchange {
   /** Without Authorization: only what the object's public access allows. */
   readonly anonymous: boolean;
   readonly access: Access;
+  /** Ids of files and directories whose access control was looked at for this request; undefined: it has not to be (dfs/judge.ts). */
+  readonly admitted?: Set<string>;
   readonly account: AccountKeys;
   readonly accounts: Accounts;
   /** Properties of this service in this account, at most some seconds old. */
@@ -71,6 +74,10 @@ export interface Access {
   readonly encryptionScope?: string;
   /** For a table's SAS: the entities it is for. */
   readonly entityRange?: EntityRange;
+  /** Identity that the access control of the path has to let in; undefined: the request was let in without. */
+  readonly judged?: Identity;
+  /** Id of whom a new path belongs to; undefined: the superuser. */
+  readonly ownerId?: string;
   /** For a bearer: the caller in whose name a user delegation key is made. */
   readonly bearer?: Bearer;
 }

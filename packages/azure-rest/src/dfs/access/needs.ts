@@ -54,6 +54,8 @@ export const pathNeeds: Readonly<Record<PathOperationName, Needs>> = {
   CheckAccess: {},
 };
 
+export const isPathOperation = (operation: string): operation is PathOperationName => Object.hasOwn(pathNeeds, operation);
+
 export interface GuardedDirectory extends Guarded {
   readonly sticky: boolean;
 }
@@ -78,5 +80,12 @@ export function allows(
   return owner ? mayChangeLists(identity, path) : grants(identity, path, own);
 }
 
-/** True if the identity may empty the directory: a recursive deletion needs it of the directory that goes and of every one below. */
-export const mayEmpty = (identity: Identity, directory: Guarded): boolean => grants(identity, directory, allRights);
+/**
+ * True if the identity may empty the directory: a recursive deletion needs it of the directory that goes and of every one below. Whoever
+ * is not its owner may empty no directory with a sticky bit, whoever owns what is in it: nobody looks at each.
+ */
+export const mayEmpty = (identity: Identity, directory: GuardedDirectory): boolean =>
+  grants(identity, directory, allRights) && sparedBySticky(identity, directory, "");
+
+/** True if the identity may see what is in the directory. */
+export const mayList = (identity: Identity, directory: Guarded): boolean => grants(identity, directory, readRight | executeRight);

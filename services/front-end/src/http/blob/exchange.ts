@@ -24,6 +24,7 @@ import { type ContentKey, underKey } from "../../accounts/content-key.ts";
 import type { BlobAddress, LocatedBlob } from "../../objects/objects.ts";
 import { conditionsToWire, type WireConditions } from "../../objects/wire-conditions.ts";
 import { treeError } from "../dfs/refusals.ts";
+import { runInTree } from "../dfs/run.ts";
 import type { Answer, Exchange } from "../exchange.ts";
 
 export interface BlobExchange extends Exchange {
@@ -88,7 +89,7 @@ async function fileOfRequest(exchange: BlobExchange, container: Container, path:
   const { objects, target } = exchange;
   const tree = { account: target.account, filesystem: container.name, incarnation: fromWire(container.incarnation) };
   const names = withoutSlashes(path).split("/");
-  const found = await objects.parts.trees.run(tree, (context) => resolve(context, names), exchange.limits());
+  const found = await runInTree(exchange, tree, (context) => resolve(context, names));
   if (!found.ok) {
     const isAbsent = found.refusal === "notFound" || found.refusal === "notDirectory";
     return { ok: false, error: isAbsent ? restError("BlobNotFound") : treeError(found) };

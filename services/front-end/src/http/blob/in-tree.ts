@@ -2,8 +2,9 @@
  * Requests of the Blob service in an account with a hierarchical namespace: paths are resolved in the tree (exchange.ts), and what the tree
  * does not keep as it should be is refused by name.
  */
-import { type BlobOperationName, notImplemented } from "@stamp/azure-rest";
+import { type BlobOperationName, notImplemented, pathOperationOf, withoutSlashes } from "@stamp/azure-rest";
 import { accessHeaders, accessOf, typeHeader } from "../dfs/access.ts";
+import { admit } from "../dfs/judge.ts";
 import type { Answer } from "../exchange.ts";
 import { seeAgain, withKey } from "./content/scopes.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
@@ -50,7 +51,13 @@ export async function serveInTree(exchange: BlobExchange): Promise<Answer> {
   const feature = `${operation} in an account with a hierarchical namespace`;
   if (!served.has(operation)) return notImplemented(feature);
   const inTree: NonNullable<BlobExchange["inTree"]> = {};
-  const asked = { ...exchange, inTree };
+  const { container: filesystem, blob } = exchange.target;
+  const path = blob === undefined ? undefined : withoutSlashes(blob);
+  const byLists = pathOperationOf(operation);
+  const judged = byLists && path !== undefined ? { operation: byLists, paths: [path] } : undefined;
+  const admitted = await admit({ ...exchange, inTree, resource: { filesystem, path } }, judged);
+  if (!admitted.ok) return admitted;
+  const asked = admitted.value;
   if (operation === "LeaseBlob") {
     const name = await blobOfRequest(asked);
     if (!name.ok) return name;

@@ -2,6 +2,7 @@
 import {
   badHeader,
   blobAuthorizationOf,
+  blobPathAuthorization,
   checkNames,
   checkUnsupported,
   dataLakeErrorBody,
@@ -56,7 +57,7 @@ export const blobService = (hostSuffixes: readonly string[]): RestService => ({
     }
     return parsed({
       name: operation.value,
-      authorization: blobAuthorizationOf(operation.value, headers, target.query),
+      authorization: blobPathAuthorization(operation.value, blobAuthorizationOf(operation.value, headers, target.query)),
       async serve(exchange) {
         const { objects, request, version } = exchange;
         const asking = { operation: operation.value, headers: exchange.headers, version, secure: request.secure };

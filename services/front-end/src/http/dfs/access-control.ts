@@ -1,11 +1,24 @@
 /** Owner, group, permissions and lists of a path are changed. */
-import { changedPathAccess, etagAndTime, type Ownership, type Parsed, parsed, rejected } from "@stamp/azure-rest";
+import {
+  changedPathAccess,
+  etagAndTime,
+  type Identity,
+  mayChangeGroup,
+  mayChangeLists,
+  mayChangeOwner,
+  type Ownership,
+  type Parsed,
+  type PathAccess,
+  parsed,
+  rejected,
+} from "@stamp/azure-rest";
 import { resolve } from "@stamp/tree";
 import { blobOf, containerOf } from "../../objects/wire-to-rest.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { changeAccess } from "./access.ts";
 import { type DataLakeExchange, namesOf, type OnPath, rootUnder, rowOf, treeNameOf } from "./exchange.ts";
 import { refused } from "./refusals.ts";
+import { runInTree } from "./run.ts";
 
 /**
  * A SAS gives `o` for the owner and the owning group, `p` for permissions and lists. `alone`: the request does nothing else. Permissions of a
@@ -18,6 +31,14 @@ export function mayOwn({ access }: OnPath, { owner, group, permissions, lists }:
   return owns && lets ? parsed(undefined) : rejected("AuthorizationPermissionMismatch");
 }
 
+/** True if whoever is judged may give the path what the request names. It is decided by the access control that is changed. */
+function mayChange(judged: Identity | undefined, access: PathAccess, { owner, group }: Ownership): boolean {
+  if (!judged) return true;
+  if (owner !== undefined && !mayChangeOwner(judged, access, owner)) return false;
+  if (group !== undefined && !mayChangeGroup(judged, access, group)) return false;
+  return mayChangeLists(judged, access);
+}
+
 export async function setAccessControl(exchange: DataLakeExchange<"SetAccessControl">): Promise<Answer> {
   const { ownership, conditions } = exchange.asked;
   const may = mayOwn(exchange, ownership, true);
@@ -25,15 +46,17 @@ export async function setAccessControl(exchange: DataLakeExchange<"SetAccessCont
   const row = await rowOf(exchange);
   if (!row.ok) return row;
   const names = namesOf(exchange.resource.path);
-  const { trees } = exchange.objects.parts;
-  const found = await trees.run(treeNameOf(exchange, row.value), (context) => resolve(context, names), exchange.limits());
+  const found = await runInTree(exchange, treeNameOf(exchange, row.value), (context) => resolve(context, names));
   if (!found.ok) return refused(found.refusal === "notDirectory" ? { ...found, refusal: "notFound" } : found);
   const held = found.value.at(-1)?.held;
   const root = held ? undefined : await rootUnder(exchange, conditions, row.value);
   if (root && !root.ok) return root;
   const changed = await changeAccess(exchange, row.value, held, {
     conditions,
-    change: (access) => changedPathAccess(held?.kind ?? "root", access, ownership),
+    change: (access) =>
+      mayChange(exchange.access.judged, access, ownership)
+        ? changedPathAccess(held?.kind ?? "root", access, ownership)
+        : rejected("AuthorizationPermissionMismatch"),
   });
   if (!changed.ok) return changed;
   return respond(200, etagAndTime(exchange.version, root ? containerOf(root.value) : blobOf(changed.value)));

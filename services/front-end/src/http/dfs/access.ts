@@ -51,7 +51,7 @@ export function accessHeaders(access: PathAccess, withLists: boolean): ResponseH
 export const typeHeader = (kind: PathKind): ResponseHeaders => ({ "x-ms-resource-type": kind === "file" ? "file" : "directory" });
 
 /** Owner of what the caller makes. */
-export const creatorOf = ({ access }: OnPath): string => access.bearer?.objectId ?? superuserId;
+export const creatorOf = ({ access }: OnPath): string => access.ownerId ?? superuserId;
 
 /** Id and kind of what a path names; undefined: the root. */
 export type Named = Held | undefined;

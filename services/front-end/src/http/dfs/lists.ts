@@ -11,36 +11,46 @@ import {
   type ShownPath,
 } from "@stamp/azure-rest";
 import { toHex, utf8 } from "@stamp/base";
-import { type Listed, list, resolve } from "@stamp/tree";
+import { directoriesOf, type Listed, list, resolve } from "@stamp/tree";
 import type { Container } from "@stamp/wire";
 import { conditionsToWire } from "../../objects/wire-conditions.ts";
 import { blobOf, containerOf } from "../../objects/wire-to-rest.ts";
+import { rootId } from "../../trees/trees.ts";
 import { type Answer, respond } from "../exchange.ts";
 import { accessHeaders, accessOf, readAccess, shownAccess, typeHeader } from "./access.ts";
 import { type DataLakeExchange, namesOf, type OnPath, rootUnder, rowOf, treeNameOf } from "./exchange.ts";
 import { propertiesHeader } from "./filesystems.ts";
+import { mayListAll } from "./judge.ts";
 import { refused } from "./refusals.ts";
+import { runInTree } from "./run.ts";
 import { bytesOf } from "./tokens.ts";
 
 /** Properties of paths that are read at once. */
 const readAtOnce = 64;
 
+const notOfThisList = badQuery("continuation", "", "It is none that this list has given.");
+
 export async function listPaths(exchange: DataLakeExchange<"ListPaths">): Promise<Answer> {
   const { directory, recursive, maxResults, beginFrom, continuation } = exchange.asked;
   if (beginFrom !== "") return notImplemented("Lists that begin from a name (beginFrom)");
   const token = continuation === undefined ? undefined : bytesOf(continuation);
-  if (continuation !== undefined && token === undefined) return badQuery("continuation", "", "It is none that this list has given.");
+  if (continuation !== undefined && token === undefined) return notOfThisList;
   const row = await rowOf(exchange);
   if (!row.ok) return row;
   const tree = treeNameOf(exchange, row.value);
-  const { trees } = exchange.objects.parts;
   const names = namesOf(directory);
-  const found = await trees.run(tree, (context) => resolve(context, names), exchange.limits());
+  const found = await runInTree(exchange, tree, (context) => resolve(context, names));
   if (!found.ok) return refused(found.refusal === "notDirectory" ? { ...found, refusal: "notFound" } : found);
   if (found.value.at(-1)?.held.kind === "file") return rejected("PathConflict");
   const options = { recursive, entriesMax: maxResults, continuation: token };
-  const page = await trees.run(tree, (context) => list(context, names, options), exchange.limits());
+  const page = await runInTree(exchange, tree, (context) => list(context, names, options));
   if (!page.ok) return refused(page);
+  const ids = token ? (directoriesOf(token) ?? []) : [];
+  const isOther = token !== undefined && exchange.access.judged !== undefined && ids[0] !== (found.value.at(-1)?.held.id ?? rootId);
+  if (isOther) return notOfThisList;
+  const listed = recursive ? page.value.entries.flatMap(({ held }) => (held.kind === "directory" ? [held.id] : [])) : [];
+  const may = await mayListAll(exchange, row.value, [...ids, ...listed]);
+  if (!may.ok) return may;
   const shown: ShownPath[] = [];
   for (let at = 0; at < page.value.entries.length; at += readAtOnce) {
     const some = page.value.entries.slice(at, at + readAtOnce);
@@ -79,15 +89,18 @@ async function pathOf(
   return parsed({ name: [...above, ...path].join("/"), ...shown });
 }
 
-type Shown = DataLakeExchange<"GetPathProperties"> | DataLakeExchange<"GetPathStatus"> | DataLakeExchange<"GetAccessControl">;
+type Shown =
+  | DataLakeExchange<"CheckAccess">
+  | DataLakeExchange<"GetPathProperties">
+  | DataLakeExchange<"GetPathStatus">
+  | DataLakeExchange<"GetAccessControl">;
 
 /** Status, properties or access control of a path, which may be the root. */
 async function shownPath(exchange: Shown, with_: { readonly properties: boolean; readonly lists: boolean }): Promise<Answer> {
   const row = await rowOf(exchange);
   if (!row.ok) return row;
-  const { trees } = exchange.objects.parts;
   const names = namesOf(exchange.resource.path);
-  const found = await trees.run(treeNameOf(exchange, row.value), (context) => resolve(context, names), exchange.limits());
+  const found = await runInTree(exchange, treeNameOf(exchange, row.value), (context) => resolve(context, names));
   if (!found.ok) return refused(found.refusal === "notDirectory" ? { ...found, refusal: "notFound" } : found);
   const held = found.value.at(-1)?.held;
   if (!held) return shownRoot(exchange, row.value, with_.lists);
@@ -117,3 +130,9 @@ export const getPathStatus = (exchange: DataLakeExchange<"GetPathStatus">): Prom
   shownPath(exchange, { properties: true, lists: false });
 export const getAccessControl = (exchange: DataLakeExchange<"GetAccessControl">): Promise<Answer> =>
   shownPath(exchange, { properties: false, lists: true });
+
+/** Whoever is judged was judged before by the rights that the request asks about; everybody else has them all. */
+export async function checkAccess(exchange: DataLakeExchange<"CheckAccess">): Promise<Answer> {
+  const shown = await shownPath(exchange, { properties: false, lists: false });
+  return shown.ok ? respond(200, {}) : shown;
+}

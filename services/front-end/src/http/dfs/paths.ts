@@ -13,6 +13,7 @@ import {
   notImplemented,
   type Parsed,
   type PathAccess,
+  parsed,
   pathAccessText,
   queryValue,
   rejected,
@@ -44,7 +45,9 @@ import {
   rowOf,
   treeNameOf,
 } from "./exchange.ts";
+import { mayRemoveBelow } from "./judge.ts";
 import { refused } from "./refusals.ts";
+import { runInTree } from "./run.ts";
 
 type Creating = DataLakeExchange<"CreateFile"> | DataLakeExchange<"CreateDirectory">;
 
@@ -110,10 +113,9 @@ async function makeOrReplace(
   conditions: ConditionHeaders,
 ): Promise<Parsed<Blob> | "again"> {
   const { exchange, tree, row } = making;
-  const { trees } = exchange.objects.parts;
   if (names.length === 0) return rejected("InvalidUri");
-  const above = await trees.run(tree, (context) => resolve(context, names.slice(0, -1)), exchange.limits());
-  const found = above.ok ? await trees.run(tree, (context) => resolve(context, names, above.value), exchange.limits()) : above;
+  const above = await runInTree(exchange, tree, (context) => resolve(context, names.slice(0, -1)));
+  const found = above.ok ? await runInTree(exchange, tree, (context) => resolve(context, names, above.value)) : above;
   if (!found.ok && found.refusal !== "notFound") return refused(found);
   if (!found.ok && conditions.ifMatch !== undefined) return rejected("ConditionNotMet", {}, { status: 412 });
   if (!found.ok && conditions.leaseId !== undefined) return rejected("LeaseNotPresent");
@@ -162,7 +164,8 @@ async function make(
   const value = { name: nameOf(making, id), ...properties, body: emptyBody, conditions: underKey(blob.key, {}) };
   const put = await exchange.objects.execute({ case: "putBlob", value }, "blob", limits);
   if (!put.ok) return put;
-  const made = await trees.run(tree, (context) => create(context, names, kind, { id }), exchange.limits());
+  const made = await runInTree(exchange, tree, (context) => create(context, names, kind, { id }));
+  if (made.ok) exchange.admitted?.add(id);
   if (made.ok) return put;
   // Whether somebody finds it is not known: then it stays.
   if (made.refusal !== "unknown") await trees.discard(tree, { kind, id }, exchange.limits());
@@ -175,7 +178,7 @@ async function makeParents(making: Making, names: readonly string[]): Promise<Pa
   let parent: Named;
   for (let depth = 1; depth < names.length; depth++) {
     const path = names.slice(0, depth);
-    const found = await exchange.objects.parts.trees.run(tree, (context) => resolve(context, path), exchange.limits());
+    const found = await runInTree(exchange, tree, (context) => resolve(context, path));
     if (found.ok) {
       parent = found.value.at(-1)?.held;
       continue;
@@ -203,13 +206,17 @@ export async function deletePath(exchange: DataLakeExchange<"DeletePath">): Prom
   const { trees } = exchange.objects.parts;
   const names = namesOf(exchange.resource.path);
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
-    const found = await trees.run(tree, (context) => resolve(context, names), exchange.limits());
+    const found = await runInTree(exchange, tree, (context) => resolve(context, names));
     if (!found.ok) return refused(found.refusal === "notDirectory" ? { ...found, refusal: "notFound" } : found);
     const kind = found.value.at(-1)?.held.kind ?? "directory";
     if (kind === "directory" && asked.recursive === true && coversOnePath(exchange)) return rejected("AuthorizationPermissionMismatch");
+    const held = found.value.at(-1)?.held;
+    const below = held?.kind === "directory" && asked.recursive === true;
+    const may = below ? await mayRemoveBelow(exchange, row.value, held, names) : parsed(undefined);
+    if (!may.ok) return may;
     const conditions = kind === "file" || isConditional(asked.conditions) ? asked.conditions : undefined;
     const options = { kind, recursive: asked.recursive ?? false, conditions };
-    const removed = await trees.run(tree, (context) => remove(context, names, options), exchange.limits());
+    const removed = await runInTree(exchange, tree, (context) => remove(context, names, options));
     if (!removed.ok && (removed.refusal === "isFile" || removed.refusal === "isDirectory")) continue;
     if (!removed.ok) return refused(removed);
     if (kind === "directory") trees.collect(tree, removed.value.id);
@@ -233,22 +240,18 @@ export async function renamePath(exchange: DataLakeExchange<"RenamePath">): Prom
   const row = await rowOf(exchange);
   if (!row.ok) return row;
   const tree = treeNameOf(exchange, row.value);
-  const { trees } = exchange.objects.parts;
   const [from, to] = [namesOf(source.path), namesOf(exchange.resource.path)];
   const isNew = conditions.ifNoneMatch === "*";
   const { ifNoneMatch, ...rest } = conditions;
   const target = isNew ? rest : conditions;
   if (!exchange.access.may("w")) return badHeader("x-ms-rename-source", "", "The caller may not write.");
-  const moved = await trees.run(
-    tree,
-    (context) =>
-      rename(context, from, to, {
-        replaces: !isNew,
-        kind: resourceType,
-        sourceConditions,
-        targetConditions: isConditional(target) ? target : undefined,
-      }),
-    exchange.limits(),
+  const moved = await runInTree(exchange, tree, (context) =>
+    rename(context, from, to, {
+      replaces: !isNew,
+      kind: resourceType,
+      sourceConditions,
+      targetConditions: isConditional(target) ? target : undefined,
+    }),
   );
   if (!moved.ok) return refusedRename(exchange, tree, from, moved.refusal, refused(moved));
   const value = { name: exchange.objects.located({ ...locationOf(exchange), blob: moved.value.id }, row.value), withoutContent: true };
@@ -270,6 +273,6 @@ async function refusedRename(
   if (refusal === "isDirectory" || refusal === "isFile") return rejected("InvalidSourceOrDestinationResourceType");
   if (refusal !== "notFound" && refusal !== "notDirectory") return otherwise as Answer;
   // Nothing has happened: whether the source or the target is missing decides the name of the refusal only.
-  const source = await exchange.objects.parts.trees.run(tree, (context) => resolve(context, from), exchange.limits());
+  const source = await runInTree(exchange, tree, (context) => resolve(context, from));
   return { ok: false, error: restError(source.ok ? "RenameDestinationParentPathNotFound" : "SourcePathNotFound") };
 }

@@ -28,6 +28,8 @@ export function treeError({ refusal, condition = "" }: Refused): RestError {
       return restErrorOfService(condition, "", { status: "412" });
     case "busy":
       return busy("Another operation on this path is under way.");
+    case "changed":
+      return busy("The path names something else than when the caller's rights were looked at.");
     case "unknown":
       return restError("OperationTimedOut");
     default:

@@ -3,6 +3,7 @@
  * An account without a hierarchical namespace is refused: 501 by name, or as the service does (other-services.ts).
  */
 import {
+  canonicalDirectory,
   checkDataLakeNames,
   type DataLakeOperationName,
   type DataLakeRequest,
@@ -13,12 +14,14 @@ import {
   formatIso,
   type HttpHeaders,
   isDataLakeRequest,
+  isPathOperation,
   newestVersion,
   notImplemented,
   type Parsed,
   parseDataLake,
   parseDataLakeResource,
   parsed,
+  queryValue,
   type RestError,
   refuseOtherService,
   type Target,
@@ -31,7 +34,8 @@ import { setAccessControl } from "./access-control.ts";
 import { appendData, flushData } from "./data.ts";
 import type { DataLakeExchange, DataLakeHandler } from "./exchange.ts";
 import { createFilesystem, deleteFilesystem, getFilesystemProperties, listFilesystems, setFilesystemProperties } from "./filesystems.ts";
-import { getAccessControl, getPathProperties, getPathStatus, listPaths } from "./lists.ts";
+import { admit, toJudge } from "./judge.ts";
+import { checkAccess, getAccessControl, getPathProperties, getPathStatus, listPaths } from "./lists.ts";
 import { createDirectory, createFile, deletePath, renamePath } from "./paths.ts";
 
 const handlers: { readonly [Name in DataLakeOperationName]?: DataLakeHandler<Name> } = {
@@ -49,6 +53,7 @@ const handlers: { readonly [Name in DataLakeOperationName]?: DataLakeHandler<Nam
   GetPathProperties: getPathProperties,
   GetPathStatus: getPathStatus,
   GetAccessControl: getAccessControl,
+  CheckAccess: checkAccess,
   SetAccessControl: setAccessControl,
   DeletePath: deletePath,
 };
@@ -59,7 +64,7 @@ export function dataLakeService(hostSuffixes: readonly string[]): RestService {
     name: "blob",
     serverName: "Stamp-DataLake/1.0",
     hostSuffixes,
-    resource: blobs.resource,
+    resource: (target) => signedResource(blobs, target),
     storedPolicies: blobs.storedPolicies,
     recognize: (method, target, headers) => recognize(blobs, method, target, headers),
     errorBody(error, { requestId, nowMs, headers }) {
@@ -67,6 +72,17 @@ export function dataLakeService(hostSuffixes: readonly string[]): RestService {
       return { contentType: "application/json", text: dataLakeErrorJson(error, requestId, formatIso(nowMs)) };
     },
   };
+}
+
+/** Filesystem or root of a request that only this service has; a list may be of a directory, which a SAS may be for. Else as the Blob service. */
+function signedResource(blobs: RestService, target: Target): ReturnType<RestService["resource"]> {
+  const resource = parseDataLakeResource(target.resource);
+  if (!resource.ok) return resource;
+  const { filesystem: container, path = "" } = resource.value;
+  const isOwn = container !== undefined && path === "" && isDataLakeRequest("GET", resource.value, target.query, {});
+  if (!isOwn) return blobs.resource(target);
+  const directory = queryValue(target.query, "directory");
+  return parsed({ kind: "container", container, directory: directory === undefined ? undefined : canonicalDirectory(directory) });
 }
 
 function recognize(blobs: RestService, method: string, target: Target, headers: HttpHeaders): Parsed<RecognizedOperation> {
@@ -85,7 +101,9 @@ function recognize(blobs: RestService, method: string, target: Target, headers: 
     authorization: dataLakeAuthorizationOf(operation),
     async serve(exchange) {
       if (!isHierarchical(exchange)) return { ok: false, error: refusedFlat(method, target, headers) };
-      const answer = await serve({ ...exchange, resource: resource.value }, request.value);
+      const path = { ...exchange, resource: resource.value };
+      const admitted = await admit(path, isPathOperation(operation) ? toJudge(operation, request.value, resource.value.path) : undefined);
+      const answer = admitted.ok ? await serve(admitted.value, request.value) : admitted;
       return answer.ok ? answer : { ok: false, error: dataLakeError(answer.error) };
     },
   });
