@@ -98,3 +98,14 @@ export { type Assessment, assess, RepairQueue } from "./repair.ts";
 export { type SealAnswer, SealMachine } from "./seal-machine.ts";
 export { changedKey, keysOf, type StoredEntry, type TransactionPlan } from "./state/changes.ts";
 export { StreamState } from "./state.ts";
+export { type ChosenExtents, chooseTakenBack, historyApart, type LeftExtent, mayComeBack } from "./taken-back/choose-taken-back.ts";
+export { needsSegment, planTakeBack, takenAtOnceMax } from "./taken-back/plan-take-back.ts";
+export { type ProvenExtent, proveExtent, type UnknownReplica } from "./taken-back/prove-extent.ts";
+export {
+  decodeTakenBack,
+  encodeTakenBack,
+  type LostExtent,
+  lostMax,
+  type TakenBackRecord,
+  takenBackKey,
+} from "./taken-back/taken-back-record.ts";

@@ -146,7 +146,7 @@ const tables: readonly ServiceCallers[] = [
     readRaw: ["extent-node"],
     getExtentReplica: ["stream-manager", "extent-node", "operator"],
     listExtentReplicas: ["stream-manager", "operator"],
-    checkReplicas: ["operator"],
+    checkReplicas: ["stream-manager", "operator"],
     getNodeReport: ["stream-manager"],
   }),
   table(ExtentFragments, {

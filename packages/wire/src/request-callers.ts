@@ -225,6 +225,7 @@ const recordRows = {
   "sm/": ["stream-manager"],
   "erasure-coding/": ["stream-manager"],
   "feature-level": ["stream-manager"],
+  "taken-back": ["stream-manager"],
   "partition-manager/": ["partition-manager"],
   "location/": ["location-service"],
 } as const;

@@ -8,7 +8,7 @@ import type { LeaseKeeper, StoreAge } from "@stamp/metadata-store";
 import { MetadataClient, storeLineage } from "@stamp/metadata-store";
 import type { World } from "@stamp/ports";
 import { jitteredPause, sleep, Turns, within } from "@stamp/ports";
-import { planDropAllocating } from "@stamp/stream";
+import { planDropAllocating, type StreamState, type TakenBackRecord } from "@stamp/stream";
 import type { NodeReport } from "@stamp/wire";
 import { Ahead } from "./allocation/ahead.ts";
 import { Allocator } from "./allocation/allocator.ts";
@@ -29,6 +29,7 @@ import { NodeSync } from "./nodes/node-sync.ts";
 import { NodeTable } from "./nodes/node-table.ts";
 import { RepairPace } from "./repair/repair-pace.ts";
 import { Repairer } from "./repair/repairer.ts";
+import { TakeBack } from "./restored/take-back.ts";
 import { Completer } from "./seal/completer.ts";
 import { Sealer } from "./seal/sealer.ts";
 import { Ledger } from "./term/ledger.ts";
@@ -61,6 +62,8 @@ interface Serving {
   readonly chooser: Chooser;
   readonly strays: StrayCalls;
   readonly adoption: FragmentAdoption;
+  /** Result of taking extents back after the last restore of the metadata; undefined: there was none. */
+  readonly takenBack: TakenBackRecord | undefined;
 }
 
 /** For people: what takes long, and why. */
@@ -96,6 +99,8 @@ export class Leader {
   /** Answers of the nodes to a leader that had just loaded; undefined: none. */
   #reports: Promise<NodeReport | "refused" | undefined>[] = [];
   #waitsForReports = false;
+  /** Set while extents are taken back after a restore. */
+  #takeBack: TakeBack | undefined;
   #serving: Serving | undefined;
   #why = "";
 
@@ -119,7 +124,14 @@ export class Leader {
 
   /** For people: what it waits for while it does not serve. */
   get waitingFor(): string {
+    if (this.#takeBack !== undefined)
+      return `extent nodes, to tell which extents began after the copy of the metadata: ${this.#takeBack.absent.join(", ")}`;
     return this.#waitsForReports ? "the extent nodes, to tell which metadata they have seen" : "the metadata store, to load the streams";
+  }
+
+  /** A node reports while this leader does not serve yet. */
+  heard(report: NodeReport): void {
+    this.#takeBack?.heard(report);
   }
 
   /** `above`: the term that ends this one, if it is known; the next one of this process is above it. */
@@ -153,17 +165,8 @@ export class Leader {
     const metadata = new MetadataClient(world, config.lockService, this.#keeper);
     const stampId = await metadata.stampId(config.metadataTimeoutMs);
     if (!stampId.ok) return stampId;
-    const startedMs = world.clock.monotonicMs();
-    const keysBefore = this.#copy.keysRead;
-    const loaded = await this.#copy.take(this.#number, this.#ended.signal);
-    if (!loaded.ok) {
-      if (loaded.failure.reason === "damaged") {
-        world.logger.error("the stream manager's metadata is damaged", { message: loaded.failure.message });
-      }
-      return loaded;
-    }
-    const keysRead = this.#copy.keysRead - keysBefore;
-    world.logger.info("the metadata is loaded", { keysRead, tookMs: Math.round(world.clock.monotonicMs() - startedMs) });
+    const loaded = await this.#loadState();
+    if (!loaded.ok) return loaded;
     const state = loaded.value;
     const end: Term["end"] = (why, above) => this.end(why, above);
     const ledger = new Ledger(world, metadata, state, {
@@ -194,9 +197,11 @@ export class Leader {
     if (!records.ok) return records;
     const heard = await this.#hear(term);
     if (!heard.ok) return heard;
+    const allocator = new Allocator(term);
+    const takenBack = await this.#takeBackWith(new TakeBack(term, { metadata, mintId: () => allocator.mintId() }), nodes);
+    if (!takenBack.ok) return takenBack;
     const completer = new Completer(term);
     const sealer = new Sealer(term, completer);
-    const allocator = new Allocator(term);
     const ahead = new Ahead(term, allocator);
     const calls = new OwnerCalls(term, sealer, completer, allocator, ahead);
     const pace = new RepairPace(world.clock, config.repairBytesPerSecond);
@@ -212,7 +217,6 @@ export class Leader {
     const sync = new NodeSync(term, sealer, completer);
     const reports = new NodeReports(term, { sealer, completer, repairer, sync, held });
     const operator = new OperatorCalls(term, { sealer, repairer, completer, coder });
-    const strays = new StrayCalls(term, held);
     const garbage = new Garbage(term);
     const adoption = new FragmentAdoption(term, { coder, held, sent: garbage.sent });
 
@@ -232,9 +236,33 @@ export class Leader {
       garbage,
       coder,
       chooser,
-      strays,
+      strays: new StrayCalls(term, held),
       adoption,
+      takenBack: takenBack.value,
     });
+  }
+
+  async #loadState(): Promise<Outcome<StreamState>> {
+    const { clock, logger } = this.#world;
+    const startedMs = clock.monotonicMs();
+    const keysBefore = this.#copy.keysRead;
+    const loaded = await this.#copy.take(this.#number, this.#ended.signal);
+    if (!loaded.ok) {
+      if (loaded.failure.reason === "damaged")
+        logger.error("the stream manager's metadata is damaged", { message: loaded.failure.message });
+      return loaded;
+    }
+    const tookMs = Math.round(clock.monotonicMs() - startedMs);
+    logger.info("the metadata is loaded", { keysRead: this.#copy.keysRead - keysBefore, tookMs });
+    return loaded;
+  }
+
+  async #takeBackWith(takeBack: TakeBack, nodes: NodeTable): ReturnType<TakeBack["run"]> {
+    this.#takeBack = takeBack;
+    const taken = await takeBack.run();
+    this.#takeBack = undefined;
+    if (taken.ok) nodes.later.floor = taken.value?.floor ?? 0;
+    return taken;
   }
 
   /**

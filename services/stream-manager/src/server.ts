@@ -4,7 +4,7 @@ import { extentId, firstInOrder, ok, ownerEpoch, present, refused, unknownOutcom
 import type { CallContext, Clock, Handlers } from "@stamp/ports";
 import { within } from "@stamp/ports";
 import type { NodeDuty as RecordedDuty } from "@stamp/stream";
-import type { StreamManager, StreamEdit as WireEdit } from "@stamp/wire";
+import type { NodeReport, StreamManager, StreamEdit as WireEdit } from "@stamp/wire";
 import { fromWire, NodeDuty, toWire } from "@stamp/wire";
 import { holdersOnWire } from "./calls/extent-holders.ts";
 import type { WantedEdit } from "./calls/owner-calls.ts";
@@ -24,11 +24,14 @@ class Door {
   readonly #clock: Clock;
   readonly #serving: () => Serving | undefined;
   readonly #standby: () => Outcome<never>;
+  /** Called with each report of a node, also while nothing is served. */
+  readonly heard: (report: NodeReport) => void;
 
-  constructor(clock: Clock, serving: () => Serving | undefined, standby: () => Outcome<never>) {
+  constructor(clock: Clock, serving: () => Serving | undefined, standby: () => Outcome<never>, heard: (report: NodeReport) => void) {
     this.#clock = clock;
     this.#serving = serving;
     this.#standby = standby;
+    this.heard = heard;
   }
 
   readonly led = async <T>(work: (leader: Serving) => Promise<Outcome<T>> | Outcome<T>): Promise<Outcome<T>> => {
@@ -54,13 +57,14 @@ class Door {
 
 type Calls<Names extends keyof Handlers<typeof StreamManager>> = Pick<Handlers<typeof StreamManager>, Names>;
 
-/** `standby` answers while this process does not lead. */
+/** `standby` answers while this process does not lead. `heard` is called with each report of a node, also then. */
 export function streamManagerHandlers(
   clock: Clock,
   serving: () => Serving | undefined,
   standby: () => Outcome<never>,
+  heard: (report: NodeReport) => void = () => {},
 ): Handlers<typeof StreamManager> {
-  const door = new Door(clock, serving, standby);
+  const door = new Door(clock, serving, standby, heard);
   return {
     ...openingHandlers(door),
     ...changingHandlers(door),
@@ -258,7 +262,7 @@ function codingHandlers({
 }
 
 /** Calls about extent nodes and what they report. */
-function nodeHandlers({ led }: Door): Calls<"setNodeDuty" | "listNodes" | "getRoom" | "getExtentHolders" | "reportNode"> {
+function nodeHandlers({ led, heard }: Door): Calls<"setNodeDuty" | "listNodes" | "getRoom" | "getExtentHolders" | "reportNode"> {
   return {
     setNodeDuty: (request) =>
       led(async (leader) => {
@@ -273,7 +277,10 @@ function nodeHandlers({ led }: Door): Calls<"setNodeDuty" | "listNodes" | "getRo
     listNodes: () => led((leader) => ok({ nodes: leader.views.nodes() })),
     getRoom: () => led((leader) => ok({ lacks: lacksOf(leader) })),
     getExtentHolders: (request) => led((leader) => ok(holdersOnWire(leader, extentId(fromWire(request.extentId))))),
-    reportNode: (request) => led((leader) => leader.reports.take(request)),
+    reportNode: (request) => {
+      heard(request);
+      return led((leader) => leader.reports.take(request));
+    },
   };
 }
 

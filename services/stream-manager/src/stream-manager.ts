@@ -72,6 +72,7 @@ export class StreamManagerRole implements Role {
           world.clock,
           () => this.#leader?.serving,
           () => refusedByStandby("stream manager", this.#keeper?.heldBy),
+          (report) => this.#leader?.heard(report),
         ),
       ),
       served(
@@ -175,6 +176,7 @@ function leading(serving: Serving): RoleStatus {
       coding: { ...coder.facts, ...chooser.facts },
       quarantined: nodes.quarantineSummary(),
       later: nodes.later.summary(),
+      ...(serving.takenBack === undefined ? {} : { takenBack: serving.takenBack }),
       allocatedAhead: ahead.count,
       waits: waitsOf(serving),
     },

@@ -100,7 +100,8 @@ export class OwnerCalls {
     if (!opened.ok) return opened;
     const lists = names.map((name) => state.list(name));
     if (lists.every((list) => list.last === undefined)) return ok(lists);
-    const unsealed = lists.flatMap(({ last }) => (last !== undefined && state.extent(last)?.phase !== "sealed" ? [last] : []));
+    // All but the last are sealed, unless they were taken back after a restore.
+    const unsealed = lists.flatMap((list) => list.slice(0)).filter((id) => state.unsealed().has(id));
     const seals = await Promise.all(unsealed.map((last) => this.#sealer.seal(last, 0)));
     const failed = seals.find((sealed) => !sealed.ok);
     if (failed !== undefined && !failed.ok) return failed;

@@ -44,3 +44,12 @@ test("later replicas: a node's are bounded, stay noted until they are released, 
   for (const id of later.of("en1")) later.release("en1", id);
   assert.deepEqual(later.summary(), []);
 });
+
+test("later replicas: extents of before the last restore are none, as nodes know of what came after its copy", () => {
+  const later = new LaterReplicas();
+  later.floor = 8;
+  later.note("en1", 7 as ExtentId, "a seal after the copy");
+  assert.deepEqual(later.summary(), []);
+  later.note("en1", 8 as ExtentId, "a seal that only a later store made");
+  assert.equal(later.summary().length, 1);
+});

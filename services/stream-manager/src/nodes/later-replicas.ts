@@ -16,8 +16,11 @@ const named = 10;
 
 export class LaterReplicas {
   readonly #byNode = new Map<string, Map<ExtentId, string>>();
+  /** Extents below are of before the last restore, and nodes know of what came after its copy. */
+  floor = 0;
 
   note(nodeId: string, id: ExtentId, why: string): void {
+    if (id < this.floor) return;
     const held = this.#byNode.get(nodeId) ?? new Map<ExtentId, string>();
     this.#byNode.set(nodeId, held);
     if (held.has(id) || held.size < perNodeMax) held.set(id, why);

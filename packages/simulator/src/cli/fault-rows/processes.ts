@@ -217,6 +217,28 @@ export const processRows: readonly FaultRow[] = [
     faults: ["folder put back"],
   },
   {
+    fault: "a majority of the lock services is lost, and a restored copy of the metadata does not know the extents that began after it",
+    closedBy:
+      "before it serves, the first leader after a restore takes back what replicas prove (stream, predecessor, creation, seal, checksum), behind the list's last; nothing that was deleted before or is of another history (`design/model/taken-back.pml`)",
+    rules: [
+      {
+        name: "extentsComeBack",
+        unnoticed: "no workload restores a copy of the metadata; the tests do, and without the rule the list ends where the copy had it",
+      },
+      {
+        name: "deletedStaysDeleted",
+        unnoticed:
+          "no workload restores a copy of the metadata beside the disk of a node that had been replaced; the test gives such a replica",
+      },
+      {
+        name: "oneHistoryComesBack",
+        unnoticed: "no workload restores twice from one copy; the model does, and the test gives extents of both histories",
+      },
+    ],
+    tests: ["services/stream-manager/src/restored/take-back.test.ts", "packages/stream/src/taken-back/taken-back.test.ts"],
+    faults: ["restores"],
+  },
+  {
     fault: "an active lock service over etcd is deposed and does not know it: a pause, a cut, an etcd lease that ran out",
     closedBy:
       "every batch is conditional on the create revision of its election, so it writes nothing; it answers nothing, reads and renewals neither, before etcd has confirmed the election; its successor reads after its own election and extends every lease by a full term",

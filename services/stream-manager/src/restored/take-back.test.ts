@@ -1,0 +1,167 @@
+/** Extents that began after the copy of the metadata come back into their streams in the first term after a restore. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { present, type RuleName, unwrap } from "@stamp/base";
+import type { ExtentLocation } from "@stamp/wire";
+import { Cluster, first, nodeNames } from "../testing/cluster.ts";
+import { newestCopy, restore } from "../testing/restored-store.ts";
+
+const timeoutMs = 2_000;
+
+/** Appends a text to an extent, and to each of so many successors. Returns them, the last one open. */
+async function fill(cluster: Cluster, stream: string, epoch: number, from: bigint, texts: readonly string[]): Promise<ExtentLocation[]> {
+  const extents: ExtentLocation[] = [];
+  let last = from;
+  for (const text of texts) {
+    const extent = first(await cluster.next(stream, epoch, last));
+    unwrap(await cluster.append(extent, epoch, 0n, text));
+    extents.push(extent);
+    last = extent.extentId;
+  }
+  return extents;
+}
+
+/** Texts of the extents of a stream, in order, as its next owner reads them. */
+async function textsOf(cluster: Cluster, stream: string, epoch: number): Promise<readonly string[]> {
+  const { extents } = await cluster.open(stream, epoch);
+  return Promise.all(
+    extents.map(async ({ addresses, extentId, sealedLengthBytes = 0n }) => {
+      if (sealedLengthBytes === 0n) return "";
+      for (const node of addresses) {
+        const read = await cluster.en(node).readBlocks({ extentId, offsetBytes: 0n, maxBytes: 100_000 }, { timeoutMs });
+        if (read.ok) return read.value.payload.map((each) => new TextDecoder().decode(each)).join("");
+      }
+      return "no node has it";
+    }),
+  );
+}
+
+const takenBack = ({ sim }: Cluster): { readonly extents: number; readonly lostCount: number; readonly absent: readonly string[] } =>
+  sim.role("sm1")?.status.facts.takenBack as never;
+
+/** Streams `/s` with an extent in the copy of the metadata, and with more that began afterwards. */
+async function inScene(cluster: Cluster, work: (scene: { readonly copy: string; readonly last: bigint }) => Promise<void>): Promise<void> {
+  await cluster.sim.run(async () => {
+    await cluster.open("/s", 1);
+    const [extent] = await fill(cluster, "/s", 1, 0n, ["in the copy, "]);
+    await cluster.sim.sleep(70_000);
+    await work({ copy: await newestCopy(cluster), last: extent?.extentId ?? 0n });
+  });
+}
+
+const leads = (cluster: Cluster, withinMs = 60_000): Promise<void> =>
+  cluster.until("a manager leads by the restored store", async () => takenBack(cluster) !== undefined, withinMs);
+
+for (const without of [[], ["extentsComeBack"]] satisfies RuleName[][])
+  test(`restore: extents that began after the copy ${without.length === 0 ? "come back, sealed, at their places" : "stay in quarantine without the rule"}`, async () => {
+    const cluster = new Cluster({ seed: 31, without });
+    await inScene(cluster, async ({ copy, last }) => {
+      await fill(cluster, "/s", 1, last, ["one", "two", "three"]);
+      await cluster.open("/empty", 1);
+      await restore(cluster, copy);
+      if (without.length > 0) {
+        await cluster.until("the restored list is told", async () => (await textsOf(cluster, "/s", 2)).join() === "in the copy, ");
+        return;
+      }
+      await leads(cluster);
+      const texts = await textsOf(cluster, "/s", 2);
+      assert.deepEqual(texts, ["in the copy, ", "one", "two", "three"]);
+      assert.equal(takenBack(cluster).extents, 3);
+      assert.equal(takenBack(cluster).lostCount, 0);
+      // The owner goes on behind them, and later terms find nothing more to take back.
+      const { extents } = await cluster.open("/s", 3);
+      await fill(cluster, "/s", 3, extents.at(-1)?.extentId ?? 0n, ["four"]);
+      await cluster.sim.stop("sm1");
+      cluster.sim.restart("sm1");
+      await leads(cluster);
+      assert.deepEqual(await textsOf(cluster, "/s", 4), ["in the copy, ", "one", "two", "three", "four"]);
+      assert.equal(takenBack(cluster).extents, 3);
+      const known = (await cluster.extents()).filter(({ location }) => location?.extentId !== undefined);
+      assert.ok(
+        known.every(({ intactCopies }) => intactCopies >= 2),
+        "the replicas are those of the records",
+      );
+    });
+  });
+
+test("restore: an extent that was made ahead at the copy and opened afterwards comes back; one that was never opened does not", async () => {
+  const cluster = new Cluster({ seed: 32 });
+  const { sim } = cluster;
+  await sim.run(async () => {
+    await cluster.open("/s", 1);
+    const [extent] = await fill(cluster, "/s", 1, 0n, ["in the copy"]);
+    unwrap(
+      await cluster.sm((sm, left) =>
+        sm.allocateAhead({ name: "/s", ownerEpoch: 1n, extentId: extent?.extentId ?? 0n }, { timeoutMs: left }),
+      ),
+    );
+    await sim.sleep(70_000);
+    const copy = await newestCopy(cluster);
+    const [opened] = await fill(cluster, "/s", 1, extent?.extentId ?? 0n, ["made ahead"]);
+    unwrap(
+      await cluster.sm((sm, left) =>
+        sm.allocateAhead({ name: "/s", ownerEpoch: 1n, extentId: opened?.extentId ?? 0n }, { timeoutMs: left }),
+      ),
+    );
+    await restore(cluster, copy);
+    await leads(cluster);
+    assert.deepEqual(await textsOf(cluster, "/s", 2), ["in the copy", "made ahead"]);
+  });
+});
+
+test("restore: with all processes restarted and one node away everything comes back after a grace; what only nodes that are away have is waited for", async () => {
+  const cluster = new Cluster({ seed: 33 });
+  const { sim } = cluster;
+  await inScene(cluster, async ({ copy, last }) => {
+    await fill(cluster, "/s", 1, last, ["one", "two"]);
+    await sim.stop("sm1");
+    await restore(cluster, copy);
+    for (const name of nodeNames) await sim.stop(name);
+    for (const name of ["sm1", "en1", "en2"]) sim.restart(name);
+    await sim.sleep(60_000);
+    assert.match(sim.role("sm1")?.status.waitingFor.join() ?? "", /extent nodes, to tell which extents began after the copy.*en3, en4/);
+    sim.restart("en3");
+    await leads(cluster);
+    assert.deepEqual(takenBack(cluster).absent, ["en4"]);
+    assert.deepEqual(await textsOf(cluster, "/s", 2), ["in the copy, ", "one", "two"]);
+  });
+});
+
+test("restore: nodes that stay away are told after ten minutes, and the stamp serves what is there", async () => {
+  const cluster = new Cluster({ seed: 34, nodes: ["en1", "en2", "en3", "en4", "en5", "en6"] });
+  const { sim } = cluster;
+  await inScene(cluster, async ({ copy, last }) => {
+    const [lost] = await fill(cluster, "/s", 1, last, ["one", "two"]);
+    for (const node of lost?.addresses ?? []) sim.crash(node, { stayDown: true });
+    await restore(cluster, copy);
+    await leads(cluster, 700_000);
+    assert.deepEqual(takenBack(cluster).absent.toSorted(), [...(lost?.addresses ?? [])].toSorted());
+    assert.equal(sim.role("sm1")?.status.state, "leader");
+  });
+});
+
+test("restore: a term that ends while extents come back is repeated by the next one; a second restore from the same copy finds all again", async () => {
+  const cluster = new Cluster({ seed: 35 });
+  const { sim } = cluster;
+  await inScene(cluster, async ({ copy, last }) => {
+    const content = present(await sim.world("en1").disk.readWhole(`metadata-copies/${copy}`), "the copy");
+    await fill(cluster, "/s", 1, last, ["one", "two"]);
+    await sim.stop("sm1");
+    await restore(cluster, copy);
+    for (let i = 1; i <= 12; i++) {
+      sim.restart("sm1");
+      await sim.sleep(i * 40);
+      sim.crash("sm1", { stayDown: true });
+    }
+    sim.restart("sm1");
+    await leads(cluster);
+    const { extents } = await cluster.open("/s", 2);
+    await fill(cluster, "/s", 2, extents.at(-1)?.extentId ?? 0n, ["three"]);
+    const file = await sim.world("en1").disk.open(`metadata-copies/${copy}`, { create: true });
+    await file.write(0, [content]);
+    await file.close();
+    await restore(cluster, copy);
+    await leads(cluster);
+    assert.deepEqual(await textsOf(cluster, "/s", 3), ["in the copy, ", "one", "two", "three"]);
+  });
+});

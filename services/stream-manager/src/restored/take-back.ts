@@ -1,0 +1,247 @@
+/**
+ * Takes back extents that the restored metadata do not know, in the first term after a restore and before anything is served (docs/decisions/0581):
+ *
+ *     a lineage without a record ─► every node lists its unexplained replicas ─► what proves itself is chosen ─► appended to the lists ─► record
+ *
+ * Invariants:
+ * - No stream is opened before the record is written: an owner would go on behind an extent that is not the last.
+ * - A term that ends half-way is repeated by the next one: what is in a list is passed over, and nothing else has changed.
+ * - Nodes are waited for until those that are absent can't be all that have an extent, and at the longest `absentForMs`: then the nodes that are
+ *   absent are told, and what only they have stays lost.
+ */
+import { type ExtentId, extentId, type Outcome, ok, refused } from "@stamp/base";
+import type { MetadataClient } from "@stamp/metadata-store";
+import { sleep } from "@stamp/ports";
+import {
+  chooseTakenBack,
+  decodeTakenBack,
+  encodeTakenBack,
+  type LostExtent,
+  lostMax,
+  mayComeBack,
+  needsSegment,
+  type ProvenExtent,
+  planTakeBack,
+  proveExtent,
+  type TakenBackRecord,
+  takenAtOnceMax,
+  takenBackKey,
+  type UnknownReplica,
+} from "@stamp/stream";
+import { ExtentNode, type ExtentReplica, fromWire, type NodeReport, ReplicaState, toWire } from "@stamp/wire";
+import { nextAfter } from "../nodes/comparisons.ts";
+import { leaseName } from "../term/ledger.ts";
+import { endIfStale, type Term } from "../term/term.ts";
+
+/** Longest wait for nodes that may be all that have an extent, in milliseconds. */
+export const absentForMs = 600_000;
+/** Longest wait for nodes without which every extent has a replica elsewhere, in milliseconds. */
+const graceMs = 10_000;
+const askAgainMs = 250;
+const callTimeoutMs = 5_000;
+const pageReplicas = 1_000;
+/** Unexplained replicas of one node that are looked at. */
+const perNodeMax = 100_000;
+/** Nodes beyond those in the records that are asked. */
+const strangersMax = 1_000;
+const toldMax = 20;
+
+interface Parts {
+  readonly metadata: MetadataClient;
+  /** Gives a number for a segment. */
+  readonly mintId: () => Promise<Outcome<number>>;
+}
+
+export class TakeBack {
+  readonly #term: Term;
+  readonly #parts: Parts;
+  /** Addresses by node: as recorded, or as a node told that has moved or was added after the copy. */
+  readonly #addresses = new Map<string, string>();
+  /** Replicas by node, of nodes that have listed them to the end. */
+  readonly #listed = new Map<string, readonly UnknownReplica[]>();
+
+  constructor(term: Term, parts: Parts) {
+    this.#term = term;
+    this.#parts = parts;
+    for (const { address, duty, nodeId } of term.state.nodes()) if (duty !== "decommissioned") this.#addresses.set(nodeId, address);
+  }
+
+  /** Names of nodes that have not answered. */
+  get absent(): string[] {
+    return [...this.#addresses.keys()].filter((nodeId) => !this.#listed.has(nodeId));
+  }
+
+  /** A node reports while nothing is served: it is asked at the address that it tells. */
+  heard({ address, nodeId, stampId }: NodeReport): void {
+    if (stampId !== this.#term.stampId || this.#listed.has(nodeId)) return;
+    if (this.#addresses.has(nodeId) || this.#addresses.size < strangersMax) this.#addresses.set(nodeId, address);
+  }
+
+  /** Returns the record of the store's lineage; undefined: the store was never restored. */
+  async run(): Promise<Outcome<TakenBackRecord | undefined>> {
+    const { config, lineage, world } = this.#term;
+    if (lineage === 0 || !world.rules.on("extentsComeBack")) return ok(undefined);
+    const read = await this.#parts.metadata.get([takenBackKey], config.metadataTimeoutMs);
+    if (!read.ok) return read;
+    const [stored] = read.value;
+    const decoded =
+      stored === undefined || stored.version === 0 ? undefined : decodeTakenBack(stored.value, (bytes) => world.digest.crc32c(bytes));
+    if (decoded?.ok === false) return decoded;
+    const before = decoded?.value;
+    if (before?.lineage === lineage) return ok(before);
+    world.logger.info("looking for extents that began after the copy of the metadata", { lineage, nodes: this.#addresses.size });
+    await this.#listAll();
+    if (this.#term.ended.aborted) return refused("unavailable", "notLeader", "the term ended while extents were taken back");
+    return this.#takeBack(before?.floor ?? 0);
+  }
+
+  async #takeBack(floor: number): Promise<Outcome<TakenBackRecord>> {
+    const { lineage, state, world } = this.#term;
+    const lost: LostExtent[] = [];
+    const proven: ProvenExtent[] = [];
+    const replicas = [...this.#listed.values()].flat();
+    for (const [id, those] of Map.groupBy(replicas, (replica) => replica.id)) {
+      const extent = proveExtent(id, those);
+      if (extent.ok) proven.push(extent.value);
+      // Without content nothing is lost.
+      else if (those.some(({ durableBytes }) => durableBytes > 0))
+        lost.push({
+          id,
+          stream: those.find(({ stream }) => stream !== "")?.stream ?? "",
+          bytes: bytesOf(those),
+          why: extent.failure.message,
+        });
+    }
+    const chosen = chooseTakenBack(state, proven, floor, world.rules);
+    const byId = Map.groupBy(replicas, ({ id }) => id);
+    for (const { extent, why, isLost } of chosen.left) {
+      const { id, stream } = extent;
+      if (isLost) lost.push({ id, stream, bytes: bytesOf(byId.get(id) ?? []), why });
+      else world.logger.warn("an extent that the restored metadata do not know stays in quarantine", { extent: id, stream, why });
+    }
+    for (const { id, stream } of chosen.missing)
+      lost.push({ id, stream, why: "no node that was heard has it: it was truncated away after the copy, or it is lost" });
+    let count = 0;
+    for (const [stream, extents] of chosen.taken) {
+      const taken = await this.#append(stream, extents);
+      if (!taken.ok) return taken;
+      count += extents.length;
+    }
+    return this.#record({
+      lineage,
+      // Also numbers of segments are given from there.
+      floor: state.nextId,
+      wallMs: Math.floor(world.clock.wallMs()),
+      extents: count,
+      lostCount: lost.length,
+      lost: lost.slice(0, lostMax),
+      absent: this.absent,
+    });
+  }
+
+  async #append(stream: string, extents: readonly ProvenExtent[]): Promise<Outcome<void>> {
+    const { ledger, state, world } = this.#term;
+    for (let at = 0; at < extents.length; at += takenAtOnceMax) {
+      const some = extents.slice(at, at + takenAtOnceMax);
+      const segment = needsSegment(state, stream, some.length) ? await this.#parts.mintId() : undefined;
+      if (segment?.ok === false) return segment;
+      const taken = await ledger.commit((current) => planTakeBack(current, stream, some, segment?.value));
+      if (!taken.ok) return taken;
+    }
+    const ids = extents.slice(0, toldMax).map(({ id }) => id);
+    world.logger.warn("extents that began after the copy of the metadata are taken back", { stream, count: extents.length, extents: ids });
+    return ok();
+  }
+
+  async #record(record: TakenBackRecord): Promise<Outcome<TakenBackRecord>> {
+    const { config, end, number, world } = this.#term;
+    const { absent, extents, lost, lostCount } = record;
+    const value = encodeTakenBack(record, (bytes) => world.digest.crc32c(bytes));
+    const fence = { leaseName, leaseEpoch: number };
+    const written = await this.#parts.metadata.transact(
+      { fence, conditions: [], writes: [{ key: takenBackKey, value }] },
+      config.metadataTimeoutMs,
+    );
+    if (!written.ok) {
+      if (written.failure.applied === "unknown") end(`the outcome of a metadata write is unknown (${written.failure.message})`);
+      return written;
+    }
+    for (const { id, stream, why } of lost.slice(0, toldMax))
+      world.logger.error("an extent that began after the copy of the metadata is not taken back", { extent: id, stream, why });
+    world.logger.warn("the metadata were restored", { takenBack: extents, notTakenBack: lostCount, nodesNotHeard: absent });
+    return ok(record);
+  }
+
+  async #listAll(): Promise<void> {
+    const { config, ended, world } = this.#term;
+    const startedMs = world.clock.monotonicMs();
+    while (!ended.aborted) {
+      await Promise.all(this.absent.map((nodeId) => this.#list(nodeId)));
+      const { length: away } = this.absent;
+      const tookMs = world.clock.monotonicMs() - startedMs;
+      // An extent has at least `minCopies` replicas.
+      if (away === 0 || tookMs >= (away < config.minCopies ? graceMs : absentForMs)) return;
+      await sleep(world.clock, askAgainMs, ended);
+    }
+  }
+
+  /** Asks one node for all replicas that the records do not explain, and has it compare each one with its file. */
+  async #list(nodeId: string): Promise<void> {
+    const { ended, number, stampId, state, world } = this.#term;
+    const client = world.transport.client(this.#addresses.get(nodeId) ?? "", ExtentNode);
+    const report = await client.getNodeReport({ smTerm: toWire(number) }, { timeoutMs: callTimeoutMs });
+    if (!report.ok) endIfStale(this.#term, report.failure);
+    if (!report.ok || report.value.stampId !== stampId || report.value.nodeId !== nodeId) return;
+    const place = { nodeId, diskId: report.value.diskId };
+    const found: ExtentId[] = [];
+    for (let [after, more] = [0n, true]; more; ) {
+      const page = await client.listExtentReplicas({ afterExtentId: after, limit: pageReplicas }, { timeoutMs: callTimeoutMs });
+      if (!page.ok || ended.aborted) return;
+      try {
+        after = nextAfter(after, page.value.replicas, page.value.more);
+      } catch (error) {
+        world.logger.error("a node's listing can't be true", { node: nodeId, why: String(error) });
+        return;
+      }
+      more = page.value.more;
+      for (const replica of page.value.replicas) if (mayComeBack(state, idOf(replica)) && isWorth(replica)) found.push(idOf(replica));
+    }
+    if (found.length > perNodeMax) world.logger.error("a node has too many unknown replicas", { node: nodeId, looksAt: perNodeMax });
+    const replicas: UnknownReplica[] = [];
+    for (const id of found.slice(0, perNodeMax)) {
+      const request = { afterExtentId: toWire(id - 1), limit: 1, deep: false };
+      const checked = await client.checkReplicas(request, { timeoutMs: callTimeoutMs });
+      if (!checked.ok || ended.aborted) return;
+      const [one] = checked.value.replicas;
+      if (one?.replica === undefined || idOf(one.replica) !== id) continue;
+      replicas.push(unknownReplica(place, one.replica, { checksum: one.checksum, problems: one.problems }));
+    }
+    this.#listed.set(nodeId, replicas);
+  }
+}
+
+const idOf = ({ extentId: id }: ExtentReplica): ExtentId => extentId(fromWire(id));
+
+/** An empty replica of an extent without a creation number proves nothing and has nothing. */
+const isWorth = ({ creation, durableBytes, state }: ExtentReplica): boolean =>
+  creation > 0n || durableBytes > 0n || state === ReplicaState.DAMAGED;
+
+const bytesOf = (replicas: readonly UnknownReplica[]): number => Math.max(0, ...replicas.map(({ durableBytes }) => durableBytes));
+
+const unknownReplica = (
+  place: UnknownReplica["place"],
+  replica: ExtentReplica,
+  { checksum, problems }: { readonly checksum: number | undefined; readonly problems: readonly string[] },
+): UnknownReplica => ({
+  place,
+  id: idOf(replica),
+  creation: fromWire(replica.creation),
+  stream: replica.stream,
+  predecessor: replica.predecessor === undefined ? undefined : fromWire(replica.predecessor),
+  ownerEpoch: fromWire(replica.ownerEpoch),
+  version: fromWire(replica.version),
+  durableBytes: fromWire(replica.durableBytes),
+  sealedLengthBytes: replica.sealedLengthBytes === undefined ? undefined : fromWire(replica.sealedLengthBytes),
+  checksum,
+  problems: replica.state === ReplicaState.DAMAGED && problems.length === 0 ? ["it is damaged"] : problems,
+});
