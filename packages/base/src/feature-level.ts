@@ -18,7 +18,7 @@ export const featureLevels: Readonly<Record<number, string>> = {
   1: "extents as fragments (erasure coding); secrets of accounts, sealed in their rows; roles of accounts at several stamps",
   2: "rows of accounts that were removed from the stamp are deleted",
   3: "queues of accounts are copied to a second stamp, if asked for",
-  4: "another stamp proves a secret that was made for it alone; rows are shipped with the lineage of their log and with handles of their bytes; encrypted content has a tag for each unit; checksums of fragments are recorded with their extent; extent nodes give raw content only to nodes that the extent's record names; keys of accounts go to their copies from stamp to stamp only; extents have creation numbers; accounts with a hierarchical namespace",
+  4: "another stamp proves a secret that was made for it alone; rows are shipped with the lineage of their log and with handles of their bytes; encrypted content has a tag for each unit; checksums of fragments are recorded with their extent; extent nodes give raw content only to nodes that the extent's record names; keys of accounts go to their copies from stamp to stamp only; extents have creation numbers; accounts with a hierarchical namespace; shares of files",
 };
 
 /** Level that each thing needs which is written only above level 0. */
@@ -37,6 +37,7 @@ export const neededLevels = {
   pushedSettings: 4,
   creationNumbers: 4,
   hierarchicalAccounts: 4,
+  shares: 4,
 } as const;
 
 /** First level at which a version of a format is written. Those that are absent are written at every level. */

@@ -56,6 +56,7 @@ export const serviceErrorCodes = [
   "PendingCopyOperation",
   "PreviousSnapshotCannotBeNewer",
   "PreviousSnapshotNotFound",
+  "ReadOnlyAttribute",
   "ResourceNotFound",
   "SnapshotCountExceeded",
   "SnapshotsPresent",

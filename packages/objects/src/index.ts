@@ -15,7 +15,19 @@ export type { Moment } from "./blobs/protect/protection.ts";
 export { beginsContent, isBlobState, type ReportedContent, reportedContent } from "./blobs/reported-content.ts";
 export { clipPlaces } from "./blobs/state/content.ts";
 export { type Incarnation, incarnationInRow, mayBePurged, ownerOfRow, parentRows, type RowOwner, rowsInside } from "./garbage.ts";
-export { accountKey, type BlobName, type BlobReference, blobsOfContainerName, containerKey, deletedContainerKey } from "./object-keys.ts";
+export {
+  accountKey,
+  type BlobName,
+  type BlobReference,
+  blobsOfContainerName,
+  clientEntriesOf,
+  containerKey,
+  deletedContainerKey,
+  doorEntriesOf,
+  isShareContainer,
+  shareContainer,
+  shareOfContainer,
+} from "./object-keys.ts";
 export {
   type BlobHeaders,
   type BlobPolicy,

@@ -17,7 +17,7 @@
  * have one PartitionName: they change atomically and are never split. The incarnation is that of the container's row, so what was put
  * into a container that was deleted can't be reached through a later one of the same name (rule incarnationInKey).
  */
-import { prefixEnd, present, type Rules } from "@stamp/base";
+import { compareBytes, prefixEnd, present, type Rules } from "@stamp/base";
 import { appendComponents, appendOpenComponent, encodeKey, encodeKeyPrefix, type KeyComponent } from "./rows/key.ts";
 
 export interface BlobName {
@@ -32,6 +32,15 @@ export interface BlobReference extends BlobName {
   readonly snapshotStamp?: number | undefined;
   readonly versionStamp?: number | undefined;
 }
+
+/**
+ * Shares of the Files service are containers under this prefix, which no name of a container begins with and every one sorts before. So what
+ * knows containers knows shares, and no operation on containers reaches one by a client's name.
+ */
+const sharePrefix = "~";
+export const shareContainer = (share: string): string => `${sharePrefix}${share}`;
+export const isShareContainer = (container: string): boolean => container.startsWith(sharePrefix);
+export const shareOfContainer = (container: string): string => container.slice(sharePrefix.length);
 
 const containerKind = 0;
 const blobKind = 1;
@@ -54,6 +63,13 @@ export const accountsPrefix = (): Uint8Array => encodeKeyPrefix([], [], "");
 export const accountsFrom = (name: string): Uint8Array => (name === "" ? new Uint8Array(0) : accountKey(name));
 /** The row of a container, and those that were deleted under its name, start so. */
 export const containerRowsPrefix = (account: string, container: string): Uint8Array => encodeKey([[account], [containerKind, container]]);
+
+/** First key behind the container rows that a listing for this prefix shows: shares are listed only by their own prefix. */
+export function containersEnd(account: string, prefix: string): Uint8Array {
+  if (isShareContainer(prefix)) return afterPrefix(containersPrefix(account, prefix));
+  const [end, shares] = [afterPrefix(containersPrefix(account, prefix)), containersPrefix(account, sharePrefix)];
+  return compareBytes(end, shares) < 0 ? end : shares;
+}
 
 /** The row of a container that was deleted and is kept. */
 export const deletedContainerKey = (account: string, container: string, incarnation: number): Uint8Array =>
@@ -106,3 +122,10 @@ export const afterPrefix = (prefix: Uint8Array): Uint8Array => present(prefixEnd
 
 /** Names and values that clients give an object: metadata, or tags. */
 export type Metadata = Readonly<Record<string, string>>;
+
+/** Entries of the metadata that belong to the door, not to clients: no client's name begins so. */
+const doorEntry = ":";
+export const doorEntriesOf = (metadata: Metadata): Metadata =>
+  Object.fromEntries(Object.entries(metadata).filter(([name]) => name.startsWith(doorEntry)));
+export const clientEntriesOf = (metadata: Metadata): Metadata =>
+  Object.fromEntries(Object.entries(metadata).filter(([name]) => !name.startsWith(doorEntry)));

@@ -218,13 +218,18 @@ export interface SequenceNumberConditions {
 }
 
 /** Starts and ends are multiples of 512. */
-export interface PutPages extends OnBlob {
+/** A write that may set entries of the metadata; the others stay. */
+interface SetsMetadata {
+  readonly setMetadata?: Metadata | undefined;
+}
+
+export interface PutPages extends OnBlob, SetsMetadata {
   readonly sequence: SequenceNumberConditions;
   readonly startBytes: number;
   readonly body: Body;
 }
 
-export interface ClearPages extends OnBlob {
+export interface ClearPages extends OnBlob, SetsMetadata {
   readonly sequence: SequenceNumberConditions;
   readonly startBytes: number;
   /** Exclusive. */
@@ -234,7 +239,7 @@ export interface ClearPages extends OnBlob {
 export type SequenceNumberAction = "max" | "update" | "increment";
 
 /** Undefined fields stay as they are. */
-export interface SetPageBlobProperties extends OnBlob {
+export interface SetPageBlobProperties extends OnBlob, SetsMetadata {
   readonly headers?: BlobHeaders | undefined;
   readonly contentLengthBytes?: number | undefined;
   readonly action?: SequenceNumberAction | undefined;

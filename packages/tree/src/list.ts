@@ -2,8 +2,10 @@
  * Lists, in the order of keys, a directory before what is in it. A continuation names entries, never a position: what stayed where it was
  * is told once, whatever came and went meanwhile.
  */
+import { compareBytes, utf8 } from "@stamp/base";
 import { decodeKey, encodeKey, type Held, type StepAnswer } from "@stamp/objects";
 import { ask, askOne, type Machine, type MachineContext, Refused } from "./machine.ts";
+import { keyName } from "./names.ts";
 import { resolve } from "./resolve.ts";
 import { shown } from "./settle.ts";
 
@@ -30,12 +32,17 @@ interface Frame {
 /** Entries that one page reads at most, whether it tells of them or not. */
 export const listRowsMax = 5_000;
 
-export function* list(
-  context: MachineContext,
-  path: readonly string[],
-  options: { readonly recursive: boolean; readonly entriesMax: number; readonly continuation?: Uint8Array | undefined },
-): Machine<ListPage> {
-  const stack = options.continuation ? framesOf(options.continuation) : [yield* firstFrame(context, path)];
+export interface ListOptions {
+  readonly recursive: boolean;
+  readonly entriesMax: number;
+  readonly continuation?: Uint8Array | undefined;
+  /** Beginning of the names that are told, of a list that is not recursive. Undefined: all. */
+  readonly prefix?: string | undefined;
+}
+
+export function* list(context: MachineContext, path: readonly string[], options: ListOptions): Machine<ListPage> {
+  const prefix = keyName(context.names, options.prefix ?? "");
+  const stack = options.continuation ? framesOf(options.continuation) : [yield* firstFrame(context, path, nameBefore(prefix))];
   yield* withoutRemoved(context, stack);
   const entries: Listed[] = [];
   let rows = 0;
@@ -48,6 +55,10 @@ export function* list(
     for (const { name, row } of page.rows ?? []) {
       rows++;
       frame.after = name;
+      if (!name.startsWith(prefix)) {
+        if (compareBytes(utf8(name), utf8(prefix)) > 0) return { entries };
+        continue;
+      }
       const held = yield* shown(context, { kind: "entry", directory: frame.directory, name }, { row });
       if (!held) continue;
       entries.push({ path: [...stack.slice(1).map(({ written }) => written), held.name], held });
@@ -61,9 +72,18 @@ export function* list(
   return { entries };
 }
 
-function* firstFrame(context: MachineContext, path: readonly string[]): Machine<Frame> {
+function* firstFrame(context: MachineContext, path: readonly string[], after: string): Machine<Frame> {
   const links = yield* resolve(context, path);
-  return { directory: links.at(-1)?.held.id ?? context.root, written: "", after: "" };
+  return { directory: links.at(-1)?.held.id ?? context.root, written: "", after };
+}
+
+/** A name that stands before every name with this prefix, and behind most that stand before those. */
+function nameBefore(prefix: string): string {
+  const characters = [...prefix];
+  const last = characters.pop()?.codePointAt(0) ?? 0;
+  // The code points between are no characters.
+  const before = last === 0xe000 ? 0xd7ff : last - 1;
+  return last === 0 ? characters.join("") : `${characters.join("")}${String.fromCodePoint(before)}\u{10ffff}`;
 }
 
 /** Leaves out what hangs below a directory that was removed since the last page. */

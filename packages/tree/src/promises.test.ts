@@ -219,6 +219,17 @@ test("names of Files differ by more than case, and are shown as they were writte
   assert.equal(refusalOf(world.run(ended(create(files, ["GRÜN"], "file")))), "exists");
   world.run(rename(files, ["grün"], ["GRün"], { replaces: false }));
   assert.deepEqual(listed(world), ["GRün"]);
+  for (const name of ["gr", "GRÜ", "grün2", "gs", "a"]) world.run(create(files, [name], "file"));
+  const begin = (prefix: string, entriesMax = 100, continuation?: Uint8Array) =>
+    world.run(list(files, [], { recursive: false, entriesMax, prefix, continuation }));
+  const namesOf = (prefix: string) => begin(prefix).entries.map(({ held }) => held.name);
+  assert.deepEqual(namesOf("Grü"), ["GRÜ", "GRün", "grün2"]);
+  assert.deepEqual([namesOf("g").length, namesOf("").length, namesOf("h")], [5, 6, []]);
+  const page = begin("grü", 2);
+  assert.deepEqual(
+    begin("grü", 2, page.continuation).entries.map(({ held }) => held.name),
+    ["grün2"],
+  );
   assert.equal(refusalOf(world.run(ended(create(files, ["a:b"], "file")))), "badCharacter");
   assert.equal(refusalOf(world.run(ended(create(context, ["a".repeat(256)], "file")))), "nameTooLong");
   assert.equal(refusalOf(world.run(ended(create(context, Array(65).fill("d"), "file")))), "tooDeep");

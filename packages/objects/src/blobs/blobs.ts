@@ -1,7 +1,7 @@
 /** Put and get of a blob, and of its metadata and headers. */
 import { emptyBytes } from "@stamp/base";
 import { checkReadConditions } from "../conditions.ts";
-import { contentKey } from "../object-keys.ts";
+import { contentKey, doorEntriesOf } from "../object-keys.ts";
 import type { OperationValue } from "../operation.ts";
 import { answer, type Decision, errorAnswer, fail, getRow, intact, type Plan, type PlanContext, type RowWrite, refuse } from "../plan.ts";
 import type { BlobContent } from "../results.ts";
@@ -42,7 +42,8 @@ export function* putBlob(value: OperationValue<"putBlob">, context: PlanContext)
   if (refusal) return refuse(refusal.reason, refusal.message);
   const sizeBytes = sizeOfBody(body);
   if (blobType !== "BlockBlob" && sizeBytes > 0) return refuse("badRequest", `a new ${blobType} is empty`);
-  if (pageBlobBytes % pageBytes !== 0 || pageBlobBytes > pageBlobBytesMax) return refuse("badRequest", "not a size of a page blob");
+  const unitBytes = context.policy.hierarchical === true ? 1 : pageBytes;
+  if (pageBlobBytes % unitBytes !== 0 || pageBlobBytes > pageBlobBytesMax) return refuse("badRequest", "not a size of a page blob");
   const lengthBytes = blobType === "PageBlob" ? pageBlobBytes : sizeBytes;
   const pieces = piecesOfBody(value, sizeBytes);
   const key = keyNameOf(conditions);
@@ -68,10 +69,11 @@ function piecesOfBody({ body }: OperationValue<"putBlob">, sizeBytes: number): C
 
 /** With versioning the state with the old metadata becomes a version, of the same content. */
 export function* setBlobMetadata(value: OperationValue<"setBlobMetadata">, context: PlanContext): Plan {
-  const { name, conditions, metadata } = value;
+  const { name, conditions } = value;
   const state = yield* readBlob(context, name);
   const { prefix, head } = state;
   if (!head) return fail("BlobNotFound");
+  const metadata = { ...doorEntriesOf(head.metadata), ...value.metadata };
   const error = checkWrite(context, conditions, head, false) ?? checkKeyOrScope(conditions, head);
   if (error) return errorAnswer(error);
   if (isArchived(head)) return fail("BlobArchived");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptyBytes, utf8 } from "@stamp/base";
 import fc from "fast-check";
-import { blobPrefix } from "../object-keys.ts";
+import { blobPrefix, shareContainer } from "../object-keys.ts";
 import { everyBlob } from "../testing/packed-listing.ts";
 import { TestTable } from "../testing/table.ts";
 import { noHeaders as headers } from "./state/head-row.ts";
@@ -20,6 +20,20 @@ function stage(table: TestTable, blob: string, blocks: number): void {
     table.outcome("putBlock", { name: name(blob), conditions: {}, blockId: Uint8Array.of(i), body });
   }
 }
+
+test("listing: shares are listed by their own prefix only, and containers without them", () => {
+  const table = new TestTable();
+  const names = ["abc", "zzz", shareContainer("abc"), shareContainer("b")];
+  for (const container of names) table.outcome("createContainer", { account: "a", container, metadata: {}, publicAccess: "" });
+  const listed = (prefix: string, marker = prefix) => {
+    const result = table.run({ case: "listContainers", value: { account: "a", prefix, marker, maxResults: 10 } });
+    return result.case === "containers" ? result.value.containers.map((container) => container.name) : [];
+  };
+  assert.deepEqual(listed(""), ["abc", "zzz"]);
+  assert.deepEqual(listed("zz"), ["zzz"]);
+  assert.deepEqual(listed(shareContainer("")), [shareContainer("abc"), shareContainer("b")]);
+  assert.deepEqual(listed(shareContainer("b")), [shareContainer("b")]);
+});
 
 function listAll(table: TestTable, value: Partial<typeof request>): string[] {
   const all: string[] = [];

@@ -10,7 +10,7 @@ import {
   afterPrefix,
   blobsPrefix,
   containerRowsPrefix,
-  containersPrefix,
+  containersEnd,
   deletedContainerKey,
   headRow,
   keptKey,
@@ -38,7 +38,7 @@ export const searchedMax = 20_000;
 /** Lists containers. For one name the live container comes first, then deleted ones, oldest first. */
 export function* listContainers(value: ListContainers, context: PlanContext): Plan {
   const start = containersRoute(context.rules, value).key;
-  const span = spanOf(context, start, afterPrefix(containersPrefix(value.account, value.prefix)));
+  const span = spanOf(context, start, containersEnd(value.account, value.prefix));
   const containers: Container[] = [];
   const size = pageSize(value.maxResults);
   let nextMarker = "";

@@ -99,6 +99,7 @@ export const blobSchema: {
   readonly defaultEncryptionScope: Property<"string">;
   readonly denyEncryptionScopeOverride: Property<"bool">;
   readonly pathAccess: Property<"string">;
+  readonly byteRuns: Property<"binary">;
 } = {
   etag: property(1, "int64"),
   lastModified: property(2, "DateTime"),
@@ -174,6 +175,8 @@ export const blobSchema: {
   denyEncryptionScopeOverride: propertySince3(110, "bool"),
   // Head rows of files and directories. A release that skips it would open to everybody what a list closes.
   pathAccess: { id: 111, type: "string", since: 6 },
+  // page rows with runs that are not of whole pages; their places are in 51
+  byteRuns: { id: 112, type: "binary", since: 6 },
 };
 
 /** All rows of the Entity table: tables and entities. */

@@ -171,12 +171,14 @@ const fromWireOf: { readonly [Kind in Exclude<OperationKind, PlainKind>]: FromWi
     sequence: sequenceOf(value.sequence),
     startBytes: fromWire(value.startBytes),
     body: bodyOf(value.body),
+    setMetadata: value.setMetadata,
   }),
   clearPages: (value) => ({
     ...onBlob(value),
     sequence: sequenceOf(value.sequence),
     startBytes: fromWire(value.startBytes),
     endBytes: fromWire(value.endBytes),
+    setMetadata: value.setMetadata,
   }),
   setPageBlobProperties: (value) => ({
     ...onBlob(value),
@@ -184,6 +186,7 @@ const fromWireOf: { readonly [Kind in Exclude<OperationKind, PlainKind>]: FromWi
     contentLengthBytes: optional(value.contentLengthBytes),
     action: actionOf(value.action),
     sequenceNumber: fromWire(value.sequenceNumber),
+    setMetadata: value.setMetadata,
   }),
 
   startCopy: (value) => {

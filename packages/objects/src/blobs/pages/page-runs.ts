@@ -4,6 +4,8 @@
  *
  *   runs = count varint | count × ( pages before it since the last run varint | pages varint | places varint )
  *          A run takes so many of the row's places.
+ *
+ * A row with a run that is not of whole pages counts bytes instead: `byteRuns`, of the same form. Only files of shares have such rows.
  */
 import { emptyBytes, type Outcome, ok, refused } from "@stamp/base";
 import { pageUnitBytes } from "../../rows/places.ts";
@@ -15,7 +17,7 @@ import { clipPlaces } from "../state/content.ts";
 export const pageBytes: number = pageUnitBytes;
 export const chunkBytes: number = 256 * 1024;
 
-/** Counted from the start of the chunk, in whole pages. */
+/** Counted from the start of the chunk, in bytes. */
 export interface PageRun {
   readonly startBytes: number;
   readonly lengthBytes: number;
@@ -26,39 +28,46 @@ export interface PageRun {
 export const isOfPages = ({ cipher }: Place): boolean => cipher?.units === undefined || cipher.units.unitBytes === pageBytes;
 
 export function encodePages(runs: readonly PageRun[]): Uint8Array {
+  const isOfPages = runs.every(({ startBytes, lengthBytes }) => startBytes % pageBytes === 0 && lengthBytes % pageBytes === 0);
+  const unitBytes = isOfPages ? pageBytes : 1;
   const out = new ByteWriter();
   out.varint(runs.length);
   let end = 0;
   for (const run of runs) {
-    out.varint((run.startBytes - end) / pageBytes);
-    out.varint(run.lengthBytes / pageBytes);
+    out.varint((run.startBytes - end) / unitBytes);
+    out.varint(run.lengthBytes / unitBytes);
     out.varint(run.places.length);
     end = run.startBytes + run.lengthBytes;
   }
   const places = runs.flatMap((run) => run.places);
-  return encodeRow(blobSchema, { pageRuns: out.finish(), places: places.length > 0 ? places : undefined });
+  const written = out.finish();
+  return encodeRow(blobSchema, {
+    ...(isOfPages ? { pageRuns: written } : { byteRuns: written }),
+    places: places.length > 0 ? places : undefined,
+  });
 }
 
 export function decodePages(bytes: Uint8Array): Outcome<PageRun[]> {
   const row = decodeRow(blobSchema, bytes);
   if (!row.ok) return row;
   try {
-    return ok(readRuns(row.value.pageRuns ?? emptyBytes, row.value.places ?? []));
+    const { byteRuns, pageRuns = emptyBytes, places = [] } = row.value;
+    return ok(byteRuns ? readRuns(byteRuns, places, 1) : readRuns(pageRuns, places, pageBytes));
   } catch (error) {
     if (error instanceof DecodeError) return refused("dataLoss", "damaged", `page row: ${error.message}`);
     throw error;
   }
 }
 
-function readRuns(bytes: Uint8Array, places: readonly Place[]): PageRun[] {
+function readRuns(bytes: Uint8Array, places: readonly Place[], unitBytes: number): PageRun[] {
   const reader = new ByteReader(bytes);
   const count = reader.varint();
   const runs: PageRun[] = [];
   let end = 0;
   let place = 0;
   for (let i = 0; i < count; i++) {
-    const startBytes = end + reader.varint() * pageBytes;
-    const lengthBytes = reader.varint() * pageBytes;
+    const startBytes = end + reader.varint() * unitBytes;
+    const lengthBytes = reader.varint() * unitBytes;
     const next = place + reader.varint();
     end = startBytes + lengthBytes;
     if (next > places.length) throw new DecodeError("more places than there are");

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { emptyBytes } from "@stamp/base";
 import fc from "fast-check";
-import type { OperationValue } from "../../operation.ts";
+import { noPolicy, type OperationValue } from "../../operation.ts";
 import type { Place } from "../../rows/row.ts";
 import { TestTable } from "../../testing/table.ts";
+import { placeOfAddress } from "../../tree/in-tree.ts";
 import { noHeaders as headers } from "../state/head-row.ts";
 import { chunkBytes, decodePages, differences, encodePages, overlay, type PageRun, pageBytes } from "./page-runs.ts";
 import { zeroExtentId } from "./pages.ts";
@@ -276,4 +277,57 @@ test("page runs: differences are pages written or cleared since, each side named
     { startBytes: 10 * pageBytes, endBytes: 11 * pageBytes, cleared: true },
   ]);
   assert.deepEqual(differences(before, before), []);
+});
+
+/** A file of a tree. */
+function fileOf(bytes: number): TestTable {
+  const table = diskOf(0);
+  table.policy = { ...noPolicy, hierarchical: true };
+  const step = { kind: "make", at: { kind: "file", id: name.blob } } as const;
+  const at = placeOfAddress(step.at);
+  const tree = { account: name.account, container: name.container, containerIncarnation: name.containerIncarnation };
+  table.run({ case: "tree", value: { ...tree, action: "make", at, after: "", step } });
+  assert.equal(table.outcome("setPageBlobProperties", { name, conditions, contentLengthBytes: bytes, sequenceNumber: 0 }), "cleared");
+  return table;
+}
+const rangesOf = (table: TestTable): string => {
+  const answer = table.run({ case: "getPageRanges", value: { name, conditions, startBytes: 0, rangesMax: 10 } });
+  return answer.case === "pageRanges" ? answer.value.ranges.map(({ startBytes, endBytes }) => `${startBytes}-${endBytes}`).join(" ") : "";
+};
+
+test("pages: a file of a tree is written at any byte, and sets entries of its metadata in the same commit", () => {
+  const table = fileOf(3 * chunkBytes + 7);
+  assert.equal(table.outcome("putPages", write(3, 5, { setMetadata: { ":written": "now" } })), "blob");
+  assert.equal(table.outcome("putPages", write(chunkBytes - 1, 2)), "blob");
+  assert.equal(table.outcome("putPages", write(3 * chunkBytes + 6, 1)), "blob");
+  assert.equal(table.outcome("putPages", write(3 * chunkBytes + 6, 2)), "InvalidPageRange");
+  assert.equal(rangesOf(table), `3-8 ${chunkBytes - 1}-${chunkBytes + 1} ${3 * chunkBytes + 6}-${3 * chunkBytes + 7}`);
+  const blob = table.run({ case: "getBlob", value: { name, conditions, withoutContent: true } });
+  assert.deepEqual(blob.case === "blob" && { ...blob.value.metadata }, { ":written": "now" });
+  table.run({ case: "setBlobMetadata", value: { name, conditions, metadata: { a: "b" } } });
+  const named = table.run({ case: "getBlob", value: { name, conditions, withoutContent: true } });
+  assert.deepEqual(named.case === "blob" && { ...named.value.metadata }, { a: "b", ":written": "now" });
+});
+
+test("pages: a chunk of a file has a bounded number of places", () => {
+  const table = fileOf(chunkBytes);
+  let refused = 0;
+  for (let at = 0; at < 1_100; at++) if (table.outcome("putPages", write(at * 2, 1)) === "BlockCountExceedsLimit") refused++;
+  assert.equal(refused, 76);
+  assert.equal(table.outcome("putPages", write(0, chunkBytes)), "blob", "one piece takes the place of all");
+});
+
+test("pages: rows of bytes are read as they were written, whatever runs they have", () => {
+  const run = fc.record({ gap: fc.integer({ min: 1, max: 900 }), length: fc.integer({ min: 1, max: 900 }) });
+  fc.assert(
+    fc.property(fc.array(run, { maxLength: 20 }), (parts) => {
+      let at = 0;
+      const runs = parts.map(({ gap, length }): PageRun => {
+        const startBytes = at + gap;
+        at = startBytes + length;
+        return { startBytes, lengthBytes: length, places: [{ extentId: 1, offsetBytes: startBytes, lengthBytes: length }] };
+      });
+      assert.deepEqual(decodePages(encodePages(runs)), { ok: true, value: runs });
+    }),
+  );
 });

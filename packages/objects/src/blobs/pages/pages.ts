@@ -9,7 +9,7 @@
 import { present } from "@stamp/base";
 import { checkReadConditions } from "../../conditions.ts";
 import { type ServiceError, serviceError } from "../../errors.ts";
-import { headKey, pageKey, pagesFrom } from "../../object-keys.ts";
+import { headKey, type Metadata, pageKey, pagesFrom } from "../../object-keys.ts";
 import type { Body, OperationValue, SequenceNumberConditions, SetPageBlobProperties } from "../../operation.ts";
 import {
   answer,
@@ -137,12 +137,30 @@ function checkSequence(conditions: SequenceNumberConditions, head: HeadState): S
 
 type Ranged = OperationValue<"putPages"> | OperationValue<"clearPages">;
 
+/** Files of shares are written at any byte; then a chunk has at most so many places. */
+const chunkPlacesMax = 1_024;
+
+/** Entry of the metadata in which the Files service keeps the attributes of a file. */
+const isReadOnly = ({ metadata }: HeadState): boolean => metadata[":attributes"]?.includes("ReadOnly") === true;
+const takesBytes = ({ policy }: PlanContext): boolean => policy.hierarchical === true;
+const placesOf = (runs: readonly PageRun[]): number => runs.reduce((sum, { places }) => sum + places.length, 0);
+
+/** The head after a write that may set entries of the metadata. */
+function writtenHead(
+  context: PlanContext,
+  head: HeadState,
+  { setMetadata = {} }: { readonly setMetadata?: Metadata | undefined },
+): HeadState {
+  return { ...changedHead(context, head), metadata: { ...head.metadata, ...setMetadata } };
+}
+
 /** Undefined: go on. */
 function checkRanged(context: PlanContext, value: Ranged, head: HeadState, endBytes: number): Decision | undefined {
   const check = "body" in value ? checkKey : checkKeyOrScope;
   const error = checkWrite(context, value.conditions, head, false) ?? check(value.conditions, head);
   if (error) return errorAnswer(error);
   if (head.blobType !== "PageBlob") return fail("InvalidBlobType");
+  if (isReadOnly(head)) return fail("ReadOnlyAttribute");
   const sequence = checkSequence(value.sequence, head);
   if (sequence) return errorAnswer(sequence);
   return endBytes > head.contentLengthBytes || value.startBytes >= endBytes ? fail("InvalidPageRange") : undefined;
@@ -150,7 +168,7 @@ function checkRanged(context: PlanContext, value: Ranged, head: HeadState, endBy
 
 export function* putPages(value: OperationValue<"putPages">, context: PlanContext): Plan {
   const { name, body, startBytes } = value;
-  const bad = unusableBody(value) ?? unusableUnderKey(value.conditions, body);
+  const bad = unusableBody(value, takesBytes(context)) ?? unusableUnderKey(value.conditions, body);
   if (bad !== undefined) return refuse("badRequest", bad);
   const { prefix, head } = yield* readBlob(context, name);
   if (!head) return fail("BlobNotFound");
@@ -171,9 +189,11 @@ export function* putPages(value: OperationValue<"putPages">, context: PlanContex
     const from = Math.max(startBytes, base);
     const to = Math.min(endBytes, base + chunkBytes);
     const runs = overlay(there.get(index) ?? [], from - base, to - base, clipPlaces(body.places, from - startBytes, to - startBytes));
+    // The front-end writes the chunk anew as one piece, then asks again.
+    if (takesBytes(context) && runs.length > 1 && placesOf(runs) > chunkPlacesMax) return fail("BlockCountExceedsLimit");
     writes.push({ kind: "put", key: pageKey(prefix, head.generation, index, head.pageLayer), value: encodePages(runs) });
   }
-  const next = changedHead(context, head);
+  const next = writtenHead(context, head, value);
   return answer({ case: "blob", value: blobOf(context, name.blob, next) }, [
     ...writes,
     { kind: "put", key: headKey(prefix), value: encodeHead(next) },
@@ -181,24 +201,26 @@ export function* putPages(value: OperationValue<"putPages">, context: PlanContex
 }
 
 /** Why not; undefined for pages that can be written. */
-function unusableBody({ body, startBytes }: { readonly body: Body; readonly startBytes: number }): string | undefined {
+function unusableBody({ body, startBytes }: { readonly body: Body; readonly startBytes: number }, takesBytes: boolean): string | undefined {
   if (body.inline.length > 0) return "the bytes of pages are put into the blob data stream first";
   if (body.places.length > placesPerBlockMax) return `at most ${placesPerBlockMax} places`;
   const sizeBytes = sizeOfBody(body);
-  if (startBytes % pageBytes !== 0 || sizeBytes % pageBytes !== 0) return `pages are of ${pageBytes} bytes`;
+  const isOfWholePages = startBytes % pageBytes === 0 && sizeBytes % pageBytes === 0;
+  if (!isOfWholePages && !takesBytes) return `pages are of ${pageBytes} bytes`;
   if (!body.places.every(isOfPages)) return `pages have tags for each ${pageBytes} bytes`;
   return sizeBytes > pageWriteBytesMax ? `at most ${pageWriteBytesMax} bytes in one write` : undefined;
 }
 
 export function* clearPages(value: OperationValue<"clearPages">, context: PlanContext): Plan {
   const { name, startBytes, endBytes } = value;
-  if (startBytes % pageBytes !== 0 || endBytes % pageBytes !== 0) return refuse("badRequest", `pages are of ${pageBytes} bytes`);
+  const isOfWholePages = startBytes % pageBytes === 0 && endBytes % pageBytes === 0;
+  if (!isOfWholePages && !takesBytes(context)) return refuse("badRequest", `pages are of ${pageBytes} bytes`);
   const { prefix, head } = yield* readBlob(context, name);
   if (!head) return fail("BlobNotFound");
   const refused = checkRanged(context, value, head, endBytes);
   if (refused) return refused;
   const { writes, nextBytes } = yield* cleared(prefix, head, startBytes, endBytes);
-  const next = changedHead(context, head);
+  const next = writtenHead(context, head, value);
   return answer({ case: "cleared", value: { blob: blobOf(context, name.blob, next), nextBytes } }, [
     ...writes,
     { kind: "put", key: headKey(prefix), value: encodeHead(next) },
@@ -248,7 +270,7 @@ export function* setPageBlobProperties(value: SetPageBlobProperties, context: Pl
   const next: HeadState =
     dropped.nextBytes > 0
       ? changedHead(context, head)
-      : { ...changedHead(context, head), headers: value.headers ?? head.headers, contentLengthBytes: length, sequenceNumber };
+      : { ...writtenHead(context, head, value), headers: value.headers ?? head.headers, contentLengthBytes: length, sequenceNumber };
   return answer({ case: "cleared", value: { blob: blobOf(context, name.blob, next), nextBytes: dropped.nextBytes } }, [
     ...dropped.writes,
     { kind: "put", key: headKey(prefix), value: encodeHead(next) },
