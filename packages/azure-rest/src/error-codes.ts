@@ -4,6 +4,21 @@
  * Where the service has one code with two statuses, the one that is not here is given by whoever makes the error.
  */
 export const errorTable = {
+  // ---- Files
+  CannotDeleteFileOrDirectory: [409, "The file or directory could not be deleted because it is in use by an SMB client."],
+  DeletePending: [409, "The specified resource is marked for deletion by an SMB client."],
+  FileLockConflict: [409, "A portion of the specified file is locked by an SMB client."],
+  InvalidFileOrDirectoryPathName: [400, "File or directory path is too long, too deep, or has characters that are not allowed."],
+  LeaseIdMismatchWithFileOperation: [409, "The lease ID specified did not match the lease ID for the file."],
+  LeaseIdMismatchWithShareOperation: [409, "The lease ID specified did not match the lease ID for the share."],
+  LeaseNotPresentWithFileOperation: [412, "There is currently no lease on the file."],
+  LeaseNotPresentWithShareOperation: [412, "There is currently no lease on the share."],
+  ParentNotFound: [404, "The specified parent path does not exist."],
+  ReadOnlyAttribute: [409, "The specified resource is read-only and cannot be modified at this time."],
+  ShareAlreadyExists: [409, "The specified share already exists."],
+  ShareBeingDeleted: [409, "The specified share is being deleted. Try operation later."],
+  ShareNotFound: [404, "The specified share does not exist."],
+  SharingViolation: [409, "The specified resource may be in use by an SMB client."],
   // ---- all services
   AccountAlreadyExists: [409, "The specified account already exists."],
   AccountBeingCreated: [409, "The specified account is in the process of being created."],

@@ -37,6 +37,7 @@ export {
   blobPrefixXml,
   blockListXml,
   containerVersionOf,
+  containerVersionText,
   type ListedBlobProperties,
   type ListedContainer,
   listBlobsXml,
@@ -115,6 +116,33 @@ export { type PathProperties, propertiesText } from "./dfs/properties.ts";
 export { type DataLakeRequest, type DataLakeRequests, parseDataLake } from "./dfs/requests.ts";
 export { canonicalDirectory, checkDataLakeNames, type DataLakeResource, parseDataLakeResource, withoutSlashes } from "./dfs/resource.ts";
 export { refusedEmptyHeaders, refusedEmptyParameters, withoutEmptyValues } from "./empty-values.ts";
+export { fileError } from "./file/errors.ts";
+export {
+  fileBytesMax,
+  now as timeNow,
+  parseFileContent,
+  parseFileLength,
+  parseFileWrite,
+  parseQuota,
+  parseShareTier,
+  parseSmbProperties,
+  parseWriteRange,
+  putRangeBytesMax,
+  type SmbProperties,
+  shareQuotaGibMax,
+} from "./file/file-headers.ts";
+export {
+  type EntryListEcho,
+  entriesXml,
+  type ListedEntry,
+  type ListedShare,
+  rangesXml,
+  type ShareListEcho,
+  shareStatsXml,
+  sharesXml,
+} from "./file/lists-xml.ts";
+export { type FileOperationName, fileAuthorizationOf, fileOperationNames, recognizeFile } from "./file/operations.ts";
+export { checkShareName, type FileResource, namesOfPath, parseFileResource } from "./file/resource.ts";
 export { isHostPattern, isOwnHost } from "./forwarded/host-names.ts";
 export { isTrusted, type Network, parseNetwork, seenThroughProxies } from "./forwarded/trusted-proxies.ts";
 export {
@@ -206,6 +234,7 @@ export {
   type ServiceName,
   type ServiceProperties,
   type StaticWebsite,
+  serviceNames,
   unreadableProperties,
 } from "./service-properties/service-properties.ts";
 export { parseServiceProperties, servicePropertiesBytesMax, servicePropertiesXml } from "./service-properties/service-properties-xml.ts";

@@ -205,6 +205,10 @@ function recognized(method: string, target: Target, headers: HttpHeaders, host?:
   return { title: row ? `${row.title} (${serviceNames[service]})` : serviceNames[service], row };
 }
 
+/** Returns the title of the operation of Azure Files that a request is; undefined if it is none. */
+export const fileRequestTitle = (method: string, target: Target, headers: HttpHeaders): string | undefined =>
+  requests.file.find((one) => fits(one, method, target, headers))?.title;
+
 /** Returns the name of the operation of another service that a request is; undefined if it is the Blob service's. */
 export const otherRequestTitle = (method: string, target: Target, headers: HttpHeaders, host?: OtherService): string | undefined =>
   recognized(method, target, headers, host)?.title;

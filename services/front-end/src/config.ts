@@ -59,6 +59,8 @@ export interface FrontEndConfig {
   readonly tableHostSuffixes: readonly string[];
   readonly dfsListen: string;
   readonly dfsHostSuffixes: readonly string[];
+  readonly fileListen: string;
+  readonly fileHostSuffixes: readonly string[];
   readonly allowDevelopmentAccount: boolean;
   readonly ownAccounts: boolean;
   readonly developmentAccountHosts: readonly string[];
@@ -140,6 +142,8 @@ export const frontEndConfigSchema: z.ZodType<FrontEndConfig> & z.ZodObject = z.o
   tableHostSuffixes: names.default(["table.localhost"]).describe("As hostSuffixes, for the Table service"),
   dfsListen: z.string().default("").describe("Where it serves Data Lake Storage over HTTP, host:port; empty for not at all"),
   dfsHostSuffixes: names.default(["dfs.localhost"]).describe("As hostSuffixes, for Data Lake Storage"),
+  fileListen: z.string().default("").describe("Where it serves the Files service over HTTP, host:port; empty for not at all"),
+  fileHostSuffixes: names.default(["file.localhost"]).describe("As hostSuffixes, for the Files service"),
   allowDevelopmentAccount: flag
     .default(false)
     .describe("Serve the well-known key of devstoreaccount1 to everybody who can connect, also through a proxy"),

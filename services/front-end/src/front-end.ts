@@ -55,6 +55,7 @@ import type { BearerTokens } from "./http/bearer.ts";
 import { blobService } from "./http/blob/service.ts";
 import { dataLakeService } from "./http/dfs/service.ts";
 import { HttpDoor } from "./http/door.ts";
+import { fileService } from "./http/file/service.ts";
 import { queueService } from "./http/queue/service.ts";
 import { RequestTrace } from "./http/request-trace.ts";
 import type { RestService } from "./http/service.ts";
@@ -110,19 +111,19 @@ function tokensOf(world: World, config: FrontEndConfig, issuerOf: IssuerOf | und
 /** For whom the key that everybody knows is good. */
 export function servesWellKnownKey(config: FrontEndConfig): AccountsOptions["wellKnownKey"] {
   if (config.allowDevelopmentAccount) return "everybody";
-  const loopback = [config.blobListen, config.queueListen, config.tableListen, config.dfsListen, config.listen].every(
+  const loopback = [config.blobListen, config.queueListen, config.tableListen, config.dfsListen, config.fileListen, config.listen].every(
     (at) => at === "" || isLoopback(at),
   );
   return loopback && !config.ownAccounts ? "thisMachine" : "nobody";
 }
 
 function wellKnownKeyRules(config: FrontEndConfig): WellKnownKeyRules {
-  const { hostSuffixes, queueHostSuffixes, tableHostSuffixes, dfsHostSuffixes, developmentAccountHosts } = config;
+  const { hostSuffixes, queueHostSuffixes, tableHostSuffixes, dfsHostSuffixes, fileHostSuffixes, developmentAccountHosts } = config;
   return {
     servedTo: servesWellKnownKey(config),
     trustedProxies: networksOf(config),
     hosts: developmentAccountHosts,
-    hostSuffixes: [...hostSuffixes, ...queueHostSuffixes, ...tableHostSuffixes, ...dfsHostSuffixes],
+    hostSuffixes: [...hostSuffixes, ...queueHostSuffixes, ...tableHostSuffixes, ...dfsHostSuffixes, ...fileHostSuffixes],
   };
 }
 
@@ -141,6 +142,8 @@ export class FrontEndRole implements Role {
   readonly table: HttpHandler;
   /** Data Lake Storage over HTTP. */
   readonly dfs: HttpHandler;
+  /** The Files service over HTTP. */
+  readonly file: HttpHandler;
   /** Faults on purpose; undefined while the setting is off. */
   readonly faults: FaultRules | undefined;
   readonly #world: World;
@@ -157,6 +160,7 @@ export class FrontEndRole implements Role {
   readonly #queueDoor: HttpDoor;
   readonly #tableDoor: HttpDoor;
   readonly #dfsDoor: HttpDoor;
+  readonly #fileDoor: HttpDoor;
   readonly #gate: DoorGate;
   readonly #accounts: Accounts;
   readonly #copies: Copies;
@@ -219,6 +223,7 @@ export class FrontEndRole implements Role {
       foreignSources: new ForeignSources(outside.http, config.copySources),
       scopes: new ScopeKeys(this.#accounts),
       mayWriteUnits: () => this.#level.allows(neededLevels.cipherUnits),
+      mayMakeShares: () => this.#level.allows(neededLevels.shares),
       reader: new StreamClient(world, { lockService: config.lockService }).reader,
       uploads: this.#uploads,
       pieces: this.#pieces,
@@ -248,8 +253,10 @@ export class FrontEndRole implements Role {
     this.table = throughProxies(trustedProxies, this.#tableDoor.handler);
     this.#dfsDoor = doorOf(dataLakeService(config.dfsHostSuffixes));
     this.dfs = throughProxies(trustedProxies, this.#dfsDoor.handler);
+    this.#fileDoor = doorOf(fileService(config.fileHostSuffixes));
+    this.file = throughProxies(trustedProxies, this.#fileDoor.handler);
     this.#signals = new Signals(config.signalListenersMax);
-    const doors = [this.#blobDoor, this.#queueDoor, this.#tableDoor, this.#dfsDoor];
+    const doors = [this.#blobDoor, this.#queueDoor, this.#tableDoor, this.#dfsDoor, this.#fileDoor];
     this.#availability = new Availability({
       clock: world.clock,
       waitingFor: () => (this.#stopping ? ["its end"] : this.#waitingFor()),
@@ -365,6 +372,7 @@ export class FrontEndRole implements Role {
         queue: this.#queueDoor.counters,
         table: this.#tableDoor.counters,
         dfs: this.#dfsDoor.counters,
+        file: this.#fileDoor.counters,
       },
     };
   }

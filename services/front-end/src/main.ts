@@ -13,5 +13,6 @@ await runService({
     { name: "queue", listen: config.queueListen, handler: role.queue, tls: tlsOf(config), limits: httpLimitsOf(config) },
     { name: "table", listen: config.tableListen, handler: role.table, tls: tlsOf(config), limits: httpLimitsOf(config) },
     { name: "dfs", listen: config.dfsListen, handler: role.dfs, tls: tlsOf(config), limits: httpLimitsOf(config) },
+    { name: "file", listen: config.fileListen, handler: role.file, tls: tlsOf(config), limits: httpLimitsOf(config) },
   ],
 });

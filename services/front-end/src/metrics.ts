@@ -63,4 +63,5 @@ export const frontEndMetrics: Metrics = {
   ...inside("queue", doorMetrics, { service: "queue" }),
   ...inside("table", doorMetrics, { service: "table" }),
   ...inside("dfs", doorMetrics, { service: "dfs" }),
+  ...inside("file", doorMetrics, { service: "file" }),
 };

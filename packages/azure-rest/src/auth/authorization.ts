@@ -150,4 +150,7 @@ export type SignedResource =
       readonly versionId?: string | undefined;
     }
   | { readonly kind: "queue"; readonly queue: string }
-  | { readonly kind: "table"; readonly table: string };
+  | { readonly kind: "table"; readonly table: string }
+  | { readonly kind: "share"; readonly share: string }
+  /** A file or directory; `path` without a slash before it. */
+  | { readonly kind: "file"; readonly share: string; readonly path: string };

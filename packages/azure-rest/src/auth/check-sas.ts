@@ -63,6 +63,10 @@ function coversResource({ kind, fields }: Sas, resource: SignedResource): boolea
       return (fields.sr === "" || fields.sr === "q") && fields.tn === "";
     case "table":
       return fields.sr === "" && fields.tn.toLowerCase() === resource.table.toLowerCase();
+    case "share":
+      return fields.sr === "s";
+    case "file":
+      return fields.sr === "s" || fields.sr === "f";
   }
 }
 
@@ -113,7 +117,7 @@ const headerText =
  * no header can carry is refused: whoever made the SAS would get another answer than the SAS says.
  */
 export function responseOverrides({ kind, fields, version }: Sas, service: ServiceName): Parsed<Record<string, string>> {
-  if (kind === "account" || service !== "blob" || !signedSince(version, "responseOverrides")) return parsed({});
+  if (kind === "account" || (service !== "blob" && service !== "file") || !signedSince(version, "responseOverrides")) return parsed({});
   const headers: Record<string, string> = {};
   for (const [field, name] of [
     ["rscc", "Cache-Control"],

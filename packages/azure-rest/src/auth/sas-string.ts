@@ -15,9 +15,10 @@
  *                2025-07-05  … scid skdutid sduoid sip …
  *                2026-04-06  … ses headers parameters rscc …             those named by srh and srq, with their values
  *   queue        2012-02-12  sp st se resource si sv;   2015-04-05  … si sip spr sv
+ *   file         2015-02-21  as blob, to 2018-11-08
  *   table        2012-02-12  … si sv spk srk epk erk;   2015-04-05  … si sip spr sv spk srk epk erk
  *   delegation   2025-07-05  sp st se resource skoid sktid skt ske sks skv skdutid sduoid sip spr sv, and the range for a table
- *   (queue, table)
+ *   (queue, table, file)     … for a file rscc …
  *
  * The resource is /service/account/name since 2015-02-21, /account/name before.
  */
@@ -89,6 +90,10 @@ function nameOf(fields: SasFields, resource: SignedResource): string | undefined
       return resource.queue;
     case "table":
       return resource.table.toLowerCase();
+    case "share":
+      return fields.sr === "s" ? resource.share : undefined;
+    case "file":
+      return fields.sr === "s" ? resource.share : fields.sr === "f" ? `${resource.share}/${resource.path}` : undefined;
   }
 }
 
@@ -97,6 +102,7 @@ function serviceLines({ fields, version }: Sas, resource: string, request: Signe
   if (version === "") return lines;
   lines.push(...linesOf(fields, signedSince(version, "ipAndProtocol") ? ["sip", "spr", "sv"] : ["sv"]));
   if (request.service === "queue") return lines;
+  if (request.service === "file") return signedSince(version, "responseOverrides") ? [...lines, ...linesOf(fields, overrides)] : lines;
   if (request.service === "table") return [...lines, ...linesOf(fields, ["spk", "srk", "epk", "erk"])];
   if (signedSince(version, "resourceAndTime")) lines.push(fields.sr, timeOf(fields, request.resource));
   if (signedSince(version, "encryptionScope")) lines.push(fields.ses);
@@ -110,6 +116,7 @@ function delegationLines({ fields, version }: Sas, resource: string, request: Si
   if (signedSince(version, "delegatedUser")) lines.push(fields.skdutid, fields.sduoid);
   lines.push(...linesOf(fields, ["sip", "spr", "sv"]));
   if (request.service === "table") return parsed([...lines, ...linesOf(fields, ["spk", "srk", "epk", "erk"])]);
+  if (request.service === "file") return parsed([...lines, ...linesOf(fields, overrides)]);
   if (!isBlob) return parsed(lines);
   lines.push(fields.sr, timeOf(fields, request.resource));
   if (signedSince(version, "encryptionScope")) lines.push(fields.ses);

@@ -71,6 +71,20 @@ test("what a SAS signs, line by line, in each version", () => {
       "r|2026-01-01|2026-02-01|/blob/acct/pics||1.2.3.4|https|2015-04-05|cc|cd|ce|cl|ct",
     ],
     [
+      "file",
+      { ...service, ...more, sr: "f", sv: "2022-11-02" },
+      "file",
+      { kind: "file", share: "docs", path: "a/b" },
+      "r|2026-01-01|2026-02-01|/file/acct/docs/a/b||1.2.3.4|https|2022-11-02|cc|cd|ce|cl|ct",
+    ],
+    [
+      "file by its share",
+      { ...service, ...more, sr: "s", si: "id", sv: "2022-11-02" },
+      "file",
+      { kind: "file", share: "docs", path: "a/b" },
+      "r|2026-01-01|2026-02-01|/file/acct/docs|id|1.2.3.4|https|2022-11-02|cc|cd|ce|cl|ct",
+    ],
+    [
       "blob 2018",
       { ...service, ...more, sr: "b", sv: "2018-11-09" },
       "blob",

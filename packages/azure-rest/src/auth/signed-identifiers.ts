@@ -21,7 +21,7 @@ export const signedIdentifiersMax = 5;
 export const signedIdentifierCharactersMax = 64;
 const bodyBytesMax = 64 * 1024;
 
-const letters: Readonly<Record<ServiceName, string>> = { blob: "rwdlacxyupftmeoi", queue: "raup", table: "raud" };
+const letters: Readonly<Record<ServiceName, string>> = { blob: "rwdlacxyupftmeoi", queue: "raup", table: "raud", file: "rcwdl" };
 
 /** An empty body is an empty list. */
 export function parseSignedIdentifiers(body: Uint8Array, service: ServiceName): Parsed<SignedIdentifier[]> {

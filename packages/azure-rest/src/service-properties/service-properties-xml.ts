@@ -2,7 +2,7 @@
  * The bodies of Get and Set Blob (Queue, Table) Service Properties. A root element that Set leaves out stays as it was; one that is there
  * replaces what was set before as a whole.
  */
-import { type Parsed, parsed, rejected } from "../rest-error.ts";
+import { notImplemented, type Parsed, parsed, rejected } from "../rest-error.ts";
 import { behaves, isVersion } from "../version.ts";
 import { badNode, childOf, childText, missingNode, parseXml, type XmlElement } from "../xml/xml.ts";
 import { element, trimXml } from "../xml/xml-text.ts";
@@ -38,7 +38,7 @@ function readRoot(node: XmlElement, service: ServiceName, changes: Changes): Par
   };
   switch (node.name) {
     case "Logging":
-      return into("logging", loggingOf(node));
+      return service === "file" ? rejected("UnsupportedXmlNode", { XmlNodeName: node.name }) : into("logging", loggingOf(node));
     case "HourMetrics":
       return into("hourMetrics", metricsOf(node));
     case "MinuteMetrics":
@@ -46,6 +46,7 @@ function readRoot(node: XmlElement, service: ServiceName, changes: Changes): Par
     case "Cors":
       return into("cors", corsOf(node));
   }
+  if (service === "file" && node.name === "ProtocolSettings") return notImplemented("Settings of SMB (ProtocolSettings)");
   if (service !== "blob") return rejected("UnsupportedXmlNode", { XmlNodeName: node.name });
   switch (node.name) {
     case "DefaultServiceVersion": {
@@ -206,10 +207,11 @@ const corsRuleXml = (rule: CorsRule): string =>
 
 export function servicePropertiesXml(properties: ServiceProperties, service: ServiceName, version: string): string {
   const { logging, hourMetrics, minuteMetrics, cors, deleteRetention, staticWebsite } = properties;
+  const logs =
+    `<Logging>${element("Version", logging.version)}${flag("Read", logging.read)}${flag("Write", logging.write)}` +
+    `${flag("Delete", logging.delete)}${retentionXml("RetentionPolicy", logging.retention)}</Logging>`;
   let text =
-    `<?xml version="1.0" encoding="utf-8"?><StorageServiceProperties><Logging>${element("Version", logging.version)}` +
-    `${flag("Read", logging.read)}${flag("Write", logging.write)}${flag("Delete", logging.delete)}` +
-    `${retentionXml("RetentionPolicy", logging.retention)}</Logging>` +
+    `<?xml version="1.0" encoding="utf-8"?><StorageServiceProperties>${service === "file" ? "" : logs}` +
     `${metricsXml("HourMetrics", hourMetrics)}${metricsXml("MinuteMetrics", minuteMetrics)}`;
   text += cors.length === 0 ? "<Cors />" : `<Cors>${cors.map(corsRuleXml).join("")}</Cors>`;
   if (service === "blob") {

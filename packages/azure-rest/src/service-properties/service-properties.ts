@@ -63,7 +63,7 @@ export interface ServiceProperties {
   readonly hierarchicalNamespace: boolean;
 }
 
-export const serviceNames = ["blob", "queue", "table"] as const;
+export const serviceNames = ["blob", "queue", "table", "file"] as const;
 export type ServiceName = (typeof serviceNames)[number];
 
 const off: RetentionPolicy = { enabled: false };

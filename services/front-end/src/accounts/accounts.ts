@@ -3,7 +3,14 @@
  * The key that everybody knows is no key where others than this machine can connect.
  */
 
-import { decodeServiceProperties, fromBase64, type ServiceName, type ServiceProperties, unreadableProperties } from "@stamp/azure-rest";
+import {
+  decodeServiceProperties,
+  fromBase64,
+  type ServiceName,
+  type ServiceProperties,
+  serviceNames,
+  unreadableProperties,
+} from "@stamp/azure-rest";
 import { type Outcome, ok, refused } from "@stamp/base";
 import { type AccountRole, decodeRole, roleTermMs } from "@stamp/geo";
 import { type World, within } from "@stamp/ports";
@@ -189,9 +196,9 @@ export class Accounts {
     const role = decodeRole(geoRole);
     if (!role.ok) return role;
     if (role.value?.role === "removed") return ok({ kind: "unknown" });
-    const held = [serviceProperties.blob, serviceProperties.queue, serviceProperties.table].map((text) => text ?? "");
-    const [blob, queue, table] = held.map(decodeServiceProperties);
-    if (!blob || !queue || !table) {
+    const held = serviceNames.map((service) => serviceProperties[service] ?? "");
+    const [blob, queue, table, file] = held.map(decodeServiceProperties);
+    if (!blob || !queue || !table || !file) {
       const unreadable = held.find((text) => decodeServiceProperties(text) === undefined) ?? "";
       return unreadableProperties(`the service properties of account ${name}`, unreadable);
     }
@@ -211,7 +218,7 @@ export class Accounts {
       wellKnownKeys,
       refusedWellKnown,
       delegationSecret,
-      serviceProperties: { blob, queue, table },
+      serviceProperties: { blob, queue, table, file },
       publicAccessForbidden,
       role: role.value,
       encryptionScopes: new Map(encryptionScopes.map((scope) => [scope.name, scope])),

@@ -1,5 +1,5 @@
 /** Features that an account's service properties switch on for blobs and containers. They go with every operation. */
-import type { ServiceProperties } from "@stamp/azure-rest";
+import type { ServiceName, ServiceProperties } from "@stamp/azure-rest";
 import type { BlobPolicy } from "@stamp/objects";
 
 export const blobPolicyOf = ({
@@ -14,3 +14,18 @@ export const blobPolicyOf = ({
   permanentDelete: deleteRetention.allowPermanentDelete ?? false,
   ...(hierarchicalNamespace && { hierarchical: true }),
 });
+
+/** Files of shares have neither versions nor deleted states. A deleted share is kept as long as a deleted container. */
+const filePolicyOf = (ofBlobs: ServiceProperties): BlobPolicy => ({
+  ...blobPolicyOf({ ...ofBlobs, versioning: false, deleteRetention: { enabled: false } }),
+  hierarchical: true,
+});
+
+/** Policy that goes with the operations of a service's requests. */
+export function policyOf(
+  service: ServiceName,
+  { blob }: Readonly<Record<ServiceName, ServiceProperties>>,
+): { readonly policy?: BlobPolicy } {
+  if (service === "blob") return { policy: blobPolicyOf(blob) };
+  return service === "file" ? { policy: filePolicyOf(blob) } : {};
+}

@@ -10,7 +10,7 @@
  * - All delays of a request together are below the time after which a connection without a byte is closed.
  * - The number of rules is bounded.
  */
-import { parseRfc1123, type RestError, restError, serviceStatisticsXml, timestampOfEtag } from "@stamp/azure-rest";
+import { parseRfc1123, type RestError, restError, type ServiceName, serviceStatisticsXml, timestampOfEtag } from "@stamp/azure-rest";
 import { type Outcome, ok, refused, utf8 } from "@stamp/base";
 import { type Clock, type HttpResponse, sleep } from "@stamp/ports";
 import { type Answer, respond } from "../http/exchange.ts";
@@ -23,7 +23,7 @@ export const faultRulesMax = 100;
 /** A request that was let in. */
 export interface FaultedRequest {
   readonly account: string;
-  readonly service: "blob" | "queue" | "table";
+  readonly service: ServiceName;
   /** Name in the REST reference, in one word. */
   readonly operation: string;
   readonly headers: Readonly<Record<string, string>>;

@@ -24,6 +24,7 @@ const dataRoles: Readonly<Record<ServiceName, RoleMap>> = {
   },
   queue: { "Storage Queue Data Reader": "read", "Storage Queue Data Contributor": "contribute" },
   table: { "Storage Table Data Reader": "read", "Storage Table Data Contributor": "contribute" },
+  file: { "Storage File Data Privileged Reader": "read", "Storage File Data Privileged Contributor": "own" },
 };
 
 export interface BearerTokens {

@@ -26,7 +26,7 @@ import {
 import { clientAddress, FailureError, Histogram, loggedTarget, utf8 } from "@stamp/base";
 import { type HttpHandler, type HttpRefusal, type HttpRequest, type HttpResponse, uuid, type World } from "@stamp/ports";
 import type { Accounts } from "../accounts/accounts.ts";
-import { blobPolicyOf } from "../accounts/blob-policy.ts";
+import { policyOf } from "../accounts/blob-policy.ts";
 import type { FrontEndConfig } from "../config.ts";
 import type { DoorGate } from "../door-gate.ts";
 import type { FaultRules } from "../faults/fault-rules.ts";
@@ -267,7 +267,7 @@ export class HttpDoor {
     const target = (await service.named?.(objects, asked.value, signed, limits())) ?? asked;
     if (!target.ok) return target;
     const { account, properties } = found.value;
-    const policy = service.name === "blob" ? { policy: blobPolicyOf(properties) } : {};
+    const policy = policyOf(service.name, account.serviceProperties);
     seen.cors = outer ? [] : properties.cors;
     const version = outer ? parsed(outer.version) : this.#versions.of(headers, target.value.query, properties.defaultServiceVersion);
     if (!version.ok) return version;

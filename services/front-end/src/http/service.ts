@@ -1,11 +1,20 @@
 /** A service: the part of the REST API that the door (door.ts) serves on one port. */
-import type { HttpHeaders, OperationAuthorization, Parsed, RestError, SignedIdentifier, SignedResource, Target } from "@stamp/azure-rest";
+import type {
+  HttpHeaders,
+  OperationAuthorization,
+  Parsed,
+  RestError,
+  ServiceName,
+  SignedIdentifier,
+  SignedResource,
+  Target,
+} from "@stamp/azure-rest";
 import type { Objects } from "../objects/objects.ts";
 import type { CallLimits } from "../routing/router.ts";
 import type { Answer, Exchange } from "./exchange.ts";
 
 export interface RestService {
-  readonly name: "blob" | "queue" | "table";
+  readonly name: ServiceName;
   /** Name in the Server header. */
   readonly serverName: string;
   /** Suffixes of host names whose first label is the account. */

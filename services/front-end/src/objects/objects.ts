@@ -45,6 +45,8 @@ export interface ObjectsParts {
   readonly scopes: ScopeKeys;
   /** True if encrypted content may be written in units, which a release before feature level 4 does not read. */
   readonly mayWriteUnits: () => boolean;
+  /** True if shares may be made, whose files a release before feature level 4 does not read. */
+  readonly mayMakeShares: () => boolean;
   readonly reader: ExtentReader;
   readonly foreignSources: ForeignSources;
   /** Content on its way in. */

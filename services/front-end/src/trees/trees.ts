@@ -7,9 +7,9 @@
  * - An operation goes on when its client goes away: what it leaves half done would hold up others.
  */
 import { FailureError, type Outcome, ok, toHex } from "@stamp/base";
-import type { NodeAddress, Step, StepAnswer, TreeName } from "@stamp/objects";
+import { isShareContainer, type NodeAddress, type Step, type StepAnswer, type TreeName } from "@stamp/objects";
 import { sleep, type World } from "@stamp/ports";
-import { collect, dataLakeNames, ended, forget, freed, type Machine, type MachineContext, type Result } from "@stamp/tree";
+import { collect, dataLakeNames, ended, filesNames, forget, freed, type Machine, type MachineContext, type Result } from "@stamp/tree";
 import { fromWire } from "@stamp/wire";
 import type { CallLimits, OperationKind, ResultKind, Router } from "../routing/router.ts";
 import { RemovedDirectories, type TakenBelow } from "./removed-directories.ts";
@@ -46,7 +46,7 @@ export class Trees {
   async run<T>(tree: TreeName, make: (context: MachineContext) => Machine<T>, { deadlineMs }: CallLimits): Promise<Result<T>> {
     const { clock } = this.#world;
     for (let waitMs = waitFirstMs; ; waitMs = Math.min(waitMaxMs, waitMs * 2)) {
-      const result = await this.#once(tree, ended(make(this.#context())), deadlineMs);
+      const result = await this.#once(tree, ended(make(this.#context(tree))), deadlineMs);
       if (result.ok || result.refusal !== "busy" || clock.monotonicMs() + waitMs >= deadlineMs) return result;
       await sleep(clock, waitMs);
     }
@@ -81,7 +81,7 @@ export class Trees {
 
   async #collectSome(tree: TreeName, directory: string): Promise<TakenBelow> {
     const limits = { deadlineMs: this.#world.clock.monotonicMs() + this.#timeoutMs };
-    const collected = await this.#once(tree, ended(collect(this.#context(), directory, collectedAtOnce)), limits.deadlineMs);
+    const collected = await this.#once(tree, ended(collect(this.#context(tree), directory, collectedAtOnce)), limits.deadlineMs);
     if (!collected.ok) return { end: "later", below: [] };
     const { directories, taken, more } = collected.value;
     if (more) return { end: taken > 0 ? "more" : "later", below: directories };
@@ -90,11 +90,11 @@ export class Trees {
     return { end: forgotten.ok ? "done" : "later", below: directories };
   }
 
-  #context(): MachineContext {
+  #context({ filesystem }: TreeName): MachineContext {
     const nowMs = this.#world.clock.wallMs();
     return {
       rules: this.#world.rules,
-      names: dataLakeNames,
+      names: isShareContainer(filesystem) ? filesNames : dataLakeNames,
       root: rootId,
       newId: () => this.newId(),
       nowMs,

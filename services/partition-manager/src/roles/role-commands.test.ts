@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
+import { defaultServiceProperties, encodeServiceProperties } from "@stamp/azure-rest";
 import { allRules, ok, refused, unwrap } from "@stamp/base";
 import type { AccountRole } from "@stamp/geo";
 import type { World } from "@stamp/ports";
@@ -275,6 +276,14 @@ test("role commands: queues are copied only at a feature level that has them, an
   assert.deepEqual([stamp.role?.role, stamp.role?.dropsQueues], ["removed", true]);
   unwrap(await stamp.obey({ ...follow, operation: 4 }, settings));
   assert.deepEqual([stamp.role?.role, stamp.role?.queues], ["unseeded", true]);
+});
+
+test("role commands: an account with shares of files gets no second stamp", async () => {
+  const stamp = new Stamp();
+  const properties = { file: encodeServiceProperties(defaultServiceProperties) };
+  stamp.rows.set(account, create(AccountSchema, { name: account, keys: ["a2V5"], serviceProperties: properties }));
+  assert.equal(failure(await stamp.obey({ kind: "pair", operation: 2, peer })), "failedPrecondition conflict");
+  assert.deepEqual([stamp.writes, stamp.role], [0, undefined]);
 });
 
 test("role commands: an account with a hierarchical namespace gets no second stamp, and neither does one whose properties can't be read", async () => {

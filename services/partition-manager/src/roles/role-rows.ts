@@ -41,8 +41,18 @@ export function sameSettings(a: Account, b: Account): boolean {
   return bare !== undefined && wanted !== undefined && equalBytes(bare, wanted);
 }
 
-/** Refuses a second stamp for an account with a hierarchical namespace: shipments know nothing of trees. */
+/** The first share of an account writes the properties of its Files service. */
+const hasShares = ({ file = "" }: Account["serviceProperties"]): boolean => file !== "";
+
+/** Refuses a second stamp for an account with a hierarchical namespace or with shares: shipments know nothing of trees. */
 export function mayHaveCopy(name: string, { serviceProperties }: Account): Outcome<void> {
+  if (hasShares(serviceProperties)) {
+    return refused(
+      "failedPrecondition",
+      "conflict",
+      `account ${name} has, or had, shares of files, so it is at one stamp only: take the copy or the move back (./stamp geo give-up ${name})`,
+    );
+  }
   const text = serviceProperties.blob ?? "";
   const held = decodeServiceProperties(text);
   if (!held) return unreadableProperties(`the blob service properties of account ${name}`, text);
@@ -83,7 +93,10 @@ export async function write(
 }
 
 async function changed(name: string, account: Account, geoRole: string, execute: Execute): Promise<Outcome<boolean>> {
-  const answer = await execute({ case: "changeAccount", value: { account: name, geoRole, expectedGeoRole: account.geoRole } });
+  // Shares that were made since the row was read keep the account at one stamp.
+  const expectedServiceProperties = { file: account.serviceProperties.file ?? "" };
+  const value = { account: name, geoRole, expectedGeoRole: account.geoRole, expectedServiceProperties };
+  const answer = await execute({ case: "changeAccount", value });
   return answer.ok ? ok(answer.value.case === "account") : answer;
 }
 

@@ -3,7 +3,7 @@ import { etagAndTime, type LeaseHeaders, type Parsed, parseConditions, parsed, p
 import { uuid } from "@stamp/ports";
 import { fromWire, type Leased } from "@stamp/wire";
 import { conditionsToWire, type WireConditions } from "../../objects/wire-conditions.ts";
-import { type Answer, respond } from "../exchange.ts";
+import { type Answer, type Exchange, respond } from "../exchange.ts";
 import { type BlobExchange, blobOfRequest } from "./exchange.ts";
 
 interface LeaseInit {
@@ -15,7 +15,7 @@ interface LeaseInit {
 }
 
 /** A lease that nobody proposes an id for gets one here. */
-function leaseOf(exchange: BlobExchange): Parsed<{ readonly asked: LeaseHeaders; readonly init: LeaseInit }> {
+export function leaseOf(exchange: Exchange): Parsed<{ readonly asked: LeaseHeaders; readonly init: LeaseInit }> {
   const asked = parseLease(exchange.headers);
   if (!asked.ok) return asked;
   const conditions = parseConditions(exchange.headers);
@@ -25,7 +25,7 @@ function leaseOf(exchange: BlobExchange): Parsed<{ readonly asked: LeaseHeaders;
   return parsed({ asked: asked.value, init: { ...asked.value, proposedLeaseId: id, conditions: conditionsToWire(conditions.value) } });
 }
 
-function leased(exchange: BlobExchange, { action }: LeaseHeaders, result: Leased): Answer {
+export function leased(exchange: Exchange, { action }: LeaseHeaders, result: Leased): Answer {
   const headers = etagAndTime(exchange.version, { etag: result.etag, lastModifiedMs: fromWire(result.lastModifiedMs) });
   if (action === "break") return respond(202, { ...headers, "x-ms-lease-time": String(result.leftSeconds) });
   const withId = action === "release" ? headers : { ...headers, "x-ms-lease-id": result.leaseId };

@@ -139,7 +139,7 @@ export interface CheckedBody {
 
 /** The body of a write of blocks or pages, as long as it says and with the checksum that it says. */
 export async function receiveChecked(
-  exchange: BlobExchange,
+  exchange: Pick<BlobExchange, "objects" | "request" | "version" | "key">,
   name: LocatedBlob,
   announced: AnnouncedDigests,
   lengthBytes: number,

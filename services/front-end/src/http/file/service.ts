@@ -1,0 +1,166 @@
+/** The Files service. Operations that are not here are refused by their names. */
+import {
+  badHeader,
+  checkShareName,
+  errorBody,
+  type FileOperationName,
+  fileAuthorizationOf,
+  fileError,
+  formatIso,
+  notImplemented,
+  parsed,
+  parseFileResource,
+  reasonPhraseOf,
+  recognizeFile,
+  rejected,
+  type SignedResource,
+} from "@stamp/azure-rest";
+import { shareContainer } from "@stamp/objects";
+import { signedIdentifiersFromWire } from "@stamp/wire";
+import { getUserDelegationKey } from "../delegation-key.ts";
+import type { Answer } from "../exchange.ts";
+import type { RestService } from "../service.ts";
+import { analyticsUnsupported, getServiceProperties, setServiceProperties } from "../service-properties.ts";
+import { getFile, getFileProperties, listRanges, putRange } from "./data.ts";
+import {
+  createDirectory,
+  createFile,
+  deleteDirectory,
+  deleteFile,
+  getDirectoryMetadata,
+  getDirectoryProperties,
+  getFileMetadata,
+  leaseFile,
+  setDirectoryMetadata,
+  setDirectoryProperties,
+  setFileMetadata,
+  setFileProperties,
+} from "./entries.ts";
+import type { FileExchange, FileHandler } from "./exchange.ts";
+import { listDirectoriesAndFiles } from "./lists.ts";
+import { createPermission, getPermission } from "./permissions.ts";
+import { listShares } from "./share-facts.ts";
+import {
+  createShare,
+  deleteShare,
+  getShareAcl,
+  getShareMetadata,
+  getShareProperties,
+  getShareStats,
+  leaseShare,
+  restoreShare,
+  setShareAcl,
+  setShareMetadata,
+  setShareProperties,
+} from "./shares.ts";
+
+/** Undefined: refused by name. */
+const handlers: { readonly [Name in FileOperationName]: FileHandler | undefined } = {
+  ListShares: listShares,
+  GetFileServiceProperties: (exchange) => getServiceProperties(exchange, "file"),
+  SetFileServiceProperties: (exchange) => setServiceProperties(exchange, "file", analyticsUnsupported),
+  GetUserDelegationKey: (exchange) => getUserDelegationKey(exchange, "file"),
+  CreateShare: createShare,
+  GetShareProperties: getShareProperties,
+  DeleteShare: deleteShare,
+  SetShareProperties: setShareProperties,
+  GetShareMetadata: getShareMetadata,
+  SetShareMetadata: setShareMetadata,
+  GetShareACL: getShareAcl,
+  SetShareACL: setShareAcl,
+  GetShareStats: getShareStats,
+  SnapshotShare: undefined,
+  LeaseShare: leaseShare,
+  RestoreShare: restoreShare,
+  CreatePermission: createPermission,
+  GetPermission: getPermission,
+  ListDirectoriesAndFiles: listDirectoriesAndFiles,
+  CreateDirectory: createDirectory,
+  GetDirectoryProperties: getDirectoryProperties,
+  DeleteDirectory: deleteDirectory,
+  SetDirectoryProperties: setDirectoryProperties,
+  GetDirectoryMetadata: getDirectoryMetadata,
+  SetDirectoryMetadata: setDirectoryMetadata,
+  RenameDirectory: undefined,
+  ListHandles: undefined,
+  ForceCloseHandles: undefined,
+  CreateHardLink: undefined,
+  CreateSymbolicLink: undefined,
+  GetSymbolicLink: undefined,
+  RenameFile: undefined,
+  PutRangeFromURL: undefined,
+  PutRange: putRange,
+  ListRanges: listRanges,
+  SetFileProperties: setFileProperties,
+  GetFileMetadata: getFileMetadata,
+  SetFileMetadata: setFileMetadata,
+  LeaseFile: leaseFile,
+  AbortCopyFile: undefined,
+  CopyFile: undefined,
+  CreateFile: createFile,
+  GetFile: getFile,
+  GetFileProperties: getFileProperties,
+  DeleteFile: deleteFile,
+};
+
+const intent = "x-ms-file-request-intent";
+
+export const fileService = (hostSuffixes: readonly string[]): RestService => ({
+  name: "file",
+  serverName: "Stamp-File/1.0",
+  hostSuffixes,
+  reasonPhrase: reasonPhraseOf,
+  resource(target) {
+    const resource = parseFileResource(target.resource);
+    if (!resource.ok) return resource;
+    const { share, path } = resource.value;
+    const signed: SignedResource =
+      share === undefined
+        ? { kind: "account" }
+        : path.length === 0
+          ? { kind: "share", share }
+          : { kind: "file", share, path: path.join("/") };
+    return parsed(signed);
+  },
+  async storedPolicies(objects, account, resource, limits) {
+    if (resource.kind !== "share" && resource.kind !== "file") return parsed([]);
+    const row = await objects.container(account, shareContainer(resource.share), limits);
+    if (!row.ok) return row.error.code === "ContainerNotFound" ? parsed([]) : row;
+    return parsed(signedIdentifiersFromWire(row.value.signedIdentifiers));
+  },
+  recognize(method, target, headers) {
+    const resource = parseFileResource(target.resource, headers);
+    if (!resource.ok) return resource;
+    const { share } = resource.value;
+    const name = share === undefined ? undefined : checkShareName(share);
+    if (name && !name.ok) return name;
+    const operation = recognizeFile(method, target, headers);
+    if (!operation.ok) return operation;
+    return parsed({
+      name: operation.value,
+      authorization: fileAuthorizationOf(operation.value),
+      async serve(exchange) {
+        const answer = await serve({ ...exchange, resource: resource.value }, operation.value);
+        return answer.ok ? answer : { ok: false, error: fileError(answer.error) };
+      },
+    });
+  },
+  errorBody: (error, { requestId, nowMs }) => ({
+    contentType: "application/xml",
+    text: errorBody(error, requestId, formatIso(nowMs)),
+  }),
+});
+
+/** A bearer has no rights of SMB: it says that it asks as a backup does, and rights of files are not looked at. */
+function refusedBearer({ access, headers }: FileExchange): Answer | undefined {
+  if (access.by !== "bearer") return undefined;
+  const text = headers[intent];
+  if (text === undefined) return rejected("MissingRequiredHeader", { HeaderName: intent });
+  return text.toLowerCase() === "backup" ? undefined : badHeader(intent, text, "backup is the one that there is.");
+}
+
+async function serve(exchange: FileExchange, operation: FileOperationName): Promise<Answer> {
+  const handler = handlers[operation];
+  if (handler === undefined) return notImplemented(`${operation} of the Files service`);
+  return refusedBearer(exchange) ?? handler(exchange);
+}
