@@ -37,10 +37,11 @@ export function processTable(status: ClusterStatus): string {
 }
 
 export function endpointLines(status: ClusterStatus): string {
-  const { blob, queue, table: tables, dfs } = status.endpoints;
+  const { blob, queue, table: tables, file, dfs } = status.endpoints;
   // The account of the configuration may have no directories.
   const ofDirectories = dfs === undefined ? [] : [`  dfs    ${new URL(dfs).origin}/ACCOUNT, of accounts with directories`];
-  return [`  blob   ${blob}`, `  queue  ${queue}`, `  table  ${tables}`, ...ofDirectories].join("\n");
+  const ofShares = file === undefined ? [] : [`  file   ${file}`];
+  return [`  blob   ${blob}`, `  queue  ${queue}`, `  table  ${tables}`, ...ofShares, ...ofDirectories].join("\n");
 }
 
 /** The connection string under its heading. Accounts that a person made are not in the configuration. */

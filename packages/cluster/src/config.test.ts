@@ -210,13 +210,14 @@ test("plan: every process has ports and a folder of its own, in the order of a c
     assert.equal(environment.STAMP_CLUSTER_SECRET_FILE, plan.processes[0]?.environment.STAMP_CLUSTER_SECRET_FILE);
   }
   assert.deepEqual(
-    [plan.endpoints.blob, plan.endpoints.dfs],
-    [10_000, 10_004].map((port) => `http://127.0.0.1:${port}/devstoreaccount1`),
+    [plan.endpoints.blob, plan.endpoints.file, plan.endpoints.dfs],
+    [10_000, 10_003, 10_004].map((port) => `http://127.0.0.1:${port}/devstoreaccount1`),
   );
   assert.match(plan.connectionStrings[1] ?? "", /QueueEndpoint=http:\/\/127\.0\.0\.1:10011\/devstoreaccount1;/);
-  assert.ok(plan.connectionString.includes(`BlobEndpoint=${plan.endpoints.blob};`));
-  // Blob, queue, table and dfs of two front-ends; gRPC and readiness of fifteen processes.
-  assert.equal(plan.httpPorts.size, 8);
+  for (const part of [`BlobEndpoint=${plan.endpoints.blob};`, `FileEndpoint=${plan.endpoints.file};`])
+    assert.ok(plan.connectionString.includes(part));
+  // Blob, queue, table, file and dfs of two front-ends; gRPC and readiness of fifteen processes.
+  assert.equal(plan.httpPorts.size, 10);
   assert.equal(plan.internalPorts.size, 30);
 });
 

@@ -84,7 +84,9 @@ export const clusterConfigSchema = z.strictObject({
     .describe("File with the hosts of the stamp; default with --host: stamp.topology.json here or in the repository"),
   httpBind: bound()
     .default("127.0.0.1")
-    .describe("Address of the REST doors: blob, queue, table, dfs. 0.0.0.0: every address of this machine. With --host the host's own"),
+    .describe(
+      "Address of the REST doors: blob, queue, table, file, dfs. 0.0.0.0: every address of this machine. With --host the host's own",
+    ),
   internalBind: bound()
     .default("127.0.0.1")
     .describe("Address of everything else: gRPC, the bus, health doors. Others than loopback only in a network of the stamp's machines"),
@@ -94,7 +96,7 @@ export const clusterConfigSchema = z.strictObject({
     .min(1)
     .max(65_000)
     .default(10_000)
-    .describe("Blob is served on it, queue and table on the next two, dfs on +4; gRPC from +100, readiness from +200"),
+    .describe("Blob is served on it, queue, table and file on the next three, dfs on +4; gRPC from +100, readiness from +200"),
   lockServices: count(5)
     .default(3)
     .describe(

@@ -59,6 +59,8 @@ export interface Endpoints {
   readonly table: string;
   /** Serves accounts with directories. Undefined: no front-end opens it. */
   readonly dfs?: string | undefined;
+  /** Serves shares. Undefined: no front-end opens it. */
+  readonly file?: string | undefined;
 }
 
 export const portsPerFrontEnd = 10;
@@ -177,14 +179,15 @@ export const servedAccount = (config: ClusterConfig): Account | undefined =>
 const schemeOf = (config: ClusterConfig): string => (config.tlsCert === undefined ? "http" : "https");
 
 /** Ports of a front-end's REST doors, from that of the blob door on. */
-const doorPorts = { blob: 0, queue: 1, table: 2, dfs: 4 } as const;
+const doorPorts = { blob: 0, queue: 1, table: 2, file: 3, dfs: 4 } as const;
 
 /** `blobPort`: port of the blob door. */
 export function endpointsOf(config: ClusterConfig, host: string, blobPort: number): Endpoints {
   const account = (servedAccount(config) ?? config.accounts[0])?.name ?? "";
   const at = (port: number): string => `${schemeOf(config)}://${reachable(host)}:${port}/${account}`;
-  const { queue, table, dfs } = doorPorts;
-  return { blob: at(blobPort), queue: at(blobPort + queue), table: at(blobPort + table), dfs: at(blobPort + dfs) };
+  const { queue, table, file, dfs } = doorPorts;
+  const blobs = { blob: at(blobPort), dfs: at(blobPort + dfs) };
+  return { ...blobs, queue: at(blobPort + queue), table: at(blobPort + table), file: at(blobPort + file) };
 }
 
 export function connectionStringOf(config: ClusterConfig, endpoints: Endpoints): string {
@@ -197,6 +200,7 @@ export function connectionStringOf(config: ClusterConfig, endpoints: Endpoints):
     `BlobEndpoint=${endpoints.blob}`,
     `QueueEndpoint=${endpoints.queue}`,
     `TableEndpoint=${endpoints.table}`,
+    ...(endpoints.file === undefined ? [] : [`FileEndpoint=${endpoints.file}`]),
   ]
     .join(";")
     .concat(";");

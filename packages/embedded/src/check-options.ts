@@ -11,8 +11,8 @@ const checks: Readonly<Record<keyof StampOptions, Check>> = {
   replicas: [(value: unknown) => value === 1 || value === 3, "1 or 3"],
   partitionServers: [(value: number) => Number.isInteger(value) && value >= 1 && value <= 100, "a whole number from 1 to 100"],
   ports: [
-    (value: NonNullable<StampOptions["ports"]>) => [value?.blob, value?.queue, value?.table, value?.dfs].every(isPort),
-    "{ blob, queue, table, dfs } with numbers from 0 to 65535",
+    (value: NonNullable<StampOptions["ports"]>) => [value?.blob, value?.queue, value?.table, value?.file, value?.dfs].every(isPort),
+    "{ blob, queue, table, file, dfs } with numbers from 0 to 65535",
   ],
   hierarchicalNamespace: [(value: unknown) => typeof value === "boolean", "true or false"],
   tls: [

@@ -5,7 +5,7 @@ import { type HttpListener, serveHttp } from "@stamp/ports-node";
 import { EndedError, type Life } from "./life/life.ts";
 
 /** Services that have a door. */
-export const services = ["blob", "queue", "table", "dfs"] as const;
+export const services = ["blob", "queue", "table", "file", "dfs"] as const;
 export type ServiceName = (typeof services)[number];
 
 export interface BehindDoors {

@@ -68,7 +68,13 @@ export function plan(options: PlanOptions): PlannedRole[] {
       name: "front-end-1",
       make: (world) => {
         const { copySources } = options;
-        const doors = { blobListen: onLoopback, queueListen: onLoopback, tableListen: onLoopback, dfsListen: onLoopback };
+        const doors = {
+          blobListen: onLoopback,
+          queueListen: onLoopback,
+          tableListen: onLoopback,
+          fileListen: onLoopback,
+          dfsListen: onLoopback,
+        };
         const config = frontEndConfigSchema.parse({ ...of("front-end-1"), ...options.oidc, ...doors, copySources, faultRules: true });
         return new FrontEndRole(world, config, { issuerOf: oidcIssuer, http: new NodeHttpClient() });
       },

@@ -87,14 +87,14 @@ class EmbeddedStamp implements Stamp {
 
   get endpoints(): Stamp["endpoints"] {
     const endpoint = (service: ServiceName): string => `${this.#scheme}://${this.#doors.addressOf(service)}/${account}`;
-    return { blob: endpoint("blob"), queue: endpoint("queue"), table: endpoint("table"), dfs: endpoint("dfs") };
+    return { blob: endpoint("blob"), queue: endpoint("queue"), table: endpoint("table"), file: endpoint("file"), dfs: endpoint("dfs") };
   }
 
   get connectionString(): string {
-    const { blob, queue, table } = this.endpoints;
+    const { blob, queue, table, file } = this.endpoints;
     return (
       `DefaultEndpointsProtocol=${this.#scheme};AccountName=${account};AccountKey=${accountKey};` +
-      `BlobEndpoint=${blob};QueueEndpoint=${queue};TableEndpoint=${table};`
+      `BlobEndpoint=${blob};QueueEndpoint=${queue};TableEndpoint=${table};FileEndpoint=${file};`
     );
   }
 

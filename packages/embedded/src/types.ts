@@ -17,7 +17,9 @@ export interface StampOptions {
   /** Number of partition servers, 1 to 100; default 1. */
   readonly partitionServers?: number | undefined;
   /** Ports of the services on 127.0.0.1; 0 or undefined: the system chooses a free one. */
-  readonly ports?: { readonly blob?: number; readonly queue?: number; readonly table?: number; readonly dfs?: number } | undefined;
+  readonly ports?:
+    | { readonly blob?: number; readonly queue?: number; readonly table?: number; readonly file?: number; readonly dfs?: number }
+    | undefined;
   /**
    * True: containers of the account are filesystems with directories, for the `dfs` endpoint of Data Lake Storage. Holds for new data; data that
    * were made otherwise are refused. Default: false.
@@ -89,7 +91,13 @@ export interface Faults {
 
 export interface Stamp {
   /** URLs of the account at each service. */
-  readonly endpoints: { readonly blob: string; readonly queue: string; readonly table: string; readonly dfs: string };
+  readonly endpoints: {
+    readonly blob: string;
+    readonly queue: string;
+    readonly table: string;
+    readonly file: string;
+    readonly dfs: string;
+  };
   /** For `fromConnectionString` of the SDKs' clients. It stays the same until `stop`. */
   readonly connectionString: string;
   /** Folder with the data; undefined if they are in memory. */

@@ -19,7 +19,7 @@ type Facts = Readonly<Record<string, unknown>>;
 
 /** Where among the facts of a role its histograms lie, and what they are called here. */
 const places: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  "front-end": { took: "blob", "queue.took": "queue", "table.took": "table", "dfs.took": "dfs" },
+  "front-end": { took: "blob", "queue.took": "queue", "table.took": "table", "file.took": "file", "dfs.took": "dfs" },
   "partition-server": { took: "" },
   "extent-node": { "took.appendDone": "append", "took.appendFailed": "failed append", "took.read": "read", journalSync: "journal sync" },
 };

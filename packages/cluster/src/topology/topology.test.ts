@@ -69,7 +69,7 @@ test("topology, the plan of each host: its own processes, the addresses of all o
     ],
   );
   assert.equal(plan.endpoints.blob, "http://10.0.0.1:12000/shop");
-  assert.equal(new Set([...plan.httpPorts.keys(), ...plan.internalPorts.keys()]).size, 6 * 2 + 4);
+  assert.equal(new Set([...plan.httpPorts.keys(), ...plan.internalPorts.keys()]).size, 6 * 2 + 5);
   const environment = (name: string) => plan.processes.find((each) => each.name === name)?.environment;
   assert.deepEqual(
     [environment("extent-node-1")?.STAMP_FAULT_DOMAIN, environment("extent-node-2")?.STAMP_FAULT_DOMAIN],
