@@ -9,6 +9,7 @@ const checks: Readonly<Record<keyof StampOptions, Check>> = {
   dataDir: [(value: unknown) => typeof value === "string" && value !== "", "the path of a folder"],
   storage: [(value: unknown) => value === "memory" || value === "disk", '"memory" or "disk"'],
   replicas: [(value: unknown) => value === 1 || value === 3, "1 or 3"],
+  lockServices: [(value: unknown) => value === 1 || value === 3, "1 or 3"],
   partitionServers: [(value: number) => Number.isInteger(value) && value >= 1 && value <= 100, "a whole number from 1 to 100"],
   ports: [
     (value: NonNullable<StampOptions["ports"]>) => [value?.blob, value?.queue, value?.table, value?.file, value?.dfs].every(isPort),

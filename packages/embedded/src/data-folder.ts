@@ -33,7 +33,8 @@ export class DataFolder {
     if (found !== undefined) throw new Error(`${path} is the folder of a cluster of "stamp up" (it has ${found}): name another folder`);
     if (existsSync(join(path, marker))) this.#removeRoles();
     const roles = this.#roles();
-    if (roles.length > 0 && !roles.includes("lock-service-1"))
+    // The others make the folder of one of three anew.
+    if (roles.length > 0 && !roles.some((name) => name.startsWith("lock-service-")))
       throw new Error(`${path} has no lock-service-1, but ${roles.join(", ")}: put it back, or name another folder`);
     taken.add(this.#real);
   }
@@ -46,6 +47,12 @@ export class DataFolder {
   /** Number of copies of all data; 0 in a new folder. */
   get replicas(): number {
     return this.#roles().filter((name) => name.startsWith("extent-node-")).length;
+  }
+
+  /** Number of lock services; 0 in a new folder. The folder of one of three may be lost. */
+  get lockServices(): number {
+    const names = this.#roles().filter((name) => name.startsWith("lock-service-"));
+    return names.length === 1 && names[0] === "lock-service-1" ? 1 : Math.min(names.length, 1) * 3;
   }
 
   /** Begins to make a new stamp: what is there goes. No role may run. */

@@ -51,9 +51,11 @@ export class Generation {
 
   async start(): Promise<void> {
     const deadlineMs = this.#deadlineMs();
-    // The lock service first: a role that asks before it serves asks again only later.
-    const [lockService, ...others] = this.#roles as [HostedRole, ...HostedRole[]];
-    await this.#begun([lockService], [lockService], deadlineMs);
+    // The lock services first: a role that asks before one serves asks again only later.
+    const { lockServices = [], others = [] } = Object.groupBy(this.#roles, ({ name }) =>
+      name.startsWith("lock-service-") ? "lockServices" : "others",
+    );
+    await this.#begun(lockServices, lockServices, deadlineMs);
     await this.#begun(others, this.#roles, deadlineMs);
     this.#hasServed = true;
   }

@@ -68,7 +68,7 @@ const worldOf = (folder: string, name: string): World =>
 
 async function start(folder: string, name: string, { off } = withoutRules): Promise<Start> {
   const were = files(folder);
-  const planned = plan({ init: false, replicas: 1, partitionServers: 1, oidc: undefined, copySources: [] });
+  const planned = plan({ init: false, replicas: 1, lockServices: 1, partitionServers: 1, oidc: undefined, copySources: [] });
   const role = planned.find((each) => each.name === name)?.make({ ...worldOf(folder, name), rules: rulesWithout(...off) });
   assert.ok(role !== undefined);
   let said: FailureError | undefined;

@@ -22,6 +22,8 @@ export interface PlanOptions {
   readonly init: boolean;
   /** Replicas of an extent, each on an extent node of its own. */
   readonly replicas: number;
+  /** More than one: the metadata are replicated over them. */
+  readonly lockServices: number;
   readonly partitionServers: number;
   readonly oidc: OidcSettings | undefined;
   readonly copySources: readonly string[];
@@ -30,24 +32,31 @@ export interface PlanOptions {
 }
 
 const mebibyte = 1024 * 1024;
-const lockService = "lock-service-1";
+/** Processes of one machine beat at 100 ms; roles of one process miss no beat for want of a network. */
+const consensusTickMs = 50;
 /** Where the doors are, for the front-end's rules about the key that everybody knows. */
 const onLoopback = "127.0.0.1:0";
 export const partitionManager = "partition-manager-1";
 
 /** In order of cold start; the front-end is the last. */
 export function plan(options: PlanOptions): PlannedRole[] {
-  const of = (name: string) => ({ name, listen: name, lockService });
-  const accounts = [{ ...developmentAccount, hierarchicalNamespace: options.hierarchicalNamespace ?? false }];
   const numbered = (role: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${role}-${i + 1}`);
+  const lockServices = numbered("lock-service", options.lockServices);
+  const replicated =
+    options.lockServices === 1
+      ? {}
+      : { metadataStore: "replicated", members: lockServices.map((name) => `${name}=${name}`).join(","), consensusTickMs };
+  const of = (name: string) => ({ name, listen: name, lockService: lockServices.join(",") });
+  const accounts = [{ ...developmentAccount, hierarchicalNamespace: options.hierarchicalNamespace ?? false }];
   // Small segments, which are allocated at the first start; the largest append (8 MiB and its frames) fits into one.
   const node = { journalSegmentBytes: 9 * mebibyte, journalBatchBytesMax: 4 * mebibyte, pendingBytesMax: 16 * mebibyte };
   const copies = { copies: options.replicas, minCopies: Math.min(2, options.replicas) };
   return [
-    {
-      name: lockService,
-      make: (world) => new LockServiceRole(world, lockServiceSchema.parse({ name: lockService, listen: lockService, init: options.init })),
-    },
+    ...lockServices.map((name) => ({
+      name,
+      make: (world: World) =>
+        new LockServiceRole(world, lockServiceSchema.parse({ name, listen: name, init: options.init, ...replicated })),
+    })),
     ...numbered("extent-node", options.replicas).map((name) => ({
       name,
       make: (world: World) => new ExtentNodeRole(world, extentNodeSchema.parse({ ...of(name), ...node })),

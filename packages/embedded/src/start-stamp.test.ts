@@ -89,6 +89,23 @@ test("embedded: a folder whose lock service has lost its data is not made a new 
     await assert.rejects(startStamp({ dataDir, readyTimeoutMs: 500 }), /lock-service-1/);
   }));
 
+test("embedded: with three lock services the folder of any one may be lost; their number is remembered", () =>
+  inFolder(async (dataDir) => {
+    const first = await startStamp({ dataDir, lockServices: 3 });
+    assert.deepEqual(first.roles.slice(0, 3), ["lock-service-1", "lock-service-2", "lock-service-3"]);
+    await service(first).createContainer("kept");
+    await first.stop();
+    await assert.rejects(startStamp({ dataDir, lockServices: 1 }), /has its metadata in 3 lock services: leave "lockServices" out/);
+    for (const lost of first.roles.slice(0, 3)) {
+      rmSync(join(dataDir, lost), { recursive: true });
+      const stamp = await startStamp({ dataDir });
+      assert.equal(await service(stamp).getContainerClient("kept").exists(), true, lost);
+      // A member that has caught up has a snapshot or entries of its own: the next round takes another one's folder away.
+      await untilCaughtUp(stamp, lost);
+      await stamp.stop();
+    }
+  }));
+
 test("embedded: a folder has one stamp; another one is refused and takes nothing from it", () =>
   inFolder(async (folder) => {
     const dataDir = join(folder, "data");
@@ -159,6 +176,7 @@ test("embedded: wrong options and folders that are no stamp's are refused before
       [{ dataDir: "" }, /"dataDir" is '': it has to be the path of a folder/],
       [{ storage: "ram" }, /"storage" is 'ram': it has to be "memory" or "disk"/],
       [{ replicas: 2 }, /"replicas" is 2: it has to be 1 or 3/],
+      [{ lockServices: 2 }, /"lockServices" is 2: it has to be 1 or 3/],
       [{ partitionServers: 0 }, /"partitionServers" is 0/],
       [{ storage: "disk", partitionServers: Number.POSITIVE_INFINITY }, /"partitionServers" is Infinity/],
       [{ ports: { blob: 70_000 } }, /"ports" is { blob: 70000 }/],
@@ -172,3 +190,9 @@ test("embedded: wrong options and folders that are no stamp's are refused before
     await assert.rejects(startStamp({ dataDir }), /is the folder of a cluster of "stamp up"/);
     assert.deepEqual(readdirSync(dataDir).sort(), ["cluster.json", "extent-node-1"]);
   }));
+
+/** Waits until the lock service's vote counts: its folder has what the others had. */
+async function untilCaughtUp(stamp: Stamp, name: string): Promise<void> {
+  while (!/^stamp_lock_service_log_standing(?:\{[^}]*\})? 1$/m.test(stamp.metrics()[name] ?? ""))
+    await new Promise((resolve) => setTimeout(resolve, 10));
+}

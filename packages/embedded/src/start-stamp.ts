@@ -47,6 +47,7 @@ class EmbeddedStamp implements Stamp {
   readonly faults: Faults;
   readonly #options: StartOptions;
   readonly #replicas: number;
+  readonly #lockServices: number;
   readonly #folder: DataFolder | undefined;
   readonly #isTemporary: boolean;
   readonly #scheme: "http" | "https";
@@ -63,7 +64,8 @@ class EmbeddedStamp implements Stamp {
     this.dataDir = this.#isTemporary ? mkdtempSync(join(tmpdir(), "stamp-")) : options.dataDir;
     this.#folder = this.dataDir === undefined ? undefined : new DataFolder(this.dataDir);
     try {
-      this.#replicas = replicasOf(options, this.#folder);
+      this.#replicas = heldOr(options.replicas, this.#folder, "replicas") ?? 1;
+      this.#lockServices = heldOr(options.lockServices, this.#folder, "lockServices") ?? this.#replicas;
     } catch (error) {
       this.#folder?.giveBack();
       throw error;
@@ -205,7 +207,15 @@ class EmbeddedStamp implements Stamp {
     const { partitionServers = 1, oidc, copySources = [] } = this.#options;
     const init = this.#folder?.isNew ?? true;
     const { hierarchicalNamespace = false } = this.#options;
-    return plan({ init, replicas: this.#replicas, partitionServers, oidc, copySources, hierarchicalNamespace });
+    return plan({
+      init,
+      replicas: this.#replicas,
+      lockServices: this.#lockServices,
+      partitionServers,
+      oidc,
+      copySources,
+      hierarchicalNamespace,
+    });
   }
 
   #newGeneration(): Generation {
@@ -262,12 +272,15 @@ class EmbeddedStamp implements Stamp {
   }
 }
 
-/** Number of copies in the folder, or that a new stamp gets. */
-function replicasOf({ replicas }: StampOptions, folder: DataFolder | undefined): number {
-  const held = folder?.replicas ?? 0;
-  if (held === 0) return replicas ?? 1;
-  if (replicas !== undefined && replicas !== held)
-    throw new Error(`${folder?.path} has data in ${held} replicas: leave "replicas" out, or name another folder`);
+/** Returns the number that the folder has, or else the one that was asked for. Throws if they differ. */
+function heldOr(asked: number | undefined, folder: DataFolder | undefined, option: "replicas" | "lockServices"): number | undefined {
+  const held = folder?.[option] ?? 0;
+  if (held === 0) return asked;
+  if (asked !== undefined && asked !== held) {
+    const what = option === "replicas" ? "data in" : "its metadata in";
+    const unit = option === "replicas" ? "replicas" : `lock service${held === 1 ? "" : "s"}`;
+    throw new Error(`${folder?.path} has ${what} ${held} ${unit}: leave "${option}" out, or name another folder`);
+  }
   return held;
 }
 

@@ -14,6 +14,11 @@ export interface StampOptions {
    * number is refused.
    */
   readonly replicas?: 1 | 3 | undefined;
+  /**
+   * Number of lock services, each with a copy of the metadata. Default for new data: 3 with three replicas, else 1. A folder has as many as at its
+   * first start; another number is refused.
+   */
+  readonly lockServices?: 1 | 3 | undefined;
   /** Number of partition servers, 1 to 100; default 1. */
   readonly partitionServers?: number | undefined;
   /** Ports of the services on 127.0.0.1; 0 or undefined: the system chooses a free one. */
