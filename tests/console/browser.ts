@@ -52,12 +52,12 @@ export class ConsoleBench {
   readonly #links: string[] = [];
   #waiting: (() => void) | undefined;
 
-  /** Starts the stamp. The first start chooses its ports; later ones remember them. */
-  async up(): Promise<void> {
+  /** Starts the stamp. The first start chooses its ports, and `settings`; later ones remember them. */
+  async up(...settings: readonly string[]): Promise<void> {
     if (!new DataFolder(this.dataDir).isNew) return await this.#stamp("up", "-d", "--ready-timeout-s", "120");
     const ports = await reservePorts();
     await ports.release();
-    await this.#stamp("up", "-d", "--ready-timeout-s", "120", "--port-base", String(ports.portBase));
+    await this.#stamp("up", "-d", "--ready-timeout-s", "120", "--port-base", String(ports.portBase), ...settings);
   }
 
   down(): Promise<void> {

@@ -101,6 +101,7 @@ export async function parts(): Promise<Part[]> {
         "tests/console/accounts.slow.ts",
         "tests/console/nodes.slow.ts",
         "tests/console/topology.slow.ts",
+        "tests/console/drills.slow.ts",
       ],
       timeoutMs: 10 * minutes,
     },

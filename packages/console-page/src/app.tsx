@@ -9,6 +9,7 @@ import { chooseTheme, chosenTheme, themes } from "./theme.ts";
 import { Badge, CommandLine, Empty, Time, toneOf } from "./ui.tsx";
 import { Accounts } from "./views/accounts.tsx";
 import { Data } from "./views/data.tsx";
+import { DrillsView } from "./views/drills/drills.tsx";
 import { Events } from "./views/events.tsx";
 import { Nodes } from "./views/nodes/nodes.tsx";
 import { Overview } from "./views/overview.tsx";
@@ -27,6 +28,7 @@ const views = [
   { path: "ranges", title: "Ranges" },
   { path: "data", title: "Data" },
   { path: "accounts", title: "Accounts" },
+  { path: "drills", title: "Drills" },
   { path: "events", title: "Events" },
 ];
 
@@ -81,6 +83,8 @@ function View({ path, source, data }: Sources & { readonly path: string }): JSX.
       return <Data source={data} />;
     case "accounts":
       return <Accounts source={source} data={data} />;
+    case "drills":
+      return <DrillsView source={source} data={data} />;
     case "events":
       return <Events />;
     default:

@@ -3,21 +3,25 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import type { Point } from "./model.ts";
 
-export interface Line {
+/** Figures of one moment. */
+interface Moment {
+  readonly atMs: number;
+}
+
+export interface Line<T extends Moment> {
   readonly label: string;
-  readonly of: (point: Point) => number | null;
+  readonly of: (point: T) => number | null;
   /** Name of a colour of the style sheet. */
   readonly colour: string;
 }
 
-interface ChartProps {
+interface ChartProps<T extends Moment> {
   readonly title: string;
-  readonly points: readonly Point[];
+  readonly points: readonly T[];
   /** Time from the left edge to the newest figure, in milliseconds. */
   readonly spanMs: number;
-  readonly lines: readonly Line[];
+  readonly lines: readonly Line<T>[];
   readonly text: (value: number | null) => string;
   /** Distances of the lines of the grid, in the order of size; absent: those of decimal numbers. */
   readonly steps?: readonly number[];
@@ -29,12 +33,12 @@ const leastSeconds = 60;
 
 const colourOf = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-const dataOf = (points: readonly Point[], lines: readonly Line[]): UPlot.AlignedData => [
+const dataOf = <T extends Moment>(points: readonly T[], lines: readonly Line<T>[]): UPlot.AlignedData => [
   points.map(({ atMs }) => atMs / 1_000),
   ...lines.map(({ of }) => points.map(of)),
 ];
 
-function optionsOf({ lines, text, steps }: ChartProps, width: number, spanMs: () => number): UPlot.Options {
+function optionsOf<T extends Moment>({ lines, text, steps }: ChartProps<T>, width: number, spanMs: () => number): UPlot.Options {
   const axis = { stroke: colourOf("faint"), grid: { stroke: colourOf("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
   return {
     width,
@@ -76,7 +80,7 @@ function optionsOf({ lines, text, steps }: ChartProps, width: number, spanMs: ()
   };
 }
 
-export function Chart(props: ChartProps): JSX.Element {
+export function Chart<T extends Moment>(props: ChartProps<T>): JSX.Element {
   const { title, points, spanMs, lines, text } = props;
   const holder = useRef<HTMLDivElement>(null);
   const chart = useRef<UPlot | undefined>(undefined);

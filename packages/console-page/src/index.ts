@@ -17,7 +17,11 @@ export type {
 } from "./data/data-model.ts";
 export type {
   DiskRow,
+  DrillRow,
+  DrillRun,
+  Drills,
   ExtentRow,
+  FaultRow,
   Finding,
   LatencyRow,
   NodeRow,

@@ -168,6 +168,47 @@ export interface RangeRow {
   readonly writesPerSecond: number | null;
 }
 
+export interface DrillRow {
+  readonly name: string;
+  readonly about: string;
+  /** Longest hold-up of a write that the design aims at, in milliseconds. */
+  readonly aimMs: number;
+}
+
+/** A drill on this stamp, from its start on. */
+export interface DrillRun {
+  readonly drill: string;
+  readonly startedMs: number;
+  readonly isOver: boolean;
+  /** Timeline. `atMs`: time from the first fault, negative before it; null while no fault has come. */
+  readonly entries: readonly { readonly atMs: number | null; readonly what: string }[];
+  /** Writes of the drill's clients, second by second. `longestMs`: longest time that one took; null without any. */
+  readonly writes: readonly { readonly atMs: number; readonly count: number; readonly longestMs: number | null }[];
+  /** kept, slow, broken; failed: the drill came to no judgement. Empty while it runs. */
+  readonly verdict: string;
+  readonly conclusion: string;
+  /** Broken promises. */
+  readonly broken: readonly string[];
+}
+
+export interface Drills {
+  /** Why no drill can run on this stamp; empty if one can. */
+  readonly whyNot: string;
+  readonly drills: readonly DrillRow[];
+  readonly run: DrillRun | null;
+}
+
+/** A fault rule at the front-ends. */
+export interface FaultRow {
+  readonly name: string;
+  readonly fault: string;
+  /** Conditions and numbers, as options of `stamp faults add`. */
+  readonly which: string;
+  /** Requests that it has made fail or wait. */
+  readonly hits: number;
+  readonly isOver: boolean;
+}
+
 export interface Page<T> {
   readonly items: readonly T[];
   /** Where the next page begins; null behind the last item. */
@@ -182,6 +223,8 @@ export interface Source {
   ranges(after: string): Promise<Page<RangeRow>>;
   /** Asks for the state of erasure coding, a line each. */
   coding(): Promise<readonly string[]>;
+  drills(): Promise<Drills>;
+  faults(): Promise<readonly FaultRow[]>;
   /** Role of the session: read, data, operate. */
   role(): Promise<string>;
   signOut(): Promise<void>;

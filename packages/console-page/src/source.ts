@@ -1,5 +1,5 @@
 /** Asks the console over HTTP, and follows it by server-sent events. Only this file and data/data-source.ts know HTTP. */
-import type { Page, Source } from "./model.ts";
+import type { Drills, FaultRow, Page, Source } from "./model.ts";
 import { connection, signInProblem } from "./store.ts";
 import { askAgain, share, tell } from "./tabs.ts";
 
@@ -102,6 +102,8 @@ export const source: Source = {
   extentsOf: (name, after) => page("/api/stream", { name, after }),
   ranges: (after) => page("/api/ranges", { after }),
   coding: async () => (await page<string>("/api/coding", {})).items,
+  drills: async () => (await (await answerOf("/api/drills", {})).json()) as Drills,
+  faults: async () => (await page<FaultRow>("/api/faults", {})).items,
   role: async () => ((await (await answerOf("/api/session", {})).json()) as { readonly role: string }).role,
   async signOut() {
     await asked("/api/sign-out", { method: "POST" }).catch(() => undefined);

@@ -16,7 +16,7 @@ export { type GeoDrillReport, geoDrill } from "./geo/geo-drill.ts";
 export { TwoStamps } from "./geo/two-stamps.ts";
 export type { HistoriesReport } from "./histories/histories-drill.ts";
 export type { MovingClients, Pause } from "./histories/moving-clients.ts";
-export { type DrillReport, runDrill } from "./run-drill.ts";
+export { type DrillOptions, type DrillReport, runDrill, type Writes } from "./run-drill.ts";
 export { runSlowClientsDrill, type SlowReport } from "./slow-clients/slow-clients-drill.ts";
 export { attach, type DrillTarget, startOwn, untilReady } from "./target.ts";
 export type { Verdict } from "./verdict.ts";

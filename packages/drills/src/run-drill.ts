@@ -37,6 +37,15 @@ export interface DrillOptions {
   /** How long to wait until every extent has its copies again, in ms. Default 90,000: replicas are made again after 60 s. */
   readonly wholeTimeoutMs?: number;
   readonly onEntry?: (entry: TimelineEntry) => void;
+  /** Called each second with what the clients saw in it. */
+  readonly onWrites?: (writes: Writes) => void;
+}
+
+/** Writes of the clients that were acknowledged in one second. */
+export interface Writes {
+  readonly count: number;
+  /** Longest time that one of them took, in milliseconds; null without any. */
+  readonly longestMs: number | null;
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -69,6 +78,7 @@ export async function runDrill(drill: Drill, target: DrillTarget, options: Drill
   );
   await watch.begin();
   silence.begin();
+  const telling = tellWrites(checking.times, options.onWrites);
   const stopped = async (): Promise<void> => {
     // A write that never comes back would be held up for ever: those under way may take this long.
     await Promise.all([checking.stop(30_000), registers.stop(), blobs?.stop()]);
@@ -86,6 +96,7 @@ export async function runDrill(drill: Drill, target: DrillTarget, options: Drill
     silence.end();
     await stopped();
   } finally {
+    clearInterval(telling);
     await watch.stop();
   }
   const checked = await checking.verify();
@@ -112,6 +123,17 @@ export async function runDrill(drill: Drill, target: DrillTarget, options: Drill
     broken,
     timeline: timeline.entries,
   };
+}
+
+/** Tells new writes each second. `times` grows meanwhile. */
+function tellWrites(times: readonly WriteTime[], onWrites: DrillOptions["onWrites"]): NodeJS.Timeout | undefined {
+  if (onWrites === undefined) return undefined;
+  let told = 0;
+  return setInterval(() => {
+    const some = times.slice(told);
+    told += some.length;
+    onWrites({ count: some.length, longestMs: some.length === 0 ? null : Math.round(slowest(some)) });
+  }, 1_000);
 }
 
 /** Reads of coded blobs while the drill ran, before and after the first fault. */

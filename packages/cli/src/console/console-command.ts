@@ -4,10 +4,13 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { type ClusterConfig, composeCluster, DataFolder, ownTransport, StampInspector } from "@stamp/cluster";
+import { drills } from "@stamp/drills";
 import { inWords, NodeClock, NodeRandom, serveHttp } from "@stamp/ports-node";
 import { Accounts } from "@stamp/wire";
 import type { Command } from "commander";
 import { CommandError, configOf, root, withConfig } from "../context.ts";
+import { frontEndsOf } from "../faults/faults-command.ts";
+import { factAt, type StampFacts } from "../health/facts.ts";
 import { gather, sinceNow } from "../health/gather.ts";
 import { addNodeTo, refuseBadRemoval, stopForGood } from "../nodes/node-changes.ts";
 import { say } from "../say.ts";
@@ -19,6 +22,9 @@ import { dataClients } from "./data/clients.ts";
 import { listsOf } from "./lists.ts";
 import { LiveStamp } from "./live-stamp.ts";
 import { accountOperations } from "./operate/account-operations.ts";
+import { DrillDesk } from "./operate/drill-desk.ts";
+import { beginDrill } from "./operate/drill-process.ts";
+import { faultOperations, faultRows } from "./operate/fault-operations.ts";
 import { nodeOperations } from "./operate/node-operations.ts";
 import { pageFiles } from "./page-files.ts";
 import { rotateAt } from "./rotate.ts";
@@ -78,6 +84,13 @@ async function serveConsole(config: ClusterConfig, listen: string, role: Console
     const stamp = inspector();
     return { transport, manager: () => stamp.leader("partition-manager"), endpoints: live.facts?.cluster.endpoints ?? noEndpoints };
   });
+  const frontEnds = () => frontEndsOf(live.facts?.processes ?? [], transport);
+  const desk = new DrillDesk({
+    drills: drills.map(({ name, about, holdUpAimMs }) => ({ name, about, aimMs: holdUpAimMs })),
+    whyNot: () => whyNoDrill(config, live.facts),
+    begin: (drill) => beginDrill(process.argv[1] ?? "", ["--data", config.dataDir], drill),
+    wallMs: () => clock.wallMs(),
+  });
   const operations = {
     ...accountOperations({
       accounts: async () => transport.client(await inspector().leader("partition-manager"), Accounts),
@@ -90,8 +103,13 @@ async function serveConsole(config: ClusterConfig, listen: string, role: Console
       refuseRemoval: (node) => refuseBadRemoval(config, node),
       stopForGood: (node) => stopForGood(config, node),
     }),
+    ...desk.operations,
+    ...faultOperations(frontEnds),
   };
-  const lists = listsOf(inspector, live);
+  const lists = listsOf(inspector, live, {
+    "/api/drills": async () => desk.shown,
+    "/api/faults": async () => ({ items: await faultRows(frontEnds()), next: null }),
+  });
   const parts = { files, sessions, live, clients, operations, lists, audit: auditOf(config), signal: stopped.signal };
   const door = await serveHttp(consoleHandler(parts), { listen, limits: { connectionsMax: 256, connectionsPerAddressMax: 256 } }).catch(
     (error: unknown) => {
@@ -110,11 +128,21 @@ async function serveConsole(config: ClusterConfig, listen: string, role: Console
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
   });
   lines.close();
+  if (desk.isRunning) say("The drill goes on to its end without the console, and mends what it broke: ./stamp health");
   stopped.abort();
   live.stop();
   await door.close(0);
   await running;
   await transport.close();
+}
+
+/** Why no drill can run on the stamp; empty if one can. Front-ends tell their rules only if the stamp was started for faults on purpose. */
+function whyNoDrill(config: ClusterConfig, facts: StampFacts | undefined): string {
+  if (composeCluster() !== undefined || config.topology !== undefined)
+    return "drills run on a stamp of one machine that ./stamp up started; on containers: ./stamp drill run NAME --compose";
+  if (facts === undefined) return "no stamp answers: a drill begins on one that serves";
+  const takesFaults = facts.processes.some(({ answer }) => factAt(answer?.facts, "faultRules") !== undefined);
+  return takesFaults ? "" : "this stamp was not started for faults on purpose: ./stamp down, then ./stamp up -d --fault-rules true";
 }
 
 const noEndpoints = { blob: "", queue: "", table: "" } as const;

@@ -11,16 +11,17 @@ const pageMax = 500;
 /** Extents of one stream are asked for one by one. */
 const ofStreamMax = 50;
 
-type List = (query: URLSearchParams) => Promise<Page<unknown>>;
+export type List = (query: URLSearchParams) => Promise<object>;
 
 /** Returns the list at a path; undefined for a path without one. */
 export interface Lists {
   find(path: string): List | undefined;
 }
 
-/** `inspector`: of the stamp that runs now. */
-export function listsOf(inspector: () => StampInspector, live: LiveStamp): Lists {
+/** `inspector`: of the stamp that runs now. `others`: further lists, by path. */
+export function listsOf(inspector: () => StampInspector, live: LiveStamp, others: Readonly<Record<string, List>>): Lists {
   const lists: Readonly<Record<string, List>> = {
+    ...others,
     "/api/streams": async (query) => streams(inspector(), query.get("after") ?? ""),
     "/api/extents": async (query) => extents(inspector(), idIn(query)),
     "/api/stream": async (query) => extentsOf(inspector(), query.get("name") ?? "", idIn(query)),

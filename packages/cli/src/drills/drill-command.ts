@@ -3,6 +3,7 @@ import {
   attach,
   attachCompose,
   type Drill,
+  type DrillOptions,
   type DrillReport,
   type DrillTarget,
   drills,
@@ -58,6 +59,7 @@ interface RunOptions {
   readonly compose?: boolean;
   readonly keep?: boolean;
   readonly json?: boolean;
+  readonly events?: boolean;
   readonly strict?: boolean;
   readonly ranges: string;
 }
@@ -72,11 +74,14 @@ function addRun(drill: Command): void {
     .option("--strict", "writes that are held up for longer than the aim are an error (exit code 5 instead of 8)")
     .option("--keep", "keep the temporary folder")
     .option("--ranges <count>", "of the Blob table, for drills that make many", whole(1, 9_999), "20")
-    .option("--json", "for tools");
+    .option("--json", "for tools")
+    .option("--events", "for tools: what happens as it happens, a line of JSON each; the reader may go");
   withConfig(run).action(async (names: string[], _options, command: Command) => {
     const options = command.opts<RunOptions>();
     if (options.attach === true && options.compose === true)
       throw new CommandError("--attach and --compose: a drill runs on one cluster", exitCodes.usage);
+    // A drill mends what it broke, whoever reads.
+    if (options.events === true) process.stdout.on("error", () => {});
     const wanted = wantedOf(names, options);
     const reports: DrillReport[] = [];
     for (const each of wanted) reports.push(await runOne(each, options, command));
@@ -107,26 +112,36 @@ const notOnCompose =
   "it needs seven extent nodes, and docker-compose.yml has four. Without --compose it makes a cluster of its own; --attach takes one that runs";
 
 async function runOne(drill: Drill, options: RunOptions, command: Command): Promise<DrillReport> {
-  const told = options.json !== true;
+  const told = options.json !== true && options.events !== true;
   if (told) say(`${drill.name}: ${drill.about}`);
   const target = await targetOf(drill, options, command);
   try {
     const unfit = options.attach === true ? await drill.unfit?.(target) : undefined;
     if (unfit !== undefined) throw new CommandError(`${drill.name} can't run here: ${unfit}`);
-    const onEntry = told ? (entry: Parameters<typeof entryText>[0]): void => say(entryText(entry)) : undefined;
-    const report = await runDrill(drill, target, { ...(onEntry === undefined ? {} : { onEntry }), ranges: Number(options.ranges) });
+    const report = await runDrill(drill, target, { ...toldBy(options), ranges: Number(options.ranges) });
     if (told) say(summary(report));
+    if (options.events === true) sayRaw(JSON.stringify({ report: { ...report, timeline: undefined } }));
     return report;
   } finally {
     await target.close();
   }
 }
 
+/** Returns the tellers of what happens: to people, to a tool that follows, or to nobody before the end. */
+function toldBy({ json, events }: RunOptions): Pick<DrillOptions, "onEntry" | "onWrites"> {
+  if (events === true)
+    return {
+      onEntry: (entry) => sayRaw(JSON.stringify({ entry: { ...entry, atMs: entry.atMs ?? null } })),
+      onWrites: (writes) => sayRaw(JSON.stringify({ writes })),
+    };
+  return json === true ? {} : { onEntry: (entry) => say(entryText(entry)) };
+}
+
 /** Settings of a cluster that runs already are its own: a drill that needs others is told so. */
 async function targetOf(drill: Drill, options: RunOptions, command: Command): Promise<DrillTarget> {
   if (options.compose === true) return attachCompose(drill.roles === undefined ? {} : { roles: drill.roles });
   if (options.attach === true) {
-    if (drill.roles !== undefined && options.json !== true)
+    if (drill.roles !== undefined && options.json !== true && options.events !== true)
       say(`  this drill is meant for a cluster with the settings ${JSON.stringify(drill.roles)}`);
     return attach(configOf(command));
   }
@@ -136,7 +151,7 @@ async function targetOf(drill: Drill, options: RunOptions, command: Command): Pr
 }
 
 /** Options that are no keys of the configuration of a cluster. */
-const ofThisCommand: ReadonlySet<string> = new Set(["attach", "compose", "strict", "keep", "json", "ranges", "config", "data"]);
+const ofThisCommand: ReadonlySet<string> = new Set(["attach", "compose", "strict", "keep", "json", "events", "ranges", "config", "data"]);
 
 function unknownDrill(name: string): never {
   throw new CommandError(`there is no drill ${name}; see: ./stamp drill list`, exitCodes.usage);

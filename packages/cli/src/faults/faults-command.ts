@@ -13,8 +13,8 @@ const callOptions = { timeoutMs: 5_000 };
 export const faultNames = ["busy", "error-before", "error-after", "delay", "cut", "throttle", "stale-secondary"] as const;
 const daySeconds = 86_400;
 
-type Rule = Omit<FaultRule, "$typeName" | "$unknown">;
-type AtFrontEnd = {
+export type Rule = Omit<FaultRule, "$typeName" | "$unknown">;
+export type AtFrontEnd = {
   readonly name: string;
   readonly client: Pick<ReturnType<typeof clientAt>, "addFaultRule" | "listFaultRules" | "removeFaultRules">;
 };
@@ -55,12 +55,7 @@ Examples:
   make(faults, "list", "rules of each front-end, and how many requests they have made fail or wait").action(
     async (_options, command: Command) => {
       const found = await inspect(command, (_inspector, transport, _lockService, { processes }) =>
-        Promise.all(
-          frontEndsOf(processes, transport).map(async ({ name, client }) => ({
-            frontEnd: name,
-            rules: answered(name, await client.listFaultRules({}, callOptions)).rules,
-          })),
-        ),
+        listEverywhere(frontEndsOf(processes, transport)),
       );
       tell(command, found, listText);
     },
@@ -70,12 +65,9 @@ Examples:
     .option("--all", "all rules")
     .action(async (name: string | undefined, options: { readonly all?: boolean }, command: Command) => {
       if ((name === undefined) === (options.all !== true)) throw new CommandError("name a rule, or give --all", exitCodes.usage);
-      const removed = await inspect(command, async (_inspector, transport, _lockService, { processes }) => {
-        const asked = frontEndsOf(processes, transport).map(async (each) =>
-          answered(each.name, await each.client.removeFaultRules({ id: name ?? "" }, callOptions)),
-        );
-        return Math.max(...(await Promise.all(asked)).map((answer) => answer.removed));
-      });
+      const removed = await inspect(command, (_inspector, transport, _lockService, { processes }) =>
+        removeEverywhere(frontEndsOf(processes, transport), name ?? ""),
+      );
       if (removed === 0 && name !== undefined) throw new CommandError(`there is no fault rule ${name}; there are: ./stamp faults list`);
       tell(command, { removed }, () => `removed: ${name ?? removed}`);
     });
@@ -130,13 +122,31 @@ export async function addEverywhere(frontEnds: readonly AtFrontEnd[], rule: Rule
   return id;
 }
 
+/** Returns the rules of each front-end. */
+export const listEverywhere = (frontEnds: readonly AtFrontEnd[]): Promise<{ frontEnd: string; rules: readonly FaultRuleState[] }[]> =>
+  Promise.all(
+    frontEnds.map(async ({ name, client }) => ({
+      frontEnd: name,
+      rules: answered(name, await client.listFaultRules({}, callOptions)).rules,
+    })),
+  );
+
+/** Removes a rule at every front-end; `id` is empty for all rules. Returns how many were removed at the one that had most. */
+export async function removeEverywhere(frontEnds: readonly AtFrontEnd[], id: string): Promise<number> {
+  const asked = frontEnds.map(async ({ name, client }) => answered(name, await client.removeFaultRules({ id }, callOptions)));
+  return Math.max(...(await Promise.all(asked)).map((answer) => answer.removed));
+}
+
 async function freeName(frontEnds: readonly AtFrontEnd[]): Promise<string> {
   const lists = frontEnds.map(async ({ name, client }) => answered(name, await client.listFaultRules({}, callOptions)).rules);
   const taken = new Set((await Promise.all(lists)).flat().map(({ rule }) => rule?.id));
   for (let number = 1; ; number++) if (!taken.has(`rule-${number}`)) return `rule-${number}`;
 }
 
-function frontEndsOf(processes: readonly { readonly role: string; readonly name: string; readonly grpc: string }[], transport: Transport) {
+export function frontEndsOf(
+  processes: readonly { readonly role: string; readonly name: string; readonly grpc: string }[],
+  transport: Transport,
+) {
   const found = processes.filter(({ role }) => role === "front-end").map(({ name, grpc }) => ({ name, client: clientAt(transport, grpc) }));
   if (found.length === 0) throw new CommandError("no front-end of this stamp is known: ./stamp status");
   return found;

@@ -143,7 +143,10 @@ export type Change =
   | "add-node"
   | "drain-node"
   | "undrain-node"
-  | "remove-node";
+  | "remove-node"
+  | "start-drill"
+  | "add-fault"
+  | "remove-fault";
 
 /** An account, and whom to ask about it. */
 export interface AccountPlace {

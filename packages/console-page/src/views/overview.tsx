@@ -3,22 +3,22 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { Chart, type Line } from "../chart.tsx";
 import { byteRateText, bytesText, countText, msText, rateText } from "../format.ts";
-import type { Finding, NodeRow, Snapshot } from "../model.ts";
+import type { Finding, NodeRow, Point, Snapshot } from "../model.ts";
 import { events, points, to } from "../store.ts";
 import { Badge, Bar, Card, CommandLine, Empty, Figure, type Tone, toneOf } from "../ui.tsx";
 import { EventList } from "./events.tsx";
 
 const toneOfSeverity: Readonly<Record<Finding["severity"], Tone>> = { critical: "bad", warning: "warn", note: "calm" };
 
-const requestLines: readonly Line[] = [
+const requestLines: readonly Line<Point>[] = [
   { label: "requests", of: (point) => point.requestsPerSecond, colour: "one" },
   { label: "server errors", of: (point) => point.errorsPerSecond, colour: "bad" },
 ];
-const latencyLines: readonly Line[] = [
+const latencyLines: readonly Line<Point>[] = [
   { label: "p99", of: (point) => point.p99Ms, colour: "two" },
   { label: "p50", of: (point) => point.p50Ms, colour: "one" },
 ];
-const byteLines: readonly Line[] = [
+const byteLines: readonly Line<Point>[] = [
   { label: "written", of: (point) => point.writtenPerSecond, colour: "one" },
   { label: "read", of: (point) => point.readPerSecond, colour: "two" },
 ];
